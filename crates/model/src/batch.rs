@@ -1,0 +1,48 @@
+//! What a source hands to the store about once a second.
+
+use crate::{
+    Capability, Cost, CpuTime, Event, Fact, HoldSum, MetricSecond, Outlier, Process, RunnerSum,
+    Stack, StackSum, ThreadAccounts, WaitSum,
+};
+
+/// One step of a recording, stored as a whole or not at all.
+///
+/// Additions: `seconds`, `outliers`, `events`, `stacks`, `facts`, `losses`. Latest values that
+/// replace what was stored under the same key: `threads` (tid, first_ns), `processes` (tgid),
+/// `waits` (tgid, account, object, waker_tgid), `holds` and `runners` (all but the numbers),
+/// `stack_sums` (tgid, account, both stacks), `capabilities` (part), `cpus` (cpu), `cost`.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Data is complete up to here.
+    pub heartbeat_ns: u64,
+    /// Added.
+    pub facts: Vec<Fact>,
+    /// Replaced by part.
+    pub capabilities: Vec<Capability>,
+    /// Replaced by tgid.
+    pub processes: Vec<Process>,
+    /// Replaced by (tid, first_ns).
+    pub threads: Vec<ThreadAccounts>,
+    /// Added.
+    pub seconds: Vec<MetricSecond>,
+    /// Added.
+    pub outliers: Vec<Outlier>,
+    /// Added.
+    pub events: Vec<Event>,
+    /// Added; a stack that is there already is replaced.
+    pub stacks: Vec<Stack>,
+    /// Replaced: sums since the start of the run.
+    pub stack_sums: Vec<StackSum>,
+    /// Replaced: sums since the start of the run.
+    pub waits: Vec<WaitSum>,
+    /// Replaced: sums since the start of the run.
+    pub holds: Vec<HoldSum>,
+    /// Replaced: sums since the start of the run.
+    pub runners: Vec<RunnerSum>,
+    /// Replaced by cpu.
+    pub cpus: Vec<CpuTime>,
+    /// Added: (kind, start of the interval, count).
+    pub losses: Vec<(String, u64, u64)>,
+    /// Replaced.
+    pub cost: Option<Cost>,
+}

@@ -1,0 +1,44 @@
+//! Rare things worth keeping one by one.
+
+use serde::{Deserialize, Serialize};
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A watched process called exec.
+    Exec,
+    /// A watched thread or process was created; `value` is its tid.
+    Fork,
+    /// A watched process ended; `value` is its exit code as wait() reports it.
+    Exit,
+    /// A signal was delivered; `value` is its number.
+    Signal,
+    /// Direct reclaim ended; `value` is its duration in ns.
+    DirectReclaim,
+    /// Compaction ended; `value` is its duration in ns.
+    Compaction,
+    /// balance_dirty_pages paused the writer; `value` is the pause asked for, in ns.
+    DirtyThrottle,
+    /// The ext4 journal committed; `value` is the time running + flushing + logging, in ns.
+    JournalCommit,
+    /// A block I/O request beyond the threshold; `value` is its duration in ns.
+    BlockIo,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When.
+    pub time_ns: u64,
+    /// What.
+    pub kind: EventKind,
+    /// Thread it happened to, 0 for the host.
+    pub tid: u32,
+    /// Its process, 0 for the host.
+    pub tgid: u32,
+    /// As the kind says.
+    pub value: u64,
+    /// More in words: the program executed, the device.
+    pub detail: String,
+}

@@ -1,0 +1,38 @@
+//! The vocabulary of whylag, shared by every room.
+//!
+//! A source (the recorder, a benchmark, a trace reader) turns the world into these types; the
+//! store keeps them; explain and report read them. The one important type is [`Run`]: all that is
+//! known of one recording.
+//!
+//! Caveats. This room is pure: no I/O, no clock, no thread. Every time is CLOCK_MONOTONIC in
+//! nanoseconds (`u64`) of the recorded host, every duration is nanoseconds, unless a name says
+//! otherwise. Numbers of system calls are those of the architecture whylag was built for.
+
+pub mod account;
+pub mod batch;
+pub mod event;
+pub mod finding;
+pub mod histogram;
+pub mod metric;
+pub mod outlier;
+pub mod run;
+pub mod stack;
+pub mod syscall;
+pub mod thread;
+pub mod wait;
+
+pub use account::{Account, Accounts, Blocked, ParseAccountError};
+pub use batch::Batch;
+pub use event::{Event, EventKind};
+pub use finding::{Evidence, Explanation, Finding, Link, RuledOut};
+pub use histogram::Histogram;
+pub use metric::{Metric, MetricSecond};
+pub use outlier::{Context, Holder, Outlier, OutlierKind, Runner, SyscallCall, Waker};
+pub use run::{
+    Capability, Cost, CpuTime, Fact, Losses, ProbeCost, Process, Run, RunEnd, RunHeader, RunId,
+    RunStatus, RunSummary, Target,
+};
+pub use stack::{Frame, Space, Stack, StackId, StackSum};
+pub use syscall::Syscall;
+pub use thread::ThreadAccounts;
+pub use wait::{HoldSum, RunnerSum, WaitSum};

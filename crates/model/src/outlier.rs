@@ -1,0 +1,124 @@
+//! One long system call, off-CPU interval, run-queue delay or lock hold, kept whole.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Accounts, Blocked, StackId, Syscall};
+
+/// What was long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutlierKind {
+    /// A system call, from entry to exit.
+    Syscall,
+    /// From leaving the CPU asleep to running again.
+    OffCpu,
+    /// From being preempted, or woken, to running again.
+    RunQueue,
+    /// mmap_lock held this long.
+    LockHold,
+}
+
+/// In which context something ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Context {
+    /// An ordinary thread.
+    Task,
+    /// A softirq that happened to run on top of the named thread.
+    SoftIrq,
+    /// A hardware interrupt that happened to run on top of the named thread.
+    HardIrq,
+}
+
+/// A call with its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyscallCall {
+    /// Which.
+    pub call: Syscall,
+    /// Its six argument registers; those beyond the call's own arity are meaningless.
+    pub args: [u64; 6],
+    /// What it returned (negative: -errno); `None` if it had not returned.
+    pub result: Option<i64>,
+}
+
+/// Who ended a wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waker {
+    /// Thread.
+    pub tid: u32,
+    /// Process.
+    pub tgid: u32,
+    /// Its name.
+    pub comm: String,
+    /// If not `Task`, the interrupt woke the thread and the named thread was merely interrupted.
+    pub context: Context,
+}
+
+/// Who ran on the CPU while the thread waited for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runner {
+    /// Thread.
+    pub tid: u32,
+    /// Process.
+    pub tgid: u32,
+    /// Its name.
+    pub comm: String,
+    /// How long it ran within the wait.
+    pub ns: u64,
+}
+
+/// Who held the lock for the largest part of the wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Thread.
+    pub tid: u32,
+    /// Process.
+    pub tgid: u32,
+    /// Its name.
+    pub comm: String,
+    /// True if it held the lock exclusively.
+    pub write: bool,
+    /// The call it was in, if any.
+    pub call: Option<Syscall>,
+    /// How long its hold overlapped the wait.
+    pub overlap_ns: u64,
+}
+
+/// One interval beyond the threshold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outlier {
+    /// What was long.
+    pub kind: OutlierKind,
+    /// Thread it happened to.
+    pub tid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// Its name.
+    pub comm: String,
+    /// CPU it ended on.
+    pub cpu: u32,
+    /// Start.
+    pub start_ns: u64,
+    /// Length.
+    pub duration_ns: u64,
+    /// The system call it is, or happened in.
+    pub syscall: Option<SyscallCall>,
+    /// What was waited for (off-CPU intervals that slept).
+    pub blocked: Option<Blocked>,
+    /// Where `duration_ns` went; sums to it.
+    pub breakdown: Accounts,
+    /// What was waited for, as an address: futex word, lock, inode number, faulting address.
+    pub object: u64,
+    /// Instruction that faulted, for page faults.
+    pub fault_ip: Option<u64>,
+    /// Kernel stack where the thread slept (or the holder released).
+    pub kernel_stack: Option<StackId>,
+    /// User stack.
+    pub user_stack: Option<StackId>,
+    /// Who ended the sleep.
+    pub waker: Option<Waker>,
+    /// Who ran instead, longest first.
+    pub ran_instead: Vec<Runner>,
+    /// Who held the lock.
+    pub holder: Option<Holder>,
+}

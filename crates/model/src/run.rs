@@ -1,0 +1,299 @@
+//! A run: everything one recording knows.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Accounts, Event, HoldSum, MetricSecond, Outlier, RunnerSum, Stack, StackId, StackSum,
+    ThreadAccounts, WaitSum,
+};
+
+/// Number of a run in its store, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunId(pub i64);
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// What was watched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// A command that whylag started.
+    Command(Vec<String>),
+    /// All threads of a process.
+    Process(u32),
+    /// One thread.
+    Thread(u32),
+    /// Every thread of the host.
+    Host,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Command(words) => f.write_str(&words.join(" ")),
+            Target::Process(pid) => write!(f, "pid {pid}"),
+            Target::Thread(tid) => write!(f, "tid {tid}"),
+            Target::Host => f.write_str("all of the host"),
+        }
+    }
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Being recorded now.
+    Recording,
+    /// Ended properly.
+    Complete,
+    /// The recorder died or its disk was full: all up to the last second is there.
+    Interrupted,
+}
+
+/// Known when a run begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunHeader {
+    /// Wall-clock start, nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: i64,
+    /// The same moment on CLOCK_MONOTONIC.
+    pub started_ns: u64,
+    /// What is watched.
+    pub target: Target,
+    /// True if children are watched as well.
+    pub follow: bool,
+    /// Outlier threshold.
+    pub threshold_ns: u64,
+    /// True if thread states were sampled from /proc instead of recorded.
+    pub sampled: bool,
+    /// Process id of the recorder.
+    pub recorder_pid: u32,
+    /// Version of whylag.
+    pub version: String,
+}
+
+/// Known when it ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunEnd {
+    /// When recording stopped.
+    pub ended_ns: u64,
+    /// Exit status of the command, as a shell reports it (128 + signal).
+    pub exit_status: Option<i32>,
+    /// Why recording ended, in words.
+    pub reason: String,
+}
+
+/// A line of `whylag runs`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Number.
+    pub id: RunId,
+    /// Header.
+    pub header: RunHeader,
+    /// Status.
+    pub status: RunStatus,
+    /// Length so far.
+    pub length_ns: u64,
+    /// Threads seen.
+    pub threads: u64,
+    /// Outliers kept.
+    pub outliers: u64,
+    /// The first finding's cause, if it was explained.
+    pub leading_cause: Option<String>,
+}
+
+/// A fact of the environment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// Stable name: `kernel.release`, `clocksource.current`, `sysctl.vm.swappiness`.
+    pub name: String,
+    /// Its value as read.
+    pub value: String,
+    /// Where it was read: a file, a system call.
+    pub source: String,
+}
+
+/// A process that was watched, or that appears as waker, holder or runner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Process id.
+    pub tgid: u32,
+    /// Name when last seen.
+    pub comm: String,
+    /// Path of the executable, empty if unknown.
+    pub exe: String,
+    /// GNU build id in hex, empty if unknown.
+    pub build_id: String,
+    /// True if its threads were watched.
+    pub watched: bool,
+}
+
+/// A part of the recorder, and whether it worked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capability {
+    /// What it is for: `threads`, `system calls`, `locks` ...
+    pub part: String,
+    /// True if it was on all the time.
+    pub on: bool,
+    /// Why it was off, or became so; empty when on.
+    pub because: String,
+}
+
+/// What was lost: count by kind, in windows of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Losses {
+    /// (kind, start of the interval in which it was noticed) -> how many.
+    pub seen: Vec<(String, u64, u64)>,
+}
+
+impl Losses {
+    /// Total by kind.
+    pub fn by_kind(&self) -> BTreeMap<String, u64> {
+        let mut totals = BTreeMap::new();
+        for (kind, _, count) in &self.seen {
+            *totals.entry(kind.clone()).or_default() += count;
+        }
+        totals
+    }
+
+    /// All together.
+    pub fn total(&self) -> u64 {
+        self.seen.iter().map(|(_, _, count)| count).sum()
+    }
+}
+
+/// What whylag itself cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// CPU time of the recorder process.
+    pub cpu_ns: u64,
+    /// Time in BPF programs on all CPUs, paid by whoever triggered them: runs times the mean
+    /// duration measured in sample windows.
+    pub bpf_ns: u64,
+    /// Runs of BPF programs.
+    pub bpf_runs: u64,
+    /// Events received from the kernel.
+    pub events: u64,
+    /// Bytes received through ring buffers.
+    pub ring_bytes: u64,
+    /// Peak resident memory of the recorder, bytes.
+    pub peak_rss_bytes: u64,
+    /// From start of whylag to all probes attached.
+    pub attach_ns: u64,
+    /// By program, dearest first.
+    pub probes: Vec<ProbeCost>,
+}
+
+/// Cost of one BPF program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeCost {
+    /// Name of the program.
+    pub program: String,
+    /// Runs.
+    pub runs: u64,
+    /// Runs times mean duration.
+    pub ns: u64,
+}
+
+/// One CPU over the run, from /proc/stat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// Which.
+    pub cpu: u32,
+    /// Idle, including waiting for I/O.
+    pub idle_ns: u64,
+    /// Everything but idle and stolen.
+    pub busy_ns: u64,
+    /// Stolen by the hypervisor.
+    pub stolen_ns: u64,
+}
+
+/// A run as read back from the store.
+///
+/// Everything is complete except `outliers`, which holds the longest (`outlier_count` says how
+/// many there are), and `events`, likewise (`event_count`).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    /// Number.
+    pub id: RunId,
+    /// Header.
+    pub header: RunHeader,
+    /// Status.
+    pub status: RunStatus,
+    /// End, unless interrupted or still being recorded.
+    pub end: Option<RunEnd>,
+    /// Last moment for which data was stored.
+    pub heartbeat_ns: u64,
+    /// Facts.
+    pub facts: Vec<Fact>,
+    /// Parts of the recorder.
+    pub capabilities: Vec<Capability>,
+    /// Processes.
+    pub processes: Vec<Process>,
+    /// Watched threads.
+    pub threads: Vec<ThreadAccounts>,
+    /// Histograms per second.
+    pub seconds: Vec<MetricSecond>,
+    /// The longest outliers, longest first.
+    pub outliers: Vec<Outlier>,
+    /// How many outliers were stored.
+    pub outlier_count: u64,
+    /// Rare events, in time order; the first ones if there are very many.
+    pub events: Vec<Event>,
+    /// How many events were stored.
+    pub event_count: u64,
+    /// Stacks by identity.
+    pub stacks: HashMap<StackId, Stack>,
+    /// Off-CPU time by stack.
+    pub stack_sums: Vec<StackSum>,
+    /// Waits by object.
+    pub waits: Vec<WaitSum>,
+    /// Holds of mmap_lock that made others wait.
+    pub holds: Vec<HoldSum>,
+    /// Who ran while watched threads waited for a CPU.
+    pub runners: Vec<RunnerSum>,
+    /// CPUs.
+    pub cpus: Vec<CpuTime>,
+    /// Losses.
+    pub losses: Losses,
+    /// Cost of the recorder.
+    pub cost: Cost,
+}
+
+impl Run {
+    /// Wall time of all watched threads together.
+    pub fn wall_ns(&self) -> u64 {
+        self.threads.iter().map(ThreadAccounts::wall_ns).sum()
+    }
+
+    /// Accounts of all watched threads together.
+    pub fn accounts(&self) -> Accounts {
+        let mut sum = Accounts::new();
+        for thread in &self.threads {
+            sum.merge(&thread.accounts);
+        }
+        sum
+    }
+
+    /// Length of the recording.
+    pub fn length_ns(&self) -> u64 {
+        let end = self.end.as_ref().map_or(self.heartbeat_ns, |end| end.ended_ns);
+        end.saturating_sub(self.header.started_ns)
+    }
+
+    /// The fact of this name.
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        self.facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_str())
+    }
+
+    /// Name of a process: `comm`, or `?` if it was never seen.
+    pub fn comm(&self, tgid: u32) -> &str {
+        self.processes.iter().find(|p| p.tgid == tgid).map_or("?", |p| p.comm.as_str())
+    }
+}

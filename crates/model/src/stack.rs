@@ -1,0 +1,106 @@
+//! Call stacks.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Account;
+
+/// Identity of a stack within a run: a 64-bit hash of its addresses (and of the process, for user
+/// stacks).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StackId(pub u64);
+
+/// Which side of the system call boundary a stack is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Space {
+    /// Kernel.
+    Kernel,
+    /// User.
+    User,
+}
+
+/// A call stack, innermost frame first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stack {
+    /// Identity.
+    pub id: StackId,
+    /// Kernel or user.
+    pub space: Space,
+    /// Frames, innermost first.
+    pub frames: Vec<Frame>,
+    /// Set when the walk ended before a known outermost frame (code built without frame pointers),
+    /// or when the stack was longer than what is kept (127 frames).
+    pub truncated: bool,
+}
+
+/// One frame: always module and offset, and the symbol if one was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// The address as seen (return address, except in the innermost frame).
+    pub address: u64,
+    /// File name of the mapping (`/usr/lib/libc.so.6`), `[kernel]`, `[jit]`, or empty if unknown.
+    pub module: String,
+    /// Offset in the module's file; for the kernel the offset from the symbol.
+    pub offset: u64,
+    /// Function name (demangled).
+    pub symbol: Option<String>,
+    /// Offset from the start of the symbol.
+    pub symbol_offset: u64,
+    /// Why there is no symbol, when there is none.
+    pub unknown_because: Option<String>,
+}
+
+impl Frame {
+    /// The function's name, or `module+0xoffset`, or the bare address: what a flame graph shows.
+    pub fn label(&self) -> String {
+        match (&self.symbol, self.module.is_empty()) {
+            (Some(symbol), _) => symbol.clone(),
+            (None, false) => format!("{}+{:#x}", self.module_name(), self.offset),
+            (None, true) => format!("{:#x}", self.address),
+        }
+    }
+
+    /// Last component of the module's path.
+    pub fn module_name(&self) -> &str {
+        self.module.rsplit('/').next().unwrap_or(&self.module)
+    }
+}
+
+/// `symbol+0x1f [libc.so.6+0x8f2a0]`: symbol and module+offset.
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.symbol {
+            Some(symbol) if self.module == "[kernel]" => {
+                write!(f, "{symbol}+{:#x} [kernel]", self.symbol_offset)
+            }
+            Some(symbol) => write!(
+                f,
+                "{symbol}+{:#x} [{}+{:#x}]",
+                self.symbol_offset,
+                self.module_name(),
+                self.offset
+            ),
+            None if self.module.is_empty() => write!(f, "{:#x} [no mapping]", self.address),
+            None => write!(f, "{}+{:#x}", self.module_name(), self.offset),
+        }
+    }
+}
+
+/// Time off the CPU (at least the threshold long each time) summed by where it was spent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackSum {
+    /// Process.
+    pub tgid: u32,
+    /// What the thread waited for; `RunnablePreempted` and `RunnableWakeup` for the run queue.
+    pub account: Account,
+    /// Kernel side of the stack.
+    pub kernel: Option<StackId>,
+    /// User side of the stack.
+    pub user: Option<StackId>,
+    /// Intervals.
+    pub count: u64,
+    /// Their sum.
+    pub ns: u64,
+}

@@ -1,0 +1,75 @@
+//! The name of a system call.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use syscalls::Sysno;
+
+/// A system call by its number on this architecture.
+///
+/// Shown by its name (`mmap`); a number the architecture does not define is shown as `syscall#N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Syscall(pub u16);
+
+impl Syscall {
+    /// The call of this name, if the architecture has it.
+    pub fn named(name: &str) -> Option<Syscall> {
+        Sysno::from_str(name).ok().map(|s| Syscall(s.id() as u16))
+    }
+
+    /// True if this is one of the calls in `names`.
+    pub fn is_one_of(self, names: &[&str]) -> bool {
+        Sysno::new(usize::from(self.0)).is_some_and(|s| names.contains(&s.name()))
+    }
+}
+
+impl fmt::Display for Syscall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Sysno::new(usize::from(self.0)) {
+            Some(s) => f.write_str(s.name()),
+            None => write!(f, "syscall#{}", self.0),
+        }
+    }
+}
+
+impl FromStr for Syscall {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        if let Some(number) = s.strip_prefix("syscall#") {
+            return number.parse().map(Syscall).map_err(|_| format!("'{s}' is no system call"));
+        }
+        Syscall::named(s).ok_or_else(|| format!("'{s}' is no system call of this architecture"))
+    }
+}
+
+impl From<Syscall> for String {
+    fn from(s: Syscall) -> String {
+        s.to_string()
+    }
+}
+
+impl TryFrom<String> for Syscall {
+    type Error = String;
+
+    fn try_from(s: String) -> Result<Self, String> {
+        s.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_for_every_number() {
+        for n in 0..600 {
+            let call = Syscall(n);
+            assert_eq!(call.to_string().parse::<Syscall>().unwrap(), call);
+        }
+        assert_eq!(Syscall::named("mmap").unwrap().to_string(), "mmap");
+        assert!(Syscall::named("no_such_call").is_none());
+    }
+}

@@ -1,0 +1,73 @@
+//! Complete sums (not only of outliers) of who waited for what, and because of whom.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Account, Syscall};
+
+/// All waits of a process on one object that one process ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitSum {
+    /// Process that waited.
+    pub tgid: u32,
+    /// What kind of wait.
+    pub account: Account,
+    /// The object as a number: futex word's address, lock's address or the code that takes it,
+    /// inode number of a pipe or socket, faulting address rounded down to 2 MiB; 0 if none.
+    pub object: u64,
+    /// The object's name (lock class, file), if one was found.
+    pub name: Option<String>,
+    /// Process that ended the waits; 0 when an interrupt did or when it is not known.
+    pub waker_tgid: u32,
+    /// Name of the waker when last seen.
+    pub waker_comm: String,
+    /// Waits.
+    pub count: u64,
+    /// Time asleep, run queue not included.
+    pub ns: u64,
+    /// Longest wait.
+    pub max_ns: u64,
+    /// Waits ended by a thread whose own last wait was on the same object: the sign of a lock that
+    /// is handed from waiter to waiter.
+    pub by_waiter: u64,
+    /// Waits that asked for a futex word known to mean a contended lock: FUTEX_WAIT for the
+    /// value 2 (glibc, musl, Rust), or FUTEX_LOCK_PI.
+    pub lock_like: u64,
+}
+
+/// Time that waiters for the mmap_lock of a process spent while one process held it in one way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldSum {
+    /// Process whose address space it is, and whose threads waited.
+    pub tgid: u32,
+    /// True if the waiter wanted to write.
+    pub waiter_write: bool,
+    /// Process that held the lock.
+    pub holder_tgid: u32,
+    /// Name of the holder when last seen.
+    pub holder_comm: String,
+    /// True if it was held exclusively.
+    pub holder_write: bool,
+    /// The call in which it was held, if any.
+    pub holder_call: Option<Syscall>,
+    /// Waits that overlapped such holds.
+    pub count: u64,
+    /// The overlap.
+    pub ns: u64,
+    /// Longest single overlap.
+    pub max_ns: u64,
+}
+
+/// Time that threads of a process waited for a CPU while another process was on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunnerSum {
+    /// Process that waited.
+    pub tgid: u32,
+    /// Process that ran on that CPU last before the wait ended.
+    pub runner_tgid: u32,
+    /// Its name when last seen.
+    pub runner_comm: String,
+    /// Waits.
+    pub count: u64,
+    /// Their length.
+    pub ns: u64,
+}
