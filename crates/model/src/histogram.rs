@@ -61,9 +61,11 @@ impl Histogram {
         (shift << p) + (value >> shift) as u32
     }
 
-    /// The lowest and the highest value that bucket `index` counts at precision `p`.
+    /// The lowest and the highest value that bucket `index` counts at precision `p`; an index
+    /// beyond the last bucket of 64-bit values is taken as the last.
     pub fn bounds_of(index: u32, precision: u8) -> (u64, u64) {
         let p = u32::from(precision);
+        let index = index.min(Self::index_of(u64::MAX, precision));
         let shift = (index >> p).saturating_sub(1);
         let low = u64::from(index - (shift << p)) << shift;
         (low, low + ((1u64 << shift) - 1))
@@ -180,7 +182,7 @@ mod tests {
 
     #[test]
     fn buckets_are_contiguous() {
-        for index in 0..2000 {
+        for index in 0..Histogram::index_of(u64::MAX, 5) {
             let (_, high) = Histogram::bounds_of(index, 5);
             assert_eq!(Histogram::bounds_of(index + 1, 5).0, high + 1, "after bucket {index}");
         }
