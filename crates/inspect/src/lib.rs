@@ -1,1 +1,19 @@
-//! inspect
+//! Facts at rest: what can be known of a host, a process or a program file without watching
+//! anything happen.
+//!
+//! Two runs can only be compared by someone who knows in what they differ. So every run carries a
+//! fingerprint of its environment: a list of [`model::Fact`], the one important type here, each
+//! with a stable name, the value as read, and where it was read.
+//!
+//! - [`fingerprint`]: the facts of the host, of a command about to be started, of a live process.
+//! - [`secrets`]: what is left out of a fingerprint, by which rule.
+//! - [`elf`]: facts of a program file.
+//!
+//! Caveats. A fact that cannot be read is still a fact, with the value `unknown: <reason>`;
+//! nothing here fails. Everything is read once, with bounded reads, and changes nothing. Facts of
+//! a process are racy by nature: it can exit or change between two of them.
+
+pub mod elf;
+pub mod fingerprint;
+mod read;
+pub mod secrets;

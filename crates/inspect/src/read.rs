@@ -1,0 +1,67 @@
+//! Small files of /proc and /sys, read with a bound, as facts.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use model::Fact;
+
+/// No file of /proc or /sys read here is longer, in bytes (the longest, an environment, is bounded
+/// by the stack limit of its process).
+const LONGEST: u64 = 4 << 20;
+
+/// Contents of a file, at most [`LONGEST`] bytes of it.
+pub fn bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut contents = Vec::new();
+    File::open(path)?.take(LONGEST).read_to_end(&mut contents)?;
+    Ok(contents)
+}
+
+/// Contents of a file as text without white space around it; bytes that are not UTF-8 are replaced.
+pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&bytes(path)?).trim().to_owned())
+}
+
+/// A fact with a known value.
+pub fn fact(name: &str, value: impl Into<String>, source: impl Into<String>) -> Fact {
+    Fact { name: name.to_owned(), value: value.into(), source: source.into() }
+}
+
+/// A fact that could not be read.
+pub fn unknown(name: &str, reason: impl std::fmt::Display, source: impl Into<String>) -> Fact {
+    fact(name, format!("unknown: {reason}"), source)
+}
+
+/// A value, or the reason why there is none, as a fact.
+pub fn fact_of<E: std::fmt::Display>(
+    name: &str,
+    value: Result<String, E>,
+    source: impl Into<String>,
+) -> Fact {
+    match value {
+        Ok(value) => fact(name, value, source),
+        Err(reason) => unknown(name, reason, source),
+    }
+}
+
+/// The whole text of a file as a fact.
+pub fn file_fact(name: &str, path: &str) -> Fact {
+    fact_of(name, text(path), path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_is_unknown_with_the_reason() {
+        let fact = file_fact("some.name", "/proc/no-such-file");
+        assert_eq!(fact.value, "unknown: No such file or directory (os error 2)");
+        assert_eq!(fact.source, "/proc/no-such-file");
+    }
+
+    #[test]
+    fn an_endless_file_is_cut() {
+        assert_eq!(bytes("/dev/zero").unwrap().len() as u64, LONGEST);
+    }
+}
