@@ -282,10 +282,11 @@ impl Accounts {
         Self::default()
     }
 
-    /// Adds `ns` to `account`; nothing is kept for 0.
+    /// Adds `ns` to `account`; nothing is kept for 0. Like all sums here it stops at `u64::MAX`.
     pub fn add(&mut self, account: Account, ns: u64) {
         if ns > 0 {
-            *self.0.entry(account).or_default() += ns;
+            let sum = self.0.entry(account).or_default();
+            *sum = sum.saturating_add(ns);
         }
     }
 
@@ -303,12 +304,14 @@ impl Accounts {
 
     /// Nanoseconds in all accounts that `which` accepts.
     pub fn sum_of(&self, which: impl Fn(Account) -> bool) -> u64 {
-        self.iter().filter(|(account, _)| which(*account)).map(|(_, ns)| ns).sum()
+        self.iter()
+            .filter(|(account, _)| which(*account))
+            .fold(0, |sum, (_, ns)| sum.saturating_add(ns))
     }
 
     /// Nanoseconds in all accounts: the wall time.
     pub fn total(&self) -> u64 {
-        self.0.values().sum()
+        self.sum_of(|_| true)
     }
 
     /// The entries in account order.

@@ -42,8 +42,9 @@ impl Histogram {
         let mut histogram = Histogram::new(precision);
         for (index, count) in buckets {
             if count > 0 {
-                *histogram.buckets.entry(index).or_default() += count;
-                histogram.count += count;
+                let sum = histogram.buckets.entry(index).or_default();
+                *sum = sum.saturating_add(count);
+                histogram.count = histogram.count.saturating_add(count);
             }
         }
         if histogram.count > 0 {
@@ -84,9 +85,10 @@ impl Histogram {
     pub fn merge(&mut self, other: &Histogram) {
         assert_eq!(self.precision, other.precision, "merging needs equal precision");
         for (index, count) in &other.buckets {
-            *self.buckets.entry(*index).or_default() += count;
+            let sum = self.buckets.entry(*index).or_default();
+            *sum = sum.saturating_add(*count);
         }
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -101,7 +103,7 @@ impl Histogram {
         let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
         let mut seen = 0;
         for (index, count) in &self.buckets {
-            seen += count;
+            seen = count.saturating_add(seen);
             if seen >= rank {
                 return Some(Self::bounds_of(*index, self.precision).1.min(self.max));
             }

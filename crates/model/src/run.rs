@@ -155,16 +155,17 @@ pub struct Losses {
 impl Losses {
     /// Total by kind.
     pub fn by_kind(&self) -> BTreeMap<String, u64> {
-        let mut totals = BTreeMap::new();
+        let mut totals = BTreeMap::<String, u64>::new();
         for (kind, _, count) in &self.seen {
-            *totals.entry(kind.clone()).or_default() += count;
+            let total = totals.entry(kind.clone()).or_default();
+            *total = total.saturating_add(*count);
         }
         totals
     }
 
     /// All together.
     pub fn total(&self) -> u64 {
-        self.seen.iter().map(|(_, _, count)| count).sum()
+        self.seen.iter().fold(0, |sum, (_, _, count)| sum.saturating_add(*count))
     }
 }
 
@@ -269,7 +270,7 @@ pub struct Run {
 impl Run {
     /// Wall time of all watched threads together.
     pub fn wall_ns(&self) -> u64 {
-        self.threads.iter().map(ThreadAccounts::wall_ns).sum()
+        self.threads.iter().fold(0, |sum, thread| sum.saturating_add(thread.wall_ns()))
     }
 
     /// Accounts of all watched threads together.

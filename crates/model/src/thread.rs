@@ -40,6 +40,6 @@ pub struct ThreadAccounts {
 impl ThreadAccounts {
     /// Wall time under watch.
     pub fn wall_ns(&self) -> u64 {
-        self.last_ns - self.first_ns
+        self.last_ns.saturating_sub(self.first_ns)
     }
 }
