@@ -58,8 +58,9 @@ fn what_is_no_elf_file_gives_none() {
 }
 
 /// A header may claim a note as long as the file, and a sparse file may be as long as it likes.
+/// Read in full this one would give its id, for that is at its start.
 #[test]
-fn a_huge_claim_allocates_nothing() {
+fn a_note_of_a_claimed_64_mib_is_not_read() {
     let directory = tempfile::tempdir().unwrap();
     let program = linked(directory.path(), &["-Wl,--build-id=0x01"]);
     let mut bytes = fs::read(&program).unwrap();
@@ -70,12 +71,12 @@ fn a_huge_claim_allocates_nothing() {
         let header = table + 56 * segment;
         if bytes[header] == 4 {
             notes += 1;
-            bytes[header + 32..header + 40].copy_from_slice(&(1u64 << 42).to_le_bytes());
+            bytes[header + 32..header + 40].copy_from_slice(&(64u64 << 20).to_le_bytes());
         }
     }
     assert!(notes > 0);
     fs::write(&program, &bytes).unwrap();
-    File::options().write(true).open(&program).unwrap().set_len(1 << 43).unwrap();
+    File::options().write(true).open(&program).unwrap().set_len(1 << 30).unwrap();
     assert_eq!(build_id(&program), None);
 }
 
