@@ -22,6 +22,9 @@ pub enum Account {
     Syscall(Syscall),
     /// On a CPU in the kernel outside any system call: a kernel thread, or a thread that exits.
     Kernel,
+    /// On a CPU, user and kernel not told apart: the system call probes are off, or the state was
+    /// sampled from /proc.
+    Running,
     /// On a CPU, spinning for a contended kernel spinlock.
     Spin,
     /// The thread's CPU served a hardware interrupt or inter-processor interrupt meanwhile.
@@ -200,7 +203,14 @@ pub struct ParseAccountError(String);
 impl Account {
     /// On a CPU, working for the thread itself.
     pub fn is_running(self) -> bool {
-        matches!(self, Account::User | Account::Syscall(_) | Account::Kernel | Account::Spin)
+        matches!(
+            self,
+            Account::User
+                | Account::Syscall(_)
+                | Account::Kernel
+                | Account::Running
+                | Account::Spin
+        )
     }
 
     /// Runnable or throttled: ready to run, not on a CPU.
@@ -215,6 +225,7 @@ impl fmt::Display for Account {
             Account::User => f.write_str("running:user"),
             Account::Syscall(call) => write!(f, "running:{call}"),
             Account::Kernel => f.write_str("running:kernel"),
+            Account::Running => f.write_str("running"),
             Account::Spin => f.write_str("running:spinlock"),
             Account::HardIrq => f.write_str("hard_irq"),
             Account::SoftIrq => f.write_str("softirq"),
@@ -236,6 +247,7 @@ impl FromStr for Account {
         Ok(match s {
             "running:user" => Account::User,
             "running:kernel" => Account::Kernel,
+            "running" => Account::Running,
             "running:spinlock" => Account::Spin,
             "hard_irq" => Account::HardIrq,
             "softirq" => Account::SoftIrq,
@@ -346,6 +358,7 @@ mod tests {
         let mut all = vec![
             Account::User,
             Account::Kernel,
+            Account::Running,
             Account::Spin,
             Account::HardIrq,
             Account::SoftIrq,
