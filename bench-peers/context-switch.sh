@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# What tools add to a context switch, on `perf bench sched pipe` pinned to one CPU.
+set -euo pipefail
+# shellcheck source=bench-peers/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+export LOOPS=${LOOPS:-200000}
+
+begin context-switch "ns/switch"
+need perf bpftrace taskset cc
+mount_tracefs
+built empty
+bench_is sched pipe
+
+# One loop is a message there and one back: on one CPU, two switches.
+measured() {
+	local seconds
+	seconds=$(case $1 in
+	bare) under "${BENCH[@]}" ;;
+	empty) under "$TMP/empty" sched_switch sched_waking -- "${BENCH[@]}" ;;
+	whylag) under "$WHYLAG" record --store "$(mktemp -u "$TMP/store.XXXXXX")" -- "${BENCH[@]}" ;;
+	bpftrace) under bpftrace "$HERE/offcputime.bt" -c "${BENCH[*]}" ;;
+	perf-record) under perf record -q -a -g -e sched:sched_switch -o "$TMP/perf.data" -- "${BENCH[@]}" ;;
+	esac) || return
+	awk -v s="$seconds" -v n="$LOOPS" 'BEGIN { printf "%.1f\n", s * 1e9 / (2 * n) }'
+}
+
+subjects=(bare empty bpftrace perf-record)
+has_whylag && subjects+=(whylag)
+run_rounds measured "${subjects[@]}"
+table bare empty whylag bpftrace perf-record
+compare bpftrace 0.333
+compare perf-record 0.2
