@@ -1,0 +1,194 @@
+//! A run with the sums that several causes need.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    Account, Accounts, Blocked, Histogram, Metric, Outlier, OutlierKind, Run, ThreadAccounts,
+    WaitSum,
+};
+
+use crate::lost::{Class, LockWord, class, lock_words};
+
+/// One run under examination.
+pub struct Case<'a> {
+    /// All that is known.
+    pub run: &'a Run,
+    /// Wall time of all watched threads.
+    pub wall_ns: u64,
+    /// All of it by account; what no account covers is `Account::Unaccounted`.
+    pub accounts: Accounts,
+    /// The lost part of each account.
+    pub lost: Accounts,
+    /// Waiting for work.
+    pub idle_ns: u64,
+    /// Futex words that are locks, the dearest first.
+    pub locks: Vec<LockWord>,
+    processes: BTreeMap<u32, Accounts>,
+}
+
+/// Sums over waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Waits {
+    /// How many.
+    pub count: u64,
+    /// Time asleep in them.
+    pub ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+/// What the CPUs of the host did over the run.
+#[derive(Clone, Copy, Debug)]
+pub struct Cpus {
+    /// How many.
+    pub number: u64,
+    /// Idle, all together.
+    pub idle_ns: u64,
+    /// Stolen by the hypervisor, all together.
+    pub stolen_ns: u64,
+    /// Idle, busy and stolen.
+    pub total_ns: u64,
+}
+
+impl<'a> Case<'a> {
+    /// Sums up `run`.
+    pub fn new(run: &'a Run) -> Self {
+        let mut processes = BTreeMap::<u32, Accounts>::new();
+        for thread in &run.threads {
+            processes.entry(thread.tgid).or_default().merge(&thread.accounts);
+        }
+        let mut accounts = run.accounts();
+        accounts.add(Account::Unaccounted, run.wall_ns().saturating_sub(accounts.total()));
+        let locks = lock_words(run);
+        let lost = lost_part(&processes, &locks);
+        let futex = Account::Blocked(Blocked::Futex);
+        let idle_ns = accounts
+            .sum_of(|account| class(account) == Class::Idle)
+            .saturating_sub(lost.get(futex));
+        let wall_ns = accounts.total();
+        Case { run, wall_ns, accounts, lost, idle_ns, locks, processes }
+    }
+
+    /// Wall time in which the threads worked or wanted to: all but idle and unaccounted.
+    pub fn active_ns(&self) -> u64 {
+        self.wall_ns
+            .saturating_sub(self.idle_ns)
+            .saturating_sub(self.accounts.get(Account::Unaccounted))
+    }
+
+    /// Accounts of each watched process.
+    pub fn processes(&self) -> impl Iterator<Item = (u32, &Accounts)> {
+        self.processes.iter().map(|(tgid, accounts)| (*tgid, accounts))
+    }
+
+    /// The process with the most time in the accounts that `which` accepts, if any has some.
+    pub fn main_process(&self, which: impl Fn(Account) -> bool) -> Option<u32> {
+        self.processes()
+            .map(|(tgid, accounts)| (accounts.sum_of(&which), tgid))
+            .filter(|(ns, _)| *ns > 0)
+            .max()
+            .map(|(_, tgid)| tgid)
+    }
+
+    /// `name (pid 123)`.
+    pub fn process_name(&self, tgid: u32) -> String {
+        format!("{} (pid {tgid})", self.run.comm(tgid))
+    }
+
+    /// Watched threads with time in the accounts that `which` accepts.
+    pub fn threads_in(
+        &self,
+        which: impl Fn(Account) -> bool,
+    ) -> impl Iterator<Item = &'a ThreadAccounts> {
+        self.run.threads.iter().filter(move |thread| thread.accounts.sum_of(&which) > 0)
+    }
+
+    /// Ended waits of all processes in an account, one sum per object and waker.
+    pub fn waits(&self, account: Account) -> impl Iterator<Item = &'a WaitSum> {
+        self.run.waits.iter().filter(move |wait| wait.account == account)
+    }
+
+    /// Sum of the waits in an account. `count` is at least the number of threads that waited: a
+    /// wait that never ended is in no sum.
+    pub fn wait_total(&self, account: Account) -> Waits {
+        let mut total = sum_of(self.waits(account));
+        total.count = total.count.max(self.threads_in(|a| a == account).count() as u64);
+        total
+    }
+
+    /// All values of a metric over the run, the host's included.
+    pub fn histogram(&self, metric: &Metric) -> Option<Histogram> {
+        self.merged(|candidate| candidate == metric)
+    }
+
+    /// All values of the metrics that `which` accepts. Histograms of another precision than the
+    /// first are left out: they cannot be merged.
+    pub fn merged(&self, which: impl Fn(&Metric) -> bool) -> Option<Histogram> {
+        let mut found = self.run.seconds.iter().filter(|second| which(&second.metric));
+        let mut all = found.next()?.histogram.clone();
+        let precision = all.precision();
+        for second in found.filter(|s| s.histogram.precision() == precision) {
+            all.merge(&second.histogram);
+        }
+        (all.count() > 0).then_some(all)
+    }
+
+    /// Outliers of watched threads with time in `account`. How long a lock was held is no wait.
+    pub fn outliers_in(&self, account: Account) -> impl Iterator<Item = &'a Outlier> {
+        self.run
+            .outliers
+            .iter()
+            .filter(move |o| o.kind != OutlierKind::LockHold && o.breakdown.get(account) > 0)
+    }
+
+    /// The outlier with the most time in `account`.
+    pub fn worst(&self, account: Account) -> Option<&'a Outlier> {
+        self.outliers_in(account).max_by_key(|outlier| outlier.breakdown.get(account))
+    }
+
+    /// Different threads among the outliers that `which` accepts.
+    pub fn threads_among(&self, which: impl Fn(&Outlier) -> bool) -> u64 {
+        let tids = self.run.outliers.iter().filter(|o| which(o)).map(|o| o.tid);
+        tids.collect::<BTreeSet<_>>().len() as u64
+    }
+
+    /// CPU times of the host, if they were recorded.
+    pub fn cpus(&self) -> Option<Cpus> {
+        let mut cpus =
+            Cpus { number: self.run.cpus.len() as u64, idle_ns: 0, stolen_ns: 0, total_ns: 0 };
+        for cpu in &self.run.cpus {
+            cpus.idle_ns = cpus.idle_ns.saturating_add(cpu.idle_ns);
+            cpus.stolen_ns = cpus.stolen_ns.saturating_add(cpu.stolen_ns);
+            let total = cpu.idle_ns.saturating_add(cpu.busy_ns).saturating_add(cpu.stolen_ns);
+            cpus.total_ns = cpus.total_ns.saturating_add(total);
+        }
+        (cpus.total_ns > 0).then_some(cpus)
+    }
+}
+
+/// Sum of some waits.
+pub fn sum_of<'w>(waits: impl Iterator<Item = &'w WaitSum>) -> Waits {
+    waits.fold(Waits::default(), |sum, wait| Waits {
+        count: sum.count.saturating_add(wait.count),
+        ns: sum.ns.saturating_add(wait.ns),
+        max_ns: sum.max_ns.max(wait.max_ns),
+    })
+}
+
+/// The lost part of each account. Of a process's futex time no more than its lock words account
+/// for is lost; the rest, waits that have not ended included, is idle.
+fn lost_part(processes: &BTreeMap<u32, Accounts>, locks: &[LockWord]) -> Accounts {
+    let futex = Account::Blocked(Blocked::Futex);
+    let mut lost = Accounts::new();
+    for (tgid, accounts) in processes {
+        for (account, ns) in accounts.iter().filter(|(a, _)| class(*a) == Class::Lost) {
+            lost.add(account, ns);
+        }
+        let in_locks = locks
+            .iter()
+            .filter(|word| word.tgid == *tgid)
+            .fold(0u64, |sum, word| sum.saturating_add(word.lost_ns()));
+        lost.add(futex, in_locks.min(accounts.get(futex)));
+    }
+    lost
+}

@@ -1,0 +1,186 @@
+//! Runs the catalogue over a run and ranks what it claims.
+//!
+//! A claim becomes a finding only if it explains enough:
+//! - at least 10 ms in all (less goes unnoticed), and either
+//! - at least 5 % of the wall time of the watched threads, or
+//! - for programs that mostly wait for work: at least 25 % of the time in which their threads
+//!   worked or wanted to, at least 1 % of the length of the recording, and waits of at least
+//!   100 us on average. The last excludes the ordinary price of a wake-up, which an idle program
+//!   pays before each of its short turns on a CPU.
+//!
+//! A claim below that stays part of the unexplained time.
+
+use std::cmp::Reverse;
+
+use model::{Accounts, Explanation, Finding, Link, RuledOut, Run, Target};
+
+use crate::case::Case;
+use crate::causes::{ALL, Absent, Cause, Claim, Verdict};
+use crate::confidence;
+use crate::text::{duration, percent};
+
+const FLOOR_NS: u64 = 10_000_000;
+const FLOOR_MEAN_NS: u64 = 100_000;
+
+/// Explains where the threads of `run` lost their time.
+///
+/// Shares of the findings add up to at most 1; lost time that none explains is in `unexplained`,
+/// by account. Findings are ordered by share, largest first.
+pub fn explain(run: &Run) -> Explanation {
+    let case = Case::new(run);
+    let mut verdicts: Vec<(&Cause, Verdict)> =
+        ALL.iter().map(|cause| (*cause, (cause.examine)(&case))).collect();
+    let mut unexplained = case.lost.clone();
+    cap(&mut verdicts, &case.lost);
+
+    let lost_ns = case.lost.total();
+    let mut findings = Vec::new();
+    for (cause, verdict) in &verdicts {
+        if let Ok(claim) = verdict
+            && is_worth_naming(&case, claim)
+        {
+            unexplained = subtract(&unexplained, &claim.lost);
+            findings.push(finding(&case, cause, claim, &verdicts));
+        }
+    }
+    findings.sort_by_key(|finding| Reverse(finding.lost_ns));
+
+    Explanation {
+        run: run.id,
+        wall_ns: case.wall_ns,
+        unaccounted_ns: case.accounts.get(model::Account::Unaccounted),
+        lost_ns,
+        idle_ns: case.idle_ns,
+        accounts: case
+            .accounts
+            .largest_first()
+            .into_iter()
+            .map(|(account, ns)| (account, ns, share(ns, case.wall_ns)))
+            .collect(),
+        findings,
+        unexplained: unexplained.largest_first(),
+        losses: run.losses.by_kind(),
+    }
+}
+
+/// Lets no two claims have the same nanosecond: the larger claim is served first, and none gets
+/// more of an account than was lost in it.
+fn cap(verdicts: &mut [(&Cause, Verdict)], lost: &Accounts) {
+    let mut claims: Vec<&mut Claim> =
+        verdicts.iter_mut().filter_map(|(_, verdict)| verdict.as_mut().ok()).collect();
+    claims.sort_by_key(|claim| Reverse(claim.lost.total()));
+    let mut left = lost.clone();
+    for claim in claims {
+        claim.lost = claim.lost.iter().map(|(a, ns)| (a, ns.min(left.get(a)))).collect();
+        left = subtract(&left, &claim.lost);
+    }
+}
+
+fn subtract(from: &Accounts, what: &Accounts) -> Accounts {
+    from.iter().map(|(account, ns)| (account, ns.saturating_sub(what.get(account)))).collect()
+}
+
+/// The rule at the top of this file.
+fn is_worth_naming(case: &Case, claim: &Claim) -> bool {
+    let lost = claim.lost.total();
+    let is_part = |fraction: u64, whole: u64| lost >= whole / fraction;
+    let busy_program = is_part(20, case.wall_ns);
+    let idle_program = is_part(4, case.active_ns())
+        && is_part(100, case.run.length_ns())
+        && lost / claim.waits.max(1) >= FLOOR_MEAN_NS;
+    lost >= FLOOR_NS && (busy_program || idle_program)
+}
+
+fn finding(case: &Case, cause: &Cause, claim: &Claim, verdicts: &[(&Cause, Verdict)]) -> Finding {
+    let (confidence, doubts) = confidence::of(case, cause, claim);
+    let mut ruled_out = claim.ruled_out.clone();
+    for id in cause.look_alikes {
+        if ruled_out.iter().all(|other| other.cause != *id)
+            && let Some((_, verdict)) = verdicts.iter().find(|(other, _)| other.id == *id)
+            && let Some(because) = why_not(case, verdict)
+        {
+            ruled_out.push(RuledOut { cause: (*id).to_owned(), because });
+        }
+    }
+    let lost_ns = claim.lost.total();
+    let mut chain = vec![symptom(case, claim, lost_ns)];
+    chain.extend(claim.chain.iter().cloned());
+    Finding {
+        cause: cause.id.to_owned(),
+        title: claim.title.clone(),
+        share: share(lost_ns, case.lost.total()),
+        lost_ns,
+        confidence,
+        doubts,
+        chain,
+        evidence: claim.evidence.clone(),
+        ruled_out,
+        fix: cause.fix.to_owned(),
+        reproduce: cause.reproduce.to_owned(),
+        verify: verify(&case.run.header.target),
+    }
+}
+
+/// Every chain begins with what was lost, in the same words.
+fn symptom(case: &Case, claim: &Claim, lost_ns: u64) -> Link {
+    let threads = case.threads_in(|account| claim.lost.get(account) > 0).count() as u64;
+    let mut text = format!(
+        "{} lost {}: {} of their wall time",
+        crate::text::counted(threads, "thread"),
+        duration(lost_ns),
+        percent(lost_ns, case.wall_ns)
+    );
+    if let Some(cpus) = case.cpus() {
+        text += &format!(
+            "; the {} of the host were idle {} of the time",
+            crate::text::counted(cpus.number, "CPU"),
+            percent(cpus.idle_ns, cpus.total_ns)
+        );
+    }
+    Link { role: "symptom".to_owned(), text }
+}
+
+/// The datum that excludes a look-alike of the catalogue; `None` if it is a finding itself.
+fn why_not(case: &Case, verdict: &Verdict) -> Option<String> {
+    match verdict {
+        Err(Absent(missing)) => Some(missing.clone()),
+        Ok(claim) if is_worth_naming(case, claim) => None,
+        Ok(claim) => {
+            let ns = claim.lost.total();
+            Some(format!(
+                "it took only {}, {} of the wall time",
+                duration(ns),
+                percent(ns, case.wall_ns)
+            ))
+        }
+    }
+}
+
+/// How to see whether the fix works.
+fn verify(target: &Target) -> String {
+    let watch = match target {
+        Target::Command(words) => {
+            let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+            format!("-- {}", words.join(" "))
+        }
+        Target::Process(_) | Target::Thread(_) => "-p PID".to_owned(),
+        Target::Host => "-a".to_owned(),
+    };
+    format!("whylag record {watch} && whylag explain")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests;

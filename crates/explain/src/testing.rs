@@ -1,0 +1,241 @@
+//! Builds runs from the evidence that a test is about.
+
+use std::collections::HashMap;
+
+use model::{
+    Account, Accounts, Blocked, Capability, Cost, CpuTime, Frame, Histogram, HoldSum, Losses,
+    Metric, MetricSecond, Outlier, OutlierKind, Process, Run, RunEnd, RunHeader, RunId, RunStatus,
+    RunnerSum, Space, Stack, StackId, Syscall, Target, ThreadAccounts, WaitSum,
+};
+
+pub const SECOND: u64 = 1_000_000_000;
+pub const FUTEX: Account = Account::Blocked(Blocked::Futex);
+pub const USER: Account = Account::User;
+
+/// Waits of a process on an object, ended by nobody known.
+pub fn wait(tgid: u32, account: Account, object: u64, count: u64, ns: u64) -> WaitSum {
+    WaitSum {
+        tgid,
+        account,
+        object,
+        name: None,
+        waker_tgid: 0,
+        waker_comm: String::new(),
+        count,
+        ns,
+        max_ns: ns.checked_div(count).unwrap_or(0),
+        by_waiter: 0,
+        lock_like: 0,
+    }
+}
+
+/// Writers of `tgid` that waited while `holder_tgid` was in mmap.
+pub fn hold(tgid: u32, holder_tgid: u32, holder_write: bool, ns: u64) -> HoldSum {
+    HoldSum {
+        tgid,
+        waiter_write: true,
+        holder_tgid,
+        holder_comm: format!("holder-{holder_tgid}"),
+        holder_write,
+        holder_call: Syscall::named("mmap"),
+        count: 100,
+        ns,
+        max_ns: ns / 100,
+    }
+}
+
+/// `runner_tgid` ran while `tgid` waited.
+pub fn runner(tgid: u32, runner_tgid: u32, count: u64, ns: u64) -> RunnerSum {
+    RunnerSum { tgid, runner_tgid, runner_comm: format!("runner-{runner_tgid}"), count, ns }
+}
+
+/// A run with nothing in it, and what a test adds.
+pub struct RunBuilder(Run);
+
+impl RunBuilder {
+    pub fn new() -> Self {
+        let header = RunHeader {
+            started_unix_ns: 0,
+            started_ns: 0,
+            target: Target::Command(vec!["./server".into(), "--name".into(), "a b".into()]),
+            follow: false,
+            threshold_ns: 10_000,
+            sampled: false,
+            recorder_pid: 1,
+            version: "test".into(),
+        };
+        let end = RunEnd { ended_ns: 4 * SECOND, exit_status: Some(0), reason: "exited".into() };
+        RunBuilder(Run {
+            id: RunId(1),
+            header,
+            status: RunStatus::Complete,
+            end: Some(end),
+            heartbeat_ns: 4 * SECOND,
+            facts: Vec::new(),
+            capabilities: Vec::new(),
+            processes: Vec::new(),
+            threads: Vec::new(),
+            seconds: Vec::new(),
+            outliers: Vec::new(),
+            outlier_count: 0,
+            events: Vec::new(),
+            event_count: 0,
+            stacks: HashMap::new(),
+            stack_sums: Vec::new(),
+            waits: Vec::new(),
+            holds: Vec::new(),
+            runners: Vec::new(),
+            cpus: Vec::new(),
+            losses: Losses::default(),
+            cost: Cost::default(),
+        })
+    }
+
+    pub fn build(self) -> Run {
+        self.0
+    }
+
+    pub fn length(mut self, ns: u64) -> Self {
+        self.0.end.as_mut().unwrap().ended_ns = ns;
+        self
+    }
+
+    pub fn thread(mut self, tid: u32, tgid: u32, accounts: &[(Account, u64)]) -> Self {
+        let accounts: Accounts = accounts.iter().copied().collect();
+        if self.0.comm(tgid) == "?" {
+            self.0.processes.push(Process {
+                tgid,
+                comm: format!("main-{tgid}"),
+                exe: String::new(),
+                build_id: String::new(),
+                watched: true,
+            });
+        }
+        self.0.threads.push(ThreadAccounts {
+            tid,
+            tgid,
+            comm: format!("thread-{tid}"),
+            first_ns: 0,
+            last_ns: accounts.total(),
+            alive: true,
+            open: USER,
+            accounts,
+            minor_faults: 0,
+            major_faults: 0,
+            sleeps: 0,
+            preemptions: 0,
+            migrations: 0,
+        });
+        self
+    }
+
+    /// What the last thread was doing at the end.
+    pub fn open(mut self, account: Account) -> Self {
+        self.0.threads.last_mut().unwrap().open = account;
+        self
+    }
+
+    pub fn wait(mut self, wait: WaitSum) -> Self {
+        self.0.waits.push(wait);
+        self
+    }
+
+    pub fn hold(mut self, hold: HoldSum) -> Self {
+        self.0.holds.push(hold);
+        self
+    }
+
+    pub fn runner(mut self, runner: RunnerSum) -> Self {
+        self.0.runners.push(runner);
+        self
+    }
+
+    pub fn cpus(mut self, number: u32, idle_ns: u64, busy_ns: u64) -> Self {
+        let cpu = |cpu| CpuTime { cpu, idle_ns, busy_ns, stolen_ns: 0 };
+        self.0.cpus.extend((0..number).map(cpu));
+        self
+    }
+
+    pub fn lost(mut self, kind: &str, count: u64, received: u64) -> Self {
+        self.0.losses.seen.push((kind.into(), 0, count));
+        self.0.cost.events = received;
+        self
+    }
+
+    pub fn sampled(mut self) -> Self {
+        self.0.header.sampled = true;
+        self
+    }
+
+    pub fn off(mut self, part: &str) -> Self {
+        let because = "not permitted".to_owned();
+        self.0.capabilities.push(Capability { part: part.into(), on: false, because });
+        self
+    }
+
+    pub fn values(mut self, metric: Metric, precision: u8, values: &[u64]) -> Self {
+        let mut histogram = Histogram::new(precision);
+        values.iter().for_each(|v| histogram.record(*v));
+        self.0.seconds.push(MetricSecond { tgid: 10, metric, start_ns: 0, histogram });
+        self
+    }
+
+    /// A sleep of thread 10 with these kernel frames.
+    pub fn outlier(self, account: Account, ns: u64, kernel_frames: &[&str]) -> Self {
+        let id = StackId(self.0.stacks.len() as u64);
+        let frames = kernel_frames.iter().map(|symbol| frame("[kernel]", Some(symbol))).collect();
+        self.stack(id, Space::Kernel, frames).sleep(account, ns, Some(id), None)
+    }
+
+    /// A sleep of thread 10 whose innermost user frame is in `module`.
+    pub fn user_outlier(self, account: Account, ns: u64, module: &str) -> Self {
+        let id = StackId(self.0.stacks.len() as u64);
+        self.stack(id, Space::User, vec![frame(module, None)]).sleep(account, ns, None, Some(id))
+    }
+
+    fn stack(mut self, id: StackId, space: Space, frames: Vec<Frame>) -> Self {
+        self.0.stacks.insert(id, Stack { id, space, frames, truncated: false });
+        self
+    }
+
+    fn sleep(
+        mut self,
+        account: Account,
+        ns: u64,
+        kernel_stack: Option<StackId>,
+        user_stack: Option<StackId>,
+    ) -> Self {
+        self.0.outliers.push(Outlier {
+            kind: OutlierKind::OffCpu,
+            tid: 10,
+            tgid: 10,
+            comm: "thread-10".into(),
+            cpu: 0,
+            start_ns: SECOND,
+            duration_ns: ns,
+            syscall: None,
+            blocked: if let Account::Blocked(kind) = account { Some(kind) } else { None },
+            breakdown: [(account, ns)].into_iter().collect(),
+            object: 0,
+            fault_ip: None,
+            kernel_stack,
+            user_stack,
+            waker: None,
+            ran_instead: Vec::new(),
+            holder: None,
+        });
+        self.0.outlier_count += 1;
+        self
+    }
+}
+
+fn frame(module: &str, symbol: Option<&str>) -> Frame {
+    Frame {
+        address: 0x1000,
+        module: module.into(),
+        offset: 0x10,
+        symbol: symbol.map(str::to_owned),
+        symbol_offset: 0,
+        unknown_because: None,
+    }
+}
