@@ -1,1 +1,32 @@
-//! report
+//! Turns model types into text for people and for machines.
+//!
+//! People read tables and charts ([`accounts`], [`explanation`], [`show`], [`runs`], [`chart`]);
+//! machines read [`json`] and the files under [`export`]. Every function writes to a
+//! `&mut dyn Write` that it is given, or returns a value. The one important type is [`Style`]:
+//! the caller knows its terminal and says whether to colour and how wide to write.
+//!
+//! Caveats. Durations are shown with three digits; exact nanoseconds are in the JSON. Tables and
+//! sentences keep to `Style::width`; commands and stack frames are never broken, so that they can
+//! be copied. Names of threads are under the control of whoever runs them: control characters in
+//! any text are shown as `?`, so nothing recorded can send escape codes to a terminal.
+
+pub mod accounts;
+mod call;
+pub mod chart;
+mod cost;
+pub mod explanation;
+pub mod export;
+pub mod json;
+pub mod outlier;
+pub mod runs;
+#[cfg(test)]
+mod sample;
+mod series;
+pub mod show;
+pub mod style;
+mod table;
+mod text;
+pub mod units;
+mod words;
+
+pub use style::Style;

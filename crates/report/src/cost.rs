@@ -1,0 +1,83 @@
+//! What whylag itself cost, what it lost, and which of its parts were off.
+
+use std::io::{self, Write};
+
+use model::Run;
+
+use crate::units::{bytes, count, duration, part};
+use crate::{Style, text};
+
+/// How many of the dearest probes are named.
+const PROBES: usize = 3;
+
+/// Writes the paragraph about the recorder.
+pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
+    let cost = &run.cost;
+    let cpu = part(cost.cpu_ns, run.length_ns());
+    let lost = run.losses.total();
+    let mut sentence = format!(
+        "{} CPU ({cpu} of one CPU over {}), BPF {} in {} runs, {} events ({}), {} events lost",
+        duration(cost.cpu_ns),
+        duration(run.length_ns()),
+        duration(cost.bpf_ns),
+        count(cost.bpf_runs),
+        count(cost.events),
+        bytes(cost.ring_bytes),
+        count(lost),
+    );
+    if cost.peak_rss_bytes > 0 {
+        sentence += &format!(", {} of memory at most", bytes(cost.peak_rss_bytes));
+    }
+    paragraph(out, style, "whylag itself: ", &sentence)?;
+
+    let dearest: Vec<String> = cost
+        .probes
+        .iter()
+        .take(PROBES)
+        .map(|probe| {
+            format!("{} {} in {} runs", probe.program, duration(probe.ns), count(probe.runs))
+        })
+        .collect();
+    if !dearest.is_empty() {
+        paragraph(out, style, "dearest probes: ", &dearest.join(", "))?;
+    }
+
+    let losses: Vec<String> =
+        run.losses.by_kind().iter().map(|(kind, n)| format!("{} {kind}", count(*n))).collect();
+    if lost > 0 {
+        paragraph(out, style, "lost: ", &losses.join(", "))?;
+    }
+    for capability in run.capabilities.iter().filter(|capability| !capability.on) {
+        paragraph(out, style, "off: ", &format!("{} ({})", capability.part, capability.because))?;
+    }
+    Ok(())
+}
+
+fn paragraph(out: &mut dyn Write, style: &Style, label: &str, sentence: &str) -> io::Result<()> {
+    for line in text::labelled(label, label.len(), sentence, style.width).lines() {
+        writeln!(out, "{}", style.dim(line))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn cost_losses_and_parts_that_were_off_are_all_told() {
+        let mut out = Vec::new();
+        write(&mut out, &sample::run(), &Style::default()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        sample::assert_fits(&text, 80);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("120 ms CPU (6.0 % of one CPU over 2.00 s)"), "{flat}");
+        assert!(flat.contains("BPF 800 us in 12,345 runs"), "{flat}");
+        assert!(flat.contains("7 events lost"), "{flat}");
+        assert!(flat.contains("lost: 7 ring buffer full"), "{flat}");
+        assert!(flat.contains("dearest probes: sched_switch 500 us in 8,000 runs"), "{flat}");
+        assert!(flat.contains("off: locks (no tracepoint lock:contention_begin"), "{flat}");
+        assert!(!flat.contains("off: threads"), "{flat}");
+    }
+}

@@ -1,0 +1,90 @@
+//! The answer of `whylag explain` for machines.
+
+use std::io::{self, Write};
+
+use model::{Explanation, Run};
+use serde_json::{Value, json};
+
+/// The object that `whylag explain --json` prints. These keys are fixed: `run`, `wall_ns`,
+/// `unaccounted_ns`, `accounts`, `findings` (largest share first), `losses`, `cost`; others may be
+/// added. Shares and confidences are 0 to 1, times are nanoseconds.
+pub fn explanation(explanation: &Explanation, run: &Run) -> Value {
+    let accounts: Vec<Value> = explanation
+        .accounts
+        .iter()
+        .map(|(account, ns, share)| json!({"account": account, "ns": ns, "share": share}))
+        .collect();
+    let unexplained: Vec<Value> = explanation
+        .unexplained
+        .iter()
+        .map(|(account, ns)| json!({"account": account, "ns": ns}))
+        .collect();
+    json!({
+        "run": explanation.run,
+        "wall_ns": explanation.wall_ns,
+        "unaccounted_ns": explanation.unaccounted_ns,
+        "lost_ns": explanation.lost_ns,
+        "idle_ns": explanation.idle_ns,
+        "accounts": accounts,
+        "findings": explanation.findings,
+        "unexplained": unexplained,
+        "losses": explanation.losses,
+        "cost": run.cost,
+        "cpus": run.cpus,
+        "capabilities": run.capabilities,
+        "threads": run.threads.len(),
+        "length_ns": run.length_ns(),
+        "sampled": run.header.sampled,
+        "version": run.header.version,
+    })
+}
+
+/// Writes [`explanation`] as indented JSON with a newline at its end.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_explanation(out: &mut dyn Write, answer: &Explanation, run: &Run) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &explanation(answer, run))?;
+    writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_fixed_keys_are_there_with_their_types() {
+        let (answer, run) = (sample::explanation(), sample::run());
+        let mut out = Vec::new();
+        write_explanation(&mut out, &answer, &run).unwrap();
+        let value: Value = serde_json::from_slice(&out).unwrap();
+
+        assert_eq!(value["run"], 12);
+        assert_eq!(value["wall_ns"].as_u64(), Some(answer.wall_ns));
+        assert!(value["unaccounted_ns"].is_u64());
+        let accounts = value["accounts"].as_array().unwrap();
+        assert_eq!(accounts[0]["account"], "blocked:lock:mmap_lock:write");
+        let ns: u64 = accounts.iter().map(|account| account["ns"].as_u64().unwrap()).sum();
+        assert_eq!(ns, answer.wall_ns);
+        let share: f64 = accounts.iter().map(|account| account["share"].as_f64().unwrap()).sum();
+        assert!((share - 1.0).abs() < 1e-9);
+
+        let findings = value["findings"].as_array().unwrap();
+        assert!(findings[0]["share"].as_f64() >= findings[1]["share"].as_f64());
+        assert!(findings.iter().all(|f| (0.0..=1.0).contains(&f["share"].as_f64().unwrap())));
+        let first = &findings[0];
+        for key in ["cause", "fix", "reproduce", "verify", "title"] {
+            assert!(first[key].is_string(), "{key}");
+        }
+        for key in ["chain", "evidence", "ruled_out"] {
+            assert!(first[key].is_array(), "{key}");
+        }
+        assert_eq!(first["chain"][0]["role"], "symptom");
+        assert!(first["confidence"].is_f64());
+        assert_eq!(value["losses"]["ring buffer full"], 7);
+        for key in ["cpu_ns", "bpf_ns", "bpf_runs", "events"] {
+            assert!(value["cost"][key].is_u64(), "{key}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! One outlier in words, and in full.
+
+use std::io::{self, Write};
+
+use model::{Account, Blocked, Outlier, OutlierKind, Run, Space, StackId};
+
+use crate::style::Paint;
+use crate::table::{Align, Cell, Table};
+use crate::units::{duration, part};
+use crate::{Style, call, text, words};
+
+/// How many parts of the breakdown a sentence names.
+const PARTS: usize = 4;
+
+/// The outlier in one sentence: the call with its arguments and result, how long it took, and
+/// where that time went, largest part first.
+pub fn sentence(outlier: &Outlier, run: &Run) -> String {
+    let parts = outlier.breakdown.largest_first();
+    let mut words: Vec<String> = parts
+        .iter()
+        .take(PARTS)
+        .map(|(account, ns)| part_of(outlier, run, *account, *ns))
+        .collect();
+    let rest = parts.iter().skip(PARTS).fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
+    if rest > 0 {
+        words.push(format!("{} in {} smaller accounts", duration(rest), parts.len() - PARTS));
+    }
+    format!("{}: {}", subject(outlier), words.join(", "))
+}
+
+/// What took how long.
+fn subject(outlier: &Outlier) -> String {
+    let length = duration(outlier.duration_ns);
+    let call = outlier.syscall.as_ref();
+    let within = call.map_or_else(String::new, |c| format!(" in {}", call::call(c)));
+    match (outlier.kind, call) {
+        (OutlierKind::Syscall, Some(c)) => {
+            let result = c.result.map_or("? (not returned)".to_owned(), call::result);
+            format!("{} = {result} took {length}", call::call(c))
+        }
+        (OutlierKind::Syscall, None) => format!("an unknown system call took {length}"),
+        (OutlierKind::OffCpu, _) => format!("off the CPU for {length}{within}"),
+        (OutlierKind::RunQueue, _) => format!("ready, but off the CPU for {length}{within}"),
+        (OutlierKind::LockHold, _) => {
+            format!("held mmap_lock of pid {} for {length}{within}", outlier.tgid)
+        }
+    }
+}
+
+/// A part of the breakdown, with who was to blame for it as far as is known.
+fn part_of(outlier: &Outlier, run: &Run, account: Account, ns: u64) -> String {
+    let mut words = format!("{} {}", duration(ns), words::account(account));
+    match account {
+        Account::Blocked(kind) => {
+            words += &object(outlier, run, kind);
+            if outlier.blocked.is_none_or(|blocked| blocked == kind) {
+                words += &ended_by(outlier, kind);
+            }
+        }
+        account if account.is_waiting_for_cpu() => {
+            if let Some(runner) = outlier.ran_instead.first() {
+                let who = words::thread(&runner.comm, runner.tid, runner.tgid);
+                words += &format!(" while {who} ran {}", duration(runner.ns));
+            }
+        }
+        _ => {}
+    }
+    words
+}
+
+/// Whose mmap_lock, or which lock or futex, was waited for; empty if that is not known.
+fn object(outlier: &Outlier, run: &Run, kind: Blocked) -> String {
+    match kind {
+        Blocked::MmapLockWrite => format!(" of pid {}", outlier.tgid),
+        // Within a call it may be that of another process: reading /proc/PID/smaps takes it.
+        Blocked::MmapLockRead if outlier.syscall.is_none() => format!(" of pid {}", outlier.tgid),
+        Blocked::Futex if outlier.object != 0 => format!(" at {:#x}", outlier.object),
+        _ => {
+            let name = run
+                .waits
+                .iter()
+                .filter(|wait| wait.account == Account::Blocked(kind) && outlier.object != 0)
+                .filter(|wait| wait.tgid == outlier.tgid && wait.object == outlier.object)
+                .find_map(|wait| wait.name.as_deref());
+            name.map_or_else(String::new, |name| format!(" ({name})"))
+        }
+    }
+}
+
+fn ended_by(outlier: &Outlier, kind: Blocked) -> String {
+    match (&outlier.holder, &outlier.waker) {
+        (Some(holder), _) if kind.is_kernel_lock() => {
+            let who = words::thread(&holder.comm, holder.tid, holder.tgid);
+            let call = holder.call.map_or_else(String::new, |call| format!(" in {call}"));
+            format!(", held {} by {who}{call}", duration(holder.overlap_ns))
+        }
+        (_, Some(waker)) => format!(" until woken by {}", words::waker(waker)),
+        _ => String::new(),
+    }
+}
+
+/// Writes everything known of the outlier; `number` is its place in the list.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(
+    out: &mut dyn Write,
+    number: usize,
+    outlier: &Outlier,
+    run: &Run,
+    style: &Style,
+) -> io::Result<()> {
+    let into = outlier.start_ns.saturating_sub(run.header.started_ns);
+    let heading = format!(
+        "{number}. {} of {}, on CPU {}, {:.3} s into the run",
+        duration(outlier.duration_ns),
+        words::thread(&outlier.comm, outlier.tid, outlier.tgid),
+        outlier.cpu,
+        into as f64 / 1e9,
+    );
+    writeln!(out, "{}", style.bold(&text::clean(&heading)))?;
+    for line in text::wrap(&sentence(outlier, run), style.width.saturating_sub(3)) {
+        writeln!(out, "   {line}")?;
+    }
+
+    let mut table = Table::new(5, &[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
+    for (account, ns) in outlier.breakdown.largest_first() {
+        let share = part(ns, outlier.duration_ns);
+        table.row([duration(ns).into(), share.into(), account.to_string().into()]);
+    }
+    let all = outlier.breakdown.total();
+    let name = if all == outlier.duration_ns { "all" } else { "all that is accounted for" };
+    let all = [duration(all), part(all, outlier.duration_ns), name.to_owned()];
+    table.row(all.map(|text| Cell::painted(text, Paint::Dim)));
+    table.write(out, style)?;
+
+    for (label, text) in details(outlier) {
+        write!(out, "{}", text::labelled(&format!("   {label}"), 17, &text, style.width))?;
+    }
+    write_stack(out, run, Space::Kernel, outlier.kernel_stack, style)?;
+    write_stack(out, run, Space::User, outlier.user_stack, style)
+}
+
+/// Who and what was involved, by label.
+fn details(outlier: &Outlier) -> Vec<(&'static str, String)> {
+    let mut details = Vec::new();
+    if outlier.object != 0 {
+        details.push(("object", format!("{:#x}", outlier.object)));
+    }
+    if let Some(ip) = outlier.fault_ip {
+        details.push(("faulted at", format!("{ip:#x}")));
+    }
+    if let Some(waker) = &outlier.waker {
+        details.push(("woken by", words::waker(waker)));
+    }
+    if let Some(holder) = &outlier.holder {
+        let how = if holder.write { "writing" } else { "reading" };
+        let call = holder.call.map_or_else(String::new, |call| format!(" in {call}"));
+        let who = words::thread(&holder.comm, holder.tid, holder.tgid);
+        let overlap = duration(holder.overlap_ns);
+        details.push(("lock holder", format!("{who}, {how}{call}, for {overlap}")));
+    }
+    for (n, runner) in outlier.ran_instead.iter().enumerate() {
+        let who = words::thread(&runner.comm, runner.tid, runner.tgid);
+        let label = if n == 0 { "ran instead" } else { "" };
+        details.push((label, format!("{who}, {}", duration(runner.ns))));
+    }
+    details
+}
+
+fn write_stack(
+    out: &mut dyn Write,
+    run: &Run,
+    space: Space,
+    id: Option<StackId>,
+    style: &Style,
+) -> io::Result<()> {
+    let name = match space {
+        Space::Kernel => "kernel stack",
+        Space::User => "user stack",
+    };
+    let Some(stack) = id.and_then(|id| run.stacks.get(&id)) else {
+        return writeln!(out, "   {}", style.dim(&format!("[no {name}]")));
+    };
+    writeln!(out, "   {}", style.dim(name))?;
+    for frame in &stack.frames {
+        let why = match (&frame.symbol, &frame.unknown_because) {
+            (None, Some(why)) => style.dim(&format!("  ({})", text::clean(why))),
+            _ => String::new(),
+        };
+        writeln!(out, "     {}{why}", text::clean(&frame.to_string()))?;
+    }
+    if stack.truncated {
+        let why = "[cut short: no frame pointers here, or deeper than what is kept]";
+        writeln!(out, "     {}", style.dim(why))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use model::{Accounts, Context};
+
+    #[test]
+    fn a_slow_call_is_told_in_one_sentence() {
+        let run = sample::run();
+        assert_eq!(
+            sentence(&run.outliers[0], &run),
+            "mmap(0, 1265444, PROT_READ, MAP_PRIVATE|MAP_POPULATE, 65, 0) = 0x7f1234567000 took \
+             12.1 ms: 11.8 ms waiting to write mmap_lock of pid 77, held 9.20 ms by scan (tid 81 \
+             of pid 77) in mmap, 200 us running in mmap, 100 us in the run queue after waking \
+             while stress (tid 99) ran 90.0 us"
+        );
+    }
+
+    #[test]
+    fn other_kinds_and_small_parts() {
+        let run = sample::run();
+        let mut outlier = run.outliers[1].clone();
+        let text = sentence(&outlier, &run);
+        assert!(text.starts_with("off the CPU for 3.00 ms in read(3, "), "{text}");
+        assert!(text.contains("a softirq that interrupted swapper/1 (tid 0)"), "{text}");
+        outlier.kind = OutlierKind::LockHold;
+        assert!(sentence(&outlier, &run).starts_with("held mmap_lock of pid 77 for 3.00 ms"));
+        outlier.breakdown = (0..9).map(|n| (Account::Syscall(model::Syscall(n)), 1_000)).collect();
+        assert!(sentence(&outlier, &run).contains("5.00 us in 5 smaller accounts"));
+        outlier.breakdown = Accounts::new();
+        outlier.syscall = None;
+        assert_eq!(sentence(&outlier, &run), "held mmap_lock of pid 77 for 3.00 ms: ");
+    }
+
+    #[test]
+    fn errno_is_named() {
+        let run = sample::run();
+        let mut outlier = run.outliers[0].clone();
+        outlier.syscall.as_mut().unwrap().result = Some(-12);
+        assert!(sentence(&outlier, &run).contains(" = -ENOMEM ("));
+    }
+
+    #[test]
+    fn in_full_it_has_sums_people_and_both_stacks() {
+        let run = sample::run();
+        let text = sample::written(|out| write(out, 1, &run.outliers[0], &run, &Style::default()));
+        sample::assert_fits(&text, 80);
+        for part in [
+            "1. 12.1 ms of scan (tid 82 of pid 77), on CPU 1, 1.500 s into the run",
+            "11.8 ms   97.5 %  blocked:lock:mmap_lock:write",
+            "12.1 ms  100.0 %  all\n",
+            "woken by      scan (tid 81 of pid 77)",
+            "lock holder   scan (tid 81 of pid 77), writing in mmap, for 9.20 ms",
+            "ran instead   stress (tid 99), 90.0 us",
+            "rwsem_down_write_slowpath+0x1f [kernel]",
+            "__mmap+0x1a [libc.so.6+0x11c3fa]",
+            "scanner+0x1234  (stripped)",
+            "[cut short",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        let kernel = text.find("kernel stack").unwrap();
+        assert!(kernel < text.find("user stack").unwrap());
+        let text = sample::written(|out| write(out, 2, &run.outliers[1], &run, &Style::default()));
+        assert!(text.contains("[no user stack]"), "{text}");
+    }
+
+    #[test]
+    fn a_hard_interrupt_as_waker_is_not_blamed_on_the_thread() {
+        let mut waker = sample::run().outliers[1].waker.clone().unwrap();
+        waker.context = Context::HardIrq;
+        assert!(words::waker(&waker).starts_with("a hardware interrupt that interrupted "));
+    }
+}

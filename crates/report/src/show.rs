@@ -1,0 +1,224 @@
+//! Everything about one run for people: `whylag show RUN`.
+
+use std::io::{self, Write};
+
+use model::{OutlierKind, Run, RunStatus};
+
+use crate::style::Paint;
+use crate::table::{Align, Cell, Table};
+use crate::units::{count, duration, plural};
+use crate::{Style, accounts, chart, cost, outlier, runs, series, text};
+
+/// Metrics in the table, and of these the ones that are drawn.
+const METRICS: usize = 30;
+const CHARTS: usize = 4;
+
+/// Outliers in full.
+const OUTLIERS: usize = 8;
+
+/// Groups of facts that are long and rarely read; they are in the JSON.
+const DETAILS: [&str; 3] = ["sysctl.", "env.", "rlimit."];
+
+/// Writes the header and facts, the accounts (of all and of each thread), the histograms with most
+/// time, the slowest outliers in full, and the cost of the recorder. What is left out is counted.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
+    write_header(out, run, style)?;
+    write_facts(out, run, style)?;
+    writeln!(out)?;
+    accounts::write_summary(out, run, style)?;
+    writeln!(out)?;
+    accounts::write_threads(out, run, style)?;
+    write_histograms(out, run, style)?;
+    write_outliers(out, run, style)?;
+    writeln!(out)?;
+    cost::write(out, run, style)
+}
+
+fn write_header(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
+    writeln!(out, "{}", style.bold(&format!("Run {}", run.id)))?;
+    let header = &run.header;
+    let children = if header.follow { ", and its children" } else { "" };
+    let status = match run.status {
+        RunStatus::Recording => "being recorded",
+        RunStatus::Complete => "complete",
+        RunStatus::Interrupted => "interrupted: complete up to the last second",
+    };
+    let mut lines = vec![
+        ("target", format!("{}{children}", header.target)),
+        ("started", format!("{} UTC", runs::utc(header.started_unix_ns))),
+        ("length", duration(run.length_ns())),
+        ("status", status.to_owned()),
+    ];
+    if let Some(end) = &run.end {
+        let exit = end.exit_status.map_or_else(String::new, |exit| format!("; exit status {exit}"));
+        lines.push(("ended", format!("{}{exit}", end.reason)));
+    }
+    let how = if header.sampled { ", states sampled from /proc: estimates" } else { "" };
+    lines.push(("outliers", format!("from {} on{how}", duration(header.threshold_ns))));
+    lines.push(("recorder", format!("whylag {}, pid {}", header.version, header.recorder_pid)));
+    for (label, text) in lines {
+        write!(out, "{}", text::labelled(&format!("  {label}"), 13, &text, style.width))?;
+    }
+    Ok(())
+}
+
+fn write_facts(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
+    let is_detail = |name: &str| DETAILS.iter().any(|prefix| name.starts_with(prefix));
+    let (details, shown): (Vec<_>, Vec<_>) =
+        run.facts.iter().partition(|fact| is_detail(&fact.name));
+    if shown.is_empty() && details.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("Facts"))?;
+    let mut table = Table::new(2, &[("", Align::Left), ("", Align::Left)]);
+    for fact in shown {
+        table.row([fact.name.as_str().into(), fact.value.as_str().into()]);
+    }
+    table.write(out, style)?;
+    if !details.is_empty() {
+        let more =
+            format!("  and {} under sysctl, env and rlimit", plural(details.len() as u64, "fact"));
+        writeln!(out, "{}", style.dim(&more))?;
+    }
+    Ok(())
+}
+
+fn write_histograms(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
+    let series = series::by_metric(run);
+    if series.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("Durations (those with most time first)"))?;
+    let mut table = Table::new(
+        2,
+        &[
+            ("metric", Align::Left),
+            ("n", Align::Right),
+            ("sum", Align::Right),
+            ("p50", Align::Right),
+            ("p99", Align::Right),
+            ("max", Align::Right),
+        ],
+    );
+    for series in series.iter().take(METRICS) {
+        let quantile = |q| match chart::quantile(&series.total, q) {
+            Some(value) => Cell::from(duration(value)),
+            None => Cell::painted("n small", Paint::Dim),
+        };
+        table.row([
+            series.metric.to_string().into(),
+            count(series.total.count()).into(),
+            duration(series.total.sum()).into(),
+            quantile(0.5),
+            quantile(0.99),
+            duration(series.total.max().unwrap_or(0)).into(),
+        ]);
+    }
+    table.write(out, style)?;
+    more(out, style, series.len() as u64, METRICS.min(series.len()), "metric")?;
+    for series in series.iter().take(CHARTS) {
+        writeln!(out)?;
+        chart::histogram(out, &series.metric.to_string(), &series.total, style)?;
+        chart::over_time(out, &series.seconds, run.header.started_ns, style)?;
+    }
+    Ok(())
+}
+
+fn write_outliers(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
+    let of_kind = |kind| run.outliers.iter().filter(|outlier| outlier.kind == kind).count();
+    let kinds = [
+        (OutlierKind::Syscall, "in system calls"),
+        (OutlierKind::OffCpu, "off the CPU"),
+        (OutlierKind::RunQueue, "in the run queue"),
+        (OutlierKind::LockHold, "holding mmap_lock"),
+    ];
+    let threshold = duration(run.header.threshold_ns);
+    let heading = format!("{} from {threshold} on", plural(run.outlier_count, "outlier"));
+    writeln!(out, "\n{}", style.bold(&heading))?;
+    if run.outliers.is_empty() {
+        return Ok(());
+    }
+    let kinds: Vec<String> = kinds
+        .into_iter()
+        .map(|(kind, name)| (of_kind(kind), name))
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, name)| format!("{} {name}", count(n as u64)))
+        .collect();
+    let longest = count(run.outliers.len() as u64);
+    let kept = format!("the longest {longest}: {}", kinds.join(", "));
+    write!(out, "{}", text::labelled("  ", 2, &kept, style.width))?;
+    for (n, outlier) in run.outliers.iter().take(OUTLIERS).enumerate() {
+        writeln!(out)?;
+        outlier::write(out, n + 1, outlier, run, style)?;
+    }
+    more(out, style, run.outlier_count, run.outliers.len().min(OUTLIERS), "outlier")
+}
+
+/// Says how many were not shown, if any.
+fn more(out: &mut dyn Write, style: &Style, all: u64, shown: usize, noun: &str) -> io::Result<()> {
+    let left = all.saturating_sub(shown as u64);
+    if left == 0 {
+        return Ok(());
+    }
+    let left = plural(left, &format!("more {noun}"));
+    writeln!(out, "{}", style.dim(&format!("  and {left}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn a_run_is_shown_in_full_within_80_columns() {
+        let run = sample::run();
+        let text = sample::written(|out| write(out, &run, &Style::default()));
+        sample::assert_fits(&text, 80);
+        assert!(!text.contains('\x1b'));
+        for part in [
+            "Run 12\n",
+            "started    2026-03-01 10:00:03 UTC",
+            "kernel.release",
+            "and 2 facts under sysctl",
+            "Threads (",
+            "syscall:mmap",
+            "logarithmic, from",
+            "linear, from",
+            "p99.9 n too small",
+            "count per s",
+            "2,000 outliers from 1.00 ms on",
+            "and 1,998 more outliers",
+            "whylag itself:",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(!text.contains("sysctl.vm.swappiness"), "{text}");
+    }
+
+    #[test]
+    fn an_empty_run_is_shown_without_a_panic() {
+        let run = sample::empty_run();
+        let text = sample::written(|out| write(out, &run, &Style { color: true, width: 60 }));
+        assert!(text.contains("unaccounted"), "{text}");
+    }
+
+    #[test]
+    fn names_cannot_send_escape_codes() {
+        let mut run = sample::run();
+        let evil = "\x1b]0;x\x07\r\n".to_owned();
+        run.threads[0].comm.clone_from(&evil);
+        run.outliers[0].comm.clone_from(&evil);
+        run.outliers[0].ran_instead[0].comm.clone_from(&evil);
+        run.facts[0].value.clone_from(&evil);
+        run.header.target = model::Target::Command(vec![evil.clone()]);
+        run.capabilities[0].because.clone_from(&evil);
+        for stack in run.stacks.values_mut() {
+            stack.frames[0].symbol = Some(evil.clone());
+        }
+        let text = sample::written(|out| write(out, &run, &Style::default()));
+        assert!(!text.contains(['\x1b', '\x07', '\r']), "{text}");
+    }
+}
