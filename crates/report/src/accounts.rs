@@ -105,8 +105,8 @@ fn write_cpus(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     write!(out, "{}", text::labelled("  idle CPU: ", 12, &words, style.width))
 }
 
-/// Writes one line per thread: those that ran, or waited for a CPU or a kernel lock, the longest
-/// first.
+/// Writes one line per thread, with what it was blocked on longest: those that ran, or waited for a
+/// CPU or a kernel lock, the longest first.
 ///
 /// # Errors
 /// Those of `out`.
@@ -124,7 +124,7 @@ pub fn write_threads(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
             ("queue", Align::Right),
             ("other", Align::Right),
             ("blocked", Align::Right),
-            ("mostly", Align::Left),
+            ("blocked on", Align::Left),
         ],
     );
     let (shown, rest) = threads.split_at(threads.len().min(THREADS));

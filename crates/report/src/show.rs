@@ -106,7 +106,7 @@ fn write_histograms(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result
     for series in series.iter().take(METRICS) {
         let quantile = |q| match chart::quantile(&series.total, q) {
             Some(value) => Cell::from(duration(value)),
-            None => Cell::painted("n small", Paint::Dim),
+            None => Cell::painted("n too small", Paint::Dim),
         };
         table.row([
             series.metric.to_string().into(),
