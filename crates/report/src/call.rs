@@ -14,14 +14,14 @@ const ARITY: [&str; 7] = [
      epoll_create epoll_create1 mlockall shmdt umask sched_get_priority_max",
     "munmap mlock munlock stat fstat lstat rename mkdir access truncate ftruncate kill \
      nanosleep clock_gettime gettimeofday dup2 flock link symlink listen shutdown \
-     eventfd2 pipe2 getrusage membarrier timerfd_create clone3 memfd_create \
+     eventfd2 pipe2 getrusage msgget timerfd_create clone3 memfd_create \
      timerfd_gettime",
     "read write readv writev lseek open poll mprotect madvise msync ioctl fcntl connect \
      bind accept socket sendmsg recvmsg execve getdents64 semop semget shmget shmat \
      tgkill getrandom sched_setaffinity sched_getaffinity mlock2 unlinkat mkdirat \
-     readlink msgget io_submit futex_wake dup3",
+     readlink membarrier io_submit readahead dup3",
     "pread64 pwrite64 sendfile wait4 openat newfstatat epoll_wait epoll_ctl accept4 \
-     clock_nanosleep fallocate readahead semctl semtimedop msgsnd socketpair rt_sigaction \
+     clock_nanosleep fallocate futex_wake semctl semtimedop msgsnd socketpair rt_sigaction \
      rt_sigprocmask rt_sigtimedwait prlimit64 timerfd_settime openat2 sync_file_range \
      fadvise64 sendmmsg",
     "mremap select ppoll clone preadv pwritev waitid statx prctl getsockopt setsockopt \
