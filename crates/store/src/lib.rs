@@ -1,1 +1,63 @@
-//! store
+//! The store: keeps runs while they are recorded and gives them back afterwards.
+//!
+//! The one important type is the trait [`Store`]. [`Sqlite`] is its embedded implementation, one
+//! file at the place that [`location::locate`] names. A recorder calls [`Store::begin`], then
+//! [`Store::append`] about once a second, then [`Store::finish`]; everybody else reads with
+//! [`Store::runs`] and [`Store::load`].
+//!
+//! Caveats. A batch is stored as a whole or not at all, so a recorder that is killed loses at most
+//! its last batch; a power cut may lose a few more, but never damages the file. Whether a run
+//! without an end is still being recorded is judged by the recorder's process: reading from
+//! another host, or another pid namespace, shows such a run as interrupted. Nothing here removes
+//! secrets from what it is given.
+
+mod error;
+pub mod location;
+mod recorder;
+mod sqlite;
+
+use model::{Batch, Finding, Run, RunEnd, RunHeader, RunId, RunSummary};
+
+pub use error::StoreError;
+pub use sqlite::Sqlite;
+
+/// [`Store::load`] fetches this many outliers, the longest: enough for every table and picture,
+/// and little enough to be read at once however many were stored.
+pub const LOADED_OUTLIERS: usize = 2000;
+
+/// [`Store::load`] fetches this many events, the first.
+pub const LOADED_EVENTS: usize = 5000;
+
+/// Keeps runs.
+pub trait Store {
+    /// Begins a run. The process `header.recorder_pid` has to be alive: the run counts as being
+    /// recorded for as long as it is.
+    fn begin(&mut self, header: &RunHeader) -> Result<RunId, StoreError>;
+
+    /// Stores one step of a recording, all of it or nothing; [`Batch`] says what is added and what
+    /// replaces earlier values. After [`StoreError::DiskFull`] everything stored before is intact.
+    fn append(&mut self, run: RunId, batch: &Batch) -> Result<(), StoreError>;
+
+    /// Ends a run properly. A run that never gets here is interrupted once its recorder is gone.
+    fn finish(&mut self, run: RunId, end: &RunEnd) -> Result<(), StoreError>;
+
+    /// Replaces the findings of a run. They are kept in the order given, the leading one first.
+    fn put_findings(&mut self, run: RunId, findings: &[Finding]) -> Result<(), StoreError>;
+
+    /// All runs, oldest first.
+    fn runs(&self) -> Result<Vec<RunSummary>, StoreError>;
+
+    /// The run begun last, `None` if there is none.
+    fn newest(&self) -> Result<Option<RunId>, StoreError>;
+
+    /// One run: the [`LOADED_OUTLIERS`] longest outliers, the [`LOADED_EVENTS`] first events, the
+    /// stacks that these outliers or `stack_sums` refer to, and all of the rest. Sums come largest
+    /// first, what has a time in time order.
+    ///
+    /// A recorder rewrites a thread only when its state changes. So while a run has no end, the
+    /// open account of each living thread is extended here up to the run's heartbeat.
+    fn load(&self, run: RunId) -> Result<Run, StoreError>;
+
+    /// The findings of a run, the leading one first; empty if none were put.
+    fn findings(&self, run: RunId) -> Result<Vec<Finding>, StoreError>;
+}

@@ -1,0 +1,170 @@
+//! The embedded store: one SQLite file.
+//!
+//! `guard` refuses files that must not be touched, `schema` makes the tables, `write` fills them,
+//! `read` reads them back; `columns`, `buckets` and `outlier` say how values are laid down.
+
+mod buckets;
+mod columns;
+mod guard;
+mod outlier;
+mod read;
+mod read_parts;
+mod schema;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use model::{Batch, Finding, Run, RunEnd, RunHeader, RunId, RunSummary};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use self::guard::Found;
+use crate::{Store, StoreError, location};
+
+/// A store in one SQLite file, which several processes may use at once.
+///
+/// Beside the file, SQLite keeps `-wal` (batches not yet moved into the file) and `-shm` while the
+/// store is open, or after its last user was killed; they belong to it. All three are for their
+/// owner only.
+#[derive(Debug)]
+pub struct Sqlite {
+    path: PathBuf,
+    conn: Connection,
+}
+
+impl Sqlite {
+    /// Opens a store for recording and for all else. Makes the file and its folder if they are not
+    /// there, and brings the schema up to date.
+    pub fn open(path: &Path) -> Result<Sqlite, StoreError> {
+        let path = absolute(path)?;
+        location::create(&path)?;
+        if guard::check(&path)? == Found::Store {
+            guard::check_pages(&path)?;
+        }
+        match open_for_writing(&path) {
+            Ok((conn, version)) => {
+                guard::refuse_newer(&path, version)?;
+                Ok(Sqlite { path, conn })
+            }
+            // The file can be opened, as the guard has seen: it is its folder that is read-only.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
+                Err(StoreError::ReadOnly(path))
+            }
+            Err(error) => Err(StoreError::of_sqlite(&path, error)),
+        }
+    }
+
+    /// Opens a store that is there for reading; it may be read-only and in a read-only folder.
+    pub fn open_read_only(path: &Path) -> Result<Sqlite, StoreError> {
+        let path = absolute(path)?;
+        if guard::check(&path)? == Found::Nothing {
+            return Err(StoreError::Missing(path));
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = open_for_reading(Connection::open_with_flags(&path, flags));
+        let (conn, version) = match opened {
+            // Where SQLite can make no -shm file, nobody can be writing either.
+            Err(error) if needs_folder(&error) && guard::has_log(&path) => {
+                return Err(StoreError::LogInReadOnlyFolder(path));
+            }
+            Err(error) if needs_folder(&error) => open_for_reading(guard::open_immutable(&path)),
+            opened => opened,
+        }
+        .map_err(|error| StoreError::of_sqlite(&path, error))?;
+        guard::refuse_newer(&path, version)?;
+        Ok(Sqlite { path, conn })
+    }
+
+    fn failed(&self, error: rusqlite::Error) -> StoreError {
+        StoreError::of_sqlite(&self.path, error)
+    }
+
+    /// As `failed`, of a query that gives no row when there is no such run.
+    fn failed_for(&self, run: RunId, error: rusqlite::Error) -> StoreError {
+        match error {
+            rusqlite::Error::QueryReturnedNoRows => {
+                StoreError::NoSuchRun { path: self.path.clone(), run }
+            }
+            error => self.failed(error),
+        }
+    }
+}
+
+impl Store for Sqlite {
+    fn begin(&mut self, header: &RunHeader) -> Result<RunId, StoreError> {
+        write::begin(&self.conn, header).map_err(|error| self.failed(error))
+    }
+
+    fn append(&mut self, run: RunId, batch: &Batch) -> Result<(), StoreError> {
+        write::append(&mut self.conn, run, batch).map_err(|error| self.failed_for(run, error))
+    }
+
+    fn finish(&mut self, run: RunId, end: &RunEnd) -> Result<(), StoreError> {
+        write::finish(&self.conn, run, end).map_err(|error| self.failed_for(run, error))
+    }
+
+    fn put_findings(&mut self, run: RunId, findings: &[Finding]) -> Result<(), StoreError> {
+        write::put_findings(&mut self.conn, run, findings)
+            .map_err(|error| self.failed_for(run, error))
+    }
+
+    fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
+        read::runs(&self.conn).map_err(|error| self.failed(error))
+    }
+
+    fn newest(&self) -> Result<Option<RunId>, StoreError> {
+        read::newest(&self.conn).map_err(|error| self.failed(error))
+    }
+
+    fn load(&self, run: RunId) -> Result<Run, StoreError> {
+        read::load(&self.conn, run).map_err(|error| self.failed_for(run, error))
+    }
+
+    fn findings(&self, run: RunId) -> Result<Vec<Finding>, StoreError> {
+        read::findings(&self.conn, run).map_err(|error| self.failed_for(run, error))
+    }
+}
+
+/// SQLite takes some relative names (`:memory:`, `file:...`) for more than a name.
+fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    std::path::absolute(path)
+        .map_err(|source| StoreError::Unusable { path: path.to_owned(), source })
+}
+
+fn open_for_writing(path: &Path) -> rusqlite::Result<(Connection, usize)> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut conn = Connection::open_with_flags(path, flags)?;
+    if conn.is_readonly("main")? {
+        let error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY);
+        return Err(rusqlite::Error::SqliteFailure(error, None));
+    }
+    set_up(&conn)?;
+    let version = schema::migrate(&mut conn, schema::MIGRATIONS)?;
+    schema::use_write_ahead_log(&conn)?;
+    // With a log this risks the last batches in a power cut, never the file.
+    conn.pragma_update(None, "synchronous", "NORMAL")?;
+    // KiB. Outliers come in no order of their length: their index has to stay in memory.
+    conn.pragma_update(None, "cache_size", -16 * 1024)?;
+    Ok((conn, version))
+}
+
+fn open_for_reading(opened: rusqlite::Result<Connection>) -> rusqlite::Result<(Connection, usize)> {
+    let conn = opened?;
+    set_up(&conn)?;
+    let version = schema::version(&conn)?;
+    Ok((conn, version))
+}
+
+fn set_up(conn: &Connection) -> rusqlite::Result<()> {
+    conn.busy_timeout(schema::BUSY_TIMEOUT)?;
+    // As many statements as `write` and `read` have.
+    conn.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+/// SQLite wanted to make a -wal or -shm file and could not.
+fn needs_folder(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::SystemIoFailure)
+    )
+}

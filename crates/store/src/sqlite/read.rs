@@ -1,0 +1,241 @@
+//! Reads runs back.
+//!
+//! `Err(QueryReturnedNoRows)` means that there is no such run.
+
+use std::collections::HashMap;
+
+use model::{
+    Accounts, Finding, Histogram, Losses, MetricSecond, Run, RunEnd, RunHeader, RunId, RunStatus,
+    RunSummary, ThreadAccounts,
+};
+use rusqlite::types::{FromSqlError, Type};
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use super::buckets::{Unpacker, UnreadableBuckets};
+use super::columns::{Json, Text, U64};
+use super::read_parts as parts;
+use crate::recorder::Recorder;
+
+/// A row of `runs`.
+struct RunRow {
+    id: RunId,
+    header: RunHeader,
+    status: RunStatus,
+    end: Option<RunEnd>,
+    heartbeat_ns: u64,
+    outlier_count: u64,
+    event_count: u64,
+}
+
+const RUN_COLUMNS: &str = "id, started_unix_ns, started_ns, target, follow, threshold_ns, sampled, \
+                           recorder_pid, version, recorder_start, boot_id, ended_ns, exit_status, \
+                           end_reason, heartbeat_ns, outlier_count, event_count";
+
+pub(super) fn runs(conn: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
+    let tx = conn.unchecked_transaction()?;
+    let rows = all(&tx, &format!("SELECT {RUN_COLUMNS} FROM runs ORDER BY id"), [], run_row)?;
+    let summaries = rows.into_iter().map(|row| {
+        let threads: i64 = tx
+            .prepare_cached("SELECT count(*) FROM threads WHERE run = ?1")?
+            .query_row([row.id.0], |r| r.get(0))?;
+        let leading_cause = tx
+            .prepare_cached("SELECT cause FROM findings WHERE run = ?1 AND rank = 0")?
+            .query_row([row.id.0], |r| r.get(0))
+            .optional()?;
+        let last_ns = row.end.as_ref().map_or(row.heartbeat_ns, |end| end.ended_ns);
+        Ok(RunSummary {
+            id: row.id,
+            status: row.status,
+            length_ns: last_ns.saturating_sub(row.header.started_ns),
+            threads: threads.cast_unsigned(),
+            outliers: row.outlier_count,
+            leading_cause,
+            header: row.header,
+        })
+    });
+    summaries.collect()
+}
+
+pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<RunId>> {
+    conn.query_row("SELECT max(id) FROM runs", [], |row| {
+        Ok(row.get::<_, Option<i64>>(0)?.map(RunId))
+    })
+}
+
+pub(super) fn findings(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<Finding>> {
+    let tx = conn.unchecked_transaction()?;
+    tx.query_row("SELECT 1 FROM runs WHERE id = ?1", [run.0], |_| Ok(()))?;
+    all(&tx, "SELECT finding FROM findings WHERE run = ?1 ORDER BY rank", [run.0], |row| {
+        Ok(row.get::<_, Json<Finding>>(0)?.0)
+    })
+}
+
+pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Run> {
+    // One transaction: a recorder may be adding to the run meanwhile.
+    let tx = conn.unchecked_transaction()?;
+    let row =
+        tx.query_row(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE id = ?1"), [run.0], run_row)?;
+    let mut threads = threads(&tx, run)?;
+    if row.end.is_none() {
+        threads.iter_mut().for_each(|thread| extend_open(thread, row.heartbeat_ns));
+    }
+    let outliers = parts::outliers(&tx, run)?;
+    let stack_sums = parts::stack_sums(&tx, run)?;
+    Ok(Run {
+        id: row.id,
+        header: row.header,
+        status: row.status,
+        end: row.end,
+        heartbeat_ns: row.heartbeat_ns,
+        facts: parts::facts(&tx, run)?,
+        capabilities: parts::capabilities(&tx, run)?,
+        processes: parts::processes(&tx, run)?,
+        threads,
+        seconds: seconds(&tx, run)?,
+        stacks: parts::stacks(&tx, run, &outliers, &stack_sums)?,
+        outliers,
+        outlier_count: row.outlier_count,
+        events: parts::events(&tx, run)?,
+        event_count: row.event_count,
+        stack_sums,
+        waits: parts::waits(&tx, run)?,
+        holds: parts::holds(&tx, run)?,
+        runners: parts::runners(&tx, run)?,
+        cpus: parts::cpus(&tx, run)?,
+        losses: Losses { seen: parts::losses(&tx, run)? },
+        cost: parts::cost(&tx, run)?,
+    })
+}
+
+/// All rows of a query.
+pub(super) fn all<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    conn.prepare_cached(sql)?.query_map(params, row)?.collect()
+}
+
+/// A column of 64 unsigned bits.
+pub(super) fn u64_at(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, U64>(column)?.0)
+}
+
+fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    let header = RunHeader {
+        started_unix_ns: row.get(1)?,
+        started_ns: u64_at(row, 2)?,
+        target: row.get::<_, Json<_>>(3)?.0,
+        follow: row.get(4)?,
+        threshold_ns: u64_at(row, 5)?,
+        sampled: row.get(6)?,
+        recorder_pid: row.get(7)?,
+        version: row.get(8)?,
+    };
+    let recorder =
+        Recorder { pid: header.recorder_pid, start_ticks: row.get(9)?, boot_id: row.get(10)? };
+    let end = match row.get::<_, Option<U64>>(11)? {
+        Some(U64(ended_ns)) => {
+            Some(RunEnd { ended_ns, exit_status: row.get(12)?, reason: row.get(13)? })
+        }
+        None => None,
+    };
+    let status = match &end {
+        Some(_) => RunStatus::Complete,
+        None if recorder.is_alive() => RunStatus::Recording,
+        None => RunStatus::Interrupted,
+    };
+    Ok(RunRow {
+        id: RunId(row.get(0)?),
+        header,
+        status,
+        end,
+        heartbeat_ns: u64_at(row, 14)?,
+        outlier_count: u64_at(row, 15)?,
+        event_count: u64_at(row, 16)?,
+    })
+}
+
+fn threads(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<ThreadAccounts>> {
+    let mut accounts = accounts(conn, run)?;
+    all(
+        conn,
+        "SELECT id, tid, first_ns, tgid, comm, last_ns, alive, open, minor_faults, major_faults,
+                sleeps, preemptions, migrations
+         FROM threads WHERE run = ?1 ORDER BY first_ns, tid",
+        [run.0],
+        |row| {
+            Ok(ThreadAccounts {
+                tid: row.get(1)?,
+                tgid: row.get(3)?,
+                comm: row.get(4)?,
+                first_ns: u64_at(row, 2)?,
+                last_ns: u64_at(row, 5)?,
+                alive: row.get(6)?,
+                open: row.get::<_, Text<_>>(7)?.0,
+                accounts: accounts.remove(&row.get(0)?).unwrap_or_default(),
+                minor_faults: u64_at(row, 8)?,
+                major_faults: u64_at(row, 9)?,
+                sleeps: u64_at(row, 10)?,
+                preemptions: u64_at(row, 11)?,
+                migrations: u64_at(row, 12)?,
+            })
+        },
+    )
+}
+
+/// Accounts by `threads.id`.
+fn accounts(conn: &Connection, run: RunId) -> rusqlite::Result<HashMap<i64, Accounts>> {
+    let mut by_thread: HashMap<i64, Accounts> = HashMap::new();
+    let mut select = conn.prepare_cached(
+        "SELECT threads.id, account, ns FROM threads JOIN accounts ON accounts.thread = threads.id
+         WHERE run = ?1",
+    )?;
+    let mut rows = select.query([run.0])?;
+    while let Some(row) = rows.next()? {
+        let account = row.get::<_, Text<_>>(1)?.0;
+        by_thread.entry(row.get(0)?).or_default().add(account, u64_at(row, 2)?);
+    }
+    Ok(by_thread)
+}
+
+/// A recorder stores a thread when its state changes; until `heartbeat_ns` it did not.
+fn extend_open(thread: &mut ThreadAccounts, heartbeat_ns: u64) {
+    if thread.alive && heartbeat_ns > thread.last_ns {
+        thread.accounts.add(thread.open, heartbeat_ns - thread.last_ns);
+        thread.last_ns = heartbeat_ns;
+    }
+}
+
+fn seconds(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<MetricSecond>> {
+    let mut unpacker = Unpacker::new();
+    all(
+        conn,
+        "SELECT start_ns, tgid, metric, precision, sum, min, max, buckets
+         FROM seconds WHERE run = ?1 ORDER BY start_ns, rowid",
+        [run.0],
+        |row| {
+            let precision = row.get(3)?;
+            let buckets = unpacker
+                .unpack(row.get_ref(7)?.as_blob().map_err(|error| unreadable(7, error))?, precision)
+                .map_err(|error: UnreadableBuckets| unreadable(7, FromSqlError::other(error)))?;
+            Ok(MetricSecond {
+                tgid: row.get(1)?,
+                metric: row.get::<_, Text<_>>(2)?.0,
+                start_ns: u64_at(row, 0)?,
+                histogram: Histogram::from_parts(
+                    precision,
+                    buckets,
+                    u64_at(row, 4)?,
+                    u64_at(row, 5)?,
+                    u64_at(row, 6)?,
+                ),
+            })
+        },
+    )
+}
+
+fn unreadable(column: usize, error: FromSqlError) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error))
+}

@@ -1,0 +1,240 @@
+//! Reads the parts of a run that are rows of one table each.
+
+use std::collections::{HashMap, HashSet};
+
+use model::{
+    Capability, Cost, CpuTime, Event, Fact, Frame, HoldSum, Outlier, Process, RunId, RunnerSum,
+    Stack, StackId, StackSum, WaitSum,
+};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use super::columns::{Json, Text, U64};
+use super::outlier::Detail;
+use super::read::{all, u64_at};
+use crate::{LOADED_EVENTS, LOADED_OUTLIERS};
+
+pub(super) fn facts(conn: &Connection, run: RunId) -> Result<Vec<Fact>> {
+    let sql = "SELECT name, value, source FROM facts WHERE run = ?1 ORDER BY rowid";
+    all(conn, sql, [run.0], |row| {
+        Ok(Fact { name: row.get(0)?, value: row.get(1)?, source: row.get(2)? })
+    })
+}
+
+pub(super) fn capabilities(conn: &Connection, run: RunId) -> Result<Vec<Capability>> {
+    let sql = "SELECT part, \"on\", because FROM capabilities WHERE run = ?1 ORDER BY rowid";
+    all(conn, sql, [run.0], |row| {
+        Ok(Capability { part: row.get(0)?, on: row.get(1)?, because: row.get(2)? })
+    })
+}
+
+pub(super) fn processes(conn: &Connection, run: RunId) -> Result<Vec<Process>> {
+    let sql = "SELECT tgid, comm, exe, build_id, watched FROM processes WHERE run = ?1
+               ORDER BY tgid";
+    all(conn, sql, [run.0], |row| {
+        Ok(Process {
+            tgid: row.get(0)?,
+            comm: row.get(1)?,
+            exe: row.get(2)?,
+            build_id: row.get(3)?,
+            watched: row.get(4)?,
+        })
+    })
+}
+
+pub(super) fn outliers(conn: &Connection, run: RunId) -> Result<Vec<Outlier>> {
+    // The order is that of the index outliers_by_length, whose entries end with the rowid.
+    let sql = "SELECT kind, tid, tgid, comm, cpu, start_ns, duration_ns, blocked, object,
+                      kernel_stack, user_stack, detail
+               FROM outliers WHERE run = ?1 ORDER BY duration_ns DESC, rowid LIMIT ?2";
+    all(conn, sql, params![run.0, LOADED_OUTLIERS as i64], |row| {
+        let Json(detail) = row.get::<_, Json<Detail<'static>>>(11)?;
+        Ok(Outlier {
+            kind: row.get::<_, Text<_>>(0)?.0,
+            tid: row.get(1)?,
+            tgid: row.get(2)?,
+            comm: row.get(3)?,
+            cpu: row.get(4)?,
+            start_ns: u64_at(row, 5)?,
+            duration_ns: u64_at(row, 6)?,
+            syscall: detail.syscall,
+            blocked: row.get::<_, Option<Text<_>>>(7)?.map(|blocked| blocked.0),
+            breakdown: detail.breakdown.into_owned(),
+            object: u64_at(row, 8)?,
+            fault_ip: detail.fault_ip,
+            kernel_stack: stack_at(row, 9)?,
+            user_stack: stack_at(row, 10)?,
+            waker: detail.waker.map(|waker| waker.into_owned()),
+            ran_instead: detail.ran_instead.into_owned(),
+            holder: detail.holder.map(|holder| holder.into_owned()),
+        })
+    })
+}
+
+pub(super) fn events(conn: &Connection, run: RunId) -> Result<Vec<Event>> {
+    let sql = "SELECT time_ns, kind, tid, tgid, value, detail FROM events WHERE run = ?1
+               ORDER BY time_ns, rowid LIMIT ?2";
+    all(conn, sql, params![run.0, LOADED_EVENTS as i64], |row| {
+        Ok(Event {
+            time_ns: u64_at(row, 0)?,
+            kind: row.get::<_, Text<_>>(1)?.0,
+            tid: row.get(2)?,
+            tgid: row.get(3)?,
+            value: u64_at(row, 4)?,
+            detail: row.get(5)?,
+        })
+    })
+}
+
+pub(super) fn stack_sums(conn: &Connection, run: RunId) -> Result<Vec<StackSum>> {
+    let sql = "SELECT tgid, account, kernel_stack, user_stack, count, ns FROM stack_sums
+               WHERE run = ?1 ORDER BY ns DESC, rowid";
+    all(conn, sql, [run.0], |row| {
+        Ok(StackSum {
+            tgid: row.get(0)?,
+            account: row.get::<_, Text<_>>(1)?.0,
+            kernel: stack_at(row, 2)?,
+            user: stack_at(row, 3)?,
+            count: u64_at(row, 4)?,
+            ns: u64_at(row, 5)?,
+        })
+    })
+}
+
+/// The stacks that these refer to, as far as they were stored.
+pub(super) fn stacks(
+    conn: &Connection,
+    run: RunId,
+    outliers: &[Outlier],
+    sums: &[StackSum],
+) -> Result<HashMap<StackId, Stack>> {
+    let of_outliers =
+        outliers.iter().flat_map(|outlier| [outlier.kernel_stack, outlier.user_stack]);
+    let of_sums = sums.iter().flat_map(|sum| [sum.kernel, sum.user]);
+    let wanted: HashSet<StackId> = of_outliers.chain(of_sums).flatten().collect();
+    let mut stacks = HashMap::with_capacity(wanted.len());
+    for id in wanted {
+        if let Some(stack) = stack(conn, run, id)? {
+            stacks.insert(id, stack);
+        }
+    }
+    Ok(stacks)
+}
+
+fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option<Stack>> {
+    let header = conn
+        .prepare_cached("SELECT id, space, truncated FROM stacks WHERE run = ?1 AND stack = ?2")?
+        .query_row(params![run.0, U64(id.0)], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Text<_>>(1)?.0, row.get(2)?))
+        })
+        .optional()?;
+    let Some((key, space, truncated)) = header else { return Ok(None) };
+    let sql = "SELECT address, module, offset, symbol, symbol_offset, unknown_because FROM frames
+               WHERE stack = ?1 ORDER BY depth";
+    let frames = all(conn, sql, [key], |row| {
+        Ok(Frame {
+            address: u64_at(row, 0)?,
+            module: row.get(1)?,
+            offset: u64_at(row, 2)?,
+            symbol: row.get(3)?,
+            symbol_offset: u64_at(row, 4)?,
+            unknown_because: row.get(5)?,
+        })
+    })?;
+    Ok(Some(Stack { id, space, frames, truncated }))
+}
+
+pub(super) fn waits(conn: &Connection, run: RunId) -> Result<Vec<WaitSum>> {
+    let sql = "SELECT tgid, account, object, name, waker_tgid, waker_comm, count, ns, max_ns,
+                      by_waiter, lock_like
+               FROM waits WHERE run = ?1 ORDER BY ns DESC, tgid, account, object, waker_tgid";
+    all(conn, sql, [run.0], |row| {
+        Ok(WaitSum {
+            tgid: row.get(0)?,
+            account: row.get::<_, Text<_>>(1)?.0,
+            object: u64_at(row, 2)?,
+            name: row.get(3)?,
+            waker_tgid: row.get(4)?,
+            waker_comm: row.get(5)?,
+            count: u64_at(row, 6)?,
+            ns: u64_at(row, 7)?,
+            max_ns: u64_at(row, 8)?,
+            by_waiter: u64_at(row, 9)?,
+            lock_like: u64_at(row, 10)?,
+        })
+    })
+}
+
+pub(super) fn holds(conn: &Connection, run: RunId) -> Result<Vec<HoldSum>> {
+    let sql = "SELECT tgid, waiter_write, holder_tgid, holder_comm, holder_write, holder_call,
+                      count, ns, max_ns
+               FROM holds WHERE run = ?1 ORDER BY ns DESC, rowid";
+    all(conn, sql, [run.0], |row| {
+        Ok(HoldSum {
+            tgid: row.get(0)?,
+            waiter_write: row.get(1)?,
+            holder_tgid: row.get(2)?,
+            holder_comm: row.get(3)?,
+            holder_write: row.get(4)?,
+            holder_call: row.get::<_, Option<Text<_>>>(5)?.map(|call| call.0),
+            count: u64_at(row, 6)?,
+            ns: u64_at(row, 7)?,
+            max_ns: u64_at(row, 8)?,
+        })
+    })
+}
+
+pub(super) fn runners(conn: &Connection, run: RunId) -> Result<Vec<RunnerSum>> {
+    let sql = "SELECT tgid, runner_tgid, runner_comm, count, ns FROM runners
+               WHERE run = ?1 ORDER BY ns DESC, tgid, runner_tgid, runner_comm";
+    all(conn, sql, [run.0], |row| {
+        Ok(RunnerSum {
+            tgid: row.get(0)?,
+            runner_tgid: row.get(1)?,
+            runner_comm: row.get(2)?,
+            count: u64_at(row, 3)?,
+            ns: u64_at(row, 4)?,
+        })
+    })
+}
+
+pub(super) fn cpus(conn: &Connection, run: RunId) -> Result<Vec<CpuTime>> {
+    let sql = "SELECT cpu, idle_ns, busy_ns, stolen_ns FROM cpus WHERE run = ?1 ORDER BY cpu";
+    all(conn, sql, [run.0], |row| {
+        Ok(CpuTime {
+            cpu: row.get(0)?,
+            idle_ns: u64_at(row, 1)?,
+            busy_ns: u64_at(row, 2)?,
+            stolen_ns: u64_at(row, 3)?,
+        })
+    })
+}
+
+pub(super) fn losses(conn: &Connection, run: RunId) -> Result<Vec<(String, u64, u64)>> {
+    let sql = "SELECT kind, time_ns, count FROM losses WHERE run = ?1 ORDER BY time_ns, rowid";
+    all(conn, sql, [run.0], |row| Ok((row.get(0)?, u64_at(row, 1)?, u64_at(row, 2)?)))
+}
+
+pub(super) fn cost(conn: &Connection, run: RunId) -> Result<Cost> {
+    let sql = "SELECT cpu_ns, bpf_ns, bpf_runs, events, ring_bytes, peak_rss_bytes, attach_ns,
+                      probes
+               FROM cost WHERE run = ?1";
+    let cost = conn
+        .query_row(sql, [run.0], |row| {
+            Ok(Cost {
+                cpu_ns: u64_at(row, 0)?,
+                bpf_ns: u64_at(row, 1)?,
+                bpf_runs: u64_at(row, 2)?,
+                events: u64_at(row, 3)?,
+                ring_bytes: u64_at(row, 4)?,
+                peak_rss_bytes: u64_at(row, 5)?,
+                attach_ns: u64_at(row, 6)?,
+                probes: row.get::<_, Json<_>>(7)?.0,
+            })
+        })
+        .optional()?;
+    Ok(cost.unwrap_or_default())
+}
+
+fn stack_at(row: &Row<'_>, column: usize) -> Result<Option<StackId>> {
+    Ok(row.get::<_, Option<U64>>(column)?.map(|id| StackId(id.0)))
+}

@@ -1,0 +1,374 @@
+//! Writes a run, each call in one transaction.
+//!
+//! `Err(QueryReturnedNoRows)` means that there is no such run.
+
+use model::{Batch, Finding, Outlier, RunEnd, RunHeader, RunId, Stack, StackId, ThreadAccounts};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+
+use super::buckets::Packer;
+use super::columns::{Json, Text, U64};
+use super::outlier::Detail;
+use crate::recorder::Recorder;
+
+pub(super) fn begin(conn: &Connection, header: &RunHeader) -> rusqlite::Result<RunId> {
+    let recorder = Recorder::of_pid(header.recorder_pid);
+    conn.execute(
+        "INSERT INTO runs (started_unix_ns, started_ns, target, follow, threshold_ns, sampled,
+                           recorder_pid, recorder_start, boot_id, version, heartbeat_ns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?2)",
+        params![
+            header.started_unix_ns,
+            U64(header.started_ns),
+            Json(&header.target),
+            header.follow,
+            U64(header.threshold_ns),
+            header.sampled,
+            recorder.pid,
+            recorder.start_ticks,
+            recorder.boot_id,
+            header.version,
+        ],
+    )?;
+    Ok(RunId(conn.last_insert_rowid()))
+}
+
+pub(super) fn append(conn: &mut Connection, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    advance(&tx, run, batch)?;
+    environment(&tx, run, batch)?;
+    batch.threads.iter().try_for_each(|thread| put_thread(&tx, run, thread))?;
+    add_seconds(&tx, run, batch)?;
+    add_outliers(&tx, run, &batch.outliers)?;
+    add_events(&tx, run, batch)?;
+    batch.stacks.iter().try_for_each(|stack| put_stack(&tx, run, stack))?;
+    put_stack_sums(&tx, run, batch)?;
+    put_waits(&tx, run, batch)?;
+    put_holds_and_runners(&tx, run, batch)?;
+    put_own_state(&tx, run, batch)?;
+    tx.commit()
+}
+
+pub(super) fn finish(conn: &Connection, run: RunId, end: &RunEnd) -> rusqlite::Result<()> {
+    let changed = conn.execute(
+        "UPDATE runs SET ended_ns = ?2, exit_status = ?3, end_reason = ?4 WHERE id = ?1",
+        params![run.0, U64(end.ended_ns), end.exit_status, end.reason],
+    )?;
+    some_run(changed)
+}
+
+pub(super) fn put_findings(
+    conn: &mut Connection,
+    run: RunId,
+    findings: &[Finding],
+) -> rusqlite::Result<()> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    tx.query_row("SELECT 1 FROM runs WHERE id = ?1", [run.0], |_| Ok(()))?;
+    tx.execute("DELETE FROM findings WHERE run = ?1", [run.0])?;
+    for (rank, finding) in findings.iter().enumerate() {
+        tx.execute(
+            "INSERT INTO findings (run, rank, cause, share, finding) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![run.0, rank as i64, finding.cause, finding.share, Json(finding)],
+        )?;
+    }
+    tx.commit()
+}
+
+fn some_run(changed: usize) -> rusqlite::Result<()> {
+    if changed == 0 { Err(rusqlite::Error::QueryReturnedNoRows) } else { Ok(()) }
+}
+
+fn advance(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let changed = tx
+        .prepare_cached(
+            "UPDATE runs SET heartbeat_ns = max(heartbeat_ns, ?2),
+                             outlier_count = outlier_count + ?3, event_count = event_count + ?4
+             WHERE id = ?1",
+        )?
+        .execute(params![
+            run.0,
+            U64(batch.heartbeat_ns),
+            batch.outliers.len() as i64,
+            batch.events.len() as i64
+        ])?;
+    some_run(changed)
+}
+
+fn environment(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let mut insert =
+        tx.prepare_cached("INSERT INTO facts (run, name, value, source) VALUES (?1, ?2, ?3, ?4)")?;
+    for fact in &batch.facts {
+        insert.execute(params![run.0, fact.name, fact.value, fact.source])?;
+    }
+    let mut put = tx.prepare_cached(
+        "INSERT INTO processes (run, tgid, comm, exe, build_id, watched)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT DO UPDATE SET comm = ?3, exe = ?4, build_id = ?5, watched = ?6",
+    )?;
+    for p in &batch.processes {
+        put.execute(params![run.0, p.tgid, p.comm, p.exe, p.build_id, p.watched])?;
+    }
+    Ok(())
+}
+
+fn put_thread(tx: &Transaction<'_>, run: RunId, thread: &ThreadAccounts) -> rusqlite::Result<()> {
+    let id: i64 = tx
+        .prepare_cached(
+            "INSERT INTO threads (run, tid, first_ns, tgid, comm, last_ns, alive, open,
+                                  minor_faults, major_faults, sleeps, preemptions, migrations)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+             ON CONFLICT DO UPDATE SET
+                 tgid = ?4, comm = ?5, last_ns = ?6, alive = ?7, open = ?8, minor_faults = ?9,
+                 major_faults = ?10, sleeps = ?11, preemptions = ?12, migrations = ?13
+             RETURNING id",
+        )?
+        .query_row(
+            params![
+                run.0,
+                thread.tid,
+                U64(thread.first_ns),
+                thread.tgid,
+                thread.comm,
+                U64(thread.last_ns),
+                thread.alive,
+                Text(thread.open),
+                U64(thread.minor_faults),
+                U64(thread.major_faults),
+                U64(thread.sleeps),
+                U64(thread.preemptions),
+                U64(thread.migrations),
+            ],
+            |row| row.get(0),
+        )?;
+    tx.prepare_cached("DELETE FROM accounts WHERE thread = ?1")?.execute([id])?;
+    let mut insert =
+        tx.prepare_cached("INSERT INTO accounts (thread, account, ns) VALUES (?1, ?2, ?3)")?;
+    for (account, ns) in thread.accounts.iter() {
+        insert.execute(params![id, Text(account), U64(ns)])?;
+    }
+    Ok(())
+}
+
+fn add_seconds(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let mut packer = Packer::new();
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO seconds (run, start_ns, tgid, metric, precision, sum, min, max, buckets)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?;
+    for second in &batch.seconds {
+        let histogram = &second.histogram;
+        insert.execute(params![
+            run.0,
+            U64(second.start_ns),
+            second.tgid,
+            Text(&second.metric),
+            histogram.precision(),
+            U64(histogram.sum()),
+            U64(histogram.min().unwrap_or(0)),
+            U64(histogram.max().unwrap_or(0)),
+            packer.pack(histogram)?,
+        ])?;
+    }
+    Ok(())
+}
+
+fn add_outliers(tx: &Transaction<'_>, run: RunId, outliers: &[Outlier]) -> rusqlite::Result<()> {
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO outliers (run, duration_ns, start_ns, kind, tid, tgid, comm, cpu, blocked,
+                               object, kernel_stack, user_stack, detail)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    )?;
+    for outlier in outliers {
+        insert.execute(params![
+            run.0,
+            U64(outlier.duration_ns),
+            U64(outlier.start_ns),
+            Text(outlier.kind),
+            outlier.tid,
+            outlier.tgid,
+            outlier.comm,
+            outlier.cpu,
+            outlier.blocked.map(Text),
+            U64(outlier.object),
+            outlier.kernel_stack.map(stack_key),
+            outlier.user_stack.map(stack_key),
+            Json(Detail::of(outlier)),
+        ])?;
+    }
+    Ok(())
+}
+
+fn add_events(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO events (run, time_ns, kind, tid, tgid, value, detail)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    for e in &batch.events {
+        insert.execute(params![
+            run.0,
+            U64(e.time_ns),
+            Text(e.kind),
+            e.tid,
+            e.tgid,
+            U64(e.value),
+            e.detail
+        ])?;
+    }
+    let mut insert = tx
+        .prepare_cached("INSERT INTO losses (run, time_ns, kind, count) VALUES (?1, ?2, ?3, ?4)")?;
+    for (kind, time_ns, count) in &batch.losses {
+        insert.execute(params![run.0, U64(*time_ns), kind, U64(*count)])?;
+    }
+    Ok(())
+}
+
+fn put_stack(tx: &Transaction<'_>, run: RunId, stack: &Stack) -> rusqlite::Result<()> {
+    let id: i64 = tx
+        .prepare_cached(
+            "INSERT INTO stacks (run, stack, space, truncated) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET space = ?3, truncated = ?4 RETURNING id",
+        )?
+        .query_row(
+            params![run.0, stack_key(stack.id), Text(stack.space), stack.truncated],
+            |row| row.get(0),
+        )?;
+    tx.prepare_cached("DELETE FROM frames WHERE stack = ?1")?.execute([id])?;
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO frames (stack, depth, address, module, offset, symbol, symbol_offset,
+                             unknown_because)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    for (depth, frame) in stack.frames.iter().enumerate() {
+        insert.execute(params![
+            id,
+            depth as i64,
+            U64(frame.address),
+            frame.module,
+            U64(frame.offset),
+            frame.symbol,
+            U64(frame.symbol_offset),
+            frame.unknown_because,
+        ])?;
+    }
+    Ok(())
+}
+
+fn put_stack_sums(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let mut put = tx.prepare_cached(
+        "INSERT INTO stack_sums (run, tgid, account, kernel_stack, user_stack, count, ns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT DO UPDATE SET count = ?6, ns = ?7",
+    )?;
+    for sum in &batch.stack_sums {
+        put.execute(params![
+            run.0,
+            sum.tgid,
+            Text(sum.account),
+            sum.kernel.map(stack_key),
+            sum.user.map(stack_key),
+            U64(sum.count),
+            U64(sum.ns),
+        ])?;
+    }
+    Ok(())
+}
+
+fn put_waits(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let mut put = tx.prepare_cached(
+        "INSERT INTO waits (run, tgid, account, object, waker_tgid, waker_comm, name, count, ns,
+                            max_ns, by_waiter, lock_like)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+         ON CONFLICT DO UPDATE SET
+             waker_comm = ?6, name = ?7, count = ?8, ns = ?9, max_ns = ?10, by_waiter = ?11,
+             lock_like = ?12",
+    )?;
+    for wait in &batch.waits {
+        put.execute(params![
+            run.0,
+            wait.tgid,
+            Text(wait.account),
+            U64(wait.object),
+            wait.waker_tgid,
+            wait.waker_comm,
+            wait.name,
+            U64(wait.count),
+            U64(wait.ns),
+            U64(wait.max_ns),
+            U64(wait.by_waiter),
+            U64(wait.lock_like),
+        ])?;
+    }
+    Ok(())
+}
+
+fn put_holds_and_runners(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let mut put = tx.prepare_cached(
+        "INSERT INTO holds (run, tgid, waiter_write, holder_tgid, holder_comm, holder_write,
+                            holder_call, count, ns, max_ns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+         ON CONFLICT DO UPDATE SET count = ?8, ns = ?9, max_ns = ?10",
+    )?;
+    for hold in &batch.holds {
+        put.execute(params![
+            run.0,
+            hold.tgid,
+            hold.waiter_write,
+            hold.holder_tgid,
+            hold.holder_comm,
+            hold.holder_write,
+            hold.holder_call.map(Text),
+            U64(hold.count),
+            U64(hold.ns),
+            U64(hold.max_ns),
+        ])?;
+    }
+    let mut put = tx.prepare_cached(
+        "INSERT INTO runners (run, tgid, runner_tgid, runner_comm, count, ns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT DO UPDATE SET count = ?5, ns = ?6",
+    )?;
+    for r in &batch.runners {
+        put.execute(params![run.0, r.tgid, r.runner_tgid, r.runner_comm, U64(r.count), U64(r.ns)])?;
+    }
+    Ok(())
+}
+
+/// What the recorder says of the host's CPUs and of itself.
+fn put_own_state(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let mut put = tx.prepare_cached(
+        "INSERT INTO cpus (run, cpu, idle_ns, busy_ns, stolen_ns) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO UPDATE SET idle_ns = ?3, busy_ns = ?4, stolen_ns = ?5",
+    )?;
+    for c in &batch.cpus {
+        put.execute(params![run.0, c.cpu, U64(c.idle_ns), U64(c.busy_ns), U64(c.stolen_ns)])?;
+    }
+    let mut put = tx.prepare_cached(
+        "INSERT INTO capabilities (run, part, \"on\", because) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT DO UPDATE SET \"on\" = ?3, because = ?4",
+    )?;
+    for capability in &batch.capabilities {
+        put.execute(params![run.0, capability.part, capability.on, capability.because])?;
+    }
+    if let Some(cost) = &batch.cost {
+        tx.prepare_cached(
+            "INSERT OR REPLACE INTO cost (run, cpu_ns, bpf_ns, bpf_runs, events, ring_bytes,
+                                          peak_rss_bytes, attach_ns, probes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?
+        .execute(params![
+            run.0,
+            U64(cost.cpu_ns),
+            U64(cost.bpf_ns),
+            U64(cost.bpf_runs),
+            U64(cost.events),
+            U64(cost.ring_bytes),
+            U64(cost.peak_rss_bytes),
+            U64(cost.attach_ns),
+            Json(&cost.probes),
+        ])?;
+    }
+    Ok(())
+}
+
+fn stack_key(stack: StackId) -> U64 {
+    U64(stack.0)
+}
