@@ -1,0 +1,301 @@
+//! What the tests of the store share: a run with something in every part of it.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use model::*;
+
+pub const STARTED_NS: u64 = 1_000_000_000_000;
+
+pub fn header() -> RunHeader {
+    RunHeader {
+        started_unix_ns: 1_763_700_000_000_000_000,
+        started_ns: STARTED_NS,
+        target: Target::Command(vec!["sh".into(), "-c".into(), "sleep \"1\"".into()]),
+        follow: true,
+        threshold_ns: 250_000,
+        sampled: false,
+        recorder_pid: std::process::id(),
+        version: "0.1.0".into(),
+    }
+}
+
+pub fn end() -> RunEnd {
+    RunEnd {
+        ended_ns: STARTED_NS + 2_500_000_000,
+        exit_status: Some(137),
+        reason: "the command ended".into(),
+    }
+}
+
+pub fn syscall(name: &str) -> Syscall {
+    Syscall::named(name).unwrap()
+}
+
+pub fn thread(tid: u32) -> ThreadAccounts {
+    let accounts: Accounts = [
+        (Account::User, 300),
+        (Account::Syscall(syscall("mmap")), 30),
+        (Account::Blocked(Blocked::MmapLockWrite), 3),
+    ]
+    .into_iter()
+    .collect();
+    ThreadAccounts {
+        tid,
+        tgid: 100,
+        comm: format!("worker {tid}"),
+        first_ns: STARTED_NS,
+        last_ns: STARTED_NS + accounts.total(),
+        alive: true,
+        open: Account::Blocked(Blocked::Poll),
+        accounts,
+        minor_faults: 4,
+        major_faults: 5,
+        sleeps: 6,
+        preemptions: 7,
+        migrations: 8,
+    }
+}
+
+/// An outlier with every field set.
+pub fn outlier(duration_ns: u64) -> Outlier {
+    Outlier {
+        kind: OutlierKind::Syscall,
+        tid: 101,
+        tgid: 100,
+        comm: "worker \u{fc}".into(),
+        cpu: 1,
+        start_ns: STARTED_NS + 10,
+        duration_ns,
+        syscall: Some(SyscallCall {
+            call: syscall("futex"),
+            args: [u64::MAX, 1, 2, 3, 4, 5],
+            result: Some(-110),
+        }),
+        blocked: Some(Blocked::MmapLockRead),
+        breakdown: [(Account::Syscall(syscall("futex")), duration_ns)].into_iter().collect(),
+        object: 0xffff_8880_0000_1234,
+        fault_ip: Some(0x7fff_0000_1000),
+        kernel_stack: Some(StackId(u64::MAX - 1)),
+        user_stack: Some(StackId(7)),
+        waker: Some(Waker { tid: 3, tgid: 2, comm: "other".into(), context: Context::SoftIrq }),
+        ran_instead: vec![Runner { tid: 9, tgid: 8, comm: "hog".into(), ns: 77 }],
+        holder: Some(Holder {
+            tid: 5,
+            tgid: 4,
+            comm: "holder".into(),
+            write: true,
+            call: Some(syscall("munmap")),
+            overlap_ns: 55,
+        }),
+    }
+}
+
+/// An outlier with nothing that is optional.
+pub fn bare_outlier(duration_ns: u64) -> Outlier {
+    Outlier {
+        kind: OutlierKind::RunQueue,
+        syscall: None,
+        blocked: None,
+        object: 0,
+        fault_ip: None,
+        kernel_stack: None,
+        user_stack: None,
+        waker: None,
+        ran_instead: vec![],
+        holder: None,
+        ..outlier(duration_ns)
+    }
+}
+
+pub fn stack(id: u64, space: Space) -> Stack {
+    let frame = |address: u64, symbol: Option<&str>| Frame {
+        address,
+        module: if space == Space::Kernel { "[kernel]" } else { "/usr/lib/libc.so.6" }.into(),
+        offset: address & 0xfff,
+        symbol: symbol.map(str::to_owned),
+        symbol_offset: 0x1f,
+        unknown_because: symbol.is_none().then(|| "stripped".into()),
+    };
+    let frames = vec![frame(0xffff_ffff_8100_0042, Some("down_write")), frame(id, None)];
+    Stack { id: StackId(id), space, frames, truncated: space == Space::User }
+}
+
+pub fn second(metric: Metric, start_ns: u64, values: &[u64]) -> MetricSecond {
+    let mut histogram = Histogram::new(5);
+    values.iter().for_each(|value| histogram.record(*value));
+    MetricSecond { tgid: 100, metric, start_ns, histogram }
+}
+
+pub fn event(time_ns: u64) -> Event {
+    Event {
+        time_ns,
+        kind: EventKind::BlockIo,
+        tid: 101,
+        tgid: 100,
+        value: 12_345,
+        detail: "253:0".into(),
+    }
+}
+
+pub fn wait(ns: u64) -> WaitSum {
+    WaitSum {
+        tgid: 100,
+        account: Account::Blocked(Blocked::MmapLockRead),
+        object: u64::MAX - 5,
+        name: Some("mmap_lock".into()),
+        waker_tgid: 0,
+        waker_comm: "w".into(),
+        count: 2,
+        ns,
+        max_ns: ns,
+        by_waiter: 1,
+        lock_like: 1,
+    }
+}
+
+pub fn hold(ns: u64, holder_call: Option<Syscall>) -> HoldSum {
+    HoldSum {
+        tgid: 100,
+        waiter_write: true,
+        holder_tgid: 4,
+        holder_comm: "holder".into(),
+        holder_write: false,
+        holder_call,
+        count: 3,
+        ns,
+        max_ns: ns,
+    }
+}
+
+pub fn stack_sum(ns: u64, kernel: Option<u64>, user: Option<u64>) -> StackSum {
+    StackSum {
+        tgid: 100,
+        account: Account::RunnableWakeup,
+        kernel: kernel.map(StackId),
+        user: user.map(StackId),
+        count: 1,
+        ns,
+    }
+}
+
+/// A batch with something in every part.
+pub fn full_batch() -> Batch {
+    Batch {
+        heartbeat_ns: STARTED_NS + 2_000_000_000,
+        facts: vec![
+            Fact { name: "kernel.release".into(), value: "6.18".into(), source: "uname".into() },
+            Fact { name: "clocksource.current".into(), value: "tsc".into(), source: "/sys".into() },
+        ],
+        capabilities: vec![
+            Capability { part: "threads".into(), on: true, because: String::new() },
+            Capability { part: "locks".into(), on: false, because: "no such tracepoint".into() },
+        ],
+        processes: vec![
+            Process {
+                tgid: 2,
+                comm: "other".into(),
+                exe: String::new(),
+                build_id: String::new(),
+                watched: false,
+            },
+            Process {
+                tgid: 100,
+                comm: "app".into(),
+                exe: "/bin/app".into(),
+                build_id: "abcd".into(),
+                watched: true,
+            },
+        ],
+        threads: vec![thread(101), thread(102)],
+        seconds: vec![
+            second(Metric::Syscall(syscall("mmap")), STARTED_NS, &[1, 900, 70_000, u64::MAX]),
+            second(Metric::Lock("a \"b\": c".into()), STARTED_NS + 1, &[0]),
+            second(Metric::OffCpu, STARTED_NS + 1, &[]),
+        ],
+        outliers: vec![outlier(9_000_000), bare_outlier(400_000)],
+        events: vec![
+            event(STARTED_NS + 5),
+            Event { kind: EventKind::Exec, ..event(STARTED_NS + 6) },
+        ],
+        stacks: vec![stack(u64::MAX - 1, Space::Kernel), stack(7, Space::User)],
+        stack_sums: vec![stack_sum(50, Some(u64::MAX - 1), None), stack_sum(40, None, Some(7))],
+        waits: vec![wait(60), WaitSum { waker_tgid: 2, name: None, ..wait(30) }],
+        holds: vec![hold(20, Some(syscall("mmap"))), hold(10, None)],
+        runners: vec![RunnerSum {
+            tgid: 100,
+            runner_tgid: 8,
+            runner_comm: "hog".into(),
+            count: 1,
+            ns: 77,
+        }],
+        cpus: vec![
+            CpuTime { cpu: 0, idle_ns: 1, busy_ns: 2, stolen_ns: 3 },
+            CpuTime { cpu: 1, idle_ns: 4, busy_ns: 5, stolen_ns: 6 },
+        ],
+        losses: vec![("ring full".into(), STARTED_NS + 3, 44)],
+        cost: Some(Cost {
+            cpu_ns: 1,
+            bpf_ns: 2,
+            bpf_runs: 3,
+            events: 4,
+            ring_bytes: 5,
+            peak_rss_bytes: 6,
+            attach_ns: 7,
+            probes: vec![ProbeCost { program: "switch".into(), runs: 3, ns: 2 }],
+        }),
+    }
+}
+
+/// Names and contents of all files in a folder.
+pub fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// A small file system in memory, unmounted when dropped.
+pub struct Tmpfs(tempfile::TempDir);
+
+impl Tmpfs {
+    /// `None`, and the reason printed, if this test may not mount.
+    pub fn mount(size: &str) -> Option<Tmpfs> {
+        let folder = tempfile::tempdir().unwrap();
+        let options = format!("size={size},mode=0700");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &options, "whylag-test"]).arg(folder.path());
+        let output = mount.output().unwrap();
+        if !output.status.success() {
+            println!("skipped: {}", String::from_utf8_lossy(&output.stderr).trim());
+            return None;
+        }
+        Some(Tmpfs(folder))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn make_read_only(&self) {
+        let mut remount = Command::new("mount");
+        assert!(remount.args(["-o", "remount,ro"]).arg(self.path()).status().unwrap().success());
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(self.path()).status();
+        if !std::thread::panicking() {
+            assert!(unmounted.unwrap().success());
+        }
+    }
+}
