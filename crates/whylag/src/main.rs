@@ -1,1 +1,72 @@
-fn main() {}
+//! The binary: parses the command line and hands over to one file per verb in `verbs/`.
+//!
+//! Its one important type is [`Failure`]: what went wrong decides the exit status, 1 for what
+//! failed, 2 for wrong usage (an option, pid, run or file that cannot be used). Caveat: `record`
+//! of a command exits with the command's own status instead.
+
+mod failure;
+mod output;
+mod stored;
+mod verbs;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+
+/// Finds out why a Linux program was slow just now, and proves the cause.
+#[derive(Parser)]
+#[command(
+    version,
+    max_term_width = 100,
+    after_help = "\
+Example:
+  whylag record -- ./server --port 8080     watch a command from its first instruction
+  whylag record -p 1234 --time 10s          watch a running process for ten seconds
+  whylag explain                            the causes again, for the newest run"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+    /// The store to use instead of $XDG_DATA_HOME/whylag/whylag.db
+    #[arg(long, global = true, value_name = "PATH", env = "WHYLAG_STORE")]
+    store: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Watch threads, store a run, print where the time went and the leading cause
+    Record(verbs::record::Options),
+    /// Causes for a stored run, ranked by the share of lost time that each explains
+    Explain(verbs::explain::Options),
+    /// List the stored runs
+    Runs(verbs::runs::Options),
+    /// One run: accounts per thread, histograms, slowest outliers with their stacks
+    Show(verbs::show::Options),
+    /// A run in another format: json, folded, svg or csv
+    Export(verbs::export::Options),
+}
+
+fn main() -> ExitCode {
+    let started = Instant::now();
+    let arguments = Arguments::parse();
+    let store = arguments.store.as_deref();
+    let result = match arguments.verb {
+        Verb::Record(options) => verbs::record::run(&options, store, started),
+        Verb::Explain(options) => verbs::explain::run(&options, store),
+        Verb::Runs(options) => verbs::runs::run(&options, store),
+        Verb::Show(options) => verbs::show::run(&options, store),
+        Verb::Export(options) => verbs::export::run(&options, store),
+    };
+    match result {
+        Ok(code) => code,
+        Err(Failure::ReaderLeft) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("whylag: {failure}");
+            failure.exit_code()
+        }
+    }
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * Interrupts: their time is taken out of the thread they interrupt. Softirqs
+ * may be interrupted by hardware interrupts; the inner one counts.
+ */
+#include "threads.h"
+
+static __always_inline void interrupted(struct cpu *cpu, u64 now)
+{
+	struct thread *t = this_thread();
+
+	if (!t)
+		return;
+	charge_running(cpu, t, bpf_get_current_task_btf(), now);
+	/* An interrupt of a thread whose state was not known tells it runs. */
+	t->open = running_account(cpu, t);
+}
+
+static __always_inline void served(u32 kind, u64 id, u64 ns)
+{
+	struct thread *t = this_thread();
+
+	if (t)
+		hist_count(hist_slot(t->tgid, kind, id), ns);
+}
+
+static __always_inline void irq_begins(u32 program)
+{
+	struct cpu *cpu = this_cpu(program);
+	u64 now;
+
+	if (!cpu || stopped)
+		return;
+	now = bpf_ktime_get_ns();
+	if (!cpu->in_hardirq++)
+		cpu->irq_start = now;
+	interrupted(cpu, now);
+}
+
+static __always_inline void irq_ends(u32 program, u64 id)
+{
+	struct cpu *cpu = this_cpu(program);
+	u64 now;
+
+	if (!cpu || stopped || !cpu->in_hardirq)
+		return;	/* it began before the recording */
+	now = bpf_ktime_get_ns();
+	if (!--cpu->in_hardirq)
+		served(HIST_HARDIRQ, id, now - cpu->irq_start);
+	interrupted(cpu, now);
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(on_irq_entry, int irq)
+{
+	irq_begins(PROG_IRQ);
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(on_irq_exit, int irq)
+{
+	irq_ends(PROG_IRQ, irq);
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq_entry, unsigned int vec)
+{
+	struct cpu *cpu = this_cpu(PROG_SOFTIRQ);
+
+	if (!cpu || stopped)
+		return 0;
+	cpu->in_softirq = 1;
+	cpu->softirq_start = bpf_ktime_get_ns();
+	interrupted(cpu, cpu->softirq_start);
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(on_softirq_exit, unsigned int vec)
+{
+	struct cpu *cpu = this_cpu(PROG_SOFTIRQ);
+	u64 now;
+
+	if (!cpu || stopped || !cpu->in_softirq)
+		return 0;
+	now = bpf_ktime_get_ns();
+	cpu->in_softirq = 0;
+	served(HIST_SOFTIRQ, vec, now - cpu->softirq_start);
+	interrupted(cpu, now);
+	return 0;
+}
+
+#define VECTOR(name, id)						\
+SEC("tp_btf/" #name "_entry")						\
+int BPF_PROG(on_##name##_entry, int vector)				\
+{									\
+	irq_begins(PROG_VECTOR);					\
+	return 0;							\
+}									\
+									\
+SEC("tp_btf/" #name "_exit")						\
+int BPF_PROG(on_##name##_exit, int vector)				\
+{									\
+	irq_ends(PROG_VECTOR, id);					\
+	return 0;							\
+}
+
+VECTOR(local_timer, VEC_LOCAL_TIMER)
+VECTOR(reschedule, VEC_RESCHEDULE)
+VECTOR(call_function, VEC_CALL_FUNCTION)
+VECTOR(call_function_single, VEC_CALL_FUNCTION_SINGLE)
+VECTOR(irq_work, VEC_IRQ_WORK)

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * The kernel types the recorder reads, each with just the fields used.
+ *
+ * preserve_access_index makes every access a CO-RE relocation: the loader
+ * looks the field up by name in the running kernel's BTF, so neither the
+ * order nor the size of these mirrors has to match.
+ */
+#ifndef WHYLAG_KERNEL_H
+#define WHYLAG_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef _Bool bool;
+enum { false, true };
+
+/* From the kernel's ABI header linux/bpf.h. */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+enum { BPF_ANY, BPF_NOEXIST, BPF_EXIST };
+enum {
+	BPF_F_NO_PREALLOC = 1,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+	BPF_F_USER_STACK = 1 << 8,
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0,
+};
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+/* Bits of task_struct.__state (include/linux/sched.h). */
+#define TASK_INTERRUPTIBLE	0x0001
+#define TASK_UNINTERRUPTIBLE	0x0002
+#define TASK_STOPPED_BIT	0x0004
+#define TASK_TRACED_BIT		0x0008
+#define TASK_DEAD		0x0080
+#define TASK_NOLOAD		0x0400
+#define TASK_FROZEN		0x8000
+#define PF_KTHREAD		0x00200000
+
+/* Bits of contention_begin's flags (include/trace/events/lock.h). */
+#define LCB_F_SPIN	(1 << 0)
+#define LCB_F_READ	(1 << 1)
+#define LCB_F_WRITE	(1 << 2)
+#define LCB_F_RT	(1 << 3)
+#define LCB_F_PERCPU	(1 << 4)
+#define LCB_F_MUTEX	(1 << 5)
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), \
+			     apply_to = record)
+
+struct rw_semaphore {
+	void *owner;
+};
+
+struct inode {
+	u16 i_mode;
+	unsigned long i_ino;
+	u32 i_rdev;
+	struct super_block *i_sb;
+};
+
+struct super_block {
+	u32 s_dev;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct mm_struct {
+	struct rw_semaphore mmap_lock;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+
+struct rq {
+	u64 prev_steal_time;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+	int throttle_count;
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+
+struct task_struct {
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	struct sched_entity se;
+	bool throttled;
+	struct mm_struct *mm;
+	u32 pid;
+	u32 tgid;
+	int exit_code;
+	unsigned in_iowait : 1;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	char comm[16];
+	struct files_struct *files;
+};
+
+/* x86-64; the system call ABI of other architectures is not mirrored yet. */
+struct pt_regs {
+	unsigned long r10, r9, r8, dx, si, di, orig_ax, ip;
+};
+
+struct linux_binprm {
+	const char *filename;
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+};
+
+struct irqaction {
+	unsigned int irq;
+};
+
+struct transaction_run_stats_s {
+	unsigned long rs_running;
+	unsigned long rs_flushing;
+	unsigned long rs_logging;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+#define F_SETLKW	7
+#define F_OFD_SETLKW	38
+#define S_IFMT		0170000
+#define S_IFSOCK	0140000
+#define S_IFREG		0100000
+#define S_IFBLK		0060000
+#define S_IFIFO		0010000
+#define VM_EXEC		0x4
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * Who is watched: from fork, exec and exit, and from a walk over all tasks at
+ * the start; the same walk gives the accounts to the recorder.
+ */
+#include "threads.h"
+
+static __always_inline bool is_target(struct task_struct *task)
+{
+	if (task->tgid == recorder_tgid)
+		return false;
+	switch (target_kind) {
+	case TARGET_PROCESS:
+		return task->tgid == target_pid;
+	case TARGET_THREAD:
+		return task->pid == target_pid;
+	case TARGET_HOST:
+		return true;
+	}
+	return false;	/* a command is watched from its exec on */
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct cpu *cpu = this_cpu(PROG_FORK);
+	struct thread *t;
+	u64 now;
+
+	if (!cpu || stopped || child->tgid == recorder_tgid)
+		return 0;
+	if (target_kind != TARGET_HOST) {
+		if (target_kind == TARGET_THREAD || !thread_of(parent))
+			return 0;
+		if (child->tgid != parent->tgid && !follow)
+			return 0;
+	}
+	now = bpf_ktime_get_ns();
+	t = watch(child, now, ACCT_RUNNABLE_WAKEUP, ACCT_KERNEL);
+	if (t && child->tgid != parent->tgid)
+		send_event(EVENT_FORK, parent->pid, parent->tgid, now,
+			   child->pid, 0, child->comm);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *p, int old_pid,
+	     struct linux_binprm *bprm)
+{
+	struct cpu *cpu = this_cpu(PROG_EXEC);
+	struct thread *t;
+	u64 now;
+
+	if (!cpu || stopped)
+		return 0;
+	now = bpf_ktime_get_ns();
+	t = thread_of(p);
+	if (!t) {
+		if (target_kind != TARGET_COMMAND || p->tgid != target_pid)
+			return 0;
+		t = watch(p, now, ACCT_KERNEL, ACCT_KERNEL);
+		if (!t)
+			return 0;
+		already_in_call(t, current_call());
+		t->open = t->base;
+	}
+	send_event(EVENT_EXEC, p->pid, p->tgid, now, 0, 0,
+		   BPF_CORE_READ(bprm, filename));
+	return 0;
+}
+
+struct bpf_iter_task_vma {
+	u64 opaque[1];
+} __attribute__((aligned(8)));
+
+extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it,
+				 struct task_struct *task, u64 addr) __ksym __weak;
+extern struct vm_area_struct *
+bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
+extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
+
+static __always_inline void send_mapping(u32 tgid, struct vm_area_struct *vma)
+{
+	struct file *file = BPF_CORE_READ(vma, vm_file);
+	struct mapping_record *m;
+	struct dentry *dentry, *parent;
+	u32 i;
+
+	if (!file || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
+		return;
+	m = bpf_ringbuf_reserve(&rare, sizeof(*m), 0);
+	if (!m) {
+		lost(LOSS_RARE_RING);
+		return;
+	}
+	m->type = RECORD_MAPPING;
+	m->tgid = tgid;
+	m->start = BPF_CORE_READ(vma, vm_start);
+	m->end = BPF_CORE_READ(vma, vm_end);
+	m->offset = BPF_CORE_READ(vma, vm_pgoff) << 12;
+	m->inode = BPF_CORE_READ(file, f_inode, i_ino);
+	m->device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	m->part_count = 0;
+	dentry = BPF_CORE_READ(file, f_path.dentry);
+	for (i = 0; i < PATH_PARTS; i++) {
+		parent = BPF_CORE_READ(dentry, d_parent);
+		if (!dentry || parent == dentry)
+			break;
+		bpf_probe_read_kernel_str(m->parts + i * PATH_PART, PATH_PART,
+					  BPF_CORE_READ(dentry, d_name.name));
+		m->part_count = i + 1;
+		dentry = parent;
+	}
+	bpf_ringbuf_submit(m, ring_flags(&rare));
+}
+
+/* Nobody can read /proc/PID/maps afterwards, so the kernel tells now. */
+static __always_inline void send_mappings(struct task_struct *task)
+{
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *vma;
+	u32 tgid = task->tgid;
+
+	if (!bpf_iter_task_vma_new ||
+	    !bpf_map_lookup_elem(&stack_owners, &tgid))
+		return;
+	bpf_iter_task_vma_new(&it, task, 0);
+	while ((vma = bpf_iter_task_vma_next(&it)))
+		send_mapping(tgid, vma);
+	bpf_iter_task_vma_destroy(&it);
+	bpf_map_delete_elem(&stack_owners, &tgid);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *p, bool group_dead)
+{
+	struct cpu *cpu = this_cpu(PROG_EXIT);
+	u64 mm;
+
+	if (!cpu || stopped || !thread_of(p) || !group_dead)
+		return 0;
+	send_mappings(bpf_get_current_task_btf());
+	mm = (u64)p->mm;
+	bpf_map_delete_elem(&mm_locks, &mm);
+	send_event(EVENT_EXIT, p->pid, p->tgid, bpf_ktime_get_ns(),
+		   p->exit_code, 0, NULL);
+	return 0;
+}
+
+/* Call a task that is not running is in, and so what it waits for. */
+static __always_inline u16 call_of(struct task_struct *task)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	long nr;
+
+	if (task->flags & PF_KTHREAD)
+		return NO_CALL;
+	nr = (long)BPF_CORE_READ(regs, orig_ax);
+	return nr >= 0 && nr < CALLS_MAX ? nr : NO_CALL;
+}
+
+/* Walked once when recording starts: begins to watch what is there. */
+SEC("iter/task")
+int start_watching(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	u32 state, open = ACCT_UNACCOUNTED, base;
+	struct thread *t;
+	u64 now;
+
+	if (!task || !is_target(task) || thread_of(task))
+		return 0;
+	now = bpf_ktime_get_ns();
+	base = task->flags & PF_KTHREAD ? ACCT_KERNEL : ACCT_USER;
+	t = watch(task, now, open, base);
+	if (!t)
+		return 0;
+	state = task->__state;
+	if (task->on_cpu)
+		return 0;	/* known at its first event */
+	already_in_call(t, call_of(task));
+	if (state & (TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN))
+		t->open = ACCT_STOPPED;
+	else if (!(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
+		t->open = ACCT_RUNNABLE_PREEMPTED;
+	else if (t->call != NO_CALL)
+		t->open = call_account(t, task, ACCT_OTHER);
+	else
+		t->open = ACCT_OTHER;
+	t->off_account = t->open;
+	return 0;
+}
+
+/* Walked about once a second: the accounts of threads that moved. */
+SEC("iter/task")
+int dump_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	union record *room;
+	struct thread *t;
+	u32 zero = 0;
+
+	if (!task)
+		return 0;
+	t = thread_of(task);
+	if (!t || !(t->changed || dump_all))
+		return 0;
+	room = bpf_map_lookup_elem(&dump_buffer, &zero);
+	if (!room)
+		return 0;
+	t->changed = 0;
+	fill_record(&room->thread, t, task, bpf_ktime_get_ns());
+	room->thread.alive = 1;
+	bpf_seq_write(ctx->meta->seq, &room->thread, sizeof(room->thread));
+	return 0;
+}

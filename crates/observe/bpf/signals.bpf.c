@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * Signals sent to watched threads, and by whom.
+ */
+#include "threads.h"
+
+struct kernel_siginfo;
+
+SEC("tp_btf/signal_generate")
+int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info,
+	     struct task_struct *task)
+{
+	struct task_struct *sender = bpf_get_current_task_btf();
+
+	if (!this_cpu(PROG_SIGNAL) || stopped || !thread_of(task))
+		return 0;
+	send_event(EVENT_SIGNAL, task->pid, task->tgid, bpf_ktime_get_ns(),
+		   sig, sender->pid, sender->comm);
+	return 0;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * Call stacks: each is hashed and sent once. A stack map would drop the
+ * hottest stacks on a collision (bpf_get_stackid); here a repeated send after
+ * an eviction costs bytes, never truth.
+ */
+#ifndef WHYLAG_STACKS_H
+#define WHYLAG_STACKS_H
+
+#include "state.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 32768);
+	__type(key, u64);
+	__type(value, u8);
+} stacks_sent SEC(".maps");
+
+/* Processes with user stacks: their mappings are wanted when they exit. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, u8);
+} stack_owners SEC(".maps");
+
+/* Identity of the `bytes` long stack in cpu->stack, sent if new. */
+__noinline u64 send_stack(u32 tgid, long bytes)
+{
+	u32 zero = 0, i, count;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+	u64 id = 0x9e3779b97f4a7c15ULL ^ tgid;
+	u8 one = 1;
+
+	if (!cpu || bytes <= 0)
+		return 0;
+	count = (u32)bytes / sizeof(u64);
+	if (count > STACK_FRAMES)
+		count = STACK_FRAMES;
+	for (i = 0; i < STACK_FRAMES; i++) {
+		if (i >= count)
+			break;
+		id = (id ^ cpu->stack.frames[i]) * 0xff51afd7ed558ccdULL;
+		id ^= id >> 32;
+	}
+	if (bpf_map_lookup_elem(&stacks_sent, &id))
+		return id;
+	cpu->stack.type = RECORD_STACK;
+	cpu->stack.tgid = tgid;
+	cpu->stack.id = id;
+	cpu->stack.count = count;
+	if (bpf_ringbuf_output(&rare, &cpu->stack,
+			       __builtin_offsetof(struct stack_record, frames) +
+			       count * sizeof(u64), ring_flags(&rare))) {
+		cpu->losses[LOSS_RARE_RING]++;
+		return id;
+	}
+	bpf_map_update_elem(&stacks_sent, &id, &one, BPF_ANY);
+	if (tgid)
+		bpf_map_update_elem(&stack_owners, &tgid, &one, BPF_ANY);
+	return id;
+}
+
+/* Kernel stack of a task that is not running. */
+static __always_inline u64 stack_of_sleeper(struct cpu *cpu,
+					    struct task_struct *task)
+{
+	return send_stack(0, bpf_get_task_stack(task, cpu->stack.frames,
+						sizeof(cpu->stack.frames), 0));
+}
+
+/* Kernel or user stack of the current task. */
+static __always_inline u64 stack_here(void *ctx, struct cpu *cpu, u32 tgid)
+{
+	return send_stack(tgid, bpf_get_stack(ctx, cpu->stack.frames,
+					      sizeof(cpu->stack.frames),
+					      tgid ? BPF_F_USER_STACK : 0));
+}
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * The state of watched threads and the moves that every program shares:
+ * look a thread up, charge its time, count into a histogram.
+ *
+ * The one rule that makes the accounts sum to the wall time: at any moment a
+ * watched thread has exactly one open account (thread.open) that has been
+ * open since thread.since, and time only moves by charge().
+ */
+#ifndef WHYLAG_STATE_H
+#define WHYLAG_STATE_H
+
+#include "kernel.h"
+#include "wire.h"
+
+/* ---- set by the loader before the programs are loaded ---- */
+
+enum target_kind { TARGET_COMMAND, TARGET_PROCESS, TARGET_THREAD, TARGET_HOST };
+
+const volatile u32 target_kind;
+const volatile u32 target_pid;		/* process, or thread */
+const volatile bool follow;
+const volatile u32 recorder_tgid;	/* never watched */
+const volatile u64 threshold_ns;
+const volatile u32 jiffy_ns;
+const volatile u32 hist_slots;		/* slots of hists, both halves */
+const volatile u8 call_kinds[CALLS_MAX];	/* enum call_kind */
+/* Code of the kernel's lock and scheduler functions, to step over. */
+const volatile u64 sched_text[2], lock_text[2];
+const volatile u64 handle_mm_fault_text[2];
+
+/* ---- changed by the loader while they run ---- */
+
+u32 stopped;		/* nothing is charged any more */
+u32 epoch;		/* histograms count into half epoch & 1 */
+u32 calls_off;		/* the system call probes were shed */
+u32 dump_all;		/* the iterator gives unchanged threads too */
+
+/* ---- changed by the programs ---- */
+
+u32 hist_next = 1;	/* next free histogram slot; 0 means none */
+
+struct thread {
+	u64 since;
+	u32 open;		/* account that is open since `since` */
+	u32 base;		/* what it does on a CPU when not interrupted */
+	u64 first_ns;
+	u32 tid, tgid;		/* as they were at first_ns */
+
+	u16 call;		/* current system call or NO_CALL */
+	u16 off_hist, run_hist;	/* slots, 0: not looked up yet */
+	u8 changed;		/* since the last dump */
+	u8 call_dirty;		/* in_call has something */
+	u64 call_start;		/* 0: it began before the recording */
+
+	/* off the CPU */
+	u64 off_since;
+	u64 wake_ns;
+	u32 off_account;
+	u16 waker_context;
+	u8 by_waiter;
+	u8 lock_like;
+	struct who waker;
+	u64 object;
+	u64 last_object;
+
+	/* locks */
+	u64 lock, lock_start, lock_class;
+	u64 spin_lock, spin_start;
+	u32 lock_account;
+	u32 spin_base;
+	u64 mm_waited;		/* mm whose mmap_lock it is taking */
+	u64 mm_wait_start;
+	u32 mm_write;
+	u32 fault;		/* a page fault was entered, end unknown */
+	u64 fault_address, fault_ip;
+	struct hold holder;	/* of the lock last waited for */
+
+	u32 dirty_pause;
+	u32 pending;		/* `sleep` waits for its user stack */
+	u64 reclaim_start, compaction_start;
+
+	u64 min_flt, maj_flt;	/* the kernel's counts at first_ns */
+	u64 sleeps, preemptions, migrations;
+
+	struct sleep sleep;	/* the last long one */
+	u32 sleep_kind;
+	u32 sleep_cpu;
+	u64 longest;		/* of the current call */
+	struct sleep call_sleep;
+
+	u64 accounts[ACCT_SLOTS];
+	u64 in_call[ACCT_SLOTS];
+	struct call_sum calls[CALL_SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+/* One CPU's own state; programs on a CPU do not race for it. */
+struct cpu {
+	u64 runs[PROG_MAX];
+	u64 losses[LOSS_MAX];
+	u32 in_hardirq, in_softirq;
+	u64 irq_start, softirq_start;
+	u64 steal;
+	u64 ran_head;
+	struct ran ran[8];	/* what ran here last, a ring */
+	struct stack_record stack;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cpu);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, struct hist_key);
+	__type(value, u32);
+} hist_index SEC(".maps");
+
+/* Slot s has two halves, 2 s and 2 s + 1; the loader sets max_entries. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct hist);
+} hists SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct call_key);
+	__type(value, u64);
+} evicted_calls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct wait_key);
+	__type(value, struct wait_sum);
+} wait_sums SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, struct runner_key);
+	__type(value, struct runner_sum);
+} runner_sums SEC(".maps");
+
+/* Outliers in one ring, everything that must not drown in the other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 << 20);
+} outliers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} rare SEC(".maps");
+
+#define RING_WAKE_BYTES	(1 << 20)
+
+static __always_inline struct cpu *this_cpu(u32 program)
+{
+	u32 zero = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+
+	if (cpu)
+		cpu->runs[program]++;
+	return cpu;
+}
+
+static __always_inline struct thread *thread_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&threads, task, 0, 0);
+}
+
+/* The watched thread on this CPU, or NULL. */
+static __always_inline struct thread *this_thread(void)
+{
+	if (stopped)
+		return NULL;
+	return thread_of(bpf_get_current_task_btf());
+}
+
+static __always_inline struct call_sum *call_slot(struct thread *t)
+{
+	return &t->calls[t->call & (CALL_SLOTS - 1)];
+}
+
+/*
+ * Puts the time since the last move into the open account. A clock that runs
+ * behind another CPU's moves nothing, so that the sum stays exact.
+ */
+static __always_inline u64 charge(struct cpu *cpu, struct thread *t, u64 now)
+{
+	u64 ns = now - t->since;
+	u32 open = t->open;
+
+	if ((s64)ns < 0) {
+		cpu->losses[LOSS_NEGATIVE]++;
+		return 0;
+	}
+	t->since = now;
+	t->changed = 1;
+	if (open == ACCT_SYSCALL) {
+		call_slot(t)->ns += ns;
+		return ns;
+	}
+	t->accounts[open & (ACCT_SLOTS - 1)] += ns;
+	if (t->call != NO_CALL) {
+		t->in_call[open & (ACCT_SLOTS - 1)] += ns;
+		t->call_dirty = 1;
+	}
+	return ns;
+}
+
+/* What a thread does on a CPU; unknown in part without system call probes. */
+static __always_inline u32 base_account(struct thread *t)
+{
+	if (calls_off && (t->base == ACCT_USER || t->base == ACCT_SYSCALL))
+		return ACCT_RUNNING;
+	return t->base;
+}
+
+/* The account of a running thread: interrupts come before its own work. */
+static __always_inline u32 running_account(struct cpu *cpu, struct thread *t)
+{
+	if (cpu->in_hardirq)
+		return ACCT_HARDIRQ;
+	if (cpu->in_softirq)
+		return ACCT_SOFTIRQ;
+	return base_account(t);
+}
+
+static __always_inline u32 context_of(struct cpu *cpu)
+{
+	return cpu->in_hardirq ? CTX_HARDIRQ :
+	       cpu->in_softirq ? CTX_SOFTIRQ : CTX_TASK;
+}
+
+/* floor(log2 v) for v > 0. */
+static __always_inline u32 log2_u64(u64 v)
+{
+	u32 r = 0;
+
+	if (v >> 32) { v >>= 32; r += 32; }
+	if (v >> 16) { v >>= 16; r += 16; }
+	if (v >> 8) { v >>= 8; r += 8; }
+	if (v >> 4) { v >>= 4; r += 4; }
+	if (v >> 2) { v >>= 2; r += 2; }
+	return r + (v >> 1);
+}
+
+/* shift = max(0, floor(log2 v) - p); index = (shift << p) + (v >> shift). */
+static __always_inline u32 hist_bucket(u64 v)
+{
+	u32 shift = 0, index;
+
+	if (v >> (HIST_PRECISION + 1))
+		shift = log2_u64(v) - HIST_PRECISION;
+	index = (shift << HIST_PRECISION) + (u32)(v >> shift);
+	return index < HIST_BUCKETS ? index : HIST_BUCKETS - 1;
+}
+
+static __always_inline void hist_count(u32 slot, u64 v)
+{
+	u32 index = slot * 2 + (epoch & 1), bucket;
+	struct hist *h;
+
+	if (!slot)
+		return;
+	h = bpf_map_lookup_elem(&hists, &index);
+	if (!h)
+		return;
+	bucket = hist_bucket(v);
+	if (bucket < HIST_BUCKETS)
+		h->buckets[bucket]++;
+	h->sum += v;
+	if (v > h->max)
+		h->max = v;
+	if (~v > h->inverse_min)
+		h->inverse_min = ~v;
+}
+
+/*
+ * Slot of a histogram, given out on first use. When three quarters are taken
+ * new ones are shared by all processes (tgid 0): coarser, but nothing lost.
+ */
+__noinline u32 hist_slot(u32 tgid, u32 kind, u64 id)
+{
+	struct hist_key key = { .tgid = tgid, .kind = kind, .id = id };
+	u32 *known = bpf_map_lookup_elem(&hist_index, &key);
+	u32 slot;
+
+	if (known)
+		return *known;
+	if (key.tgid && hist_next > hist_slots / 2 / 4 * 3) {
+		key.tgid = 0;
+		known = bpf_map_lookup_elem(&hist_index, &key);
+		if (known)
+			return *known;
+	}
+	slot = __sync_fetch_and_add(&hist_next, 1);
+	if (slot >= hist_slots / 2)
+		return 0;
+	if (bpf_map_update_elem(&hist_index, &key, &slot, BPF_NOEXIST)) {
+		known = bpf_map_lookup_elem(&hist_index, &key);
+		return known ? *known : 0;
+	}
+	return slot;
+}
+
+static __always_inline void lost(u32 kind)
+{
+	u32 zero = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+
+	if (cpu && kind < LOSS_MAX)
+		cpu->losses[kind]++;
+}
+
+/* Wakes the recorder only when a good part of a ring is full. */
+static __always_inline u64 ring_flags(void *ring)
+{
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > RING_WAKE_BYTES ?
+		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void set_who(struct who *who, struct task_struct *task)
+{
+	who->tid = task->pid;
+	who->tgid = task->tgid;
+	bpf_probe_read_kernel(who->comm, sizeof(who->comm), task->comm);
+}
+
+/* The call the current task is in, by its saved registers. */
+static __always_inline u16 current_call(void)
+{
+	struct pt_regs *regs;
+	long nr;
+
+	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	nr = (long)BPF_CORE_READ(regs, orig_ax);
+	return nr >= 0 && nr < CALLS_MAX ? nr : NO_CALL;
+}
+
+static __always_inline void send_event(u32 kind, u32 tid, u32 tgid, u64 now,
+				       u64 value, u64 value2, const void *text)
+{
+	struct event_record *e = bpf_ringbuf_reserve(&rare, sizeof(*e), 0);
+
+	if (!e) {
+		lost(LOSS_RARE_RING);
+		return;
+	}
+	e->type = RECORD_EVENT;
+	e->kind = kind;
+	e->tid = tid;
+	e->tgid = tgid;
+	e->time_ns = now;
+	e->value = value;
+	e->value2 = value2;
+	e->text[0] = 0;
+	if (text)
+		bpf_probe_read_kernel_str(e->text, sizeof(e->text), text);
+	bpf_ringbuf_submit(e, ring_flags(&rare));
+}
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * System calls: which one a thread is in, how long each took. The hottest
+ * path of the recorder: one storage look-up and one clock read at each end,
+ * per-CPU histograms without atomics, nothing for threads not watched.
+ */
+#include "threads.h"
+
+/* Makes room for another call in its slot: the old sum goes to a map. */
+static __noinline int change_slot(u16 nr)
+{
+	struct thread *t = thread_of(bpf_get_current_task_btf());
+	struct call_sum *slot;
+	struct call_key key = {};
+	u64 *sum;
+
+	if (!t)
+		return 0;
+	slot = &t->calls[nr & (CALL_SLOTS - 1)];
+	if (slot->used && slot->ns) {
+		key.first_ns = t->first_ns;
+		key.tid = t->tid;
+		key.nr = slot->nr;
+		sum = bpf_map_lookup_elem(&evicted_calls, &key);
+		if (sum) {
+			__sync_fetch_and_add(sum, slot->ns);
+		} else if (bpf_map_update_elem(&evicted_calls, &key, &slot->ns, BPF_ANY)) {
+			t->accounts[ACCT_UNACCOUNTED] += slot->ns;
+			lost(LOSS_CALL);
+		}
+	}
+	slot->used = 1;
+	slot->nr = nr;
+	slot->ns = 0;
+	slot->hist = hist_slot(t->tgid, HIST_SYSCALL, nr);
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
+{
+	struct cpu *cpu = this_cpu(PROG_SYS_ENTER);
+	struct call_sum *slot;
+	struct thread *t;
+	u64 now;
+
+	if (!cpu)
+		return 0;
+	t = this_thread();
+	if (!t)
+		return 0;
+	now = bpf_ktime_get_ns();
+	t->call = NO_CALL;
+	charge(cpu, t, now);
+	if (t->call_dirty) {
+		__builtin_memset(t->in_call, 0, sizeof(t->in_call));
+		t->call_dirty = 0;
+	}
+	if ((u64)id >= CALLS_MAX)
+		id = CALLS_MAX - 1;
+	slot = &t->calls[id & (CALL_SLOTS - 1)];
+	if (slot->nr != id || !slot->hist)
+		change_slot(id);
+	t->call = id;
+	t->call_start = now;
+	t->fault = 0;
+	t->longest = 0;
+	t->base = t->open = ACCT_SYSCALL;
+	return 0;
+}
+
+/* Keeps a long call whole. */
+static __noinline int send_call(void *ctx, u64 now, s64 result)
+{
+	u32 zero = 0, i;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+	struct thread *t = thread_of(bpf_get_current_task_btf());
+	struct outlier_record *o;
+	u64 user_stack, elsewhere = 0;
+
+	if (!cpu || !t)
+		return 0;
+	user_stack = stack_here(ctx, cpu, t->tgid);
+	o = bpf_ringbuf_reserve(&outliers, sizeof(*o), 0);
+	if (!o) {
+		cpu->losses[LOSS_EVENT_RING]++;
+		return 0;
+	}
+	o->type = RECORD_OUTLIER;
+	o->kind = OUTLIER_SYSCALL;
+	o->tid = t->tid;
+	o->tgid = t->tgid;
+	o->cpu = bpf_get_smp_processor_id();
+	o->call = t->call;
+	o->has_result = 1;
+	o->start_ns = t->call_start;
+	o->duration_ns = now - t->call_start;
+	o->result = result;
+	o->user_stack = user_stack;
+	call_arguments(o->args);
+	if (t->call_dirty) {
+		for (i = 0; i < ACCT_MAX; i++) {
+			o->breakdown[i] = t->in_call[i];
+			elsewhere += t->in_call[i];
+		}
+	} else {
+		__builtin_memset(o->breakdown, 0, sizeof(o->breakdown));
+	}
+	o->breakdown[ACCT_SYSCALL] = o->duration_ns - elsewhere;
+	if (t->longest)
+		o->sleep = t->call_sleep;
+	else
+		__builtin_memset(&o->sleep, 0, sizeof(o->sleep));
+	o->sleep.holder = t->holder;
+	bpf_get_current_comm(o->comm, sizeof(o->comm));
+	bpf_ringbuf_submit(o, ring_flags(&outliers));
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
+{
+	struct cpu *cpu = this_cpu(PROG_SYS_EXIT);
+	struct thread *t;
+	u64 now, ns;
+
+	if (!cpu)
+		return 0;
+	t = this_thread();
+	if (!t)
+		return 0;
+	now = bpf_ktime_get_ns();
+	charge(cpu, t, now);
+	if (t->pending)
+		send_pending(ctx, cpu, t);
+	if (t->call != NO_CALL && t->call_start) {
+		ns = now - t->call_start;
+		hist_count(call_slot(t)->hist, ns);
+		if (ns >= threshold_ns)
+			send_call(ctx, now, ret);
+	}
+	if (t->holder.since)
+		t->holder.since = t->holder.until = 0;
+	t->call = NO_CALL;
+	t->call_start = 0;
+	t->fault = 0;
+	t->dirty_pause = 0;
+	t->base = t->open = ACCT_USER;
+	return 0;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * Threads on and off the CPU, asleep and woken.
+ */
+#include "threads.h"
+
+static __always_inline bool is_throttled(struct task_struct *task)
+{
+	struct task_struct *p = task;
+
+	if (bpf_core_field_exists(p->throttled))
+		return BPF_CORE_READ(p, throttled);
+	if (bpf_core_field_exists(struct cfs_rq, throttle_count))
+		return BPF_CORE_READ(p, se.cfs_rq, throttle_count) > 0;
+	return false;
+}
+
+static __always_inline void switch_out(void *ctx, struct cpu *cpu,
+				       struct task_struct *prev, bool preempt,
+				       u32 state, u64 now)
+{
+	struct thread *t = thread_of(prev);
+
+	if (!t)
+		return;
+	charge_running(cpu, t, prev, now);
+	if (t->pending)
+		send_pending(ctx, cpu, t);
+	if (state & TASK_DEAD) {
+		send_last_record(t, prev, now);
+		bpf_task_storage_delete(&threads, prev);
+		return;
+	}
+	t->object = 0;
+	t->lock_like = 0;
+	if (calls_off)
+		t->call = current_call();	/* not told at its entry */
+	if (!preempt && (state & (TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN)))
+		t->open = ACCT_STOPPED;
+	else if (is_throttled(prev))
+		t->open = ACCT_THROTTLED;
+	else if (preempt || !(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
+		t->open = ACCT_RUNNABLE_PREEMPTED;
+	else
+		t->open = sleep_account(ctx, cpu, t, prev, state);
+	if (t->open >= ACCT_BLOCKED)
+		t->sleeps++;
+	else
+		t->preemptions++;
+	t->off_account = t->open;
+	t->off_since = now;
+	t->wake_ns = now;
+}
+
+/* Keeps a long absence from the CPU whole. */
+static __noinline void keep_sleep(struct task_struct *next, u64 now)
+{
+	u32 zero = 0, i, kept = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+	struct thread *t = thread_of(next);
+
+	if (!cpu || !t)
+		return;
+	t->sleep_kind = t->off_account >= ACCT_BLOCKED &&
+			t->wake_ns - t->off_since >= threshold_ns ?
+			OUTLIER_OFF_CPU : OUTLIER_RUN_QUEUE;
+	t->sleep_cpu = bpf_get_smp_processor_id();
+	t->sleep.start = t->off_since;
+	t->sleep.wake = t->wake_ns;
+	t->sleep.ns = now - t->off_since;
+	t->sleep.account = t->off_account;
+	t->sleep.object = t->object;
+	t->sleep.fault_ip = t->off_account == ACCT_FAULT_MAJOR ||
+			    t->off_account == ACCT_FAULT_MINOR ? t->fault_ip : 0;
+	t->sleep.waker = t->waker;
+	t->sleep.waker_context = t->waker_context;
+	__builtin_memset(&t->sleep.holder, 0, sizeof(t->sleep.holder));
+	t->sleep.kernel_stack = stack_of_sleeper(cpu, next);
+	for (i = 0; i < 8; i++) {
+		struct ran *ran = &cpu->ran[(cpu->ran_head - 1 - i) & 7];
+
+		if (ran->until <= t->wake_ns || kept >= RAN_KEPT)
+			break;
+		if (ran->who.tid) {
+			t->sleep.ran[kept & (RAN_KEPT - 1)] = *ran;
+			kept++;
+		}
+	}
+	t->sleep.ran_count = kept;
+	t->pending = 1;
+	if (t->call != NO_CALL && t->sleep.ns > t->longest) {
+		t->longest = t->sleep.ns;
+		t->call_sleep = t->sleep;
+	}
+}
+
+static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
+				      struct task_struct *next, u64 now)
+{
+	struct thread *t = thread_of(next);
+	u64 off, delay;
+	bool slept;
+
+	if (!t)
+		return;
+	charge(cpu, t, now);
+	stolen_since(cpu, next);
+	slept = t->off_account >= ACCT_BLOCKED;
+	off = now - t->off_since;
+	delay = now - t->wake_ns;
+	if (slept) {
+		if (!t->off_hist)
+			t->off_hist = hist_slot(t->tgid, HIST_OFF_CPU, 0);
+		hist_count(t->off_hist, off);
+		add_wait(t, t->wake_ns - t->off_since);
+		if (t->off_account == ACCT_FAULT_MAJOR ||
+		    t->off_account == ACCT_FAULT_MINOR)
+			hist_count(hist_slot(t->tgid, HIST_FAULT, 0), off);
+	}
+	if (!t->run_hist)
+		t->run_hist = hist_slot(t->tgid, HIST_RUN_QUEUE, 0);
+	hist_count(t->run_hist, delay);
+	if (delay > RUNNER_MIN_NS)
+		add_runner(t, prev, delay);
+	if (off >= threshold_ns)
+		keep_sleep(next, now);
+	t->last_object = t->object;
+	t->dirty_pause = 0;
+	t->waker.tid = t->waker.tgid = 0;
+	t->by_waiter = 0;
+	t->open = base_account(t);
+}
+
+static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
+				     u64 now)
+{
+	u64 head = cpu->ran_head;
+	struct ran *ran = &cpu->ran[head & 7];
+
+	ran->until = now;
+	ran->who.tid = prev->pid;
+	ran->who.tgid = prev->tgid;
+	bpf_probe_read_kernel(ran->who.comm, sizeof(ran->who.comm), prev->comm);
+	cpu->ran_head = head + 1;
+	cpu->ran[(head + 1) & 7].since = now;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev,
+	     struct task_struct *next, unsigned int prev_state)
+{
+	struct cpu *cpu = this_cpu(PROG_SWITCH);
+	u64 now;
+
+	if (!cpu || stopped)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (prev->pid)
+		switch_out(ctx, cpu, prev, preempt, prev_state, now);
+	note_ran(cpu, prev, now);
+	if (next->pid)
+		switch_in(cpu, prev, next, now);
+	return 0;
+}
+
+/* From asleep to waiting for a CPU. */
+static __always_inline void woken(struct cpu *cpu, struct thread *t, u64 now)
+{
+	charge(cpu, t, now);
+	t->open = ACCT_RUNNABLE_WAKEUP;
+	t->wake_ns = now;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *p)
+{
+	struct cpu *cpu = this_cpu(PROG_WAKING);
+	struct thread *t, *waker;
+	struct task_struct *current;
+
+	if (!cpu || stopped)
+		return 0;
+	t = thread_of(p);
+	if (!t)
+		return 0;
+	/*
+	 * Noted even when the thread is still on its way off the CPU: then
+	 * sched_wakeup, which comes after it left, makes the move.
+	 */
+	current = bpf_get_current_task_btf();
+	t->waker_context = context_of(cpu);
+	t->by_waiter = 0;
+	set_who(&t->waker, current);
+	if (t->open < ACCT_BLOCKED)
+		return 0;
+	if (t->waker_context == CTX_TASK && t->object) {
+		waker = thread_of(current);
+		if (waker && waker->last_object == t->object)
+			t->by_waiter = 1;
+	}
+	woken(cpu, t, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *p)
+{
+	struct cpu *cpu = this_cpu(PROG_WAKEUP);
+	struct thread *t;
+
+	if (!cpu || stopped)
+		return 0;
+	t = thread_of(p);
+	if (t && t->open >= ACCT_BLOCKED)
+		woken(cpu, t, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *p)
+{
+	struct cpu *cpu = this_cpu(PROG_MIGRATE);
+	struct thread *t;
+
+	if (!cpu || stopped)
+		return 0;
+	t = thread_of(p);
+	if (t)
+		t->migrations++;
+	return 0;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/* Begins to watch a thread, and tells what became of it. */
+#ifndef WHYLAG_THREADS_H
+#define WHYLAG_THREADS_H
+
+#include "state.h"
+#include "stacks.h"
+#include "waits.h"
+#include "mm_locks.h"
+
+/*
+ * Room for dump_threads, too large for its stack. The union also makes the
+ * types of the ring buffers known to the generator of the Rust side.
+ */
+union record {
+	struct thread_record thread;
+	struct outlier_record outlier;
+	struct event_record event;
+	struct mapping_record mapping;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, union record);
+} dump_buffer SEC(".maps");
+
+/* The thread is in call `nr` and has been since before it was watched. */
+static __always_inline void already_in_call(struct thread *t, u16 nr)
+{
+	t->call = nr;
+	if (nr == NO_CALL)
+		return;
+	call_slot(t)->nr = nr;
+	call_slot(t)->used = 1;
+	t->base = ACCT_SYSCALL;
+}
+
+/* Begins to watch `task`, in account `open`, at `now`. */
+static __always_inline struct thread *
+watch(struct task_struct *task, u64 now, u32 open, u32 base)
+{
+	struct thread *t;
+
+	t = bpf_task_storage_get(&threads, task, 0,
+				 BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t) {
+		lost(LOSS_THREAD);
+		return NULL;
+	}
+	t->first_ns = t->since = now;
+	t->open = open;
+	t->base = base;
+	t->tid = task->pid;
+	t->tgid = task->tgid;
+	t->call = NO_CALL;
+	t->off_since = t->wake_ns = now;
+	t->off_account = open;
+	t->min_flt = task->min_flt;
+	t->maj_flt = task->maj_flt;
+	t->changed = 1;
+	return t;
+}
+
+/* Fills a record from a thread; `now` extends the open account. */
+static __always_inline void fill_record(struct thread_record *r,
+					struct thread *t,
+					struct task_struct *task, u64 now)
+{
+	r->type = RECORD_THREAD;
+	r->tid = t->tid;
+	r->tgid = t->tgid;
+	r->open = t->open;
+	r->open_call = t->call;
+	r->first_ns = t->first_ns;
+	r->since = t->since;
+	r->now = now;
+	r->minor_faults = task->min_flt - t->min_flt;
+	r->major_faults = task->maj_flt - t->maj_flt;
+	r->sleeps = t->sleeps;
+	r->preemptions = t->preemptions;
+	r->migrations = t->migrations;
+	__builtin_memcpy(r->accounts, t->accounts, sizeof(r->accounts));
+	__builtin_memcpy(r->calls, t->calls, sizeof(r->calls));
+	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+}
+
+static __always_inline void send_last_record(struct thread *t,
+					     struct task_struct *task, u64 now)
+{
+	struct thread_record *r = bpf_ringbuf_reserve(&rare, sizeof(*r), 0);
+
+	if (!r) {
+		lost(LOSS_RARE_RING);
+		return;
+	}
+	fill_record(r, t, task, now);
+	r->alive = 0;
+	bpf_ringbuf_submit(r, ring_flags(&rare));
+}
+
+/*
+ * The last long sleep is sent at the thread's next step on a CPU, because its
+ * user stack can be walked only from there.
+ */
+static __always_inline void send_pending(void *ctx, struct cpu *cpu,
+					 struct thread *t)
+{
+	struct outlier_record *o;
+	u64 user_stack;
+	u32 account = t->sleep.account;
+
+	t->pending = 0;
+	user_stack = stack_here(ctx, cpu, t->tgid);
+	o = bpf_ringbuf_reserve(&outliers, sizeof(*o), 0);
+	if (!o) {
+		cpu->losses[LOSS_EVENT_RING]++;
+		return;
+	}
+	__builtin_memset(o, 0, sizeof(*o));
+	o->type = RECORD_OUTLIER;
+	o->kind = t->sleep_kind;
+	o->tid = t->tid;
+	o->tgid = t->tgid;
+	o->cpu = t->sleep_cpu;
+	o->call = t->call;
+	o->start_ns = t->sleep.start;
+	o->duration_ns = t->sleep.ns;
+	o->user_stack = user_stack;
+	o->sleep = t->sleep;
+	if (account == ACCT_MMAP_LOCK_READ || account == ACCT_MMAP_LOCK_WRITE) {
+		o->sleep.holder = t->holder;
+		if (t->call == NO_CALL)
+			t->holder.since = t->holder.until = 0;
+	}
+	if (t->call != NO_CALL)
+		call_arguments(o->args);
+	if (account >= ACCT_BLOCKED && account < ACCT_MAX) {
+		u64 asleep = t->sleep.wake - t->sleep.start;
+
+		if (asleep > t->sleep.ns)
+			asleep = t->sleep.ns;
+		o->breakdown[account] = asleep;
+		o->breakdown[ACCT_RUNNABLE_WAKEUP] = t->sleep.ns - asleep;
+	} else if (account < ACCT_MAX) {
+		o->breakdown[account] = t->sleep.ns;
+	}
+	bpf_get_current_comm(o->comm, sizeof(o->comm));
+	bpf_ringbuf_submit(o, ring_flags(&outliers));
+}
+
+/* What the hypervisor took from this CPU since this was last asked. */
+static __always_inline u64 stolen_since(struct cpu *cpu,
+					struct task_struct *task)
+{
+	u64 steal = steal_clock(task), ns = steal - cpu->steal;
+
+	cpu->steal = steal;
+	return (s64)ns > 0 ? ns : 0;
+}
+
+/* charge() for a thread on this CPU; stolen time gets its own account. */
+static __always_inline void charge_running(struct cpu *cpu, struct thread *t,
+					   struct task_struct *task, u64 now)
+{
+	u64 ns, stolen = stolen_since(cpu, task), held = 0;
+
+	if (stolen) {
+		ns = now - t->since;
+		held = stolen < ns && (s64)ns > 0 ? stolen : 0;
+	}
+	if (held) {
+		u32 open = t->open;
+
+		t->open = ACCT_STOLEN;
+		charge(cpu, t, t->since + held);
+		t->open = open;
+	}
+	charge(cpu, t, now);
+}
+
+#endif

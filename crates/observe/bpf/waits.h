@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * What a thread that goes to sleep waits for, on which object, and the sums
+ * of who ended such waits.
+ */
+#ifndef WHYLAG_WAITS_H
+#define WHYLAG_WAITS_H
+
+#include "state.h"
+#include "stacks.h"
+
+/* Shorter delays are not worth naming who ran instead. */
+#define RUNNER_MIN_NS	20000
+
+#define FUTEX_WAIT		0
+#define FUTEX_LOCK_PI		6
+#define FUTEX_WAIT_BITSET	9
+#define FUTEX_LOCK_PI2		13
+#define FUTEX_CMD_MASK		0x7f
+
+/*
+ * ns the hypervisor has taken from the CPU that `task` runs on, as its run
+ * queue has noticed at ticks; 0 where the host does not tell.
+ */
+static __always_inline u64 steal_clock(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(struct rq, prev_steal_time))
+		return 0;
+	return task->se.cfs_rq->rq->prev_steal_time;
+}
+
+/* The six arguments of the current task's call. */
+static __always_inline void call_arguments(u64 *args)
+{
+	struct pt_regs *regs;
+
+	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	args[0] = BPF_CORE_READ(regs, di);
+	args[1] = BPF_CORE_READ(regs, si);
+	args[2] = BPF_CORE_READ(regs, dx);
+	args[3] = BPF_CORE_READ(regs, r10);
+	args[4] = BPF_CORE_READ(regs, r8);
+	args[5] = BPF_CORE_READ(regs, r9);
+}
+
+static __always_inline struct inode *inode_of_fd(struct task_struct *task, u32 fd)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file **slot = BPF_CORE_READ(table, fd), *file = NULL;
+
+	if (!slot || fd >= BPF_CORE_READ(table, max_fds))
+		return NULL;
+	bpf_probe_read_kernel(&file, sizeof(file), slot + fd);
+	return file ? BPF_CORE_READ(file, f_inode) : NULL;
+}
+
+/* read or write: pipe, socket, file or something else. */
+static __always_inline u32 file_account(struct thread *t,
+					struct task_struct *task, u32 fd,
+					bool write, u32 otherwise)
+{
+	struct inode *inode = inode_of_fd(task, fd);
+
+	if (!inode)
+		return otherwise;
+	t->object = BPF_CORE_READ(inode, i_ino);
+	switch (BPF_CORE_READ(inode, i_mode) & S_IFMT) {
+	case S_IFIFO:
+		return write ? ACCT_PIPE_WRITE : ACCT_PIPE_READ;
+	case S_IFSOCK:
+		return write ? ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
+	case S_IFREG:
+	case S_IFBLK:
+		return ACCT_DISK;
+	}
+	return otherwise;
+}
+
+static __always_inline bool is_lock_wait(u32 operation, u32 value)
+{
+	operation &= FUTEX_CMD_MASK;
+	if (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2)
+		return true;
+	return value == 2 && (operation == FUTEX_WAIT ||
+			      operation == FUTEX_WAIT_BITSET);
+}
+
+/* What a call that sleeps waits for. */
+static __always_inline u32 call_account(struct thread *t,
+					struct task_struct *task, u32 otherwise)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	u32 fd = (u32)BPF_CORE_READ(regs, di);
+	u32 second = (u32)BPF_CORE_READ(regs, si);
+	struct inode *inode;
+
+	switch (call_kinds[t->call & (CALLS_MAX - 1)]) {
+	case CALL_FUTEX:
+		t->object = BPF_CORE_READ(regs, di);
+		t->lock_like = is_lock_wait(second, (u32)BPF_CORE_READ(regs, dx));
+		return ACCT_FUTEX;
+	case CALL_POLL:
+		return ACCT_POLL;
+	case CALL_TIMER:
+		return ACCT_TIMER;
+	case CALL_CHILD:
+		return ACCT_CHILD;
+	case CALL_ACCEPT:
+		return ACCT_SOCKET_ACCEPT;
+	case CALL_CONNECT:
+		return ACCT_SOCKET_CONNECT;
+	case CALL_RECEIVE:
+	case CALL_SEND:
+		inode = inode_of_fd(task, fd);
+		if (inode)
+			t->object = BPF_CORE_READ(inode, i_ino);
+		return call_kinds[t->call & (CALLS_MAX - 1)] == CALL_SEND ?
+			ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
+	case CALL_FILE_LOCK:
+		return ACCT_FILE_LOCK;
+	case CALL_FCNTL:
+		return second == F_SETLKW || second == F_OFD_SETLKW ?
+			ACCT_FILE_LOCK : otherwise;
+	case CALL_READ:
+		return file_account(t, task, fd, false, otherwise);
+	case CALL_WRITE:
+		return file_account(t, task, fd, true, otherwise);
+	case CALL_DISK:
+		return ACCT_DISK;
+	}
+	return otherwise;
+}
+
+/* True if the kernel stack of the current task passes handle_mm_fault. */
+static __noinline bool sleeps_in_fault(void *ctx)
+{
+	u32 zero = 0, i;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+	long bytes;
+
+	if (!cpu)
+		return false;
+	bytes = bpf_get_stack(ctx, cpu->stack.frames, 48 * sizeof(u64), 0);
+	for (i = 0; i < 48; i++) {
+		u64 ip = cpu->stack.frames[i];
+
+		if ((long)(i * sizeof(u64)) >= bytes)
+			break;
+		if (ip >= handle_mm_fault_text[0] && ip < handle_mm_fault_text[1])
+			return true;
+	}
+	return false;
+}
+
+/* Account of a thread that goes to sleep in `state`. */
+static __always_inline u32 sleep_account(void *ctx, struct cpu *cpu,
+					 struct thread *t,
+					 struct task_struct *task, u32 state)
+{
+	bool disk = BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait);
+	bool idle = (state & TASK_INTERRUPTIBLE) || (state & TASK_NOLOAD);
+	u32 otherwise = idle ? ACCT_OTHER : ACCT_UNINTERRUPTIBLE;
+
+	if (t->lock) {
+		t->object = t->lock_class;
+		return t->lock_account;
+	}
+	if (t->dirty_pause)
+		return ACCT_DIRTY_THROTTLE;
+	if (t->fault && !(state & TASK_INTERRUPTIBLE) &&
+	    (t->call == NO_CALL || sleeps_in_fault(ctx))) {
+		t->object = t->fault_address >> 21 << 21;
+		return disk ? ACCT_FAULT_MAJOR : ACCT_FAULT_MINOR;
+	}
+	if (t->call == NO_CALL)
+		return disk ? ACCT_DISK : otherwise;
+	if (disk)
+		return ACCT_DISK;
+	return call_account(t, task, otherwise);
+}
+
+/* Adds a finished sleep to the sums by object and waker. */
+static __always_inline void add_wait(struct thread *t, u64 ns)
+{
+	struct wait_key key = {
+		.tgid = t->tgid,
+		.account = t->off_account,
+		.object = t->object,
+		.waker_tgid = t->waker_context == CTX_TASK ? t->waker.tgid : 0,
+	};
+	struct wait_sum *sum = bpf_map_lookup_elem(&wait_sums, &key);
+
+	if (!sum) {
+		struct wait_sum first = {};
+
+		if (bpf_map_update_elem(&wait_sums, &key, &first, BPF_NOEXIST) == -7 /* E2BIG */)
+			lost(LOSS_WAIT);
+		sum = bpf_map_lookup_elem(&wait_sums, &key);
+		if (!sum)
+			return;
+	}
+	__sync_fetch_and_add(&sum->count, 1);
+	__sync_fetch_and_add(&sum->ns, ns);
+	if (t->by_waiter)
+		__sync_fetch_and_add(&sum->by_waiter, 1);
+	if (t->lock_like)
+		__sync_fetch_and_add(&sum->lock_like, 1);
+	if (ns > sum->max_ns)
+		sum->max_ns = ns;
+	if (key.waker_tgid)
+		__builtin_memcpy(sum->waker_comm, t->waker.comm, 16);
+}
+
+static __always_inline void add_runner(struct thread *t,
+				       struct task_struct *runner, u64 ns)
+{
+	struct runner_key key = { .tgid = t->tgid, .runner_tgid = runner->tgid };
+	struct runner_sum *sum = bpf_map_lookup_elem(&runner_sums, &key);
+
+	if (!sum) {
+		struct runner_sum first = {};
+
+		if (bpf_map_update_elem(&runner_sums, &key, &first, BPF_NOEXIST) == -7 /* E2BIG */)
+			lost(LOSS_RUNNER);
+		sum = bpf_map_lookup_elem(&runner_sums, &key);
+		if (!sum)
+			return;
+	}
+	__sync_fetch_and_add(&sum->count, 1);
+	__sync_fetch_and_add(&sum->ns, ns);
+	bpf_probe_read_kernel(sum->runner_comm, 16, runner->comm);
+}
+
+#endif

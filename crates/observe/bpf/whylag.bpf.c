@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * The recorder's kernel side, one file per subject; they share the maps and
+ * the thread state of state.h and so make one object.
+ */
+#include "threads.bpf.c"
+#include "lifetimes.bpf.c"
+#include "syscalls.bpf.c"
+#include "mm_locks.bpf.c"
+#include "locks.bpf.c"
+#include "faults.bpf.c"
+#include "irqs.bpf.c"
+#include "block.bpf.c"
+#include "signals.bpf.c"
+#include "memory.bpf.c"
+#include "writeback.bpf.c"
+
+/* Some helpers are for GPL-compatible programs only. */
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

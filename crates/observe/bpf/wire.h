@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * What crosses from the kernel to the recorder. The Rust side of the structs
+ * is generated from their BTF (build.rs); the enums are mirrored in
+ * src/wire.rs.
+ */
+#ifndef WHYLAG_WIRE_H
+#define WHYLAG_WIRE_H
+
+/* Accounts: model::Account by number. */
+enum account {
+	ACCT_UNACCOUNTED,
+	ACCT_USER,
+	ACCT_SYSCALL,		/* kept per call in thread.calls */
+	ACCT_KERNEL,
+	ACCT_SPIN,
+	ACCT_HARDIRQ,
+	ACCT_SOFTIRQ,
+	ACCT_STOLEN,
+	ACCT_RUNNABLE_WAKEUP,
+	ACCT_RUNNABLE_PREEMPTED,
+	ACCT_THROTTLED,
+	ACCT_RUNNING,		/* user or kernel not told apart */
+	ACCT_BLOCKED,		/* the first of the sleeping ones */
+	ACCT_FUTEX = ACCT_BLOCKED,
+	ACCT_MMAP_LOCK_READ,
+	ACCT_MMAP_LOCK_WRITE,
+	ACCT_RWSEM,
+	ACCT_MUTEX,
+	ACCT_RT_MUTEX,
+	ACCT_OTHER_LOCK,
+	ACCT_FAULT_MINOR,
+	ACCT_FAULT_MAJOR,
+	ACCT_DISK,
+	ACCT_DIRTY_THROTTLE,
+	ACCT_SOCKET_RECEIVE,
+	ACCT_SOCKET_SEND,
+	ACCT_SOCKET_ACCEPT,
+	ACCT_SOCKET_CONNECT,
+	ACCT_POLL,
+	ACCT_PIPE_READ,
+	ACCT_PIPE_WRITE,
+	ACCT_TIMER,
+	ACCT_CHILD,
+	ACCT_FILE_LOCK,
+	ACCT_STOPPED,
+	ACCT_OTHER,
+	ACCT_UNINTERRUPTIBLE,
+	ACCT_MAX,
+};
+
+/* Slots of accumulators: a power of two so that the verifier sees the bound. */
+#define ACCT_SLOTS	64
+
+/* How the arguments of a system call say what it waits for (call_kinds). */
+enum call_kind {
+	CALL_OTHER,
+	CALL_FUTEX,
+	CALL_POLL,
+	CALL_TIMER,
+	CALL_CHILD,
+	CALL_ACCEPT,
+	CALL_CONNECT,
+	CALL_RECEIVE,
+	CALL_SEND,
+	CALL_FILE_LOCK,
+	CALL_FCNTL,
+	CALL_READ,
+	CALL_WRITE,
+	CALL_DISK,
+};
+
+#define CALLS_MAX	512	/* highest system call number told apart */
+#define CALL_SLOTS	16	/* calls of a thread accumulated without a map */
+#define NO_CALL		0xffff
+
+enum context { CTX_TASK, CTX_SOFTIRQ, CTX_HARDIRQ };
+
+/* Histograms. 1,152 buckets of p = 5 reach 2^40 ns = 18 minutes. */
+#define HIST_BUCKETS	1152
+#define HIST_PRECISION	5
+
+enum hist_kind {
+	HIST_SYSCALL,
+	HIST_OFF_CPU,
+	HIST_RUN_QUEUE,
+	HIST_LOCK,
+	HIST_FAULT,
+	HIST_HARDIRQ,
+	HIST_SOFTIRQ,
+	HIST_BLOCK_IO,
+	HIST_RECLAIM,
+	HIST_COMPACTION,
+};
+
+struct hist_key {
+	u32 tgid;
+	u32 kind;
+	u64 id;			/* call, lock class, vector, device */
+};
+
+struct hist {
+	u64 sum;
+	u64 max;
+	u64 inverse_min;	/* ~min, so that zero means "none yet" */
+	u32 buckets[HIST_BUCKETS];
+};
+
+/* Lock classes in hist_key.id and wait_key.object. */
+#define LOCK_CLASS_MMAP_READ	1
+#define LOCK_CLASS_MMAP_WRITE	2
+#define LOCK_CLASS_SPIN		3
+/* Any other: the address of the code that takes the lock. */
+
+/* Interrupt vectors beyond device interrupts, in hist_key.id. */
+enum vector {
+	VEC_LOCAL_TIMER = 0x10000,
+	VEC_RESCHEDULE,
+	VEC_CALL_FUNCTION,
+	VEC_CALL_FUNCTION_SINGLE,
+	VEC_IRQ_WORK,
+};
+
+struct call_sum {
+	u16 nr;
+	u16 hist;		/* slot of its histogram, 0: none yet */
+	u32 used;
+	u64 ns;			/* on a CPU in it */
+};
+
+struct call_key {
+	u64 first_ns;
+	u32 tid;
+	u32 nr;
+};
+
+struct wait_key {
+	u32 tgid;
+	u32 account;
+	u64 object;
+	u32 waker_tgid;
+	u32 pad;
+};
+
+struct wait_sum {
+	u64 count, ns, max_ns, by_waiter, lock_like;
+	char waker_comm[16];
+};
+
+struct hold_key {
+	u32 tgid;		/* whose address space */
+	u32 holder_tgid;
+	u16 holder_call;
+	u8 holder_write;
+	u8 waiter_write;
+	u32 pad;
+};
+
+struct hold_sum {
+	u64 count, ns, max_ns;
+	char holder_comm[16];
+};
+
+struct runner_key {
+	u32 tgid;
+	u32 runner_tgid;
+};
+
+struct runner_sum {
+	u64 count, ns;
+	char runner_comm[16];
+};
+
+/* One thread's accounts: from the iterator, and when it dies. */
+struct thread_record {
+	u32 type;		/* RECORD_THREAD */
+	u32 tid;
+	u32 tgid;
+	u32 open;
+	u16 open_call;
+	u8 alive;
+	u8 pad[5];
+	u64 first_ns;
+	u64 since;		/* the accounts cover up to here */
+	u64 now;		/* and `open` up to here */
+	u64 minor_faults, major_faults;
+	u64 sleeps, preemptions, migrations;
+	u64 accounts[ACCT_MAX];
+	struct call_sum calls[CALL_SLOTS];
+	char comm[16];
+};
+
+struct who {
+	u32 tid;
+	u32 tgid;
+	char comm[16];
+};
+
+struct ran {
+	struct who who;
+	u64 since, until;
+};
+
+struct hold {
+	struct who who;
+	u64 since, until;
+	u16 call;
+	u8 write;
+	u8 pad[5];
+};
+
+#define RAN_KEPT	4
+#define STACK_FRAMES	127
+
+enum record_type {
+	RECORD_THREAD = 1,
+	RECORD_OUTLIER,
+	RECORD_STACK,
+	RECORD_EVENT,
+	RECORD_MAPPING,
+};
+
+enum outlier_kind {
+	OUTLIER_SYSCALL,
+	OUTLIER_OFF_CPU,
+	OUTLIER_RUN_QUEUE,
+	OUTLIER_LOCK_HOLD,
+};
+
+/* One long sleep: its part of an outlier. */
+struct sleep {
+	u64 start, wake;	/* off the CPU, ready to run again */
+	u64 ns;			/* start to running again */
+	u64 object;
+	u64 kernel_stack;
+	u64 fault_ip;
+	struct who waker;
+	struct hold holder;
+	u32 account;
+	u16 waker_context;
+	u16 ran_count;
+	struct ran ran[RAN_KEPT];
+};
+
+struct outlier_record {
+	u32 type;		/* RECORD_OUTLIER */
+	u32 kind;
+	u32 tid;
+	u32 tgid;
+	u32 cpu;
+	u16 call;
+	u16 has_result;
+	u64 start_ns;
+	u64 duration_ns;
+	u64 args[6];
+	s64 result;
+	u64 user_stack;
+	u64 breakdown[ACCT_MAX];	/* ACCT_SYSCALL: running in `call` */
+	struct sleep sleep;
+	char comm[16];
+};
+
+struct stack_record {
+	u32 type;		/* RECORD_STACK */
+	u32 tgid;		/* 0: kernel */
+	u64 id;
+	u32 count;
+	u32 pad;
+	u64 frames[STACK_FRAMES];
+};
+
+enum event_kind {
+	EVENT_EXEC,
+	EVENT_FORK,
+	EVENT_EXIT,
+	EVENT_SIGNAL,
+	EVENT_RECLAIM,
+	EVENT_COMPACTION,
+	EVENT_DIRTY_THROTTLE,
+	EVENT_JOURNAL_COMMIT,
+	EVENT_BLOCK_IO,
+};
+
+struct event_record {
+	u32 type;		/* RECORD_EVENT */
+	u32 kind;
+	u32 tid;
+	u32 tgid;
+	u64 time_ns;
+	u64 value;
+	u64 value2;		/* sender's tid, device */
+	char text[64];
+};
+
+/* An executable mapping of a process that exits. */
+#define PATH_PARTS	8
+#define PATH_PART	40
+struct mapping_record {
+	u32 type;		/* RECORD_MAPPING */
+	u32 tgid;
+	u64 start, end, offset;
+	u64 inode;
+	u32 device;
+	u32 part_count;
+	char parts[PATH_PARTS * PATH_PART];	/* file name first */
+};
+
+/* What is counted when it is lost. */
+enum loss {
+	LOSS_EVENT_RING,	/* outlier: its ring was full */
+	LOSS_RARE_RING,		/* thread end, stack, exec ...: ring full */
+	LOSS_THREAD,		/* no memory to watch a thread */
+	LOSS_WAIT,		/* wait_sums full */
+	LOSS_HOLD,		/* hold_sums or mm_locks full */
+	LOSS_RUNNER,		/* runner_sums full */
+	LOSS_CALL,		/* evicted_calls full */
+	LOSS_REQUEST,		/* block requests in flight beyond the map */
+	LOSS_NEGATIVE,		/* clock went backwards between CPUs */
+	LOSS_NESTED_LOCK,	/* contention inside contention */
+	LOSS_READER,		/* readers of one mmap_lock beyond the slots */
+	LOSS_MAX,
+};
+
+enum program {
+	PROG_SWITCH, PROG_WAKING, PROG_WAKEUP, PROG_MIGRATE, PROG_FORK,
+	PROG_EXEC, PROG_EXIT, PROG_SYS_ENTER, PROG_SYS_EXIT,
+	PROG_CONTENTION_BEGIN, PROG_CONTENTION_END, PROG_MMAP_START,
+	PROG_MMAP_ACQUIRED, PROG_MMAP_RELEASED, PROG_FAULT_USER,
+	PROG_FAULT_KERNEL, PROG_IRQ, PROG_SOFTIRQ, PROG_VECTOR,
+	PROG_BLOCK, PROG_SIGNAL, PROG_MEMORY, PROG_WRITEBACK,
+	PROG_MAX,
+};
+
+#endif

@@ -1,0 +1,53 @@
+//! The generated skeleton of the kernel side, and safe reading of its records.
+
+#[allow(
+    missing_docs,
+    dead_code,
+    clippy::all,
+    clippy::unwrap_used,
+    clippy::undocumented_unsafe_blocks,
+    unsafe_op_in_unsafe_fn
+)]
+mod skel {
+    include!(concat!(env!("OUT_DIR"), "/whylag.skel.rs"));
+}
+
+pub use skel::types::{
+    call_key, cpu, event_record, hist, hist_key, hold_key, hold_sum, mapping_record,
+    outlier_record, runner_key, runner_sum, sleep, stack_record, thread_record, wait_key, wait_sum,
+};
+pub use skel::{WhylagSkel, WhylagSkelBuilder};
+
+/// A record of integers only, so that any bytes are a valid value of it.
+///
+/// # Safety
+/// Implementors have no pointer, reference, bool or enum inside.
+pub unsafe trait Record: Copy {}
+
+macro_rules! records {
+    ($($name:ident)*) => {
+        $(
+            // SAFETY: generated from wire.h, where this struct has integer fields only.
+            unsafe impl Record for $name {}
+        )*
+    };
+}
+
+records!(call_key cpu event_record hist hist_key hold_key hold_sum mapping_record
+         outlier_record runner_key runner_sum thread_record wait_key wait_sum u64 u32);
+
+/// The record at the start of `bytes`, `None` if they are too few.
+pub fn read<T: Record>(bytes: &[u8]) -> Option<T> {
+    if bytes.len() < size_of::<T>() {
+        return None;
+    }
+    // SAFETY: the length was checked, unaligned reads are allowed here, and every bit pattern is a
+    // valid T (see Record).
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// Text of a fixed-size C string field.
+pub fn text(field: &[i8]) -> String {
+    let bytes: Vec<u8> = field.iter().take_while(|c| **c != 0).map(|c| *c as u8).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

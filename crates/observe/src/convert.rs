@@ -1,0 +1,212 @@
+//! Kernel records into model types.
+
+use std::collections::HashMap;
+
+use model::{
+    Account, Accounts, Event, EventKind, Holder, Outlier, Runner, StackId, Syscall, SyscallCall,
+    ThreadAccounts, Waker,
+};
+
+use crate::bpf::{self, event_record, outlier_record, sleep, thread_record};
+use crate::wire;
+
+/// Time in calls that were evicted from a thread's slots: (tid, first_ns) -> (call, ns).
+pub type EvictedCalls = HashMap<(u32, u64), Vec<(u16, u64)>>;
+
+/// A thread's accounts up to the moment of the record.
+///
+/// `None` if the parts were read while the thread moved on, so that they do not belong together:
+/// the next record will be right. For a thread that stands still they always do.
+pub fn thread(record: &thread_record, evicted: &EvictedCalls) -> Option<ThreadAccounts> {
+    let mut accounts = Accounts::new();
+    for (number, ns) in record.accounts.iter().enumerate() {
+        accounts.add(wire::account(number as u32, record.open_call), *ns);
+    }
+    for slot in record.calls.iter().filter(|slot| slot.used != 0) {
+        accounts.add(Account::Syscall(Syscall(slot.nr)), slot.ns);
+    }
+    for (call, ns) in evicted.get(&(record.tid, record.first_ns)).into_iter().flatten() {
+        accounts.add(Account::Syscall(Syscall(*call)), *ns);
+    }
+    if record.first_ns.checked_add(accounts.total())? != record.since {
+        return None;
+    }
+    let open = wire::account(record.open, record.open_call);
+    let last_ns = record.now.max(record.since);
+    if record.alive != 0 {
+        accounts.add(open, last_ns - record.since);
+    }
+    Some(ThreadAccounts {
+        tid: record.tid,
+        tgid: record.tgid,
+        comm: bpf::text(&record.comm),
+        first_ns: record.first_ns,
+        last_ns: record.first_ns + accounts.total(),
+        alive: record.alive != 0,
+        open,
+        accounts,
+        minor_faults: record.minor_faults,
+        major_faults: record.major_faults,
+        sleeps: record.sleeps,
+        preemptions: record.preemptions,
+        migrations: record.migrations,
+    })
+}
+
+/// An outlier.
+pub fn outlier(record: &outlier_record) -> Outlier {
+    let call = (record.call != wire::NO_CALL).then_some(Syscall(record.call));
+    let sleep = &record.sleep;
+    let breakdown = record.breakdown.iter().enumerate();
+    Outlier {
+        kind: wire::outlier_kind(record.kind),
+        tid: record.tid,
+        tgid: record.tgid,
+        comm: bpf::text(&record.comm),
+        cpu: record.cpu,
+        start_ns: record.start_ns,
+        duration_ns: record.duration_ns,
+        syscall: call.map(|call| SyscallCall {
+            call,
+            args: record.args,
+            result: (record.has_result != 0).then_some(record.result),
+        }),
+        blocked: match wire::account(sleep.account, record.call) {
+            Account::Blocked(kind) => Some(kind),
+            _ => None,
+        },
+        breakdown: breakdown
+            .map(|(number, ns)| (wire::account(number as u32, record.call), *ns))
+            .collect(),
+        object: sleep.object,
+        fault_ip: (sleep.fault_ip != 0).then_some(sleep.fault_ip),
+        kernel_stack: stack_id(sleep.kernel_stack),
+        user_stack: stack_id(record.user_stack),
+        waker: waker(sleep),
+        ran_instead: ran_instead(sleep),
+        holder: holder(sleep, record.start_ns),
+    }
+}
+
+fn stack_id(id: u64) -> Option<StackId> {
+    (id != 0).then_some(StackId(id))
+}
+
+fn waker(sleep: &sleep) -> Option<Waker> {
+    let slept = matches!(wire::account(sleep.account, wire::NO_CALL), Account::Blocked(_));
+    (slept && sleep.waker.comm[0] != 0).then(|| Waker {
+        tid: sleep.waker.tid,
+        tgid: sleep.waker.tgid,
+        comm: bpf::text(&sleep.waker.comm),
+        context: wire::context(sleep.waker_context),
+    })
+}
+
+/// Who was on the CPU between being ready to run and running.
+fn ran_instead(sleep: &sleep) -> Vec<Runner> {
+    let end = sleep.start + sleep.ns;
+    let mut runners: Vec<Runner> = Vec::new();
+    for ran in sleep.ran.iter().take(usize::from(sleep.ran_count)) {
+        let ns = ran.until.min(end).saturating_sub(ran.since.max(sleep.wake));
+        match runners.iter_mut().find(|runner| runner.tid == ran.who.tid) {
+            Some(runner) => runner.ns += ns,
+            None if ns > 0 => runners.push(Runner {
+                tid: ran.who.tid,
+                tgid: ran.who.tgid,
+                comm: bpf::text(&ran.who.comm),
+                ns,
+            }),
+            None => {}
+        }
+    }
+    runners.sort_by_key(|runner| std::cmp::Reverse(runner.ns));
+    runners
+}
+
+fn holder(sleep: &sleep, start_ns: u64) -> Option<Holder> {
+    let hold = &sleep.holder;
+    (hold.until > hold.since && hold.since >= start_ns).then(|| Holder {
+        tid: hold.who.tid,
+        tgid: hold.who.tgid,
+        comm: bpf::text(&hold.who.comm),
+        write: hold.write != 0,
+        call: (hold.call != wire::NO_CALL).then_some(Syscall(hold.call)),
+        overlap_ns: hold.until - hold.since,
+    })
+}
+
+/// A rare event; `None` if its kind is not known.
+pub fn event(record: &event_record) -> Option<Event> {
+    let kind = wire::event_kind(record.kind)?;
+    let text = bpf::text(&record.text);
+    let device = format!("{}:{}", record.value2 >> 20, record.value2 & 0xfffff);
+    let detail = match kind {
+        EventKind::Signal => format!("from {text} (tid {})", record.value2),
+        EventKind::BlockIo | EventKind::JournalCommit => device,
+        _ => text,
+    };
+    Some(Event {
+        time_ns: record.time_ns,
+        kind,
+        tid: record.tid,
+        tgid: record.tgid,
+        value: record.value,
+        detail,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> thread_record {
+        let mut record = thread_record { tid: 5, first_ns: 1_000, alive: 1, ..Default::default() };
+        record.accounts[1] = 300;
+        record.accounts[27] = 150;
+        record.calls[0].nr = 0;
+        record.calls[0].used = 1;
+        record.calls[0].ns = 50;
+        record.since = 1_500;
+        record.now = 1_700;
+        record.open = 12;
+        record.open_call = 202;
+        record
+    }
+
+    #[test]
+    fn accounts_sum_to_the_wall_time_and_the_open_one_is_extended() {
+        let thread = thread(&record(), &EvictedCalls::new()).unwrap();
+        assert_eq!(thread.accounts.total(), thread.wall_ns());
+        assert_eq!(thread.wall_ns(), 700);
+        assert_eq!(thread.accounts.get(thread.open), 200);
+        assert_eq!(thread.open.to_string(), "blocked:futex");
+    }
+
+    #[test]
+    fn parts_that_do_not_belong_together_are_refused() {
+        let mut torn = record();
+        torn.accounts[1] += 1;
+        assert!(thread(&torn, &EvictedCalls::new()).is_none());
+        let evicted = EvictedCalls::from([((5, 1_000), vec![(7, 100)])]);
+        assert!(thread(&record(), &evicted).is_none());
+        let mut whole = record();
+        whole.since += 100;
+        assert!(thread(&whole, &evicted).is_some());
+    }
+
+    #[test]
+    fn only_the_part_after_the_wakeup_counts_as_run_instead() {
+        let mut sleep =
+            sleep { start: 100, wake: 200, ns: 400, ran_count: 3, ..Default::default() };
+        sleep.ran[0].who.tid = 8;
+        (sleep.ran[0].since, sleep.ran[0].until) = (300, 500);
+        sleep.ran[1].who.tid = 9;
+        (sleep.ran[1].since, sleep.ran[1].until) = (250, 300);
+        sleep.ran[2].who.tid = 8;
+        (sleep.ran[2].since, sleep.ran[2].until) = (50, 250);
+        let runners = ran_instead(&sleep);
+        assert_eq!(runners.len(), 2);
+        assert_eq!((runners[0].tid, runners[0].ns), (8, 250));
+        assert_eq!((runners[1].tid, runners[1].ns), (9, 50));
+    }
+}

@@ -1,0 +1,186 @@
+//! Empties the ring buffers in a thread of its own into a bounded inbox.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
+
+use crate::Error;
+use crate::bpf::{self, event_record, mapping_record, outlier_record, stack_record, thread_record};
+use crate::probes::Probes;
+use crate::wire;
+
+/// Outliers waiting to be stored; beyond it they are dropped and counted. 65,536 of about 700
+/// bytes: 45 MB.
+pub const OUTLIERS_WAITING: usize = 65_536;
+/// Rare records waiting; they are small in number, the bound is for hostile targets.
+const RARE_WAITING: usize = 262_144;
+/// How long an event may wait in its ring while little happens; when much happens the kernel
+/// side wakes us.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What came out of the rings since the last time it was taken.
+#[derive(Default)]
+pub struct Inbox {
+    pub outliers: Vec<outlier_record>,
+    pub events: Vec<event_record>,
+    pub mappings: Vec<mapping_record>,
+    pub dead_threads: Vec<thread_record>,
+    /// (process or 0 for the kernel, identity, addresses)
+    pub stacks: Vec<(u32, u64, Vec<u64>)>,
+    /// Outliers that found the inbox full.
+    pub outliers_dropped: u64,
+    /// Other records that found it full.
+    pub rare_dropped: u64,
+    /// Records that were not understood.
+    pub malformed: u64,
+    pub records: u64,
+    pub bytes: u64,
+}
+
+impl Inbox {
+    fn put(&mut self, bytes: &[u8]) {
+        self.records += 1;
+        self.bytes += bytes.len() as u64;
+        let kind = bpf::read::<u32>(bytes).unwrap_or(0);
+        let rare =
+            self.events.len() + self.mappings.len() + self.dead_threads.len() + self.stacks.len();
+        if kind == wire::RECORD_OUTLIER {
+            if self.outliers.len() >= OUTLIERS_WAITING {
+                self.outliers_dropped += 1;
+            } else {
+                self.outliers.extend(bpf::read::<outlier_record>(bytes));
+            }
+            return;
+        }
+        if rare >= RARE_WAITING {
+            self.rare_dropped += 1;
+            return;
+        }
+        match kind {
+            wire::RECORD_THREAD => self.dead_threads.extend(bpf::read::<thread_record>(bytes)),
+            wire::RECORD_EVENT => self.events.extend(bpf::read::<event_record>(bytes)),
+            wire::RECORD_MAPPING => self.mappings.extend(bpf::read::<mapping_record>(bytes)),
+            wire::RECORD_STACK => self.stacks.extend(read_stack(bytes)),
+            _ => self.malformed += 1,
+        }
+    }
+}
+
+/// A stack record is as long as its frames.
+fn read_stack(bytes: &[u8]) -> Option<(u32, u64, Vec<u64>)> {
+    let header = std::mem::offset_of!(stack_record, frames);
+    let tgid = bpf::read::<u32>(bytes.get(4..)?)?;
+    let id = bpf::read::<u64>(bytes.get(8..)?)?;
+    let count = bpf::read::<u32>(bytes.get(16..)?)? as usize;
+    let frames = bytes.get(header..)?.chunks_exact(8).take(count);
+    Some((tgid, id, frames.filter_map(bpf::read::<u64>).collect()))
+}
+
+/// The draining thread.
+pub struct Drain {
+    inbox: Arc<Mutex<Inbox>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drain {
+    /// Begins to drain.
+    pub fn start(probes: &Probes) -> Result<Drain, Error> {
+        let inbox = Arc::new(Mutex::new(Inbox::default()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut builder = RingBufferBuilder::new();
+        let maps = &probes.skel().maps;
+        for map in [&maps.outliers, &maps.rare] {
+            let inbox = Arc::clone(&inbox);
+            builder
+                .add(map, move |bytes| {
+                    lock(&inbox).put(bytes);
+                    0
+                })
+                .map_err(Error::bpf("opening a ring buffer"))?;
+        }
+        let rings = builder.build().map_err(Error::bpf("opening a ring buffer"))?;
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("drain".into())
+            .spawn(move || drain(&rings, &stopped))
+            .map_err(Error::io("starting the draining thread"))?;
+        Ok(Drain { inbox, stop, thread: Some(thread) })
+    }
+
+    /// Takes what has come.
+    pub fn take(&self) -> Inbox {
+        std::mem::take(&mut *lock(&self.inbox))
+    }
+
+    /// True when the inbox is half full and should be taken early.
+    pub fn is_pressed(&self) -> bool {
+        lock(&self.inbox).outliers.len() > OUTLIERS_WAITING / 2
+    }
+
+    /// Drains what is left and ends the thread.
+    pub fn finish(&mut self) -> Inbox {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed; what came before it is still good.
+            let _ = thread.join();
+        }
+        self.take()
+    }
+}
+
+impl Drop for Drain {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+    }
+}
+
+fn drain(rings: &RingBuffer<'_>, stop: &AtomicBool) {
+    while !stop.load(Ordering::Acquire) {
+        // Errors are interrupted system calls; the next round comes anyway.
+        let _ = rings.poll(PATIENCE);
+        let _ = rings.consume();
+    }
+    let _ = rings.consume();
+}
+
+/// A poisoned inbox still holds whole records: each is put in one step.
+fn lock(inbox: &Mutex<Inbox>) -> MutexGuard<'_, Inbox> {
+    inbox.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_read_by_its_own_length_and_hostile_lengths_are_harmless() {
+        let mut bytes = Vec::new();
+        bytes.extend(wire::RECORD_STACK.to_ne_bytes());
+        bytes.extend(77u32.to_ne_bytes());
+        bytes.extend(5u64.to_ne_bytes());
+        bytes.extend(2u32.to_ne_bytes());
+        bytes.extend(0u32.to_ne_bytes());
+        bytes.extend(0xaau64.to_ne_bytes());
+        bytes.extend(0xbbu64.to_ne_bytes());
+        assert_eq!(read_stack(&bytes), Some((77, 5, vec![0xaa, 0xbb])));
+        bytes[16] = 200;
+        assert_eq!(read_stack(&bytes), Some((77, 5, vec![0xaa, 0xbb])));
+        assert_eq!(read_stack(&bytes[..10]), None);
+    }
+
+    #[test]
+    fn a_full_inbox_counts_what_it_drops() {
+        let mut inbox = Inbox::default();
+        let mut bytes = vec![0; size_of::<outlier_record>()];
+        bytes[..4].copy_from_slice(&wire::RECORD_OUTLIER.to_ne_bytes());
+        for _ in 0..OUTLIERS_WAITING + 7 {
+            inbox.put(&bytes);
+        }
+        assert_eq!(inbox.outliers.len(), OUTLIERS_WAITING);
+        assert_eq!(inbox.outliers_dropped, 7);
+    }
+}

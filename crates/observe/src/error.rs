@@ -1,0 +1,50 @@
+//! What can go wrong with a recording.
+
+use std::io;
+
+/// Why a recording cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such process.
+    #[error("no process with pid {0}: it may have ended; see 'ps -e'")]
+    NoProcess(u32),
+    /// No such thread.
+    #[error("no thread with tid {0}: it may have ended; see 'ps -eT'")]
+    NoThread(u32),
+    /// The command cannot be started.
+    #[error("cannot run '{program}': {source}")]
+    Command {
+        /// First word of the command.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel refused a part of the recorder.
+    #[error("the kernel refused the recorder ({step}): {source}")]
+    Bpf {
+        /// What was tried.
+        step: &'static str,
+        /// The kernel's answer.
+        source: libbpf_rs::Error,
+    },
+    /// Something of the operating system.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err` on libbpf results.
+    pub(crate) fn bpf(step: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Error {
+        move |source| Error::Bpf { step, source }
+    }
+
+    /// For `map_err` on I/O results.
+    pub(crate) fn io<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Error {
+        move |source| Error::Io { doing, source: source.into() }
+    }
+}

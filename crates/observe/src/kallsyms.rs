@@ -1,0 +1,84 @@
+//! Where a few functions of the kernel are, for the kernel side to recognise them in stacks.
+
+use std::fs;
+
+/// Address ranges (start, end); zeros where unknown, which no address lies in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextRanges {
+    /// `__sched_text_start` to `__sched_text_end`: the scheduler and the sleeping locks.
+    pub sched: [u64; 2],
+    /// `__lock_text_start` to `__lock_text_end`: spinlocks.
+    pub lock: [u64; 2],
+    /// `handle_mm_fault` to the symbol after it.
+    pub handle_mm_fault: [u64; 2],
+    /// Length of a jiffy, ns.
+    pub jiffy_ns: u32,
+}
+
+impl TextRanges {
+    /// Of the running kernel; /proc/kallsyms shows zeros without CAP_SYSLOG.
+    pub fn of_this_kernel() -> TextRanges {
+        let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        TextRanges { jiffy_ns: jiffy_ns(), ..parse(&symbols) }
+    }
+}
+
+fn parse(kallsyms: &str) -> TextRanges {
+    let mut ranges = TextRanges::default();
+    let mut after_fault = u64::MAX;
+    let symbols = || {
+        kallsyms.lines().filter_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let address = u64::from_str_radix(words.next()?, 16).ok()?;
+            Some((address, words.nth(1)?))
+        })
+    };
+    for (address, name) in symbols() {
+        match name {
+            "__sched_text_start" => ranges.sched[0] = address,
+            "__sched_text_end" => ranges.sched[1] = address,
+            "__lock_text_start" => ranges.lock[0] = address,
+            "__lock_text_end" => ranges.lock[1] = address,
+            "handle_mm_fault" => ranges.handle_mm_fault[0] = address,
+            _ => {}
+        }
+    }
+    let start = ranges.handle_mm_fault[0];
+    if start != 0 {
+        for (address, _) in symbols() {
+            if address > start && address < after_fault {
+                after_fault = address;
+            }
+        }
+        ranges.handle_mm_fault[1] = after_fault;
+    }
+    ranges
+}
+
+/// From the coarse clock, which advances once a jiffy (its resolution is a jiffy).
+fn jiffy_ns() -> u32 {
+    let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    u32::try_from(resolution.tv_nsec).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_found_whatever_the_order() {
+        let ranges = parse(
+            "ffffffff82000010 T __sched_text_end\nffffffff82000000 T __sched_text_start\n\
+             ffffffff81000400 t later\nffffffff81000100 T handle_mm_fault\n\
+             ffffffff81000200 t next [module]\n",
+        );
+        assert_eq!(ranges.sched, [0xffffffff82000000, 0xffffffff82000010]);
+        assert_eq!(ranges.handle_mm_fault, [0xffffffff81000100, 0xffffffff81000200]);
+        assert_eq!(ranges.lock, [0, 0]);
+    }
+
+    #[test]
+    fn a_jiffy_is_between_100_and_1000_hertz() {
+        assert!((1_000_000..=10_000_000).contains(&jiffy_ns()), "{}", jiffy_ns());
+    }
+}

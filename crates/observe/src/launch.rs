@@ -1,0 +1,78 @@
+//! Starts a command and holds it before its first instruction until the probes are attached.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+use std::thread::JoinHandle;
+
+use crate::Error;
+
+/// A child process that has been created and waits for [`Held::release`].
+pub struct Held {
+    /// Its process id.
+    pub pid: u32,
+    gate: io::PipeWriter,
+    spawned: JoinHandle<io::Result<Child>>,
+    program: String,
+}
+
+/// Creates the child; it inherits everything from us and waits before exec.
+///
+/// `Command::spawn` returns only after exec, so it runs in a thread of its own, and the child
+/// tells its pid through a pipe.
+pub fn hold(words: &[OsString]) -> Result<Held, Error> {
+    let program = words.first().cloned().unwrap_or_default();
+    let (mut pid_reader, pid_writer) = io::pipe().map_err(Error::io("making a pipe"))?;
+    let (gate_reader, gate) = io::pipe().map_err(Error::io("making a pipe"))?;
+    let mut command = Command::new(&program);
+    command.args(&words[1..]);
+    let gate_number = gate.as_raw_fd();
+    // SAFETY: runs between fork and exec; it only reads, writes and closes file descriptors,
+    // which is async-signal-safe, and allocates nothing. The descriptor closed is the child's
+    // copy, which nothing else in the child uses.
+    unsafe {
+        command.pre_exec(move || {
+            libc::close(gate_number);
+            (&pid_writer).write_all(&std::process::id().to_ne_bytes())?;
+            // A closed gate (0 bytes) means that the recorder gave up or died.
+            let mut go = [0];
+            match (&gate_reader).read(&mut go)? {
+                1 => Ok(()),
+                _ => Err(io::Error::from(io::ErrorKind::Interrupted)),
+            }
+        });
+    }
+    let spawned = std::thread::spawn(move || command.spawn());
+    let mut pid = [0; 4];
+    if let Err(source) = pid_reader.read_exact(&mut pid) {
+        let source = match spawned.join() {
+            Ok(Err(error)) => error,
+            _ => source,
+        };
+        return Err(Error::Command { program: program.to_string_lossy().into_owned(), source });
+    }
+    let program = program.to_string_lossy().into_owned();
+    Ok(Held { pid: u32::from_ne_bytes(pid), gate, spawned, program })
+}
+
+impl Held {
+    /// Lets it go on to exec; an error says that the program could not be run.
+    pub fn release(mut self) -> Result<Child, Error> {
+        let failed = |source| Error::Command { program: self.program.clone(), source };
+        self.gate.write_all(&[1]).map_err(failed)?;
+        match self.spawned.join() {
+            Ok(child) => child.map_err(|source| Error::Command { program: self.program, source }),
+            Err(_) => Err(Error::Command {
+                program: self.program,
+                source: io::Error::other("the starting thread panicked"),
+            }),
+        }
+    }
+}
+
+/// Exit status as a shell reports it: 128 + the number of the signal that killed it.
+pub fn shell_status(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}

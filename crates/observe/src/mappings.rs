@@ -1,0 +1,135 @@
+//! Which file is mapped where in a process, also after it has exited.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::linux::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use procfs::process::{MMapPath, Process};
+
+use crate::bpf::{self, mapping_record};
+
+/// Room for one name in a mapping record (bpf/wire.h).
+const PATH_PART: usize = 40;
+
+/// One executable mapping, or any mapping of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// First address beyond.
+    pub end: u64,
+    /// Offset in the file at `start`.
+    pub offset: u64,
+    /// The file, `[vdso]` and the like, or empty for anonymous memory.
+    pub path: String,
+}
+
+/// Mappings by process.
+#[derive(Default)]
+pub struct Mappings {
+    processes: HashMap<u32, Vec<Mapping>>,
+}
+
+impl Mappings {
+    /// Reads them from /proc while the process lives; what was known of it stays if it is gone.
+    pub fn refresh(&mut self, tgid: u32) {
+        let maps = i32::try_from(tgid).ok().and_then(|pid| Process::new(pid).ok()?.maps().ok());
+        let Some(maps) = maps else { return };
+        let mappings: Vec<Mapping> = maps
+            .into_iter()
+            .map(|map| Mapping {
+                start: map.address.0,
+                end: map.address.1,
+                offset: map.offset,
+                path: match map.pathname {
+                    MMapPath::Path(path) => path.to_string_lossy().into_owned(),
+                    MMapPath::Vdso => "[vdso]".into(),
+                    MMapPath::Heap => "[heap]".into(),
+                    MMapPath::Stack => "[stack]".into(),
+                    _ => String::new(),
+                },
+            })
+            .collect();
+        if !mappings.is_empty() {
+            self.processes.insert(tgid, mappings);
+        }
+    }
+
+    /// True if nothing is known of this process yet.
+    pub fn lacks(&self, tgid: u32) -> bool {
+        !self.processes.contains_key(&tgid)
+    }
+
+    /// Takes a mapping that the kernel side sent when the process exited.
+    pub fn add(&mut self, record: &mapping_record) {
+        let parts = record.parts.chunks_exact(PATH_PART).take(record.part_count as usize);
+        let names: Vec<String> = parts.map(bpf::text).collect();
+        let mapping = Mapping {
+            start: record.start,
+            end: record.end,
+            offset: record.offset,
+            path: locate(&names, record.inode).to_string_lossy().into_owned(),
+        };
+        let known = self.processes.entry(record.tgid).or_default();
+        if !known.iter().any(|m| m.start == mapping.start && m.end == mapping.end) {
+            // An exec replaced what was mapped there before.
+            known.retain(|m| m.end <= mapping.start || m.start >= mapping.end);
+            known.push(mapping);
+        }
+    }
+
+    /// The mapping that an address lies in.
+    pub fn find(&self, tgid: u32, address: u64) -> Option<&Mapping> {
+        let mappings = self.processes.get(&tgid)?;
+        mappings.iter().find(|m| m.start <= address && address < m.end)
+    }
+}
+
+/// The path of a file whose names are given innermost first, up to the root of its mount: the
+/// mount point in front is the one that makes the inode number right.
+fn locate(names: &[String], inode: u64) -> PathBuf {
+    let relative: PathBuf = names.iter().rev().collect();
+    let is_it = |path: &Path| fs::metadata(path).is_ok_and(|data| data.st_ino() == inode);
+    let in_root = Path::new("/").join(&relative);
+    if is_it(&in_root) {
+        return in_root;
+    }
+    let mounts = Process::myself().and_then(|me| me.mountinfo());
+    let candidates = mounts.into_iter().flatten().map(|mount| mount.mount_point.join(&relative));
+    candidates.into_iter().find(|path| is_it(path)).unwrap_or(relative)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_of_this_test_is_found_in_its_own_mappings() {
+        let mut mappings = Mappings::default();
+        let me = std::process::id();
+        assert!(mappings.lacks(me));
+        mappings.refresh(me);
+        let here = the_code_of_this_test_is_found_in_its_own_mappings as *const () as u64;
+        let mapping = mappings.find(me, here).unwrap();
+        assert_eq!(Path::new(&mapping.path), std::env::current_exe().unwrap());
+        assert!(mappings.find(me, 8).is_none());
+    }
+
+    #[test]
+    fn a_file_is_located_by_its_names_and_inode() {
+        let exe = std::env::current_exe().unwrap();
+        let inode = fs::metadata(&exe).unwrap().st_ino();
+        let names: Vec<String> = exe
+            .components()
+            .rev()
+            .filter_map(|part| match part {
+                std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(locate(&names, inode), exe);
+        let other = locate(&names, inode + 1);
+        assert!(other.is_relative(), "{other:?} has another inode");
+    }
+}

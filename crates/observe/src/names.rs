@@ -1,0 +1,153 @@
+//! Names for addresses: frames of stacks, code that takes a lock, files behind faults.
+
+use std::collections::HashMap;
+
+use blazesym::symbolize::source::{Elf, Kernel, Source};
+use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use model::Frame;
+
+use crate::mappings::Mappings;
+use crate::perf_map::PerfMap;
+use crate::wire;
+
+/// The symbolizer and what it needs to know of processes.
+#[derive(Default)]
+pub struct Names {
+    symbolizer: Symbolizer,
+    locks: HashMap<u64, String>,
+    perf_maps: HashMap<u32, PerfMap>,
+    pub mappings: Mappings,
+}
+
+/// A symbol, or why there is none.
+type Symbol = Result<(String, u64), String>;
+
+impl Names {
+    /// Name of a lock class: `mmap_lock (write)`, `lock in ext4_file_write_iter`.
+    pub fn lock_class(&mut self, id: u64) -> String {
+        match id {
+            wire::LOCK_CLASS_MMAP_READ => return "mmap_lock (read)".into(),
+            wire::LOCK_CLASS_MMAP_WRITE => return "mmap_lock (write)".into(),
+            wire::LOCK_CLASS_SPIN => return "spinlock".into(),
+            0 => return "lock of unknown code".into(),
+            _ => {}
+        }
+        if let Some(name) = self.locks.get(&id) {
+            return name.clone();
+        }
+        let name = match self.kernel_symbols(&[id - 1]).pop() {
+            Some(Ok((symbol, _))) => format!("lock in {symbol}"),
+            _ => format!("lock in kernel code at {id:#x}"),
+        };
+        self.locks.insert(id, name.clone());
+        name
+    }
+
+    /// File mapped at an address of a process, or `anonymous memory`.
+    pub fn mapping(&mut self, tgid: u32, address: u64) -> Option<String> {
+        if self.mappings.find(tgid, address).is_none() {
+            self.mappings.refresh(tgid);
+        }
+        // A region of 2 MiB is named after what lies in it first.
+        let found = (0..512).find_map(|page| self.mappings.find(tgid, address + page * 4096));
+        found.map(|mapping| match mapping.path.as_str() {
+            "" => "anonymous memory".to_owned(),
+            path => path.to_owned(),
+        })
+    }
+
+    /// Frames with module and offset; symbols come later, all at once. A return address is looked
+    /// up one byte before it, where the call is.
+    pub fn frames(&mut self, tgid: u32, addresses: &[u64]) -> Vec<Frame> {
+        let unknown = |mappings: &Mappings| {
+            addresses.iter().any(|address| mappings.find(tgid, *address).is_none())
+        };
+        if tgid != 0 && (self.mappings.lacks(tgid) || unknown(&self.mappings)) {
+            self.mappings.refresh(tgid);
+        }
+        addresses
+            .iter()
+            .map(|address| {
+                let (module, offset) = match (tgid, self.mappings.find(tgid, *address)) {
+                    (0, _) => ("[kernel]".to_owned(), 0),
+                    (_, Some(m)) if m.path.is_empty() => ("[jit]".to_owned(), address - m.start),
+                    (_, Some(m)) => (m.path.clone(), address - m.start + m.offset),
+                    (_, None) => (String::new(), 0),
+                };
+                Frame {
+                    address: *address,
+                    module,
+                    offset,
+                    symbol: None,
+                    symbol_offset: 0,
+                    unknown_because: None,
+                }
+            })
+            .collect()
+    }
+
+    /// Fills in the symbols of one stack's frames.
+    pub fn symbolize(&mut self, tgid: u32, frames: &mut [Frame]) {
+        let symbols: Vec<Symbol> = if tgid == 0 {
+            let calls: Vec<u64> = call_sites(frames, |frame| frame.address);
+            self.kernel_symbols(&calls)
+        } else {
+            let calls = call_sites(frames, |frame| frame.offset);
+            let pairs: Vec<_> = frames.iter().zip(calls).collect();
+            pairs.into_iter().map(|(frame, call)| self.user_symbol(tgid, frame, call)).collect()
+        };
+        for (position, (frame, symbol)) in frames.iter_mut().zip(symbols).enumerate() {
+            match symbol {
+                Ok((name, offset)) => {
+                    frame.symbol = Some(name);
+                    frame.symbol_offset = offset + u64::from(position > 0);
+                }
+                Err(reason) => frame.unknown_because = Some(reason),
+            }
+        }
+    }
+
+    fn kernel_symbols(&self, addresses: &[u64]) -> Vec<Symbol> {
+        let source = Source::Kernel(Kernel { debug_syms: false, ..Kernel::default() });
+        match self.symbolizer.symbolize(&source, Input::AbsAddr(addresses)) {
+            Ok(symbols) => symbols.into_iter().map(plain).collect(),
+            Err(error) => addresses.iter().map(|_| Err(error.to_string())).collect(),
+        }
+    }
+
+    fn user_symbol(&mut self, tgid: u32, frame: &Frame, offset: u64) -> Symbol {
+        match frame.module.as_str() {
+            "" => Err("the address is in no mapping that was seen".to_owned()),
+            "[jit]" => {
+                let map = self.perf_maps.entry(tgid).or_insert_with(|| PerfMap::of_process(tgid));
+                let missing = || format!("not in /tmp/perf-{tgid}.map, or there is none");
+                let found = map.find(frame.address - (frame.offset - offset));
+                found.map(|(name, offset)| (name.to_owned(), offset)).ok_or_else(missing)
+            }
+            module if module.starts_with('[') => Err(format!("{module} is no file")),
+            module => {
+                let inside = format!("/proc/{tgid}/root{module}");
+                let path =
+                    if std::path::Path::new(&inside).exists() { inside } else { module.to_owned() };
+                let source = Source::Elf(Elf { debug_syms: false, ..Elf::new(path) });
+                match self.symbolizer.symbolize_single(&source, Input::FileOffset(offset)) {
+                    Ok(symbol) => plain(symbol),
+                    Err(error) => Err(error.to_string()),
+                }
+            }
+        }
+    }
+}
+
+/// The innermost address as it is, of the others the byte before.
+fn call_sites(frames: &[Frame], of: impl Fn(&Frame) -> u64) -> Vec<u64> {
+    let address = |(position, frame)| of(frame).saturating_sub(u64::from(position > 0));
+    frames.iter().enumerate().map(address).collect()
+}
+
+fn plain(symbolized: Symbolized<'_>) -> Symbol {
+    match symbolized {
+        Symbolized::Sym(symbol) => Ok((symbol.name.into_owned(), symbol.offset as u64)),
+        Symbolized::Unknown(reason) => Err(reason.to_string()),
+    }
+}

@@ -1,0 +1,169 @@
+//! The kernel side, loaded and attached.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::mem::MaybeUninit;
+
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{Iter, Link, MapCore, OpenObject};
+
+use crate::Error;
+use crate::bpf::{self, WhylagSkel, WhylagSkelBuilder, hist, thread_record};
+use crate::capability::Part;
+use crate::kallsyms::TextRanges;
+use crate::wire;
+
+/// What the kernel side has to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `enum target_kind` of bpf/state.h.
+    pub target_kind: TargetKind,
+    /// Process or thread id.
+    pub target_pid: u32,
+    /// Watch children too.
+    pub follow: bool,
+    /// Outlier threshold.
+    pub threshold_ns: u64,
+}
+
+/// `enum target_kind` of bpf/state.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetKind {
+    /// Watched from its exec on.
+    Command = 0,
+    /// All threads of a process.
+    Process = 1,
+    /// One thread.
+    Thread = 2,
+    /// All threads of the host.
+    Host = 3,
+}
+
+/// Memory for histograms in the kernel, on all CPUs together.
+const HISTOGRAM_BYTES: usize = 64 << 20;
+
+/// Loaded and attached programs. Dropping it detaches them.
+pub struct Probes {
+    skel: WhylagSkel<'static>,
+    links: BTreeMap<Part, Vec<Link>>,
+}
+
+impl Probes {
+    /// Loads the parts that are not `off`, attaches them and begins to watch what the target
+    /// already has.
+    pub fn start(config: &Config, off: &[Part], text: &TextRanges) -> Result<Probes, Error> {
+        // The generated skeleton borrows the object for its whole life; one small object per
+        // recorder lives as long as the process.
+        let storage: &'static mut MaybeUninit<OpenObject> =
+            Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = WhylagSkelBuilder::default().open(storage).map_err(Error::bpf("opening"))?;
+        let cpus = libbpf_rs::num_possible_cpus().map_err(Error::bpf("counting CPUs"))?;
+        let slots = (HISTOGRAM_BYTES / (2 * size_of::<hist>() * cpus)).clamp(64, 1024) as u32;
+        open.maps.hists.set_max_entries(2 * slots).map_err(Error::bpf("sizing histograms"))?;
+        if let Some(rodata) = open.maps.rodata_data.as_mut() {
+            rodata.hist_slots = 2 * slots;
+            rodata.target_kind = config.target_kind as u32;
+            rodata.target_pid = config.target_pid;
+            rodata.follow = config.follow;
+            rodata.recorder_tgid = std::process::id();
+            rodata.threshold_ns = config.threshold_ns;
+            rodata.jiffy_ns = text.jiffy_ns;
+            rodata.call_kinds = wire::call_kinds();
+            rodata.sched_text = text.sched;
+            rodata.lock_text = text.lock;
+            rodata.handle_mm_fault_text = text.handle_mm_fault;
+        }
+        let unwanted: Vec<&str> =
+            off.iter().flat_map(|part| part.probes()).map(|(program, _)| *program).collect();
+        for mut program in open.open_object_mut().progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            program.set_autoload(!unwanted.contains(&name.as_str()));
+        }
+        let skel = open.load().map_err(Error::bpf("loading"))?;
+        let mut probes = Probes { skel, links: BTreeMap::new() };
+        if off.contains(&Part::SystemCalls) {
+            probes.system_calls_are_off();
+        }
+        for part in Part::ALL.into_iter().filter(|part| !off.contains(part)) {
+            probes.attach(part)?;
+        }
+        probes.iterate("start_watching")?;
+        Ok(probes)
+    }
+
+    fn attach(&mut self, part: Part) -> Result<(), Error> {
+        let mut links = Vec::new();
+        for (name, _) in part.probes() {
+            for program in self.skel.object().progs_mut().filter(|p| p.name() == *name) {
+                links.push(program.attach().map_err(Error::bpf("attaching"))?);
+            }
+        }
+        self.links.insert(part, links);
+        Ok(())
+    }
+
+    /// Detaches a part; false if it was not attached.
+    pub fn shed(&mut self, part: Part) -> bool {
+        if part == Part::SystemCalls {
+            self.system_calls_are_off();
+        }
+        self.links.remove(&part).is_some()
+    }
+
+    /// The parts that are attached.
+    pub fn attached(&self) -> impl Iterator<Item = Part> + '_ {
+        self.links.keys().copied()
+    }
+
+    fn system_calls_are_off(&mut self) {
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.calls_off = 1;
+        }
+    }
+
+    /// Stops all accounts at this moment; only [`Probes::dump_threads`] makes sense afterwards.
+    pub fn stop(&mut self) {
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.stopped = 1;
+        }
+        self.links.clear();
+    }
+
+    /// Makes histograms count into the other half; returns the half that is now quiet.
+    pub fn flip_histograms(&mut self) -> u32 {
+        let Some(bss) = self.skel.maps.bss_data.as_mut() else { return 0 };
+        let old = bss.epoch & 1;
+        bss.epoch = bss.epoch.wrapping_add(1);
+        old
+    }
+
+    /// Histogram slots given out so far (slot 0 is never used).
+    pub fn histogram_slots(&self) -> u32 {
+        let given = self.skel.maps.data_data.as_ref().map_or(1, |data| data.hist_next);
+        given.min(self.skel.maps.hists.max_entries() / 2)
+    }
+
+    /// Accounts of watched threads that moved since the last dump, or of all.
+    pub fn dump_threads(&mut self, all: bool) -> Result<Vec<thread_record>, Error> {
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.dump_all = u32::from(all);
+        }
+        let bytes = self.iterate("dump_threads")?;
+        Ok(bytes.chunks_exact(size_of::<thread_record>()).filter_map(bpf::read).collect())
+    }
+
+    fn iterate(&self, program: &str) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        for program in self.skel.object().progs_mut().filter(|p| p.name() == program) {
+            let link = program.attach().map_err(Error::bpf("attaching an iterator"))?;
+            let mut iter = Iter::new(&link).map_err(Error::bpf("opening an iterator"))?;
+            iter.read_to_end(&mut bytes).map_err(Error::io("walking all tasks"))?;
+        }
+        Ok(bytes)
+    }
+
+    /// The maps.
+    pub fn skel(&self) -> &WhylagSkel<'static> {
+        &self.skel
+    }
+}

@@ -1,0 +1,421 @@
+//! A recording, from start to finish.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use model::{
+    Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RunHeader, StackSum,
+    Target,
+};
+
+use crate::capability::{self, HostFacts, Part, Plan};
+use crate::cost::{self, CostSampler};
+use crate::drain::{Drain, Inbox};
+use crate::histograms::Histograms;
+use crate::kallsyms::TextRanges;
+use crate::launch::{self, Held};
+use crate::names::Names;
+use crate::probes::{Config, Probes, TargetKind};
+use crate::sampled::Sampler;
+use crate::stacks::Stacks;
+use crate::sums::{self, Sums};
+use crate::{Error, convert, host, privilege, wire};
+
+/// What to watch, and how.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// The target.
+    pub target: WatchTarget,
+    /// Children too.
+    pub follow: bool,
+    /// Intervals at least this long are kept whole, ns.
+    pub threshold_ns: u64,
+    /// Shed probes when recording costs more than this share of all CPUs, percent.
+    pub budget_percent: Option<f64>,
+}
+
+/// The target of a recording.
+#[derive(Clone, Debug)]
+pub enum WatchTarget {
+    /// A command to start: program and arguments, at least one word.
+    Command(Vec<OsString>),
+    /// A running process.
+    Process(u32),
+    /// One thread.
+    Thread(u32),
+    /// Everything.
+    Host,
+}
+
+/// Outliers handed over in one batch; more are left for the next, which then comes at once.
+const OUTLIERS_PER_BATCH: usize = 16_384;
+
+enum Backend {
+    Bpf(Box<Bpf>),
+    Sampled(Sampler),
+}
+
+struct Bpf {
+    probes: Probes,
+    drain: Drain,
+    sampler: CostSampler,
+    histograms: Histograms,
+    sums: Sums,
+    names: Names,
+    stacks: Stacks,
+    stack_sums: HashMap<StackKey, (u64, u64)>,
+    losses: BTreeMap<String, u64>,
+    budget_percent: Option<f64>,
+    budget_seen: (u64, u64),
+    left: Vec<crate::bpf::outlier_record>,
+    ring_bytes: u64,
+    events: u64,
+}
+
+type StackKey = (u32, Account, Option<model::StackId>, Option<model::StackId>);
+
+/// A running recording.
+pub struct Recorder {
+    backend: Backend,
+    child: Option<Child>,
+    target: WatchTarget,
+    header: RunHeader,
+    facts: Vec<Fact>,
+    capabilities: Vec<Capability>,
+    cpus: Vec<CpuTime>,
+    processes: HashMap<u32, Process>,
+    last_batch_ns: u64,
+    attach_ns: u64,
+}
+
+impl Recorder {
+    /// Attaches to the target (or starts it), and records from then on. `started` is when whylag
+    /// itself was started, for the cost.
+    pub fn start(watch: &Watch, started: Instant) -> Result<Recorder, Error> {
+        let plan = capability::decide(&HostFacts::of_this_host());
+        let facts = facts(&watch.target);
+        let (pid, held) = match &watch.target {
+            WatchTarget::Command(words) => {
+                let held = launch::hold(words)?;
+                (held.pid, Some(held))
+            }
+            WatchTarget::Process(pid) if !Path::new(&format!("/proc/{pid}")).exists() => {
+                return Err(Error::NoProcess(*pid));
+            }
+            WatchTarget::Thread(tid) if host::process_of(*tid).is_none() => {
+                return Err(Error::NoThread(*tid));
+            }
+            WatchTarget::Process(pid) => (*pid, None),
+            WatchTarget::Thread(tid) => (*tid, None),
+            WatchTarget::Host => (0, None),
+        };
+        let mut recorder = Recorder {
+            header: header(watch, matches!(plan, Plan::Sample(_))),
+            backend: begin(watch, pid, &plan)?,
+            child: None,
+            target: watch.target.clone(),
+            facts,
+            capabilities: capability::describe(&plan),
+            cpus: host::cpu_times(),
+            processes: HashMap::new(),
+            last_batch_ns: host::now_ns(),
+            attach_ns: started.elapsed().as_nanos() as u64,
+        };
+        recorder.child = held.map(Held::release).transpose()?;
+        recorder.facts.extend(match watch.target {
+            WatchTarget::Process(pid) => inspect::fingerprint::process(pid),
+            WatchTarget::Thread(tid) => {
+                inspect::fingerprint::process(host::process_of(tid).unwrap_or(tid))
+            }
+            _ => Vec::new(),
+        });
+        Ok(recorder)
+    }
+
+    /// What is known at the start.
+    pub fn header(&self) -> &RunHeader {
+        &self.header
+    }
+
+    /// The parts that work and those that do not.
+    pub fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    /// Process id of the command that was started.
+    pub fn child_pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// `Some` once the target has ended: why, and the exit status of a command.
+    pub fn ended(&mut self) -> Result<Option<(String, Option<i32>)>, Error> {
+        Ok(match self.target {
+            WatchTarget::Command(_) => {
+                let Some(child) = self.child.as_mut() else { return Ok(None) };
+                let status = child.try_wait().map_err(Error::io("waiting for the command"))?;
+                status.map(|s| ("the command ended".to_owned(), Some(launch::shell_status(s))))
+            }
+            WatchTarget::Process(pid) => {
+                host::is_gone(pid).then(|| (format!("process {pid} ended"), None))
+            }
+            WatchTarget::Thread(tid) => {
+                host::process_of(tid).is_none().then(|| (format!("thread {tid} ended"), None))
+            }
+            WatchTarget::Host => None,
+        })
+    }
+
+    /// True if the next batch should not wait for its second to pass.
+    pub fn is_pressed(&self) -> bool {
+        match &self.backend {
+            Backend::Bpf(bpf) => !bpf.left.is_empty() || bpf.drain.is_pressed(),
+            Backend::Sampled(_) => false,
+        }
+    }
+
+    /// What happened since the last batch.
+    pub fn batch(&mut self) -> Result<Batch, Error> {
+        let mut batch = match &mut self.backend {
+            Backend::Bpf(bpf) => {
+                let inbox = bpf.drain.take();
+                let mut batch = bpf.batch(inbox, self.last_batch_ns, false)?;
+                batch.capabilities = bpf.keep_budget(batch.cost.as_ref(), &mut self.capabilities);
+                batch
+            }
+            Backend::Sampled(sampler) => sampler.batch(),
+        };
+        self.complete(&mut batch);
+        Ok(batch)
+    }
+
+    /// Stops recording and gives the last batches: one with what happened, then the outliers that
+    /// did not fit, then all stacks with their symbols.
+    pub fn finish(mut self) -> Result<Vec<Batch>, Error> {
+        let mut batches = Vec::new();
+        let mut last = match &mut self.backend {
+            Backend::Bpf(bpf) => {
+                bpf.probes.stop();
+                bpf.sampler.stop();
+                let inbox = bpf.drain.finish();
+                bpf.batch(inbox, self.last_batch_ns, true)?
+            }
+            Backend::Sampled(sampler) => sampler.finish(),
+        };
+        self.complete(&mut last);
+        let heartbeat_ns = last.heartbeat_ns;
+        let cost = last.cost.clone();
+        batches.push(last);
+        if let Backend::Bpf(bpf) = &mut self.backend {
+            while !bpf.left.is_empty() {
+                let mut batch = Batch { heartbeat_ns, ..Batch::default() };
+                bpf.hand_over_outliers(&mut batch);
+                batches.push(batch);
+            }
+            let stacks = bpf.stacks.symbolized(&mut bpf.names);
+            batches.push(Batch { heartbeat_ns, stacks, ..Batch::default() });
+        }
+        // The work of finishing counts, too.
+        if let (Some(last), Some(cost)) = (batches.last_mut(), cost) {
+            last.cost = Some(Cost {
+                cpu_ns: cost::own_cpu_ns(),
+                peak_rss_bytes: cost::peak_rss_bytes(),
+                ..cost
+            });
+        }
+        Ok(batches)
+    }
+
+    /// Adds what does not depend on the way of recording.
+    fn complete(&mut self, batch: &mut Batch) {
+        batch.facts = std::mem::take(&mut self.facts);
+        if batch.capabilities.is_empty() {
+            batch.capabilities = self.capabilities.clone();
+        }
+        batch.cpus = host::cpu_times_since(&self.cpus);
+        let mut processes = host::processes(batch, &mut self.processes);
+        batch.processes.append(&mut processes);
+        if let Some(cost) = batch.cost.as_mut() {
+            cost.attach_ns = self.attach_ns;
+        }
+        self.last_batch_ns = batch.heartbeat_ns;
+    }
+}
+
+fn facts(target: &WatchTarget) -> Vec<Fact> {
+    let mut facts = inspect::fingerprint::host();
+    if let WatchTarget::Command(words) = target
+        && let Some(program) = words.first()
+    {
+        facts.extend(inspect::fingerprint::command(Path::new(program), std::env::vars_os()));
+    }
+    facts
+}
+
+fn header(watch: &Watch, sampled: bool) -> RunHeader {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    RunHeader {
+        started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
+        started_ns: host::now_ns(),
+        target: match &watch.target {
+            WatchTarget::Command(words) => Target::Command(
+                words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            ),
+            WatchTarget::Process(pid) => Target::Process(*pid),
+            WatchTarget::Thread(tid) => Target::Thread(*tid),
+            WatchTarget::Host => Target::Host,
+        },
+        follow: watch.follow,
+        threshold_ns: watch.threshold_ns,
+        sampled,
+        recorder_pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+fn begin(watch: &Watch, pid: u32, plan: &Plan) -> Result<Backend, Error> {
+    let off = match plan {
+        Plan::Sample(_) => return Ok(Backend::Sampled(Sampler::start(watch, pid)?)),
+        Plan::Record(off) => off.iter().map(|(part, _)| *part).collect::<Vec<_>>(),
+    };
+    let config = Config {
+        target_kind: match watch.target {
+            WatchTarget::Command(_) => TargetKind::Command,
+            WatchTarget::Process(_) => TargetKind::Process,
+            WatchTarget::Thread(_) => TargetKind::Thread,
+            WatchTarget::Host => TargetKind::Host,
+        },
+        target_pid: pid,
+        follow: watch.follow,
+        threshold_ns: watch.threshold_ns,
+    };
+    let probes = Probes::start(&config, &off, &TextRanges::of_this_kernel())?;
+    let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;
+    privilege::drop_unneeded();
+    let drain = Drain::start(&probes)?;
+    Ok(Backend::Bpf(Box::new(Bpf {
+        probes,
+        drain,
+        sampler,
+        histograms: Histograms::default(),
+        sums: Sums::default(),
+        names: Names::default(),
+        stacks: Stacks::default(),
+        stack_sums: HashMap::new(),
+        losses: BTreeMap::new(),
+        budget_percent: watch.budget_percent,
+        budget_seen: (0, 0),
+        left: Vec::new(),
+        ring_bytes: 0,
+        events: 0,
+    })))
+}
+
+impl Bpf {
+    fn batch(&mut self, inbox: Inbox, since_ns: u64, last: bool) -> Result<Batch, Error> {
+        let mut batch = Batch { heartbeat_ns: host::now_ns(), ..Batch::default() };
+        self.ring_bytes += inbox.bytes;
+        self.events += inbox.records;
+        self.count_losses(&inbox, &mut batch)?;
+        // Dead threads are converted with the sums read after they died, so those are complete.
+        let evicted = sums::evicted_calls(&self.probes)?;
+        for record in &inbox.dead_threads {
+            batch.threads.extend(convert::thread(record, &evicted));
+            if let Some(calls) = evicted.get(&(record.tid, record.first_ns)) {
+                sums::forget_calls(&self.probes, record.tid, record.first_ns, calls);
+            }
+        }
+        let alive = self.probes.dump_threads(last)?;
+        batch.threads.extend(alive.iter().filter_map(|record| convert::thread(record, &evicted)));
+        batch.events = inbox.events.iter().filter_map(convert::event).collect();
+        batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
+        batch.seconds = self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
+        batch.waits = self.sums.waits(&self.probes, &mut self.names)?;
+        batch.holds = self.sums.holds(&self.probes)?;
+        batch.runners = self.sums.runners(&self.probes)?;
+        self.left.extend(inbox.outliers);
+        self.hand_over_outliers(&mut batch);
+        let mut cost = self.sampler.cost(&self.probes)?;
+        cost.events = self.events;
+        cost.ring_bytes = self.ring_bytes;
+        batch.cost = Some(cost);
+        Ok(batch)
+    }
+
+    fn hand_over_outliers(&mut self, batch: &mut Batch) {
+        let some = self.left.len().min(OUTLIERS_PER_BATCH);
+        for record in self.left.drain(..some) {
+            let outlier = convert::outlier(&record);
+            if matches!(outlier.kind, OutlierKind::OffCpu | OutlierKind::RunQueue) {
+                for (account, ns) in outlier.breakdown.iter() {
+                    let key = (outlier.tgid, account, outlier.kernel_stack, outlier.user_stack);
+                    let sum = self.stack_sums.entry(key).or_default();
+                    *sum = (sum.0 + 1, sum.1 + ns);
+                    batch.stack_sums.push(stack_sum(key, *sum));
+                }
+            }
+            batch.outliers.push(outlier);
+        }
+    }
+
+    fn count_losses(&mut self, inbox: &Inbox, batch: &mut Batch) -> Result<(), Error> {
+        let in_kernel = cost::losses(&self.probes)?;
+        for (name, total) in wire::LOSSES.iter().zip(in_kernel) {
+            let seen = self.losses.entry((*name).to_owned()).or_default();
+            let new = total.saturating_sub(*seen);
+            *seen = total;
+            push_loss(batch, name, new);
+        }
+        push_loss(batch, "outliers (recorder's queue full)", inbox.outliers_dropped);
+        push_loss(batch, "rare records (recorder's queue full)", inbox.rare_dropped);
+        push_loss(batch, "records not understood", inbox.malformed);
+        let stacks = self.stacks.dropped();
+        push_loss(batch, "stacks (too many different ones)", stacks);
+        Ok(())
+    }
+
+    /// Sheds the dearest part if recording costs more than its budget; says so.
+    fn keep_budget(
+        &mut self,
+        cost: Option<&Cost>,
+        capabilities: &mut Vec<Capability>,
+    ) -> Vec<Capability> {
+        let (Some(budget), Some(cost)) = (self.budget_percent, cost) else { return Vec::new() };
+        let now = host::now_ns();
+        let spent = cost.cpu_ns + cost.bpf_ns;
+        let (since, before) = std::mem::replace(&mut self.budget_seen, (now, spent));
+        if since == 0 || now <= since {
+            return Vec::new();
+        }
+        let available = (now - since) as f64 * host::cpu_count() as f64;
+        let percent = 100.0 * spent.saturating_sub(before) as f64 / available;
+        if percent <= budget {
+            return Vec::new();
+        }
+        let attached: Vec<Part> = self.probes.attached().collect();
+        let Some(part) = cost::dearest(cost, &attached) else { return Vec::new() };
+        self.probes.shed(part);
+        let shed = Capability {
+            part: part.name().to_owned(),
+            on: false,
+            because: format!(
+                "shed: recording took {percent:.1} % of the CPUs, the budget is {budget} %"
+            ),
+        };
+        capabilities.retain(|capability| capability.part != shed.part);
+        capabilities.push(shed);
+        capabilities.clone()
+    }
+}
+
+fn push_loss(batch: &mut Batch, kind: &str, count: u64) {
+    if count > 0 {
+        batch.losses.push((kind.to_owned(), batch.heartbeat_ns, count));
+    }
+}
+
+fn stack_sum(key: StackKey, (count, ns): (u64, u64)) -> StackSum {
+    StackSum { tgid: key.0, account: key.1, kernel: key.2, user: key.3, count, ns }
+}

@@ -1,0 +1,89 @@
+//! Stacks: kept as addresses while recording, named at the end.
+
+use std::collections::HashMap;
+
+use model::{Space, Stack, StackId};
+
+use crate::bpf::mapping_record;
+use crate::names::Names;
+
+/// More different stacks than this are not kept (64 bytes to 1 kB each).
+const STACKS_KEPT: usize = 100_000;
+
+/// Frames that a stack holds at most (bpf/wire.h).
+const FRAMES: usize = 127;
+
+/// Functions that a complete user stack ends in.
+const OUTERMOST: [&str; 7] =
+    ["_start", "start_thread", "clone", "clone3", "__clone3", "thread_start", "_dl_start_user"];
+
+/// The stacks of a recording.
+#[derive(Default)]
+pub struct Stacks {
+    raw: HashMap<StackId, (u32, Vec<u64>)>,
+    dropped: u64,
+}
+
+impl Stacks {
+    /// Takes new stacks and mappings; gives the stacks with module and offset, without symbols.
+    pub fn take(
+        &mut self,
+        names: &mut Names,
+        stacks: Vec<(u32, u64, Vec<u64>)>,
+        mappings: &[mapping_record],
+    ) -> Vec<Stack> {
+        for mapping in mappings {
+            names.mappings.add(mapping);
+        }
+        let mut fresh = Vec::new();
+        for (tgid, id, addresses) in stacks {
+            let id = StackId(id);
+            if self.raw.contains_key(&id) {
+                continue;
+            }
+            if self.raw.len() >= STACKS_KEPT {
+                self.dropped += 1;
+                continue;
+            }
+            fresh.push(stack(names, id, tgid, &addresses));
+            self.raw.insert(id, (tgid, addresses));
+        }
+        fresh
+    }
+
+    /// Stacks that were not kept since the last call.
+    pub fn dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// All stacks, with symbols.
+    pub fn symbolized(&self, names: &mut Names) -> Vec<Stack> {
+        let stacks = self.raw.iter();
+        stacks
+            .map(|(id, (tgid, addresses))| {
+                let mut stack = stack(names, *id, *tgid, addresses);
+                names.symbolize(*tgid, &mut stack.frames);
+                stack.truncated = is_truncated(&stack);
+                stack
+            })
+            .collect()
+    }
+}
+
+fn stack(names: &mut Names, id: StackId, tgid: u32, addresses: &[u64]) -> Stack {
+    Stack {
+        id,
+        space: if tgid == 0 { Space::Kernel } else { Space::User },
+        frames: names.frames(tgid, addresses),
+        truncated: addresses.len() >= FRAMES,
+    }
+}
+
+/// Code built without frame pointers breaks the walk: then the outermost frame is not a start.
+fn is_truncated(stack: &Stack) -> bool {
+    if stack.frames.len() >= FRAMES {
+        return true;
+    }
+    let outermost = stack.frames.last().and_then(|frame| frame.symbol.as_deref());
+    stack.space == Space::User && !outermost.is_some_and(|symbol| OUTERMOST.contains(&symbol))
+}

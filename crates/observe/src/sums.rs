@@ -1,0 +1,138 @@
+//! Reads the kernel's sums of waits, holds and runners; gives those that changed.
+
+use std::collections::HashMap;
+
+use libbpf_rs::{MapCore, MapFlags};
+use model::{Account, HoldSum, RunnerSum, Syscall, WaitSum};
+
+use crate::Error;
+use crate::bpf::{
+    self, Record, call_key, hold_key, hold_sum, runner_key, runner_sum, wait_key, wait_sum,
+};
+use crate::convert::EvictedCalls;
+use crate::names::Names;
+use crate::probes::Probes;
+use crate::wire;
+
+/// Entries fetched from a map at a time.
+const CHUNK: u32 = 4096;
+
+/// What was read last time, by count, to give only what changed.
+#[derive(Default)]
+pub struct Sums {
+    waits: HashMap<Vec<u8>, u64>,
+    holds: HashMap<Vec<u8>, u64>,
+    runners: HashMap<Vec<u8>, u64>,
+}
+
+fn entries<K: Record, V: Record>(map: &dyn MapCore) -> Result<Vec<(Vec<u8>, K, V)>, Error> {
+    let batch = map
+        .lookup_batch(CHUNK, MapFlags::ANY, MapFlags::ANY)
+        .map_err(Error::bpf("reading a map"))?;
+    let read = |(key, value): (Vec<u8>, Vec<u8>)| {
+        let typed = (bpf::read::<K>(&key)?, bpf::read::<V>(&value)?);
+        Some((key, typed.0, typed.1))
+    };
+    Ok(batch.filter_map(read).collect())
+}
+
+/// True if the count differs from the one remembered.
+fn changed(seen: &mut HashMap<Vec<u8>, u64>, key: Vec<u8>, count: u64) -> bool {
+    seen.insert(key, count) != Some(count)
+}
+
+impl Sums {
+    /// Waits that grew.
+    pub fn waits(&mut self, probes: &Probes, names: &mut Names) -> Result<Vec<WaitSum>, Error> {
+        let mut sums = Vec::new();
+        for (raw, key, sum) in entries::<wait_key, wait_sum>(&probes.skel().maps.wait_sums)? {
+            if !changed(&mut self.waits, raw, sum.count) {
+                continue;
+            }
+            let account = wire::account(key.account, wire::NO_CALL);
+            let name = match account {
+                Account::Blocked(kind) if kind.is_kernel_lock() => {
+                    Some(names.lock_class(key.object))
+                }
+                Account::Blocked(model::Blocked::FaultMajor | model::Blocked::FaultMinor) => {
+                    names.mapping(key.tgid, key.object)
+                }
+                _ => None,
+            };
+            sums.push(WaitSum {
+                tgid: key.tgid,
+                account,
+                object: key.object,
+                name,
+                waker_tgid: key.waker_tgid,
+                waker_comm: bpf::text(&sum.waker_comm),
+                count: sum.count,
+                ns: sum.ns,
+                max_ns: sum.max_ns,
+                by_waiter: sum.by_waiter,
+                lock_like: sum.lock_like,
+            });
+        }
+        Ok(sums)
+    }
+
+    /// Holds of mmap_lock that grew.
+    pub fn holds(&mut self, probes: &Probes) -> Result<Vec<HoldSum>, Error> {
+        let mut sums = Vec::new();
+        for (raw, key, sum) in entries::<hold_key, hold_sum>(&probes.skel().maps.hold_sums)? {
+            if changed(&mut self.holds, raw, sum.count) {
+                sums.push(HoldSum {
+                    tgid: key.tgid,
+                    waiter_write: key.waiter_write != 0,
+                    holder_tgid: key.holder_tgid,
+                    holder_comm: bpf::text(&sum.holder_comm),
+                    holder_write: key.holder_write != 0,
+                    holder_call: (key.holder_call != wire::NO_CALL)
+                        .then_some(Syscall(key.holder_call)),
+                    count: sum.count,
+                    ns: sum.ns,
+                    max_ns: sum.max_ns,
+                });
+            }
+        }
+        Ok(sums)
+    }
+
+    /// Runners that grew.
+    pub fn runners(&mut self, probes: &Probes) -> Result<Vec<RunnerSum>, Error> {
+        let mut sums = Vec::new();
+        for (raw, key, sum) in entries::<runner_key, runner_sum>(&probes.skel().maps.runner_sums)? {
+            if changed(&mut self.runners, raw, sum.count) {
+                sums.push(RunnerSum {
+                    tgid: key.tgid,
+                    runner_tgid: key.runner_tgid,
+                    runner_comm: bpf::text(&sum.runner_comm),
+                    count: sum.count,
+                    ns: sum.ns,
+                });
+            }
+        }
+        Ok(sums)
+    }
+}
+
+/// Time in calls that did not fit a thread's slots.
+pub fn evicted_calls(probes: &Probes) -> Result<EvictedCalls, Error> {
+    let mut calls = EvictedCalls::new();
+    for (_, key, ns) in entries::<call_key, u64>(&probes.skel().maps.evicted_calls)? {
+        calls.entry((key.tid, key.first_ns)).or_default().push((key.nr as u16, ns));
+    }
+    Ok(calls)
+}
+
+/// Makes room: the sums of a thread that is dead and stored are not needed any more.
+pub fn forget_calls(probes: &Probes, tid: u32, first_ns: u64, calls: &[(u16, u64)]) {
+    for (call, _) in calls {
+        let mut key = Vec::with_capacity(size_of::<call_key>());
+        key.extend(first_ns.to_ne_bytes());
+        key.extend(tid.to_ne_bytes());
+        key.extend(u32::from(*call).to_ne_bytes());
+        // Only housekeeping: a key that stays costs one slot.
+        let _ = probes.skel().maps.evicted_calls.delete(&key);
+    }
+}

@@ -1,0 +1,77 @@
+//! What ends a verb early, and with which exit status.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use observe::Error;
+use store::StoreError;
+
+/// Why a verb could not do its work.
+pub enum Failure {
+    /// The user named something that cannot be used: exit status 2.
+    Usage(String),
+    /// Something failed: exit status 1.
+    Failed(anyhow::Error),
+    /// Whoever read our output has closed it (`whylag show | head`): no failure.
+    ReaderLeft,
+}
+
+impl Failure {
+    /// 2 for wrong usage, else 1.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Failure::Usage(_) => ExitCode::from(2),
+            Failure::Failed(_) => ExitCode::FAILURE,
+            Failure::ReaderLeft => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(message) => f.write_str(message),
+            Failure::Failed(error) => write!(f, "{error:#}"),
+            Failure::ReaderLeft => Ok(()),
+        }
+    }
+}
+
+/// All but a full disk and a failing SQLite are about the file that was named.
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        match error {
+            StoreError::DiskFull(_) | StoreError::Busy(_) | StoreError::Sqlite { .. } => {
+                Failure::Failed(error.into())
+            }
+            _ => Failure::Usage(error.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::NoProcess(_) | Error::NoThread(_) | Error::Command { .. } => {
+                Failure::Usage(error.to_string())
+            }
+            _ => Failure::Failed(error.into()),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
+            _ => Failure::Failed(error.into()),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        Failure::Failed(error)
+    }
+}

@@ -1,0 +1,7 @@
+//! One file per verb; each only wires rooms together.
+
+pub mod explain;
+pub mod export;
+pub mod record;
+pub mod runs;
+pub mod show;

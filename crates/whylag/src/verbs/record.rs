@@ -1,0 +1,259 @@
+//! `whylag record`: watch threads, store a run, print where the time went and why.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::{ArgGroup, Args};
+use indicatif::ProgressBar;
+use model::{Batch, RunEnd, RunId};
+use observe::{Recorder, Watch, WatchTarget};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use store::{Sqlite, Store, StoreError, location};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Options of `record`.
+#[derive(Args)]
+#[command(
+    group(ArgGroup::new("target").required(true).args(["pid", "tid", "all", "command"])),
+    after_help = "\
+The run ends with the command or the target, after --time, or with Ctrl-C.
+The command's output is left alone, its exit status becomes whylag's.
+
+Example:
+  whylag record -- ./server --port 8080
+  whylag record -p 1234 --follow --time 10s
+  whylag record -a --time 5s --budget 2%"
+)]
+pub struct Options {
+    /// Watch all threads of a running process, new ones too
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Watch one thread
+    #[arg(short, long, value_name = "TID", value_parser = clap::value_parser!(u32).range(1..))]
+    tid: Option<u32>,
+    /// Watch every thread of the host
+    #[arg(short, long)]
+    all: bool,
+    /// The command to start and watch
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+    /// Watch child processes too
+    #[arg(long)]
+    follow: bool,
+    /// Stop recording after this long, such as 10s
+    #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
+    time: Option<u64>,
+    /// Keep every system call, sleep and run-queue delay whole that is at least this long
+    #[arg(long, value_name = "D", default_value = "1ms",
+          value_parser = report::units::parse_duration)]
+    threshold: u64,
+    /// Shed the dearest probes when recording costs more than this share of all CPUs, such as 2%
+    #[arg(long, value_name = "PCT", value_parser = percent)]
+    budget: Option<f64>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    match number.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
+        _ => Err("a budget is a percentage above 0 and up to 100, such as 2%".to_owned()),
+    }
+}
+
+/// How often the target, the clock and signals are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often data is stored: what a killed recorder loses at most.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Records.
+pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<ExitCode, Failure> {
+    let path = location::locate(store)?;
+    let mut store = Sqlite::open(&path)?;
+    let signal = Arc::new(AtomicUsize::new(0));
+    for number in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
+            .context("cannot handle signals")?;
+    }
+    let recorder = Recorder::start(&watch(options), started)?;
+    let id = store.begin(recorder.header())?;
+    for part in recorder.capabilities().iter().filter(|part| !part.on) {
+        eprintln!("whylag: {} not recorded: {}", part.part, part.because);
+    }
+    let mut session = Session {
+        recorder,
+        store,
+        id,
+        progress: progress(options),
+        outliers: 0,
+        started: Instant::now(),
+    };
+    let stop = session.watch_until_end(options, &signal)?;
+    session.finish(stop, &signal)
+}
+
+fn watch(options: &Options) -> Watch {
+    let target = match (options.pid, options.tid, options.all) {
+        (Some(pid), _, _) => WatchTarget::Process(pid),
+        (_, Some(tid), _) => WatchTarget::Thread(tid),
+        (_, _, true) => WatchTarget::Host,
+        _ => WatchTarget::Command(options.command.clone()),
+    };
+    Watch {
+        target,
+        follow: options.follow,
+        threshold_ns: options.threshold,
+        budget_percent: options.budget,
+    }
+}
+
+/// A line that moves, unless a command owns the terminal.
+fn progress(options: &Options) -> ProgressBar {
+    if options.command.is_empty() && std::io::stderr().is_terminal() {
+        ProgressBar::new_spinner()
+    } else {
+        ProgressBar::hidden()
+    }
+}
+
+/// Why recording stops.
+struct Stop {
+    reason: String,
+    exit_status: Option<i32>,
+    store_failed: Option<StoreError>,
+}
+
+struct Session {
+    recorder: Recorder,
+    store: Sqlite,
+    id: RunId,
+    progress: ProgressBar,
+    outliers: u64,
+    started: Instant,
+}
+
+impl Session {
+    fn watch_until_end(
+        &mut self,
+        options: &Options,
+        signal: &AtomicUsize,
+    ) -> Result<Stop, Failure> {
+        let stop = |reason: &str| Stop {
+            reason: reason.to_owned(),
+            exit_status: None,
+            store_failed: None,
+        };
+        let mut stored = Instant::now();
+        loop {
+            if let Some((reason, exit_status)) = self.recorder.ended()? {
+                return Ok(Stop { reason, exit_status, store_failed: None });
+            }
+            match signal.load(Ordering::Relaxed) {
+                0 => {}
+                number => return Ok(stop(signal_name(number))),
+            }
+            let length = self.started.elapsed().as_nanos();
+            if options.time.is_some_and(|time| length >= u128::from(time)) {
+                return Ok(stop("--time was over"));
+            }
+            if stored.elapsed() >= STEP || self.recorder.is_pressed() {
+                let batch = self.recorder.batch()?;
+                self.tell(&batch);
+                if let Err(error) = self.store.append(self.id, &batch) {
+                    return Ok(Stop { store_failed: Some(error), ..stop("the store failed") });
+                }
+                stored = Instant::now();
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn tell(&mut self, batch: &Batch) {
+        self.outliers += batch.outliers.len() as u64;
+        self.progress.set_message(format!(
+            "recording run {}: {} s, {} outliers; Ctrl-C ends it",
+            self.id,
+            self.started.elapsed().as_secs(),
+            self.outliers
+        ));
+        self.progress.tick();
+    }
+
+    /// Stores the rest, prints the report, and waits for a command that still runs.
+    fn finish(mut self, stop: Stop, signal: &AtomicUsize) -> Result<ExitCode, Failure> {
+        let child = self.recorder.child_pid().filter(|_| stop.exit_status.is_none());
+        let ended_ns = monotonic_ns();
+        let waiter = child.map(|pid| forward_and_wait(pid, signal));
+        self.progress.finish_and_clear();
+        let mut failed = stop.store_failed;
+        let batches = self.recorder.finish()?;
+        for batch in &batches {
+            if failed.is_none() {
+                failed = self.store.append(self.id, batch).err();
+            }
+        }
+        let status = stop.exit_status.or_else(|| waiter.and_then(|wait| wait.join().ok()));
+        if let Some(error) = failed {
+            return Err(Failure::Failed(anyhow::Error::from(error).context(format!(
+                "recording stopped; what was stored of run {} is intact",
+                self.id
+            ))));
+        }
+        let end = RunEnd { ended_ns, exit_status: status, reason: stop.reason };
+        self.store.finish(self.id, &end)?;
+        report(&mut self.store, self.id)?;
+        Ok(ExitCode::from(status.map_or(0, |status| status as u8)))
+    }
+}
+
+fn signal_name(number: usize) -> &'static str {
+    if number == SIGINT as usize { "Ctrl-C (SIGINT)" } else { "SIGTERM" }
+}
+
+/// The command goes on without being recorded; a SIGTERM that we got is meant for it too, while
+/// Ctrl-C has reached it from the terminal. Gives its exit status as a shell reports it.
+fn forward_and_wait(pid: u32, signal: &AtomicUsize) -> std::thread::JoinHandle<i32> {
+    let pid = rustix::process::Pid::from_raw(pid as i32);
+    if signal.load(Ordering::Relaxed) == SIGTERM as usize
+        && let Some(pid) = pid
+    {
+        // It may have ended by itself just now.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    std::thread::spawn(move || {
+        let waited = rustix::process::waitpid(pid, rustix::process::WaitOptions::empty());
+        match waited {
+            Ok(Some((_, status))) => status
+                .exit_status()
+                .unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0)),
+            _ => 1,
+        }
+    })
+}
+
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Explains the run, keeps the findings, and prints both.
+fn report(store: &mut Sqlite, id: RunId) -> Result<(), Failure> {
+    let run = store.load(id)?;
+    let explanation = explain::explain(&run);
+    store.put_findings(id, &explanation.findings)?;
+    let (mut out, style) = output::stderr();
+    writeln!(out)?;
+    report::accounts::write_summary(&mut out, &run, &style)?;
+    writeln!(out)?;
+    report::explanation::write(&mut out, &explanation, &run, &style)?;
+    writeln!(out, "\nRun {id} is stored: 'whylag show {id}' has the rest.")?;
+    out.flush()?;
+    Ok(())
+}
