@@ -105,9 +105,11 @@ pub struct Outlier {
     pub syscall: Option<SyscallCall>,
     /// What was waited for (off-CPU intervals that slept).
     pub blocked: Option<Blocked>,
-    /// Where `duration_ns` went; sums to it.
+    /// Where `duration_ns` went; sums to it. For a lock hold all of it is unaccounted: what the
+    /// holder did meanwhile is in its own outliers.
     pub breakdown: Accounts,
-    /// What was waited for, as an address: futex word, lock, inode number, faulting address.
+    /// What was waited for, as a number: futex word, lock, inode, faulting address; for a lock
+    /// hold the process whose mmap_lock it was.
     pub object: u64,
     /// Instruction that faulted, for page faults.
     pub fault_ip: Option<u64>,

@@ -12,7 +12,7 @@ static __always_inline void fault_entered(u32 program, u64 address, u64 ip)
 
 	if (!cpu)
 		return;
-	t = this_thread();
+	t = this_thread(cpu);
 	if (!t)
 		return;
 	t->fault = 1;

@@ -7,8 +7,12 @@
 
 static __always_inline void interrupted(struct cpu *cpu, u64 now)
 {
-	struct thread *t = this_thread();
+	struct thread *t;
 
+	/* A thread that ran already when recording began is met here first. */
+	if (!cpu->slot)
+		cpu->slot = slot_of(bpf_get_current_task_btf());
+	t = this_thread(cpu);
 	if (!t)
 		return;
 	charge_running(cpu, t, bpf_get_current_task_btf(), now);
@@ -16,9 +20,9 @@ static __always_inline void interrupted(struct cpu *cpu, u64 now)
 	t->open = running_account(cpu, t);
 }
 
-static __always_inline void served(u32 kind, u64 id, u64 ns)
+static __always_inline void served(struct cpu *cpu, u32 kind, u64 id, u64 ns)
 {
-	struct thread *t = this_thread();
+	struct thread *t = this_thread(cpu);
 
 	if (t)
 		hist_count(hist_slot(t->tgid, kind, id), ns);
@@ -46,7 +50,7 @@ static __always_inline void irq_ends(u32 program, u64 id)
 		return;	/* it began before the recording */
 	now = bpf_ktime_get_ns();
 	if (!--cpu->in_hardirq)
-		served(HIST_HARDIRQ, id, now - cpu->irq_start);
+		served(cpu, HIST_HARDIRQ, id, now - cpu->irq_start);
 	interrupted(cpu, now);
 }
 
@@ -87,7 +91,7 @@ int BPF_PROG(on_softirq_exit, unsigned int vec)
 		return 0;
 	now = bpf_ktime_get_ns();
 	cpu->in_softirq = 0;
-	served(HIST_SOFTIRQ, vec, now - cpu->softirq_start);
+	served(cpu, HIST_SOFTIRQ, vec, now - cpu->softirq_start);
 	interrupted(cpu, now);
 	return 0;
 }

@@ -24,20 +24,22 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct cpu *cpu = this_cpu(PROG_FORK);
-	struct thread *t;
 	u64 now;
+	u32 slot;
 
 	if (!cpu || stopped || child->tgid == recorder_tgid)
 		return 0;
 	if (target_kind != TARGET_HOST) {
-		if (target_kind == TARGET_THREAD || !thread_of(parent))
+		if (target_kind == TARGET_THREAD || !cpu->slot)
 			return 0;
 		if (child->tgid != parent->tgid && !follow)
 			return 0;
 	}
 	now = bpf_ktime_get_ns();
-	t = watch(child, now, ACCT_RUNNABLE_WAKEUP, ACCT_KERNEL);
-	if (t && child->tgid != parent->tgid)
+	if (!prepare(child, &slot, now, ACCT_RUNNABLE_WAKEUP, ACCT_KERNEL))
+		return 0;
+	watch(child, slot);
+	if (child->tgid != parent->tgid)
 		send_event(EVENT_FORK, parent->pid, parent->tgid, now,
 			   child->pid, 0, child->comm);
 	return 0;
@@ -50,19 +52,21 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid,
 	struct cpu *cpu = this_cpu(PROG_EXEC);
 	struct thread *t;
 	u64 now;
+	u32 slot;
 
 	if (!cpu || stopped)
 		return 0;
 	now = bpf_ktime_get_ns();
-	t = thread_of(p);
-	if (!t) {
+	if (!cpu->slot) {
 		if (target_kind != TARGET_COMMAND || p->tgid != target_pid)
 			return 0;
-		t = watch(p, now, ACCT_KERNEL, ACCT_KERNEL);
+		t = prepare(p, &slot, now, ACCT_KERNEL, ACCT_KERNEL);
 		if (!t)
 			return 0;
 		already_in_call(t, current_call());
 		t->open = t->base;
+		watch(p, slot);
+		cpu->slot = slot;
 	}
 	send_event(EVENT_EXEC, p->pid, p->tgid, now, 0, 0,
 		   BPF_CORE_READ(bprm, filename));
@@ -137,7 +141,7 @@ int BPF_PROG(on_exit, struct task_struct *p, bool group_dead)
 	struct cpu *cpu = this_cpu(PROG_EXIT);
 	u64 mm;
 
-	if (!cpu || stopped || !thread_of(p) || !group_dead)
+	if (!cpu || stopped || !cpu->slot || !group_dead)
 		return 0;
 	send_mappings(bpf_get_current_task_btf());
 	mm = (u64)p->mm;
@@ -155,29 +159,15 @@ static __always_inline u16 call_of(struct task_struct *task)
 
 	if (task->flags & PF_KTHREAD)
 		return NO_CALL;
-	nr = (long)BPF_CORE_READ(regs, orig_ax);
+	nr = (long)regs->orig_ax;
 	return nr >= 0 && nr < CALLS_MAX ? nr : NO_CALL;
 }
 
-/* Walked once when recording starts: begins to watch what is there. */
-SEC("iter/task")
-int start_watching(struct bpf_iter__task *ctx)
+/* What a task that is not running waits for. */
+static __always_inline void find_state(struct thread *t, struct task_struct *task)
 {
-	struct task_struct *task = ctx->task;
-	u32 state, open = ACCT_UNACCOUNTED, base;
-	struct thread *t;
-	u64 now;
+	u32 state = task->__state;
 
-	if (!task || !is_target(task) || thread_of(task))
-		return 0;
-	now = bpf_ktime_get_ns();
-	base = task->flags & PF_KTHREAD ? ACCT_KERNEL : ACCT_USER;
-	t = watch(task, now, open, base);
-	if (!t)
-		return 0;
-	state = task->__state;
-	if (task->on_cpu)
-		return 0;	/* known at its first event */
 	already_in_call(t, call_of(task));
 	if (state & (TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN))
 		t->open = ACCT_STOPPED;
@@ -188,6 +178,25 @@ int start_watching(struct bpf_iter__task *ctx)
 	else
 		t->open = ACCT_OTHER;
 	t->off_account = t->open;
+}
+
+/* Walked once when recording starts: begins to watch what is there. */
+SEC("iter/task")
+int start_watching(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread *t;
+	u32 slot, base;
+
+	if (!task || !is_target(task) || slot_of(task))
+		return 0;
+	base = task->flags & PF_KTHREAD ? ACCT_KERNEL : ACCT_USER;
+	t = prepare(task, &slot, bpf_ktime_get_ns(), ACCT_UNACCOUNTED, base);
+	if (!t)
+		return 0;
+	if (!task->on_cpu)	/* else it is known at its first event */
+		find_state(t, task);
+	watch(task, slot);
 	return 0;
 }
 

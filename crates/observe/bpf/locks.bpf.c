@@ -11,21 +11,23 @@ static __always_inline bool in_text(u64 ip, const volatile u64 *range)
 	return ip >= range[0] && ip < range[1];
 }
 
-/* The first caller outside the lock and scheduler functions. */
-static __noinline u64 lock_taken_at(void *ctx)
+/*
+ * The first caller outside the lock and scheduler functions in cpu->stack.
+ * A stack is looked at here, where the wait begins: that of a sleeper, taken
+ * later, leaves these functions out.
+ */
+static __noinline u64 lock_taken_at(u32 count)
 {
 	u32 zero = 0, i;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
 	bool inside = false;
-	long bytes;
 
 	if (!cpu)
 		return 0;
-	bytes = bpf_get_stack(ctx, cpu->stack.frames, 16 * sizeof(u64), 0);
 	for (i = 0; i < 16; i++) {
 		u64 ip = cpu->stack.frames[i];
 
-		if ((long)(i * sizeof(u64)) >= bytes)
+		if (i >= count)
 			break;
 		if (in_text(ip, sched_text) || in_text(ip, lock_text))
 			inside = true;
@@ -65,11 +67,13 @@ static __always_inline void spin_ends(struct cpu *cpu, struct thread *t, u64 now
 	t->base = t->open = t->spin_base;
 }
 
-static __always_inline void sleep_begins(void *ctx, struct thread *t, u64 lock,
-					 u32 flags, u64 now)
+static __always_inline void sleep_begins(void *ctx, struct cpu *cpu,
+					 struct thread *t, u64 lock, u32 flags,
+					 u64 now)
 {
 	u64 mm = t->mm_waited;
 
+	t->lock_stack = stack_here(ctx, cpu, 0);
 	t->lock = lock;
 	t->lock_start = now;
 	if (mm && lock == mm + bpf_core_field_offset(struct mm_struct, mmap_lock)) {
@@ -80,7 +84,7 @@ static __always_inline void sleep_begins(void *ctx, struct thread *t, u64 lock,
 		mm_wait_begins(now);
 	} else {
 		t->lock_account = lock_account(flags);
-		t->lock_class = lock_taken_at(ctx);
+		t->lock_class = lock_taken_at(cpu->stack.count);
 	}
 }
 
@@ -93,7 +97,7 @@ int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
 
 	if (!cpu || cpu->in_hardirq || cpu->in_softirq)
 		return 0;	/* part of the interrupt's own time */
-	t = this_thread();
+	t = this_thread(cpu);
 	if (!t)
 		return 0;
 	now = bpf_ktime_get_ns();
@@ -107,7 +111,7 @@ int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
 	if (t->spin_lock == (u64)lock)
 		spin_ends(cpu, t, now);	/* a mutex: spun, now sleeps */
 	if (!t->lock)
-		sleep_begins(ctx, t, (u64)lock, flags, now);
+		sleep_begins(ctx, cpu, t, (u64)lock, flags, now);
 	else if (t->lock != (u64)lock)
 		cpu->losses[LOSS_NESTED_LOCK]++;
 	return 0;
@@ -122,7 +126,7 @@ int BPF_PROG(on_contention_end, void *lock, int ret)
 
 	if (!cpu || cpu->in_hardirq || cpu->in_softirq)
 		return 0;
-	t = this_thread();
+	t = this_thread(cpu);
 	if (!t || !lock)
 		return 0;
 	now = bpf_ktime_get_ns();

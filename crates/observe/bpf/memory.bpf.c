@@ -7,7 +7,9 @@
 
 static __always_inline struct thread *memory_thread(void)
 {
-	return this_cpu(PROG_MEMORY) ? this_thread() : NULL;
+	struct cpu *cpu = this_cpu(PROG_MEMORY);
+
+	return cpu ? this_thread(cpu) : NULL;
 }
 
 static __always_inline void memory_done(struct thread *t, u64 start, u32 hist,

@@ -34,7 +34,7 @@ int BPF_PROG(on_mmap_start, struct mm_struct *mm, bool write)
 
 	if (!cpu)
 		return 0;
-	t = this_thread();
+	t = this_thread(cpu);
 	if (!t)
 		return 0;
 	t->mm_waited = (u64)mm;
@@ -47,7 +47,7 @@ int BPF_PROG(on_mmap_start, struct mm_struct *mm, bool write)
 static __noinline int mm_wait_begins(u64 now)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
-	struct thread *t = thread_of(current);
+	struct thread *t = current_thread();
 	struct hold_snapshot *snapshot;
 	struct mm_lock *lock;
 	u64 key;
@@ -130,7 +130,7 @@ __noinline int name_holder(struct mm_lock *lock, struct thread *t, u64 now)
 static __noinline int mm_wait_ends(u64 now)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
-	struct thread *t = thread_of(current);
+	struct thread *t = current_thread();
 	struct hold_snapshot *before, after = {};
 	struct mm_lock *lock;
 	u64 key, all = 0, waited;
@@ -211,6 +211,7 @@ static __always_inline void end_hold(void *ctx, struct cpu *cpu,
 			o->duration_ns = ns;
 			o->sleep.kernel_stack = stack;
 			o->sleep.object = lock->tgid;
+			o->breakdown[ACCT_UNACCOUNTED] = ns;
 			o->sleep.account = hold->write ? ACCT_MMAP_LOCK_WRITE :
 							 ACCT_MMAP_LOCK_READ;
 			__builtin_memcpy(o->comm, hold->who.comm, 16);
@@ -251,7 +252,7 @@ int BPF_PROG(on_mmap_acquired, struct mm_struct *mm, bool write, bool success)
 
 	if (!cpu || stopped)
 		return 0;
-	t = this_thread();
+	t = this_thread(cpu);
 	lock = mm_lock_of(mm, t);
 	if (!lock)
 		goto out;

@@ -43,12 +43,12 @@ __noinline u64 send_stack(u32 tgid, long bytes)
 		id = (id ^ cpu->stack.frames[i]) * 0xff51afd7ed558ccdULL;
 		id ^= id >> 32;
 	}
+	cpu->stack.count = count;
 	if (bpf_map_lookup_elem(&stacks_sent, &id))
 		return id;
 	cpu->stack.type = RECORD_STACK;
 	cpu->stack.tgid = tgid;
 	cpu->stack.id = id;
-	cpu->stack.count = count;
 	if (bpf_ringbuf_output(&rare, &cpu->stack,
 			       __builtin_offsetof(struct stack_record, frames) +
 			       count * sizeof(u64), ring_flags(&rare))) {

@@ -24,6 +24,7 @@ const volatile u32 recorder_tgid;	/* never watched */
 const volatile u64 threshold_ns;
 const volatile u32 jiffy_ns;
 const volatile u32 hist_slots;		/* slots of hists, both halves */
+const volatile u32 thread_slots_max;	/* slots of threads */
 const volatile u8 call_kinds[CALLS_MAX];	/* enum call_kind */
 /* Code of the kernel's lock and scheduler functions, to step over. */
 const volatile u64 sched_text[2], lock_text[2];
@@ -39,6 +40,8 @@ u32 dump_all;		/* the iterator gives unchanged threads too */
 /* ---- changed by the programs ---- */
 
 u32 hist_next = 1;	/* next free histogram slot; 0 means none */
+u32 slot_next = 1;	/* next thread slot that was never used */
+u32 early_wakes;	/* threads with early_wake set */
 
 struct thread {
 	u64 since;
@@ -60,12 +63,13 @@ struct thread {
 	u16 waker_context;
 	u8 by_waiter;
 	u8 lock_like;
+	u32 early_wake;		/* woken while on its way off the CPU */
 	struct who waker;
 	u64 object;
 	u64 last_object;
 
 	/* locks */
-	u64 lock, lock_start, lock_class;
+	u64 lock, lock_start, lock_class, lock_stack;
 	u64 spin_lock, spin_start;
 	u32 lock_account;
 	u32 spin_base;
@@ -89,20 +93,41 @@ struct thread {
 	u64 longest;		/* of the current call */
 	struct sleep call_sleep;
 
-	u64 accounts[ACCT_SLOTS];
-	u64 in_call[ACCT_SLOTS];
+	u64 accounts[ACCT_MAX];
+	u64 in_call[ACCT_MAX];
 	struct call_sum calls[CALL_SLOTS];
 };
+
+/*
+ * The threads are in an array, because looking one up there costs a tenth of
+ * a task storage look-up, and a CPU remembers the slot of the thread that it
+ * runs. Storage only tells the slot of a task that comes or is woken. Slots
+ * are given back when threads die; the loader sets how many there are.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct thread);
-} threads SEC(".maps");
+	__type(value, u32);
+} thread_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1);
+	__type(value, u32);
+} free_slots SEC(".maps");
 
 /* One CPU's own state; programs on a CPU do not race for it. */
 struct cpu {
+	u32 slot;		/* of the watched thread running here, or 0 */
+	u32 pad;
 	u64 runs[PROG_MAX];
 	u64 losses[LOSS_MAX];
 	u32 in_hardirq, in_softirq;
@@ -183,17 +208,37 @@ static __always_inline struct cpu *this_cpu(u32 program)
 	return cpu;
 }
 
+/* Slot 0 is no thread. */
+static __always_inline struct thread *thread_in(u32 slot)
+{
+	return slot ? bpf_map_lookup_elem(&threads, &slot) : NULL;
+}
+
+static __always_inline u32 slot_of(struct task_struct *task)
+{
+	u32 *slot = bpf_task_storage_get(&thread_slots, task, 0, 0);
+
+	return slot ? *slot : 0;
+}
+
 static __always_inline struct thread *thread_of(struct task_struct *task)
 {
-	return bpf_task_storage_get(&threads, task, 0, 0);
+	return thread_in(slot_of(task));
 }
 
 /* The watched thread on this CPU, or NULL. */
-static __always_inline struct thread *this_thread(void)
+static __always_inline struct thread *this_thread(struct cpu *cpu)
 {
-	if (stopped)
-		return NULL;
-	return thread_of(bpf_get_current_task_btf());
+	return stopped ? NULL : thread_in(cpu->slot);
+}
+
+/* The same where no cpu is at hand. */
+static __always_inline struct thread *current_thread(void)
+{
+	u32 zero = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+
+	return cpu ? this_thread(cpu) : NULL;
 }
 
 static __always_inline struct call_sum *call_slot(struct thread *t)
@@ -201,9 +246,12 @@ static __always_inline struct call_sum *call_slot(struct thread *t)
 	return &t->calls[t->call & (CALL_SLOTS - 1)];
 }
 
+/* An interrupt between a clock read and its charge() makes it this late. */
+#define CLOCK_SLACK_NS	1000000
+
 /*
- * Puts the time since the last move into the open account. A clock that runs
- * behind another CPU's moves nothing, so that the sum stays exact.
+ * Puts the time since the last move into the open account. A clock read that
+ * is older than the last move moves nothing, so that the sum stays exact.
  */
 static __always_inline u64 charge(struct cpu *cpu, struct thread *t, u64 now)
 {
@@ -211,7 +259,8 @@ static __always_inline u64 charge(struct cpu *cpu, struct thread *t, u64 now)
 	u32 open = t->open;
 
 	if ((s64)ns < 0) {
-		cpu->losses[LOSS_NEGATIVE]++;
+		if ((s64)ns < -CLOCK_SLACK_NS)
+			cpu->losses[LOSS_NEGATIVE]++;
 		return 0;
 	}
 	t->since = now;
@@ -220,9 +269,11 @@ static __always_inline u64 charge(struct cpu *cpu, struct thread *t, u64 now)
 		call_slot(t)->ns += ns;
 		return ns;
 	}
-	t->accounts[open & (ACCT_SLOTS - 1)] += ns;
+	if (open >= ACCT_MAX)
+		open = ACCT_UNACCOUNTED;
+	t->accounts[open] += ns;
 	if (t->call != NO_CALL) {
-		t->in_call[open & (ACCT_SLOTS - 1)] += ns;
+		t->in_call[open] += ns;
 		t->call_dirty = 1;
 	}
 	return ns;
@@ -344,7 +395,7 @@ static __always_inline void set_who(struct who *who, struct task_struct *task)
 {
 	who->tid = task->pid;
 	who->tgid = task->tgid;
-	bpf_probe_read_kernel(who->comm, sizeof(who->comm), task->comm);
+	__builtin_memcpy(who->comm, task->comm, sizeof(who->comm));
 }
 
 /* The call the current task is in, by its saved registers. */
@@ -354,7 +405,7 @@ static __always_inline u16 current_call(void)
 	long nr;
 
 	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	nr = (long)BPF_CORE_READ(regs, orig_ax);
+	nr = (long)regs->orig_ax;
 	return nr >= 0 && nr < CALLS_MAX ? nr : NO_CALL;
 }
 

@@ -9,7 +9,7 @@
 /* Makes room for another call in its slot: the old sum goes to a map. */
 static __noinline int change_slot(u16 nr)
 {
-	struct thread *t = thread_of(bpf_get_current_task_btf());
+	struct thread *t = current_thread();
 	struct call_sum *slot;
 	struct call_key key = {};
 	u64 *sum;
@@ -46,11 +46,10 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 
 	if (!cpu)
 		return 0;
-	t = this_thread();
+	t = this_thread(cpu);
 	if (!t)
 		return 0;
 	now = bpf_ktime_get_ns();
-	t->call = NO_CALL;
 	charge(cpu, t, now);
 	if (t->call_dirty) {
 		__builtin_memset(t->in_call, 0, sizeof(t->in_call));
@@ -74,7 +73,7 @@ static __noinline int send_call(void *ctx, u64 now, s64 result)
 {
 	u32 zero = 0, i;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
-	struct thread *t = thread_of(bpf_get_current_task_btf());
+	struct thread *t = current_thread();
 	struct outlier_record *o;
 	u64 user_stack, elsewhere = 0;
 
@@ -126,7 +125,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 
 	if (!cpu)
 		return 0;
-	t = this_thread();
+	t = this_thread(cpu);
 	if (!t)
 		return 0;
 	now = bpf_ktime_get_ns();
@@ -145,6 +144,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	t->call_start = 0;
 	t->fault = 0;
 	t->dirty_pause = 0;
+	t->lock = t->spin_lock = 0;
 	t->base = t->open = ACCT_USER;
 	return 0;
 }

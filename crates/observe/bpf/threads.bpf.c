@@ -6,12 +6,10 @@
 
 static __always_inline bool is_throttled(struct task_struct *task)
 {
-	struct task_struct *p = task;
-
-	if (bpf_core_field_exists(p->throttled))
-		return BPF_CORE_READ(p, throttled);
+	if (bpf_core_field_exists(task->throttled))
+		return task->throttled;
 	if (bpf_core_field_exists(struct cfs_rq, throttle_count))
-		return BPF_CORE_READ(p, se.cfs_rq, throttle_count) > 0;
+		return task->se.cfs_rq->throttle_count > 0;
 	return false;
 }
 
@@ -19,7 +17,8 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 				       struct task_struct *prev, bool preempt,
 				       u32 state, u64 now)
 {
-	struct thread *t = thread_of(prev);
+	u32 slot = cpu->slot;
+	struct thread *t = thread_in(slot);
 
 	if (!t)
 		return;
@@ -28,7 +27,8 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 		send_pending(ctx, cpu, t);
 	if (state & TASK_DEAD) {
 		send_last_record(t, prev, now);
-		bpf_task_storage_delete(&threads, prev);
+		bpf_task_storage_delete(&thread_slots, prev);
+		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 		return;
 	}
 	t->object = 0;
@@ -75,7 +75,8 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now)
 	t->sleep.waker = t->waker;
 	t->sleep.waker_context = t->waker_context;
 	__builtin_memset(&t->sleep.holder, 0, sizeof(t->sleep.holder));
-	t->sleep.kernel_stack = stack_of_sleeper(cpu, next);
+	t->sleep.kernel_stack = t->lock ? t->lock_stack :
+					  stack_of_sleeper(cpu, next);
 	for (i = 0; i < 8; i++) {
 		struct ran *ran = &cpu->ran[(cpu->ran_head - 1 - i) & 7];
 
@@ -97,10 +98,12 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now)
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 				      struct task_struct *next, u64 now)
 {
-	struct thread *t = thread_of(next);
+	struct thread *t;
 	u64 off, delay;
 	bool slept;
 
+	cpu->slot = slot_of(next);
+	t = thread_in(cpu->slot);
 	if (!t)
 		return;
 	charge(cpu, t, now);
@@ -140,7 +143,7 @@ static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
 	ran->until = now;
 	ran->who.tid = prev->pid;
 	ran->who.tgid = prev->tgid;
-	bpf_probe_read_kernel(ran->who.comm, sizeof(ran->who.comm), prev->comm);
+	__builtin_memcpy(ran->who.comm, prev->comm, sizeof(ran->who.comm));
 	cpu->ran_head = head + 1;
 	cpu->ran[(head + 1) & 7].since = now;
 }
@@ -154,9 +157,12 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev,
 
 	if (!cpu || stopped)
 		return 0;
+	/* Nobody switches within an interrupt: an exit may have been missed. */
+	cpu->in_hardirq = cpu->in_softirq = 0;
 	now = bpf_ktime_get_ns();
-	if (prev->pid)
+	if (cpu->slot)
 		switch_out(ctx, cpu, prev, preempt, prev_state, now);
+	cpu->slot = 0;
 	note_ran(cpu, prev, now);
 	if (next->pid)
 		switch_in(cpu, prev, next, now);
@@ -191,10 +197,13 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	t->waker_context = context_of(cpu);
 	t->by_waiter = 0;
 	set_who(&t->waker, current);
-	if (t->open < ACCT_BLOCKED)
+	if (t->open < ACCT_BLOCKED) {
+		t->early_wake = 1;
+		__sync_fetch_and_add(&early_wakes, 1);
 		return 0;
+	}
 	if (t->waker_context == CTX_TASK && t->object) {
-		waker = thread_of(current);
+		waker = this_thread(cpu);
 		if (waker && waker->last_object == t->object)
 			t->by_waiter = 1;
 	}
@@ -208,10 +217,14 @@ int BPF_PROG(on_wakeup, struct task_struct *p)
 	struct cpu *cpu = this_cpu(PROG_WAKEUP);
 	struct thread *t;
 
-	if (!cpu || stopped)
+	if (!cpu || stopped || !early_wakes)
 		return 0;
 	t = thread_of(p);
-	if (t && t->open >= ACCT_BLOCKED)
+	if (!t || !t->early_wake)
+		return 0;
+	t->early_wake = 0;
+	__sync_fetch_and_add(&early_wakes, -1);
+	if (t->open >= ACCT_BLOCKED)
 		woken(cpu, t, bpf_ktime_get_ns());
 	return 0;
 }

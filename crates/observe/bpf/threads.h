@@ -37,18 +37,37 @@ static __always_inline void already_in_call(struct thread *t, u16 nr)
 	t->base = ACCT_SYSCALL;
 }
 
-/* Begins to watch `task`, in account `open`, at `now`. */
-static __always_inline struct thread *
-watch(struct task_struct *task, u64 now, u32 open, u32 base)
+/* A slot for another thread, 0 if all are taken. */
+static __always_inline u32 new_slot(void)
 {
-	struct thread *t;
+	u32 slot = 0;
 
-	t = bpf_task_storage_get(&threads, task, 0,
-				 BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!bpf_map_pop_elem(&free_slots, &slot))
+		return slot;
+	slot = __sync_fetch_and_add(&slot_next, 1);
+	return slot < thread_slots_max ? slot : 0;
+}
+
+/*
+ * Prepares to watch `task` in slot `*slot`, in account `open`, at `now`. Other
+ * CPUs see it only after watch(): until then the caller may complete it.
+ */
+static __always_inline struct thread *
+prepare(struct task_struct *task, u32 *slot, u64 now, u32 open, u32 base)
+{
+	struct thread *t, *blank;
+	u32 zero = 0;
+
+	*slot = new_slot();
+	t = thread_in(*slot);
 	if (!t) {
 		lost(LOSS_THREAD);
 		return NULL;
 	}
+	/* Slot 0 is never used and so all zero. */
+	blank = bpf_map_lookup_elem(&threads, &zero);
+	if (blank)
+		bpf_map_update_elem(&threads, slot, blank, BPF_ANY);
 	t->first_ns = t->since = now;
 	t->open = open;
 	t->base = base;
@@ -61,6 +80,19 @@ watch(struct task_struct *task, u64 now, u32 open, u32 base)
 	t->maj_flt = task->maj_flt;
 	t->changed = 1;
 	return t;
+}
+
+static __always_inline void watch(struct task_struct *task, u32 slot)
+{
+	u32 *kept = bpf_task_storage_get(&thread_slots, task, 0,
+					 BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!kept) {
+		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+		lost(LOSS_THREAD);
+		return;
+	}
+	*kept = slot;
 }
 
 /* Fills a record from a thread; `now` extends the open account. */
@@ -83,7 +115,7 @@ static __always_inline void fill_record(struct thread_record *r,
 	r->migrations = t->migrations;
 	__builtin_memcpy(r->accounts, t->accounts, sizeof(r->accounts));
 	__builtin_memcpy(r->calls, t->calls, sizeof(r->calls));
-	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+	__builtin_memcpy(r->comm, task->comm, sizeof(r->comm));
 }
 
 static __always_inline void send_last_record(struct thread *t,

@@ -35,23 +35,37 @@ static __always_inline void call_arguments(u64 *args)
 	struct pt_regs *regs;
 
 	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	args[0] = BPF_CORE_READ(regs, di);
-	args[1] = BPF_CORE_READ(regs, si);
-	args[2] = BPF_CORE_READ(regs, dx);
-	args[3] = BPF_CORE_READ(regs, r10);
-	args[4] = BPF_CORE_READ(regs, r8);
-	args[5] = BPF_CORE_READ(regs, r9);
+	args[0] = regs->di;
+	args[1] = regs->si;
+	args[2] = regs->dx;
+	args[3] = regs->r10;
+	args[4] = regs->r8;
+	args[5] = regs->r9;
 }
 
-static __always_inline struct inode *inode_of_fd(struct task_struct *task, u32 fd)
-{
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file **slot = BPF_CORE_READ(table, fd), *file = NULL;
+extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym __weak;
 
-	if (!slot || fd >= BPF_CORE_READ(table, max_fds))
-		return NULL;
+/* Inode number and mode of an open file, 0 if there is none. */
+static __always_inline u64 inode_of_fd(struct task_struct *task, u32 fd, u32 *mode)
+{
+	struct inode *inode;
+	struct fdtable *table = task->files->fdt;
+	struct file **slot = table->fd, *file = NULL;
+
+	*mode = 0;
+	if (!slot || fd >= table->max_fds)
+		return 0;
 	bpf_probe_read_kernel(&file, sizeof(file), slot + fd);
-	return file ? BPF_CORE_READ(file, f_inode) : NULL;
+	if (!file)
+		return 0;
+	if (!bpf_rdonly_cast) {
+		*mode = BPF_CORE_READ(file, f_inode, i_mode);
+		return BPF_CORE_READ(file, f_inode, i_ino);
+	}
+	file = bpf_rdonly_cast(file, bpf_core_type_id_kernel(struct file));
+	inode = file->f_inode;
+	*mode = inode->i_mode;
+	return inode->i_ino;
 }
 
 /* read or write: pipe, socket, file or something else. */
@@ -59,12 +73,10 @@ static __always_inline u32 file_account(struct thread *t,
 					struct task_struct *task, u32 fd,
 					bool write, u32 otherwise)
 {
-	struct inode *inode = inode_of_fd(task, fd);
+	u32 mode;
 
-	if (!inode)
-		return otherwise;
-	t->object = BPF_CORE_READ(inode, i_ino);
-	switch (BPF_CORE_READ(inode, i_mode) & S_IFMT) {
+	t->object = inode_of_fd(task, fd, &mode);
+	switch (mode & S_IFMT) {
 	case S_IFIFO:
 		return write ? ACCT_PIPE_WRITE : ACCT_PIPE_READ;
 	case S_IFSOCK:
@@ -90,14 +102,12 @@ static __always_inline u32 call_account(struct thread *t,
 					struct task_struct *task, u32 otherwise)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	u32 fd = (u32)BPF_CORE_READ(regs, di);
-	u32 second = (u32)BPF_CORE_READ(regs, si);
-	struct inode *inode;
+	u32 fd = (u32)regs->di, second = (u32)regs->si, mode;
 
 	switch (call_kinds[t->call & (CALLS_MAX - 1)]) {
 	case CALL_FUTEX:
-		t->object = BPF_CORE_READ(regs, di);
-		t->lock_like = is_lock_wait(second, (u32)BPF_CORE_READ(regs, dx));
+		t->object = regs->di;
+		t->lock_like = is_lock_wait(second, (u32)regs->dx);
 		return ACCT_FUTEX;
 	case CALL_POLL:
 		return ACCT_POLL;
@@ -111,9 +121,7 @@ static __always_inline u32 call_account(struct thread *t,
 		return ACCT_SOCKET_CONNECT;
 	case CALL_RECEIVE:
 	case CALL_SEND:
-		inode = inode_of_fd(task, fd);
-		if (inode)
-			t->object = BPF_CORE_READ(inode, i_ino);
+		t->object = inode_of_fd(task, fd, &mode);
 		return call_kinds[t->call & (CALLS_MAX - 1)] == CALL_SEND ?
 			ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
 	case CALL_FILE_LOCK:
@@ -157,7 +165,7 @@ static __always_inline u32 sleep_account(void *ctx, struct cpu *cpu,
 					 struct thread *t,
 					 struct task_struct *task, u32 state)
 {
-	bool disk = BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait);
+	bool disk = BPF_CORE_READ_BITFIELD(task, in_iowait);
 	bool idle = (state & TASK_INTERRUPTIBLE) || (state & TASK_NOLOAD);
 	u32 otherwise = idle ? ACCT_OTHER : ACCT_UNINTERRUPTIBLE;
 
@@ -228,7 +236,7 @@ static __always_inline void add_runner(struct thread *t,
 	}
 	__sync_fetch_and_add(&sum->count, 1);
 	__sync_fetch_and_add(&sum->ns, ns);
-	bpf_probe_read_kernel(sum->runner_comm, 16, runner->comm);
+	__builtin_memcpy(sum->runner_comm, runner->comm, 16);
 }
 
 #endif

@@ -49,9 +49,6 @@ enum account {
 	ACCT_MAX,
 };
 
-/* Slots of accumulators: a power of two so that the verifier sees the bound. */
-#define ACCT_SLOTS	64
-
 /* How the arguments of a system call say what it waits for (call_kinds). */
 enum call_kind {
 	CALL_OTHER,

@@ -19,7 +19,7 @@ int BPF_PROG(on_dirty_pause, struct bdi_writeback *wb,
 
 	if (!cpu)
 		return 0;
-	t = this_thread();
+	t = this_thread(cpu);
 	if (!t || pause <= 0)
 		return 0;
 	t->dirty_pause = 1;

@@ -69,7 +69,9 @@ impl Part {
         }
     }
 
-    /// Its programs (names in bpf/) and the tracepoints that they need.
+    /// Its programs (names in bpf/) and the tracepoints that they need, in the order in which they
+    /// are attached: the end of an interrupt or lock before its begin, so that no begin is seen
+    /// whose end is not.
     pub fn probes(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Part::Threads => &[
@@ -81,46 +83,46 @@ impl Part {
                 ("on_exec", "sched_process_exec"),
                 ("on_exit", "sched_process_exit"),
             ],
-            Part::SystemCalls => &[("on_sys_enter", "sys_enter"), ("on_sys_exit", "sys_exit")],
+            Part::SystemCalls => &[("on_sys_exit", "sys_exit"), ("on_sys_enter", "sys_enter")],
             Part::Locks => &[
-                ("on_contention_begin", "contention_begin"),
                 ("on_contention_end", "contention_end"),
+                ("on_contention_begin", "contention_begin"),
             ],
             Part::MmapLock => &[
-                ("on_mmap_start", "mmap_lock_start_locking"),
-                ("on_mmap_acquired", "mmap_lock_acquire_returned"),
                 ("on_mmap_released", "mmap_lock_released"),
+                ("on_mmap_acquired", "mmap_lock_acquire_returned"),
+                ("on_mmap_start", "mmap_lock_start_locking"),
             ],
             Part::Faults => {
                 &[("on_fault_user", "page_fault_user"), ("on_fault_kernel", "page_fault_kernel")]
             }
             Part::Interrupts => &[
-                ("on_irq_entry", "irq_handler_entry"),
                 ("on_irq_exit", "irq_handler_exit"),
-                ("on_softirq_entry", "softirq_entry"),
+                ("on_irq_entry", "irq_handler_entry"),
                 ("on_softirq_exit", "softirq_exit"),
+                ("on_softirq_entry", "softirq_entry"),
             ],
             Part::Vectors => &[
-                ("on_local_timer_entry", "local_timer_entry"),
                 ("on_local_timer_exit", "local_timer_exit"),
-                ("on_reschedule_entry", "reschedule_entry"),
+                ("on_local_timer_entry", "local_timer_entry"),
                 ("on_reschedule_exit", "reschedule_exit"),
-                ("on_call_function_entry", "call_function_entry"),
+                ("on_reschedule_entry", "reschedule_entry"),
                 ("on_call_function_exit", "call_function_exit"),
-                ("on_call_function_single_entry", "call_function_single_entry"),
+                ("on_call_function_entry", "call_function_entry"),
                 ("on_call_function_single_exit", "call_function_single_exit"),
-                ("on_irq_work_entry", "irq_work_entry"),
+                ("on_call_function_single_entry", "call_function_single_entry"),
                 ("on_irq_work_exit", "irq_work_exit"),
+                ("on_irq_work_entry", "irq_work_entry"),
             ],
             Part::BlockIo => {
-                &[("on_block_issue", "block_rq_issue"), ("on_block_complete", "block_rq_complete")]
+                &[("on_block_complete", "block_rq_complete"), ("on_block_issue", "block_rq_issue")]
             }
             Part::Signals => &[("on_signal", "signal_generate")],
             Part::Reclaim => &[
-                ("on_reclaim_begin", "mm_vmscan_direct_reclaim_begin"),
                 ("on_reclaim_end", "mm_vmscan_direct_reclaim_end"),
-                ("on_compaction_begin", "mm_compaction_begin"),
+                ("on_reclaim_begin", "mm_vmscan_direct_reclaim_begin"),
                 ("on_compaction_end", "mm_compaction_end"),
+                ("on_compaction_begin", "mm_compaction_begin"),
             ],
             Part::Writeback => &[
                 ("on_dirty_pause", "balance_dirty_pages"),
@@ -184,7 +186,8 @@ pub enum Plan {
 
 /// What can be done with these facts.
 pub fn decide(facts: &HostFacts) -> Plan {
-    if !facts.has(CAP_SYS_ADMIN) && !(facts.has(CAP_BPF) && facts.has(CAP_PERFMON)) {
+    let privileged = facts.has(CAP_SYS_ADMIN) || (facts.has(CAP_BPF) && facts.has(CAP_PERFMON));
+    if !privileged {
         return Plan::Sample(
             "no privilege for eBPF: needs root, or CAP_BPF and CAP_PERFMON".to_owned(),
         );

@@ -42,6 +42,10 @@ pub enum TargetKind {
 /// Memory for histograms in the kernel, on all CPUs together.
 const HISTOGRAM_BYTES: usize = 64 << 20;
 
+/// Threads watched at the same time, at most (1.8 kB of kernel memory each, taken at the start);
+/// those beyond are counted as lost.
+const THREADS: u32 = 24_576;
+
 /// Loaded and attached programs. Dropping it detaches them.
 pub struct Probes {
     skel: WhylagSkel<'static>,
@@ -60,8 +64,11 @@ impl Probes {
         let cpus = libbpf_rs::num_possible_cpus().map_err(Error::bpf("counting CPUs"))?;
         let slots = (HISTOGRAM_BYTES / (2 * size_of::<hist>() * cpus)).clamp(64, 1024) as u32;
         open.maps.hists.set_max_entries(2 * slots).map_err(Error::bpf("sizing histograms"))?;
+        open.maps.threads.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
+        open.maps.free_slots.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
         if let Some(rodata) = open.maps.rodata_data.as_mut() {
             rodata.hist_slots = 2 * slots;
+            rodata.thread_slots_max = THREADS;
             rodata.target_kind = config.target_kind as u32;
             rodata.target_pid = config.target_pid;
             rodata.follow = config.follow;
@@ -107,7 +114,10 @@ impl Probes {
         if part == Part::SystemCalls {
             self.system_calls_are_off();
         }
-        self.links.remove(&part).is_some()
+        let Some(mut links) = self.links.remove(&part) else { return false };
+        // In the reverse of the order of attaching.
+        while links.pop().is_some() {}
+        true
     }
 
     /// The parts that are attached.

@@ -112,9 +112,10 @@ impl Recorder {
             WatchTarget::Thread(tid) => (*tid, None),
             WatchTarget::Host => (0, None),
         };
+        let backend = begin(watch, pid, &plan)?;
         let mut recorder = Recorder {
             header: header(watch, matches!(plan, Plan::Sample(_))),
-            backend: begin(watch, pid, &plan)?,
+            backend,
             child: None,
             target: watch.target.clone(),
             facts,
@@ -329,6 +330,10 @@ impl Bpf {
         }
         let alive = self.probes.dump_threads(last)?;
         batch.threads.extend(alive.iter().filter_map(|record| convert::thread(record, &evicted)));
+        if last {
+            let torn = inbox.dead_threads.len() + alive.len() - batch.threads.len();
+            push_loss(&mut batch, "threads (accounts torn)", torn as u64);
+        }
         batch.events = inbox.events.iter().filter_map(convert::event).collect();
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         batch.seconds = self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::{Space, Stack, StackId};
+use model::{Frame, Space, Stack, StackId};
 
 use crate::bpf::mapping_record;
 use crate::names::Names;
@@ -64,6 +64,9 @@ impl Stacks {
                 let mut stack = stack(names, *id, *tgid, addresses);
                 names.symbolize(*tgid, &mut stack.frames);
                 stack.truncated = is_truncated(&stack);
+                if stack.space == Space::Kernel {
+                    leave_out_tracing(&mut stack.frames);
+                }
                 stack
             })
             .collect()
@@ -77,6 +80,19 @@ fn stack(names: &mut Names, id: StackId, tgid: u32, addresses: &[u64]) -> Stack 
         frames: names.frames(tgid, addresses),
         truncated: addresses.len() >= FRAMES,
     }
+}
+
+/// A stack taken by a program begins with the program and what called it: our own doing.
+fn leave_out_tracing(frames: &mut Vec<Frame>) {
+    let is_tracing = |frame: &Frame| {
+        let symbol = frame.symbol.as_deref().unwrap_or_default();
+        ["bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "__bpf_prog_"]
+            .iter()
+            .any(|prefix| symbol.starts_with(prefix))
+            || symbol.contains("_do_trace_")
+    };
+    let own = frames.iter().take_while(|frame| is_tracing(frame)).count();
+    frames.drain(..own);
 }
 
 /// Code built without frame pointers breaks the walk: then the outermost frame is not a start.

@@ -42,7 +42,7 @@ fn subject(outlier: &Outlier) -> String {
         (OutlierKind::OffCpu, _) => format!("off the CPU for {length}{within}"),
         (OutlierKind::RunQueue, _) => format!("ready, but off the CPU for {length}{within}"),
         (OutlierKind::LockHold, _) => {
-            format!("held mmap_lock of pid {} for {length}{within}", outlier.tgid)
+            format!("held mmap_lock of pid {} for {length}{within}", outlier.object)
         }
     }
 }
@@ -144,7 +144,7 @@ pub fn write(
 /// Who and what was involved, by label.
 fn details(outlier: &Outlier) -> Vec<(&'static str, String)> {
     let mut details = Vec::new();
-    if outlier.object != 0 {
+    if outlier.object != 0 && outlier.kind != OutlierKind::LockHold {
         details.push(("object", format!("{:#x}", outlier.object)));
     }
     if let Some(ip) = outlier.fault_ip {
