@@ -1,0 +1,50 @@
+# make demo        see whylag solve a mystery: a program with a known fault, then with its fix
+# make test        all tests; as root, because the recorder is tested on the real kernel
+# make build       target/release/whylag
+# make lint        formatting, clippy, shellcheck, rustdoc
+# make mysteries   the programs with known faults, in mysteries/bin
+# make bench-peers side by side with bpftrace, perf and strace
+# make install-deps  Debian packages that are missing (other targets do it by themselves)
+#
+# On Debian missing packages are installed when run as root; otherwise you are told which.
+
+CARGO = scripts/cargo.sh
+WHYLAG = $(or $(CARGO_TARGET_DIR),target)/release/whylag
+
+all: build
+
+install-deps:
+	scripts/install-deps.sh build test lint
+
+build:
+	@scripts/install-deps.sh build
+	@echo "== building (a few minutes the first time, one of them for libbpf-sys)"
+	@$(CARGO) build --release --locked -p whylag
+
+mysteries:
+	@scripts/install-deps.sh build
+	$(MAKE) -C mysteries
+
+demo: build mysteries
+	@scripts/demo.sh $(WHYLAG)
+
+test:
+	@scripts/install-deps.sh build test
+	$(MAKE) -C mysteries
+	@scripts/test.sh
+
+lint:
+	@scripts/install-deps.sh build lint
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	shellcheck -x .ci/run scripts/*.sh bench-peers/*.sh
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+bench-peers: build
+	bench-peers/install.sh
+	@for script in context-switch system-call start-up explain-million memory-bound; do \
+		echo "== $$script"; \
+		WHYLAG=$(WHYLAG) bench-peers/$$script.sh || exit 1; \
+	done
+
+.PHONY: all install-deps build mysteries demo test lint bench-peers

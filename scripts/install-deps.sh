@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# install-deps.sh GROUP...: installs the missing Debian packages of the groups (build, test, lint);
+# without root, or without apt-get, says what to install and fails.
+set -euo pipefail
+
+# For each group the commands that it needs, and the packages that have them.
+packages_of() {
+	case $1 in
+	build)
+		# All but clang-19 are for the vendored libbpf and libelf.
+		echo clang-19=clang-19 cc=gcc make=make pkg-config=pkg-config autoreconf=autoconf \
+			aclocal=automake autopoint=autopoint libtoolize=libtool m4=m4 bison=bison \
+			flex=flex gawk=gawk msgfmt=gettext
+		;;
+	test) echo readelf=binutils strace=strace perf=linux-perf mkfs.ext4=e2fsprogs ;;
+	lint) echo shellcheck=shellcheck ;;
+	*)
+		echo "$(basename "$0"): no group '$1'; there are build, test and lint" >&2
+		return 1
+		;;
+	esac
+}
+
+# mkfs.ext4 is where only root looks.
+PATH=$PATH:/usr/sbin:/sbin
+
+missing=()
+for group in "$@"; do
+	packages=$(packages_of "$group")
+	for entry in $packages; do
+		[[ -n $(type -P "${entry%%=*}") ]] || missing+=("${entry#*=}")
+	done
+done
+# gcc alone has no C library headers.
+[[ -e /usr/include/stdio.h ]] || missing+=(libc6-dev)
+
+((${#missing[@]})) || exit 0
+install="apt-get install -y --no-install-recommends ${missing[*]}"
+if [[ -z $(type -P apt-get) ]]; then
+	echo "missing; what Debian calls: ${missing[*]}" >&2
+	exit 1
+elif ((EUID != 0)); then
+	printf 'missing: %s\nInstall them with\n\n    sudo apt-get update\n    sudo %s\n\n' \
+		"${missing[*]}" "$install" >&2
+	exit 1
+fi
+echo "== installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+$install
