@@ -9,6 +9,8 @@ static __always_inline void interrupted(struct cpu *cpu, u64 now)
 {
 	struct thread *t;
 
+	if (cpu->busy)
+		return;
 	/* A thread that ran already when recording began is met here first. */
 	if (!cpu->slot)
 		cpu->slot = slot_of(bpf_get_current_task_btf());

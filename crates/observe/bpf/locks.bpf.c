@@ -88,25 +88,18 @@ static __always_inline void sleep_begins(void *ctx, struct cpu *cpu,
 	}
 }
 
-SEC("tp_btf/contention_begin")
-int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
+static __always_inline void contention_begins(void *ctx, struct cpu *cpu,
+					      struct thread *t, void *lock,
+					      u32 flags)
 {
-	struct cpu *cpu = this_cpu(PROG_CONTENTION_BEGIN);
-	struct thread *t;
-	u64 now;
+	u64 now = bpf_ktime_get_ns();
 
-	if (!cpu || cpu->in_hardirq || cpu->in_softirq)
-		return 0;	/* part of the interrupt's own time */
-	t = this_thread(cpu);
-	if (!t)
-		return 0;
-	now = bpf_ktime_get_ns();
 	if (flags & LCB_F_SPIN) {
 		if (!t->spin_lock)
 			spin_begins(cpu, t, (u64)lock, now);
 		else if (t->spin_lock != (u64)lock)
 			cpu->losses[LOSS_NESTED_LOCK]++;
-		return 0;
+		return;
 	}
 	if (t->spin_lock == (u64)lock)
 		spin_ends(cpu, t, now);	/* a mutex: spun, now sleeps */
@@ -114,22 +107,29 @@ int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
 		sleep_begins(ctx, cpu, t, (u64)lock, flags, now);
 	else if (t->lock != (u64)lock)
 		cpu->losses[LOSS_NESTED_LOCK]++;
+}
+
+SEC("tp_btf/contention_begin")
+int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
+{
+	struct cpu *cpu = this_cpu(PROG_CONTENTION_BEGIN);
+	struct thread *t;
+
+	if (!cpu || cpu->in_hardirq || cpu->in_softirq)
+		return 0;	/* part of the interrupt's own time */
+	t = this_thread(cpu);
+	if (!t || !enter(cpu))
+		return 0;
+	contention_begins(ctx, cpu, t, lock, flags);
+	leave(cpu);
 	return 0;
 }
 
-SEC("tp_btf/contention_end")
-int BPF_PROG(on_contention_end, void *lock, int ret)
+static __always_inline void contention_ends(struct cpu *cpu, struct thread *t,
+					    void *lock)
 {
-	struct cpu *cpu = this_cpu(PROG_CONTENTION_END);
-	struct thread *t;
-	u64 now;
+	u64 now = bpf_ktime_get_ns();
 
-	if (!cpu || cpu->in_hardirq || cpu->in_softirq)
-		return 0;
-	t = this_thread(cpu);
-	if (!t || !lock)
-		return 0;
-	now = bpf_ktime_get_ns();
 	if (t->spin_lock == (u64)lock) {
 		hist_count(hist_slot(t->tgid, HIST_LOCK, LOCK_CLASS_SPIN),
 			   now - t->spin_start);
@@ -140,5 +140,20 @@ int BPF_PROG(on_contention_end, void *lock, int ret)
 			   now - t->lock_start);
 		t->lock = 0;
 	}
+}
+
+SEC("tp_btf/contention_end")
+int BPF_PROG(on_contention_end, void *lock, int ret)
+{
+	struct cpu *cpu = this_cpu(PROG_CONTENTION_END);
+	struct thread *t;
+
+	if (!cpu || cpu->in_hardirq || cpu->in_softirq)
+		return 0;
+	t = this_thread(cpu);
+	if (!t || !lock || !enter(cpu))
+		return 0;
+	contention_ends(cpu, t, lock);
+	leave(cpu);
 	return 0;
 }

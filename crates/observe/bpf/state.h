@@ -127,7 +127,7 @@ struct {
 /* One CPU's own state; programs on a CPU do not race for it. */
 struct cpu {
 	u32 slot;		/* of the watched thread running here, or 0 */
-	u32 pad;
+	u32 busy;		/* enter() without leave() */
 	u64 runs[PROG_MAX];
 	u64 losses[LOSS_MAX];
 	u32 in_hardirq, in_softirq;
@@ -244,6 +244,31 @@ static __always_inline struct thread *current_thread(void)
 static __always_inline struct call_sum *call_slot(struct thread *t)
 {
 	return &t->calls[t->call & (CALL_SLOTS - 1)];
+}
+
+/*
+ * Programs that run in a thread's own context change its accounts between
+ * enter() and leave(). An interrupt that comes in between leaves them alone:
+ * the nanoseconds it takes stay in the account it interrupts, and the sums
+ * stay exact.
+ */
+static __always_inline bool enter(struct cpu *cpu)
+{
+	volatile u32 *busy = &cpu->busy;
+
+	if (*busy)
+		return false;	/* our own locks, contended inside a program */
+	*busy = 1;
+	barrier();
+	return true;
+}
+
+static __always_inline void leave(struct cpu *cpu)
+{
+	volatile u32 *busy = &cpu->busy;
+
+	barrier();
+	*busy = 0;
 }
 
 /* An interrupt between a clock read and its charge() makes it this late. */

@@ -36,20 +36,11 @@ static __noinline int change_slot(u16 nr)
 	return 0;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
+static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long id)
 {
-	struct cpu *cpu = this_cpu(PROG_SYS_ENTER);
+	u64 now = bpf_ktime_get_ns();
 	struct call_sum *slot;
-	struct thread *t;
-	u64 now;
 
-	if (!cpu)
-		return 0;
-	t = this_thread(cpu);
-	if (!t)
-		return 0;
-	now = bpf_ktime_get_ns();
 	charge(cpu, t, now);
 	if (t->call_dirty) {
 		__builtin_memset(t->in_call, 0, sizeof(t->in_call));
@@ -65,6 +56,21 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	t->fault = 0;
 	t->longest = 0;
 	t->base = t->open = ACCT_SYSCALL;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
+{
+	struct cpu *cpu = this_cpu(PROG_SYS_ENTER);
+	struct thread *t;
+
+	if (!cpu)
+		return 0;
+	t = this_thread(cpu);
+	if (!t || !enter(cpu))
+		return 0;
+	call_begins(cpu, t, id);
+	leave(cpu);
 	return 0;
 }
 
@@ -116,19 +122,11 @@ static __noinline int send_call(void *ctx, u64 now, s64 result)
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
+static __always_inline void call_ends(void *ctx, struct cpu *cpu,
+				      struct thread *t, long ret)
 {
-	struct cpu *cpu = this_cpu(PROG_SYS_EXIT);
-	struct thread *t;
-	u64 now, ns;
+	u64 now = bpf_ktime_get_ns(), ns;
 
-	if (!cpu)
-		return 0;
-	t = this_thread(cpu);
-	if (!t)
-		return 0;
-	now = bpf_ktime_get_ns();
 	charge(cpu, t, now);
 	if (t->pending)
 		send_pending(ctx, cpu, t);
@@ -146,5 +144,20 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	t->dirty_pause = 0;
 	t->lock = t->spin_lock = 0;
 	t->base = t->open = ACCT_USER;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
+{
+	struct cpu *cpu = this_cpu(PROG_SYS_EXIT);
+	struct thread *t;
+
+	if (!cpu)
+		return 0;
+	t = this_thread(cpu);
+	if (!t || !enter(cpu))
+		return 0;
+	call_ends(ctx, cpu, t, ret);
+	leave(cpu);
 	return 0;
 }
