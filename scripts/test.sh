@@ -9,6 +9,7 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/whylag-test.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 
 echo "== building the tests"
+scripts/cargo.sh build --workspace --locked
 scripts/cargo.sh test --workspace --locked --no-run
 
 echo "== does the recorder record here?"
