@@ -131,29 +131,30 @@ static __noinline int mm_wait_ends(u64 now)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct thread *t = current_thread();
-	struct hold_snapshot *before, after = {};
+	struct hold_snapshot *before, *after;
 	struct mm_lock *lock;
 	u64 key, all = 0, waited;
-	u32 i;
+	u32 i, zero = 0;
 
-	if (!t)
+	after = bpf_map_lookup_elem(&hold_scratch, &zero);
+	if (!t || !after)
 		return 0;
 	key = t->mm_waited;
 	lock = bpf_map_lookup_elem(&mm_locks, &key);
 	before = bpf_task_storage_get(&hold_snapshots, current, 0, 0);
 	if (!lock || !before)
 		return 0;
-	hold_totals(lock, now, &after);
+	hold_totals(lock, now, after);
 	waited = now - t->mm_wait_start;
 	for (i = 0; i < HOLD_CLASSES; i++) {
-		u64 ns = after.ns[i] - before->ns[i];
+		u64 ns = after->ns[i] - before->ns[i];
 
-		after.ns[i] = (s64)ns > 0 ? ns : 0;
-		all += after.ns[i];
+		after->ns[i] = (s64)ns > 0 ? ns : 0;
+		all += after->ns[i];
 	}
 	/* Several readers at once hold it for longer than the wait: share. */
 	for (i = 0; i < HOLD_CLASSES; i++) {
-		u64 ns = after.ns[i];
+		u64 ns = after->ns[i];
 
 		if (!ns)
 			continue;
@@ -166,11 +167,14 @@ static __noinline int mm_wait_ends(u64 now)
 	return 0;
 }
 
-static __always_inline void begin_hold(struct hold *hold, u64 now, bool write)
+static __always_inline void begin_hold(struct mm_lock *lock, struct hold *hold,
+				       u64 now, bool write)
 {
 	set_who(&hold->who, bpf_get_current_task_btf());
 	hold->call = current_call();
 	hold->write = write;
+	hold->class = hold_class(lock, class_key(hold->who.tgid, hold->call,
+						 write));
 	hold->since = now;
 }
 
@@ -179,15 +183,13 @@ static __always_inline void end_hold(void *ctx, struct cpu *cpu,
 				     u64 now)
 {
 	u64 ns = now - hold->since;
-	u32 class = hold_class(lock, class_key(hold->who.tgid, hold->call,
-					       hold->write));
+	u32 class = hold->class & (HOLD_CLASSES - 1);
 	struct outlier_record *o;
 	u32 slot;
 
 	if ((s64)ns < 0)
 		ns = 0;
-	if (class < HOLD_CLASSES)
-		__sync_fetch_and_add(&lock->classes[class].ns, ns);
+	__sync_fetch_and_add(&lock->classes[class].ns, ns);
 	if (ns >= threshold_ns / 4) {
 		slot = __sync_fetch_and_add(&lock->kept_head, 1) & (HOLDS_KEPT - 1);
 		hold->until = now;
@@ -262,7 +264,7 @@ int BPF_PROG(on_mmap_acquired, struct mm_struct *mm, bool write, bool success)
 	if (!success)
 		goto out;
 	if (write) {
-		begin_hold(&lock->writer, now, true);
+		begin_hold(lock, &lock->writer, now, true);
 		goto out;
 	}
 	if (lock->writer.since &&
@@ -270,7 +272,7 @@ int BPF_PROG(on_mmap_acquired, struct mm_struct *mm, bool write, bool success)
 		end_hold(ctx, cpu, lock, &lock->writer, now);	/* downgraded */
 	hold = free_reader_slot(lock);
 	if (hold)
-		begin_hold(hold, now, false);
+		begin_hold(lock, hold, now, false);
 	else
 		cpu->losses[LOSS_READER]++;
 out:

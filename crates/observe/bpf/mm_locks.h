@@ -10,7 +10,7 @@
 
 #include "state.h"
 
-#define HOLD_CLASSES	8	/* the last one takes the rest */
+#define HOLD_CLASSES	32	/* a power of two; the last one takes the rest */
 #define HOLD_READERS	8
 #define HOLDS_KEPT	8	/* recent long holds, to name a thread */
 
@@ -65,6 +65,14 @@ struct {
 	__type(value, struct hold_snapshot);
 } hold_snapshots SEC(".maps");
 
+/* Room for the totals at the end of a wait, too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct hold_snapshot);
+} hold_scratch SEC(".maps");
+
 static __always_inline u64 class_key(u32 tgid, u16 call, bool write)
 {
 	return (u64)tgid << 32 | (u32)call << 1 | write;
@@ -73,38 +81,32 @@ static __always_inline u64 class_key(u32 tgid, u16 call, bool write)
 /* Index of the class of `key`, taken if it is new. */
 static __always_inline u32 hold_class(struct mm_lock *lock, u64 key)
 {
-	u32 i;
+	u32 start = (u32)((key * 0x9e3779b97f4a7c15ULL) >> 32), i;
 
-	for (i = 0; i < HOLD_CLASSES - 1; i++) {
-		struct hold_class *class = &lock->classes[i];
+	for (i = 0; i < HOLD_CLASSES; i++) {
+		u32 index = (start + i) & (HOLD_CLASSES - 1);
+		struct hold_class *class = &lock->classes[index];
 
+		if (index == HOLD_CLASSES - 1)
+			continue;
 		if (class->key == key)
-			return i;
+			return index;
 		if (!class->key &&
 		    !__sync_val_compare_and_swap(&class->key, 0, key)) {
 			bpf_get_current_comm(class->comm, sizeof(class->comm));
-			return i;
+			return index;
 		}
 	}
 	return HOLD_CLASSES - 1;
 }
 
-static __always_inline void add_in_progress(struct mm_lock *lock,
-					    struct hold *hold, u64 now,
+static __always_inline void add_in_progress(struct hold *hold, u64 now,
 					    struct hold_snapshot *totals)
 {
-	u64 since = hold->since, key;
-	u32 i;
+	u64 since = hold->since;
 
-	if (!since || since >= now)
-		return;
-	key = class_key(hold->who.tgid, hold->call, hold->write);
-	for (i = 0; i < HOLD_CLASSES; i++) {
-		if (i == HOLD_CLASSES - 1 || lock->classes[i].key == key) {
-			totals->ns[i] += now - since;
-			break;
-		}
-	}
+	if (since && since < now)
+		totals->ns[hold->class & (HOLD_CLASSES - 1)] += now - since;
 }
 
 /*
@@ -120,9 +122,9 @@ __noinline int hold_totals(struct mm_lock *lock, u64 now,
 		return 0;
 	for (i = 0; i < HOLD_CLASSES; i++)
 		totals->ns[i] = lock->classes[i].ns;
-	add_in_progress(lock, &lock->writer, now, totals);
+	add_in_progress(&lock->writer, now, totals);
 	for (i = 0; i < HOLD_READERS; i++)
-		add_in_progress(lock, &lock->readers[i], now, totals);
+		add_in_progress(&lock->readers[i], now, totals);
 	return 0;
 }
 

@@ -203,7 +203,8 @@ struct hold {
 	u64 since, until;
 	u16 call;
 	u8 write;
-	u8 pad[5];
+	u8 class;		/* of its mm_lock's classes */
+	u8 pad[4];
 };
 
 #define RAN_KEPT	4

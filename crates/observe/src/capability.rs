@@ -213,6 +213,21 @@ pub fn decide(facts: &HostFacts) -> Plan {
     Plan::Record(off.collect())
 }
 
+/// What to try when the kernel refuses a plan: first the essential parts alone, then samples.
+pub fn retreat(plan: &Plan, refusal: &str) -> Plan {
+    const ESSENTIAL: [Part; 2] = [Part::Threads, Part::SystemCalls];
+    let because = format!("the kernel refused it: {refusal}");
+    let Plan::Record(off) = plan else { return Plan::Sample(because) };
+    let more = Part::ALL
+        .into_iter()
+        .filter(|part| !ESSENTIAL.contains(part) && off.iter().all(|(known, _)| known != part));
+    let more: Vec<_> = more.map(|part| (part, because.clone())).collect();
+    if more.is_empty() {
+        return Plan::Sample(because);
+    }
+    Plan::Record(off.iter().cloned().chain(more).collect())
+}
+
 /// The plan, for the report.
 pub fn describe(plan: &Plan) -> Vec<Capability> {
     Part::ALL
@@ -265,6 +280,15 @@ mod tests {
         assert_eq!(off.len(), 1);
         assert_eq!(off[0].0, Part::Writeback);
         assert!(off[0].1.contains("jbd2_run_stats"));
+    }
+
+    #[test]
+    fn a_refused_plan_retreats_to_the_essential_parts_and_then_to_samples() {
+        let less = retreat(&Plan::Record(Vec::new()), "too large");
+        let Plan::Record(off) = &less else { panic!("{less:?}") };
+        assert_eq!(off.len(), Part::ALL.len() - 2);
+        assert!(off.iter().all(|(part, _)| *part != Part::Threads));
+        assert!(matches!(retreat(&less, "again"), Plan::Sample(why) if why.contains("again")));
     }
 
     #[test]

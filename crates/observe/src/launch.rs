@@ -13,9 +13,20 @@ use crate::Error;
 pub struct Held {
     /// Its process id.
     pub pid: u32,
-    gate: io::PipeWriter,
-    spawned: JoinHandle<io::Result<Child>>,
+    gate: Option<io::PipeWriter>,
+    spawned: Option<JoinHandle<io::Result<Child>>>,
     program: String,
+}
+
+/// Without [`Held::release`] the child ends without having run anything; it is waited for, since
+/// it still reports to its starting thread.
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.gate = None;
+        if let Some(spawned) = self.spawned.take() {
+            let _ = spawned.join();
+        }
+    }
 }
 
 /// Creates the child; it inherits everything from us and waits before exec.
@@ -54,20 +65,24 @@ pub fn hold(words: &[OsString]) -> Result<Held, Error> {
         return Err(Error::Command { program: program.to_string_lossy().into_owned(), source });
     }
     let program = program.to_string_lossy().into_owned();
-    Ok(Held { pid: u32::from_ne_bytes(pid), gate, spawned, program })
+    Ok(Held { pid: u32::from_ne_bytes(pid), gate: Some(gate), spawned: Some(spawned), program })
 }
 
 impl Held {
     /// Lets it go on to exec; an error says that the program could not be run.
     pub fn release(mut self) -> Result<Child, Error> {
-        let failed = |source| Error::Command { program: self.program.clone(), source };
-        self.gate.write_all(&[1]).map_err(failed)?;
-        match self.spawned.join() {
-            Ok(child) => child.map_err(|source| Error::Command { program: self.program, source }),
-            Err(_) => Err(Error::Command {
-                program: self.program,
-                source: io::Error::other("the starting thread panicked"),
-            }),
+        let program = self.program.clone();
+        let failed = |source| Error::Command { program, source };
+        let started = match (self.gate.take(), self.spawned.take()) {
+            (Some(mut gate), Some(spawned)) => match gate.write_all(&[1]) {
+                Ok(()) => spawned.join(),
+                Err(error) => Ok(Err(error)),
+            },
+            _ => Ok(Err(io::ErrorKind::NotFound.into())),
+        };
+        match started {
+            Ok(child) => child.map_err(failed),
+            Err(_) => Err(failed(io::Error::other("the starting thread panicked"))),
         }
     }
 }

@@ -58,6 +58,7 @@ impl Probes {
     pub fn start(config: &Config, off: &[Part], text: &TextRanges) -> Result<Probes, Error> {
         // The generated skeleton borrows the object for its whole life; one small object per
         // recorder lives as long as the process.
+        libbpf_rs::set_print(None); // the verifier's pages of log; errors reach the user as ours
         let storage: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = WhylagSkelBuilder::default().open(storage).map_err(Error::bpf("opening"))?;

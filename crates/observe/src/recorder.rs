@@ -112,7 +112,7 @@ impl Recorder {
             WatchTarget::Thread(tid) => (*tid, None),
             WatchTarget::Host => (0, None),
         };
-        let backend = begin(watch, pid, &plan)?;
+        let (backend, plan) = begin(watch, pid, plan)?;
         let mut recorder = Recorder {
             header: header(watch, matches!(plan, Plan::Sample(_))),
             backend,
@@ -276,11 +276,20 @@ fn header(watch: &Watch, sampled: bool) -> RunHeader {
     }
 }
 
-fn begin(watch: &Watch, pid: u32, plan: &Plan) -> Result<Backend, Error> {
-    let off = match plan {
-        Plan::Sample(_) => return Ok(Backend::Sampled(Sampler::start(watch, pid)?)),
-        Plan::Record(off) => off.iter().map(|(part, _)| *part).collect::<Vec<_>>(),
-    };
+/// Begins as planned; where the kernel refuses, with less. Gives the plan that worked.
+fn begin(watch: &Watch, pid: u32, mut plan: Plan) -> Result<(Backend, Plan), Error> {
+    while let Plan::Record(off) = &plan {
+        match record(watch, pid, off) {
+            Ok(backend) => return Ok((backend, plan)),
+            Err(error @ Error::Bpf { .. }) => plan = capability::retreat(&plan, &error.to_string()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((Backend::Sampled(Sampler::start(watch, pid)?), plan))
+}
+
+fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Error> {
+    let off: Vec<Part> = off.iter().map(|(part, _)| *part).collect();
     let config = Config {
         target_kind: match watch.target {
             WatchTarget::Command(_) => TargetKind::Command,
