@@ -5,14 +5,14 @@ use std::fs;
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use procfs::process::{MMapPath, Process};
+use procfs::process::{MMPermissions, MMapPath, Process};
 
 use crate::bpf::{self, mapping_record};
 
 /// Room for one name in a mapping record (bpf/wire.h).
 const PATH_PART: usize = 40;
 
-/// One executable mapping, or any mapping of a file.
+/// One mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// First address.
@@ -23,6 +23,8 @@ pub struct Mapping {
     pub offset: u64,
     /// The file, `[vdso]` and the like, or empty for anonymous memory.
     pub path: String,
+    /// True if code may run from it.
+    pub executable: bool,
 }
 
 /// Mappings by process.
@@ -49,6 +51,7 @@ impl Mappings {
                     MMapPath::Stack => "[stack]".into(),
                     _ => String::new(),
                 },
+                executable: map.perms.contains(MMPermissions::EXECUTE),
             })
             .collect();
         if !mappings.is_empty() {
@@ -70,6 +73,7 @@ impl Mappings {
             end: record.end,
             offset: record.offset,
             path: locate(&names, record.inode).to_string_lossy().into_owned(),
+            executable: true, // the kernel side sends no others
         };
         let known = self.processes.entry(record.tgid).or_default();
         if !known.iter().any(|m| m.start == mapping.start && m.end == mapping.end) {

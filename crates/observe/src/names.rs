@@ -56,6 +56,20 @@ impl Names {
         })
     }
 
+    /// How many of the addresses, from the innermost on, can be code. Code built without frame
+    /// pointers leads the walk into data: what follows is no call chain. All, if nothing is known
+    /// of the process.
+    pub fn plausible(&mut self, tgid: u32, addresses: &[u64]) -> usize {
+        if tgid == 0 || self.mappings.lacks(tgid) {
+            return addresses.len();
+        }
+        let is_code = |address: &&u64| {
+            self.mappings.find(tgid, **address).is_some_and(|mapping| mapping.executable)
+        };
+        let callers = addresses.iter().skip(1).take_while(is_code).count();
+        (1 + callers).min(addresses.len())
+    }
+
     /// Frames with module and offset; symbols come later, all at once. A return address is looked
     /// up one byte before it, where the call is.
     pub fn frames(&mut self, tgid: u32, addresses: &[u64]) -> Vec<Frame> {

@@ -63,7 +63,7 @@ impl Stacks {
             .map(|(id, (tgid, addresses))| {
                 let mut stack = stack(names, *id, *tgid, addresses);
                 names.symbolize(*tgid, &mut stack.frames);
-                stack.truncated = is_truncated(&stack);
+                stack.truncated |= is_truncated(&stack);
                 if stack.space == Space::Kernel {
                     leave_out_tracing(&mut stack.frames);
                 }
@@ -74,11 +74,14 @@ impl Stacks {
 }
 
 fn stack(names: &mut Names, id: StackId, tgid: u32, addresses: &[u64]) -> Stack {
+    let mut frames = names.frames(tgid, addresses);
+    let plausible = names.plausible(tgid, addresses);
+    frames.truncate(plausible);
     Stack {
         id,
         space: if tgid == 0 { Space::Kernel } else { Space::User },
-        frames: names.frames(tgid, addresses),
-        truncated: addresses.len() >= FRAMES,
+        truncated: addresses.len() >= FRAMES || plausible < addresses.len(),
+        frames,
     }
 }
 
@@ -97,9 +100,6 @@ fn leave_out_tracing(frames: &mut Vec<Frame>) {
 
 /// Code built without frame pointers breaks the walk: then the outermost frame is not a start.
 fn is_truncated(stack: &Stack) -> bool {
-    if stack.frames.len() >= FRAMES {
-        return true;
-    }
     let outermost = stack.frames.last().and_then(|frame| frame.symbol.as_deref());
     stack.space == Space::User && !outermost.is_some_and(|symbol| OUTERMOST.contains(&symbol))
 }

@@ -223,6 +223,7 @@ mod tests {
         assert!(text.starts_with("off the CPU for 3.00 ms in read(3, "), "{text}");
         assert!(text.contains("a softirq that interrupted swapper/1 (tid 0)"), "{text}");
         outlier.kind = OutlierKind::LockHold;
+        outlier.object = 77;
         assert!(sentence(&outlier, &run).starts_with("held mmap_lock of pid 77 for 3.00 ms"));
         outlier.breakdown = (0..9).map(|n| (Account::Syscall(model::Syscall(n)), 1_000)).collect();
         assert!(sentence(&outlier, &run).contains("5.00 us in 5 smaller accounts"));
