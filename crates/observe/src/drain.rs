@@ -111,24 +111,33 @@ impl Drain {
         Ok(Drain { inbox, stop, thread: Some(thread) })
     }
 
-    /// Takes what has come.
-    pub fn take(&self) -> Inbox {
-        std::mem::take(&mut *lock(&self.inbox))
+    /// Takes everything that has come, but of the outliers only so many.
+    pub fn take(&self, outliers: usize) -> Inbox {
+        let mut inbox = lock(&self.inbox);
+        let some = inbox.outliers.len().min(outliers);
+        let left = inbox.outliers.split_off(some);
+        std::mem::replace(&mut *inbox, Inbox { outliers: left, ..Inbox::default() })
     }
 
-    /// True when the inbox is half full and should be taken early.
+    /// Takes so many outliers and nothing else.
+    pub fn take_outliers(&self, outliers: usize) -> Vec<outlier_record> {
+        let mut inbox = lock(&self.inbox);
+        let some = inbox.outliers.len().min(outliers);
+        inbox.outliers.drain(..some).collect()
+    }
+
+    /// True when outliers come faster than they are taken once a second.
     pub fn is_pressed(&self) -> bool {
-        lock(&self.inbox).outliers.len() > OUTLIERS_WAITING / 2
+        lock(&self.inbox).outliers.len() > OUTLIERS_WAITING / 4
     }
 
     /// Drains what is left and ends the thread.
-    pub fn finish(&mut self) -> Inbox {
+    pub fn finish(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             // A panic there has been printed; what came before it is still good.
             let _ = thread.join();
         }
-        self.take()
     }
 }
 

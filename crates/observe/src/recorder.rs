@@ -1,6 +1,6 @@
 //! A recording, from start to finish.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Child;
@@ -11,6 +11,7 @@ use model::{
     Target,
 };
 
+use crate::bpf::outlier_record;
 use crate::capability::{self, HostFacts, Part, Plan};
 use crate::cost::{self, CostSampler};
 use crate::drain::{Drain, Inbox};
@@ -50,7 +51,7 @@ pub enum WatchTarget {
     Host,
 }
 
-/// Outliers handed over in one batch; more are left for the next, which then comes at once.
+/// Outliers handed over in one batch: converted they take about 20 MB.
 const OUTLIERS_PER_BATCH: usize = 16_384;
 
 enum Backend {
@@ -70,7 +71,6 @@ struct Bpf {
     losses: BTreeMap<String, u64>,
     budget_percent: Option<f64>,
     budget_seen: (u64, u64),
-    left: Vec<crate::bpf::outlier_record>,
     ring_bytes: u64,
     events: u64,
 }
@@ -169,11 +169,11 @@ impl Recorder {
         })
     }
 
-    /// True if the next batch should not wait for its second to pass.
-    pub fn is_pressed(&self) -> bool {
-        match &self.backend {
-            Backend::Bpf(bpf) => !bpf.left.is_empty() || bpf.drain.is_pressed(),
-            Backend::Sampled(_) => false,
+    /// Outliers ahead of the next batch, if so many are waiting that they should be stored now.
+    pub fn early_outliers(&mut self) -> Option<Batch> {
+        match &mut self.backend {
+            Backend::Bpf(bpf) if bpf.drain.is_pressed() => Some(bpf.outliers(self.last_batch_ns)),
+            _ => None,
         }
     }
 
@@ -181,7 +181,7 @@ impl Recorder {
     pub fn batch(&mut self) -> Result<Batch, Error> {
         let mut batch = match &mut self.backend {
             Backend::Bpf(bpf) => {
-                let inbox = bpf.drain.take();
+                let inbox = bpf.drain.take(OUTLIERS_PER_BATCH);
                 let mut batch = bpf.batch(inbox, self.last_batch_ns, false)?;
                 batch.capabilities = bpf.keep_budget(batch.cost.as_ref(), &mut self.capabilities);
                 batch
@@ -200,7 +200,8 @@ impl Recorder {
             Backend::Bpf(bpf) => {
                 bpf.probes.stop();
                 bpf.sampler.stop();
-                let inbox = bpf.drain.finish();
+                bpf.drain.finish();
+                let inbox = bpf.drain.take(OUTLIERS_PER_BATCH);
                 bpf.batch(inbox, self.last_batch_ns, true)?
             }
             Backend::Sampled(sampler) => sampler.finish(),
@@ -210,9 +211,11 @@ impl Recorder {
         let cost = last.cost.clone();
         batches.push(last);
         if let Backend::Bpf(bpf) = &mut self.backend {
-            while !bpf.left.is_empty() {
-                let mut batch = Batch { heartbeat_ns, ..Batch::default() };
-                bpf.hand_over_outliers(&mut batch);
+            loop {
+                let batch = bpf.outliers(heartbeat_ns);
+                if batch.outliers.is_empty() {
+                    break;
+                }
                 batches.push(batch);
             }
             let stacks = bpf.stacks.symbolized(&mut bpf.names);
@@ -317,7 +320,6 @@ fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Er
         losses: BTreeMap::new(),
         budget_percent: watch.budget_percent,
         budget_seen: (0, 0),
-        left: Vec::new(),
         ring_bytes: 0,
         events: 0,
     })))
@@ -349,8 +351,7 @@ impl Bpf {
         batch.waits = self.sums.waits(&self.probes, &mut self.names)?;
         batch.holds = self.sums.holds(&self.probes)?;
         batch.runners = self.sums.runners(&self.probes)?;
-        self.left.extend(inbox.outliers);
-        self.hand_over_outliers(&mut batch);
+        self.convert_outliers(&inbox.outliers, &mut batch);
         let mut cost = self.sampler.cost(&self.probes)?;
         cost.events = self.events;
         cost.ring_bytes = self.ring_bytes;
@@ -358,20 +359,30 @@ impl Bpf {
         Ok(batch)
     }
 
-    fn hand_over_outliers(&mut self, batch: &mut Batch) {
-        let some = self.left.len().min(OUTLIERS_PER_BATCH);
-        for record in self.left.drain(..some) {
-            let outlier = convert::outlier(&record);
+    /// A batch of nothing but outliers; what else is known is complete up to `heartbeat_ns`.
+    fn outliers(&mut self, heartbeat_ns: u64) -> Batch {
+        let mut batch = Batch { heartbeat_ns, ..Batch::default() };
+        let records = self.drain.take_outliers(OUTLIERS_PER_BATCH);
+        self.convert_outliers(&records, &mut batch);
+        batch
+    }
+
+    fn convert_outliers(&mut self, records: &[outlier_record], batch: &mut Batch) {
+        let mut grown = HashSet::new();
+        for record in records {
+            let outlier = convert::outlier(record);
             if matches!(outlier.kind, OutlierKind::OffCpu | OutlierKind::RunQueue) {
                 for (account, ns) in outlier.breakdown.iter() {
                     let key = (outlier.tgid, account, outlier.kernel_stack, outlier.user_stack);
                     let sum = self.stack_sums.entry(key).or_default();
                     *sum = (sum.0 + 1, sum.1 + ns);
-                    batch.stack_sums.push(stack_sum(key, *sum));
+                    grown.insert(key);
                 }
             }
             batch.outliers.push(outlier);
         }
+        let sums = grown.into_iter().map(|key| stack_sum(key, self.stack_sums[&key]));
+        batch.stack_sums.extend(sums);
     }
 
     fn count_losses(&mut self, inbox: &Inbox, batch: &mut Batch) -> Result<(), Error> {

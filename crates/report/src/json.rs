@@ -33,6 +33,7 @@ pub fn explanation(explanation: &Explanation, run: &Run) -> Value {
         "cpus": run.cpus,
         "capabilities": run.capabilities,
         "threads": run.threads.len(),
+        "outlier_count": run.outlier_count,
         "length_ns": run.length_ns(),
         "sampled": run.header.sampled,
         "version": run.header.version,

@@ -163,15 +163,20 @@ impl Session {
             if options.time.is_some_and(|time| length >= u128::from(time)) {
                 return Ok(stop("--time was over"));
             }
-            if stored.elapsed() >= STEP || self.recorder.is_pressed() {
-                let batch = self.recorder.batch()?;
-                self.tell(&batch);
-                if let Err(error) = self.store.append(self.id, &batch) {
-                    return Ok(Stop { store_failed: Some(error), ..stop("the store failed") });
-                }
+            let batch = if stored.elapsed() >= STEP {
                 stored = Instant::now();
+                Some(self.recorder.batch()?)
+            } else {
+                self.recorder.early_outliers()
+            };
+            let Some(batch) = batch else {
+                std::thread::sleep(LOOK);
+                continue;
+            };
+            self.tell(&batch);
+            if let Err(error) = self.store.append(self.id, &batch) {
+                return Ok(Stop { store_failed: Some(error), ..stop("the store failed") });
             }
-            std::thread::sleep(LOOK);
         }
     }
 
