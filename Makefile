@@ -23,14 +23,18 @@ build:
 
 mysteries:
 	@scripts/install-deps.sh build
-	$(MAKE) -C mysteries
+	@$(MAKE) --no-print-directory -C mysteries
 
-demo: build mysteries
+demo:
+	@test "$$(id -u)" = 0 || { \
+		scripts/install-deps.sh build; $(CARGO) --version >/dev/null; \
+		echo "Recording with eBPF needs root. Run: sudo make demo" >&2; exit 1; }
+	@$(MAKE) --no-print-directory build mysteries
 	@scripts/demo.sh $(WHYLAG)
 
 test:
 	@scripts/install-deps.sh build test
-	$(MAKE) -C mysteries
+	@$(MAKE) --no-print-directory -C mysteries
 	@scripts/test.sh
 
 lint:

@@ -8,10 +8,6 @@ cd "$(dirname "$0")/.."
 SECONDS_EACH=${SECONDS_EACH:-5}
 THREADS=16
 
-if ((EUID != 0)); then
-	echo "Recording with eBPF needs root. Run: sudo make demo" >&2
-	exit 1
-fi
 folder=$(mktemp -d "${TMPDIR:-/tmp}/whylag-demo.XXXXXX")
 export WHYLAG_STORE=$folder/whylag.db
 
@@ -31,7 +27,7 @@ recorded() {
 		END { if (!found) print 0 }')
 }
 
-say "A column store in small: $THREADS threads scan a cached file. CPUs are idle: why?"
+say "A column store in small: $THREADS threads scan a cached file, and mostly do not run. Why?"
 recorded mysteries/bin/mmap-lock-faulty
 faulty_rate=$rate
 faulty_share=$share

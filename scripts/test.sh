@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests and lists those that were skipped. Fails as well if the recorder could not record
-# at all, because then everything about it was skipped.
+# Runs all tests and lists what they skipped. Fails as well if the recorder cannot record here at
+# all, because then everything about it would be skipped.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -8,23 +8,31 @@ WHYLAG=${CARGO_TARGET_DIR:-target}/debug/whylag
 folder=$(mktemp -d "${TMPDIR:-/tmp}/whylag-test.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 
-echo "== building the tests"
+echo "== building the program and the tests"
 scripts/cargo.sh build --workspace --locked
 scripts/cargo.sh test --workspace --locked --no-run
 
 echo "== does the recorder record here?"
-"$WHYLAG" --store "$folder/whylag.db" record -- true 2>"$folder/report" ||
-	{ cat "$folder/report" >&2; exit 1; }
+if ! "$WHYLAG" --store "$folder/whylag.db" record -- true 2>"$folder/report"; then
+	cat "$folder/report" >&2
+	exit 1
+fi
 if "$WHYLAG" --store "$folder/whylag.db" runs --json | grep -q '"sampled": true'; then
 	grep 'not recorded' "$folder/report" | head -n 1 >&2
-	echo "No test of the recorder can run here. As root: make test, else: sudo make test" >&2
+	echo "No test of the recorder can run here. Tests need root: sudo make test" >&2
 	exit 1
 fi
 echo "yes"
 
+# What tests that passed have printed is kept for the list below, and not shown.
 echo "== testing"
+status=0
 AS_ROOT=1 scripts/cargo.sh test --workspace --locked --no-fail-fast -- --show-output 2>&1 |
-	tee "$folder/log"
+	tee "$folder/log" |
+	awk '/^successes:$/ { quiet = 1 }
+		/^failures:$|^test result:/ { quiet = 0 }
+		!quiet { print; fflush() }' || status=$?
 
 echo "== skipped"
-grep -h 'skipped: ' "$folder/log" | sort | uniq -c || echo "none"
+grep 'skipped: ' "$folder/log" | sort | uniq -c || echo "nothing"
+exit "$status"
