@@ -18,7 +18,7 @@ measured() {
 	seconds=$(case $1 in
 	bare) under "${BENCH[@]}" ;;
 	empty) under "$TMP/empty" sched_switch sched_waking -- "${BENCH[@]}" ;;
-	whylag) under "$WHYLAG" record --store "$(mktemp -u "$TMP/store.XXXXXX")" -- "${BENCH[@]}" ;;
+	whylag) under "$WHYLAG" record --follow --store "$(mktemp -u "$TMP/store.XXXXXX")" -- "${BENCH[@]}" ;;
 	bpftrace) under bpftrace "$HERE/offcputime.bt" -c "${BENCH[*]}" ;;
 	perf-record) under perf record -q -a -g -e sched:sched_switch -o "$TMP/perf.data" -- "${BENCH[@]}" ;;
 	esac) || return

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Account, Syscall};
 
-/// All waits of a process on one object that one process ended.
+/// All waits of a process on one object that one process ended; waits for work (poll, accept,
+/// receive, an empty pipe, a timer, a child) are not summed here, nobody is to blame for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitSum {
     /// Process that waited.

@@ -41,7 +41,6 @@ u32 dump_all;		/* the iterator gives unchanged threads too */
 
 u32 hist_next = 1;	/* next free histogram slot; 0 means none */
 u32 slot_next = 1;	/* next thread slot that was never used */
-u32 early_wakes;	/* threads with early_wake set */
 
 struct thread {
 	u64 since;
@@ -63,7 +62,7 @@ struct thread {
 	u16 waker_context;
 	u8 by_waiter;
 	u8 lock_like;
-	u32 early_wake;		/* woken while on its way off the CPU */
+	u32 pad;
 	struct who waker;
 	u64 object;
 	u64 last_object;

@@ -96,7 +96,8 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now)
 }
 
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
-				      struct task_struct *next, u64 now)
+				      struct task_struct *next, bool was_watched,
+				      u64 now)
 {
 	struct thread *t;
 	u64 off, delay;
@@ -106,8 +107,12 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	t = thread_in(cpu->slot);
 	if (!t)
 		return;
+	/* Asleep and yet chosen: it was woken before it was off the CPU. */
+	if (t->open >= ACCT_BLOCKED)
+		t->open = ACCT_RUNNABLE_WAKEUP;
 	charge(cpu, t, now);
-	stolen_since(cpu, next);
+	if (!was_watched)
+		stolen_since(cpu, next);	/* what went before is not its */
 	slept = t->off_account >= ACCT_BLOCKED;
 	off = now - t->off_since;
 	delay = now - t->wake_ns;
@@ -115,7 +120,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		if (!t->off_hist)
 			t->off_hist = hist_slot(t->tgid, HIST_OFF_CPU, 0);
 		hist_count(t->off_hist, off);
-		add_wait(t, t->wake_ns - t->off_since);
+		if (!waits_for_work(t->off_account))
+			add_wait(t, t->wake_ns - t->off_since);
 		if (t->off_account == ACCT_FAULT_MAJOR ||
 		    t->off_account == ACCT_FAULT_MINOR)
 			hist_count(hist_slot(t->tgid, HIST_FAULT, 0), off);
@@ -153,6 +159,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev,
 	     struct task_struct *next, unsigned int prev_state)
 {
 	struct cpu *cpu = this_cpu(PROG_SWITCH);
+	bool was_watched;
 	u64 now;
 
 	if (!cpu || stopped)
@@ -160,21 +167,14 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev,
 	/* Nobody switches within an interrupt: an exit may have been missed. */
 	cpu->in_hardirq = cpu->in_softirq = 0;
 	now = bpf_ktime_get_ns();
-	if (cpu->slot)
+	was_watched = cpu->slot;
+	if (was_watched)
 		switch_out(ctx, cpu, prev, preempt, prev_state, now);
 	cpu->slot = 0;
 	note_ran(cpu, prev, now);
 	if (next->pid)
-		switch_in(cpu, prev, next, now);
+		switch_in(cpu, prev, next, was_watched, now);
 	return 0;
-}
-
-/* From asleep to waiting for a CPU. */
-static __always_inline void woken(struct cpu *cpu, struct thread *t, u64 now)
-{
-	charge(cpu, t, now);
-	t->open = ACCT_RUNNABLE_WAKEUP;
-	t->wake_ns = now;
 }
 
 SEC("tp_btf/sched_waking")
@@ -183,6 +183,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	struct cpu *cpu = this_cpu(PROG_WAKING);
 	struct thread *t, *waker;
 	struct task_struct *current;
+	u64 now;
 
 	if (!cpu || stopped)
 		return 0;
@@ -190,42 +191,24 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	if (!t)
 		return 0;
 	/*
-	 * Noted even when the thread is still on its way off the CPU: then
-	 * sched_wakeup, which comes after it left, makes the move.
+	 * The waker is noted even when the thread is still on its way off the
+	 * CPU; switch_in() then finds it asleep and never woken.
 	 */
 	current = bpf_get_current_task_btf();
 	t->waker_context = context_of(cpu);
 	t->by_waiter = 0;
 	set_who(&t->waker, current);
-	if (t->open < ACCT_BLOCKED) {
-		t->early_wake = 1;
-		__sync_fetch_and_add(&early_wakes, 1);
+	if (t->open < ACCT_BLOCKED)
 		return 0;
-	}
 	if (t->waker_context == CTX_TASK && t->object) {
 		waker = this_thread(cpu);
 		if (waker && waker->last_object == t->object)
 			t->by_waiter = 1;
 	}
-	woken(cpu, t, bpf_ktime_get_ns());
-	return 0;
-}
-
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(on_wakeup, struct task_struct *p)
-{
-	struct cpu *cpu = this_cpu(PROG_WAKEUP);
-	struct thread *t;
-
-	if (!cpu || stopped || !early_wakes)
-		return 0;
-	t = thread_of(p);
-	if (!t || !t->early_wake)
-		return 0;
-	t->early_wake = 0;
-	__sync_fetch_and_add(&early_wakes, -1);
-	if (t->open >= ACCT_BLOCKED)
-		woken(cpu, t, bpf_ktime_get_ns());
+	now = bpf_ktime_get_ns();
+	charge(cpu, t, now);
+	t->open = ACCT_RUNNABLE_WAKEUP;
+	t->wake_ns = now;
 	return 0;
 }
 

@@ -187,6 +187,17 @@ static __always_inline u32 sleep_account(void *ctx, struct cpu *cpu,
 	return call_account(t, task, otherwise);
 }
 
+/* Waiting for work: nobody is to blame for it, so no sum tells who ended it. */
+static __always_inline bool waits_for_work(u32 account)
+{
+	const u64 kinds = 1ULL << ACCT_POLL | 1ULL << ACCT_TIMER |
+			  1ULL << ACCT_CHILD | 1ULL << ACCT_SOCKET_ACCEPT |
+			  1ULL << ACCT_SOCKET_RECEIVE | 1ULL << ACCT_PIPE_READ |
+			  1ULL << ACCT_OTHER;
+
+	return kinds >> (account & 63) & 1;
+}
+
 /* Adds a finished sleep to the sums by object and waker. */
 static __always_inline void add_wait(struct thread *t, u64 ns)
 {

@@ -77,7 +77,6 @@ impl Part {
             Part::Threads => &[
                 ("on_switch", "sched_switch"),
                 ("on_waking", "sched_waking"),
-                ("on_wakeup", "sched_wakeup"),
                 ("on_migrate", "sched_migrate_task"),
                 ("on_fork", "sched_process_fork"),
                 ("on_exec", "sched_process_exec"),

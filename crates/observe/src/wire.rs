@@ -33,10 +33,9 @@ pub const LOSSES: [&str; 11] = [
 ];
 
 /// `enum program`, as shown in the cost.
-pub const PROGRAMS: [&str; 23] = [
+pub const PROGRAMS: [&str; 22] = [
     "sched_switch",
     "sched_waking",
-    "sched_wakeup",
     "sched_migrate_task",
     "sched_process_fork",
     "sched_process_exec",
