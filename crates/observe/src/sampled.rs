@@ -206,6 +206,8 @@ fn state(tgid: u32, tid: u32) -> Option<State> {
         'R' => Account::Running,
         'T' | 't' => Account::Blocked(Blocked::Stopped),
         'S' | 'D' => sleep_account(letter, &read("wchan"), &read("syscall")),
+        // Dead, and only not fetched yet by its parent.
+        'Z' | 'X' => return None,
         _ => Account::Unaccounted,
     };
     Some(State { comm, account, run_ns, wait_ns })

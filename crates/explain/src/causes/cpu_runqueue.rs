@@ -72,7 +72,12 @@ fn examine(case: &Case) -> Verdict {
     }
 
     let own_threads = unseen || ran.own >= ran.other;
-    let mut claim = Claim::new(title(case, process, own_threads), lost, waits);
+    let title = if unseen {
+        format!("{} waits for a CPU; who had it is not known", case.process_name(process))
+    } else {
+        title(case, process, own_threads)
+    };
+    let mut claim = Claim::new(title, lost, waits);
     claim.mechanism(format!(
         "threads that were ready to run waited {} for a CPU: {} after being woken, {} after being \
          preempted",
@@ -80,12 +85,14 @@ fn examine(case: &Case) -> Verdict {
         duration(case.accounts.get(Account::RunnableWakeup)),
         duration(case.accounts.get(Account::RunnablePreempted))
     ));
-    claim.trigger(format!(
-        "on the CPU meanwhile: threads of the same process for {} of the waiting, other processes \
-         for {}",
-        duration(ran.own),
-        duration(ran.other)
-    ));
+    if !unseen {
+        claim.trigger(format!(
+            "on the CPU meanwhile: threads of the same process for {} of the waiting, other \
+             processes for {}",
+            duration(ran.own),
+            duration(ran.other)
+        ));
+    }
     for runner in largest(case).into_iter().take(RUNNERS_SHOWN) {
         claim.saw(
             format!(
@@ -206,6 +213,9 @@ fn title(case: &Case, process: u32, own_threads: bool) -> String {
     let name = case.process_name(process);
     if own_threads {
         let threads = runnable(case, Some(process));
+        if threads < case.cpus().map_or(1.0, |cpus| cpus.number as f64) {
+            return format!("threads of {name} wait for each other on the same CPU");
+        }
         return format!("{name} has {threads:.0} runnable threads of its own on {cpus}");
     }
     let other = largest(case).into_iter().find(|r| r.runner_tgid != r.tgid);

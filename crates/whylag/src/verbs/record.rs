@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
-use model::{Batch, RunEnd, RunId};
+use model::{Batch, Capability, RunEnd, RunId};
 use observe::{Recorder, Watch, WatchTarget};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::{Sqlite, Store, StoreError, location};
@@ -84,9 +84,7 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
     }
     let recorder = Recorder::start(&watch(options), started)?;
     let id = store.begin(recorder.header())?;
-    for part in recorder.capabilities().iter().filter(|part| !part.on) {
-        eprintln!("whylag: {} not recorded: {}", part.part, part.because);
-    }
+    tell_what_is_off(recorder.capabilities());
     let mut session = Session {
         recorder,
         store,
@@ -97,6 +95,26 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
     };
     let stop = session.watch_until_end(options, &signal)?;
     session.finish(stop, &signal)
+}
+
+/// One line per reason.
+fn tell_what_is_off(capabilities: &[Capability]) {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for part in capabilities.iter().filter(|part| !part.on) {
+        match reasons.iter_mut().find(|(because, _)| *because == part.because) {
+            Some((_, parts)) => parts.push(&part.part),
+            None => reasons.push((&part.because, vec![&part.part])),
+        }
+    }
+    for (because, parts) in reasons {
+        if parts.len() == capabilities.len() {
+            eprintln!(
+                "whylag: thread states are sampled from /proc, nothing is recorded: {because}"
+            );
+        } else {
+            eprintln!("whylag: {} not recorded: {because}", parts.join(", "));
+        }
+    }
 }
 
 fn watch(options: &Options) -> Watch {
