@@ -9,6 +9,9 @@
 # On Debian missing packages are installed when run as root; otherwise you are told which.
 
 CARGO = scripts/cargo.sh
+# Under sudo nothing in the checkout is to belong to root.
+AS_USER = $(if $(SUDO_USER),sudo -u $(SUDO_USER))
+
 WHYLAG = $(or $(CARGO_TARGET_DIR),target)/release/whylag
 
 all: build
@@ -23,7 +26,7 @@ build:
 
 mysteries:
 	@scripts/install-deps.sh build
-	@$(MAKE) --no-print-directory -C mysteries
+	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries
 
 demo:
 	@test "$$(id -u)" = 0 || { \
@@ -34,7 +37,7 @@ demo:
 
 test:
 	@scripts/install-deps.sh build test
-	@$(MAKE) --no-print-directory -C mysteries
+	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries
 	@scripts/test.sh
 
 lint:
