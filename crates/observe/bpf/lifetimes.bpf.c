@@ -90,7 +90,7 @@ static __always_inline void send_mapping(u32 tgid, struct vm_area_struct *vma)
 	struct dentry *dentry, *parent;
 	u32 i;
 
-	if (!file || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
+	if (!(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
 		return;
 	m = bpf_ringbuf_reserve(&rare, sizeof(*m), 0);
 	if (!m) {
@@ -102,13 +102,14 @@ static __always_inline void send_mapping(u32 tgid, struct vm_area_struct *vma)
 	m->start = BPF_CORE_READ(vma, vm_start);
 	m->end = BPF_CORE_READ(vma, vm_end);
 	m->offset = BPF_CORE_READ(vma, vm_pgoff) << 12;
-	m->inode = BPF_CORE_READ(file, f_inode, i_ino);
-	m->device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	/* Code in anonymous memory is just-in-time compiled: no file. */
+	m->inode = file ? BPF_CORE_READ(file, f_inode, i_ino) : 0;
+	m->device = file ? BPF_CORE_READ(file, f_inode, i_sb, s_dev) : 0;
 	m->part_count = 0;
-	dentry = BPF_CORE_READ(file, f_path.dentry);
-	for (i = 0; i < PATH_PARTS; i++) {
+	dentry = file ? BPF_CORE_READ(file, f_path.dentry) : NULL;
+	for (i = 0; dentry && i < PATH_PARTS; i++) {
 		parent = BPF_CORE_READ(dentry, d_parent);
-		if (!dentry || parent == dentry)
+		if (parent == dentry)
 			break;
 		bpf_probe_read_kernel_str(m->parts + i * PATH_PART, PATH_PART,
 					  BPF_CORE_READ(dentry, d_name.name));

@@ -68,11 +68,12 @@ impl Mappings {
     pub fn add(&mut self, record: &mapping_record) {
         let parts = record.parts.chunks_exact(PATH_PART).take(record.part_count as usize);
         let names: Vec<String> = parts.map(bpf::text).collect();
+        let path = if names.is_empty() { PathBuf::new() } else { locate(&names, record.inode) };
         let mapping = Mapping {
             start: record.start,
             end: record.end,
             offset: record.offset,
-            path: locate(&names, record.inode).to_string_lossy().into_owned(),
+            path: path.to_string_lossy().into_owned(),
             executable: true, // the kernel side sends no others
         };
         let known = self.processes.entry(record.tgid).or_default();

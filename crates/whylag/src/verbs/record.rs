@@ -84,6 +84,7 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
     }
     let recorder = Recorder::start(&watch(options), started)?;
     let id = store.begin(recorder.header())?;
+    eprintln!("whylag: recording {} as run {id}; Ctrl-C ends it", recorder.header().target);
     tell_what_is_off(recorder.capabilities());
     let mut session = Session {
         recorder,

@@ -1,0 +1,189 @@
+//! What the tests of the binary share: a laboratory with a store of its own, in which one test at
+//! a time records, and the programs that are recorded there.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub mod programs;
+pub mod values;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use model::{Run, RunSummary};
+use rustix::fs::{FlockOperation, flock};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The binary under test, as the user would run it.
+pub fn whylag() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whylag"));
+    command.env_remove("WHYLAG_STORE").stdin(Stdio::null());
+    command
+}
+
+/// A folder with a store. Whoever has one is the only test on the machine that records: two
+/// recordings at once would be in each other's way, and in the way of what is recorded.
+pub struct Lab {
+    pub folder: TempDir,
+    _alone: File,
+}
+
+impl Lab {
+    /// `None`, and the reason printed, on a host where whylag cannot record with eBPF.
+    pub fn new() -> Option<Lab> {
+        let lab = Lab::anywhere();
+        static REASON: OnceLock<Option<String>> = OnceLock::new();
+        let reason = REASON.get_or_init(|| {
+            let run = Lab { folder: tempfile::tempdir().unwrap(), ..lab.beside() };
+            let run = run.record(&[], ["true"]).run;
+            run.header.sampled.then(|| run.capabilities[0].because.clone())
+        });
+        if let Some(reason) = reason {
+            println!("skipped: {reason}");
+            return None;
+        }
+        Some(lab)
+    }
+
+    /// For tests that need no eBPF.
+    pub fn anywhere() -> Lab {
+        let alone = File::create(std::env::temp_dir().join("whylag-tests.lock")).unwrap();
+        flock(&alone, FlockOperation::LockExclusive).unwrap();
+        Lab { folder: tempfile::tempdir().unwrap(), _alone: alone }
+    }
+
+    /// Another laboratory in the same turn.
+    fn beside(&self) -> Lab {
+        Lab {
+            folder: tempfile::tempdir().unwrap(),
+            _alone: self._alone.try_clone().unwrap(),
+        }
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.folder.path().join("whylag.db")
+    }
+
+    /// `whylag --store STORE VERB`.
+    pub fn verb(&self, verb: &str) -> Command {
+        let mut command = whylag();
+        command.arg("--store").arg(self.store()).arg(verb);
+        command
+    }
+
+    /// `whylag record OPTIONS -- COMMAND`, not yet started.
+    pub fn recording<S: AsRef<OsStr>>(
+        &self,
+        options: &[&str],
+        command: impl IntoIterator<Item = S>,
+    ) -> Command {
+        let mut record = self.verb("record");
+        record.args(options).arg("--").args(command);
+        record
+    }
+
+    /// Records a command, which has to succeed.
+    pub fn record<S: AsRef<OsStr>>(
+        &self,
+        options: &[&str],
+        command: impl IntoIterator<Item = S>,
+    ) -> Recorded {
+        let output = self.recording(options, command).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        Recorded { run: self.run(), output }
+    }
+
+    /// Records a running target, `-p PID --time 1s` or the like.
+    pub fn record_target(&self, options: &[&str]) -> Recorded {
+        let output = self.verb("record").args(options).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        Recorded { run: self.run(), output }
+    }
+
+    /// The newest run.
+    pub fn run(&self) -> Run {
+        serde_json::from_slice(&self.answer("export", &["--format", "json"])).unwrap()
+    }
+
+    /// All runs.
+    pub fn runs(&self) -> Vec<RunSummary> {
+        serde_json::from_slice(&self.answer("runs", &["--json"])).unwrap()
+    }
+
+    /// What `explain --json` says of the newest run.
+    pub fn explain(&self) -> Value {
+        serde_json::from_slice(&self.answer("explain", &["--json"])).unwrap()
+    }
+
+    /// Standard output of a verb, which has to succeed.
+    pub fn answer(&self, verb: &str, options: &[&str]) -> Vec<u8> {
+        let output = self.verb(verb).args(options).output().unwrap();
+        assert!(output.status.success(), "{verb}: {output:?}");
+        output.stdout
+    }
+}
+
+/// A run and what was printed meanwhile.
+pub struct Recorded {
+    pub run: Run,
+    pub output: Output,
+}
+
+impl Recorded {
+    pub fn stdout(&self) -> &str {
+        std::str::from_utf8(&self.output.stdout).unwrap()
+    }
+}
+
+/// Waits until `ready` says yes.
+pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !ready() {
+        assert!(started.elapsed() < Duration::from_secs(20), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The end of a child that has to end by itself within `limit`.
+pub fn wait_for(child: &mut Child, limit: Duration) -> ExitStatus {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if started.elapsed() > limit {
+            let _ = child.kill();
+            panic!("still there after {limit:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A child that does not outlive its test.
+pub struct Helper(pub Child);
+
+impl Helper {
+    pub fn spawn(command: &mut Command) -> Helper {
+        Helper(command.spawn().unwrap())
+    }
+
+    pub fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
