@@ -44,7 +44,7 @@ int BPF_PROG(on_mmap_start, struct mm_struct *mm, bool write)
 }
 
 /* Called when the wait turns out to be a contended one. */
-static __noinline int mm_wait_begins(u64 now)
+__noinline int mm_wait_begins(u64 now)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct thread *t = current_thread();
@@ -127,7 +127,7 @@ __noinline int name_holder(struct mm_lock *lock, struct thread *t, u64 now)
 }
 
 /* A contended wait is over: who held the lock meanwhile? */
-static __noinline int mm_wait_ends(u64 now)
+__noinline int mm_wait_ends(u64 now)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct thread *t = current_thread();

@@ -78,11 +78,16 @@ static __always_inline u64 class_key(u32 tgid, u16 call, bool write)
 	return (u64)tgid << 32 | (u32)call << 1 | write;
 }
 
-/* Index of the class of `key`, taken if it is new. */
-static __always_inline u32 hold_class(struct mm_lock *lock, u64 key)
+/*
+ * Index of the class of `key`, taken if it is new. Here and below: not static,
+ * so that the verifier checks the function once and not along every path to it.
+ */
+__noinline u32 hold_class(struct mm_lock *lock, u64 key)
 {
 	u32 start = (u32)((key * 0x9e3779b97f4a7c15ULL) >> 32), i;
 
+	if (!lock)
+		return HOLD_CLASSES - 1;
 	for (i = 0; i < HOLD_CLASSES; i++) {
 		u32 index = (start + i) & (HOLD_CLASSES - 1);
 		struct hold_class *class = &lock->classes[index];
@@ -109,10 +114,7 @@ static __always_inline void add_in_progress(struct hold *hold, u64 now,
 		totals->ns[hold->class & (HOLD_CLASSES - 1)] += now - since;
 }
 
-/*
- * Time held so far by class, holds in progress included. Not static: the
- * verifier then checks it once, by itself, and not along every path to it.
- */
+/* Time held so far by class, holds in progress included. */
 __noinline int hold_totals(struct mm_lock *lock, u64 now,
 				  struct hold_snapshot *totals)
 {
