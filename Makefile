@@ -12,7 +12,7 @@ CARGO = scripts/cargo.sh
 # Under sudo nothing in the checkout is to belong to root.
 AS_USER = $(if $(SUDO_USER),sudo -u $(SUDO_USER))
 
-WHYLAG = $(or $(CARGO_TARGET_DIR),target)/release/whylag
+WHYLAG = $(abspath $(or $(CARGO_TARGET_DIR),target))/release/whylag
 
 all: build
 
