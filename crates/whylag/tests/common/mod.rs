@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod programs;
+pub mod quiet;
 pub mod values;
 
 use std::ffi::OsStr;
@@ -58,10 +59,7 @@ impl Lab {
 
     /// Another laboratory in the same turn.
     fn beside(&self) -> Lab {
-        Lab {
-            folder: tempfile::tempdir().unwrap(),
-            _alone: self._alone.try_clone().unwrap(),
-        }
+        Lab { folder: tempfile::tempdir().unwrap(), _alone: self._alone.try_clone().unwrap() }
     }
 
     pub fn store(&self) -> PathBuf {

@@ -1,0 +1,214 @@
+//! Where the time went, against what the recorded programs measured themselves and what the kernel
+//! and strace count.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use common::Lab;
+use common::programs::program;
+use common::quiet::alone;
+use common::values::Values;
+use model::*;
+
+const MS: u64 = 1_000_000;
+
+fn named<'a>(run: &'a Run, comm: &str) -> &'a ThreadAccounts {
+    run.threads.iter().find(|thread| thread.comm == comm).unwrap_or_else(|| {
+        panic!("no thread {comm}: {:?}", run.threads.iter().map(|t| &t.comm).collect::<Vec<_>>())
+    })
+}
+
+/// On a CPU as the kernel's clocks see it: they do not take interrupts out.
+fn on_cpu(accounts: &Accounts) -> u64 {
+    let interrupted = |a| matches!(a, Account::HardIrq | Account::SoftIrq | Account::Stolen);
+    accounts.sum_of(|account| account.is_running() || interrupted(account))
+}
+
+fn for_cpu(accounts: &Accounts) -> u64 {
+    accounts.sum_of(Account::is_waiting_for_cpu)
+}
+
+/// `ours` and `theirs` differ by at most `percent` of `theirs` and `constant_ns`.
+#[track_caller]
+fn agree(what: &str, ours: u64, theirs: u64, percent: u64, constant_ns: u64) {
+    let margin = theirs * percent / 100 + constant_ns;
+    assert!(ours.abs_diff(theirs) <= margin, "{what}: {ours} against {theirs} ns");
+}
+
+/// What holds for every run that eBPF recorded.
+fn sums_are_exact(run: &Run) {
+    for thread in &run.threads {
+        assert_eq!(thread.accounts.total(), thread.wall_ns(), "{thread:?}");
+    }
+    for outlier in &run.outliers {
+        assert_eq!(outlier.breakdown.total(), outlier.duration_ns, "{outlier:?}");
+    }
+    let unaccounted = run.accounts().get(Account::Unaccounted);
+    assert!(unaccounted * 200 < run.wall_ns(), "{unaccounted} of {} ns", run.wall_ns());
+    assert_eq!(run.losses.by_kind(), BTreeMap::new());
+}
+
+#[test]
+fn each_kind_of_wait_has_its_account() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&[], [program("waits")]);
+    let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
+    sums_are_exact(run);
+    let expected = [
+        ("timer", Blocked::TimerSleep),
+        ("usleep", Blocked::TimerSleep),
+        ("timerfd", Blocked::TimerSleep),
+        ("poll", Blocked::Poll),
+        ("select", Blocked::Poll),
+        ("epoll", Blocked::Poll),
+        ("mutex", Blocked::Futex),
+        ("pi_mutex", Blocked::Futex),
+        ("cond", Blocked::Futex),
+        ("pipe_read", Blocked::PipeRead),
+        ("pipe_write", Blocked::PipeWrite),
+        ("recv", Blocked::SocketReceive),
+        ("send", Blocked::SocketSend),
+        ("accept", Blocked::SocketAccept),
+        ("connect", Blocked::SocketConnect),
+        ("child", Blocked::ChildWait),
+        ("flock", Blocked::FileLock),
+        ("message", Blocked::Other),
+    ];
+    let mut wrong = Vec::new();
+    for (name, kind) in expected {
+        let accounts = &named(run, name).accounts;
+        let (ours, theirs) = (accounts.get(Account::Blocked(kind)), measured.get(name));
+        // The sleep is a part of the call; the rest of it is getting a CPU.
+        if ours > theirs || ours * 10 < theirs * 8 {
+            wrong.push(format!("{name}: {ours} of {theirs} ns as {}: {accounts:?}", kind.name()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_sleep_is_an_outlier_as_long_as_the_program_says() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&[], [program("waits")]);
+    let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
+    let tid = named(run, "timer").tid;
+    let of_kind = |kind| {
+        let mut found = run.outliers.iter().filter(|o| o.tid == tid && o.kind == kind);
+        found.next().unwrap_or_else(|| panic!("no {kind:?}: {:?}", run.outliers))
+    };
+    let (call, sleep) = (of_kind(OutlierKind::Syscall), of_kind(OutlierKind::OffCpu));
+    let name = call.syscall.as_ref().unwrap().call.to_string();
+    assert_eq!(name, "clock_nanosleep");
+    assert_eq!(call.syscall.as_ref().unwrap().result, Some(0));
+    assert!(call.duration_ns <= measured.get("timer"), "{call:?}");
+    agree("the call", call.duration_ns, measured.get("timer"), 10, MS);
+    assert_eq!(sleep.blocked, Some(Blocked::TimerSleep));
+    assert!(sleep.start_ns >= call.start_ns && sleep.duration_ns <= call.duration_ns);
+    // It asked for 150 ms: a sleep is never shorter.
+    assert!(sleep.breakdown.total() >= 149 * MS, "{sleep:?}");
+}
+
+#[test]
+fn cpu_time_and_run_queue_time_are_those_of_the_kernel() {
+    let Some(lab) = Lab::new() else { return };
+    let Some(recorded) = alone(|| lab.record(&[], [program("runqueue")])) else { return };
+    let (run, kernel) = (&recorded.run, Values::of(recorded.stdout()));
+    sums_are_exact(run);
+    for name in ["compute", "wake", "call"] {
+        let accounts = &named(run, name).accounts;
+        agree(name, on_cpu(accounts), kernel.get(&format!("cpu.{name}")), 5, 2 * MS);
+        agree(name, for_cpu(accounts), kernel.get(&format!("runq.{name}")), 5, 5 * MS);
+    }
+    let process: u64 = run.threads.iter().map(|thread| on_cpu(&thread.accounts)).sum();
+    agree("the process", process, kernel.get("cpu.process"), 5, 5 * MS);
+
+    let most_of = |name: &str, account: Account, whole: u64| {
+        let accounts = &named(run, name).accounts;
+        assert!(accounts.get(account) * 10 > whole * 8, "{name}: {account}: {accounts:?}");
+    };
+    most_of("compute", Account::User, kernel.get("cpu.compute"));
+    most_of("compute", Account::RunnablePreempted, kernel.get("runq.compute"));
+    most_of("wake", Account::RunnableWakeup, kernel.get("runq.wake"));
+    most_of("call", Account::Syscall(Syscall::named("readlink").unwrap()), 80 * MS);
+}
+
+#[test]
+fn whoever_ran_instead_is_named() {
+    let Some(lab) = Lab::new() else { return };
+    let Some(recorded) = alone(|| lab.record(&[], [program("runqueue")])) else { return };
+    let run = recorded.run;
+    // The longest sums come first; its own threads are in each other's way, too.
+    let others = run.runners.iter().find(|r| r.runner_tgid != r.tgid).unwrap();
+    assert_eq!(others.runner_comm, "hog", "{:?}", run.runners);
+    let hog = run.processes.iter().find(|process| process.tgid == others.runner_tgid).unwrap();
+    assert!(!hog.watched);
+    assert_eq!(hog.comm, "hog");
+    let delays = run.outliers.iter().filter(|outlier| outlier.kind == OutlierKind::RunQueue);
+    let by_hog = delays.filter(|delay| delay.ran_instead.iter().any(|r| r.tgid == hog.tgid));
+    assert!(by_hog.count() > 10);
+}
+
+#[test]
+fn major_faults_are_counted_and_timed() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&[], [program("faults")]);
+    let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
+    sums_are_exact(run);
+    assert!(measured.get("major") > 100, "the pages were in memory: {}", recorded.stdout());
+    let thread = &run.threads[0];
+    assert_eq!(thread.major_faults, measured.get("total.major"));
+    assert!(thread.minor_faults <= measured.get("total.minor"), "{thread:?}");
+    let asleep = thread.accounts.get(Account::Blocked(Blocked::FaultMajor));
+    let touching = measured.get("touch");
+    assert!(asleep <= touching, "{asleep} of {touching} ns");
+    // The rest of touching is running and waiting for a CPU.
+    let rest = on_cpu(&thread.accounts) + for_cpu(&thread.accounts);
+    assert!(asleep + rest >= touching, "{asleep} and {rest} of {touching} ns");
+    assert!(asleep * 5 > touching, "{asleep} of {touching} ns");
+}
+
+#[test]
+fn a_stopped_process_is_stopped() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&[], [program("stopped")]);
+    sums_are_exact(&recorded.run);
+    let stopped = recorded.run.accounts().get(Account::Blocked(Blocked::Stopped));
+    agree("stopped", stopped, Values::of(recorded.stdout()).get("stopped"), 10, 5 * MS);
+}
+
+#[test]
+fn every_call_is_counted_once() {
+    let Some(lab) = Lab::new() else { return };
+    let table = lab.folder.path().join("strace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-c", "-U", "calls,name", "-o"]).arg(&table).arg(program("calls"));
+    if !strace.status().is_ok_and(|status| status.success()) {
+        println!("skipped: strace does not work here");
+        return;
+    }
+    let table = std::fs::read_to_string(&table).unwrap();
+    let lines = table.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let count = words.next()?.parse().ok()?;
+        Some((words.next()?.to_owned(), count))
+    });
+    let mut expected: BTreeMap<String, u64> = lines.collect();
+    expected.remove("total");
+    // Recording begins with the program, not with the execve that becomes it.
+    assert_eq!(expected.remove("execve"), Some(1));
+    assert_eq!(expected["getuid"], 4321, "{table}");
+
+    let recorded = lab.record(&["--follow"], [program("calls")]);
+    sums_are_exact(&recorded.run);
+    let mut seen = BTreeMap::<String, u64>::new();
+    let csv = String::from_utf8(lab.answer("export", &["--format", "csv"])).unwrap();
+    for line in csv.lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        if let Some(call) = fields[3].strip_prefix("syscall:") {
+            *seen.entry(call.to_owned()).or_default() += fields[4].parse::<u64>().unwrap();
+        }
+    }
+    assert_eq!(seen, expected);
+}
