@@ -192,7 +192,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 8 << 20);
+	__uint(max_entries, 16 << 20);
 } rare SEC(".maps");
 
 #define RING_WAKE_BYTES	(1 << 20)

@@ -14,9 +14,6 @@ use crate::names::Names;
 use crate::probes::Probes;
 use crate::wire;
 
-/// Entries fetched from a map at a time.
-const CHUNK: u32 = 4096;
-
 /// What was read last time, by count, to give only what changed.
 #[derive(Default)]
 pub struct Sums {
@@ -26,8 +23,10 @@ pub struct Sums {
 }
 
 fn entries<K: Record, V: Record>(map: &dyn MapCore) -> Result<Vec<(Vec<u8>, K, V)>, Error> {
+    // All at once: libbpf-rs takes a batch that is not full for the last one, but the kernel also
+    // ends a batch early, before a bucket that does not fit in whole.
     let batch = map
-        .lookup_batch(CHUNK, MapFlags::ANY, MapFlags::ANY)
+        .lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
         .map_err(Error::bpf("reading a map"))?;
     let read = |(key, value): (Vec<u8>, Vec<u8>)| {
         let typed = (bpf::read::<K>(&key)?, bpf::read::<V>(&value)?);

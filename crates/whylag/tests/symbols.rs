@@ -1,0 +1,61 @@
+//! Names of functions in stacks, also of a process that was gone before anybody looked.
+
+mod common;
+
+use std::path::Path;
+
+use common::Lab;
+use common::programs::program;
+use model::{Outlier, Run, Space, Stack};
+
+/// The longest sleep of a run, and its stack on one side.
+fn longest_sleep(run: &Run, space: Space) -> (&Outlier, &Stack) {
+    let sleeps = |outlier: &&Outlier| outlier.blocked.is_some();
+    let outlier = run.outliers.iter().find(sleeps).expect("no outlier");
+    let id = if space == Space::User { outlier.user_stack } else { outlier.kernel_stack };
+    (outlier, &run.stacks[&id.expect("no stack")])
+}
+
+fn symbols(stack: &Stack) -> Vec<&str> {
+    stack.frames.iter().filter_map(|frame| frame.symbol.as_deref()).collect()
+}
+
+#[test]
+fn a_short_life_is_long_enough_for_names() {
+    let Some(lab) = Lab::new() else { return };
+    let jit = program("jit");
+    let recorded = lab.record(&[], [&jit]);
+    std::fs::remove_file(recorded.stdout().trim()).unwrap();
+    let (outlier, user) = longest_sleep(&recorded.run, Space::User);
+    assert!((30_000_000..60_000_000).contains(&outlier.duration_ns), "{}", outlier.duration_ns);
+
+    let names = symbols(user);
+    // The C library has no frame pointers: the function that calls it directly is not seen.
+    assert!(names[0].contains("nanosleep"), "{names:?}");
+    assert_eq!(names[1..3], ["made_at_run_time", "main"], "{names:?}");
+    let main = &user.frames[2];
+    assert_eq!(Path::new(&main.module), jit.canonicalize().unwrap());
+    assert!(main.offset > main.symbol_offset && main.symbol_offset > 0);
+    assert_eq!(user.frames[1].module, "[jit]");
+
+    let (_, kernel) = longest_sleep(&recorded.run, Space::Kernel);
+    let names = symbols(kernel);
+    assert!(names.iter().any(|name| name.contains("nanosleep")), "{names:?}");
+    assert_eq!(names.len(), kernel.frames.len(), "all frames of the kernel have names");
+    assert!(names.iter().all(|name| !name.starts_with("bpf_")), "{names:?}");
+}
+
+#[test]
+fn a_stripped_program_still_shows_module_and_offset() {
+    let Some(lab) = Lab::new() else { return };
+    let stripped = lab.folder.path().join("stripped");
+    let mut strip = std::process::Command::new("strip");
+    let done = strip.arg("-o").arg(&stripped).arg(program("jit")).status().unwrap();
+    assert!(done.success());
+    let recorded = lab.record(&[], [&stripped]);
+    std::fs::remove_file(recorded.stdout().trim()).unwrap();
+    let (_, user) = longest_sleep(&recorded.run, Space::User);
+    let frame = user.frames.iter().find(|frame| Path::new(&frame.module) == stripped).unwrap();
+    assert!(frame.symbol.is_none() && frame.offset > 0 && frame.unknown_because.is_some());
+    assert!(frame.to_string().starts_with("stripped+0x"), "{frame}");
+}
