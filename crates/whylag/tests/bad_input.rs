@@ -1,5 +1,7 @@
 //! Bad input gets one line that names what is wrong and what to do, and exit status 2.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! A recorded command behaves as it would alone: its input, output and exit status are its own.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::io::Write;

@@ -1,5 +1,7 @@
 //! What a run looks like in other formats, and that all of them tell the same.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::Lab;

@@ -1,5 +1,7 @@
 //! What remains when a recorder is killed, its disk is full, or it has no privilege.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! Names of functions in stacks, also of a process that was gone before anybody looked.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::path::Path;

@@ -1,0 +1,34 @@
+/* sleepers THREADS: so many threads, all asleep; SIGUSR1 makes one more. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void *sleep_for_ever(void *unused)
+{
+	while (pause())
+		;
+	return unused;
+}
+
+int main(int argc, char **argv)
+{
+	int threads = argc > 1 ? atoi(argv[1]) : 1, signal;
+	pthread_attr_t small;
+	pthread_t thread;
+	sigset_t set;
+
+	/* Blocked in all threads; the main thread fetches it. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 65536);
+	while (threads-- > 0)
+		if (pthread_create(&thread, &small, sleep_for_ever, NULL))
+			return 1;
+	while (!sigwait(&set, &signal))
+		if (pthread_create(&thread, &small, sleep_for_ever, NULL))
+			return 1;
+	return 1;
+}

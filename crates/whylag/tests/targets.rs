@@ -1,0 +1,162 @@
+//! What can be watched: a process, a thread, the host, children; and how a recording ends.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::programs::program;
+use common::{Helper, Lab, wait_for, wait_until};
+use model::{EventKind, RunStatus};
+use rustix::process::Signal;
+
+/// A program that makes `threads` threads, all asleep; told apart by their number.
+fn sleepers(threads: u32) -> Helper {
+    let mut command = Command::new(program("sleepers"));
+    let sleepers = Helper::spawn(command.arg(threads.to_string()).stdout(Stdio::null()));
+    let task = format!("/proc/{}/task", sleepers.pid());
+    wait_until("all threads to be there", || {
+        std::fs::read_dir(&task).unwrap().count() == threads as usize + 1
+    });
+    sleepers
+}
+
+#[test]
+fn all_threads_of_a_running_process_are_watched_new_ones_too() {
+    let Some(lab) = Lab::new() else { return };
+    let target = sleepers(20);
+    let mut record = lab.verb("record");
+    record.args(["-p", &target.pid(), "--time", "1500ms"]).stderr(Stdio::null());
+    let mut recorder = Helper::spawn(&mut record);
+    wait_until("a second stored", || {
+        lab.store().exists() && lab.runs().iter().any(|r| r.threads > 0)
+    });
+    target.signal(Signal::USR1); // makes one more thread
+    assert!(wait_for(&mut recorder.0, Duration::from_secs(10)).success());
+    let run = lab.run();
+    assert_eq!(run.threads.len(), 22, "the main thread, 20 and a new one");
+    assert!(run.threads.iter().all(|t| t.tgid.to_string() == target.pid()));
+    assert!(run.threads.iter().all(|t| t.accounts.total() == t.wall_ns()));
+}
+
+#[test]
+fn two_thousand_threads_are_all_accounted_for() {
+    let Some(lab) = Lab::new() else { return };
+    let target = sleepers(2_000);
+    let run = lab.record_target(&["-p", &target.pid(), "--time", "1s"]).run;
+    assert_eq!(run.threads.len(), 2_001);
+    assert_eq!(run.losses.total(), 0, "{:?}", run.losses);
+    for thread in &run.threads {
+        assert_eq!(thread.accounts.total(), thread.wall_ns());
+        assert!(thread.wall_ns() > 900_000_000, "tid {}: {} ns", thread.tid, thread.wall_ns());
+    }
+}
+
+#[test]
+fn one_thread_is_watched_alone() {
+    let Some(lab) = Lab::new() else { return };
+    let target = sleepers(5);
+    let tid = target.0.id() + 3;
+    assert!(std::path::Path::new(&format!("/proc/{}/task/{tid}", target.pid())).exists());
+    let run = lab.record_target(&["-t", &tid.to_string(), "--time", "300ms"]).run;
+    assert_eq!(run.threads.iter().map(|t| t.tid).collect::<Vec<_>>(), [tid]);
+}
+
+#[test]
+fn the_whole_host_is_watched_but_not_the_recorder() {
+    let Some(lab) = Lab::new() else { return };
+    let target = sleepers(5);
+    let run = lab.record_target(&["-a", "--time", "1s"]).run;
+    let own = |tgid: u32| run.threads.iter().filter(|t| t.tgid == tgid).count();
+    assert_eq!(own(target.0.id()), 6);
+    assert_eq!(own(run.header.recorder_pid), 0);
+    assert!(own(std::process::id()) > 0);
+    let kernel_thread = |t: &&model::ThreadAccounts| t.comm.starts_with("kworker/");
+    assert!(run.threads.iter().any(|t| kernel_thread(&t)));
+}
+
+const CHILDREN: &str = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done";
+
+#[test]
+fn short_lived_children_are_all_seen_with_follow() {
+    let Some(lab) = Lab::new() else { return };
+    let run = lab.record(&["--follow"], ["sh", "-c", CHILDREN]).run;
+    assert_eq!(run.threads.len(), 201, "the shell and 200 children");
+    let execs = run.events.iter().filter(|event| event.kind == EventKind::Exec);
+    assert_eq!(execs.filter(|event| event.detail == "/bin/true").count(), 200);
+    assert_eq!(run.losses.total(), 0, "{:?}", run.losses);
+    assert!(run.threads.iter().all(|t| !t.alive && t.accounts.total() == t.wall_ns()));
+}
+
+#[test]
+fn children_are_left_out_without_follow() {
+    let Some(lab) = Lab::new() else { return };
+    let run = lab.record(&[], ["sh", "-c", CHILDREN]).run;
+    assert_eq!(run.threads.len(), 1);
+}
+
+#[test]
+fn exec_in_a_thread_goes_on_being_watched() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&[], [program("exec_in_thread")]);
+    assert_eq!(recorded.stdout(), "executed\n");
+    let run = recorded.run;
+    assert!(run.threads.iter().all(|t| t.accounts.total() == t.wall_ns()), "{:?}", run.threads);
+    let execs: Vec<_> = run.events.iter().filter(|e| e.kind == EventKind::Exec).collect();
+    assert_eq!(execs.len(), 2, "{execs:?}");
+    // The thread that called exec has run the new program's calls.
+    let last = run.threads.iter().max_by_key(|t| t.last_ns).unwrap();
+    assert!(last.accounts.iter().any(|(account, _)| account.to_string() == "running:write"));
+}
+
+#[test]
+fn a_target_that_is_killed_ends_the_recording() {
+    let Some(lab) = Lab::new() else { return };
+    let target = sleepers(5);
+    let mut record = lab.verb("record");
+    let mut recorder = Helper::spawn(record.args(["-p", &target.pid()]).stderr(Stdio::null()));
+    wait_until("a second stored", || {
+        lab.store().exists() && lab.runs().iter().any(|r| r.threads > 0)
+    });
+    target.signal(Signal::KILL);
+    assert!(wait_for(&mut recorder.0, Duration::from_secs(10)).success());
+    let run = lab.run();
+    assert_eq!(run.status, RunStatus::Complete);
+    assert!(run.end.unwrap().reason.contains(&target.pid()));
+    assert_eq!(run.threads.iter().filter(|thread| !thread.alive).count(), 6);
+    let killed = run.events.iter().any(|e| e.kind == EventKind::Signal && e.value == 9);
+    assert!(killed, "{:?}", run.events);
+}
+
+#[test]
+fn signals_end_a_recording_cleanly() {
+    let Some(lab) = Lab::new() else { return };
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut target = sleepers(2);
+        let mut record = lab.verb("record");
+        let mut recorder = Helper::spawn(record.args(["-p", &target.pid()]).stderr(Stdio::null()));
+        let runs = if signal == Signal::INT { 1 } else { 2 };
+        wait_until("a second stored", || {
+            lab.store().exists() && lab.runs().iter().filter(|r| r.threads > 0).count() == runs
+        });
+        recorder.signal(signal);
+        assert!(wait_for(&mut recorder.0, Duration::from_secs(10)).success());
+        assert_eq!(lab.run().status, RunStatus::Complete);
+        assert!(target.0.try_wait().unwrap().is_none(), "the target has ended, too");
+    }
+}
+
+#[test]
+fn a_termination_is_passed_on_to_the_command() {
+    let Some(lab) = Lab::new() else { return };
+    let mut recording = lab.recording(&[], ["sleep", "60"]);
+    let mut recorder = Helper::spawn(recording.stderr(Stdio::null()));
+    wait_until("a second stored", || {
+        lab.store().exists() && lab.runs().iter().any(|r| r.threads > 0)
+    });
+    recorder.signal(Signal::TERM);
+    assert_eq!(wait_for(&mut recorder.0, Duration::from_secs(10)).code(), Some(143));
+    assert_eq!(lab.run().end.unwrap().exit_status, Some(143));
+}
