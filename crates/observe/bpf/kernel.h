@@ -87,6 +87,7 @@ struct inode {
 
 struct super_block {
 	u32 s_dev;
+	unsigned long s_magic;
 };
 
 struct qstr {
@@ -211,5 +212,6 @@ struct bpf_iter__task {
 #define S_IFBLK		0060000
 #define S_IFIFO		0010000
 #define VM_EXEC		0x4
+#define ANON_INODE_FS_MAGIC	0x09041934
 
 #endif

@@ -45,17 +45,24 @@ static __always_inline void call_arguments(u64 *args)
 
 extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym __weak;
 
-/* Inode number and mode of an open file, 0 if there is none. */
-static __always_inline u64 inode_of_fd(struct task_struct *task, u32 fd, u32 *mode)
+/* An open file. */
+static __always_inline struct file *file_of_fd(struct task_struct *task, u32 fd)
 {
-	struct inode *inode;
 	struct fdtable *table = task->files->fdt;
 	struct file **slot = table->fd, *file = NULL;
 
-	*mode = 0;
 	if (!slot || fd >= table->max_fds)
-		return 0;
+		return NULL;
 	bpf_probe_read_kernel(&file, sizeof(file), slot + fd);
+	return file;
+}
+
+/* Its inode number and mode, 0 if there is none. */
+static __always_inline u64 inode_of(struct file *file, u32 *mode)
+{
+	struct inode *inode;
+
+	*mode = 0;
 	if (!file)
 		return 0;
 	if (!bpf_rdonly_cast) {
@@ -68,19 +75,39 @@ static __always_inline u64 inode_of_fd(struct task_struct *task, u32 fd, u32 *mo
 	return inode->i_ino;
 }
 
+/* A file without a name: eventfd, signalfd, epoll, timerfd ...? */
+static __always_inline bool is_anonymous(struct file *file)
+{
+	return BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC;
+}
+
+static __always_inline bool is_timerfd(struct file *file)
+{
+	char name[8] = {};
+
+	bpf_probe_read_kernel_str(name, sizeof(name),
+				  BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	return !bpf_strncmp(name, 7, "[timerfd]");
+}
+
 /* read or write: pipe, socket, file or something else. */
 static __always_inline u32 file_account(struct thread *t,
 					struct task_struct *task, u32 fd,
 					bool write, u32 otherwise)
 {
+	struct file *file = file_of_fd(task, fd);
 	u32 mode;
 
-	t->object = inode_of_fd(task, fd, &mode);
+	t->object = inode_of(file, &mode);
 	switch (mode & S_IFMT) {
 	case S_IFIFO:
 		return write ? ACCT_PIPE_WRITE : ACCT_PIPE_READ;
 	case S_IFSOCK:
 		return write ? ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
+	}
+	if (file && is_anonymous(file))
+		return is_timerfd(file) ? ACCT_TIMER : otherwise;
+	switch (mode & S_IFMT) {
 	case S_IFREG:
 	case S_IFBLK:
 		return ACCT_DISK;
@@ -121,7 +148,7 @@ static __always_inline u32 call_account(struct thread *t,
 		return ACCT_SOCKET_CONNECT;
 	case CALL_RECEIVE:
 	case CALL_SEND:
-		t->object = inode_of_fd(task, fd, &mode);
+		t->object = inode_of(file_of_fd(task, fd), &mode);
 		return call_kinds[t->call & (CALLS_MAX - 1)] == CALL_SEND ?
 			ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
 	case CALL_FILE_LOCK:

@@ -76,7 +76,7 @@ pub fn processes(batch: &Batch, known: &mut HashMap<u32, Process>) -> Vec<Proces
         .filter(|event| event.kind == EventKind::Exec)
         .map(|event| (event.tgid, event.detail.as_str()))
         .collect();
-    let mut see = |tgid: u32, comm: &str, watched: bool| {
+    let mut see = |tgid: u32, comm: &str, a_thread: &str, watched: bool| {
         let program = executed.get(&tgid).copied();
         let same = known.get(&tgid).is_some_and(|p| {
             (p.watched || !watched) && program.is_none() && (p.comm == comm || comm.is_empty())
@@ -84,24 +84,27 @@ pub fn processes(batch: &Batch, known: &mut HashMap<u32, Process>) -> Vec<Proces
         if tgid == 0 || same {
             return;
         }
-        let process = process(tgid, comm, watched, program, known.get(&tgid));
+        let mut process = process(tgid, comm, watched, program, known.get(&tgid));
+        if process.comm.is_empty() {
+            process.comm = a_thread.to_owned();
+        }
         known.insert(tgid, process.clone());
         new.push(process);
     };
     for thread in batch.threads.iter().filter(|thread| thread.tid == thread.tgid) {
-        see(thread.tgid, &thread.comm, true);
+        see(thread.tgid, &thread.comm, "", true);
     }
     for thread in batch.threads.iter().filter(|thread| thread.tid != thread.tgid) {
-        see(thread.tgid, "", true);
+        see(thread.tgid, "", &thread.comm, true);
     }
     for wait in &batch.waits {
-        see(wait.waker_tgid, "", false);
+        see(wait.waker_tgid, "", &wait.waker_comm, false);
     }
     for hold in &batch.holds {
-        see(hold.holder_tgid, "", false);
+        see(hold.holder_tgid, "", &hold.holder_comm, false);
     }
     for runner in &batch.runners {
-        see(runner.runner_tgid, "", false);
+        see(runner.runner_tgid, "", &runner.runner_comm, false);
     }
     new
 }
