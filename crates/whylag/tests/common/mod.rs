@@ -2,6 +2,7 @@
 //! a time records, and the programs that are recorded there.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 pub mod programs;
 pub mod quiet;
