@@ -339,12 +339,14 @@ impl Bpf {
                 sums::forget_calls(&self.probes, record.tid, record.first_ns, calls);
             }
         }
+        let mut torn = inbox.dead_threads.len() - batch.threads.len();
         let alive = self.probes.dump_threads(last)?;
+        let before = batch.threads.len();
         batch.threads.extend(alive.iter().filter_map(|record| convert::thread(record, &evicted)));
         if last {
-            let torn = inbox.dead_threads.len() + alive.len() - batch.threads.len();
-            push_loss(&mut batch, "threads (accounts torn)", torn as u64);
+            torn += alive.len() - (batch.threads.len() - before);
         }
+        push_loss(&mut batch, "threads (accounts torn)", torn as u64);
         batch.events = inbox.events.iter().filter_map(convert::event).collect();
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         batch.seconds = self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;

@@ -1,6 +1,8 @@
 //! Where the time went, against what the recorded programs measured themselves and what the kernel
 //! and strace count.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::collections::BTreeMap;

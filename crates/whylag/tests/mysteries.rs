@@ -3,6 +3,8 @@
 //! What the fault cost is known from outside: the programs time their own operations and print
 //! that as `truth:`.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::Lab;

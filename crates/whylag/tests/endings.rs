@@ -1,0 +1,156 @@
+//! Threads that come and go while they are watched, and what ends a recording.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::programs::program;
+use common::values::Values;
+use common::{Helper, Lab, wait_for, wait_until};
+use model::{Account, Blocked, Run, RunStatus};
+use rustix::process::Signal;
+
+const MS: u64 = 1_000_000;
+
+/// A running crowd, and what it has printed until it was ready.
+fn crowd(arguments: &[&str]) -> (Helper, Values) {
+    let mut command = Command::new(program("crowd"));
+    let mut helper = Helper::spawn(command.args(arguments).stdout(Stdio::piped()));
+    let mut lines = BufReader::new(helper.0.stdout.take().unwrap()).lines();
+    let mut text = String::new();
+    while !text.contains("ready=") {
+        text += &lines.next().expect("the crowd has ended").unwrap();
+        text.push('\n');
+    }
+    // It goes on printing; somebody has to read.
+    std::thread::spawn(move || lines.for_each(drop));
+    (helper, Values::of(&text))
+}
+
+fn tids(run: &Run) -> BTreeSet<u64> {
+    run.threads.iter().map(|thread| u64::from(thread.tid)).collect()
+}
+
+#[track_caller]
+fn assert_sound(run: &Run) {
+    assert_eq!(run.status, RunStatus::Complete);
+    assert_eq!(run.losses.total(), 0, "{:?}", run.losses);
+    for thread in &run.threads {
+        assert_eq!(thread.accounts.total(), thread.wall_ns(), "{thread:?}");
+    }
+    let unaccounted = run.accounts().get(Account::Unaccounted);
+    assert!(unaccounted * 200 < run.wall_ns(), "{unaccounted} of {} ns", run.wall_ns());
+}
+
+#[test]
+fn threads_come_and_go_under_watch() {
+    let Some(lab) = Lab::new() else { return };
+    let (crowd, known) = crowd(&["6", "4000", "40"]);
+    let run = lab.record_target(&["-p", &crowd.pid(), "--time", "1s"]).run;
+    assert_sound(&run);
+    let began = run.header.started_ns;
+    let length = run.length_ns();
+    assert!((900 * MS..1_500 * MS).contains(&length), "{length}");
+    for (_, tid) in known.keys_after("worker-") {
+        let worker = run.threads.iter().find(|thread| u64::from(thread.tid) == tid).unwrap();
+        let asleep = worker.accounts.get(Account::Blocked(Blocked::Futex));
+        assert!(worker.alive && asleep * 10 > length * 9, "{worker:?}");
+    }
+    // One after another: 100 ms of pause, 20 ms of life.
+    let late: Vec<_> = run.threads.iter().filter(|t| t.comm.starts_with("late-")).collect();
+    assert!((4..=12).contains(&late.len()), "{late:?}");
+    let whole: Vec<_> = late.iter().filter(|t| t.first_ns > began && !t.alive).collect();
+    assert!(whole.len() + 2 >= late.len(), "only the first and the last may be cut: {late:?}");
+    for thread in whole {
+        let asleep = thread.accounts.get(Account::Blocked(Blocked::TimerSleep));
+        assert!(asleep >= 19 * MS && asleep <= thread.wall_ns(), "{thread:?}");
+    }
+}
+
+#[test]
+fn two_thousand_threads_born_under_watch() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&[], [program("crowd").to_str().unwrap(), "2000", "500"]);
+    assert_sound(&recorded.run);
+    let printed = Values::of(recorded.stdout());
+    let expected: BTreeSet<u64> = printed.keys_after("worker-").map(|(_, tid)| tid).collect();
+    let workers = recorded.run.threads.iter().filter(|t| t.comm.starts_with("worker-"));
+    let seen: BTreeSet<u64> = workers.map(|thread| u64::from(thread.tid)).collect();
+    assert_eq!((seen.len(), recorded.run.threads.len()), (2000, 2001));
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn a_thread_that_ends_ends_its_recording() {
+    let Some(lab) = Lab::new() else { return };
+    let (_crowd, known) = crowd(&["2", "1500"]);
+    let tid = known.get("worker-0");
+    let run = lab.record_target(&["-t", &tid.to_string()]).run;
+    assert_sound(&run);
+    assert_eq!(tids(&run), BTreeSet::from([tid]));
+    let thread = &run.threads[0];
+    assert_eq!((thread.comm.as_str(), thread.alive), ("worker-0", false));
+    assert_eq!(u64::from(thread.tgid), known.get("main"));
+    assert!(run.end.unwrap().reason.contains("ended"));
+}
+
+#[test]
+fn a_killed_process_leaves_complete_accounts() {
+    let Some(lab) = Lab::new() else { return };
+    let (mut crowd, known) = crowd(&["8", "30000"]);
+    let mut record = lab.verb("record");
+    let mut recorder =
+        Helper::spawn(record.args(["-p", &crowd.pid(), "--threshold", "1s"]).stderr(Stdio::null()));
+    wait_until("a second stored", || {
+        lab.store().exists() && lab.runs().first().is_some_and(|run| run.length_ns > 1_000 * MS)
+    });
+    crowd.signal(Signal::KILL);
+    crowd.0.wait().unwrap();
+    assert!(wait_for(&mut recorder.0, Duration::from_secs(5)).success());
+    let run = lab.run();
+    assert_sound(&run);
+    assert_eq!(tids(&run).len(), 9);
+    for (name, tid) in known.keys_after("worker-") {
+        let worker = run.threads.iter().find(|thread| u64::from(thread.tid) == tid).unwrap();
+        let asleep = worker.accounts.get(Account::Blocked(Blocked::Futex));
+        assert!(!worker.alive && asleep > 900 * MS, "worker-{name}: {worker:?}");
+    }
+    // Each slept until it was killed: one outlier, which ended in no other way.
+    let sleeps = run.outliers.iter().filter(|o| o.blocked == Some(Blocked::Futex));
+    assert_eq!(sleeps.count(), 8, "{:?}", run.outliers);
+}
+
+#[test]
+fn ctrl_c_takes_effect_at_once() {
+    let Some(lab) = Lab::new() else { return };
+    let (mut crowd, _) = crowd(&["3", "30000"]);
+    let mut record = lab.verb("record");
+    let mut recorder = Helper::spawn(record.args(["-p", &crowd.pid()]).stderr(Stdio::null()));
+    wait_until("the run to begin", || lab.store().exists() && !lab.runs().is_empty());
+    recorder.signal(Signal::INT);
+    assert_eq!(wait_for(&mut recorder.0, Duration::from_secs(3)).code(), Some(0));
+    let run = lab.run();
+    assert_sound(&run);
+    assert!(run.end.unwrap().reason.contains("SIGINT"));
+    assert_eq!(run.threads.len(), 4);
+    assert!(crowd.0.try_wait().unwrap().is_none(), "the target has ended, too");
+}
+
+#[test]
+fn time_ends_the_recording_and_not_the_command() {
+    let Some(lab) = Lab::new() else { return };
+    let command = ["sh", "-c", "sleep 1.2; echo went on; exit 5"];
+    let output = lab.recording(&["--time", "300ms"], command).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "went on\n");
+    assert_eq!(output.status.code(), Some(5));
+    let run = lab.run();
+    assert_sound(&run);
+    assert!((300 * MS..800 * MS).contains(&run.length_ns()), "{}", run.length_ns());
+    assert_eq!(run.end.as_ref().unwrap().exit_status, Some(5));
+    assert!(run.threads.iter().all(|thread| thread.alive), "{:?}", run.threads);
+}
