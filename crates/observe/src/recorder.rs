@@ -11,7 +11,7 @@ use model::{
     Target,
 };
 
-use crate::bpf::outlier_record;
+use crate::bpf::{outlier_record, thread_record};
 use crate::capability::{self, HostFacts, Part, Plan};
 use crate::cost::{self, CostSampler};
 use crate::drain::{Drain, Inbox};
@@ -71,6 +71,7 @@ struct Bpf {
     losses: BTreeMap<String, u64>,
     budget_percent: Option<f64>,
     budget_seen: (u64, u64),
+    torn: Vec<thread_record>,
     ring_bytes: u64,
     events: u64,
 }
@@ -320,6 +321,7 @@ fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Er
         losses: BTreeMap::new(),
         budget_percent: watch.budget_percent,
         budget_seen: (0, 0),
+        torn: Vec::new(),
         ring_bytes: 0,
         events: 0,
     })))
@@ -332,21 +334,31 @@ impl Bpf {
         self.events += inbox.records;
         self.count_losses(&inbox, &mut batch)?;
         // Dead threads are converted with the sums read after they died, so those are complete.
+        // What does not add up all the same is tried again with the next sums.
         let evicted = sums::evicted_calls(&self.probes)?;
-        for record in &inbox.dead_threads {
-            batch.threads.extend(convert::thread(record, &evicted));
+        let mut torn = Vec::new();
+        for record in self.torn.drain(..).chain(inbox.dead_threads) {
+            let Some(thread) = convert::thread(&record, &evicted) else {
+                torn.push(record);
+                continue;
+            };
+            batch.threads.push(thread);
             if let Some(calls) = evicted.get(&(record.tid, record.first_ns)) {
                 sums::forget_calls(&self.probes, record.tid, record.first_ns, calls);
             }
         }
-        let mut torn = inbox.dead_threads.len() - batch.threads.len();
-        let alive = self.probes.dump_threads(last)?;
-        let before = batch.threads.len();
-        batch.threads.extend(alive.iter().filter_map(|record| convert::thread(record, &evicted)));
-        if last {
-            torn += alive.len() - (batch.threads.len() - before);
+        for record in self.probes.dump_threads(last)? {
+            match convert::thread(&record, &evicted) {
+                Some(thread) => batch.threads.push(thread),
+                None if last => torn.push(record),
+                None => {} // it moved while it was read: the next dump has it
+            }
         }
-        push_loss(&mut batch, "threads (accounts torn)", torn as u64);
+        if last {
+            push_loss(&mut batch, "threads (accounts torn)", torn.len() as u64);
+        } else {
+            self.torn = torn;
+        }
         batch.events = inbox.events.iter().filter_map(convert::event).collect();
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         batch.seconds = self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
