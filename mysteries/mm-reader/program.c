@@ -1,7 +1,7 @@
 /*
  * A service with one GiB of memory answers 1,000 requests a second in each of two threads; every
  * request maps a scratch buffer, uses it and unmaps it. Beside it runs a monitoring agent, a
- * process of its own, that asks ten times a second how much memory the service uses.
+ * process of its own, that asks twenty times a second how much memory the service uses.
  *
  * Faulty: the agent adds up /proc/PID/smaps, for which the kernel walks every page table entry
  * and holds the service's mmap_lock for reading. Fixed (-DFIXED): it reads /proc/PID/statm,
