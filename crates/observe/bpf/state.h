@@ -125,6 +125,7 @@ struct {
 
 /* One CPU's own state; programs on a CPU do not race for it. */
 struct cpu {
+	u64 task;		/* running here, as the last switch said */
 	u32 slot;		/* of the watched thread running here, or 0 */
 	u32 busy;		/* enter() without leave() */
 	u64 runs[PROG_MAX];
@@ -196,16 +197,6 @@ struct {
 } rare SEC(".maps");
 
 #define RING_WAKE_BYTES	(1 << 20)
-
-static __always_inline struct cpu *this_cpu(u32 program)
-{
-	u32 zero = 0;
-	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
-
-	if (cpu)
-		cpu->runs[program]++;
-	return cpu;
-}
 
 /* Slot 0 is no thread. */
 static __always_inline struct thread *thread_in(u32 slot)
@@ -319,6 +310,48 @@ static __always_inline u32 running_account(struct cpu *cpu, struct thread *t)
 	if (cpu->in_softirq)
 		return ACCT_SOFTIRQ;
 	return base_account(t);
+}
+
+/*
+ * The kernel does not run every program at every event: not within itself,
+ * and some hosts hide tasks of their own. So a thread can come to a CPU
+ * unseen; it is met here at its next event, and the time since it came stays
+ * in the account it had.
+ */
+__noinline int meet_current(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 zero = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+	struct thread *t;
+	bool first;
+
+	if (!cpu)
+		return 0;
+	first = !cpu->task;
+	cpu->task = (u64)task;
+	cpu->slot = slot_of(task);
+	t = this_thread(cpu);
+	if (!t || cpu->busy)
+		return 0;
+	if (!first)
+		cpu->losses[LOSS_SWITCH]++;
+	charge(cpu, t, bpf_ktime_get_ns());
+	t->open = running_account(cpu, t);
+	return 0;
+}
+
+static __always_inline struct cpu *this_cpu(u32 program)
+{
+	u32 zero = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+
+	if (!cpu)
+		return NULL;
+	cpu->runs[program]++;
+	if (cpu->task != (u64)bpf_get_current_task_btf())
+		meet_current();
+	return cpu;
 }
 
 static __always_inline u32 context_of(struct cpu *cpu)

@@ -170,6 +170,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev,
 	was_watched = cpu->slot;
 	if (was_watched)
 		switch_out(ctx, cpu, prev, preempt, prev_state, now);
+	cpu->task = (u64)next;
 	cpu->slot = 0;
 	note_ran(cpu, prev, now);
 	if (next->pid)

@@ -18,7 +18,7 @@ pub const LOCK_CLASS_MMAP_WRITE: u64 = 2;
 pub const LOCK_CLASS_SPIN: u64 = 3;
 
 /// `enum loss`, as shown.
-pub const LOSSES: [&str; 11] = [
+pub const LOSSES: [&str; 12] = [
     "outliers (ring full)",
     "rare records (ring full)",
     "threads not watched (no memory)",
@@ -30,6 +30,7 @@ pub const LOSSES: [&str; 11] = [
     "clock steps backwards",
     "nested lock waits",
     "mmap_lock readers (slots full)",
+    "task switches (not told)",
 ];
 
 /// `enum program`, as shown in the cost.

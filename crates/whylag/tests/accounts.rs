@@ -8,10 +8,10 @@ mod common;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use common::Lab;
 use common::programs::program;
 use common::quiet::alone;
 use common::values::Values;
+use common::{Lab, lost};
 use model::*;
 
 const MS: u64 = 1_000_000;
@@ -49,7 +49,7 @@ fn sums_are_exact(run: &Run) {
     }
     let unaccounted = run.accounts().get(Account::Unaccounted);
     assert!(unaccounted * 200 < run.wall_ns(), "{unaccounted} of {} ns", run.wall_ns());
-    assert_eq!(run.losses.by_kind(), BTreeMap::new());
+    assert_eq!(lost(run), BTreeMap::new());
 }
 
 #[test]

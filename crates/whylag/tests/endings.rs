@@ -4,14 +4,14 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::programs::program;
 use common::values::Values;
-use common::{Helper, Lab, wait_for, wait_until};
+use common::{Helper, Lab, lost, wait_for, wait_until};
 use model::{Account, Blocked, Run, RunStatus};
 use rustix::process::Signal;
 
@@ -39,7 +39,7 @@ fn tids(run: &Run) -> BTreeSet<u64> {
 #[track_caller]
 fn assert_sound(run: &Run) {
     assert_eq!(run.status, RunStatus::Complete);
-    assert_eq!(run.losses.total(), 0, "{:?}", run.losses);
+    assert_eq!(lost(&run), BTreeMap::new());
     for thread in &run.threads {
         assert_eq!(thread.accounts.total(), thread.wall_ns(), "{thread:?}");
     }

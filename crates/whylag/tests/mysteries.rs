@@ -7,10 +7,12 @@
 
 mod common;
 
-use common::Lab;
+use std::collections::BTreeMap;
+
 use common::programs::mystery;
 use common::quiet::alone;
 use common::values::Values;
+use common::{Lab, lost};
 use model::{Account, Finding, Run};
 
 /// Part of the program's own loss that the finding has to explain at least. The rest is CPU time
@@ -58,7 +60,7 @@ impl Case {
         }
         let unaccounted = self.run.accounts().get(Account::Unaccounted);
         assert!(unaccounted * 200 < self.run.wall_ns(), "{unaccounted} ns unaccounted");
-        assert_eq!(self.run.losses.total(), 0, "{:?}", self.run.losses);
+        assert_eq!(lost(&self.run), BTreeMap::new());
     }
 
     /// Part of the program's wall time.

@@ -4,11 +4,12 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::programs::program;
-use common::{Helper, Lab, wait_for, wait_until};
+use common::{Helper, Lab, lost, wait_for, wait_until};
 use model::{EventKind, RunStatus};
 use rustix::process::Signal;
 
@@ -47,7 +48,7 @@ fn two_thousand_threads_are_all_accounted_for() {
     let target = sleepers(2_000);
     let run = lab.record_target(&["-p", &target.pid(), "--time", "1s"]).run;
     assert_eq!(run.threads.len(), 2_001);
-    assert_eq!(run.losses.total(), 0, "{:?}", run.losses);
+    assert_eq!(lost(&run), BTreeMap::new());
     for thread in &run.threads {
         assert_eq!(thread.accounts.total(), thread.wall_ns());
         assert!(thread.wall_ns() > 900_000_000, "tid {}: {} ns", thread.tid, thread.wall_ns());
@@ -86,7 +87,7 @@ fn short_lived_children_are_all_seen_with_follow() {
     assert_eq!(run.threads.len(), 201, "the shell and 200 children");
     let execs = run.events.iter().filter(|event| event.kind == EventKind::Exec);
     assert_eq!(execs.filter(|event| event.detail == "/bin/true").count(), 200);
-    assert_eq!(run.losses.total(), 0, "{:?}", run.losses);
+    assert_eq!(lost(&run), BTreeMap::new());
     assert!(run.threads.iter().all(|t| !t.alive && t.accounts.total() == t.wall_ns()));
 }
 
