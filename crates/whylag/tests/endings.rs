@@ -39,7 +39,7 @@ fn tids(run: &Run) -> BTreeSet<u64> {
 #[track_caller]
 fn assert_sound(run: &Run) {
     assert_eq!(run.status, RunStatus::Complete);
-    assert_eq!(lost(&run), BTreeMap::new());
+    assert_eq!(lost(run), BTreeMap::new());
     for thread in &run.threads {
         assert_eq!(thread.accounts.total(), thread.wall_ns(), "{thread:?}");
     }
