@@ -15,7 +15,7 @@ use model::{Accounts, Evidence, Link, RuledOut};
 use crate::case::Case;
 
 /// Every known cause.
-pub const ALL: [&Cause; 6] = [
+pub const ALL: &[&Cause] = &[
     &mmap_lock::CAUSE,
     &mm_reader::CAUSE,
     &cpu_runqueue::CAUSE,
