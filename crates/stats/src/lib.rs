@@ -1,0 +1,21 @@
+//! Statistics that hold for latency data: numbers in, verdicts out.
+//!
+//! The one important type is [`Interval`]: no estimate leaves this room without one, or without
+//! the reason why there is none.
+//!
+//! Caveats.
+//! - The sample is the run, or the block of a run, never the single operation: operations next to
+//!   each other are not independent, and tests that take them for such find a difference between
+//!   any two runs.
+//! - Resampling draws from a generator with a fixed seed, so that the same data give the same
+//!   verdict.
+//! - Pure: no I/O, no clock. Nothing panics; what cannot be computed is `None`.
+
+mod interval;
+pub mod multiple;
+pub mod quantile;
+pub mod rank;
+pub mod resample;
+pub mod usl;
+
+pub use interval::Interval;
