@@ -1,0 +1,95 @@
+//! Noise of the machine: a reference computation, steal, throttling.
+
+use std::time::{Duration, Instant};
+
+/// Length of the reference, about.
+const ROUNDS: u64 = 200_000;
+/// Slower or faster than this part before and after a step is drift.
+const DRIFT: f64 = 0.05;
+/// Stolen time worth a warning, as a part of the step.
+const STOLEN: f64 = 0.01;
+
+/// Time of a fixed computation in registers: the shortest of several, ns.
+pub fn reference() -> f64 {
+    let once = || {
+        let began = Instant::now();
+        let mut x = 88_172_645_463_325_252u64;
+        for _ in 0..ROUNDS {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+        }
+        std::hint::black_box(x);
+        began.elapsed().as_nanos() as f64
+    };
+    (0..5).map(|_| once()).fold(f64::MAX, f64::min)
+}
+
+/// Says so if the machine became faster or slower meanwhile.
+pub fn drift(before: f64, after: f64) -> Option<String> {
+    let ratio = after / before;
+    ((ratio - 1.0).abs() > DRIFT).then(|| {
+        format!(
+            "the machine itself changed: a reference computation took {ratio:.2} times as long \
+             after the step as before it"
+        )
+    })
+}
+
+/// What others took from this machine so far.
+pub struct Disturbance {
+    at: Instant,
+    stolen: Duration,
+    throttled_ns: u64,
+}
+
+impl Disturbance {
+    /// As of now.
+    pub fn now() -> Disturbance {
+        Disturbance { at: Instant::now(), stolen: stolen(), throttled_ns: throttled_ns() }
+    }
+
+    /// What was taken since, in words.
+    pub fn since(&self) -> Vec<String> {
+        let now = Disturbance::now();
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let stolen = now.stolen.saturating_sub(self.stolen);
+        let part = stolen.as_secs_f64() / (now.at - self.at).as_secs_f64() / cpus as f64;
+        let mut warnings = Vec::new();
+        if part > STOLEN {
+            warnings.push(format!("the hypervisor took {:.1} % of the CPUs", part * 100.0));
+        }
+        let throttled = now.throttled_ns.saturating_sub(self.throttled_ns);
+        if throttled > 0 {
+            let ms = throttled as f64 / 1e6;
+            warnings.push(format!("the cgroup's CPU quota stopped us for {ms:.1} ms"));
+        }
+        warnings
+    }
+}
+
+fn stolen() -> Duration {
+    let Ok(stat) = std::fs::read_to_string("/proc/stat") else { return Duration::ZERO };
+    let ticks =
+        stat.lines().next().and_then(|all| all.split_ascii_whitespace().nth(8)?.parse().ok());
+    Duration::from_secs(ticks.unwrap_or(0)) / procfs::ticks_per_second() as u32
+}
+
+fn throttled_ns() -> u64 {
+    let readings = inspect::counters::process(std::process::id());
+    let throttled = readings.iter().find(|r| r.name == "cgroup.cpu.throttled_ns");
+    throttled.map_or(0, |reading| reading.value)
+}
+
+/// Binds the calling thread to one of the CPUs it may use.
+pub fn bind_to(worker: usize) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    if let Some(cpu) = cpus.get(worker % cpus.len().max(1)) {
+        let mut one = CpuSet::new();
+        one.set(*cpu);
+        // Without it the step is noisier, not wrong.
+        let _ = sched_setaffinity(None, &one);
+    }
+}
