@@ -246,17 +246,19 @@ static inline void end_process(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Waits until the time is over or somebody asks us to end. */
+/* Waits until the time is over or somebody asks us to end. A stop or a tracer interrupts the wait
+ * without making it longer. */
 static inline void wait_for_end(double seconds)
 {
-	struct timespec limit = {
-		.tv_sec = (time_t)seconds,
-		.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9),
-	};
+	uint64_t end = now_ns() + (uint64_t)(seconds * 1e9);
 	sigset_t set = stop_signals();
 
-	while (sigtimedwait(&set, NULL, &limit) < 0 && errno == EINTR)
-		;
+	for (uint64_t now = now_ns(); now < end; now = now_ns()) {
+		struct timespec limit = { .tv_sec = (end - now) / SECOND, .tv_nsec = (end - now) % SECOND };
+
+		if (sigtimedwait(&set, NULL, &limit) >= 0)
+			break;
+	}
 	atomic_store(&stopping, true);
 }
 
