@@ -1,6 +1,7 @@
 /*
- * A thread has a CPU to itself, the first, and computes. On another CPU a neighbour sends small
- * datagrams to itself, over the loopback of a network namespace of its own.
+ * A thread has a CPU to itself, the first, and computes. On another CPU a neighbour sends a
+ * burst of small datagrams to itself each millisecond, over the loopback of a network namespace of
+ * its own.
  *
  * Faulty: packets are steered (RPS, `rps_cpus`) to the first CPU, so that one spends its time in
  * receiving for somebody else, in softirqs between the thread's instructions. Fixed (-DFIXED):
@@ -11,6 +12,7 @@
 #include "../common.h"
 #include <arpa/inet.h>
 #include <net/if.h>
+#include <netinet/udp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -19,11 +21,13 @@
 #define VICTIM_CPU 0
 #define SENDER_CPU 1
 #define PORT 7777
-#define BATCH 64
-#define BYTES 64
+#define PERIOD_NS MILLISECOND
+#define BURST 14     /* sends of */
+#define DATAGRAMS 100 /* each, which the receiving side has to take apart, */
+#define BYTES 64     /* of this size */
 #define STEP_NS 200
 #define GAP_NS MICROSECOND /* a step that took longer was interrupted */
-#define LONG_GAP_NS (200 * MICROSECOND)
+#define LONG_GAP_NS MILLISECOND
 
 #ifdef FIXED
 #define STEER_TO SENDER_CPU
@@ -72,10 +76,8 @@ static void neighbour(void *unused)
 		.sin_port = htons(PORT),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
-	static char payload[BYTES];
-	struct iovec data = { payload, BYTES };
-	struct mmsghdr batch[BATCH] = { 0 };
-	int receiver, sender;
+	static char payload[DATAGRAMS * BYTES];
+	int receiver, sender, size = BYTES;
 
 	(void)unused;
 	own_network(STEER_TO);
@@ -83,13 +85,16 @@ static void neighbour(void *unused)
 	receiver = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (receiver < 0 || sender < 0 || bind(receiver, (struct sockaddr *)&to, sizeof to) ||
-	    connect(sender, (struct sockaddr *)&to, sizeof to))
+	    connect(sender, (struct sockaddr *)&to, sizeof to) ||
+	    setsockopt(sender, SOL_UDP, UDP_SEGMENT, &size, sizeof size))
 		die("cannot send to myself");
-	for (int i = 0; i < BATCH; i++)
-		batch[i].msg_hdr = (struct msghdr){ .msg_iov = &data, .msg_iovlen = 1 };
 	/* Nobody reads: what finds no room is thrown away, after all the work of receiving it. */
-	while (sendmmsg(sender, batch, BATCH, 0) > 0)
-		;
+	for (uint64_t next = now_ns();; next += PERIOD_NS) {
+		sleep_until(next);
+		for (int i = 0; i < BURST; i++)
+			if (send(sender, payload, sizeof payload, 0) < 0)
+				die("cannot send to myself");
+	}
 }
 
 /*
