@@ -14,7 +14,7 @@ const FRAMES_SHOWN: usize = 6;
 
 /// `worker (tid 12) at +1.23 s: mmap took 19.2 ms: 18.1 ms blocked:..., 0.9 ms ...; held by ...`.
 pub fn in_words(case: &Case, outlier: &Outlier) -> String {
-    let at = outlier.start_ns.saturating_sub(case.run.header.started_ns);
+    let at = outlier.start_ns.saturating_sub(case.whole().header.started_ns);
     let call = outlier.syscall.map(|s| s.call.to_string());
     let what = match (outlier.kind, call) {
         (OutlierKind::Syscall, Some(call)) => format!("{call} took"),
