@@ -11,7 +11,7 @@
 //! A claim below that stays part of the unexplained time.
 //!
 //! A part of a run that was asked about (`focus.rs`) may be short and still deserve its cause: there
-//! a claim has to be 5 % of the lost time of the part, and no more.
+//! a claim has to be 5 % of the lost time of the part, and 0.5 % of the part's length.
 
 use std::cmp::Reverse;
 
@@ -128,14 +128,7 @@ fn is_worth_naming(case: &Case, claim: &Claim) -> bool {
 pub(crate) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     let lost = claim.lost.total();
     if case.scope().is_some() {
-        let all = case.lost.total().max(1);
-        let text = format!(
-            "{} is {} of the {} lost here; 5 % are needed",
-            duration(lost),
-            percent(lost, all),
-            duration(all)
-        );
-        return (lost == 0 || lost < all / 20).then_some(text);
+        return shortfall_in_part(case, lost);
     }
     if lost < FLOOR_NS {
         return Some(format!("{} is less than {}", duration(lost), duration(FLOOR_NS)));
@@ -157,6 +150,22 @@ pub(crate) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
         percent(lost, case.active_ns()),
         percent(lost, case.run.length_ns()),
         duration(lost / claim.waits.max(1))
+    ))
+}
+
+/// The same of a part of a run.
+fn shortfall_in_part(case: &Case, lost: u64) -> Option<String> {
+    let (all, length) = (case.lost.total(), case.run.length_ns());
+    if lost > 0 && lost >= all / 20 && lost >= length / 200 {
+        return None;
+    }
+    Some(format!(
+        "{} is {} of the {} lost here (5 % are needed) and {} of its length of {} (0.5 % are)",
+        duration(lost),
+        percent(lost, all),
+        duration(all),
+        percent(lost, length),
+        duration(length)
     ))
 }
 

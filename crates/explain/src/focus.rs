@@ -178,6 +178,7 @@ impl<'a> Focused<'a> {
         }
         let scope = Scope {
             what: what(whole, focus),
+            outlier: if let Focus::Outlier(number) = focus { Some(*number as u64) } else { None },
             from_ns: part.from_ns.saturating_sub(whole.header.started_ns),
             to_ns: part.to_ns.saturating_sub(whole.header.started_ns),
             threads: run.threads.len() as u64,

@@ -96,6 +96,8 @@ pub struct LostStack {
 pub struct Scope {
     /// `outlier 3`, `the window 1.20 s..1.50 s`, `thread worker (tid 81)`.
     pub what: String,
+    /// Number of the outlier, if one was asked about: 1 is the longest of the run.
+    pub outlier: Option<u64>,
     /// Its start, since the start of the run.
     pub from_ns: u64,
     /// Its end, since the start of the run.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use model::{Explanation, Finding, Run};
 
 use crate::units::{duration, part, plural, share};
-use crate::{Style, cost, text, unexplained};
+use crate::{Style, cost, outlier, text, unexplained};
 
 /// Column in which the text beside a label begins.
 const INDENT: usize = 14;
@@ -28,6 +28,12 @@ pub fn write(
         writeln!(out, "{line}")?;
     }
     if let Some(scope) = &explanation.scope {
+        let number = scope.outlier.and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
+        if let Some(outlier) = number.and_then(|place| run.outliers.get(place)) {
+            for line in text::wrap(&format!("{}.", outlier::sentence(outlier, run)), style.width) {
+                writeln!(out, "{line}")?;
+            }
+        }
         for line in text::wrap(&scope.basis, style.width) {
             writeln!(out, "{}", style.dim(&line))?;
         }

@@ -77,6 +77,24 @@ fn one_slow_call_has_its_cause_though_the_run_has_none() {
 }
 
 #[test]
+fn a_long_wait_for_work_has_no_cause_because_its_thread_was_woken_a_little_late() {
+    let sleep = Outlier {
+        breakdown: [(POLL, 2 * SECOND), (WAKING, 3 * MS)].into_iter().collect(),
+        ran_instead: vec![Runner {
+            tid: 77,
+            tgid: 77,
+            comm: "hog".into(),
+            realtime: 0,
+            ns: 3 * MS,
+        }],
+        ..interval(10, POLL, 0, 2 * SECOND + 3 * MS, None)
+    };
+    let run = RunBuilder::new().thread(10, 10, &[(POLL, 3 * SECOND)]).kept(sleep).build();
+    let answer = explain_focused(&focused(&run, &Focus::Outlier(1)));
+    assert!(answer.findings.is_empty() && answer.lost_ns == 3 * MS);
+}
+
+#[test]
 fn the_same_hold_told_by_a_call_and_by_its_sleep_counts_once() {
     let run = one_slow_call().build();
     let part = focused(&run, &Focus::Outlier(1));
