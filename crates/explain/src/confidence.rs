@@ -9,7 +9,7 @@
 //! | a part of the recorder that the cause needs was off | 0.6 each |
 //! | fewer than 10 waits; fewer than 30 | 0.5; 0.8 |
 //! | more than 5 % of the wall time is unaccounted | 1 - that share |
-//! | the same, where that is what threads did between intervals kept whole | 0.8 |
+//! | the same, where that is what threads did between intervals kept whole | 1 - half of it |
 //! | what the cause itself could not see | as the cause says |
 
 use model::Account;
@@ -58,7 +58,7 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
     if unaccounted > case.wall_ns / 20 && case.scope().is_some_and(|scope| !scope.exact) {
         let known = case.wall_ns.saturating_sub(unaccounted);
         doubt(
-            0.8,
+            1.0 - unaccounted as f64 / case.wall_ns as f64 / 2.0,
             format!(
                 "only {} of the wall time is in intervals kept whole",
                 percent(known, case.wall_ns)

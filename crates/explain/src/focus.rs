@@ -170,11 +170,18 @@ impl<'a> Focused<'a> {
         run.outliers.sort_by_key(|o| Reverse(o.duration_ns));
         run.outlier_count = run.outliers.len() as u64;
         run.events.iter().for_each(|event| sums.add_event(event));
-        sums.finish(&mut run);
+        let by_waker = sums.finish(&mut run);
 
         let alone = part.tid.filter(|_| exact).is_some_and(|tid| is_alone(whole, tid));
         if alone {
             take_sums_of_its_process(whole, &mut run);
+        }
+        let mut basis = basis(whole, focus, intervals, alone);
+        if by_waker > 0 && !alone {
+            basis += &format!(
+                " Who held mmap_lock was not seen in {} and is taken to be who ended it.",
+                counted(by_waker, "wait")
+            );
         }
         let scope = Scope {
             what: what(whole, focus),
@@ -184,7 +191,7 @@ impl<'a> Focused<'a> {
             threads: run.threads.len() as u64,
             intervals,
             exact,
-            basis: basis(whole, focus, intervals, alone),
+            basis,
         };
         Ok(Focused { whole, run, scope })
     }

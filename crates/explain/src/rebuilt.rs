@@ -32,7 +32,11 @@ struct Known<'a> {
 /// The sums, and what they are made with.
 pub struct Rebuilt<'a> {
     known: HashMap<Object, Known<'a>>,
+    /// All holds of the run.
+    all_holds: &'a [HoldSum],
     seen_holds: BTreeSet<(u32, u32, u64)>,
+    /// Waits whose holder was not seen and is taken to be who ended them.
+    by_waker: u64,
     waits: BTreeMap<(Object, u32), WaitSum>,
     holds: Vec<HoldSum>,
     runners: BTreeMap<(u32, u32, u8), RunnerSum>,
@@ -56,7 +60,9 @@ impl<'a> Rebuilt<'a> {
         }
         Rebuilt {
             known,
+            all_holds: &whole.holds,
             seen_holds: BTreeSet::new(),
+            by_waker: 0,
             waits: BTreeMap::new(),
             holds: Vec::new(),
             runners: BTreeMap::new(),
@@ -122,8 +128,9 @@ impl<'a> Rebuilt<'a> {
         }
     }
 
-    /// Puts the sums into `run`.
-    pub fn finish(self, run: &mut Run) {
+    /// Puts the sums into `run`. Gives how many holders of mmap_lock were not seen and are taken to
+    /// be who ended the wait.
+    pub fn finish(self, run: &mut Run) -> u64 {
         run.waits = self.waits.into_values().collect();
         run.holds = self.holds;
         run.runners = self.runners.into_values().collect();
@@ -136,6 +143,7 @@ impl<'a> Rebuilt<'a> {
         run.seconds = self.values.into_iter().map(second).collect();
         run.waits.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
         run.stack_sums.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
+        self.by_waker
     }
 
     fn value(&mut self, tgid: u32, metric: Metric, ns: u64) {
@@ -211,36 +219,67 @@ impl<'a> Rebuilt<'a> {
     /// A call and the sleep inside it may name the same hold: it counts once.
     fn add_hold(&mut self, piece: &Piece) {
         let outlier = piece.outlier;
-        let Some(holder) = &outlier.holder else { return };
         let waited = |kind| outlier.breakdown.get(Account::Blocked(kind));
         let (write, read) = (waited(Blocked::MmapLockWrite), waited(Blocked::MmapLockRead));
-        let ns = holder.overlap_ns.min(write.max(read));
-        if ns == 0 || !self.seen_holds.insert((outlier.tid, holder.tid, holder.overlap_ns)) {
+        let (waiter_write, waited) = (write >= read, write.max(read));
+        if waited == 0 {
             return;
         }
-        let waiter_write = write >= read;
-        let mut same = self.holds.iter_mut();
-        let same = same.find(|sum| {
+        let hold = |holder_tgid, holder_comm: &str, holder_write, holder_call, ns| HoldSum {
+            tgid: outlier.tgid,
+            waiter_write,
+            holder_tgid,
+            holder_comm: holder_comm.to_owned(),
+            holder_write,
+            holder_call,
+            count: 1,
+            ns,
+            max_ns: ns,
+        };
+        if let Some(h) = &outlier.holder {
+            if self.seen_holds.insert((outlier.tid, h.tid, h.overlap_ns)) {
+                let ns = h.overlap_ns.min(waited);
+                self.push_hold(hold(h.tgid, &h.comm, h.write, h.call, ns));
+            }
+        } else if let Some(waker) = outlier.waker.as_ref().filter(|w| w.context == Context::Task)
+            && piece.own_details
+            && let Some(usual) = self.usual_hold(outlier.tgid, waiter_write, waker.tgid)
+        {
+            // Who lets go of the lock wakes the next one; how that process holds it is known only
+            // of other waits.
+            let now = piece.accounts.sum_of(crate::mmap_holders::is_mmap_lock);
+            let (write, call) = (usual.holder_write, usual.holder_call);
+            self.by_waker += 1;
+            self.push_hold(hold(waker.tgid, &waker.comm, write, call, now));
+        }
+    }
+
+    /// How a process made the threads of another wait longest, over the run.
+    fn usual_hold(&self, tgid: u32, waiter_write: bool, holder_tgid: u32) -> Option<&'a HoldSum> {
+        let like = |h: &&HoldSum| {
+            (h.tgid, h.waiter_write, h.holder_tgid) == (tgid, waiter_write, holder_tgid)
+        };
+        self.all_holds.iter().filter(like).max_by_key(|h| h.ns)
+    }
+
+    fn push_hold(&mut self, hold: HoldSum) {
+        let same = self.holds.iter_mut().find(|sum| {
             (sum.tgid, sum.waiter_write, sum.holder_tgid, sum.holder_write, sum.holder_call)
-                == (outlier.tgid, waiter_write, holder.tgid, holder.write, holder.call)
+                == (
+                    hold.tgid,
+                    hold.waiter_write,
+                    hold.holder_tgid,
+                    hold.holder_write,
+                    hold.holder_call,
+                )
         });
         match same {
             Some(sum) => {
                 sum.count += 1;
-                sum.ns = sum.ns.saturating_add(ns);
-                sum.max_ns = sum.max_ns.max(ns);
+                sum.ns = sum.ns.saturating_add(hold.ns);
+                sum.max_ns = sum.max_ns.max(hold.ns);
             }
-            None => self.holds.push(HoldSum {
-                tgid: outlier.tgid,
-                waiter_write,
-                holder_tgid: holder.tgid,
-                holder_comm: holder.comm.clone(),
-                holder_write: holder.write,
-                holder_call: holder.call,
-                count: 1,
-                ns,
-                max_ns: ns,
-            }),
+            None => self.holds.push(hold),
         }
     }
 

@@ -50,7 +50,7 @@ pub fn write(out: &mut dyn Write, answer: &WhyNot, style: &Style) -> io::Result<
         labelled("off", &format!("{}: {}; its evidence needs this part", off.part, off.because))?;
     }
     if let Some(scope) = &answer.scope {
-        labelled("based on", &scope.basis)?;
+        labelled("basis", &scope.basis)?;
     }
     Ok(())
 }

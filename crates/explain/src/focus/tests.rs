@@ -6,7 +6,7 @@ use model::{
 use super::*;
 use crate::explain_focused;
 use crate::mmap_holders::WRITE;
-use crate::testing::{FUTEX, RunBuilder, SECOND, USER, interval, runner, wait};
+use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, interval, runner, wait};
 
 const MS: u64 = 1_000_000;
 const QUEUED: Account = Account::RunnablePreempted;
@@ -102,6 +102,26 @@ fn the_same_hold_told_by_a_call_and_by_its_sleep_counts_once() {
     assert_eq!((part.run.holds[0].count, part.run.holds[0].ns), (1, 5 * MS));
     assert_eq!((part.run.runners.len(), part.run.runners[0].ns), (1, MS));
     assert_eq!(part.run.waits[0].ns, 6 * MS);
+}
+
+#[test]
+fn a_holder_that_was_not_seen_is_who_ended_the_wait_and_the_answer_says_so() {
+    let builder = || {
+        RunBuilder::new().thread(10, 10, &[(WRITE, SECOND)]).thread(11, 10, &[]).interval(
+            10,
+            WRITE,
+            0,
+            5 * MS,
+            Some(11),
+        )
+    };
+    let run = builder().hold(hold(10, 10, true, SECOND)).build();
+    let answer = explain_focused(&focused(&run, &Focus::Outlier(1)));
+    assert_eq!(answer.findings[0].cause, "mmap-lock");
+    let basis = answer.scope.unwrap().basis;
+    assert!(basis.contains("not seen in 1 wait"), "{basis}");
+    let run = builder().build();
+    assert!(explain_focused(&focused(&run, &Focus::Outlier(1))).findings.is_empty());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{ArgGroup, Args};
+use clap::Args;
 use explain::{Focus, Focused};
 use model::{Part, Run};
 use store::Store;
@@ -14,9 +14,7 @@ use crate::{output, stored};
 
 /// Options of `explain`.
 #[derive(Args)]
-#[command(
-    group(ArgGroup::new("part").args(["outlier", "window", "thread"])),
-    after_help = "\
+#[command(after_help = "\
 Accounts are kept per thread over the whole run. A window or an outlier is
 explained from the intervals kept whole ('record --threshold'); the answer says
 how many they are. With --why-not and a part, the cause is looked for there.
@@ -27,8 +25,7 @@ Example:
   whylag explain 7 --outlier 1          its longest outlier alone
   whylag explain 7 --window 1.2..1.5s   what happened in these 300 ms
   whylag explain 7 --thread 4711        one thread, by its own accounts
-  whylag explain --why-not mmap-lock    which evidence of it was missing"
-)]
+  whylag explain --why-not mmap-lock    which evidence of it was missing")]
 pub struct Options {
     /// Number of the run, as 'whylag runs' lists it [default: the newest]
     run: Option<i64>,
@@ -50,20 +47,25 @@ pub struct Options {
 }
 
 impl Options {
-    fn focus(&self) -> Option<Focus> {
+    fn focus(&self) -> Result<Option<Focus>, Failure> {
         match (self.outlier, self.window, self.thread) {
-            (Some(number), _, _) => Some(Focus::Outlier(number as usize)),
-            (_, Some((from, to)), _) => Some(Focus::Window(from, to)),
-            (_, _, Some(tid)) => Some(Focus::Thread(tid)),
-            _ => None,
+            (None, None, None) => Ok(None),
+            (Some(number), None, None) => Ok(Some(Focus::Outlier(number as usize))),
+            (None, Some((from, to)), None) => Ok(Some(Focus::Window(from, to))),
+            (None, None, Some(tid)) => Ok(Some(Focus::Thread(tid))),
+            _ => Err(Failure::Usage(
+                "--outlier, --window and --thread exclude each other: ask about one part at a time"
+                    .to_owned(),
+            )),
         }
     }
 }
 
 /// Explains.
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+    let focus = options.focus()?;
     let run = stored::load(store, options.run)?;
-    let Some(focus) = options.focus() else {
+    let Some(focus) = focus else {
         match &options.why_not {
             Some(cause) => write_why_not(options, &explain::why_not(&run, cause)?)?,
             None => write_explanation(options, &explain::explain(&run), &run)?,
