@@ -24,7 +24,8 @@ const EVERYWHERE: [&str; 6] = [
     "asm_exc_page_fault",
 ];
 
-/// Below this share of the lost time the rest gets one line, and no stacks.
+/// Below this share of the lost time the rest gets one line, and no stacks. A stack is shown from a
+/// hundredth of the lost time on.
 const WORTH_STACKS: f64 = 0.05;
 
 /// Where there is no finding: the largest accounts of lost time, of all time if none was lost, and
@@ -72,11 +73,13 @@ pub fn write_rest(out: &mut dyn Write, explanation: &Explanation, style: &Style)
 }
 
 fn write_stacks(out: &mut dyn Write, explanation: &Explanation, style: &Style) -> io::Result<()> {
-    if explanation.unexplained_stacks.is_empty() {
+    let least = explanation.lost_ns / 100;
+    let stacks = || explanation.unexplained_stacks.iter().filter(|stack| stack.ns >= least);
+    if stacks().next().is_none() {
         return Ok(());
     }
     writeln!(out, "The largest stacks in these accounts, innermost function first:")?;
-    for stack in &explanation.unexplained_stacks {
+    for stack in stacks() {
         let label = format!("  {}", duration(stack.ns));
         let head = format!("{} ({})", stack.account, plural(stack.count, "time"));
         write!(out, "{}", text::labelled(&label, 13, &head, style.width))?;
