@@ -215,6 +215,8 @@ mod tests {
             "evidence   - 2,000 waits",
             "[mmap_lock tracepoints]",
             "ruled out  - not cpu-runqueue: threads were in state D",
+            "or is it   - mmap-lock or mm-reader: the recorder's part",
+            "apart, stop whatever reads",
             "fix        read() instead",
             "reproduce  whylag bench mmap-populate",
             "verify     whylag prove",
@@ -227,6 +229,29 @@ mod tests {
             let at = text[from..].find(part).unwrap_or_else(|| panic!("{part}\n{text}"));
             from += at;
         }
+    }
+
+    #[test]
+    fn a_part_of_a_run_says_what_it_is_and_what_it_rests_on() {
+        let mut explanation = sample::explanation();
+        explanation.scope = Some(model::Scope {
+            what: "outlier 1 (scan, tid 82)".into(),
+            outlier: Some(1),
+            from_ns: 1_500_000_000,
+            to_ns: 1_512_100_000,
+            threads: 1,
+            intervals: 2,
+            exact: false,
+            basis: "Based on 2 intervals of at least 1.00 ms kept whole.".into(),
+        });
+        let shown = text(&explanation);
+        let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("Outlier 1 (scan, tid 82) of run 12 (pid 77), 1.500 s to 1.512 s"));
+        assert!(flat.contains(": 1 thread and 4.00 s of wall time"), "{flat}");
+        assert!(flat.contains("took 12.1 ms: 11.8 ms waiting to write mmap_lock"), "{flat}");
+        assert!(flat.contains("Based on 2 intervals"), "{flat}");
+        explanation.findings.clear();
+        assert!(text(&explanation).starts_with("No known cause explains the time lost in outlier"));
     }
 
     #[test]
