@@ -35,7 +35,7 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
             kept.clamp(0.2, 0.95),
             match case.scope() {
                 Some(_) => format!(
-                    "{} lost within a second of it; about {} received",
+                    "{} lost within a second of it; about {} received in that time",
                     counted(lost, "event"),
                     count(received)
                 ),

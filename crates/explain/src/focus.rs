@@ -12,6 +12,7 @@ use model::{
     Account, Accounts, Cost, Losses, Outlier, OutlierKind, Part, Run, RunEnd, Scope, ThreadAccounts,
 };
 
+use crate::lost::part_of;
 use crate::pieces::{end_of, pieces};
 use crate::rebuilt::Rebuilt;
 use crate::text::{count, counted, duration};
@@ -229,8 +230,9 @@ fn is_alone(run: &Run, tid: u32) -> bool {
 
 /// What is as in the whole run, with room for the rest. Facts and counters are of the whole run.
 fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
-    let length = part.to_ns.saturating_sub(part.from_ns);
-    let received = crate::lost::part_of(whole.cost.events, length, whole.length_ns());
+    // Losses from a second before it to a second after it, against what came in that time.
+    let around = part.to_ns.saturating_sub(part.from_ns).saturating_add(2 * STEP_NS);
+    let received = part_of(whole.cost.events, around, whole.length_ns());
     let near = |at: u64| {
         at.saturating_add(STEP_NS) >= part.from_ns && at <= part.to_ns.saturating_add(STEP_NS)
     };
