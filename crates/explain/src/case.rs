@@ -9,7 +9,7 @@ use model::{
 
 use crate::causes::Cause;
 use crate::chains::Chains;
-use crate::focus::Focused;
+use crate::focused::Focused;
 use crate::lost::{Class, LockWord, class, lock_words};
 use crate::paths::sampled_totals;
 

@@ -10,7 +10,7 @@
 //!
 //! A claim below that stays part of the unexplained time.
 //!
-//! A part of a run that was asked about (`focus.rs`) may be short and still deserve its cause: there
+//! A part of a run that was asked about (`focused.rs`) may be short and still deserve its cause: there
 //! a claim has to be 5 % of the lost time of the part, and 0.5 % of the part's length.
 
 use std::cmp::Reverse;
@@ -20,7 +20,7 @@ use model::{Accounts, Explanation, Finding, Link, NotRuledOut, RuledOut, Run, Ta
 use crate::case::Case;
 use crate::causes::{ALL, Absent, Cause, Claim, Verdict};
 use crate::confidence;
-use crate::focus::Focused;
+use crate::focused::Focused;
 use crate::lost::{Class, class};
 use crate::tell_apart;
 use crate::text::{duration, percent};

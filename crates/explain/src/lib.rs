@@ -14,7 +14,7 @@
 //!   parking_lot) are not seen as locks and count as idle.
 //! - Shares are of the lost time of all watched threads together. One rare long stall in a long
 //!   run is far below the floor in `engine.rs`; the outliers show it, and [`explain_focused`]
-//!   explains one of them alone, or a window, or a thread (see `focus.rs`).
+//!   explains one of them alone, or a window, or a thread (see `focused.rs`).
 //! - No finding is a proper answer: "no known cause", and the right one for a healthy program.
 
 mod case;
@@ -23,7 +23,8 @@ mod chains;
 mod confidence;
 mod engine;
 mod example;
-pub mod focus;
+mod focus;
+mod focused;
 mod lost;
 mod mmap_holders;
 mod paths;
@@ -37,5 +38,6 @@ mod unexplained;
 mod why_not;
 
 pub use engine::{explain, explain_focused};
-pub use focus::{Focus, FocusError, Focused};
+pub use focus::{Focus, FocusError};
+pub use focused::Focused;
 pub use why_not::{UnknownCause, why_not, why_not_focused};

@@ -5,7 +5,7 @@ use model::{Run, Standing, WhyNot};
 use crate::case::Case;
 use crate::causes::{ALL, Absent, Cause};
 use crate::engine::{explain_case, shortfall, verdicts};
-use crate::focus::Focused;
+use crate::focused::Focused;
 use crate::text::{duration, percent};
 
 /// A name that is no cause's.

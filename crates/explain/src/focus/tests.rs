@@ -1,12 +1,12 @@
 use model::{
-    Blocked, Context, Event, EventKind, Holder, OutlierKind, Runner, Syscall, SyscallCall, WaitSum,
-    Waker,
+    Account, Blocked, Context, Event, EventKind, Holder, Outlier, OutlierKind, Runner, Syscall,
+    SyscallCall, WaitSum, Waker,
 };
 
 use super::*;
-use crate::explain_focused;
 use crate::mmap_holders::WRITE;
 use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, interval, runner, wait};
+use crate::{Focused, explain_focused};
 
 const MS: u64 = 1_000_000;
 const QUEUED: Account = Account::RunnablePreempted;
