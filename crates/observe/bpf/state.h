@@ -448,6 +448,20 @@ static __always_inline u64 ring_flags(void *ring)
 		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
+/*
+ * Real-time priority as user space counts: 1 to 99, 100 for a deadline, 0 for
+ * an ordinary thread (include/linux/sched/prio.h: prio 98 is 1, 0 is 99, -1 is
+ * a deadline, from 100 on it is ordinary).
+ */
+static __always_inline u8 priority_of(struct task_struct *task)
+{
+	int prio = task->prio;
+
+	if (prio >= 99)
+		return 0;
+	return prio < 0 ? 100 : 99 - prio;
+}
+
 static __always_inline void set_who(struct who *who, struct task_struct *task)
 {
 	who->tid = task->pid;

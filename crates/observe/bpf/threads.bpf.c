@@ -149,6 +149,7 @@ static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
 	ran->until = now;
 	ran->who.tid = prev->pid;
 	ran->who.tgid = prev->tgid;
+	ran->realtime = priority_of(prev);
 	__builtin_memcpy(ran->who.comm, prev->comm, sizeof(ran->who.comm));
 	cpu->ran_head = head + 1;
 	cpu->ran[(head + 1) & 7].since = now;

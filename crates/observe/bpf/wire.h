@@ -161,6 +161,8 @@ struct hold_sum {
 struct runner_key {
 	u32 tgid;
 	u32 runner_tgid;
+	u8 realtime;
+	u8 pad[3];
 };
 
 struct runner_sum {
@@ -176,7 +178,8 @@ struct thread_record {
 	u32 open;
 	u16 open_call;
 	u8 alive;
-	u8 pad[5];
+	u8 realtime;		/* priority_of() */
+	u8 pad[4];
 	u64 first_ns;
 	u64 since;		/* the accounts cover up to here */
 	u64 now;		/* and `open` up to here */
@@ -195,6 +198,9 @@ struct who {
 
 struct ran {
 	struct who who;
+	u32 pad;
+	u8 realtime;		/* priority_of() */
+	u8 pad2[3];
 	u64 since, until;
 };
 

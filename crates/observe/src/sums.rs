@@ -106,6 +106,7 @@ impl Sums {
                     tgid: key.tgid,
                     runner_tgid: key.runner_tgid,
                     runner_comm: bpf::text(&sum.runner_comm),
+                    realtime: key.realtime,
                     count: sum.count,
                     ns: sum.ns,
                 });
