@@ -23,6 +23,7 @@ const volatile bool follow;
 const volatile u32 recorder_tgid;	/* never watched */
 const volatile u64 threshold_ns;
 const volatile u32 jiffy_ns;
+const volatile u32 sample_period_ns;
 const volatile u32 hist_slots;		/* slots of hists, both halves */
 const volatile u32 thread_slots_max;	/* slots of threads */
 const volatile u8 call_kinds[CALLS_MAX];	/* enum call_kind */
@@ -332,12 +333,13 @@ __noinline int meet_current(void)
 	cpu->task = (u64)task;
 	cpu->slot = slot_of(task);
 	t = this_thread(cpu);
-	if (!t || cpu->busy)
+	if (!t || !enter(cpu))
 		return 0;
 	if (!first)
 		cpu->losses[LOSS_SWITCH]++;
 	charge(cpu, t, bpf_ktime_get_ns());
 	t->open = running_account(cpu, t);
+	leave(cpu);
 	return 0;
 }
 

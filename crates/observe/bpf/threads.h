@@ -7,6 +7,7 @@
 #include "stacks.h"
 #include "waits.h"
 #include "mm_locks.h"
+#include "paths.h"
 
 /*
  * Room for dump_threads, too large for its stack. The union also makes the

@@ -170,6 +170,25 @@ struct runner_sum {
 	char runner_comm[16];
 };
 
+struct path_key {
+	u32 tgid;
+	u16 account;
+	u16 call;
+	u64 kernel, user;	/* stacks */
+	u32 sampled;
+	u32 pad;
+};
+
+struct path_sum {
+	u64 count, ns, max_ns;
+};
+
+struct call_error_key {
+	u32 tgid;
+	u16 call;
+	u16 error;		/* errno */
+};
+
 /* One thread's accounts: from the iterator, and when it dies. */
 struct thread_record {
 	u32 type;		/* RECORD_THREAD */
@@ -323,6 +342,8 @@ enum loss {
 	LOSS_NESTED_LOCK,	/* contention inside contention */
 	LOSS_READER,		/* readers of one mmap_lock beyond the slots */
 	LOSS_SWITCH,		/* a task came to a CPU unseen */
+	LOSS_PATH,		/* path_sums full */
+	LOSS_CALL_ERROR,	/* call_errors full */
 	LOSS_MAX,
 };
 
@@ -332,7 +353,7 @@ enum program {
 	PROG_CONTENTION_BEGIN, PROG_CONTENTION_END, PROG_MMAP_START,
 	PROG_MMAP_ACQUIRED, PROG_MMAP_RELEASED, PROG_FAULT_USER,
 	PROG_FAULT_KERNEL, PROG_IRQ, PROG_SOFTIRQ, PROG_VECTOR,
-	PROG_BLOCK, PROG_SIGNAL, PROG_MEMORY, PROG_WRITEBACK,
+	PROG_BLOCK, PROG_SIGNAL, PROG_MEMORY, PROG_WRITEBACK, PROG_SAMPLE,
 	PROG_MAX,
 };
 

@@ -89,7 +89,8 @@ pub fn outlier(record: &outlier_record) -> Outlier {
     }
 }
 
-fn stack_id(id: u64) -> Option<StackId> {
+/// Identity of a stack; 0 is none.
+pub fn stack_id(id: u64) -> Option<StackId> {
     (id != 0).then_some(StackId(id))
 }
 

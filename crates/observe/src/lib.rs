@@ -29,6 +29,7 @@ mod perf_map;
 mod privilege;
 mod probes;
 mod recorder;
+mod sample_timers;
 mod sampled;
 mod stacks;
 mod sums;

@@ -365,6 +365,8 @@ impl Bpf {
         batch.waits = self.sums.waits(&self.probes, &mut self.names)?;
         batch.holds = self.sums.holds(&self.probes)?;
         batch.runners = self.sums.runners(&self.probes)?;
+        batch.paths = self.sums.paths(&self.probes)?;
+        batch.call_errors = self.sums.call_errors(&self.probes)?;
         self.convert_outliers(&inbox.outliers, &mut batch);
         let mut cost = self.sampler.cost(&self.probes)?;
         cost.events = self.events;
