@@ -132,7 +132,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		t->run_hist = hist_slot(t->tgid, HIST_RUN_QUEUE, 0);
 	hist_count(t->run_hist, delay);
 	if (delay > RUNNER_MIN_NS)
-		add_runner(t, prev, delay);
+		add_runner(t, cpu, delay);
 	if (off >= threshold_ns)
 		keep_sleep(next, now);
 	t->last_object = t->object;
