@@ -260,27 +260,35 @@ static __always_inline void add_wait(struct thread *t, u64 ns)
 		__builtin_memcpy(sum->waker_comm, t->waker.comm, 16);
 }
 
+/* How long it had the CPU since `since`. */
+static __always_inline u64 ran_since(struct ran *ran, u64 since)
+{
+	u64 from = ran->since > since ? ran->since : since;
+
+	return ran->until > from ? ran->until - from : 0;
+}
+
 /*
  * Who had the CPU for the largest part of a wait since `since`: the one before
  * may have had it for a moment only, after a hog, say.
  */
 static __always_inline struct ran *longest_since(struct cpu *cpu, u64 since)
 {
-	u32 last = (cpu->ran_head - 1) & 7, longest = last, i;
+	u32 last = cpu->ran_head - 1, longest = last, i;
 	u64 most = 0;
 
-	for (i = 0; i < 8; i++) {
-		struct ran *ran = &cpu->ran[(last - i) & 7];
-		u64 from = ran->since > since ? ran->since : since;
+	for (i = 0; i < RAN_SEEN; i++) {
+		struct ran *ran = &cpu->ran[(last - i) & (RAN_SEEN - 1)];
+		u64 ns = ran_since(ran, since);
 
 		if (ran->until <= since)
 			break;
-		if (ran->until - from > most) {
-			most = ran->until - from;
-			longest = (last - i) & 7;
+		if (ns > most) {
+			most = ns;
+			longest = last - i;
 		}
 	}
-	return &cpu->ran[longest & 7];
+	return &cpu->ran[longest & (RAN_SEEN - 1)];
 }
 
 static __always_inline void add_runner(struct thread *t, struct cpu *cpu, u64 ns)
