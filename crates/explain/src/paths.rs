@@ -67,6 +67,22 @@ impl Case<'_> {
         time
     }
 
+    /// On-CPU time of page faults that pass one of these functions, with their part of what comes
+    /// before and after: entry, look-up of the mapping, exit.
+    ///
+    /// A sample cannot tell there yet which kind of fault it will be (and the timer fires late
+    /// there: the entry runs with interrupts off), so that part is divided as the rest is.
+    pub fn faults_through(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> PathTime {
+        let on_cpu = |path: &PathSum| path.sampled && which(path);
+        let all = self.time_through(&["asm_exc_page_fault"], on_cpu);
+        let inside = self.time_through(&["handle_mm_fault"], on_cpu).ns();
+        let kind = self.time_through(functions, on_cpu);
+        let part = kind.ns().min(inside);
+        let accounts =
+            all.accounts.iter().map(|(account, ns)| (account, part_of(ns, part, inside))).collect();
+        PathTime { accounts, ..kind }
+    }
+
     /// The dearest of these paths on one line: the kernel's frames down to the function asked for,
     /// then its caller in user space.
     pub fn path_in_words(
@@ -167,6 +183,21 @@ mod tests {
             "part of a name is no function"
         );
         assert_eq!(case.time_through(&[], |_| true).ns(), SECOND);
+    }
+
+    #[test]
+    fn a_fault_has_its_part_of_entry_and_exit() {
+        let fault = ["handle_mm_fault", "exc_page_fault", "asm_exc_page_fault"];
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND)])
+            .sampled_path(10, USER, &[&["do_wp_page"], &fault[..]].concat(), 300)
+            .sampled_path(10, USER, &[&["do_anonymous_page"], &fault[..]].concat(), 100)
+            .sampled_path(10, USER, &fault[1..], 400)
+            .sampled_path(10, USER, &[], 200)
+            .build();
+        let case = Case::new(&run);
+        let time = case.faults_through(&["do_wp_page"], |_| true);
+        assert_eq!((time.ns(), time.samples), (SECOND / 10 * 6, 300));
     }
 
     #[test]

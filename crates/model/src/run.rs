@@ -320,11 +320,11 @@ impl Run {
         self.facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_str())
     }
 
-    /// The counter of this name that grew most, if it was read: a program may have been in several
-    /// cgroups.
+    /// The counter of this name that grew most, if it was read: there may be several processes, and
+    /// each may have been in several cgroups.
     pub fn counter(&self, name: &str) -> Option<&Counter> {
         let named = self.counters.iter().filter(|counter| counter.name == name);
-        named.max_by_key(|counter| counter.growth())
+        named.max_by_key(|counter| (counter.growth(), counter.last))
     }
 
     /// Name of a process: `comm`, or `?` if it was never seen.

@@ -17,6 +17,7 @@ mod bpf;
 pub mod capability;
 mod convert;
 mod cost;
+mod counters;
 mod drain;
 mod error;
 mod histograms;

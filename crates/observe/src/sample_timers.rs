@@ -29,11 +29,11 @@ pub fn attach(program: &ProgramMut<'_>) -> Result<Vec<Link>, Error> {
 
 /// The CPUs of a list such as `0-3,8`.
 fn listed(list: &str) -> impl Iterator<Item = i32> {
-    list.split(',').flat_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let ends = (first.parse().ok(), last.parse().ok());
-        if let (Some(first), Some(last)) = ends { first..=last } else { 1..=0 }
-    })
+    let range = |text: &str| {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        Some(first.parse::<i32>().ok()?..=last.parse().ok()?)
+    };
+    list.split(',').filter_map(range).flatten()
 }
 
 fn timer(cpu: i32) -> Result<OwnedFd, Error> {
