@@ -296,20 +296,23 @@ static inline void start_workers(struct worker *workers, int count, const char *
 	}
 }
 
+static inline void add_account(struct account *sum, const struct account *one)
+{
+	sum->ops += one->ops;
+	sum->wall_ns += one->wall_ns;
+	sum->lost_ns += one->lost_ns;
+	sum->cpu_ns += one->cpu_ns;
+	sum->runq_ns += one->runq_ns;
+	if (one->max_ns > sum->max_ns)
+		sum->max_ns = one->max_ns;
+}
+
 /* Waits for the threads and adds their accounts to `sum`. */
 static inline void join_workers(struct worker *workers, int count, struct account *sum)
 {
 	for (int i = 0; i < count; i++) {
-		struct account *one = &workers[i].account;
-
 		pthread_join(workers[i].thread, NULL);
-		sum->ops += one->ops;
-		sum->wall_ns += one->wall_ns;
-		sum->lost_ns += one->lost_ns;
-		sum->cpu_ns += one->cpu_ns;
-		sum->runq_ns += one->runq_ns;
-		if (one->max_ns > sum->max_ns)
-			sum->max_ns = one->max_ns;
+		add_account(sum, &workers[i].account);
 	}
 }
 
