@@ -1,5 +1,5 @@
 /*
- * A server of six thousand threads, one per connection, nearly all of which wait for their
+ * A server of five thousand threads, one per connection, nearly all of which wait for their
  * client. After every request it runs a hook program, if there is one; there is none.
  *
  * Faulty: the thread that answers requests tries to start the hook itself. posix_spawn makes a
@@ -12,8 +12,8 @@
 #include <spawn.h>
 #include <sys/socket.h>
 
-#define CONNECTIONS 6000
-#define REQUEST_NS (200 * MICROSECOND)
+#define CONNECTIONS 5000
+#define REQUEST_NS (100 * MICROSECOND)
 #define CALIBRATION 400
 #define HOOK "/nonexistent/after-request"
 
