@@ -3,51 +3,64 @@
 #define MYSTERIES_IDLE_THREADS_H
 
 #include "common.h"
+#include <semaphore.h>
 
 #define IDLE_STACK_BYTES (32 << 10)
 
-static struct idle_threads {
-	int bell[2]; /* one byte in it means: end, and tell the next */
-	int done[2]; /* the last one writes a byte */
-	_Atomic int left;
+struct idle_thread {
+	pthread_t thread;
+	sem_t end;
+};
+
+static struct {
+	struct idle_thread *threads;
+	int count;
+	sem_t ready;
 } idle;
 
-static inline void *idle_thread(void *unused)
+static inline void idle_wait(sem_t *semaphore)
 {
-	char byte;
-
-	if (read(idle.bell[0], &byte, 1) != 1)
-		die("cannot wait for a client");
-	if (write(--idle.left ? idle.bell[1] : idle.done[1], &byte, 1) != 1)
-		die("cannot wake the next thread");
-	return unused;
+	while (sem_wait(semaphore) && errno == EINTR)
+		;
 }
 
+static inline void *idle_thread_main(void *self)
+{
+	sem_post(&idle.ready);
+	idle_wait(&((struct idle_thread *)self)->end);
+	return NULL;
+}
+
+/* One after the other, here and below: thousands at once would queue for the CPUs. */
 static inline void start_idle_threads(int count)
 {
 	pthread_attr_t attributes;
-	pthread_t thread;
 
-	if (pipe2(idle.bell, O_CLOEXEC) || pipe2(idle.done, O_CLOEXEC))
-		die("cannot create a pipe");
+	idle.threads = calloc((size_t)count, sizeof *idle.threads);
+	if (!idle.threads)
+		die("no memory for %d threads", count);
+	sem_init(&idle.ready, 0, 0);
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, IDLE_STACK_BYTES);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	for (idle.left = count; count; count--) {
-		errno = pthread_create(&thread, &attributes, idle_thread, NULL);
+	for (; idle.count < count; idle.count++) {
+		struct idle_thread *one = &idle.threads[idle.count];
+
+		sem_init(&one->end, 0, 0);
+		errno = pthread_create(&one->thread, &attributes, idle_thread_main, one);
 		if (errno)
-			die("cannot start %d more threads", count);
+			die("cannot start more than %d threads", idle.count);
+		idle_wait(&idle.ready);
 	}
 	pthread_attr_destroy(&attributes);
 }
 
-/* One after the other: thousands that end at once would queue for the CPUs. */
 static inline void end_idle_threads(void)
 {
-	char byte = 0;
-
-	if (write(idle.bell[1], &byte, 1) != 1 || read(idle.done[0], &byte, 1) != 1)
-		die("cannot end the threads");
+	for (int i = 0; i < idle.count; i++) {
+		sem_post(&idle.threads[i].end);
+		pthread_join(idle.threads[i].thread, NULL);
+	}
+	free(idle.threads);
 }
 
 #endif

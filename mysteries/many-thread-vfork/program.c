@@ -15,6 +15,7 @@
 #define CONNECTIONS 5000
 #define REQUEST_NS (100 * MICROSECOND)
 #define CALIBRATION 400
+#define ATTEMPTS_MAX 10000000
 #define HOOK "/nonexistent/after-request"
 
 static uint64_t request_rounds;
@@ -96,13 +97,32 @@ static uint64_t ordinary_attempt(void)
 	return median(took, CALIBRATION);
 }
 
+/*
+ * The walk takes the same time in each attempt. So the loss is the median's, times the attempts:
+ * thousands of short-lived processes also wait for CPUs, which is no part of the fault.
+ */
 static void answer_requests(int id, struct account *mine)
 {
+	static uint64_t took[ATTEMPTS_MAX];
+
 	(void)id;
-	for (; running(); mine->ops++) {
+	for (; running() && mine->ops < ATTEMPTS_MAX; mine->ops++) {
 		compute(mine->ops, request_rounds);
-		count_loss(mine, above(after_request(), ordinary_ns));
+		took[mine->ops] = after_request();
+		if (above(took[mine->ops], ordinary_ns) > mine->max_ns)
+			mine->max_ns = above(took[mine->ops], ordinary_ns);
 	}
+	mine->lost_ns = mine->ops * above(median(took, mine->ops), ordinary_ns);
+}
+
+/* The end of a child is a signal to the process and would wake one of the idle threads. */
+static void leave_signals_pending(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
 int main(int argc, char **argv)
@@ -111,6 +131,7 @@ int main(int argc, char **argv)
 	struct account sum;
 	double attempts;
 
+	leave_signals_pending();
 	request_rounds = rounds_for(REQUEST_NS);
 #ifdef FIXED
 	pid_t spawner = start_helper();
