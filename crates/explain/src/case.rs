@@ -11,7 +11,7 @@ use crate::causes::Cause;
 use crate::chains::Chains;
 use crate::focused::Focused;
 use crate::lost::{Class, LockWord, class, lock_words};
-use crate::paths::sampled_totals;
+use crate::paths::Scales;
 
 /// One run under examination.
 pub struct Case<'a> {
@@ -28,8 +28,7 @@ pub struct Case<'a> {
     /// Futex words that are locks, the dearest first.
     pub locks: Vec<LockWord>,
     processes: BTreeMap<u32, Accounts>,
-    /// What all samples of a process in an account stand for.
-    pub(crate) sampled: BTreeMap<(u32, Account), u64>,
+    pub(crate) scales: Scales,
     pub(crate) chains: Chains<'a>,
     focus: Option<&'a Focused<'a>>,
 }
@@ -74,7 +73,7 @@ impl<'a> Case<'a> {
             .sum_of(|account| class(account) == Class::Idle)
             .saturating_sub(lost.get(futex));
         let wall_ns = accounts.total();
-        let sampled = sampled_totals(run);
+        let scales = Scales::new(run, &processes);
         let chains = Chains::new(run);
         Case {
             run,
@@ -84,7 +83,7 @@ impl<'a> Case<'a> {
             idle_ns,
             locks,
             processes,
-            sampled,
+            scales,
             chains,
             focus: None,
         }
