@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Histogram, Metric, Outlier, OutlierKind, Run, ThreadAccounts,
-    WaitSum,
+    Account, Accounts, Blocked, Capability, Histogram, Metric, Outlier, OutlierKind, Run, Scope,
+    ThreadAccounts, WaitSum,
 };
 
+use crate::causes::Cause;
 use crate::chains::Chains;
+use crate::focused::Focused;
 use crate::lost::{Class, LockWord, class, lock_words};
-use crate::paths::sampled_totals;
+use crate::paths::Scales;
 
 /// One run under examination.
 pub struct Case<'a> {
@@ -26,9 +28,9 @@ pub struct Case<'a> {
     /// Futex words that are locks, the dearest first.
     pub locks: Vec<LockWord>,
     processes: BTreeMap<u32, Accounts>,
-    /// What all samples of a process in an account stand for.
-    pub(crate) sampled: BTreeMap<(u32, Account), u64>,
+    pub(crate) scales: Scales,
     pub(crate) chains: Chains<'a>,
+    focus: Option<&'a Focused<'a>>,
 }
 
 /// Sums over waits.
@@ -71,9 +73,36 @@ impl<'a> Case<'a> {
             .sum_of(|account| class(account) == Class::Idle)
             .saturating_sub(lost.get(futex));
         let wall_ns = accounts.total();
-        let sampled = sampled_totals(run);
+        let scales = Scales::new(run, &processes);
         let chains = Chains::new(run);
-        Case { run, wall_ns, accounts, lost, idle_ns, locks, processes, sampled, chains }
+        Case {
+            run,
+            wall_ns,
+            accounts,
+            lost,
+            idle_ns,
+            locks,
+            processes,
+            scales,
+            chains,
+            focus: None,
+        }
+    }
+
+    /// Sums up a part of a run. Chains may lead to threads that are not in it.
+    pub fn focused(focused: &'a Focused<'a>) -> Self {
+        let chains = Chains::new(focused.whole);
+        Case { chains, focus: Some(focused), ..Case::new(&focused.run) }
+    }
+
+    /// The run that `run` is a part of; `run` itself if all of it is examined.
+    pub fn whole(&self) -> &'a Run {
+        self.focus.map_or(self.run, |focused| focused.whole)
+    }
+
+    /// The part of a run that is examined; `None` if it is all of it.
+    pub fn scope(&self) -> Option<&'a Scope> {
+        self.focus.map(|focused| &focused.scope)
     }
 
     /// Wall time in which the threads worked or wanted to: all but idle and unaccounted.
@@ -81,6 +110,12 @@ impl<'a> Case<'a> {
         self.wall_ns
             .saturating_sub(self.idle_ns)
             .saturating_sub(self.accounts.get(Account::Unaccounted))
+    }
+
+    /// Parts of the recorder that a cause's evidence needs and that were off.
+    pub fn off(&self, cause: &Cause) -> Vec<&'a Capability> {
+        let needed = |c: &&Capability| !c.on && cause.needs.contains(&c.part.as_str());
+        self.run.capabilities.iter().filter(needed).collect()
     }
 
     /// Accounts of each watched process.

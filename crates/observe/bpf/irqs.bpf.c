@@ -5,14 +5,11 @@
  */
 #include "threads.h"
 
-/*
- * Softirqs run with interrupts on, so these programs too need enter(): else an
- * interrupt between reading and setting `since` counts the same time twice.
- */
 static __always_inline void interrupted(struct cpu *cpu, u64 now)
 {
 	struct thread *t;
 
+	/* A softirq's own program may be interrupted, too. */
 	if (!enter(cpu))
 		return;
 	/* A thread that ran already when recording began is met here first. */
@@ -21,7 +18,7 @@ static __always_inline void interrupted(struct cpu *cpu, u64 now)
 	t = this_thread(cpu);
 	if (t) {
 		charge_running(cpu, t, bpf_get_current_task_btf(), now);
-		/* An interrupt of a thread whose state was not known tells it runs. */
+		/* It runs, even if its state was not known before. */
 		t->open = running_account(cpu, t);
 	}
 	leave(cpu);
