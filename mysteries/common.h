@@ -246,19 +246,6 @@ static inline void end_process(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-<<<<<<< HEAD
-/* Waits until the time is over or somebody asks us to end. A stop or a tracer interrupts the wait
- * without making it longer. */
-static inline void wait_for_end(double seconds)
-{
-	uint64_t end = now_ns() + (uint64_t)(seconds * 1e9);
-	sigset_t set = stop_signals();
-
-	for (uint64_t now = now_ns(); now < end; now = now_ns()) {
-		struct timespec limit = { .tv_sec = (end - now) / SECOND, .tv_nsec = (end - now) % SECOND };
-
-		if (sigtimedwait(&set, NULL, &limit) >= 0)
-=======
 /* Waits until the time is over or somebody asks us to end. Children that end interrupt it. */
 static inline void wait_for_end(double seconds)
 {
@@ -270,7 +257,6 @@ static inline void wait_for_end(double seconds)
 					 .tv_nsec = (long)((end - now) % SECOND) };
 
 		if (sigtimedwait(&set, NULL, &rest) >= 0)
->>>>>>> main
 			break;
 	}
 	atomic_store(&stopping, true);
