@@ -25,6 +25,7 @@ mod engine;
 mod example;
 mod focus;
 mod focused;
+mod grace_period;
 mod lost;
 mod mmap_holders;
 mod paths;

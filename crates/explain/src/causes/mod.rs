@@ -9,10 +9,15 @@ mod cpu_runqueue;
 mod file_lock;
 mod file_major_fault;
 mod futex_convoy;
+mod membarrier_global;
 mod mm_reader;
 mod mmap_lock;
 mod priority_inversion;
+mod rcu_sync_fdtable;
 mod rt_starvation;
+mod softirq_interference;
+mod stopped_or_traced;
+mod thundering_herd;
 mod yield_spin;
 
 use model::{Accounts, Evidence, Link, RuledOut};
@@ -32,6 +37,11 @@ pub const ALL: &[&Cause] = &[
     &rt_starvation::CAUSE,
     &cgroup_throttle::CAUSE,
     &priority_inversion::CAUSE,
+    &rcu_sync_fdtable::CAUSE,
+    &membarrier_global::CAUSE,
+    &stopped_or_traced::CAUSE,
+    &thundering_herd::CAUSE,
+    &softirq_interference::CAUSE,
 ];
 
 /// A cause of the catalogue.

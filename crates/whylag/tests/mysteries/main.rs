@@ -15,10 +15,15 @@ mod file_lock;
 mod file_major_fault;
 mod futex_convoy;
 mod healthy;
+mod membarrier_global;
 mod mm_reader;
 mod mmap_lock;
 mod priority_inversion;
+mod rcu_sync_fdtable;
 mod rt_starvation;
+mod softirq_interference;
+mod stopped_or_traced;
+mod thundering_herd;
 mod yield_spin;
 
 use std::collections::BTreeMap;
