@@ -8,7 +8,10 @@ mod cgroup_throttle;
 mod cpu_runqueue;
 mod file_lock;
 mod file_major_fault;
+mod first_touch;
+mod fork_cow;
 mod futex_convoy;
+mod malloc_trim;
 mod mm_reader;
 mod mmap_lock;
 mod priority_inversion;
@@ -26,6 +29,9 @@ pub const ALL: &[&Cause] = &[
     &cpu_runqueue::CAUSE,
     &futex_convoy::CAUSE,
     &file_major_fault::CAUSE,
+    &first_touch::CAUSE,
+    &fork_cow::CAUSE,
+    &malloc_trim::CAUSE,
     &blocked_log_pipe::CAUSE,
     &file_lock::CAUSE,
     &yield_spin::CAUSE,
