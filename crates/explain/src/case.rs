@@ -7,7 +7,9 @@ use model::{
     WaitSum,
 };
 
+use crate::chains::Chains;
 use crate::lost::{Class, LockWord, class, lock_words};
+use crate::paths::sampled_totals;
 
 /// One run under examination.
 pub struct Case<'a> {
@@ -24,6 +26,9 @@ pub struct Case<'a> {
     /// Futex words that are locks, the dearest first.
     pub locks: Vec<LockWord>,
     processes: BTreeMap<u32, Accounts>,
+    /// What all samples of a process in an account stand for.
+    pub(crate) sampled: BTreeMap<(u32, Account), u64>,
+    pub(crate) chains: Chains<'a>,
 }
 
 /// Sums over waits.
@@ -66,7 +71,9 @@ impl<'a> Case<'a> {
             .sum_of(|account| class(account) == Class::Idle)
             .saturating_sub(lost.get(futex));
         let wall_ns = accounts.total();
-        Case { run, wall_ns, accounts, lost, idle_ns, locks, processes }
+        let sampled = sampled_totals(run);
+        let chains = Chains::new(run);
+        Case { run, wall_ns, accounts, lost, idle_ns, locks, processes, sampled, chains }
     }
 
     /// Wall time in which the threads worked or wanted to: all but idle and unaccounted.
@@ -79,6 +86,20 @@ impl<'a> Case<'a> {
     /// Accounts of each watched process.
     pub fn processes(&self) -> impl Iterator<Item = (u32, &Accounts)> {
         self.processes.iter().map(|(tgid, accounts)| (*tgid, accounts))
+    }
+
+    /// Accounts of one watched process.
+    pub fn process(&self, tgid: u32) -> Option<&Accounts> {
+        self.processes.get(&tgid)
+    }
+
+    /// What claims may take: all lost time, and work that a cause proves to be avoidable.
+    pub fn claimable(&self) -> Accounts {
+        let futex = Account::Blocked(Blocked::Futex);
+        let kept = |account| matches!(class(account), Class::Lost | Class::Work);
+        let mut all: Accounts = self.accounts.iter().filter(|(a, _)| kept(*a)).collect();
+        all.add(futex, self.lost.get(futex));
+        all
     }
 
     /// The process with the most time in the accounts that `which` accepts, if any has some.

@@ -17,6 +17,7 @@ use model::{Accounts, Explanation, Finding, Link, RuledOut, Run, Target};
 use crate::case::Case;
 use crate::causes::{ALL, Absent, Cause, Claim, Verdict};
 use crate::confidence;
+use crate::lost::{Class, class};
 use crate::text::{duration, percent};
 
 const FLOOR_NS: u64 = 10_000_000;
@@ -30,17 +31,18 @@ pub fn explain(run: &Run) -> Explanation {
     let case = Case::new(run);
     let mut verdicts: Vec<(&Cause, Verdict)> =
         ALL.iter().map(|cause| (*cause, (cause.examine)(&case))).collect();
-    let mut unexplained = case.lost.clone();
-    cap(&mut verdicts, &case.lost);
+    cap(&mut verdicts, &case.claimable());
 
-    let lost_ns = case.lost.total();
+    let lost = lost_by_claims(&case, &verdicts);
+    let lost_ns = lost.total();
+    let mut unexplained = lost;
     let mut findings = Vec::new();
     for (cause, verdict) in &verdicts {
         if let Ok(claim) = verdict
             && is_worth_naming(&case, claim)
         {
             unexplained = subtract(&unexplained, &claim.lost);
-            findings.push(finding(&case, cause, claim, &verdicts));
+            findings.push(finding(&case, cause, claim, lost_ns, &verdicts));
         }
     }
     findings.sort_by_key(|finding| Reverse(finding.lost_ns));
@@ -63,14 +65,29 @@ pub fn explain(run: &Run) -> Explanation {
     }
 }
 
-/// Lets no two claims have the same nanosecond: the larger claim is served first, and none gets
-/// more of an account than was lost in it.
-fn cap(verdicts: &mut [(&Cause, Verdict)], lost: &Accounts) {
-    let mut claims: Vec<&mut Claim> =
-        verdicts.iter_mut().filter_map(|(_, verdict)| verdict.as_mut().ok()).collect();
-    claims.sort_by_key(|claim| Reverse(claim.lost.total()));
-    let mut left = lost.clone();
-    for claim in claims {
+/// Lost time, and the work that findings say was avoidable.
+fn lost_by_claims(case: &Case, verdicts: &[(&Cause, Verdict)]) -> Accounts {
+    let mut lost = case.lost.clone();
+    for claim in verdicts.iter().filter_map(|(_, verdict)| verdict.as_ref().ok()) {
+        for (account, ns) in claim.lost.iter().filter(|(a, _)| class(*a) == Class::Work) {
+            if is_worth_naming(case, claim) {
+                lost.add(account, ns);
+            }
+        }
+    }
+    lost
+}
+
+/// Lets no two claims have the same nanosecond. Mechanisms are served first, then symptoms, of each
+/// the larger claim first, and none gets more of an account than there is.
+fn cap(verdicts: &mut [(&Cause, Verdict)], claimable: &Accounts) {
+    let mut claims: Vec<(bool, &mut Claim)> = verdicts
+        .iter_mut()
+        .filter_map(|(cause, verdict)| Some((cause.symptom, verdict.as_mut().ok()?)))
+        .collect();
+    claims.sort_by_key(|(symptom, claim)| (*symptom, Reverse(claim.lost.total())));
+    let mut left = claimable.clone();
+    for (_, claim) in claims {
         claim.lost = claim.lost.iter().map(|(a, ns)| (a, ns.min(left.get(a)))).collect();
         left = subtract(&left, &claim.lost);
     }
@@ -91,7 +108,13 @@ fn is_worth_naming(case: &Case, claim: &Claim) -> bool {
     lost >= FLOOR_NS && (busy_program || idle_program)
 }
 
-fn finding(case: &Case, cause: &Cause, claim: &Claim, verdicts: &[(&Cause, Verdict)]) -> Finding {
+fn finding(
+    case: &Case,
+    cause: &Cause,
+    claim: &Claim,
+    all_lost_ns: u64,
+    verdicts: &[(&Cause, Verdict)],
+) -> Finding {
     let (confidence, doubts) = confidence::of(case, cause, claim);
     let mut ruled_out = claim.ruled_out.clone();
     for id in cause.look_alikes {
@@ -108,7 +131,7 @@ fn finding(case: &Case, cause: &Cause, claim: &Claim, verdicts: &[(&Cause, Verdi
     Finding {
         cause: cause.id.to_owned(),
         title: claim.title.clone(),
-        share: share(lost_ns, case.lost.total()),
+        share: share(lost_ns, all_lost_ns),
         lost_ns,
         confidence,
         doubts,

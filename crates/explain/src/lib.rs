@@ -18,11 +18,13 @@
 
 mod case;
 pub mod causes;
+mod chains;
 mod confidence;
 mod engine;
 mod example;
 mod lost;
 mod mmap_holders;
+mod paths;
 #[cfg(test)]
 mod testing;
 mod text;

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use model::{
-    Account, Accounts, Blocked, Capability, Cost, CpuTime, Frame, Histogram, HoldSum, Losses,
-    Metric, MetricSecond, Outlier, OutlierKind, Process, Run, RunEnd, RunHeader, RunId, RunStatus,
-    RunnerSum, Space, Stack, StackId, Syscall, Target, ThreadAccounts, WaitSum,
+    Account, Accounts, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime, Event,
+    Frame, Histogram, HoldSum, Losses, Metric, MetricSecond, Outlier, OutlierKind, PathSum,
+    Process, Run, RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Space, Stack, StackId, Syscall,
+    Target, ThreadAccounts, WaitSum, Waker,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -46,7 +47,65 @@ pub fn hold(tgid: u32, holder_tgid: u32, holder_write: bool, ns: u64) -> HoldSum
 
 /// `runner_tgid` ran while `tgid` waited.
 pub fn runner(tgid: u32, runner_tgid: u32, count: u64, ns: u64) -> RunnerSum {
-    RunnerSum { tgid, runner_tgid, runner_comm: format!("runner-{runner_tgid}"), count, ns }
+    RunnerSum {
+        tgid,
+        runner_tgid,
+        runner_comm: format!("runner-{runner_tgid}"),
+        realtime: 0,
+        count,
+        ns,
+    }
+}
+
+/// Sleeps of a process in one place.
+fn path(tgid: u32, account: Account, count: u64, ns: u64) -> PathSum {
+    let max_ns = ns.checked_div(count).unwrap_or(0);
+    PathSum {
+        tgid,
+        account,
+        call: None,
+        kernel: None,
+        user: None,
+        sampled: false,
+        count,
+        ns,
+        max_ns,
+    }
+}
+
+/// As `RunBuilder::interval`, to be changed before it is kept.
+pub fn interval(
+    tid: u32,
+    account: Account,
+    start_ns: u64,
+    duration_ns: u64,
+    waker: Option<u32>,
+) -> Outlier {
+    let blocked = if let Account::Blocked(kind) = account { Some(kind) } else { None };
+    Outlier {
+        kind: if blocked.is_some() { OutlierKind::OffCpu } else { OutlierKind::RunQueue },
+        tid,
+        tgid: 10,
+        comm: format!("thread-{tid}"),
+        cpu: 0,
+        start_ns,
+        duration_ns,
+        syscall: None,
+        blocked,
+        breakdown: [(account, duration_ns)].into_iter().collect(),
+        object: 0x10,
+        fault_ip: None,
+        kernel_stack: None,
+        user_stack: None,
+        waker: waker.map(|tid| Waker {
+            tid,
+            tgid: 10,
+            comm: format!("thread-{tid}"),
+            context: Context::Task,
+        }),
+        ran_instead: Vec::new(),
+        holder: None,
+    }
 }
 
 /// A run with nothing in it, and what a test adds.
@@ -82,6 +141,9 @@ impl RunBuilder {
             event_count: 0,
             stacks: HashMap::new(),
             stack_sums: Vec::new(),
+            paths: Vec::new(),
+            call_errors: Vec::new(),
+            counters: Vec::new(),
             waits: Vec::new(),
             holds: Vec::new(),
             runners: Vec::new(),
@@ -120,6 +182,7 @@ impl RunBuilder {
             alive: true,
             open: USER,
             accounts,
+            realtime: 0,
             minor_faults: 0,
             major_faults: 0,
             sleeps: 0,
@@ -178,6 +241,74 @@ impl RunBuilder {
         values.iter().for_each(|v| histogram.record(*v));
         self.0.seconds.push(MetricSecond { tgid: 10, metric, start_ns: 0, histogram });
         self
+    }
+
+    /// Samples of a process in an account, 1 ms each, with these kernel frames, innermost first.
+    pub fn sampled_path(self, tgid: u32, account: Account, frames: &[&str], samples: u64) -> Self {
+        let path = PathSum { sampled: true, ..path(tgid, account, samples, samples * 1_000_000) };
+        self.path(path, frames)
+    }
+
+    /// Sleeps of a process in a call, with these kernel frames, innermost first.
+    pub fn slept_path(
+        self,
+        tgid: u32,
+        account: Account,
+        call: &str,
+        frames: &[&str],
+        count: u64,
+        ns: u64,
+    ) -> Self {
+        let call = Syscall::named(call);
+        self.path(PathSum { call, ..path(tgid, account, count, ns) }, frames)
+    }
+
+    fn path(mut self, mut path: PathSum, frames: &[&str]) -> Self {
+        if !frames.is_empty() {
+            let id = StackId(self.0.stacks.len() as u64);
+            let frames = frames.iter().map(|symbol| frame("[kernel]", Some(symbol))).collect();
+            self = self.stack(id, Space::Kernel, frames);
+            path.kernel = Some(id);
+        }
+        self.0.paths.push(path);
+        self
+    }
+
+    pub fn counter(mut self, name: &str, first: u64, last: u64) -> Self {
+        let source = "/proc/test".to_owned();
+        self.0.counters.push(Counter { name: name.into(), source, first, last });
+        self
+    }
+
+    pub fn call_error(mut self, tgid: u32, call: &str, errno: i32, count: u64) -> Self {
+        let call = Syscall::named(call).unwrap();
+        self.0.call_errors.push(CallError { tgid, call, errno, count });
+        self
+    }
+
+    pub fn event(mut self, event: Event) -> Self {
+        self.0.events.push(event);
+        self
+    }
+
+    /// Any outlier.
+    pub fn kept(mut self, outlier: Outlier) -> Self {
+        self.0.outliers.push(outlier);
+        self.0.outlier_count += 1;
+        self
+    }
+
+    /// An interval of a thread off the CPU, ended by thread `waker` of the same process. A futex
+    /// is at address 0x10.
+    pub fn interval(
+        self,
+        tid: u32,
+        account: Account,
+        start_ns: u64,
+        duration_ns: u64,
+        waker: Option<u32>,
+    ) -> Self {
+        self.kept(interval(tid, account, start_ns, duration_ns, waker))
     }
 
     /// A sleep of thread 10 with these kernel frames.

@@ -9,7 +9,7 @@
 //! | [`command`], [`process`] | `binary.path`, `binary.build_id`, `cgroup.<controller>`, `cgroup.cpu.quota_us`, `cgroup.cpu.period_us`, `rlimit.*`, `env.*` |
 
 mod binary;
-mod cgroup;
+pub(crate) mod cgroup;
 mod clocksource;
 mod cpu;
 mod environment;

@@ -6,6 +6,7 @@
 //! with a stable name, the value as read, and where it was read.
 //!
 //! - [`fingerprint`]: the facts of the host, of a command about to be started, of a live process.
+//! - [`counters`]: numbers that the kernel keeps, to be read before and after.
 //! - [`secrets`]: what is left out of a fingerprint, by which rule.
 //! - [`elf`]: facts of a program file.
 //!
@@ -13,6 +14,7 @@
 //! nothing here fails. Everything is read once, with bounded reads, and changes nothing. Facts of
 //! a process are racy by nature: it can exit or change between two of them.
 
+pub mod counters;
 pub mod elf;
 pub mod fingerprint;
 mod read;

@@ -1,8 +1,8 @@
 //! What a source hands to the store about once a second.
 
 use crate::{
-    Capability, Cost, CpuTime, Event, Fact, HoldSum, MetricSecond, Outlier, Process, RunnerSum,
-    Stack, StackSum, ThreadAccounts, WaitSum,
+    CallError, Capability, Cost, Counter, CpuTime, Event, Fact, HoldSum, MetricSecond, Outlier,
+    PathSum, Process, RunnerSum, Stack, StackSum, ThreadAccounts, WaitSum,
 };
 
 /// One step of a recording, stored as a whole or not at all.
@@ -10,7 +10,8 @@ use crate::{
 /// Additions: `seconds`, `outliers`, `events`, `stacks`, `facts`, `losses`. Latest values that
 /// replace what was stored under the same key: `threads` (tid, first_ns), `processes` (tgid),
 /// `waits` (tgid, account, object, waker_tgid), `holds` and `runners` (all but the numbers),
-/// `stack_sums` (tgid, account, both stacks), `capabilities` (part), `cpus` (cpu), `cost`.
+/// `stack_sums` (tgid, account, both stacks), `paths` and `call_errors` (all but the numbers),
+/// `counters` (name, source), `capabilities` (part), `cpus` (cpu), `cost`.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Data is complete up to here.
@@ -39,6 +40,12 @@ pub struct Batch {
     pub holds: Vec<HoldSum>,
     /// Replaced: sums since the start of the run.
     pub runners: Vec<RunnerSum>,
+    /// Replaced: sums since the start of the run.
+    pub paths: Vec<PathSum>,
+    /// Replaced: sums since the start of the run.
+    pub call_errors: Vec<CallError>,
+    /// Replaced by (name, source).
+    pub counters: Vec<Counter>,
     /// Replaced by cpu.
     pub cpus: Vec<CpuTime>,
     /// Added: (kind, start of the interval, count).

@@ -29,10 +29,10 @@ pub use histogram::Histogram;
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{Context, Holder, Outlier, OutlierKind, Runner, SyscallCall, Waker};
 pub use run::{
-    Capability, Cost, CpuTime, Fact, Losses, ProbeCost, Process, Run, RunEnd, RunHeader, RunId,
-    RunStatus, RunSummary, Target,
+    Capability, Cost, Counter, CpuTime, Fact, Losses, ProbeCost, Process, Run, RunEnd, RunHeader,
+    RunId, RunStatus, RunSummary, Target,
 };
-pub use stack::{Frame, Space, Stack, StackId, StackSum};
+pub use stack::{Frame, PathSum, Space, Stack, StackId, StackSum};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
-pub use wait::{HoldSum, RunnerSum, WaitSum};
+pub use wait::{CallError, HoldSum, RunnerSum, WaitSum};

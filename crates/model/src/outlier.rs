@@ -63,6 +63,9 @@ pub struct Runner {
     pub tgid: u32,
     /// Its name.
     pub comm: String,
+    /// Its priority when it ran, as in `ThreadAccounts::realtime`.
+    #[serde(default)]
+    pub realtime: u8,
     /// How long it ran within the wait.
     pub ns: u64,
 }

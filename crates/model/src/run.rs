@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Accounts, Event, HoldSum, MetricSecond, Outlier, RunnerSum, Stack, StackId, StackSum,
-    ThreadAccounts, WaitSum,
+    Accounts, CallError, Event, HoldSum, MetricSecond, Outlier, PathSum, RunnerSum, Stack, StackId,
+    StackSum, ThreadAccounts, WaitSum,
 };
 
 /// Number of a run in its store, from 1.
@@ -117,6 +117,27 @@ pub struct Fact {
     pub value: String,
     /// Where it was read: a file, a system call.
     pub source: String,
+}
+
+/// A number that the kernel keeps, read when recording began and again until it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counter {
+    /// Stable name: `cgroup.cpu.nr_throttled`, `softirq.net_rx`; its unit is its last word where it
+    /// is not a plain count.
+    pub name: String,
+    /// Where it was read: a file.
+    pub source: String,
+    /// First value read.
+    pub first: u64,
+    /// Last value read.
+    pub last: u64,
+}
+
+impl Counter {
+    /// By how much it grew.
+    pub fn growth(&self) -> u64 {
+        self.last.saturating_sub(self.first)
+    }
 }
 
 /// A process that was watched, or that appears as waker, holder or runner.
@@ -257,6 +278,12 @@ pub struct Run {
     pub waits: Vec<WaitSum>,
     /// Holds of mmap_lock that made others wait.
     pub holds: Vec<HoldSum>,
+    /// Time by kernel code path.
+    pub paths: Vec<PathSum>,
+    /// Failed system calls.
+    pub call_errors: Vec<CallError>,
+    /// Numbers that the kernel keeps.
+    pub counters: Vec<Counter>,
     /// Who ran while watched threads waited for a CPU.
     pub runners: Vec<RunnerSum>,
     /// CPUs.
@@ -291,6 +318,13 @@ impl Run {
     /// The fact of this name.
     pub fn fact(&self, name: &str) -> Option<&str> {
         self.facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_str())
+    }
+
+    /// The counter of this name that grew most, if it was read: there may be several processes, and
+    /// each may have been in several cgroups.
+    pub fn counter(&self, name: &str) -> Option<&Counter> {
+        let named = self.counters.iter().filter(|counter| counter.name == name);
+        named.max_by_key(|counter| (counter.growth(), counter.last))
     }
 
     /// Name of a process: `comm`, or `?` if it was never seen.

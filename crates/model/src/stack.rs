@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Account;
+use crate::{Account, Syscall};
 
 /// Identity of a stack within a run: a 64-bit hash of its addresses (and of the process, for user
 /// stacks).
@@ -86,6 +86,32 @@ impl fmt::Display for Frame {
             None => write!(f, "{}+{:#x}", self.module_name(), self.offset),
         }
     }
+}
+
+/// Time of a process by kernel code path: every sleep inside the kernel that is no wait for work
+/// (exact), and samples of what ran on the CPUs.
+///
+/// Futex, pipe and socket waits are not in here: they are told apart by object in `WaitSum`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathSum {
+    /// Process.
+    pub tgid: u32,
+    /// What the thread did or waited for. A page fault on the CPU is in the account that faulted.
+    pub account: Account,
+    /// System call it happened in.
+    pub call: Option<Syscall>,
+    /// Kernel side of the stack; none for a sample in user mode.
+    pub kernel: Option<StackId>,
+    /// User side of the stack; samples only.
+    pub user: Option<StackId>,
+    /// True for samples: `ns` is their number times their period.
+    pub sampled: bool,
+    /// Sleeps or samples.
+    pub count: u64,
+    /// Their time.
+    pub ns: u64,
+    /// Longest sleep; the period for samples.
+    pub max_ns: u64,
 }
 
 /// Time off the CPU (at least the threshold long each time) summed by where it was spent.

@@ -25,6 +25,9 @@ pub struct ThreadAccounts {
     pub open: Account,
     /// Where the time from `first_ns` to `last_ns` went.
     pub accounts: Accounts,
+    /// Real-time priority when last seen, 1 to 99 (SCHED_FIFO, SCHED_RR, or inherited with a lock);
+    /// 100 for SCHED_DEADLINE; 0 for an ordinary thread.
+    pub realtime: u8,
     /// Page faults served without I/O, by the kernel's count, since `first_ns`.
     pub minor_faults: u64,
     /// Page faults that needed I/O, by the kernel's count, since `first_ns`.

@@ -58,7 +58,8 @@ pub struct HoldSum {
     pub max_ns: u64,
 }
 
-/// Time that threads of a process waited for a CPU while another process was on it.
+/// Time that threads of a process waited for a CPU while another process was on it. Its key is
+/// (tgid, runner_tgid, realtime).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunnerSum {
     /// Process that waited.
@@ -67,8 +68,23 @@ pub struct RunnerSum {
     pub runner_tgid: u32,
     /// Its name when last seen.
     pub runner_comm: String,
+    /// Its priority when it ran, as in `ThreadAccounts::realtime`.
+    pub realtime: u8,
     /// Waits.
     pub count: u64,
     /// Their length.
     pub ns: u64,
+}
+
+/// System calls of a process that failed in the same way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallError {
+    /// Process.
+    pub tgid: u32,
+    /// The call.
+    pub call: Syscall,
+    /// Error number, positive: 11 is EAGAIN.
+    pub errno: i32,
+    /// How often.
+    pub count: u64,
 }

@@ -148,6 +148,7 @@ struct task_struct {
 	int on_cpu;
 	struct sched_entity se;
 	bool throttled;
+	int prio;
 	struct mm_struct *mm;
 	u32 pid;
 	u32 tgid;

@@ -23,6 +23,7 @@ const volatile bool follow;
 const volatile u32 recorder_tgid;	/* never watched */
 const volatile u64 threshold_ns;
 const volatile u32 jiffy_ns;
+const volatile u32 sample_period_ns;
 const volatile u32 hist_slots;		/* slots of hists, both halves */
 const volatile u32 thread_slots_max;	/* slots of threads */
 const volatile u8 call_kinds[CALLS_MAX];	/* enum call_kind */
@@ -332,12 +333,13 @@ __noinline int meet_current(void)
 	cpu->task = (u64)task;
 	cpu->slot = slot_of(task);
 	t = this_thread(cpu);
-	if (!t || cpu->busy)
+	if (!t || !enter(cpu))
 		return 0;
 	if (!first)
 		cpu->losses[LOSS_SWITCH]++;
 	charge(cpu, t, bpf_ktime_get_ns());
 	t->open = running_account(cpu, t);
+	leave(cpu);
 	return 0;
 }
 
@@ -446,6 +448,20 @@ static __always_inline u64 ring_flags(void *ring)
 {
 	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > RING_WAKE_BYTES ?
 		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/*
+ * Real-time priority as user space counts: 1 to 99, 100 for a deadline, 0 for
+ * an ordinary thread (include/linux/sched/prio.h: prio 98 is 1, 0 is 99, -1 is
+ * a deadline, from 100 on it is ordinary).
+ */
+static __always_inline u8 priority_of(struct task_struct *task)
+{
+	int prio = task->prio;
+
+	if (prio >= 99)
+		return 0;
+	return prio < 0 ? 100 : 99 - prio;
 }
 
 static __always_inline void set_who(struct who *who, struct task_struct *task)

@@ -122,6 +122,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		hist_count(t->off_hist, off);
 		if (!waits_for_work(t->off_account))
 			add_wait(t, t->wake_ns - t->off_since);
+		if (sleeps_inside(t->off_account))
+			add_sleep_path(next, t->wake_ns - t->off_since);
 		if (t->off_account == ACCT_FAULT_MAJOR ||
 		    t->off_account == ACCT_FAULT_MINOR)
 			hist_count(hist_slot(t->tgid, HIST_FAULT, 0), off);
@@ -149,6 +151,7 @@ static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
 	ran->until = now;
 	ran->who.tid = prev->pid;
 	ran->who.tgid = prev->tgid;
+	ran->realtime = priority_of(prev);
 	__builtin_memcpy(ran->who.comm, prev->comm, sizeof(ran->who.comm));
 	cpu->ran_head = head + 1;
 	cpu->ran[(head + 1) & 7].since = now;

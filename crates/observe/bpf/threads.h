@@ -7,6 +7,7 @@
 #include "stacks.h"
 #include "waits.h"
 #include "mm_locks.h"
+#include "paths.h"
 
 /*
  * Room for dump_threads, too large for its stack. The union also makes the
@@ -113,6 +114,7 @@ static __always_inline void fill_record(struct thread_record *r,
 	r->sleeps = t->sleeps;
 	r->preemptions = t->preemptions;
 	r->migrations = t->migrations;
+	r->realtime = priority_of(task);
 	__builtin_memcpy(r->accounts, t->accounts, sizeof(r->accounts));
 	__builtin_memcpy(r->calls, t->calls, sizeof(r->calls));
 	__builtin_memcpy(r->comm, task->comm, sizeof(r->comm));

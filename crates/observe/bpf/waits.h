@@ -260,7 +260,11 @@ static __always_inline void add_wait(struct thread *t, u64 ns)
 static __always_inline void add_runner(struct thread *t,
 				       struct task_struct *runner, u64 ns)
 {
-	struct runner_key key = { .tgid = t->tgid, .runner_tgid = runner->tgid };
+	struct runner_key key = {
+		.tgid = t->tgid,
+		.runner_tgid = runner->tgid,
+		.realtime = priority_of(runner),
+	};
 	struct runner_sum *sum = bpf_map_lookup_elem(&runner_sums, &key);
 
 	if (!sum) {

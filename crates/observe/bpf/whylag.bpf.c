@@ -14,6 +14,7 @@
 #include "signals.bpf.c"
 #include "memory.bpf.c"
 #include "writeback.bpf.c"
+#include "samples.bpf.c"
 
 /* Some helpers are for GPL-compatible programs only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -161,11 +161,32 @@ struct hold_sum {
 struct runner_key {
 	u32 tgid;
 	u32 runner_tgid;
+	u8 realtime;
+	u8 pad[3];
 };
 
 struct runner_sum {
 	u64 count, ns;
 	char runner_comm[16];
+};
+
+struct path_key {
+	u32 tgid;
+	u16 account;
+	u16 call;
+	u64 kernel, user;	/* stacks */
+	u32 sampled;
+	u32 pad;
+};
+
+struct path_sum {
+	u64 count, ns, max_ns;
+};
+
+struct call_error_key {
+	u32 tgid;
+	u16 call;
+	u16 error;		/* errno */
 };
 
 /* One thread's accounts: from the iterator, and when it dies. */
@@ -176,7 +197,8 @@ struct thread_record {
 	u32 open;
 	u16 open_call;
 	u8 alive;
-	u8 pad[5];
+	u8 realtime;		/* priority_of() */
+	u8 pad[4];
 	u64 first_ns;
 	u64 since;		/* the accounts cover up to here */
 	u64 now;		/* and `open` up to here */
@@ -195,6 +217,9 @@ struct who {
 
 struct ran {
 	struct who who;
+	u32 pad;
+	u8 realtime;		/* priority_of() */
+	u8 pad2[3];
 	u64 since, until;
 };
 
@@ -317,6 +342,8 @@ enum loss {
 	LOSS_NESTED_LOCK,	/* contention inside contention */
 	LOSS_READER,		/* readers of one mmap_lock beyond the slots */
 	LOSS_SWITCH,		/* a task came to a CPU unseen */
+	LOSS_PATH,		/* path_sums full */
+	LOSS_CALL_ERROR,	/* call_errors full */
 	LOSS_MAX,
 };
 
@@ -326,7 +353,7 @@ enum program {
 	PROG_CONTENTION_BEGIN, PROG_CONTENTION_END, PROG_MMAP_START,
 	PROG_MMAP_ACQUIRED, PROG_MMAP_RELEASED, PROG_FAULT_USER,
 	PROG_FAULT_KERNEL, PROG_IRQ, PROG_SOFTIRQ, PROG_VECTOR,
-	PROG_BLOCK, PROG_SIGNAL, PROG_MEMORY, PROG_WRITEBACK,
+	PROG_BLOCK, PROG_SIGNAL, PROG_MEMORY, PROG_WRITEBACK, PROG_SAMPLE,
 	PROG_MAX,
 };
 

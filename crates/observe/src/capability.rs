@@ -34,11 +34,13 @@ pub enum Part {
     Reclaim,
     /// Dirty page throttling and journal commits.
     Writeback,
+    /// What runs on the CPUs, by a timer.
+    Samples,
 }
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 11] = [
+    pub const ALL: [Part; 12] = [
         Part::Threads,
         Part::SystemCalls,
         Part::Locks,
@@ -50,6 +52,7 @@ impl Part {
         Part::Signals,
         Part::Reclaim,
         Part::Writeback,
+        Part::Samples,
     ];
 
     /// Its name, as reports show it.
@@ -66,10 +69,11 @@ impl Part {
             Part::Signals => "signals",
             Part::Reclaim => "reclaim and compaction",
             Part::Writeback => "writeback and journal",
+            Part::Samples => "on-CPU samples",
         }
     }
 
-    /// Its programs (names in bpf/) and the tracepoints that they need, in the order in which they
+    /// Its programs (names in bpf/) and the tracepoints (or the clock) that they need, in the order in which they
     /// are attached: the end of an interrupt or lock before its begin, so that no begin is seen
     /// whose end is not.
     pub fn probes(self) -> &'static [(&'static str, &'static str)] {
@@ -127,6 +131,7 @@ impl Part {
                 ("on_dirty_pause", "balance_dirty_pages"),
                 ("on_journal_commit", "jbd2_run_stats"),
             ],
+            Part::Samples => &[("on_sample", "cpu_clock")],
         }
     }
 }
@@ -159,7 +164,8 @@ impl HostFacts {
         let btf = fs::File::open(Path::new("/sys/kernel/btf/vmlinux")).is_ok();
         let mut missing_tracepoints = Vec::new();
         if btf && let Ok(kernel) = Btf::from_vmlinux() {
-            for (_, tracepoint) in Part::ALL.iter().flat_map(|part| part.probes()) {
+            let parts = Part::ALL.iter().filter(|part| **part != Part::Samples);
+            for (_, tracepoint) in parts.flat_map(|part| part.probes()) {
                 if kernel.type_by_name::<Typedef<'_>>(&format!("btf_trace_{tracepoint}")).is_none()
                 {
                     missing_tracepoints.push(*tracepoint);
@@ -296,7 +302,9 @@ mod tests {
         for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf")).unwrap() {
             sources.push_str(&fs::read_to_string(entry.unwrap().path()).unwrap());
         }
-        for (program, tracepoint) in Part::ALL.iter().flat_map(|part| part.probes()) {
+        assert!(sources.contains("SEC(\"perf_event\")\nint on_sample("));
+        let parts = Part::ALL.iter().filter(|part| **part != Part::Samples);
+        for (program, tracepoint) in parts.flat_map(|part| part.probes()) {
             let generated = sources.contains(&format!(
                 "VECTOR({}",
                 tracepoint.trim_end_matches("_entry").trim_end_matches("_exit")

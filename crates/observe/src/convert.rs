@@ -50,6 +50,7 @@ pub fn thread(record: &thread_record, evicted: &EvictedCalls) -> Option<ThreadAc
         sleeps: record.sleeps,
         preemptions: record.preemptions,
         migrations: record.migrations,
+        realtime: record.realtime,
     })
 }
 
@@ -88,7 +89,8 @@ pub fn outlier(record: &outlier_record) -> Outlier {
     }
 }
 
-fn stack_id(id: u64) -> Option<StackId> {
+/// Identity of a stack; 0 is none.
+pub fn stack_id(id: u64) -> Option<StackId> {
     (id != 0).then_some(StackId(id))
 }
 
@@ -108,12 +110,16 @@ fn ran_instead(sleep: &sleep) -> Vec<Runner> {
     let mut runners: Vec<Runner> = Vec::new();
     for ran in sleep.ran.iter().take(usize::from(sleep.ran_count)) {
         let ns = ran.until.min(end).saturating_sub(ran.since.max(sleep.wake));
-        match runners.iter_mut().find(|runner| runner.tid == ran.who.tid) {
+        match runners
+            .iter_mut()
+            .find(|runner| runner.tid == ran.who.tid && runner.realtime == ran.realtime)
+        {
             Some(runner) => runner.ns += ns,
             None if ns > 0 => runners.push(Runner {
                 tid: ran.who.tid,
                 tgid: ran.who.tgid,
                 comm: bpf::text(&ran.who.comm),
+                realtime: ran.realtime,
                 ns,
             }),
             None => {}

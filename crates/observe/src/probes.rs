@@ -11,7 +11,7 @@ use crate::Error;
 use crate::bpf::{self, WhylagSkel, WhylagSkelBuilder, hist, thread_record};
 use crate::capability::Part;
 use crate::kallsyms::TextRanges;
-use crate::wire;
+use crate::{sample_timers, wire};
 
 /// What the kernel side has to know.
 #[derive(Clone, Debug)]
@@ -76,6 +76,7 @@ impl Probes {
             rodata.recorder_tgid = std::process::id();
             rodata.threshold_ns = config.threshold_ns;
             rodata.jiffy_ns = text.jiffy_ns;
+            rodata.sample_period_ns = sample_timers::PERIOD_NS;
             rodata.call_kinds = wire::call_kinds();
             rodata.sched_text = text.sched;
             rodata.lock_text = text.lock;
@@ -103,7 +104,11 @@ impl Probes {
         let mut links = Vec::new();
         for (name, _) in part.probes() {
             for program in self.skel.object().progs_mut().filter(|p| p.name() == *name) {
-                links.push(program.attach().map_err(Error::bpf("attaching"))?);
+                if part == Part::Samples {
+                    links.extend(sample_timers::attach(&program)?);
+                } else {
+                    links.push(program.attach().map_err(Error::bpf("attaching"))?);
+                }
             }
         }
         self.links.insert(part, links);

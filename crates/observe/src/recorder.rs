@@ -14,6 +14,7 @@ use model::{
 use crate::bpf::{outlier_record, thread_record};
 use crate::capability::{self, HostFacts, Part, Plan};
 use crate::cost::{self, CostSampler};
+use crate::counters::Counters;
 use crate::drain::{Drain, Inbox};
 use crate::histograms::Histograms;
 use crate::kallsyms::TextRanges;
@@ -88,6 +89,7 @@ pub struct Recorder {
     capabilities: Vec<Capability>,
     cpus: Vec<CpuTime>,
     processes: HashMap<u32, Process>,
+    counters: Counters,
     last_batch_ns: u64,
     attach_ns: u64,
 }
@@ -123,6 +125,7 @@ impl Recorder {
             capabilities: capability::describe(&plan),
             cpus: host::cpu_times(),
             processes: HashMap::new(),
+            counters: Counters::start(pid),
             last_batch_ns: host::now_ns(),
             attach_ns: started.elapsed().as_nanos() as u64,
         };
@@ -242,6 +245,8 @@ impl Recorder {
         batch.cpus = host::cpu_times_since(&self.cpus);
         let mut processes = host::processes(batch, &mut self.processes);
         batch.processes.append(&mut processes);
+        let watched = self.processes.values().filter(|p| p.watched).map(|p| p.tgid);
+        batch.counters = self.counters.read(watched);
         if let Some(cost) = batch.cost.as_mut() {
             cost.attach_ns = self.attach_ns;
         }
@@ -365,6 +370,8 @@ impl Bpf {
         batch.waits = self.sums.waits(&self.probes, &mut self.names)?;
         batch.holds = self.sums.holds(&self.probes)?;
         batch.runners = self.sums.runners(&self.probes)?;
+        batch.paths = self.sums.paths(&self.probes)?;
+        batch.call_errors = self.sums.call_errors(&self.probes)?;
         self.convert_outliers(&inbox.outliers, &mut batch);
         let mut cost = self.sampler.cost(&self.probes)?;
         cost.events = self.events;

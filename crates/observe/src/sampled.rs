@@ -126,6 +126,7 @@ fn begin(tgid: u32, tid: u32, now: u64, open: Account) -> ThreadAccounts {
         alive: true,
         open,
         accounts: Accounts::new(),
+        realtime: 0,
         minor_faults: 0,
         major_faults: 0,
         sleeps: 0,

@@ -1,15 +1,16 @@
-//! Reads the kernel's sums of waits, holds and runners; gives those that changed.
+//! Reads the kernel's sums of waits, holds, runners, code paths and failed calls; gives those that changed.
 
 use std::collections::HashMap;
 
 use libbpf_rs::{MapCore, MapFlags};
-use model::{Account, HoldSum, RunnerSum, Syscall, WaitSum};
+use model::{Account, CallError, HoldSum, PathSum, RunnerSum, Syscall, WaitSum};
 
 use crate::Error;
 use crate::bpf::{
-    self, Record, call_key, hold_key, hold_sum, runner_key, runner_sum, wait_key, wait_sum,
+    self, Record, call_error_key, call_key, hold_key, hold_sum, path_key, path_sum, runner_key,
+    runner_sum, wait_key, wait_sum,
 };
-use crate::convert::EvictedCalls;
+use crate::convert::{self, EvictedCalls};
 use crate::names::Names;
 use crate::probes::Probes;
 use crate::wire;
@@ -20,6 +21,8 @@ pub struct Sums {
     waits: HashMap<Vec<u8>, u64>,
     holds: HashMap<Vec<u8>, u64>,
     runners: HashMap<Vec<u8>, u64>,
+    paths: HashMap<Vec<u8>, u64>,
+    call_errors: HashMap<Vec<u8>, u64>,
 }
 
 fn entries<K: Record, V: Record>(map: &dyn MapCore) -> Result<Vec<(Vec<u8>, K, V)>, Error> {
@@ -106,8 +109,48 @@ impl Sums {
                     tgid: key.tgid,
                     runner_tgid: key.runner_tgid,
                     runner_comm: bpf::text(&sum.runner_comm),
+                    realtime: key.realtime,
                     count: sum.count,
                     ns: sum.ns,
+                });
+            }
+        }
+        Ok(sums)
+    }
+}
+
+impl Sums {
+    /// Code paths that grew.
+    pub fn paths(&mut self, probes: &Probes) -> Result<Vec<PathSum>, Error> {
+        let mut sums = Vec::new();
+        for (raw, key, sum) in entries::<path_key, path_sum>(&probes.skel().maps.path_sums)? {
+            if changed(&mut self.paths, raw, sum.count) {
+                sums.push(PathSum {
+                    tgid: key.tgid,
+                    account: wire::account(u32::from(key.account), key.call),
+                    call: (key.call != wire::NO_CALL).then_some(Syscall(key.call)),
+                    kernel: convert::stack_id(key.kernel),
+                    user: convert::stack_id(key.user),
+                    sampled: key.sampled != 0,
+                    count: sum.count,
+                    ns: sum.ns,
+                    max_ns: sum.max_ns,
+                });
+            }
+        }
+        Ok(sums)
+    }
+
+    /// Failed calls that became more.
+    pub fn call_errors(&mut self, probes: &Probes) -> Result<Vec<CallError>, Error> {
+        let mut sums = Vec::new();
+        for (raw, key, count) in entries::<call_error_key, u64>(&probes.skel().maps.call_errors)? {
+            if changed(&mut self.call_errors, raw, count) {
+                sums.push(CallError {
+                    tgid: key.tgid,
+                    call: Syscall(key.call),
+                    errno: i32::from(key.error),
+                    count,
                 });
             }
         }

@@ -18,7 +18,7 @@ pub const LOCK_CLASS_MMAP_WRITE: u64 = 2;
 pub const LOCK_CLASS_SPIN: u64 = 3;
 
 /// `enum loss`, as shown.
-pub const LOSSES: [&str; 12] = [
+pub const LOSSES: [&str; 14] = [
     "outliers (ring full)",
     "rare records (ring full)",
     "threads not watched (no memory)",
@@ -31,10 +31,12 @@ pub const LOSSES: [&str; 12] = [
     "nested lock waits",
     "mmap_lock readers (slots full)",
     "task switches (not told)",
+    "code paths (map full)",
+    "failed calls (map full)",
 ];
 
 /// `enum program`, as shown in the cost.
-pub const PROGRAMS: [&str; 22] = [
+pub const PROGRAMS: [&str; 23] = [
     "sched_switch",
     "sched_waking",
     "sched_migrate_task",
@@ -57,6 +59,7 @@ pub const PROGRAMS: [&str; 22] = [
     "signal_generate",
     "reclaim_compaction",
     "writeback",
+    "cpu_clock",
 ];
 
 /// `enum account`; a call is needed for ACCT_SYSCALL only.

@@ -53,6 +53,9 @@ pub fn empty_run() -> Run {
         event_count: 0,
         stacks: HashMap::new(),
         stack_sums: Vec::new(),
+        paths: Vec::new(),
+        call_errors: Vec::new(),
+        counters: Vec::new(),
         waits: Vec::new(),
         holds: Vec::new(),
         runners: Vec::new(),
@@ -162,6 +165,7 @@ fn threads() -> Vec<ThreadAccounts> {
                 sleeps: 100,
                 preemptions: 3,
                 migrations: 2,
+                realtime: 0,
             }
         })
         .collect()
@@ -213,7 +217,13 @@ fn outliers() -> Vec<Outlier> {
         kernel_stack: Some(StackId(1)),
         user_stack: Some(StackId(2)),
         waker: Some(Waker { tid: 81, tgid: 77, comm: "scan".into(), context: Context::Task }),
-        ran_instead: vec![Runner { tid: 99, tgid: 99, comm: "stress".into(), ns: 90_000 }],
+        ran_instead: vec![Runner {
+            tid: 99,
+            tgid: 99,
+            comm: "stress".into(),
+            realtime: 0,
+            ns: 90_000,
+        }],
         holder: Some(Holder {
             tid: 81,
             tgid: 77,

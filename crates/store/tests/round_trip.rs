@@ -53,6 +53,9 @@ fn everything_comes_back_as_it_was() {
     stacks.sort_by_key(|stack| std::cmp::Reverse(stack.id));
     assert_eq!(stacks, batch.stacks);
     assert_eq!(loaded.stack_sums, batch.stack_sums);
+    assert_eq!(loaded.paths, batch.paths);
+    assert_eq!(loaded.call_errors, batch.call_errors);
+    assert_eq!(loaded.counters, batch.counters);
     assert_eq!(loaded.waits, batch.waits);
     assert_eq!(loaded.holds, batch.holds);
     assert_eq!(loaded.runners, batch.runners);

@@ -21,6 +21,7 @@ pub const CAUSE: Cause = Cause {
     reproduce: "mysteries/bin/blocked-log-pipe-faulty 5",
     needs: &["threads", "system calls"],
     look_alikes: &["futex-convoy"],
+    symptom: false,
     examine,
 };
 

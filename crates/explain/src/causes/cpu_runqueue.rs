@@ -20,6 +20,7 @@ pub const CAUSE: Cause = Cause {
     reproduce: "mysteries/bin/cpu-runqueue-faulty 5",
     needs: &["threads"],
     look_alikes: &[],
+    symptom: true,
     examine,
 };
 

@@ -19,6 +19,7 @@ pub const CAUSE: Cause = Cause {
     reproduce: "mysteries/bin/file-major-fault-faulty 5",
     needs: &["threads", "page faults"],
     look_alikes: &[],
+    symptom: false,
     examine,
 };
 

@@ -20,6 +20,7 @@ pub const CAUSE: Cause = Cause {
     reproduce: "mysteries/bin/futex-convoy-faulty 5",
     needs: &["threads", "system calls"],
     look_alikes: &["blocked-log-pipe", "mmap-lock"],
+    symptom: true,
     examine,
 };
 

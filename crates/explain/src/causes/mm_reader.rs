@@ -19,6 +19,7 @@ pub const CAUSE: Cause = Cause {
     reproduce: "mysteries/bin/mm-reader-faulty 5",
     needs: &["threads", "kernel locks", "mmap_lock holders"],
     look_alikes: &["mmap-lock"],
+    symptom: false,
     examine,
 };
 

@@ -20,6 +20,7 @@ pub const CAUSE: Cause = Cause {
     reproduce: "mysteries/bin/mmap-lock-faulty 5",
     needs: &["threads", "kernel locks", "mmap_lock holders"],
     look_alikes: &["mm-reader"],
+    symptom: false,
     examine,
 };
 

@@ -38,6 +38,9 @@ pub struct Cause {
     pub needs: &'static [&'static str],
     /// Other causes of the catalogue that look the same.
     pub look_alikes: &'static [&'static str],
+    /// True if it says only what threads waited for (a CPU, a lock): it gets what no mechanism
+    /// claims.
+    pub symptom: bool,
     /// Looks for it.
     pub(crate) examine: fn(&Case) -> Verdict,
 }

@@ -32,6 +32,19 @@ pub fn facts(process: &str) -> Vec<Fact> {
     facts
 }
 
+/// Directory of the cgroup that a process is in, in the hierarchy of a version 1 controller or, if
+/// that is not there, in the unified one.
+pub fn directory(process: &str, controller: &str) -> Option<PathBuf> {
+    let memberships = memberships(&text(format!("/proc/{process}/cgroup")).ok()?);
+    let mounts = text(MOUNTS).ok()?;
+    let v1 = memberships.iter().find(|m| m.names().any(|name| name == controller));
+    if let Some(membership) = v1 {
+        return Some(directories(&mounts, "cgroup", controller, &membership.path)?.1);
+    }
+    let unified = memberships.iter().find(|m| m.controllers.is_empty())?;
+    Some(directories(&mounts, "cgroup2", "", &unified.path)?.1)
+}
+
 /// A line of /proc/PID/cgroup.
 #[derive(Debug, PartialEq)]
 struct Membership {

@@ -9,8 +9,10 @@ mod guard;
 mod outlier;
 mod read;
 mod read_parts;
+mod read_sums;
 mod schema;
 mod write;
+mod write_sums;
 
 use std::path::{Path, PathBuf};
 

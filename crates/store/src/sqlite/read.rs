@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::buckets::{Unpacker, UnreadableBuckets};
 use super::columns::{Json, Text, U64};
-use super::read_parts as parts;
+use super::{read_parts as parts, read_sums as sums};
 use crate::recorder::Recorder;
 
 /// A row of `runs`.
@@ -80,7 +80,8 @@ pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Run> {
         threads.iter_mut().for_each(|thread| extend_open(thread, row.heartbeat_ns));
     }
     let outliers = parts::outliers(&tx, run)?;
-    let stack_sums = parts::stack_sums(&tx, run)?;
+    let stack_sums = sums::stack_sums(&tx, run)?;
+    let paths = sums::paths(&tx, run)?;
     Ok(Run {
         id: row.id,
         header: row.header,
@@ -92,15 +93,18 @@ pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Run> {
         processes: parts::processes(&tx, run)?,
         threads,
         seconds: seconds(&tx, run)?,
-        stacks: parts::stacks(&tx, run, &outliers, &stack_sums)?,
+        stacks: parts::stacks(&tx, run, &outliers, &stack_sums, &paths)?,
         outliers,
         outlier_count: row.outlier_count,
         events: parts::events(&tx, run)?,
         event_count: row.event_count,
         stack_sums,
-        waits: parts::waits(&tx, run)?,
-        holds: parts::holds(&tx, run)?,
-        runners: parts::runners(&tx, run)?,
+        waits: sums::waits(&tx, run)?,
+        holds: sums::holds(&tx, run)?,
+        paths,
+        call_errors: sums::call_errors(&tx, run)?,
+        counters: sums::counters(&tx, run)?,
+        runners: sums::runners(&tx, run)?,
         cpus: parts::cpus(&tx, run)?,
         losses: Losses { seen: parts::losses(&tx, run)? },
         cost: parts::cost(&tx, run)?,
@@ -162,7 +166,7 @@ fn threads(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<ThreadAccounts
     all(
         conn,
         "SELECT id, tid, first_ns, tgid, comm, last_ns, alive, open, minor_faults, major_faults,
-                sleeps, preemptions, migrations
+                sleeps, preemptions, migrations, realtime
          FROM threads WHERE run = ?1 ORDER BY first_ns, tid",
         [run.0],
         |row| {
@@ -180,6 +184,7 @@ fn threads(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<ThreadAccounts
                 sleeps: u64_at(row, 10)?,
                 preemptions: u64_at(row, 11)?,
                 migrations: u64_at(row, 12)?,
+                realtime: row.get(13)?,
             })
         },
     )

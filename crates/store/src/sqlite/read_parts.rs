@@ -3,14 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    Capability, Cost, CpuTime, Event, Fact, Frame, HoldSum, Outlier, Process, RunId, RunnerSum,
-    Stack, StackId, StackSum, WaitSum,
+    Capability, Cost, CpuTime, Event, Fact, Frame, Outlier, PathSum, Process, RunId, Stack,
+    StackId, StackSum,
 };
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::columns::{Json, Text, U64};
 use super::outlier::Detail;
 use super::read::{all, u64_at};
+use super::read_sums::stack_at;
 use crate::{LOADED_EVENTS, LOADED_OUTLIERS};
 
 pub(super) fn facts(conn: &Connection, run: RunId) -> Result<Vec<Fact>> {
@@ -85,32 +86,19 @@ pub(super) fn events(conn: &Connection, run: RunId) -> Result<Vec<Event>> {
     })
 }
 
-pub(super) fn stack_sums(conn: &Connection, run: RunId) -> Result<Vec<StackSum>> {
-    let sql = "SELECT tgid, account, kernel_stack, user_stack, count, ns FROM stack_sums
-               WHERE run = ?1 ORDER BY ns DESC, rowid";
-    all(conn, sql, [run.0], |row| {
-        Ok(StackSum {
-            tgid: row.get(0)?,
-            account: row.get::<_, Text<_>>(1)?.0,
-            kernel: stack_at(row, 2)?,
-            user: stack_at(row, 3)?,
-            count: u64_at(row, 4)?,
-            ns: u64_at(row, 5)?,
-        })
-    })
-}
-
 /// The stacks that these refer to, as far as they were stored.
 pub(super) fn stacks(
     conn: &Connection,
     run: RunId,
     outliers: &[Outlier],
     sums: &[StackSum],
+    paths: &[PathSum],
 ) -> Result<HashMap<StackId, Stack>> {
     let of_outliers =
         outliers.iter().flat_map(|outlier| [outlier.kernel_stack, outlier.user_stack]);
     let of_sums = sums.iter().flat_map(|sum| [sum.kernel, sum.user]);
-    let wanted: HashSet<StackId> = of_outliers.chain(of_sums).flatten().collect();
+    let of_paths = paths.iter().flat_map(|path| [path.kernel, path.user]);
+    let wanted: HashSet<StackId> = of_outliers.chain(of_sums).chain(of_paths).flatten().collect();
     let mut stacks = HashMap::with_capacity(wanted.len());
     for id in wanted {
         if let Some(stack) = stack(conn, run, id)? {
@@ -141,60 +129,6 @@ fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option<Stack>> {
         })
     })?;
     Ok(Some(Stack { id, space, frames, truncated }))
-}
-
-pub(super) fn waits(conn: &Connection, run: RunId) -> Result<Vec<WaitSum>> {
-    let sql = "SELECT tgid, account, object, name, waker_tgid, waker_comm, count, ns, max_ns,
-                      by_waiter, lock_like
-               FROM waits WHERE run = ?1 ORDER BY ns DESC, tgid, account, object, waker_tgid";
-    all(conn, sql, [run.0], |row| {
-        Ok(WaitSum {
-            tgid: row.get(0)?,
-            account: row.get::<_, Text<_>>(1)?.0,
-            object: u64_at(row, 2)?,
-            name: row.get(3)?,
-            waker_tgid: row.get(4)?,
-            waker_comm: row.get(5)?,
-            count: u64_at(row, 6)?,
-            ns: u64_at(row, 7)?,
-            max_ns: u64_at(row, 8)?,
-            by_waiter: u64_at(row, 9)?,
-            lock_like: u64_at(row, 10)?,
-        })
-    })
-}
-
-pub(super) fn holds(conn: &Connection, run: RunId) -> Result<Vec<HoldSum>> {
-    let sql = "SELECT tgid, waiter_write, holder_tgid, holder_comm, holder_write, holder_call,
-                      count, ns, max_ns
-               FROM holds WHERE run = ?1 ORDER BY ns DESC, rowid";
-    all(conn, sql, [run.0], |row| {
-        Ok(HoldSum {
-            tgid: row.get(0)?,
-            waiter_write: row.get(1)?,
-            holder_tgid: row.get(2)?,
-            holder_comm: row.get(3)?,
-            holder_write: row.get(4)?,
-            holder_call: row.get::<_, Option<Text<_>>>(5)?.map(|call| call.0),
-            count: u64_at(row, 6)?,
-            ns: u64_at(row, 7)?,
-            max_ns: u64_at(row, 8)?,
-        })
-    })
-}
-
-pub(super) fn runners(conn: &Connection, run: RunId) -> Result<Vec<RunnerSum>> {
-    let sql = "SELECT tgid, runner_tgid, runner_comm, count, ns FROM runners
-               WHERE run = ?1 ORDER BY ns DESC, tgid, runner_tgid, runner_comm";
-    all(conn, sql, [run.0], |row| {
-        Ok(RunnerSum {
-            tgid: row.get(0)?,
-            runner_tgid: row.get(1)?,
-            runner_comm: row.get(2)?,
-            count: u64_at(row, 3)?,
-            ns: u64_at(row, 4)?,
-        })
-    })
 }
 
 pub(super) fn cpus(conn: &Connection, run: RunId) -> Result<Vec<CpuTime>> {
@@ -233,8 +167,4 @@ pub(super) fn cost(conn: &Connection, run: RunId) -> Result<Cost> {
         })
         .optional()?;
     Ok(cost.unwrap_or_default())
-}
-
-fn stack_at(row: &Row<'_>, column: usize) -> Result<Option<StackId>> {
-    Ok(row.get::<_, Option<U64>>(column)?.map(|id| StackId(id.0)))
 }

@@ -63,6 +63,7 @@ CREATE TABLE threads (
     sleeps       INTEGER NOT NULL,
     preemptions  INTEGER NOT NULL,
     migrations   INTEGER NOT NULL,
+    realtime     INTEGER NOT NULL,
     UNIQUE (run, tid, first_ns)
 ) STRICT;
 
@@ -184,9 +185,44 @@ CREATE TABLE runners (
     tgid        INTEGER NOT NULL,
     runner_tgid INTEGER NOT NULL,
     runner_comm TEXT    NOT NULL,
+    realtime    INTEGER NOT NULL,                -- priority, 0: not real-time
     count       INTEGER NOT NULL,
     ns          INTEGER NOT NULL,
-    PRIMARY KEY (run, tgid, runner_tgid, runner_comm)
+    PRIMARY KEY (run, tgid, runner_tgid, realtime)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE paths (
+    run          INTEGER NOT NULL,
+    tgid         INTEGER NOT NULL,
+    account      TEXT    NOT NULL,
+    call         TEXT,
+    kernel_stack INTEGER,
+    user_stack   INTEGER,
+    sampled      INTEGER NOT NULL,
+    count        INTEGER NOT NULL,
+    ns           INTEGER NOT NULL,
+    max_ns       INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX paths_key ON paths
+    (run, tgid, account, ifnull(call, ''), ifnull(kernel_stack, ''), ifnull(user_stack, ''),
+     sampled);
+
+CREATE TABLE call_errors (
+    run   INTEGER NOT NULL,
+    tgid  INTEGER NOT NULL,
+    call  TEXT    NOT NULL,
+    errno INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (run, tgid, call, errno)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE counters (
+    run    INTEGER NOT NULL,
+    name   TEXT    NOT NULL,
+    source TEXT    NOT NULL,
+    first  INTEGER NOT NULL,
+    last   INTEGER NOT NULL,
+    PRIMARY KEY (run, name, source)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE cpus (

@@ -2,12 +2,13 @@
 //!
 //! `Err(QueryReturnedNoRows)` means that there is no such run.
 
-use model::{Batch, Finding, Outlier, RunEnd, RunHeader, RunId, Stack, StackId, ThreadAccounts};
+use model::{Batch, Finding, Outlier, RunEnd, RunHeader, RunId, Stack, ThreadAccounts};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::buckets::Packer;
 use super::columns::{Json, Text, U64};
 use super::outlier::Detail;
+use super::write_sums::{self, stack_key};
 use crate::recorder::Recorder;
 
 pub(super) fn begin(conn: &Connection, header: &RunHeader) -> rusqlite::Result<RunId> {
@@ -41,9 +42,7 @@ pub(super) fn append(conn: &mut Connection, run: RunId, batch: &Batch) -> rusqli
     add_outliers(&tx, run, &batch.outliers)?;
     add_events(&tx, run, batch)?;
     batch.stacks.iter().try_for_each(|stack| put_stack(&tx, run, stack))?;
-    put_stack_sums(&tx, run, batch)?;
-    put_waits(&tx, run, batch)?;
-    put_holds_and_runners(&tx, run, batch)?;
+    write_sums::put_all(&tx, run, batch)?;
     put_own_state(&tx, run, batch)?;
     tx.commit()
 }
@@ -114,11 +113,13 @@ fn put_thread(tx: &Transaction<'_>, run: RunId, thread: &ThreadAccounts) -> rusq
     let id: i64 = tx
         .prepare_cached(
             "INSERT INTO threads (run, tid, first_ns, tgid, comm, last_ns, alive, open,
-                                  minor_faults, major_faults, sleeps, preemptions, migrations)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+                                  minor_faults, major_faults, sleeps, preemptions, migrations,
+                                  realtime)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
              ON CONFLICT DO UPDATE SET
                  tgid = ?4, comm = ?5, last_ns = ?6, alive = ?7, open = ?8, minor_faults = ?9,
-                 major_faults = ?10, sleeps = ?11, preemptions = ?12, migrations = ?13
+                 major_faults = ?10, sleeps = ?11, preemptions = ?12, migrations = ?13,
+                 realtime = ?14
              RETURNING id",
         )?
         .query_row(
@@ -136,6 +137,7 @@ fn put_thread(tx: &Transaction<'_>, run: RunId, thread: &ThreadAccounts) -> rusq
                 U64(thread.sleeps),
                 U64(thread.preemptions),
                 U64(thread.migrations),
+                thread.realtime,
             ],
             |row| row.get(0),
         )?;
@@ -252,86 +254,6 @@ fn put_stack(tx: &Transaction<'_>, run: RunId, stack: &Stack) -> rusqlite::Resul
     Ok(())
 }
 
-fn put_stack_sums(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
-    let mut put = tx.prepare_cached(
-        "INSERT INTO stack_sums (run, tgid, account, kernel_stack, user_stack, count, ns)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT DO UPDATE SET count = ?6, ns = ?7",
-    )?;
-    for sum in &batch.stack_sums {
-        put.execute(params![
-            run.0,
-            sum.tgid,
-            Text(sum.account),
-            sum.kernel.map(stack_key),
-            sum.user.map(stack_key),
-            U64(sum.count),
-            U64(sum.ns),
-        ])?;
-    }
-    Ok(())
-}
-
-fn put_waits(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
-    let mut put = tx.prepare_cached(
-        "INSERT INTO waits (run, tgid, account, object, waker_tgid, waker_comm, name, count, ns,
-                            max_ns, by_waiter, lock_like)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-         ON CONFLICT DO UPDATE SET
-             waker_comm = ?6, name = ?7, count = ?8, ns = ?9, max_ns = ?10, by_waiter = ?11,
-             lock_like = ?12",
-    )?;
-    for wait in &batch.waits {
-        put.execute(params![
-            run.0,
-            wait.tgid,
-            Text(wait.account),
-            U64(wait.object),
-            wait.waker_tgid,
-            wait.waker_comm,
-            wait.name,
-            U64(wait.count),
-            U64(wait.ns),
-            U64(wait.max_ns),
-            U64(wait.by_waiter),
-            U64(wait.lock_like),
-        ])?;
-    }
-    Ok(())
-}
-
-fn put_holds_and_runners(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
-    let mut put = tx.prepare_cached(
-        "INSERT INTO holds (run, tgid, waiter_write, holder_tgid, holder_comm, holder_write,
-                            holder_call, count, ns, max_ns)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-         ON CONFLICT DO UPDATE SET count = ?8, ns = ?9, max_ns = ?10",
-    )?;
-    for hold in &batch.holds {
-        put.execute(params![
-            run.0,
-            hold.tgid,
-            hold.waiter_write,
-            hold.holder_tgid,
-            hold.holder_comm,
-            hold.holder_write,
-            hold.holder_call.map(Text),
-            U64(hold.count),
-            U64(hold.ns),
-            U64(hold.max_ns),
-        ])?;
-    }
-    let mut put = tx.prepare_cached(
-        "INSERT INTO runners (run, tgid, runner_tgid, runner_comm, count, ns)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT DO UPDATE SET count = ?5, ns = ?6",
-    )?;
-    for r in &batch.runners {
-        put.execute(params![run.0, r.tgid, r.runner_tgid, r.runner_comm, U64(r.count), U64(r.ns)])?;
-    }
-    Ok(())
-}
-
 /// What the recorder says of the host's CPUs and of itself.
 fn put_own_state(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
     let mut put = tx.prepare_cached(
@@ -367,8 +289,4 @@ fn put_own_state(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::R
         ])?;
     }
     Ok(())
-}
-
-fn stack_key(stack: StackId) -> U64 {
-    U64(stack.0)
 }

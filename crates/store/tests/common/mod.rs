@@ -57,6 +57,7 @@ pub fn thread(tid: u32) -> ThreadAccounts {
         sleeps: 6,
         preemptions: 7,
         migrations: 8,
+        realtime: 30,
     }
 }
 
@@ -82,7 +83,7 @@ pub fn outlier(duration_ns: u64) -> Outlier {
         kernel_stack: Some(StackId(u64::MAX - 1)),
         user_stack: Some(StackId(7)),
         waker: Some(Waker { tid: 3, tgid: 2, comm: "other".into(), context: Context::SoftIrq }),
-        ran_instead: vec![Runner { tid: 9, tgid: 8, comm: "hog".into(), ns: 77 }],
+        ran_instead: vec![Runner { tid: 9, tgid: 8, comm: "hog".into(), realtime: 50, ns: 77 }],
         holder: Some(Holder {
             tid: 5,
             tgid: 4,
@@ -223,12 +224,44 @@ pub fn full_batch() -> Batch {
         ],
         stacks: vec![stack(u64::MAX - 1, Space::Kernel), stack(7, Space::User)],
         stack_sums: vec![stack_sum(50, Some(u64::MAX - 1), None), stack_sum(40, None, Some(7))],
+        paths: vec![
+            PathSum {
+                tgid: 100,
+                account: Account::Blocked(model::Blocked::Uninterruptible),
+                call: Some(syscall("membarrier")),
+                kernel: Some(StackId(u64::MAX - 1)),
+                user: None,
+                sampled: false,
+                count: 3,
+                ns: 90,
+                max_ns: 50,
+            },
+            PathSum {
+                tgid: 100,
+                account: Account::User,
+                call: None,
+                kernel: None,
+                user: Some(StackId(7)),
+                sampled: true,
+                count: 2,
+                ns: 20,
+                max_ns: 10,
+            },
+        ],
+        call_errors: vec![CallError { tgid: 100, call: syscall("accept4"), errno: 11, count: 7 }],
+        counters: vec![Counter {
+            name: "cgroup.cpu.nr_throttled".into(),
+            source: "/sys/fs/cgroup/cpu.stat".into(),
+            first: 5,
+            last: u64::MAX,
+        }],
         waits: vec![wait(60), WaitSum { waker_tgid: 2, name: None, ..wait(30) }],
         holds: vec![hold(20, Some(syscall("mmap"))), hold(10, None)],
         runners: vec![RunnerSum {
             tgid: 100,
             runner_tgid: 8,
             runner_comm: "hog".into(),
+            realtime: 99,
             count: 1,
             ns: 77,
         }],

@@ -1,0 +1,168 @@
+//! Numbers that the kernel keeps and that are worth reading before and after.
+//!
+//! Each has a stable name and the file it came from. What cannot be read is left out: a counter
+//! that is not there is no evidence of anything.
+
+use std::path::Path;
+
+use crate::fingerprint::cgroup;
+use crate::read::text;
+
+/// One reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Stable name; the unit is its last word where it is not a plain count.
+    pub name: String,
+    /// Value.
+    pub value: u64,
+    /// File it was read from.
+    pub source: String,
+}
+
+/// What /proc/vmstat says that matters here, and the name we give it.
+const VMSTAT: [(&str, &str); 8] = [
+    ("nr_dirty", "vm.nr_dirty_pages"),
+    ("nr_writeback", "vm.nr_writeback_pages"),
+    ("nr_dirty_threshold", "vm.dirty_threshold_pages"),
+    ("nr_dirty_background_threshold", "vm.dirty_background_threshold_pages"),
+    ("allocstall_normal", "vm.direct_reclaims"),
+    ("pgmajfault", "vm.major_faults"),
+    ("pswpin", "vm.swapped_in_pages"),
+    ("nr_tlb_remote_flush", "vm.tlb_remote_flushes"),
+];
+
+/// Rows of /proc/PID/status, and the name we give them.
+const STATUS: [(&str, &str); 4] = [
+    ("Threads", "process.threads"),
+    ("TracerPid", "process.tracer_pid"),
+    ("VmSize", "process.vm_size_kb"),
+    ("VmRSS", "process.rss_kb"),
+];
+
+/// Files of one number in a directory.
+const KSM: [&str; 4] = ["run", "pages_shared", "pages_sharing", "full_scans"];
+
+/// Counters of the host. About 100 us.
+pub fn host() -> Vec<Reading> {
+    let mut readings = softirqs();
+    readings.extend(rows("/proc/vmstat", &VMSTAT));
+    let ksm = Path::new("/sys/kernel/mm/ksm");
+    readings.extend(KSM.iter().filter_map(|file| number(&format!("ksm.{file}"), ksm.join(file))));
+    readings
+}
+
+/// Counters of a process and of its cgroups. About 100 us.
+pub fn process(pid: u32) -> Vec<Reading> {
+    let mut readings = rows(&format!("/proc/{pid}/status"), &STATUS);
+    let merging = [("ksm_merging_pages", "process.ksm_merging_pages")];
+    readings.extend(rows(&format!("/proc/{pid}/ksm_stat"), &merging));
+    let process = pid.to_string();
+    if let Some(directory) = cgroup::directory(&process, "cpu") {
+        readings.extend(cpu_controller(&directory));
+    }
+    if let Some(directory) = cgroup::directory(&process, "memory") {
+        readings.extend(memory_controller(&directory));
+    }
+    readings
+}
+
+/// Sums over all CPUs of /proc/softirqs.
+fn softirqs() -> Vec<Reading> {
+    const FILE: &str = "/proc/softirqs";
+    let table = text(FILE).unwrap_or_default();
+    let reading = |line: &str| {
+        let (name, counts) = line.trim().split_once(':')?;
+        let counts = counts.split_ascii_whitespace().filter_map(|n| n.parse::<u64>().ok());
+        let value = counts.fold(0, |sum: u64, n| sum.saturating_add(n));
+        let name = format!("softirq.{}", name.to_ascii_lowercase());
+        Some(Reading { name, value, source: FILE.to_owned() })
+    };
+    table.lines().skip(1).filter_map(reading).collect()
+}
+
+/// Version 1 and version 2 name the same things differently.
+fn cpu_controller(directory: &Path) -> Vec<Reading> {
+    let stat = directory.join("cpu.stat").to_string_lossy().into_owned();
+    let mut readings = rows(
+        &stat,
+        &[
+            ("nr_periods", "cgroup.cpu.nr_periods"),
+            ("nr_throttled", "cgroup.cpu.nr_throttled"),
+            ("throttled_time", "cgroup.cpu.throttled_ns"),
+        ],
+    );
+    for mut usec in rows(&stat, &[("throttled_usec", "cgroup.cpu.throttled_ns")]) {
+        usec.value = usec.value.saturating_mul(1000);
+        readings.push(usec);
+    }
+    readings.extend(number("cgroup.cpu.quota_us", directory.join("cpu.cfs_quota_us")));
+    readings.extend(number("cgroup.cpu.period_us", directory.join("cpu.cfs_period_us")));
+    readings
+}
+
+fn memory_controller(directory: &Path) -> Vec<Reading> {
+    let files = [
+        ("cgroup.memory.limit_bytes", "memory.limit_in_bytes"),
+        ("cgroup.memory.limit_bytes", "memory.max"),
+        ("cgroup.memory.usage_bytes", "memory.usage_in_bytes"),
+        ("cgroup.memory.usage_bytes", "memory.current"),
+        ("cgroup.memory.failcnt", "memory.failcnt"),
+    ];
+    let mut readings: Vec<_> =
+        files.iter().filter_map(|(name, file)| number(name, directory.join(file))).collect();
+    let events = directory.join("memory.events").to_string_lossy().into_owned();
+    readings.extend(rows(&events, &[("max", "cgroup.memory.failcnt")]));
+    readings
+}
+
+fn number(name: &str, file: impl AsRef<Path>) -> Option<Reading> {
+    let value = text(file.as_ref()).ok()?.trim().parse().ok()?;
+    let source = file.as_ref().to_string_lossy().into_owned();
+    Some(Reading { name: name.to_owned(), value, source })
+}
+
+/// Rows `key value` or `key: value unit` of a file.
+fn rows(file: &str, wanted: &[(&str, &str)]) -> Vec<Reading> {
+    let table = text(file).unwrap_or_default();
+    let reading = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let key = words.next()?.trim_end_matches(':');
+        let (_, name) = wanted.iter().find(|(theirs, _)| *theirs == key)?;
+        let value = words.next()?.parse().ok()?;
+        Some(Reading { name: (*name).to_owned(), value, source: file.to_owned() })
+    };
+    table.lines().filter_map(reading).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(readings: &[Reading], name: &str) -> u64 {
+        readings.iter().find(|r| r.name == name).unwrap_or_else(|| panic!("{name}")).value
+    }
+
+    #[test]
+    fn the_host_and_this_process_are_read() {
+        let host = host();
+        assert!(value(&host, "softirq.timer") > 0 && value(&host, "vm.dirty_threshold_pages") > 0);
+        let own = process(std::process::id());
+        assert!(value(&own, "process.threads") >= 2, "the test runner has threads: {own:?}");
+        assert!(value(&own, "process.rss_kb") < value(&own, "process.vm_size_kb"));
+        assert!(process(u32::MAX).is_empty());
+    }
+
+    #[test]
+    fn both_versions_of_the_cpu_controller_give_the_same_names() {
+        let folder = std::env::temp_dir().join(format!("whylag-counters-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for stat in ["nr_throttled 7\nthrottled_time 5000\n", "nr_throttled 7\nthrottled_usec 5\n"]
+        {
+            std::fs::write(folder.join("cpu.stat"), stat).unwrap();
+            let readings = cpu_controller(&folder);
+            assert_eq!(value(&readings, "cgroup.cpu.nr_throttled"), 7);
+            assert_eq!(value(&readings, "cgroup.cpu.throttled_ns"), 5000);
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

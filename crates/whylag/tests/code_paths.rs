@@ -1,0 +1,58 @@
+//! Time by kernel code path agrees with what the program measures itself, and with the accounts.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::Lab;
+use common::programs::program;
+use common::quiet::alone;
+use common::values::Values;
+use model::{Account, Blocked, PathSum, Run, Syscall};
+
+fn passes(run: &Run, path: &PathSum, function: &str) -> bool {
+    let stack = path.kernel.and_then(|id| run.stacks.get(&id));
+    stack.is_some_and(|s| s.frames.iter().any(|f| f.symbol.as_deref() == Some(function)))
+}
+
+fn sum(run: &Run, which: impl Fn(&PathSum) -> bool) -> f64 {
+    run.paths.iter().filter(|path| which(path)).map(|path| path.ns as f64).sum()
+}
+
+fn close(found: f64, truth: f64, within: f64) {
+    assert!((found / truth - 1.0).abs() < within, "found {found}, truth {truth}");
+}
+
+#[test]
+fn time_by_code_path_is_what_the_program_measured() {
+    let Some(lab) = Lab::new() else { return };
+    let Some(recorded) = alone(|| lab.record(&[], [program("code_paths")])) else { return };
+    let (run, truth) = (&recorded.run, Values::of(recorded.stdout()));
+
+    // On a CPU, by samples: about 1,000 of them here, so 3 % are the standard error.
+    let faults = sum(run, |p| p.sampled && passes(run, p, "asm_exc_page_fault"));
+    close(faults, truth.get("faults") as f64, 0.15);
+    // Asleep, exactly; the program's clock also has the way there and the wait for a CPU.
+    let membarrier = |p: &PathSum| !p.sampled && p.call == Syscall::named("membarrier");
+    close(sum(run, membarrier), truth.get("membarriers") as f64, 0.1);
+    assert!(run.paths.iter().filter(|p| membarrier(p)).all(|p| passes(
+        run,
+        p,
+        "__x64_sys_membarrier"
+    )));
+    assert_eq!(run.paths.iter().filter(|p| membarrier(p)).map(|p| p.count).sum::<u64>(), 20);
+    let failed = run.call_errors.iter().find(|e| Some(e.call) == Syscall::named("read"));
+    assert_eq!(failed.map(|e| (e.errno, e.count)), Some((11, truth.get("failures"))));
+}
+
+#[test]
+fn code_paths_sum_to_the_accounts() {
+    let Some(lab) = Lab::new() else { return };
+    let Some(recorded) = alone(|| lab.record(&[], [program("code_paths")])) else { return };
+    let (run, accounts) = (&recorded.run, recorded.run.accounts());
+    let uninterruptible = Account::Blocked(Blocked::Uninterruptible);
+    let asleep = sum(run, |p| p.account == uninterruptible);
+    close(asleep, accounts.get(uninterruptible) as f64, 0.02);
+    let running = accounts.sum_of(Account::is_running) as f64;
+    close(sum(run, |p| p.sampled && p.account.is_running()), running, 0.1);
+}
