@@ -1,0 +1,83 @@
+/*
+ * Two threads answer requests and count them in a statistics file, which is mapped into memory so
+ * that counting is a mere store (the JVM's hsperfdata is such a file). Another process keeps that
+ * file on the disk up to date; a third unpacks archives on the same file system.
+ *
+ * Faulty: the file is on a journalling file system. Each time it was written out, its pages are
+ * write-protected again, and the next store faults and asks the file system for leave: it waits
+ * for the journal. Fixed (-DFIXED): the file is in memory (tmpfs).
+ *
+ * A store into a page that is writable already takes nanoseconds; it is measured in the same run.
+ */
+#include "../common.h"
+#include "../own-ext4.h"
+#include <sys/mman.h>
+
+#define THREADS 2
+#define PAGE_BYTES 4096UL
+#define PAUSE_NS (300 * MICROSECOND)
+#define SYNC_PERIOD_NS (2 * MILLISECOND)
+
+static volatile uint8_t *statistics;
+static _Atomic uint64_t second_ns;
+
+/* One page for each thread: they share no counter. */
+static uint64_t count_request(int id, uint64_t n)
+{
+	uint64_t began = now_ns();
+
+	*(volatile uint64_t *)(statistics + (size_t)id * PAGE_BYTES) = n;
+	return now_ns() - began;
+}
+
+static void answer_requests(int id, struct account *mine)
+{
+	while (running()) {
+		sleep_until(now_ns() + PAUSE_NS);
+		uint64_t first = count_request(id, mine->ops), second = count_request(id, mine->ops);
+
+		second_ns += second;
+		count_loss(mine, first > second ? first - second : 0);
+		mine->ops++;
+	}
+}
+
+static void keep_on_disk(void *file)
+{
+	for (uint64_t next = now_ns();; next = now_ns() + SYNC_PERIOD_NS) {
+		sleep_until(next);
+		fdatasync(*(int *)file);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	double seconds = begin(argc, argv);
+	int root = own_ext4(1UL << 30, "/var/tmp");
+	pid_t unpack, syncer;
+	struct account sum;
+	int file;
+
+#ifdef FIXED
+	file = memfd_create("statistics", MFD_CLOEXEC);
+#else
+	file = file_in(root);
+#endif
+	if (ftruncate(file, THREADS * PAGE_BYTES))
+		die("cannot make the statistics file");
+	statistics = mmap(NULL, THREADS * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (statistics == MAP_FAILED)
+		die("cannot map the statistics file");
+	unpack = start_process("unpack", unpack_archives, &root);
+	syncer = start_process("sync", keep_on_disk, &file);
+	sum = run_workers(THREADS, "request", answer_requests, seconds);
+	end_process(syncer);
+	end_process(unpack);
+
+	printf("%llu requests; counting one takes %.3f ms on average, %.1f ms at worst; %.0f ns when the page is writable\n",
+	       (unsigned long long)sum.ops, (double)sum.lost_ns / (double)(sum.ops ? sum.ops : 1) / 1e6,
+	       (double)sum.max_ns / 1e6, (double)second_ns / (double)(sum.ops ? sum.ops : 1));
+	printf("waiting in stores is %.0f %% of the threads' time\n", share(sum.lost_ns, sum.wall_ns));
+	print_truth(&sum, " second_ns=%llu", (unsigned long long)second_ns);
+	return 0;
+}
