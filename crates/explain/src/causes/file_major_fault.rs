@@ -24,6 +24,8 @@ pub const CAUSE: Cause = Cause {
 };
 
 const MAJOR: Account = Account::Blocked(Blocked::FaultMajor);
+/// Where a fault on a mapped file has its page read from the disk.
+const READS: [&str; 2] = ["filemap_fault", "dax_iomap_fault"];
 /// Files worth a line.
 const FILES_SHOWN: usize = 3;
 
@@ -58,7 +60,12 @@ fn examine(case: &Case) -> Verdict {
     let file = files.first().map_or("a mapped file".to_owned(), |(name, ..)| (*name).to_owned());
     let process = case.main_process(|a| a == MAJOR).unwrap_or(0);
     let title = format!("{} waits for the disk to page in {file}", case.process_name(process));
-    let lost: Accounts = [(MAJOR, claimed)].into_iter().collect();
+    // The fault also takes CPU time: to find a page, to ask the disk for it, to map it.
+    let on_cpu = case.faults_through(&READS, |_| true);
+    let mut lost: Accounts = [(MAJOR, claimed)].into_iter().collect();
+    for (account, ns) in on_cpu.accounts.iter() {
+        lost.add(account, part_of(ns, claimed, slept));
+    }
     let mut claim = Claim::new(title, lost, all.count);
 
     claim.mechanism(format!(
@@ -68,6 +75,13 @@ fn examine(case: &Case) -> Verdict {
         mean(all.ns, all.count),
         duration(all.max_ns)
     ));
+    claim.saw_if(
+        (on_cpu.samples > 0).then(|| {
+            let n = counted(on_cpu.samples, "sample");
+            format!("CPU time of such faults: {} ({n})", duration(on_cpu.ns()))
+        }),
+        "on-CPU samples under filemap_fault",
+    );
     claim.trigger(format!("pages of {file} were not in the page cache when they were touched"));
     for (name, n, ns) in files.iter().take(FILES_SHOWN) {
         claim.saw(
