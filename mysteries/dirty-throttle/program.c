@@ -97,11 +97,17 @@ static uint32_t answer_request(const struct fuse_in_header *in, const void *body
 	}
 }
 
-static void encrypt(void *device)
+struct mounting {
+	int device;
+	int context;
+};
+
+static void encrypt(void *mounting)
 {
 	static char request[MAX_WRITE + 65536];
-	int fd = *(int *)device;
+	int fd = ((struct mounting *)mounting)->device;
 
+	close(((struct mounting *)mounting)->context);
 	for (;;) {
 		struct {
 			struct fuse_out_header header;
@@ -129,15 +135,17 @@ static void encrypt(void *device)
 /* Mounts the file system of the other process, nowhere: it goes with our last descriptor. */
 static pid_t mount_log(void)
 {
-	int device = open("/dev/fuse", O_RDWR | O_CLOEXEC), context, root;
+	struct mounting mounting = {
+		.device = open("/dev/fuse", O_RDWR | O_CLOEXEC),
+		.context = fsopen("fuse", FSOPEN_CLOEXEC),
+	};
+	int context = mounting.context, root;
 	char text[16];
 	pid_t server;
 
-	if (device < 0)
+	if (mounting.device < 0)
 		die("cannot open /dev/fuse (needs root)");
-	server = start_process("encrypt", encrypt, &device);
-	snprintf(text, sizeof text, "%d", device);
-	context = fsopen("fuse", FSOPEN_CLOEXEC);
+	snprintf(text, sizeof text, "%d", mounting.device);
 	if (context < 0 || fsconfig(context, FSCONFIG_SET_STRING, "source", "whylag-mystery", 0) ||
 	    fsconfig(context, FSCONFIG_SET_STRING, "fd", text, 0) ||
 	    fsconfig(context, FSCONFIG_SET_STRING, "rootmode", "40000", 0) ||
@@ -145,8 +153,9 @@ static pid_t mount_log(void)
 	    fsconfig(context, FSCONFIG_SET_STRING, "group_id", "0", 0) ||
 	    fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
 		die("cannot mount a FUSE file system");
+	server = start_process("encrypt", encrypt, &mounting);
 	root = fsmount(context, FSMOUNT_CLOEXEC, 0);
-	close(device);
+	close(mounting.device);
 	close(context);
 	log_file = root < 0 ? -1 : openat(root, "log", O_WRONLY | O_CLOEXEC);
 	if (log_file < 0)
