@@ -28,7 +28,14 @@ static inline uint64_t queued_ns(void)
 /* Nanoseconds that this thread ran or slept; only differences mean something. */
 static inline uint64_t stall_clock(void)
 {
-	return now_ns() - queued_ns();
+	uint64_t queued = queued_ns(), now, before;
+
+	do { /* until nothing came between the two readings */
+		before = queued;
+		now = now_ns();
+		queued = queued_ns();
+	} while (queued != before);
+	return now - queued;
 }
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Two threads write a log of 64 KiB records to an encrypting file system, which is another
+ * Two threads write logs, one each, in records of 64 KiB to an encrypting file system, which is another
  * process (FUSE) and manages about 40 MB/s.
  *
  * Faulty: they log 128 MB/s. Pages wait to be written until the file system has as many dirty
@@ -15,7 +15,7 @@
 
 #define THREADS 2
 #define RECORD_BYTES (64UL << 10)
-#define LOG_BYTES (256UL << 20) /* of each thread, used in a circle */
+#define LOG_BYTES (256UL << 20) /* used in a circle */
 #define ENCRYPT_NS_PER_PAGE (100 * MICROSECOND)
 #define BASELINE_RECORDS 32
 #ifdef FIXED
@@ -25,18 +25,18 @@
 #endif
 
 #define MAX_WRITE (256U << 10)
-#define LOG_NODE 2 /* the one file; FUSE_ROOT_ID is its directory */
+#define LOG_NODE 2 /* the first file, "0"; FUSE_ROOT_ID is its directory */
 
-static int log_file;
+static int log_files[THREADS];
 static uint64_t usual_ns;
 
 static void fill_attributes(uint64_t node, struct fuse_attr *attr)
 {
 	*attr = (struct fuse_attr){
 		.ino = node,
-		.mode = node == LOG_NODE ? S_IFREG | 0600 : S_IFDIR | 0700,
+		.mode = node >= LOG_NODE ? S_IFREG | 0600 : S_IFDIR | 0700,
 		.nlink = 1,
-		.size = node == LOG_NODE ? THREADS * LOG_BYTES : 0,
+		.size = node >= LOG_NODE ? LOG_BYTES : 0,
 		.blksize = 4096,
 	};
 }
@@ -52,6 +52,7 @@ static uint32_t answer_request(const struct fuse_in_header *in, const void *body
 		struct fuse_write_out *write;
 	} reply = { .init = out };
 	static uint64_t rounds;
+	uint64_t node;
 
 	switch (in->opcode) {
 	case FUSE_INIT:
@@ -69,8 +70,9 @@ static uint32_t answer_request(const struct fuse_in_header *in, const void *body
 		};
 		return sizeof *reply.init;
 	case FUSE_LOOKUP:
-		*reply.entry = (struct fuse_entry_out){ .nodeid = LOG_NODE, .entry_valid = 3600, .attr_valid = 3600 };
-		fill_attributes(LOG_NODE, &reply.entry->attr);
+		node = LOG_NODE + (uint64_t)atoi(body);
+		*reply.entry = (struct fuse_entry_out){ .nodeid = node, .entry_valid = 3600, .attr_valid = 3600 };
+		fill_attributes(node, &reply.entry->attr);
 		return sizeof *reply.entry;
 	case FUSE_GETATTR:
 	case FUSE_SETATTR:
@@ -157,9 +159,12 @@ static pid_t mount_log(void)
 	root = fsmount(context, FSMOUNT_CLOEXEC, 0);
 	close(mounting.device);
 	close(context);
-	log_file = root < 0 ? -1 : openat(root, "log", O_WRONLY | O_CLOEXEC);
-	if (log_file < 0)
-		die("cannot open the log");
+	for (int id = 0; id < THREADS; id++) {
+		snprintf(text, sizeof text, "%d", id);
+		log_files[id] = root < 0 ? -1 : openat(root, text, O_WRONLY | O_CLOEXEC);
+		if (log_files[id] < 0)
+			die("cannot open the log");
+	}
 	close(root);
 	return server;
 }
@@ -168,9 +173,8 @@ static uint64_t write_record(int id, uint64_t n)
 {
 	static char record[RECORD_BYTES];
 	uint64_t began = now_ns();
-	uint64_t offset = (uint64_t)id * LOG_BYTES + n * RECORD_BYTES % LOG_BYTES;
 
-	if (pwrite(log_file, record, RECORD_BYTES, (off_t)offset) < 0)
+	if (pwrite(log_files[id], record, RECORD_BYTES, (off_t)(n * RECORD_BYTES % LOG_BYTES)) < 0)
 		die("cannot write the log");
 	return now_ns() - began;
 }
@@ -201,7 +205,8 @@ int main(int argc, char **argv)
 		usual_ns += write_record(0, n) / BASELINE_RECORDS;
 	sum = run_workers(THREADS, "log", log_records, seconds);
 	end_process(server); /* first: what is still dirty need not be written */
-	close(log_file);
+	for (int id = 0; id < THREADS; id++)
+		close(log_files[id]);
 
 	printf("%llu records; without a pause a write() takes %.3f ms\n", (unsigned long long)sum.ops,
 	       (double)usual_ns / 1e6);
