@@ -9,7 +9,7 @@ use model::{
 
 use crate::chains::Chains;
 use crate::lost::{Class, LockWord, class, lock_words};
-use crate::paths::sampled_totals;
+use crate::paths::Scales;
 
 /// One run under examination.
 pub struct Case<'a> {
@@ -26,8 +26,7 @@ pub struct Case<'a> {
     /// Futex words that are locks, the dearest first.
     pub locks: Vec<LockWord>,
     processes: BTreeMap<u32, Accounts>,
-    /// What all samples of a process in an account stand for.
-    pub(crate) sampled: BTreeMap<(u32, Account), u64>,
+    pub(crate) scales: Scales,
     pub(crate) chains: Chains<'a>,
 }
 
@@ -71,9 +70,9 @@ impl<'a> Case<'a> {
             .sum_of(|account| class(account) == Class::Idle)
             .saturating_sub(lost.get(futex));
         let wall_ns = accounts.total();
-        let sampled = sampled_totals(run);
+        let scales = Scales::new(run, &processes);
         let chains = Chains::new(run);
-        Case { run, wall_ns, accounts, lost, idle_ns, locks, processes, sampled, chains }
+        Case { run, wall_ns, accounts, lost, idle_ns, locks, processes, scales, chains }
     }
 
     /// Wall time in which the threads worked or wanted to: all but idle and unaccounted.

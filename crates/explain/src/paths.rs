@@ -2,7 +2,9 @@
 //!
 //! Sleeps are exact. On-CPU time is sampled; what a process's samples of an account stand for is
 //! scaled so that together they are that account's exact time. So a claim made of samples is
-//! never more than was measured, and timers that fired late do not count twice.
+//! never more than was measured, and timers that fired late do not count twice. Processes with few
+//! samples are scaled together: of a thousand children that live half a millisecond each, most
+//! have none at all, and the samples of the others stand for those, too.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -40,14 +42,58 @@ impl PathTime {
     }
 }
 
-/// What all samples of a process in an account stand for.
-pub(crate) fn sampled_totals(run: &Run) -> BTreeMap<(u32, Account), u64> {
-    let mut totals = BTreeMap::<_, u64>::new();
-    for path in run.paths.iter().filter(|path| path.sampled) {
-        let total = totals.entry((path.tgid, path.account)).or_default();
-        *total = total.saturating_add(path.ns);
+/// A process with fewer samples of an account is scaled together with others like it.
+const SAMPLES_OF_ONE: u64 = 20;
+
+/// What the samples of an account stand for: `sampled` ns are `exact` ns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scale {
+    samples: u64,
+    sampled: u64,
+    exact: u64,
+}
+
+impl Scale {
+    fn add(&mut self, other: Scale) {
+        self.samples = self.samples.saturating_add(other.samples);
+        self.sampled = self.sampled.saturating_add(other.sampled);
+        self.exact = self.exact.saturating_add(other.exact);
     }
-    totals
+}
+
+/// Scales of all samples of a run.
+pub(crate) struct Scales {
+    processes: BTreeMap<(u32, Account), Scale>,
+    /// Those with few samples or none, together.
+    others: BTreeMap<Account, Scale>,
+}
+
+impl Scales {
+    pub(crate) fn new(run: &Run, processes: &BTreeMap<u32, Accounts>) -> Self {
+        let mut all = BTreeMap::<(u32, Account), Scale>::new();
+        for (tgid, accounts) in processes {
+            for (account, exact) in accounts.iter() {
+                all.insert((*tgid, account), Scale { exact, ..Scale::default() });
+            }
+        }
+        for path in run.paths.iter().filter(|path| path.sampled) {
+            let more = Scale { samples: path.count, sampled: path.ns, exact: 0 };
+            all.entry((path.tgid, path.account)).or_default().add(more);
+        }
+        let mut others = BTreeMap::<Account, Scale>::new();
+        for ((_, account), scale) in &all {
+            if scale.samples < SAMPLES_OF_ONE {
+                others.entry(*account).or_default().add(*scale);
+            }
+        }
+        all.retain(|_, scale| scale.samples >= SAMPLES_OF_ONE);
+        Scales { processes: all, others }
+    }
+
+    fn of(&self, path: &PathSum) -> Scale {
+        let own = self.processes.get(&(path.tgid, path.account));
+        own.or_else(|| self.others.get(&path.account)).copied().unwrap_or_default()
+    }
 }
 
 impl Case<'_> {
@@ -143,9 +189,8 @@ impl Case<'_> {
         if !path.sampled {
             return path.ns;
         }
-        let all = self.sampled.get(&(path.tgid, path.account)).copied().unwrap_or(0);
-        let exact = self.process(path.tgid).map_or(0, |accounts| accounts.get(path.account));
-        part_of(exact, path.ns, all)
+        let scale = self.scales.of(path);
+        part_of(scale.exact, path.ns, scale.sampled)
     }
 
     fn labels(&self, id: Option<StackId>) -> Vec<String> {
@@ -183,6 +228,22 @@ mod tests {
             "part of a name is no function"
         );
         assert_eq!(case.time_through(&[], |_| true).ns(), SECOND);
+    }
+
+    #[test]
+    fn processes_with_few_samples_are_scaled_together() {
+        let exit = Account::Syscall(model::Syscall::named("exit_group").unwrap());
+        let mut builder = RunBuilder::new();
+        for tgid in 100..200 {
+            builder = builder.thread(tgid, tgid, &[(exit, SECOND / 100)]);
+        }
+        let run = builder
+            .sampled_path(100, exit, &["acct_collect"], 9)
+            .sampled_path(120, exit, &["acct_collect"], 6)
+            .sampled_path(140, exit, &[], 5)
+            .build();
+        let time = Case::new(&run).time_through(&["acct_collect"], |_| true);
+        assert_eq!(time.ns(), SECOND / 4 * 3);
     }
 
     #[test]

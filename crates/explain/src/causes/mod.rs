@@ -4,11 +4,16 @@
 //! datum. To add one: write `causes/<id>.rs` with a `pub const CAUSE`, and add it to [`ALL`].
 
 mod blocked_log_pipe;
+mod cgroup_throttle;
 mod cpu_runqueue;
+mod file_lock;
 mod file_major_fault;
 mod futex_convoy;
 mod mm_reader;
 mod mmap_lock;
+mod priority_inversion;
+mod rt_starvation;
+mod yield_spin;
 
 use model::{Accounts, Evidence, Link, RuledOut};
 
@@ -22,6 +27,11 @@ pub const ALL: &[&Cause] = &[
     &futex_convoy::CAUSE,
     &file_major_fault::CAUSE,
     &blocked_log_pipe::CAUSE,
+    &file_lock::CAUSE,
+    &yield_spin::CAUSE,
+    &rt_starvation::CAUSE,
+    &cgroup_throttle::CAUSE,
+    &priority_inversion::CAUSE,
 ];
 
 /// A cause of the catalogue.
