@@ -10,12 +10,17 @@ mod common;
 
 mod blocked_log_pipe;
 mod cgroup_throttle;
+mod core_dump;
 mod cpu_runqueue;
+mod dirty_throttle;
 mod file_lock;
 mod file_major_fault;
+mod fsync_journal;
 mod futex_convoy;
 mod healthy;
+mod memcg_reclaim;
 mod mm_reader;
+mod mmap_file_write;
 mod mmap_lock;
 mod priority_inversion;
 mod rt_starvation;
