@@ -1,5 +1,5 @@
 /*
- * A file system of the mystery's own: ext4 with a journal of 8 MiB, on a loop device, in a
+ * A file system of the mystery's own: ext4 with a journal, on a loop device, in a
  * nameless file. The loop device does direct I/O, as a disk would, and the file system does not
  * flush the disk's cache (barrier=0, as on storage with a battery): what waiting is left is for
  * the journal.
@@ -28,7 +28,7 @@ static inline void make_ext4(int image)
 	pid = fork();
 	if (pid == 0) {
 		execlp("mkfs.ext4", "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=1",
-		       "-J", "size=8", path, (char *)NULL);
+		       "-J", "size=64", path, (char *)NULL);
 		_exit(127);
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) < 0)

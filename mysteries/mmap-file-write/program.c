@@ -78,9 +78,9 @@ int main(int argc, char **argv)
 #ifdef FIXED
 	file = memfd_create("statistics", MFD_CLOEXEC);
 #else
-	file = file_in(own_ext4(1UL << 30, "/var/tmp"));
+	file = openat(own_ext4(1UL << 30, "/var/tmp"), "statistics", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 #endif
-	if (ftruncate(file, PAGES * PAGE_BYTES))
+	if (file < 0 || ftruncate(file, PAGES * PAGE_BYTES))
 		die("cannot make the statistics file");
 	statistics = mmap(NULL, PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (statistics == MAP_FAILED)

@@ -8,6 +8,8 @@ use model::{Account, Blocked};
 
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
+use crate::lost::part_of;
+use crate::paths::PathTime;
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
@@ -25,9 +27,24 @@ pub const CAUSE: Cause = Cause {
 
 /// The file system is asked for leave to write to a page.
 const LEAVE: [&str; 1] = ["do_page_mkwrite"];
-/// All of such a fault that can be told on the CPU.
+/// All of such a fault that can be told on the CPU; and a copy of private memory, which cannot be
+/// told from it before.
 const WRITE_FAULT: [&str; 4] =
-    ["do_page_mkwrite", "finish_mkwrite_fault", "fault_dirty_shared_page", "do_shared_fault"];
+    ["do_wp_page", "do_page_mkwrite", "finish_mkwrite_fault", "fault_dirty_shared_page"];
+const COPY: [&str; 2] = ["wp_page_copy", "do_cow_fault"];
+/// Where a fault is known to be of some kind.
+const KINDS: [&str; 10] = [
+    "do_wp_page",
+    "do_page_mkwrite",
+    "finish_mkwrite_fault",
+    "fault_dirty_shared_page",
+    "do_anonymous_page",
+    "do_swap_page",
+    "do_numa_page",
+    "do_cow_fault",
+    "filemap_fault",
+    "filemap_map_pages",
+];
 /// What it waits for there.
 const REASONS: [(&str, &[&str]); 3] = [
     ("the page to be on the disk", &["folio_wait_writeback", "folio_wait_stable"]),
@@ -41,7 +58,7 @@ const MAJOR: Account = Account::Blocked(Blocked::FaultMajor);
 
 fn examine(case: &Case) -> Verdict {
     let asleep = case.time_through(&LEAVE, |path| !path.sampled);
-    let on_cpu = case.faults_through(&WRITE_FAULT, |_| true);
+    let on_cpu = on_cpu(case);
     if asleep.ns().saturating_add(on_cpu.ns()) == 0 {
         return Err(Absent("no store into a mapped file had to ask a file system".to_owned()));
     }
@@ -117,9 +134,22 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
+/// CPU time of such faults, with their part of what all faults have in common: entry, look-up of
+/// the mapping, the lock of the page table, exit.
+fn on_cpu(case: &Case) -> PathTime {
+    let faults = case.time_through(&["asm_exc_page_fault"], |path| path.sampled);
+    let kinds = case.time_through(&KINDS, |path| path.sampled).ns();
+    let stores =
+        case.time_through(&WRITE_FAULT, |path| path.sampled && !case.passes(path, &COPY));
+    let part = stores.ns().min(kinds);
+    let accounts =
+        faults.accounts.iter().map(|(account, ns)| (account, part_of(ns, part, kinds))).collect();
+    PathTime { accounts, ..stores }
+}
+
 /// The mapped file with the longest sleeps in faults.
 fn dearest_file<'a>(case: &Case<'a>) -> Option<&'a str> {
-    let named = case.waits(MAJOR).filter(|wait| wait.name.is_some());
+    let named = case.waits(MAJOR).filter(|w| w.name.as_deref().is_some_and(|n| n.starts_with('/')));
     named.max_by_key(|wait| wait.ns).and_then(|wait| wait.name.as_deref())
 }
 
