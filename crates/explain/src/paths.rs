@@ -145,6 +145,25 @@ impl Case<'_> {
         PathTime { accounts, ..kind }
     }
 
+    /// Whether one of the functions is in the kernel stack of this path.
+    pub fn passes(&self, path: &PathSum, functions: &[&str]) -> bool {
+        let stack = path.kernel.and_then(|id| self.run.stacks.get(&id));
+        stack.is_some_and(|stack| {
+            let symbols = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
+            symbols.into_iter().any(|symbol| functions.iter().any(|f| is_function(symbol, f)))
+        })
+    }
+
+    /// The process with the most time in these paths.
+    pub fn main_of(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> Option<u32> {
+        let mut processes = BTreeMap::<u32, u64>::new();
+        for (path, ns) in self.paths_through(functions, which) {
+            let sum = processes.entry(path.tgid).or_default();
+            *sum = sum.saturating_add(ns);
+        }
+        processes.into_iter().max_by_key(|(_, ns)| *ns).map(|(tgid, _)| tgid)
+    }
+
     /// The dearest of these paths on one line: the kernel's frames down to the function asked for,
     /// then its caller in user space.
     pub fn path_in_words(

@@ -5,14 +5,20 @@
 
 mod blocked_log_pipe;
 mod cgroup_throttle;
+mod core_dump;
 mod cpu_runqueue;
+mod dirty_throttle;
 mod file_lock;
 mod file_major_fault;
 mod first_touch;
 mod fork_cow;
 mod futex_convoy;
 mod malloc_trim;
+mod fsync_journal;
+mod futex_convoy;
+mod memcg_reclaim;
 mod mm_reader;
+mod mmap_file_write;
 mod mmap_lock;
 mod priority_inversion;
 mod rt_starvation;
@@ -33,6 +39,11 @@ pub const ALL: &[&Cause] = &[
     &fork_cow::CAUSE,
     &malloc_trim::CAUSE,
     &blocked_log_pipe::CAUSE,
+    &fsync_journal::CAUSE,
+    &memcg_reclaim::CAUSE,
+    &core_dump::CAUSE,
+    &dirty_throttle::CAUSE,
+    &mmap_file_write::CAUSE,
     &file_lock::CAUSE,
     &yield_spin::CAUSE,
     &rt_starvation::CAUSE,
