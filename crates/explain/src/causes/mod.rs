@@ -5,10 +5,14 @@
 
 mod blocked_log_pipe;
 mod cpu_runqueue;
+mod cputime_clock_threads;
 mod file_major_fault;
 mod futex_convoy;
+mod many_thread_vfork;
 mod mm_reader;
 mod mmap_lock;
+mod shm_attach;
+mod sysv_sem;
 
 use model::{Accounts, Evidence, Link, RuledOut};
 
@@ -22,6 +26,10 @@ pub const ALL: &[&Cause] = &[
     &futex_convoy::CAUSE,
     &file_major_fault::CAUSE,
     &blocked_log_pipe::CAUSE,
+    &cputime_clock_threads::CAUSE,
+    &many_thread_vfork::CAUSE,
+    &sysv_sem::CAUSE,
+    &shm_attach::CAUSE,
 ];
 
 /// A cause of the catalogue.
