@@ -192,6 +192,12 @@ impl RunBuilder {
         self
     }
 
+    /// Real-time priority of the last thread.
+    pub fn realtime(mut self, priority: u8) -> Self {
+        self.0.threads.last_mut().unwrap().realtime = priority;
+        self
+    }
+
     /// What the last thread was doing at the end.
     pub fn open(mut self, account: Account) -> Self {
         self.0.threads.last_mut().unwrap().open = account;

@@ -135,7 +135,7 @@ struct cpu {
 	u64 irq_start, softirq_start;
 	u64 steal;
 	u64 ran_head;
-	struct ran ran[8];	/* what ran here last, a ring */
+	struct ran ran[RAN_SEEN];	/* what ran here last, a ring */
 	struct stack_record stack;
 };
 

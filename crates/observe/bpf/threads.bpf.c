@@ -77,12 +77,13 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now)
 	__builtin_memset(&t->sleep.holder, 0, sizeof(t->sleep.holder));
 	t->sleep.kernel_stack = t->lock ? t->lock_stack :
 					  stack_of_sleeper(cpu, next);
-	for (i = 0; i < 8; i++) {
-		struct ran *ran = &cpu->ran[(cpu->ran_head - 1 - i) & 7];
+	for (i = 0; i < RAN_SEEN; i++) {
+		struct ran *ran = &cpu->ran[(cpu->ran_head - 1 - i) & (RAN_SEEN - 1)];
 
 		if (ran->until <= t->wake_ns || kept >= RAN_KEPT)
 			break;
-		if (ran->who.tid) {
+		/* Moments are left out, or they crowd out a hog before them. */
+		if (ran->who.tid && ran_since(ran, t->wake_ns) >= (now - t->wake_ns) / 16) {
 			t->sleep.ran[kept & (RAN_KEPT - 1)] = *ran;
 			kept++;
 		}
@@ -132,7 +133,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		t->run_hist = hist_slot(t->tgid, HIST_RUN_QUEUE, 0);
 	hist_count(t->run_hist, delay);
 	if (delay > RUNNER_MIN_NS)
-		add_runner(t, prev, delay);
+		add_runner(t, cpu, delay);
 	if (off >= threshold_ns)
 		keep_sleep(next, now);
 	t->last_object = t->object;
@@ -146,7 +147,7 @@ static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
 				     u64 now)
 {
 	u64 head = cpu->ran_head;
-	struct ran *ran = &cpu->ran[head & 7];
+	struct ran *ran = &cpu->ran[head & (RAN_SEEN - 1)];
 
 	ran->until = now;
 	ran->who.tid = prev->pid;
@@ -154,7 +155,7 @@ static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
 	ran->realtime = priority_of(prev);
 	__builtin_memcpy(ran->who.comm, prev->comm, sizeof(ran->who.comm));
 	cpu->ran_head = head + 1;
-	cpu->ran[(head + 1) & 7].since = now;
+	cpu->ran[(head + 1) & (RAN_SEEN - 1)].since = now;
 }
 
 SEC("tp_btf/sched_switch")

@@ -233,6 +233,7 @@ struct hold {
 };
 
 #define RAN_KEPT	4
+#define RAN_SEEN	16	/* a power of two */
 #define STACK_FRAMES	127
 
 enum record_type {

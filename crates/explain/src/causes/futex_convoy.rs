@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           it (one per shard or per thread), or let fewer threads need it.",
     reproduce: "mysteries/bin/futex-convoy-faulty 5",
     needs: &["threads", "system calls"],
-    look_alikes: &["blocked-log-pipe", "mmap-lock"],
+    look_alikes: &["blocked-log-pipe", "mmap-lock", "file-lock", "priority-inversion"],
     symptom: true,
     examine,
 };

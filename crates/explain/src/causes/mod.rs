@@ -4,8 +4,10 @@
 //! datum. To add one: write `causes/<id>.rs` with a `pub const CAUSE`, and add it to [`ALL`].
 
 mod blocked_log_pipe;
+mod cgroup_throttle;
 mod cpu_runqueue;
 mod cputime_clock_threads;
+mod file_lock;
 mod file_major_fault;
 mod futex_convoy;
 mod many_thread_vfork;
@@ -13,6 +15,9 @@ mod mm_reader;
 mod mmap_lock;
 mod shm_attach;
 mod sysv_sem;
+mod priority_inversion;
+mod rt_starvation;
+mod yield_spin;
 
 use model::{Accounts, Evidence, Link, RuledOut};
 
@@ -30,6 +35,11 @@ pub const ALL: &[&Cause] = &[
     &many_thread_vfork::CAUSE,
     &sysv_sem::CAUSE,
     &shm_attach::CAUSE,
+    &file_lock::CAUSE,
+    &yield_spin::CAUSE,
+    &rt_starvation::CAUSE,
+    &cgroup_throttle::CAUSE,
+    &priority_inversion::CAUSE,
 ];
 
 /// A cause of the catalogue.

@@ -9,12 +9,17 @@
 mod common;
 
 mod blocked_log_pipe;
+mod cgroup_throttle;
 mod cpu_runqueue;
+mod file_lock;
 mod file_major_fault;
 mod futex_convoy;
 mod healthy;
 mod mm_reader;
 mod mmap_lock;
+mod priority_inversion;
+mod rt_starvation;
+mod yield_spin;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
