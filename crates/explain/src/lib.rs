@@ -22,6 +22,7 @@ mod chains;
 mod confidence;
 mod engine;
 mod example;
+mod ipc_tables;
 mod lost;
 mod mmap_holders;
 mod paths;

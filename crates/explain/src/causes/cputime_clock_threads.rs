@@ -149,7 +149,12 @@ mod tests {
     fn the_walk_over_many_threads_is_claimed() {
         let clock = reading("clock_gettime");
         let run = server(1000)
-            .sampled_path(10, reading("clock_gettime"), &["thread_group_cputime", "posix_cpu_clock_get"], 900)
+            .sampled_path(
+                10,
+                reading("clock_gettime"),
+                &["thread_group_cputime", "posix_cpu_clock_get"],
+                900,
+            )
             .sampled_path(10, reading("clock_gettime"), &["do_syscall_64"], 100)
             .build();
         let claim = examine(&Case::new(&run)).unwrap();
@@ -180,7 +185,12 @@ mod tests {
     #[test]
     fn a_monitor_that_reads_other_processes_is_not_this() {
         let run = server(1000)
-            .sampled_path(10, reading("read"), &["thread_group_cputime_adjusted", "do_task_stat"], 1000)
+            .sampled_path(
+                10,
+                reading("read"),
+                &["thread_group_cputime_adjusted", "do_task_stat"],
+                1000,
+            )
             .build();
         assert!(examine(&Case::new(&run)).is_err());
     }

@@ -94,8 +94,7 @@ fn examine(case: &Case) -> Verdict {
     }
     for name in ["process.threads", "process.vm_size_kb"] {
         if let Some(counter) = case.run.counter(name) {
-            let text =
-                format!("{name}: {} at first, {} at the end", counter.first, counter.last);
+            let text = format!("{name}: {} at first, {} at the end", counter.first, counter.last);
             claim.saw(text, &counter.source);
         }
     }

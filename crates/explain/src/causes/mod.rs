@@ -13,10 +13,10 @@ mod futex_convoy;
 mod many_thread_vfork;
 mod mm_reader;
 mod mmap_lock;
-mod shm_attach;
-mod sysv_sem;
 mod priority_inversion;
 mod rt_starvation;
+mod shm_attach;
+mod sysv_sem;
 mod yield_spin;
 
 use model::{Accounts, Evidence, Link, RuledOut};

@@ -11,14 +11,18 @@ mod common;
 mod blocked_log_pipe;
 mod cgroup_throttle;
 mod cpu_runqueue;
+mod cputime_clock_threads;
 mod file_lock;
 mod file_major_fault;
 mod futex_convoy;
 mod healthy;
+mod many_thread_vfork;
 mod mm_reader;
 mod mmap_lock;
 mod priority_inversion;
 mod rt_starvation;
+mod shm_attach;
+mod sysv_sem;
 mod yield_spin;
 
 use std::collections::BTreeMap;
