@@ -4,7 +4,7 @@
 //! removing, attaching and detaching take it for writing, listing takes it for reading, whoever
 //! does it and whatever the objects are for. A writer first spins, on the CPU, and then sleeps.
 
-use model::{Account, Blocked, OutlierKind, PathSum, Syscall};
+use model::{Account, Blocked, PathSum, Syscall};
 
 use crate::case::Case;
 use crate::lost::part_of;
@@ -44,25 +44,23 @@ pub fn waited(case: &Case, calls: &[&str]) -> TableWait {
     let slept_ns = time.accounts.get(RWSEM);
     let spun_ns = time.ns().saturating_sub(slept_ns);
     let on_cpu = case.time_through(&[], |path| path.sampled && is_one_of(path, calls)).ns();
-    time.accounts.add(Account::RunnableWakeup, woken_late(case, calls, slept_ns));
+    if time.sleeps > 0 {
+        time.accounts.add(Account::RunnableWakeup, woken_late(case, here));
+    }
     TableWait { time, spun_ns, slept_ns, calls_ns: on_cpu.saturating_add(slept_ns) }
 }
 
-/// The wait for a CPU after `slept_ns` of such sleeps, by what it was in the intervals kept whole.
-fn woken_late(case: &Case, calls: &[&str], slept_ns: u64) -> u64 {
-    let kept = case.run.outliers.iter().filter(|outlier| {
-        let call = outlier.syscall.as_ref().map(|entered| entered.call);
-        outlier.kind == OutlierKind::OffCpu
-            && outlier.blocked == Some(Blocked::Rwsem)
-            && calls.iter().any(|name| call.is_some() && Syscall::named(name) == call)
+/// The wait for a CPU after such sleeps: of each process as large a part of its waits after being
+/// woken as these are of its sleeps.
+fn woken_late(case: &Case, here: impl Fn(&PathSum) -> bool) -> u64 {
+    let late = case.processes().map(|(tgid, accounts)| {
+        let woken = accounts.get(Account::RunnableWakeup);
+        let threads = case.run.threads.iter().filter(|thread| thread.tgid == tgid);
+        let sleeps = threads.fold(0u64, |sum, thread| sum.saturating_add(thread.sleeps));
+        let of_lock = case.time_through(WAIT, |path| path.tgid == tgid && here(path)).sleeps;
+        part_of(woken, of_lock, sleeps)
     });
-    let (late, slept) = kept.fold((0u64, 0u64), |(late, slept), outlier| {
-        (
-            late.saturating_add(outlier.breakdown.get(Account::RunnableWakeup)),
-            slept.saturating_add(outlier.breakdown.get(RWSEM)),
-        )
-    });
-    if slept == 0 { 0 } else { part_of(slept_ns, late.min(slept), slept) }
+    late.fold(0, u64::saturating_add)
 }
 
 /// `semget: 12,345 calls, 8.1 us on average`, for each of the calls that was made.

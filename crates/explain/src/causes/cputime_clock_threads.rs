@@ -57,7 +57,7 @@ fn examine(case: &Case) -> Verdict {
     let name = case.process_name(process);
     let title = format!("{name} reads its CPU time, which is that of {} threads", count(threads));
     let all = walked.ns();
-    let mut claim = Claim::new(title, walked.accounts, 0);
+    let mut claim = Claim::new(title, walked.accounts.clone(), walked.observations());
     claim.mechanism(format!(
         "the kernel added up the times of all threads of the process, thread by thread, for {}",
         duration(all)

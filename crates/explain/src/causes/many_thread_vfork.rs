@@ -71,7 +71,7 @@ fn examine(case: &Case) -> Verdict {
         case.process_name(parent),
         count(threads)
     );
-    let mut claim = Claim::new(title, walked.accounts, 0);
+    let mut claim = Claim::new(title, walked.accounts.clone(), walked.observations());
     claim.mechanism(format!(
         "{} added up the mappings of their parent when they exited, {} in all, {} each",
         counted(children, "child process"),

@@ -46,7 +46,7 @@ fn examine(case: &Case) -> Verdict {
     }
 
     let title = "shmat and shmdt wait for the one lock of all System V segments".to_owned();
-    let mut claim = Claim::new(title, wait.time.accounts.clone(), wait.time.sleeps);
+    let mut claim = Claim::new(title, wait.time.accounts.clone(), wait.time.observations());
     claim.mechanism(format!(
         "shmat and shmdt: {} (rw-semaphore of the IPC namespace's table)",
         lock_in_words(&wait)

@@ -40,8 +40,7 @@ fn examine(case: &Case) -> Verdict {
     let users = users(case);
     let title =
         format!("{} wait for the one lock of all System V semaphores", counted(users, "process"));
-    let sleeps = wait.time.sleeps;
-    let mut claim = Claim::new(title, wait.time.accounts.clone(), sleeps);
+    let mut claim = Claim::new(title, wait.time.accounts.clone(), wait.time.observations());
     claim.mechanism(format!(
         "semget and semctl: {} (rw-semaphore of the IPC namespace's table)",
         lock_in_words(&wait)
