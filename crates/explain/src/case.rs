@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Histogram, Metric, Outlier, OutlierKind, Run, ThreadAccounts,
-    WaitSum,
+    Account, Accounts, Blocked, Capability, Histogram, Metric, Outlier, OutlierKind, Run, Scope,
+    ThreadAccounts, WaitSum,
 };
 
+use crate::causes::Cause;
 use crate::chains::Chains;
+use crate::focused::Focused;
 use crate::lost::{Class, LockWord, class, lock_words};
 use crate::paths::Scales;
 
@@ -28,6 +30,7 @@ pub struct Case<'a> {
     processes: BTreeMap<u32, Accounts>,
     pub(crate) scales: Scales,
     pub(crate) chains: Chains<'a>,
+    focus: Option<&'a Focused<'a>>,
 }
 
 /// Sums over waits.
@@ -72,7 +75,34 @@ impl<'a> Case<'a> {
         let wall_ns = accounts.total();
         let scales = Scales::new(run, &processes);
         let chains = Chains::new(run);
-        Case { run, wall_ns, accounts, lost, idle_ns, locks, processes, scales, chains }
+        Case {
+            run,
+            wall_ns,
+            accounts,
+            lost,
+            idle_ns,
+            locks,
+            processes,
+            scales,
+            chains,
+            focus: None,
+        }
+    }
+
+    /// Sums up a part of a run. Chains may lead to threads that are not in it.
+    pub fn focused(focused: &'a Focused<'a>) -> Self {
+        let chains = Chains::new(focused.whole);
+        Case { chains, focus: Some(focused), ..Case::new(&focused.run) }
+    }
+
+    /// The run that `run` is a part of; `run` itself if all of it is examined.
+    pub fn whole(&self) -> &'a Run {
+        self.focus.map_or(self.run, |focused| focused.whole)
+    }
+
+    /// The part of a run that is examined; `None` if it is all of it.
+    pub fn scope(&self) -> Option<&'a Scope> {
+        self.focus.map(|focused| &focused.scope)
     }
 
     /// Wall time in which the threads worked or wanted to: all but idle and unaccounted.
@@ -80,6 +110,12 @@ impl<'a> Case<'a> {
         self.wall_ns
             .saturating_sub(self.idle_ns)
             .saturating_sub(self.accounts.get(Account::Unaccounted))
+    }
+
+    /// Parts of the recorder that a cause's evidence needs and that were off.
+    pub fn off(&self, cause: &Cause) -> Vec<&'a Capability> {
+        let needed = |c: &&Capability| !c.on && cause.needs.contains(&c.part.as_str());
+        self.run.capabilities.iter().filter(needed).collect()
     }
 
     /// Accounts of each watched process.

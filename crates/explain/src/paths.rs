@@ -185,7 +185,7 @@ impl Case<'_> {
     }
 
     /// What a path stands for.
-    fn ns_of(&self, path: &PathSum) -> u64 {
+    pub(crate) fn ns_of(&self, path: &PathSum) -> u64 {
         if !path.sampled {
             return path.ns;
         }
@@ -193,7 +193,7 @@ impl Case<'_> {
         part_of(scale.exact, path.ns, scale.sampled)
     }
 
-    fn labels(&self, id: Option<StackId>) -> Vec<String> {
+    pub(crate) fn labels(&self, id: Option<StackId>) -> Vec<String> {
         let stack = id.and_then(|id| self.run.stacks.get(&id));
         stack.map_or(Vec::new(), |s| s.frames.iter().map(|frame| frame.label()).collect())
     }

@@ -199,8 +199,11 @@ fn title(case: &Case, process: u32, own_threads: bool) -> String {
     let cpus = cpus.unwrap_or_else(|| "the CPUs".to_owned());
     let name = case.process_name(process);
     if own_threads {
+        let Some(numbered) = case.cpus() else {
+            return format!("{name} waits for CPUs that its own threads use");
+        };
         let threads = runnable(case, Some(process));
-        if threads < case.cpus().map_or(1.0, |cpus| cpus.number as f64) {
+        if threads < numbered.number as f64 {
             return format!("threads of {name} wait for each other on the same CPU");
         }
         return format!("{name} has {threads:.0} runnable threads of its own on {cpus}");

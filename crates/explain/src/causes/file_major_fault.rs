@@ -91,10 +91,15 @@ fn examine(case: &Case) -> Verdict {
     }
     let counted_by_kernel =
         case.run.threads.iter().fold(0u64, |sum, thread| sum.saturating_add(thread.major_faults));
-    claim.saw(
-        format!("the kernel counted {} major faults of these threads", count(counted_by_kernel)),
-        "maj_flt of each thread",
-    );
+    if counted_by_kernel > 0 {
+        claim.saw(
+            format!(
+                "the kernel counted {} major faults of these threads",
+                count(counted_by_kernel)
+            ),
+            "maj_flt of each thread",
+        );
+    }
     let disk = case.merged(|metric| matches!(metric, Metric::BlockIo(_)));
     claim.saw_if(
         disk.map(|h| format!("disk requests of the host: {}", quantiles(&h))),
