@@ -8,6 +8,7 @@ mod cgroup_throttle;
 mod core_dump;
 mod cpu_runqueue;
 mod dirty_throttle;
+mod cputime_clock_threads;
 mod file_lock;
 mod file_major_fault;
 mod first_touch;
@@ -17,11 +18,14 @@ mod malloc_trim;
 mod fsync_journal;
 mod futex_convoy;
 mod memcg_reclaim;
+mod many_thread_vfork;
 mod mm_reader;
 mod mmap_file_write;
 mod mmap_lock;
 mod priority_inversion;
 mod rt_starvation;
+mod shm_attach;
+mod sysv_sem;
 mod yield_spin;
 
 use model::{Accounts, Evidence, Link, RuledOut};
@@ -44,6 +48,10 @@ pub const ALL: &[&Cause] = &[
     &core_dump::CAUSE,
     &dirty_throttle::CAUSE,
     &mmap_file_write::CAUSE,
+    &cputime_clock_threads::CAUSE,
+    &many_thread_vfork::CAUSE,
+    &sysv_sem::CAUSE,
+    &shm_attach::CAUSE,
     &file_lock::CAUSE,
     &yield_spin::CAUSE,
     &rt_starvation::CAUSE,
