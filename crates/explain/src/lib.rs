@@ -26,7 +26,11 @@ mod example;
 mod faults;
 mod focus;
 mod focused;
+<<<<<<< HEAD
 mod ipc_tables;
+=======
+mod grace_period;
+>>>>>>> h2
 mod lost;
 mod mmap_holders;
 mod paths;
