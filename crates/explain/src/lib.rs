@@ -26,11 +26,8 @@ mod example;
 mod faults;
 mod focus;
 mod focused;
-<<<<<<< HEAD
-mod ipc_tables;
-=======
 mod grace_period;
->>>>>>> h2
+mod ipc_tables;
 mod lost;
 mod mmap_holders;
 mod paths;

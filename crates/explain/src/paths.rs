@@ -145,16 +145,6 @@ impl Case<'_> {
         PathTime { accounts, ..kind }
     }
 
-<<<<<<< HEAD
-    /// Whether one of the functions is in the kernel stack of this path.
-    pub fn passes(&self, path: &PathSum, functions: &[&str]) -> bool {
-        let stack = path.kernel.and_then(|id| self.run.stacks.get(&id));
-        stack.is_some_and(|stack| {
-            let symbols = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
-            symbols.into_iter().any(|symbol| functions.iter().any(|f| is_function(symbol, f)))
-        })
-    }
-
     /// The process with the most time in these paths.
     pub fn main_of(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> Option<u32> {
         let mut processes = BTreeMap::<u32, u64>::new();
@@ -163,12 +153,12 @@ impl Case<'_> {
             *sum = sum.saturating_add(ns);
         }
         processes.into_iter().max_by_key(|(_, ns)| *ns).map(|(tgid, _)| tgid)
-=======
+    }
+
     /// True if the path has one of these functions in its kernel stack.
     pub fn passes(&self, path: &PathSum, functions: &[&str]) -> bool {
         let stack = path.kernel.and_then(|id| self.run.stacks.get(&id));
         stack.is_some_and(|stack| passes(stack, functions))
->>>>>>> h2
     }
 
     /// The dearest of these paths on one line: the kernel's frames down to the function asked for,
