@@ -23,6 +23,7 @@ mod chains;
 mod confidence;
 mod engine;
 mod example;
+mod faults;
 mod focus;
 mod focused;
 mod ipc_tables;

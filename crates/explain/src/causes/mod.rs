@@ -5,13 +5,21 @@
 
 mod blocked_log_pipe;
 mod cgroup_throttle;
+mod core_dump;
 mod cpu_runqueue;
 mod cputime_clock_threads;
+mod dirty_throttle;
 mod file_lock;
 mod file_major_fault;
+mod first_touch;
+mod fork_cow;
+mod fsync_journal;
 mod futex_convoy;
+mod malloc_trim;
 mod many_thread_vfork;
+mod memcg_reclaim;
 mod mm_reader;
+mod mmap_file_write;
 mod mmap_lock;
 mod priority_inversion;
 mod rt_starvation;
@@ -30,7 +38,15 @@ pub const ALL: &[&Cause] = &[
     &cpu_runqueue::CAUSE,
     &futex_convoy::CAUSE,
     &file_major_fault::CAUSE,
+    &first_touch::CAUSE,
+    &fork_cow::CAUSE,
+    &malloc_trim::CAUSE,
     &blocked_log_pipe::CAUSE,
+    &fsync_journal::CAUSE,
+    &memcg_reclaim::CAUSE,
+    &core_dump::CAUSE,
+    &dirty_throttle::CAUSE,
+    &mmap_file_write::CAUSE,
     &cputime_clock_threads::CAUSE,
     &many_thread_vfork::CAUSE,
     &sysv_sem::CAUSE,
