@@ -17,6 +17,22 @@ use crate::lost::part_of;
 const KERNEL_FRAMES_SHOWN: usize = 5;
 const USER_FRAMES_SHOWN: usize = 3;
 
+/// Where the kernel knows what kind of page fault it is (`handle_pte_fault` and the huge ones in
+/// mm/memory.c).
+const KINDS_OF_FAULTS: [&str; 11] = [
+    "do_anonymous_page",
+    "do_huge_pmd_anonymous_page",
+    "do_fault",
+    "do_read_fault",
+    "do_cow_fault",
+    "do_shared_fault",
+    "do_swap_page",
+    "do_numa_page",
+    "do_wp_page",
+    "wp_page_copy",
+    "do_huge_pmd_wp_page",
+];
+
 /// Time of some paths.
 #[derive(Clone, Debug, Default)]
 pub struct PathTime {
@@ -113,20 +129,30 @@ impl Case<'_> {
         time
     }
 
-    /// On-CPU time of page faults that pass one of these functions, with their part of what comes
-    /// before and after: entry, look-up of the mapping, exit.
+    /// On-CPU time of page faults that pass one of these functions, with their part of what all
+    /// kinds of faults have in common: entry, look-up of the mapping, exit.
     ///
-    /// A sample cannot tell there yet which kind of fault it will be (and the timer fires late
-    /// there: the entry runs with interrupts off), so that part is divided as the rest is.
+    /// A sample there does not tell yet which kind of fault it is (and the timer fires late there:
+    /// the entry runs with interrupts off), so that time is divided as the rest is.
     pub fn faults_through(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> PathTime {
         let on_cpu = |path: &PathSum| path.sampled && which(path);
         let all = self.time_through(&["asm_exc_page_fault"], on_cpu);
-        let inside = self.time_through(&["handle_mm_fault"], on_cpu).ns();
+        let inside = self.time_through(&KINDS_OF_FAULTS, on_cpu).ns();
         let kind = self.time_through(functions, on_cpu);
         let part = kind.ns().min(inside);
         let accounts =
             all.accounts.iter().map(|(account, ns)| (account, part_of(ns, part, inside))).collect();
         PathTime { accounts, ..kind }
+    }
+
+    /// The process with the most time in these paths.
+    pub fn main_of(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> Option<u32> {
+        let mut processes = BTreeMap::<u32, u64>::new();
+        for (path, ns) in self.paths_through(functions, which) {
+            let sum = processes.entry(path.tgid).or_default();
+            *sum = sum.saturating_add(ns);
+        }
+        processes.into_iter().max_by_key(|(_, ns)| *ns).map(|(tgid, _)| tgid)
     }
 
     /// True if the path has one of these functions in its kernel stack.
