@@ -167,31 +167,43 @@ fn examine(case: &Case) -> Verdict {
 
 /// What the useless wakeups cost: their part of the members' waiting for a CPU, of their CPU time in
 /// the calls that wait and that fail, and of their spinning for the locks of the queue.
+///
+/// Of waiting for a CPU only what somebody is known to have run meanwhile: the rest is the ordinary
+/// price of waking up.
 fn price(case: &Case, herd: &Herd) -> Accounts {
     let takes = |call: Syscall| {
-        TAKES
-            .iter()
-            .any(|name| call.is_one_of(&[*name]) && failed(case.whole(), herd.tgid, name) > 0)
+        let fails = |name: &&&str| failed(case.whole(), herd.tgid, name) > 0;
+        TAKES.iter().filter(fails).any(|name| call.is_one_of(&[name]))
     };
-    let is_price = |account| match account {
-        Account::RunnableWakeup | Account::RunnablePreempted | Account::Spin => true,
-        Account::Syscall(call) => call.is_one_of(&WAITS) || takes(call),
-        _ => false,
-    };
+    let queued = case.process(herd.tgid).map_or(0, |a| a.sum_of(Account::is_waiting_for_cpu));
+    let (all, _) = ran_instead(case, herd);
+    let busy = if case.run.runners.is_empty() { queued } else { all };
     let mut sum = Accounts::new();
     for thread in case.run.threads.iter().filter(|t| t.tgid == herd.tgid && is_member(t)) {
-        for (account, ns) in thread.accounts.iter().filter(|(account, _)| is_price(*account)) {
+        for (account, ns) in thread.accounts.iter() {
+            let ns = match account {
+                Account::RunnableWakeup | Account::RunnablePreempted => part_of(ns, busy, queued),
+                Account::Spin => ns,
+                Account::Syscall(call) if call.is_one_of(&WAITS) || takes(call) => ns,
+                _ => 0,
+            };
             sum.add(account, part_of(ns, herd.useless(), herd.wakeups));
         }
     }
     sum
 }
 
+/// Waiting for a CPU that another thread had: all of it, and behind threads of the same process.
+fn ran_instead(case: &Case, herd: &Herd) -> (u64, u64) {
+    let runners = case.run.runners.iter().filter(|r| r.tgid == herd.tgid && r.runner_tgid != 0);
+    runners.fold((0u64, 0u64), |(all, own), r| {
+        let mine = if r.runner_tgid == herd.tgid { r.ns } else { 0 };
+        (all.saturating_add(r.ns), own.saturating_add(mine))
+    })
+}
+
 fn rule_out(case: &Case, herd: &Herd, claim: &mut Claim) {
-    let runners = || case.run.runners.iter().filter(|r| r.tgid == herd.tgid && r.runner_tgid != 0);
-    let all = runners().fold(0u64, |sum, r| sum.saturating_add(r.ns));
-    let own = runners().filter(|r| r.runner_tgid == herd.tgid);
-    let own = own.fold(0u64, |sum, r| sum.saturating_add(r.ns));
+    let (all, own) = ran_instead(case, herd);
     let idle = case.cpus().map_or(String::new(), |cpus| {
         format!("; CPUs were idle {} of the time", percent(cpus.idle_ns, cpus.total_ns))
     });
