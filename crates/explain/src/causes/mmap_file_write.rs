@@ -139,8 +139,7 @@ fn examine(case: &Case) -> Verdict {
 fn on_cpu(case: &Case) -> PathTime {
     let faults = case.time_through(&["asm_exc_page_fault"], |path| path.sampled);
     let kinds = case.time_through(&KINDS, |path| path.sampled).ns();
-    let stores =
-        case.time_through(&WRITE_FAULT, |path| path.sampled && !case.passes(path, &COPY));
+    let stores = case.time_through(&WRITE_FAULT, |path| path.sampled && !case.passes(path, &COPY));
     let part = stores.ns().min(kinds);
     let accounts =
         faults.accounts.iter().map(|(account, ns)| (account, part_of(ns, part, kinds))).collect();
