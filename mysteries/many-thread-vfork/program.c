@@ -14,12 +14,11 @@
 
 #define CONNECTIONS 5000
 #define REQUEST_NS (100 * MICROSECOND)
-#define CALIBRATION 400
-#define ATTEMPTS_MAX 10000000
+#define COMPARE_EVERY 8
 #define HOOK "/nonexistent/after-request"
 
 static uint64_t request_rounds;
-static uint64_t ordinary_ns; /* trying to start the hook before there were threads */
+static uint64_t ordinary_ns; /* trying to start the hook in a process without threads */
 
 /* Returns why the hook could not be started. */
 static int start_hook(void)
@@ -33,18 +32,34 @@ static int start_hook(void)
 	return error;
 }
 
-#ifdef FIXED
+struct attempt {
+	int error;
+	uint64_t took_ns;
+};
+
+static struct attempt attempt(void)
+{
+	uint64_t began = now_ns();
+	int error = start_hook();
+
+	if (error != ENOENT) {
+		errno = error;
+		die("starting %s", HOOK);
+	}
+	return (struct attempt){ error, now_ns() - began };
+}
+
 static int to_helper, from_main; /* the two ends of one socket */
 
 static void helper(void *unused)
 {
 	char byte;
-	int error;
 
 	(void)unused;
 	while (read(from_main, &byte, 1) == 1) {
-		error = start_hook();
-		if (write(from_main, &error, sizeof error) != sizeof error)
+		struct attempt mine = attempt();
+
+		if (write(from_main, &mine, sizeof mine) != sizeof mine)
 			return;
 	}
 }
@@ -60,59 +75,51 @@ static pid_t start_helper(void)
 	return start_process("spawn-helper", helper, NULL);
 }
 
-static int run_hook(void)
+/* The helper's attempt, and how long it took there. */
+static struct attempt attempt_by_helper(void)
 {
-	int error;
+	struct attempt its;
 
-	if (write(to_helper, "", 1) != 1 || read(to_helper, &error, sizeof error) != sizeof error)
+	if (write(to_helper, "", 1) != 1 || read(to_helper, &its, sizeof its) != sizeof its)
 		die("the spawn helper is gone");
-	return error;
+	return its;
 }
+
+/* Answers a request and returns how long the attempt to start the hook took after it. */
+static uint64_t answer(uint64_t request)
+{
+	uint64_t began;
+
+	compute(request, request_rounds);
+	began = now_ns();
+#ifdef FIXED
+	attempt_by_helper();
 #else
-static int run_hook(void)
-{
-	return start_hook();
-}
+	attempt();
 #endif
-
-/* Returns how long the attempt took. */
-static uint64_t after_request(void)
-{
-	uint64_t began = now_ns();
-	int error = run_hook();
-
-	if (error != ENOENT) {
-		errno = error;
-		die("starting %s", HOOK);
-	}
 	return now_ns() - began;
 }
 
-static uint64_t ordinary_attempt(void)
-{
-	static uint64_t took[CALIBRATION];
-
-	for (int i = 0; i < CALIBRATION; i++)
-		took[i] = after_request();
-	return median(took, CALIBRATION);
-}
-
-/*
- * The walk takes the same time in each attempt. So the loss is the median's, times the attempts:
- * thousands of short-lived processes also wait for CPUs, which is no part of the fault.
- */
+/* The helper has no threads: what its attempts take is the ordinary price, here and now. */
 static void answer_requests(int id, struct account *mine)
 {
-	static uint64_t took[ATTEMPTS_MAX];
+	uint64_t took_ns = 0, helper_ns = 0, compared = 0;
 
 	(void)id;
-	for (; running() && mine->ops < ATTEMPTS_MAX; mine->ops++) {
-		compute(mine->ops, request_rounds);
-		took[mine->ops] = after_request();
-		if (above(took[mine->ops], ordinary_ns) > mine->max_ns)
-			mine->max_ns = above(took[mine->ops], ordinary_ns);
+	for (; running(); mine->ops++) {
+		uint64_t took = answer(mine->ops);
+
+		took_ns += took;
+		if (took > mine->max_ns)
+			mine->max_ns = took;
+		if (mine->ops % COMPARE_EVERY == 0) {
+			helper_ns += attempt_by_helper().took_ns;
+			compared++;
+		}
 	}
-	mine->lost_ns = mine->ops * above(median(took, mine->ops), ordinary_ns);
+	ordinary_ns = compared ? helper_ns / compared : 0;
+	mine->lost_ns = above(took_ns, mine->ops * ordinary_ns);
+	mine->max_ns = above(mine->max_ns, ordinary_ns);
 }
 
 /* The end of a child is a signal to the process and would wake one of the idle threads. */
@@ -133,19 +140,14 @@ int main(int argc, char **argv)
 
 	leave_signals_pending();
 	request_rounds = rounds_for(REQUEST_NS);
-#ifdef FIXED
 	pid_t spawner = start_helper();
-#endif
-	ordinary_ns = ordinary_attempt();
 	start_idle_threads(CONNECTIONS);
 	sum = run_workers(1, "request", answer_requests, seconds);
 	end_idle_threads();
-#ifdef FIXED
 	end_process(spawner);
-#endif
 
 	attempts = (double)(sum.ops ? sum.ops : 1);
-	printf("%llu requests; the attempt to start the hook takes %.0f us, before the threads %.0f us\n",
+	printf("%llu requests; the attempt to start the hook takes %.0f us, for a process without threads %.0f us\n",
 	       (unsigned long long)sum.ops,
 	       ((double)sum.lost_ns / attempts + (double)ordinary_ns) / 1e3, (double)ordinary_ns / 1e3);
 	print_truth(&sum, " ordinary_ns=%llu", (unsigned long long)ordinary_ns);

@@ -17,6 +17,22 @@ use crate::lost::part_of;
 const KERNEL_FRAMES_SHOWN: usize = 5;
 const USER_FRAMES_SHOWN: usize = 3;
 
+/// Where the kernel knows what kind of page fault it is (`handle_pte_fault` and the huge ones in
+/// mm/memory.c).
+const KINDS_OF_FAULTS: [&str; 11] = [
+    "do_anonymous_page",
+    "do_huge_pmd_anonymous_page",
+    "do_fault",
+    "do_read_fault",
+    "do_cow_fault",
+    "do_shared_fault",
+    "do_swap_page",
+    "do_numa_page",
+    "do_wp_page",
+    "wp_page_copy",
+    "do_huge_pmd_wp_page",
+];
+
 /// Time of some paths.
 #[derive(Clone, Debug, Default)]
 pub struct PathTime {
@@ -113,29 +129,20 @@ impl Case<'_> {
         time
     }
 
-    /// On-CPU time of page faults that pass one of these functions, with their part of what comes
-    /// before and after: entry, look-up of the mapping, exit.
+    /// On-CPU time of page faults that pass one of these functions, with their part of what all
+    /// kinds of faults have in common: entry, look-up of the mapping, exit.
     ///
-    /// A sample cannot tell there yet which kind of fault it will be (and the timer fires late
-    /// there: the entry runs with interrupts off), so that part is divided as the rest is.
+    /// A sample there does not tell yet which kind of fault it is (and the timer fires late there:
+    /// the entry runs with interrupts off), so that time is divided as the rest is.
     pub fn faults_through(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> PathTime {
         let on_cpu = |path: &PathSum| path.sampled && which(path);
         let all = self.time_through(&["asm_exc_page_fault"], on_cpu);
-        let inside = self.time_through(&["handle_mm_fault"], on_cpu).ns();
+        let inside = self.time_through(&KINDS_OF_FAULTS, on_cpu).ns();
         let kind = self.time_through(functions, on_cpu);
         let part = kind.ns().min(inside);
         let accounts =
             all.accounts.iter().map(|(account, ns)| (account, part_of(ns, part, inside))).collect();
         PathTime { accounts, ..kind }
-    }
-
-    /// Whether one of the functions is in the kernel stack of this path.
-    pub fn passes(&self, path: &PathSum, functions: &[&str]) -> bool {
-        let stack = path.kernel.and_then(|id| self.run.stacks.get(&id));
-        stack.is_some_and(|stack| {
-            let symbols = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
-            symbols.into_iter().any(|symbol| functions.iter().any(|f| is_function(symbol, f)))
-        })
     }
 
     /// The process with the most time in these paths.
@@ -146,6 +153,12 @@ impl Case<'_> {
             *sum = sum.saturating_add(ns);
         }
         processes.into_iter().max_by_key(|(_, ns)| *ns).map(|(tgid, _)| tgid)
+    }
+
+    /// True if the path has one of these functions in its kernel stack.
+    pub fn passes(&self, path: &PathSum, functions: &[&str]) -> bool {
+        let stack = path.kernel.and_then(|id| self.run.stacks.get(&id));
+        stack.is_some_and(|stack| passes(stack, functions))
     }
 
     /// The dearest of these paths on one line: the kernel's frames down to the function asked for,
@@ -193,14 +206,8 @@ impl Case<'_> {
         if functions.is_empty() {
             return None;
         }
-        let passes = |stack: &&model::Stack| {
-            stack
-                .frames
-                .iter()
-                .filter_map(|frame| frame.symbol.as_deref())
-                .any(|symbol| functions.iter().any(|function| is_function(symbol, function)))
-        };
-        Some(self.run.stacks.values().filter(passes).map(|stack| stack.id).collect())
+        let found = self.run.stacks.values().filter(|stack| passes(stack, functions));
+        Some(found.map(|stack| stack.id).collect())
     }
 
     /// What a path stands for.
@@ -216,6 +223,12 @@ impl Case<'_> {
         let stack = id.and_then(|id| self.run.stacks.get(&id));
         stack.map_or(Vec::new(), |s| s.frames.iter().map(|frame| frame.label()).collect())
     }
+}
+
+/// True if one of the functions is among the frames.
+fn passes(stack: &model::Stack, functions: &[&str]) -> bool {
+    let mut symbols = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
+    symbols.any(|symbol| functions.iter().any(|function| is_function(symbol, function)))
 }
 
 /// `symbol` is the function, or a part of it that the compiler split off (`.isra.0`, `.cold`).

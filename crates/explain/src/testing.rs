@@ -204,6 +204,12 @@ impl RunBuilder {
         self
     }
 
+    /// How often the last thread slept.
+    pub fn sleeps(mut self, number: u64) -> Self {
+        self.0.threads.last_mut().unwrap().sleeps = number;
+        self
+    }
+
     pub fn wait(mut self, wait: WaitSum) -> Self {
         self.0.waits.push(wait);
         self
@@ -251,8 +257,9 @@ impl RunBuilder {
 
     /// Samples of a process in an account, 1 ms each, with these kernel frames, innermost first.
     pub fn sampled_path(self, tgid: u32, account: Account, frames: &[&str], samples: u64) -> Self {
-        let path = PathSum { sampled: true, ..path(tgid, account, samples, samples * 1_000_000) };
-        self.path(path, frames)
+        let call = if let Account::Syscall(call) = account { Some(call) } else { None };
+        let sum = path(tgid, account, samples, samples * 1_000_000);
+        self.path(PathSum { sampled: true, call, ..sum }, frames)
     }
 
     /// Sleeps of a process in a call, with these kernel frames, innermost first.

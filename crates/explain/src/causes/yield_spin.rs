@@ -24,8 +24,8 @@ pub const CAUSE: Cause = Cause {
 };
 
 const CALL: &str = "sched_yield";
-/// Kernel entry of the call, on the processors we know.
-const ENTRIES: [&str; 2] = ["__x64_sys_sched_yield", "__arm64_sys_sched_yield"];
+/// What the call is in the kernel.
+const FUNCTIONS: [&str; 2] = ["__do_sys_sched_yield", "do_sched_yield"];
 /// A thread that spends more of its wall time in the call than 1 in so many spins.
 const SPINS: u64 = 50;
 
@@ -102,7 +102,7 @@ fn examine(case: &Case) -> Verdict {
             "accounts of the thread",
         );
     }
-    let path = case.path_in_words(&ENTRIES, |path| path.account == call);
+    let path = case.path_in_words(&FUNCTIONS, |path| path.account == call);
     claim.saw_if(path.map(|p| format!("called in {p}")), "samples of what ran");
     rule_out(case, gave_way, running, &mut claim);
     Ok(claim)
