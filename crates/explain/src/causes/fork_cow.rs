@@ -32,6 +32,9 @@ fn examine(case: &Case) -> Verdict {
     if time.samples == 0 {
         return Err(Absent("no sample was in a page fault that copies a page".to_owned()));
     }
+    if let Some(ordinary) = faults::ordinary(case, time.ns()) {
+        return Err(Absent(ordinary));
+    }
     let merged = case.run.counter("process.ksm_merging_pages").map_or(0, |counter| counter.last);
     if merged > 0 {
         return Err(Absent(format!(
