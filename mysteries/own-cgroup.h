@@ -51,7 +51,9 @@ static inline bool find_group(const char *key, const char *mount)
 static inline void leave_group(void)
 {
 	write_number(former_group, "cgroup.procs", (uint64_t)getpid());
-	rmdir(own_group);
+	/* Threads that ended are in it until the kernel is through with them. */
+	for (int tries = 0; tries < 200 && rmdir(own_group) && errno == EBUSY; tries++)
+		usleep(5000);
 }
 
 /* Moves this process into a new cgroup that may use `bytes` of memory. Children are to be started

@@ -51,7 +51,8 @@ static void open_descriptors(struct account *mine)
 			ordinary++;
 		}
 	}
-	mine->lost_ns += growing_ns - growing * (ordinary_ns / ordinary);
+	ordinary_ns = growing * (ordinary_ns / ordinary);
+	mine->lost_ns += growing_ns > ordinary_ns ? growing_ns - ordinary_ns : 0;
 	waits += growing;
 }
 

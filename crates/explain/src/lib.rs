@@ -26,6 +26,7 @@ mod example;
 mod faults;
 mod focus;
 mod focused;
+mod grace_period;
 mod ipc_tables;
 mod lost;
 mod mmap_holders;

@@ -145,15 +145,6 @@ impl Case<'_> {
         PathTime { accounts, ..kind }
     }
 
-    /// Whether one of the functions is in the kernel stack of this path.
-    pub fn passes(&self, path: &PathSum, functions: &[&str]) -> bool {
-        let stack = path.kernel.and_then(|id| self.run.stacks.get(&id));
-        stack.is_some_and(|stack| {
-            let symbols = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
-            symbols.into_iter().any(|symbol| functions.iter().any(|f| is_function(symbol, f)))
-        })
-    }
-
     /// The process with the most time in these paths.
     pub fn main_of(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> Option<u32> {
         let mut processes = BTreeMap::<u32, u64>::new();
@@ -162,6 +153,12 @@ impl Case<'_> {
             *sum = sum.saturating_add(ns);
         }
         processes.into_iter().max_by_key(|(_, ns)| *ns).map(|(tgid, _)| tgid)
+    }
+
+    /// True if the path has one of these functions in its kernel stack.
+    pub fn passes(&self, path: &PathSum, functions: &[&str]) -> bool {
+        let stack = path.kernel.and_then(|id| self.run.stacks.get(&id));
+        stack.is_some_and(|stack| passes(stack, functions))
     }
 
     /// The dearest of these paths on one line: the kernel's frames down to the function asked for,
@@ -209,14 +206,8 @@ impl Case<'_> {
         if functions.is_empty() {
             return None;
         }
-        let passes = |stack: &&model::Stack| {
-            stack
-                .frames
-                .iter()
-                .filter_map(|frame| frame.symbol.as_deref())
-                .any(|symbol| functions.iter().any(|function| is_function(symbol, function)))
-        };
-        Some(self.run.stacks.values().filter(passes).map(|stack| stack.id).collect())
+        let found = self.run.stacks.values().filter(|stack| passes(stack, functions));
+        Some(found.map(|stack| stack.id).collect())
     }
 
     /// What a path stands for.
@@ -232,6 +223,12 @@ impl Case<'_> {
         let stack = id.and_then(|id| self.run.stacks.get(&id));
         stack.map_or(Vec::new(), |s| s.frames.iter().map(|frame| frame.label()).collect())
     }
+}
+
+/// True if one of the functions is among the frames.
+fn passes(stack: &model::Stack, functions: &[&str]) -> bool {
+    let mut symbols = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
+    symbols.any(|symbol| functions.iter().any(|function| is_function(symbol, function)))
 }
 
 /// `symbol` is the function, or a part of it that the compiler split off (`.isra.0`, `.cold`).

@@ -204,6 +204,12 @@ impl RunBuilder {
         self
     }
 
+    /// How often the last thread slept.
+    pub fn sleeps(mut self, number: u64) -> Self {
+        self.0.threads.last_mut().unwrap().sleeps = number;
+        self
+    }
+
     pub fn wait(mut self, wait: WaitSum) -> Self {
         self.0.waits.push(wait);
         self

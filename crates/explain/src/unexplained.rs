@@ -67,10 +67,17 @@ mod tests {
     #[test]
     fn the_rest_is_shown_by_account_and_by_stack_the_largest_first() {
         let run = RunBuilder::new()
-            .thread(10, 10, &[(USER, SECOND), (ASLEEP, 2 * SECOND), (Account::SoftIrq, SECOND)])
-            .slept_path(10, ASLEEP, "dup", &["synchronize_rcu", "expand_files"], 30, SECOND / 2)
+            .thread(10, 10, &[(USER, SECOND), (ASLEEP, 2 * SECOND), (Account::Spin, SECOND)])
+            .slept_path(
+                10,
+                ASLEEP,
+                "close",
+                &["synchronize_rcu", "my_driver_release"],
+                30,
+                SECOND / 2,
+            )
             .slept_path(10, ASLEEP, "ioctl", &["msleep", "my_driver_ioctl"], 3, SECOND)
-            .sampled_path(10, Account::SoftIrq, &["net_rx_action"], 7)
+            .sampled_path(10, Account::Spin, &["native_queued_spin_lock_slowpath"], 7)
             .build();
         let answer = crate::explain(&run);
         let stacks: Vec<_> = answer
@@ -83,7 +90,7 @@ mod tests {
             [
                 (ASLEEP, 3, SECOND, "msleep"),
                 (ASLEEP, 30, SECOND / 2, "synchronize_rcu"),
-                (Account::SoftIrq, 7, SECOND, "net_rx_action"),
+                (Account::Spin, 7, SECOND, "native_queued_spin_lock_slowpath"),
             ]
         );
     }

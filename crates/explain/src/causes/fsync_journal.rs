@@ -4,10 +4,11 @@
 //! everybody else has changed meanwhile. The stack of the wait tells it from waiting for the
 //! file's own data.
 
-use model::{Account, Blocked, EventKind, PathSum};
+use model::{Account, Blocked, EventKind, PathSum, Syscall};
 
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
+use crate::lost::part_of;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
@@ -47,6 +48,8 @@ const SYNC: [&str; 9] = [
     "__x64_sys_syncfs",
     "__arm64_sys_syncfs",
 ];
+/// Calls that do nothing else.
+const CALLS: [&str; 4] = ["fsync", "fdatasync", "msync", "syncfs"];
 /// A sync waits for the data of its own file.
 const OWN_DATA: [&str; 2] = ["file_write_and_wait_range", "filemap_write_and_wait_range"];
 
@@ -74,7 +77,17 @@ fn examine(case: &Case) -> Verdict {
         .main_of(&JOURNAL, waits)
         .map_or("a process".to_owned(), |tgid| case.process_name(tgid));
     let title = format!("{process} waits for the journal when it makes a file durable");
-    let mut claim = Claim::new(title, journal.accounts.clone(), journal.sleeps);
+    // The stack of a short sleep is not walked: they are divided as the others are.
+    let short = case.time_through(&[], |path| {
+        !path.sampled && path.kernel.is_none() && path.call.is_some_and(|call| is_sync(call))
+    });
+    let asleep = case.time_through(&SYNC, |path| !path.sampled).ns();
+    let for_journal = case.time_through(&JOURNAL, waits);
+    let mut lost = journal.accounts.clone();
+    for (account, ns) in short.accounts.iter() {
+        lost.add(account, part_of(ns, for_journal.ns(), asleep));
+    }
+    let mut claim = Claim::new(title, lost, journal.sleeps);
     claim.mechanism(format!(
         "{} asleep until the journal had committed: {}, mean {}, longest {}",
         counted(journal.sleeps, "sync"),
@@ -87,12 +100,23 @@ fn examine(case: &Case) -> Verdict {
          file that grew (or is new) cannot be durable without it"
             .to_owned(),
     );
-    for name in ["fsync", "fdatasync", "sync_file_range", "msync", "syncfs"] {
+    for name in CALLS {
         let (calls, ns) = case.calls(name);
         if calls > 0 {
             let text = format!("{name}: {}, mean {}", counted(calls, "call"), mean(ns, calls));
             claim.saw(text, "system call histogram (sys_enter, sys_exit)");
         }
+    }
+    if short.sleeps > 0 {
+        claim.saw(
+            format!(
+                "{} too short for a stack, {}, divided as the others: {} for the journal",
+                counted(short.sleeps, "sleep"),
+                duration(short.ns()),
+                percent(for_journal.ns(), asleep)
+            ),
+            "sleeps by system call",
+        );
     }
     let path = case.path_in_words(&JOURNAL, waits);
     claim.saw_if(path.map(|p| format!("asleep in {p}")), "kernel stack of the sleeps");
@@ -122,6 +146,10 @@ fn examine(case: &Case) -> Verdict {
         claim.rule_out("dirty-throttle", because);
     }
     Ok(claim)
+}
+
+fn is_sync(call: Syscall) -> bool {
+    CALLS.iter().any(|name| Syscall::named(name) == Some(call))
 }
 
 /// What the journals of the host did, if they are journals that tell.
@@ -162,6 +190,16 @@ mod tests {
         let excluded: Vec<_> = claim.ruled_out.iter().map(|r| r.cause.as_str()).collect();
         assert_eq!(excluded, ["disk-read", "dirty-throttle"]);
         assert!(claim.evidence.iter().any(|e| e.text.contains("jbd2_log_wait_commit")));
+    }
+
+    #[test]
+    fn sleeps_without_a_stack_are_divided_as_the_others() {
+        let run = run(2 * SECOND, SECOND)
+            .slept_path(10, DISK, "fsync", &[], 1000, 300_000_000)
+            .slept_path(10, DISK, "pread64", &[], 1000, 300_000_000)
+            .build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(DISK), 2_200_000_000);
     }
 
     #[test]

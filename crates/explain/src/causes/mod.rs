@@ -17,14 +17,19 @@ mod fsync_journal;
 mod futex_convoy;
 mod malloc_trim;
 mod many_thread_vfork;
+mod membarrier_global;
 mod memcg_reclaim;
 mod mm_reader;
 mod mmap_file_write;
 mod mmap_lock;
 mod priority_inversion;
+mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
+mod softirq_interference;
+mod stopped_or_traced;
 mod sysv_sem;
+mod thundering_herd;
 mod yield_spin;
 
 use model::{Accounts, Evidence, Link, RuledOut};
@@ -56,6 +61,11 @@ pub const ALL: &[&Cause] = &[
     &rt_starvation::CAUSE,
     &cgroup_throttle::CAUSE,
     &priority_inversion::CAUSE,
+    &rcu_sync_fdtable::CAUSE,
+    &membarrier_global::CAUSE,
+    &stopped_or_traced::CAUSE,
+    &thundering_herd::CAUSE,
+    &softirq_interference::CAUSE,
 ];
 
 /// A cause of the catalogue.
