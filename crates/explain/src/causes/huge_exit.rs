@@ -30,10 +30,11 @@ const TEARDOWN: [&str; 1] = ["exit_mmap"];
 /// The end of an ordinary process takes less.
 const ORDINARY_NS: u64 = 1_000_000;
 
-/// At the end of the process, not where exec replaces its program.
+/// At the end of the process, by exit or by a signal in any call; not where exec replaces its
+/// program.
 fn at_the_end(path: &PathSum) -> bool {
-    let ends = |call| [Syscall::named("exit_group"), Syscall::named("exit")].contains(&Some(call));
-    path.call.is_none_or(ends)
+    let execs = [Syscall::named("execve"), Syscall::named("execveat")];
+    path.call.is_none_or(|call| !execs.contains(&Some(call)))
 }
 
 fn examine(case: &Case) -> Verdict {
