@@ -22,9 +22,10 @@
 #define SENDER_CPU 1
 #define PORT 7777
 #define PERIOD_NS MILLISECOND
-#define BURST 14     /* sends of */
-#define DATAGRAMS 100 /* each, which the receiving side has to take apart, */
-#define BYTES 64     /* of this size */
+/* A burst is 14 sends of 100 datagrams each, which the receiving side has to take apart. */
+#define BURST 14
+#define DATAGRAMS 100
+#define BYTES 64
 #define STEP_NS 200
 #define GAP_NS MICROSECOND /* a step that took longer was interrupted */
 

@@ -12,6 +12,7 @@ use crate::chains::Chains;
 use crate::focused::Focused;
 use crate::lost::{Class, LockWord, class, lock_words};
 use crate::paths::Scales;
+use crate::stops::{STOPPED, Stops};
 
 /// One run under examination.
 pub struct Case<'a> {
@@ -27,6 +28,8 @@ pub struct Case<'a> {
     pub idle_ns: u64,
     /// Futex words that are locks, the dearest first.
     pub locks: Vec<LockWord>,
+    /// Stops, and which of them interrupted waits for work.
+    pub(crate) stops: Stops,
     processes: BTreeMap<u32, Accounts>,
     pub(crate) scales: Scales,
     pub(crate) chains: Chains<'a>,
@@ -67,11 +70,13 @@ impl<'a> Case<'a> {
         let mut accounts = run.accounts();
         accounts.add(Account::Unaccounted, run.wall_ns().saturating_sub(accounts.total()));
         let locks = lock_words(run);
-        let lost = lost_part(&processes, &locks);
+        let stops = Stops::new(run, &locks);
+        let lost = lost_part(&processes, &locks, &stops);
         let futex = Account::Blocked(Blocked::Futex);
         let idle_ns = accounts
             .sum_of(|account| class(account) == Class::Idle)
-            .saturating_sub(lost.get(futex));
+            .saturating_sub(lost.get(futex))
+            .saturating_add(accounts.get(STOPPED).saturating_sub(lost.get(STOPPED)));
         let wall_ns = accounts.total();
         let scales = Scales::new(run, &processes);
         let chains = Chains::new(run);
@@ -82,6 +87,7 @@ impl<'a> Case<'a> {
             lost,
             idle_ns,
             locks,
+            stops,
             processes,
             scales,
             chains,
@@ -240,14 +246,16 @@ pub fn sum_of<'w>(waits: impl Iterator<Item = &'w WaitSum>) -> Waits {
     })
 }
 
-/// The lost part of each account. Of a process's futex time no more than its lock words account
-/// for is lost; the rest, waits that have not ended included, is idle.
-fn lost_part(processes: &BTreeMap<u32, Accounts>, locks: &[LockWord]) -> Accounts {
+/// The lost part of each account. Stops that interrupted waits for work are idle. Of a process's
+/// futex time no more than its lock words account for is lost; the rest, waits that have not ended
+/// included, is idle.
+fn lost_part(processes: &BTreeMap<u32, Accounts>, locks: &[LockWord], stops: &Stops) -> Accounts {
     let futex = Account::Blocked(Blocked::Futex);
     let mut lost = Accounts::new();
     for (tgid, accounts) in processes {
         for (account, ns) in accounts.iter().filter(|(a, _)| class(*a) == Class::Lost) {
-            lost.add(account, ns);
+            let idle = if account == STOPPED { stops.idle_part(ns) } else { 0 };
+            lost.add(account, ns - idle);
         }
         let in_locks = locks
             .iter()

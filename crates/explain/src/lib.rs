@@ -33,6 +33,7 @@ mod mmap_holders;
 mod paths;
 mod pieces;
 mod rebuilt;
+mod stops;
 mod tell_apart;
 #[cfg(test)]
 mod testing;

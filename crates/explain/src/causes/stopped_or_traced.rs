@@ -4,17 +4,14 @@
 //! job control signal stops all threads until SIGCONT; a container that is paused freezes. The
 //! thread is on no run queue meanwhile, and it did not ask for anything.
 //!
-//! A thread that waited for work when it was stopped lost nothing by it. Such a stop is known by
-//! the wait that ends when the stop begins, as the kernel interrupts the one to make the other.
+//! A thread that waited for work when it was stopped lost nothing by it (`stops.rs`).
 
-use std::collections::HashMap;
-
-use model::{Account, Accounts, Blocked, Event, EventKind, Outlier, OutlierKind, WaitSum};
+use model::{Account, Accounts, Event, EventKind, WaitSum};
 
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
 use crate::example::in_words;
-use crate::lost::{Class, class, part_of};
+use crate::stops::STOPPED;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
@@ -30,9 +27,6 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-const STOPPED: Account = Account::Blocked(Blocked::Stopped);
-/// A stop that begins so soon after a wait has interrupted it.
-const INTERRUPTED_NS: u64 = 1_000_000;
 /// Stops shorter than this on average are a tracer that looks at every system call.
 const EACH_CALL_NS: u64 = 1_000_000;
 /// SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU, by number.
@@ -50,8 +44,8 @@ fn examine(case: &Case) -> Verdict {
     let Some(process) = case.main_process(|account| account == STOPPED) else {
         return Err(Absent("no thread was stopped, frozen or held by a tracer".to_owned()));
     };
-    let stops = Stops::new(case);
-    let lost = stopped.saturating_sub(part_of(stopped, stops.idle_ns, stops.ns));
+    let stops = &case.stops;
+    let lost = case.lost.get(STOPPED);
     if lost == 0 {
         return Err(Absent(format!(
             "threads were stopped for {}, but all of them waited for work then",
@@ -151,54 +145,6 @@ fn rule_out(case: &Case, claim: &mut Claim) {
     );
 }
 
-/// Stops that were kept whole.
-#[derive(Default)]
-struct Stops {
-    number: u64,
-    ns: u64,
-    /// Of these, the ones that interrupted a wait for work.
-    idle: u64,
-    idle_ns: u64,
-}
-
-impl Stops {
-    fn new(case: &Case) -> Stops {
-        // Where each thread's waits for work ended.
-        let mut ends = HashMap::<u32, Vec<u64>>::new();
-        let sleeps = |o: &&Outlier| o.kind == OutlierKind::OffCpu;
-        for o in case.whole().outliers.iter().filter(sleeps).filter(|o| is_idle(case, o)) {
-            ends.entry(o.tid).or_default().push(o.start_ns.saturating_add(o.duration_ns));
-        }
-        for times in ends.values_mut() {
-            times.sort_unstable();
-        }
-        let mut stops = Stops::default();
-        for stop in case.outliers_in(STOPPED).filter(|o| o.blocked == Some(Blocked::Stopped)) {
-            if stop.kind != OutlierKind::OffCpu {
-                continue;
-            }
-            let ns = stop.breakdown.get(STOPPED);
-            stops.number += 1;
-            stops.ns = stops.ns.saturating_add(ns);
-            let times = ends.get(&stop.tid).map_or(&[][..], Vec::as_slice);
-            let before = times.partition_point(|end| *end <= stop.start_ns);
-            let gap = before.checked_sub(1).map(|last| stop.start_ns - times[last]);
-            if gap.is_some_and(|gap| gap < INTERRUPTED_NS) {
-                stops.idle += 1;
-                stops.idle_ns = stops.idle_ns.saturating_add(ns);
-            }
-        }
-        stops
-    }
-}
-
-/// A wait for work, and none for a lock.
-fn is_idle(case: &Case, outlier: &Outlier) -> bool {
-    let idle = outlier.blocked.is_some_and(|kind| class(Account::Blocked(kind)) == Class::Idle);
-    let lock = case.locks.iter().any(|l| l.tgid == outlier.tgid && l.address == outlier.object);
-    idle && !lock
-}
-
 /// The way in which most of the time was spent.
 fn way(case: &Case) -> Option<&'static str> {
     let times = WAYS.map(|(functions, way)| {
@@ -234,6 +180,7 @@ fn threads(case: &Case) -> usize {
 mod tests {
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, interval, wait};
+    use model::Blocked;
 
     const POLL: Account = Account::Blocked(Blocked::Poll);
 
