@@ -1,5 +1,5 @@
 /*
- * Four threads of a service are kept on one CPU and answer a request every 5 ms each, 0.2 ms of
+ * Eight threads of a service are kept on one CPU and answer a request every 5 ms each, 0.1 ms of
  * computing. On the same CPU a control process of real-time priority was started; it polls its
  * device and never sleeps.
  *
@@ -10,9 +10,9 @@
 #include "../common.h"
 #include <sched.h>
 
-#define THREADS 4
+#define THREADS 8
 #define PERIOD_NS (5 * MILLISECOND)
-#define WORK_NS (200 * MICROSECOND)
+#define WORK_NS (100 * MICROSECOND)
 #define HOG_PRIORITY 40
 
 static int cpu;
@@ -36,7 +36,7 @@ static void control(void *unused)
 	if (sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){ .sched_priority = HOG_PRIORITY }))
 		die("cannot become a real-time process (needs CAP_SYS_NICE)");
 	for (;;) {
-		compute(0, work_rounds / 10);
+		compute(0, work_rounds / 5);
 #ifdef FIXED
 		sleep_until(now_ns() + PERIOD_NS);
 #endif

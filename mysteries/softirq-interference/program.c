@@ -27,7 +27,6 @@
 #define BYTES 64     /* of this size */
 #define STEP_NS 200
 #define GAP_NS MICROSECOND /* a step that took longer was interrupted */
-#define LONG_GAP_NS MILLISECOND
 
 #ifdef FIXED
 #define STEER_TO SENDER_CPU
@@ -99,14 +98,15 @@ static void neighbour(void *unused)
 
 /*
  * Short steps of computing, each with a look at the clock. What a step took beyond its ordinary
- * length is time in which the CPU did something else for a while. Of long gaps, what the kernel
- * counts as waiting for a CPU is taken out: another thread had it.
+ * length is time in which the CPU did something else for a while. What the kernel counts as waiting
+ * for the CPU is taken out: another thread had it then.
  */
 static void work(int id, struct account *mine)
 {
-	uint64_t x = (uint64_t)id, last, waited = runq_ns();
+	uint64_t x = (uint64_t)id, last, waited;
 
 	pin(VICTIM_CPU);
+	waited = runq_ns();
 	for (last = now_ns(); running(); mine->ops++) {
 		uint64_t now, took;
 
@@ -115,19 +115,12 @@ static void work(int id, struct account *mine)
 		took = now - last;
 		last = now;
 		if (took > GAP_NS) {
-			uint64_t other = STEP_NS;
-
-			if (took > LONG_GAP_NS) {
-				uint64_t before = waited;
-
-				waited = runq_ns();
-				other += waited - before;
-				last = now_ns();
-			}
-			count_loss(mine, took > other ? took - other : 0);
+			count_loss(mine, took - STEP_NS);
 			gaps++;
 		}
 	}
+	waited = runq_ns() - waited;
+	mine->lost_ns -= waited < mine->lost_ns ? waited : mine->lost_ns;
 }
 
 int main(int argc, char **argv)

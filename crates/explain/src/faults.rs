@@ -4,6 +4,7 @@ use model::{Account, Accounts, Syscall};
 
 use crate::case::Case;
 use crate::paths::PathTime;
+use crate::text::{duration, percent};
 
 /// Where the kernel makes a page for memory that is no file: 4 KiB ones, and huge ones.
 const NEW: [&str; 4] = [
@@ -61,6 +62,19 @@ impl GivenBack {
     pub fn is_as_much_as(&self, new: &PathTime) -> bool {
         self.calls >= 10 && self.accounts.total() >= new.ns() / 20
     }
+}
+
+/// Every program touches its memory for a first time, copies some pages after a fork, gives some
+/// back: below a fifth of the CPU time of all watched processes that is the ordinary price. Says so.
+pub fn ordinary(case: &Case, ns: u64) -> Option<String> {
+    let running = case.accounts.sum_of(Account::is_running);
+    (ns < running / 5).then(|| {
+        format!(
+            "it took {}, {} of the CPU time: no more than programs ordinarily pay",
+            duration(ns),
+            percent(ns, running)
+        )
+    })
 }
 
 /// Minor faults of all watched threads, by the kernel's count.

@@ -28,6 +28,9 @@ fn examine(case: &Case) -> Verdict {
     if time.samples == 0 {
         return Err(Absent("no sample was in a page fault that makes a new page".to_owned()));
     }
+    if let Some(ordinary) = faults::ordinary(case, time.ns()) {
+        return Err(Absent(ordinary));
+    }
     let back = GivenBack::of(case);
     if back.is_as_much_as(&time) {
         return Err(Absent(format!(

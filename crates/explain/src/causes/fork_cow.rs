@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           child only what it needs (MADV_DONTFORK).",
     reproduce: "mysteries/bin/fork-cow-faulty 5",
     needs: &["threads", "system calls", "on-CPU samples"],
-    look_alikes: &["first-touch", "malloc-trim"],
+    look_alikes: &["first-touch", "malloc-trim", "ksm-cow"],
     symptom: false,
     examine,
 };
@@ -31,6 +31,9 @@ fn examine(case: &Case) -> Verdict {
     let time = faults::copied_pages(case);
     if time.samples == 0 {
         return Err(Absent("no sample was in a page fault that copies a page".to_owned()));
+    }
+    if let Some(ordinary) = faults::ordinary(case, time.ns()) {
+        return Err(Absent(ordinary));
     }
     let merged = case.run.counter("process.ksm_merging_pages").map_or(0, |counter| counter.last);
     if merged > 0 {

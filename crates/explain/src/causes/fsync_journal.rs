@@ -79,7 +79,7 @@ fn examine(case: &Case) -> Verdict {
     let title = format!("{process} waits for the journal when it makes a file durable");
     // The stack of a short sleep is not walked: they are divided as the others are.
     let short = case.time_through(&[], |path| {
-        !path.sampled && path.kernel.is_none() && path.call.is_some_and(|call| is_sync(call))
+        !path.sampled && path.kernel.is_none() && path.call.is_some_and(is_sync)
     });
     let asleep = case.time_through(&SYNC, |path| !path.sampled).ns();
     let for_journal = case.time_through(&JOURNAL, waits);

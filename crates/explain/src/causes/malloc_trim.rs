@@ -39,6 +39,9 @@ fn examine(case: &Case) -> Verdict {
 
     let mut lost = back.accounts.clone();
     lost.merge(&new.accounts);
+    if let Some(ordinary) = faults::ordinary(case, lost.total()) {
+        return Err(Absent(ordinary));
+    }
     let calls = case.main_process(|account| back.accounts.get(account) > 0).unwrap_or(0);
     let title =
         format!("{} gives memory back to the kernel and takes it again", case.process_name(calls));

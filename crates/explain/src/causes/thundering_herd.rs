@@ -168,16 +168,18 @@ fn examine(case: &Case) -> Verdict {
 /// What the useless wakeups cost: their part of the members' waiting for a CPU, of their CPU time in
 /// the calls that wait and that fail, and of their spinning for the locks of the queue.
 ///
-/// Of waiting for a CPU only what somebody is known to have run meanwhile: the rest is the ordinary
-/// price of waking up.
+/// Of each wait for a CPU as much as the fastest took is left out: that is the price of waking up
+/// without anybody in front. A wait for an idle CPU to come back belongs to the loss, as that CPU
+/// was woken for nothing, too.
 fn price(case: &Case, herd: &Herd) -> Accounts {
     let takes = |call: Syscall| {
         let fails = |name: &&&str| failed(case.whole(), herd.tgid, name) > 0;
         TAKES.iter().filter(fails).any(|name| call.is_one_of(&[name]))
     };
     let queued = case.process(herd.tgid).map_or(0, |a| a.sum_of(Account::is_waiting_for_cpu));
-    let (all, _) = ran_instead(case, herd);
-    let busy = if case.run.runners.is_empty() { queued } else { all };
+    let delays = case.histogram(&Metric::RunQueueDelay);
+    let ordinary = delays.map_or(0, |h| h.count().saturating_mul(h.min().unwrap_or(0)));
+    let busy = queued.saturating_sub(ordinary);
     let mut sum = Accounts::new();
     for thread in case.run.threads.iter().filter(|t| t.tgid == herd.tgid && is_member(t)) {
         for (account, ns) in thread.accounts.iter() {

@@ -21,6 +21,8 @@ mod fork_cow;
 mod fsync_journal;
 mod futex_convoy;
 mod healthy;
+mod huge_exit;
+mod ksm_cow;
 mod malloc_trim;
 mod many_thread_vfork;
 mod membarrier_global;
@@ -35,11 +37,14 @@ mod shm_attach;
 mod softirq_interference;
 mod stopped_or_traced;
 mod sysv_sem;
+mod table;
 mod thundering_herd;
+mod tlb_shootdown;
 mod yield_spin;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Instant;
 
 use common::programs::mystery;
 use common::quiet::alone;
@@ -116,8 +121,9 @@ impl Case {
 }
 
 fn solve(mystery: &Mystery) {
-    let cause = mystery.cause;
+    let (cause, began) = (mystery.cause, Instant::now());
     let Some(case) = Case::record(&format!("{cause}-faulty"), mystery.follow) else { return };
+    table::add(cause, &case, began);
     assert!(!case.is_healthy(), "the fault did not happen: {}", case.summary());
     let first = case.findings.first().expect("nothing found");
     assert_eq!(first.cause, cause, "{}", case.summary());
