@@ -18,6 +18,7 @@
 #define HOOK "/nonexistent/after-request"
 
 static uint64_t request_rounds;
+static uint64_t asking_ns;   /* getting the helper to try, and back */
 static uint64_t ordinary_ns; /* trying to start the hook in a process without threads */
 
 /* Returns why the hook could not be started. */
@@ -85,19 +86,21 @@ static struct attempt attempt_by_helper(void)
 	return its;
 }
 
-/* Answers a request and returns how long the attempt to start the hook took after it. */
+/*
+ * Answers a request and returns how long the attempt to start the hook took after it, in the
+ * process that made it; asking the helper is a price of its own, see asking_ns.
+ */
 static uint64_t answer(uint64_t request)
 {
-	uint64_t began;
-
 	compute(request, request_rounds);
-	began = now_ns();
 #ifdef FIXED
-	attempt_by_helper();
+	uint64_t began = now_ns(), took_ns = attempt_by_helper().took_ns;
+
+	asking_ns += above(now_ns() - began, took_ns);
+	return took_ns;
 #else
-	attempt();
+	return attempt().took_ns;
 #endif
-	return now_ns() - began;
 }
 
 /* The helper has no threads: what its attempts take is the ordinary price, here and now. */
@@ -150,6 +153,7 @@ int main(int argc, char **argv)
 	printf("%llu requests; the attempt to start the hook takes %.0f us, for a process without threads %.0f us\n",
 	       (unsigned long long)sum.ops,
 	       ((double)sum.lost_ns / attempts + (double)ordinary_ns) / 1e3, (double)ordinary_ns / 1e3);
-	print_truth(&sum, " ordinary_ns=%llu", (unsigned long long)ordinary_ns);
+	print_truth(&sum, " ordinary_ns=%llu asking_ns=%llu", (unsigned long long)ordinary_ns,
+		    (unsigned long long)asking_ns);
 	return 0;
 }

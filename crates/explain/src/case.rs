@@ -152,6 +152,15 @@ impl<'a> Case<'a> {
             .map(|(_, tgid)| tgid)
     }
 
+    /// The process with the most watched threads, and how many.
+    pub fn largest_process(&self) -> (u32, u64) {
+        let mut threads = BTreeMap::<u32, u64>::new();
+        for thread in &self.run.threads {
+            *threads.entry(thread.tgid).or_default() += 1;
+        }
+        threads.into_iter().max_by_key(|(_, count)| *count).unwrap_or_default()
+    }
+
     /// `name (pid 123)`.
     pub fn process_name(&self, tgid: u32) -> String {
         format!("{} (pid {tgid})", self.run.comm(tgid))

@@ -210,6 +210,12 @@ impl RunBuilder {
         self
     }
 
+    /// The last thread has ended.
+    pub fn dead(mut self) -> Self {
+        self.0.threads.last_mut().unwrap().alive = false;
+        self
+    }
+
     pub fn wait(mut self, wait: WaitSum) -> Self {
         self.0.waits.push(wait);
         self

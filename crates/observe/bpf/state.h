@@ -63,7 +63,7 @@ struct thread {
 	u16 waker_context;
 	u8 by_waiter;
 	u8 lock_like;
-	u32 pad;
+	u32 woken;		/* since it was last chosen */
 	struct who waker;
 	u64 object;
 	u64 last_object;
@@ -339,6 +339,7 @@ __noinline int meet_current(void)
 		cpu->losses[LOSS_SWITCH]++;
 	charge(cpu, t, bpf_ktime_get_ns());
 	t->open = running_account(cpu, t);
+	t->woken = 0;
 	leave(cpu);
 	return 0;
 }

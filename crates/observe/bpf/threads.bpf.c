@@ -108,9 +108,15 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	t = thread_in(cpu->slot);
 	if (!t)
 		return;
-	/* Asleep and yet chosen: it was woken before it was off the CPU. */
-	if (t->open >= ACCT_BLOCKED)
-		t->open = ACCT_RUNNABLE_WAKEUP;
+	/* Asleep and yet chosen: it was woken before it was off the CPU, */
+	if (t->open >= ACCT_BLOCKED) {
+		if (t->woken) {
+			t->open = ACCT_RUNNABLE_WAKEUP;
+		} else {	/* or nobody told, and it counts as asleep */
+			cpu->losses[LOSS_SWITCH]++;
+			t->wake_ns = now;
+		}
+	}
 	charge(cpu, t, now);
 	if (!was_watched)
 		stolen_since(cpu, next);	/* what went before is not its */
@@ -140,6 +146,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	t->dirty_pause = 0;
 	t->waker.tid = t->waker.tgid = 0;
 	t->by_waiter = 0;
+	t->woken = 0;
 	t->open = base_account(t);
 }
 
@@ -202,6 +209,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	current = bpf_get_current_task_btf();
 	t->waker_context = context_of(cpu);
 	t->by_waiter = 0;
+	t->woken = 1;
 	set_who(&t->waker, current);
 	if (t->open < ACCT_BLOCKED)
 		return 0;

@@ -10,7 +10,7 @@ use common::quiet::alone;
 use model::Finding;
 
 /// What each does, and how, in a scratch folder; each takes about a second. No pipelines: there the
-/// faster half waits for the slower one, and whylag says so.
+/// faster half waits for the slower one, and whylag says so (as of the lock of sort's own threads).
 const PROGRAMS: [(&str, &str); 20] = [
     ("sleeper", "sleep 1"),
     ("poller", "perl -e 'for (1..100) { select undef, undef, undef, 0.01 }'"),
@@ -18,7 +18,7 @@ const PROGRAMS: [(&str, &str); 20] = [
     ("shell script", "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"),
     ("C compiler", "cc -O2 -c $SOURCE -o program.o; cc -O3 -c $SOURCE -o program.o"),
     ("make", "make -s -B -C $MYSTERIES bin/healthy bin/futex-convoy-faulty >/dev/null"),
-    ("sort", "sort -k3 text >sorted; sort -r text >sorted"),
+    ("sort", "sort --parallel=1 -k3 text >sorted; sort --parallel=1 -r text >sorted"),
     ("awk", "for i in 1 2 3; do awk '{ sum += $3 % 7 } END { print sum }' text; done"),
     ("grep", "for i in 1 2 3 4 5 6; do grep -c 'a.*b.*c' text; done"),
     ("sed", "for i in 1 2 3; do sed 's/a/b/g; s/[0-9]*$//' text >changed; done"),

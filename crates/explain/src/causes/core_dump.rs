@@ -9,7 +9,7 @@ use model::{Account, PathSum};
 
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
-use crate::text::{counted, duration, mean};
+use crate::text::{count, duration, mean};
 
 pub const CAUSE: Cause = Cause {
     id: "core-dump",
@@ -56,8 +56,8 @@ fn examine(case: &Case) -> Verdict {
 
     let first = dumped.iter().next().copied().unwrap_or(0);
     let n = dumped.len() as u64;
-    let title = format!("{} dumped core: {}", counted(n, "process"), case.process_name(first))
-        .replace("processs", "processes");
+    let who = if n == 1 { "1 process".to_owned() } else { format!("{} processes", count(n)) };
+    let title = format!("{who} dumped core: {}", case.process_name(first));
     let mut claim = Claim::new(title, lost, n);
     claim.mechanism(format!(
         "the kernel writes a dead process's memory to a file before anyone is told that it is \

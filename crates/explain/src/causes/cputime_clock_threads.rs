@@ -44,7 +44,7 @@ fn examine(case: &Case) -> Verdict {
                 .to_owned(),
         ));
     };
-    let (process, threads) = most_threads(case);
+    let (process, threads) = case.largest_process();
     if threads < MANY_THREADS {
         return Err(Absent(format!(
             "{} in adding up the CPU time of a process, but none has more than {}",
@@ -93,13 +93,6 @@ fn examine(case: &Case) -> Verdict {
 /// CPU time of the walk in this call.
 fn through(case: &Case, call: &str) -> u64 {
     case.time_through(WALK, |path| asks(path) == Some(call)).ns()
-}
-
-/// The process with the most threads.
-fn most_threads(case: &Case) -> (u32, u64) {
-    let threads = |tgid| case.run.threads.iter().filter(|t| t.tgid == tgid).count() as u64;
-    let all = case.processes().map(|(tgid, _)| (tgid, threads(tgid)));
-    all.max_by_key(|(_, threads)| *threads).unwrap_or_default()
 }
 
 fn rule_out(case: &Case, call: &str, claim: &mut Claim) {

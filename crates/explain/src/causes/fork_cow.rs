@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           child only what it needs (MADV_DONTFORK).",
     reproduce: "mysteries/bin/fork-cow-faulty 5",
     needs: &["threads", "system calls", "on-CPU samples"],
-    look_alikes: &["first-touch", "malloc-trim"],
+    look_alikes: &["first-touch", "malloc-trim", "ksm-cow"],
     symptom: false,
     examine,
 };

@@ -35,7 +35,7 @@ const MANY_THREADS: u64 = 256;
 const CHILD_WAIT: Account = Account::Blocked(Blocked::ChildWait);
 
 fn examine(case: &Case) -> Verdict {
-    let (parent, threads) = most_threads(case);
+    let (parent, threads) = case.largest_process();
     // The parent itself walks its mappings once, when it ends.
     let is_child = |path: &model::PathSum| path.tgid != parent;
     let walked = case.time_through(WALK, is_child);
@@ -127,13 +127,6 @@ fn rule_out(case: &Case, walked: u64, teardown: u64, children: u64, claim: &mut 
     if children < 10 {
         claim.doubt(0.7, "fewer than 10 child processes");
     }
-}
-
-/// The process with the most threads.
-fn most_threads(case: &Case) -> (u32, u64) {
-    let threads = |tgid| case.run.threads.iter().filter(|t| t.tgid == tgid).count() as u64;
-    let all = case.processes().map(|(tgid, _)| (tgid, threads(tgid)));
-    all.max_by_key(|(_, threads)| *threads).unwrap_or_default()
 }
 
 /// Other watched processes that were seen to exit.

@@ -15,6 +15,8 @@ mod first_touch;
 mod fork_cow;
 mod fsync_journal;
 mod futex_convoy;
+mod huge_exit;
+mod ksm_cow;
 mod malloc_trim;
 mod many_thread_vfork;
 mod membarrier_global;
@@ -30,6 +32,7 @@ mod softirq_interference;
 mod stopped_or_traced;
 mod sysv_sem;
 mod thundering_herd;
+mod tlb_shootdown;
 mod yield_spin;
 
 use model::{Accounts, Evidence, Link, RuledOut};
@@ -46,6 +49,9 @@ pub const ALL: &[&Cause] = &[
     &first_touch::CAUSE,
     &fork_cow::CAUSE,
     &malloc_trim::CAUSE,
+    &ksm_cow::CAUSE,
+    &huge_exit::CAUSE,
+    &tlb_shootdown::CAUSE,
     &blocked_log_pipe::CAUSE,
     &fsync_journal::CAUSE,
     &memcg_reclaim::CAUSE,

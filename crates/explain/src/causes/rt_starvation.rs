@@ -156,7 +156,8 @@ fn rule_out(case: &Case, queued: u64, starved: u64, claim: &mut Claim) {
 /// A runner that its waiters had to make way for: of real-time priority, above that of the threads
 /// that waited.
 fn starves(case: &Case, runner: &RunnerSum) -> bool {
-    runner.realtime > waiting_priority(case, runner.tgid)
+    // Hosts have thousands of runners; few are real-time.
+    runner.realtime > 0 && runner.realtime > waiting_priority(case, runner.tgid)
 }
 
 /// Priority at which most of a process's waiting for a CPU was done.

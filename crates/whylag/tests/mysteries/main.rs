@@ -21,6 +21,8 @@ mod fork_cow;
 mod fsync_journal;
 mod futex_convoy;
 mod healthy;
+mod huge_exit;
+mod ksm_cow;
 mod malloc_trim;
 mod many_thread_vfork;
 mod membarrier_global;
@@ -37,6 +39,7 @@ mod stopped_or_traced;
 mod sysv_sem;
 mod table;
 mod thundering_herd;
+mod tlb_shootdown;
 mod yield_spin;
 
 use std::collections::BTreeMap;
