@@ -17,10 +17,10 @@ echo "== recording each mystery and its twin (about 10 s each)"
 status=0
 AS_ROOT=1 WHYLAG_MYSTERIES_TABLE=$rows scripts/cargo.sh test --locked -p whylag --test mysteries \
 	-- --nocapture --test-threads 1 2>&1 | tee "$folder/log" |
-	awk '/^test .*\.\.\. / { printf "%s %s ", NR > 1 ? "" : "", $2; fflush() }
-		/^(ok|FAILED)$/ || /\.\.\. (ok|FAILED)$/ { print $NF; fflush() }
-		/panicked at/ { shown = 4 }
-		shown-- > 0 { print; fflush() }' || status=$?
+	awk '/^test .* \.\.\. / { print $2; fflush() }
+		/FAILED$/ { print "  FAILED"; fflush() }
+		/panicked at/ { shown = 3 }
+		shown > 0 { print "  " $0; shown--; fflush() }' || status=$?
 
 echo "== what whylag said, and what is true (parts of the threads' wall time)"
 scripts/mysteries-table.sh "$rows"

@@ -174,6 +174,14 @@ mod tests {
     }
 
     #[test]
+    fn all_of_them_are_in_the_catalogue() {
+        let known = |id: &str| crate::causes::ALL.iter().any(|cause| cause.id == id);
+        for (a, b, _) in PAIRS {
+            assert!(known(a) && known(b), "{a}, {b}");
+        }
+    }
+
+    #[test]
     fn a_pair_without_a_measurement_of_its_own_gets_a_plain_one() {
         let text = measurement("mmap-lock", "core-dump");
         assert!(text.contains("the fix of mmap-lock alone"), "{text}");
