@@ -65,6 +65,15 @@ fn examine(case: &Case) -> Verdict {
     let mut lost = asleep.accounts.clone();
     lost.merge(&on_cpu.accounts);
     let total = lost.total();
+    // Memory shared without a file system (tmpfs, anonymous) is written to in such faults, too.
+    let asked = case.time_through(&LEAVE, |_| true).ns();
+    if asked < total / 10 {
+        return Err(Absent(format!(
+            "of {} in faults of stores to shared pages a file system was asked in {}",
+            duration(total),
+            duration(asked)
+        )));
+    }
 
     let process = case
         .main_of(&LEAVE, |_| true)
