@@ -121,22 +121,24 @@ impl Case {
 }
 
 fn solve(mystery: &Mystery) {
-    let (cause, began) = (mystery.cause, Instant::now());
-    let Some(case) = Case::record(&format!("{cause}-faulty"), mystery.follow) else { return };
-    table::add(cause, &case, began);
-    assert!(!case.is_healthy(), "the fault did not happen: {}", case.summary());
-    let first = case.findings.first().expect("nothing found");
-    assert_eq!(first.cause, cause, "{}", case.summary());
-    assert!(!first.ruled_out.is_empty() && !first.evidence.is_empty());
-    assert!(!first.fix.is_empty() && !first.reproduce.is_empty() && !first.verify.is_empty());
-    assert!(first.confidence > 0.5, "{:?}", first.doubts);
-    for other in mystery.ruled_out {
-        let found = first.ruled_out.iter().find(|ruled_out| ruled_out.cause == *other);
-        let because = found.map(|ruled_out| ruled_out.because.as_str());
-        assert!(because.is_some_and(|text| !text.is_empty()), "{other}: {:?}", first.ruled_out);
+    let cause = mystery.cause;
+    let (mut inside, mut outside) = (0, Vec::new());
+    // A burst of another program shifts one recording; so one that misses is outvoted by two
+    // that do not, and two that miss fail.
+    while inside == 0 || (!outside.is_empty() && inside < 2) {
+        let began = Instant::now();
+        let Some(case) = Case::record(&format!("{cause}-faulty"), mystery.follow) else { return };
+        let part = is_named(mystery, &case);
+        if mystery.part.contains(&part) {
+            inside += 1;
+            if inside == 1 {
+                table::add(cause, &case, began);
+            }
+        } else {
+            outside.push(format!("{part:.2} of the truth: {}", case.summary()));
+        }
+        assert!(outside.len() < 2, "{outside:#?}");
     }
-    let part = first.lost_ns as f64 / case.truth.get("lost_ns") as f64;
-    assert!(mystery.part.contains(&part), "{part:.2} of the truth: {}", case.summary());
 
     let Some(case) = Case::record(&format!("{cause}-fixed"), mystery.follow) else { return };
     let found = case.findings.iter().find(|finding| finding.cause == cause);
@@ -147,4 +149,20 @@ fn solve(mystery: &Mystery) {
         let first = case.findings.first().map(|finding| finding.cause.as_str());
         assert!(first != Some(cause), "{}", case.summary());
     }
+}
+
+/// Checks that the cause comes first, whole; returns what part of the truth it says was lost.
+fn is_named(mystery: &Mystery, case: &Case) -> f64 {
+    assert!(!case.is_healthy(), "the fault did not happen: {}", case.summary());
+    let first = case.findings.first().expect("nothing found");
+    assert_eq!(first.cause, mystery.cause, "{}", case.summary());
+    assert!(!first.ruled_out.is_empty() && !first.evidence.is_empty());
+    assert!(!first.fix.is_empty() && !first.reproduce.is_empty() && !first.verify.is_empty());
+    assert!(first.confidence > 0.5, "{:?}", first.doubts);
+    for other in mystery.ruled_out {
+        let found = first.ruled_out.iter().find(|ruled_out| ruled_out.cause == *other);
+        let because = found.map(|ruled_out| ruled_out.because.as_str());
+        assert!(because.is_some_and(|text| !text.is_empty()), "{other}: {:?}", first.ruled_out);
+    }
+    first.lost_ns as f64 / case.truth.get("lost_ns") as f64
 }
