@@ -1,5 +1,6 @@
 # make demo        see whylag solve a mystery: a program with a known fault, then with its fix
 # make test        all tests; as root, because the recorder is tested on the real kernel
+# make test-mysteries  the mysteries alone; their table goes to docs/mysteries.md
 # make build       target/release/whylag
 # make lint        formatting, clippy, shellcheck, rustdoc
 # make mysteries   the programs with known faults, in mysteries/bin
@@ -40,6 +41,11 @@ test:
 	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries
 	@scripts/test.sh
 
+test-mysteries:
+	@scripts/install-deps.sh build test
+	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries
+	@scripts/test-mysteries.sh
+
 lint:
 	@scripts/install-deps.sh build lint
 	$(CARGO) fmt --all --check
@@ -55,4 +61,4 @@ bench-peers: build
 	done; \
 	test -z "$$failed" || { echo "without a result:$$failed" >&2; exit 1; }
 
-.PHONY: all install-deps build mysteries demo test lint bench-peers
+.PHONY: all install-deps build mysteries demo test test-mysteries lint bench-peers

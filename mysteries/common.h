@@ -246,17 +246,19 @@ static inline void end_process(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Waits until the time is over or somebody asks us to end. */
+/* Waits until the time is over or somebody asks us to end. Children that end interrupt it. */
 static inline void wait_for_end(double seconds)
 {
-	struct timespec limit = {
-		.tv_sec = (time_t)seconds,
-		.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9),
-	};
+	uint64_t end = now_ns() + (uint64_t)(seconds * 1e9), now;
 	sigset_t set = stop_signals();
 
-	while (sigtimedwait(&set, NULL, &limit) < 0 && errno == EINTR)
-		;
+	while ((now = now_ns()) < end) {
+		struct timespec rest = { .tv_sec = (time_t)((end - now) / SECOND),
+					 .tv_nsec = (long)((end - now) % SECOND) };
+
+		if (sigtimedwait(&set, NULL, &rest) >= 0)
+			break;
+	}
 	atomic_store(&stopping, true);
 }
 
@@ -296,20 +298,23 @@ static inline void start_workers(struct worker *workers, int count, const char *
 	}
 }
 
+static inline void add_account(struct account *sum, const struct account *one)
+{
+	sum->ops += one->ops;
+	sum->wall_ns += one->wall_ns;
+	sum->lost_ns += one->lost_ns;
+	sum->cpu_ns += one->cpu_ns;
+	sum->runq_ns += one->runq_ns;
+	if (one->max_ns > sum->max_ns)
+		sum->max_ns = one->max_ns;
+}
+
 /* Waits for the threads and adds their accounts to `sum`. */
 static inline void join_workers(struct worker *workers, int count, struct account *sum)
 {
 	for (int i = 0; i < count; i++) {
-		struct account *one = &workers[i].account;
-
 		pthread_join(workers[i].thread, NULL);
-		sum->ops += one->ops;
-		sum->wall_ns += one->wall_ns;
-		sum->lost_ns += one->lost_ns;
-		sum->cpu_ns += one->cpu_ns;
-		sum->runq_ns += one->runq_ns;
-		if (one->max_ns > sum->max_ns)
-			sum->max_ns = one->max_ns;
+		add_account(sum, &workers[i].account);
 	}
 }
 

@@ -27,12 +27,15 @@ echo "yes"
 # What tests that passed have printed is kept for the list below, and not shown.
 echo "== testing"
 status=0
-AS_ROOT=1 scripts/cargo.sh test --workspace --locked --no-fail-fast -- --show-output 2>&1 |
+: >"$folder/rows"
+AS_ROOT=1 WHYLAG_MYSTERIES_TABLE=$folder/rows scripts/cargo.sh test --workspace --locked --no-fail-fast -- --show-output 2>&1 |
 	tee "$folder/log" |
 	awk '/^successes:$/ { quiet = 1 }
 		/^failures:$|^test result:/ { quiet = 0 }
 		!quiet { print; fflush() }' || status=$?
 
+echo "== what whylag said of the mysteries, and what is true (parts of the threads' wall time)"
+scripts/mysteries-table.sh "$folder/rows"
 echo "== skipped"
 grep 'skipped: ' "$folder/log" | sort | uniq -c || echo "nothing"
 exit "$status"

@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Histogram, Metric, Outlier, OutlierKind, Run, ThreadAccounts,
-    WaitSum,
+    Account, Accounts, Blocked, Capability, Histogram, Metric, Outlier, OutlierKind, Run, Scope,
+    ThreadAccounts, WaitSum,
 };
 
+use crate::causes::Cause;
 use crate::chains::Chains;
+use crate::focused::Focused;
 use crate::lost::{Class, LockWord, class, lock_words};
-use crate::paths::sampled_totals;
+use crate::paths::Scales;
+use crate::stops::{STOPPED, Stops};
 
 /// One run under examination.
 pub struct Case<'a> {
@@ -25,10 +28,12 @@ pub struct Case<'a> {
     pub idle_ns: u64,
     /// Futex words that are locks, the dearest first.
     pub locks: Vec<LockWord>,
+    /// Stops, and which of them interrupted waits for work.
+    pub(crate) stops: Stops,
     processes: BTreeMap<u32, Accounts>,
-    /// What all samples of a process in an account stand for.
-    pub(crate) sampled: BTreeMap<(u32, Account), u64>,
+    pub(crate) scales: Scales,
     pub(crate) chains: Chains<'a>,
+    focus: Option<&'a Focused<'a>>,
 }
 
 /// Sums over waits.
@@ -65,15 +70,45 @@ impl<'a> Case<'a> {
         let mut accounts = run.accounts();
         accounts.add(Account::Unaccounted, run.wall_ns().saturating_sub(accounts.total()));
         let locks = lock_words(run);
-        let lost = lost_part(&processes, &locks);
+        let stops = Stops::new(run, &locks);
+        let lost = lost_part(&processes, &locks, &stops);
         let futex = Account::Blocked(Blocked::Futex);
         let idle_ns = accounts
             .sum_of(|account| class(account) == Class::Idle)
-            .saturating_sub(lost.get(futex));
+            .saturating_sub(lost.get(futex))
+            .saturating_add(accounts.get(STOPPED).saturating_sub(lost.get(STOPPED)));
         let wall_ns = accounts.total();
-        let sampled = sampled_totals(run);
+        let scales = Scales::new(run, &processes);
         let chains = Chains::new(run);
-        Case { run, wall_ns, accounts, lost, idle_ns, locks, processes, sampled, chains }
+        Case {
+            run,
+            wall_ns,
+            accounts,
+            lost,
+            idle_ns,
+            locks,
+            stops,
+            processes,
+            scales,
+            chains,
+            focus: None,
+        }
+    }
+
+    /// Sums up a part of a run. Chains may lead to threads that are not in it.
+    pub fn focused(focused: &'a Focused<'a>) -> Self {
+        let chains = Chains::new(focused.whole);
+        Case { chains, focus: Some(focused), ..Case::new(&focused.run) }
+    }
+
+    /// The run that `run` is a part of; `run` itself if all of it is examined.
+    pub fn whole(&self) -> &'a Run {
+        self.focus.map_or(self.run, |focused| focused.whole)
+    }
+
+    /// The part of a run that is examined; `None` if it is all of it.
+    pub fn scope(&self) -> Option<&'a Scope> {
+        self.focus.map(|focused| &focused.scope)
     }
 
     /// Wall time in which the threads worked or wanted to: all but idle and unaccounted.
@@ -81,6 +116,12 @@ impl<'a> Case<'a> {
         self.wall_ns
             .saturating_sub(self.idle_ns)
             .saturating_sub(self.accounts.get(Account::Unaccounted))
+    }
+
+    /// Parts of the recorder that a cause's evidence needs and that were off.
+    pub fn off(&self, cause: &Cause) -> Vec<&'a Capability> {
+        let needed = |c: &&Capability| !c.on && cause.needs.contains(&c.part.as_str());
+        self.run.capabilities.iter().filter(needed).collect()
     }
 
     /// Accounts of each watched process.
@@ -109,6 +150,15 @@ impl<'a> Case<'a> {
             .filter(|(ns, _)| *ns > 0)
             .max()
             .map(|(_, tgid)| tgid)
+    }
+
+    /// The process with the most watched threads, and how many.
+    pub fn largest_process(&self) -> (u32, u64) {
+        let mut threads = BTreeMap::<u32, u64>::new();
+        for thread in &self.run.threads {
+            *threads.entry(thread.tgid).or_default() += 1;
+        }
+        threads.into_iter().max_by_key(|(_, count)| *count).unwrap_or_default()
     }
 
     /// `name (pid 123)`.
@@ -196,14 +246,16 @@ pub fn sum_of<'w>(waits: impl Iterator<Item = &'w WaitSum>) -> Waits {
     })
 }
 
-/// The lost part of each account. Of a process's futex time no more than its lock words account
-/// for is lost; the rest, waits that have not ended included, is idle.
-fn lost_part(processes: &BTreeMap<u32, Accounts>, locks: &[LockWord]) -> Accounts {
+/// The lost part of each account. Stops that interrupted waits for work are idle. Of a process's
+/// futex time no more than its lock words account for is lost; the rest, waits that have not ended
+/// included, is idle.
+fn lost_part(processes: &BTreeMap<u32, Accounts>, locks: &[LockWord], stops: &Stops) -> Accounts {
     let futex = Account::Blocked(Blocked::Futex);
     let mut lost = Accounts::new();
     for (tgid, accounts) in processes {
         for (account, ns) in accounts.iter().filter(|(a, _)| class(*a) == Class::Lost) {
-            lost.add(account, ns);
+            let idle = if account == STOPPED { stops.idle_part(ns) } else { 0 };
+            lost.add(account, ns - idle);
         }
         let in_locks = locks
             .iter()

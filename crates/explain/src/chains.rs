@@ -163,7 +163,7 @@ impl<'a> Case<'a> {
         let sleeps = |o: &&Outlier| o.kind == OutlierKind::OffCpu && victim(o);
         let longest =
             self.run.outliers.iter().filter(sleeps).filter(|o| self.is_lost(o)).find(|o| {
-                waited_for(o).is_some_and(|tid| self.run.threads.iter().all(|t| t.tid != tid))
+                waited_for(o).is_some_and(|tid| self.whole().threads.iter().all(|t| t.tid != tid))
             })?;
         let waker = longest.waker.as_ref()?;
         Some(format!(

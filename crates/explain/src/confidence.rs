@@ -4,11 +4,12 @@
 //!
 //! | doubt | factor |
 //! |---|---|
-//! | events were lost | 1 - lost / (lost + received), at most 0.95, at least 0.2 |
+//! | events were lost; of a part of a run, within a second of it | 1 - lost / (lost + received), at most 0.95, at least 0.2 |
 //! | thread states were sampled from /proc | 0.6 |
 //! | a part of the recorder that the cause needs was off | 0.6 each |
 //! | fewer than 10 waits; fewer than 30 | 0.5; 0.8 |
 //! | more than 5 % of the wall time is unaccounted | 1 - that share |
+//! | the same, where that is what threads did between intervals kept whole | 1 - half of it |
 //! | what the cause itself could not see | as the cause says |
 
 use model::Account;
@@ -32,16 +33,21 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
         let kept = received as f64 / (lost as f64 + received as f64);
         doubt(
             kept.clamp(0.2, 0.95),
-            format!("{} lost; {} received", counted(lost, "event"), count(received)),
+            match case.scope() {
+                Some(_) => format!(
+                    "{} lost within a second of it; about {} received in that time",
+                    counted(lost, "event"),
+                    count(received)
+                ),
+                None => format!("{} lost; {} received", counted(lost, "event"), count(received)),
+            },
         );
     }
     if case.run.header.sampled {
         doubt(0.6, "thread states were sampled from /proc: times are estimates".to_owned());
     }
-    for off in case.run.capabilities.iter().filter(|c| !c.on) {
-        if cause.needs.contains(&off.part.as_str()) {
-            doubt(0.6, format!("the recorder's part '{}' was off: {}", off.part, off.because));
-        }
+    for off in case.off(cause) {
+        doubt(0.6, format!("the recorder's part '{}' was off: {}", off.part, off.because));
     }
     match claim.waits {
         n @ 0..10 => doubt(0.5, format!("only {} seen", counted(n, "wait"))),
@@ -49,7 +55,16 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
         _ => {}
     }
     let unaccounted = case.accounts.get(Account::Unaccounted);
-    if unaccounted > case.wall_ns / 20 {
+    if unaccounted > case.wall_ns / 20 && case.scope().is_some_and(|scope| !scope.exact) {
+        let known = case.wall_ns.saturating_sub(unaccounted);
+        doubt(
+            1.0 - unaccounted as f64 / case.wall_ns as f64 / 2.0,
+            format!(
+                "only {} of the wall time is in intervals kept whole",
+                percent(known, case.wall_ns)
+            ),
+        );
+    } else if unaccounted > case.wall_ns / 20 {
         doubt(
             1.0 - unaccounted as f64 / case.wall_ns as f64,
             format!("{} of the wall time is unaccounted", percent(unaccounted, case.wall_ns)),

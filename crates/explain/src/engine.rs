@@ -9,16 +9,22 @@
 //!   pays before each of its short turns on a CPU.
 //!
 //! A claim below that stays part of the unexplained time.
+//!
+//! A part of a run that was asked about (`focused.rs`) may be short and still deserve its cause: there
+//! a claim has to be 5 % of the lost time of the part, and 0.5 % of the part's length.
 
 use std::cmp::Reverse;
 
-use model::{Accounts, Explanation, Finding, Link, RuledOut, Run, Target};
+use model::{Accounts, Explanation, Finding, Link, NotRuledOut, RuledOut, Run, Target};
 
 use crate::case::Case;
 use crate::causes::{ALL, Absent, Cause, Claim, Verdict};
 use crate::confidence;
+use crate::focused::Focused;
 use crate::lost::{Class, class};
+use crate::tell_apart;
 use crate::text::{duration, percent};
+use crate::unexplained;
 
 const FLOOR_NS: u64 = 10_000_000;
 const FLOOR_MEAN_NS: u64 = 100_000;
@@ -28,27 +34,42 @@ const FLOOR_MEAN_NS: u64 = 100_000;
 /// Shares of the findings add up to at most 1; lost time that none explains is in `unexplained`,
 /// by account. Findings are ordered by share, largest first.
 pub fn explain(run: &Run) -> Explanation {
-    let case = Case::new(run);
-    let mut verdicts: Vec<(&Cause, Verdict)> =
-        ALL.iter().map(|cause| (*cause, (cause.examine)(&case))).collect();
-    cap(&mut verdicts, &case.claimable());
+    explain_case(&Case::new(run))
+}
 
-    let lost = lost_by_claims(&case, &verdicts);
+/// Explains a part of a run alone. Threads outside it are met only at the far ends of chains.
+pub fn explain_focused(focused: &Focused) -> Explanation {
+    explain_case(&Case::focused(focused))
+}
+
+/// What each cause says, no nanosecond claimed by two.
+pub(crate) fn verdicts(case: &Case) -> Vec<(&'static Cause, Verdict)> {
+    let mut verdicts: Vec<(&Cause, Verdict)> =
+        ALL.iter().map(|cause| (*cause, (cause.examine)(case))).collect();
+    cap(&mut verdicts, &case.claimable());
+    verdicts
+}
+
+pub(crate) fn explain_case(case: &Case) -> Explanation {
+    let verdicts = verdicts(case);
+    let lost = lost_by_claims(case, &verdicts);
     let lost_ns = lost.total();
     let mut unexplained = lost;
     let mut findings = Vec::new();
     for (cause, verdict) in &verdicts {
         if let Ok(claim) = verdict
-            && is_worth_naming(&case, claim)
+            && is_worth_naming(case, claim)
         {
             unexplained = subtract(&unexplained, &claim.lost);
-            findings.push(finding(&case, cause, claim, lost_ns, &verdicts));
+            findings.push(finding(case, cause, claim, lost_ns, &verdicts));
         }
     }
     findings.sort_by_key(|finding| Reverse(finding.lost_ns));
+    let unexplained = unexplained.largest_first();
 
     Explanation {
-        run: run.id,
+        run: case.run.id,
+        scope: case.scope().cloned(),
         wall_ns: case.wall_ns,
         unaccounted_ns: case.accounts.get(model::Account::Unaccounted),
         lost_ns,
@@ -60,8 +81,9 @@ pub fn explain(run: &Run) -> Explanation {
             .map(|(account, ns)| (account, ns, share(ns, case.wall_ns)))
             .collect(),
         findings,
-        unexplained: unexplained.largest_first(),
-        losses: run.losses.by_kind(),
+        unexplained_stacks: unexplained::stacks(case, &unexplained),
+        unexplained,
+        losses: case.run.losses.by_kind(),
     }
 }
 
@@ -99,13 +121,52 @@ fn subtract(from: &Accounts, what: &Accounts) -> Accounts {
 
 /// The rule at the top of this file.
 fn is_worth_naming(case: &Case, claim: &Claim) -> bool {
+    shortfall(case, claim).is_none()
+}
+
+/// Which part of the rule a claim does not meet, with its figures.
+pub(crate) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     let lost = claim.lost.total();
+    if case.scope().is_some() {
+        return shortfall_in_part(case, lost);
+    }
+    if lost < FLOOR_NS {
+        return Some(format!("{} is less than {}", duration(lost), duration(FLOOR_NS)));
+    }
     let is_part = |fraction: u64, whole: u64| lost >= whole / fraction;
     let busy_program = is_part(20, case.wall_ns);
     let idle_program = is_part(4, case.active_ns())
         && is_part(100, case.run.length_ns())
         && lost / claim.waits.max(1) >= FLOOR_MEAN_NS;
-    lost >= FLOOR_NS && (busy_program || idle_program)
+    if busy_program || idle_program {
+        return None;
+    }
+    Some(format!(
+        "{} is {} of the wall time (5 % are needed) and {} of the time in which the threads \
+         worked or wanted to (25 % are, with 1 % of the recording's length and waits of 100 us on \
+         average; here {} and {})",
+        duration(lost),
+        percent(lost, case.wall_ns),
+        percent(lost, case.active_ns()),
+        percent(lost, case.run.length_ns()),
+        duration(lost / claim.waits.max(1))
+    ))
+}
+
+/// The same of a part of a run.
+fn shortfall_in_part(case: &Case, lost: u64) -> Option<String> {
+    let (all, length) = (case.lost.total(), case.run.length_ns());
+    if lost > 0 && lost >= all / 20 && lost >= length / 200 {
+        return None;
+    }
+    Some(format!(
+        "{} is {} of the {} lost here (5 % are needed) and {} of its length of {} (0.5 % are)",
+        duration(lost),
+        percent(lost, all),
+        duration(all),
+        percent(lost, length),
+        duration(length)
+    ))
 }
 
 fn finding(
@@ -117,12 +178,20 @@ fn finding(
 ) -> Finding {
     let (confidence, doubts) = confidence::of(case, cause, claim);
     let mut ruled_out = claim.ruled_out.clone();
+    let mut not_ruled_out = Vec::new();
     for id in cause.look_alikes {
         if ruled_out.iter().all(|other| other.cause != *id)
-            && let Some((_, verdict)) = verdicts.iter().find(|(other, _)| other.id == *id)
-            && let Some(because) = why_not(case, verdict)
+            && let Some((other, verdict)) = verdicts.iter().find(|(other, _)| other.id == *id)
         {
-            ruled_out.push(RuledOut { cause: (*id).to_owned(), because });
+            let other_id = (*id).to_owned();
+            match why_not(case, other, verdict) {
+                Ok(because) => ruled_out.push(RuledOut { cause: other_id, because }),
+                Err(because) => not_ruled_out.push(NotRuledOut {
+                    cause: other_id,
+                    because,
+                    tell_apart: tell_apart::measurement(cause.id, id),
+                }),
+            }
         }
     }
     let lost_ns = claim.lost.total();
@@ -138,6 +207,7 @@ fn finding(
         chain,
         evidence: claim.evidence.clone(),
         ruled_out,
+        not_ruled_out,
         fix: cause.fix.to_owned(),
         reproduce: cause.reproduce.to_owned(),
         verify: verify(&case.run.header.target),
@@ -163,14 +233,24 @@ fn symptom(case: &Case, claim: &Claim, lost_ns: u64) -> Link {
     Link { role: "symptom".to_owned(), text }
 }
 
-/// The datum that excludes a look-alike of the catalogue; `None` if it is a finding itself.
-fn why_not(case: &Case, verdict: &Verdict) -> Option<String> {
+/// The datum that excludes a look-alike of the catalogue, or else why none does: it is a finding
+/// itself, or the recorder could not see its evidence.
+fn why_not(case: &Case, cause: &Cause, verdict: &Verdict) -> Result<String, String> {
     match verdict {
-        Err(Absent(missing)) => Some(missing.clone()),
-        Ok(claim) if is_worth_naming(case, claim) => None,
+        Err(Absent(missing)) => match case.off(cause).first() {
+            Some(off) => Err(format!(
+                "its evidence was not recorded: the recorder's part '{}' was off ({})",
+                off.part, off.because
+            )),
+            None => Ok(missing.clone()),
+        },
+        Ok(claim) if is_worth_naming(case, claim) => Err(format!(
+            "it has evidence of its own and explains {} here",
+            duration(claim.lost.total())
+        )),
         Ok(claim) => {
             let ns = claim.lost.total();
-            Some(format!(
+            Ok(format!(
                 "it took only {}, {} of the wall time",
                 duration(ns),
                 percent(ns, case.wall_ns)

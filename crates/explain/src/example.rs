@@ -12,9 +12,9 @@ const ACCOUNTS_SHOWN: usize = 3;
 /// Frames of a stack that are worth words.
 const FRAMES_SHOWN: usize = 6;
 
-/// `worker (tid 12) at +1.23 s: mmap took 19.2 ms: 18.1 ms blocked:..., 0.9 ms ...; held by ...`.
+/// `outlier 3, worker (tid 12) at +1.23 s: mmap took 19.2 ms: 18.1 ms blocked:..., 0.9 ms ...; held by ...`.
 pub fn in_words(case: &Case, outlier: &Outlier) -> String {
-    let at = outlier.start_ns.saturating_sub(case.run.header.started_ns);
+    let at = outlier.start_ns.saturating_sub(case.whole().header.started_ns);
     let call = outlier.syscall.map(|s| s.call.to_string());
     let what = match (outlier.kind, call) {
         (OutlierKind::Syscall, Some(call)) => format!("{call} took"),
@@ -25,8 +25,15 @@ pub fn in_words(case: &Case, outlier: &Outlier) -> String {
         (OutlierKind::LockHold, Some(call)) => format!("held mmap_lock in {call} for"),
         (OutlierKind::LockHold, None) => "held mmap_lock for".to_owned(),
     };
+    // A part of a run has other numbers than those that 'whylag show' lists.
+    let place = if case.scope().is_none() {
+        case.run.outliers.iter().position(|other| std::ptr::eq(other, outlier))
+    } else {
+        None
+    };
+    let number = place.map_or(String::new(), |place| format!("outlier {}, ", place + 1));
     let mut text = format!(
-        "{} (tid {}) at +{}: {what} {}",
+        "{number}{} (tid {}) at +{}: {what} {}",
         outlier.comm,
         outlier.tid,
         duration(at),

@@ -13,7 +13,8 @@
 //!   time; locks of runtimes that park each thread on a word of its own (Go, the JVM,
 //!   parking_lot) are not seen as locks and count as idle.
 //! - Shares are of the lost time of all watched threads together. One rare long stall in a long
-//!   run is far below the floor in `engine.rs`; the outliers show it, the findings do not.
+//!   run is far below the floor in `engine.rs`; the outliers show it, and [`explain_focused`]
+//!   explains one of them alone, or a window, or a thread (see `focused.rs`).
 //! - No finding is a proper answer: "no known cause", and the right one for a healthy program.
 
 mod case;
@@ -22,11 +23,25 @@ mod chains;
 mod confidence;
 mod engine;
 mod example;
+mod faults;
+mod focus;
+mod focused;
+mod grace_period;
+mod ipc_tables;
 mod lost;
 mod mmap_holders;
 mod paths;
+mod pieces;
+mod rebuilt;
+mod stops;
+mod tell_apart;
 #[cfg(test)]
 mod testing;
 mod text;
+mod unexplained;
+mod why_not;
 
-pub use engine::explain;
+pub use engine::{explain, explain_focused};
+pub use focus::{Focus, FocusError};
+pub use focused::Focused;
+pub use why_not::{UnknownCause, why_not, why_not_focused};

@@ -2,7 +2,9 @@
 //!
 //! Sleeps are exact. On-CPU time is sampled; what a process's samples of an account stand for is
 //! scaled so that together they are that account's exact time. So a claim made of samples is
-//! never more than was measured, and timers that fired late do not count twice.
+//! never more than was measured, and timers that fired late do not count twice. Processes with few
+//! samples are scaled together: of a thousand children that live half a millisecond each, most
+//! have none at all, and the samples of the others stand for those, too.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,6 +16,22 @@ use crate::lost::part_of;
 /// Frames of a path that are worth words.
 const KERNEL_FRAMES_SHOWN: usize = 5;
 const USER_FRAMES_SHOWN: usize = 3;
+
+/// Where the kernel knows what kind of page fault it is (`handle_pte_fault` and the huge ones in
+/// mm/memory.c).
+const KINDS_OF_FAULTS: [&str; 11] = [
+    "do_anonymous_page",
+    "do_huge_pmd_anonymous_page",
+    "do_fault",
+    "do_read_fault",
+    "do_cow_fault",
+    "do_shared_fault",
+    "do_swap_page",
+    "do_numa_page",
+    "do_wp_page",
+    "wp_page_copy",
+    "do_huge_pmd_wp_page",
+];
 
 /// Time of some paths.
 #[derive(Clone, Debug, Default)]
@@ -40,14 +58,58 @@ impl PathTime {
     }
 }
 
-/// What all samples of a process in an account stand for.
-pub(crate) fn sampled_totals(run: &Run) -> BTreeMap<(u32, Account), u64> {
-    let mut totals = BTreeMap::<_, u64>::new();
-    for path in run.paths.iter().filter(|path| path.sampled) {
-        let total = totals.entry((path.tgid, path.account)).or_default();
-        *total = total.saturating_add(path.ns);
+/// A process with fewer samples of an account is scaled together with others like it.
+const SAMPLES_OF_ONE: u64 = 20;
+
+/// What the samples of an account stand for: `sampled` ns are `exact` ns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scale {
+    samples: u64,
+    sampled: u64,
+    exact: u64,
+}
+
+impl Scale {
+    fn add(&mut self, other: Scale) {
+        self.samples = self.samples.saturating_add(other.samples);
+        self.sampled = self.sampled.saturating_add(other.sampled);
+        self.exact = self.exact.saturating_add(other.exact);
     }
-    totals
+}
+
+/// Scales of all samples of a run.
+pub(crate) struct Scales {
+    processes: BTreeMap<(u32, Account), Scale>,
+    /// Those with few samples or none, together.
+    others: BTreeMap<Account, Scale>,
+}
+
+impl Scales {
+    pub(crate) fn new(run: &Run, processes: &BTreeMap<u32, Accounts>) -> Self {
+        let mut all = BTreeMap::<(u32, Account), Scale>::new();
+        for (tgid, accounts) in processes {
+            for (account, exact) in accounts.iter() {
+                all.insert((*tgid, account), Scale { exact, ..Scale::default() });
+            }
+        }
+        for path in run.paths.iter().filter(|path| path.sampled) {
+            let more = Scale { samples: path.count, sampled: path.ns, exact: 0 };
+            all.entry((path.tgid, path.account)).or_default().add(more);
+        }
+        let mut others = BTreeMap::<Account, Scale>::new();
+        for ((_, account), scale) in &all {
+            if scale.samples < SAMPLES_OF_ONE {
+                others.entry(*account).or_default().add(*scale);
+            }
+        }
+        all.retain(|_, scale| scale.samples >= SAMPLES_OF_ONE);
+        Scales { processes: all, others }
+    }
+
+    fn of(&self, path: &PathSum) -> Scale {
+        let own = self.processes.get(&(path.tgid, path.account));
+        own.or_else(|| self.others.get(&path.account)).copied().unwrap_or_default()
+    }
 }
 
 impl Case<'_> {
@@ -67,20 +129,36 @@ impl Case<'_> {
         time
     }
 
-    /// On-CPU time of page faults that pass one of these functions, with their part of what comes
-    /// before and after: entry, look-up of the mapping, exit.
+    /// On-CPU time of page faults that pass one of these functions, with their part of what all
+    /// kinds of faults have in common: entry, look-up of the mapping, exit.
     ///
-    /// A sample cannot tell there yet which kind of fault it will be (and the timer fires late
-    /// there: the entry runs with interrupts off), so that part is divided as the rest is.
+    /// A sample there does not tell yet which kind of fault it is (and the timer fires late there:
+    /// the entry runs with interrupts off), so that time is divided as the rest is.
     pub fn faults_through(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> PathTime {
         let on_cpu = |path: &PathSum| path.sampled && which(path);
         let all = self.time_through(&["asm_exc_page_fault"], on_cpu);
-        let inside = self.time_through(&["handle_mm_fault"], on_cpu).ns();
+        let inside = self.time_through(&KINDS_OF_FAULTS, on_cpu).ns();
         let kind = self.time_through(functions, on_cpu);
         let part = kind.ns().min(inside);
         let accounts =
             all.accounts.iter().map(|(account, ns)| (account, part_of(ns, part, inside))).collect();
         PathTime { accounts, ..kind }
+    }
+
+    /// The process with the most time in these paths.
+    pub fn main_of(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> Option<u32> {
+        let mut processes = BTreeMap::<u32, u64>::new();
+        for (path, ns) in self.paths_through(functions, which) {
+            let sum = processes.entry(path.tgid).or_default();
+            *sum = sum.saturating_add(ns);
+        }
+        processes.into_iter().max_by_key(|(_, ns)| *ns).map(|(tgid, _)| tgid)
+    }
+
+    /// True if the path has one of these functions in its kernel stack.
+    pub fn passes(&self, path: &PathSum, functions: &[&str]) -> bool {
+        let stack = path.kernel.and_then(|id| self.run.stacks.get(&id));
+        stack.is_some_and(|stack| passes(stack, functions))
     }
 
     /// The dearest of these paths on one line: the kernel's frames down to the function asked for,
@@ -128,30 +206,29 @@ impl Case<'_> {
         if functions.is_empty() {
             return None;
         }
-        let passes = |stack: &&model::Stack| {
-            stack
-                .frames
-                .iter()
-                .filter_map(|frame| frame.symbol.as_deref())
-                .any(|symbol| functions.iter().any(|function| is_function(symbol, function)))
-        };
-        Some(self.run.stacks.values().filter(passes).map(|stack| stack.id).collect())
+        let found = self.run.stacks.values().filter(|stack| passes(stack, functions));
+        Some(found.map(|stack| stack.id).collect())
     }
 
     /// What a path stands for.
-    fn ns_of(&self, path: &PathSum) -> u64 {
+    pub(crate) fn ns_of(&self, path: &PathSum) -> u64 {
         if !path.sampled {
             return path.ns;
         }
-        let all = self.sampled.get(&(path.tgid, path.account)).copied().unwrap_or(0);
-        let exact = self.process(path.tgid).map_or(0, |accounts| accounts.get(path.account));
-        part_of(exact, path.ns, all)
+        let scale = self.scales.of(path);
+        part_of(scale.exact, path.ns, scale.sampled)
     }
 
-    fn labels(&self, id: Option<StackId>) -> Vec<String> {
+    pub(crate) fn labels(&self, id: Option<StackId>) -> Vec<String> {
         let stack = id.and_then(|id| self.run.stacks.get(&id));
         stack.map_or(Vec::new(), |s| s.frames.iter().map(|frame| frame.label()).collect())
     }
+}
+
+/// True if one of the functions is among the frames.
+fn passes(stack: &model::Stack, functions: &[&str]) -> bool {
+    let mut symbols = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
+    symbols.any(|symbol| functions.iter().any(|function| is_function(symbol, function)))
 }
 
 /// `symbol` is the function, or a part of it that the compiler split off (`.isra.0`, `.cold`).
@@ -183,6 +260,22 @@ mod tests {
             "part of a name is no function"
         );
         assert_eq!(case.time_through(&[], |_| true).ns(), SECOND);
+    }
+
+    #[test]
+    fn processes_with_few_samples_are_scaled_together() {
+        let exit = Account::Syscall(model::Syscall::named("exit_group").unwrap());
+        let mut builder = RunBuilder::new();
+        for tgid in 100..200 {
+            builder = builder.thread(tgid, tgid, &[(exit, SECOND / 100)]);
+        }
+        let run = builder
+            .sampled_path(100, exit, &["acct_collect"], 9)
+            .sampled_path(120, exit, &["acct_collect"], 6)
+            .sampled_path(140, exit, &[], 5)
+            .build();
+        let time = Case::new(&run).time_through(&["acct_collect"], |_| true);
+        assert_eq!(time.ns(), SECOND / 4 * 3);
     }
 
     #[test]

@@ -192,9 +192,27 @@ impl RunBuilder {
         self
     }
 
+    /// Real-time priority of the last thread.
+    pub fn realtime(mut self, priority: u8) -> Self {
+        self.0.threads.last_mut().unwrap().realtime = priority;
+        self
+    }
+
     /// What the last thread was doing at the end.
     pub fn open(mut self, account: Account) -> Self {
         self.0.threads.last_mut().unwrap().open = account;
+        self
+    }
+
+    /// How often the last thread slept.
+    pub fn sleeps(mut self, number: u64) -> Self {
+        self.0.threads.last_mut().unwrap().sleeps = number;
+        self
+    }
+
+    /// The last thread has ended.
+    pub fn dead(mut self) -> Self {
+        self.0.threads.last_mut().unwrap().alive = false;
         self
     }
 
@@ -245,8 +263,9 @@ impl RunBuilder {
 
     /// Samples of a process in an account, 1 ms each, with these kernel frames, innermost first.
     pub fn sampled_path(self, tgid: u32, account: Account, frames: &[&str], samples: u64) -> Self {
-        let path = PathSum { sampled: true, ..path(tgid, account, samples, samples * 1_000_000) };
-        self.path(path, frames)
+        let call = if let Account::Syscall(call) = account { Some(call) } else { None };
+        let sum = path(tgid, account, samples, samples * 1_000_000);
+        self.path(PathSum { sampled: true, call, ..sum }, frames)
     }
 
     /// Sleeps of a process in a call, with these kernel frames, innermost first.

@@ -45,9 +45,14 @@ pub fn count(n: u64) -> String {
     text
 }
 
-/// `1 wait`, `12 waits`.
+/// `1 wait`, `12 waits`, `2 processes`.
 pub fn counted(n: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+    let ending = match n {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{ending}", count(n))
 }
 
 /// The mean as a duration; of nothing, 0.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, RunId};
+use crate::{Account, Capability, RunId};
 
 /// A link of a chain, from the symptom to its trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,17 @@ pub struct RuledOut {
     pub because: String,
 }
 
+/// A look-alike that the evidence at hand does not exclude.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotRuledOut {
+    /// Id of the other cause.
+    pub cause: String,
+    /// Why it stays possible.
+    pub because: String,
+    /// The measurement that would tell the two apart.
+    pub tell_apart: String,
+}
+
 /// A named cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -54,6 +65,9 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Look-alikes.
     pub ruled_out: Vec<RuledOut>,
+    /// Look-alikes that stay possible, or are findings themselves.
+    #[serde(default)]
+    pub not_ruled_out: Vec<NotRuledOut>,
     /// What to do.
     pub fix: String,
     /// A command that reproduces the cause.
@@ -62,11 +76,99 @@ pub struct Finding {
     pub verify: String,
 }
 
+/// Where lost time was spent that no finding explains.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostStack {
+    /// What the threads did.
+    pub account: Account,
+    /// Intervals, or samples.
+    pub count: u64,
+    /// Their time.
+    pub ns: u64,
+    /// Functions of the kernel, innermost first; empty if not known.
+    pub kernel: Vec<String>,
+    /// Functions of the program, innermost first; empty if not known.
+    pub user: Vec<String>,
+}
+
+/// The part of a run that was asked about, and what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scope {
+    /// `outlier 3`, `the window 1.20 s..1.50 s`, `thread worker (tid 81)`.
+    pub what: String,
+    /// Number of the outlier, if one was asked about: 1 is the longest of the run.
+    pub outlier: Option<u64>,
+    /// Its start, since the start of the run.
+    pub from_ns: u64,
+    /// Its end, since the start of the run.
+    pub to_ns: u64,
+    /// Threads that are in it.
+    pub threads: u64,
+    /// Intervals kept whole that are in it.
+    pub intervals: u64,
+    /// True if the accounts of its threads are complete, short intervals included.
+    pub exact: bool,
+    /// What the explanation rests on, and what is not in it.
+    pub basis: String,
+}
+
+/// How a cause of the catalogue stands in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WhyNot {
+    /// The run.
+    pub run: RunId,
+    /// The part of it that was asked about; `None`: all of it.
+    pub scope: Option<Scope>,
+    /// Id of the cause.
+    pub cause: String,
+    /// The cause in one line.
+    pub title: String,
+    /// Whether it is a finding, and if not, why.
+    pub standing: Standing,
+    /// Parts of the recorder that its evidence needs and that were off.
+    pub off: Vec<Capability>,
+}
+
+/// Whether a cause is a finding, and if not, why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Standing {
+    /// It is.
+    Finding {
+        /// Its place, from 1.
+        rank: u64,
+        /// How many findings there are.
+        findings: u64,
+        /// Part of the lost time that it explains, 0 to 1.
+        share: f64,
+        /// The same in nanoseconds.
+        lost_ns: u64,
+        /// 0 to 1.
+        confidence: f64,
+    },
+    /// Its evidence is there, but it explains too little.
+    BelowFloor {
+        /// What it claims.
+        claimed_ns: u64,
+        /// What of this no other cause explains.
+        left_ns: u64,
+        /// What that is below.
+        because: String,
+    },
+    /// A piece of its evidence was not there.
+    Absent {
+        /// Which, and what was seen instead.
+        missing: String,
+    },
+}
+
 /// Everything `whylag explain` says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// The run.
     pub run: RunId,
+    /// The part of it that was asked about; `None`: all of it.
+    pub scope: Option<Scope>,
     /// Wall time of all watched threads.
     pub wall_ns: u64,
     /// Wall time that is in no account.
@@ -81,6 +183,9 @@ pub struct Explanation {
     pub findings: Vec<Finding>,
     /// Lost time that no finding explains, by account, largest first.
     pub unexplained: Vec<(Account, u64)>,
+    /// The largest stacks in these accounts, account by account; of an account that is explained
+    /// in part, what is explained may be among them.
+    pub unexplained_stacks: Vec<LostStack>,
     /// Count by kind.
     pub losses: BTreeMap<String, u64>,
 }

@@ -24,13 +24,15 @@ pub mod wait;
 pub use account::{Account, Accounts, Blocked, ParseAccountError};
 pub use batch::Batch;
 pub use event::{Event, EventKind};
-pub use finding::{Evidence, Explanation, Finding, Link, RuledOut};
+pub use finding::{
+    Evidence, Explanation, Finding, Link, LostStack, NotRuledOut, RuledOut, Scope, Standing, WhyNot,
+};
 pub use histogram::Histogram;
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{Context, Holder, Outlier, OutlierKind, Runner, SyscallCall, Waker};
 pub use run::{
-    Capability, Cost, Counter, CpuTime, Fact, Losses, ProbeCost, Process, Run, RunEnd, RunHeader,
-    RunId, RunStatus, RunSummary, Target,
+    Capability, Cost, Counter, CpuTime, Fact, Losses, Part, ProbeCost, Process, Run, RunEnd,
+    RunHeader, RunId, RunStatus, RunSummary, Target,
 };
 pub use stack::{Frame, PathSum, Space, Stack, StackId, StackSum};
 pub use syscall::Syscall;

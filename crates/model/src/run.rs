@@ -294,6 +294,17 @@ pub struct Run {
     pub cost: Cost,
 }
 
+/// A part of a run: some of its time, of all threads or of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// From here on.
+    pub from_ns: u64,
+    /// Up to here.
+    pub to_ns: u64,
+    /// The thread; `None`: all.
+    pub tid: Option<u32>,
+}
+
 impl Run {
     /// Wall time of all watched threads together.
     pub fn wall_ns(&self) -> u64 {

@@ -9,17 +9,19 @@ static __always_inline void interrupted(struct cpu *cpu, u64 now)
 {
 	struct thread *t;
 
-	if (cpu->busy)
+	/* A softirq's own program may be interrupted, too. */
+	if (!enter(cpu))
 		return;
 	/* A thread that ran already when recording began is met here first. */
 	if (!cpu->slot)
 		cpu->slot = slot_of(bpf_get_current_task_btf());
 	t = this_thread(cpu);
-	if (!t)
-		return;
-	charge_running(cpu, t, bpf_get_current_task_btf(), now);
-	/* An interrupt of a thread whose state was not known tells it runs. */
-	t->open = running_account(cpu, t);
+	if (t) {
+		charge_running(cpu, t, bpf_get_current_task_btf(), now);
+		/* It runs, even if its state was not known before. */
+		t->open = running_account(cpu, t);
+	}
+	leave(cpu);
 }
 
 static __always_inline void served(struct cpu *cpu, u32 kind, u64 id, u64 ns)

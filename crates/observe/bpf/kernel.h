@@ -150,6 +150,7 @@ struct task_struct {
 	bool throttled;
 	int prio;
 	struct mm_struct *mm;
+	struct task_struct *real_parent;
 	u32 pid;
 	u32 tgid;
 	int exit_code;

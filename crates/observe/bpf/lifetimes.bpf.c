@@ -119,6 +119,15 @@ static __always_inline void send_mapping(u32 tgid, struct vm_area_struct *vma)
 	bpf_ringbuf_submit(m, ring_flags(&rare));
 }
 
+/*
+ * After vfork a child runs in its parent's memory until it calls exec. What is there stays when
+ * the child ends, and may be thousands of mappings.
+ */
+static __always_inline bool borrows_memory(struct task_struct *task)
+{
+	return task->mm && task->mm == BPF_CORE_READ(task, real_parent, mm);
+}
+
 /* Nobody can read /proc/PID/maps afterwards, so the kernel tells now. */
 static __always_inline void send_mappings(struct task_struct *task)
 {
@@ -127,13 +136,13 @@ static __always_inline void send_mappings(struct task_struct *task)
 	u32 tgid = task->tgid;
 
 	if (!bpf_iter_task_vma_new ||
-	    !bpf_map_lookup_elem(&stack_owners, &tgid))
+	    bpf_map_delete_elem(&stack_owners, &tgid) ||
+	    borrows_memory(task))
 		return;
 	bpf_iter_task_vma_new(&it, task, 0);
 	while ((vma = bpf_iter_task_vma_next(&it)))
 		send_mapping(tgid, vma);
 	bpf_iter_task_vma_destroy(&it);
-	bpf_map_delete_elem(&stack_owners, &tgid);
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -146,7 +155,8 @@ int BPF_PROG(on_exit, struct task_struct *p, bool group_dead)
 		return 0;
 	send_mappings(bpf_get_current_task_btf());
 	mm = (u64)p->mm;
-	bpf_map_delete_elem(&mm_locks, &mm);
+	if (!borrows_memory(p))
+		bpf_map_delete_elem(&mm_locks, &mm);
 	send_event(EVENT_EXIT, p->pid, p->tgid, bpf_ktime_get_ns(),
 		   p->exit_code, 0, NULL);
 	return 0;

@@ -63,7 +63,7 @@ struct thread {
 	u16 waker_context;
 	u8 by_waiter;
 	u8 lock_like;
-	u32 pad;
+	u32 woken;		/* since it was last chosen */
 	struct who waker;
 	u64 object;
 	u64 last_object;
@@ -135,7 +135,7 @@ struct cpu {
 	u64 irq_start, softirq_start;
 	u64 steal;
 	u64 ran_head;
-	struct ran ran[8];	/* what ran here last, a ring */
+	struct ran ran[RAN_SEEN];	/* what ran here last, a ring */
 	struct stack_record stack;
 };
 
@@ -339,6 +339,7 @@ __noinline int meet_current(void)
 		cpu->losses[LOSS_SWITCH]++;
 	charge(cpu, t, bpf_ktime_get_ns());
 	t->open = running_account(cpu, t);
+	t->woken = 0;
 	leave(cpu);
 	return 0;
 }

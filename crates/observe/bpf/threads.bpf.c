@@ -77,12 +77,13 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now)
 	__builtin_memset(&t->sleep.holder, 0, sizeof(t->sleep.holder));
 	t->sleep.kernel_stack = t->lock ? t->lock_stack :
 					  stack_of_sleeper(cpu, next);
-	for (i = 0; i < 8; i++) {
-		struct ran *ran = &cpu->ran[(cpu->ran_head - 1 - i) & 7];
+	for (i = 0; i < RAN_SEEN; i++) {
+		struct ran *ran = &cpu->ran[(cpu->ran_head - 1 - i) & (RAN_SEEN - 1)];
 
 		if (ran->until <= t->wake_ns || kept >= RAN_KEPT)
 			break;
-		if (ran->who.tid) {
+		/* Moments are left out, or they crowd out a hog before them. */
+		if (ran->who.tid && ran_since(ran, t->wake_ns) >= (now - t->wake_ns) / 16) {
 			t->sleep.ran[kept & (RAN_KEPT - 1)] = *ran;
 			kept++;
 		}
@@ -107,9 +108,15 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	t = thread_in(cpu->slot);
 	if (!t)
 		return;
-	/* Asleep and yet chosen: it was woken before it was off the CPU. */
-	if (t->open >= ACCT_BLOCKED)
-		t->open = ACCT_RUNNABLE_WAKEUP;
+	/* Asleep and yet chosen: it was woken before it was off the CPU, */
+	if (t->open >= ACCT_BLOCKED) {
+		if (t->woken) {
+			t->open = ACCT_RUNNABLE_WAKEUP;
+		} else {	/* or nobody told, and it counts as asleep */
+			cpu->losses[LOSS_SWITCH]++;
+			t->wake_ns = now;
+		}
+	}
 	charge(cpu, t, now);
 	if (!was_watched)
 		stolen_since(cpu, next);	/* what went before is not its */
@@ -132,13 +139,14 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		t->run_hist = hist_slot(t->tgid, HIST_RUN_QUEUE, 0);
 	hist_count(t->run_hist, delay);
 	if (delay > RUNNER_MIN_NS)
-		add_runner(t, prev, delay);
+		add_runner(t, cpu, delay);
 	if (off >= threshold_ns)
 		keep_sleep(next, now);
 	t->last_object = t->object;
 	t->dirty_pause = 0;
 	t->waker.tid = t->waker.tgid = 0;
 	t->by_waiter = 0;
+	t->woken = 0;
 	t->open = base_account(t);
 }
 
@@ -146,7 +154,7 @@ static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
 				     u64 now)
 {
 	u64 head = cpu->ran_head;
-	struct ran *ran = &cpu->ran[head & 7];
+	struct ran *ran = &cpu->ran[head & (RAN_SEEN - 1)];
 
 	ran->until = now;
 	ran->who.tid = prev->pid;
@@ -154,7 +162,7 @@ static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
 	ran->realtime = priority_of(prev);
 	__builtin_memcpy(ran->who.comm, prev->comm, sizeof(ran->who.comm));
 	cpu->ran_head = head + 1;
-	cpu->ran[(head + 1) & 7].since = now;
+	cpu->ran[(head + 1) & (RAN_SEEN - 1)].since = now;
 }
 
 SEC("tp_btf/sched_switch")
@@ -201,6 +209,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	current = bpf_get_current_task_btf();
 	t->waker_context = context_of(cpu);
 	t->by_waiter = 0;
+	t->woken = 1;
 	set_who(&t->waker, current);
 	if (t->open < ACCT_BLOCKED)
 		return 0;

@@ -152,10 +152,13 @@ static __always_inline u32 call_account(struct thread *t,
 		return call_kinds[t->call & (CALLS_MAX - 1)] == CALL_SEND ?
 			ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
 	case CALL_FILE_LOCK:
+		t->object = inode_of(file_of_fd(task, fd), &mode);
 		return ACCT_FILE_LOCK;
 	case CALL_FCNTL:
-		return second == F_SETLKW || second == F_OFD_SETLKW ?
-			ACCT_FILE_LOCK : otherwise;
+		if (second != F_SETLKW && second != F_OFD_SETLKW)
+			return otherwise;
+		t->object = inode_of(file_of_fd(task, fd), &mode);
+		return ACCT_FILE_LOCK;
 	case CALL_READ:
 		return file_account(t, task, fd, false, otherwise);
 	case CALL_WRITE:
@@ -257,13 +260,44 @@ static __always_inline void add_wait(struct thread *t, u64 ns)
 		__builtin_memcpy(sum->waker_comm, t->waker.comm, 16);
 }
 
-static __always_inline void add_runner(struct thread *t,
-				       struct task_struct *runner, u64 ns)
+/* How long it had the CPU since `since`. */
+static __always_inline u64 ran_since(struct ran *ran, u64 since)
 {
+	u64 from = ran->since > since ? ran->since : since;
+
+	return ran->until > from ? ran->until - from : 0;
+}
+
+/*
+ * Who had the CPU for the largest part of a wait since `since`: the one before
+ * may have had it for a moment only, after a hog, say.
+ */
+static __always_inline struct ran *longest_since(struct cpu *cpu, u64 since)
+{
+	u32 last = cpu->ran_head - 1, longest = last, i;
+	u64 most = 0;
+
+	for (i = 0; i < RAN_SEEN; i++) {
+		struct ran *ran = &cpu->ran[(last - i) & (RAN_SEEN - 1)];
+		u64 ns = ran_since(ran, since);
+
+		if (ran->until <= since)
+			break;
+		if (ns > most) {
+			most = ns;
+			longest = last - i;
+		}
+	}
+	return &cpu->ran[longest & (RAN_SEEN - 1)];
+}
+
+static __always_inline void add_runner(struct thread *t, struct cpu *cpu, u64 ns)
+{
+	struct ran *runner = longest_since(cpu, t->wake_ns);
 	struct runner_key key = {
 		.tgid = t->tgid,
-		.runner_tgid = runner->tgid,
-		.realtime = priority_of(runner),
+		.runner_tgid = runner->who.tgid,
+		.realtime = runner->realtime,
 	};
 	struct runner_sum *sum = bpf_map_lookup_elem(&runner_sums, &key);
 
@@ -278,7 +312,7 @@ static __always_inline void add_runner(struct thread *t,
 	}
 	__sync_fetch_and_add(&sum->count, 1);
 	__sync_fetch_and_add(&sum->ns, ns);
-	__builtin_memcpy(sum->runner_comm, runner->comm, 16);
+	__builtin_memcpy(sum->runner_comm, runner->who.comm, 16);
 }
 
 #endif

@@ -233,6 +233,7 @@ struct hold {
 };
 
 #define RAN_KEPT	4
+#define RAN_SEEN	16	/* a power of two */
 #define STACK_FRAMES	127
 
 enum record_type {
@@ -341,7 +342,7 @@ enum loss {
 	LOSS_NEGATIVE,		/* clock went backwards between CPUs */
 	LOSS_NESTED_LOCK,	/* contention inside contention */
 	LOSS_READER,		/* readers of one mmap_lock beyond the slots */
-	LOSS_SWITCH,		/* a task came to a CPU unseen */
+	LOSS_SWITCH,		/* a task woke or came to a CPU untold */
 	LOSS_PATH,		/* path_sums full */
 	LOSS_CALL_ERROR,	/* call_errors full */
 	LOSS_MAX,

@@ -30,7 +30,7 @@ pub const LOSSES: [&str; 14] = [
     "clock steps backwards",
     "nested lock waits",
     "mmap_lock readers (slots full)",
-    "task switches (not told)",
+    "wakeups and switches (not told)",
     "code paths (map full)",
     "failed calls (map full)",
 ];

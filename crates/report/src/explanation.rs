@@ -2,16 +2,13 @@
 
 use std::io::{self, Write};
 
-use model::{Account, Explanation, Finding, Run};
+use model::{Explanation, Finding, Run};
 
-use crate::units::{count, duration, part, plural, share};
-use crate::{Style, cost, text, words};
+use crate::units::{duration, part, plural, share};
+use crate::{Style, cost, outlier, text, unexplained};
 
 /// Column in which the text beside a label begins.
 const INDENT: usize = 14;
-
-/// How many accounts are named where there is no cause.
-const ACCOUNTS: usize = 6;
 
 /// Writes the leading cause, each finding with its chain and evidence, what stays unexplained, and
 /// the cost of the recorder. Commands are on lines of their own, unbroken.
@@ -30,8 +27,19 @@ pub fn write(
     for line in text::wrap(&sums(explanation, run), style.width) {
         writeln!(out, "{line}")?;
     }
+    if let Some(scope) = &explanation.scope {
+        let number = scope.outlier.and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
+        if let Some(outlier) = number.and_then(|place| run.outliers.get(place)) {
+            for line in text::wrap(&format!("{}.", outlier::sentence(outlier, run)), style.width) {
+                writeln!(out, "{line}")?;
+            }
+        }
+        for line in text::wrap(&scope.basis, style.width) {
+            writeln!(out, "{}", style.dim(&line))?;
+        }
+    }
     if explanation.findings.is_empty() {
-        write_largest_accounts(out, explanation, style)?;
+        unexplained::write_all(out, explanation, style)?;
     }
     for (n, finding) in explanation.findings.iter().enumerate() {
         writeln!(out)?;
@@ -39,7 +47,7 @@ pub fn write(
     }
     if !explanation.findings.is_empty() {
         writeln!(out)?;
-        write_unexplained(out, explanation, style)?;
+        unexplained::write_rest(out, explanation, style)?;
     }
     writeln!(out)?;
     cost::write(out, run, style)
@@ -55,21 +63,41 @@ fn leading(explanation: &Explanation) -> String {
             share(finding.share)
         ),
         None if explanation.lost_ns == 0 => {
-            format!("No time was lost in run {}: there is nothing to explain.", explanation.run)
+            format!("No time was lost in {}: there is nothing to explain.", place(explanation))
         }
-        None => format!("No known cause explains the time lost in run {}.", explanation.run),
+        None => format!("No known cause explains the time lost in {}.", place(explanation)),
+    }
+}
+
+/// The run, or the part of it that was asked about.
+fn place(explanation: &Explanation) -> String {
+    match &explanation.scope {
+        Some(scope) => format!("{} of run {}", scope.what, explanation.run),
+        None => format!("run {}", explanation.run),
     }
 }
 
 /// How the wall time divides.
 fn sums(explanation: &Explanation, run: &Run) -> String {
     let wall = explanation.wall_ns;
+    let target = &run.header.target;
+    let (subject, threads) = match &explanation.scope {
+        Some(scope) => {
+            let subject = format!(
+                "{} ({target}), {} to {} into it",
+                place(explanation),
+                seconds(scope.from_ns),
+                seconds(scope.to_ns)
+            );
+            (subject, scope.threads)
+        }
+        None => (format!("run {} of {target}", explanation.run), run.threads.len() as u64),
+    };
     format!(
-        "Run {} of {}: {} and {} of wall time, of which {} ({}) lost, {} ({}) waiting for work, {} \
-         ({}) unaccounted.",
-        explanation.run,
-        run.header.target,
-        plural(run.threads.len() as u64, "thread"),
+        "{}: {} and {} of wall time, of which {} ({}) lost, {} ({}) waiting for work, {} ({}) \
+         unaccounted.",
+        capitalized(&subject),
+        plural(threads, "thread"),
         duration(wall),
         duration(explanation.lost_ns),
         part(explanation.lost_ns, wall),
@@ -80,29 +108,14 @@ fn sums(explanation: &Explanation, run: &Run) -> String {
     )
 }
 
-fn write_largest_accounts(
-    out: &mut dyn Write,
-    explanation: &Explanation,
-    style: &Style,
-) -> io::Result<()> {
-    let lost = explanation.lost_ns;
-    let (what, accounts): (_, Vec<(Account, u64, f64)>) = if explanation.unexplained.is_empty() {
-        ("The largest accounts, of the wall time:", explanation.accounts.clone())
-    } else {
-        let of_lost = |ns: u64| ns as f64 / lost.max(1) as f64;
-        let accounts = explanation.unexplained.iter().map(|(a, ns)| (*a, *ns, of_lost(*ns)));
-        ("The largest accounts of lost time, unexplained:", accounts.collect())
-    };
-    writeln!(out, "\n{what}")?;
-    for (account, ns, part) in accounts.iter().take(ACCOUNTS) {
-        let words = format!("{} {} ({account})", share(*part), words::account(*account));
-        write!(
-            out,
-            "{}",
-            text::labelled(&format!("  {}", duration(*ns)), 13, &words, style.width)
-        )?;
-    }
-    Ok(())
+/// A moment, as outliers are listed with.
+fn seconds(ns: u64) -> String {
+    format!("{:.3} s", ns as f64 / 1e9)
+}
+
+fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 fn write_finding(
@@ -130,6 +143,13 @@ fn write_finding(
     each(&mut labelled, "evidence", evidence)?;
     let ruled_out = finding.ruled_out.iter().map(|r| format!("- not {}: {}", r.cause, r.because));
     each(&mut labelled, "ruled out", ruled_out)?;
+    let not_ruled_out = finding.not_ruled_out.iter().map(|other| {
+        format!(
+            "- {} or {}: {}; to tell them apart, {}",
+            finding.cause, other.cause, other.because, other.tell_apart
+        )
+    });
+    each(&mut labelled, "or is it", not_ruled_out)?;
     if !finding.fix.is_empty() {
         labelled("fix", &finding.fix)?;
     }
@@ -153,26 +173,6 @@ fn each(
         labelled(if n == 0 { label } else { "" }, &item)?;
     }
     Ok(())
-}
-
-fn write_unexplained(
-    out: &mut dyn Write,
-    explanation: &Explanation,
-    style: &Style,
-) -> io::Result<()> {
-    let total = explanation.unexplained.iter().fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
-    let mut words = format!("{} of the lost time", part(total, explanation.lost_ns));
-    if total > 0 {
-        let accounts = explanation.unexplained.iter().take(ACCOUNTS);
-        let named: Vec<String> =
-            accounts.map(|(account, ns)| format!("{account} {}", duration(*ns))).collect();
-        words += &format!(" ({}): {}", duration(total), named.join(", "));
-        let more = explanation.unexplained.len().saturating_sub(ACCOUNTS);
-        if more > 0 {
-            words += &format!(" and {} more", count(more as u64));
-        }
-    }
-    write!(out, "{}", text::labelled("unexplained: ", 13, &words, style.width))
 }
 
 #[cfg(test)]
@@ -215,6 +215,8 @@ mod tests {
             "evidence   - 2,000 waits",
             "[mmap_lock tracepoints]",
             "ruled out  - not cpu-runqueue: threads were in state D",
+            "or is it   - mmap-lock or mm-reader: the recorder's part",
+            "apart, stop whatever reads",
             "fix        read() instead",
             "reproduce  whylag bench mmap-populate",
             "verify     whylag prove",
@@ -227,6 +229,29 @@ mod tests {
             let at = text[from..].find(part).unwrap_or_else(|| panic!("{part}\n{text}"));
             from += at;
         }
+    }
+
+    #[test]
+    fn a_part_of_a_run_says_what_it_is_and_what_it_rests_on() {
+        let mut explanation = sample::explanation();
+        explanation.scope = Some(model::Scope {
+            what: "outlier 1 (scan, tid 82)".into(),
+            outlier: Some(1),
+            from_ns: 1_500_000_000,
+            to_ns: 1_512_100_000,
+            threads: 1,
+            intervals: 2,
+            exact: false,
+            basis: "Based on 2 intervals of at least 1.00 ms kept whole.".into(),
+        });
+        let shown = text(&explanation);
+        let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("Outlier 1 (scan, tid 82) of run 12 (pid 77), 1.500 s to 1.512 s"));
+        assert!(flat.contains(": 1 thread and 4.00 s of wall time"), "{flat}");
+        assert!(flat.contains("took 12.1 ms: 11.8 ms waiting to write mmap_lock"), "{flat}");
+        assert!(flat.contains("Based on 2 intervals"), "{flat}");
+        explanation.findings.clear();
+        assert!(text(&explanation).starts_with("No known cause explains the time lost in outlier"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use model::{Explanation, Run};
+use model::{Explanation, Run, WhyNot};
 use serde_json::{Value, json};
 
 /// The object that `whylag explain --json` prints. These keys are fixed: `run`, `wall_ns`,
@@ -21,6 +21,7 @@ pub fn explanation(explanation: &Explanation, run: &Run) -> Value {
         .collect();
     json!({
         "run": explanation.run,
+        "scope": explanation.scope,
         "wall_ns": explanation.wall_ns,
         "unaccounted_ns": explanation.unaccounted_ns,
         "lost_ns": explanation.lost_ns,
@@ -28,6 +29,7 @@ pub fn explanation(explanation: &Explanation, run: &Run) -> Value {
         "accounts": accounts,
         "findings": explanation.findings,
         "unexplained": unexplained,
+        "unexplained_stacks": explanation.unexplained_stacks,
         "losses": explanation.losses,
         "cost": run.cost,
         "cpus": run.cpus,
@@ -46,6 +48,17 @@ pub fn explanation(explanation: &Explanation, run: &Run) -> Value {
 /// Those of `out`.
 pub fn write_explanation(out: &mut dyn Write, answer: &Explanation, run: &Run) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, &explanation(answer, run))?;
+    writeln!(out)
+}
+
+/// Writes how one cause stands, as indented JSON with a newline at its end: `run`, `scope` (null: all
+/// of the run), `cause`, `title`, `standing` (`verdict`: `finding`, `below_floor` or `absent`, with
+/// its figures) and `off`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_why_not(out: &mut dyn Write, answer: &WhyNot) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, answer)?;
     writeln!(out)
 }
 

@@ -26,7 +26,9 @@ pub mod show;
 pub mod style;
 mod table;
 mod text;
+mod unexplained;
 pub mod units;
+pub mod why_not;
 mod words;
 
 pub use style::Style;

@@ -324,6 +324,11 @@ pub fn explanation() -> Explanation {
             cause: "cpu-runqueue".into(),
             because: "threads were in state D, and the CPUs 37.5 % idle".into(),
         }],
+        not_ruled_out: vec![NotRuledOut {
+            cause: "mm-reader".into(),
+            because: "the recorder's part 'mmap_lock holders' was off".into(),
+            tell_apart: "stop whatever reads /proc/PID/smaps and record again".into(),
+        }],
         fix: "read() instead of mmap(), or map without MAP_POPULATE".into(),
         reproduce: "whylag bench mmap-populate --threads 16".into(),
         verify: "whylag prove --fix 'scan --no-mmap --threads 16 /var/lib/data/file' -- \
@@ -332,6 +337,7 @@ pub fn explanation() -> Explanation {
     };
     Explanation {
         run: run.id,
+        scope: None,
         wall_ns,
         unaccounted_ns: 20 * MS,
         lost_ns,
@@ -346,6 +352,7 @@ pub fn explanation() -> Explanation {
             finding("cpu-runqueue", "Threads wait for a CPU while stress runs", 0.3),
         ],
         unexplained: vec![(Account::Blocked(Blocked::Disk), 180 * MS)],
+        unexplained_stacks: Vec::new(),
         losses: run.losses.by_kind(),
     }
 }

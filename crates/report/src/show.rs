@@ -154,7 +154,10 @@ fn write_outliers(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<(
         writeln!(out)?;
         outlier::write(out, n + 1, outlier, run, style)?;
     }
-    more(out, style, run.outlier_count, run.outliers.len().min(OUTLIERS), "outlier")
+    more(out, style, run.outlier_count, run.outliers.len().min(OUTLIERS), "outlier")?;
+    let id = run.id;
+    let hint = format!("  'whylag explain {id} --outlier N' explains one of them alone");
+    writeln!(out, "{}", style.dim(&hint))
 }
 
 /// Says how many were not shown, if any.
@@ -191,6 +194,7 @@ mod tests {
             "count per s",
             "2,000 outliers from 1.00 ms on",
             "and 1,998 more outliers",
+            "'whylag explain 12 --outlier N' explains",
             "whylag itself:",
         ] {
             assert!(text.contains(part), "{part}\n{text}");

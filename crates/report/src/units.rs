@@ -145,6 +145,25 @@ pub fn parse_duration(text: &str) -> Result<u64, DurationError> {
     Ok(ns)
 }
 
+/// The ends of a window as typed on a command line, in nanoseconds: two durations with `..` between
+/// them. The first may leave its unit to the second (`1.2..1.5s`); without any unit both are seconds.
+///
+/// # Errors
+/// Says what is wrong with the text and how to write it.
+pub fn parse_window(text: &str) -> Result<(u64, u64), String> {
+    let Some((from, to)) = text.split_once("..") else {
+        return Err(format!("'{text}' is no window: write 1.2..1.5s or 800ms..1.1s"));
+    };
+    let unit_of = |typed: &str| typed.trim_start_matches(|c: char| !c.is_alphabetic()).to_owned();
+    let unit = Some(unit_of(to)).filter(|unit| !unit.is_empty()).unwrap_or("s".to_owned());
+    let parse = |typed: &str| {
+        let bare = unit_of(typed).is_empty() && !typed.trim().is_empty();
+        let typed = if bare { format!("{}{unit}", typed.trim()) } else { typed.to_owned() };
+        parse_duration(&typed).map_err(|error| error.to_string())
+    };
+    Ok((parse(from)?, parse(to)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +216,24 @@ mod tests {
         assert_eq!(parse_duration("1.5s"), Ok(1_500_000_000));
         assert_eq!(parse_duration(" 1.50 s "), Ok(1_500_000_000));
         assert_eq!(parse_duration("0.000000001s"), Ok(1));
+    }
+
+    #[test]
+    fn typed_windows() {
+        const MS: u64 = 1_000_000;
+        for (text, window) in [
+            ("1.2..1.5s", (1_200 * MS, 1_500 * MS)),
+            ("1..2", (1_000 * MS, 2_000 * MS)),
+            ("800ms..1.1s", (800 * MS, 1_100 * MS)),
+            ("800..900ms", (800 * MS, 900 * MS)),
+            ("0 .. 5", (0, 5_000 * MS)),
+            ("2s..1s", (2_000 * MS, 1_000 * MS)),
+        ] {
+            assert_eq!(parse_window(text), Ok(window), "{text}");
+        }
+        for text in ["", "1.2", "1.2s", "..", "1..", "..2s", "a..b", "-1..2s", "1..2..3s"] {
+            assert!(parse_window(text).is_err(), "{text}");
+        }
     }
 
     #[test]

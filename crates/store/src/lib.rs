@@ -16,7 +16,7 @@ pub mod location;
 mod recorder;
 mod sqlite;
 
-use model::{Batch, Finding, Run, RunEnd, RunHeader, RunId, RunSummary};
+use model::{Batch, Finding, Part, Run, RunEnd, RunHeader, RunId, RunSummary};
 
 pub use error::StoreError;
 pub use sqlite::Sqlite;
@@ -57,6 +57,11 @@ pub trait Store {
     /// A recorder rewrites a thread only when its state changes. So while a run has no end, the
     /// open account of each living thread is extended here up to the run's heartbeat.
     fn load(&self, run: RunId) -> Result<Run, StoreError>;
+
+    /// The same run as [`Store::load`] gives, with [`LOADED_OUTLIERS`] more outliers: the longest
+    /// that overlap `part`; and with the [`LOADED_EVENTS`] first events of the part instead of the
+    /// run. Also says how many outliers overlap the part, loaded or not.
+    fn load_part(&self, run: RunId, part: &Part) -> Result<(Run, u64), StoreError>;
 
     /// The findings of a run, the leading one first; empty if none were put.
     fn findings(&self, run: RunId) -> Result<Vec<Finding>, StoreError>;

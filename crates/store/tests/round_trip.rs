@@ -178,6 +178,35 @@ fn runs_do_not_mix() {
 }
 
 #[test]
+fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
+    let (_folder, mut store) = new_store();
+    let mut batch = Batch::default();
+    // Longest last; the short ones of thread 7 are beyond what is loaded of the whole run.
+    for n in 0..(LOADED_OUTLIERS as u64 + 10) {
+        let tid = if n < 5 { 7 } else { 8 };
+        batch.outliers.push(Outlier { tid, start_ns: 10_000 * n, ..bare_outlier(10 + n) });
+    }
+    batch.events.extend((0..LOADED_EVENTS as u64 + 3).map(event));
+    let run = begun_with(&mut store, &[batch]);
+    let whole = store.load(run).unwrap();
+    assert!(whole.outliers.iter().all(|outlier| outlier.tid == 8));
+
+    let of_7 = Part { from_ns: 0, to_ns: u64::MAX >> 1, tid: Some(7) };
+    let (loaded, stored) = store.load_part(run, &of_7).unwrap();
+    assert_eq!((loaded.outliers.len(), stored), (LOADED_OUTLIERS + 5, 5));
+    assert_eq!(loaded.outliers[..LOADED_OUTLIERS], whole.outliers, "numbers stay the same");
+    let window = Part { from_ns: 10_011, to_ns: 30_000, tid: None };
+    let (loaded, stored) = store.load_part(run, &window).unwrap();
+    assert_eq!(stored, 1, "one ends where the window begins, one begins where it ends");
+    assert_eq!(loaded.outliers.last().unwrap().start_ns, 20_000);
+
+    let last = event(LOADED_EVENTS as u64 + 2).time_ns;
+    let end = Part { from_ns: last, to_ns: last + 1, tid: None };
+    let (loaded, _) = store.load_part(run, &end).unwrap();
+    assert_eq!(loaded.events.len(), 1);
+}
+
+#[test]
 fn the_longest_outliers_and_the_first_events_are_loaded_with_their_stacks_only() {
     let (_folder, mut store) = new_store();
     let extra = 700;
@@ -278,6 +307,7 @@ fn finding(cause: &str, share: f64) -> Finding {
         chain: vec![Link { role: "symptom".into(), text: text("link") }],
         evidence: vec![Evidence { text: text("evidence"), source: "sched_switch".into() }],
         ruled_out: vec![RuledOut { cause: "other".into(), because: text("because") }],
+        not_ruled_out: vec![],
         fix: text("fix"),
         reproduce: text("reproduce"),
         verify: text("verify"),

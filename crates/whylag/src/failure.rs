@@ -61,6 +61,18 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<explain::FocusError> for Failure {
+    fn from(error: explain::FocusError) -> Failure {
+        Failure::Usage(error.to_string())
+    }
+}
+
+impl From<explain::UnknownCause> for Failure {
+    fn from(error: explain::UnknownCause) -> Failure {
+        Failure::Usage(error.to_string())
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         match error.kind() {

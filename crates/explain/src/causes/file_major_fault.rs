@@ -26,6 +26,8 @@ pub const CAUSE: Cause = Cause {
 const MAJOR: Account = Account::Blocked(Blocked::FaultMajor);
 /// Where a fault on a mapped file has its page read from the disk.
 const READS: [&str; 2] = ["filemap_fault", "dax_iomap_fault"];
+/// Where a store into a page that is in memory waits for the file system.
+const STORES: [&str; 1] = ["do_page_mkwrite"];
 /// Files worth a line.
 const FILES_SHOWN: usize = 3;
 
@@ -45,14 +47,17 @@ fn examine(case: &Case) -> Verdict {
     let all = case.wait_total(MAJOR);
 
     let not_linker = slept - part_of(slept, by_linker, seen_ns);
-    let claimed = not_linker - part_of(not_linker, anonymous.ns, all.ns);
+    let stores = case.time_through(&STORES, |path| !path.sampled && path.account == MAJOR).ns();
+    let claimed = (not_linker - part_of(not_linker, anonymous.ns, all.ns)).saturating_sub(stores);
     if claimed < slept / 2 {
         return Err(Absent(format!(
             "of {} in page faults that waited for a disk, {} of the longest were in the dynamic \
-             linker (lazy-binding) and {} on memory that is no file (swap)",
+             linker (lazy-binding), {} on memory that is no file (swap) and {} stores that asked \
+             the file system for leave (mmap-file-write)",
             duration(slept),
             percent(by_linker, seen_ns),
-            percent(anonymous.ns, all.ns)
+            percent(anonymous.ns, all.ns),
+            percent(stores, slept)
         )));
     }
 
@@ -91,10 +96,15 @@ fn examine(case: &Case) -> Verdict {
     }
     let counted_by_kernel =
         case.run.threads.iter().fold(0u64, |sum, thread| sum.saturating_add(thread.major_faults));
-    claim.saw(
-        format!("the kernel counted {} major faults of these threads", count(counted_by_kernel)),
-        "maj_flt of each thread",
-    );
+    if counted_by_kernel > 0 {
+        claim.saw(
+            format!(
+                "the kernel counted {} major faults of these threads",
+                count(counted_by_kernel)
+            ),
+            "maj_flt of each thread",
+        );
+    }
     let disk = case.merged(|metric| matches!(metric, Metric::BlockIo(_)));
     claim.saw_if(
         disk.map(|h| format!("disk requests of the host: {}", quantiles(&h))),

@@ -4,11 +4,36 @@
 //! datum. To add one: write `causes/<id>.rs` with a `pub const CAUSE`, and add it to [`ALL`].
 
 mod blocked_log_pipe;
+mod cgroup_throttle;
+mod core_dump;
 mod cpu_runqueue;
+mod cputime_clock_threads;
+mod dirty_throttle;
+mod file_lock;
 mod file_major_fault;
+mod first_touch;
+mod fork_cow;
+mod fsync_journal;
 mod futex_convoy;
+mod huge_exit;
+mod ksm_cow;
+mod malloc_trim;
+mod many_thread_vfork;
+mod membarrier_global;
+mod memcg_reclaim;
 mod mm_reader;
+mod mmap_file_write;
 mod mmap_lock;
+mod priority_inversion;
+mod rcu_sync_fdtable;
+mod rt_starvation;
+mod shm_attach;
+mod softirq_interference;
+mod stopped_or_traced;
+mod sysv_sem;
+mod thundering_herd;
+mod tlb_shootdown;
+mod yield_spin;
 
 use model::{Accounts, Evidence, Link, RuledOut};
 
@@ -21,7 +46,32 @@ pub const ALL: &[&Cause] = &[
     &cpu_runqueue::CAUSE,
     &futex_convoy::CAUSE,
     &file_major_fault::CAUSE,
+    &first_touch::CAUSE,
+    &fork_cow::CAUSE,
+    &malloc_trim::CAUSE,
+    &ksm_cow::CAUSE,
+    &huge_exit::CAUSE,
+    &tlb_shootdown::CAUSE,
     &blocked_log_pipe::CAUSE,
+    &fsync_journal::CAUSE,
+    &memcg_reclaim::CAUSE,
+    &core_dump::CAUSE,
+    &dirty_throttle::CAUSE,
+    &mmap_file_write::CAUSE,
+    &cputime_clock_threads::CAUSE,
+    &many_thread_vfork::CAUSE,
+    &sysv_sem::CAUSE,
+    &shm_attach::CAUSE,
+    &file_lock::CAUSE,
+    &yield_spin::CAUSE,
+    &rt_starvation::CAUSE,
+    &cgroup_throttle::CAUSE,
+    &priority_inversion::CAUSE,
+    &rcu_sync_fdtable::CAUSE,
+    &membarrier_global::CAUSE,
+    &stopped_or_traced::CAUSE,
+    &thundering_herd::CAUSE,
+    &softirq_interference::CAUSE,
 ];
 
 /// A cause of the catalogue.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::focus::Focus;
 use crate::mmap_holders::{READ, WRITE};
 use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, runner, wait};
 use model::{Account, Blocked, Metric, WaitSum};
@@ -73,6 +74,32 @@ fn two_kinds_of_holders_share_the_waiting_without_counting_it_twice() {
     // Neither excludes the other: both are there.
     let excluded = explanation.findings.iter().flat_map(|f| &f.ruled_out);
     assert!(excluded.into_iter().all(|r| r.cause != "mmap-lock" && r.cause != "mm-reader"));
+}
+
+#[test]
+fn a_look_alike_that_stays_possible_is_named_with_what_tells_it_apart() {
+    let run = RunBuilder::new()
+        .thread(10, 10, &[(USER, SECOND), (WRITE, SECOND)])
+        .hold(hold(10, 10, true, SECOND / 2))
+        .hold(hold(10, 99, false, SECOND / 2))
+        .build();
+    for finding in explain(&run).findings {
+        let other = if finding.cause == "mmap-lock" { "mm-reader" } else { "mmap-lock" };
+        let open: Vec<_> = finding.not_ruled_out.iter().filter(|o| o.cause == other).collect();
+        assert_eq!(open.len(), 1, "{finding:?}");
+        assert!(open[0].because.contains("explains 500 ms"), "{}", open[0].because);
+        assert!(open[0].tell_apart.contains("/proc/PID/smaps"), "{}", open[0].tell_apart);
+    }
+}
+
+#[test]
+fn a_look_alike_whose_evidence_was_not_recorded_is_not_ruled_out() {
+    let whole = explain(&story_two().build()).findings.remove(0);
+    assert!(whole.not_ruled_out.is_empty());
+    let blind = explain(&story_two().off("mmap_lock holders").build()).findings.remove(0);
+    assert!(blind.ruled_out.iter().all(|other| other.cause != "mm-reader"));
+    assert_eq!(blind.not_ruled_out[0].cause, "mm-reader");
+    assert!(blind.not_ruled_out[0].because.contains("'mmap_lock holders' was off"));
 }
 
 #[test]
@@ -258,5 +285,49 @@ proptest! {
     #[test]
     fn no_run_makes_it_panic(run in any_run(0..=u64::MAX)) {
         explain(&run);
+    }
+
+    /// Nor does a part of it, and the accounts of each part sum to its wall time.
+    #[test]
+    fn a_part_of_a_run_adds_up(
+        run in any_run(0..=1 << 50),
+        number in 0usize..8,
+        from in 0u64..1 << 51,
+        length in 0u64..1 << 51,
+        tid in 0u32..8,
+    ) {
+        for focus in
+            [Focus::Outlier(number), Focus::Window(from, from + length), Focus::Thread(tid)]
+        {
+            let Ok(focused) = Focused::new(&run, &focus) else { continue };
+            let answer = explain_focused(&focused);
+            let accounts: u64 = answer.accounts.iter().map(|(_, ns, _)| ns).sum();
+            prop_assert_eq!(accounts, answer.wall_ns);
+            let claimed: u64 = answer.findings.iter().map(|f| f.lost_ns).sum();
+            let unexplained: u64 = answer.unexplained.iter().map(|(_, ns)| ns).sum();
+            prop_assert_eq!(claimed + unexplained, answer.lost_ns);
+            prop_assert!(answer.findings.iter().all(|f| f.confidence > 0.0 && f.confidence <= 1.0));
+            for thread in &focused.run.threads {
+                prop_assert_eq!(thread.accounts.total(), thread.wall_ns());
+            }
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_run_makes_it_panic(
+        run in any_run(0..=u64::MAX),
+        number in 0usize..8,
+        from: u64,
+        to: u64,
+        tid in 0u32..8,
+    ) {
+        for focus in [Focus::Outlier(number), Focus::Window(from, to), Focus::Thread(tid)] {
+            if let Ok(focused) = Focused::new(&run, &focus) {
+                explain_focused(&focused);
+                for cause in ALL {
+                    prop_assert!(crate::why_not_focused(&focused, cause.id).is_ok());
+                }
+            }
+        }
     }
 }

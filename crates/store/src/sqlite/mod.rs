@@ -16,7 +16,7 @@ mod write_sums;
 
 use std::path::{Path, PathBuf};
 
-use model::{Batch, Finding, Run, RunEnd, RunHeader, RunId, RunSummary};
+use model::{Batch, Finding, Part, Run, RunEnd, RunHeader, RunId, RunSummary};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use self::guard::Found;
@@ -118,7 +118,12 @@ impl Store for Sqlite {
     }
 
     fn load(&self, run: RunId) -> Result<Run, StoreError> {
-        read::load(&self.conn, run).map_err(|error| self.failed_for(run, error))
+        let loaded = read::load(&self.conn, run, None);
+        loaded.map(|(run, _)| run).map_err(|error| self.failed_for(run, error))
+    }
+
+    fn load_part(&self, run: RunId, part: &Part) -> Result<(Run, u64), StoreError> {
+        read::load(&self.conn, run, Some(part)).map_err(|error| self.failed_for(run, error))
     }
 
     fn findings(&self, run: RunId) -> Result<Vec<Finding>, StoreError> {

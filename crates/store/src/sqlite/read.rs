@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use model::{
-    Accounts, Finding, Histogram, Losses, MetricSecond, Run, RunEnd, RunHeader, RunId, RunStatus,
-    RunSummary, ThreadAccounts,
+    Accounts, Finding, Histogram, Losses, MetricSecond, Part, Run, RunEnd, RunHeader, RunId,
+    RunStatus, RunSummary, ThreadAccounts,
 };
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
@@ -70,7 +70,12 @@ pub(super) fn findings(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<Fi
     })
 }
 
-pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Run> {
+/// A run, and how many of its outliers overlap the part.
+pub(super) fn load(
+    conn: &Connection,
+    run: RunId,
+    part: Option<&Part>,
+) -> rusqlite::Result<(Run, u64)> {
     // One transaction: a recorder may be adding to the run meanwhile.
     let tx = conn.unchecked_transaction()?;
     let row =
@@ -79,10 +84,11 @@ pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Run> {
     if row.end.is_none() {
         threads.iter_mut().for_each(|thread| extend_open(thread, row.heartbeat_ns));
     }
-    let outliers = parts::outliers(&tx, run)?;
+    let outliers = parts::outliers(&tx, run, part)?;
+    let in_part = part.map_or(Ok(row.outlier_count), |part| parts::count_in(&tx, run, part))?;
     let stack_sums = sums::stack_sums(&tx, run)?;
     let paths = sums::paths(&tx, run)?;
-    Ok(Run {
+    let loaded = Run {
         id: row.id,
         header: row.header,
         status: row.status,
@@ -96,7 +102,7 @@ pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Run> {
         stacks: parts::stacks(&tx, run, &outliers, &stack_sums, &paths)?,
         outliers,
         outlier_count: row.outlier_count,
-        events: parts::events(&tx, run)?,
+        events: parts::events(&tx, run, part)?,
         event_count: row.event_count,
         stack_sums,
         waits: sums::waits(&tx, run)?,
@@ -108,7 +114,8 @@ pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Run> {
         cpus: parts::cpus(&tx, run)?,
         losses: Losses { seen: parts::losses(&tx, run)? },
         cost: parts::cost(&tx, run)?,
-    })
+    };
+    Ok((loaded, in_part))
 }
 
 /// All rows of a query.

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    Capability, Cost, CpuTime, Event, Fact, Frame, Outlier, PathSum, Process, RunId, Stack,
+    Capability, Cost, CpuTime, Event, Fact, Frame, Outlier, Part, PathSum, Process, RunId, Stack,
     StackId, StackSum,
 };
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::columns::{Json, Text, U64};
 use super::outlier::Detail;
@@ -42,39 +42,71 @@ pub(super) fn processes(conn: &Connection, run: RunId) -> Result<Vec<Process>> {
     })
 }
 
-pub(super) fn outliers(conn: &Connection, run: RunId) -> Result<Vec<Outlier>> {
+const OUTLIER_COLUMNS: &str = "kind, tid, tgid, comm, cpu, start_ns, duration_ns, blocked, object,
+                               kernel_stack, user_stack, detail";
+
+/// Outliers that overlap a part of a run: ?1 the run, ?3 and ?4 its time, ?5 its thread.
+const IN_PART: &str = "run = ?1 AND start_ns < ?4 AND start_ns + duration_ns > ?3
+                       AND (?5 IS NULL OR tid = ?5)";
+
+/// The longest of the run, and the longest of the part.
+pub(super) fn outliers(conn: &Connection, run: RunId, part: Option<&Part>) -> Result<Vec<Outlier>> {
+    let limit = LOADED_OUTLIERS as i64;
     // The order is that of the index outliers_by_length, whose entries end with the rowid.
-    let sql = "SELECT kind, tid, tgid, comm, cpu, start_ns, duration_ns, blocked, object,
-                      kernel_stack, user_stack, detail
-               FROM outliers WHERE run = ?1 ORDER BY duration_ns DESC, rowid LIMIT ?2";
-    all(conn, sql, params![run.0, LOADED_OUTLIERS as i64], |row| {
-        let Json(detail) = row.get::<_, Json<Detail<'static>>>(11)?;
-        Ok(Outlier {
-            kind: row.get::<_, Text<_>>(0)?.0,
-            tid: row.get(1)?,
-            tgid: row.get(2)?,
-            comm: row.get(3)?,
-            cpu: row.get(4)?,
-            start_ns: u64_at(row, 5)?,
-            duration_ns: u64_at(row, 6)?,
-            syscall: detail.syscall,
-            blocked: row.get::<_, Option<Text<_>>>(7)?.map(|blocked| blocked.0),
-            breakdown: detail.breakdown.into_owned(),
-            object: u64_at(row, 8)?,
-            fault_ip: detail.fault_ip,
-            kernel_stack: stack_at(row, 9)?,
-            user_stack: stack_at(row, 10)?,
-            waker: detail.waker.map(|waker| waker.into_owned()),
-            ran_instead: detail.ran_instead.into_owned(),
-            holder: detail.holder.map(|holder| holder.into_owned()),
-        })
+    let longest = "ORDER BY duration_ns DESC, rowid LIMIT ?2";
+    let Some(part) = part else {
+        let sql = format!("SELECT {OUTLIER_COLUMNS} FROM outliers WHERE run = ?1 {longest}");
+        return all(conn, &sql, params![run.0, limit], outlier);
+    };
+    let sql = format!(
+        "SELECT {OUTLIER_COLUMNS} FROM outliers WHERE rowid IN (
+             SELECT * FROM (SELECT rowid FROM outliers WHERE run = ?1 {longest})
+             UNION SELECT * FROM (SELECT rowid FROM outliers WHERE {IN_PART} {longest}))
+         ORDER BY duration_ns DESC, rowid"
+    );
+    let params = params![run.0, limit, U64(part.from_ns), U64(part.to_ns), part.tid];
+    all(conn, &sql, params, outlier)
+}
+
+/// How many outliers overlap a part of a run.
+pub(super) fn count_in(conn: &Connection, run: RunId, part: &Part) -> Result<u64> {
+    // ?2 is the limit of `outliers`.
+    let sql = format!("SELECT count(*) FROM outliers WHERE {IN_PART} AND ?2 IS NULL");
+    let none: Option<i64> = None;
+    let params = params![run.0, none, U64(part.from_ns), U64(part.to_ns), part.tid];
+    let count: i64 = conn.query_row(&sql, params, |row| row.get(0))?;
+    Ok(count.cast_unsigned())
+}
+
+fn outlier(row: &Row<'_>) -> Result<Outlier> {
+    let Json(detail) = row.get::<_, Json<Detail<'static>>>(11)?;
+    Ok(Outlier {
+        kind: row.get::<_, Text<_>>(0)?.0,
+        tid: row.get(1)?,
+        tgid: row.get(2)?,
+        comm: row.get(3)?,
+        cpu: row.get(4)?,
+        start_ns: u64_at(row, 5)?,
+        duration_ns: u64_at(row, 6)?,
+        syscall: detail.syscall,
+        blocked: row.get::<_, Option<Text<_>>>(7)?.map(|blocked| blocked.0),
+        breakdown: detail.breakdown.into_owned(),
+        object: u64_at(row, 8)?,
+        fault_ip: detail.fault_ip,
+        kernel_stack: stack_at(row, 9)?,
+        user_stack: stack_at(row, 10)?,
+        waker: detail.waker.map(|waker| waker.into_owned()),
+        ran_instead: detail.ran_instead.into_owned(),
+        holder: detail.holder.map(|holder| holder.into_owned()),
     })
 }
 
-pub(super) fn events(conn: &Connection, run: RunId) -> Result<Vec<Event>> {
-    let sql = "SELECT time_ns, kind, tid, tgid, value, detail FROM events WHERE run = ?1
-               ORDER BY time_ns, rowid LIMIT ?2";
-    all(conn, sql, params![run.0, LOADED_EVENTS as i64], |row| {
+/// The first of the run, or of the part.
+pub(super) fn events(conn: &Connection, run: RunId, part: Option<&Part>) -> Result<Vec<Event>> {
+    let sql = "SELECT time_ns, kind, tid, tgid, value, detail FROM events
+               WHERE run = ?1 AND time_ns BETWEEN ?3 AND ?4 ORDER BY time_ns, rowid LIMIT ?2";
+    let (from, to) = part.map_or((0, i64::MAX as u64), |part| (part.from_ns, part.to_ns));
+    all(conn, sql, params![run.0, LOADED_EVENTS as i64, U64(from), U64(to)], |row| {
         Ok(Event {
             time_ns: u64_at(row, 0)?,
             kind: row.get::<_, Text<_>>(1)?.0,

@@ -1,10 +1,13 @@
-//! `whylag explain`: the causes of a stored run.
+//! `whylag explain`: the causes of a stored run, or of a part of it.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
+use explain::{Focus, Focused};
+use model::{Part, Run};
+use store::Store;
 
 use crate::failure::Failure;
 use crate::{output, stored};
@@ -12,27 +15,99 @@ use crate::{output, stored};
 /// Options of `explain`.
 #[derive(Args)]
 #[command(after_help = "\
+Accounts are kept per thread over the whole run. A window or an outlier is
+explained from the intervals kept whole ('record --threshold'); the answer says
+how many they are. With --why-not and a part, the cause is looked for there.
+
 Example:
-  whylag explain             the newest run
-  whylag explain 7 --json    run 7 as one JSON object")]
+  whylag explain                        the newest run
+  whylag explain 7 --json               run 7 as one JSON object
+  whylag explain 7 --outlier 1          its longest outlier alone
+  whylag explain 7 --window 1.2..1.5s   what happened in these 300 ms
+  whylag explain 7 --thread 4711        one thread, by its own accounts
+  whylag explain --why-not mmap-lock    which evidence of it was missing")]
 pub struct Options {
     /// Number of the run, as 'whylag runs' lists it [default: the newest]
     run: Option<i64>,
+    /// Explain one outlier alone, by its number in 'whylag show': 1 is the longest
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    outlier: Option<u32>,
+    /// Explain a window alone: from..to, in seconds (or with ms, us) since the start of the run
+    #[arg(long, value_name = "T1..T2", value_parser = report::units::parse_window)]
+    window: Option<(u64, u64)>,
+    /// Explain one thread alone
+    #[arg(long, value_name = "TID")]
+    thread: Option<u32>,
+    /// Say which piece of this cause's evidence was missing, or how it ranks
+    #[arg(long, value_name = "CAUSE")]
+    why_not: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
+impl Options {
+    fn focus(&self) -> Result<Option<Focus>, Failure> {
+        match (self.outlier, self.window, self.thread) {
+            (None, None, None) => Ok(None),
+            (Some(number), None, None) => Ok(Some(Focus::Outlier(number as usize))),
+            (None, Some((from, to)), None) => Ok(Some(Focus::Window(from, to))),
+            (None, None, Some(tid)) => Ok(Some(Focus::Thread(tid))),
+            _ => Err(Failure::Usage(
+                "--outlier, --window and --thread exclude each other: ask about one part at a time"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
 /// Explains.
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+    let focus = options.focus()?;
     let run = stored::load(store, options.run)?;
-    let explanation = explain::explain(&run);
+    let Some(focus) = focus else {
+        match &options.why_not {
+            Some(cause) => write_why_not(options, &explain::why_not(&run, cause)?)?,
+            None => write_explanation(options, &explain::explain(&run), &run)?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+
+    let part = focus.part(&run)?;
+    // Chains lead from an outlier to the intervals of other threads.
+    let wanted = if options.outlier.is_some() { Part { tid: None, ..part } } else { part };
+    let (run, in_part) = stored::open(store)?.load_part(run.id, &wanted)?;
+    let mut focused = Focused::new(&run, &focus)?;
+    if options.outlier.is_none() {
+        focused = focused.stored(in_part);
+    }
+    match &options.why_not {
+        Some(cause) => write_why_not(options, &explain::why_not_focused(&focused, cause)?)?,
+        None => write_explanation(options, &explain::explain_focused(&focused), &run)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_explanation(
+    options: &Options,
+    answer: &model::Explanation,
+    run: &Run,
+) -> Result<(), Failure> {
     let (mut out, style) = output::stdout();
     if options.json {
-        report::json::write_explanation(&mut out, &explanation, &run)?;
+        report::json::write_explanation(&mut out, answer, run)?;
     } else {
-        report::explanation::write(&mut out, &explanation, &run, &style)?;
+        report::explanation::write(&mut out, answer, run, &style)?;
     }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(out.flush()?)
+}
+
+fn write_why_not(options: &Options, answer: &model::WhyNot) -> Result<(), Failure> {
+    let (mut out, style) = output::stdout();
+    if options.json {
+        report::json::write_why_not(&mut out, answer)?;
+    } else {
+        report::why_not::write(&mut out, answer, &style)?;
+    }
+    Ok(out.flush()?)
 }

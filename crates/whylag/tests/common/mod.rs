@@ -137,7 +137,7 @@ pub struct Recorded {
 /// from every BPF program, and then nobody tells which thread follows such a task on a CPU.
 pub fn lost(run: &Run) -> BTreeMap<String, u64> {
     let mut losses = run.losses.by_kind();
-    losses.remove("task switches (not told)");
+    losses.remove("wakeups and switches (not told)");
     losses
 }
 

@@ -4,13 +4,14 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// CPU time used since boot, in clock ticks: by all, and by the children of this process that it
-/// has waited for.
+/// CPU time used since boot, in clock ticks: by all, by the children of this process that it has
+/// waited for, and by the kernel's own threads (a disk, a loop device), which work for those.
 #[derive(Clone, Copy)]
 pub struct Usage {
     at: Instant,
     all: u64,
     children: u64,
+    kernel: u64,
 }
 
 /// Others may use this part of the machine.
@@ -26,17 +27,26 @@ impl Usage {
         // user nice system idle iowait irq softirq steal; what is stolen is missing, too.
         let all = ticks[..3].iter().sum::<u64>() + ticks[5..8].iter().sum::<u64>();
         let own = procfs::process::Process::myself().unwrap().stat().unwrap();
-        Usage { at: Instant::now(), all, children: (own.cutime + own.cstime) as u64 }
+        let children = (own.cutime + own.cstime) as u64;
+        Usage { at: Instant::now(), all, children, kernel: kernel_threads() }
     }
 
     /// The part of the machine that others have used since.
     pub fn by_others_since(self) -> f64 {
         let now = Usage::now();
-        let others = (now.all - self.all).saturating_sub(now.children - self.children);
+        let known = (now.children - self.children) + now.kernel.saturating_sub(self.kernel);
+        let others = (now.all - self.all).saturating_sub(known);
         let cpus = std::thread::available_parallelism().unwrap().get();
         let seconds = others as f64 / procfs::ticks_per_second() as f64;
         seconds / (now.at - self.at).as_secs_f64() / cpus as f64
     }
+}
+
+/// CPU time of kernel threads, which all are children of process 2.
+fn kernel_threads() -> u64 {
+    let processes = procfs::process::all_processes().unwrap().flatten();
+    let stats = processes.filter_map(|process| process.stat().ok());
+    stats.filter(|stat| stat.ppid == 2).map(|stat| stat.utime + stat.stime).sum()
 }
 
 /// Runs `record` until others have left it alone; `None`, and the reason printed, if they never

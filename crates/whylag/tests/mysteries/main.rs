@@ -9,15 +9,42 @@
 mod common;
 
 mod blocked_log_pipe;
+mod cgroup_throttle;
+mod core_dump;
 mod cpu_runqueue;
+mod cputime_clock_threads;
+mod dirty_throttle;
+mod file_lock;
 mod file_major_fault;
+mod first_touch;
+mod fork_cow;
+mod fsync_journal;
 mod futex_convoy;
 mod healthy;
+mod huge_exit;
+mod ksm_cow;
+mod malloc_trim;
+mod many_thread_vfork;
+mod membarrier_global;
+mod memcg_reclaim;
 mod mm_reader;
+mod mmap_file_write;
 mod mmap_lock;
+mod priority_inversion;
+mod rcu_sync_fdtable;
+mod rt_starvation;
+mod shm_attach;
+mod softirq_interference;
+mod stopped_or_traced;
+mod sysv_sem;
+mod table;
+mod thundering_herd;
+mod tlb_shootdown;
+mod yield_spin;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Instant;
 
 use common::programs::mystery;
 use common::quiet::alone;
@@ -95,20 +122,23 @@ impl Case {
 
 fn solve(mystery: &Mystery) {
     let cause = mystery.cause;
-    let Some(case) = Case::record(&format!("{cause}-faulty"), mystery.follow) else { return };
-    assert!(!case.is_healthy(), "the fault did not happen: {}", case.summary());
-    let first = case.findings.first().expect("nothing found");
-    assert_eq!(first.cause, cause, "{}", case.summary());
-    assert!(!first.ruled_out.is_empty() && !first.evidence.is_empty());
-    assert!(!first.fix.is_empty() && !first.reproduce.is_empty() && !first.verify.is_empty());
-    assert!(first.confidence > 0.5, "{:?}", first.doubts);
-    for other in mystery.ruled_out {
-        let found = first.ruled_out.iter().find(|ruled_out| ruled_out.cause == *other);
-        let because = found.map(|ruled_out| ruled_out.because.as_str());
-        assert!(because.is_some_and(|text| !text.is_empty()), "{other}: {:?}", first.ruled_out);
+    let (mut inside, mut outside) = (0, Vec::new());
+    // A burst of another program shifts one recording; so one that misses is outvoted by two
+    // that do not, and two that miss fail.
+    while inside == 0 || (!outside.is_empty() && inside < 2) {
+        let began = Instant::now();
+        let Some(case) = Case::record(&format!("{cause}-faulty"), mystery.follow) else { return };
+        let part = is_named(mystery, &case);
+        if mystery.part.contains(&part) {
+            inside += 1;
+            if inside == 1 {
+                table::add(cause, &case, began);
+            }
+        } else {
+            outside.push(format!("{part:.2} of the truth: {}", case.summary()));
+        }
+        assert!(outside.len() < 2, "{outside:#?}");
     }
-    let part = first.lost_ns as f64 / case.truth.get("lost_ns") as f64;
-    assert!(mystery.part.contains(&part), "{part:.2} of the truth: {}", case.summary());
 
     let Some(case) = Case::record(&format!("{cause}-fixed"), mystery.follow) else { return };
     let found = case.findings.iter().find(|finding| finding.cause == cause);
@@ -119,4 +149,20 @@ fn solve(mystery: &Mystery) {
         let first = case.findings.first().map(|finding| finding.cause.as_str());
         assert!(first != Some(cause), "{}", case.summary());
     }
+}
+
+/// Checks that the cause comes first, whole; returns what part of the truth it says was lost.
+fn is_named(mystery: &Mystery, case: &Case) -> f64 {
+    assert!(!case.is_healthy(), "the fault did not happen: {}", case.summary());
+    let first = case.findings.first().expect("nothing found");
+    assert_eq!(first.cause, mystery.cause, "{}", case.summary());
+    assert!(!first.ruled_out.is_empty() && !first.evidence.is_empty());
+    assert!(!first.fix.is_empty() && !first.reproduce.is_empty() && !first.verify.is_empty());
+    assert!(first.confidence > 0.5, "{:?}", first.doubts);
+    for other in mystery.ruled_out {
+        let found = first.ruled_out.iter().find(|ruled_out| ruled_out.cause == *other);
+        let because = found.map(|ruled_out| ruled_out.because.as_str());
+        assert!(because.is_some_and(|text| !text.is_empty()), "{other}: {:?}", first.ruled_out);
+    }
+    first.lost_ns as f64 / case.truth.get("lost_ns") as f64
 }

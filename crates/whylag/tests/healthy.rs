@@ -1,0 +1,101 @@
+//! Ordinary programs have no known cause, or none that takes 5 % of their wall time.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::Lab;
+use common::programs::mystery;
+use common::quiet::alone;
+use model::Finding;
+
+/// What each does, and how, in a scratch folder; each takes about a second. No pipelines: there the
+/// faster half waits for the slower one, and whylag says so (as of the lock of sort's own threads).
+const PROGRAMS: [(&str, &str); 20] = [
+    ("sleeper", "sleep 1"),
+    ("poller", "perl -e 'for (1..100) { select undef, undef, undef, 0.01 }'"),
+    ("spinner alone on a CPU", "exec taskset -c 1 perl -e '$t = time + 2; 1 while time < $t'"),
+    ("shell script", "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"),
+    ("C compiler", "cc -O2 -c $SOURCE -o program.o; cc -O3 -c $SOURCE -o program.o"),
+    ("make", "make -s -B -C $MYSTERIES bin/healthy bin/futex-convoy-faulty >/dev/null"),
+    ("sort", "sort --parallel=1 -k3 text >sorted; sort --parallel=1 -r text >sorted"),
+    ("awk", "for i in 1 2 3; do awk '{ sum += $3 % 7 } END { print sum }' text; done"),
+    ("grep", "for i in 1 2 3 4 5 6; do grep -c 'a.*b.*c' text; done"),
+    ("sed", "for i in 1 2 3; do sed 's/a/b/g; s/[0-9]*$//' text >changed; done"),
+    ("gzip", "gzip -c text >text.gz && gzip -dc text.gz | cmp - text"),
+    ("xz", "xz -1 -T1 -c text >text.xz"),
+    ("tar", "for i in 1 2 3; do tar cf - -C /usr/share/doc . 2>/dev/null | wc -c; done"),
+    ("find", "find /usr -name '*.so*' | wc -l; find /usr -size +1M | wc -l"),
+    ("sha256sum", "for i in 1 2 3 4; do sha256sum text text text text; done"),
+    ("dd from the page cache", "for i in $(seq 60); do dd if=text of=/dev/null bs=64k; done"),
+    ("wc", "for i in 1 2 3 4 5; do wc text; done"),
+    (
+        "database in memory",
+        "sqlite3 :memory: 'create table t (a, b); with recursive n(i) as (select 1 union all \
+         select i + 1 from n where i < 300000) insert into t select i, i * 7 % 1000 from n; \
+         select b, count(*), sum(a) from t group by b order by 3 limit 3;'",
+    ),
+    ("perl", "perl -e 'my %h; $h{$_ % 9973} .= chr(65 + $_ % 26) for 1..900000; print scalar %h'"),
+    ("web server under light load", "exec perl $SERVER"),
+];
+
+/// A server that answers 20 requests a second of its own client, over loopback.
+const SERVER: &str = r#"
+use IO::Socket::INET;
+my $server = IO::Socket::INET->new(Listen => 8, LocalAddr => '127.0.0.1') or die;
+my $port = $server->sockport;
+if (!fork) {
+    for (1..30) {
+        my $client = IO::Socket::INET->new("127.0.0.1:$port") or die;
+        print $client "GET / HTTP/1.0\r\n\r\n";
+        my @answer = <$client>;
+        select undef, undef, undef, 0.05;
+    }
+    exit;
+}
+for (1..30) {
+    my $request = $server->accept;
+    while (<$request>) { last if /^\s*$/ }
+    print $request "HTTP/1.0 200 OK\r\n\r\n", join(',', map { $_ * $_ } 1..2000);
+    close $request;
+}
+wait;
+"#;
+
+#[test]
+fn twenty_ordinary_programs_have_no_cause() {
+    let Some(lab) = Lab::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let text: String = (0..400_000u64)
+        .map(|i| format!("{:x} abc {} line {i}\n", i.wrapping_mul(0x9e37_79b9), i % 97))
+        .collect();
+    std::fs::write(folder.path().join("text"), text).unwrap();
+    std::fs::write(folder.path().join("server.pl"), SERVER).unwrap();
+    let mysteries = mystery("healthy").parent().unwrap().parent().unwrap().to_owned();
+    let script = |body: &str| {
+        format!(
+            "cd {0}; MYSTERIES={1} SOURCE={1}/futex-convoy/program.c SERVER=server.pl; {body}",
+            folder.path().display(),
+            mysteries.display()
+        )
+    };
+
+    let mut wrong = Vec::new();
+    for (name, body) in PROGRAMS {
+        let body = script(body);
+        let recorded = alone(|| lab.record(&["--follow"], ["sh", "-c", &body]));
+        let Some(recorded) = recorded else { return };
+        let mut answer = lab.explain();
+        let findings: Vec<Finding> = serde_json::from_value(answer["findings"].take()).unwrap();
+        let wall_ns = recorded.run.wall_ns();
+        assert!(wall_ns > 200_000_000, "{name} ended at once: {:?}", recorded.output);
+        let share = |finding: &Finding| finding.lost_ns as f64 / wall_ns as f64;
+        let found: Vec<String> =
+            findings.iter().map(|f| format!("{} {:.3}", f.cause, share(f))).collect();
+        println!("{name}: {} ms, found {}", wall_ns / 1_000_000, found.join(", "));
+        if findings.iter().any(|finding| share(finding) > 0.05) {
+            wrong.push(format!("{name}: {}", found.join(", ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -1,0 +1,11 @@
+use crate::{EXACT, Mystery, solve};
+
+#[test]
+fn dirty_throttle() {
+    solve(&Mystery {
+        cause: "dirty-throttle",
+        follow: false,
+        part: EXACT,
+        ruled_out: &["fsync-journal", "disk-read", "memcg-reclaim"],
+    });
+}

@@ -1,0 +1,11 @@
+use crate::{EXACT, Mystery, solve};
+
+#[test]
+fn memcg_reclaim() {
+    solve(&Mystery {
+        cause: "memcg-reclaim",
+        follow: false,
+        part: EXACT,
+        ruled_out: &["direct-reclaim", "swap", "dirty-throttle"],
+    });
+}

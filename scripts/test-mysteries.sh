@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Records every mystery and its fixed twin, prints what whylag said of them beside what they say
+# themselves, and keeps that in docs/mysteries.md.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+folder=$(mktemp -d "${TMPDIR:-/tmp}/whylag-mysteries.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+rows=$folder/rows
+: >"$rows"
+
+echo "== building"
+scripts/cargo.sh build --locked -p whylag
+scripts/cargo.sh test --locked -p whylag --test mysteries --no-run
+
+echo "== recording each mystery and its twin (about 10 s each)"
+status=0
+AS_ROOT=1 WHYLAG_MYSTERIES_TABLE=$rows scripts/cargo.sh test --locked -p whylag --test mysteries \
+	-- --nocapture --test-threads 1 2>&1 | tee "$folder/log" |
+	awk '/^test .* \.\.\. / { print $2; fflush() }
+		/FAILED$/ { print "  FAILED"; fflush() }
+		/panicked at/ { shown = 3 }
+		shown > 0 { print "  " $0; shown--; fflush() }' || status=$?
+
+echo "== what whylag said, and what is true (parts of the threads' wall time)"
+scripts/mysteries-table.sh "$rows"
+echo "== skipped"
+grep -o 'skipped: .*' "$folder/log" || echo "nothing"
+
+{
+	echo "# What whylag says of the mysteries"
+	echo
+	echo "Written by \`make test-mysteries\` on Linux $(uname -r), $(nproc) CPUs, on $(date -u +%Y-%m-%d)."
+	echo "Each mystery was recorded for two seconds by a whylag that knows nothing about it. Said: what"
+	echo "its first finding explains; true: what the program's own clocks say the fault cost it; both as"
+	echo "parts of the wall time of its threads. s: seconds for the faulty program, waiting for a quiet"
+	echo "machine included."
+	echo
+	scripts/mysteries-table.sh --markdown "$rows"
+	if grep -q 'skipped: ' "$folder/log"; then
+		printf '\nSkipped:\n\n'
+		grep -o 'skipped: .*' "$folder/log" | sed 's/^skipped: /- /'
+	fi
+} >"$folder/mysteries.md"
+mkdir -p docs
+cp "$folder/mysteries.md" docs/mysteries.md
+echo "== written to docs/mysteries.md"
+exit "$status"
