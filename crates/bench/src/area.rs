@@ -8,10 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::Error;
 
-/// Blocks of a step: the samples of its statistics.
-pub const BLOCKS: usize = 20;
-/// Precision of the histograms: buckets 0.78 % wide.
-pub const PRECISION: u8 = 7;
+/// Precision of the histograms.
+pub const PRECISION: u8 = model::bench::PRECISION_BENCH;
 /// Buckets of precision 7 reach 2^37 ns, over 2 minutes.
 pub const BUCKETS: usize = (37 - 7) << 7;
 /// The longest operations kept one by one.
@@ -64,19 +62,19 @@ impl SharedHistogram {
 /// What one worker tells. 128 bytes: two lines, because processors fetch them in pairs.
 #[repr(C, align(128))]
 pub struct Cell {
-    /// Single operations, by block.
-    pub single: [SharedHistogram; BLOCKS],
-    /// Two operations timed together, over the whole step.
+    /// Single operations.
+    pub single: SharedHistogram,
+    /// Two operations timed together.
     pub double: SharedHistogram,
-    /// Operations by block, whether timed alone or in pairs.
-    pub operations: [AtomicU64; BLOCKS],
+    /// Operations, whether timed alone or in pairs.
+    pub operations: AtomicU64,
     /// From the gate to its last operation, ns.
     pub wall_ns: AtomicU64,
     /// CPU time of it in user mode and in the kernel, ns.
     pub user_ns: AtomicU64,
     /// In the kernel.
     pub system_ns: AtomicU64,
-    /// The longest single operations: when (ns after the gate) and how long.
+    /// The longest single operations: when (CLOCK_MONOTONIC) and how long, ns.
     pub outliers: [(AtomicU64, AtomicU64); OUTLIERS],
     /// Length of the failure's text, 0 for none.
     failure_length: AtomicU32,
@@ -84,21 +82,16 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Keeps an operation if it is among the longest so far.
-    #[inline]
-    pub fn keep_if_long(&self, at_ns: u64, ns: u64) {
-        let mut shortest = 0;
-        for slot in 1..OUTLIERS {
-            let length = |slot: usize| self.outliers[slot].1.load(Ordering::Relaxed);
-            if length(slot) < length(shortest) {
-                shortest = slot;
-            }
-        }
-        let (at, length) = &self.outliers[shortest];
-        if ns > length.load(Ordering::Relaxed) {
+    /// Keeps an operation in place of the shortest one kept; returns how long the shortest is now.
+    pub fn keep(&self, at_ns: u64, ns: u64) -> u64 {
+        let length = |slot: usize| self.outliers[slot].1.load(Ordering::Relaxed);
+        let shortest = || (0..OUTLIERS).min_by_key(|slot| length(*slot)).unwrap_or(0);
+        let (at, kept) = &self.outliers[shortest()];
+        if ns > kept.load(Ordering::Relaxed) {
             at.store(at_ns, Ordering::Relaxed);
-            length.store(ns, Ordering::Relaxed);
+            kept.store(ns, Ordering::Relaxed);
         }
+        length(shortest())
     }
 
     /// Tells why the worker cannot go on.
@@ -126,7 +119,7 @@ pub struct Gate {
     pub ready: AtomicU32,
     /// Set when all are.
     pub open: AtomicU32,
-    /// Set to end the step early.
+    /// Set to end the round early.
     pub stop: AtomicU32,
     /// Workers that have stopped measuring.
     pub done: AtomicU32,
@@ -198,20 +191,22 @@ mod tests {
         let area = Area::new(2).unwrap();
         let cell = &area.cells()[1];
         for ns in [0, 7, 300, 5_000_000_000] {
-            cell.single[3].record(ns);
+            cell.single.record(ns);
         }
-        let read = cell.single[3].read();
+        let read = cell.single.read();
         let mut expected = model::Histogram::new(PRECISION);
         [0, 7, 300, 5_000_000_000].iter().for_each(|ns| expected.record(*ns));
         assert_eq!(read, expected);
-        assert_eq!(area.cells()[0].single[3].read().count(), 0);
+        assert_eq!(area.cells()[0].single.read().count(), 0);
     }
 
     #[test]
     fn the_longest_are_kept() {
         let area = Area::new(1).unwrap();
         let cell = &area.cells()[0];
-        (0..100u64).for_each(|ns| cell.keep_if_long(ns * 2, ns));
+        (0..100u64).for_each(|ns| {
+            cell.keep(ns * 2, ns);
+        });
         let mut kept: Vec<_> = cell.outliers.iter().map(|o| o.1.load(Ordering::Relaxed)).collect();
         kept.sort_unstable();
         assert_eq!(kept, (84..100).collect::<Vec<_>>());

@@ -24,11 +24,20 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// The user, or the end of who asked, ended it.
+    #[error("ended by a signal")]
+    Stopped,
 }
 
 impl Error {
     /// The last error of the system.
     pub fn os(doing: &str) -> Error {
         Error::Os { doing: doing.to_owned(), source: std::io::Error::last_os_error() }
+    }
+}
+
+impl From<rustix::io::Errno> for Error {
+    fn from(errno: rustix::io::Errno) -> Error {
+        Error::Os { doing: "a system call of the case".to_owned(), source: errno.into() }
     }
 }

@@ -1,27 +1,35 @@
 //! Kernel micro-benchmarks: the distribution of what one operation costs, over ladders of
-//! concurrency.
+//! concurrency and of population.
 //!
-//! The one important type is [`cases::Case`]: an entry of [`cases::ALL`]. [`step::run`] measures it
-//! with so many workers and gives a [`step::Step`]: counts, CPU times, the histogram of single
-//! operations, and the cost of one operation without the clock's.
+//! The one important type is [`cases::Case`]: an entry of [`cases::ALL`]. [`Session::start`] forks
+//! a process that measures cases, rung by rung ([`ladder`]), each rung in rounds ([`round`]), and
+//! hands out [`Message`]s.
 //!
 //! Caveats.
-//! - Steps with processes fork: the caller has no other thread then.
+//! - [`Session::start`] forks: the caller has no other thread then.
 //! - Every operation is timed on its own, so a case's rate is that of operations with two clock
 //!   reads around them; `net_ns` has the clock taken out.
 //! - Workers are as many as asked for, however few the CPUs: beyond those, the histogram shows
 //!   waiting for a CPU, as it would in a program.
+//! - CPU times are those of the workers themselves, not of partners or children that a case has.
 
 mod area;
 pub mod cases;
+pub mod ceiling;
 pub mod clock;
 mod error;
+pub mod helpers;
+pub mod ladder;
+mod measure;
+pub mod round;
+mod session;
 mod spin;
-pub mod step;
-mod worker;
+pub mod stop;
+pub mod tidy;
 
 pub use error::Error;
-pub use worker::Work;
+pub use measure::Work;
+pub use session::{Message, Session};
 
 #[cfg(test)]
 mod tests;

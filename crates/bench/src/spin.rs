@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Length of the reference, about.
 const ROUNDS: u64 = 200_000;
-/// Slower or faster than this part before and after a step is drift.
+/// More than this part between the fastest and the slowest is drift.
 const DRIFT: f64 = 0.05;
 /// Stolen time worth a warning, as a part of the step.
 const STOLEN: f64 = 0.01;
@@ -25,13 +25,15 @@ pub fn reference() -> f64 {
     (0..5).map(|_| once()).fold(f64::MAX, f64::min)
 }
 
-/// Says so if the machine became faster or slower meanwhile.
-pub fn drift(before: f64, after: f64) -> Option<String> {
-    let ratio = after / before;
-    ((ratio - 1.0).abs() > DRIFT).then(|| {
+/// Says so if the machine became faster or slower from round to round.
+pub fn drift(references: impl Iterator<Item = f64>) -> Option<String> {
+    let (least, most) =
+        references.fold((f64::MAX, 0.0f64), |(least, most), ns| (least.min(ns), most.max(ns)));
+    let ratio = most / least;
+    (ratio > 1.0 + DRIFT).then(|| {
         format!(
             "the machine itself changed: a reference computation took {ratio:.2} times as long \
-             after the step as before it"
+             before one round as before another"
         )
     })
 }

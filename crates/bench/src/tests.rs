@@ -2,51 +2,59 @@
 
 use std::time::Duration;
 
-use crate::cases::{ALL, Case};
+use model::{BenchStep, WorkerKind};
+
+use crate::cases::{self, ALL, Case};
 use crate::clock::Clock;
-use crate::step::{self, Kind, Plan, Step};
+use crate::ladder::{Bench, Settings};
+use crate::tidy::Traces;
 
-fn case(id: &str) -> &'static Case {
-    ALL.iter().find(|case| case.id == id).unwrap()
-}
-
-fn measure(id: &str, workers: usize, kind: Kind) -> Step {
-    let plan = Plan {
-        workers,
-        kind,
-        time: Duration::from_millis(200),
+fn measure(case: &'static Case, workers: &[u32], kind: WorkerKind) -> Vec<BenchStep> {
+    let settings = Settings {
+        cases: Vec::new(),
+        workers: Some((kind, workers.to_vec())),
+        population: None,
+        time: Duration::from_millis(400),
         pin: false,
-        clock: Clock::choose(),
     };
-    let case = case(id);
-    let prepared = (case.prepare)(&crate::cases::Request { workers }).unwrap();
-    step::run(case, prepared.as_ref(), &plan).unwrap()
+    let traces = Traces::begin().unwrap();
+    let bench = Bench { clock: Clock::choose(), traces: &traces, empty_ns: 20.0 };
+    bench.measure(case, &settings, &mut |_| {}).unwrap().steps
 }
 
 #[test]
-fn a_system_call_costs_more_than_nothing() {
-    let (empty, getppid) =
-        (measure("empty", 1, Kind::Threads), measure("getppid", 1, Kind::Threads));
-    assert!(getppid.net_ns > 5.0 * empty.net_ns.max(1.0), "{} {}", getppid.net_ns, empty.net_ns);
-    assert!(empty.operations > 10_000 && empty.single.count() * 3 == empty.operations);
-    assert!(getppid.system_ns > getppid.user_ns / 10);
+fn a_system_call_costs_more_than_nothing_and_all_workers_count() {
+    let getppid = cases::named("getppid").unwrap();
+    let empty = measure(cases::EMPTY, &[1], WorkerKind::Threads).remove(0);
+    for kind in [WorkerKind::Threads, WorkerKind::Processes] {
+        let steps = measure(getppid, &[1, 3], kind);
+        assert!(steps[0].net_ns > 5.0 * empty.net_ns.max(1.0), "{steps:?}");
+        assert!(steps[0].system_ns > steps[0].user_ns / 10);
+        assert_eq!((steps[1].workers, steps[1].kind), (3, kind));
+        assert!(steps[1].rounds.len() >= 6 && steps[1].operations > 3000);
+        let longest = steps[1].outliers.first().unwrap();
+        assert_eq!(Some(longest.ns), steps[1].single.max());
+        let busy = (steps[1].user_ns + steps[1].system_ns) as f64 / steps[1].wall_ns as f64;
+        let cpus = std::thread::available_parallelism().unwrap().get() as f64;
+        assert!(busy <= cpus * 1.1, "{busy} CPUs busy of {cpus}");
+    }
+    assert!(empty.operations > 10_000);
 }
 
 #[test]
-fn processes_and_threads_are_all_counted() {
-    for kind in [Kind::Threads, Kind::Processes] {
-        let step = measure("getppid", 3, kind);
-        assert_eq!((step.workers, step.kind), (3, kind));
-        assert!(step.block_rates.len() >= 7 && step.operations > 3000, "{step:?}");
-        let longest = step.outliers.first().unwrap();
-        assert_eq!(Some(longest.2), step.single.max());
+fn ids_are_unique_and_each_case_has_the_file_of_its_name() {
+    let mut ids: Vec<_> = ALL.iter().map(|case| case.id).collect();
+    ids.sort_unstable();
+    let count = ids.len();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+    for id in ids {
+        let file = format!("src/cases/{}.rs", id.replace('-', "_"));
+        assert!(std::path::Path::new(&file).exists(), "{file}");
     }
 }
 
 #[test]
-fn ids_are_unique() {
-    let mut ids: Vec<_> = ALL.iter().map(|case| case.id).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), ALL.len());
+fn a_name_that_is_nearly_right_is_met_with_the_right_one() {
+    assert_eq!(cases::named("getpid").unwrap_err().first(), Some(&"getppid"));
 }

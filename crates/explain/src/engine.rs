@@ -268,8 +268,16 @@ fn verify(target: &Target) -> String {
         }
         Target::Process(_) | Target::Thread(_) => "-p PID".to_owned(),
         Target::Host => "-a".to_owned(),
+        Target::Bench(words) => return again("bench --with-kernel", words),
+        Target::Jitter(words) => return again("jitter", words),
     };
     format!("whylag record {watch} && whylag explain")
+}
+
+/// The same command line once more.
+fn again(verb: &str, words: &[String]) -> String {
+    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+    format!("whylag {verb} {} && whylag explain", words.join(" "))
 }
 
 /// A word as a shell takes it.

@@ -172,6 +172,8 @@ fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
             seen: whole.losses.seen.iter().filter(|(_, at, _)| near(*at)).cloned().collect(),
         },
         cost: Cost { events: received, ..whole.cost.clone() },
+        bench: whole.bench.clone(),
+        jitter: whole.jitter.clone(),
     }
 }
 

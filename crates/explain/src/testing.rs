@@ -150,6 +150,8 @@ impl RunBuilder {
             cpus: Vec::new(),
             losses: Losses::default(),
             cost: Cost::default(),
+            bench: None,
+            jitter: None,
         })
     }
 

@@ -1,8 +1,8 @@
 //! What a source hands to the store about once a second.
 
 use crate::{
-    CallError, Capability, Cost, Counter, CpuTime, Event, Fact, HoldSum, MetricSecond, Outlier,
-    PathSum, Process, RunnerSum, Stack, StackSum, ThreadAccounts, WaitSum,
+    Bench, CallError, Capability, Cost, Counter, CpuTime, Event, Fact, HoldSum, Jitter,
+    MetricSecond, Outlier, PathSum, Process, RunnerSum, Stack, StackSum, ThreadAccounts, WaitSum,
 };
 
 /// One step of a recording, stored as a whole or not at all.
@@ -11,7 +11,8 @@ use crate::{
 /// replace what was stored under the same key: `threads` (tid, first_ns), `processes` (tgid),
 /// `waits` (tgid, account, object, waker_tgid), `holds` and `runners` (all but the numbers),
 /// `stack_sums` (tgid, account, both stacks), `paths` and `call_errors` (all but the numbers),
-/// `counters` (name, source), `capabilities` (part), `cpus` (cpu), `cost`.
+/// `counters` (name, source), `capabilities` (part), `cpus` (cpu), `cost`,
+/// `bench`, `jitter`.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Data is complete up to here.
@@ -52,4 +53,8 @@ pub struct Batch {
     pub losses: Vec<(String, u64, u64)>,
     /// Replaced.
     pub cost: Option<Cost>,
+    /// Replaced.
+    pub bench: Option<Bench>,
+    /// Replaced.
+    pub jitter: Option<Jitter>,
 }

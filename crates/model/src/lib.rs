@@ -10,9 +10,11 @@
 
 pub mod account;
 pub mod batch;
+pub mod bench;
 pub mod event;
 pub mod finding;
 pub mod histogram;
+pub mod jitter;
 pub mod metric;
 pub mod outlier;
 pub mod run;
@@ -23,11 +25,13 @@ pub mod wait;
 
 pub use account::{Account, Accounts, Blocked, ParseAccountError};
 pub use batch::Batch;
+pub use bench::{Bench, BenchCase, BenchOutlier, BenchRound, BenchStep, StoryShape, WorkerKind};
 pub use event::{Event, EventKind};
 pub use finding::{
     Evidence, Explanation, Finding, Link, LostStack, NotRuledOut, RuledOut, Scope, Standing, WhyNot,
 };
 pub use histogram::Histogram;
+pub use jitter::{Jitter, JitterSeries};
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{Context, Holder, Outlier, OutlierKind, Runner, SyscallCall, Waker};
 pub use run::{

@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Accounts, CallError, Event, HoldSum, MetricSecond, Outlier, PathSum, RunnerSum, Stack, StackId,
-    StackSum, ThreadAccounts, WaitSum,
+    Accounts, Bench, CallError, Event, HoldSum, Jitter, MetricSecond, Outlier, PathSum, RunnerSum,
+    Stack, StackId, StackSum, ThreadAccounts, WaitSum,
 };
 
 /// Number of a run in its store, from 1.
@@ -32,6 +32,10 @@ pub enum Target {
     Thread(u32),
     /// Every thread of the host.
     Host,
+    /// Micro-benchmarks; the words of the command line.
+    Bench(Vec<String>),
+    /// Timers; the words of the command line.
+    Jitter(Vec<String>),
 }
 
 impl fmt::Display for Target {
@@ -41,6 +45,8 @@ impl fmt::Display for Target {
             Target::Process(pid) => write!(f, "pid {pid}"),
             Target::Thread(tid) => write!(f, "tid {tid}"),
             Target::Host => f.write_str("all of the host"),
+            Target::Bench(words) => write!(f, "bench {}", words.join(" ")),
+            Target::Jitter(words) => write!(f, "jitter {}", words.join(" ")),
         }
     }
 }
@@ -292,6 +298,10 @@ pub struct Run {
     pub losses: Losses,
     /// Cost of the recorder.
     pub cost: Cost,
+    /// What the micro-benchmarks measured, if it was a run of them.
+    pub bench: Option<Bench>,
+    /// What was seen of timers, if it was a run of `whylag jitter`.
+    pub jitter: Option<Jitter>,
 }
 
 /// A part of a run: some of its time, of all threads or of one.

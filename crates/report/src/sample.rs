@@ -62,6 +62,8 @@ pub fn empty_run() -> Run {
         cpus: Vec::new(),
         losses: Losses::default(),
         cost: Cost::default(),
+        bench: None,
+        jitter: None,
     }
 }
 

@@ -62,6 +62,8 @@ fn everything_comes_back_as_it_was() {
     assert_eq!(loaded.cpus, batch.cpus);
     assert_eq!(loaded.losses.seen, batch.losses);
     assert_eq!(Some(loaded.cost), batch.cost);
+    assert_eq!(loaded.bench, batch.bench);
+    assert_eq!(loaded.jitter, batch.jitter);
 }
 
 #[test]
@@ -100,7 +102,14 @@ fn every_kind_comes_back() {
 #[test]
 fn every_target_comes_back() {
     let (_folder, mut store) = new_store();
-    for target in [Target::Command(vec![]), Target::Process(7), Target::Thread(8), Target::Host] {
+    for target in [
+        Target::Command(vec![]),
+        Target::Process(7),
+        Target::Thread(8),
+        Target::Host,
+        Target::Bench(vec!["sem".into()]),
+        Target::Jitter(vec![]),
+    ] {
         let begun = RunHeader { target, ..header() };
         let run = store.begin(&begun).unwrap();
         assert_eq!(store.load(run).unwrap().header, begun);

@@ -1,9 +1,10 @@
 //! empty: nothing at all; what the harness itself costs.
 
-use super::{Alone, Case};
+use super::{Case, THREADS, operation};
 
 pub const CASE: Case = Case {
     id: "empty",
     measures: "no operation: what the clock and the harness cost",
-    prepare: |_| Ok(Box::new(Alone(|_| Ok(Box::new(|| Ok(())) as _)))),
+    ladder: THREADS,
+    prepare: operation!(|| Ok(())),
 };

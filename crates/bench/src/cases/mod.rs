@@ -1,26 +1,75 @@
-//! The cases: one file each, listed in [`ALL`].
+//! The cases: one file each, named after its id, listed in [`ALL`].
 
 mod empty;
 mod getppid;
+mod unix_socket;
 
-use crate::Error;
-use crate::worker::Work;
+use std::fmt;
+
+use model::{BenchStep, StoryShape, WorkerKind};
+
+use crate::ceiling::Resource;
+use crate::tidy::Traces;
+use crate::{Error, Work};
 
 /// A micro-benchmark.
 pub struct Case {
-    /// Stable name, as on the command line.
+    /// Stable name, as on the command line; its file has it with `_` for `-`.
     pub id: &'static str,
-    /// What it measures, in one line.
+    /// What one operation is, in one line.
     pub measures: &'static str,
+    /// What is measured unless the user says otherwise.
+    pub ladder: Ladder,
     /// Makes what all workers share, before they start.
-    pub prepare: fn(&Request) -> Result<Box<dyn Prepared>, Error>,
+    pub prepare: fn(&Request<'_>) -> Result<Box<dyn Prepared>, Error>,
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id)
+    }
+}
+
+/// The rungs of a case.
+pub struct Ladder {
+    /// Threads or processes.
+    pub kind: WorkerKind,
+    /// How many of them.
+    pub workers: &'static [u32],
+    /// What exists meanwhile, for a case whose cost may depend on that.
+    pub population: Option<Population>,
+    /// Judges from the steps whether a story's shape is there.
+    pub shape: Option<fn(&[BenchStep]) -> StoryShape>,
+}
+
+/// 1, 2 and 4 threads, no population, from no story: what most cases are.
+pub const THREADS: Ladder =
+    Ladder { kind: WorkerKind::Threads, workers: &[1, 2, 4], population: None, shape: None };
+
+/// 1, 2 and 4 processes.
+pub const PROCESSES: Ladder = Ladder { kind: WorkerKind::Processes, ..THREADS };
+
+/// The objects beside which a case is measured.
+pub struct Population {
+    /// What they are: `open AF_UNIX sockets`.
+    pub of: &'static str,
+    /// How many of them, by default.
+    pub sizes: &'static [u64],
+    /// What they use up.
+    pub uses: Resource,
 }
 
 /// What a case is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Request {
-    /// Workers of the step.
-    pub workers: usize,
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The largest number of workers that there will be at a time.
+    pub workers: u32,
+    /// Threads or processes.
+    pub kind: WorkerKind,
+    /// How many objects are to exist.
+    pub population: u64,
+    /// For files and keys.
+    pub traces: &'a Traces,
 }
 
 /// What all workers of a step share. Dropping it removes it.
@@ -29,8 +78,8 @@ pub trait Prepared: Sync {
     fn worker(&self, id: usize) -> Result<Box<dyn Work>, Error>;
 }
 
-/// A case whose workers share nothing: the function makes each one's work.
-struct Alone<F>(F);
+/// A case whose workers share nothing, or only what the function has captured.
+pub struct Alone<F>(pub F);
 
 impl<F: Fn(usize) -> Result<Box<dyn Work>, Error> + Sync> Prepared for Alone<F> {
     fn worker(&self, id: usize) -> Result<Box<dyn Work>, Error> {
@@ -38,5 +87,49 @@ impl<F: Fn(usize) -> Result<Box<dyn Work>, Error> + Sync> Prepared for Alone<F> 
     }
 }
 
+/// Prepares a case of one repeated operation that needs nothing.
+macro_rules! operation {
+    ($operation:expr) => {
+        |_| Ok(Box::new($crate::cases::Alone(|_| Ok(Box::new($operation) as _))))
+    };
+}
+use operation;
+
+/// The story's shape, where it is that an operation becomes dearer the more objects there are:
+/// present if the last step costs at least `times` as much as the first. `told` is what the story
+/// saw.
+fn grows_with_population(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
+    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+        return StoryShape { present: false, text: "nothing was measured".to_owned() };
+    };
+    let ratio = last.net_ns / first.net_ns.max(1.0);
+    let text = format!(
+        "{ratio:.1} times the cost beside {} as beside {}; {told}",
+        last.population, first.population
+    );
+    StoryShape { present: ratio >= times, text }
+}
+
 /// Every case.
-pub const ALL: &[&Case] = &[&empty::CASE, &getppid::CASE];
+pub const ALL: &[&Case] = &[&getppid::CASE, &unix_socket::CASE];
+
+/// What clock and harness cost: a row of every run.
+pub const EMPTY: &Case = &empty::CASE;
+
+/// The case of this name; without one, the names most like it.
+///
+/// # Errors
+/// The nearest names, best first.
+pub fn named(id: &str) -> Result<&'static Case, Vec<&'static str>> {
+    if let Some(case) = ALL.iter().find(|case| case.id == id) {
+        return Ok(case);
+    }
+    let mut near: Vec<(f64, &'static str)> = ALL
+        .iter()
+        .map(|case| {
+            (if case.id.contains(id) { 1.0 } else { strsim::jaro_winkler(case.id, id) }, case.id)
+        })
+        .collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    Err(near.into_iter().take(3).map(|(_, id)| id).collect())
+}

@@ -114,6 +114,8 @@ pub(super) fn load(
         cpus: parts::cpus(&tx, run)?,
         losses: Losses { seen: parts::losses(&tx, run)? },
         cost: parts::cost(&tx, run)?,
+        bench: parts::result(&tx, run, "bench")?,
+        jitter: parts::result(&tx, run, "jitter")?,
     };
     Ok((loaded, in_part))
 }

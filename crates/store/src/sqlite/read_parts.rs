@@ -7,6 +7,7 @@ use model::{
     StackId, StackSum,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use serde::de::DeserializeOwned;
 
 use super::columns::{Json, Text, U64};
 use super::outlier::Detail;
@@ -199,4 +200,14 @@ pub(super) fn cost(conn: &Connection, run: RunId) -> Result<Cost> {
         })
         .optional()?;
     Ok(cost.unwrap_or_default())
+}
+
+/// What a benchmark or a timer test measured.
+pub(super) fn result<T: DeserializeOwned>(
+    conn: &Connection,
+    run: RunId,
+    source: &str,
+) -> Result<Option<T>> {
+    let sql = "SELECT result FROM results WHERE run = ?1 AND source = ?2";
+    conn.query_row(sql, params![run.0, source], |row| Ok(row.get::<_, Json<T>>(0)?.0)).optional()
 }

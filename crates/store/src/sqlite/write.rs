@@ -44,6 +44,7 @@ pub(super) fn append(conn: &mut Connection, run: RunId, batch: &Batch) -> rusqli
     batch.stacks.iter().try_for_each(|stack| put_stack(&tx, run, stack))?;
     write_sums::put_all(&tx, run, batch)?;
     put_own_state(&tx, run, batch)?;
+    put_results(&tx, run, batch)?;
     tx.commit()
 }
 
@@ -287,6 +288,19 @@ fn put_own_state(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::R
             U64(cost.attach_ns),
             Json(&cost.probes),
         ])?;
+    }
+    Ok(())
+}
+
+fn put_results(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let mut put = tx.prepare_cached(
+        "INSERT OR REPLACE INTO results (run, source, result) VALUES (?1, ?2, ?3)",
+    )?;
+    if let Some(bench) = &batch.bench {
+        put.execute(params![run.0, "bench", Json(bench)])?;
+    }
+    if let Some(jitter) = &batch.jitter {
+        put.execute(params![run.0, "jitter", Json(jitter)])?;
     }
     Ok(())
 }

@@ -1,0 +1,207 @@
+//! A run of benchmarks in a process of its own.
+//!
+//! The process that asks stays outside: it can be recording the other, and it removes what the
+//! other leaves if that one is killed. The other one removes everything itself if the asking
+//! process is killed.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use model::{BenchCase, BenchStep};
+use serde::{Deserialize, Serialize};
+
+use crate::cases;
+use crate::clock::Clock;
+use crate::ladder::{Bench, Settings};
+use crate::tidy::Traces;
+use crate::{Error, stop};
+
+/// What the measuring process tells.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Message {
+    /// First: the clock in words.
+    Clock(String),
+    /// Then: the empty operation.
+    Empty(BenchStep),
+    /// A case is under way; the part of it that is done, 0 to 1.
+    Progress(String, f64),
+    /// A case is done.
+    Case(BenchCase),
+    /// It cannot go on.
+    Failed(String),
+    /// All is done.
+    End,
+}
+
+/// A measuring process.
+pub struct Session {
+    pid: libc::pid_t,
+    messages: BufReader<UnixStream>,
+    /// Set to let it begin.
+    to_child: UnixStream,
+    traces: Traces,
+    reaped: bool,
+}
+
+/// Time for the empty operation.
+const EMPTY_TIME: Duration = Duration::from_millis(200);
+/// How long a process that is asked to end may take to tidy up.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Session {
+    /// Forks the measuring process, which waits for [`Session::go`]. From now on SIGINT and SIGTERM
+    /// end the measurement instead of this process. The caller must have no other thread.
+    pub fn start(settings: &Settings) -> Result<Session, Error> {
+        let failed = |doing: &str| {
+            let doing = doing.to_owned();
+            move |source| Error::Os { doing, source }
+        };
+        let traces = Traces::begin()?;
+        stop::on_signals().map_err(failed("handling signals"))?;
+        let (ours, theirs) = UnixStream::pair().map_err(failed("making a socket pair"))?;
+        let to_child = ours.try_clone().map_err(failed("copying a descriptor"))?;
+        let parent = std::process::id();
+        // SAFETY: the caller has no other thread; the child leaves by _exit.
+        match unsafe { libc::fork() } {
+            -1 => Err(Error::os("starting the measuring process")),
+            0 => {
+                drop((ours, to_child));
+                end_with(parent);
+                let outcome = Measuring { to: theirs }.run(settings, &traces);
+                traces.remove();
+                // SAFETY: ends this process without running what the parent registered.
+                unsafe { libc::_exit(i32::from(outcome.is_err())) };
+            }
+            pid => {
+                let messages = BufReader::new(ours);
+                Ok(Session { pid, messages, to_child, traces, reaped: false })
+            }
+        }
+    }
+
+    /// Pid of the measuring process.
+    pub fn pid(&self) -> u32 {
+        self.pid as u32
+    }
+
+    /// Lets the measurement begin.
+    pub fn go(&mut self) -> Result<(), Error> {
+        let told = self.to_child.write_all(b"\n");
+        told.map_err(|source| Error::Os { doing: "starting the measurement".to_owned(), source })
+    }
+
+    /// The next message; `None` when the process is gone.
+    pub fn receive(&mut self) -> Option<Message> {
+        let mut line = String::new();
+        loop {
+            match self.messages.read_line(&mut line) {
+                Ok(0) => return None,
+                Ok(_) => return serde_json::from_str(&line).ok(),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => self.pass_on(),
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// A signal that came to this process alone is meant for the other, too.
+    fn pass_on(&self) {
+        if stop::requested() {
+            // SAFETY: a child that was not waited for.
+            unsafe { libc::kill(self.pid, libc::SIGTERM) };
+        }
+    }
+
+    /// Waits for the process, which is killed if it takes too long to end.
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.reaped, true) {
+            return;
+        }
+        self.pass_on();
+        let began = Instant::now();
+        // SAFETY: a child of ours; its status is not wanted.
+        while unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) } == 0 {
+            if began.elapsed() > PATIENCE {
+                // SAFETY: the child has not been waited for.
+                unsafe {
+                    libc::kill(self.pid, libc::SIGKILL);
+                    libc::waitpid(self.pid, std::ptr::null_mut(), 0);
+                }
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.traces.remove();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Has the calling process told to end (SIGTERM) when `parent`, which forked it, ends.
+fn end_with(parent: u32) {
+    // SAFETY: plain system calls with constants.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+        if libc::getppid() as u32 != parent {
+            libc::_exit(1);
+        }
+    }
+}
+
+/// The other side.
+struct Measuring {
+    to: UnixStream,
+}
+
+impl Measuring {
+    fn run(mut self, settings: &Settings, traces: &Traces) -> Result<(), Error> {
+        let mut start = String::new();
+        let from = self.to.try_clone();
+        let read = from.and_then(|from| BufReader::new(from).read_line(&mut start));
+        if !matches!(read, Ok(1)) {
+            return Err(Error::Stopped);
+        }
+        match self.measure(settings, traces) {
+            Ok(()) => self.tell(&Message::End),
+            Err(error) => self.tell(&Message::Failed(error.to_string())),
+        }
+    }
+
+    fn measure(&mut self, settings: &Settings, traces: &Traces) -> Result<(), Error> {
+        let clock = Clock::choose();
+        self.tell(&Message::Clock(clock.describe()))?;
+        let mut bench = Bench { clock, traces, empty_ns: 0.0 };
+        let alone = Settings {
+            workers: Some((model::WorkerKind::Threads, vec![1])),
+            time: EMPTY_TIME,
+            ..settings.clone()
+        };
+        let empty = bench.measure(cases::EMPTY, &alone, &mut |_| {})?.steps.pop();
+        let empty = empty.ok_or_else(|| Error::Refused("the empty operation failed".to_owned()))?;
+        bench.empty_ns = crate::round::middle(&empty.single);
+        self.tell(&Message::Empty(empty))?;
+        for case in &settings.cases {
+            let mut told = Ok(());
+            let mut tell = |part| told = self.tell(&Message::Progress(case.id.to_owned(), part));
+            tell(0.0);
+            let measured = bench.measure(case, settings, &mut tell)?;
+            told?;
+            self.tell(&Message::Case(measured))?;
+        }
+        Ok(())
+    }
+
+    /// Fails if nobody listens any more.
+    fn tell(&mut self, message: &Message) -> Result<(), Error> {
+        let told =
+            serde_json::to_vec(message).map_err(std::io::Error::from).and_then(|mut line| {
+                line.push(b'\n');
+                self.to.write_all(&line)
+            });
+        told.map_err(|source| Error::Os { doing: "telling the results".to_owned(), source })
+    }
+}

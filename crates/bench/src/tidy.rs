@@ -1,0 +1,135 @@
+//! What a benchmark leaves behind in the kernel if it is killed, and its removal.
+//!
+//! Processes end with their parent by themselves. Files live in one folder, System V objects have
+//! keys that begin alike, so whoever outlives the measurement can remove all of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+/// First byte of the keys of all our System V objects ('W').
+const KEY_PREFIX: u32 = 0x57 << 24;
+/// Name of our folders, followed by the pid of who made them.
+const FOLDER: &str = "whylag-bench.";
+
+/// What one run may make; removed when dropped.
+#[derive(Debug)]
+pub struct Traces {
+    folder: PathBuf,
+    tag: u32,
+}
+
+impl Traces {
+    /// Makes the folder, below $TMPDIR. Removes what runs that were killed have left.
+    pub fn begin() -> Result<Traces, Error> {
+        let pid = std::process::id();
+        sweep(&std::env::temp_dir());
+        let folder = std::env::temp_dir().join(format!("{FOLDER}{pid}"));
+        fs::create_dir(&folder).map_err(|source| Error::Os {
+            doing: format!("making {}", folder.display()),
+            source,
+        })?;
+        Ok(Traces { folder, tag: tag_of(pid) })
+    }
+
+    /// Where files go.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A key for a System V object, different for each `slot`.
+    pub fn key(&self, slot: u16) -> i32 {
+        (self.tag | u32::from(slot)).cast_signed()
+    }
+
+    /// Removes everything.
+    pub fn remove(&self) {
+        remove_keys(self.tag);
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Drop for Traces {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+fn tag_of(pid: u32) -> u32 {
+    KEY_PREFIX | (pid & 0xff) << 16
+}
+
+/// Removes what runs have left whose process is gone.
+fn sweep(temporary: &Path) {
+    let Ok(entries) = fs::read_dir(temporary) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.parse::<u32>().ok());
+        if let Some(pid) = pid.filter(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            remove_keys(tag_of(pid));
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Removes the System V objects whose keys begin with `tag`.
+fn remove_keys(tag: u32) {
+    for (table, remove) in [
+        ("shm", remove_segment as fn(i32)),
+        ("sem", remove_semaphores as fn(i32)),
+        ("msg", remove_queue as fn(i32)),
+    ] {
+        let Ok(text) = fs::read_to_string(format!("/proc/sysvipc/{table}")) else { continue };
+        for line in text.lines().skip(1) {
+            let mut fields = line.split_ascii_whitespace().map(str::parse::<i32>);
+            if let (Some(Ok(key)), Some(Ok(id))) = (fields.next(), fields.next())
+                && key.cast_unsigned() & 0xffff_0000 == tag
+            {
+                remove(id);
+            }
+        }
+    }
+}
+
+/// Removes a segment of shared memory; it is no error if it is gone.
+pub fn remove_segment(id: i32) {
+    // SAFETY: IPC_RMID takes no structure.
+    unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+}
+
+/// Removes a set of semaphores; it is no error if it is gone.
+pub fn remove_semaphores(id: i32) {
+    // SAFETY: IPC_RMID takes no further argument.
+    unsafe { libc::semctl(id, 0, libc::IPC_RMID) };
+}
+
+/// Removes a queue of messages; it is no error if it is gone.
+pub fn remove_queue(id: i32) {
+    // SAFETY: IPC_RMID takes no structure.
+    unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn semaphores_and_files_are_removed() {
+        let traces =
+            Traces { folder: std::env::temp_dir().join("whylag-tidy-test"), tag: tag_of(0) };
+        fs::create_dir_all(traces.folder()).unwrap();
+        let key = traces.key(7);
+        // SAFETY: makes a set of one semaphore.
+        let id = unsafe { libc::semget(key, 1, libc::IPC_CREAT | 0o600) };
+        assert!(id >= 0);
+        let is_there = || {
+            let table = fs::read_to_string("/proc/sysvipc/sem").unwrap();
+            table.lines().any(|line| line.split_ascii_whitespace().next() == Some(&key.to_string()))
+        };
+        assert!(is_there());
+        let folder = traces.folder().to_owned();
+        drop(traces);
+        assert!(!is_there() && !folder.exists());
+    }
+}
