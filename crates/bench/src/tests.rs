@@ -58,3 +58,34 @@ fn ids_are_unique_and_each_case_has_the_file_of_its_name() {
 fn a_name_that_is_nearly_right_is_met_with_the_right_one() {
     assert_eq!(cases::named("getpid").unwrap_err().first(), Some(&"getppid"));
 }
+
+/// Each case runs here with one worker and with two, threads and processes; `CASES=a,b` names some.
+#[test]
+fn every_case_measures_something() {
+    let chosen = std::env::var("CASES").ok();
+    let is_chosen = |id: &str| chosen.as_ref().is_none_or(|list| list.split(',').any(|c| c == id));
+    let traces = Traces::begin().unwrap();
+    let bench = Bench { clock: Clock::choose(), traces: &traces, empty_ns: 20.0 };
+    for case in ALL.iter().filter(|case| is_chosen(case.id)) {
+        let settings = Settings {
+            cases: Vec::new(),
+            workers: Some((case.ladder.kind, vec![1, 2])),
+            population: Some(vec![0, 100]),
+            time: Duration::from_millis(100),
+            pin: false,
+        };
+        let measured = bench.measure(case, &settings, &mut |_| {}).unwrap();
+        if let Some(why) = &measured.stopped {
+            println!("skipped: {}: {why}", case.id);
+        }
+        for step in &measured.steps {
+            assert!(step.operations >= u64::from(step.workers), "{}: {step:?}", case.id);
+            let (median, p99) = (step.single.quantile(0.5), step.single.quantile(0.99));
+            println!(
+                "{:24} {:?} x{} pop {:6}: {:9.0} ns net, median {median:?}, p99 {p99:?}, n {}",
+                case.id, step.kind, step.workers, step.population, step.net_ns, step.operations
+            );
+        }
+        assert!(!measured.steps.is_empty() || measured.stopped.is_some(), "{}", case.id);
+    }
+}

@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 use model::{BenchStep, StoryShape};
 use rustix::net::{AddressFamily, SocketType, socket};
 
-use super::{Alone, Case, Ladder, PROCESSES, Population, Prepared, Request, Work};
+use super::{Case, Ladder, PROCESSES, Population, Prepared, Request};
 use crate::ceiling::{self, Resource};
 use crate::helpers::Helpers;
-use crate::{Error, cases};
+use crate::{Error, Work, cases};
 
 pub const CASE: Case = Case {
     id: "unix-socket",
