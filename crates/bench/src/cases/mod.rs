@@ -111,7 +111,11 @@ fn grows_with_population(steps: &[BenchStep], times: f64, told: &str) -> StorySh
 }
 
 /// Every case.
-pub const ALL: &[&Case] = &[&getppid::CASE, &unix_socket::CASE];
+#[rustfmt::skip]
+pub const ALL: &[&Case] = &[
+    &getppid::CASE,
+    &unix_socket::CASE,
+];
 
 /// What clock and harness cost: a row of every run.
 pub const EMPTY: &Case = &empty::CASE;
