@@ -12,6 +12,7 @@ use crate::tidy::Traces;
 fn measure(case: &'static Case, workers: &[u32], kind: WorkerKind) -> Vec<BenchStep> {
     let settings = Settings {
         cases: Vec::new(),
+        tour: false,
         workers: Some((kind, workers.to_vec())),
         population: None,
         time: Duration::from_millis(400),
@@ -69,6 +70,7 @@ fn every_case_measures_something() {
     for case in ALL.iter().filter(|case| is_chosen(case.id)) {
         let settings = Settings {
             cases: Vec::new(),
+            tour: false,
             workers: Some((case.ladder.kind, vec![1, 2])),
             population: Some(vec![0, 100]),
             time: Duration::from_millis(100),
