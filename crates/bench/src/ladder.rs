@@ -50,6 +50,8 @@ const SHORTEST_ROUND: Duration = Duration::from_millis(4);
 pub struct Bench<'a> {
     /// The clock.
     pub clock: Clock,
+    /// Its smallest step, ns.
+    pub clock_step_ns: u64,
     /// For files and keys.
     pub traces: &'a Traces,
     /// Median of the empty operation, ns.
@@ -95,6 +97,7 @@ impl Bench<'_> {
             time: (rung / ROUNDS as u32).max(SHORTEST_ROUND),
             pin: settings.pin,
             clock: self.clock,
+            clock_step_ns: self.clock_step_ns,
         };
         for (done, size) in sizes.iter().enumerate() {
             let part = |within: f64| (done as f64 + within) / sizes.len() as f64;
@@ -185,7 +188,7 @@ impl Bench<'_> {
         outliers.sort_by_key(|outlier| std::cmp::Reverse(outlier.ns));
         outliers.truncate(OUTLIERS);
         let clock_ns = if double.count() > 0 {
-            2.0 * middle(&single) - middle(&double)
+            2.0 * middle(&single, self.clock_step_ns) - middle(&double, self.clock_step_ns)
         } else {
             self.empty_ns
         };
@@ -198,7 +201,7 @@ impl Bench<'_> {
             wall_ns: sum(|round| round.wall_ns),
             user_ns: sum(|round| round.user_ns),
             system_ns: sum(|round| round.system_ns),
-            net_ns: (middle(&single) - clock_ns).max(0.0),
+            net_ns: (middle(&single, self.clock_step_ns) - clock_ns).max(0.0),
             single,
             outliers,
             ended_early: rounds.len() < ROUNDS,

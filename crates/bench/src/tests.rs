@@ -19,7 +19,8 @@ fn measure(case: &'static Case, workers: &[u32], kind: WorkerKind) -> Vec<BenchS
         pin: false,
     };
     let traces = Traces::begin().unwrap();
-    let bench = Bench { clock: Clock::choose(), traces: &traces, empty_ns: 20.0 };
+    let clock = Clock::choose();
+    let bench = Bench { clock, clock_step_ns: clock.step_ns(), traces: &traces, empty_ns: 20.0 };
     bench.measure(case, &settings, &mut |_| {}).unwrap().steps
 }
 
@@ -66,7 +67,8 @@ fn every_case_measures_something() {
     let chosen = std::env::var("CASES").ok();
     let is_chosen = |id: &str| chosen.as_ref().is_none_or(|list| list.split(',').any(|c| c == id));
     let traces = Traces::begin().unwrap();
-    let bench = Bench { clock: Clock::choose(), traces: &traces, empty_ns: 20.0 };
+    let clock = Clock::choose();
+    let bench = Bench { clock, clock_step_ns: clock.step_ns(), traces: &traces, empty_ns: 20.0 };
     for case in ALL.iter().filter(|case| is_chosen(case.id)) {
         let settings = Settings {
             cases: Vec::new(),
