@@ -125,9 +125,7 @@ mod tests {
 
     #[test]
     fn semaphores_and_files_are_removed() {
-        let traces =
-            Traces { folder: std::env::temp_dir().join("whylag-tidy-test"), tag: tag_of(0) };
-        fs::create_dir_all(traces.folder()).unwrap();
+        let traces = Traces::begin().unwrap();
         let key = traces.key(7);
         // SAFETY: makes a set of one semaphore.
         let id = unsafe { libc::semget(key, 1, libc::IPC_CREAT | 0o600) };
