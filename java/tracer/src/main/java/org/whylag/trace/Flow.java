@@ -1,0 +1,79 @@
+package org.whylag.trace;
+
+/** A kind of message, with its points and its threshold. */
+public final class Flow {
+    final Tracer tracer;
+    final int id;
+    final int points;
+    private final Memory memory;
+    private final int at;
+    /** Ids of the names of publishes, by number; for the hot path. */
+    private final int[] publishNames = new int[FlowDescriptor.MAX_PUBLISHES];
+    private int publishes;
+    /** Plain: a message that begins while the tracer is being closed may still be written. */
+    private boolean live;
+
+    Flow(Tracer tracer, Memory memory, int at, int id, int points) {
+        this.tracer = tracer;
+        this.memory = memory;
+        this.at = at;
+        this.id = id;
+        this.points = points;
+        this.live = memory != null;
+    }
+
+    /**
+     * The number of a publish, for {@link Logic#published}; the name is added if it is new.
+     *
+     * @throws TraceException if the flow has 16 names, or the tracer no room for this one
+     */
+    public int publish(String name) {
+        Tracer.checkedName(name);
+        if (memory == null) {
+            return 0;
+        }
+        synchronized (tracer) {
+            int nameId = tracer.nameId(name);
+            for (int number = 0; number < publishes; number++) {
+                if (publishNames[number] == nameId) {
+                    return number;
+                }
+            }
+            if (publishes == FlowDescriptor.MAX_PUBLISHES) {
+                tracer.countDroppedName();
+                throw new TraceException(
+                        "Cannot add publish '%s': a flow has at most %d."
+                                .formatted(name, FlowDescriptor.MAX_PUBLISHES));
+            }
+            publishNames[publishes] = nameId;
+            memory.putIntRelease(at + FlowDescriptor.PUBLISH_NAMES + 4 * publishes, nameId);
+            return publishes++;
+        }
+    }
+
+    boolean isLive() {
+        return live;
+    }
+
+    void close() {
+        live = false;
+    }
+
+    void countBegun() {
+        memory.addLong(at + FlowDescriptor.BEGUN, 1);
+    }
+
+    void countAbandoned() {
+        memory.addLong(at + FlowDescriptor.ABANDONED, 1);
+    }
+
+    /** 0 for a number that {@link #publish} did not give. */
+    int publishName(int number) {
+        return number >= 0 && number < publishNames.length ? publishNames[number] : 0;
+    }
+
+    /** A reader may have written anything. */
+    long threshold() {
+        return FlowBuilder.clamp(memory.getLongOpaque(at + FlowDescriptor.THRESHOLD));
+    }
+}
