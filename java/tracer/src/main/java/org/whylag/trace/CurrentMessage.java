@@ -15,31 +15,31 @@ final class CurrentMessage {
 
     void started(Trace trace) {
         beginChange();
-        memory.putLongOpaque(entry + ThreadDescriptor.MESSAGE_ID, trace.id);
-        memory.putLongOpaque(
+        memory.putLong(entry + ThreadDescriptor.MESSAGE_ID, trace.id);
+        memory.putLong(
                 entry + ThreadDescriptor.FLOW_AND_STATE, trace.flow.id | ThreadDescriptor.IN_LOGIC);
-        memory.putLongOpaque(entry + ThreadDescriptor.T0, trace.t0);
-        memory.putLongOpaque(entry + ThreadDescriptor.LOGIC_START, trace.logicStart);
-        memory.putLongOpaque(entry + ThreadDescriptor.LAST_MARK, trace.logicStart);
-        memory.putIntOpaque(entry + ThreadDescriptor.LAST_NAME, 0);
+        memory.putLong(entry + ThreadDescriptor.T0, trace.t0);
+        memory.putLong(entry + ThreadDescriptor.LOGIC_START, trace.logicStart);
+        memory.putLong(entry + ThreadDescriptor.LAST_MARK, trace.logicStart);
+        memory.putInt(entry + ThreadDescriptor.LAST_NAME, 0);
         endChange();
     }
 
     void marked(long time, int name) {
         beginChange();
-        memory.putLongOpaque(entry + ThreadDescriptor.LAST_MARK, time);
-        memory.putIntOpaque(entry + ThreadDescriptor.LAST_NAME, name);
+        memory.putLong(entry + ThreadDescriptor.LAST_MARK, time);
+        memory.putInt(entry + ThreadDescriptor.LAST_NAME, name);
         endChange();
     }
 
     void ended() {
         beginChange();
-        memory.putLongOpaque(entry + ThreadDescriptor.FLOW_AND_STATE, 0);
+        memory.putLong(entry + ThreadDescriptor.FLOW_AND_STATE, 0);
         endChange();
     }
 
     private void beginChange() {
-        memory.putLongOpaque(entry + ThreadDescriptor.SEQUENCE, ++sequence);
+        memory.putLong(entry + ThreadDescriptor.SEQUENCE, ++sequence);
         VarHandle.releaseFence();
     }
 

@@ -1,23 +1,36 @@
 package org.whylag.trace;
 
-/**
- * The histograms of one thread for one flow. Only this thread writes them, so it keeps what it wrote
- * last in its own memory instead of reading it back.
- */
+import static org.whylag.trace.HistogramDescriptor.BLOCK_HEAD;
+import static org.whylag.trace.HistogramDescriptor.FIRST_POINT;
+import static org.whylag.trace.HistogramDescriptor.FIRST_PUBLISH;
+import static org.whylag.trace.HistogramDescriptor.HISTOGRAM_LENGTH;
+
+/** A block: the histograms of one thread for one flow. */
 final class Histograms {
     private static final long SECOND = 1_000_000_000;
 
-    private final Memory memory;
-    private final int base;
-    private final long[] counts = new long[HistogramDescriptor.METRICS];
-    private final long[] sums = new long[HistogramDescriptor.METRICS];
-    private final long[] seconds = new long[HistogramDescriptor.METRICS];
-    private final long[] maxima = new long[HistogramDescriptor.METRICS];
-    private long second;
+    private final Histogram total;
+    private final Histogram infrastructure;
+    private final Histogram logic;
+    private final Histogram gap;
+    private final Histogram[] points = new Histogram[FlowDescriptor.MAX_POINTS];
+    private final Histogram[] publishes = new Histogram[FlowDescriptor.MAX_PUBLISHES];
 
     private Histograms(Memory memory, int block) {
-        this.memory = memory;
-        this.base = block + HistogramDescriptor.BLOCK_HEAD;
+        total = histogram(memory, block, HistogramDescriptor.TOTAL);
+        infrastructure = histogram(memory, block, HistogramDescriptor.INFRASTRUCTURE);
+        logic = histogram(memory, block, HistogramDescriptor.LOGIC);
+        gap = histogram(memory, block, HistogramDescriptor.GAP);
+        for (int i = 0; i < points.length; i++) {
+            points[i] = histogram(memory, block, FIRST_POINT + i);
+        }
+        for (int i = 0; i < publishes.length; i++) {
+            publishes[i] = histogram(memory, block, FIRST_PUBLISH + i);
+        }
+    }
+
+    private static Histogram histogram(Memory memory, int block, int metric) {
+        return new Histogram(memory, block + BLOCK_HEAD + metric * HISTOGRAM_LENGTH);
     }
 
     /** Claims a block, or gives null if all are taken. */
@@ -28,8 +41,8 @@ final class Histograms {
                     at + HistogramDescriptor.STATE,
                     ThreadDescriptor.FREE,
                     ThreadDescriptor.CLAIMING)) {
-                memory.putIntOpaque(at + HistogramDescriptor.THREAD, thread);
-                memory.putIntOpaque(at + HistogramDescriptor.FLOW, flow);
+                memory.putInt(at + HistogramDescriptor.THREAD, thread);
+                memory.putInt(at + HistogramDescriptor.FLOW, flow);
                 memory.putIntRelease(at + HistogramDescriptor.STATE, ThreadDescriptor.CLAIMED);
                 return new Histograms(memory, at);
             }
@@ -37,35 +50,25 @@ final class Histograms {
         return null;
     }
 
-    /** When the values that follow are counted. */
-    void setTime(long nanos) {
-        second = nanos / SECOND;
-    }
-
-    void add(int metric, long value) {
-        int at = base + metric * HistogramDescriptor.HISTOGRAM_LENGTH;
-        if (seconds[metric] != second) {
-            nextSecond(metric, at);
-        }
-        int bucket =
-                at + HistogramDescriptor.BUCKETS + HistogramDescriptor.bucket(value) * Long.BYTES;
-        memory.putLongOpaque(bucket, memory.getLongOpaque(bucket) + 1);
-        memory.putLongOpaque(at + HistogramDescriptor.COUNT, ++counts[metric]);
-        memory.putLongOpaque(at + HistogramDescriptor.SUM, sums[metric] += value);
-        if (value > maxima[metric]) {
-            maxima[metric] = value;
-            memory.putLongOpaque(at + HistogramDescriptor.MAXIMUM, value);
+    /** {@code publish}: its number, or -1 if it has no name. */
+    void published(long now, long nanos, int publish) {
+        long second = now / SECOND;
+        gap.add(nanos, second);
+        if (publish >= 0) {
+            publishes[publish].add(nanos, second);
         }
     }
 
-    /** In this order a reader that looks at both seconds twice knows what it has. */
-    private void nextSecond(int metric, int at) {
-        memory.putLongRelease(at + HistogramDescriptor.EARLIER_SECOND, 0);
-        memory.putLongRelease(at + HistogramDescriptor.EARLIER_MAXIMUM, maxima[metric]);
-        memory.putLongRelease(at + HistogramDescriptor.EARLIER_SECOND, seconds[metric]);
-        memory.putLongRelease(at + HistogramDescriptor.MAXIMUM, 0);
-        memory.putLongRelease(at + HistogramDescriptor.SECOND, second);
-        seconds[metric] = second;
-        maxima[metric] = 0;
+    void ended(Trace trace, int pointCount, long end) {
+        long second = end / SECOND;
+        total.add(end - trace.t0, second);
+        infrastructure.add(trace.logicStart - trace.t0, second);
+        logic.add(end - trace.logicStart, second);
+        for (int point = 0; point < pointCount; point++) {
+            long time = trace.cells[2 * point];
+            if (time != 0) {
+                points[point].add(Math.max(0, time - trace.t0), second);
+            }
+        }
     }
 }

@@ -32,7 +32,7 @@ final class Layout {
     }
 
     void describe(Memory memory) {
-        memory.putIntOpaque(HeaderDescriptor.SECTIONS, 6);
+        memory.putInt(HeaderDescriptor.SECTIONS, 6);
         section(memory, SectionDescriptor.NAMES, NameDescriptor.LENGTH, NAMES, namesAt);
         section(
                 memory,
@@ -50,10 +50,10 @@ final class Layout {
     private static void section(Memory memory, int kind, int entryLength, int entries, int offset) {
         // Kinds count from 1 and are kept in their own order.
         int at = HeaderDescriptor.TABLE + (kind - 1) * SectionDescriptor.LENGTH;
-        memory.putIntOpaque(at + SectionDescriptor.KIND, kind);
-        memory.putIntOpaque(at + SectionDescriptor.ENTRY_LENGTH, entryLength);
-        memory.putLongOpaque(at + SectionDescriptor.ENTRIES, entries);
-        memory.putLongOpaque(at + SectionDescriptor.OFFSET, offset);
-        memory.putLongOpaque(at + SectionDescriptor.BYTES, (long) entryLength * entries);
+        memory.putInt(at + SectionDescriptor.KIND, kind);
+        memory.putInt(at + SectionDescriptor.ENTRY_LENGTH, entryLength);
+        memory.putLong(at + SectionDescriptor.ENTRIES, entries);
+        memory.putLong(at + SectionDescriptor.OFFSET, offset);
+        memory.putLong(at + SectionDescriptor.BYTES, (long) entryLength * entries);
     }
 }

@@ -95,11 +95,7 @@ public final class Logic {
 
         Histograms histograms = histogramsOf(flow);
         if (histograms != null) {
-            histograms.setTime(now);
-            histograms.add(HistogramDescriptor.GAP, gap);
-            if (name != 0) {
-                histograms.add(HistogramDescriptor.FIRST_PUBLISH + publish, gap);
-            }
+            histograms.published(now, gap, name != 0 ? publish : -1);
         }
     }
 
@@ -117,7 +113,7 @@ public final class Logic {
         }
         Histograms histograms = histogramsOf(flow);
         if (histograms != null) {
-            count(histograms, trace, flow, end);
+            histograms.ended(trace, flow.points, end);
         }
         boolean isSlow = end - trace.t0 >= flow.threshold();
         recent.write(trace, flow, end, isSlow);
@@ -125,20 +121,6 @@ public final class Logic {
             slow.write(trace, flow, end, true);
         }
         current.ended();
-    }
-
-    private static void count(Histograms histograms, Trace trace, Flow flow, long end) {
-        histograms.setTime(end);
-        histograms.add(HistogramDescriptor.TOTAL, end - trace.t0);
-        histograms.add(HistogramDescriptor.INFRASTRUCTURE, trace.logicStart - trace.t0);
-        histograms.add(HistogramDescriptor.LOGIC, end - trace.logicStart);
-        for (int point = 0; point < flow.points; point++) {
-            long time = trace.cells[2 * point];
-            if (time != 0) {
-                histograms.add(
-                        HistogramDescriptor.FIRST_POINT + point, Math.max(0, time - trace.t0));
-            }
-        }
     }
 
     /** Null, and counted once, if no block is free. */

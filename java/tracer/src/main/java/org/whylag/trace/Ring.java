@@ -21,19 +21,19 @@ final class Ring {
 
     void write(Trace trace, Flow flow, long end, boolean isSlow) {
         int at = base + ((int) written & mask) * RecordDescriptor.LENGTH;
-        memory.putLongOpaque(at + RecordDescriptor.HEAD, 0);
+        memory.putLong(at + RecordDescriptor.HEAD, 0);
         VarHandle.releaseFence();
-        memory.putLongOpaque(at + RecordDescriptor.MESSAGE_ID, trace.id);
-        memory.putLongOpaque(
+        memory.putLong(at + RecordDescriptor.MESSAGE_ID, trace.id);
+        memory.putLong(
                 at + RecordDescriptor.FLOW_AND_FLAGS, flow.id | (isSlow ? RecordDescriptor.SLOW : 0));
-        memory.putLongOpaque(at + RecordDescriptor.T0, trace.t0);
-        memory.putLongOpaque(at + RecordDescriptor.LOGIC_START, trace.logicStart);
-        memory.putLongOpaque(at + RecordDescriptor.END, end);
-        memory.putLongOpaque(
+        memory.putLong(at + RecordDescriptor.T0, trace.t0);
+        memory.putLong(at + RecordDescriptor.LOGIC_START, trace.logicStart);
+        memory.putLong(at + RecordDescriptor.END, end);
+        memory.putLong(
                 at + RecordDescriptor.DEPTH_AND_THREAD,
                 Integer.toUnsignedLong(trace.depth) | (long) thread << 32);
-        memory.putLongOpaque(at + RecordDescriptor.PUBLISHES, trace.publishes);
-        memory.putLongOpaque(at + RecordDescriptor.LONGEST_GAP, trace.longestGap);
+        memory.putLong(at + RecordDescriptor.PUBLISHES, trace.publishes);
+        memory.putLong(at + RecordDescriptor.LONGEST_GAP, trace.longestGap);
         copy(trace, at, 0, 2 * flow.points);
         copy(
                 trace,
@@ -42,15 +42,15 @@ final class Ring {
                 2 * Math.min(trace.publishes, FlowDescriptor.MAX_PUBLISHES));
         VarHandle.releaseFence();
         written++;
-        memory.putLongOpaque(at + RecordDescriptor.TAIL, written);
-        memory.putLongOpaque(at + RecordDescriptor.HEAD, written);
+        memory.putLong(at + RecordDescriptor.TAIL, written);
+        memory.putLong(at + RecordDescriptor.HEAD, written);
         memory.putLongRelease(countAt, written);
     }
 
     /** The reader ignores cells beyond those in use, so they may keep what they held. */
     private void copy(Trace trace, int at, int from, int words) {
         for (int cell = from; cell < from + words; cell++) {
-            memory.putLongOpaque(
+            memory.putLong(
                     at + RecordDescriptor.CELLS + cell * Long.BYTES, trace.cells[cell]);
         }
     }

@@ -59,8 +59,8 @@ final class ThreadEntry {
             long start = Identity.start(Files.readString(SELF.resolve("stat")));
             byte[] name =
                     Files.readString(SELF.resolve("comm")).strip().getBytes(StandardCharsets.UTF_8);
-            memory.putIntOpaque(at + ThreadDescriptor.TID, tid);
-            memory.putLongOpaque(at + ThreadDescriptor.START, start);
+            memory.putInt(at + ThreadDescriptor.TID, tid);
+            memory.putLong(at + ThreadDescriptor.START, start);
             memory.putBytes(
                     at + ThreadDescriptor.NAME,
                     Arrays.copyOf(

@@ -147,22 +147,22 @@ final class TraceFile {
     }
 
     private static void describe(Memory memory, Identity identity, Layout layout) {
-        memory.putIntOpaque(
+        memory.putInt(
                 HeaderDescriptor.MAJOR,
                 HeaderDescriptor.MAJOR_VERSION | HeaderDescriptor.MINOR_VERSION << 16);
-        memory.putIntOpaque(HeaderDescriptor.BYTE_ORDER, HeaderDescriptor.BYTE_ORDER_WORD);
-        memory.putLongOpaque(HeaderDescriptor.FILE_LENGTH, layout.length);
-        memory.putIntOpaque(HeaderDescriptor.PID, identity.pid());
-        memory.putIntOpaque(HeaderDescriptor.LANGUAGE, HeaderDescriptor.LANGUAGE_JAVA);
-        memory.putLongOpaque(HeaderDescriptor.START, identity.start());
-        memory.putLongOpaque(HeaderDescriptor.PID_NAMESPACE, identity.pidNamespace());
+        memory.putInt(HeaderDescriptor.BYTE_ORDER, HeaderDescriptor.BYTE_ORDER_WORD);
+        memory.putLong(HeaderDescriptor.FILE_LENGTH, layout.length);
+        memory.putInt(HeaderDescriptor.PID, identity.pid());
+        memory.putInt(HeaderDescriptor.LANGUAGE, HeaderDescriptor.LANGUAGE_JAVA);
+        memory.putLong(HeaderDescriptor.START, identity.start());
+        memory.putLong(HeaderDescriptor.PID_NAMESPACE, identity.pidNamespace());
         memory.putBytes(
                 HeaderDescriptor.BOOT_ID, identity.bootId().getBytes(StandardCharsets.US_ASCII));
-        memory.putIntOpaque(HeaderDescriptor.STATE, HeaderDescriptor.STATE_RUNNING);
-        memory.putLongOpaque(
+        memory.putInt(HeaderDescriptor.STATE, HeaderDescriptor.STATE_RUNNING);
+        memory.putLong(
                 HeaderDescriptor.CREATED_UNIX, System.currentTimeMillis() * 1_000_000);
-        memory.putLongOpaque(HeaderDescriptor.CREATED_MONOTONIC, System.nanoTime());
-        memory.putIntOpaque(HeaderDescriptor.CLOCK, HeaderDescriptor.CLOCK_IS_MONOTONIC);
+        memory.putLong(HeaderDescriptor.CREATED_MONOTONIC, System.nanoTime());
+        memory.putInt(HeaderDescriptor.CLOCK, HeaderDescriptor.CLOCK_IS_MONOTONIC);
         layout.describe(memory);
         memory.putLongRelease(
                 HeaderDescriptor.MAGIC, ByteBuffer.wrap(HeaderDescriptor.MAGIC_BYTES)

@@ -157,13 +157,13 @@ public final class Tracer implements AutoCloseable {
                             .formatted(name, FlowDescriptor.MAX_FLOWS));
         }
         int at = layout.flowsAt + index * FlowDescriptor.LENGTH;
-        memory.putIntOpaque(at + FlowDescriptor.NAME, nameId(name));
-        memory.putIntOpaque(at + FlowDescriptor.POINTS, points.size());
-        memory.putIntOpaque(at + FlowDescriptor.PUBLISHES, FlowDescriptor.MAX_PUBLISHES);
+        memory.putInt(at + FlowDescriptor.NAME, nameId(name));
+        memory.putInt(at + FlowDescriptor.POINTS, points.size());
+        memory.putInt(at + FlowDescriptor.PUBLISHES, FlowDescriptor.MAX_PUBLISHES);
         for (int i = 0; i < points.size(); i++) {
-            memory.putIntOpaque(at + FlowDescriptor.POINT_NAMES + 4 * i, nameId(points.get(i)));
+            memory.putInt(at + FlowDescriptor.POINT_NAMES + 4 * i, nameId(points.get(i)));
         }
-        memory.putLongOpaque(at + FlowDescriptor.THRESHOLD, threshold);
+        memory.putLong(at + FlowDescriptor.THRESHOLD, threshold);
         Flow flow = new Flow(this, memory, at, index + 1, points.size());
         publishes.forEach(flow::publish);
         memory.putIntRelease(at + FlowDescriptor.ID, index + 1);
@@ -185,7 +185,7 @@ public final class Tracer implements AutoCloseable {
         }
         byte[] bytes = checkedName(text).getBytes(StandardCharsets.UTF_8);
         int at = layout.namesAt + index * NameDescriptor.LENGTH;
-        memory.putIntOpaque(at + NameDescriptor.TEXT_LENGTH, bytes.length);
+        memory.putInt(at + NameDescriptor.TEXT_LENGTH, bytes.length);
         memory.putBytes(at + NameDescriptor.TEXT, bytes);
         memory.putIntRelease(at + NameDescriptor.ID, index + 1);
         names.put(text, index + 1);

@@ -209,13 +209,11 @@ class MessageTest extends Fixture {
     void maximumIsKeptForThisSecondAndTheOneBefore() {
         Layout layout = new Layout(1, 1, 1, 1);
         Memory memory = TestMemory.of(layout.length);
-        Histograms histograms = Histograms.claim(memory, layout, 0, 1);
-        histograms.setTime(5_900_000_000L);
-        histograms.add(0, 70);
-        histograms.add(0, 90);
-        histograms.setTime(7_000_000_000L);
-        histograms.add(0, 40);
         int at = layout.blocksAt + 64;
+        Histogram histogram = new Histogram(memory, at);
+        histogram.add(70, 5);
+        histogram.add(90, 5);
+        histogram.add(40, 7);
         assertEquals(7, memory.getLongOpaque(at + 16));
         assertEquals(40, memory.getLongOpaque(at + 24));
         assertEquals(5, memory.getLongOpaque(at + 32));
