@@ -43,7 +43,7 @@
 //! # The map
 //!
 //! - [`writer`]: [`Tracer`], [`Flow`], [`Thread`], [`Trace`]: what a program uses.
-//! - `reader`: opens, checks and follows a trace file that it does not trust.
+//! - [`reader`]: opens, checks and follows a trace file that it does not trust.
 //! - [`layout`]: where each number lies; [`word`]: how it is read and written.
 //! - `c/`: the same writer for C and C++, one header and one small file.
 //!
@@ -62,6 +62,7 @@ mod error;
 #[allow(missing_docs, reason = "each field is in the diagram above its structure")]
 pub mod layout;
 mod process;
+pub mod reader;
 #[allow(missing_docs, reason = "the names say it: what is done, and in which order")]
 pub mod word;
 pub mod writer;
