@@ -1,0 +1,411 @@
+/* Measures every message of a program at named points, readable from outside with whylag, also
+ * after a crash. For C11 and C++17, with GCC or Clang on Linux; link whylag.c (and -pthread).
+ *
+ *     whylag_start(NULL);                                        // once; see whylag_why()
+ *     whylag_flow order;
+ *     const char *points[] = {"journalled", "replicated"};
+ *     whylag_declare(&order, "order", points, 2, 100000);        // slow from 100 us on
+ *     whylag_publish fill;
+ *     whylag_name_publish(&order, "fill", &fill);
+ *     whylag_thread thread;
+ *     whylag_register(&thread);                                  // in each thread that runs logic
+ *
+ *     static whylag_trace trace;                                 // beside the message, zeroed
+ *     whylag_begin(&trace, &order, id, received);
+ *     whylag_mark(&trace, 0);                                    // by any thread
+ *     whylag_logic_start(&thread, &trace, depth);
+ *     whylag_published(&thread, &trace, fill);
+ *     whylag_end(&thread, &trace);
+ *
+ * Functions of the set-up return 0, or -1 and a reason in whylag_why(). After a failed start, or
+ * with WHYLAG_TRACE=off, everything is off: flows and threads are made without an error, and the
+ * calls below return at once. These make no system call, take no lock and allocate nothing; they
+ * are the same as those of the Rust writer, and the layout is that of docs/trace-format.md. */
+#ifndef WHYLAG_H
+#define WHYLAG_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#elif !defined(CLOCK_MONOTONIC)
+/* Strict C11 hides it. */
+extern int clock_gettime(int clock, struct timespec *time);
+#endif
+
+/* ---- the layout ---------------------------------------------------------------------------- */
+
+#define WHYLAG_POINTS 8u
+#define WHYLAG_PUBLISHES 16u
+#define WHYLAG_FLOWS 16u
+#define WHYLAG_METRICS 28u
+#define WHYLAG_BUCKETS 1056u
+#define WHYLAG_UNKNOWN UINT32_MAX
+
+typedef struct whylag_flow_entry {
+	uint32_t id, name, points, publishes;
+	uint32_t point[WHYLAG_POINTS], publish[WHYLAG_PUBLISHES];
+	uint64_t threshold, reserved[9];
+	uint64_t begun, abandoned, undeclared, reserved_2[5];
+} whylag_flow_entry;
+
+typedef struct whylag_thread_entry {
+	uint32_t state, tid;
+	uint64_t start, comm[2], recent, slow, reserved[2];
+	/* The current message. */
+	uint64_t sequence, id;
+	uint32_t flow, in_logic;
+	uint64_t t0, logic_start, last;
+	uint32_t last_name, reserved_2[3];
+	uint64_t reserved_3[16];
+} whylag_thread_entry;
+
+typedef struct whylag_cell {
+	uint64_t time;
+	uint32_t what, reserved;
+} whylag_cell;
+
+typedef struct whylag_record {
+	uint64_t head, id;
+	uint32_t flow, flags;
+	uint64_t t0, logic_start, end;
+	uint32_t depth, thread, publishes, reserved;
+	uint64_t longest_gap;
+	whylag_cell point[WHYLAG_POINTS], publish[WHYLAG_PUBLISHES];
+	uint64_t reserved_2[6], tail;
+} whylag_record;
+
+typedef struct whylag_histogram {
+	uint64_t count, sum, second, maximum, earlier_second, earlier_maximum, reserved[2];
+	uint64_t buckets[WHYLAG_BUCKETS];
+} whylag_histogram;
+
+typedef struct whylag_block {
+	uint32_t state, thread, flow, reserved[13];
+	whylag_histogram metrics[WHYLAG_METRICS];
+} whylag_block;
+
+/* ---- what a program holds ------------------------------------------------------------------ */
+
+/* A kind of message. */
+typedef struct whylag_flow {
+	whylag_flow_entry *entry; /* NULL when off */
+	uint32_t id, points, generation;
+	uint64_t threshold;
+} whylag_flow;
+
+/* A named outbound message of a flow. All zero: one without a name. */
+typedef struct whylag_publish {
+	uint32_t flow, name, index;
+} whylag_publish;
+
+/* The times of one message, beside it. All zero before it is first used. */
+typedef struct whylag_trace {
+	whylag_flow_entry *entry;
+	uint32_t state, generation, flow, points, depth, publishes;
+	uint64_t id, t0, logic_start, last, longest_gap, threshold;
+	whylag_cell marks[WHYLAG_POINTS], published[WHYLAG_PUBLISHES];
+} whylag_trace;
+
+/* The calling thread. For no other thread, and not to be copied. */
+typedef struct whylag_thread {
+	whylag_thread_entry *entry; /* NULL when off */
+	whylag_record *recent, *slow;
+	uint64_t recent_mask, slow_mask, recent_written, slow_written;
+	uint32_t index, generation, looked; /* looked: a bit per flow */
+	whylag_block *blocks[WHYLAG_FLOWS];
+} whylag_thread;
+
+/* What there is room for; 0 for the usual. */
+typedef struct whylag_options {
+	const char *folder; /* NULL: WHYLAG_TRACE_DIR, or /dev/shm/whylag-UID */
+	int keep;           /* keeps the file when stopped, as does WHYLAG_TRACE_KEEP */
+	unsigned names;     /* 256: of flows, points and publishes */
+	unsigned threads;   /* 64: threads that ever register */
+	unsigned recent;    /* 64: records per thread, a power of two, 512 bytes each */
+	unsigned slow;      /* 64: the same of slow messages */
+	unsigned blocks;    /* 16: pairs of a thread and a flow, 233 KiB each */
+} whylag_options;
+
+/* ---- set-up: whylag.c ---------------------------------------------------------------------- */
+
+int whylag_start(const whylag_options *options);
+void whylag_stop(void);
+/* Why the last call in this thread failed. */
+const char *whylag_why(void);
+/* The file, NULL when off. */
+const char *whylag_path(void);
+int whylag_declare(whylag_flow *flow, const char *name, const char *const *points, unsigned number,
+		   uint64_t threshold_ns);
+int whylag_name_publish(const whylag_flow *flow, const char *name, whylag_publish *publish);
+int whylag_register(whylag_thread *thread);
+/* Ends the use of a handle, before its thread may register again. */
+void whylag_unregister(whylag_thread *thread);
+
+/* For the calls below. */
+extern __thread uint32_t whylag_lane;
+whylag_block *whylag_find_block(whylag_thread *thread, uint32_t flow);
+
+/* ---- hot calls ----------------------------------------------------------------------------- */
+
+#define WHYLAG_LOAD_RELAXED(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
+#define WHYLAG_LOAD_ACQUIRE(word) __atomic_load_n(&(word), __ATOMIC_ACQUIRE)
+#define WHYLAG_STORE_RELAXED(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
+#define WHYLAG_STORE_RELEASE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELEASE)
+#define WHYLAG_FENCE_RELEASE() __atomic_thread_fence(__ATOMIC_RELEASE)
+/* For a word with one writer: no locked instruction. */
+#define WHYLAG_ADD_AS_OWNER(word, more) \
+	WHYLAG_STORE_RELAXED(word, WHYLAG_LOAD_RELAXED(word) + (more))
+#define WHYLAG_ADD_SHARED(word, more) ((void)__atomic_fetch_add(&(word), (more), __ATOMIC_RELAXED))
+
+enum { WHYLAG_IDLE = 0, WHYLAG_BEGUN = 1, WHYLAG_IN_LOGIC = 2 };
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+static inline uint64_t whylag_now(void)
+{
+	struct timespec time;
+	clock_gettime(1 /* CLOCK_MONOTONIC */, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static inline uint64_t whylag_max(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static inline unsigned whylag_bucket_of(uint64_t value)
+{
+	const uint64_t most = ((uint64_t)1 << 37) - 1;
+	unsigned shift;
+	if (value > most)
+		value = most;
+	shift = 58u - (unsigned)__builtin_clzll((unsigned long long)value | 32u);
+	return (shift << 5) + (unsigned)(value >> shift);
+}
+
+/* Counts a value that was measured at `now`. */
+static inline void whylag_count(whylag_histogram *histogram, uint64_t value, uint64_t now)
+{
+	const uint64_t second = now / 1000000000u;
+	WHYLAG_ADD_AS_OWNER(histogram->buckets[whylag_bucket_of(value)], 1);
+	WHYLAG_ADD_AS_OWNER(histogram->count, 1);
+	WHYLAG_ADD_AS_OWNER(histogram->sum, value);
+	if (second != WHYLAG_LOAD_RELAXED(histogram->second)) {
+		/* In this order a reader can tell to which second a maximum belongs. */
+		WHYLAG_STORE_RELEASE(histogram->earlier_second, 0);
+		WHYLAG_STORE_RELEASE(histogram->earlier_maximum,
+				     WHYLAG_LOAD_RELAXED(histogram->maximum));
+		WHYLAG_STORE_RELEASE(histogram->earlier_second,
+				     WHYLAG_LOAD_RELAXED(histogram->second));
+		WHYLAG_STORE_RELEASE(histogram->maximum, 0);
+		WHYLAG_STORE_RELEASE(histogram->second, second);
+	}
+	if (value > WHYLAG_LOAD_RELAXED(histogram->maximum))
+		WHYLAG_STORE_RELAXED(histogram->maximum, value);
+}
+
+/* A message was received at `received`: whylag_now(), or the stamp of the kernel in that clock. If
+ * the message before was not ended, that one counts as abandoned. */
+static inline void whylag_begin(whylag_trace *trace, const whylag_flow *flow, uint64_t id,
+				uint64_t received)
+{
+	uint32_t point;
+	if (trace->state != WHYLAG_IDLE)
+		WHYLAG_ADD_SHARED(trace->entry->abandoned, 1);
+	trace->state = WHYLAG_IDLE;
+	trace->points = 0;
+	trace->entry = flow->entry;
+	if (!flow->entry)
+		return;
+	WHYLAG_ADD_SHARED(flow->entry->begun, 1);
+	trace->state = WHYLAG_BEGUN;
+	trace->generation = flow->generation;
+	trace->flow = flow->id;
+	trace->points = flow->points;
+	trace->threshold = flow->threshold;
+	trace->id = id;
+	trace->t0 = received;
+	for (point = 0; point < flow->points; point++)
+		WHYLAG_STORE_RELAXED(trace->marks[point].time, 0);
+}
+
+/* The message has reached an infrastructure point, counted from 0. Any thread may say so, and
+ * several at once if their points differ. */
+static inline void whylag_mark(whylag_trace *trace, unsigned point)
+{
+	/* Off, not begun, and a point that was never declared: one comparison. */
+	if (point < trace->points) {
+		WHYLAG_STORE_RELAXED(trace->marks[point].what, whylag_lane);
+		WHYLAG_STORE_RELEASE(trace->marks[point].time, whylag_now());
+	} else if (trace->state != WHYLAG_IDLE) {
+		WHYLAG_ADD_SHARED(trace->entry->undeclared, 1);
+	}
+}
+
+static inline void whylag_change_begins(whylag_thread_entry *entry)
+{
+	WHYLAG_STORE_RELAXED(entry->sequence, WHYLAG_LOAD_RELAXED(entry->sequence) | 1);
+	WHYLAG_FENCE_RELEASE();
+}
+
+static inline void whylag_change_ends(whylag_thread_entry *entry)
+{
+	WHYLAG_STORE_RELEASE(entry->sequence, WHYLAG_LOAD_RELAXED(entry->sequence) + 1);
+}
+
+/* The histograms of a thread and a flow, NULL if there was no room. */
+static inline whylag_block *whylag_block_of(whylag_thread *thread, uint32_t flow)
+{
+	if (!(thread->looked >> (flow - 1) & 1))
+		return whylag_find_block(thread, flow);
+	return thread->blocks[flow - 1];
+}
+
+/* The logic of a message begins. `depth`: messages that wait behind it, or WHYLAG_UNKNOWN. Does
+ * nothing with a trace that was not begun, or is in logic already. */
+static inline void whylag_logic_start(whylag_thread *thread, whylag_trace *trace, uint32_t depth)
+{
+	whylag_thread_entry *entry = thread->entry;
+	uint64_t now;
+	if (!entry || trace->state != WHYLAG_BEGUN || trace->generation != thread->generation)
+		return;
+	now = whylag_max(whylag_now(), trace->t0);
+	trace->state = WHYLAG_IN_LOGIC;
+	trace->depth = depth;
+	trace->logic_start = now;
+	trace->last = now;
+	trace->publishes = 0;
+	trace->longest_gap = 0;
+	whylag_change_begins(entry);
+	WHYLAG_STORE_RELAXED(entry->id, trace->id);
+	WHYLAG_STORE_RELAXED(entry->flow, trace->flow);
+	WHYLAG_STORE_RELAXED(entry->in_logic, 1);
+	WHYLAG_STORE_RELAXED(entry->t0, trace->t0);
+	WHYLAG_STORE_RELAXED(entry->logic_start, now);
+	WHYLAG_STORE_RELAXED(entry->last, now);
+	WHYLAG_STORE_RELAXED(entry->last_name, 0);
+	whylag_change_ends(entry);
+}
+
+/* An outbound message has been sent. By the thread that started the logic. */
+static inline void whylag_published(whylag_thread *thread, whylag_trace *trace,
+				    whylag_publish publish)
+{
+	whylag_thread_entry *entry = thread->entry;
+	whylag_block *block;
+	uint64_t now, gap;
+	const int is_named = publish.flow == trace->flow && publish.index < WHYLAG_PUBLISHES;
+	if (!entry || trace->state != WHYLAG_IN_LOGIC)
+		return;
+	now = whylag_max(whylag_now(), trace->last);
+	gap = now - trace->last;
+	block = whylag_block_of(thread, trace->flow);
+	if (block) {
+		whylag_count(&block->metrics[3], gap, now);
+		if (is_named)
+			whylag_count(&block->metrics[12 + publish.index], gap, now);
+	}
+	if (trace->publishes < WHYLAG_PUBLISHES) {
+		trace->published[trace->publishes].time = now;
+		trace->published[trace->publishes].what = is_named ? publish.name : 0;
+	}
+	trace->publishes += trace->publishes < UINT32_MAX;
+	trace->longest_gap = whylag_max(trace->longest_gap, gap);
+	trace->last = now;
+	whylag_change_begins(entry);
+	WHYLAG_STORE_RELAXED(entry->last, now);
+	WHYLAG_STORE_RELAXED(entry->last_name, is_named ? publish.name : 0);
+	whylag_change_ends(entry);
+}
+
+/* Writes record `k` of a ring into its slot. */
+static inline void whylag_write_record(whylag_record *slot, uint64_t k, const whylag_thread *thread,
+				       whylag_trace *trace, uint64_t end, uint32_t flags)
+{
+	const uint32_t kept =
+		trace->publishes < WHYLAG_PUBLISHES ? trace->publishes : WHYLAG_PUBLISHES;
+	uint32_t index;
+	WHYLAG_STORE_RELAXED(slot->head, 0);
+	WHYLAG_FENCE_RELEASE();
+	WHYLAG_STORE_RELAXED(slot->id, trace->id);
+	WHYLAG_STORE_RELAXED(slot->flow, trace->flow);
+	WHYLAG_STORE_RELAXED(slot->flags, flags);
+	WHYLAG_STORE_RELAXED(slot->t0, trace->t0);
+	WHYLAG_STORE_RELAXED(slot->logic_start, trace->logic_start);
+	WHYLAG_STORE_RELAXED(slot->end, end);
+	WHYLAG_STORE_RELAXED(slot->depth, trace->depth);
+	WHYLAG_STORE_RELAXED(slot->thread, thread->index);
+	WHYLAG_STORE_RELAXED(slot->publishes, trace->publishes);
+	WHYLAG_STORE_RELAXED(slot->longest_gap, trace->longest_gap);
+	for (index = 0; index < trace->points; index++) {
+		const uint32_t lane = WHYLAG_LOAD_RELAXED(trace->marks[index].what);
+		const int is_known = lane >> 16 == thread->generation;
+		WHYLAG_STORE_RELAXED(slot->point[index].time,
+				     WHYLAG_LOAD_ACQUIRE(trace->marks[index].time));
+		WHYLAG_STORE_RELAXED(slot->point[index].what,
+				     is_known ? lane & 0xffff : WHYLAG_UNKNOWN);
+	}
+	for (index = 0; index < kept; index++) {
+		WHYLAG_STORE_RELAXED(slot->publish[index].time, trace->published[index].time);
+		WHYLAG_STORE_RELAXED(slot->publish[index].what, trace->published[index].what);
+	}
+	WHYLAG_FENCE_RELEASE();
+	WHYLAG_STORE_RELAXED(slot->tail, k + 1);
+	WHYLAG_STORE_RELAXED(slot->head, k + 1);
+}
+
+/* From how many nanoseconds on a message is slow, as a reader may have changed it. */
+static inline uint64_t whylag_threshold(const whylag_trace *trace)
+{
+	const uint64_t asked = WHYLAG_LOAD_RELAXED(trace->entry->threshold);
+	const uint64_t hour = 3600000000000u;
+	if (!asked)
+		return trace->threshold;
+	return asked < 1000 ? 1000 : asked > hour ? hour : asked;
+}
+
+/* The message is done. By the thread that started the logic. */
+static inline void whylag_end(whylag_thread *thread, whylag_trace *trace)
+{
+	whylag_thread_entry *entry = thread->entry;
+	whylag_block *block;
+	uint64_t now, total;
+	uint32_t point, is_slow;
+	if (!entry || trace->state != WHYLAG_IN_LOGIC)
+		return;
+	now = whylag_max(whylag_now(), trace->last);
+	total = now - trace->t0;
+	block = whylag_block_of(thread, trace->flow);
+	if (block) {
+		whylag_count(&block->metrics[0], total, now);
+		whylag_count(&block->metrics[1], trace->logic_start - trace->t0, now);
+		whylag_count(&block->metrics[2], now - trace->logic_start, now);
+		for (point = 0; point < trace->points; point++) {
+			const uint64_t time = WHYLAG_LOAD_ACQUIRE(trace->marks[point].time);
+			if (time)
+				whylag_count(&block->metrics[4 + point],
+					     time > trace->t0 ? time - trace->t0 : 0, now);
+		}
+	}
+	is_slow = total >= whylag_threshold(trace);
+	whylag_write_record(&thread->recent[thread->recent_written & thread->recent_mask],
+			    thread->recent_written, thread, trace, now, is_slow);
+	WHYLAG_STORE_RELEASE(entry->recent, ++thread->recent_written);
+	if (is_slow) {
+		whylag_write_record(&thread->slow[thread->slow_written & thread->slow_mask],
+				    thread->slow_written, thread, trace, now, is_slow);
+		WHYLAG_STORE_RELEASE(entry->slow, ++thread->slow_written);
+	}
+	whylag_change_begins(entry);
+	WHYLAG_STORE_RELAXED(entry->in_logic, 0);
+	whylag_change_ends(entry);
+	trace->state = WHYLAG_IDLE;
+	trace->points = 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

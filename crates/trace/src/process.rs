@@ -1,0 +1,55 @@
+//! What tells one process from another, of this boot and namespace or not.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+fn malformed(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what} has another form than expected"))
+}
+
+/// Field 22 of a stat file in /proc: when a process or thread started, ticks since boot.
+pub fn start_of(stat: &str) -> io::Result<u64> {
+    let text = fs::read_to_string(stat)?;
+    // The name in parentheses may hold anything, also parentheses and blanks.
+    let after_name = text.rsplit_once(')').map(|(_, rest)| rest);
+    after_name
+        .and_then(|rest| rest.split_ascii_whitespace().nth(19))
+        .and_then(|field| field.parse().ok())
+        .ok_or_else(|| malformed(stat))
+}
+
+/// Inode of the own pid namespace.
+pub fn pid_namespace() -> io::Result<u64> {
+    Ok(fs::metadata("/proc/self/ns/pid")?.ino())
+}
+
+/// The id of this boot, 36 characters.
+pub fn boot_id() -> io::Result<[u8; 36]> {
+    let path = "/proc/sys/kernel/random/boot_id";
+    let text = fs::read_to_string(path)?;
+    text.trim_end().as_bytes().try_into().map_err(|_| malformed(path))
+}
+
+/// Effective user of a process.
+pub fn user_of(pid: u32) -> io::Result<u32> {
+    let path = format!("/proc/{pid}/status");
+    let text = fs::read_to_string(&path)?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().nth(1)?.parse().ok())
+        .ok_or_else(|| malformed(&path))
+}
+
+/// Whether a process has the file with this inode among its mappings, by its own table of them.
+/// `process` is a pid or `self`. Only the inode is compared: the device in that table is that of
+/// the superblock, which differs from the one stat gives on some file systems.
+pub fn maps(process: &str, inode: u64) -> io::Result<bool> {
+    let inode = inode.to_string();
+    let text = fs::read(format!("/proc/{process}/maps"))?;
+    // address permissions offset device inode path
+    Ok(text.split(|byte| *byte == b'\n').any(|line| {
+        let mut fields = line.split(|byte| *byte == b' ');
+        fields.nth(4).is_some_and(|field| field == inode.as_bytes())
+            && line.ends_with(b".trace") | line.ends_with(b".new") | line.ends_with(b"(deleted)")
+    }))
+}
