@@ -45,8 +45,8 @@ final class Matching implements EventHandler<OrderEvent>, OrderBook.Trades {
 
     @Override
     public void onEvent(OrderEvent event, long sequence, boolean endOfBatch) {
-        logic.start(event.trace, depth);
         depth--;
+        logic.start(event.trace, depth);
         orders++;
         current = event;
         if (book.hasPrice(event.price) && event.quantity != 0) {

@@ -7,18 +7,20 @@ public final class Flow {
     final int points;
     private final Memory memory;
     private final int at;
+    private final long declaredThreshold;
     /** Ids of the names of publishes, by number; for the hot path. */
     private final int[] publishNames = new int[FlowDescriptor.MAX_PUBLISHES];
     private int publishes;
     /** Plain: a message that begins while the tracer is being closed may still be written. */
     private boolean live;
 
-    Flow(Tracer tracer, Memory memory, int at, int id, int points) {
+    Flow(Tracer tracer, Memory memory, int at, int id, int points, long threshold) {
         this.tracer = tracer;
         this.memory = memory;
         this.at = at;
         this.id = id;
         this.points = points;
+        this.declaredThreshold = threshold;
         this.live = memory != null;
     }
 
@@ -67,13 +69,19 @@ public final class Flow {
         memory.addLong(at + FlowDescriptor.ABANDONED, 1);
     }
 
+    /** A mark of a point that the flow has not. */
+    void countUndeclared() {
+        memory.addLong(at + FlowDescriptor.UNDECLARED, 1);
+    }
+
     /** 0 for a number that {@link #publish} did not give. */
     int publishName(int number) {
         return number >= 0 && number < publishNames.length ? publishNames[number] : 0;
     }
 
-    /** A reader may have written anything. */
+    /** A reader may have written anything; 0 stands for what was declared. */
     long threshold() {
-        return FlowBuilder.clamp(memory.getLongOpaque(at + FlowDescriptor.THRESHOLD));
+        long threshold = memory.getLongOpaque(at + FlowDescriptor.THRESHOLD);
+        return threshold == 0 ? declaredThreshold : FlowBuilder.clamp(threshold);
     }
 }

@@ -43,14 +43,15 @@ public final class FlowBuilder {
     /**
      * Adds the flow to the tracer.
      *
-     * @throws TraceException if the tracer has 16 flows, or no room for the names
+     * @throws TraceException if the tracer has 16 flows, one of this name, or no room for the names
      */
     public Flow build() {
         return tracer.add(name, points, publishes, threshold);
     }
 
+    /** Unsigned: what is above the most stays there. */
     static long clamp(long threshold) {
-        return Math.max(LEAST, Math.min(MOST, threshold));
+        return threshold < 0 ? MOST : Math.max(LEAST, Math.min(MOST, threshold));
     }
 
     private List<String> checked(String what, String[] names, int most) {

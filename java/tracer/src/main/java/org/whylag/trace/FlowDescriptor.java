@@ -9,7 +9,7 @@ package org.whylag.trace;
  *    4 name (4)                           112 threshold, ns; a reader may write it
  *    8 infrastructure points (4)          192 begun
  *   12 room for publishes (4)             200 abandoned
- *   16 names of points, 8 of 4 bytes
+ *   16 names of points, 8 of 4 bytes      208 undeclared
  * </pre>
  */
 final class FlowDescriptor {
@@ -24,6 +24,7 @@ final class FlowDescriptor {
     static final int THRESHOLD = 112;
     static final int BEGUN = 192;
     static final int ABANDONED = 200;
+    static final int UNDECLARED = 208;
 
     static final int MAX_FLOWS = 16;
     static final int MAX_POINTS = 8;

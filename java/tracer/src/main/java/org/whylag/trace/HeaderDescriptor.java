@@ -11,7 +11,7 @@ import java.nio.charset.StandardCharsets;
  *   12 byte order (4)                   104 clock (4), number of sections (4)
  *   16 length of the file               112 table of sections, 16 of 32 bytes
  *   24 pid (4), language (4)            640 dropped: threads
- *   32 START, clock ticks since boot    648 dropped: flows, points, names
+ *   32 START, clock ticks since boot    648 dropped: flows, points, names, blocks
  *   40 inode of the pid namespace       656 number of anchors (TSC only: 0 here)
  *   48 boot id, 36 bytes               1024 anchors, then reserved
  *   84 state (4)

@@ -2,8 +2,7 @@ package org.whylag.trace;
 
 /** Where the sections of a file lie, for the room that was asked for. */
 final class Layout {
-    static final int NAMES = 512;
-
+    final int names;
     final int threads;
     final int recentPerThread;
     final int slowPerThread;
@@ -17,13 +16,14 @@ final class Layout {
     final int blocksAt;
     final int length;
 
-    Layout(int threads, int recentPerThread, int slowPerThread, int blocks) {
+    Layout(int names, int threads, int recentPerThread, int slowPerThread, int blocks) {
+        this.names = names;
         this.threads = threads;
         this.recentPerThread = recentPerThread;
         this.slowPerThread = slowPerThread;
         this.blocks = blocks;
         namesAt = HeaderDescriptor.LENGTH;
-        flowsAt = namesAt + NAMES * NameDescriptor.LENGTH;
+        flowsAt = namesAt + names * NameDescriptor.LENGTH;
         threadsAt = flowsAt + FlowDescriptor.MAX_FLOWS * FlowDescriptor.LENGTH;
         recentAt = threadsAt + threads * ThreadDescriptor.LENGTH;
         slowAt = recentAt + threads * recentPerThread * RecordDescriptor.LENGTH;
@@ -33,7 +33,7 @@ final class Layout {
 
     void describe(Memory memory) {
         memory.putInt(HeaderDescriptor.SECTIONS, 6);
-        section(memory, SectionDescriptor.NAMES, NameDescriptor.LENGTH, NAMES, namesAt);
+        section(memory, SectionDescriptor.NAMES, NameDescriptor.LENGTH, names, namesAt);
         section(
                 memory,
                 SectionDescriptor.FLOWS,

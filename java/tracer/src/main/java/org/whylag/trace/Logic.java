@@ -57,7 +57,7 @@ public final class Logic {
         start(trace, RecordDescriptor.UNKNOWN);
     }
 
-    /** As above. {@code depth}: how many messages waited, with this one. */
+    /** As above. {@code depth}: how many messages wait behind this one. */
     public void start(Trace trace, int depth) {
         Flow flow = trace.flow;
         if (flow == null) {

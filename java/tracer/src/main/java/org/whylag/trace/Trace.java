@@ -57,7 +57,7 @@ public final class Trace {
         }
         long now = System.nanoTime();
         if (point < 0 || point >= flow.points) {
-            flow.tracer.countDroppedName();
+            flow.countUndeclared();
             return;
         }
         cells[2 * point] = now;

@@ -4,8 +4,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /** The tracer of this process. Opened once at start; everything else comes from it. */
@@ -19,6 +21,7 @@ public final class Tracer implements AutoCloseable {
     private final AtomicBoolean closed = new AtomicBoolean();
     private final Map<String, Integer> names = new HashMap<>();
     private final List<Flow> flows = new ArrayList<>();
+    private final Set<String> flowNames = new HashSet<>();
     private final ThreadLocal<ThreadEntry> here;
 
     private Tracer(TraceFile file, Layout layout) {
@@ -147,7 +150,10 @@ public final class Tracer implements AutoCloseable {
     synchronized Flow add(
             String name, List<String> points, List<String> publishes, long threshold) {
         if (isOff()) {
-            return new Flow(this, null, 0, 0, points.size());
+            return new Flow(this, null, 0, 0, points.size(), threshold);
+        }
+        if (!flowNames.add(name)) {
+            throw new TraceException("There is a flow '%s' already: share it.".formatted(name));
         }
         int index = flows.size();
         if (index == FlowDescriptor.MAX_FLOWS) {
@@ -164,7 +170,7 @@ public final class Tracer implements AutoCloseable {
             memory.putInt(at + FlowDescriptor.POINT_NAMES + 4 * i, nameId(points.get(i)));
         }
         memory.putLong(at + FlowDescriptor.THRESHOLD, threshold);
-        Flow flow = new Flow(this, memory, at, index + 1, points.size());
+        Flow flow = new Flow(this, memory, at, index + 1, points.size(), threshold);
         publishes.forEach(flow::publish);
         memory.putIntRelease(at + FlowDescriptor.ID, index + 1);
         flows.add(flow);
@@ -178,10 +184,11 @@ public final class Tracer implements AutoCloseable {
             return known;
         }
         int index = names.size();
-        if (index == Layout.NAMES) {
+        if (index == layout.names) {
             countDroppedName();
             throw new TraceException(
-                    "Cannot add name '%s': a tracer has at most %d.".formatted(text, Layout.NAMES));
+                    "Cannot add name '%s': all %d places are taken. Ask for more with Tracer.with().names(n)."
+                            .formatted(text, layout.names));
         }
         byte[] bytes = checkedName(text).getBytes(StandardCharsets.UTF_8);
         int at = layout.namesAt + index * NameDescriptor.LENGTH;

@@ -6,8 +6,10 @@ import java.nio.file.Path;
 public final class TracerBuilder {
     private static final int MAX_LENGTH = 256 << 20;
     private static final int MAX_BLOCKS = 4096;
+    private static final int MAX_NAMES = 4096;
 
     private Path folder;
+    private int names = 256;
     private int threads = 32;
     private int recent = 128;
     private int slow = 128;
@@ -18,6 +20,12 @@ public final class TracerBuilder {
     /** A folder of this user on a tmpfs, instead of WHYLAG_TRACE_DIR or /dev/shm/whylag-UID. */
     public TracerBuilder folder(Path folder) {
         this.folder = folder;
+        return this;
+    }
+
+    /** Names of flows, points and publishes, of 64 bytes: 1 to 4,096, usually 256. */
+    public TracerBuilder names(int names) {
+        this.names = within("names", names, 1, MAX_NAMES);
         return this;
     }
 
@@ -60,7 +68,7 @@ public final class TracerBuilder {
                     "Cannot trace: the room asked for is %,d MiB; at most %,d are read."
                             .formatted(length >> 20, MAX_LENGTH >> 20));
         }
-        return Tracer.open(folder, new Layout(threads, recent, slow, histograms));
+        return Tracer.open(folder, new Layout(names, threads, recent, slow, histograms));
     }
 
     private static int within(String what, int value, int least, int most) {

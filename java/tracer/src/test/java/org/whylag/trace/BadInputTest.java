@@ -45,11 +45,20 @@ class BadInputTest extends Fixture {
         refused("17 names of publishes; at most 16", () -> tracer.flow("a").publishes(names(17)));
         Flow full = tracer.flow("a").infra(names(8)).publishes(names(16)).build();
         refused("at most 16", () -> full.publish("one more"));
+        refused("There is a flow 'a' already", () -> tracer.flow("a").build());
         for (int i = 1; i < 16; i++) {
             tracer.flow("flow" + i).build();
         }
         refused("at most 16", () -> tracer.flow("one more").build());
         assertEquals(4, read().u64(648));
+    }
+
+    @Test
+    void moreNamesThanPlaces() throws IOException {
+        tracer = room().names(2).open();
+        Flow order = tracer.flow("order").publishes("fill").build();
+        refused("all 2 places are taken", () -> order.publish("one more"));
+        assertEquals(1, read().u64(648));
     }
 
     @Test
@@ -125,7 +134,7 @@ class BadInputTest extends Fixture {
         logic.published(trace, 99);
         logic.end(trace);
         TraceBytes file = read();
-        assertEquals(2, file.u64(648));
+        assertEquals(2, file.u64(file.flowAt(0) + 208));
         assertEquals(2, file.record(4, 0, 0).publishes());
         assertEquals(2, file.histogram(0, 3).count());
     }

@@ -1,9 +1,10 @@
 package org.whylag.trace;
 
+import java.io.OutputStream;
 import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
+import java.util.zip.GZIPOutputStream;
 
 /** A program of its own, for what a test cannot do in its own JVM. */
 final class Child {
@@ -71,36 +72,46 @@ final class Child {
         tracer.close();
     }
 
-    /** The golden file of this writer: see docs/trace-format.md, and crates/trace/golden. */
+    /** The same messages as the golden files of the other writers: see crates/trace/tests/golden.rs. */
     private static void golden(Path target) throws Exception {
-        Tracer tracer = Tracer.with().threads(2).recent(4).slow(2).histograms(2).open();
+        Tracer tracer = Tracer.with().names(16).threads(2).recent(4).slow(2).histograms(1).open();
+        Logic logic = tracer.logic();
         Flow order =
-                tracer.flow("order").infra("journalled", "replicated").thresholdNanos(1_000_000_000).build();
+                tracer.flow("order")
+                        .infra("journalled", "replicated")
+                        .thresholdNanos(1_000_000_000)
+                        .build();
+        Flow quote = tracer.flow("quote").thresholdNanos(2_000_000_000).build();
         int fill = order.publish("fill");
         int report = order.publish("trade-report");
-        Flow cancel = tracer.flow("cancel").build();
-        Logic logic = tracer.logic();
+        int unnamed = -1;
         Trace trace = new Trace();
-        for (long id = 1; id <= 6; id++) {
-            // Orders 3 and 6 waited 2 s before they were begun, and are slow.
-            trace.begin(order, id, System.nanoTime() - (id % 3 == 0 ? 2_000_000_000L : 0));
-            if (id == 1) {
-                Thread replicator = new Thread(() -> trace.mark(1), "replicator");
-                replicator.start();
-                replicator.join();
-            }
+        for (int id = 1; id <= 5; id++) {
+            trace.begin(order, id, System.nanoTime() - (id == 3 ? 1_500_000_000 : 0));
             trace.mark(0);
-            logic.start(trace, (int) id);
+            if (id % 2 == 1) {
+                trace.mark(1);
+            }
+            logic.start(trace, id * 10);
             logic.published(trace, fill);
             logic.published(trace, report);
+            logic.published(trace, unnamed);
             logic.end(trace);
         }
-        Fixture.message(logic, cancel, trace, 100);
-        trace.begin(order, 7, System.nanoTime());
-        trace.begin(order, 8, System.nanoTime());
+        trace.begin(quote, 6, System.nanoTime());
+        trace.begin(quote, 7, System.nanoTime());
+        trace.mark(5);
         logic.start(trace);
-        logic.published(trace, fill);
-        Files.copy(tracer.path(), target, StandardCopyOption.REPLACE_EXISTING);
+        for (int i = 0; i < 20; i++) {
+            logic.published(trace, fill);
+        }
+        logic.end(trace);
+        trace.begin(order, 8, System.nanoTime());
+        logic.start(trace, 0);
+        logic.published(trace, report);
+        try (OutputStream out = new GZIPOutputStream(Files.newOutputStream(target))) {
+            Files.copy(tracer.path(), out);
+        }
         tracer.close();
     }
 

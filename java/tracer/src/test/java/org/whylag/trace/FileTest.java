@@ -66,7 +66,7 @@ class FileTest extends Fixture {
         open();
         TraceBytes file = read();
         int[] entryLengths = {64, 256, 256, 512, 512, 238_400};
-        long[] entries = {512, 16, 4, 16, 8, 2};
+        long[] entries = {256, 16, 4, 16, 8, 2};
         List<TraceBytes.Section> sections = new ArrayList<>();
         for (int kind = 1; kind <= 6; kind++) {
             TraceBytes.Section section = file.section(kind);

@@ -112,16 +112,25 @@ class MessageTest extends Fixture {
     }
 
     @Test
-    void thresholdMayBeChangedFromOutsideAndIsClamped() throws IOException {
+    void thresholdMayBeChangedFromOutside() throws IOException {
+        assertFalse(isSlowAfter(0, 40_000_000), "0 stands for the 50 ms that were declared");
+        assertTrue(isSlowAfter(0, 60_000_000));
+        assertTrue(isSlowAfter(1, 10_000_000), "1 ns is taken as 1 us");
+        assertFalse(isSlowAfter(-1, 3_599_000_000_000L), "2^64 - 1 is taken as 1 h");
+        assertTrue(isSlowAfter(-1, 3_601_000_000_000L));
+    }
+
+    private boolean isSlowAfter(long threshold, long nanos) throws IOException {
         int at = read().flowAt(0) + 112;
         try (FileChannel channel = FileChannel.open(tracer.path(), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
             var outside = channel.map(FileChannel.MapMode.READ_WRITE, 0, channel.size());
-            outside.order(ByteOrder.LITTLE_ENDIAN).putLong(at, 0);
+            outside.order(ByteOrder.LITTLE_ENDIAN).putLong(at, threshold);
         }
-        trace.begin(order, 1, System.nanoTime() - 999_000_000);
+        trace.begin(order, 1, System.nanoTime() - nanos);
         logic.start(trace);
         logic.end(trace);
-        assertTrue(read().record(4, 0, 0).isSlow(), "0 from outside is taken as 1 us");
+        TraceBytes file = read();
+        return file.record(4, 0, file.u64(file.threadAt(0) + 32) - 1).isSlow();
     }
 
     @Test
@@ -207,7 +216,7 @@ class MessageTest extends Fixture {
 
     @Test
     void maximumIsKeptForThisSecondAndTheOneBefore() {
-        Layout layout = new Layout(1, 1, 1, 1);
+        Layout layout = new Layout(1, 1, 1, 1, 1);
         Memory memory = TestMemory.of(layout.length);
         int at = layout.blocksAt + 64;
         Histogram histogram = new Histogram(memory, at);

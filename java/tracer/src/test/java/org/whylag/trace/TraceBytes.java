@@ -116,7 +116,11 @@ final class TraceBytes {
     }
 
     TraceBytes(Path path) throws IOException {
-        bytes = ByteBuffer.wrap(Files.readAllBytes(path)).order(ByteOrder.LITTLE_ENDIAN);
+        this(Files.readAllBytes(path));
+    }
+
+    TraceBytes(byte[] file) {
+        bytes = ByteBuffer.wrap(file).order(ByteOrder.LITTLE_ENDIAN);
         for (int i = 0; i < u32(108); i++) {
             int at = 112 + 32 * i;
             sections.put(
