@@ -466,9 +466,9 @@ int whylag_name_publish(const whylag_flow *flow, const char *name, whylag_publis
 			failed = full(DROPPED_OTHERS, "named publishes of a flow", WHYLAG_PUBLISHES);
 		} else {
 			WHYLAG_STORE_RELEASE(names[index], id);
-			publish->flow = flow->id;
+			publish->flow = (uint16_t)flow->id;
 			publish->name = id;
-			publish->index = index;
+			publish->index = (uint16_t)index;
 		}
 	}
 	pthread_mutex_unlock(&lock);

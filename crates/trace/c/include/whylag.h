@@ -98,15 +98,26 @@ typedef struct whylag_flow {
 
 /* A named outbound message of a flow. All zero: one without a name. */
 typedef struct whylag_publish {
-	uint32_t flow, name, index;
+	uint32_t name;
+	uint16_t flow, index;
 } whylag_publish;
 
-/* The times of one message, beside it. All zero before it is first used. */
+/* A publish of a message: when, and what. */
+typedef struct whylag_published_cell {
+	uint64_t time;
+	whylag_publish publish;
+} whylag_published_cell;
+
+/* The times of one message, beside it. All zero before it is first used. Two threads use it, one
+ * after the other: what the first writes lies together, what only the second does elsewhere. */
 typedef struct whylag_trace {
 	whylag_flow_entry *entry;
-	uint32_t state, generation, flow, points, depth, publishes;
-	uint64_t id, t0, logic_start, last, longest_gap, threshold;
-	whylag_cell marks[WHYLAG_POINTS], published[WHYLAG_PUBLISHES];
+	uint64_t id, t0, threshold;
+	uint32_t flow, points, generation, state;
+	whylag_cell marks[WHYLAG_POINTS];
+	uint64_t logic_start, last, longest_gap;
+	uint32_t depth, publishes;
+	whylag_published_cell published[WHYLAG_PUBLISHES];
 } whylag_trace;
 
 /* The calling thread. For no other thread, and not to be copied. */
@@ -185,13 +196,19 @@ static inline unsigned whylag_bucket_of(uint64_t value)
 	return (shift << 5) + (unsigned)(value >> shift);
 }
 
-/* Counts a value that was measured at `now`. */
-static inline void whylag_count(whylag_histogram *histogram, uint64_t value, uint64_t now)
+/* The bucket alone: whylag_add follows. */
+static inline void whylag_count_bucket(whylag_histogram *histogram, uint64_t value)
+{
+	WHYLAG_ADD_AS_OWNER(histogram->buckets[whylag_bucket_of(value)], 1);
+}
+
+/* Some values whose buckets are counted: how many, their sum and the greatest. */
+static inline void whylag_add(whylag_histogram *histogram, uint64_t count, uint64_t sum,
+			      uint64_t maximum, uint64_t now)
 {
 	const uint64_t second = now / 1000000000u;
-	WHYLAG_ADD_AS_OWNER(histogram->buckets[whylag_bucket_of(value)], 1);
-	WHYLAG_ADD_AS_OWNER(histogram->count, 1);
-	WHYLAG_ADD_AS_OWNER(histogram->sum, value);
+	WHYLAG_ADD_AS_OWNER(histogram->count, count);
+	WHYLAG_ADD_AS_OWNER(histogram->sum, sum);
 	if (second != WHYLAG_LOAD_RELAXED(histogram->second)) {
 		/* In this order a reader can tell to which second a maximum belongs. */
 		WHYLAG_STORE_RELEASE(histogram->earlier_second, 0);
@@ -202,8 +219,15 @@ static inline void whylag_count(whylag_histogram *histogram, uint64_t value, uin
 		WHYLAG_STORE_RELEASE(histogram->maximum, 0);
 		WHYLAG_STORE_RELEASE(histogram->second, second);
 	}
-	if (value > WHYLAG_LOAD_RELAXED(histogram->maximum))
-		WHYLAG_STORE_RELAXED(histogram->maximum, value);
+	if (maximum > WHYLAG_LOAD_RELAXED(histogram->maximum))
+		WHYLAG_STORE_RELAXED(histogram->maximum, maximum);
+}
+
+/* Counts a value that was measured at `now`. */
+static inline void whylag_count(whylag_histogram *histogram, uint64_t value, uint64_t now)
+{
+	whylag_count_bucket(histogram, value);
+	whylag_add(histogram, 1, value, value, now);
 }
 
 /* A message was received at `received`: whylag_now(), or the stamp of the kernel in that clock. If
@@ -289,43 +313,74 @@ static inline void whylag_logic_start(whylag_thread *thread, whylag_trace *trace
 	whylag_change_ends(entry);
 }
 
+static inline void whylag_count_named(whylag_block *block, whylag_publish publish, uint64_t gap,
+				      uint64_t now)
+{
+	if (publish.name && publish.index < WHYLAG_PUBLISHES)
+		whylag_count(&block->metrics[12 + publish.index], gap, now);
+}
+
+/* How many publishes have a cell. */
+static inline uint32_t whylag_kept(const whylag_trace *trace)
+{
+	return trace->publishes < WHYLAG_PUBLISHES ? trace->publishes : WHYLAG_PUBLISHES;
+}
+
 /* An outbound message has been sent. By the thread that started the logic. */
 static inline void whylag_published(whylag_thread *thread, whylag_trace *trace,
 				    whylag_publish publish)
 {
 	whylag_thread_entry *entry = thread->entry;
-	whylag_block *block;
 	uint64_t now, gap;
-	const int is_named = publish.flow == trace->flow && publish.index < WHYLAG_PUBLISHES;
 	if (!entry || trace->state != WHYLAG_IN_LOGIC)
 		return;
 	now = whylag_max(whylag_now(), trace->last);
 	gap = now - trace->last;
-	block = whylag_block_of(thread, trace->flow);
-	if (block) {
-		whylag_count(&block->metrics[3], gap, now);
-		if (is_named)
-			whylag_count(&block->metrics[12 + publish.index], gap, now);
-	}
+	if (publish.flow != trace->flow)
+		publish.name = 0;
 	if (trace->publishes < WHYLAG_PUBLISHES) {
+		/* Counted at the end, all at once: here the next read of the clock would wait. */
 		trace->published[trace->publishes].time = now;
-		trace->published[trace->publishes].what = is_named ? publish.name : 0;
+		trace->published[trace->publishes].publish = publish;
+	} else {
+		whylag_block *block = whylag_block_of(thread, trace->flow);
+		if (block) {
+			whylag_count_bucket(&block->metrics[3], gap);
+			whylag_count_named(block, publish, gap, now);
+		}
 	}
 	trace->publishes += trace->publishes < UINT32_MAX;
 	trace->longest_gap = whylag_max(trace->longest_gap, gap);
 	trace->last = now;
 	whylag_change_begins(entry);
 	WHYLAG_STORE_RELAXED(entry->last, now);
-	WHYLAG_STORE_RELAXED(entry->last_name, is_named ? publish.name : 0);
+	WHYLAG_STORE_RELAXED(entry->last_name, publish.name);
 	whylag_change_ends(entry);
+}
+
+/* All gaps of a message that has ended. Count, sum and maximum of them are known by now. */
+static inline void whylag_count_gaps(whylag_block *block, const whylag_trace *trace, uint64_t now)
+{
+	const uint32_t kept = whylag_kept(trace);
+	uint64_t last = trace->logic_start;
+	uint32_t index;
+	if (!trace->publishes)
+		return;
+	for (index = 0; index < kept; index++) {
+		const uint64_t gap = trace->published[index].time - last;
+		whylag_count_bucket(&block->metrics[3], gap);
+		whylag_count_named(block, trace->published[index].publish, gap, now);
+		last = trace->published[index].time;
+	}
+	whylag_add(&block->metrics[3], trace->publishes, trace->last - trace->logic_start,
+		   trace->longest_gap, now);
 }
 
 /* Writes record `k` of a ring into its slot. */
 static inline void whylag_write_record(whylag_record *slot, uint64_t k, const whylag_thread *thread,
 				       whylag_trace *trace, uint64_t end, uint32_t flags)
 {
-	const uint32_t kept =
-		trace->publishes < WHYLAG_PUBLISHES ? trace->publishes : WHYLAG_PUBLISHES;
+	const uint32_t kept = whylag_kept(trace);
 	uint32_t index;
 	WHYLAG_STORE_RELAXED(slot->head, 0);
 	WHYLAG_FENCE_RELEASE();
@@ -349,7 +404,8 @@ static inline void whylag_write_record(whylag_record *slot, uint64_t k, const wh
 	}
 	for (index = 0; index < kept; index++) {
 		WHYLAG_STORE_RELAXED(slot->publish[index].time, trace->published[index].time);
-		WHYLAG_STORE_RELAXED(slot->publish[index].what, trace->published[index].what);
+		WHYLAG_STORE_RELAXED(slot->publish[index].what,
+				     trace->published[index].publish.name);
 	}
 	WHYLAG_FENCE_RELEASE();
 	WHYLAG_STORE_RELAXED(slot->tail, k + 1);
@@ -388,6 +444,7 @@ static inline void whylag_end(whylag_thread *thread, whylag_trace *trace)
 				whylag_count(&block->metrics[4 + point],
 					     time > trace->t0 ? time - trace->t0 : 0, now);
 		}
+		whylag_count_gaps(block, trace, now);
 	}
 	is_slow = total >= whylag_threshold(trace);
 	whylag_write_record(&thread->recent[thread->recent_written & thread->recent_mask],

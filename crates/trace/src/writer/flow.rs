@@ -24,11 +24,11 @@ pub(crate) struct Declared {
 }
 
 /// A named outbound message of a flow; see [`Flow::publish`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Publish {
-    pub(crate) flow: u32,
     pub(crate) name: u32,
-    pub(crate) index: u32,
+    pub(crate) flow: u16,
+    pub(crate) index: u16,
 }
 
 impl Publish {
@@ -56,7 +56,7 @@ impl Flow {
             return Err(Error::Full { what: "named publishes of a flow", most: PUBLISHES });
         };
         entry.publish[index].store_release(name);
-        Ok(Publish { flow: *id, name, index: index as u32 })
+        Ok(Publish { flow: *id as u16, name, index: index as u16 })
     }
 }
 

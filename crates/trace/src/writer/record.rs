@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::trace::Trace;
-use crate::layout::{IS_SLOW, PUBLISHES, Record};
+use crate::layout::{IS_SLOW, Record};
 
 /// A message that has ended.
 pub(crate) struct Done<'a, F> {
@@ -38,10 +38,9 @@ pub(crate) fn write(slot: &Record, k: u64, done: &Done<impl Fn(u32) -> u32>) {
         cell.time.store_relaxed(mark.time.load_acquire());
         cell.what.store_relaxed((done.index_of)(mark.what.load_relaxed()));
     }
-    let kept = trace.publishes.min(PUBLISHES as u32) as usize;
-    for (cell, (time, name)) in slot.publish.iter().zip(&trace.published[..kept]) {
+    for (cell, (time, publish)) in slot.publish.iter().zip(trace.published()) {
         cell.time.store_relaxed(*time);
-        cell.what.store_relaxed(*name);
+        cell.what.store_relaxed(publish.name);
     }
     fence(Ordering::Release);
     slot.tail.store_relaxed(k + 1);

@@ -228,24 +228,24 @@ impl Logic<'_> {
         let trace = &mut *self.trace;
         let now = clock::now().max(trace.last);
         let gap = now - trace.last;
-        let is_named = publish.flow == trace.flow;
-        if let Some(block) = self.block {
-            block.metrics[GAP].count(gap, now);
-            if is_named {
-                let metric = (TO_PUBLISH + publish.index as usize).min(METRICS - 1);
-                block.metrics[metric].count(gap, now);
+        let publish =
+            if u32::from(publish.flow) == trace.flow { publish } else { Publish::UNNAMED };
+        match trace.published.get_mut(trace.publishes as usize) {
+            // Counted at the end, all at once: here the next read of the clock would wait for it.
+            Some(cell) => *cell = (now, publish),
+            None => {
+                if let Some(block) = self.block {
+                    block.metrics[GAP].count_bucket(gap);
+                    count_named(block, publish, gap, now);
+                }
             }
-        }
-        let name = if is_named { publish.name } else { 0 };
-        if let Some(cell) = trace.published.get_mut(trace.publishes as usize) {
-            *cell = (now, name);
         }
         trace.publishes = trace.publishes.saturating_add(1);
         trace.longest_gap = trace.longest_gap.max(gap);
         trace.last = now;
         lane.change_current(|current| {
             current.last.store_relaxed(now);
-            current.last_name.store_relaxed(name);
+            current.last_name.store_relaxed(publish.name);
         });
     }
 
@@ -256,7 +256,7 @@ impl Logic<'_> {
         let trace = &mut *self.trace;
         let now = clock::now().max(trace.last);
         let total = now - trace.t0;
-        if let Some(Block { metrics, .. }) = self.block {
+        if let Some(block @ Block { metrics, .. }) = self.block {
             metrics[TOTAL].count(total, now);
             metrics[INFRASTRUCTURE].count(trace.logic_start - trace.t0, now);
             metrics[LOGIC].count(now - trace.logic_start, now);
@@ -266,6 +266,7 @@ impl Logic<'_> {
                     metric.count(time.saturating_sub(trace.t0), now);
                 }
             }
+            count_gaps(block, trace, now);
         }
         let is_slow = total >= trace.threshold();
         let generation = trace.generation;
@@ -276,6 +277,7 @@ impl Logic<'_> {
             is_slow,
             index_of: |mark| index_of(mark, generation),
         };
+
         lane.entry.recent.store_release(lane.recent.push(&done));
         if is_slow {
             lane.entry.slow.store_release(lane.slow.push(&done));
@@ -283,6 +285,30 @@ impl Logic<'_> {
         lane.change_current(|current| current.state.store_relaxed(0));
         trace.state = State::Idle;
         trace.points = 0;
+    }
+}
+
+/// All gaps of a message that has ended. Count, sum and maximum of them are known by now.
+#[inline(always)]
+fn count_gaps(block: &Block, trace: &Trace, now: u64) {
+    if trace.publishes == 0 {
+        return;
+    }
+    let gaps = &block.metrics[GAP];
+    let mut last = trace.logic_start;
+    for (time, publish) in trace.published() {
+        gaps.count_bucket(time - last);
+        count_named(block, *publish, time - last, now);
+        last = *time;
+    }
+    gaps.add(u64::from(trace.publishes), trace.last - trace.logic_start, trace.longest_gap, now);
+}
+
+#[inline(always)]
+fn count_named(block: &Block, publish: Publish, gap: u64, now: u64) {
+    if publish.name != 0 {
+        let metric = (TO_PUBLISH + publish.index as usize).min(METRICS - 1);
+        block.metrics[metric].count(gap, now);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What travels with a message: its times so far, in the program's own memory.
 
-use super::flow::Flow;
+use super::flow::{Flow, Publish};
 use super::thread;
 use crate::clock;
 use crate::layout::{self, Mark, POINTS, PUBLISHES, THRESHOLD};
@@ -26,28 +26,32 @@ pub(crate) enum State {
 
 /// The times of one message. Made once, beside the message (in its slot of a ring, say), and begun
 /// anew for each message that uses the place.
+///
+/// Two threads use it, one after the other: what the first writes lies together, and what only the
+/// second does lies in other cache lines.
 #[derive(Default)]
+#[repr(C, align(64))]
 pub struct Trace {
     /// None before the first message, and if tracing is off.
     entry: Option<&'static layout::Flow>,
-    pub(crate) state: State,
-    pub(crate) generation: u32,
+    pub(crate) id: u64,
+    pub(crate) t0: u64,
+    declared_threshold: u64,
     /// Id of the flow.
     pub(crate) flow: u32,
     /// Points that may be marked: none unless the message has begun.
     pub(crate) points: u32,
-    pub(crate) depth: u32,
-    pub(crate) publishes: u32,
-    pub(crate) id: u64,
-    pub(crate) t0: u64,
+    pub(crate) generation: u32,
+    pub(crate) state: State,
+    marks: [Mark; POINTS],
     pub(crate) logic_start: u64,
     /// The last time taken by the logic.
     pub(crate) last: u64,
     pub(crate) longest_gap: u64,
-    declared_threshold: u64,
-    marks: [Mark; POINTS],
-    /// Time and name.
-    pub(crate) published: [(u64, u32); PUBLISHES],
+    pub(crate) depth: u32,
+    pub(crate) publishes: u32,
+    /// Those that have a cell: when, and what.
+    pub(crate) published: [(u64, Publish); PUBLISHES],
 }
 
 impl Trace {
@@ -117,6 +121,12 @@ impl Trace {
     #[inline(always)]
     pub(crate) fn marks(&self) -> &[Mark] {
         &self.marks[..self.points.min(POINTS as u32) as usize]
+    }
+
+    /// The publishes that have a cell.
+    #[inline(always)]
+    pub(crate) fn published(&self) -> &[(u64, Publish)] {
+        &self.published[..self.publishes.min(PUBLISHES as u32) as usize]
     }
 
     /// From how many nanoseconds on the message is slow, as an outside process may have changed it.
