@@ -8,8 +8,8 @@ public final class Flow {
     private final Memory memory;
     private final int at;
     private final long declaredThreshold;
-    /** Ids of the names of publishes, by number; for the hot path. */
-    private final int[] publishNames = new int[FlowDescriptor.MAX_PUBLISHES];
+    /** By number: the id of the name, and in the upper half the number. */
+    private final long[] numberedNames = new long[FlowDescriptor.MAX_PUBLISHES];
     private int publishes;
     /** Plain: a message that begins while the tracer is being closed may still be written. */
     private boolean live;
@@ -37,7 +37,7 @@ public final class Flow {
         synchronized (tracer) {
             int nameId = tracer.nameId(name);
             for (int number = 0; number < publishes; number++) {
-                if (publishNames[number] == nameId) {
+                if ((int) numberedNames[number] == nameId) {
                     return number;
                 }
             }
@@ -47,7 +47,7 @@ public final class Flow {
                         "Cannot add publish '%s': a flow has at most %d."
                                 .formatted(name, FlowDescriptor.MAX_PUBLISHES));
             }
-            publishNames[publishes] = nameId;
+            numberedNames[publishes] = nameId | (long) publishes << Integer.SIZE;
             memory.putIntRelease(at + FlowDescriptor.PUBLISH_NAMES + 4 * publishes, nameId);
             return publishes++;
         }
@@ -74,9 +74,13 @@ public final class Flow {
         memory.addLong(at + FlowDescriptor.UNDECLARED, 1);
     }
 
-    /** 0 for a number that {@link #publish} did not give. */
-    int publishName(int number) {
-        return number >= 0 && number < publishNames.length ? publishNames[number] : 0;
+    /** The id of the name, below its number; 0 for a number that {@link #publish} did not give. */
+    long publishName(int number) {
+        return number >= 0 && number < numberedNames.length ? numberedNames[number] : 0;
+    }
+
+    static int publishNumber(long publishName) {
+        return (int) (publishName >>> Integer.SIZE);
     }
 
     /** A reader may have written anything; 0 stands for what was declared. */

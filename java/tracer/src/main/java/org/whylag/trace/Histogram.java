@@ -1,46 +1,54 @@
 package org.whylag.trace;
 
-/**
- * One histogram. Only its thread writes it, so it keeps what it wrote last in its own memory instead
- * of reading it back.
- */
-final class Histogram {
-    private final Memory memory;
-    private final int at;
-    private long count;
-    private long sum;
-    private long second;
-    private long maximum;
+import static org.whylag.trace.HistogramDescriptor.BUCKETS;
+import static org.whylag.trace.HistogramDescriptor.COUNT;
+import static org.whylag.trace.HistogramDescriptor.EARLIER_MAXIMUM;
+import static org.whylag.trace.HistogramDescriptor.EARLIER_SECOND;
+import static org.whylag.trace.HistogramDescriptor.MAXIMUM;
+import static org.whylag.trace.HistogramDescriptor.SECOND;
+import static org.whylag.trace.HistogramDescriptor.SUM;
 
-    Histogram(Memory memory, int at) {
-        this.memory = memory;
-        this.at = at;
+import java.lang.invoke.VarHandle;
+
+/** One histogram, which only its thread writes. */
+final class Histogram {
+    private final Words words;
+
+    Histogram(Words words) {
+        this.words = words;
     }
 
     /** {@code second}: when the value is counted. */
     void add(long value, long second) {
-        if (this.second != second) {
+        addBucket(value);
+        addCounted(1, value, value, second);
+    }
+
+    /** The bucket alone: {@link #addCounted} follows. */
+    void addBucket(long value) {
+        words.add(HistogramDescriptor.bucket(value), BUCKETS, 1);
+    }
+
+    /** Values whose buckets are counted: how many, their sum, and the greatest. */
+    void addCounted(long count, long sum, long greatest, long second) {
+        words.add(0, COUNT, count);
+        words.add(0, SUM, sum);
+        if (words.get(0, SECOND) != second) {
             next(second);
         }
-        int bucket =
-                at + HistogramDescriptor.BUCKETS + HistogramDescriptor.bucket(value) * Long.BYTES;
-        memory.putLong(bucket, memory.getLong(bucket) + 1);
-        memory.putLong(at + HistogramDescriptor.COUNT, ++count);
-        memory.putLong(at + HistogramDescriptor.SUM, sum += value);
-        if (value > maximum) {
-            maximum = value;
-            memory.putLong(at + HistogramDescriptor.MAXIMUM, value);
+        if (greatest > words.get(0, MAXIMUM)) {
+            words.put(0, MAXIMUM, greatest);
         }
     }
 
     /** In this order a reader that looks at both seconds twice knows what it has. */
     private void next(long second) {
-        memory.putLongRelease(at + HistogramDescriptor.EARLIER_SECOND, 0);
-        memory.putLongRelease(at + HistogramDescriptor.EARLIER_MAXIMUM, maximum);
-        memory.putLongRelease(at + HistogramDescriptor.EARLIER_SECOND, this.second);
-        memory.putLongRelease(at + HistogramDescriptor.MAXIMUM, 0);
-        memory.putLongRelease(at + HistogramDescriptor.SECOND, second);
-        this.second = second;
-        maximum = 0;
+        words.putRelease(0, EARLIER_SECOND, 0);
+        words.putRelease(0, EARLIER_MAXIMUM, words.get(0, MAXIMUM));
+        words.putRelease(0, EARLIER_SECOND, words.get(0, SECOND));
+        words.putRelease(0, MAXIMUM, 0);
+        words.putRelease(0, SECOND, second);
+        // The maximum that follows belongs to this second.
+        VarHandle.releaseFence();
     }
 }

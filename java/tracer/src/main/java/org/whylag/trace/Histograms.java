@@ -30,7 +30,8 @@ final class Histograms {
     }
 
     private static Histogram histogram(Memory memory, int block, int metric) {
-        return new Histogram(memory, block + BLOCK_HEAD + metric * HISTOGRAM_LENGTH);
+        int at = block + BLOCK_HEAD + metric * HISTOGRAM_LENGTH;
+        return new Histogram(memory.words(at, HISTOGRAM_LENGTH));
     }
 
     /** Claims a block, or gives null if all are taken. */
@@ -50,13 +51,10 @@ final class Histograms {
         return null;
     }
 
-    /** {@code publish}: its number, or -1 if it has no name. */
-    void published(long now, long nanos, int publish) {
-        long second = now / SECOND;
-        gap.add(nanos, second);
-        if (publish >= 0) {
-            publishes[publish].add(nanos, second);
-        }
+    /** A publish beyond those that have a cell. */
+    void publishedBeyondCells(long now, long nanos, long publish) {
+        gap.addBucket(nanos);
+        addNamed(publish, nanos, now / SECOND);
     }
 
     void ended(Trace trace, int pointCount, long end) {
@@ -69,6 +67,28 @@ final class Histograms {
             if (time != 0) {
                 points[point].add(Math.max(0, time - trace.t0), second);
             }
+        }
+        if (trace.publishes > 0) {
+            addGaps(trace, second);
+        }
+    }
+
+    private void addGaps(Trace trace, long second) {
+        long before = trace.logicStart;
+        int cellsEnd = Trace.POINT_CELLS + 2 * trace.publishesInCells();
+        for (int cell = Trace.POINT_CELLS; cell < cellsEnd; cell += 2) {
+            long nanos = trace.cells[cell] - before;
+            before = trace.cells[cell];
+            gap.addBucket(nanos);
+            addNamed(trace.cells[cell + 1], nanos, second);
+        }
+        gap.addCounted(
+                trace.publishes, trace.last - trace.logicStart, trace.longestGap, second);
+    }
+
+    private void addNamed(long publish, long nanos, long second) {
+        if (publish != 0) {
+            publishes[Flow.publishNumber(publish)].add(nanos, second);
         }
     }
 }

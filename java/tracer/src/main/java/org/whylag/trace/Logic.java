@@ -20,22 +20,29 @@ public final class Logic {
         this.memory = memory;
         this.layout = layout;
         this.thread = thread;
-        int entry = layout.threadsAt + thread * ThreadDescriptor.LENGTH;
-        this.current = new CurrentMessage(memory, entry);
+        Words entry =
+                memory.words(
+                        layout.threadsAt + thread * ThreadDescriptor.LENGTH, ThreadDescriptor.LENGTH);
+        this.current = new CurrentMessage(entry);
         this.recent =
                 new Ring(
-                        memory,
-                        layout.recentAt,
+                        ring(layout.recentAt, layout.recentPerThread),
                         layout.recentPerThread,
-                        thread,
-                        entry + ThreadDescriptor.RECENT_COUNT);
+                        entry,
+                        ThreadDescriptor.RECENT_COUNT,
+                        thread);
         this.slow =
                 new Ring(
-                        memory,
-                        layout.slowAt,
+                        ring(layout.slowAt, layout.slowPerThread),
                         layout.slowPerThread,
-                        thread,
-                        entry + ThreadDescriptor.SLOW_COUNT);
+                        entry,
+                        ThreadDescriptor.SLOW_COUNT,
+                        thread);
+    }
+
+    private Words ring(int section, int records) {
+        int length = records * RecordDescriptor.LENGTH;
+        return memory.words(section + thread * length, length);
     }
 
     private Logic() {
@@ -82,21 +89,22 @@ public final class Logic {
         }
         long now = Math.max(System.nanoTime(), trace.last);
         long gap = now - trace.last;
-        int name = flow.publishName(publish);
+        long name = flow.publishName(publish);
         if (trace.publishes < FlowDescriptor.MAX_PUBLISHES) {
+            // Counted at the end, all at once: here the next look at the clock would wait for it.
             int cell = Trace.POINT_CELLS + 2 * trace.publishes;
             trace.cells[cell] = now;
             trace.cells[cell + 1] = name;
+        } else {
+            Histograms histograms = histogramsOf(flow);
+            if (histograms != null) {
+                histograms.publishedBeyondCells(now, gap, name);
+            }
         }
         trace.publishes++;
         trace.longestGap = Math.max(trace.longestGap, gap);
         trace.last = now;
-        current.marked(now, name);
-
-        Histograms histograms = histogramsOf(flow);
-        if (histograms != null) {
-            histograms.published(now, gap, name != 0 ? publish : -1);
-        }
+        current.marked(now, (int) name);
     }
 
     /** The logic is done with this message. One that was never started counts as abandoned. */

@@ -7,13 +7,9 @@ import java.nio.LongBuffer;
 import java.nio.MappedByteBuffer;
 
 /**
- * The mapped file. The name of a method tells its memory order: a plain put is ordered only by the
- * fences and releases around it; release and acquire pair up with the reader, and with the other
- * threads of the application.
- *
- * <p>Plain puts go through a LongBuffer, whose stores are aligned, so that the machine does them
- * whole, as it does opaque ones. Opaque ones by a VarHandle cost a third more per message: its view
- * of a buffer may be of the heap, so after each store the compiler loads all it knew again.
+ * The mapped file, for set-up and for what several threads or processes write. The name of a method
+ * tells its memory order: a plain put is ordered only by the release that follows it. What a single
+ * thread writes, and often, it writes through {@link Words}.
  */
 final class Memory {
     private static final VarHandle LONG =
@@ -30,12 +26,12 @@ final class Memory {
         this.longs = buffer.asLongBuffer();
     }
 
-    long getLong(int at) {
-        return longs.get(at >> 3);
+    Words words(int at, int length) {
+        return new Words(longs.slice(at >> 3, length >> 3));
     }
 
     void putLong(int at, long value) {
-        longs.put(at >> 3, value);
+        buffer.putLong(at, value);
     }
 
     void putInt(int at, int value) {

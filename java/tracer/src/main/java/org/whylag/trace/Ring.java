@@ -4,54 +4,54 @@ import java.lang.invoke.VarHandle;
 
 /** A thread's ring of records. A reader that sees both sequences equal k + 1 has a whole record. */
 final class Ring {
-    private final Memory memory;
-    private final int base;
+    private static final int RECORD_WORDS = RecordDescriptor.LENGTH / Long.BYTES;
+
+    private final Words records;
     private final int mask;
+    private final Words entry;
+    private final int countField;
     private final int thread;
-    private final int countAt;
     private long written;
 
-    Ring(Memory memory, int section, int records, int thread, int countAt) {
-        this.memory = memory;
-        this.base = section + thread * records * RecordDescriptor.LENGTH;
-        this.mask = records - 1;
+    /** {@code entry} and {@code countField}: where the thread says how many records there were. */
+    Ring(Words records, int size, Words entry, int countField, int thread) {
+        this.records = records;
+        this.mask = size - 1;
+        this.entry = entry;
+        this.countField = countField;
         this.thread = thread;
-        this.countAt = countAt;
     }
 
     void write(Trace trace, Flow flow, long end, boolean isSlow) {
-        int at = base + ((int) written & mask) * RecordDescriptor.LENGTH;
-        memory.putLong(at + RecordDescriptor.HEAD, 0);
+        int at = ((int) written & mask) * RECORD_WORDS;
+        records.put(at, RecordDescriptor.HEAD, 0);
         VarHandle.releaseFence();
-        memory.putLong(at + RecordDescriptor.MESSAGE_ID, trace.id);
-        memory.putLong(
-                at + RecordDescriptor.FLOW_AND_FLAGS, flow.id | (isSlow ? RecordDescriptor.SLOW : 0));
-        memory.putLong(at + RecordDescriptor.T0, trace.t0);
-        memory.putLong(at + RecordDescriptor.LOGIC_START, trace.logicStart);
-        memory.putLong(at + RecordDescriptor.END, end);
-        memory.putLong(
-                at + RecordDescriptor.DEPTH_AND_THREAD,
-                Integer.toUnsignedLong(trace.depth) | (long) thread << 32);
-        memory.putLong(at + RecordDescriptor.PUBLISHES, trace.publishes);
-        memory.putLong(at + RecordDescriptor.LONGEST_GAP, trace.longestGap);
-        copy(trace, at, 0, 2 * flow.points);
-        copy(
-                trace,
+        records.put(at, RecordDescriptor.MESSAGE_ID, trace.id);
+        records.put(
+                at, RecordDescriptor.FLOW_AND_FLAGS, flow.id | (isSlow ? RecordDescriptor.SLOW : 0));
+        records.put(at, RecordDescriptor.T0, trace.t0);
+        records.put(at, RecordDescriptor.LOGIC_START, trace.logicStart);
+        records.put(at, RecordDescriptor.END, end);
+        records.put(
                 at,
-                Trace.POINT_CELLS,
-                2 * Math.min(trace.publishes, FlowDescriptor.MAX_PUBLISHES));
-        VarHandle.releaseFence();
+                RecordDescriptor.DEPTH_AND_THREAD,
+                Integer.toUnsignedLong(trace.depth) | (long) thread << 32);
+        records.put(at, RecordDescriptor.PUBLISHES, trace.publishes);
+        records.put(at, RecordDescriptor.LONGEST_GAP, trace.longestGap);
+        // The reader ignores cells beyond those in use, so they may keep what they held.
+        copy(trace, at, 0, 2 * flow.points);
+        copy(trace, at, Trace.POINT_CELLS, 2 * trace.publishesInCells());
         written++;
-        memory.putLong(at + RecordDescriptor.TAIL, written);
-        memory.putLong(at + RecordDescriptor.HEAD, written);
-        memory.putLongRelease(countAt, written);
+        records.putRelease(at, RecordDescriptor.TAIL, written);
+        records.put(at, RecordDescriptor.HEAD, written);
+        entry.putRelease(0, countField, written);
     }
 
-    /** The reader ignores cells beyond those in use, so they may keep what they held. */
-    private void copy(Trace trace, int at, int from, int words) {
-        for (int cell = from; cell < from + words; cell++) {
-            memory.putLong(
-                    at + RecordDescriptor.CELLS + cell * Long.BYTES, trace.cells[cell]);
+    private void copy(Trace trace, int at, int from, int count) {
+        for (int cell = from; cell < from + count; cell += 2) {
+            records.put(at + cell, RecordDescriptor.CELLS, trace.cells[cell]);
+            records.put(
+                    at + cell + 1, RecordDescriptor.CELLS, Integer.toUnsignedLong((int) trace.cells[cell + 1]));
         }
     }
 }

@@ -6,7 +6,10 @@ package org.whylag.trace;
  * stages that run at the same time do not meet.
  */
 public final class Trace {
-    /** Two words each, as in a record: first the points, then the publishes. */
+    /**
+     * Two words each, as in a record: first the points, then the publishes. The word of a publish's
+     * name has its number in the upper half, as {@link Flow#publishName} gives it.
+     */
     static final int POINT_CELLS = 2 * FlowDescriptor.MAX_POINTS;
     static final int CELLS = POINT_CELLS + 2 * FlowDescriptor.MAX_PUBLISHES;
 
@@ -62,5 +65,9 @@ public final class Trace {
         }
         cells[2 * point] = now;
         cells[2 * point + 1] = Integer.toUnsignedLong(flow.tracer.threadIndex());
+    }
+
+    int publishesInCells() {
+        return Math.min(publishes, FlowDescriptor.MAX_PUBLISHES);
     }
 }

@@ -219,7 +219,7 @@ class MessageTest extends Fixture {
         Layout layout = new Layout(1, 1, 1, 1, 1);
         Memory memory = TestMemory.of(layout.length);
         int at = layout.blocksAt + 64;
-        Histogram histogram = new Histogram(memory, at);
+        Histogram histogram = new Histogram(memory.words(at, 8512));
         histogram.add(70, 5);
         histogram.add(90, 5);
         histogram.add(40, 7);
