@@ -2,7 +2,7 @@ package org.whylag.bench;
 
 /** The clock alone, kept in the slot: what nobody can be cheaper than. */
 final class ClockShape implements Shape {
-    private final long[][] slots = new long[Pair.SLOTS][16];
+    private final long[][] slots = new long[SLOTS][16];
 
     @Override
     public void receive(int slot, long id) {

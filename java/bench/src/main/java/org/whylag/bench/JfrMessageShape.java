@@ -28,7 +28,7 @@ final class JfrMessageShape implements Shape, AutoCloseable {
 
     private final Recording recording = new Recording();
     private final Path file;
-    private final Message[] slots = new Message[Pair.SLOTS];
+    private final Message[] slots = new Message[SLOTS];
 
     JfrMessageShape() throws IOException {
         file = Files.createTempFile("whylag-bench", ".jfr");

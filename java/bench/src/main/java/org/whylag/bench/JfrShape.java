@@ -21,7 +21,7 @@ final class JfrShape implements Shape, AutoCloseable {
 
     private final Recording recording = new Recording();
     private final Path file;
-    private final long[] ids = new long[Pair.SLOTS];
+    private final long[] ids = new long[SLOTS];
 
     JfrShape() throws IOException {
         file = Files.createTempFile("whylag-bench", ".jfr");

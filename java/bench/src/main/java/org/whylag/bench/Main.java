@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -19,11 +20,11 @@ import org.openjdk.jmh.util.Statistics;
 import org.whylag.trace.Trace;
 import org.whylag.trace.Tracer;
 
-/** Runs all tracers and prints what each adds to the bare clock. Two CPUs have to be idle. */
+/** Runs all tracers and prints what each adds to the bare clock. */
 public final class Main {
     /** Arguments: names of tracers, for only some of them. */
     public static void main(String[] arguments) throws Exception {
-        var turns = options(MarkBench.class).forks(2).addProfiler(GCProfiler.class);
+        var turns = options(MarkBench.class).addProfiler(GCProfiler.class);
         if (arguments.length > 0) {
             turns.param("tracer", arguments);
         }
@@ -49,32 +50,62 @@ public final class Main {
     }
 
     private static void print(Collection<RunResult> results) {
-        Map<String, Double> medians = new TreeMap<>();
+        Map<String, Message> messages = new LinkedHashMap<>();
         for (RunResult result : results) {
-            medians.put(tracer(result), perMark(result, 50));
+            messages.computeIfAbsent(tracer(result), each -> new Message()).add(result);
         }
-        Double clock = medians.get("clock");
+        Message clock = messages.get("clock");
         System.out.println();
         System.out.println(
-                "A message: 8 looks at the clock, 3 by one thread and 5 by another; both threads' time added.");
+                "A message: 8 looks at the clock, 3 by one thread and 5 by another; medians of both parts added.");
         System.out.printf(
-                "%-14s %14s %14s %10s %10s %14s %8s%n",
-                "tracer", "ns/mark median", "without clock", "p10", "p90", "bytes/message", "turns");
-        for (RunResult result : results) {
-            String tracer = tracer(result);
-            boolean hasClock = clock != null && !tracer.equals("clock") && !tracer.equals("off");
-            System.out.printf(
-                    "%-14s %14.1f %14s %10.1f %10.1f %14.1f %8d%n",
-                    tracer,
-                    medians.get(tracer),
-                    hasClock ? "%.1f".formatted(medians.get(tracer) - clock) : "-",
-                    perMark(result, 10),
-                    perMark(result, 90),
-                    result.getSecondaryResults().get("gc.alloc.rate.norm").getScore() / Pair.SLOTS,
-                    result.getPrimaryResult().getStatistics().getN());
-        }
+                "%-14s %12s %14s %22s %14s %8s%n",
+                "tracer", "ns per mark", "without clock", "p10 .. p90", "bytes/message", "n");
+        messages.forEach(
+                (tracer, message) -> {
+                    boolean hasClock =
+                            clock != null && !tracer.equals("clock") && !tracer.equals("off");
+                    System.out.printf(
+                            "%-14s %12.1f %14s %22s %14.1f %8d%n",
+                            tracer,
+                            message.median,
+                            hasClock ? "%.1f".formatted(message.median - clock.median) : "-",
+                            "%.1f .. %.1f".formatted(message.low, message.high),
+                            message.bytes,
+                            message.n);
+                });
         System.out.println(
-                "A turn is " + Pair.SLOTS + " messages. off: whylag turned off, with one look at the clock per message.");
+                "n: times of "
+                        + Shape.SLOTS
+                        + " messages each. off: whylag turned off, with one look at the clock per message.");
+    }
+
+    /** Both parts of a message, in ns per mark. */
+    private static final class Message {
+        double median;
+        double low;
+        double high;
+        double bytes;
+        long n;
+
+        void add(RunResult part) {
+            median += perMark(part, 50);
+            low += perMark(part, 10);
+            high += perMark(part, 90);
+            // Both threads are counted in either part's run.
+            double allocated = part.getSecondaryResults().get("gc.alloc.rate.norm").getScore();
+            bytes = Math.max(bytes, allocated / Shape.SLOTS);
+            n += part.getPrimaryResult().getStatistics().getN();
+        }
+    }
+
+    private static String tracer(RunResult result) {
+        return result.getParams().getParam("tracer");
+    }
+
+    private static double perMark(RunResult result, int percentile) {
+        return result.getPrimaryResult().getStatistics().getPercentile(percentile)
+                / (Shape.SLOTS * Shape.MARKS);
     }
 
     private static void printMarks(Collection<RunResult> results) {
@@ -113,15 +144,6 @@ public final class Main {
                     "%nRetained: %,d KiB of shared memory, %d bytes for each slot of a ring.%n",
                     Files.size(tracer.path()) / 1024, each);
         }
-    }
-
-    private static String tracer(RunResult result) {
-        return result.getParams().getParam("tracer");
-    }
-
-    private static double perMark(RunResult result, int percentile) {
-        return result.getPrimaryResult().getStatistics().getPercentile(percentile)
-                / (Pair.SLOTS * Shape.MARKS);
     }
 
     private Main() {}

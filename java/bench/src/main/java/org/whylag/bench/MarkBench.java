@@ -3,6 +3,7 @@ package org.whylag.bench;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Level;
 import org.openjdk.jmh.annotations.Mode;
 import org.openjdk.jmh.annotations.OutputTimeUnit;
 import org.openjdk.jmh.annotations.Param;
@@ -13,8 +14,9 @@ import org.openjdk.jmh.annotations.TearDown;
 import org.whylag.trace.Tracer;
 
 /**
- * Turns of a {@link Pair}, each timed by itself: their median is hardly moved by the turns in which
- * something else had one of the CPUs.
+ * One thread's part of {@value Shape#SLOTS} messages, timed while the other thread waits; between two
+ * such times the other does its part. So the slots move from thread to thread as they do in a ring,
+ * and waiting for each other is in no time. The parts of both threads are added later.
  */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.SampleTime)
@@ -23,8 +25,13 @@ public class MarkBench {
     @Param({"clock", "whylag", "off", "jfr-marks", "jfr-message", "otel-span", "hdr-recorder"})
     public String tracer;
 
+    @Param({"receive", "handle"})
+    public String part;
+
     private Shape shape;
-    private Pair pair;
+    private Partner partner;
+    private boolean receives;
+    private long id;
 
     @Setup
     public void start() throws Exception {
@@ -39,17 +46,42 @@ public class MarkBench {
                     case "hdr-recorder" -> new RecorderShape();
                     default -> throw new IllegalArgumentException(tracer);
                 };
-        pair = new Pair(shape);
+        receives = part.equals("receive");
+        partner = new Partner(receives ? this::handleAll : this::receiveAll);
+        if (receives) {
+            receiveAll();
+        }
+    }
+
+    @Setup(Level.Invocation)
+    public void otherPart() {
+        partner.act();
     }
 
     @Benchmark
-    public void turn() {
-        pair.turn();
+    public void ownPart() {
+        if (receives) {
+            receiveAll();
+        } else {
+            handleAll();
+        }
+    }
+
+    private void receiveAll() {
+        for (int slot = 0; slot < Shape.SLOTS; slot++) {
+            shape.receive(slot, id++);
+        }
+    }
+
+    private void handleAll() {
+        for (int slot = 0; slot < Shape.SLOTS; slot++) {
+            shape.handle(slot);
+        }
     }
 
     @TearDown
     public void stop() throws Exception {
-        pair.close();
+        partner.close();
         if (shape instanceof AutoCloseable open) {
             open.close();
         }

@@ -4,7 +4,7 @@ import org.HdrHistogram.Recorder;
 
 /** HdrHistogram's Recorder: distributions of the same eight metrics, but no message by itself. */
 final class RecorderShape implements Shape {
-    private final long[][] slots = new long[Pair.SLOTS][16];
+    private final long[][] slots = new long[SLOTS][16];
     private final Recorder journalled = recorder();
     private final Recorder replicated = recorder();
     private final Recorder infrastructure = recorder();

@@ -6,6 +6,7 @@ package org.whylag.bench;
  */
 interface Shape {
     int MARKS = 8;
+    int SLOTS = 256;
 
     /** The first thread's part, of the message in this slot. */
     void receive(int slot, long id);

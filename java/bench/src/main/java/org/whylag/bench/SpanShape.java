@@ -18,7 +18,7 @@ final class SpanShape implements Shape, AutoCloseable {
                     .addSpanProcessor(BatchSpanProcessor.builder(new Nowhere()).build())
                     .build();
     private final io.opentelemetry.api.trace.Tracer tracer = provider.get("bench");
-    private final Span[] slots = new Span[Pair.SLOTS];
+    private final Span[] slots = new Span[SLOTS];
 
     @Override
     public void receive(int slot, long id) {

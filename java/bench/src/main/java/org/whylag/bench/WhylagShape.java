@@ -12,7 +12,7 @@ final class WhylagShape implements Shape, AutoCloseable {
     private final int fill;
     private final int trade;
     private final int report;
-    private final Trace[] slots = new Trace[Pair.SLOTS];
+    private final Trace[] slots = new Trace[SLOTS];
     private Logic logic;
 
     WhylagShape(Tracer tracer) {
