@@ -73,3 +73,33 @@ impl Tracer for Tracing {
         }
     }
 }
+
+/// A span for each step, so that each has a duration.
+pub struct TracingSpans;
+
+impl Tracer for TracingSpans {
+    type Batch = Vec<Span>;
+
+    fn batch() -> Vec<Span> {
+        Vec::with_capacity(BATCH)
+    }
+
+    fn receive(batch: &mut Vec<Span>) {
+        for id in 0..BATCH {
+            let order = info_span!("order", id);
+            let journalled = info_span!(parent: &order, "journalled");
+            let replicated = info_span!(parent: &order, "replicated");
+            drop((journalled, replicated));
+            batch.push(order);
+        }
+    }
+
+    fn logic(batch: &mut Vec<Span>) {
+        for order in batch.drain(..) {
+            let logic = info_span!(parent: &order, "logic");
+            for _ in 0..3 {
+                drop(info_span!(parent: &logic, "fill"));
+            }
+        }
+    }
+}

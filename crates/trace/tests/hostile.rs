@@ -1,5 +1,7 @@
 //! Files that lie: the reader refuses them with a reason, or shows what is left; it never panics.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 #[path = "../fuzz/hostile.rs"]

@@ -1,5 +1,7 @@
 //! Whatever the surroundings are like: a clear error at set-up, or a counted drop, never a crash.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::io::Read;

@@ -1,5 +1,7 @@
 //! After the set-up there is no system call, in the thread that receives nor in that of the logic.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
 //! What the tests share: a folder in memory, and one tracer at a time.
+#![allow(clippy::unwrap_used, reason = "for tests")]
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::path::{Path, PathBuf};
