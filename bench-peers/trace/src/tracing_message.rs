@@ -24,19 +24,19 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Times {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        if let Some(span) = context.event_span(event) {
-            if let Some(Noted(noted)) = span.extensions_mut().get_mut() {
-                noted.push((event.metadata().name(), Instant::now()));
-            }
+        if let Some(span) = context.event_span(event)
+            && let Some(Noted(noted)) = span.extensions_mut().get_mut()
+        {
+            noted.push((event.metadata().name(), Instant::now()));
         }
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        if let Some(span) = context.span(&id) {
-            if let Some(Noted(mut noted)) = span.extensions_mut().remove() {
-                noted.push(("end", Instant::now()));
-                black_box(&noted);
-            }
+        if let Some(span) = context.span(&id)
+            && let Some(Noted(mut noted)) = span.extensions_mut().remove()
+        {
+            noted.push(("end", Instant::now()));
+            black_box(&noted);
         }
     }
 }
