@@ -5,6 +5,8 @@
 # make lint        formatting, clippy, shellcheck, rustdoc
 # make mysteries   the programs with known faults, in mysteries/bin
 # make bench-peers side by side with bpftrace, perf and strace
+# make bench-trace  the cost of a mark, beside other tracers of Rust programs
+# make trace-kills  10,000 traced programs killed in mid-write
 # make install-deps  Debian packages that are missing (other targets do it by themselves)
 #
 # On Debian missing packages are installed when run as root; otherwise you are told which.
@@ -61,4 +63,13 @@ bench-peers: build
 	done; \
 	test -z "$$failed" || { echo "without a result:$$failed" >&2; exit 1; }
 
-.PHONY: all install-deps build mysteries demo test test-mysteries lint bench-peers
+bench-trace:
+	@scripts/install-deps.sh build
+	cd bench-peers/trace && CARGO_TARGET_DIR=$(dir $(WHYLAG))../trace ../../$(CARGO) bench --locked
+
+trace-kills:
+	@scripts/install-deps.sh build
+	KILLS=10000 $(CARGO) test --release --locked -p whylag-trace --test kills -- --nocapture
+
+.PHONY: all install-deps build mysteries demo test test-mysteries lint bench-peers \
+	bench-trace trace-kills

@@ -12,7 +12,7 @@ packages_of() {
 			aclocal=automake autopoint=autopoint libtoolize=libtool m4=m4 bison=bison \
 			flex=flex gawk=gawk msgfmt=gettext
 		;;
-	test) echo readelf=binutils strace=strace perf=linux-perf mkfs.ext4=e2fsprogs ;;
+	test) echo c++=g++ readelf=binutils strace=strace perf=linux-perf mkfs.ext4=e2fsprogs ;;
 	lint) echo shellcheck=shellcheck ;;
 	*)
 		echo "$(basename "$0"): no group '$1'; there are build, test and lint" >&2

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use bench_peers_trace::fastrace_message::{self, Fastrace};
-use bench_peers_trace::opentelemetry_message::OpenTelemetry;
-use bench_peers_trace::tracing_message::{self, Tracing};
+use bench_peers_trace::fastrace_message::{self, Fastrace, FastraceSpans};
+use bench_peers_trace::opentelemetry_message::{OpenTelemetry, OpenTelemetrySpans};
+use bench_peers_trace::tracing_message::{self, Tracing, TracingSpans};
 use bench_peers_trace::whylag_message::{self, Clock, Whylag, WhylagC, WhylagOff};
 use bench_peers_trace::{BATCH, MARKS, Tracer};
 use criterion::Criterion;
@@ -96,9 +96,8 @@ fn line<T: Tracer + 'static>(name: &'static str) -> Line {
 }
 
 fn main() {
-    let folder = std::env::var("WHYLAG_TRACE_DIR").unwrap_or_else(|_| {
-        format!("/dev/shm/whylag-bench-{}", std::process::id())
-    });
+    let folder = std::env::var("WHYLAG_TRACE_DIR")
+        .unwrap_or_else(|_| format!("/dev/shm/whylag-bench-{}", std::process::id()));
     let folder = Path::new(&folder);
     whylag_message::start(folder);
     // In another folder: in one, the second writer of a process is refused.
@@ -112,9 +111,12 @@ fn main() {
         line::<Whylag>("whylag, Rust"),
         line::<WhylagC>("whylag, C"),
         line::<WhylagOff>("whylag, off"),
-        line::<Fastrace>("fastrace"),
-        line::<Tracing>("tracing + registry"),
-        line::<OpenTelemetry>("opentelemetry_sdk"),
+        line::<Fastrace>("fastrace, events"),
+        line::<Tracing>("tracing + registry, events"),
+        line::<OpenTelemetry>("opentelemetry_sdk, events"),
+        line::<FastraceSpans>("fastrace, spans"),
+        line::<TracingSpans>("tracing + registry, spans"),
+        line::<OpenTelemetrySpans>("opentelemetry_sdk, spans"),
     ];
     let mut criterion = Criterion::default()
         .configure_from_args()
@@ -139,16 +141,24 @@ fn main() {
     }
     let median = |line: &Line| line.ns[line.ns.len() / 2];
     let clock = median(&lines[0]);
-    println!("\nns per mark, 8 marks over 2 threads, median of 15 runs of 20,000 messages (lowest)");
+    println!(
+        "\nns per mark, 8 marks over 2 threads, median of 15 runs of 20,000 messages (lowest)"
+    );
     for line in &lines {
         let allocated = allocated(line);
         println!(
-            "{:20} {:7.1} ({:6.1})   over the clock {:7.1}   allocated {allocated:6.1} B/message",
-            line.name, median(line), line.ns[0], median(line) - clock,
+            "{:26} {:7.1} ({:6.1})   over the clock {:7.1}   allocated {allocated:6.1} B/message",
+            line.name,
+            median(line),
+            line.ns[0],
+            median(line) - clock,
         );
     }
-    let peer = lines[4..].iter().map(median).fold(f64::INFINITY, f64::min);
-    println!("best peer / whylag: {:.1} (Rust), {:.1} (C)", peer / median(&lines[1]), peer / median(&lines[2]));
+    for (how, peers) in [("events", &lines[4..7]), ("spans", &lines[7..])] {
+        let best = peers.iter().map(median).fold(f64::INFINITY, f64::min);
+        let ratio = |line: usize| best / median(&lines[line]);
+        println!("best peer with {how} / whylag: {:.1} (Rust), {:.1} (C)", ratio(1), ratio(2));
+    }
     single_marks();
     let file = std::fs::metadata(whylag_message::path()).map_or(0, |file| file.len());
     println!("retained: {} KiB in the file, {} bytes per trace", file >> 10, size_of::<Trace>());
@@ -156,16 +166,14 @@ fn main() {
     let _ = std::fs::remove_dir_all(folder);
 }
 
+/// Bytes per message, with those of the hand-off, which the clock alone shows too.
 fn allocated(line: &Line) -> f64 {
-    let bytes = |messages: u64| {
-        BYTES.store(0, Ordering::Relaxed);
-        COUNTS.store(true, Ordering::Relaxed);
-        (line.run)(messages);
-        COUNTS.store(false, Ordering::Relaxed);
-        BYTES.load(Ordering::Relaxed) as f64
-    };
-    // The difference: making the batch and the hand-off are not the tracer's.
-    (bytes(64_000) - bytes(32_000)) / 32_000.0
+    let messages = 128_000;
+    BYTES.store(0, Ordering::Relaxed);
+    COUNTS.store(true, Ordering::Relaxed);
+    (line.run)(messages);
+    COUNTS.store(false, Ordering::Relaxed);
+    BYTES.load(Ordering::Relaxed) as f64 / messages as f64
 }
 
 /// One mark at a time, against one clock read at a time.
@@ -186,7 +194,12 @@ fn single_marks() {
     for (name, mut times) in [("one clock read", bare), ("one mark", marked)] {
         times.sort_unstable();
         let at = |q: f64| times[(q * (times.len() - 1) as f64) as usize];
-        println!("{name}, with the clock read around it: p50 {} p99 {} p99.99 {} ns (n = {})",
-            at(0.5), at(0.99), at(0.9999), times.len());
+        println!(
+            "{name}, with the clock read around it: p50 {} p99 {} p99.99 {} ns (n = {})",
+            at(0.5),
+            at(0.99),
+            at(0.9999),
+            times.len()
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use opentelemetry::Context;
-use opentelemetry::trace::{Span as _, Tracer as _, TracerProvider as _};
+use opentelemetry::trace::{Span as _, TraceContextExt as _, Tracer as _, TracerProvider as _};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span, SpanData, SpanProcessor};
 
@@ -62,6 +62,39 @@ impl Tracer for OpenTelemetry {
                 order.add_event("fill", vec![]);
             }
             order.end();
+        }
+    }
+}
+
+/// A span for each step, so that each has a duration.
+pub struct OpenTelemetrySpans;
+
+impl Tracer for OpenTelemetrySpans {
+    type Batch = Vec<Context>;
+
+    fn batch() -> Vec<Context> {
+        Vec::with_capacity(BATCH)
+    }
+
+    fn receive(batch: &mut Vec<Context>) {
+        for _ in 0..BATCH {
+            let order = Context::new().with_span(tracer().start("order"));
+            let mut journalled = tracer().start_with_context("journalled", &order);
+            let mut replicated = tracer().start_with_context("replicated", &order);
+            journalled.end();
+            replicated.end();
+            batch.push(order);
+        }
+    }
+
+    fn logic(batch: &mut Vec<Context>) {
+        for order in batch.drain(..) {
+            let logic = order.with_span(tracer().start_with_context("logic", &order));
+            for _ in 0..3 {
+                tracer().start_with_context("fill", &logic).end();
+            }
+            logic.span().end();
+            order.span().end();
         }
     }
 }

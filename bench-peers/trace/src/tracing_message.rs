@@ -24,19 +24,19 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Times {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        if let Some(span) = context.event_span(event) {
-            if let Some(Noted(noted)) = span.extensions_mut().get_mut() {
-                noted.push((event.metadata().name(), Instant::now()));
-            }
+        if let Some(span) = context.event_span(event)
+            && let Some(Noted(noted)) = span.extensions_mut().get_mut()
+        {
+            noted.push((event.metadata().name(), Instant::now()));
         }
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        if let Some(span) = context.span(&id) {
-            if let Some(Noted(mut noted)) = span.extensions_mut().remove() {
-                noted.push(("end", Instant::now()));
-                black_box(&noted);
-            }
+        if let Some(span) = context.span(&id)
+            && let Some(Noted(mut noted)) = span.extensions_mut().remove()
+        {
+            noted.push(("end", Instant::now()));
+            black_box(&noted);
         }
     }
 }
@@ -69,6 +69,36 @@ impl Tracer for Tracing {
             info!(name: "start", parent: &order, "");
             for _ in 0..3 {
                 info!(name: "fill", parent: &order, "");
+            }
+        }
+    }
+}
+
+/// A span for each step, so that each has a duration.
+pub struct TracingSpans;
+
+impl Tracer for TracingSpans {
+    type Batch = Vec<Span>;
+
+    fn batch() -> Vec<Span> {
+        Vec::with_capacity(BATCH)
+    }
+
+    fn receive(batch: &mut Vec<Span>) {
+        for id in 0..BATCH {
+            let order = info_span!("order", id);
+            let journalled = info_span!(parent: &order, "journalled");
+            let replicated = info_span!(parent: &order, "replicated");
+            drop((journalled, replicated));
+            batch.push(order);
+        }
+    }
+
+    fn logic(batch: &mut Vec<Span>) {
+        for order in batch.drain(..) {
+            let logic = info_span!(parent: &order, "logic");
+            for _ in 0..3 {
+                drop(info_span!(parent: &logic, "fill"));
             }
         }
     }

@@ -3,6 +3,8 @@
 //!
 //! After a change of the format: GOLDEN=write cargo test -p whylag-trace --test golden
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::fs::File;

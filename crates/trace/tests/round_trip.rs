@@ -1,5 +1,7 @@
 //! What is written is what is read.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -148,6 +148,12 @@ fn tables(header: Entry, length: u64) -> Result<Tables, ReadError> {
         }
         taken.push(range);
     }
+    let Tables { names, flows, threads, recent, slow, blocks } = &tables;
+    for (index, table) in [names, flows, threads, recent, slow, blocks].into_iter().enumerate() {
+        if table.stride == 0 {
+            return Err(refused(number as u64, format!("section {} is missing", index + 1)));
+        }
+    }
     check_rings(number as u64, &tables)?;
     Ok(tables)
 }

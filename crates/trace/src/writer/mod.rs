@@ -2,13 +2,14 @@
 //!
 //! [`tracer`] plans the file, `folder` and `file` make it safely, `area` lays the layout over it
 //! and takes it away again after a fork; [`flow`] and [`thread`] register what is written about;
-//! [`trace`] is the hot path, which ends in `record` and `histogram`.
+//! [`trace`] and [`logic`] are the hot path, which ends in `record` and `histogram`.
 
 mod area;
 mod file;
 pub mod flow;
 mod folder;
 mod histogram;
+pub mod logic;
 mod names;
 mod record;
 pub mod thread;
@@ -16,6 +17,7 @@ pub mod trace;
 pub mod tracer;
 
 pub use flow::{Flow, FlowBuilder, Publish};
-pub use thread::{Logic, Thread};
+pub use logic::Logic;
+pub use thread::Thread;
 pub use trace::{Point, Trace};
 pub use tracer::{Builder, Tracer};

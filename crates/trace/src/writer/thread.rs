@@ -6,12 +6,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use super::logic::Logic;
 use super::record;
 use super::trace::{State, Trace};
 use super::tracer::Shared;
-use crate::layout::{self, Block, IN_LOGIC, METRICS, MOST_FLOWS, Record, UNKNOWN};
-use crate::layout::{GAP, INFRASTRUCTURE, LOGIC, TO_POINT, TO_PUBLISH, TOTAL};
-use crate::{Error, Publish, clock, process};
+use crate::layout::{self, Block, IN_LOGIC, MOST_FLOWS, Record, UNKNOWN};
+use crate::{Error, clock, process};
 
 /// The calling thread, registered. Not to be moved to another thread.
 pub struct Thread {
@@ -20,17 +20,17 @@ pub struct Thread {
 }
 
 /// What a registered thread writes to.
-struct Lane {
+pub(crate) struct Lane {
     shared: Arc<Shared>,
-    entry: &'static layout::Thread,
-    index: u32,
-    recent: Ring,
-    slow: Ring,
+    pub entry: &'static layout::Thread,
+    pub index: u32,
+    pub recent: Ring,
+    pub slow: Ring,
     /// By flow: the block of this thread, once it has been looked for.
     blocks: [Option<Option<&'static Block>>; MOST_FLOWS],
 }
 
-struct Ring {
+pub(crate) struct Ring {
     records: &'static [Record],
     written: u64,
 }
@@ -54,7 +54,8 @@ pub(crate) fn lane_here() -> u32 {
 }
 
 /// The index of the thread that made a mark, if it was registered with this tracer.
-fn index_of(lane: u32, generation: u32) -> u32 {
+#[inline(always)]
+pub(crate) fn index_of(lane: u32, generation: u32) -> u32 {
     if lane >> 16 == generation { lane & 0xffff } else { UNKNOWN }
 }
 
@@ -164,7 +165,7 @@ impl Thread {
 
 impl Lane {
     #[inline(always)]
-    fn change_current(&self, change: impl FnOnce(&layout::Current)) {
+    pub fn change_current(&self, change: impl FnOnce(&layout::Current)) {
         let current = &self.entry.current;
         let sequence = current.sequence.load_relaxed();
         current.sequence.store_relaxed(sequence | 1);
@@ -212,118 +213,10 @@ impl Lane {
     }
 }
 
-/// A message whose logic runs. If it is dropped without [`end`](Logic::end), the message counts as
-/// abandoned when its trace is begun again.
-pub struct Logic<'a> {
-    lane: Option<&'a mut Lane>,
-    trace: &'a mut Trace,
-    block: Option<&'static Block>,
-}
-
-impl Logic<'_> {
-    /// An outbound message has been sent.
-    #[inline]
-    pub fn published(&mut self, publish: Publish) {
-        let Some(lane) = &mut self.lane else { return };
-        let trace = &mut *self.trace;
-        let now = clock::now().max(trace.last);
-        let gap = now - trace.last;
-        let publish =
-            if u32::from(publish.flow) == trace.flow { publish } else { Publish::UNNAMED };
-        match trace.published.get_mut(trace.publishes as usize) {
-            // Counted at the end, all at once: here the next read of the clock would wait for it.
-            Some(cell) => *cell = (now, publish),
-            None => {
-                if let Some(block) = self.block {
-                    block.metrics[GAP].count_bucket(gap);
-                    count_named(block, publish, gap, now);
-                }
-            }
-        }
-        trace.publishes = trace.publishes.saturating_add(1);
-        trace.longest_gap = trace.longest_gap.max(gap);
-        trace.last = now;
-        lane.change_current(|current| {
-            current.last.store_relaxed(now);
-            current.last_name.store_relaxed(publish.name);
-        });
-    }
-
-    /// The message is done.
-    #[inline]
-    pub fn end(mut self) {
-        let Some(lane) = self.lane.take() else { return };
-        let trace = &mut *self.trace;
-        let now = clock::now().max(trace.last);
-        let total = now - trace.t0;
-        if let Some(block @ Block { metrics, .. }) = self.block {
-            metrics[TOTAL].count(total, now);
-            metrics[INFRASTRUCTURE].count(trace.logic_start - trace.t0, now);
-            metrics[LOGIC].count(now - trace.logic_start, now);
-            for (mark, metric) in trace.marks().iter().zip(&metrics[TO_POINT..TO_PUBLISH]) {
-                let time = mark.time.load_acquire();
-                if time != 0 {
-                    metric.count(time.saturating_sub(trace.t0), now);
-                }
-            }
-            count_gaps(block, trace, now);
-        }
-        let is_slow = total >= trace.threshold();
-        let generation = trace.generation;
-        let done = record::Done {
-            trace,
-            thread: lane.index,
-            end: now,
-            is_slow,
-            index_of: |mark| index_of(mark, generation),
-        };
-
-        lane.entry.recent.store_release(lane.recent.push(&done));
-        if is_slow {
-            lane.entry.slow.store_release(lane.slow.push(&done));
-        }
-        lane.change_current(|current| current.state.store_relaxed(0));
-        trace.state = State::Idle;
-        trace.points = 0;
-    }
-}
-
-/// All gaps of a message that has ended. Count, sum and maximum of them are known by now.
-#[inline(always)]
-fn count_gaps(block: &Block, trace: &Trace, now: u64) {
-    if trace.publishes == 0 {
-        return;
-    }
-    let gaps = &block.metrics[GAP];
-    let mut last = trace.logic_start;
-    for (time, publish) in trace.published() {
-        gaps.count_bucket(time - last);
-        count_named(block, *publish, time - last, now);
-        last = *time;
-    }
-    gaps.add(u64::from(trace.publishes), trace.last - trace.logic_start, trace.longest_gap, now);
-}
-
-#[inline(always)]
-fn count_named(block: &Block, publish: Publish, gap: u64, now: u64) {
-    if publish.name != 0 {
-        let metric = (TO_PUBLISH + publish.index as usize).min(METRICS - 1);
-        block.metrics[metric].count(gap, now);
-    }
-}
-
-impl Drop for Logic<'_> {
-    fn drop(&mut self) {
-        if let Some(lane) = &self.lane {
-            lane.change_current(|current| current.state.store_relaxed(0));
-        }
-    }
-}
-
 impl Ring {
     /// Writes the next record, and gives the number of them all.
     #[inline(always)]
-    fn push(&mut self, done: &record::Done<impl Fn(u32) -> u32>) -> u64 {
+    pub fn push(&mut self, done: &record::Done<impl Fn(u32) -> u32>) -> u64 {
         let slot = self.written as usize & (self.records.len() - 1);
         record::write(&self.records[slot], self.written, done);
         self.written += 1;

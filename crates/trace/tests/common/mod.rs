@@ -1,6 +1,8 @@
 //! What the tests share: a folder in memory, and one tracer at a time.
+#![allow(clippy::unwrap_used, reason = "for tests")]
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,13 +14,28 @@ static ONE_TRACER: Mutex<()> = Mutex::new(());
 
 /// A folder of its own, and the right to be the one tracer of the process.
 pub struct Place {
-    pub folder: TempDir,
+    pub folder: Folder,
     _alone: MutexGuard<'static, ()>,
 }
 
 pub fn place() -> Place {
     let alone = ONE_TRACER.lock().unwrap_or_else(PoisonError::into_inner);
-    Place { folder: memory_folder(), _alone: alone }
+    Place { folder: Folder::Own(memory_folder()), _alone: alone }
+}
+
+/// A folder that a test made, or that was given to a role.
+pub enum Folder {
+    Own(TempDir),
+    Given(PathBuf),
+}
+
+impl Folder {
+    pub fn path(&self) -> &Path {
+        match self {
+            Folder::Own(folder) => folder.path(),
+            Folder::Given(path) => path,
+        }
+    }
 }
 
 pub fn memory_folder() -> TempDir {
@@ -26,6 +43,10 @@ pub fn memory_folder() -> TempDir {
 }
 
 impl Place {
+    pub fn given(folder: String) -> Place {
+        Place { folder: Folder::Given(folder.into()), ..place() }
+    }
+
     pub fn builder(&self) -> Builder {
         Tracer::builder().folder(self.folder.path()).keep(false).threads(4).histograms(4)
     }
