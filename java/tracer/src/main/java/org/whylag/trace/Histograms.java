@@ -1,37 +1,25 @@
 package org.whylag.trace;
 
-import static org.whylag.trace.HistogramDescriptor.BLOCK_HEAD;
-import static org.whylag.trace.HistogramDescriptor.FIRST_POINT;
-import static org.whylag.trace.HistogramDescriptor.FIRST_PUBLISH;
-import static org.whylag.trace.HistogramDescriptor.HISTOGRAM_LENGTH;
+import static org.whylag.trace.HistogramDescriptor.BUCKETS;
+import static org.whylag.trace.HistogramDescriptor.COUNT;
+import static org.whylag.trace.HistogramDescriptor.EARLIER_MAXIMUM;
+import static org.whylag.trace.HistogramDescriptor.EARLIER_SECOND;
+import static org.whylag.trace.HistogramDescriptor.MAXIMUM;
+import static org.whylag.trace.HistogramDescriptor.SECOND;
+import static org.whylag.trace.HistogramDescriptor.SUM;
 
-/** A block: the histograms of one thread for one flow. */
+import java.lang.invoke.VarHandle;
+
+/** A block: the histograms of one thread for one flow. Only this thread writes them. */
 final class Histograms {
-    private static final long SECOND = 1_000_000_000;
+    private static final long NANOS_PER_SECOND = 1_000_000_000;
+    private static final int FIRST = HistogramDescriptor.BLOCK_HEAD / Long.BYTES;
+    private static final int EACH = HistogramDescriptor.HISTOGRAM_LENGTH / Long.BYTES;
 
-    private final Histogram total;
-    private final Histogram infrastructure;
-    private final Histogram logic;
-    private final Histogram gap;
-    private final Histogram[] points = new Histogram[FlowDescriptor.MAX_POINTS];
-    private final Histogram[] publishes = new Histogram[FlowDescriptor.MAX_PUBLISHES];
+    private final Words words;
 
-    private Histograms(Memory memory, int block) {
-        total = histogram(memory, block, HistogramDescriptor.TOTAL);
-        infrastructure = histogram(memory, block, HistogramDescriptor.INFRASTRUCTURE);
-        logic = histogram(memory, block, HistogramDescriptor.LOGIC);
-        gap = histogram(memory, block, HistogramDescriptor.GAP);
-        for (int i = 0; i < points.length; i++) {
-            points[i] = histogram(memory, block, FIRST_POINT + i);
-        }
-        for (int i = 0; i < publishes.length; i++) {
-            publishes[i] = histogram(memory, block, FIRST_PUBLISH + i);
-        }
-    }
-
-    private static Histogram histogram(Memory memory, int block, int metric) {
-        int at = block + BLOCK_HEAD + metric * HISTOGRAM_LENGTH;
-        return new Histogram(memory.words(at, HISTOGRAM_LENGTH));
+    private Histograms(Words words) {
+        this.words = words;
     }
 
     /** Claims a block, or gives null if all are taken. */
@@ -45,7 +33,7 @@ final class Histograms {
                 memory.putInt(at + HistogramDescriptor.THREAD, thread);
                 memory.putInt(at + HistogramDescriptor.FLOW, flow);
                 memory.putIntRelease(at + HistogramDescriptor.STATE, ThreadDescriptor.CLAIMED);
-                return new Histograms(memory, at);
+                return new Histograms(memory.words(at, HistogramDescriptor.LENGTH));
             }
         }
         return null;
@@ -53,19 +41,20 @@ final class Histograms {
 
     /** A publish beyond those that have a cell. */
     void publishedBeyondCells(long now, long nanos, long publish) {
-        gap.addBucket(nanos);
-        addNamed(publish, nanos, now / SECOND);
+        addBucket(HistogramDescriptor.GAP, nanos);
+        addNamed(publish, nanos, now / NANOS_PER_SECOND);
     }
 
-    void ended(Trace trace, int pointCount, long end) {
-        long second = end / SECOND;
-        total.add(end - trace.t0, second);
-        infrastructure.add(trace.logicStart - trace.t0, second);
-        logic.add(end - trace.logicStart, second);
-        for (int point = 0; point < pointCount; point++) {
+    void ended(Trace trace, int points, long end) {
+        long second = end / NANOS_PER_SECOND;
+        add(HistogramDescriptor.TOTAL, end - trace.t0, second);
+        add(HistogramDescriptor.INFRASTRUCTURE, trace.logicStart - trace.t0, second);
+        add(HistogramDescriptor.LOGIC, end - trace.logicStart, second);
+        for (int point = 0; point < points; point++) {
             long time = trace.cells[2 * point];
             if (time != 0) {
-                points[point].add(Math.max(0, time - trace.t0), second);
+                long nanos = Math.max(0, time - trace.t0);
+                add(HistogramDescriptor.FIRST_POINT + point, nanos, second);
             }
         }
         if (trace.publishes > 0) {
@@ -79,16 +68,55 @@ final class Histograms {
         for (int cell = Trace.POINT_CELLS; cell < cellsEnd; cell += 2) {
             long nanos = trace.cells[cell] - before;
             before = trace.cells[cell];
-            gap.addBucket(nanos);
+            addBucket(HistogramDescriptor.GAP, nanos);
             addNamed(trace.cells[cell + 1], nanos, second);
         }
-        gap.addCounted(
-                trace.publishes, trace.last - trace.logicStart, trace.longestGap, second);
+        addCounted(
+                HistogramDescriptor.GAP,
+                trace.publishes,
+                trace.last - trace.logicStart,
+                trace.longestGap,
+                second);
     }
 
     private void addNamed(long publish, long nanos, long second) {
         if (publish != 0) {
-            publishes[Flow.publishNumber(publish)].add(nanos, second);
+            add(HistogramDescriptor.FIRST_PUBLISH + Flow.publishNumber(publish), nanos, second);
         }
+    }
+
+    /** {@code second}: when the value is counted. */
+    void add(int metric, long value, long second) {
+        addBucket(metric, value);
+        addCounted(metric, 1, value, value, second);
+    }
+
+    /** The bucket alone: {@link #addCounted} follows. */
+    private void addBucket(int metric, long value) {
+        words.add(FIRST + metric * EACH + HistogramDescriptor.bucket(value), BUCKETS, 1);
+    }
+
+    /** Values whose buckets are counted: how many, their sum, and the greatest. */
+    private void addCounted(int metric, long count, long sum, long greatest, long second) {
+        int histogram = FIRST + metric * EACH;
+        words.add(histogram, COUNT, count);
+        words.add(histogram, SUM, sum);
+        if (words.get(histogram, SECOND) != second) {
+            next(histogram, second);
+        }
+        if (greatest > words.get(histogram, MAXIMUM)) {
+            words.put(histogram, MAXIMUM, greatest);
+        }
+    }
+
+    /** In this order a reader that looks at both seconds twice knows what it has. */
+    private void next(int histogram, long second) {
+        words.putRelease(histogram, EARLIER_SECOND, 0);
+        words.putRelease(histogram, EARLIER_MAXIMUM, words.get(histogram, MAXIMUM));
+        words.putRelease(histogram, EARLIER_SECOND, words.get(histogram, SECOND));
+        words.putRelease(histogram, MAXIMUM, 0);
+        words.putRelease(histogram, SECOND, second);
+        // The maximum that follows belongs to this second.
+        VarHandle.releaseFence();
     }
 }

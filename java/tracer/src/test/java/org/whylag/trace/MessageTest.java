@@ -219,10 +219,10 @@ class MessageTest extends Fixture {
         Layout layout = new Layout(1, 1, 1, 1, 1);
         Memory memory = TestMemory.of(layout.length);
         int at = layout.blocksAt + 64;
-        Histogram histogram = new Histogram(memory.words(at, 8512));
-        histogram.add(70, 5);
-        histogram.add(90, 5);
-        histogram.add(40, 7);
+        Histograms histograms = Histograms.claim(memory, layout, 0, 1);
+        histograms.add(0, 70, 5);
+        histograms.add(0, 90, 5);
+        histograms.add(0, 40, 7);
         assertEquals(7, memory.getLongOpaque(at + 16));
         assertEquals(40, memory.getLongOpaque(at + 24));
         assertEquals(5, memory.getLongOpaque(at + 32));
