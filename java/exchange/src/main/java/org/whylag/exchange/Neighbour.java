@@ -14,12 +14,13 @@ final class Neighbour {
 
     /** Argument: the folder. Runs until standard input ends. */
     public static void main(String[] arguments) throws IOException {
+        Part.endWithParent();
         Path path = Files.createTempFile(Path.of(arguments[0]), "exchange", ".neighbour");
         try (FileChannel file =
                 FileChannel.open(
                         path, StandardOpenOption.WRITE, StandardOpenOption.DELETE_ON_CLOSE)) {
             ByteBuffer chunk = ByteBuffer.allocateDirect(CHUNK);
-            for (int i = 0; System.in.available() == 0; i++) {
+            for (int i = 0; ; i++) {
                 chunk.clear();
                 file.write(chunk, (long) (i % CHUNKS) * CHUNK);
                 file.force(true);

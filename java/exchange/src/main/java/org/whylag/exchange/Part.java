@@ -3,11 +3,12 @@ package org.whylag.exchange;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** A process of the exchange. It ends by itself when its standard input does. */
+/** A process of the exchange. All but the load end when their standard input does; that one has its time. */
 final class Part implements AutoCloseable {
     private static final int PATIENCE_SECONDS = 10;
 
@@ -41,6 +42,23 @@ final class Part implements AutoCloseable {
         if (!process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS) || process.exitValue() != 0) {
             throw new IOException(name + " did not end well");
         }
+    }
+
+    /** Called by a part that would run on: ends it when the process that started it is gone. */
+    static void endWithParent() {
+        Thread watch =
+                new Thread(
+                        () -> {
+                            try {
+                                System.in.transferTo(OutputStream.nullOutputStream());
+                            } catch (IOException e) {
+                                // As good as the end of it.
+                            }
+                            System.exit(0);
+                        },
+                        "parent");
+        watch.setDaemon(true);
+        watch.start();
     }
 
     @Override

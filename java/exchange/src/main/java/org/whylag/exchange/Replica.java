@@ -11,6 +11,7 @@ import java.net.Socket;
 /** The second process: takes batches and answers each with the number of orders so far. */
 final class Replica {
     public static void main(String[] arguments) throws IOException {
+        Part.endWithParent();
         try (ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             System.out.println(server.getLocalPort());
             try (Socket engine = server.accept()) {
