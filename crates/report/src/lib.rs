@@ -11,7 +11,9 @@
 //! any text are shown as `?`, so nothing recorded can send escape codes to a terminal.
 
 pub mod accounts;
+pub mod bench;
 mod call;
+pub mod cases;
 pub mod chart;
 mod cost;
 pub mod explanation;

@@ -42,6 +42,8 @@ enum Verb {
     Record(verbs::record::Options),
     /// Causes for a stored run, ranked by the share of lost time that each explains
     Explain(verbs::explain::Options),
+    /// Measure what operations of the kernel cost here, over ladders of workers and populations
+    Bench(verbs::bench::Options),
     /// List the stored runs
     Runs(verbs::runs::Options),
     /// One run: accounts per thread, histograms, slowest outliers with their stacks
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
     let result = match arguments.verb {
         Verb::Record(options) => verbs::record::run(&options, store, started),
         Verb::Explain(options) => verbs::explain::run(&options, store),
+        Verb::Bench(options) => verbs::bench::run(&options, store, started),
         Verb::Runs(options) => verbs::runs::run(&options, store),
         Verb::Show(options) => verbs::show::run(&options, store),
         Verb::Export(options) => verbs::export::run(&options, store),

@@ -1,5 +1,6 @@
 //! One file per verb; each only wires rooms together.
 
+pub mod bench;
 pub mod explain;
 pub mod export;
 pub mod record;
