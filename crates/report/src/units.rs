@@ -240,9 +240,10 @@ mod tests {
     fn numbers_of_benchmarks() {
         assert_eq!([11.26, 99.96, 1_234.0].map(fine_duration), ["11.3 ns", "100 ns", "1.23 us"]);
         assert_eq!([667e6, 2e9, 31.4e9, 0.0].map(seconds), ["0.667", "2.00", "31.4", "0.000"]);
-        assert_eq!([7.0, 12_345.0, 1.85e6, 2e9].map(compact), [
-            "7.00", "12.3 k", "1.85 M", "2.00 G"
-        ]);
+        assert_eq!(
+            [7.0, 12_345.0, 1.85e6, 2e9].map(compact),
+            ["7.00", "12.3 k", "1.85 M", "2.00 G"]
+        );
         assert_eq!([0.5, 2.41, 150.2].map(times), ["0.50x", "2.41x", "150x"]);
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use stats::{Interval, quantile, resample, usl};
 
 use super::reason;
-use crate::units::{compact, count, share, times};
+use crate::units::{count, share, times};
 
 /// Less than this apart, the rungs are called equal.
 const ALIKE: f64 = 1.1;
@@ -66,9 +66,8 @@ pub fn ladders(case: &BenchCase) -> Vec<Ladder<'_>> {
     };
     let of_workers =
         populations.iter().map(|size| along(Along::Workers, &|step| step.population == *size));
-    let of_population = workers
-        .iter()
-        .map(|n| along(Along::Population, &|step| u64::from(step.workers) == *n));
+    let of_population =
+        workers.iter().map(|n| along(Along::Population, &|step| u64::from(step.workers) == *n));
     of_workers.chain(of_population).filter(|ladder| ladder.steps.len() > 1).collect()
 }
 
@@ -124,10 +123,8 @@ impl Ladder<'_> {
         let rates = |step: &BenchStep| step.rounds.iter().map(|round| round.rate).collect();
         let points: Vec<(f64, Vec<f64>)> =
             self.steps.iter().map(|step| (f64::from(step.workers), rates(step))).collect();
-        let medians: Vec<(f64, f64)> = points
-            .iter()
-            .filter_map(|(n, rates)| Some((*n, quantile::median(rates)?)))
-            .collect();
+        let medians: Vec<(f64, f64)> =
+            points.iter().filter_map(|(n, rates)| Some((*n, quantile::median(rates)?))).collect();
         let peak = usl::fit(&medians)?.peak();
         let (contention, crosstalk) = usl::intervals(&points)?;
         let rounds = self.steps.iter().map(|step| step.rounds.len());
@@ -200,8 +197,7 @@ fn workers_sentence(
     let gain = format!("{} the throughput of {}", times(throughput), first.workers);
     let bounds = format!("{} to {}", times(ratio.low), times(ratio.high));
     if ratio.estimate >= ALIKE {
-        let mut text =
-            format!("{who}: {} slower each ({bounds}), {gain}", times(ratio.estimate));
+        let mut text = format!("{who}: {} slower each ({bounds}), {gain}", times(ratio.estimate));
         if let Some(reason) = reason::slower(first, last, cpus) {
             text += &format!("; {reason}");
         }
@@ -209,7 +205,11 @@ fn workers_sentence(
     } else if ratio.estimate > 1.0 / ALIKE {
         format!("{who}: no slower each ({}, {bounds}), {gain}", times(ratio.estimate))
     } else {
-        format!("{who}: {} faster each than {} ({gain})", times(1.0 / ratio.estimate), first.workers)
+        format!(
+            "{who}: {} faster each than {} ({gain})",
+            times(1.0 / ratio.estimate),
+            first.workers
+        )
     }
 }
 
@@ -239,9 +239,4 @@ fn population_sentence(
     } else {
         format!("{place}: as cheap as beside {than} ({}, {bounds})", times(ratio.estimate))
     }
-}
-
-/// Throughput for a table: operations a second.
-pub fn per_second(step: &BenchStep) -> String {
-    compact(step.rate())
 }

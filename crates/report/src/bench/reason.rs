@@ -66,8 +66,7 @@ fn seen(now: &Accounts, before: Option<&Accounts>) -> Option<String> {
         matches!(account, Account::Unaccounted)
             || (Account::is_running(account) && account != Account::Spin)
     };
-    let growth =
-        |account| part(now, account) - before.map_or(0.0, |before| part(before, account));
+    let growth = |account| part(now, account) - before.map_or(0.0, |before| part(before, account));
     let largest = now
         .iter()
         .map(|(account, _)| account)
