@@ -11,7 +11,7 @@ use rustix::net::{
     recv, send, socket, socket_with,
 };
 
-use super::{Alone, Ladder, PROCESSES, Population, Prepared, Request};
+use super::{Alone, Ladder, PROCESSES, Population, Prepared, Request, shape};
 use crate::ceiling::{self, Resource};
 use crate::helpers::Helpers;
 use crate::{Error, Work};
@@ -71,10 +71,10 @@ pub fn beside_readers(
     })))
 }
 
-/// Present if some operations take many times as long as any did without readers.
+/// Present if the slowest operations wait for the readers.
 pub fn held_up(steps: &[BenchStep]) -> StoryShape {
-    let text = steps.iter().map(|s| format!("{}: p50 {:?} p99 {:?} p999 {:?} max {:?} mean {:?}; ", s.population, s.single.quantile(0.5), s.single.quantile(0.99), s.single.quantile(0.999), s.single.max(), s.single.mean())).collect();
-    StoryShape { present: false, text }
+    let told = "in the story sockets were held up exactly while netstat read their table";
+    shape::held_up(steps, 5.0, told)
 }
 
 /// Reads the table as netstat does.

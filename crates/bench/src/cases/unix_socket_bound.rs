@@ -27,21 +27,24 @@ pub const CASE: Case = Case {
 };
 
 fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
-    // Abstract names are those of the network namespace: other runs have others.
     let run = std::process::id();
-    let beside = sockets::hold(request.population, |number| {
-        sockets::open_bound(&format!("whylag-bench.{run}.{number}"))
-    })?;
+    let (population, workers) = (request.population, u64::from(request.workers));
+    let beside = sockets::hold(population, |number| sockets::open_bound(&name(run, number)))?;
     Ok(Box::new(Alone(move |id| {
         // What the closure names lives as long as it does.
         let _beside = &beside;
-        let mut number = 0u64;
+        let mut number = population + id as u64;
         Ok(Box::new(move || {
-            // Each in another chain, as those of a program would be.
-            number += 1;
-            sockets::open_bound(&format!("whylag-bench.{run}.w{id}.{number}")).map(drop)
+            number += workers;
+            sockets::open_bound(&name(run, number)).map(drop)
         }) as Box<dyn Work>)
     })))
+}
+
+/// All of one form: the kernel's hash is a sum, which puts names of different forms into different
+/// chains. Each run has its own, because they are names of the whole network namespace.
+fn name(run: u32, number: u64) -> String {
+    format!("whylag-bench.{run:07}.{number:010}")
 }
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
