@@ -125,11 +125,7 @@ impl Bench<'_> {
         tell: &mut dyn FnMut(f64),
     ) -> Result<Vec<BenchStep>, Error> {
         if let Some(of) = &case.ladder.population {
-            let (most, why) = ceiling::of(of.uses);
-            if size > most {
-                let text = format!("no more than {most} {}: {why}", of.of);
-                return Err(Error::Refused(text));
-            }
+            ceiling::check(of.uses, size, of.of)?;
         }
         let most = workers.iter().copied().max().unwrap_or(1);
         let request =

@@ -1,8 +1,30 @@
 //! The cases: one file each, named after its id, listed in [`ALL`].
 
+mod clock_boottime;
+mod clock_monotonic;
+mod clock_monotonic_coarse;
+mod clock_monotonic_raw;
+mod clock_process_cputime;
+mod clock_read;
+mod clock_realtime;
+mod clock_realtime_coarse;
+mod clock_tai;
+mod clock_thread_cputime;
 mod empty;
 mod getppid;
+mod sem_op;
+mod sem_posix;
+mod sem_sysv;
+mod sem_sysv_population;
+mod shape;
+mod shm_attach;
+mod shm_create;
+mod sockets;
+mod sysv;
 mod unix_socket;
+mod unix_socket_bound;
+mod unix_socket_read_diag;
+mod unix_socket_read_proc;
 
 use std::fmt;
 
@@ -113,8 +135,26 @@ fn grows_with_population(steps: &[BenchStep], times: f64, told: &str) -> StorySh
 /// Every case.
 #[rustfmt::skip]
 pub const ALL: &[&Case] = &[
+    &clock_boottime::CASE,
+    &clock_monotonic::CASE,
+    &clock_monotonic_coarse::CASE,
+    &clock_monotonic_raw::CASE,
+    &clock_process_cputime::CASE,
+    &clock_realtime::CASE,
+    &clock_realtime_coarse::CASE,
+    &clock_tai::CASE,
+    &clock_thread_cputime::CASE,
     &getppid::CASE,
+    &sem_op::CASE,
+    &sem_posix::CASE,
+    &sem_sysv::CASE,
+    &sem_sysv_population::CASE,
+    &shm_attach::CASE,
+    &shm_create::CASE,
     &unix_socket::CASE,
+    &unix_socket_bound::CASE,
+    &unix_socket_read_diag::CASE,
+    &unix_socket_read_proc::CASE,
 ];
 
 /// What clock and harness cost: a row of every run.
