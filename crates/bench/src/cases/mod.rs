@@ -1,5 +1,7 @@
 //! The cases: one file each, named after its id, listed in [`ALL`].
 
+mod access;
+mod chdir;
 mod clock_boottime;
 mod clock_monotonic;
 mod clock_monotonic_coarse;
@@ -10,8 +12,6 @@ mod clock_realtime;
 mod clock_realtime_coarse;
 mod clock_tai;
 mod clock_thread_cputime;
-mod access;
-mod chdir;
 mod create;
 mod create_unlink_same;
 mod dup;
@@ -29,19 +29,6 @@ mod fsync;
 mod getcwd;
 mod getdents;
 mod getppid;
-mod sem_op;
-mod sem_posix;
-mod sem_sysv;
-mod sem_sysv_population;
-mod shape;
-mod shm_attach;
-mod shm_create;
-mod sockets;
-mod sysv;
-mod unix_socket;
-mod unix_socket_bound;
-mod unix_socket_read_diag;
-mod unix_socket_read_proc;
 mod getrandom;
 mod inotify;
 mod inotify_event;
@@ -60,14 +47,26 @@ mod read;
 mod read_zero;
 mod readlink;
 mod rename;
+mod sem_op;
+mod sem_posix;
+mod sem_sysv;
+mod sem_sysv_population;
 mod sendfile;
+mod shape;
+mod shm_attach;
+mod shm_create;
+mod sockets;
 mod splice;
 mod staged;
 mod stat;
 mod stat_same;
 mod symlink_unlink;
+mod sysv;
 mod truncate;
 mod unix_socket;
+mod unix_socket_bound;
+mod unix_socket_read_diag;
+mod unix_socket_read_proc;
 mod unlink;
 mod write;
 mod write_null;
@@ -182,6 +181,8 @@ fn grows_with_population(steps: &[BenchStep], times: f64, told: &str) -> StorySh
 /// Every case.
 #[rustfmt::skip]
 pub const ALL: &[&Case] = &[
+    &access::CASE,
+    &chdir::CASE,
     &clock_boottime::CASE,
     &clock_monotonic::CASE,
     &clock_monotonic_coarse::CASE,
@@ -191,19 +192,6 @@ pub const ALL: &[&Case] = &[
     &clock_realtime_coarse::CASE,
     &clock_tai::CASE,
     &clock_thread_cputime::CASE,
-    &getppid::CASE,
-    &sem_op::CASE,
-    &sem_posix::CASE,
-    &sem_sysv::CASE,
-    &sem_sysv_population::CASE,
-    &shm_attach::CASE,
-    &shm_create::CASE,
-    &unix_socket::CASE,
-    &unix_socket_bound::CASE,
-    &unix_socket_read_diag::CASE,
-    &unix_socket_read_proc::CASE,
-    &access::CASE,
-    &chdir::CASE,
     &create::CASE,
     &create_unlink_same::CASE,
     &dup::CASE,
@@ -237,13 +225,22 @@ pub const ALL: &[&Case] = &[
     &read_zero::CASE,
     &readlink::CASE,
     &rename::CASE,
+    &sem_op::CASE,
+    &sem_posix::CASE,
+    &sem_sysv::CASE,
+    &sem_sysv_population::CASE,
     &sendfile::CASE,
+    &shm_attach::CASE,
+    &shm_create::CASE,
     &splice::CASE,
     &stat::CASE,
     &stat_same::CASE,
     &symlink_unlink::CASE,
     &truncate::CASE,
     &unix_socket::CASE,
+    &unix_socket_bound::CASE,
+    &unix_socket_read_diag::CASE,
+    &unix_socket_read_proc::CASE,
     &unlink::CASE,
     &write::CASE,
     &write_null::CASE,
