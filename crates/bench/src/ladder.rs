@@ -197,6 +197,7 @@ impl Bench<'_> {
             wall_ns: sum(|round| round.wall_ns),
             user_ns: sum(|round| round.user_ns),
             system_ns: sum(|round| round.system_ns),
+            queued_ns: rounds.iter().map(|round| round.queued_ns).sum(),
             net_ns: (middle(&single, self.clock_step_ns) - clock_ns).max(0.0),
             single,
             outliers,
