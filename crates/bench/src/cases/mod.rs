@@ -10,8 +10,16 @@ mod clock_realtime;
 mod clock_realtime_coarse;
 mod clock_tai;
 mod clock_thread_cputime;
+mod dlopen;
 mod empty;
+mod fork_population;
 mod getppid;
+mod lazy;
+mod plt_first;
+mod plt_later;
+mod plt_now;
+mod proc_scan;
+mod proc_scan_many;
 mod sem_op;
 mod sem_posix;
 mod sem_sysv;
@@ -21,6 +29,8 @@ mod shm_attach;
 mod shm_create;
 mod sockets;
 mod sysv;
+mod tasks;
+mod thread_create_population;
 mod unix_socket;
 mod unix_socket_bound;
 mod unix_socket_read_diag;
@@ -144,13 +154,21 @@ pub const ALL: &[&Case] = &[
     &clock_realtime_coarse::CASE,
     &clock_tai::CASE,
     &clock_thread_cputime::CASE,
+    &dlopen::CASE,
+    &fork_population::CASE,
     &getppid::CASE,
+    &plt_first::CASE,
+    &plt_later::CASE,
+    &plt_now::CASE,
+    &proc_scan::CASE,
+    &proc_scan_many::CASE,
     &sem_op::CASE,
     &sem_posix::CASE,
     &sem_sysv::CASE,
     &sem_sysv_population::CASE,
     &shm_attach::CASE,
     &shm_create::CASE,
+    &thread_create_population::CASE,
     &unix_socket::CASE,
     &unix_socket_bound::CASE,
     &unix_socket_read_diag::CASE,
