@@ -13,6 +13,24 @@ mod clock_thread_cputime;
 mod dlopen;
 mod empty;
 mod fork_population;
+mod access;
+mod chdir;
+mod create;
+mod create_unlink_same;
+mod dup;
+mod empty;
+mod fallocate;
+mod fcntl_flags;
+mod fcntl_lock;
+mod fcntl_lock_same;
+mod fdatasync;
+mod flock;
+mod flock_same;
+mod folder;
+mod fstat;
+mod fsync;
+mod getcwd;
+mod getdents;
 mod getppid;
 mod lazy;
 mod plt_first;
@@ -35,6 +53,36 @@ mod unix_socket;
 mod unix_socket_bound;
 mod unix_socket_read_diag;
 mod unix_socket_read_proc;
+mod getrandom;
+mod inotify;
+mod inotify_event;
+mod link_unlink;
+mod lseek;
+mod lseek_same;
+mod memfd;
+mod mkdir_rmdir;
+mod open_close;
+mod open_close_same;
+mod pread;
+mod pread_same;
+mod pwrite;
+mod pwrite_same;
+mod read;
+mod read_zero;
+mod readlink;
+mod rename;
+mod sendfile;
+mod splice;
+mod staged;
+mod stat;
+mod stat_same;
+mod symlink_unlink;
+mod truncate;
+mod unix_socket;
+mod unlink;
+mod write;
+mod write_null;
+mod writev;
 
 use std::fmt;
 
@@ -173,6 +221,52 @@ pub const ALL: &[&Case] = &[
     &unix_socket_bound::CASE,
     &unix_socket_read_diag::CASE,
     &unix_socket_read_proc::CASE,
+    &access::CASE,
+    &chdir::CASE,
+    &create::CASE,
+    &create_unlink_same::CASE,
+    &dup::CASE,
+    &fallocate::CASE,
+    &fcntl_flags::CASE,
+    &fcntl_lock::CASE,
+    &fcntl_lock_same::CASE,
+    &fdatasync::CASE,
+    &flock::CASE,
+    &flock_same::CASE,
+    &fstat::CASE,
+    &fsync::CASE,
+    &getcwd::CASE,
+    &getdents::CASE,
+    &getppid::CASE,
+    &getrandom::CASE,
+    &inotify::CASE,
+    &inotify_event::CASE,
+    &link_unlink::CASE,
+    &lseek::CASE,
+    &lseek_same::CASE,
+    &memfd::CASE,
+    &mkdir_rmdir::CASE,
+    &open_close::CASE,
+    &open_close_same::CASE,
+    &pread::CASE,
+    &pread_same::CASE,
+    &pwrite::CASE,
+    &pwrite_same::CASE,
+    &read::CASE,
+    &read_zero::CASE,
+    &readlink::CASE,
+    &rename::CASE,
+    &sendfile::CASE,
+    &splice::CASE,
+    &stat::CASE,
+    &stat_same::CASE,
+    &symlink_unlink::CASE,
+    &truncate::CASE,
+    &unix_socket::CASE,
+    &unlink::CASE,
+    &write::CASE,
+    &write_null::CASE,
+    &writev::CASE,
 ];
 
 /// What clock and harness cost: a row of every run.

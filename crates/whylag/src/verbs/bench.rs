@@ -201,7 +201,10 @@ fn words(options: &Options) -> Vec<String> {
     list("--threads", options.threads.iter().map(u32::to_string).collect());
     list("--processes", options.processes.iter().map(u32::to_string).collect());
     list("--population", options.population.iter().map(u64::to_string).collect());
-    list("--time", options.time.iter().map(|ns| format!("{ns}ns")).collect());
+    list(
+        "--time",
+        options.time.iter().map(|ns| report::units::duration(*ns).replace(' ', "")).collect(),
+    );
     words.extend(options.pin.then(|| "--pin".to_owned()));
     words.extend(options.with_kernel.then(|| "--with-kernel".to_owned()));
     words
