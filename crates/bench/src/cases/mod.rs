@@ -1,5 +1,7 @@
 //! The cases: one file each, named after its id, listed in [`ALL`].
 
+mod access;
+mod chdir;
 mod clock_boottime;
 mod clock_monotonic;
 mod clock_monotonic_coarse;
@@ -10,13 +12,9 @@ mod clock_realtime;
 mod clock_realtime_coarse;
 mod clock_tai;
 mod clock_thread_cputime;
-mod dlopen;
-mod empty;
-mod fork_population;
-mod access;
-mod chdir;
 mod create;
 mod create_unlink_same;
+mod dlopen;
 mod dup;
 mod empty;
 mod fallocate;
@@ -27,35 +25,16 @@ mod fdatasync;
 mod flock;
 mod flock_same;
 mod folder;
+mod fork_population;
 mod fstat;
 mod fsync;
 mod getcwd;
 mod getdents;
 mod getppid;
-mod lazy;
-mod plt_first;
-mod plt_later;
-mod plt_now;
-mod proc_scan;
-mod proc_scan_many;
-mod sem_op;
-mod sem_posix;
-mod sem_sysv;
-mod sem_sysv_population;
-mod shape;
-mod shm_attach;
-mod shm_create;
-mod sockets;
-mod sysv;
-mod tasks;
-mod thread_create_population;
-mod unix_socket;
-mod unix_socket_bound;
-mod unix_socket_read_diag;
-mod unix_socket_read_proc;
 mod getrandom;
 mod inotify;
 mod inotify_event;
+mod lazy;
 mod link_unlink;
 mod lseek;
 mod lseek_same;
@@ -63,22 +42,41 @@ mod memfd;
 mod mkdir_rmdir;
 mod open_close;
 mod open_close_same;
+mod plt_first;
+mod plt_later;
+mod plt_now;
 mod pread;
 mod pread_same;
+mod proc_scan;
+mod proc_scan_many;
 mod pwrite;
 mod pwrite_same;
 mod read;
 mod read_zero;
 mod readlink;
 mod rename;
+mod sem_op;
+mod sem_posix;
+mod sem_sysv;
+mod sem_sysv_population;
 mod sendfile;
+mod shape;
+mod shm_attach;
+mod shm_create;
+mod sockets;
 mod splice;
 mod staged;
 mod stat;
 mod stat_same;
 mod symlink_unlink;
+mod sysv;
+mod tasks;
+mod thread_create_population;
 mod truncate;
 mod unix_socket;
+mod unix_socket_bound;
+mod unix_socket_read_diag;
+mod unix_socket_read_proc;
 mod unlink;
 mod write;
 mod write_null;
@@ -193,6 +191,8 @@ fn grows_with_population(steps: &[BenchStep], times: f64, told: &str) -> StorySh
 /// Every case.
 #[rustfmt::skip]
 pub const ALL: &[&Case] = &[
+    &access::CASE,
+    &chdir::CASE,
     &clock_boottime::CASE,
     &clock_monotonic::CASE,
     &clock_monotonic_coarse::CASE,
@@ -202,29 +202,9 @@ pub const ALL: &[&Case] = &[
     &clock_realtime_coarse::CASE,
     &clock_tai::CASE,
     &clock_thread_cputime::CASE,
-    &dlopen::CASE,
-    &fork_population::CASE,
-    &getppid::CASE,
-    &plt_first::CASE,
-    &plt_later::CASE,
-    &plt_now::CASE,
-    &proc_scan::CASE,
-    &proc_scan_many::CASE,
-    &sem_op::CASE,
-    &sem_posix::CASE,
-    &sem_sysv::CASE,
-    &sem_sysv_population::CASE,
-    &shm_attach::CASE,
-    &shm_create::CASE,
-    &thread_create_population::CASE,
-    &unix_socket::CASE,
-    &unix_socket_bound::CASE,
-    &unix_socket_read_diag::CASE,
-    &unix_socket_read_proc::CASE,
-    &access::CASE,
-    &chdir::CASE,
     &create::CASE,
     &create_unlink_same::CASE,
+    &dlopen::CASE,
     &dup::CASE,
     &fallocate::CASE,
     &fcntl_flags::CASE,
@@ -233,6 +213,7 @@ pub const ALL: &[&Case] = &[
     &fdatasync::CASE,
     &flock::CASE,
     &flock_same::CASE,
+    &fork_population::CASE,
     &fstat::CASE,
     &fsync::CASE,
     &getcwd::CASE,
@@ -248,21 +229,36 @@ pub const ALL: &[&Case] = &[
     &mkdir_rmdir::CASE,
     &open_close::CASE,
     &open_close_same::CASE,
+    &plt_first::CASE,
+    &plt_later::CASE,
+    &plt_now::CASE,
     &pread::CASE,
     &pread_same::CASE,
+    &proc_scan::CASE,
+    &proc_scan_many::CASE,
     &pwrite::CASE,
     &pwrite_same::CASE,
     &read::CASE,
     &read_zero::CASE,
     &readlink::CASE,
     &rename::CASE,
+    &sem_op::CASE,
+    &sem_posix::CASE,
+    &sem_sysv::CASE,
+    &sem_sysv_population::CASE,
     &sendfile::CASE,
+    &shm_attach::CASE,
+    &shm_create::CASE,
     &splice::CASE,
     &stat::CASE,
     &stat_same::CASE,
     &symlink_unlink::CASE,
+    &thread_create_population::CASE,
     &truncate::CASE,
     &unix_socket::CASE,
+    &unix_socket_bound::CASE,
+    &unix_socket_read_diag::CASE,
+    &unix_socket_read_proc::CASE,
     &unlink::CASE,
     &write::CASE,
     &write_null::CASE,
