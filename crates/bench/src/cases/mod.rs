@@ -14,6 +14,7 @@ mod clock_tai;
 mod clock_thread_cputime;
 mod create;
 mod create_unlink_same;
+mod dlopen;
 mod dup;
 mod empty;
 mod fallocate;
@@ -24,6 +25,7 @@ mod fdatasync;
 mod flock;
 mod flock_same;
 mod folder;
+mod fork_population;
 mod fstat;
 mod fsync;
 mod getcwd;
@@ -32,6 +34,7 @@ mod getppid;
 mod getrandom;
 mod inotify;
 mod inotify_event;
+mod lazy;
 mod link_unlink;
 mod lseek;
 mod lseek_same;
@@ -39,8 +42,13 @@ mod memfd;
 mod mkdir_rmdir;
 mod open_close;
 mod open_close_same;
+mod plt_first;
+mod plt_later;
+mod plt_now;
 mod pread;
 mod pread_same;
+mod proc_scan;
+mod proc_scan_many;
 mod pwrite;
 mod pwrite_same;
 mod read;
@@ -62,6 +70,8 @@ mod stat;
 mod stat_same;
 mod symlink_unlink;
 mod sysv;
+mod tasks;
+mod thread_create_population;
 mod truncate;
 mod unix_socket;
 mod unix_socket_bound;
@@ -194,6 +204,7 @@ pub const ALL: &[&Case] = &[
     &clock_thread_cputime::CASE,
     &create::CASE,
     &create_unlink_same::CASE,
+    &dlopen::CASE,
     &dup::CASE,
     &fallocate::CASE,
     &fcntl_flags::CASE,
@@ -202,6 +213,7 @@ pub const ALL: &[&Case] = &[
     &fdatasync::CASE,
     &flock::CASE,
     &flock_same::CASE,
+    &fork_population::CASE,
     &fstat::CASE,
     &fsync::CASE,
     &getcwd::CASE,
@@ -217,8 +229,13 @@ pub const ALL: &[&Case] = &[
     &mkdir_rmdir::CASE,
     &open_close::CASE,
     &open_close_same::CASE,
+    &plt_first::CASE,
+    &plt_later::CASE,
+    &plt_now::CASE,
     &pread::CASE,
     &pread_same::CASE,
+    &proc_scan::CASE,
+    &proc_scan_many::CASE,
     &pwrite::CASE,
     &pwrite_same::CASE,
     &read::CASE,
@@ -236,6 +253,7 @@ pub const ALL: &[&Case] = &[
     &stat::CASE,
     &stat_same::CASE,
     &symlink_unlink::CASE,
+    &thread_create_population::CASE,
     &truncate::CASE,
     &unix_socket::CASE,
     &unix_socket_bound::CASE,
