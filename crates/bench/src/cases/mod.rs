@@ -81,6 +81,30 @@ mod unlink;
 mod write;
 mod write_null;
 mod writev;
+mod eventfd;
+mod futex_hash;
+mod futex_wake;
+mod getpgid;
+mod getpid;
+mod getppid;
+mod getrusage;
+mod getuid;
+mod loopback;
+mod membarrier;
+mod pipe;
+mod sched_affinity;
+mod sched_getaffinity;
+mod sched_yield;
+mod socket_tcp;
+mod socketpair;
+mod tcp_connect;
+mod tcp_loopback;
+mod through;
+mod udp_loopback;
+mod udp_multicast;
+mod unix_dgram;
+mod unix_socket;
+mod unix_stream;
 
 use std::fmt;
 
@@ -263,6 +287,28 @@ pub const ALL: &[&Case] = &[
     &write::CASE,
     &write_null::CASE,
     &writev::CASE,
+    &eventfd::CASE,
+    &futex_hash::CASE,
+    &futex_wake::CASE,
+    &getpgid::CASE,
+    &getpid::CASE,
+    &getppid::CASE,
+    &getrusage::CASE,
+    &getuid::CASE,
+    &membarrier::CASE,
+    &pipe::CASE,
+    &sched_affinity::CASE,
+    &sched_getaffinity::CASE,
+    &sched_yield::CASE,
+    &socket_tcp::CASE,
+    &socketpair::CASE,
+    &tcp_connect::CASE,
+    &tcp_loopback::CASE,
+    &udp_loopback::CASE,
+    &udp_multicast::CASE,
+    &unix_dgram::CASE,
+    &unix_socket::CASE,
+    &unix_stream::CASE,
 ];
 
 /// What clock and harness cost: a row of every run.
