@@ -12,11 +12,14 @@ mod clock_realtime;
 mod clock_realtime_coarse;
 mod clock_tai;
 mod clock_thread_cputime;
+mod context_switch;
 mod create;
 mod create_unlink_same;
 mod dlopen;
 mod dup;
 mod empty;
+mod eventfd;
+mod eventfd_ping_pong;
 mod fallocate;
 mod fcntl_flags;
 mod fcntl_lock;
@@ -28,20 +31,34 @@ mod folder;
 mod fork_population;
 mod fstat;
 mod fsync;
+mod futex_hash;
+mod futex_turns;
+mod futex_wake;
+mod futex_wake_wait;
+mod futex_wake_wait_shared;
 mod getcwd;
 mod getdents;
+mod getpgid;
+mod getpid;
 mod getppid;
 mod getrandom;
+mod getrusage;
+mod getuid;
 mod inotify;
 mod inotify_event;
 mod lazy;
 mod link_unlink;
+mod loopback;
 mod lseek;
 mod lseek_same;
+mod membarrier;
 mod memfd;
 mod mkdir_rmdir;
 mod open_close;
 mod open_close_same;
+mod ping_pong;
+mod pipe;
+mod pipe_ping_pong;
 mod plt_first;
 mod plt_later;
 mod plt_now;
@@ -55,14 +72,21 @@ mod read;
 mod read_zero;
 mod readlink;
 mod rename;
+mod sched_affinity;
+mod sched_getaffinity;
+mod sched_yield;
 mod sem_op;
 mod sem_posix;
 mod sem_sysv;
 mod sem_sysv_population;
 mod sendfile;
 mod shape;
+mod shared;
 mod shm_attach;
 mod shm_create;
+mod socket_tcp;
+mod socketpair;
+mod socketpair_ping_pong;
 mod sockets;
 mod splice;
 mod staged;
@@ -71,40 +95,25 @@ mod stat_same;
 mod symlink_unlink;
 mod sysv;
 mod tasks;
+mod tcp_connect;
+mod tcp_loopback;
+mod tcp_ping_pong;
 mod thread_create_population;
+mod through;
 mod truncate;
+mod udp_loopback;
+mod udp_multicast;
+mod udp_ping_pong;
+mod unix_dgram;
 mod unix_socket;
 mod unix_socket_bound;
 mod unix_socket_read_diag;
 mod unix_socket_read_proc;
+mod unix_stream;
 mod unlink;
 mod write;
 mod write_null;
 mod writev;
-mod eventfd;
-mod futex_hash;
-mod futex_wake;
-mod getpgid;
-mod getpid;
-mod getppid;
-mod getrusage;
-mod getuid;
-mod loopback;
-mod membarrier;
-mod pipe;
-mod sched_affinity;
-mod sched_getaffinity;
-mod sched_yield;
-mod socket_tcp;
-mod socketpair;
-mod tcp_connect;
-mod tcp_loopback;
-mod through;
-mod udp_loopback;
-mod udp_multicast;
-mod unix_dgram;
-mod unix_socket;
-mod unix_stream;
 
 use std::fmt;
 
@@ -226,10 +235,13 @@ pub const ALL: &[&Case] = &[
     &clock_realtime_coarse::CASE,
     &clock_tai::CASE,
     &clock_thread_cputime::CASE,
+    &context_switch::CASE,
     &create::CASE,
     &create_unlink_same::CASE,
     &dlopen::CASE,
     &dup::CASE,
+    &eventfd::CASE,
+    &eventfd_ping_pong::CASE,
     &fallocate::CASE,
     &fcntl_flags::CASE,
     &fcntl_lock::CASE,
@@ -240,19 +252,30 @@ pub const ALL: &[&Case] = &[
     &fork_population::CASE,
     &fstat::CASE,
     &fsync::CASE,
+    &futex_hash::CASE,
+    &futex_wake::CASE,
+    &futex_wake_wait::CASE,
+    &futex_wake_wait_shared::CASE,
     &getcwd::CASE,
     &getdents::CASE,
+    &getpgid::CASE,
+    &getpid::CASE,
     &getppid::CASE,
     &getrandom::CASE,
+    &getrusage::CASE,
+    &getuid::CASE,
     &inotify::CASE,
     &inotify_event::CASE,
     &link_unlink::CASE,
     &lseek::CASE,
     &lseek_same::CASE,
+    &membarrier::CASE,
     &memfd::CASE,
     &mkdir_rmdir::CASE,
     &open_close::CASE,
     &open_close_same::CASE,
+    &pipe::CASE,
+    &pipe_ping_pong::CASE,
     &plt_first::CASE,
     &plt_later::CASE,
     &plt_now::CASE,
@@ -266,6 +289,9 @@ pub const ALL: &[&Case] = &[
     &read_zero::CASE,
     &readlink::CASE,
     &rename::CASE,
+    &sched_affinity::CASE,
+    &sched_getaffinity::CASE,
+    &sched_yield::CASE,
     &sem_op::CASE,
     &sem_posix::CASE,
     &sem_sysv::CASE,
@@ -273,42 +299,31 @@ pub const ALL: &[&Case] = &[
     &sendfile::CASE,
     &shm_attach::CASE,
     &shm_create::CASE,
+    &socket_tcp::CASE,
+    &socketpair::CASE,
+    &socketpair_ping_pong::CASE,
     &splice::CASE,
     &stat::CASE,
     &stat_same::CASE,
     &symlink_unlink::CASE,
+    &tcp_connect::CASE,
+    &tcp_loopback::CASE,
+    &tcp_ping_pong::CASE,
     &thread_create_population::CASE,
     &truncate::CASE,
+    &udp_loopback::CASE,
+    &udp_multicast::CASE,
+    &udp_ping_pong::CASE,
+    &unix_dgram::CASE,
     &unix_socket::CASE,
     &unix_socket_bound::CASE,
     &unix_socket_read_diag::CASE,
     &unix_socket_read_proc::CASE,
+    &unix_stream::CASE,
     &unlink::CASE,
     &write::CASE,
     &write_null::CASE,
     &writev::CASE,
-    &eventfd::CASE,
-    &futex_hash::CASE,
-    &futex_wake::CASE,
-    &getpgid::CASE,
-    &getpid::CASE,
-    &getppid::CASE,
-    &getrusage::CASE,
-    &getuid::CASE,
-    &membarrier::CASE,
-    &pipe::CASE,
-    &sched_affinity::CASE,
-    &sched_getaffinity::CASE,
-    &sched_yield::CASE,
-    &socket_tcp::CASE,
-    &socketpair::CASE,
-    &tcp_connect::CASE,
-    &tcp_loopback::CASE,
-    &udp_loopback::CASE,
-    &udp_multicast::CASE,
-    &unix_dgram::CASE,
-    &unix_socket::CASE,
-    &unix_stream::CASE,
 ];
 
 /// What clock and harness cost: a row of every run.
