@@ -9,9 +9,5 @@ pub const CASE: Case = Case {
     id: "context-switch",
     measures: "two switches: to a partner on the same CPU by futex, and back",
     ladder: THREADS,
-    prepare: |request| {
-        ping_pong::prepare(request, || {
-            futex_turns::ends(Flags::empty())
-        })
-    },
+    prepare: |request| ping_pong::prepare(request, || futex_turns::ends(Flags::empty())),
 };
