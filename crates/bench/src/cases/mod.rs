@@ -1,6 +1,7 @@
 //! The cases: one file each, named after its id, listed in [`ALL`].
 
 mod access;
+mod brk;
 mod chdir;
 mod create;
 mod create_unlink_same;
@@ -22,14 +23,30 @@ mod getppid;
 mod getrandom;
 mod inotify;
 mod inotify_event;
+mod io_uring_nop;
 mod link_unlink;
 mod lseek;
 mod lseek_same;
+mod madvise_dontneed;
+mod malloc;
+mod mapping;
+mod memcpy;
 mod memfd;
+mod memset;
 mod mkdir_rmdir;
+mod mmap_anon;
+mod mmap_file;
+mod mmap_touch;
+mod mprotect;
+mod msync;
 mod open_close;
 mod open_close_same;
+mod page_fault_copy;
+mod page_fault_major;
+mod page_fault_minor;
+mod page_fault_shared;
 mod pread;
+mod pread_file;
 mod pread_same;
 mod pwrite;
 mod pwrite_same;
@@ -160,6 +177,7 @@ fn grows_with_population(steps: &[BenchStep], times: f64, told: &str) -> StorySh
 #[rustfmt::skip]
 pub const ALL: &[&Case] = &[
     &access::CASE,
+    &brk::CASE,
     &chdir::CASE,
     &create::CASE,
     &create_unlink_same::CASE,
@@ -179,14 +197,29 @@ pub const ALL: &[&Case] = &[
     &getrandom::CASE,
     &inotify::CASE,
     &inotify_event::CASE,
+    &io_uring_nop::CASE,
     &link_unlink::CASE,
     &lseek::CASE,
     &lseek_same::CASE,
+    &madvise_dontneed::CASE,
+    &malloc::CASE,
+    &memcpy::CASE,
     &memfd::CASE,
+    &memset::CASE,
     &mkdir_rmdir::CASE,
+    &mmap_anon::CASE,
+    &mmap_file::CASE,
+    &mmap_touch::CASE,
+    &mprotect::CASE,
+    &msync::CASE,
     &open_close::CASE,
     &open_close_same::CASE,
+    &page_fault_copy::CASE,
+    &page_fault_major::CASE,
+    &page_fault_minor::CASE,
+    &page_fault_shared::CASE,
     &pread::CASE,
+    &pread_file::CASE,
     &pread_same::CASE,
     &pwrite::CASE,
     &pwrite_same::CASE,
