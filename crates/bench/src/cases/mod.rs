@@ -1,6 +1,7 @@
 //! The cases: one file each, named after its id, listed in [`ALL`].
 
 mod access;
+mod brk;
 mod chdir;
 mod clock_boottime;
 mod clock_monotonic;
@@ -47,13 +48,24 @@ mod getuid;
 mod inotify;
 mod inotify_event;
 mod lazy;
+mod io_uring_nop;
 mod link_unlink;
 mod loopback;
 mod lseek;
 mod lseek_same;
 mod membarrier;
+mod madvise_dontneed;
+mod malloc;
+mod mapping;
+mod memcpy;
 mod memfd;
+mod memset;
 mod mkdir_rmdir;
+mod mmap_anon;
+mod mmap_file;
+mod mmap_touch;
+mod mprotect;
+mod msync;
 mod open_close;
 mod open_close_same;
 mod ping_pong;
@@ -62,7 +74,12 @@ mod pipe_ping_pong;
 mod plt_first;
 mod plt_later;
 mod plt_now;
+mod page_fault_copy;
+mod page_fault_major;
+mod page_fault_minor;
+mod page_fault_shared;
 mod pread;
+mod pread_file;
 mod pread_same;
 mod proc_scan;
 mod proc_scan_many;
@@ -225,6 +242,7 @@ fn grows_with_population(steps: &[BenchStep], times: f64, told: &str) -> StorySh
 #[rustfmt::skip]
 pub const ALL: &[&Case] = &[
     &access::CASE,
+    &brk::CASE,
     &chdir::CASE,
     &clock_boottime::CASE,
     &clock_monotonic::CASE,
@@ -266,12 +284,22 @@ pub const ALL: &[&Case] = &[
     &getuid::CASE,
     &inotify::CASE,
     &inotify_event::CASE,
+    &io_uring_nop::CASE,
     &link_unlink::CASE,
     &lseek::CASE,
     &lseek_same::CASE,
     &membarrier::CASE,
+    &madvise_dontneed::CASE,
+    &malloc::CASE,
+    &memcpy::CASE,
     &memfd::CASE,
+    &memset::CASE,
     &mkdir_rmdir::CASE,
+    &mmap_anon::CASE,
+    &mmap_file::CASE,
+    &mmap_touch::CASE,
+    &mprotect::CASE,
+    &msync::CASE,
     &open_close::CASE,
     &open_close_same::CASE,
     &pipe::CASE,
@@ -279,7 +307,12 @@ pub const ALL: &[&Case] = &[
     &plt_first::CASE,
     &plt_later::CASE,
     &plt_now::CASE,
+    &page_fault_copy::CASE,
+    &page_fault_major::CASE,
+    &page_fault_minor::CASE,
+    &page_fault_shared::CASE,
     &pread::CASE,
+    &pread_file::CASE,
     &pread_same::CASE,
     &proc_scan::CASE,
     &proc_scan_many::CASE,
