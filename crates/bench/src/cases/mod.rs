@@ -47,16 +47,16 @@ mod getrusage;
 mod getuid;
 mod inotify;
 mod inotify_event;
-mod lazy;
 mod io_uring_nop;
+mod lazy;
 mod link_unlink;
 mod loopback;
 mod lseek;
 mod lseek_same;
-mod membarrier;
 mod madvise_dontneed;
 mod malloc;
 mod mapping;
+mod membarrier;
 mod memcpy;
 mod memfd;
 mod memset;
@@ -68,16 +68,16 @@ mod mprotect;
 mod msync;
 mod open_close;
 mod open_close_same;
+mod page_fault_copy;
+mod page_fault_major;
+mod page_fault_minor;
+mod page_fault_shared;
 mod ping_pong;
 mod pipe;
 mod pipe_ping_pong;
 mod plt_first;
 mod plt_later;
 mod plt_now;
-mod page_fault_copy;
-mod page_fault_major;
-mod page_fault_minor;
-mod page_fault_shared;
 mod pread;
 mod pread_file;
 mod pread_same;
@@ -288,9 +288,9 @@ pub const ALL: &[&Case] = &[
     &link_unlink::CASE,
     &lseek::CASE,
     &lseek_same::CASE,
-    &membarrier::CASE,
     &madvise_dontneed::CASE,
     &malloc::CASE,
+    &membarrier::CASE,
     &memcpy::CASE,
     &memfd::CASE,
     &memset::CASE,
@@ -302,15 +302,15 @@ pub const ALL: &[&Case] = &[
     &msync::CASE,
     &open_close::CASE,
     &open_close_same::CASE,
+    &page_fault_copy::CASE,
+    &page_fault_major::CASE,
+    &page_fault_minor::CASE,
+    &page_fault_shared::CASE,
     &pipe::CASE,
     &pipe_ping_pong::CASE,
     &plt_first::CASE,
     &plt_later::CASE,
     &plt_now::CASE,
-    &page_fault_copy::CASE,
-    &page_fault_major::CASE,
-    &page_fault_minor::CASE,
-    &page_fault_shared::CASE,
     &pread::CASE,
     &pread_file::CASE,
     &pread_same::CASE,
