@@ -1,6 +1,7 @@
 //! The cases: one file each, named after its id, listed in [`ALL`].
 
 mod access;
+mod append;
 mod brk;
 mod chdir;
 mod clock_boottime;
@@ -48,6 +49,7 @@ mod getuid;
 mod inotify;
 mod inotify_event;
 mod io_uring_nop;
+mod isatty;
 mod lazy;
 mod link_unlink;
 mod loopback;
@@ -59,6 +61,7 @@ mod mapping;
 mod membarrier;
 mod memcpy;
 mod memfd;
+mod memory_latency;
 mod memset;
 mod mkdir_rmdir;
 mod mmap_anon;
@@ -66,6 +69,7 @@ mod mmap_file;
 mod mmap_touch;
 mod mprotect;
 mod msync;
+mod munmap;
 mod open_close;
 mod open_close_same;
 mod page_fault_copy;
@@ -88,6 +92,8 @@ mod pwrite_same;
 mod read;
 mod read_zero;
 mod readlink;
+mod readv;
+mod realpath;
 mod rename;
 mod sched_affinity;
 mod sched_getaffinity;
@@ -242,6 +248,7 @@ fn grows_with_population(steps: &[BenchStep], times: f64, told: &str) -> StorySh
 #[rustfmt::skip]
 pub const ALL: &[&Case] = &[
     &access::CASE,
+    &append::CASE,
     &brk::CASE,
     &chdir::CASE,
     &clock_boottime::CASE,
@@ -285,6 +292,7 @@ pub const ALL: &[&Case] = &[
     &inotify::CASE,
     &inotify_event::CASE,
     &io_uring_nop::CASE,
+    &isatty::CASE,
     &link_unlink::CASE,
     &lseek::CASE,
     &lseek_same::CASE,
@@ -293,6 +301,7 @@ pub const ALL: &[&Case] = &[
     &membarrier::CASE,
     &memcpy::CASE,
     &memfd::CASE,
+    &memory_latency::CASE,
     &memset::CASE,
     &mkdir_rmdir::CASE,
     &mmap_anon::CASE,
@@ -300,6 +309,7 @@ pub const ALL: &[&Case] = &[
     &mmap_touch::CASE,
     &mprotect::CASE,
     &msync::CASE,
+    &munmap::CASE,
     &open_close::CASE,
     &open_close_same::CASE,
     &page_fault_copy::CASE,
@@ -321,6 +331,8 @@ pub const ALL: &[&Case] = &[
     &read::CASE,
     &read_zero::CASE,
     &readlink::CASE,
+    &readv::CASE,
+    &realpath::CASE,
     &rename::CASE,
     &sched_affinity::CASE,
     &sched_getaffinity::CASE,
