@@ -1,17 +1,25 @@
 //! context-switch: from one thread or process to another and back, on the same CPU.
 
+use model::WorkerKind;
 use rustix::thread::futex::Flags;
-use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 
-use super::{Case, THREADS, futex_turns, ping_pong};
+use super::{Alone, Case, THREADS, futex_turns, ping_pong};
+use crate::spin;
 
 pub const CASE: Case = Case {
     id: "context-switch",
-    measures: "two switches: to a partner on the same CPU by futex, and back",
+    measures: "two switches on one CPU: futex wake of a partner there, wait, and it does the same",
     ladder: THREADS,
     prepare: |request| {
-        ping_pong::prepare(request, || {
-            futex_turns::ends(Flags::empty())
-        })
+        let kind = request.kind;
+        let flags = match kind {
+            WorkerKind::Threads => Flags::PRIVATE,
+            WorkerKind::Processes => Flags::empty(),
+        };
+        Ok(Box::new(Alone(move |id| {
+            // The partner inherits it.
+            spin::bind_to(id);
+            ping_pong::player(kind, futex_turns::ends(flags)?)
+        })))
     },
 };

@@ -12,9 +12,7 @@ pub const CASE: Case = Case {
     id: "eventfd-ping-pong",
     measures: "write() to an eventfd at which a partner waits, and back through another",
     ladder: THREADS,
-    prepare: |request| {
-        ping_pong::prepare(request, || Ok(Descriptors::two(counter()?, counter()?)))
-    },
+    prepare: |request| ping_pong::prepare(request, || Ok(Descriptors::two(counter()?, counter()?))),
 };
 
 /// The same counter to read from and to write to.

@@ -1,30 +1,72 @@
 //! The cases: one file each, named after its id, listed in [`ALL`].
 
+mod barrier;
+mod condvar;
+mod context_switch;
 mod empty;
+mod epoll;
+mod epoll_ctl;
 mod eventfd;
+mod eventfd_ping_pong;
+mod fd_table;
+mod fd_table_threads;
+mod fork_exit;
 mod futex_hash;
+mod futex_turns;
 mod futex_wake;
+mod futex_wake_wait;
+mod futex_wake_wait_shared;
 mod getpgid;
 mod getpid;
 mod getppid;
 mod getrusage;
 mod getuid;
+mod growing_table;
+mod locks;
 mod loopback;
 mod membarrier;
+mod mutex;
+mod mutex_contended;
+mod mutex_pi_contended;
+mod nanosleep;
+mod ping_pong;
 mod pipe;
+mod pipe_ping_pong;
+mod poll;
+mod posix_mq;
+mod posix_sem_post_wait;
+mod posix_spawn;
+mod rwlock_read;
+mod rwlock_write;
 mod sched_affinity;
 mod sched_getaffinity;
 mod sched_yield;
+mod select;
+mod setitimer;
+mod shared;
+mod sigaction;
+mod signal_ping_pong;
+mod signal_self;
+mod signals;
+mod sigprocmask;
 mod socket_tcp;
 mod socketpair;
+mod socketpair_ping_pong;
+mod sysv_msg;
 mod tcp_connect;
 mod tcp_loopback;
+mod tcp_ping_pong;
+mod thread_create;
 mod through;
+mod timer_create;
+mod timerfd_settime;
 mod udp_loopback;
 mod udp_multicast;
+mod udp_ping_pong;
 mod unix_dgram;
 mod unix_socket;
 mod unix_stream;
+mod watched;
 
 use std::fmt;
 
@@ -117,6 +159,12 @@ macro_rules! operation {
 }
 use operation;
 
+/// Why the call of the C library failed that has just returned -1.
+fn last_error() -> rustix::io::Errno {
+    let error = std::io::Error::last_os_error();
+    rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)
+}
+
 /// The story's shape, where it is that an operation becomes dearer the more objects there are:
 /// present if the last step costs at least `times` as much as the first. `told` is what the story
 /// saw.
@@ -135,25 +183,60 @@ fn grows_with_population(steps: &[BenchStep], times: f64, told: &str) -> StorySh
 /// Every case.
 #[rustfmt::skip]
 pub const ALL: &[&Case] = &[
+    &barrier::CASE,
+    &condvar::CASE,
+    &context_switch::CASE,
+    &epoll::CASE,
+    &epoll_ctl::CASE,
     &eventfd::CASE,
+    &eventfd_ping_pong::CASE,
+    &fd_table::CASE,
+    &fd_table_threads::CASE,
+    &fork_exit::CASE,
     &futex_hash::CASE,
     &futex_wake::CASE,
+    &futex_wake_wait::CASE,
+    &futex_wake_wait_shared::CASE,
     &getpgid::CASE,
     &getpid::CASE,
     &getppid::CASE,
     &getrusage::CASE,
     &getuid::CASE,
     &membarrier::CASE,
+    &mutex::CASE,
+    &mutex_contended::CASE,
+    &mutex_pi_contended::CASE,
+    &nanosleep::CASE,
     &pipe::CASE,
+    &pipe_ping_pong::CASE,
+    &poll::CASE,
+    &posix_mq::CASE,
+    &posix_sem_post_wait::CASE,
+    &posix_spawn::CASE,
+    &rwlock_read::CASE,
+    &rwlock_write::CASE,
     &sched_affinity::CASE,
     &sched_getaffinity::CASE,
     &sched_yield::CASE,
+    &select::CASE,
+    &setitimer::CASE,
+    &sigaction::CASE,
+    &signal_ping_pong::CASE,
+    &signal_self::CASE,
+    &sigprocmask::CASE,
     &socket_tcp::CASE,
     &socketpair::CASE,
+    &socketpair_ping_pong::CASE,
+    &sysv_msg::CASE,
     &tcp_connect::CASE,
     &tcp_loopback::CASE,
+    &tcp_ping_pong::CASE,
+    &thread_create::CASE,
+    &timer_create::CASE,
+    &timerfd_settime::CASE,
     &udp_loopback::CASE,
     &udp_multicast::CASE,
+    &udp_ping_pong::CASE,
     &unix_dgram::CASE,
     &unix_socket::CASE,
     &unix_stream::CASE,

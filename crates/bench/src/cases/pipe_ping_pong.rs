@@ -9,7 +9,5 @@ pub const CASE: Case = Case {
     id: "pipe-ping-pong",
     measures: "8 bytes to a partner that waits in read() of a pipe, and back through another",
     ladder: THREADS,
-    prepare: |request| {
-        ping_pong::prepare(request, || Ok(Descriptors::two(pipe()?, pipe()?)))
-    },
+    prepare: |request| ping_pong::prepare(request, || Ok(Descriptors::two(pipe()?, pipe()?))),
 };

@@ -19,9 +19,8 @@ impl<T> Shared<T> {
         let (read_write, shared) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
         // SAFETY: an anonymous mapping at an address of the kernel's choice.
-        let memory = unsafe {
-            libc::mmap(std::ptr::null_mut(), size_of::<T>(), read_write, shared, -1, 0)
-        };
+        let memory =
+            unsafe { libc::mmap(std::ptr::null_mut(), size_of::<T>(), read_write, shared, -1, 0) };
         if memory == libc::MAP_FAILED {
             return Err(Error::os("mapping memory for all workers"));
         }
