@@ -19,17 +19,15 @@ const FAR: RawFd = 512;
 
 /// Each worker has a small table of its own; with `shared` a second thread has it, too.
 pub fn prepare(shared: bool) -> Result<Box<dyn Prepared>, Error> {
-    Ok(Box::new(Alone(move |_| {
-        if rustix::process::getrlimit(rustix::process::Resource::Nofile)
-            .current
-            .is_some_and(|most| most <= FAR as u64)
-        {
-            let text = format!("no descriptor {FAR} is allowed (ulimit -n)");
-            return Err(Error::Refused(text));
-        }
-        let file = eventfd(0, EventfdFlags::CLOEXEC)?;
-        Ok(Box::new(Growing { file, shared, second: None }) as _)
-    })))
+    Ok(Box::new(Alone(move |_| Ok(Box::new(growing(shared)?) as _))))
+}
+
+fn growing(shared: bool) -> Result<Growing, Error> {
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    if most.is_some_and(|most| most <= FAR as u64) {
+        return Err(Error::Refused(format!("no descriptor {FAR} is allowed (ulimit -n)")));
+    }
+    Ok(Growing { file: eventfd(0, EventfdFlags::CLOEXEC)?, shared, second: None })
 }
 
 struct Growing {
@@ -96,5 +94,31 @@ impl Work for Growing {
 
     fn is_repeatable(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many descriptors the table of this thread has room for.
+    fn room() -> i32 {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+        line.trim().parse().unwrap()
+    }
+
+    #[test]
+    fn the_table_grows_in_every_operation() {
+        for shared in [false, true] {
+            let mut work = growing(shared).unwrap();
+            for _ in 0..3 {
+                work.before().unwrap();
+                assert!(room() <= FAR);
+                work.operate().unwrap();
+                assert!(room() > FAR);
+                work.after().unwrap();
+            }
+        }
     }
 }
