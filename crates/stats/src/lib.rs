@@ -11,6 +11,7 @@
 //!   verdict.
 //! - Pure: no I/O, no clock. Nothing panics; what cannot be computed is `None`.
 
+pub mod ab;
 mod interval;
 pub mod multiple;
 pub mod quantile;

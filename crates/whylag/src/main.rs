@@ -48,6 +48,8 @@ enum Verb {
     Runs(verbs::runs::Options),
     /// One run: accounts per thread, histograms, slowest outliers with their stacks
     Show(verbs::show::Options),
+    /// Two benchmark runs: which steps became slower or faster, and how sure that is
+    Compare(verbs::compare::Options),
     /// A run in another format: json, folded, svg or csv
     Export(verbs::export::Options),
 }
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Verb::Bench(options) => verbs::bench::run(&options, store, started),
         Verb::Runs(options) => verbs::runs::run(&options, store),
         Verb::Show(options) => verbs::show::run(&options, store),
+        Verb::Compare(options) => verbs::compare::run(&options, store),
         Verb::Export(options) => verbs::export::run(&options, store),
     };
     match result {
