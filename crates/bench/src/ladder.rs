@@ -125,11 +125,7 @@ impl Bench<'_> {
         tell: &mut dyn FnMut(f64),
     ) -> Result<Vec<BenchStep>, Error> {
         if let Some(of) = &case.ladder.population {
-            let (most, why) = ceiling::of(of.uses);
-            if size > most {
-                let text = format!("no more than {most} {}: {why}", of.of);
-                return Err(Error::Refused(text));
-            }
+            ceiling::check(of.uses, size, of.of)?;
         }
         let most = workers.iter().copied().max().unwrap_or(1);
         let request =
@@ -201,6 +197,7 @@ impl Bench<'_> {
             wall_ns: sum(|round| round.wall_ns),
             user_ns: sum(|round| round.user_ns),
             system_ns: sum(|round| round.system_ns),
+            queued_ns: rounds.iter().map(|round| round.queued_ns).sum(),
             net_ns: (middle(&single, self.clock_step_ns) - clock_ns).max(0.0),
             single,
             outliers,

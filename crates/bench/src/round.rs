@@ -39,6 +39,8 @@ pub struct Round {
     pub user_ns: u64,
     /// CPU time in the kernel, all workers.
     pub system_ns: u64,
+    /// Ready to run, but without a CPU, all workers.
+    pub queued_ns: Option<u64>,
     /// Single operations.
     pub single: Histogram,
     /// Two operations together.
@@ -202,6 +204,10 @@ fn collect(area: &Area, plan: &Plan, started_ns: u64, reference_ns: f64) -> Roun
         wall_ns,
         user_ns: cells.iter().map(|cell| load(&cell.user_ns)).sum(),
         system_ns: cells.iter().map(|cell| load(&cell.system_ns)).sum(),
+        queued_ns: cells
+            .iter()
+            .map(|cell| Some(load(&cell.queued_ns)).filter(|ns| *ns != u64::MAX))
+            .sum(),
         single,
         double,
         outliers,
