@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Histogram;
+use crate::{Finding, Histogram, RuledOut};
 
 /// Precision of the histograms of lateness: buckets 0.78 % wide.
 pub const PRECISION_JITTER: u8 = 7;
@@ -14,16 +14,58 @@ pub struct Jitter {
     pub program: Option<JitterProgram>,
     /// What was changed on request, such as `SCHED_FIFO 80`; nothing else was.
     pub changed: Vec<String>,
-    /// Ticks later than this are kept as late.
-    pub over_ns: u64,
+    /// Ticks later than this were asked about.
+    pub over_ns: Option<u64>,
+    /// One tick of the kernel's low-resolution clock, 1/HZ.
+    pub jiffy_ns: u64,
     /// One per source and interval, in the order they were measured.
     pub series: Vec<JitterSeries>,
     /// How lateness depends on the interval, per source.
     pub laws: Vec<JitterLaw>,
-    /// CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW, ppm: positive if the clock runs fast.
+    /// CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW, ppm: positive if the former runs faster.
     pub drift_ppm: Option<Estimate>,
+    /// whylag's own timer beside what was judged, to see what this host adds.
+    pub controls: Vec<JitterControl>,
+    /// An integer conversion factor that was asked about.
+    pub conversion: Option<Conversion>,
+    /// Named causes, the largest share of the lateness first.
+    pub findings: Vec<Finding>,
+    /// What is not the cause, and the datum that excludes it, if nothing is named.
+    pub ruled_out: Vec<RuledOut>,
     /// What else is to be told: warnings, and what could not be judged.
     pub notes: Vec<String>,
+}
+
+/// A short measurement of clock_nanosleep with a timer slack of 1 ns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JitterControl {
+    /// Time asked for.
+    pub asked_ns: u64,
+    /// Its median lateness.
+    pub late_ns: i64,
+    /// Ticks.
+    pub n: u64,
+}
+
+/// Nanoseconds per tick, as a program's integer arithmetic has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Conversion {
+    /// The factor, ns per tick.
+    pub factor_ns: f64,
+    /// What it should be, ns per tick, if known.
+    pub true_ns: Option<f64>,
+    /// True if `true_ns` is not given but follows from the measured law.
+    pub inferred: bool,
+    /// Error of every time asked for, ppm; positive: late.
+    pub error_ppm: Option<f64>,
+    /// Error that rounding to whole nanoseconds may cause at this size, ppm.
+    pub largest_error_ppm: f64,
+    /// The bound asked for, ppm.
+    pub bound_ppm: f64,
+    /// Resolution of the factor that keeps to it, ns.
+    pub needed_ns: f64,
+    /// Bits after the binary point that this takes.
+    pub needed_bits: u32,
 }
 
 /// A program that printed its own ticks.
@@ -67,9 +109,11 @@ pub struct JitterSeries {
     pub to_wall_ns: i64,
     /// Ticks that should have come in its time.
     pub intended: u64,
-    /// Of these, how many were served together with later ones because the thread was not there:
-    /// each counts with its own lateness.
+    /// Of these, how many had passed already when the thread was ready to wait for them: each
+    /// counts with its own lateness.
     pub missed: u64,
+    /// How many were later than `over_ns`.
+    pub over: u64,
     /// How late ticks were that came at their time or after it.
     pub late: Histogram,
     /// How early those were that came before their time.
@@ -91,7 +135,7 @@ pub struct Tick(
     pub u64,
     /// Lateness, ns.
     pub i64,
-    /// From the moment it had asked for this sleep to the intended time, ns.
+    /// Time asked for: from the tick before to the intended time, ns; 0: it had passed already.
     pub u64,
 );
 
@@ -137,10 +181,16 @@ pub struct JitterLaw {
     /// The source.
     pub source: String,
     /// The model that describes it best: `constant`, `proportional`, `saturating`, `stepped 1 ms`,
-    /// `stepped jiffy`; `None` if nothing can be said.
+    /// `stepped jiffy`, `poll slack`; `None` if nothing can be said.
     pub best: Option<String>,
     /// In one sentence, with figures; or why there is none.
     pub text: String,
+    /// Ticks used, thinned so that no interval drowns another.
+    pub n: u64,
+    /// Different times asked for.
+    pub intervals: u64,
+    /// The longest of these over the shortest.
+    pub spread: f64,
     /// All models that were fitted, the best first.
     pub models: Vec<LawModel>,
 }
@@ -148,16 +198,15 @@ pub struct JitterLaw {
 /// A model of lateness that was fitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LawModel {
-    /// `constant` ...
+    /// As in `best`.
     pub name: String,
     /// The formula with its figures and units.
     pub formula: String,
     /// (name and unit, estimate).
     pub figures: Vec<(String, Estimate)>,
-    /// What is left of the lateness: root mean square of the residuals, ns.
-    pub residual_ns: f64,
-    /// Akaike's criterion above that of the best, corrected for few points; 0: the best.
-    pub aicc_above: f64,
+    /// What it leaves: mean absolute residual of ticks that it was not fitted to (10-fold cross
+    /// validation), ns.
+    pub left_ns: f64,
     /// Why it is not the one; empty for the best.
     pub because: String,
 }
@@ -167,11 +216,11 @@ pub struct LawModel {
 pub struct Period {
     /// Length.
     pub period_ns: u64,
-    /// Where in the period they come, ns; for 1 s counted from the second of the wall clock.
+    /// Where in the period of the wall clock they come, ns.
     pub phase_ns: u64,
     /// How concentrated they are there, 0 to 1: the mean resultant length.
     pub concentration: f64,
-    /// Late ticks.
+    /// Late ticks; those in a row count once.
     pub n: u64,
     /// p of Rayleigh's test, times the number of periods that were tried.
     pub p: f64,
@@ -182,12 +231,12 @@ pub struct Period {
 pub struct EarlyLatePairs {
     /// How many pairs.
     pub pairs: u64,
-    /// Mean of their early ticks, ns below zero.
+    /// Mean change of lateness at their early ticks, ns, negative.
     pub early_ns: f64,
-    /// Mean of the late ticks after them, ns.
+    /// Mean change at the ticks after them, ns.
     pub late_ns: f64,
     /// Mean sum of a pair, ns.
     pub net_ns: f64,
-    /// Mean time between pairs, ns.
-    pub every_ns: f64,
+    /// Median time from one to the next, ns, if there are several.
+    pub every_ns: Option<f64>,
 }

@@ -32,8 +32,8 @@ pub use finding::{
 };
 pub use histogram::Histogram;
 pub use jitter::{
-    EarlyLatePairs, Estimate, Jitter, JitterLaw, JitterProgram, JitterSeries, JitterThread,
-    LateTick, LawModel, Leg, Period, Tick,
+    Conversion, EarlyLatePairs, Estimate, Jitter, JitterControl, JitterLaw, JitterProgram,
+    JitterSeries, JitterThread, LateTick, LawModel, Leg, Period, Tick,
 };
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{Context, Holder, Outlier, OutlierKind, Runner, SyscallCall, Waker};
