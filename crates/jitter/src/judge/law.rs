@@ -96,7 +96,7 @@ fn model(fit: &Fit, best: Law, least: f64, jiffy: f64, slack_ns: Option<u64>) ->
     } else if fit.left > least * 1.1 {
         format!("leaves {} of a tick unexplained, not {}", time(fit.left), time(least))
     } else {
-        "leaves as much, with a form that this does not call for".to_owned()
+        format!("leaves {}, which is no better, and is less simple", time(fit.left))
     };
     LawModel {
         name: name(fit.law).to_owned(),
