@@ -1,5 +1,8 @@
 //! What is to be measured.
 
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::sources::Source;
 use crate::{Error, words};
 
@@ -48,6 +51,42 @@ impl Setting {
         let fifo = self.fifo.map(|priority| format!("it has SCHED_FIFO {priority}"));
         cpu.into_iter().chain(fifo).collect()
     }
+
+    /// Binds the calling thread and gives it its priority.
+    pub fn apply(&self) -> Result<(), Error> {
+        if let Some(cpu) = self.cpu {
+            let refused = |because: String| Error::Cpu { cpu, because };
+            if cpu >= CpuSet::MAX_CPU {
+                return Err(refused(format!(
+                    "CPUs are numbered from 0 to {}",
+                    CpuSet::MAX_CPU - 1
+                )));
+            }
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            sched_setaffinity(None, &set).map_err(|error| refused(allowed(error)))?;
+        }
+        if let Some(priority) = self.fifo {
+            let parameters = libc::sched_param { sched_priority: priority };
+            // SAFETY: changes the calling thread only; the parameters are read.
+            if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } != 0 {
+                let because = format!(
+                    "{}; it takes root, CAP_SYS_NICE or a limit of real-time priority (ulimit -r)",
+                    std::io::Error::last_os_error()
+                );
+                return Err(Error::Fifo { priority, because });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which CPUs there are for us.
+fn allowed(error: Errno) -> String {
+    let Ok(set) = sched_getaffinity(None) else { return error.to_string() };
+    let cpus: Vec<String> =
+        (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu.to_string()).collect();
+    format!("whylag may use {}", cpus.join(", "))
 }
 
 /// The steps of a measurement: every source at every interval (`default` of the source if none is

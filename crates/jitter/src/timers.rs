@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 
 use model::JitterThread;
 use rustix::io::Errno;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::plan::{Setting, Step};
 use crate::ring::{Record, Ring};
@@ -46,7 +45,7 @@ impl Timers {
         setting: Setting,
         over_ns: Option<u64>,
     ) -> Result<Timers, Error> {
-        let trial = std::thread::spawn(move || apply(setting));
+        let trial = std::thread::spawn(move || setting.apply());
         trial.join().unwrap_or(Ok(()))?;
         let mut timers = Timers {
             steps,
@@ -140,7 +139,7 @@ fn measure(
     tell: &Sender<(JitterThread, Beat)>,
 ) -> Result<(), Errno> {
     // Was tried before.
-    let _ = apply(setting);
+    let _ = setting.apply();
     let first_ns = clock::monotonic_ns() + step.interval_ns.max(LEAD_NS);
     let beat = Beat { first_ns, interval_ns: step.interval_ns };
     let mut ticker = (step.source.make)(beat)?;
@@ -155,39 +154,6 @@ fn measure(
         number += ticks;
     }
     Ok(())
-}
-
-/// Binds the calling thread and gives it its priority.
-fn apply(setting: Setting) -> Result<(), Error> {
-    if let Some(cpu) = setting.cpu {
-        let refused = |because: String| Error::Cpu { cpu, because };
-        if cpu >= CpuSet::MAX_CPU {
-            return Err(refused(format!("CPUs are numbered from 0 to {}", CpuSet::MAX_CPU - 1)));
-        }
-        let mut set = CpuSet::new();
-        set.set(cpu);
-        sched_setaffinity(None, &set).map_err(|error| refused(allowed(error)))?;
-    }
-    if let Some(priority) = setting.fifo {
-        let parameters = libc::sched_param { sched_priority: priority };
-        // SAFETY: changes the calling thread only; the parameters are read.
-        if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } != 0 {
-            let because = format!(
-                "{}; it takes root, CAP_SYS_NICE or a limit of real-time priority (ulimit -r)",
-                std::io::Error::last_os_error()
-            );
-            return Err(Error::Fifo { priority, because });
-        }
-    }
-    Ok(())
-}
-
-/// Which CPUs there are for us.
-fn allowed(error: Errno) -> String {
-    let Ok(set) = sched_getaffinity(None) else { return error.to_string() };
-    let cpus: Vec<String> =
-        (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu.to_string()).collect();
-    format!("whylag may use {}", cpus.join(", "))
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use stats::quantile;
 use super::law::Judged;
 use super::throttled;
 use crate::facts::is_real_time;
+use crate::sources;
 use crate::words::{part, time};
-use crate::{series, sources};
 
 /// Id of each cause, with the law that it shows as.
 const STEPPED: [(&str, Law); 2] =
@@ -285,7 +285,7 @@ fn control_factor(controls: &[JitterControl]) -> Option<f64> {
 
 /// Mean lateness of all ticks, ns; not zero.
 pub fn mean_late(source: &Source) -> f64 {
-    let means = source.series.iter().filter_map(|(s, _)| Some((series::mean_ns(s)?, s.intended)));
+    let means = source.series.iter().filter_map(|(s, _)| Some((s.mean_ns()?, s.intended)));
     let (sum, n) = means.fold((0.0, 0), |(sum, n), (mean, of)| (sum + mean * of as f64, n + of));
     let mean = sum / n.max(1) as f64;
     if mean.abs() < 1.0 { 1.0 } else { mean }
