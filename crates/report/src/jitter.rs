@@ -232,14 +232,9 @@ fn write_law(out: &mut dyn Write, law: &JitterLaw, style: &Style) -> io::Result<
     for line in text::wrap(&text, style.width) {
         writeln!(out, "{}", style.bold(&line))?;
     }
-    for model in law.models.iter().filter(|model| law.best.is_none() || !model.because.is_empty()) {
-        let why = match model.because.as_str() {
-            "" => format!("leaves {}", signed(model.left_ns)),
-            because => because.to_owned(),
-        };
-        let text = format!("{}; {why}", model.formula);
-        let label = format!("  {}", model.name);
-        write!(out, "{}", text::labelled(&label, 16, &text, style.width))?;
+    for model in law.models.iter().filter(|model| !model.because.is_empty()) {
+        let text = format!("not {}: it {}", model.name, model.because);
+        write!(out, "{}", text::labelled("  -", 4, &text, style.width))?;
     }
     Ok(())
 }
@@ -280,8 +275,8 @@ pub fn write_conversion(
         ),
     };
     let needed = format!(
-        " For an error of at most {} ppm the factor needs a resolution of {} ns: {} bits after \
-         the binary point.",
+        " For an error of at most {} ppm the factor needs a resolution of {:.2e} ns: {} bits \
+         after the binary point.",
         conversion.bound_ppm, conversion.needed_ns, conversion.needed_bits
     );
     for line in text::wrap(&(text + &needed), style.width) {

@@ -23,6 +23,9 @@ const STEPPED: [(&str, Law); 2] =
 const LEAST_FACTOR: f64 = 100e-6;
 /// Less slack than this, ns, is no cause of anything.
 const LEAST_SLACK: f64 = 1_000.0;
+/// By how much, as a part of the slack, lateness may differ from slack and waking up; and once more
+/// for noise.
+const TOLERANCE: f64 = 0.3;
 /// Without a program, growth that a wrong conversion makes is linear over so many decades.
 const OWN_SPREAD: f64 = 100.0;
 
@@ -213,10 +216,12 @@ fn slack(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let late: Vec<f64> =
         source.series.iter().flat_map(|(_, ticks)| ticks.iter()).map(|t| t.1 as f64).collect();
     // On an idle CPU all of the slack is used; on a busy one any interrupt ends it sooner.
-    let is_slack = [0.5, 0.9].into_iter().any(|q| {
-        let rest = quantile::of(&late, q).unwrap_or(0.0) - waking_ns;
-        (0.7..=1.3).contains(&(rest / slack))
-    });
+    let middle = quantile::median(&late).unwrap_or(0.0);
+    let away: Vec<f64> = late.iter().map(|late| (late - middle).abs()).collect();
+    let noise = quantile::median(&away).unwrap_or(0.0).min(TOLERANCE * slack);
+    let is_slack = [middle, quantile::of(&late, 0.9).unwrap_or(0.0)]
+        .into_iter()
+        .any(|late| (late - waking_ns - slack).abs() <= TOLERANCE * slack + noise);
     if !by_poll && !(is_slack && slack >= LEAST_SLACK) {
         return None;
     }
