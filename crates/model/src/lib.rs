@@ -33,7 +33,9 @@ pub use finding::{
 pub use histogram::Histogram;
 pub use jitter::{Jitter, JitterSeries};
 pub use metric::{Metric, MetricSecond};
-pub use outlier::{Context, Holder, Outlier, OutlierKind, Runner, SyscallCall, Waker};
+pub use outlier::{
+    Context, Holder, Interrupts, Outlier, OutlierKind, Runner, SyscallCall, TimerLegs, Waker,
+};
 pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, Part, ProbeCost, Process, Run, RunEnd,
     RunHeader, RunId, RunStatus, RunSummary, Target,
