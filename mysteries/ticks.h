@@ -1,6 +1,6 @@
 /*
- * What the timer mysteries share: every tick is told on a line of its own as
- * `intended_ns actual_ns [timer]`, both CLOCK_MONOTONIC.
+ * What the timer mysteries share: every tick is told on a line of its own as `intended_ns
+ * actual_ns`, both CLOCK_MONOTONIC.
  */
 #ifndef MYSTERIES_TICKS_H
 #define MYSTERIES_TICKS_H
@@ -8,11 +8,9 @@
 #include "common.h"
 
 /* Tells a tick that was intended for `intended_ns` and is served at `actual_ns`. */
-static inline void tell_tick(struct account *mine, uint64_t intended_ns, uint64_t actual_ns,
-			     const char *timer)
+static inline void tell_tick(struct account *mine, uint64_t intended_ns, uint64_t actual_ns)
 {
-	printf("%llu %llu%s%s\n", (unsigned long long)intended_ns, (unsigned long long)actual_ns,
-	       *timer ? " " : "", timer);
+	printf("%llu %llu\n", (unsigned long long)intended_ns, (unsigned long long)actual_ns);
 	if (actual_ns > intended_ns)
 		count_loss(mine, actual_ns - intended_ns);
 	mine->ops++;

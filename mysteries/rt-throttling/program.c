@@ -53,7 +53,7 @@ static void control(int id, struct account *mine)
 #endif
 		while ((now = now_ns()) < due)
 			compute(now, 10);
-		tell_tick(mine, due, now, "");
+		tell_tick(mine, due, now);
 	}
 }
 

@@ -51,7 +51,7 @@ static void resend(int id, struct account *mine)
 		uint64_t gap_ns = recorded_gap_ns(i), due = now_ns() + gap_ns;
 
 		receive_within(fd, gap_ns);
-		tell_tick(mine, due, now_ns(), "");
+		tell_tick(mine, due, now_ns());
 	}
 	close(fd);
 }

@@ -39,7 +39,7 @@ static void pace(int id, struct account *mine)
 		uint64_t gap_ns = recorded_gap_ns(i), due = now_ns() + gap_ns;
 
 		wait_for_events(epoll, gap_ns);
-		tell_tick(mine, due, now_ns(), "");
+		tell_tick(mine, due, now_ns());
 	}
 	close(orders);
 	close(epoll);

@@ -1,7 +1,7 @@
 /*
  * The timers of a telephone exchange: a timer wheel that sleeps on one countdown device until its
- * nearest timer is due. A call needs a tick every 20 ms; housekeeping runs once a second, 14.5 ms
- * after one of those; when the call is over only a keep-alive of 200 ms is left.
+ * nearest timer is due. A line needs a tick every 5 ms while a call is set up, every 20 ms during
+ * the call, and every 200 ms after it; housekeeping runs once a second, 14.5 ms after a tick.
  *
  * The device counts 10.04 ns a tick and is driven by a timerfd. Faulty: the time to sleep is
  * divided by the nanoseconds of a tick as a whole number, 10, so every sleep is 0.4 % too long: 80
@@ -18,14 +18,13 @@
 #define SLOT_NS MILLISECOND
 
 struct timer {
-	const char *name;
-	uint64_t due_ns, period_ns;
+	uint64_t due_ns;
 	struct timer *next;
 };
 
 static struct timer *wheel[SLOTS];
 static int device;
-static double run_seconds;
+static uint64_t run_ns;
 
 static struct timer **slot_of(uint64_t time_ns)
 {
@@ -95,16 +94,26 @@ static void count_down(uint64_t ticks)
 		die("cannot wait for a timer");
 }
 
+/* From one tick of the line to the next, `age_ns` after its first. */
+static uint64_t line_period_ns(uint64_t age_ns)
+{
+	if (age_ns < run_ns / 8)
+		return 5 * MILLISECOND;
+	if (age_ns % (20 * MILLISECOND) != 0)
+		return 5 * MILLISECOND; /* so that the call begins on its own beat */
+	if (age_ns < run_ns * 2 / 3)
+		return 20 * MILLISECOND;
+	return 200 * MILLISECOND;
+}
+
 static void turn_wheel(int id, struct account *mine)
 {
-	uint64_t began = now_ns(), hang_up = began + (uint64_t)(run_seconds * 0.75e9);
-	uint64_t first = began + 20 * MILLISECOND, served = began;
-	struct timer call = { "call", first, 20 * MILLISECOND, NULL };
-	struct timer housekeeping = { "housekeeping", first + 14500 * MICROSECOND, SECOND, NULL };
-	struct timer keep_alive = { "keep-alive", hang_up, 200 * MILLISECOND, NULL };
+	uint64_t served = now_ns(), first = served + 20 * MILLISECOND;
+	struct timer line = { first, NULL };
+	struct timer housekeeping = { first + 14500 * MICROSECOND, NULL };
 
 	(void)id;
-	add_timer(&call);
+	add_timer(&line);
 	add_timer(&housekeeping);
 	while (running()) {
 		struct timer *timer = nearest_timer(served);
@@ -115,15 +124,14 @@ static void turn_wheel(int id, struct account *mine)
 			continue;
 		}
 		served = timer->due_ns;
-		tell_tick(mine, timer->due_ns, now, timer->name);
 		remove_timer(timer);
-		timer->due_ns += timer->period_ns;
-		if (timer != &call || now < hang_up) {
-			add_timer(timer);
+		if (timer == &line) {
+			tell_tick(mine, line.due_ns, now);
+			line.due_ns += line_period_ns(line.due_ns - first);
 		} else {
-			keep_alive.due_ns = call.due_ns + keep_alive.period_ns;
-			add_timer(&keep_alive);
+			timer->due_ns += SECOND;
 		}
+		add_timer(timer);
 	}
 }
 
@@ -132,7 +140,7 @@ int main(int argc, char **argv)
 	double seconds = begin(argc, argv);
 	struct account sum;
 
-	run_seconds = seconds;
+	run_ns = (uint64_t)(seconds * 1e9);
 	device = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	if (device < 0)
 		die("cannot make a timer");

@@ -20,7 +20,7 @@ static void replay(int id, struct account *mine)
 		uint64_t due = now_ns() + recorded_gap_ns(i);
 
 		sleep_until(due);
-		tell_tick(mine, due, now_ns(), "");
+		tell_tick(mine, due, now_ns());
 	}
 }
 
