@@ -16,6 +16,7 @@ pub mod chart;
 mod cost;
 pub mod explanation;
 pub mod export;
+pub mod jitter;
 pub mod json;
 pub mod outlier;
 pub mod runs;

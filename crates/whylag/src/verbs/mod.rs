@@ -2,6 +2,7 @@
 
 pub mod explain;
 pub mod export;
+pub mod jitter;
 pub mod record;
 pub mod runs;
 pub mod show;
