@@ -178,7 +178,8 @@ impl Measuring {
     fn measure(&mut self, settings: &Settings, traces: &Traces) -> Result<(), Error> {
         let clock = Clock::choose();
         self.tell(&Message::Clock(clock.describe()))?;
-        let mut bench = Bench { clock, clock_step_ns: clock.step_ns(), traces, empty_ns: 0.0 };
+        let mut bench =
+            Bench { clock, clock_step_ns: clock.step_ns(), traces, empty_ns: f64::INFINITY };
         let alone = Settings {
             workers: Some((model::WorkerKind::Threads, vec![1])),
             time: EMPTY_TIME,

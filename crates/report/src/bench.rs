@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use model::{Bench, BenchCase, BenchStep, Run};
 use serde_json::{Value, json};
 
+pub(crate) use ladder::each_ns;
 pub use ladder::{Along, Law, Verdict};
 
 use crate::style::Paint;
@@ -22,7 +23,8 @@ use crate::{Style, chart, text};
 const LONGEST: usize = 3;
 
 const LEGEND: &str = "wall, user, system: seconds, the CPU times of a worker on average. each: \
-    throughput of a worker against the first line's. net: median without the clock's own cost. \
+    throughput of a worker against the first line's. cost: net against the first \
+    line's. net: median without the clock's own cost. \
     empty: no operation at all. Quantiles are of single operations, the clock included, within \
     0.8 %; intervals are of 95 %, from rounds that took turns.";
 
@@ -171,31 +173,42 @@ fn write_longest(
     paragraph(out, &format!("  longest: {}", words.join(", ")), style)
 }
 
-/// Each warning once, with the rungs it is about; and which rungs ended early.
 fn write_warnings(
     out: &mut dyn Write,
     steps: &[(String, &BenchStep)],
     style: &Style,
 ) -> io::Result<()> {
-    let mut by_text: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, step) in steps {
-        for warning in &step.warnings {
-            by_text.entry(warning).or_default().push(name);
-        }
-    }
-    for (warning, about) in by_text {
-        let place = if about.len() == steps.len() {
-            String::new()
-        } else {
-            format!("{}: ", about.join(", "))
-        };
-        for line in
-            text::labelled("  warning:", 11, &format!("{place}{warning}"), style.width).lines()
-        {
+    for (place, warning) in merged_warnings(steps) {
+        let place = if place.is_empty() { place } else { format!("{place}: ") };
+        let sentence = format!("{place}{warning}");
+        for line in text::labelled("  warning:", 11, &sentence, style.width).lines() {
             writeln!(out, "{}", style.paint(Paint::Yellow, line))?;
         }
     }
     Ok(())
+}
+
+/// Each warning once, after the steps it is about (empty: all). Of those that differ in their
+/// figures alone, the one with the largest.
+pub(crate) fn merged_warnings(steps: &[(String, &BenchStep)]) -> Vec<(String, String)> {
+    let mut by_words: BTreeMap<String, (&str, Vec<&str>)> = BTreeMap::new();
+    for (name, step) in steps {
+        for warning in &step.warnings {
+            let words = warning.replace(|c: char| c.is_ascii_digit(), "");
+            let (worst, about) = by_words.entry(words).or_default();
+            // Texts that are equal but for their digits order like these if as many.
+            *worst = (*worst).max(warning.as_str());
+            about.push(name);
+        }
+    }
+    by_words
+        .into_values()
+        .map(|(worst, about)| match about.len() {
+            _ if steps.len() == about.len() => (String::new(), worst.to_owned()),
+            1..=3 => (about.join(", "), worst.to_owned()),
+            n => (format!("{n} of {} steps", steps.len()), worst.to_owned()),
+        })
+        .collect()
 }
 
 /// Dim text; lines after the first keep its indent.

@@ -1,7 +1,7 @@
 //! Whether workers hinder each other as in a story. Not a case itself.
 //!
 //! More workers than CPUs wait for CPUs, whatever they do, so only steps in which each has a CPU
-//! are compared.
+//! are compared, and without the time in which another program had it.
 
 use model::{BenchStep, StoryShape};
 
@@ -19,15 +19,23 @@ pub fn slows_each_other(steps: &[BenchStep], times: f64, told: &str) -> StorySha
     if first.workers >= last.workers {
         return unknown(cpus);
     }
-    let slower = last.net_ns / first.net_ns.max(1.0);
+    let (alone, together) = (mean_ns(first), mean_ns(last));
+    let slower = together / alone.max(1.0);
     let text = format!(
-        "an operation takes {} for {} and {} for {}, {slower:.1} times as long; {told}",
-        time(first.net_ns),
+        "an operation takes {} for {} and {} for {} on average, {slower:.1} times as long; {told}",
+        time(alone),
         first.kind.count_in_words(first.workers),
-        time(last.net_ns),
+        time(together),
         last.kind.count_in_words(last.workers),
     );
     StoryShape { present: slower >= times, text }
+}
+
+/// A worker's time for an operation, but for waiting for a CPU. The mean, as in the story's tables:
+/// the median does not see that one in three waits for the others.
+fn mean_ns(step: &BenchStep) -> f64 {
+    let all = step.wall_ns.saturating_mul(u64::from(step.workers));
+    all.saturating_sub(step.queued_ns.unwrap_or(0)) as f64 / step.operations.max(1) as f64
 }
 
 /// The shape of a story in which few operations are held up for long by something that others do

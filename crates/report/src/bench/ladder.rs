@@ -83,7 +83,7 @@ pub fn distinct(values: impl Iterator<Item = u64>) -> Vec<u64> {
 }
 
 /// Time of an operation of one worker in each round, waiting included, ns.
-pub fn each_ns(step: &BenchStep) -> Vec<f64> {
+pub(crate) fn each_ns(step: &BenchStep) -> Vec<f64> {
     let workers = f64::from(step.workers);
     step.rounds.iter().filter(|round| round.rate > 0.0).map(|r| workers * 1e9 / r.rate).collect()
 }
@@ -153,16 +153,16 @@ impl Ladder<'_> {
             interval(law.contention),
             interval(law.crosstalk),
         );
-        if let Some(peak) = law.peak {
-            text += &format!("; throughput is highest with about {peak:.1}");
-        }
         let most = self.steps.iter().map(|step| step.workers).max().unwrap_or(0);
-        match cpus {
-            Some(cpus) if most > cpus => {
-                text + &format!("; beyond {cpus} CPUs, want of a CPU counts as contention")
+        match (cpus, law.peak) {
+            // More workers than CPUs bend the curve as well, and at one point.
+            (Some(cpus), _) if most > cpus => {
+                text += &format!("; with {cpus} CPUs, want of a CPU is in both");
             }
-            _ => text,
+            (_, Some(peak)) => text += &format!("; throughput is highest with about {peak:.1}"),
+            (_, None) => {}
         }
+        text
     }
 
     fn knee_sentence(&self, knee: Option<u32>) -> String {

@@ -5,8 +5,6 @@ use model::{Account, Accounts, BenchStep, Blocked};
 use crate::units::{share, times};
 use crate::words;
 
-/// CPU time of the workers above this part of all CPUs means that no CPU was free.
-const BUSY: f64 = 0.85;
 /// A part of the workers' time from which on an account is named.
 const WORTH_NAMING: f64 = 0.1;
 /// Growth of CPU time per operation worth telling.
@@ -17,6 +15,8 @@ struct PerOperation {
     wall: f64,
     user: f64,
     system: f64,
+    /// Ready to run, without a CPU.
+    queued: Option<f64>,
 }
 
 impl PerOperation {
@@ -26,6 +26,7 @@ impl PerOperation {
             wall: step.wall_ns as f64 * f64::from(step.workers) / operations,
             user: step.user_ns as f64 / operations,
             system: step.system_ns as f64 / operations,
+            queued: step.queued_ns.map(|ns| ns as f64 / operations),
         }
     }
 
@@ -92,22 +93,23 @@ fn off_cpu(
     last: &BenchStep,
     cpus: Option<u32>,
 ) -> String {
-    let part = share(after.off() / after.wall);
+    let (off, queued) = (share(after.off() / after.wall), after.queued);
     let hint = "--with-kernel tells for what";
-    let Some(cpus) = cpus.filter(|cpus| last.workers > *cpus) else {
-        let then = share(before.off() / before.wall.max(1.0));
-        return format!("waiting off the CPU {part} of their time, before {then}; {hint}");
+    let Some(queued) = queued else {
+        return format!("waiting off the CPU {off} of their time; {hint}");
     };
-    let cpu_ns = last.user_ns.saturating_add(last.system_ns) as f64;
-    let used = cpu_ns / (last.wall_ns.max(1) as f64 * f64::from(cpus));
-    if used >= BUSY {
-        return format!("waiting for a CPU: {cpus} CPUs for {}", last.workers);
+    let more_queued = queued - before.queued.unwrap_or(0.0);
+    if more_queued * 2.0 < after.off() - before.off() {
+        let asleep = share((after.off() - queued).max(0.0) / after.wall);
+        return format!("asleep {asleep} of their time; {hint}");
     }
-    format!(
-        "waiting off the CPU {part} of their time, though they themselves use only {} of the \
-         {cpus} CPUs; {hint}",
-        share(used)
-    )
+    let part = share(queued / after.wall);
+    match cpus {
+        Some(cpus) if last.workers > cpus => {
+            format!("waiting for a CPU {part} of their time: {cpus} CPUs for {}", last.workers)
+        }
+        _ => format!("waiting {part} of their time for a CPU that another program had"),
+    }
 }
 
 /// How user and system time of an operation grew, if one did.
