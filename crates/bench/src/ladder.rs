@@ -13,7 +13,7 @@ use crate::cases::{Case, Prepared, Request};
 use crate::clock::Clock;
 use crate::round::{self, Plan, Round, middle};
 use crate::tidy::Traces;
-use crate::{Error, ceiling, spin, stop};
+use crate::{Error, ceiling, helpers, spin, stop};
 
 /// What to measure, and how.
 #[derive(Clone, Debug)]
@@ -166,6 +166,10 @@ impl Bench<'_> {
             // Workers that a signal ended have not failed.
             if stop::requested() {
                 return Err(Error::Stopped);
+            }
+            if helpers::one_has_died() {
+                let why = "a helper process died, and with it a part of what the case needs";
+                return Err(Error::Refused(why.to_owned()));
             }
             rounds.push(round?);
         }

@@ -64,6 +64,13 @@ impl Running {
         worker.and_then(|stat| Pid::from_raw(stat.pid))
     }
 
+    /// A process that holds a part of a population.
+    fn helper(&self) -> Option<Pid> {
+        let parent = self.measuring().as_raw_nonzero().get();
+        let is_helper = |stat: &Stat| stat.ppid == parent && stat.comm != "bench-worker";
+        Pid::from_raw(self.processes().into_iter().find(is_helper)?.pid)
+    }
+
     /// Lines of /proc/sysvipc whose key is one of this run's: 'W', then the last byte of its pid.
     fn objects(&self) -> Vec<String> {
         let tag = 0x57 << 8 | self.child.id() & 0xff;
@@ -160,6 +167,20 @@ fn a_kill_of_a_worker_ends_the_ladder() {
         });
     };
     end_each("kill -9 of a worker", end, |status| status.success());
+}
+
+#[test]
+fn a_kill_of_a_helper_is_noticed() {
+    let lab = Lab::anywhere();
+    let mut running =
+        Running::start(&lab, &["unix-socket", "--population", "10k", "--processes", "1"], "30s");
+    wait_until("a worker beside the helper", || running.worker().is_some());
+    kill_process(running.helper().unwrap(), Signal::KILL).unwrap();
+    assert!(wait_for(&mut running.child, Duration::from_secs(10)).success());
+    running.assert_nothing_is_left("kill -9 of a helper");
+    let case = &lab.run().bench.unwrap().cases[0];
+    assert!(case.stopped.as_ref().unwrap().contains("a helper process died"), "{case:?}");
+    assert!(case.steps.is_empty());
 }
 
 #[test]

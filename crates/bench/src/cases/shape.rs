@@ -5,6 +5,9 @@
 
 use model::{BenchStep, StoryShape};
 
+/// Beyond this part of the time off the CPU, the slowest operations are those that lost their CPU.
+const MOST_OFF_CPU: f64 = 0.1;
+
 /// The shape of a story in which each worker becomes slower the more there are: present if an
 /// operation takes at least `times` as long as for one worker. `told` is what the story saw.
 pub fn slows_each_other(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
@@ -36,7 +39,8 @@ fn mean_ns(step: &BenchStep) -> f64 {
 }
 
 /// The shape of a story in which few operations are held up for long by something that others do
-/// beside it: present if the slowest of a thousand take at least `times` as long.
+/// beside it: present if the slowest of a thousand take at least `times` as long, unless the
+/// workers were off their CPUs so much that other programs may be the reason.
 pub fn held_up(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
     let cpus = cpus();
     let fits = |step: &&BenchStep| u64::from(step.workers) + step.population <= cpus;
@@ -61,7 +65,22 @@ pub fn held_up(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
         time(most(first)),
         time(most(last)),
     );
+    let off = off_cpu(last);
+    if slower >= times && off > MOST_OFF_CPU {
+        let text = format!(
+            "cannot be told: workers were off their CPUs for {:.0} % of the time, which other \
+             programs may have used (--with-kernel says why); {text}",
+            100.0 * off
+        );
+        return StoryShape { present: false, text };
+    }
     StoryShape { present: slower >= times, text }
+}
+
+/// The part of the time in which workers did not run.
+fn off_cpu(step: &BenchStep) -> f64 {
+    let there = step.wall_ns as f64 * f64::from(step.workers);
+    1.0 - (step.user_ns + step.system_ns) as f64 / there.max(1.0)
 }
 
 fn time(ns: f64) -> String {
