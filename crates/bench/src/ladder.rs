@@ -54,7 +54,7 @@ pub struct Bench<'a> {
     pub clock_step_ns: u64,
     /// For files and keys.
     pub traces: &'a Traces,
-    /// Median of the empty operation, ns.
+    /// Median of the empty operation, ns; infinite until it is known.
     pub empty_ns: f64,
 }
 
@@ -183,10 +183,11 @@ impl Bench<'_> {
         }
         outliers.sort_by_key(|outlier| std::cmp::Reverse(outlier.ns));
         outliers.truncate(OUTLIERS);
-        let clock_ns = if double.count() > 0 {
-            2.0 * middle(&single, self.clock_step_ns) - middle(&double, self.clock_step_ns)
-        } else {
-            self.empty_ns
+        // Of long operations whose cost varies the two medians may be far apart; a clock never is.
+        let clock_ns = match double.count() {
+            0 => self.empty_ns,
+            _ => (2.0 * middle(&single, self.clock_step_ns) - middle(&double, self.clock_step_ns))
+                .clamp(0.0, 2.0 * self.empty_ns),
         };
         let sum = |of: fn(&Round) -> u64| rounds.iter().map(of).sum();
         BenchStep {

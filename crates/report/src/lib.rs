@@ -20,6 +20,7 @@ pub mod compare;
 mod cost;
 pub mod explanation;
 pub mod export;
+pub mod jitter;
 pub mod json;
 pub mod outlier;
 pub mod runs;

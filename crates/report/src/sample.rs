@@ -234,6 +234,8 @@ fn outliers() -> Vec<Outlier> {
             call: Some(mmap()),
             overlap_ns: 9_200_000,
         }),
+        timer: None,
+        interrupts: None,
     };
     let slow_read = Outlier {
         kind: OutlierKind::OffCpu,

@@ -40,6 +40,8 @@ struct Arguments {
 enum Verb {
     /// Watch threads, store a run, print where the time went and the leading cause
     Record(verbs::record::Options),
+    /// How late timers are, by which law, and why; or those of a program that prints its ticks
+    Jitter(verbs::jitter::Options),
     /// Causes for a stored run, ranked by the share of lost time that each explains
     Explain(verbs::explain::Options),
     /// Measure what operations of the kernel cost here, over ladders of workers and populations
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
     let store = arguments.store.as_deref();
     let result = match arguments.verb {
         Verb::Record(options) => verbs::record::run(&options, store, started),
+        Verb::Jitter(options) => verbs::jitter::run(&options, store),
         Verb::Explain(options) => verbs::explain::run(&options, store),
         Verb::Bench(options) => verbs::bench::run(&options, store, started),
         Verb::Runs(options) => verbs::runs::run(&options, store),

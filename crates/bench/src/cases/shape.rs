@@ -19,11 +19,10 @@ pub fn slows_each_other(steps: &[BenchStep], times: f64, told: &str) -> StorySha
     let (alone, together) = (mean_ns(first), mean_ns(last));
     let slower = together / alone.max(1.0);
     let text = format!(
-        "an operation takes {:.2} us for {} and {:.2} us for {} on average, {slower:.1} times as \
-         long; {told}",
-        alone / 1e3,
+        "an operation takes {} for {} and {} for {} on average, {slower:.1} times as long; {told}",
+        time(alone),
         first.kind.count_in_words(first.workers),
-        together / 1e3,
+        time(together),
         last.kind.count_in_words(last.workers),
     );
     StoryShape { present: slower >= times, text }
@@ -41,28 +40,36 @@ fn mean_ns(step: &BenchStep) -> f64 {
 pub fn held_up(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
     let cpus = cpus();
     let fits = |step: &&BenchStep| u64::from(step.workers) + step.population <= cpus;
-    let tail = |step: &BenchStep| step.single.quantile(0.999).unwrap_or(0) as f64 / 1e3;
-    let most = |step: &BenchStep| step.single.max().unwrap_or(0) as f64 / 1e3;
+    let tail = |step: &BenchStep| step.single.quantile(0.999).unwrap_or(0) as f64;
+    let most = |step: &BenchStep| step.single.max().unwrap_or(0) as f64;
     let (Some(first), Some(last)) = (steps.first(), steps.iter().rfind(fits)) else {
         return unknown(cpus);
     };
     if first.population >= last.population {
         return unknown(cpus);
     }
-    let slower = tail(last) / tail(first).max(1e-3);
+    let slower = tail(last) / tail(first).max(1.0);
     let text = format!(
-        "p99.9 is {:.0} us beside {} and {:.0} us beside {} ({slower:.1} times, n = {} and {}), \
-         the longest {:.0} and {:.0} us; {told}",
-        tail(first),
+        "p99.9 is {} beside {} and {} beside {} ({slower:.1} times, n = {} and {}), the longest \
+         {} and {}; {told}",
+        time(tail(first)),
         first.population,
-        tail(last),
+        time(tail(last)),
         last.population,
         first.single.count(),
         last.single.count(),
-        most(first),
-        most(last),
+        time(most(first)),
+        time(most(last)),
     );
     StoryShape { present: slower >= times, text }
+}
+
+fn time(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),
+        ns => format!("{:.2} ms", ns / 1e6),
+    }
 }
 
 fn unknown(cpus: u64) -> StoryShape {

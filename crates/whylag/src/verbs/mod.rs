@@ -4,6 +4,7 @@ pub mod bench;
 pub mod compare;
 pub mod explain;
 pub mod export;
+pub mod jitter;
 pub mod record;
 pub mod runs;
 pub mod show;
