@@ -387,6 +387,7 @@ pub fn bench_step(workers: u32, population: u64, each_ns: f64, cpu_ns: (f64, f64
         wall_ns: (1e6 * each_ns) as u64,
         user_ns: (operations as f64 * cpu_ns.0) as u64,
         system_ns: (operations as f64 * cpu_ns.1) as u64,
+        queued_ns: None,
         single,
         net_ns: each_ns,
         rounds: (0..10).map(round).collect(),

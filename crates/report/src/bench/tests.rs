@@ -89,18 +89,28 @@ fn a_quantile_that_n_does_not_carry_is_not_printed() {
 #[test]
 fn want_of_a_cpu_is_told_from_waiting_for_each_other() {
     let alone = || bench_step(1, 0, 1_000.0, (100.0, 900.0));
+    let queued = |step: BenchStep, part: f64| {
+        let all = (step.wall_ns * u64::from(step.workers)) as f64;
+        BenchStep { queued_ns: Some((all * part) as u64), ..step }
+    };
+    let both = |workers, each_ns, part| {
+        let last = bench_step(workers, 0, each_ns, (100.0, 900.0));
+        sentence(vec![queued(alone(), 0.0), queued(last, part)])
+    };
     // Both CPUs are busy: four workers of 1 us each take 2 us.
-    let text = sentence(vec![alone(), bench_step(4, 0, 2_000.0, (100.0, 900.0))]);
+    let text = both(4, 2_000.0, 0.5);
     assert!(text.starts_with("4 processes: 2.00x slower each"), "{text}");
     assert!(text.contains("2.00x the throughput of 1"), "{text}");
-    assert!(text.ends_with("waiting for a CPU: 2 CPUs for 4"), "{text}");
-    // A quarter of each CPU is used.
+    assert!(text.ends_with("waiting for a CPU 50.0 % of their time: 2 CPUs for 4"), "{text}");
+    // As many workers as CPUs: it is not they who take them from each other.
+    let text = both(2, 2_000.0, 0.5);
+    assert!(text.ends_with("waiting 50.0 % of their time for a CPU that another program had"));
+    // Most of the time neither on a CPU nor ready for one.
+    let text = both(4, 8_000.0, 0.1);
+    assert!(text.ends_with("asleep 77.5 % of their time; --with-kernel tells for what"), "{text}");
+    // A kernel that does not count what is ready.
     let text = sentence(vec![alone(), bench_step(4, 0, 8_000.0, (100.0, 900.0))]);
-    assert!(text.contains("waiting off the CPU 87.5 % of their time, though they"), "{text}");
-    assert!(text.contains("use only 25.0 % of the 2 CPUs; --with-kernel"), "{text}");
-    // As many workers as CPUs cannot lack one.
-    let text = sentence(vec![alone(), bench_step(2, 0, 2_000.0, (100.0, 900.0))]);
-    assert!(text.contains("off the CPU 50.0 % of their time, before 0.0 %"), "{text}");
+    assert!(text.contains("waiting off the CPU 87.5 % of their time; --with-kernel"), "{text}");
     // Dearer on the CPU.
     let text = sentence(vec![alone(), bench_step(2, 0, 2_000.0, (100.0, 1_900.0))]);
     assert!(text.contains("system time per operation 2.11x: they get in each"), "{text}");

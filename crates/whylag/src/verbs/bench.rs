@@ -223,6 +223,8 @@ fn recorder(
         follow: true,
         threshold_ns: THRESHOLD_NS,
         budget_percent: None,
+        timers: false,
+        pipe_stdout: false,
     };
     let recorder = Recorder::start(&watch, started)?;
     if recorder.header().sampled {
