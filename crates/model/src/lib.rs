@@ -36,7 +36,9 @@ pub use jitter::{
     JitterSeries, JitterThread, LateTick, LawModel, Leg, Period, Tick,
 };
 pub use metric::{Metric, MetricSecond};
-pub use outlier::{Context, Holder, Outlier, OutlierKind, Runner, SyscallCall, Waker};
+pub use outlier::{
+    Context, Holder, Interrupts, Outlier, OutlierKind, Runner, SyscallCall, TimerLegs, Waker,
+};
 pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, Part, ProbeCost, Process, Run, RunEnd,
     RunHeader, RunId, RunStatus, RunSummary, Target,

@@ -73,7 +73,11 @@ impl Probes {
             rodata.target_kind = config.target_kind as u32;
             rodata.target_pid = config.target_pid;
             rodata.follow = config.follow;
-            rodata.recorder_tgid = std::process::id();
+            // A thread that is asked for by its number may be one of ours.
+            rodata.recorder_tgid = match config.target_kind {
+                TargetKind::Thread => 0,
+                _ => std::process::id(),
+            };
             rodata.threshold_ns = config.threshold_ns;
             rodata.jiffy_ns = text.jiffy_ns;
             rodata.sample_period_ns = sample_timers::PERIOD_NS;

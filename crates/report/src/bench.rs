@@ -23,7 +23,8 @@ use crate::{Style, chart, text};
 const LONGEST: usize = 3;
 
 const LEGEND: &str = "wall, user, system: seconds, the CPU times of a worker on average. each: \
-    throughput of a worker against the first line's. net: median without the clock's own cost. \
+    throughput of a worker against the first line's. cost: net against the first \
+    line's. net: median without the clock's own cost. \
     empty: no operation at all. Quantiles are of single operations, the clock included, within \
     0.8 %; intervals are of 95 %, from rounds that took turns.";
 

@@ -222,7 +222,7 @@ fn slack(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let is_slack = [middle, quantile::of(&late, 0.9).unwrap_or(0.0)]
         .into_iter()
         .any(|late| (late - waking_ns - slack).abs() <= TOLERANCE * slack + noise);
-    if !by_poll && !(is_slack && slack >= LEAST_SLACK) {
+    if !(by_poll || is_slack && slack >= LEAST_SLACK) {
         return None;
     }
     let by_slack: Vec<f64> = late.iter().map(|late| (late - waking_ns).clamp(0.0, slack)).collect();

@@ -65,6 +65,7 @@ impl Options {
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
     let focus = options.focus()?;
     let run = stored::load(store, options.run)?;
+    stored::must_be_recorded(&run)?;
     let Some(focus) = focus else {
         match &options.why_not {
             Some(cause) => write_why_not(options, &explain::why_not(&run, cause)?)?,

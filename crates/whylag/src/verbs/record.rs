@@ -130,6 +130,8 @@ fn watch(options: &Options) -> Watch {
         follow: options.follow,
         threshold_ns: options.threshold,
         budget_percent: options.budget,
+        timers: false,
+        pipe_stdout: false,
     }
 }
 
