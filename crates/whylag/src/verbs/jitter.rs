@@ -211,11 +211,12 @@ impl Watched {
             return Ok(Watched::Program(Program::start(&options.command, options.over)?));
         }
         let length = plan.iter().map(Step::length_ns).fold(0, u64::saturating_add);
+        let timers = Timers::start(plan, setting(options), options.over)?;
         eprintln!(
             "whylag: measuring timers for {}; Ctrl-C ends it",
             report::units::duration(length)
         );
-        Ok(Watched::Timers(Timers::start(plan, setting(options), options.over)?))
+        Ok(Watched::Timers(timers))
     }
 
     /// Takes what has come; true at the end.
