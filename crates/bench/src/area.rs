@@ -74,6 +74,8 @@ pub struct Cell {
     pub user_ns: AtomicU64,
     /// In the kernel.
     pub system_ns: AtomicU64,
+    /// Ready to run, but without a CPU; `u64::MAX` if that is not known.
+    pub queued_ns: AtomicU64,
     /// The longest single operations: when (CLOCK_MONOTONIC) and how long, ns.
     pub outliers: [(AtomicU64, AtomicU64); OUTLIERS],
     /// Length of the failure's text, 0 for none.

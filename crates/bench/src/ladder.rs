@@ -3,7 +3,7 @@
 //! Populations grow, never shrink; at each size the rungs of workers take turns, round by round,
 //! so that what slows the machine slows all of them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::{BenchCase, BenchStep, Histogram, WorkerKind};
 use stats::{quantile, resample};
@@ -20,6 +20,8 @@ use crate::{Error, ceiling, spin, stop};
 pub struct Settings {
     /// The cases.
     pub cases: Vec<&'static Case>,
+    /// Only the first two sizes and numbers of workers of each case.
+    pub tour: bool,
     /// Workers; without them those of the case.
     pub workers: Option<(WorkerKind, Vec<u32>)>,
     /// Sizes of the population; without them those of the case.
@@ -36,6 +38,11 @@ pub const ROUNDS: usize = 10;
 const ENOUGH_ROUNDS: usize = 6;
 /// Half width of the interval of the median, as a part of it, that is tight enough.
 const TIGHT: f64 = 0.002;
+/// Rungs of a ladder in the tour.
+const TOUR_RUNGS: usize = 2;
+/// Operations that take longer than a round make rounds longer than planned: so many times the
+/// planned time is the end.
+const OVERTIME: u32 = 2;
 /// However many rungs there are, a round takes at least this long.
 const SHORTEST_ROUND: Duration = Duration::from_millis(4);
 
@@ -43,6 +50,8 @@ const SHORTEST_ROUND: Duration = Duration::from_millis(4);
 pub struct Bench<'a> {
     /// The clock.
     pub clock: Clock,
+    /// Its smallest step, ns.
+    pub clock_step_ns: u64,
     /// For files and keys.
     pub traces: &'a Traces,
     /// Median of the empty operation, ns.
@@ -78,6 +87,9 @@ impl Bench<'_> {
             stopped: None,
             shape: None,
         };
+        let most = if settings.tour { TOUR_RUNGS } else { usize::MAX };
+        let sizes = &sizes[..sizes.len().min(most)];
+        let workers = &workers[..workers.len().min(most)];
         let rung = settings.time / (sizes.len() * workers.len()).max(1) as u32;
         let plan = Plan {
             workers: 0,
@@ -85,10 +97,11 @@ impl Bench<'_> {
             time: (rung / ROUNDS as u32).max(SHORTEST_ROUND),
             pin: settings.pin,
             clock: self.clock,
+            clock_step_ns: self.clock_step_ns,
         };
         for (done, size) in sizes.iter().enumerate() {
             let part = |within: f64| (done as f64 + within) / sizes.len() as f64;
-            match self.population(case, *size, &workers, &plan, &mut |within| tell(part(within))) {
+            match self.population(case, *size, workers, &plan, &mut |within| tell(part(within))) {
                 Ok(steps) => ladder.steps.extend(steps),
                 Err(Error::Stopped) => return Err(Error::Stopped),
                 Err(error) => {
@@ -112,20 +125,19 @@ impl Bench<'_> {
         tell: &mut dyn FnMut(f64),
     ) -> Result<Vec<BenchStep>, Error> {
         if let Some(of) = &case.ladder.population {
-            let (most, why) = ceiling::of(of.uses);
-            if size > most {
-                let text = format!("no more than {most} {}: {why}", of.of);
-                return Err(Error::Refused(text));
-            }
+            ceiling::check(of.uses, size, of.of)?;
         }
         let most = workers.iter().copied().max().unwrap_or(1);
         let request =
             Request { workers: most, kind: plan.kind, population: size, traces: self.traces };
         let prepared = (case.prepare)(&request)?;
         let before = spin::Disturbance::now();
+        let (began, budget) = (Instant::now(), plan.time * (ROUNDS * workers.len()) as u32);
         let mut rounds: Vec<Vec<Round>> = workers.iter().map(|_| Vec::new()).collect();
         for done in 0..ROUNDS {
-            if done >= ENOUGH_ROUNDS && rounds.iter().all(|rounds| is_tight(rounds)) {
+            let is_late =
+                began.elapsed() > if done < ENOUGH_ROUNDS { budget * OVERTIME } else { budget };
+            if is_late || done >= ENOUGH_ROUNDS && rounds.iter().all(|rounds| is_tight(rounds)) {
                 break;
             }
             self.turn(case, prepared.as_ref(), workers, plan, &mut rounds)?;
@@ -172,7 +184,7 @@ impl Bench<'_> {
         outliers.sort_by_key(|outlier| std::cmp::Reverse(outlier.ns));
         outliers.truncate(OUTLIERS);
         let clock_ns = if double.count() > 0 {
-            2.0 * middle(&single) - middle(&double)
+            2.0 * middle(&single, self.clock_step_ns) - middle(&double, self.clock_step_ns)
         } else {
             self.empty_ns
         };
@@ -185,7 +197,8 @@ impl Bench<'_> {
             wall_ns: sum(|round| round.wall_ns),
             user_ns: sum(|round| round.user_ns),
             system_ns: sum(|round| round.system_ns),
-            net_ns: (middle(&single) - clock_ns).max(0.0),
+            queued_ns: rounds.iter().map(|round| round.queued_ns).sum(),
+            net_ns: (middle(&single, self.clock_step_ns) - clock_ns).max(0.0),
             single,
             outliers,
             ended_early: rounds.len() < ROUNDS,

@@ -23,6 +23,8 @@ pub struct Plan {
     pub pin: bool,
     /// The clock.
     pub clock: Clock,
+    /// Its smallest step, ns.
+    pub clock_step_ns: u64,
 }
 
 /// What a round measured.
@@ -37,6 +39,8 @@ pub struct Round {
     pub user_ns: u64,
     /// CPU time in the kernel, all workers.
     pub system_ns: u64,
+    /// Ready to run, but without a CPU, all workers.
+    pub queued_ns: Option<u64>,
     /// Single operations.
     pub single: Histogram,
     /// Two operations together.
@@ -65,7 +69,7 @@ pub fn run(case: &'static Case, prepared: &dyn Prepared, plan: &Plan) -> Result<
             return Err(Error::Worker { worker, case: case.id, why });
         }
     }
-    Ok(collect(&area, started_ns, reference_ns))
+    Ok(collect(&area, plan, started_ns, reference_ns))
 }
 
 fn threads(
@@ -170,7 +174,7 @@ fn conduct(
     Ok(started_ns)
 }
 
-fn collect(area: &Area, started_ns: u64, reference_ns: f64) -> Round {
+fn collect(area: &Area, plan: &Plan, started_ns: u64, reference_ns: f64) -> Round {
     let load = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
     let cells = area.cells();
     let mut single = Histogram::new(PRECISION);
@@ -192,7 +196,7 @@ fn collect(area: &Area, started_ns: u64, reference_ns: f64) -> Round {
         summary: BenchRound {
             started_ns,
             ended_ns: started_ns + wall_ns,
-            median_ns: middle(&single),
+            median_ns: middle(&single, plan.clock_step_ns),
             rate: operations as f64 * 1e9 / wall_ns.max(1) as f64,
             reference_ns,
         },
@@ -200,20 +204,26 @@ fn collect(area: &Area, started_ns: u64, reference_ns: f64) -> Round {
         wall_ns,
         user_ns: cells.iter().map(|cell| load(&cell.user_ns)).sum(),
         system_ns: cells.iter().map(|cell| load(&cell.system_ns)).sum(),
+        queued_ns: cells
+            .iter()
+            .map(|cell| Some(load(&cell.queued_ns)).filter(|ns| *ns != u64::MAX))
+            .sum(),
         single,
         double,
         outliers,
     }
 }
 
-/// Median with the bucket it lies in taken as even: medians of whole buckets would all be equal.
-pub fn middle(histogram: &Histogram) -> f64 {
+/// Median of what a clock of so coarse a step measured, ns. Within a bucket, or within a step of the
+/// clock, values are taken as evenly spread: else all medians would be equal.
+pub fn middle(histogram: &Histogram, clock_step_ns: u64) -> f64 {
     let half = histogram.count() as f64 / 2.0;
     let mut below = 0.0;
     for (low, high, count) in histogram.ranges() {
         let count = count as f64;
         if below + count >= half {
-            return low as f64 + (high - low + 1) as f64 * ((half - below) / count);
+            let width = (high - low + 1).max(clock_step_ns) as f64;
+            return low as f64 + width * ((half - below) / count);
         }
         below += count;
     }

@@ -174,7 +174,7 @@ impl Measuring {
     fn measure(&mut self, settings: &Settings, traces: &Traces) -> Result<(), Error> {
         let clock = Clock::choose();
         self.tell(&Message::Clock(clock.describe()))?;
-        let mut bench = Bench { clock, traces, empty_ns: 0.0 };
+        let mut bench = Bench { clock, clock_step_ns: clock.step_ns(), traces, empty_ns: 0.0 };
         let alone = Settings {
             workers: Some((model::WorkerKind::Threads, vec![1])),
             time: EMPTY_TIME,
@@ -182,7 +182,7 @@ impl Measuring {
         };
         let empty = bench.measure(cases::EMPTY, &alone, &mut |_| {})?.steps.pop();
         let empty = empty.ok_or_else(|| Error::Refused("the empty operation failed".to_owned()))?;
-        bench.empty_ns = crate::round::middle(&empty.single);
+        bench.empty_ns = crate::round::middle(&empty.single, bench.clock_step_ns);
         self.tell(&Message::Empty(empty))?;
         for case in &settings.cases {
             let mut told = Ok(());

@@ -12,13 +12,15 @@ use crate::tidy::Traces;
 fn measure(case: &'static Case, workers: &[u32], kind: WorkerKind) -> Vec<BenchStep> {
     let settings = Settings {
         cases: Vec::new(),
+        tour: false,
         workers: Some((kind, workers.to_vec())),
         population: None,
         time: Duration::from_millis(400),
         pin: false,
     };
     let traces = Traces::begin().unwrap();
-    let bench = Bench { clock: Clock::choose(), traces: &traces, empty_ns: 20.0 };
+    let clock = Clock::choose();
+    let bench = Bench { clock, clock_step_ns: clock.step_ns(), traces: &traces, empty_ns: 20.0 };
     bench.measure(case, &settings, &mut |_| {}).unwrap().steps
 }
 
@@ -56,7 +58,7 @@ fn ids_are_unique_and_each_case_has_the_file_of_its_name() {
 
 #[test]
 fn a_name_that_is_nearly_right_is_met_with_the_right_one() {
-    assert_eq!(cases::named("getpid").unwrap_err().first(), Some(&"getppid"));
+    assert_eq!(cases::named("sem_sysv").unwrap_err().first(), Some(&"sem-sysv"));
 }
 
 /// Each case runs here with one worker and with two, threads and processes; `CASES=a,b` names some.
@@ -65,10 +67,12 @@ fn every_case_measures_something() {
     let chosen = std::env::var("CASES").ok();
     let is_chosen = |id: &str| chosen.as_ref().is_none_or(|list| list.split(',').any(|c| c == id));
     let traces = Traces::begin().unwrap();
-    let bench = Bench { clock: Clock::choose(), traces: &traces, empty_ns: 20.0 };
+    let clock = Clock::choose();
+    let bench = Bench { clock, clock_step_ns: clock.step_ns(), traces: &traces, empty_ns: 20.0 };
     for case in ALL.iter().filter(|case| is_chosen(case.id)) {
         let settings = Settings {
             cases: Vec::new(),
+            tour: false,
             workers: Some((case.ladder.kind, vec![1, 2])),
             population: Some(vec![0, 100]),
             time: Duration::from_millis(100),

@@ -5,12 +5,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Error;
 
 /// First byte of the keys of all our System V objects ('W').
 const KEY_PREFIX: u32 = 0x57 << 24;
-/// Name of our folders, followed by the pid of who made them.
+/// Name of our folders, followed by the pid of who made them and a number.
 const FOLDER: &str = "whylag-bench.";
 
 /// What one run may make; removed when dropped.
@@ -23,14 +24,15 @@ pub struct Traces {
 impl Traces {
     /// Makes the folder, below $TMPDIR. Removes what runs that were killed have left.
     pub fn begin() -> Result<Traces, Error> {
-        let pid = std::process::id();
+        static BEGUN: AtomicU32 = AtomicU32::new(0);
+        let (pid, nth) = (std::process::id(), BEGUN.fetch_add(1, Ordering::Relaxed));
         sweep(&std::env::temp_dir());
-        let folder = std::env::temp_dir().join(format!("{FOLDER}{pid}"));
+        let folder = std::env::temp_dir().join(format!("{FOLDER}{pid}.{nth}"));
         fs::create_dir(&folder).map_err(|source| Error::Os {
             doing: format!("making {}", folder.display()),
             source,
         })?;
-        Ok(Traces { folder, tag: tag_of(pid) })
+        Ok(Traces { folder, tag: tag_of(pid, nth) })
     }
 
     /// Where files go.
@@ -56,8 +58,9 @@ impl Drop for Traces {
     }
 }
 
-fn tag_of(pid: u32) -> u32 {
-    KEY_PREFIX | (pid & 0xff) << 16
+/// The second byte of a key tells runs apart that are under way at a time.
+fn tag_of(pid: u32, nth: u32) -> u32 {
+    KEY_PREFIX | (pid.wrapping_add(nth) & 0xff) << 16
 }
 
 /// Removes what runs have left whose process is gone.
@@ -65,12 +68,18 @@ fn sweep(temporary: &Path) {
     let Ok(entries) = fs::read_dir(temporary) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.parse::<u32>().ok());
-        if let Some(pid) = pid.filter(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            remove_keys(tag_of(pid));
+        let Some((pid, nth)) = name.to_str().and_then(whose) else { continue };
+        if !Path::new(&format!("/proc/{pid}")).exists() {
+            remove_keys(tag_of(pid, nth));
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// The pid and the number in the name of a folder of ours.
+fn whose(name: &str) -> Option<(u32, u32)> {
+    let (pid, nth) = name.strip_prefix(FOLDER)?.split_once('.')?;
+    Some((pid.parse().ok()?, nth.parse().ok()?))
 }
 
 /// Removes the System V objects whose keys begin with `tag`.
@@ -116,9 +125,7 @@ mod tests {
 
     #[test]
     fn semaphores_and_files_are_removed() {
-        let traces =
-            Traces { folder: std::env::temp_dir().join("whylag-tidy-test"), tag: tag_of(0) };
-        fs::create_dir_all(traces.folder()).unwrap();
+        let traces = Traces::begin().unwrap();
         let key = traces.key(7);
         // SAFETY: makes a set of one semaphore.
         let id = unsafe { libc::semget(key, 1, libc::IPC_CREAT | 0o600) };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use model::JitterControl;
 
+use crate::plan::Setting;
 use crate::sources::absolute_sleep;
 use crate::{Series, clock};
 
@@ -17,10 +18,13 @@ const MOST: u64 = 25;
 /// Longer times are not tried.
 const LONGEST_NS: u64 = 200_000_000;
 
-/// Measures, in a thread of its own with a slack of 1 ns.
-pub fn measure(series: &[Series]) -> Vec<JitterControl> {
-    let times = asked_for(series);
+/// Measures, in a thread of its own with a slack of 1 ns; nothing, if no sleep was asked for.
+pub fn measure(series: &[Series], setting: Setting) -> Vec<JitterControl> {
+    let sleeps = series.iter().filter(|series| series.summary().source != "spin");
+    let times = asked_for(sleeps);
     let measuring = std::thread::spawn(move || {
+        // It has worked for the threads that were measured.
+        let _ = setting.apply();
         // SAFETY: changes a number of this thread, which ends soon. If it could not, the slack of
         // 50 us would be seen as the host's.
         if unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) } != 0 {
@@ -48,9 +52,8 @@ fn control(asked_ns: u64, budget_ns: u64) -> Option<JitterControl> {
 
 /// Times asked for, from the shortest to the longest: rare ones at both ends are what tells
 /// proportional from constant.
-fn asked_for(series: &[Series]) -> Vec<u64> {
+fn asked_for<'a>(series: impl Iterator<Item = &'a Series>) -> Vec<u64> {
     let mut asked: Vec<u64> = series
-        .iter()
         .flat_map(|series| series.ticks.iter().map(|tick| tick.2))
         .filter(|asked| (1_000..=LONGEST_NS).contains(asked))
         .collect();
@@ -84,8 +87,8 @@ mod tests {
             series.tick(now + asked, now + asked + 80_000);
             now += asked + 80_000;
         }
-        assert_eq!(asked_for(&[series]), [5_500_000, 20_000_000]);
-        assert!(asked_for(&[]).is_empty());
+        assert_eq!(asked_for([series].iter()), [5_500_000, 20_000_000]);
+        assert!(asked_for([].iter()).is_empty());
     }
 
     #[test]

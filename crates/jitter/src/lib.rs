@@ -19,11 +19,15 @@ pub mod conversion;
 mod error;
 pub mod facts;
 pub mod judge;
+pub mod plan;
 mod program;
+mod ring;
 mod series;
 pub mod sources;
+mod timers;
 mod words;
 
 pub use error::Error;
 pub use program::Program;
 pub use series::Series;
+pub use timers::Timers;

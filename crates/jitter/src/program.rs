@@ -81,6 +81,11 @@ impl Program {
         &self.series
     }
 
+    /// The same, to take what is new.
+    pub fn series_mut(&mut self) -> &mut Series {
+        &mut self.series
+    }
+
     /// Takes what it has printed; true once it has closed its output.
     pub fn drain(&mut self) -> bool {
         self.look_at_threads();

@@ -17,6 +17,24 @@ pub struct Series {
     pub(crate) ticks: Vec<Tick>,
     over_ns: u64,
     before: Option<u64>,
+    recent: Recent,
+}
+
+/// Ticks of the last stretch of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recent {
+    /// How late, as far as they were not early.
+    pub late: Histogram,
+    /// How many were early.
+    pub early: u64,
+    /// How many were late by more than was asked about.
+    pub over: u64,
+}
+
+impl Recent {
+    fn new() -> Recent {
+        Recent { late: Histogram::new(PRECISION_JITTER), early: 0, over: 0 }
+    }
 }
 
 impl Series {
@@ -38,7 +56,8 @@ impl Series {
             periods: Vec::new(),
             pairs: None,
         };
-        Series { summary, ticks: Vec::new(), over_ns: over_ns.unwrap_or(u64::MAX), before: None }
+        let over_ns = over_ns.unwrap_or(u64::MAX);
+        Series { summary, ticks: Vec::new(), over_ns, before: None, recent: Recent::new() }
     }
 
     /// The thread that measures, and when it began to wait for the first tick.
@@ -53,6 +72,11 @@ impl Series {
         &self.summary
     }
 
+    /// The ticks since this was last asked.
+    pub fn take_recent(&mut self) -> Recent {
+        std::mem::replace(&mut self.recent, Recent::new())
+    }
+
     /// The tick of `intended` was served at `actual`.
     pub fn tick(&mut self, intended: u64, actual: u64) {
         let late = actual as i64 - intended as i64;
@@ -62,10 +86,16 @@ impl Series {
         self.summary.missed += u64::from(asked == Some(0));
         match u64::try_from(late) {
             Ok(late) => {
-                self.summary.over += u64::from(late > self.over_ns);
+                let over = u64::from(late > self.over_ns);
+                self.summary.over += over;
+                self.recent.over += over;
                 self.summary.late.record(late);
+                self.recent.late.record(late);
             }
-            Err(_) => self.summary.early.record(late.unsigned_abs()),
+            Err(_) => {
+                self.summary.early.record(late.unsigned_abs());
+                self.recent.early += 1;
+            }
         }
         self.before = Some(self.before.unwrap_or(0).max(actual));
         if self.ticks.len() < JUDGED
@@ -87,13 +117,6 @@ impl Series {
     }
 }
 
-/// Mean lateness of a series, early ticks negative; `None` if it has none.
-pub fn mean_ns(series: &JitterSeries) -> Option<f64> {
-    let n = series.late.count() + series.early.count();
-    let sum = series.late.sum() as f64 - series.early.sum() as f64;
-    (n > 0).then(|| sum / n as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,10 +131,11 @@ mod tests {
             series.tick(intended, if stopped { 2_500_000_000 } else { intended + 5_000 });
         }
         let summary = series.summary();
-        assert_eq!((summary.intended, summary.missed), (5000, 499));
+        // All but the first; and the one that was due at the very moment it went on.
+        assert_eq!((summary.intended, summary.missed), (5000, 500));
         assert_eq!(summary.over, 500);
         let truth = (500.0 * 250_500_000.0 + 4500.0 * 5_000.0) / 5000.0;
-        assert!((mean_ns(summary).unwrap() / truth - 1.0).abs() < 1e-3);
+        assert!((summary.mean_ns().unwrap() / truth - 1.0).abs() < 1e-3);
         assert_eq!(summary.worst[0].late_ns, 500_000_000);
         assert_eq!(summary.worst.len(), WORST);
         assert!(summary.worst.windows(2).all(|two| two[0].late_ns >= two[1].late_ns));
@@ -125,6 +149,6 @@ mod tests {
         series.tick(2_000, 2_600);
         assert_eq!(series.summary().early.max(), Some(600));
         assert_eq!(series.ticks, [Tick(1_000, -600, 1_000), Tick(2_000, 600, 1_600)]);
-        assert_eq!(mean_ns(series.summary()), Some(0.0));
+        assert_eq!(series.summary().mean_ns(), Some(0.0));
     }
 }

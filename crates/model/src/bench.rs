@@ -85,6 +85,8 @@ pub struct BenchStep {
     pub user_ns: u64,
     /// CPU time in the kernel, all workers.
     pub system_ns: u64,
+    /// Ready to run, but without a CPU, all workers; `None` where the kernel does not count it.
+    pub queued_ns: Option<u64>,
     /// Single operations, the clock's own cost included.
     pub single: Histogram,
     /// Cost of an operation without the clock's: the median of two together minus that of one, ns.

@@ -128,6 +128,15 @@ pub struct JitterSeries {
     pub pairs: Option<EarlyLatePairs>,
 }
 
+impl JitterSeries {
+    /// Mean lateness, early ticks negative; `None` without ticks.
+    pub fn mean_ns(&self) -> Option<f64> {
+        let n = self.late.count() + self.early.count();
+        let sum = self.late.sum() as f64 - self.early.sum() as f64;
+        (n > 0).then(|| sum / n as f64)
+    }
+}
+
 /// One tick: intended time, how late it was (negative: early), and how long the thread had slept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tick(

@@ -61,6 +61,9 @@ const BIN_WIDTH: f64 = 0.05;
 const PER_BIN: usize = 60;
 /// A bin with fewer does not count as an interval that was seen.
 const SEEN: usize = 5;
+/// Median absolute deviations, and ns above them, from which on a tick is left out.
+const FAR: f64 = 6.0;
+const FAR_NS: f64 = 2_000.0;
 const FOLDS: usize = 10;
 const RESAMPLES: usize = 100;
 /// A law must leave at least this part less than a simpler one.
@@ -196,13 +199,24 @@ fn bins(points: &[Point]) -> Vec<Vec<Point>> {
     while let Some((_, first)) = rest.first() {
         let end = first.asked * (1.0 + BIN_WIDTH) + 1.0;
         let (bin, after) = rest.split_at_mut(rest.partition_point(|(_, p)| p.asked <= end));
-        rng.shuffle(bin);
-        let kept = bin.len().min(PER_BIN);
-        bin[..kept].sort_by_key(|(at, _)| *at);
-        bins.push(bin[..kept].iter().map(|(_, p)| **p).collect());
+        let mut bin = without_delays(bin);
+        rng.shuffle(&mut bin);
+        bin.truncate(PER_BIN);
+        bin.sort_by_key(|(at, _)| *at);
+        bins.push(bin.into_iter().map(|(_, p)| *p).collect());
         rest = after;
     }
     bins
+}
+
+/// Those that are not far from the median: whatever the law, ticks that asked for nearly the same
+/// differ by no more than a step; a tick that is much later had to wait for something else.
+fn without_delays<'a>(bin: &[(usize, &'a Point)]) -> Vec<(usize, &'a Point)> {
+    let late: Vec<f64> = bin.iter().map(|(_, p)| p.late).collect();
+    let median = quantile::median(&late).unwrap_or(0.0);
+    let away: Vec<f64> = late.iter().map(|late| (late - median).abs()).collect();
+    let far = FAR * quantile::median(&away).unwrap_or(0.0) + FAR_NS;
+    bin.iter().filter(|(_, p)| (p.late - median).abs() <= far).copied().collect()
 }
 
 /// One cell per fold, each with a stretch of time of every bin.
@@ -298,6 +312,7 @@ impl Shape {
 
     fn candidates(self, points: &[Point], like: Option<&Shape>) -> Vec<Shape> {
         match (self.law, like) {
+            (Law::Milliseconds | Law::Jiffies, Some(like)) => vec![*like],
             (Law::Saturating, Some(like)) => {
                 [0.6, 0.8, 1.0, 1.25, 1.6].map(|by| Shape { theta: like.theta * by, ..self }).into()
             }

@@ -11,6 +11,7 @@
 //!   verdict.
 //! - Pure: no I/O, no clock. Nothing panics; what cannot be computed is `None`.
 
+pub mod ab;
 pub mod conversion;
 mod interval;
 pub mod law;

@@ -44,10 +44,14 @@ enum Verb {
     Jitter(verbs::jitter::Options),
     /// Causes for a stored run, ranked by the share of lost time that each explains
     Explain(verbs::explain::Options),
+    /// Measure what operations of the kernel cost here, over ladders of workers and populations
+    Bench(verbs::bench::Options),
     /// List the stored runs
     Runs(verbs::runs::Options),
     /// One run: accounts per thread, histograms, slowest outliers with their stacks
     Show(verbs::show::Options),
+    /// Two benchmark runs: which steps became slower or faster, and how sure that is
+    Compare(verbs::compare::Options),
     /// A run in another format: json, folded, svg or csv
     Export(verbs::export::Options),
 }
@@ -60,8 +64,10 @@ fn main() -> ExitCode {
         Verb::Record(options) => verbs::record::run(&options, store, started),
         Verb::Jitter(options) => verbs::jitter::run(&options, store),
         Verb::Explain(options) => verbs::explain::run(&options, store),
+        Verb::Bench(options) => verbs::bench::run(&options, store, started),
         Verb::Runs(options) => verbs::runs::run(&options, store),
         Verb::Show(options) => verbs::show::run(&options, store),
+        Verb::Compare(options) => verbs::compare::run(&options, store),
         Verb::Export(options) => verbs::export::run(&options, store),
     };
     match result {

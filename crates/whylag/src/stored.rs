@@ -1,8 +1,9 @@
-//! The run that a verb is asked about.
+//! The run that a verb is asked about, and the beginning of one that is not recorded.
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::{Run, RunId};
+use model::{Run, RunHeader, RunId, Target};
 use store::{Sqlite, Store, location};
 
 use crate::failure::Failure;
@@ -23,4 +24,25 @@ pub fn load(store: Option<&Path>, run: Option<i64>) -> Result<Run, Failure> {
         })?,
     };
     Ok(store.load(id)?)
+}
+
+/// Header of a run that begins now and is measured by something else than the recorder.
+pub fn header(target: Target) -> RunHeader {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    RunHeader {
+        started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
+        started_ns: monotonic_ns(),
+        target,
+        follow: false,
+        threshold_ns: 0,
+        sampled: false,
+        recorder_pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// CLOCK_MONOTONIC.
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

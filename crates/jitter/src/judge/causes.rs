@@ -8,18 +8,24 @@ use model::{
     Tick,
 };
 use stats::law::{Comparison, Fit, Law};
+use stats::quantile;
 
 use super::law::Judged;
 use super::throttled;
 use crate::facts::is_real_time;
+use crate::sources;
 use crate::words::{part, time};
-use crate::{series, sources};
 
 /// Id of each cause, with the law that it shows as.
 const STEPPED: [(&str, Law); 2] =
     [("timer-ms-rounding", Law::Milliseconds), ("timer-jiffies", Law::Jiffies)];
 /// A factor smaller than this is no error of arithmetic: clocks themselves are so far off.
 const LEAST_FACTOR: f64 = 100e-6;
+/// Less slack than this, ns, is no cause of anything.
+const LEAST_SLACK: f64 = 1_000.0;
+/// By how much, as a part of the slack, lateness may differ from slack and waking up; and once more
+/// for noise.
+const TOLERANCE: f64 = 0.3;
 /// Without a program, growth that a wrong conversion makes is linear over so many decades.
 const OWN_SPREAD: f64 = 100.0;
 
@@ -33,6 +39,8 @@ pub struct Source<'a> {
     pub program: Option<&'a JitterProgram>,
     /// What the host adds.
     pub controls: &'a [JitterControl],
+    /// One jiffy.
+    pub jiffy_ns: f64,
 }
 
 /// The causes found, and what is ruled out.
@@ -131,7 +139,10 @@ fn stepped(source: &Source, comparison: &Comparison) -> Option<Finding> {
         ),
     };
     let mut finding = blank(cause, title, fix);
-    finding.share = 1.0 - (fit.constant.estimate.abs() / mean_late(source)).clamp(0.0, 1.0);
+    // The constant may hold whole steps.
+    let step = if law == Law::Milliseconds { 1e6 } else { source.jiffy_ns };
+    let rest = fit.constant.estimate - (fit.constant.estimate / step).round() * step;
+    finding.share = 1.0 - (rest.abs() / mean_late(source).abs()).clamp(0.0, 1.0);
     finding.confidence = if fit.explains > 0.5 { 0.95 } else { 0.7 };
     finding.chain = chain(source, mechanism, None);
     finding.evidence = vec![law_evidence(source, fit)];
@@ -201,12 +212,20 @@ fn slack(source: &Source, comparison: &Comparison) -> Option<Finding> {
     }
     // What the shortest sleeps cost whylag without slack is what waking up costs here.
     let waking = source.controls.iter().min_by_key(|control| control.asked_ns);
-    let waking_ns = waking.map(|control| control.late_ns as f64);
-    let rest = fit.constant.estimate - waking_ns.unwrap_or(0.0);
-    let range = if waking.is_some() { 0.7..=1.3 } else { 0.95..=2.0 };
-    if !by_poll && !(range.contains(&(rest / slack)) && slack >= 1_000.0) {
+    let waking_ns = waking.map_or(0.0, |control| control.late_ns as f64);
+    let late: Vec<f64> =
+        source.series.iter().flat_map(|(_, ticks)| ticks.iter()).map(|t| t.1 as f64).collect();
+    // On an idle CPU all of the slack is used; on a busy one any interrupt ends it sooner.
+    let middle = quantile::median(&late).unwrap_or(0.0);
+    let away: Vec<f64> = late.iter().map(|late| (late - middle).abs()).collect();
+    let noise = quantile::median(&away).unwrap_or(0.0).min(TOLERANCE * slack);
+    let is_slack = [middle, quantile::of(&late, 0.9).unwrap_or(0.0)]
+        .into_iter()
+        .any(|late| (late - waking_ns - slack).abs() <= TOLERANCE * slack + noise);
+    if !by_poll && !(is_slack && slack >= LEAST_SLACK) {
         return None;
     }
+    let by_slack: Vec<f64> = late.iter().map(|late| (late - waking_ns).clamp(0.0, slack)).collect();
     let (title, fix) = if by_poll {
         (
             "poll, select and epoll may be late by a thousandth of the time asked for".to_owned(),
@@ -220,7 +239,8 @@ fn slack(source: &Source, comparison: &Comparison) -> Option<Finding> {
         )
     };
     let mut finding = blank("timer-slack", &title, fix);
-    finding.share = (slack / mean_late(source)).clamp(0.0, 1.0);
+    let mean = by_slack.iter().sum::<f64>() / by_slack.len().max(1) as f64;
+    finding.share = (mean / mean_late(source)).clamp(0.0, 1.0);
     finding.confidence = if waking.is_some() { 0.95 } else { 0.7 };
     if waking.is_none() {
         finding.doubts.push("no control with another slack was measured".to_owned());
@@ -270,7 +290,7 @@ fn control_factor(controls: &[JitterControl]) -> Option<f64> {
 
 /// Mean lateness of all ticks, ns; not zero.
 pub fn mean_late(source: &Source) -> f64 {
-    let means = source.series.iter().filter_map(|(s, _)| Some((series::mean_ns(s)?, s.intended)));
+    let means = source.series.iter().filter_map(|(s, _)| Some((s.mean_ns()?, s.intended)));
     let (sum, n) = means.fold((0.0, 0), |(sum, n), (mean, of)| (sum + mean * of as f64, n + of));
     let mean = sum / n.max(1) as f64;
     if mean.abs() < 1.0 { 1.0 } else { mean }
@@ -279,7 +299,7 @@ pub fn mean_late(source: &Source) -> f64 {
 fn median_asked(source: &Source) -> f64 {
     let asked: Vec<f64> =
         source.series.iter().flat_map(|(_, ticks)| ticks.iter()).map(|t| t.2 as f64).collect();
-    stats::quantile::median(&asked).unwrap_or(0.0)
+    quantile::median(&asked).unwrap_or(0.0)
 }
 
 pub fn blank(cause: &str, title: &str, fix: &str) -> Finding {

@@ -4,6 +4,7 @@ use model::{Estimate, Jitter, JitterLaw, JitterSeries, JitterThread, LawModel, T
 use stats::Interval;
 use stats::law::{Comparison, Fit, Law, Point, Steps, compare};
 
+use crate::sources::PROGRAM;
 use crate::words::{part, time};
 
 /// A law with what it was made of.
@@ -38,7 +39,9 @@ pub fn of(source: &str, series: &[(&JitterSeries, &[Tick])], jitter: &Jitter) ->
             phase: (tick.0 % jitter.jiffy_ns.max(1)) as f64,
         })
         .collect();
-    let comparison = compare(&points, &Steps { jiffy, slack: slack_ns.map(|ns| ns as f64) });
+    let may_poll = matches!(source, "epoll" | "poll" | PROGRAM);
+    let slack = slack_ns.filter(|_| may_poll).map(|ns| ns as f64);
+    let comparison = compare(&points, &Steps { jiffy, slack });
     let law = in_words(source, comparison.as_ref(), jiffy, slack_ns);
     Judged { law, comparison, threads, slack_ns }
 }
@@ -69,9 +72,8 @@ fn in_words(
     let formula = law.models.first().map_or_else(String::new, |model| model.formula.clone());
     if found.best == Law::Constant && !found.has_spread() {
         law.text = format!(
-            "{formula} at what was asked for; not enough spread of intervals to tell constant from \
-             proportional ({} different, at least 3 over a factor of 2 are needed)",
-            found.intervals
+            "{formula}; not enough spread of intervals to tell constant from proportional: at \
+             least 3 different ones are needed, the longest twice the shortest"
         );
         return law;
     }
@@ -96,7 +98,7 @@ fn model(fit: &Fit, best: Law, least: f64, jiffy: f64, slack_ns: Option<u64>) ->
     } else if fit.left > least * 1.1 {
         format!("leaves {} of a tick unexplained, not {}", time(fit.left), time(least))
     } else {
-        "leaves as much, with a form that this does not call for".to_owned()
+        format!("leaves {}, which is no better, and is less simple", time(fit.left))
     };
     LawModel {
         name: name(fit.law).to_owned(),

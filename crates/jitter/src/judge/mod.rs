@@ -70,6 +70,7 @@ pub fn judge(measured: Measured) -> Jitter {
             series: &of_source,
             program: jitter.program.as_ref(),
             controls: &jitter.controls,
+            jiffy_ns: jiffy_ns as f64,
         });
         jitter.findings.extend(findings);
         jitter.ruled_out.extend(ruled_out);

@@ -355,6 +355,7 @@ fn bench() -> Bench {
         wall_ns: 1000,
         user_ns: 900,
         system_ns: 50,
+        queued_ns: Some(3),
         single,
         net_ns: 12.5,
         rounds: vec![BenchRound {

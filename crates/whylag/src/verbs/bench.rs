@@ -3,18 +3,22 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bench::cases::{self, Case};
 use bench::ladder::Settings;
 use bench::{Message, Session};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, Target, WorkerKind};
+use model::{
+    Accounts, Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, RunId, Target, ThreadAccounts,
+    WorkerKind,
+};
+use observe::{Recorder, Watch, WatchTarget};
 use store::{Sqlite, Store, location};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, stored};
 
 /// Options of `bench`.
 #[derive(Args)]
@@ -41,7 +45,7 @@ pub struct Options {
     /// Measure beside so many objects, such as 0,1k,10k
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = size)]
     population: Vec<u64>,
-    /// For each case, all its steps together [default: 2s; 1s in the tour]
+    /// For each case, all its steps together [default: 2s; 1.2s in the tour]
     #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
     time: Option<u64>,
     /// Bind each worker to a CPU
@@ -56,4 +60,316 @@ pub struct Options {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// For each case of the tour, all its steps together.
+const TOUR_TIME: Duration = Duration::from_millis(1200);
+/// For a case that was asked for.
+const CASE_TIME: Duration = Duration::from_secs(2);
+/// The most workers of a step: more only wait for each other.
+const MOST_WORKERS: u32 = 1024;
+/// The most rungs of a ladder.
+const MOST_RUNGS: usize = 32;
+/// How often data of the recorder is stored.
+const STEP: Duration = Duration::from_secs(1);
+/// With the kernel: operations and waits of at least this length are kept whole.
+const THRESHOLD_NS: u64 = 1_000_000;
+
+/// Measures.
+pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<ExitCode, Failure> {
+    if options.list {
+        return list();
+    }
+    let settings = settings(options)?;
+    let path = location::locate(store)?;
+    // Forks, so it comes before anything that starts a thread.
+    let mut session = Session::start(&settings).map_err(anyhow::Error::from)?;
+    let mut store = Sqlite::open(&path)?;
+    let recorder = recorder(options, &session, started)?;
+    let target = Target::Bench(words(options));
+    let header = match &recorder {
+        Some(recorder) => RunHeader { target, ..recorder.header().clone() },
+        None => stored::header(target),
+    };
+    let id = store.begin(&header)?;
+    session.go().map_err(anyhow::Error::from)?;
+    let mut measuring = Measuring {
+        clock: String::new(),
+        empty: None,
+        cases: Vec::new(),
+        progress: progress(settings.cases.len()),
+        store,
+        id,
+        recorder,
+        stored: Instant::now(),
+    };
+    let ended = measuring.receive(&mut session);
+    measuring.progress.finish_and_clear();
+    drop(session);
+    measuring.finish(ended?, options)
+}
+
+fn list() -> Result<ExitCode, Failure> {
+    let (mut out, style) = output::stdout();
+    let cases = cases::ALL.iter().map(|case| (case.id, case.measures));
+    report::cases::write(&mut out, cases, &style)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn settings(options: &Options) -> Result<Settings, Failure> {
+    let tour = options.cases.is_empty();
+    let named = |id: &String| {
+        cases::named(id).map_err(|near| {
+            let near = near.join(", ");
+            Failure::Usage(format!("there is no case '{id}'; nearest: {near} (--list has all)"))
+        })
+    };
+    let cases: Vec<&'static Case> = match tour {
+        true => cases::ALL.to_vec(),
+        false => options.cases.iter().map(named).collect::<Result<_, _>>()?,
+    };
+    let workers = match (options.threads.as_slice(), options.processes.as_slice()) {
+        ([], []) => None,
+        (threads, []) => Some((WorkerKind::Threads, rungs(threads)?)),
+        (_, processes) => Some((WorkerKind::Processes, rungs(processes)?)),
+    };
+    if options.population.len() > MOST_RUNGS {
+        return Err(Failure::Usage(format!("a ladder has at most {MOST_RUNGS} steps")));
+    }
+    let has_population = |case: &&&'static Case| case.ladder.population.is_some();
+    if !options.population.is_empty()
+        && let Some(case) = cases.iter().find(|case| !has_population(case))
+    {
+        return Err(Failure::Usage(format!(
+            "{} has no population: leave out --population",
+            case.id
+        )));
+    }
+    let time = options.time.map(Duration::from_nanos);
+    if time.is_some_and(|time| time < Duration::from_millis(10) || time > Duration::from_secs(3600))
+    {
+        return Err(Failure::Usage("--time is for a whole case: from 10ms to 1h".to_owned()));
+    }
+    Ok(Settings {
+        cases,
+        tour,
+        workers,
+        population: (!options.population.is_empty()).then(|| ascending(&options.population)),
+        time: time.unwrap_or(if tour { TOUR_TIME } else { CASE_TIME }),
+        pin: options.pin,
+    })
+}
+
+fn rungs(workers: &[u32]) -> Result<Vec<u32>, Failure> {
+    match workers.iter().find(|n| !(1..=MOST_WORKERS).contains(*n)) {
+        Some(n) => {
+            Err(Failure::Usage(format!("{n} workers: from 1 to {MOST_WORKERS} are possible")))
+        }
+        None if workers.len() > MOST_RUNGS => {
+            Err(Failure::Usage(format!("a ladder has at most {MOST_RUNGS} steps")))
+        }
+        None => Ok(ascending(workers)),
+    }
+}
+
+fn ascending<T: Ord + Copy>(rungs: &[T]) -> Vec<T> {
+    let mut rungs = rungs.to_vec();
+    rungs.sort_unstable();
+    rungs.dedup();
+    rungs
+}
+
+/// A count as typed: `0`, `1k`, `20k`, `1M`.
+fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(number) => (number, 1_000),
+        None => text.strip_suffix('M').map_or((text, 1), |number| (number, 1_000_000)),
+    };
+    let whole = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    whole.ok_or_else(|| format!("'{text}' is no count: write 0, 500, 10k or 1M"))
+}
+
+/// The command line again, as words.
+fn words(options: &Options) -> Vec<String> {
+    let mut words = options.cases.clone();
+    let mut list = |name: &str, values: Vec<String>| {
+        if !values.is_empty() {
+            words.extend([name.to_owned(), values.join(",")]);
+        }
+    };
+    list("--threads", options.threads.iter().map(u32::to_string).collect());
+    list("--processes", options.processes.iter().map(u32::to_string).collect());
+    list("--population", options.population.iter().map(u64::to_string).collect());
+    list(
+        "--time",
+        options.time.iter().map(|ns| report::units::duration(*ns).replace(' ', "")).collect(),
+    );
+    words.extend(options.pin.then(|| "--pin".to_owned()));
+    words.extend(options.with_kernel.then(|| "--with-kernel".to_owned()));
+    words
+}
+
+fn recorder(
+    options: &Options,
+    session: &Session,
+    started: Instant,
+) -> Result<Option<Recorder>, Failure> {
+    if !options.with_kernel {
+        return Ok(None);
+    }
+    let watch = Watch {
+        target: WatchTarget::Process(session.pid()),
+        follow: true,
+        threshold_ns: THRESHOLD_NS,
+        budget_percent: None,
+    };
+    let recorder = Recorder::start(&watch, started)?;
+    if recorder.header().sampled {
+        let why = recorder.capabilities().iter().find(|part| !part.on);
+        let why = why.map_or("", |part| &part.because);
+        return Err(Failure::Usage(format!("--with-kernel cannot record here: {why}")));
+    }
+    Ok(Some(recorder))
+}
+
+fn progress(cases: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(cases as u64 * 100);
+    match ProgressStyle::with_template(
+        "{bar:30} {percent:>3} %  {elapsed} of about {duration}  {msg}",
+    ) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+struct Measuring {
+    clock: String,
+    empty: Option<BenchStep>,
+    cases: Vec<BenchCase>,
+    progress: ProgressBar,
+    store: Sqlite,
+    id: RunId,
+    recorder: Option<Recorder>,
+    stored: Instant,
+}
+
+/// How a measurement ended.
+enum Ended {
+    Done,
+    Failed(String),
+    Interrupted,
+}
+
+impl Measuring {
+    /// Takes what the measuring process tells until it ends.
+    fn receive(&mut self, session: &mut Session) -> Result<Ended, Failure> {
+        while let Some(message) = session.receive() {
+            match message {
+                Message::Clock(clock) => self.clock = clock,
+                Message::Empty(step) => self.empty = Some(step),
+                Message::Progress(case, part) => {
+                    self.progress.set_position(((self.cases.len() as f64 + part) * 100.0) as u64);
+                    self.progress.set_message(case);
+                }
+                Message::Case(case) => self.cases.push(case),
+                Message::Failed(why) if !bench::stop::requested() => return Ok(Ended::Failed(why)),
+                Message::Failed(_) => return Ok(Ended::Interrupted),
+                Message::End => return Ok(Ended::Done),
+            }
+            if self.stored.elapsed() >= STEP {
+                self.keep()?;
+            }
+        }
+        if bench::stop::requested() {
+            return Ok(Ended::Interrupted);
+        }
+        Ok(Ended::Failed("the measuring process died".to_owned()))
+    }
+
+    /// Stores what the recorder has so far.
+    fn keep(&mut self) -> Result<(), Failure> {
+        self.stored = Instant::now();
+        if let Some(recorder) = &mut self.recorder {
+            self.store.append(self.id, &recorder.batch()?)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, ended: Ended, options: &Options) -> Result<ExitCode, Failure> {
+        let mut batch = Batch { heartbeat_ns: stored::monotonic_ns(), ..Batch::default() };
+        match self.recorder.take() {
+            Some(recorder) => {
+                for batch in recorder.finish()? {
+                    self.store.append(self.id, &batch)?;
+                }
+            }
+            None => batch.facts = inspect::fingerprint::host(),
+        }
+        if let Some(empty) = self.empty.take() {
+            let mut bench = Bench {
+                clock: std::mem::take(&mut self.clock),
+                pinned: options.pin,
+                empty,
+                cases: std::mem::take(&mut self.cases),
+            };
+            let recorded = self.store.load(self.id)?.threads;
+            bench.cases.iter_mut().for_each(|case| add_accounts(case, &recorded));
+            batch.bench = Some(bench);
+        }
+        self.store.append(self.id, &batch)?;
+        let reason = match &ended {
+            Ended::Done => "all cases were measured".to_owned(),
+            Ended::Failed(why) => why.clone(),
+            Ended::Interrupted => "interrupted".to_owned(),
+        };
+        let ended_ns = stored::monotonic_ns();
+        self.store.finish(self.id, &RunEnd { ended_ns, exit_status: None, reason })?;
+        self.report(options)?;
+        match ended {
+            Ended::Done => Ok(ExitCode::SUCCESS),
+            Ended::Interrupted => Ok(ExitCode::from(130)),
+            Ended::Failed(why) => Err(Failure::Failed(anyhow::anyhow!(
+                "the benchmark ended early: {why}; run {} has what was measured until then",
+                self.id
+            ))),
+        }
+    }
+
+    fn report(&mut self, options: &Options) -> Result<(), Failure> {
+        let run = self.store.load(self.id)?;
+        let (mut out, style) = output::stdout();
+        if options.json {
+            serde_json::to_writer_pretty(&mut out, &run.bench).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            report::bench::write(&mut out, &run, options.histogram, &style)?;
+        }
+        out.flush()?;
+        if options.with_kernel {
+            let explanation = explain::explain(&run);
+            self.store.put_findings(self.id, &explanation.findings)?;
+        }
+        eprintln!("whylag: run {} is stored: 'whylag show {}' has it again", self.id, self.id);
+        Ok(())
+    }
+}
+
+/// Puts the time of a step's workers, as it was recorded, beside its figures. In each round the
+/// workers are threads of their own.
+fn add_accounts(case: &mut BenchCase, threads: &[ThreadAccounts]) {
+    let workers: Vec<_> = threads.iter().filter(|t| t.comm == bench::round::WORKER_NAME).collect();
+    for step in &mut case.steps {
+        let mut sum = Accounts::new();
+        for round in &step.rounds {
+            let there = |t: &&&ThreadAccounts| {
+                t.first_ns <= round.started_ns && t.last_ns >= round.started_ns
+            };
+            workers.iter().filter(there).for_each(|t| sum.merge(&t.accounts));
+        }
+        step.accounts = (sum.total() > 0).then_some(sum);
+    }
 }

@@ -1,5 +1,7 @@
 //! One file per verb; each only wires rooms together.
 
+pub mod bench;
+pub mod compare;
 pub mod explain;
 pub mod export;
 pub mod jitter;

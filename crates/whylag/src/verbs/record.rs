@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use store::{Sqlite, Store, StoreError, location};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, stored};
 
 /// Options of `record`.
 #[derive(Args)]
@@ -215,7 +215,7 @@ impl Session {
     /// Stores the rest, prints the report, and waits for a command that still runs.
     fn finish(mut self, stop: Stop, signal: &AtomicUsize) -> Result<ExitCode, Failure> {
         let child = self.recorder.child_pid().filter(|_| stop.exit_status.is_none());
-        let ended_ns = monotonic_ns();
+        let ended_ns = stored::monotonic_ns();
         let waiter = child.map(|pid| forward_and_wait(pid, signal));
         self.progress.finish_and_clear();
         let mut failed = stop.store_failed;
@@ -262,11 +262,6 @@ fn forward_and_wait(pid: u32, signal: &AtomicUsize) -> std::thread::JoinHandle<i
             _ => 1,
         }
     })
-}
-
-fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Explains the run, keeps the findings, and prints both.

@@ -1,0 +1,128 @@
+//! A comparison for people.
+
+use std::io::{self, Write};
+
+use stats::ab::{RUN_NOISE, Verdict};
+
+use super::{Comparison, Judged, StepComparison};
+use crate::style::Paint;
+use crate::table::{Align, Cell, Table};
+use crate::units::{fine_duration, share, times};
+use crate::{Style, text};
+
+/// Steps that only one of the runs has, one by one.
+const UNMATCHED: usize = 6;
+
+/// Writes the summary, what the runs differ in, and a line per step; a second one where waiting
+/// between operations says something else than the median of single operations.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, comparison: &Comparison, style: &Style) -> io::Result<()> {
+    for line in text::wrap(&comparison.summary, style.width) {
+        writeln!(out, "{}", style.bold(&line))?;
+    }
+    for warning in &comparison.warnings {
+        for line in text::labelled("warning:", 9, warning, style.width).lines() {
+            writeln!(out, "{}", style.paint(Paint::Yellow, line))?;
+        }
+    }
+    for (run, alone) in [comparison.a, comparison.b].into_iter().zip(&comparison.unmatched) {
+        if alone.is_empty() {
+            continue;
+        }
+        let more = alone.len().saturating_sub(UNMATCHED);
+        let mut words = alone[..alone.len() - more].join(", ");
+        if more > 0 {
+            words += &format!(" and {more} more");
+        }
+        write!(out, "{}", text::labelled(&format!("only run {run}:"), 13, &words, style.width))?;
+    }
+    for steps in comparison.steps.chunk_by(|a, b| a.case == b.case) {
+        writeln!(out)?;
+        write_case(out, steps, style)?;
+    }
+    writeln!(out)?;
+    let rounds = "Mann-Whitney test over rounds (n), exact without ties, p adjusted for all lines \
+                  by Benjamini and Hochberg";
+    let legend = format!(
+        "Ratios are of medians over rounds, run {b} over run {a}. Intervals are of 95 %: rounds \
+         resampled, noise of {} between runs and a change of the machine's own speed included. \
+         {rounds}. A step is slower or faster if the whole interval is beyond {} and p is at most \
+         0.05.",
+        share(RUN_NOISE),
+        share(comparison.threshold),
+        a = comparison.a,
+        b = comparison.b,
+    );
+    for line in text::wrap(&legend, style.width) {
+        writeln!(out, "{}", style.dim(&line))?;
+    }
+    Ok(())
+}
+
+fn write_case(out: &mut dyn Write, steps: &[StepComparison], style: &Style) -> io::Result<()> {
+    let Some(first) = steps.first() else { return Ok(()) };
+    writeln!(out, "{}", style.bold(&text::clean(&first.case)))?;
+    let right = Align::Right;
+    let mut table = Table::new(
+        2,
+        &[
+            ("median of an operation", Align::Left),
+            ("first", right),
+            ("second", right),
+            ("ratio", right),
+            ("interval", right),
+            ("p", right),
+            ("n", right),
+            ("", right),
+        ],
+    );
+    for step in steps {
+        table.row(row(&step.step, &step.median));
+        reason(&mut table, &step.median);
+        if !agree(step) {
+            table.row(row("  with waiting", &step.each));
+            reason(&mut table, &step.each);
+        }
+    }
+    table.write(out, style)
+}
+
+/// True if the second figure adds nothing.
+fn agree(step: &StepComparison) -> bool {
+    step.each.verdict == step.median.verdict || step.each.verdict == Verdict::NoDifference
+}
+
+fn row(name: &str, judged: &Judged) -> [Cell; 8] {
+    let ratio =
+        |pick: fn(&stats::Interval) -> String| judged.ratio.as_ref().map_or("-".to_owned(), pick);
+    let p = match judged.p_adjusted {
+        None => "-".to_owned(),
+        Some(p) if p < 0.001 => "<0.001".to_owned(),
+        Some(p) => format!("{p:.3}"),
+    };
+    let verdict = match judged.verdict {
+        Verdict::Slower => Cell::painted("slower", Paint::Red),
+        Verdict::Faster => Cell::painted("faster", Paint::Green),
+        Verdict::NoDifference => "no difference".into(),
+        Verdict::Insufficient => Cell::painted("insufficient", Paint::Yellow),
+    };
+    let [a, b] = judged.n;
+    [
+        name.into(),
+        fine_duration(judged.a_ns).into(),
+        fine_duration(judged.b_ns).into(),
+        ratio(|interval| times(interval.estimate)).into(),
+        ratio(|interval| format!("{:.2} to {:.2}", interval.low, interval.high)).into(),
+        p.into(),
+        format!("{a}+{b}").into(),
+        verdict,
+    ]
+}
+
+fn reason(table: &mut Table, judged: &Judged) {
+    if let Some(because) = &judged.because {
+        table.note(0, format!("  insufficient: {because}"));
+    }
+}
