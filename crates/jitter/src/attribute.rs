@@ -19,10 +19,12 @@ pub const SET_LATE: &str = "timer set for later";
 pub const SLACK: &str = "timer slack";
 /// The timer counts in ticks of the kernel's low-resolution clock.
 pub const JIFFIES: &str = "rounded up to a tick of the kernel";
+/// An ordinary thread had the CPU of a real-time one; who, comes after that.
+pub const THROTTLED_RT: &str = "real-time throttled";
 const FROM_IDLE: &str = "idle CPU woken";
 const FIRED_LATE: &str = "timer fired late";
 const WAKING: &str = "fired, then woken";
-const IDLE_EXIT: &str = "ready, CPU leaves idle or switches";
+const IDLE_EXIT: &str = "ready, CPU idle or others for moments";
 const RUNNING: &str = "on the CPU";
 const THROTTLED: &str = "CPU limit of the cgroup";
 const STOPPED: &str = "stopped";
@@ -194,7 +196,9 @@ impl Way {
             let ns = runner.ns.min(left);
             left -= ns;
             let who = format!("{} (tid {})", runner.comm, runner.tid);
-            self.add(&format!("ready, {who} ran"), ns);
+            let is_throttled = priority > 0 && runner.realtime == 0;
+            let what = if is_throttled { THROTTLED_RT } else { "ready" };
+            self.add(&format!("{what}, {who} ran"), ns);
             self.because(ns, late, || runner_text(runner, &who, ns, priority));
         }
         if let Some(interrupts) = &absence.interrupts {

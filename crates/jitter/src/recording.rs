@@ -16,8 +16,12 @@ use observe::{Recorder, Timers, Watch, WatchTarget};
 use crate::attribute::Absences;
 use crate::{Error, Series};
 
-/// How often what was recorded is taken.
-const STEP: Duration = Duration::from_millis(500);
+/// How often what was recorded is taken: rarely, because that takes a CPU for milliseconds.
+const STEP: Duration = Duration::from_secs(5);
+/// How often it is looked at whether so much waits that it must be taken before.
+const LOOK: Duration = Duration::from_millis(500);
+/// Of the recorder's thread: what is judged comes first.
+const NICE: i32 = 19;
 
 /// A running recording.
 pub struct Recording {
@@ -118,10 +122,18 @@ fn record(
     stopped: &Receiver<()>,
     give: &Sender<Batch>,
 ) -> Result<(), observe::Error> {
-    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(STEP) {
-        let batch = recorder.batch()?;
+    // Refused, it disturbs a little more.
+    let _ = rustix::process::nice(NICE);
+    let mut taken = Instant::now();
+    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
+        let batch = if taken.elapsed() >= STEP {
+            taken = Instant::now();
+            Some(recorder.batch()?)
+        } else {
+            recorder.early_outliers()
+        };
         // As above.
-        let _ = give.send(batch);
+        batch.into_iter().for_each(|batch| drop(give.send(batch)));
     }
     for batch in recorder.finish()? {
         let _ = give.send(batch);

@@ -26,6 +26,8 @@ pub struct Config {
     pub threshold_ns: u64,
     /// It counts from the time that a timer was asked for.
     pub late_only: bool,
+    /// No stacks, to measure with as little delay as can be.
+    pub no_stacks: bool,
 }
 
 /// `enum target_kind` of bpf/state.h.
@@ -82,6 +84,7 @@ impl Probes {
             };
             rodata.threshold_ns = config.threshold_ns;
             rodata.late_only = config.late_only;
+            rodata.no_stacks = config.no_stacks;
             rodata.jiffy_ns = text.jiffy_ns;
             rodata.sample_period_ns = sample_timers::PERIOD_NS;
             rodata.call_kinds = wire::call_kinds();

@@ -54,7 +54,8 @@ impl Watch {
 pub enum Timers {
     /// Nothing.
     Off,
-    /// The timer that ended each sleep ([`model::TimerLegs`]).
+    /// The timer that ended each sleep ([`model::TimerLegs`]), and no stacks: taking those would
+    /// make every tick late by tens of microseconds.
     On,
     /// The same, and of the sleeps only those are kept that ended later than the threshold after
     /// the time asked for; so those in time cost next to nothing.
@@ -339,6 +340,7 @@ fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Er
         follow: watch.follow,
         threshold_ns: watch.threshold_ns,
         late_only: watch.timers == Timers::LateOnly,
+        no_stacks: watch.timers != Timers::Off,
     };
     let probes = Probes::start(&config, &off, &TextRanges::of_this_kernel())?;
     let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;
