@@ -11,6 +11,7 @@ use stats::law::{Comparison, Fit, Law};
 use stats::quantile;
 
 use super::law::Judged;
+use super::recorded::Recorded;
 use super::throttled;
 use crate::facts::is_real_time;
 use crate::sources;
@@ -51,7 +52,20 @@ pub fn name(source: &Source) -> (Vec<Finding>, Vec<RuledOut>) {
     findings.extend(stepped(source, comparison));
     findings.extend(proportional(source, comparison));
     findings.extend(slack(source, comparison));
-    let excluded = excluded(source, comparison);
+    let recorded = Recorded::of(source);
+    let slack_ns = source.judged.slack_ns;
+    if let Some(recorded) = &recorded {
+        findings.retain(|finding| recorded.against(&finding.cause, slack_ns).is_none());
+        for finding in &mut findings {
+            finding.evidence.extend(recorded.evidence(&finding.cause, slack_ns));
+        }
+    }
+    let mut excluded = excluded(source, comparison);
+    for (other, sure) in &mut excluded {
+        if let Some(because) = recorded.as_ref().and_then(|r| r.against(&other.cause, slack_ns)) {
+            (other.because, *sure) = (because, true);
+        }
+    }
     for finding in &mut findings {
         let others = excluded.iter().filter(|(other, _)| other.cause != finding.cause);
         finding.ruled_out =
@@ -207,7 +221,9 @@ fn slack(source: &Source, comparison: &Comparison) -> Option<Finding> {
     }
     let fit = comparison.fit(comparison.best)?;
     let by_poll = comparison.best == Law::PollSlack;
-    if matches!(comparison.best, Law::Milliseconds | Law::Jiffies) {
+    let was_seen = Recorded::of(source)
+        .is_some_and(|recorded| recorded.evidence("timer-slack", Some(slack as u64)).is_some());
+    if matches!(comparison.best, Law::Milliseconds | Law::Jiffies) && !was_seen {
         return None;
     }
     // What the shortest sleeps cost whylag without slack is what waking up costs here.
@@ -222,7 +238,7 @@ fn slack(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let is_slack = [middle, quantile::of(&late, 0.9).unwrap_or(0.0)]
         .into_iter()
         .any(|late| (late - waking_ns - slack).abs() <= TOLERANCE * slack + noise);
-    if !(by_poll || is_slack && slack >= LEAST_SLACK) {
+    if !(by_poll || (is_slack || was_seen) && slack >= LEAST_SLACK) {
         return None;
     }
     let by_slack: Vec<f64> = late.iter().map(|late| (late - waking_ns).clamp(0.0, slack)).collect();
