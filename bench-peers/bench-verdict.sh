@@ -11,7 +11,7 @@ set -euo pipefail
 
 PAIRS=${PAIRS:-20}
 LOOPS=${LOOPS:-1000000}
-CASE=(getppid --threads '1,2,4' --time 600ms)
+CASE=(getppid --threads '1,2,4')
 # The injected slowdown.
 FACTOR=1.2
 # Instructions of the filter that both sides of a pair run under: it costs something by itself.
