@@ -70,6 +70,8 @@ pub struct Judged {
     pub ratio: Option<Interval>,
     /// How much slower the reference computation was in the second run.
     pub machine: Option<f64>,
+    /// Cost in the fastest round, second over first.
+    pub fastest: Option<f64>,
     /// The test: `Mann-Whitney over rounds, exact`.
     pub test: Option<&'static str>,
     /// Two-sided.
@@ -198,6 +200,7 @@ fn judge(sides: &[(Rounds, Rounds)], threshold: f64) -> Vec<Judged> {
             b_ns,
             ratio: found.map(|found| found.ratio),
             machine: found.map(|found| found.machine),
+            fastest: found.map(|found| found.fastest),
             test: found.map(|found| match found.test.exact {
                 true => "Mann-Whitney over rounds, exact",
                 false => "Mann-Whitney over rounds, normal approximation",
@@ -227,6 +230,11 @@ fn because(
         (Some(_), Some(p)) if p > ALPHA => "the rounds of both overlap".to_owned(),
         (Some(found), _) if (found.machine - 1.0).abs() > threshold => {
             format!("the machine itself took {} as long", times(found.machine))
+        }
+        (Some(found), _)
+            if (1.0 / (1.0 + threshold)..=1.0 + threshold).contains(&found.fastest) =>
+        {
+            "the fastest rounds of both are alike: something disturbed the others".to_owned()
         }
         (Some(_), _) => format!(
             "beyond {}, but equal runs differ as much now and then: repeat both",

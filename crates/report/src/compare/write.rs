@@ -49,8 +49,8 @@ pub fn write(out: &mut dyn Write, comparison: &Comparison, style: &Style) -> io:
          wall time per operation, where it differs. Ratios: run {b} over run {a}. Intervals are of 95 %: rounds \
          resampled, noise of {} between runs and a change of the machine's own speed included. \
          p: Mann-Whitney test over rounds (n), exact without ties, adjusted for all steps by \
-         Benjamini and Hochberg. A step is slower or faster if the whole interval is beyond {} and \
-         p is at most 0.05.",
+         Benjamini and Hochberg. A step is slower or faster if the whole interval and the ratio of \
+         the fastest rounds are beyond {} and p is at most 0.05.",
         share(RUN_NOISE),
         share(comparison.threshold),
         a = comparison.a,
