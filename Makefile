@@ -55,7 +55,8 @@ lint:
 
 bench-peers: build
 	bench-peers/install.sh
-	@failed=; for script in context-switch system-call start-up explain-million memory-bound; do \
+	@failed=; for script in context-switch system-call start-up explain-million memory-bound \
+		bench-verdict; do \
 		echo "== $$script"; \
 		WHYLAG=$(WHYLAG) bench-peers/$$script.sh || failed="$$failed $$script"; \
 	done; \

@@ -49,11 +49,13 @@ pub struct StepComparison {
     pub workers: u32,
     /// Objects that existed.
     pub population: u64,
-    /// The worse of the two verdicts below; insufficient only if the median's is.
+    /// The median's. The other figure has in it what any other program did on the CPUs meanwhile:
+    /// between equal runs it differs too often to be trusted.
     pub verdict: Verdict,
     /// Median of single operations.
     pub median: Judged,
     /// Wall time of a worker for an operation on average, waiting included: workers over throughput.
+    /// For the reader to judge.
     pub each: Judged,
 }
 
@@ -72,7 +74,7 @@ pub struct Judged {
     pub test: Option<&'static str>,
     /// Two-sided.
     pub p: Option<f64>,
-    /// Adjusted for all tests of this comparison (Benjamini and Hochberg).
+    /// Adjusted for the tests of this figure in all steps (Benjamini and Hochberg).
     pub p_adjusted: Option<f64>,
     /// Rounds in the first run and in the second, without those on a disturbed machine.
     pub n: [usize; 2],
@@ -128,7 +130,7 @@ pub fn compare(a: &Run, b: &Run, threshold: f64) -> Result<Comparison, NotCompar
             kind: step.kind,
             workers: step.workers,
             population: step.population,
-            verdict: together(median.verdict, each.verdict),
+            verdict: median.verdict,
             median,
             each,
         });
@@ -234,14 +236,6 @@ fn because(
     }
 }
 
-fn together(median: Verdict, each: Verdict) -> Verdict {
-    match (median, each) {
-        (Verdict::Slower, _) | (_, Verdict::Slower) => Verdict::Slower,
-        (Verdict::Faster, _) | (_, Verdict::Faster) => Verdict::Faster,
-        (median, _) => median,
-    }
-}
-
 /// The first steps that differ are named in the summary.
 const NAMED: usize = 3;
 
@@ -273,12 +267,9 @@ fn summary(a: RunId, b: RunId, steps: &[StepComparison], threshold: f64) -> Stri
     }
 }
 
-/// `getppid, 2 threads 1.21x (1.14x to 1.29x)`: by the figure that made the verdict.
+/// `getppid, 2 threads: 1.21x (1.14x to 1.29x)`.
 fn in_words(step: &StepComparison) -> Option<String> {
-    let by_median = step.median.verdict == step.verdict;
-    let (judged, what) = if by_median { (&step.median, "") } else { (&step.each, " with waiting") };
-    let ratio = judged.ratio?;
+    let ratio = step.median.ratio?;
     let (low, high) = (times(ratio.low), times(ratio.high));
-    let (case, name) = (&step.case, &step.step);
-    Some(format!("{case}, {name}: {}{what} ({low} to {high})", times(ratio.estimate)))
+    Some(format!("{}, {}: {} ({low} to {high})", step.case, step.step, times(ratio.estimate)))
 }
