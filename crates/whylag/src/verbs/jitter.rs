@@ -202,13 +202,14 @@ fn facts(options: &Options) -> Vec<model::Fact> {
 /// What is watched.
 enum Watched {
     Timers(Timers),
-    Program(Program),
+    Program(Box<Program>),
 }
 
 impl Watched {
     fn start(options: &Options, plan: Vec<Step>) -> Result<Watched, Failure> {
         if !options.command.is_empty() {
-            return Ok(Watched::Program(Program::start(&options.command, options.over)?));
+            let program = Program::start(&options.command, options.over)?;
+            return Ok(Watched::Program(Box::new(program)));
         }
         let length = plan.iter().map(Step::length_ns).fold(0, u64::saturating_add);
         let timers = Timers::start(plan, setting(options), options.over)?;
