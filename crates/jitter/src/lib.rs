@@ -4,6 +4,8 @@
 //! program that prints its own ([`Program`]). Both fill a [`Series`] per source and interval;
 //! [`judge::judge`] makes a [`model::Jitter`] of them: laws, pairs, beats, and the causes that
 //! have a name.
+//! With enough privilege a [`Recording`] in the kernel says of the latest ticks where the time went
+//! between the intended moment and the served one.
 //!
 //! Caveats.
 //! - Every intended tick counts, also those that passed while nobody waited: a thread that was
@@ -13,6 +15,7 @@
 //!   hundred nanoseconds later.
 //! - Nothing of the system is changed; priority and CPU of the measuring thread only on request.
 
+mod attribute;
 pub mod clock;
 pub mod control;
 pub mod conversion;
@@ -21,6 +24,7 @@ pub mod facts;
 pub mod judge;
 pub mod plan;
 mod program;
+mod recording;
 mod ring;
 mod series;
 pub mod sources;
@@ -29,5 +33,6 @@ mod words;
 
 pub use error::Error;
 pub use program::Program;
+pub use recording::{Recording, Started};
 pub use series::Series;
 pub use timers::Timers;

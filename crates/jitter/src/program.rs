@@ -41,6 +41,7 @@ pub struct Program {
 impl Program {
     /// Starts it; it dies with us.
     pub fn start(words: &[OsString], over_ns: Option<u64>) -> Result<Program, Error> {
+        let started_ns = clock::monotonic_ns();
         let name = words.first().cloned().unwrap_or_default();
         let mut command = Command::new(&name);
         command.args(&words[1.min(words.len())..]).stdout(Stdio::piped());
@@ -51,16 +52,20 @@ impl Program {
                 _ => Err(std::io::Error::last_os_error()),
             });
         }
-        let started_ns = clock::monotonic_ns();
-        let mut child = command.spawn().map_err(|source| Error::Command {
+        let child = command.spawn().map_err(|source| Error::Command {
             program: name.to_string_lossy().into_owned(),
             source,
         })?;
+        Ok(Program::of(child, started_ns, over_ns))
+    }
+
+    /// One that was started after `started_ns`, with its standard output in a pipe.
+    pub fn of(mut child: Child, started_ns: u64, over_ns: Option<u64>) -> Program {
         let (sender, lines) = sync_channel(WAITING);
         if let Some(stdout) = child.stdout.take() {
             std::thread::spawn(move || read_lines(stdout, &sender));
         }
-        Ok(Program {
+        Program {
             child,
             lines,
             series: Series::new("program", 0, over_ns),
@@ -68,7 +73,7 @@ impl Program {
             threads: BTreeMap::new(),
             looked: None,
             started_ns,
-        })
+        }
     }
 
     /// Its process id.

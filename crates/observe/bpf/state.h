@@ -22,6 +22,8 @@ const volatile u32 target_pid;		/* process, or thread */
 const volatile bool follow;
 const volatile u32 recorder_tgid;	/* never watched */
 const volatile u64 threshold_ns;
+const volatile bool late_only;
+const volatile bool no_stacks;	/* they take longer than what is measured */
 const volatile u32 jiffy_ns;
 const volatile u32 sample_period_ns;
 const volatile u32 hist_slots;		/* slots of hists, both halves */

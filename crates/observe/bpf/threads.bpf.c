@@ -121,6 +121,14 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now)
 	}
 }
 
+/* How long ago a thread that comes to a CPU should have come. */
+static __always_inline u64 lateness(struct thread *t, u64 now)
+{
+	if (t->timer.fired && !t->timer.jiffies && t->timer.softexpires < now)
+		return now - t->timer.softexpires;
+	return now - t->wake_ns;
+}
+
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 				      struct task_struct *next, bool was_watched,
 				      u64 now)
@@ -165,7 +173,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	hist_count(t->run_hist, delay);
 	if (delay > RUNNER_MIN_NS)
 		add_runner(t, cpu, delay);
-	if (off >= threshold_ns)
+	if ((late_only ? lateness(t, now) : off) >= threshold_ns)
 		keep_sleep(next, now);
 	t->last_object = t->object;
 	t->dirty_pause = 0;

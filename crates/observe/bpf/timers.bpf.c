@@ -38,8 +38,11 @@ int BPF_PROG(on_timer_entry, struct timer_list *timer)
 	fires(&cpu->firing);
 	late = bpf_jiffies64() - timer->expires;
 	cpu->firing.softexpires = 0;
-	/* The time of a jiffy is not told; its functions run early in it. */
-	cpu->firing.expires = cpu->firing.fired - late * jiffy_ns;
+	/*
+	 * The timer wheel adds one jiffy to all (calc_index() in kernel/time/timer.c). The time of
+	 * a jiffy is not told; its functions run early in it.
+	 */
+	cpu->firing.expires = cpu->firing.fired - (late ? late - 1 : 0) * jiffy_ns;
 	cpu->firing.jiffies = 1;
 	return 0;
 }

@@ -37,16 +37,29 @@ pub struct Watch {
     pub threshold_ns: u64,
     /// Shed probes when recording costs more than this share of all CPUs, percent.
     pub budget_percent: Option<f64>,
-    /// Record as well which timer ended a sleep ([`model::TimerLegs`]).
-    pub timers: bool,
+    /// Which timer ended a sleep.
+    pub timers: Timers,
     /// Its standard output goes to a pipe, a command's: see [`Recorder::take_child`].
     pub pipe_stdout: bool,
 }
 
 impl Watch {
     fn unasked(&self) -> &'static [Part] {
-        if self.timers { &[] } else { &[Part::Timers] }
+        if self.timers == Timers::Off { &[Part::Timers] } else { &[] }
     }
+}
+
+/// What of timers is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timers {
+    /// Nothing.
+    Off,
+    /// The timer that ended each sleep ([`model::TimerLegs`]), and no stacks: taking those would
+    /// make every tick late by tens of microseconds.
+    On,
+    /// The same, and of the sleeps only those are kept that ended later than the threshold after
+    /// the time asked for; so those in time cost next to nothing.
+    LateOnly,
 }
 
 /// The target of a recording.
@@ -326,6 +339,8 @@ fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Er
         target_pid: pid,
         follow: watch.follow,
         threshold_ns: watch.threshold_ns,
+        late_only: watch.timers == Timers::LateOnly,
+        no_stacks: watch.timers != Timers::Off,
     };
     let probes = Probes::start(&config, &off, &TextRanges::of_this_kernel())?;
     let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;

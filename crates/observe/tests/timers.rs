@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use model::{Outlier, OutlierKind, TimerLegs};
-use observe::{Recorder, Watch, WatchTarget};
+use observe::{Recorder, Timers, Watch, WatchTarget};
 use rustix::thread::{clock_nanosleep_absolute, gettid};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -68,7 +68,7 @@ fn a_timer_is_told_with_what_was_asked_of_it() {
         follow: false,
         threshold_ns: MS,
         budget_percent: None,
-        timers: true,
+        timers: Timers::On,
         pipe_stdout: false,
     };
     let recorder = Recorder::start(&watch, Instant::now()).unwrap();

@@ -24,6 +24,8 @@ pub struct Steps {
     pub jiffy: f64,
     /// Timer slack, ns, if it is known.
     pub slack: Option<f64>,
+    /// What waking up costs here at least, ns; 0 if it is not known.
+    pub waking: f64,
 }
 
 /// A law.
@@ -149,9 +151,12 @@ pub fn compare(points: &[Point], steps: &Steps) -> Option<Comparison> {
         if !can_be_seen {
             continue;
         }
-        let left = cross_validate(law, &cells, steps);
         let all: Vec<Point> = cells.concat();
         let shape = Shape::fit(law, &all, steps, None);
+        if law == Law::Milliseconds && shape.leaves_no_time_to_wake(steps) {
+            continue;
+        }
+        let left = cross_validate(law, &cells, steps);
         let (constant, factor) = intervals(&shape, &cells, steps);
         comparison.fits.push(Fit {
             law,
@@ -359,6 +364,14 @@ impl Shape {
         }
     }
 
+    /// Periodic ticks at whole milliseconds that are always late by the same look rounded up to
+    /// the next whole one: the tick before was as late, so this one asked for that much less than
+    /// the period. But a sleep that was rounded up still has to wake up after that.
+    fn leaves_no_time_to_wake(&self, steps: &Steps) -> bool {
+        let rest = self.constant - (self.constant / MS).round() * MS;
+        !self.down && rest < steps.waking / 2.0
+    }
+
     fn feature(&self, p: &Point) -> f64 {
         match self.law {
             Law::Proportional => p.asked,
@@ -431,7 +444,7 @@ fn standard_error(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    const STEPS: Steps = Steps { jiffy: 4e6, slack: Some(50_000.0) };
+    const STEPS: Steps = Steps { jiffy: 4e6, slack: Some(50_000.0), waking: 0.0 };
 
     /// Ticks that ask for `asked` with some noise of the wake-up and a few very late ones.
     fn ticks(asked: &[f64], each: usize, late: impl Fn(f64, f64) -> f64) -> Vec<Point> {

@@ -41,7 +41,8 @@ pub fn of(source: &str, series: &[(&JitterSeries, &[Tick])], jitter: &Jitter) ->
         .collect();
     let may_poll = matches!(source, "epoll" | "poll" | PROGRAM);
     let slack = slack_ns.filter(|_| may_poll).map(|ns| ns as f64);
-    let comparison = compare(&points, &Steps { jiffy, slack });
+    let waking = jitter.controls.iter().map(|control| control.late_ns).min().unwrap_or(0) as f64;
+    let comparison = compare(&points, &Steps { jiffy, slack, waking });
     let law = in_words(source, comparison.as_ref(), jiffy, slack_ns);
     Judged { law, comparison, threads, slack_ns }
 }

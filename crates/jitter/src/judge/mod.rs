@@ -3,6 +3,7 @@
 mod beat;
 mod causes;
 mod law;
+mod recorded;
 mod throttled;
 
 use model::{Conversion, Estimate, Jitter, JitterControl, JitterProgram, JitterSeries, Tick};

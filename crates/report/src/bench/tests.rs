@@ -215,3 +215,23 @@ fn machines_get_the_verdicts_beside_the_figures() {
     assert_eq!(value["cases"][0]["steps"][2]["workers"], 4);
     assert_eq!(value["cases"][1]["verdicts"][0]["along"], "population");
 }
+
+#[test]
+fn many_cases_are_written_in_a_line_each() {
+    let mut run = sample::bench_run();
+    let bench = run.bench.as_mut().unwrap();
+    let some = bench.cases.clone();
+    bench.cases.extend(some.iter().cycle().take(tour::CASES).cloned());
+    let stopped = BenchCase {
+        steps: Vec::new(),
+        stopped: Some("no such device".to_owned()),
+        ..some[0].clone()
+    };
+    bench.cases.push(stopped);
+    let text = written(&run, false);
+    let bench = run.bench.as_ref().unwrap();
+    let rows = text.lines().filter(|line| bench.cases.iter().any(|c| line.starts_with(&c.id)));
+    assert_eq!(rows.count(), bench.cases.len(), "{text}");
+    assert!(text.contains("1.50x  2 processes"), "{text}");
+    assert!(text.contains("no such device"), "{text}");
+}

@@ -14,7 +14,7 @@ use model::{
     Accounts, Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, RunId, Target, ThreadAccounts,
     WorkerKind,
 };
-use observe::{Recorder, Watch, WatchTarget};
+use observe::{Recorder, Timers, Watch, WatchTarget};
 use store::{Sqlite, Store, location};
 
 use crate::failure::Failure;
@@ -223,7 +223,7 @@ fn recorder(
         follow: true,
         threshold_ns: THRESHOLD_NS,
         budget_percent: None,
-        timers: false,
+        timers: Timers::Off,
         pipe_stdout: false,
     };
     let recorder = Recorder::start(&watch, started)?;

@@ -13,7 +13,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use jitter::judge::{Measured, judge};
 use jitter::plan::{self, Setting, Step};
-use jitter::{Program, Series, Timers, clock, control, conversion, sources};
+use jitter::{Program, Recording, Series, Started, Timers, clock, control, conversion, sources};
 use model::{Batch, Conversion, Jitter, JitterProgram, RunEnd, RunId, Target};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::{Sqlite, Store, location};
@@ -80,6 +80,9 @@ pub struct Options {
     /// The error that is wanted of --factor at most
     #[arg(long, value_name = "PPM", value_parser = ppm, default_value = "1ppm")]
     bound: f64,
+    /// Do not record in the kernel why ticks are late
+    #[arg(long)]
+    no_record: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -143,13 +146,13 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
             .context("cannot handle signals")?;
     }
     let header = stored::header(Target::Jitter(words()));
-    let watched = Watched::start(options, plan)?;
+    let (watched, recording) = Watched::start(options, plan)?;
     let id = store.begin(&header)?;
     let progress = match options.command.is_empty() && std::io::stderr().is_terminal() {
         true => ProgressBar::new_spinner(),
         false => ProgressBar::hidden(),
     };
-    let mut session = Session { watched, drift: clock::Drift::default(), progress, id };
+    let mut session = Session { watched, recording, drift: clock::Drift::default(), progress, id };
     let reason = session.watch_until_end(options, &signal)?;
     session.progress.finish_and_clear();
     let ended_ns = stored::monotonic_ns();
@@ -206,18 +209,45 @@ enum Watched {
 }
 
 impl Watched {
-    fn start(options: &Options, plan: Vec<Step>) -> Result<Watched, Failure> {
+    /// Begins, and with it the recording; without one, says why.
+    fn start(options: &Options, plan: Vec<Step>) -> Result<(Watched, Started), Failure> {
         if !options.command.is_empty() {
-            let program = Program::start(&options.command, options.over)?;
-            return Ok(Watched::Program(Box::new(program)));
+            return Watched::start_command(options);
         }
+        // What nobody asked about is not recorded: even little is seen at the shortest intervals.
+        let recording = match options.over {
+            Some(over) if !options.no_record => Recording::of_ourselves(over)?,
+            Some(_) => Err("--no-record".to_owned()),
+            None => Err("say with --over which ticks are late".to_owned()),
+        };
         let length = plan.iter().map(Step::length_ns).fold(0, u64::saturating_add);
         let timers = Timers::start(plan, setting(options), options.over)?;
         eprintln!(
             "whylag: measuring timers for {}; Ctrl-C ends it",
             report::units::duration(length)
         );
-        Ok(Watched::Timers(timers))
+        Ok((Watched::Timers(timers), recording))
+    }
+
+    fn start_command(options: &Options) -> Result<(Watched, Started), Failure> {
+        let started_ns = stored::monotonic_ns();
+        let (recording, child) = match options.no_record {
+            true => (Err("--no-record".to_owned()), None),
+            false => Recording::of_command(&options.command)?,
+        };
+        let program = match child {
+            Some(child) => Program::of(child, started_ns, options.over),
+            None => Program::start(&options.command, options.over)?,
+        };
+        Ok((Watched::Program(Box::new(program)), recording))
+    }
+
+    /// All series.
+    fn series(&mut self) -> &mut [Series] {
+        match self {
+            Watched::Timers(timers) => timers.series_mut(),
+            Watched::Program(program) => std::slice::from_mut(program.series_mut()),
+        }
     }
 
     /// Takes what has come; true at the end.
@@ -239,6 +269,7 @@ impl Watched {
 
 struct Session {
     watched: Watched,
+    recording: Started,
     drift: clock::Drift,
     progress: ProgressBar,
     id: RunId,
@@ -272,6 +303,9 @@ impl Session {
             {
                 reported = Instant::now();
                 self.tell_recent(started.elapsed(), options)?;
+            }
+            if let Ok(recording) = &mut self.recording {
+                recording.attribute(self.watched.series());
             }
             self.show_progress();
             std::thread::sleep(if is_command { LOOK_AT_COMMAND } else { LOOK });
@@ -320,7 +354,7 @@ impl Session {
         let mut drift = self.drift;
         let mut program: Option<JitterProgram> = None;
         let (mut exit_status, mut lost) = (None, 0);
-        let series = match self.watched {
+        let mut series = match self.watched {
             Watched::Timers(timers) => {
                 let (series, read_with_ticks, not_taken) = timers.finish()?;
                 (drift, lost) = (read_with_ticks, not_taken);
@@ -331,6 +365,10 @@ impl Session {
                 (program, exit_status) = (Some(facts), status);
                 vec![series]
             }
+        };
+        let unrecorded = match self.recording {
+            Ok(recording) => recording.finish(&mut series),
+            Err(because) => Some(because),
         };
         let controls = control::measure(&series, setting);
         let mut jitter = judge(Measured {
@@ -344,6 +382,9 @@ impl Session {
         });
         if lost > 0 {
             jitter.notes.push(format!("{lost} ticks came faster than they could be counted"));
+        }
+        if let Some(because) = unrecorded {
+            jitter.notes.push(format!("not recorded why single ticks were late: {because}"));
         }
         let again = format!("whylag jitter {}", words().join(" "));
         jitter.findings.iter_mut().for_each(|finding| finding.verify.clone_from(&again));

@@ -1,0 +1,246 @@
+//! Why single ticks were late: the way from the intended time to the moment a tick was served, cut
+//! at the times that were recorded in the kernel. The parts sum to the lateness, whatever is known.
+
+use std::collections::{HashMap, VecDeque};
+
+use model::{Account, Batch, Blocked, LateTick, Leg, Outlier, OutlierKind, Runner};
+
+use crate::Series;
+use crate::words::time;
+
+/// Absences from the CPU that are kept, the newest: about 100 MB.
+const KEPT: usize = 100_000;
+/// A part of the lateness that is worth a sentence.
+const WORTH: f64 = 0.2;
+
+/// The timer was set for a later time than the tick was intended for.
+pub const SET_LATE: &str = "timer set for later";
+/// The kernel could put the timer off, and did.
+pub const SLACK: &str = "timer slack";
+/// The timer counts in ticks of the kernel's low-resolution clock.
+pub const JIFFIES: &str = "rounded up to a tick of the kernel";
+/// An ordinary thread had the CPU of a real-time one; who, comes after that.
+pub const THROTTLED_RT: &str = "real-time throttled";
+const FROM_IDLE: &str = "idle CPU woken";
+const FIRED_LATE: &str = "timer fired late";
+const WAKING: &str = "fired, then woken";
+const IDLE_EXIT: &str = "ready, CPU idle or others for moments";
+const RUNNING: &str = "on the CPU";
+const THROTTLED: &str = "CPU limit of the cgroup";
+const STOPPED: &str = "stopped";
+const ASLEEP: &str = "asleep, not for a timer";
+
+/// What was recorded of the threads whose ticks are judged.
+#[derive(Debug, Default)]
+pub struct Absences {
+    kept: VecDeque<Outlier>,
+    priorities: HashMap<u32, u8>,
+}
+
+impl Absences {
+    /// Adds what came since the last time.
+    pub fn add(&mut self, batch: Batch) {
+        for thread in batch.threads {
+            self.priorities.insert(thread.tid, thread.realtime);
+        }
+        let absent = batch
+            .outliers
+            .into_iter()
+            .filter(|o| matches!(o.kind, OutlierKind::OffCpu | OutlierKind::RunQueue));
+        self.kept.extend(absent);
+        let too_many = self.kept.len().saturating_sub(KEPT);
+        self.kept.drain(..too_many);
+    }
+
+    /// Fills in the latest ticks of each series, as far as they have not been.
+    pub fn attribute(&self, series: &mut [Series]) {
+        for series in series {
+            let thread = series.summary.thread.as_ref().map(|thread| thread.tid);
+            for tick in series.summary.worst.iter_mut().filter(|tick| tick.legs.is_empty()) {
+                self.explain(tick, thread);
+            }
+        }
+    }
+
+    fn explain(&self, tick: &mut LateTick, thread: Option<u32>) {
+        let (from, to) = (tick.intended_ns, tick.intended_ns.saturating_add_signed(tick.late_ns));
+        let mut within: Vec<&Outlier> = self
+            .kept
+            .iter()
+            .filter(|o| o.start_ns < to && end(o) > from && thread.is_none_or(|tid| o.tid == tid))
+            .collect();
+        within.sort_by_key(|o| end(o));
+        // Of several threads it is the one that came to a CPU last before the tick was served.
+        let Some(tid) = within.iter().rev().find(|o| end(o) <= to).map(|o| o.tid) else { return };
+        within.retain(|o| o.tid == tid);
+        let mut way = Way { at: from, to, legs: Vec::new(), because: Vec::new() };
+        for absence in within {
+            way.pass(absence, self.priorities.get(&tid).copied().unwrap_or(0));
+        }
+        way.until(to, RUNNING);
+        tick.because = way.because;
+        tick.legs = way.legs;
+    }
+}
+
+fn end(outlier: &Outlier) -> u64 {
+    outlier.start_ns + outlier.duration_ns
+}
+
+/// The way from the intended time to the moment of serving, as far as it has been gone.
+struct Way {
+    at: u64,
+    to: u64,
+    legs: Vec<Leg>,
+    because: Vec<String>,
+}
+
+impl Way {
+    /// Goes on to `time`; what passed until then was `what`.
+    fn until(&mut self, time: u64, what: &str) -> u64 {
+        let time = time.clamp(self.at, self.to);
+        let ns = time - self.at;
+        self.at = time;
+        self.add(what, ns);
+        ns
+    }
+
+    fn add(&mut self, what: &str, ns: u64) {
+        if ns == 0 {
+            return;
+        }
+        match self.legs.last_mut() {
+            Some(leg) if leg.what == what => leg.ns += ns as i64,
+            _ => self.legs.push(Leg { what: what.to_owned(), ns: ns as i64 }),
+        }
+    }
+
+    /// A sentence for a part that matters.
+    fn because(&mut self, ns: u64, late_ns: u64, text: impl FnOnce() -> String) {
+        if ns as f64 >= WORTH * late_ns as f64 && ns > 0 {
+            self.because.push(text());
+        }
+    }
+
+    fn pass(&mut self, absence: &Outlier, priority: u8) {
+        let late = self.to - self.at.min(self.to);
+        self.until(absence.start_ns, RUNNING);
+        let asleep: u64 = absence
+            .breakdown
+            .iter()
+            .filter(|(account, _)| matches!(account, Account::Blocked(_)))
+            .map(|(_, ns)| ns)
+            .sum();
+        let woken = absence.start_ns + asleep;
+        if asleep > 0 {
+            self.sleep(absence, woken, late);
+        }
+        if absence.breakdown.get(Account::Throttled) > 0 {
+            let ns = self.until(end(absence), THROTTLED);
+            self.because(ns, late, || {
+                format!("its cgroup had used up its CPU time and was throttled for {}", ms(ns))
+            });
+        }
+        self.wait(absence, priority, late);
+    }
+
+    fn sleep(&mut self, absence: &Outlier, woken: u64, late: u64) {
+        match (absence.timer, absence.blocked) {
+            (Some(timer), _) => {
+                match timer.softexpires_ns {
+                    Some(asked) => {
+                        let ns = self.until(asked.min(timer.fired_ns), SET_LATE);
+                        self.because(ns, late, || {
+                            format!("the timer was set for {} after the intended time", ms(ns))
+                        });
+                        let ns = self.until(timer.expires_ns.min(timer.fired_ns), SLACK);
+                        let slack = timer.expires_ns - asked;
+                        self.because(ns, late, || {
+                            format!(
+                                "the kernel could put the timer off by a slack of {}",
+                                ms(slack)
+                            )
+                        });
+                    }
+                    None => {
+                        let ns = self.until(timer.expires_ns.min(timer.fired_ns), JIFFIES);
+                        self.because(ns, late, || {
+                            "the timer counts in ticks of the kernel's low-resolution clock"
+                                .to_owned()
+                        });
+                    }
+                }
+                let (what, text) = if timer.was_idle {
+                    (FROM_IDLE, "its CPU was idle and took that long to wake (C-states not told)")
+                } else {
+                    (
+                        FIRED_LATE,
+                        "interrupts were off, other timers came first, or the CPU stood still",
+                    )
+                };
+                let ns = self.until(timer.fired_ns, what);
+                self.because(ns, late, || text.to_owned());
+                self.until(woken, WAKING);
+            }
+            (None, Some(Blocked::Stopped)) => {
+                let ns = self.until(woken, STOPPED);
+                self.because(ns, late, || "the thread was stopped".to_owned());
+            }
+            (None, blocked) => {
+                let ns = self.until(woken, ASLEEP);
+                let what =
+                    blocked.map_or_else(String::new, |blocked| format!(" ({})", blocked.name()));
+                self.because(ns, late, || format!("no timer ended its sleep{what}"));
+            }
+        }
+    }
+
+    /// Ready, but not on the CPU: who was, how long interrupts took, and the rest.
+    fn wait(&mut self, absence: &Outlier, priority: u8, late: u64) {
+        let mut left = end(absence).min(self.to).saturating_sub(self.at);
+        self.at += left;
+        for runner in &absence.ran_instead {
+            let ns = runner.ns.min(left);
+            left -= ns;
+            let who = format!("{} (tid {})", runner.comm, runner.tid);
+            let is_throttled = priority > 0 && runner.realtime == 0;
+            let what = if is_throttled { THROTTLED_RT } else { "ready" };
+            self.add(&format!("{what}, {who} ran"), ns);
+            self.because(ns, late, || runner_text(runner, &who, ns, priority));
+        }
+        if let Some(interrupts) = &absence.interrupts {
+            let ns = interrupts.ns.min(left);
+            left -= ns;
+            self.add("ready, interrupts came first", ns);
+            let (all, longest) = (interrupts.ns, &interrupts.longest);
+            self.because(all, late, || {
+                format!(
+                    "interrupts took {} while it was ready, {longest} {} of it",
+                    ms(all),
+                    ms(interrupts.longest_ns)
+                )
+            });
+        }
+        self.add(IDLE_EXIT, left);
+    }
+}
+
+fn runner_text(runner: &Runner, who: &str, ns: u64, priority: u8) -> String {
+    if priority > 0 && runner.realtime == 0 {
+        return format!(
+            "real-time throttling: {who}, an ordinary thread, had its CPU for {} although it has \
+             real-time priority {priority}; the kernel keeps 5 % of each second for ordinary \
+             threads, so this comes about once a second whatever else has that beat",
+            ms(ns)
+        );
+    }
+    let priority = match runner.realtime {
+        0 => String::new(),
+        priority => format!(" with real-time priority {priority}"),
+    };
+    format!("{who} had its CPU for {}{priority}", ms(ns))
+}
+
+fn ms(ns: u64) -> String {
+    time(ns as f64)
+}
