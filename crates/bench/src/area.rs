@@ -68,8 +68,10 @@ pub struct Cell {
     pub double: SharedHistogram,
     /// Operations, whether timed alone or in pairs.
     pub operations: AtomicU64,
-    /// From the gate to its last operation, ns.
-    pub wall_ns: AtomicU64,
+    /// When its first operation began, CLOCK_MONOTONIC.
+    pub began_ns: AtomicU64,
+    /// When its last one ended.
+    pub ended_ns: AtomicU64,
     /// CPU time of it in user mode and in the kernel, ns.
     pub user_ns: AtomicU64,
     /// In the kernel.

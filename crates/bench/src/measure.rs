@@ -103,7 +103,8 @@ fn measure(
     let used = cpu_times();
     let queued = queued_ns().zip(queued).map_or(u64::MAX, |(after, before)| after - before);
     cell.operations.store(operations, Ordering::Relaxed);
-    cell.wall_ns.store(clock.ns(clock.ticks() - began), Ordering::Relaxed);
+    cell.began_ns.store(began_ns, Ordering::Relaxed);
+    cell.ended_ns.store(monotonic_ns(), Ordering::Relaxed);
     cell.user_ns.store(used.0 - cpu.0, Ordering::Relaxed);
     cell.system_ns.store(used.1 - cpu.1, Ordering::Relaxed);
     cell.queued_ns.store(queued, Ordering::Relaxed);

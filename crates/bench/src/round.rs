@@ -33,7 +33,7 @@ pub struct Round {
     pub summary: BenchRound,
     /// Operations of all workers.
     pub operations: u64,
-    /// The longest worker's time.
+    /// From the first worker's first operation to the last one's last.
     pub wall_ns: u64,
     /// CPU time in user mode, all workers.
     pub user_ns: u64,
@@ -191,11 +191,13 @@ fn collect(area: &Area, plan: &Plan, started_ns: u64, reference_ns: f64) -> Roun
         outliers.extend(kept.filter(|kept| kept.ns > 0));
     }
     let operations: u64 = cells.iter().map(|cell| load(&cell.operations)).sum();
-    let wall_ns = cells.iter().map(|cell| load(&cell.wall_ns)).max().unwrap_or(0);
+    let began_ns = cells.iter().map(|cell| load(&cell.began_ns)).min().unwrap_or(0);
+    let ended_ns = cells.iter().map(|cell| load(&cell.ended_ns)).max().unwrap_or(0);
+    let wall_ns = ended_ns.saturating_sub(began_ns);
     Round {
         summary: BenchRound {
             started_ns,
-            ended_ns: started_ns + wall_ns,
+            ended_ns,
             median_ns: middle(&single, plan.clock_step_ns),
             rate: operations as f64 * 1e9 / wall_ns.max(1) as f64,
             reference_ns,

@@ -156,7 +156,10 @@ impl Way {
                         let ns = self.until(timer.expires_ns.min(timer.fired_ns), SLACK);
                         let slack = timer.expires_ns - asked;
                         self.because(ns, late, || {
-                            format!("the kernel could put the timer off by a slack of {}", ms(slack))
+                            format!(
+                                "the kernel could put the timer off by a slack of {}",
+                                ms(slack)
+                            )
                         });
                     }
                     None => {
@@ -170,7 +173,10 @@ impl Way {
                 let (what, text) = if timer.was_idle {
                     (FROM_IDLE, "its CPU was idle and took that long to wake (C-states not told)")
                 } else {
-                    (FIRED_LATE, "interrupts were off, other timers came first, or the CPU stood still")
+                    (
+                        FIRED_LATE,
+                        "interrupts were off, other timers came first, or the CPU stood still",
+                    )
                 };
                 let ns = self.until(timer.fired_ns, what);
                 self.because(ns, late, || text.to_owned());
@@ -182,7 +188,8 @@ impl Way {
             }
             (None, blocked) => {
                 let ns = self.until(woken, ASLEEP);
-                let what = blocked.map_or_else(String::new, |blocked| format!(" ({})", blocked.name()));
+                let what =
+                    blocked.map_or_else(String::new, |blocked| format!(" ({})", blocked.name()));
                 self.because(ns, late, || format!("no timer ended its sleep{what}"));
             }
         }

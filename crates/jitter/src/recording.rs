@@ -72,14 +72,7 @@ impl Recording {
 }
 
 fn watch(target: WatchTarget, threshold_ns: u64, timers: Timers) -> Watch {
-    Watch {
-        target,
-        follow: false,
-        threshold_ns,
-        budget_percent: None,
-        timers,
-        pipe_stdout: true,
-    }
+    Watch { target, follow: false, threshold_ns, budget_percent: None, timers, pipe_stdout: true }
 }
 
 fn start(watch: Watch) -> Result<(Started, Option<Child>), Error> {

@@ -79,7 +79,8 @@ pub struct BenchStep {
     pub population: u64,
     /// Operations of all workers.
     pub operations: u64,
-    /// Wall time of the rounds together, each from the gate to its last worker's last operation.
+    /// Wall time of the rounds together, each from its first worker's first operation to its last
+    /// one's last.
     pub wall_ns: u64,
     /// CPU time in user mode, all workers.
     pub user_ns: u64,

@@ -5,6 +5,7 @@ mod reason;
 mod rungs;
 #[cfg(test)]
 mod tests;
+mod tour;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -23,12 +24,14 @@ use crate::{Style, chart, text};
 const LONGEST: usize = 3;
 
 const LEGEND: &str = "wall, user, system: seconds, the CPU times of a worker on average. each: \
-    throughput of a worker against the first line's. net: median without the clock's own cost. \
+    throughput of a worker against the first line's. cost: net against the first \
+    line's. net: median without the clock's own cost. \
     empty: no operation at all. Quantiles are of single operations, the clock included, within \
     0.8 %; intervals are of 95 %, from rounds that took turns.";
 
 /// Writes the empty operation and every case: its rungs, its longest operations, what the ladder
-/// says, warnings; with `histograms` the distribution of every rung on both axes.
+/// says, warnings; with `histograms` the distribution of every rung on both axes. Many cases without
+/// histograms are written in a line each.
 ///
 /// # Errors
 /// Those of `out`.
@@ -36,6 +39,10 @@ pub fn write(out: &mut dyn Write, run: &Run, histograms: bool, style: &Style) ->
     let Some(bench) = &run.bench else { return Ok(()) };
     let cpus = cpus(run);
     write_head(out, bench, cpus, style)?;
+    if bench.cases.len() >= tour::CASES && !histograms {
+        writeln!(out)?;
+        return tour::write(out, bench, style);
+    }
     for case in &bench.cases {
         writeln!(out)?;
         write_case(out, bench, case, run, style)?;

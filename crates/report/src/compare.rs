@@ -60,7 +60,7 @@ pub struct StepComparison {
 /// One figure of a step.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
-    /// Median over rounds in the first run, ns.
+    /// Median over these rounds in the first run, ns.
     pub a_ns: f64,
     /// In the second.
     pub b_ns: f64,
@@ -74,7 +74,7 @@ pub struct Judged {
     pub p: Option<f64>,
     /// Adjusted for all tests of this comparison (Benjamini and Hochberg).
     pub p_adjusted: Option<f64>,
-    /// Rounds in the first run and in the second.
+    /// Rounds in the first run and in the second, without those on a disturbed machine.
     pub n: [usize; 2],
     /// What it amounts to.
     pub verdict: Verdict,
@@ -184,14 +184,16 @@ fn judge(sides: &[(Rounds, Rounds)], threshold: f64) -> Vec<Judged> {
     let mut adjusted = multiple::benjamini_hochberg(&ps).into_iter();
     let one = |((a, b), found): (&(Rounds, Rounds), Option<Difference>)| {
         let adjusted = found.and_then(|_| adjusted.next());
-        let n = [a.cost.len(), b.cost.len()];
+        let n = found.map_or([a.cost.len(), b.cost.len()], |found| found.n);
+        let all = [a, b].map(|side| quantile::median(&side.cost).unwrap_or(0.0));
+        let [a_ns, b_ns] = found.map_or(all, |found| found.medians);
         let verdict = match (found, adjusted) {
             (Some(found), Some(p)) => found.verdict(p, threshold),
             _ => Verdict::Insufficient,
         };
         Judged {
-            a_ns: quantile::median(&a.cost).unwrap_or(0.0),
-            b_ns: quantile::median(&b.cost).unwrap_or(0.0),
+            a_ns,
+            b_ns,
             ratio: found.map(|found| found.ratio),
             machine: found.map(|found| found.machine),
             test: found.map(|found| match found.test.exact {

@@ -36,6 +36,7 @@ pub fn write(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Result<
         writeln!(out)?;
         write_conversion(out, conversion, style)?;
     }
+    writeln!(out)?;
     write_findings(out, jitter, style)?;
     for note in &jitter.notes {
         write!(out, "{}", text::labelled("note:", 6, note, style.width))?;
@@ -285,8 +286,11 @@ pub fn write_conversion(
     Ok(())
 }
 
-fn write_findings(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Result<()> {
-    writeln!(out)?;
+/// The causes that have a name, or what is ruled out.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_findings(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Result<()> {
     let verdict = match jitter.findings.first() {
         Some(Finding { cause, title, .. }) => format!("{cause}: {title}."),
         None => "No cause that has a name.".to_owned(),

@@ -30,7 +30,7 @@ pub fn write(out: &mut dyn Write, runs: &[RunSummary], style: &Style) -> io::Res
         ],
     );
     for run in runs {
-        let recorded = |n| match is_unrecorded_bench(&run.header.target, run.threads) {
+        let recorded = |n| match is_unrecorded(&run.header.target, run.threads) {
             true => "-".to_owned(),
             false => count(n),
         };
@@ -48,10 +48,10 @@ pub fn write(out: &mut dyn Write, runs: &[RunSummary], style: &Style) -> io::Res
     table.write(out, style)
 }
 
-/// True for benchmarks without the recorder: threads and outliers were not looked at, which is not
+/// True for benchmarks and timers without the recorder: threads and outliers were not looked at, which is not
 /// the same as none.
-pub(crate) fn is_unrecorded_bench(target: &Target, threads: u64) -> bool {
-    matches!(target, Target::Bench(_)) && threads == 0
+pub(crate) fn is_unrecorded(target: &Target, threads: u64) -> bool {
+    matches!(target, Target::Bench(_) | Target::Jitter(_)) && threads == 0
 }
 
 /// The status in a word.

@@ -7,7 +7,7 @@ use model::{OutlierKind, Run, RunStatus};
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::units::{count, duration, plural};
-use crate::{Style, accounts, bench, chart, cost, outlier, runs, series, text};
+use crate::{Style, accounts, bench, chart, cost, jitter, outlier, runs, series, text};
 
 /// Metrics in the table, and of these the ones that are drawn.
 const METRICS: usize = 30;
@@ -31,6 +31,13 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     if run.bench.is_some() {
         bench::write(out, run, false, style)?;
         // Nothing was recorded unless it was asked for.
+        if run.threads.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
+    }
+    if let Some(jitter) = &run.jitter {
+        jitter::write(out, jitter, style)?;
         if run.threads.is_empty() {
             return Ok(());
         }
@@ -64,7 +71,7 @@ fn write_header(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()>
         let exit = end.exit_status.map_or_else(String::new, |exit| format!("; exit status {exit}"));
         lines.push(("ended", format!("{}{exit}", end.reason)));
     }
-    if !runs::is_unrecorded_bench(&header.target, run.threads.len() as u64) {
+    if !runs::is_unrecorded(&header.target, run.threads.len() as u64) {
         let how = if header.sampled { ", states sampled from /proc: estimates" } else { "" };
         lines.push(("outliers", format!("from {} on{how}", duration(header.threshold_ns))));
     }

@@ -13,6 +13,11 @@
 //! 3. The same holds with the ratio divided by that of the reference computations, which are timed
 //!    before each round: a slower machine does not explain it.
 //!
+//! Rounds before which the reference computation took more than [`DISTURBED`] longer than the
+//! fastest of both runs are left out, if enough remain on both sides: a neighbour on the host slows
+//! rounds by a fifth or more. That is decided before the round and from the machine alone, so it
+//! favours neither side.
+//!
 //! With the threshold at 5 % a difference is called from about 11 % on. By simulation (see the
 //! tests) at 2 % between runs and 2 % between rounds: no more than 1 of 100 equal pairs is called
 //! different, and at least 99 of 100 slowdowns of 20 % are found; at 2.5 % between runs it is 2 and
@@ -28,6 +33,8 @@ pub const RUN_NOISE: f64 = 0.02;
 /// Fewer rounds in a run than this show nothing: exact p of 4 + 4 is at least 0.029, which no
 /// adjustment for several tests survives.
 pub const ENOUGH: usize = 5;
+/// A reference computation slower by this part than the fastest means a disturbed machine.
+pub const DISTURBED: f64 = 0.05;
 /// Adjusted p up to this counts.
 pub const ALPHA: f64 = 0.05;
 /// The quantile of the normal distribution that bounds 95 % on both sides.
@@ -38,7 +45,7 @@ const TWO_SIDED_95: f64 = 1.96;
 pub struct Rounds {
     /// Cost of an operation, any unit.
     pub cost: Vec<f64>,
-    /// Time of the same computation before each round; zero or less where it is not known.
+    /// Time of the same computation before each round; empty if it is not known.
     pub reference: Vec<f64>,
 }
 
@@ -52,7 +59,9 @@ pub struct Difference {
     pub machine: f64,
     /// The test over rounds.
     pub test: MannWhitney,
-    /// Rounds.
+    /// Median cost on the first side and on the second.
+    pub medians: [f64; 2],
+    /// Rounds that were compared.
     pub n: [usize; 2],
 }
 
@@ -70,8 +79,28 @@ pub enum Verdict {
     Insufficient,
 }
 
+impl Rounds {
+    /// Those before which the reference took at most `ns`.
+    fn undisturbed(&self, ns: f64) -> Rounds {
+        let both = self.cost.iter().zip(&self.reference).filter(|(_, reference)| **reference <= ns);
+        let (cost, reference) = both.unzip();
+        Rounds { cost, reference }
+    }
+}
+
 /// Compares two sides; `None` with fewer than 3 rounds, or a median of zero.
 pub fn compare(a: &Rounds, b: &Rounds) -> Option<Difference> {
+    let fastest = a.reference.iter().chain(&b.reference).copied().fold(f64::MAX, f64::min);
+    let limit = fastest * (1.0 + DISTURBED);
+    let (quiet_a, quiet_b) = (a.undisturbed(limit), b.undisturbed(limit));
+    if quiet_a.cost.len().min(quiet_b.cost.len()) >= ENOUGH {
+        difference(&quiet_a, &quiet_b)
+    } else {
+        difference(a, b)
+    }
+}
+
+fn difference(a: &Rounds, b: &Rounds) -> Option<Difference> {
     let rounds = resample::ratio_of_medians(&a.cost, &b.cost, 0.95)?;
     if rounds.low <= 0.0 {
         return None;
@@ -87,7 +116,8 @@ pub fn compare(a: &Rounds, b: &Rounds) -> Option<Difference> {
         (rounds.estimate / widened(rounds.low), rounds.estimate * widened(rounds.high));
     let ratio = Interval { low: low.min(low / machine), high: high.max(high / machine), ..rounds };
     let test = rank::mann_whitney(&a.cost, &b.cost)?;
-    Some(Difference { ratio, machine, test, n: [a.cost.len(), b.cost.len()] })
+    let medians = [quantile::median(&a.cost)?, quantile::median(&b.cost)?];
+    Some(Difference { ratio, machine, test, medians, n: [a.cost.len(), b.cost.len()] })
 }
 
 impl Difference {
@@ -207,6 +237,22 @@ mod tests {
         assert!(wrong <= 1, "{wrong} of {PAIRS}");
         let undecided = called(1, 0.02, (1.0, 1.3), &[Verdict::Insufficient]);
         assert!(undecided >= 99, "{undecided} of {PAIRS}");
+    }
+
+    #[test]
+    fn a_neighbour_in_half_of_the_rounds_hides_nothing() {
+        let side = |level: f64, from: usize| {
+            let slow = |i: usize| if (from..from + 5).contains(&i) { 1.3 } else { 1.0 };
+            Rounds {
+                cost: (0..10).map(|i| level * slow(i) + i as f64 / 100.0).collect(),
+                reference: (0..10).map(|i| 500.0 * slow(i)).collect(),
+            }
+        };
+        let found = compare(&side(100.0, 0), &side(120.0, 5)).unwrap();
+        assert_eq!(found.n, [5, 5]);
+        assert_eq!(found.verdict(found.test.p, 0.05), Verdict::Slower, "{found:?}");
+        let found = compare(&side(100.0, 0), &side(100.0, 5)).unwrap();
+        assert_eq!(found.verdict(found.test.p, 0.05), Verdict::NoDifference, "{found:?}");
     }
 
     #[test]

@@ -84,3 +84,40 @@ pub fn is_loaded(file: &CStr) -> bool {
         !handle.is_null() && libc::dlclose(handle) == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// The first quartile of the first call of libraries just loaded, ns.
+    fn first_call(file: &CStr, binding: c_int) -> u128 {
+        let mut times: Vec<u128> = (0..101)
+            .map(|_| {
+                let library = Library::load(file, binding).unwrap();
+                let began = Instant::now();
+                library.call();
+                began.elapsed().as_nanos()
+            })
+            .collect();
+        times.sort_unstable();
+        times[25]
+    }
+
+    #[test]
+    fn a_lazy_slot_is_bound_by_the_first_call_each_time_the_library_is_loaded() {
+        let traces = crate::tidy::Traces::begin().unwrap();
+        let kind = model::WorkerKind::Threads;
+        let request = Request { workers: 1, kind, population: 0, traces: &traces };
+        let file = &files(&request).unwrap()[0];
+        check_unloads(file).unwrap();
+        assert!(!is_loaded(file));
+        let kept = Library::load(file, libc::RTLD_LAZY).unwrap();
+        assert!(is_loaded(file));
+        assert!(check_unloads(file).is_err(), "it is in use");
+        drop(kept);
+        let (lazy, now) = (first_call(file, libc::RTLD_LAZY), first_call(file, libc::RTLD_NOW));
+        assert!(lazy > now + 50, "{lazy} ns when bound by the call, {now} ns when bound before");
+    }
+}

@@ -10,11 +10,10 @@ pub const CASE: Case = Case {
     measures: "membarrier(PRIVATE_EXPEDITED): interrupts the CPUs that run the other threads",
     ladder: THREADS,
     prepare: |_| {
-        membarrier(MembarrierCommand::RegisterPrivateExpedited)
-            .map_err(|why| Error::Refused(format!("this kernel has no such membarrier: {why}")))?;
         Ok(Box::new(Alone(|_| {
-            // Once more, because a registration is not inherited by worker processes.
-            membarrier(MembarrierCommand::RegisterPrivateExpedited)?;
+            membarrier(MembarrierCommand::RegisterPrivateExpedited).map_err(|why| {
+                Error::Refused(format!("this kernel has no such membarrier(): {why}"))
+            })?;
             Ok(Box::new(|| membarrier(MembarrierCommand::PrivateExpedited)) as _)
         })))
     },

@@ -1,4 +1,5 @@
-//! mkdir-rmdir: a folder is made and removed.
+//! mkdir-rmdir: a folder is made and removed. Where a file system is mounted with `discard`, rmdir
+//! can wait until the disk has taken note of the block that is free again.
 
 use rustix::fs::{Mode, mkdir, rmdir};
 

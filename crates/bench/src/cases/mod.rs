@@ -1,6 +1,8 @@
 //! The cases: one file each, named after its id, listed in [`ALL`].
 
 mod access;
+mod append;
+mod barrier;
 mod brk;
 mod chdir;
 mod clock_boottime;
@@ -13,22 +15,28 @@ mod clock_realtime;
 mod clock_realtime_coarse;
 mod clock_tai;
 mod clock_thread_cputime;
+mod condvar;
 mod context_switch;
 mod create;
 mod create_unlink_same;
 mod dlopen;
 mod dup;
 mod empty;
+mod epoll;
+mod epoll_ctl;
 mod eventfd;
 mod eventfd_ping_pong;
 mod fallocate;
 mod fcntl_flags;
 mod fcntl_lock;
 mod fcntl_lock_same;
+mod fd_table;
+mod fd_table_threads;
 mod fdatasync;
 mod flock;
 mod flock_same;
 mod folder;
+mod fork_exit;
 mod fork_population;
 mod fstat;
 mod fsync;
@@ -45,11 +53,14 @@ mod getppid;
 mod getrandom;
 mod getrusage;
 mod getuid;
+mod growing_table;
 mod inotify;
 mod inotify_event;
 mod io_uring_nop;
+mod isatty;
 mod lazy;
 mod link_unlink;
+mod locks;
 mod loopback;
 mod lseek;
 mod lseek_same;
@@ -59,6 +70,7 @@ mod mapping;
 mod membarrier;
 mod memcpy;
 mod memfd;
+mod memory_latency;
 mod memset;
 mod mkdir_rmdir;
 mod mmap_anon;
@@ -66,6 +78,11 @@ mod mmap_file;
 mod mmap_touch;
 mod mprotect;
 mod msync;
+mod munmap;
+mod mutex;
+mod mutex_contended;
+mod mutex_pi_contended;
+mod nanosleep;
 mod open_close;
 mod open_close_same;
 mod page_fault_copy;
@@ -78,6 +95,10 @@ mod pipe_ping_pong;
 mod plt_first;
 mod plt_later;
 mod plt_now;
+mod poll;
+mod posix_mq;
+mod posix_sem_post_wait;
+mod posix_spawn;
 mod pread;
 mod pread_file;
 mod pread_same;
@@ -88,19 +109,30 @@ mod pwrite_same;
 mod read;
 mod read_zero;
 mod readlink;
+mod readv;
+mod realpath;
 mod rename;
+mod rwlock_read;
+mod rwlock_write;
 mod sched_affinity;
 mod sched_getaffinity;
 mod sched_yield;
+mod select;
 mod sem_op;
 mod sem_posix;
 mod sem_sysv;
 mod sem_sysv_population;
 mod sendfile;
+mod setitimer;
 mod shape;
 mod shared;
 mod shm_attach;
 mod shm_create;
+mod sigaction;
+mod signal_ping_pong;
+mod signal_self;
+mod signals;
+mod sigprocmask;
 mod socket_tcp;
 mod socketpair;
 mod socketpair_ping_pong;
@@ -111,12 +143,16 @@ mod stat;
 mod stat_same;
 mod symlink_unlink;
 mod sysv;
+mod sysv_msg;
 mod tasks;
 mod tcp_connect;
 mod tcp_loopback;
 mod tcp_ping_pong;
+mod thread_create;
 mod thread_create_population;
 mod through;
+mod timer_create;
+mod timerfd_settime;
 mod truncate;
 mod udp_loopback;
 mod udp_multicast;
@@ -128,6 +164,7 @@ mod unix_socket_read_diag;
 mod unix_socket_read_proc;
 mod unix_stream;
 mod unlink;
+mod watched;
 mod write;
 mod write_null;
 mod writev;
@@ -242,6 +279,8 @@ fn grows_with_population(steps: &[BenchStep], times: f64, told: &str) -> StorySh
 #[rustfmt::skip]
 pub const ALL: &[&Case] = &[
     &access::CASE,
+    &append::CASE,
+    &barrier::CASE,
     &brk::CASE,
     &chdir::CASE,
     &clock_boottime::CASE,
@@ -253,20 +292,26 @@ pub const ALL: &[&Case] = &[
     &clock_realtime_coarse::CASE,
     &clock_tai::CASE,
     &clock_thread_cputime::CASE,
+    &condvar::CASE,
     &context_switch::CASE,
     &create::CASE,
     &create_unlink_same::CASE,
     &dlopen::CASE,
     &dup::CASE,
+    &epoll::CASE,
+    &epoll_ctl::CASE,
     &eventfd::CASE,
     &eventfd_ping_pong::CASE,
     &fallocate::CASE,
     &fcntl_flags::CASE,
     &fcntl_lock::CASE,
     &fcntl_lock_same::CASE,
+    &fd_table::CASE,
+    &fd_table_threads::CASE,
     &fdatasync::CASE,
     &flock::CASE,
     &flock_same::CASE,
+    &fork_exit::CASE,
     &fork_population::CASE,
     &fstat::CASE,
     &fsync::CASE,
@@ -285,6 +330,7 @@ pub const ALL: &[&Case] = &[
     &inotify::CASE,
     &inotify_event::CASE,
     &io_uring_nop::CASE,
+    &isatty::CASE,
     &link_unlink::CASE,
     &lseek::CASE,
     &lseek_same::CASE,
@@ -293,6 +339,7 @@ pub const ALL: &[&Case] = &[
     &membarrier::CASE,
     &memcpy::CASE,
     &memfd::CASE,
+    &memory_latency::CASE,
     &memset::CASE,
     &mkdir_rmdir::CASE,
     &mmap_anon::CASE,
@@ -300,6 +347,11 @@ pub const ALL: &[&Case] = &[
     &mmap_touch::CASE,
     &mprotect::CASE,
     &msync::CASE,
+    &munmap::CASE,
+    &mutex::CASE,
+    &mutex_contended::CASE,
+    &mutex_pi_contended::CASE,
+    &nanosleep::CASE,
     &open_close::CASE,
     &open_close_same::CASE,
     &page_fault_copy::CASE,
@@ -311,6 +363,10 @@ pub const ALL: &[&Case] = &[
     &plt_first::CASE,
     &plt_later::CASE,
     &plt_now::CASE,
+    &poll::CASE,
+    &posix_mq::CASE,
+    &posix_sem_post_wait::CASE,
+    &posix_spawn::CASE,
     &pread::CASE,
     &pread_file::CASE,
     &pread_same::CASE,
@@ -321,17 +377,27 @@ pub const ALL: &[&Case] = &[
     &read::CASE,
     &read_zero::CASE,
     &readlink::CASE,
+    &readv::CASE,
+    &realpath::CASE,
     &rename::CASE,
+    &rwlock_read::CASE,
+    &rwlock_write::CASE,
     &sched_affinity::CASE,
     &sched_getaffinity::CASE,
     &sched_yield::CASE,
+    &select::CASE,
     &sem_op::CASE,
     &sem_posix::CASE,
     &sem_sysv::CASE,
     &sem_sysv_population::CASE,
     &sendfile::CASE,
+    &setitimer::CASE,
     &shm_attach::CASE,
     &shm_create::CASE,
+    &sigaction::CASE,
+    &signal_ping_pong::CASE,
+    &signal_self::CASE,
+    &sigprocmask::CASE,
     &socket_tcp::CASE,
     &socketpair::CASE,
     &socketpair_ping_pong::CASE,
@@ -339,10 +405,14 @@ pub const ALL: &[&Case] = &[
     &stat::CASE,
     &stat_same::CASE,
     &symlink_unlink::CASE,
+    &sysv_msg::CASE,
     &tcp_connect::CASE,
     &tcp_loopback::CASE,
     &tcp_ping_pong::CASE,
+    &thread_create::CASE,
     &thread_create_population::CASE,
+    &timer_create::CASE,
+    &timerfd_settime::CASE,
     &truncate::CASE,
     &udp_loopback::CASE,
     &udp_multicast::CASE,
@@ -358,6 +428,12 @@ pub const ALL: &[&Case] = &[
     &write_null::CASE,
     &writev::CASE,
 ];
+
+/// Why the call of the C library failed that has just returned -1.
+fn last_error() -> rustix::io::Errno {
+    let error = std::io::Error::last_os_error();
+    rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)
+}
 
 /// What clock and harness cost: a row of every run.
 pub const EMPTY: &Case = &empty::CASE;

@@ -44,14 +44,17 @@ pub fn prepare<E: End>(
     let kind = request.kind;
     // If it cannot be had, it is known before anybody works.
     drop(ends()?);
-    Ok(Box::new(Alone(move |_| {
-        let (ours, theirs) = ends()?;
-        let partner = match kind {
-            WorkerKind::Threads => Partner::thread(theirs)?,
-            WorkerKind::Processes => Partner::process(theirs)?,
-        };
-        Ok(Box::new(Player { ours, partner }) as _)
-    })))
+    Ok(Box::new(Alone(move |_| player(kind, ends()?))))
+}
+
+/// The worker that calls, and a partner for it.
+pub fn player<E: End>(kind: WorkerKind, ends: (E, E)) -> Result<Box<dyn Work>, Error> {
+    let (ours, theirs) = ends;
+    let partner = match kind {
+        WorkerKind::Threads => Partner::thread(theirs)?,
+        WorkerKind::Processes => Partner::process(theirs)?,
+    };
+    Ok(Box::new(Player { ours, partner }))
 }
 
 /// A worker.
@@ -69,9 +72,24 @@ impl<E: End> Work for Player<E> {
 
 impl<E: End> Drop for Player<E> {
     fn drop(&mut self) {
-        // Between two operations the partner waits for a ball.
-        let sent = self.ours.send(Ball::Last);
-        self.partner.end(sent.is_ok());
+        match &mut self.partner {
+            Partner::Thread(thread) => {
+                // Between two operations it waits for a ball. If none can be sent, it ends with
+                // the process.
+                let sent = self.ours.send(Ball::Last);
+                if let Some(thread) = thread.take().filter(|_| sent.is_ok()) {
+                    let _ = thread.join();
+                }
+            }
+            Partner::Process(pid) => {
+                let _ = on_child_end(None);
+                // SAFETY: a child of ours that was not waited for; its status is not wanted.
+                unsafe {
+                    libc::kill(*pid, libc::SIGKILL);
+                    libc::waitpid(*pid, std::ptr::null_mut(), 0);
+                }
+            }
+        }
     }
 }
 
@@ -103,25 +121,6 @@ impl Partner {
                 unsafe { libc::_exit(0) };
             }
             pid => Ok(Partner::Process(pid)),
-        }
-    }
-
-    fn end(&mut self, told: bool) {
-        match self {
-            // One that was not told ends with the process.
-            Partner::Thread(thread) => {
-                if let Some(thread) = thread.take().filter(|_| told) {
-                    let _ = thread.join();
-                }
-            }
-            Partner::Process(pid) => {
-                let _ = on_child_end(None);
-                // SAFETY: a child of ours that was not waited for; its status is not wanted.
-                unsafe {
-                    libc::kill(*pid, libc::SIGKILL);
-                    libc::waitpid(*pid, std::ptr::null_mut(), 0);
-                }
-            }
         }
     }
 }

@@ -56,8 +56,13 @@ impl<'a> Recorded<'a> {
         let (least, what) = self.sign(cause, slack_ns)?;
         let usual = self.usual(what);
         (usual >= least).then(|| Evidence {
-            text: format!("in the {} latest ticks '{what}' is {} (median)", self.ticks.len(), time(usual)),
-            source: "hrtimer_expire_entry, timer_expire_entry, sched_waking, sched_switch".to_owned(),
+            text: format!(
+                "in the {} latest ticks '{what}' is {} (median)",
+                self.ticks.len(),
+                time(usual)
+            ),
+            source: "hrtimer_expire_entry, timer_expire_entry, sched_waking, sched_switch"
+                .to_owned(),
         })
     }
 

@@ -97,13 +97,9 @@ fn costs(
     };
     let each = |step: &BenchStep| step.rate() / f64::from(step.workers.max(1));
     let largest = steps.iter().map(|step| figure(step)).fold(0.0, f64::max);
-    let change = match along {
-        Along::Workers => "each",
-        Along::Population => "net",
-    };
-    let curve = match along {
-        Along::Workers => "throughput",
-        Along::Population => "cost (net)",
+    let (change, curve) = match along {
+        Along::Workers => ("each", "throughput"),
+        Along::Population => ("cost", "cost"),
     };
     let curve = if steps.len() > 1 { curve } else { "" };
     let mut table = Table::new(

@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
+use model::WorkerKind;
 use stats::ab::{RUN_NOISE, Verdict};
 
 use super::{Comparison, Judged, StepComparison};
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{fine_duration, share, times};
+use crate::units::{count, fine_duration, share, times};
 use crate::{Style, text};
 
 /// Steps that only one of the runs has, one by one.
@@ -43,13 +44,13 @@ pub fn write(out: &mut dyn Write, comparison: &Comparison, style: &Style) -> io:
         write_case(out, steps, style)?;
     }
     writeln!(out)?;
-    let rounds = "Mann-Whitney test over rounds (n), exact without ties, p adjusted for all lines \
-                  by Benjamini and Hochberg";
     let legend = format!(
-        "Ratios are of medians over rounds, run {b} over run {a}. Intervals are of 95 %: rounds \
+        "Figures are medians over rounds of the median operation, the clock included; + waiting: \
+         wall time per operation. Ratios: run {b} over run {a}. Intervals are of 95 %: rounds \
          resampled, noise of {} between runs and a change of the machine's own speed included. \
-         {rounds}. A step is slower or faster if the whole interval is beyond {} and p is at most \
-         0.05.",
+         p: Mann-Whitney test over rounds (n), exact without ties, adjusted for all lines by \
+         Benjamini and Hochberg. A step is slower or faster if the whole interval is beyond {} and \
+         p is at most 0.05.",
         share(RUN_NOISE),
         share(comparison.threshold),
         a = comparison.a,
@@ -65,10 +66,25 @@ fn write_case(out: &mut dyn Write, steps: &[StepComparison], style: &Style) -> i
     let Some(first) = steps.first() else { return Ok(()) };
     writeln!(out, "{}", style.bold(&text::clean(&first.case)))?;
     let right = Align::Right;
+    // Lines are short of room: what all steps have in common is left out.
+    let same_population = steps.iter().all(|step| step.population == first.population);
+    let same_workers =
+        steps.iter().all(|step| (step.kind, step.workers) == (first.kind, first.workers));
+    let title = match first.kind {
+        _ if same_workers && !same_population => "beside",
+        WorkerKind::Threads if same_population => "threads",
+        WorkerKind::Processes if same_population => "processes",
+        _ => "",
+    };
+    let name = |step: &StepComparison| match title {
+        "" => step.step.clone(),
+        "beside" => count(step.population),
+        _ => step.workers.to_string(),
+    };
     let mut table = Table::new(
         2,
         &[
-            ("median of an operation", Align::Left),
+            (title, Align::Left),
             ("first", right),
             ("second", right),
             ("ratio", right),
@@ -79,10 +95,10 @@ fn write_case(out: &mut dyn Write, steps: &[StepComparison], style: &Style) -> i
         ],
     );
     for step in steps {
-        table.row(row(&step.step, &step.median));
+        table.row(row(&name(step), &step.median));
         reason(&mut table, &step.median);
         if !agree(step) {
-            table.row(row("  with waiting", &step.each));
+            table.row(row("+ waiting", &step.each));
             reason(&mut table, &step.each);
         }
     }
@@ -123,6 +139,6 @@ fn row(name: &str, judged: &Judged) -> [Cell; 8] {
 
 fn reason(table: &mut Table, judged: &Judged) {
     if let Some(because) = &judged.because {
-        table.note(0, format!("  insufficient: {because}"));
+        table.note(1, because.as_str());
     }
 }

@@ -152,8 +152,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         true => ProgressBar::new_spinner(),
         false => ProgressBar::hidden(),
     };
-    let mut session =
-        Session { watched, recording, drift: clock::Drift::default(), progress, id };
+    let mut session = Session { watched, recording, drift: clock::Drift::default(), progress, id };
     let reason = session.watch_until_end(options, &signal)?;
     session.progress.finish_and_clear();
     let ended_ns = stored::monotonic_ns();
@@ -206,7 +205,7 @@ fn facts(options: &Options) -> Vec<model::Fact> {
 /// What is watched.
 enum Watched {
     Timers(Timers),
-    Program(Program),
+    Program(Box<Program>),
 }
 
 impl Watched {
@@ -222,11 +221,11 @@ impl Watched {
             None => Err("say with --over which ticks are late".to_owned()),
         };
         let length = plan.iter().map(Step::length_ns).fold(0, u64::saturating_add);
+        let timers = Timers::start(plan, setting(options), options.over)?;
         eprintln!(
             "whylag: measuring timers for {}; Ctrl-C ends it",
             report::units::duration(length)
         );
-        let timers = Timers::start(plan, setting(options), options.over)?;
         Ok((Watched::Timers(timers), recording))
     }
 
@@ -240,7 +239,7 @@ impl Watched {
             Some(child) => Program::of(child, started_ns, options.over),
             None => Program::start(&options.command, options.over)?,
         };
-        Ok((Watched::Program(program), recording))
+        Ok((Watched::Program(Box::new(program)), recording))
     }
 
     /// All series.
