@@ -143,6 +143,9 @@ fn excluded(source: &Source, comparison: &Comparison) -> Vec<(RuledOut, bool)> {
 fn stepped(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let (cause, law) = STEPPED.into_iter().find(|(_, law)| *law == comparison.best)?;
     let fit = comparison.fit(law)?;
+    if may_be_slack(source, fit) {
+        return None;
+    }
     let (title, mechanism, fix) = match law {
         Law::Milliseconds => (
             "timers are rounded to whole milliseconds",
@@ -168,6 +171,16 @@ fn stepped(source: &Source, comparison: &Comparison) -> Option<Finding> {
         finding.doubts.push("it is whylag that asks for whole milliseconds here".to_owned());
     }
     Some(finish(source, finding))
+}
+
+/// True if steps that describe the lateness only roughly can come of a long slack: on a busy CPU the
+/// tick of the kernel, or any other interrupt, ends a sleep whose time is over.
+fn may_be_slack(source: &Source, fit: &Fit) -> bool {
+    let judged = source.judged;
+    let step = if fit.law == Law::Milliseconds { 1e6 } else { source.jiffy_ns };
+    let long = judged.slack_ns.is_some_and(|slack| slack as f64 >= step / 2.0);
+    let sleeps = sources::has_slack(&judged.law.source) && !judged.threads.iter().any(is_real_time);
+    long && sleeps && fit.explains < 0.5
 }
 
 fn proportional(source: &Source, comparison: &Comparison) -> Option<Finding> {
@@ -228,7 +241,10 @@ fn slack(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let by_poll = comparison.best == Law::PollSlack;
     let was_seen = Recorded::of(source)
         .is_some_and(|recorded| recorded.evidence("timer-slack", Some(slack as u64)).is_some());
-    if matches!(comparison.best, Law::Milliseconds | Law::Jiffies) && !was_seen {
+    if matches!(comparison.best, Law::Milliseconds | Law::Jiffies)
+        && !may_be_slack(source, fit)
+        && !was_seen
+    {
         return None;
     }
     // What the shortest sleeps cost whylag without slack is what waking up costs here.
