@@ -67,7 +67,8 @@ fn timer_proportional() {
     let factor = &law.models[0].figures.iter().find(|(what, _)| what == "factor").unwrap().1;
     assert!((factor.value - 0.004).abs() < 0.0005, "{factor:?}");
     // Ticks 200 ms after the one before: the timer was set for 0.4 % of that later.
-    let set_late = |tick: &&LateTick| (700_000..900_000).contains(&leg(tick, "timer set for later"));
+    let set_late =
+        |tick: &&LateTick| (700_000..900_000).contains(&leg(tick, "timer set for later"));
     assert!(faulty.series[0].worst.iter().filter(set_late).count() >= 4, "{faulty:#?}");
 }
 
@@ -78,7 +79,11 @@ fn timer_slack() {
     assert_eq!(slack, Some(5_000_000));
     // All of it, to the nanosecond, when nothing else ended the idleness of the CPU.
     let whole = |tick: &&LateTick| leg(tick, "timer slack") == 5 * MS;
-    assert!(faulty.series[0].worst.iter().any(|tick| whole(&tick)), "{:#?}", faulty.series[0].worst);
+    assert!(
+        faulty.series[0].worst.iter().any(|tick| whole(&tick)),
+        "{:#?}",
+        faulty.series[0].worst
+    );
     let typical = faulty.series[0].late.quantile(0.5).unwrap() as i64;
     assert!((3 * MS..6 * MS).contains(&typical), "{typical}");
 }
@@ -105,6 +110,9 @@ fn timer_ms_rounding() {
 fn rt_throttling() {
     let Some((_lab, faulty)) = solve("rt-throttling", "4") else { return };
     let worst = &faulty.series[0].worst[0];
-    assert!((30 * MS..70 * MS).contains(&leg(worst, "real-time throttled, ordinary")), "{worst:#?}");
+    assert!(
+        (30 * MS..70 * MS).contains(&leg(worst, "real-time throttled, ordinary")),
+        "{worst:#?}"
+    );
     assert!(worst.because.iter().any(|text| text.contains("once a second")), "{worst:#?}");
 }

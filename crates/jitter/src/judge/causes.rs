@@ -101,10 +101,8 @@ fn excluded(source: &Source, comparison: &Comparison) -> Vec<(RuledOut, bool)> {
         _ => "its law was not fitted".to_owned(),
     };
     let rule = |cause: &str, because: String| RuledOut { cause: cause.to_owned(), because };
-    let mut all: Vec<(RuledOut, bool)> = STEPPED
-        .into_iter()
-        .map(|(cause, law)| (rule(cause, left(law)), true))
-        .collect();
+    let mut all: Vec<(RuledOut, bool)> =
+        STEPPED.into_iter().map(|(cause, law)| (rule(cause, left(law)), true)).collect();
     let linear = comparison.fit(Law::Proportional);
     all.push(match linear.and_then(|fit| fit.factor) {
         None => {
