@@ -65,16 +65,17 @@ pub fn name(source: &Source) -> (Vec<Finding>, Vec<RuledOut>) {
         }
     }
     let mut excluded = excluded(source, comparison);
+    excluded.retain(|(other, _)| findings.iter().all(|finding| finding.cause != other.cause));
     for (other, sure) in &mut excluded {
         if let Some(because) = recorded.as_ref().and_then(|r| r.against(&other.cause, slack_ns)) {
             (other.because, *sure) = (because, true);
         }
     }
     for finding in &mut findings {
-        let others = excluded.iter().filter(|(other, _)| other.cause != finding.cause);
         finding.ruled_out =
-            others.clone().filter(|(_, sure)| *sure).map(|(other, _)| other.clone()).collect();
-        finding.not_ruled_out = others
+            excluded.iter().filter(|(_, sure)| *sure).map(|(other, _)| other.clone()).collect();
+        finding.not_ruled_out = excluded
+            .iter()
             .filter(|(_, sure)| !sure)
             .map(|(other, _)| NotRuledOut {
                 cause: other.cause.clone(),
@@ -86,30 +87,22 @@ pub fn name(source: &Source) -> (Vec<Finding>, Vec<RuledOut>) {
             .collect();
     }
     findings.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let found: Vec<&str> = findings.iter().map(|finding| finding.cause.as_str()).collect();
-    let ruled_out = excluded
-        .iter()
-        .filter(|(other, _)| !found.contains(&other.cause.as_str()))
-        .map(|(other, _)| other.clone())
-        .collect();
-    (findings, ruled_out)
+    (findings, excluded.into_iter().map(|(other, _)| other).collect())
 }
 
 /// The causes whose evidence is not there; false: there are too few intervals to see it.
 fn excluded(source: &Source, comparison: &Comparison) -> Vec<(RuledOut, bool)> {
     let best = comparison.fit(comparison.best);
     let left = |law: Law| match (comparison.fit(law), best) {
+        _ if comparison.best == law => "its part of the lateness is small".to_owned(),
         (Some(fit), Some(best)) => {
             format!("it would leave {} of a tick, not {}", time(fit.left), time(best.left))
         }
         _ => "its law was not fitted".to_owned(),
     };
     let rule = |cause: &str, because: String| RuledOut { cause: cause.to_owned(), because };
-    let mut all: Vec<(RuledOut, bool)> = STEPPED
-        .into_iter()
-        .filter(|(_, law)| comparison.best != *law)
-        .map(|(cause, law)| (rule(cause, left(law)), true))
-        .collect();
+    let mut all: Vec<(RuledOut, bool)> =
+        STEPPED.into_iter().map(|(cause, law)| (rule(cause, left(law)), true)).collect();
     let linear = comparison.fit(Law::Proportional);
     all.push(match linear.and_then(|fit| fit.factor) {
         None => {
