@@ -56,7 +56,7 @@ lint:
 bench-peers: build
 	bench-peers/install.sh
 	@failed=; for script in context-switch system-call start-up explain-million memory-bound \
-		bench-verdict; do \
+		bench-verdict jitter; do \
 		echo "== $$script"; \
 		WHYLAG=$(WHYLAG) bench-peers/$$script.sh || failed="$$failed $$script"; \
 	done; \
