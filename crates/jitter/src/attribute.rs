@@ -244,3 +244,123 @@ fn runner_text(runner: &Runner, who: &str, ns: u64, priority: u8) -> String {
 fn ms(ns: u64) -> String {
     time(ns as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Accounts, Interrupts, JitterThread, TimerLegs};
+
+    /// Thread 7 sleeps from 0 to `woken` and runs again at `ran`.
+    fn sleep(woken: u64, ran: u64, timer: TimerLegs) -> Outlier {
+        let slept = (Account::Blocked(Blocked::TimerSleep), woken);
+        Outlier {
+            kind: OutlierKind::OffCpu,
+            tid: 7,
+            tgid: 7,
+            comm: "ticker".into(),
+            cpu: 0,
+            start_ns: 0,
+            duration_ns: ran,
+            syscall: None,
+            blocked: Some(Blocked::TimerSleep),
+            breakdown: [slept, (Account::RunnableWakeup, ran - woken)].into_iter().collect(),
+            object: 0,
+            fault_ip: None,
+            kernel_stack: None,
+            user_stack: None,
+            waker: None,
+            ran_instead: Vec::new(),
+            holder: None,
+            timer: Some(timer),
+            interrupts: None,
+        }
+    }
+
+    fn explained(outliers: Vec<Outlier>, priority: u8, intended: u64, actual: u64) -> LateTick {
+        let mut absences = Absences { priorities: [(7, priority)].into(), ..Absences::default() };
+        absences.add(Batch { outliers, ..Batch::default() });
+        let mut series = Series::new("made up", 0, None);
+        series.begin(JitterThread { tid: 7, ..JitterThread::default() }, 0);
+        series.tick(intended, actual);
+        absences.attribute(std::slice::from_mut(&mut series));
+        let tick = series.summary().worst[0].clone();
+        assert_eq!(tick.legs.iter().map(|leg| leg.ns).sum::<i64>(), tick.late_ns, "{tick:#?}");
+        tick
+    }
+
+    fn legs(tick: &LateTick) -> Vec<(&str, i64)> {
+        tick.legs.iter().map(|leg| (leg.what.as_str(), leg.ns)).collect()
+    }
+
+    #[test]
+    fn the_way_is_cut_at_what_was_recorded() {
+        let timer = TimerLegs {
+            softexpires_ns: Some(1_080),
+            expires_ns: 1_130,
+            fired_ns: 1_200,
+            was_idle: false,
+        };
+        let mut sleep = sleep(1_210, 1_800, timer);
+        let runner = Runner { tid: 9, tgid: 9, comm: "hog".into(), realtime: 0, ns: 500 };
+        sleep.ran_instead.push(runner);
+        sleep.interrupts =
+            Some(Interrupts { ns: 60, longest: "softirq net_rx".into(), longest_ns: 40 });
+        let tick = explained(vec![sleep], 0, 1_000, 1_850);
+        let expected = [
+            (SET_LATE, 80),
+            (SLACK, 50),
+            (FIRED_LATE, 70),
+            (WAKING, 10),
+            ("ready, hog (tid 9) ran", 500),
+            ("ready, interrupts came first", 60),
+            (IDLE_EXIT, 30),
+            (RUNNING, 50),
+        ];
+        assert_eq!(legs(&tick), expected);
+        assert_eq!(tick.because, ["hog (tid 9) had its CPU for 500 ns"]);
+    }
+
+    #[test]
+    fn a_timer_that_was_asked_for_too_soon_adds_nothing() {
+        let timer = TimerLegs {
+            softexpires_ns: Some(900),
+            expires_ns: 900,
+            fired_ns: 1_050,
+            was_idle: true,
+        };
+        let tick = explained(vec![sleep(1_060, 1_100, timer)], 0, 1_000, 1_100);
+        assert_eq!(legs(&tick), [(FROM_IDLE, 50), (WAKING, 10), (IDLE_EXIT, 40)]);
+    }
+
+    #[test]
+    fn an_ordinary_thread_before_a_real_time_one_is_throttling() {
+        let mut preempted = sleep(
+            0,
+            50_000,
+            TimerLegs { softexpires_ns: None, expires_ns: 0, fired_ns: 0, was_idle: false },
+        );
+        preempted.kind = OutlierKind::RunQueue;
+        preempted.blocked = None;
+        preempted.timer = None;
+        preempted.breakdown = Accounts::from_iter([(Account::RunnablePreempted, 50_000)]);
+        let runner = Runner { tid: 9, tgid: 9, comm: "hog".into(), realtime: 0, ns: 50_000 };
+        preempted.ran_instead.push(runner);
+        let tick = explained(vec![preempted.clone()], 10, 1_000, 50_500);
+        assert_eq!(legs(&tick), [("real-time throttled, hog (tid 9) ran", 49_000), (RUNNING, 500)]);
+        assert!(tick.because[0].contains("once a second"), "{tick:?}");
+        let tick = explained(vec![preempted], 0, 1_000, 50_500);
+        assert_eq!(legs(&tick)[0].0, "ready, hog (tid 9) ran");
+    }
+
+    #[test]
+    fn what_was_not_recorded_is_not_told() {
+        let timer =
+            TimerLegs { softexpires_ns: None, expires_ns: 100, fired_ns: 100, was_idle: false };
+        let mut absences = Absences::default();
+        absences.add(Batch { outliers: vec![sleep(110, 120, timer)], ..Batch::default() });
+        let mut series = Series::new("made up", 0, None);
+        series.tick(1_000, 2_000);
+        absences.attribute(std::slice::from_mut(&mut series));
+        assert!(series.summary().worst[0].legs.is_empty());
+    }
+}

@@ -46,8 +46,10 @@ fn control(asked_ns: u64, budget_ns: u64) -> Option<JitterControl> {
             clock::monotonic_ns() as f64 - until as f64
         })
         .collect();
-    let late_ns = stats::quantile::median(&late)? as i64;
-    Some(JitterControl { asked_ns, late_ns, n })
+    let median = stats::quantile::median(&late)?;
+    let away: Vec<f64> = late.iter().map(|late| (late - median).abs()).collect();
+    let away_ns = stats::quantile::median(&away)? as i64;
+    Some(JitterControl { asked_ns, late_ns: median as i64, away_ns, n })
 }
 
 /// Times asked for, from the shortest to the longest: rare ones at both ends are what tells

@@ -43,6 +43,8 @@ pub struct JitterControl {
     pub asked_ns: u64,
     /// Its median lateness.
     pub late_ns: i64,
+    /// Median absolute deviation from it.
+    pub away_ns: i64,
     /// Ticks.
     pub n: u64,
 }

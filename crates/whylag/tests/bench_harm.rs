@@ -16,13 +16,17 @@ use tempfile::TempDir;
 
 /// Cases that make what can be left behind, and how many processes take part in each at least:
 /// the one that asks, the one that measures, workers, helpers.
-const CASES: [(&[&str], usize); 6] = [
+const CASES: [(&[&str], usize); 10] = [
     (&["sem-sysv-population", "--population", "1k", "--processes", "2"], 4),
     (&["shm-attach", "--processes", "2"], 4),
     (&["unix-socket-bound", "--population", "2k", "--processes", "2"], 5),
     (&["unix-socket-read-proc", "--population", "2", "--processes", "2"], 7),
     (&["proc-scan", "--population", "500", "--processes", "2"], 14),
     (&["dlopen", "--processes", "2"], 4),
+    (&["create", "--processes", "2"], 4),
+    (&["sysv-msg", "--processes", "2"], 4),
+    (&["pipe-ping-pong", "--processes", "2"], 4),
+    (&["posix-mq", "--processes", "2"], 4),
 ];
 
 /// A benchmark in a process group and with a folder for temporary files of its own.

@@ -22,8 +22,11 @@ const STEPPED: [(&str, Law); 2] =
     [("timer-ms-rounding", Law::Milliseconds), ("timer-jiffies", Law::Jiffies)];
 /// A factor smaller than this is no error of arithmetic: clocks themselves are so far off.
 const LEAST_FACTOR: f64 = 100e-6;
+/// A cause of less than this part of the lateness is not named.
+const LEAST_SHARE: f64 = 0.05;
 /// Less slack than this, ns, is no cause of anything.
 const LEAST_SLACK: f64 = 1_000.0;
+const LONG_SLACK: f64 = 500_000.0;
 /// By how much, as a part of the slack, lateness may differ from slack and waking up; and once more
 /// for noise.
 const TOLERANCE: f64 = 0.3;
@@ -52,6 +55,7 @@ pub fn name(source: &Source) -> (Vec<Finding>, Vec<RuledOut>) {
     findings.extend(stepped(source, comparison));
     findings.extend(proportional(source, comparison));
     findings.extend(slack(source, comparison));
+    findings.retain(|finding| finding.share >= LEAST_SHARE);
     let recorded = Recorded::of(source);
     let slack_ns = source.judged.slack_ns;
     if let Some(recorded) = &recorded {
@@ -61,16 +65,17 @@ pub fn name(source: &Source) -> (Vec<Finding>, Vec<RuledOut>) {
         }
     }
     let mut excluded = excluded(source, comparison);
+    excluded.retain(|(other, _)| findings.iter().all(|finding| finding.cause != other.cause));
     for (other, sure) in &mut excluded {
         if let Some(because) = recorded.as_ref().and_then(|r| r.against(&other.cause, slack_ns)) {
             (other.because, *sure) = (because, true);
         }
     }
     for finding in &mut findings {
-        let others = excluded.iter().filter(|(other, _)| other.cause != finding.cause);
         finding.ruled_out =
-            others.clone().filter(|(_, sure)| *sure).map(|(other, _)| other.clone()).collect();
-        finding.not_ruled_out = others
+            excluded.iter().filter(|(_, sure)| *sure).map(|(other, _)| other.clone()).collect();
+        finding.not_ruled_out = excluded
+            .iter()
             .filter(|(_, sure)| !sure)
             .map(|(other, _)| NotRuledOut {
                 cause: other.cause.clone(),
@@ -82,30 +87,22 @@ pub fn name(source: &Source) -> (Vec<Finding>, Vec<RuledOut>) {
             .collect();
     }
     findings.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let found: Vec<&str> = findings.iter().map(|finding| finding.cause.as_str()).collect();
-    let ruled_out = excluded
-        .iter()
-        .filter(|(other, _)| !found.contains(&other.cause.as_str()))
-        .map(|(other, _)| other.clone())
-        .collect();
-    (findings, ruled_out)
+    (findings, excluded.into_iter().map(|(other, _)| other).collect())
 }
 
 /// The causes whose evidence is not there; false: there are too few intervals to see it.
 fn excluded(source: &Source, comparison: &Comparison) -> Vec<(RuledOut, bool)> {
     let best = comparison.fit(comparison.best);
     let left = |law: Law| match (comparison.fit(law), best) {
+        _ if comparison.best == law => "its part of the lateness is small".to_owned(),
         (Some(fit), Some(best)) => {
             format!("it would leave {} of a tick, not {}", time(fit.left), time(best.left))
         }
         _ => "its law was not fitted".to_owned(),
     };
     let rule = |cause: &str, because: String| RuledOut { cause: cause.to_owned(), because };
-    let mut all: Vec<(RuledOut, bool)> = STEPPED
-        .into_iter()
-        .filter(|(_, law)| comparison.best != *law)
-        .map(|(cause, law)| (rule(cause, left(law)), true))
-        .collect();
+    let mut all: Vec<(RuledOut, bool)> =
+        STEPPED.into_iter().map(|(cause, law)| (rule(cause, left(law)), true)).collect();
     let linear = comparison.fit(Law::Proportional);
     all.push(match linear.and_then(|fit| fit.factor) {
         None => {
@@ -119,7 +116,7 @@ fn excluded(source: &Source, comparison: &Comparison) -> Vec<(RuledOut, bool)> {
             let text = format!(
                 "{} of the time asked for is no more than what the host adds to any timer ({})",
                 part(factor.estimate),
-                part(control_factor(source.controls).unwrap_or(0.0))
+                part(control_factor(source.controls).map_or(0.0, |(host, _)| host))
             );
             (rule("timer-proportional", text), true)
         }
@@ -139,6 +136,9 @@ fn excluded(source: &Source, comparison: &Comparison) -> Vec<(RuledOut, bool)> {
 fn stepped(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let (cause, law) = STEPPED.into_iter().find(|(_, law)| *law == comparison.best)?;
     let fit = comparison.fit(law)?;
+    if may_be_slack(source, fit) {
+        return None;
+    }
     let (title, mechanism, fix) = match law {
         Law::Milliseconds => (
             "timers are rounded to whole milliseconds",
@@ -166,13 +166,24 @@ fn stepped(source: &Source, comparison: &Comparison) -> Option<Finding> {
     Some(finish(source, finding))
 }
 
+/// True if steps that describe the lateness only roughly can come of a long slack: on a busy CPU the
+/// tick of the kernel, or any other interrupt, ends a sleep whose time is over.
+fn may_be_slack(source: &Source, fit: &Fit) -> bool {
+    let judged = source.judged;
+    let step = if fit.law == Law::Milliseconds { 1e6 } else { source.jiffy_ns };
+    let long = judged.slack_ns.is_some_and(|slack| slack as f64 >= step / 2.0);
+    let sleeps = sources::has_slack(&judged.law.source) && !judged.threads.iter().any(is_real_time);
+    long && sleeps && fit.explains < 0.5
+}
+
 fn proportional(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let fit = comparison.fit(Law::Proportional).filter(|_| comparison.best == Law::Proportional)?;
     let factor = fit.factor?;
-    let host = control_factor(source.controls).unwrap_or(0.0);
-    let excludes = |value: f64| !factor.contains(value);
-    let is_much = factor.estimate.abs() > LEAST_FACTOR && excludes(0.0);
-    let is_more = (factor.estimate - host).abs() > (host.abs()).max(LEAST_FACTOR) && excludes(host);
+    let (host, wrong) = control_factor(source.controls).unwrap_or((0.0, 0.0));
+    let is_much = factor.estimate.abs() > LEAST_FACTOR && !factor.contains(0.0);
+    // How far the host's own growth is from the law at least.
+    let more = (factor.low - host).max(host - factor.high) - wrong;
+    let is_more = more > host.abs().max(LEAST_FACTOR);
     let is_wide = source.program.is_some() || comparison.spread >= OWN_SPREAD;
     if !(is_much && is_more && is_wide) {
         return None;
@@ -223,20 +234,31 @@ fn slack(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let by_poll = comparison.best == Law::PollSlack;
     let was_seen = Recorded::of(source)
         .is_some_and(|recorded| recorded.evidence("timer-slack", Some(slack as u64)).is_some());
-    if matches!(comparison.best, Law::Milliseconds | Law::Jiffies) && !was_seen {
+    if matches!(comparison.best, Law::Milliseconds | Law::Jiffies)
+        && !may_be_slack(source, fit)
+        && !was_seen
+    {
         return None;
     }
     // What the shortest sleeps cost whylag without slack is what waking up costs here.
     let waking = source.controls.iter().min_by_key(|control| control.asked_ns);
     let waking_ns = waking.map_or(0.0, |control| control.late_ns as f64);
-    let late: Vec<f64> =
-        source.series.iter().flat_map(|(_, ticks)| ticks.iter()).map(|t| t.1 as f64).collect();
-    // On an idle CPU all of the slack is used; on a busy one any interrupt ends it sooner.
+    // What grows with the time asked for is something else.
+    let growing = match (fit.law, fit.factor) {
+        (Law::Proportional, Some(factor)) => factor.estimate,
+        _ => 0.0,
+    };
+    let ticks = source.series.iter().flat_map(|(_, ticks)| ticks.iter());
+    let late: Vec<f64> = ticks.map(|t| t.1 as f64 - growing * t.2 as f64).collect();
+    // On an idle CPU all of the slack is used; on a busy one any interrupt ends it sooner, which
+    // can be told from other delays only if the slack is long.
     let middle = quantile::median(&late).unwrap_or(0.0);
     let away: Vec<f64> = late.iter().map(|late| (late - middle).abs()).collect();
     let noise = quantile::median(&away).unwrap_or(0.0).min(TOLERANCE * slack);
-    let is_slack = [middle, quantile::of(&late, 0.9).unwrap_or(0.0)]
+    let long = (slack >= LONG_SLACK).then(|| quantile::of(&late, 0.9)).flatten();
+    let is_slack = [Some(middle), long]
         .into_iter()
+        .flatten()
         .any(|late| (late - waking_ns - slack).abs() <= TOLERANCE * slack + noise);
     if !(by_poll || (is_slack || was_seen) && slack >= LEAST_SLACK) {
         return None;
@@ -296,12 +318,16 @@ fn controls(source: &Source) -> String {
     each.join(", ")
 }
 
-/// By which part of the time asked for the controls grow: their slope, `None` with fewer than two.
-fn control_factor(controls: &[JitterControl]) -> Option<f64> {
+/// By which part of the time asked for the controls grow, and by how much that may be wrong, from
+/// the shortest to the longest; `None` with fewer than two.
+fn control_factor(controls: &[JitterControl]) -> Option<(f64, f64)> {
     let least = controls.iter().min_by_key(|control| control.asked_ns)?;
     let most = controls.iter().max_by_key(|control| control.asked_ns)?;
     let apart = most.asked_ns as f64 - least.asked_ns as f64;
-    (apart > 0.0).then(|| (most.late_ns - least.late_ns) as f64 / apart)
+    // Standard error of a median of normal values, twice, from the median absolute deviation.
+    let square = |c: &JitterControl| (c.away_ns as f64 * 1.4826 * 1.25).powi(2) / c.n.max(1) as f64;
+    let wrong = 2.0 * (square(least) + square(most)).sqrt();
+    (apart > 0.0).then(|| ((most.late_ns - least.late_ns) as f64 / apart, wrong / apart))
 }
 
 /// Mean lateness of all ticks, ns; not zero.
