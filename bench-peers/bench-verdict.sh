@@ -139,18 +139,26 @@ part_equal() {
 	goal "false alarms in $QUIET quiet pairs of equal runs" "$DIFFERENT" "$(((QUIET + 19) / 20))" pairs
 }
 
-# The padding that makes getppid dearer by FACTOR, from what a lot of padding costs, both when
-# nobody disturbs.
+# least PADDING: what getppid takes under such a filter when nobody disturbs.
+least() {
+	local round
+	for ((round = 0; round < 2 * ROUNDS; round++)); do
+		getppid_ns "$TMP/dearer" "$1"
+	done | sort -g | sed -n 1p
+}
+
+# The padding that makes getppid dearer by FACTOR. The first instructions cost less than later ones
+# (the CPU runs them beside others), so that it is found by trying.
 padding() {
-	local round most=1000 base much
-	base=$(for ((round = 0; round < 2 * ROUNDS; round++)); do
-		getppid_ns "$TMP/dearer" "$BASE"
-	done | sort -g | sed -n 1p)
-	much=$(for ((round = 0; round < ROUNDS; round++)); do
-		getppid_ns "$TMP/dearer" "$most"
-	done | sort -g | sed -n 1p)
-	awk -v b="$base" -v m="$much" -v base="$BASE" -v most="$most" -v f="$FACTOR" \
-		'BEGIN { printf "%d\n", base + (f - 1) * b / ((m - b) / (most - base)) + 0.5 }'
+	local LOOPS=400000 base tries padding=200
+	base=$(least "$BASE")
+	for ((tries = 0; tries < 3; tries++)); do
+		padding=$(awk -v b="$base" -v m="$(least "$padding")" -v n="$padding" -v f="$FACTOR" 'BEGIN {
+			added = m - b < b / 50 ? b / 50 : m - b
+			n = n * (f - 1) * b / added
+			printf "%d\n", n > 4000 ? 4000 : n < 2 ? 2 : n }')
+	done
+	echo "$padding"
 }
 
 # What perf sees of the slowdown: the truth to be found.

@@ -3,8 +3,8 @@
 //! Two runs of the same thing differ: where their pages lie, what else the host does, how warm it
 //! is. Rounds within a run share all that, so a test over rounds alone calls most pairs of equal
 //! runs different (with 2 % of noise between runs and six steps, more than half of the pairs in the
-//! tests below), and more rounds make it worse. Two runs cannot say how large that noise is. So the rule here asks for four things at
-//! once, and calls everything else undecided or equal:
+//! tests below), and more rounds make it worse. Two runs cannot say how large that noise is. So the
+//! rule here asks for four things at once, and calls everything else undecided or equal:
 //!
 //! 1. The exact Mann-Whitney test over rounds, adjusted for the number of tests: the rounds do
 //!    differ.
