@@ -154,9 +154,9 @@ padding() {
 	base=$(least "$BASE")
 	for ((tries = 0; tries < 3; tries++)); do
 		padding=$(awk -v b="$base" -v m="$(least "$padding")" -v n="$padding" -v f="$FACTOR" 'BEGIN {
-			added = m - b < b / 50 ? b / 50 : m - b
+			added = (m - b < b / 50 ? b / 50 : m - b)
 			n = n * (f - 1) * b / added
-			printf "%d\n", n > 4000 ? 4000 : n < 2 ? 2 : n }')
+			printf "%d\n", (n > 4000 ? 4000 : n < 2 ? 2 : n) }')
 	done
 	echo "$padding"
 }
