@@ -154,9 +154,8 @@ padding() {
 	base=$(least "$BASE")
 	for ((tries = 0; tries < 3; tries++)); do
 		padding=$(awk -v b="$base" -v m="$(least "$padding")" -v n="$padding" -v f="$FACTOR" 'BEGIN {
-			added = (m - b < b / 50 ? b / 50 : m - b)
-			n = n * (f - 1) * b / added
-			printf "%d\n", (n > 4000 ? 4000 : n < 2 ? 2 : n) }')
+			wrong = m > b ? (f - 1) * b / (m - b) : 2
+			printf "%d\n", n * (wrong > 2 ? 2 : wrong < 0.5 ? 0.5 : wrong) }')
 	done
 	echo "$padding"
 }
@@ -172,6 +171,9 @@ part_dearer() {
 	run_rounds side "$BASE" "$padding"
 	echo "a filter of $padding instead of $BASE instructions: by perf bench, undisturbed," \
 		"$(fastest "$padding") instead of $(fastest "$BASE") ns"
+	awk -v a="$(fastest "$BASE")" -v b="$(fastest "$padding")" -v f="$FACTOR" \
+		'BEGIN { exit !(b / a > f - 0.03 && b / a < f + 0.03) }' ||
+		die "the machine is too disturbed to size a slowdown of $FACTOR times"
 	pairs dearer "$padding"
 	missed=$((QUIET - SLOWER))
 	goal "missed of $QUIET slowdowns in quiet pairs" "$missed" "$((QUIET / 20))" pairs
