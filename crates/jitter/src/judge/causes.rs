@@ -105,10 +105,17 @@ fn excluded(source: &Source, comparison: &Comparison) -> Vec<(RuledOut, bool)> {
         STEPPED.into_iter().map(|(cause, law)| (rule(cause, left(law)), true)).collect();
     let linear = comparison.fit(Law::Proportional);
     all.push(match linear.and_then(|fit| fit.factor) {
-        None => {
-            let text = "all times asked for were about the same".to_owned();
-            (rule("timer-proportional", text), comparison.best != Law::Constant)
-        }
+        None => match usual_part(source).filter(|usual| usual.abs() < LEAST_FACTOR) {
+            Some(usual) => {
+                let text =
+                    format!("half of the ticks are late by {} of the time or less", part(usual));
+                (rule("timer-proportional", text), true)
+            }
+            None => {
+                let text = "all times asked for were about the same".to_owned();
+                (rule("timer-proportional", text), comparison.best != Law::Constant)
+            }
+        },
         Some(_) if comparison.best != Law::Proportional => {
             (rule("timer-proportional", left(Law::Proportional)), true)
         }
@@ -131,6 +138,13 @@ fn excluded(source: &Source, comparison: &Comparison) -> Vec<(RuledOut, bool)> {
     all.push((rule("timer-slack", slack), true));
     all.push((rule("rt-throttling", throttled::why_not(source)), true));
     all
+}
+
+/// Lateness as a part of the time asked for: the median. A wrong factor makes every tick late.
+fn usual_part(source: &Source) -> Option<f64> {
+    let ticks = source.series.iter().flat_map(|(_, ticks)| ticks.iter());
+    let parts = ticks.filter(|tick| tick.2 > 0).map(|tick| tick.1 as f64 / tick.2 as f64);
+    quantile::median(&parts.collect::<Vec<_>>())
 }
 
 fn stepped(source: &Source, comparison: &Comparison) -> Option<Finding> {
