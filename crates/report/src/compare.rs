@@ -49,11 +49,13 @@ pub struct StepComparison {
     pub workers: u32,
     /// Objects that existed.
     pub population: u64,
-    /// The worse of the two verdicts below; insufficient only if the median's is.
+    /// The median's. The other figure has in it what any other program did on the CPUs meanwhile:
+    /// between equal runs it differs too often to be trusted.
     pub verdict: Verdict,
     /// Median of single operations.
     pub median: Judged,
     /// Wall time of a worker for an operation on average, waiting included: workers over throughput.
+    /// For the reader to judge.
     pub each: Judged,
 }
 
@@ -68,11 +70,13 @@ pub struct Judged {
     pub ratio: Option<Interval>,
     /// How much slower the reference computation was in the second run.
     pub machine: Option<f64>,
+    /// Cost in the fastest round, second over first.
+    pub fastest: Option<f64>,
     /// The test: `Mann-Whitney over rounds, exact`.
     pub test: Option<&'static str>,
     /// Two-sided.
     pub p: Option<f64>,
-    /// Adjusted for all tests of this comparison (Benjamini and Hochberg).
+    /// Adjusted for the tests of this figure in all steps (Benjamini and Hochberg).
     pub p_adjusted: Option<f64>,
     /// Rounds in the first run and in the second, without those on a disturbed machine.
     pub n: [usize; 2],
@@ -128,7 +132,7 @@ pub fn compare(a: &Run, b: &Run, threshold: f64) -> Result<Comparison, NotCompar
             kind: step.kind,
             workers: step.workers,
             population: step.population,
-            verdict: together(median.verdict, each.verdict),
+            verdict: median.verdict,
             median,
             each,
         });
@@ -196,6 +200,7 @@ fn judge(sides: &[(Rounds, Rounds)], threshold: f64) -> Vec<Judged> {
             b_ns,
             ratio: found.map(|found| found.ratio),
             machine: found.map(|found| found.machine),
+            fastest: found.map(|found| found.fastest),
             test: found.map(|found| match found.test.exact {
                 true => "Mann-Whitney over rounds, exact",
                 false => "Mann-Whitney over rounds, normal approximation",
@@ -226,19 +231,16 @@ fn because(
         (Some(found), _) if (found.machine - 1.0).abs() > threshold => {
             format!("the machine itself took {} as long", times(found.machine))
         }
+        (Some(found), _)
+            if (1.0 / (1.0 + threshold)..=1.0 + threshold).contains(&found.fastest) =>
+        {
+            "the fastest rounds of both are alike: something disturbed the others".to_owned()
+        }
         (Some(_), _) => format!(
             "beyond {}, but equal runs differ as much now and then: repeat both",
             share(threshold)
         ),
         (None, _) => "it cost nothing that could be measured".to_owned(),
-    }
-}
-
-fn together(median: Verdict, each: Verdict) -> Verdict {
-    match (median, each) {
-        (Verdict::Slower, _) | (_, Verdict::Slower) => Verdict::Slower,
-        (Verdict::Faster, _) | (_, Verdict::Faster) => Verdict::Faster,
-        (median, _) => median,
     }
 }
 
@@ -273,12 +275,9 @@ fn summary(a: RunId, b: RunId, steps: &[StepComparison], threshold: f64) -> Stri
     }
 }
 
-/// `getppid, 2 threads 1.21x (1.14x to 1.29x)`: by the figure that made the verdict.
+/// `getppid, 2 threads: 1.21x (1.14x to 1.29x)`.
 fn in_words(step: &StepComparison) -> Option<String> {
-    let by_median = step.median.verdict == step.verdict;
-    let (judged, what) = if by_median { (&step.median, "") } else { (&step.each, " with waiting") };
-    let ratio = judged.ratio?;
+    let ratio = step.median.ratio?;
     let (low, high) = (times(ratio.low), times(ratio.high));
-    let (case, name) = (&step.case, &step.step);
-    Some(format!("{case}, {name}: {}{what} ({low} to {high})", times(ratio.estimate)))
+    Some(format!("{}, {}: {} ({low} to {high})", step.case, step.step, times(ratio.estimate)))
 }

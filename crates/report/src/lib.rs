@@ -1,6 +1,6 @@
 //! Turns model types into text for people and for machines.
 //!
-//! People read tables and charts ([`accounts`], [`explanation`], [`show`], [`runs`], [`bench`],
+//! People read tables and charts ([`accounts`], [`explanation`], [`show`], [`runs`], [`mod@bench`],
 //! [`compare`], [`chart`]);
 //! machines read [`json`] and the files under [`export`]. Every function writes to a
 //! `&mut dyn Write` that it is given, or returns a value. The one important type is [`Style`]:

@@ -54,6 +54,13 @@ fn solve(cause: &str, seconds: &str) -> Option<(Lab, Jitter)> {
     Some((lab, faulty))
 }
 
+/// True of most of the latest ticks whose way was recorded: another program may have made one late.
+fn most(jitter: &Jitter, is_so: impl Fn(&LateTick) -> bool) -> bool {
+    let recorded = jitter.series[0].worst.iter().filter(|tick| !tick.legs.is_empty());
+    let (so, other): (Vec<_>, Vec<_>) = recorded.partition(|tick| is_so(tick));
+    so.len() > other.len()
+}
+
 /// How much of a tick's lateness is called so.
 fn leg(tick: &LateTick, what: &str) -> i64 {
     tick.legs.iter().filter(|leg| leg.what.starts_with(what)).map(|leg| leg.ns).sum()

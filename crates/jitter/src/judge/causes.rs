@@ -105,10 +105,17 @@ fn excluded(source: &Source, comparison: &Comparison) -> Vec<(RuledOut, bool)> {
         STEPPED.into_iter().map(|(cause, law)| (rule(cause, left(law)), true)).collect();
     let linear = comparison.fit(Law::Proportional);
     all.push(match linear.and_then(|fit| fit.factor) {
-        None => {
-            let text = "all times asked for were about the same".to_owned();
-            (rule("timer-proportional", text), comparison.best != Law::Constant)
-        }
+        None => match usual_part(source).filter(|usual| usual.abs() < LEAST_FACTOR) {
+            Some(usual) => {
+                let text =
+                    format!("half of the ticks are late by {} of the time or less", part(usual));
+                (rule("timer-proportional", text), true)
+            }
+            None => {
+                let text = "all times asked for were about the same".to_owned();
+                (rule("timer-proportional", text), comparison.best != Law::Constant)
+            }
+        },
         Some(_) if comparison.best != Law::Proportional => {
             (rule("timer-proportional", left(Law::Proportional)), true)
         }
@@ -133,9 +140,19 @@ fn excluded(source: &Source, comparison: &Comparison) -> Vec<(RuledOut, bool)> {
     all
 }
 
+/// Lateness as a part of the time asked for: the median. A wrong factor makes every tick late.
+fn usual_part(source: &Source) -> Option<f64> {
+    let ticks = source.series.iter().flat_map(|(_, ticks)| ticks.iter());
+    let parts = ticks.filter(|tick| tick.2 > 0).map(|tick| tick.1 as f64 / tick.2 as f64);
+    quantile::median(&parts.collect::<Vec<_>>())
+}
+
 fn stepped(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let (cause, law) = STEPPED.into_iter().find(|(_, law)| *law == comparison.best)?;
     let fit = comparison.fit(law)?;
+    if may_be_slack(source, fit) {
+        return None;
+    }
     let (title, mechanism, fix) = match law {
         Law::Milliseconds => (
             "timers are rounded to whole milliseconds",
@@ -161,6 +178,16 @@ fn stepped(source: &Source, comparison: &Comparison) -> Option<Finding> {
         finding.doubts.push("it is whylag that asks for whole milliseconds here".to_owned());
     }
     Some(finish(source, finding))
+}
+
+/// True if steps that describe the lateness only roughly can come of a long slack: on a busy CPU the
+/// tick of the kernel, or any other interrupt, ends a sleep whose time is over.
+fn may_be_slack(source: &Source, fit: &Fit) -> bool {
+    let judged = source.judged;
+    let step = if fit.law == Law::Milliseconds { 1e6 } else { source.jiffy_ns };
+    let long = judged.slack_ns.is_some_and(|slack| slack as f64 >= step / 2.0);
+    let sleeps = sources::has_slack(&judged.law.source) && !judged.threads.iter().any(is_real_time);
+    long && sleeps && fit.explains < 0.5
 }
 
 fn proportional(source: &Source, comparison: &Comparison) -> Option<Finding> {
@@ -221,7 +248,10 @@ fn slack(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let by_poll = comparison.best == Law::PollSlack;
     let was_seen = Recorded::of(source)
         .is_some_and(|recorded| recorded.evidence("timer-slack", Some(slack as u64)).is_some());
-    if matches!(comparison.best, Law::Milliseconds | Law::Jiffies) && !was_seen {
+    if matches!(comparison.best, Law::Milliseconds | Law::Jiffies)
+        && !may_be_slack(source, fit)
+        && !was_seen
+    {
         return None;
     }
     // What the shortest sleeps cost whylag without slack is what waking up costs here.

@@ -185,6 +185,10 @@ impl Ladder<'_> {
     }
 }
 
+fn is_alike(ratio: Interval) -> bool {
+    (1.0 / ALIKE..ALIKE).contains(&ratio.estimate)
+}
+
 fn workers_sentence(
     first: &BenchStep,
     last: &BenchStep,
@@ -196,13 +200,16 @@ fn workers_sentence(
     let throughput = last.rate() / first.rate().max(f64::MIN_POSITIVE);
     let gain = format!("{} the throughput of {}", times(throughput), first.workers);
     let bounds = format!("{} to {}", times(ratio.low), times(ratio.high));
-    if ratio.estimate >= ALIKE {
+    if ratio.contains(1.0) && !is_alike(ratio) {
+        let estimate = times(ratio.estimate);
+        format!("{who}: too noisy to say how each fares ({estimate}, {bounds}), {gain}")
+    } else if ratio.estimate >= ALIKE {
         let mut text = format!("{who}: {} slower each ({bounds}), {gain}", times(ratio.estimate));
         if let Some(reason) = reason::slower(first, last, cpus) {
             text += &format!("; {reason}");
         }
         text
-    } else if ratio.estimate > 1.0 / ALIKE {
+    } else if is_alike(ratio) {
         format!("{who}: no slower each ({}, {bounds}), {gain}", times(ratio.estimate))
     } else {
         format!(
@@ -229,7 +236,10 @@ fn population_sentence(
     let Some(ratio) = ratio else { return format!("{place}: too few rounds to say more") };
     let bounds = format!("{} to {}", times(ratio.low), times(ratio.high));
     let than = count(first.population);
-    if ratio.estimate >= ALIKE || ratio.estimate <= 1.0 / ALIKE {
+    if ratio.contains(1.0) && !is_alike(ratio) {
+        let estimate = times(ratio.estimate);
+        format!("{place}: too noisy to compare with beside {than} ({estimate}, {bounds})")
+    } else if !is_alike(ratio) {
         let mut text =
             format!("{place}: {} the cost beside {than} ({bounds})", times(ratio.estimate));
         if let Some(growth) = reason::cpu_growth(first, last) {

@@ -94,14 +94,17 @@ fn off_cpu(
     cpus: Option<u32>,
 ) -> String {
     let (off, queued) = (share(after.off() / after.wall), after.queued);
-    let hint = "--with-kernel tells for what";
+    let hint = match last.accounts {
+        Some(_) => ", for nothing in particular",
+        None => "; --with-kernel tells for what",
+    };
     let Some(queued) = queued else {
-        return format!("waiting off the CPU {off} of their time; {hint}");
+        return format!("waiting off the CPU {off} of their time{hint}");
     };
     let more_queued = queued - before.queued.unwrap_or(0.0);
     if more_queued * 2.0 < after.off() - before.off() {
         let asleep = share((after.off() - queued).max(0.0) / after.wall);
-        return format!("asleep {asleep} of their time; {hint}");
+        return format!("asleep {asleep} of their time{hint}");
     }
     let part = share(queued / after.wall);
     match cpus {

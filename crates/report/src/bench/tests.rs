@@ -138,10 +138,20 @@ fn what_was_recorded_is_named() {
     let mut equal = steps(Blocked::PipeRead);
     equal[0].accounts = Some(sleeping(Blocked::PipeRead, 3_000));
     let text = sentence(equal);
-    assert!(!text.contains("pipe") && text.contains("--with-kernel"), "{text}");
+    assert!(!text.contains("pipe") && text.contains("for nothing in particular"), "{text}");
     let mut spinning = steps(Blocked::Rwsem);
     spinning[1].accounts = Some([(Account::Spin, 800), (Account::User, 200)].into_iter().collect());
     assert!(sentence(spinning).contains("serialised by a kernel spinlock"));
+}
+
+#[test]
+fn what_its_rounds_do_not_agree_on_is_not_called_slower() {
+    let mut last = bench_step(2, 0, 1_500.0, (100.0, 900.0));
+    for (n, round) in last.rounds.iter_mut().enumerate() {
+        round.rate *= if n % 2 == 0 { 0.6 } else { 2.0 };
+    }
+    let text = sentence(vec![bench_step(1, 0, 1_000.0, (100.0, 900.0)), last]);
+    assert!(text.starts_with("2 processes: too noisy to say how each fares ("), "{text}");
 }
 
 #[test]

@@ -46,11 +46,11 @@ pub fn write(out: &mut dyn Write, comparison: &Comparison, style: &Style) -> io:
     writeln!(out)?;
     let legend = format!(
         "Figures are medians over rounds of the median operation, the clock included; + waiting: \
-         wall time per operation. Ratios: run {b} over run {a}. Intervals are of 95 %: rounds \
+         wall time per operation, where it differs. Ratios: run {b} over run {a}. Intervals are of 95 %: rounds \
          resampled, noise of {} between runs and a change of the machine's own speed included. \
-         p: Mann-Whitney test over rounds (n), exact without ties, adjusted for all lines by \
-         Benjamini and Hochberg. A step is slower or faster if the whole interval is beyond {} and \
-         p is at most 0.05.",
+         p: Mann-Whitney test over rounds (n), exact without ties, adjusted for all steps by \
+         Benjamini and Hochberg. A step is slower or faster if the whole interval and the ratio of \
+         the fastest rounds are beyond {} and p is at most 0.05.",
         share(RUN_NOISE),
         share(comparison.threshold),
         a = comparison.a,
@@ -99,7 +99,7 @@ fn write_case(out: &mut dyn Write, steps: &[StepComparison], style: &Style) -> i
         reason(&mut table, &step.median);
         if !agree(step) {
             table.row(row("+ waiting", &step.each));
-            reason(&mut table, &step.each);
+            table.note(1, "on average: other programs on the CPUs do that as well; no verdict");
         }
     }
     table.write(out, style)
@@ -107,7 +107,8 @@ fn write_case(out: &mut dyn Write, steps: &[StepComparison], style: &Style) -> i
 
 /// True if the second figure adds nothing.
 fn agree(step: &StepComparison) -> bool {
-    step.each.verdict == step.median.verdict || step.each.verdict == Verdict::NoDifference
+    step.each.verdict == step.median.verdict
+        || !matches!(step.each.verdict, Verdict::Slower | Verdict::Faster)
 }
 
 fn row(name: &str, judged: &Judged) -> [Cell; 8] {

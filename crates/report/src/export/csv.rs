@@ -9,7 +9,7 @@ const TITLES: &str = "second,tgid,comm,metric,count,sum_ns,min_ns,p50_ns,p90_ns,
 const STEP_TITLES: &str = "case,kind,workers,population,operations,wall_ns,user_ns,system_ns,net_ns,\
                            n,min_ns,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,rounds,ended_early";
 
-/// Writes a benchmark as one line per step, see [`steps`]; else one line per process, metric and second. `second` counts from the start of the run;
+/// Writes a benchmark as one line per step, with its figures; else one line per process, metric and second. `second` counts from the start of the run;
 /// `tgid` 0 is the host, without a name. Quoted as in RFC 4180, lines end in `\n`.
 ///
 /// The quantiles describe the values of that second, to within a bucket (3.1 %); whether they say
