@@ -66,12 +66,6 @@ fn leg(tick: &LateTick, what: &str) -> i64 {
     tick.legs.iter().filter(|leg| leg.what.starts_with(what)).map(|leg| leg.ns).sum()
 }
 
-/// True of most of the latest ticks.
-fn most(jitter: &Jitter, is_so: impl Fn(&LateTick) -> bool) -> bool {
-    let worst = &jitter.series[0].worst;
-    worst.iter().filter(|tick| is_so(tick)).count() * 2 > worst.len()
-}
-
 #[test]
 fn timer_proportional() {
     let Some((_lab, faulty)) = solve("timer-proportional", "6") else { return };
