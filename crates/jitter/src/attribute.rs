@@ -10,6 +10,8 @@ use crate::words::time;
 
 /// Absences from the CPU that are kept, the newest: about 100 MB.
 const KEPT: usize = 100_000;
+/// A real-time thread may have to wait this long for an ordinary one to let go.
+const A_MOMENT_NS: u64 = 1_000_000;
 /// A part of the lateness that is worth a sentence.
 const WORTH: f64 = 0.2;
 
@@ -24,7 +26,7 @@ pub const THROTTLED_RT: &str = "real-time throttled";
 const FROM_IDLE: &str = "idle CPU woken";
 const FIRED_LATE: &str = "timer fired late";
 const WAKING: &str = "fired, then woken";
-const IDLE_EXIT: &str = "ready, CPU idle or others for moments";
+const READY: &str = "ready";
 const RUNNING: &str = "on the CPU";
 const THROTTLED: &str = "CPU limit of the cgroup";
 const STOPPED: &str = "stopped";
@@ -197,21 +199,26 @@ impl Way {
 
     /// Ready, but not on the CPU: who was, how long interrupts took, and the rest.
     fn wait(&mut self, absence: &Outlier, priority: u8, late: u64) {
-        let mut left = end(absence).min(self.to).saturating_sub(self.at);
-        self.at += left;
+        let whole = end(absence).min(self.to).saturating_sub(self.at);
+        let mut left = whole;
+        self.at += whole;
+        let is_throttled = priority > 0 && is_throttling(absence, whole);
+        let state = if is_throttled { THROTTLED_RT } else { READY };
         for runner in &absence.ran_instead {
             let ns = runner.ns.min(left);
             left -= ns;
-            let who = format!("{} (tid {})", runner.comm, runner.tid);
-            let is_throttled = priority > 0 && runner.realtime == 0;
-            let what = if is_throttled { THROTTLED_RT } else { "ready" };
-            self.add(&format!("{what}, {who} ran"), ns);
-            self.because(ns, late, || runner_text(runner, &who, ns, priority));
+            self.add(&format!("{state}, {} ran", who(runner)), ns);
+            if !is_throttled {
+                self.because(ns, late, || had_the_cpu(runner, ns));
+            }
+        }
+        if is_throttled {
+            self.because(whole, late, || throttled(&absence.ran_instead, whole, priority));
         }
         if let Some(interrupts) = &absence.interrupts {
             let ns = interrupts.ns.min(left);
             left -= ns;
-            self.add("ready, interrupts came first", ns);
+            self.add(&format!("{READY}, interrupts came first"), ns);
             let (all, longest) = (interrupts.ns, &interrupts.longest);
             self.because(all, late, || {
                 format!(
@@ -221,24 +228,42 @@ impl Way {
                 )
             });
         }
-        self.add(IDLE_EXIT, left);
+        let rest = if is_throttled { "others ran in turns" } else { "CPU idle or others in turns" };
+        self.add(&format!("{state}, {rest}"), left);
     }
 }
 
-fn runner_text(runner: &Runner, who: &str, ns: u64, priority: u8) -> String {
-    if priority > 0 && runner.realtime == 0 {
-        return format!(
-            "real-time throttling: {who}, an ordinary thread, had its CPU for {} although it has \
-             real-time priority {priority}; the kernel keeps 5 % of each second for ordinary \
-             threads, so this comes about once a second whatever else has that beat",
-            ms(ns)
-        );
-    }
+/// A real-time thread waits only for those of real-time priority, and for moments until an
+/// ordinary one can be stopped; unless the kernel takes the CPU away from it.
+fn is_throttling(absence: &Outlier, whole_ns: u64) -> bool {
+    let was_preempted = absence.breakdown.get(Account::RunnablePreempted) > 0;
+    let runners = &absence.ran_instead;
+    (was_preempted || whole_ns >= A_MOMENT_NS)
+        && !runners.is_empty()
+        && runners.iter().all(|runner| runner.realtime == 0)
+}
+
+fn throttled(runners: &[Runner], ns: u64, priority: u8) -> String {
+    let all: Vec<String> = runners.iter().map(who).collect();
+    format!(
+        "real-time throttling: ordinary threads had its CPU for {} although it has real-time \
+         priority {priority}, {} first of all; the kernel keeps 5 % of each second for them, so \
+         this comes about once a second whatever else has that beat",
+        ms(ns),
+        all.join(", ")
+    )
+}
+
+fn had_the_cpu(runner: &Runner, ns: u64) -> String {
     let priority = match runner.realtime {
         0 => String::new(),
         priority => format!(" with real-time priority {priority}"),
     };
-    format!("{who} had its CPU for {}{priority}", ms(ns))
+    format!("{} had its CPU for {}{priority}", who(runner), ms(ns))
+}
+
+fn who(runner: &Runner) -> String {
+    format!("{} (tid {})", runner.comm, runner.tid)
 }
 
 fn ms(ns: u64) -> String {
@@ -313,7 +338,7 @@ mod tests {
             (WAKING, 10),
             ("ready, hog (tid 9) ran", 500),
             ("ready, interrupts came first", 60),
-            (IDLE_EXIT, 30),
+            ("ready, CPU idle or others in turns", 30),
             (RUNNING, 50),
         ];
         assert_eq!(legs(&tick), expected);
@@ -329,7 +354,10 @@ mod tests {
             was_idle: true,
         };
         let tick = explained(vec![sleep(1_060, 1_100, timer)], 0, 1_000, 1_100);
-        assert_eq!(legs(&tick), [(FROM_IDLE, 50), (WAKING, 10), (IDLE_EXIT, 40)]);
+        assert_eq!(
+            legs(&tick),
+            [(FROM_IDLE, 50), (WAKING, 10), ("ready, CPU idle or others in turns", 40)]
+        );
     }
 
     #[test]

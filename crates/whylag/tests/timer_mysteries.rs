@@ -18,7 +18,7 @@ const MS: i64 = 1_000_000;
 /// machine; `None`, and the reason printed, if somebody always does.
 fn judged(lab: &Lab, program: &str, seconds: &str) -> Option<Jitter> {
     let path = mystery(program);
-    let output = alone(|| {
+    let output = Some(()).map(|()| {
         let mut jitter = lab.verb("jitter");
         jitter.args(["--json", "--"]).arg(&path).arg(seconds).output().unwrap()
     })?;
@@ -73,10 +73,13 @@ fn timer_proportional() {
     assert_eq!(law.best.as_deref(), Some("proportional"));
     let factor = &law.models[0].figures.iter().find(|(what, _)| what == "factor").unwrap().1;
     assert!((factor.value - 0.004).abs() < 0.0005, "{factor:?}");
-    // Ticks 200 ms after the one before: the timer was set for 0.4 % of that later.
+    // A tick 200 ms after the one before: the timer was set for 0.4 % of that later, exactly, but
+    // for what the tick before took of it.
     let set_late =
-        |tick: &&LateTick| (700_000..900_000).contains(&leg(tick, "timer set for later"));
-    assert!(faulty.series[0].worst.iter().filter(set_late).count() >= 4, "{faulty:#?}");
+        |tick: &LateTick| (780_000..=801_000).contains(&leg(tick, "timer set for later"));
+    assert!(faulty.series[0].worst.iter().any(set_late), "{faulty:#?}");
+    let recorded = faulty.findings[0].evidence.iter().find(|e| e.source.contains("hrtimer"));
+    assert!(recorded.unwrap().text.contains(": 0.4"), "{recorded:?}");
 }
 
 #[test]
@@ -117,9 +120,6 @@ fn timer_ms_rounding() {
 fn rt_throttling() {
     let Some((_lab, faulty)) = solve("rt-throttling", "4") else { return };
     let worst = &faulty.series[0].worst[0];
-    assert!(
-        (30 * MS..70 * MS).contains(&leg(worst, "real-time throttled, ordinary")),
-        "{worst:#?}"
-    );
+    assert!((30 * MS..70 * MS).contains(&leg(worst, "real-time throttled")), "{worst:#?}");
     assert!(worst.because.iter().any(|text| text.contains("once a second")), "{worst:#?}");
 }
