@@ -18,7 +18,7 @@ const MS: i64 = 1_000_000;
 /// machine; `None`, and the reason printed, if somebody always does.
 fn judged(lab: &Lab, program: &str, seconds: &str) -> Option<Jitter> {
     let path = mystery(program);
-    let output = Some(()).map(|()| {
+    let output = alone(|| {
         let mut jitter = lab.verb("jitter");
         jitter.args(["--json", "--"]).arg(&path).arg(seconds).output().unwrap()
     })?;
