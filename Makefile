@@ -4,7 +4,7 @@
 # make build       target/release/whylag
 # make lint        formatting, clippy, shellcheck, rustdoc
 # make mysteries   the programs with known faults, in mysteries/bin
-# make bench-peers side by side with bpftrace, perf and strace
+# make bench-peers side by side with bpftrace, perf, strace and cyclictest
 # make bench-trace  the cost of a mark, beside other tracers of Rust programs
 # make trace-kills  10,000 traced programs killed in mid-write
 # make install-deps  Debian packages that are missing (other targets do it by themselves)
@@ -57,7 +57,8 @@ lint:
 
 bench-peers: build
 	bench-peers/install.sh
-	@failed=; for script in context-switch system-call start-up explain-million memory-bound; do \
+	@failed=; for script in context-switch system-call start-up explain-million memory-bound \
+		bench-verdict jitter; do \
 		echo "== $$script"; \
 		WHYLAG=$(WHYLAG) bench-peers/$$script.sh || failed="$$failed $$script"; \
 	done; \

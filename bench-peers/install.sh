@@ -10,6 +10,7 @@ declare -A package=(
 	[make]=make
 	[jq]=jq
 	[taskset]=util-linux
+	[cyclictest]=rt-tests
 )
 
 missing=()

@@ -68,12 +68,16 @@ pub struct Cell {
     pub double: SharedHistogram,
     /// Operations, whether timed alone or in pairs.
     pub operations: AtomicU64,
-    /// From the gate to its last operation, ns.
-    pub wall_ns: AtomicU64,
+    /// When its first operation began, CLOCK_MONOTONIC.
+    pub began_ns: AtomicU64,
+    /// When its last one ended.
+    pub ended_ns: AtomicU64,
     /// CPU time of it in user mode and in the kernel, ns.
     pub user_ns: AtomicU64,
     /// In the kernel.
     pub system_ns: AtomicU64,
+    /// Ready to run, but without a CPU; `u64::MAX` if that is not known.
+    pub queued_ns: AtomicU64,
     /// The longest single operations: when (CLOCK_MONOTONIC) and how long, ns.
     pub outliers: [(AtomicU64, AtomicU64); OUTLIERS],
     /// Length of the failure's text, 0 for none.

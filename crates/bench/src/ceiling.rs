@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::Error;
+
 /// What objects of a population use up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
@@ -37,6 +39,15 @@ pub fn of(resource: Resource) -> (u64, String) {
     limits.sort_by_key(|(free, _)| *free);
     let (free, what) = limits.swap_remove(0);
     (free / SHARE, format!("half of the {free} {what} that are free"))
+}
+
+/// Refuses more objects than that.
+pub fn check(resource: Resource, n: u64, what: &str) -> Result<(), Error> {
+    let (most, why) = of(resource);
+    match n <= most {
+        true => Ok(()),
+        false => Err(Error::Refused(format!("no more than {most} {what}: {why}"))),
+    }
 }
 
 type Limit = (u64, &'static str);

@@ -1,11 +1,32 @@
 //! Helper processes: they hold a share of a population, or keep doing something beside the workers,
 //! until they are dropped.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, PoisonError};
 
 use crate::{Error, stop};
+
+/// Helper processes that have not been dropped.
+static WANTED: Mutex<BTreeSet<libc::pid_t>> = Mutex::new(BTreeSet::new());
+
+/// True if a helper has ended by itself or been killed: what it held is gone, and what is measured
+/// beside it is not what it says.
+pub(crate) fn one_has_died() -> bool {
+    let wanted = WANTED.lock().unwrap_or_else(PoisonError::into_inner);
+    wanted.iter().any(|pid| {
+        // SAFETY: zero is a value of this structure; it is valid for writing; the child, if it has
+        // ended, is left to be waited for.
+        unsafe {
+            let mut ended: libc::siginfo_t = std::mem::zeroed();
+            let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            libc::waitid(libc::P_PID, *pid as libc::id_t, &raw mut ended, flags) == 0
+                && ended.si_pid() != 0
+        }
+    })
+}
 
 /// Processes that die with this one, at the latest.
 pub struct Helpers(Vec<libc::pid_t>);
@@ -81,7 +102,10 @@ impl Helpers {
                 // SAFETY: ends this process without running what the parent registered.
                 unsafe { libc::_exit(1) };
             }
-            pid => self.0.push(pid),
+            pid => {
+                self.0.push(pid);
+                WANTED.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
+            }
         }
         drop(theirs);
         let mut first = [0];
@@ -100,10 +124,13 @@ impl Helpers {
 
 impl Drop for Helpers {
     fn drop(&mut self) {
+        let mut wanted = WANTED.lock().unwrap_or_else(PoisonError::into_inner);
         for pid in &self.0 {
+            wanted.remove(pid);
             // SAFETY: children that were not waited for, so the pids are still theirs.
             unsafe { libc::kill(*pid, libc::SIGKILL) };
         }
+        drop(wanted);
         for pid in self.0.drain(..) {
             // SAFETY: a child of ours; its status is not wanted.
             unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };

@@ -13,7 +13,7 @@ use crate::cases::{Case, Prepared, Request};
 use crate::clock::Clock;
 use crate::round::{self, Plan, Round, middle};
 use crate::tidy::Traces;
-use crate::{Error, ceiling, spin, stop};
+use crate::{Error, ceiling, helpers, spin, stop};
 
 /// What to measure, and how.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub struct Bench<'a> {
     pub clock_step_ns: u64,
     /// For files and keys.
     pub traces: &'a Traces,
-    /// Median of the empty operation, ns.
+    /// Median of the empty operation, ns; infinite until it is known.
     pub empty_ns: f64,
 }
 
@@ -125,11 +125,7 @@ impl Bench<'_> {
         tell: &mut dyn FnMut(f64),
     ) -> Result<Vec<BenchStep>, Error> {
         if let Some(of) = &case.ladder.population {
-            let (most, why) = ceiling::of(of.uses);
-            if size > most {
-                let text = format!("no more than {most} {}: {why}", of.of);
-                return Err(Error::Refused(text));
-            }
+            ceiling::check(of.uses, size, of.of)?;
         }
         let most = workers.iter().copied().max().unwrap_or(1);
         let request =
@@ -171,6 +167,10 @@ impl Bench<'_> {
             if stop::requested() {
                 return Err(Error::Stopped);
             }
+            if helpers::one_has_died() {
+                let why = "a helper process died, and with it a part of what the case needs";
+                return Err(Error::Refused(why.to_owned()));
+            }
             rounds.push(round?);
         }
         Ok(())
@@ -187,10 +187,11 @@ impl Bench<'_> {
         }
         outliers.sort_by_key(|outlier| std::cmp::Reverse(outlier.ns));
         outliers.truncate(OUTLIERS);
-        let clock_ns = if double.count() > 0 {
-            2.0 * middle(&single, self.clock_step_ns) - middle(&double, self.clock_step_ns)
-        } else {
-            self.empty_ns
+        // Of long operations whose cost varies the two medians may be far apart; a clock never is.
+        let clock_ns = match double.count() {
+            0 => self.empty_ns,
+            _ => (2.0 * middle(&single, self.clock_step_ns) - middle(&double, self.clock_step_ns))
+                .clamp(0.0, 2.0 * self.empty_ns),
         };
         let sum = |of: fn(&Round) -> u64| rounds.iter().map(of).sum();
         BenchStep {
@@ -201,6 +202,7 @@ impl Bench<'_> {
             wall_ns: sum(|round| round.wall_ns),
             user_ns: sum(|round| round.user_ns),
             system_ns: sum(|round| round.system_ns),
+            queued_ns: rounds.iter().map(|round| round.queued_ns).sum(),
             net_ns: (middle(&single, self.clock_step_ns) - clock_ns).max(0.0),
             single,
             outliers,

@@ -76,7 +76,7 @@ fn measure(
     let (gate, cell) = (area.gate(), &area.cells()[id]);
     let repeatable = work.is_repeatable();
     let time_ns = time.as_nanos() as u64;
-    let cpu = cpu_times();
+    let (cpu, queued) = (cpu_times(), queued_ns());
     let began_ns = monotonic_ns();
     let began = clock.ticks();
     let (mut last, mut operations, mut rounds, mut shortest_kept) = (began, 0, 0u64, 0);
@@ -101,10 +101,13 @@ fn measure(
         rounds += 1;
     }
     let used = cpu_times();
+    let queued = queued_ns().zip(queued).map_or(u64::MAX, |(after, before)| after - before);
     cell.operations.store(operations, Ordering::Relaxed);
-    cell.wall_ns.store(clock.ns(clock.ticks() - began), Ordering::Relaxed);
+    cell.began_ns.store(began_ns, Ordering::Relaxed);
+    cell.ended_ns.store(monotonic_ns(), Ordering::Relaxed);
     cell.user_ns.store(used.0 - cpu.0, Ordering::Relaxed);
     cell.system_ns.store(used.1 - cpu.1, Ordering::Relaxed);
+    cell.queued_ns.store(queued, Ordering::Relaxed);
     Ok(())
 }
 
@@ -115,6 +118,13 @@ fn two(cell: &Cell, clock: Clock, work: &mut dyn Work) -> Result<u64, Errno> {
     let last = clock.ticks();
     cell.double.record(clock.ns(last - before));
     Ok(last)
+}
+
+/// How long this thread has been ready to run, but without a CPU, since it began: the second number
+/// of its schedstat (Documentation/scheduler/sched-stats.rst).
+fn queued_ns() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// CPU time of this thread in user mode and in the kernel, ns.

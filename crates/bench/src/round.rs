@@ -33,12 +33,14 @@ pub struct Round {
     pub summary: BenchRound,
     /// Operations of all workers.
     pub operations: u64,
-    /// The longest worker's time.
+    /// From the first worker's first operation to the last one's last.
     pub wall_ns: u64,
     /// CPU time in user mode, all workers.
     pub user_ns: u64,
     /// CPU time in the kernel, all workers.
     pub system_ns: u64,
+    /// Ready to run, but without a CPU, all workers.
+    pub queued_ns: Option<u64>,
     /// Single operations.
     pub single: Histogram,
     /// Two operations together.
@@ -189,11 +191,13 @@ fn collect(area: &Area, plan: &Plan, started_ns: u64, reference_ns: f64) -> Roun
         outliers.extend(kept.filter(|kept| kept.ns > 0));
     }
     let operations: u64 = cells.iter().map(|cell| load(&cell.operations)).sum();
-    let wall_ns = cells.iter().map(|cell| load(&cell.wall_ns)).max().unwrap_or(0);
+    let began_ns = cells.iter().map(|cell| load(&cell.began_ns)).min().unwrap_or(0);
+    let ended_ns = cells.iter().map(|cell| load(&cell.ended_ns)).max().unwrap_or(0);
+    let wall_ns = ended_ns.saturating_sub(began_ns);
     Round {
         summary: BenchRound {
             started_ns,
-            ended_ns: started_ns + wall_ns,
+            ended_ns,
             median_ns: middle(&single, plan.clock_step_ns),
             rate: operations as f64 * 1e9 / wall_ns.max(1) as f64,
             reference_ns,
@@ -202,6 +206,10 @@ fn collect(area: &Area, plan: &Plan, started_ns: u64, reference_ns: f64) -> Roun
         wall_ns,
         user_ns: cells.iter().map(|cell| load(&cell.user_ns)).sum(),
         system_ns: cells.iter().map(|cell| load(&cell.system_ns)).sum(),
+        queued_ns: cells
+            .iter()
+            .map(|cell| Some(load(&cell.queued_ns)).filter(|ns| *ns != u64::MAX))
+            .sum(),
         single,
         double,
         outliers,

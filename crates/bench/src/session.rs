@@ -46,6 +46,8 @@ pub struct Session {
 
 /// Time for the empty operation.
 const EMPTY_TIME: Duration = Duration::from_millis(200);
+/// How often a process that waits for messages looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
 /// How long a process that is asked to end may take to tidy up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -60,6 +62,7 @@ impl Session {
         let traces = Traces::begin()?;
         stop::on_signals().map_err(failed("handling signals"))?;
         let (ours, theirs) = UnixStream::pair().map_err(failed("making a socket pair"))?;
+        ours.set_read_timeout(Some(LOOK)).map_err(failed("setting a timeout"))?;
         let to_child = ours.try_clone().map_err(failed("copying a descriptor"))?;
         let parent = std::process::id();
         // SAFETY: the caller has no other thread; the child leaves by _exit.
@@ -93,12 +96,13 @@ impl Session {
 
     /// The next message; `None` when the process is gone.
     pub fn receive(&mut self) -> Option<Message> {
-        let mut line = String::new();
+        let mut line = Vec::new();
         loop {
-            match self.messages.read_line(&mut line) {
+            match self.messages.read_until(b'\n', &mut line) {
                 Ok(0) => return None,
-                Ok(_) => return serde_json::from_str(&line).ok(),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => self.pass_on(),
+                Ok(_) => return serde_json::from_slice(&line).ok(),
+                // A signal handler does not interrupt the reading.
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => self.pass_on(),
                 Err(_) => return None,
             }
         }
@@ -174,7 +178,8 @@ impl Measuring {
     fn measure(&mut self, settings: &Settings, traces: &Traces) -> Result<(), Error> {
         let clock = Clock::choose();
         self.tell(&Message::Clock(clock.describe()))?;
-        let mut bench = Bench { clock, clock_step_ns: clock.step_ns(), traces, empty_ns: 0.0 };
+        let mut bench =
+            Bench { clock, clock_step_ns: clock.step_ns(), traces, empty_ns: f64::INFINITY };
         let alone = Settings {
             workers: Some((model::WorkerKind::Threads, vec![1])),
             time: EMPTY_TIME,

@@ -12,6 +12,7 @@ use model::{Account, Accounts, PathSum, Run, StackId};
 
 use crate::case::Case;
 use crate::lost::part_of;
+use crate::text::count;
 
 /// Frames of a path that are worth words.
 const KERNEL_FRAMES_SHOWN: usize = 5;
@@ -153,6 +154,12 @@ impl Case<'_> {
             *sum = sum.saturating_add(ns);
         }
         processes.into_iter().max_by_key(|(_, ns)| *ns).map(|(tgid, _)| tgid)
+    }
+
+    /// `12 of 3,000 samples on a CPU`: how much the time of a path rests on.
+    pub fn samples_in_words(&self, time: &PathTime) -> String {
+        let all = self.time_through(&[], |path| path.sampled).samples;
+        format!("{} of {} samples on a CPU", count(time.samples), count(all))
     }
 
     /// True if the path has one of these functions in its kernel stack.

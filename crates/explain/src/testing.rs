@@ -105,6 +105,8 @@ pub fn interval(
         }),
         ran_instead: Vec::new(),
         holder: None,
+        timer: None,
+        interrupts: None,
     }
 }
 
@@ -375,6 +377,8 @@ impl RunBuilder {
             waker: None,
             ran_instead: Vec::new(),
             holder: None,
+            timer: None,
+            interrupts: None,
         });
         self.0.outlier_count += 1;
         self

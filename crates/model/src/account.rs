@@ -213,9 +213,14 @@ impl Account {
         )
     }
 
+    /// On a run queue, be it since a wakeup or a preemption.
+    pub fn is_runnable(self) -> bool {
+        matches!(self, Account::RunnableWakeup | Account::RunnablePreempted)
+    }
+
     /// Runnable or throttled: ready to run, not on a CPU.
     pub fn is_waiting_for_cpu(self) -> bool {
-        matches!(self, Account::RunnableWakeup | Account::RunnablePreempted | Account::Throttled)
+        self.is_runnable() || self == Account::Throttled
     }
 }
 

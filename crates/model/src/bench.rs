@@ -79,12 +79,15 @@ pub struct BenchStep {
     pub population: u64,
     /// Operations of all workers.
     pub operations: u64,
-    /// Wall time of the rounds together, each from the gate to its last worker's last operation.
+    /// Wall time of the rounds together, each from its first worker's first operation to its last
+    /// one's last.
     pub wall_ns: u64,
     /// CPU time in user mode, all workers.
     pub user_ns: u64,
     /// CPU time in the kernel, all workers.
     pub system_ns: u64,
+    /// Ready to run, but without a CPU, all workers; `None` where the kernel does not count it.
+    pub queued_ns: Option<u64>,
     /// Single operations, the clock's own cost included.
     pub single: Histogram,
     /// Cost of an operation without the clock's: the median of two together minus that of one, ns.

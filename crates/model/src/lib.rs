@@ -31,9 +31,14 @@ pub use finding::{
     Evidence, Explanation, Finding, Link, LostStack, NotRuledOut, RuledOut, Scope, Standing, WhyNot,
 };
 pub use histogram::Histogram;
-pub use jitter::{Jitter, JitterSeries};
+pub use jitter::{
+    Conversion, EarlyLatePairs, Estimate, Jitter, JitterControl, JitterLaw, JitterProgram,
+    JitterSeries, JitterThread, LateTick, LawModel, Leg, Period, Tick,
+};
 pub use metric::{Metric, MetricSecond};
-pub use outlier::{Context, Holder, Outlier, OutlierKind, Runner, SyscallCall, Waker};
+pub use outlier::{
+    Context, Holder, Interrupts, Outlier, OutlierKind, Runner, SyscallCall, TimerLegs, Waker,
+};
 pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, Part, ProbeCost, Process, Run, RunEnd,
     RunHeader, RunId, RunStatus, RunSummary, Target,

@@ -87,6 +87,32 @@ pub struct Holder {
     pub overlap_ns: u64,
 }
 
+/// The timer that ended a sleep, all on CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimerLegs {
+    /// When it was asked to fire; `None` for a timer in jiffies, which only knows the tick of the
+    /// kernel's clock that the time was rounded up to.
+    pub softexpires_ns: Option<u64>,
+    /// Until when the kernel could put that off, in order to fire several timers together: the
+    /// time asked for and the timer slack. For a timer in jiffies, its tick.
+    pub expires_ns: u64,
+    /// When it fired.
+    pub fired_ns: u64,
+    /// True if nothing ran on the CPU that it fired on, which had to be woken first.
+    pub was_idle: bool,
+}
+
+/// Interrupts and softirqs on a CPU that a thread was ready to use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interrupts {
+    /// All of them together.
+    pub ns: u64,
+    /// The longest: `softirq net_rx`, `irq24`, `local_timer`.
+    pub longest: String,
+    /// How long that one took.
+    pub longest_ns: u64,
+}
+
 /// One interval beyond the threshold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlier {
@@ -126,4 +152,8 @@ pub struct Outlier {
     pub ran_instead: Vec<Runner>,
     /// Who held the lock.
     pub holder: Option<Holder>,
+    /// Which timer ended the sleep, if one did and timers were recorded.
+    pub timer: Option<TimerLegs>,
+    /// What interrupts did on the CPU between being ready and running.
+    pub interrupts: Option<Interrupts>,
 }

@@ -24,12 +24,22 @@ static __always_inline void interrupted(struct cpu *cpu, u64 now)
 	leave(cpu);
 }
 
-static __always_inline void served(struct cpu *cpu, u32 kind, u64 id, u64 ns)
+static __always_inline void served(struct cpu *cpu, u32 kind, u64 id, u64 since,
+				   u64 now)
 {
 	struct thread *t = this_thread(cpu);
 
 	if (t)
-		hist_count(hist_slot(t->tgid, kind, id), ns);
+		hist_count(hist_slot(t->tgid, kind, id), now - since);
+	if (!cpu->in_softirq) {
+		u64 head = cpu->served_head++;
+		struct served *s = &cpu->served[head & (SERVED_SEEN - 1)];
+
+		s->since = since;
+		s->until = now;
+		s->kind = kind;
+		s->id = id;
+	}
 }
 
 static __always_inline void irq_begins(u32 program)
@@ -54,7 +64,7 @@ static __always_inline void irq_ends(u32 program, u64 id)
 		return;	/* it began before the recording */
 	now = bpf_ktime_get_ns();
 	if (!--cpu->in_hardirq)
-		served(cpu, HIST_HARDIRQ, id, now - cpu->irq_start);
+		served(cpu, HIST_HARDIRQ, id, cpu->irq_start, now);
 	interrupted(cpu, now);
 }
 
@@ -95,7 +105,7 @@ int BPF_PROG(on_softirq_exit, unsigned int vec)
 		return 0;
 	now = bpf_ktime_get_ns();
 	cpu->in_softirq = 0;
-	served(cpu, HIST_SOFTIRQ, vec, now - cpu->softirq_start);
+	served(cpu, HIST_SOFTIRQ, vec, cpu->softirq_start, now);
 	interrupted(cpu, now);
 	return 0;
 }

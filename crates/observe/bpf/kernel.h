@@ -193,6 +193,24 @@ struct transaction_run_stats_s {
 	unsigned long rs_logging;
 };
 
+struct timerqueue_node {
+	s64 expires;
+};
+
+struct hrtimer_clock_base {
+	s64 offset;		/* of its clock to CLOCK_MONOTONIC */
+};
+
+struct hrtimer {
+	struct timerqueue_node node;
+	s64 _softexpires;
+	struct hrtimer_clock_base *base;
+};
+
+struct timer_list {
+	unsigned long expires;
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {

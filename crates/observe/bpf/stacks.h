@@ -65,6 +65,8 @@ __noinline u64 send_stack(u32 tgid, long bytes)
 static __always_inline u64 stack_of_sleeper(struct cpu *cpu,
 					    struct task_struct *task)
 {
+	if (no_stacks)
+		return 0;
 	return send_stack(0, bpf_get_task_stack(task, cpu->stack.frames,
 						sizeof(cpu->stack.frames), 0));
 }
@@ -72,6 +74,8 @@ static __always_inline u64 stack_of_sleeper(struct cpu *cpu,
 /* Kernel or user stack of the current task. */
 static __always_inline u64 stack_here(void *ctx, struct cpu *cpu, u32 tgid)
 {
+	if (no_stacks)
+		return 0;
 	return send_stack(tgid, bpf_get_stack(ctx, cpu->stack.frames,
 					      sizeof(cpu->stack.frames),
 					      tgid ? BPF_F_USER_STACK : 0));

@@ -22,6 +22,8 @@ const volatile u32 target_pid;		/* process, or thread */
 const volatile bool follow;
 const volatile u32 recorder_tgid;	/* never watched */
 const volatile u64 threshold_ns;
+const volatile bool late_only;
+const volatile bool no_stacks;	/* they take longer than what is measured */
 const volatile u32 jiffy_ns;
 const volatile u32 sample_period_ns;
 const volatile u32 hist_slots;		/* slots of hists, both halves */
@@ -65,6 +67,7 @@ struct thread {
 	u8 lock_like;
 	u32 woken;		/* since it was last chosen */
 	struct who waker;
+	struct timer timer;	/* that woke it */
 	u64 object;
 	u64 last_object;
 
@@ -133,9 +136,12 @@ struct cpu {
 	u64 losses[LOSS_MAX];
 	u32 in_hardirq, in_softirq;
 	u64 irq_start, softirq_start;
+	struct timer firing;	/* its function runs now */
 	u64 steal;
 	u64 ran_head;
 	struct ran ran[RAN_SEEN];	/* what ran here last, a ring */
+	u64 served_head;
+	struct served served[SERVED_SEEN];	/* the last interrupts, a ring */
 	struct stack_record stack;
 };
 

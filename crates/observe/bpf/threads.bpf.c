@@ -52,6 +52,29 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	t->wake_ns = now;
 }
 
+/* The interrupts for which a thread that was ready had to wait here. */
+static __always_inline void keep_served(struct cpu *cpu, struct thread *t)
+{
+	u64 wake = t->wake_ns, longest = 0;
+	u32 i;
+
+	t->sleep.served_ns = 0;
+	t->sleep.longest.until = t->sleep.longest.since = 0;
+	for (i = 0; i < SERVED_SEEN; i++) {
+		struct served *s = &cpu->served[(cpu->served_head - 1 - i) & (SERVED_SEEN - 1)];
+		u64 from = s->since > wake ? s->since : wake;
+
+		if (s->until <= wake)
+			break;
+		t->sleep.served_ns += s->until - from;
+		if (s->until - from > longest) {
+			longest = s->until - from;
+			t->sleep.longest = *s;
+			t->sleep.longest.since = from;
+		}
+	}
+}
+
 /* Keeps a long absence from the CPU whole. */
 static __noinline void keep_sleep(struct task_struct *next, u64 now)
 {
@@ -73,6 +96,7 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now)
 	t->sleep.fault_ip = t->off_account == ACCT_FAULT_MAJOR ||
 			    t->off_account == ACCT_FAULT_MINOR ? t->fault_ip : 0;
 	t->sleep.waker = t->waker;
+	t->sleep.timer = t->timer;
 	t->sleep.waker_context = t->waker_context;
 	__builtin_memset(&t->sleep.holder, 0, sizeof(t->sleep.holder));
 	t->sleep.kernel_stack = t->lock ? t->lock_stack :
@@ -89,11 +113,20 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now)
 		}
 	}
 	t->sleep.ran_count = kept;
+	keep_served(cpu, t);
 	t->pending = 1;
 	if (t->call != NO_CALL && t->sleep.ns > t->longest) {
 		t->longest = t->sleep.ns;
 		t->call_sleep = t->sleep;
 	}
+}
+
+/* How long ago a thread that comes to a CPU should have come. */
+static __always_inline u64 lateness(struct thread *t, u64 now)
+{
+	if (t->timer.fired && !t->timer.jiffies && t->timer.softexpires < now)
+		return now - t->timer.softexpires;
+	return now - t->wake_ns;
 }
 
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
@@ -140,11 +173,12 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	hist_count(t->run_hist, delay);
 	if (delay > RUNNER_MIN_NS)
 		add_runner(t, cpu, delay);
-	if (off >= threshold_ns)
+	if ((late_only ? lateness(t, now) : off) >= threshold_ns)
 		keep_sleep(next, now);
 	t->last_object = t->object;
 	t->dirty_pause = 0;
 	t->waker.tid = t->waker.tgid = 0;
+	t->timer.fired = 0;
 	t->by_waiter = 0;
 	t->woken = 0;
 	t->open = base_account(t);
@@ -210,6 +244,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	t->waker_context = context_of(cpu);
 	t->by_waiter = 0;
 	t->woken = 1;
+	t->timer = cpu->firing;
 	set_who(&t->waker, current);
 	if (t->open < ACCT_BLOCKED)
 		return 0;

@@ -15,6 +15,7 @@
 #include "memory.bpf.c"
 #include "writeback.bpf.c"
 #include "samples.bpf.c"
+#include "timers.bpf.c"
 
 /* Some helpers are for GPL-compatible programs only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -234,6 +234,7 @@ struct hold {
 
 #define RAN_KEPT	4
 #define RAN_SEEN	16	/* a power of two */
+#define SERVED_SEEN	16	/* likewise */
 #define STACK_FRAMES	127
 
 enum record_type {
@@ -251,6 +252,23 @@ enum outlier_kind {
 	OUTLIER_LOCK_HOLD,
 };
 
+/* The timer that ended a sleep; times are of CLOCK_MONOTONIC. */
+struct timer {
+	u64 softexpires;	/* not before, 0 for a timer in jiffies */
+	u64 expires;		/* and no later than that, if all goes well */
+	u64 fired;		/* 0: no timer */
+	u32 jiffies;		/* of the low-resolution timer wheel */
+	u32 was_idle;		/* nothing ran on the CPU that it fired on */
+};
+
+/* An interrupt or softirq, none within another. */
+struct served {
+	u64 since, until;
+	u64 id;			/* as in hist_key */
+	u32 kind;		/* enum hist_kind */
+	u32 pad;
+};
+
 /* One long sleep: its part of an outlier. */
 struct sleep {
 	u64 start, wake;	/* off the CPU, ready to run again */
@@ -260,6 +278,9 @@ struct sleep {
 	u64 fault_ip;
 	struct who waker;
 	struct hold holder;
+	struct timer timer;
+	u64 served_ns;		/* interrupts from `wake` on */
+	struct served longest;	/* of those; kept from `wake` on, too */
 	u32 account;
 	u16 waker_context;
 	u16 ran_count;
@@ -355,6 +376,7 @@ enum program {
 	PROG_MMAP_ACQUIRED, PROG_MMAP_RELEASED, PROG_FAULT_USER,
 	PROG_FAULT_KERNEL, PROG_IRQ, PROG_SOFTIRQ, PROG_VECTOR,
 	PROG_BLOCK, PROG_SIGNAL, PROG_MEMORY, PROG_WRITEBACK, PROG_SAMPLE,
+	PROG_TIMER,
 	PROG_MAX,
 };
 

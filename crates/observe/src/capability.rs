@@ -36,11 +36,13 @@ pub enum Part {
     Writeback,
     /// What runs on the CPUs, by a timer.
     Samples,
+    /// Which timer ended a sleep, and when it should have.
+    Timers,
 }
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 12] = [
+    pub const ALL: [Part; 13] = [
         Part::Threads,
         Part::SystemCalls,
         Part::Locks,
@@ -53,6 +55,7 @@ impl Part {
         Part::Reclaim,
         Part::Writeback,
         Part::Samples,
+        Part::Timers,
     ];
 
     /// Its name, as reports show it.
@@ -70,6 +73,7 @@ impl Part {
             Part::Reclaim => "reclaim and compaction",
             Part::Writeback => "writeback and journal",
             Part::Samples => "on-CPU samples",
+            Part::Timers => "timers",
         }
     }
 
@@ -132,6 +136,12 @@ impl Part {
                 ("on_journal_commit", "jbd2_run_stats"),
             ],
             Part::Samples => &[("on_sample", "cpu_clock")],
+            Part::Timers => &[
+                ("on_hrtimer_exit", "hrtimer_expire_exit"),
+                ("on_hrtimer_entry", "hrtimer_expire_entry"),
+                ("on_timer_exit", "timer_expire_exit"),
+                ("on_timer_entry", "timer_expire_entry"),
+            ],
         }
     }
 }
@@ -233,10 +243,10 @@ pub fn retreat(plan: &Plan, refusal: &str) -> Plan {
     Plan::Record(off.iter().cloned().chain(more).collect())
 }
 
-/// The plan, for the report.
-pub fn describe(plan: &Plan) -> Vec<Capability> {
-    Part::ALL
-        .into_iter()
+/// The plan, for the report; parts that nobody asked for are not mentioned.
+pub fn describe(plan: &Plan, unasked: &[Part]) -> Vec<Capability> {
+    let asked = Part::ALL.into_iter().filter(|part| !unasked.contains(part));
+    asked
         .map(|part| {
             let because = match plan {
                 Plan::Sample(why) => why.clone(),
@@ -260,16 +270,23 @@ mod tests {
     #[test]
     fn a_full_host_records_everything() {
         assert_eq!(decide(&root()), Plan::Record(Vec::new()));
-        assert!(describe(&decide(&root())).iter().all(|capability| capability.on));
+        assert!(describe(&decide(&root()), &[]).iter().all(|capability| capability.on));
     }
 
     #[test]
     fn without_privilege_or_btf_it_samples_and_says_why() {
         let plan = decide(&HostFacts { capabilities: 0, ..root() });
         assert!(matches!(&plan, Plan::Sample(why) if why.contains("CAP_BPF")), "{plan:?}");
-        assert!(describe(&plan).iter().all(|c| !c.on && c.because.contains("CAP_BPF")));
+        assert!(describe(&plan, &[]).iter().all(|c| !c.on && c.because.contains("CAP_BPF")));
         let plan = decide(&HostFacts { btf: false, ..root() });
         assert!(matches!(&plan, Plan::Sample(why) if why.contains("BTF")), "{plan:?}");
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_not_mentioned() {
+        let told = describe(&decide(&root()), &[Part::Timers]);
+        assert_eq!(told.len(), Part::ALL.len() - 1);
+        assert!(told.iter().all(|capability| capability.part != "timers"));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use model::{
-    Account, Accounts, Event, EventKind, Holder, Outlier, Runner, StackId, Syscall, SyscallCall,
-    ThreadAccounts, Waker,
+    Account, Accounts, Event, EventKind, Holder, Interrupts, Outlier, Runner, StackId, Syscall,
+    SyscallCall, ThreadAccounts, TimerLegs, Waker,
 };
 
 use crate::bpf::{self, event_record, outlier_record, sleep, thread_record};
@@ -86,6 +86,8 @@ pub fn outlier(record: &outlier_record) -> Outlier {
         waker: waker(sleep),
         ran_instead: ran_instead(sleep),
         holder: holder(sleep, record.start_ns),
+        timer: timer(sleep),
+        interrupts: interrupts(sleep),
     }
 }
 
@@ -138,6 +140,25 @@ fn holder(sleep: &sleep, start_ns: u64) -> Option<Holder> {
         write: hold.write != 0,
         call: (hold.call != wire::NO_CALL).then_some(Syscall(hold.call)),
         overlap_ns: hold.until - hold.since,
+    })
+}
+
+fn timer(sleep: &sleep) -> Option<TimerLegs> {
+    let timer = &sleep.timer;
+    (timer.fired != 0).then(|| TimerLegs {
+        softexpires_ns: (timer.jiffies == 0).then_some(timer.softexpires),
+        expires_ns: timer.expires,
+        fired_ns: timer.fired,
+        was_idle: timer.was_idle != 0,
+    })
+}
+
+fn interrupts(sleep: &sleep) -> Option<Interrupts> {
+    let longest = &sleep.longest;
+    (sleep.served_ns != 0).then(|| Interrupts {
+        ns: sleep.served_ns,
+        longest: wire::interrupt_name(longest.kind, longest.id),
+        longest_ns: longest.until.saturating_sub(longest.since),
     })
 }
 

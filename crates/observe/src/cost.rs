@@ -130,6 +130,7 @@ fn position(program: &str) -> Option<usize> {
         Part::BlockIo => "block_rq",
         Part::Reclaim => "reclaim_compaction",
         Part::Writeback => "writeback",
+        Part::Timers => "timers",
         _ => tracepoint,
     };
     wire::PROGRAMS.iter().position(|program| *program == name)

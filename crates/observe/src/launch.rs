@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
 use crate::Error;
@@ -29,16 +29,20 @@ impl Drop for Held {
     }
 }
 
-/// Creates the child; it inherits everything from us and waits before exec.
+/// Creates the child; it inherits everything from us, but its standard output if that goes to a
+/// pipe, and waits before exec.
 ///
 /// `Command::spawn` returns only after exec, so it runs in a thread of its own, and the child
 /// tells its pid through a pipe.
-pub fn hold(words: &[OsString]) -> Result<Held, Error> {
+pub fn hold(words: &[OsString], pipe_stdout: bool) -> Result<Held, Error> {
     let program = words.first().cloned().unwrap_or_default();
     let (mut pid_reader, pid_writer) = io::pipe().map_err(Error::io("making a pipe"))?;
     let (gate_reader, gate) = io::pipe().map_err(Error::io("making a pipe"))?;
     let mut command = Command::new(&program);
     command.args(&words[1..]);
+    if pipe_stdout {
+        command.stdout(Stdio::piped());
+    }
     let gate_number = gate.as_raw_fd();
     // SAFETY: runs between fork and exec; it only reads, writes and closes file descriptors,
     // which is async-signal-safe, and allocates nothing. The descriptor closed is the child's

@@ -37,4 +37,4 @@ mod sums;
 mod wire;
 
 pub use error::Error;
-pub use recorder::{Recorder, Watch, WatchTarget};
+pub use recorder::{Recorder, Timers, Watch, WatchTarget};

@@ -24,6 +24,10 @@ pub struct Config {
     pub follow: bool,
     /// Outlier threshold.
     pub threshold_ns: u64,
+    /// It counts from the time that a timer was asked for.
+    pub late_only: bool,
+    /// No stacks, to measure with as little delay as can be.
+    pub no_stacks: bool,
 }
 
 /// `enum target_kind` of bpf/state.h.
@@ -73,8 +77,14 @@ impl Probes {
             rodata.target_kind = config.target_kind as u32;
             rodata.target_pid = config.target_pid;
             rodata.follow = config.follow;
-            rodata.recorder_tgid = std::process::id();
+            // Who is asked for by number may be ourselves.
+            rodata.recorder_tgid = match config.target_kind {
+                TargetKind::Host => std::process::id(),
+                _ => 0,
+            };
             rodata.threshold_ns = config.threshold_ns;
+            rodata.late_only = config.late_only;
+            rodata.no_stacks = config.no_stacks;
             rodata.jiffy_ns = text.jiffy_ns;
             rodata.sample_period_ns = sample_timers::PERIOD_NS;
             rodata.call_kinds = wire::call_kinds();

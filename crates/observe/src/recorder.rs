@@ -37,6 +37,29 @@ pub struct Watch {
     pub threshold_ns: u64,
     /// Shed probes when recording costs more than this share of all CPUs, percent.
     pub budget_percent: Option<f64>,
+    /// Which timer ended a sleep.
+    pub timers: Timers,
+    /// Its standard output goes to a pipe, a command's: see [`Recorder::take_child`].
+    pub pipe_stdout: bool,
+}
+
+impl Watch {
+    fn unasked(&self) -> &'static [Part] {
+        if self.timers == Timers::Off { &[Part::Timers] } else { &[] }
+    }
+}
+
+/// What of timers is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timers {
+    /// Nothing.
+    Off,
+    /// The timer that ended each sleep ([`model::TimerLegs`]), and no stacks: taking those would
+    /// make every tick late by tens of microseconds.
+    On,
+    /// The same, and of the sleeps only those are kept that ended later than the threshold after
+    /// the time asked for; so those in time cost next to nothing.
+    LateOnly,
 }
 
 /// The target of a recording.
@@ -102,7 +125,7 @@ impl Recorder {
         let facts = facts(&watch.target);
         let (pid, held) = match &watch.target {
             WatchTarget::Command(words) => {
-                let held = launch::hold(words)?;
+                let held = launch::hold(words, watch.pipe_stdout)?;
                 (held.pid, Some(held))
             }
             WatchTarget::Process(pid) if !Path::new(&format!("/proc/{pid}")).exists() => {
@@ -122,7 +145,7 @@ impl Recorder {
             child: None,
             target: watch.target.clone(),
             facts,
-            capabilities: capability::describe(&plan),
+            capabilities: capability::describe(&plan, watch.unasked()),
             cpus: host::cpu_times(),
             processes: HashMap::new(),
             counters: Counters::start(pid),
@@ -153,6 +176,12 @@ impl Recorder {
     /// Process id of the command that was started.
     pub fn child_pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
+    }
+
+    /// The command that was started, from now on in the care of the caller: [`Recorder::ended`] no
+    /// longer tells its end.
+    pub fn take_child(&mut self) -> Option<Child> {
+        self.child.take()
     }
 
     /// `Some` once the target has ended: why, and the exit status of a command.
@@ -298,7 +327,8 @@ fn begin(watch: &Watch, pid: u32, mut plan: Plan) -> Result<(Backend, Plan), Err
 }
 
 fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Error> {
-    let off: Vec<Part> = off.iter().map(|(part, _)| *part).collect();
+    let off = off.iter().map(|(part, _)| part).chain(watch.unasked());
+    let off: Vec<Part> = off.copied().collect();
     let config = Config {
         target_kind: match watch.target {
             WatchTarget::Command(_) => TargetKind::Command,
@@ -309,6 +339,8 @@ fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Er
         target_pid: pid,
         follow: watch.follow,
         threshold_ns: watch.threshold_ns,
+        late_only: watch.timers == Timers::LateOnly,
+        no_stacks: watch.timers != Timers::Off,
     };
     let probes = Probes::start(&config, &off, &TextRanges::of_this_kernel())?;
     let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;

@@ -36,7 +36,7 @@ pub const LOSSES: [&str; 14] = [
 ];
 
 /// `enum program`, as shown in the cost.
-pub const PROGRAMS: [&str; 23] = [
+pub const PROGRAMS: [&str; 24] = [
     "sched_switch",
     "sched_waking",
     "sched_migrate_task",
@@ -60,6 +60,7 @@ pub const PROGRAMS: [&str; 23] = [
     "reclaim_compaction",
     "writeback",
     "cpu_clock",
+    "timers",
 ];
 
 /// `enum account`; a call is needed for ACCT_SYSCALL only.
@@ -151,6 +152,12 @@ pub fn hard_irq_name(id: u64) -> String {
         0x10004 => "irq_work".into(),
         irq => format!("irq{irq}"),
     }
+}
+
+/// An interrupt by `enum hist_kind` and its vector.
+pub fn interrupt_name(kind: u32, id: u64) -> String {
+    const HIST_SOFTIRQ: u32 = 6;
+    if kind == HIST_SOFTIRQ { format!("softirq {}", softirq_name(id)) } else { hard_irq_name(id) }
 }
 
 /// Softirq vectors, in the kernel's order (include/linux/interrupt.h).

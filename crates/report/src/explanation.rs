@@ -118,7 +118,7 @@ fn capitalized(text: &str) -> String {
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
-fn write_finding(
+pub(crate) fn write_finding(
     out: &mut dyn Write,
     number: usize,
     finding: &Finding,

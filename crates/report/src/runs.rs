@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use model::{RunStatus, RunSummary};
+use model::{RunStatus, RunSummary, Target};
 
 use crate::Style;
 use crate::style::Paint;
@@ -30,18 +30,28 @@ pub fn write(out: &mut dyn Write, runs: &[RunSummary], style: &Style) -> io::Res
         ],
     );
     for run in runs {
+        let recorded = |n| match is_unrecorded(&run.header.target, run.threads) {
+            true => "-".to_owned(),
+            false => count(n),
+        };
         table.row([
             run.id.to_string().into(),
             utc(run.header.started_unix_ns).into(),
             duration(run.length_ns).into(),
-            count(run.threads).into(),
-            count(run.outliers).into(),
+            recorded(run.threads).into(),
+            recorded(run.outliers).into(),
             status(run.status),
             run.leading_cause.as_deref().unwrap_or("-").into(),
         ]);
         table.note(1, run.header.target.to_string());
     }
     table.write(out, style)
+}
+
+/// True for benchmarks and timers without the recorder: threads and outliers were not looked at, which is not
+/// the same as none.
+pub(crate) fn is_unrecorded(target: &Target, threads: u64) -> bool {
+    matches!(target, Target::Bench(_) | Target::Jitter(_)) && threads == 0
 }
 
 /// The status in a word.
@@ -125,6 +135,12 @@ mod tests {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert_eq!(text.matches("argument").count(), 30);
+        runs[2].header.target = Target::Bench(vec!["getppid".to_owned()]);
+        let (threads, outliers) = (0, 0);
+        let bench = RunSummary { threads, outliers, ..runs.remove(2) };
+        let text = sample::written(|out| write(out, &[bench], &Style::default()));
+        assert!(text.contains("2.00 s        -         -"), "{text}");
+        assert!(text.contains("bench getppid") && !text.contains(" 0 "), "{text}");
         let none = sample::written(|out| write(out, &[], &Style::default()));
         assert!(none.contains("whylag record"));
     }

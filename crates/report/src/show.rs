@@ -7,7 +7,7 @@ use model::{OutlierKind, Run, RunStatus};
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::units::{count, duration, plural};
-use crate::{Style, accounts, chart, cost, outlier, runs, series, text};
+use crate::{Style, accounts, bench, chart, cost, jitter, outlier, runs, series, text};
 
 /// Metrics in the table, and of these the ones that are drawn.
 const METRICS: usize = 30;
@@ -19,7 +19,7 @@ const OUTLIERS: usize = 8;
 /// Groups of facts that are long and rarely read; they are in the JSON.
 const DETAILS: [&str; 3] = ["sysctl.", "env.", "rlimit."];
 
-/// Writes the header and facts, the accounts (of all and of each thread), the histograms with most
+/// Writes the header and facts, what benchmarks measured, the accounts (of all and of each thread), the histograms with most
 /// time, the slowest outliers in full, and the cost of the recorder. What is left out is counted.
 ///
 /// # Errors
@@ -28,6 +28,21 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     write_header(out, run, style)?;
     write_facts(out, run, style)?;
     writeln!(out)?;
+    if run.bench.is_some() {
+        bench::write(out, run, false, style)?;
+        // Nothing was recorded unless it was asked for.
+        if run.threads.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
+    }
+    if let Some(jitter) = &run.jitter {
+        jitter::write(out, jitter, style)?;
+        if run.threads.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
+    }
     accounts::write_summary(out, run, style)?;
     writeln!(out)?;
     accounts::write_threads(out, run, style)?;
@@ -56,8 +71,10 @@ fn write_header(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()>
         let exit = end.exit_status.map_or_else(String::new, |exit| format!("; exit status {exit}"));
         lines.push(("ended", format!("{}{exit}", end.reason)));
     }
-    let how = if header.sampled { ", states sampled from /proc: estimates" } else { "" };
-    lines.push(("outliers", format!("from {} on{how}", duration(header.threshold_ns))));
+    if !runs::is_unrecorded(&header.target, run.threads.len() as u64) {
+        let how = if header.sampled { ", states sampled from /proc: estimates" } else { "" };
+        lines.push(("outliers", format!("from {} on{how}", duration(header.threshold_ns))));
+    }
     lines.push(("recorder", format!("whylag {}, pid {}", header.version, header.recorder_pid)));
     for (label, text) in lines {
         write!(out, "{}", text::labelled(&format!("  {label}"), 13, &text, style.width))?;

@@ -37,6 +37,34 @@ fn three_digits(value: f64) -> String {
     }
 }
 
+/// A duration that may be a part of a nanosecond: `11.3 ns` below 100 ns, from there as
+/// [`duration`].
+pub(crate) fn fine_duration(ns: f64) -> String {
+    if ns < 99.95 { format!("{ns:.1} ns") } else { duration(ns.round() as u64) }
+}
+
+/// Seconds with three digits and without their unit: `0.667`, `2.00`, `31.4`.
+pub(crate) fn seconds(ns: f64) -> String {
+    let value = ns / 1e9;
+    if value < 0.999_5 { format!("{value:.3}") } else { three_digits(value) }
+}
+
+/// A large number with three digits: `123`, `12.3 k`, `1.85 M`.
+pub(crate) fn compact(value: f64) -> String {
+    let (value, unit) = match value {
+        small if small < 999.5 => (small, ""),
+        thousands if thousands < 999.5e3 => (thousands / 1e3, " k"),
+        millions if millions < 999.5e6 => (millions / 1e6, " M"),
+        more => (more / 1e9, " G"),
+    };
+    format!("{}{unit}", three_digits(value))
+}
+
+/// How many times as much: `2.41x`, `31.4x`, `150x`.
+pub(crate) fn times(ratio: f64) -> String {
+    format!("{}x", three_digits(ratio))
+}
+
 /// A count with a comma after each three digits: `1,234`.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
@@ -206,6 +234,17 @@ mod tests {
         assert_eq!(share(0.999_99), ">99.9 %");
         assert_eq!((share(0.0), share(1.0)), ("0.0 %".into(), "100.0 %".into()));
         assert_eq!(part(3, 0), "-");
+    }
+
+    #[test]
+    fn numbers_of_benchmarks() {
+        assert_eq!([11.26, 99.96, 1_234.0].map(fine_duration), ["11.3 ns", "100 ns", "1.23 us"]);
+        assert_eq!([667e6, 2e9, 31.4e9, 0.0].map(seconds), ["0.667", "2.00", "31.4", "0.000"]);
+        assert_eq!(
+            [7.0, 12_345.0, 1.85e6, 2e9].map(compact),
+            ["7.00", "12.3 k", "1.85 M", "2.00 G"]
+        );
+        assert_eq!([0.5, 2.41, 150.2].map(times), ["0.50x", "2.41x", "150x"]);
     }
 
     #[test]

@@ -11,8 +11,13 @@
 //!   verdict.
 //! - Pure: no I/O, no clock. Nothing panics; what cannot be computed is `None`.
 
+pub mod ab;
+pub mod conversion;
 mod interval;
+pub mod law;
 pub mod multiple;
+pub mod pairs;
+pub mod periodicity;
 pub mod quantile;
 pub mod rank;
 pub mod resample;

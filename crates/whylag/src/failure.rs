@@ -61,6 +61,16 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<jitter::Error> for Failure {
+    fn from(error: jitter::Error) -> Failure {
+        if error.is_usage() {
+            Failure::Usage(error.to_string())
+        } else {
+            Failure::Failed(error.into())
+        }
+    }
+}
+
 impl From<explain::FocusError> for Failure {
     fn from(error: explain::FocusError) -> Failure {
         Failure::Usage(error.to_string())

@@ -40,6 +40,8 @@ struct Arguments {
 enum Verb {
     /// Watch threads, store a run, print where the time went and the leading cause
     Record(verbs::record::Options),
+    /// How late timers are, by which law, and why; or those of a program that prints its ticks
+    Jitter(verbs::jitter::Options),
     /// Causes for a stored run, ranked by the share of lost time that each explains
     Explain(verbs::explain::Options),
     /// Measure what operations of the kernel cost here, over ladders of workers and populations
@@ -48,6 +50,8 @@ enum Verb {
     Runs(verbs::runs::Options),
     /// One run: accounts per thread, histograms, slowest outliers with their stacks
     Show(verbs::show::Options),
+    /// Two benchmark runs: which steps became slower or faster, and how sure that is
+    Compare(verbs::compare::Options),
     /// A run in another format: json, folded, svg or csv
     Export(verbs::export::Options),
 }
@@ -58,10 +62,12 @@ fn main() -> ExitCode {
     let store = arguments.store.as_deref();
     let result = match arguments.verb {
         Verb::Record(options) => verbs::record::run(&options, store, started),
+        Verb::Jitter(options) => verbs::jitter::run(&options, store),
         Verb::Explain(options) => verbs::explain::run(&options, store),
         Verb::Bench(options) => verbs::bench::run(&options, store, started),
         Verb::Runs(options) => verbs::runs::run(&options, store),
         Verb::Show(options) => verbs::show::run(&options, store),
+        Verb::Compare(options) => verbs::compare::run(&options, store),
         Verb::Export(options) => verbs::export::run(&options, store),
     };
     match result {

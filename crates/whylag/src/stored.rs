@@ -26,6 +26,18 @@ pub fn load(store: Option<&Path>, run: Option<i64>) -> Result<Run, Failure> {
     Ok(store.load(id)?)
 }
 
+/// Refuses a run of benchmarks without the recorder: there is nothing to explain or to draw.
+pub fn must_be_recorded(run: &Run) -> Result<(), Failure> {
+    if run.bench.is_some() && run.threads.is_empty() {
+        return Err(Failure::Usage(format!(
+            "run {0} is a benchmark that was not recorded: 'whylag show {0}' has its figures, and \
+             'whylag bench --with-kernel' records the workers",
+            run.id
+        )));
+    }
+    Ok(())
+}
+
 /// Header of a run that begins now and is measured by something else than the recorder.
 pub fn header(target: Target) -> RunHeader {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -103,8 +103,7 @@ fn counters(case: &Case, claim: &mut Claim) {
 }
 
 fn rule_out<'o>(case: &Case, stops: impl Iterator<Item = &'o Outlier>, claim: &mut Claim) {
-    let queued =
-        case.accounts.sum_of(|a| matches!(a, Account::RunnableWakeup | Account::RunnablePreempted));
+    let queued = case.accounts.sum_of(Account::is_runnable);
     let mut busy = 0u64;
     let mut all = 0u64;
     for stop in stops {

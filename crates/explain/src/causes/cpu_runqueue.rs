@@ -27,10 +27,6 @@ pub const CAUSE: Cause = Cause {
 /// Runners worth a line.
 const RUNNERS_SHOWN: usize = 3;
 
-fn is_queued(account: Account) -> bool {
-    matches!(account, Account::RunnableWakeup | Account::RunnablePreempted)
-}
-
 /// Who ran instead, in nanoseconds of waiting.
 #[derive(Default)]
 struct Ran {
@@ -41,8 +37,8 @@ struct Ran {
 }
 
 fn examine(case: &Case) -> Verdict {
-    let queued = case.accounts.sum_of(is_queued);
-    let Some(process) = case.main_process(is_queued) else {
+    let queued = case.accounts.sum_of(Account::is_runnable);
+    let Some(process) = case.main_process(Account::is_runnable) else {
         return Err(Absent("no thread waited for a CPU".to_owned()));
     };
     let ran = who_ran(case);
@@ -60,7 +56,7 @@ fn examine(case: &Case) -> Verdict {
     let lost: Accounts = case
         .accounts
         .iter()
-        .filter(|(account, _)| is_queued(*account))
+        .filter(|(account, _)| Account::is_runnable(*account))
         .map(|(account, ns)| (account, part_of(ns, claimed, queued)))
         .collect();
     let delays = case.histogram(&Metric::RunQueueDelay);
@@ -185,7 +181,7 @@ fn largest<'a>(case: &Case<'a>) -> Vec<&'a RunnerSum> {
 
 /// Threads running or ready to run, on average over the recording; of one process, or of all.
 fn runnable(case: &Case, process: Option<u32>) -> f64 {
-    let wants_cpu = |account: Account| account.is_running() || is_queued(account);
+    let wants_cpu = |account: Account| account.is_running() || Account::is_runnable(account);
     let ns: f64 = case
         .processes()
         .filter(|(tgid, _)| process.is_none_or(|only| only == *tgid))

@@ -8,7 +8,7 @@ use model::Account;
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
 use crate::faults::{self, GivenBack};
-use crate::text::{count, counted, duration, percent};
+use crate::text::{counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
     id: "first-touch",
@@ -52,12 +52,7 @@ fn examine(case: &Case) -> Verdict {
     ));
     claim.trigger("its threads keep going on to memory that nobody has touched before".to_owned());
     claim.saw(
-        format!(
-            "{} of {} samples on a CPU were in such faults: {}",
-            count(time.samples),
-            count(case.time_through(&[], |path| path.sampled).samples),
-            duration(time.ns())
-        ),
+        format!("{} were in such faults: {}", case.samples_in_words(&time), duration(time.ns())),
         "on-CPU samples under do_anonymous_page",
     );
     claim.saw(

@@ -9,7 +9,7 @@ use model::EventKind;
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
 use crate::faults;
-use crate::text::{count, counted, duration, percent, quantiles};
+use crate::text::{counted, duration, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
     id: "fork-cow",
@@ -63,12 +63,7 @@ fn examine(case: &Case) -> Verdict {
         counted(forks.max(events), "call of fork or clone")
     ));
     claim.saw(
-        format!(
-            "{} of {} samples on a CPU were in such faults: {}",
-            count(time.samples),
-            count(case.time_through(&[], |path| path.sampled).samples),
-            duration(time.ns())
-        ),
+        format!("{} were in such faults: {}", case.samples_in_words(&time), duration(time.ns())),
         "on-CPU samples under wp_page_copy",
     );
     let calls = FORKS.iter().filter_map(|name| {

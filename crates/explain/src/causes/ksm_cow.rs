@@ -50,11 +50,7 @@ fn examine(case: &Case) -> Verdict {
     ));
     claim.trigger(format!("up to {} of the process were merged by KSM", counted(most, "page")));
     claim.saw(
-        format!(
-            "{} of {} samples on a CPU were in such faults",
-            count(time.samples),
-            count(case.time_through(&[], |path| path.sampled).samples)
-        ),
+        format!("{} were in such faults", case.samples_in_words(&time)),
         "on-CPU samples under wp_page_copy",
     );
     claim.saw(

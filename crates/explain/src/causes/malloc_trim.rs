@@ -9,6 +9,7 @@ use model::{Account, Syscall};
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
 use crate::faults::{self, GivenBack};
+use crate::mmap_holders::is_mmap_lock;
 use crate::text::{count, counted, duration};
 
 pub const CAUSE: Cause = Cause {
@@ -102,11 +103,7 @@ fn rule_out(case: &Case, back: &GivenBack, new_ns: u64, claim: &mut Claim) {
             duration(new_ns)
         ),
     );
-    let lock = |account| {
-        use model::Blocked::{MmapLockRead, MmapLockWrite};
-        matches!(account, Account::Blocked(MmapLockRead | MmapLockWrite))
-    };
-    let waited = case.accounts.sum_of(lock);
+    let waited = case.accounts.sum_of(is_mmap_lock);
     if waited < new_ns {
         claim.rule_out(
             "mmap-lock",

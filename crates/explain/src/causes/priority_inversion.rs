@@ -25,10 +25,6 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-fn is_queued(account: Account) -> bool {
-    matches!(account, Account::RunnableWakeup | Account::RunnablePreempted)
-}
-
 /// Time that real-time threads waited for locks whose holders were ready to run, and did not
 /// because one below the waiter had the CPU.
 fn inverted(case: &Case, priorities: &Priorities) -> Behind {
@@ -40,7 +36,7 @@ fn inverted(case: &Case, priorities: &Priorities) -> Behind {
         };
         let behind = case.behind(
             |victim| priorities.get(victim.tid) == waiter,
-            |holder, account| is_queued(account) && is_kept_by_less(holder),
+            |holder, account| Account::is_runnable(account) && is_kept_by_less(holder),
         );
         all.accounts.merge(&behind.accounts);
         all.count += behind.count;
@@ -125,7 +121,8 @@ fn rule_out(case: &Case, ns: u64, in_locks: u64, claim: &mut Claim) {
         claim.doubt(0.7, &format!("{against}: the lock may be held for long, too (futex-convoy)"));
     }
     let waiters = case.run.threads.iter().filter(|thread| thread.realtime > 0);
-    let queued = waiters.fold(0u64, |sum, t| sum.saturating_add(t.accounts.sum_of(is_queued)));
+    let queued =
+        waiters.fold(0u64, |sum, t| sum.saturating_add(t.accounts.sum_of(Account::is_runnable)));
     if queued < ns / 2 {
         for cause in ["cpu-runqueue", "rt-starvation"] {
             let because = format!(

@@ -36,12 +36,8 @@ const SHORT_NS: u64 = 5_000_000;
 /// Runners worth a line.
 const RUNNERS_SHOWN: usize = 3;
 
-fn is_queued(account: Account) -> bool {
-    matches!(account, Account::RunnableWakeup | Account::RunnablePreempted)
-}
-
 fn examine(case: &Case) -> Verdict {
-    let queued = case.accounts.sum_of(is_queued);
+    let queued = case.accounts.sum_of(Account::is_runnable);
     let mut runners: Vec<&RunnerSum> =
         case.run.runners.iter().filter(|r| starves(case, r)).collect();
     runners.sort_by_key(|runner| std::cmp::Reverse(runner.ns));
@@ -55,7 +51,7 @@ fn examine(case: &Case) -> Verdict {
     let mut lost: Accounts = case
         .accounts
         .iter()
-        .filter(|(account, _)| is_queued(*account))
+        .filter(|(account, _)| Account::is_runnable(*account))
         .map(|(account, ns)| (account, part_of(ns, starved, queued)))
         .collect();
     let priorities = Priorities::of(case);
@@ -163,9 +159,9 @@ fn starves(case: &Case, runner: &RunnerSum) -> bool {
 /// Priority at which most of a process's waiting for a CPU was done.
 fn waiting_priority(case: &Case, tgid: u32) -> u8 {
     let mut waited = BTreeMap::<u8, u64>::new();
-    for thread in case.threads_in(is_queued).filter(|thread| thread.tgid == tgid) {
+    for thread in case.threads_in(Account::is_runnable).filter(|thread| thread.tgid == tgid) {
         let ns = waited.entry(thread.realtime).or_default();
-        *ns = ns.saturating_add(thread.accounts.sum_of(is_queued));
+        *ns = ns.saturating_add(thread.accounts.sum_of(Account::is_runnable));
     }
     waited.into_iter().max_by_key(|(_, ns)| *ns).map_or(0, |(priority, _)| priority)
 }
@@ -177,7 +173,9 @@ fn behind(case: &Case, priorities: &Priorities) -> Behind {
     for waiter in priorities.levels() {
         let behind = case.behind(
             |victim| priorities.get(victim.tid) == waiter,
-            |holder, account| is_queued(account) && is_starved(priorities, holder, waiter),
+            |holder, account| {
+                Account::is_runnable(account) && is_starved(priorities, holder, waiter)
+            },
         );
         all.accounts.merge(&behind.accounts);
         all.count += behind.count;

@@ -11,6 +11,7 @@ use model::{Account, Blocked, PathSum};
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
 use crate::ipc_tables::{WAIT, calls_in_words, is_one_of, lock_in_words, waited};
+use crate::mmap_holders::is_mmap_lock;
 use crate::text::{counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
@@ -100,9 +101,7 @@ fn wakers(case: &Case) -> Option<String> {
 }
 
 fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
-    let mapping = case.accounts.sum_of(|account| {
-        matches!(account, Account::Blocked(Blocked::MmapLockRead | Blocked::MmapLockWrite))
-    });
+    let mapping = case.accounts.sum_of(is_mmap_lock);
     claim.rule_out(
         "mmap-lock",
         format!(

@@ -117,12 +117,11 @@ fn rule_out(case: &Case, own: u64, served: u64, claim: &mut Claim) {
             duration(case.accounts.get(Account::HardIrq))
         ),
     );
-    let queued = |a| matches!(a, Account::RunnableWakeup | Account::RunnablePreempted);
     claim.rule_out(
         "cpu-runqueue",
         format!(
             "the threads were on their CPU meanwhile; waiting for one came to {}",
-            duration(case.accounts.sum_of(queued))
+            duration(case.accounts.sum_of(Account::is_runnable))
         ),
     );
     if let Some(cpus) = case.cpus() {
@@ -178,9 +177,8 @@ fn behind_daemon(case: &Case) -> Accounts {
     let mut sum = Accounts::new();
     for runner in case.run.runners.iter().filter(|r| r.runner_comm.starts_with(DAEMON)) {
         let Some(accounts) = case.process(runner.tgid) else { continue };
-        let queued = |a| matches!(a, Account::RunnableWakeup | Account::RunnablePreempted);
-        let all = accounts.sum_of(queued);
-        for (account, ns) in accounts.iter().filter(|(account, _)| queued(*account)) {
+        let all = accounts.sum_of(Account::is_runnable);
+        for (account, ns) in accounts.iter().filter(|(account, _)| account.is_runnable()) {
             sum.add(account, part_of(ns, runner.ns, all));
         }
     }

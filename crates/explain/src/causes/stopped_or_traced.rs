@@ -130,12 +130,11 @@ fn rule_out(case: &Case, claim: &mut Claim) {
             duration(case.accounts.get(Account::Throttled))
         ),
     );
-    let queued = |a| matches!(a, Account::RunnableWakeup | Account::RunnablePreempted);
     claim.rule_out(
         "cpu-runqueue",
         format!(
             "a stopped thread is on no run queue: waiting for a CPU, {}, is not counted here",
-            duration(case.accounts.sum_of(queued))
+            duration(case.accounts.sum_of(Account::is_runnable))
         ),
     );
     let mmap_lock = case.accounts.sum_of(crate::mmap_holders::is_mmap_lock);

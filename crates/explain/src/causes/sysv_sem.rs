@@ -10,6 +10,7 @@ use model::{Account, Blocked};
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
 use crate::ipc_tables::{WAIT, calls_in_words, is_one_of, lock_in_words, waited};
+use crate::mmap_holders::is_mmap_lock;
 use crate::text::{counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
@@ -62,9 +63,7 @@ fn examine(case: &Case) -> Verdict {
 }
 
 fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
-    let mapping = case.accounts.sum_of(|account| {
-        matches!(account, Account::Blocked(Blocked::MmapLockRead | Blocked::MmapLockWrite))
-    });
+    let mapping = case.accounts.sum_of(is_mmap_lock);
     claim.rule_out(
         "mmap-lock",
         format!(

@@ -9,7 +9,8 @@ use model::{Metric, PathSum};
 
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
-use crate::text::{count, counted, duration, quantiles};
+use crate::mmap_holders::is_mmap_lock;
+use crate::text::{counted, duration, quantiles};
 
 pub const CAUSE: Cause = Cause {
     id: "tlb-shootdown",
@@ -64,12 +65,7 @@ fn examine(case: &Case) -> Verdict {
         .collect();
     claim.trigger(format!("mappings change while its threads run elsewhere: {}", calls.join(", ")));
     claim.saw(
-        format!(
-            "{} of {} samples on a CPU waited for TLB flushes: {}",
-            count(time.samples),
-            count(case.time_through(&[], |path| path.sampled).samples),
-            duration(time.ns())
-        ),
+        format!("{} waited for TLB flushes: {}", case.samples_in_words(&time), duration(time.ns())),
         "on-CPU samples under smp_call_function_many_cond and flush_tlb_mm_range",
     );
     let asked = |m: &Metric| matches!(m, Metric::HardIrq(name) if ASKED.contains(&name.as_str()));
@@ -90,12 +86,7 @@ fn examine(case: &Case) -> Verdict {
         "membarrier-global",
         format!("membarrier took {} in all", duration(barrier.ns())),
     );
-    let locks = |account| {
-        use model::Account::Blocked as Asleep;
-        use model::Blocked::{MmapLockRead, MmapLockWrite};
-        matches!(account, Asleep(MmapLockRead | MmapLockWrite))
-    };
-    let waited = case.accounts.sum_of(locks);
+    let waited = case.accounts.sum_of(is_mmap_lock);
     if waited < time.ns() {
         claim.rule_out(
             "mmap-lock",

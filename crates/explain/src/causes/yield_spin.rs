@@ -109,8 +109,7 @@ fn examine(case: &Case) -> Verdict {
 }
 
 fn rule_out(case: &Case, gave_way: u64, running: u64, claim: &mut Claim) {
-    let queued =
-        case.accounts.sum_of(|a| matches!(a, Account::RunnableWakeup | Account::RunnablePreempted));
+    let queued = case.accounts.sum_of(Account::is_runnable);
     if gave_way >= queued / 2 {
         claim.rule_out(
             "cpu-runqueue",

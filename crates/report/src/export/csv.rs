@@ -1,12 +1,15 @@
-//! The histograms of a run per second, as CSV.
+//! The histograms of a run per second, or the steps of a benchmark, as CSV.
 
 use std::io::{self, Write};
 
-use model::Run;
+use model::{Bench, BenchStep, Run, WorkerKind};
 
 const TITLES: &str = "second,tgid,comm,metric,count,sum_ns,min_ns,p50_ns,p90_ns,p99_ns,max_ns";
 
-/// Writes one line per process, metric and second. `second` counts from the start of the run;
+const STEP_TITLES: &str = "case,kind,workers,population,operations,wall_ns,user_ns,system_ns,net_ns,\
+                           n,min_ns,p50_ns,p90_ns,p99_ns,p999_ns,max_ns,rounds,ended_early";
+
+/// Writes a benchmark as one line per step, with its figures; else one line per process, metric and second. `second` counts from the start of the run;
 /// `tgid` 0 is the host, without a name. Quoted as in RFC 4180, lines end in `\n`.
 ///
 /// The quantiles describe the values of that second, to within a bucket (3.1 %); whether they say
@@ -15,6 +18,9 @@ const TITLES: &str = "second,tgid,comm,metric,count,sum_ns,min_ns,p50_ns,p90_ns,
 /// # Errors
 /// Those of `out`.
 pub fn write(out: &mut dyn Write, run: &Run) -> io::Result<()> {
+    if let Some(bench) = &run.bench {
+        return steps(out, bench);
+    }
     writeln!(out, "{TITLES}")?;
     for second in &run.seconds {
         let histogram = &second.histogram;
@@ -37,6 +43,47 @@ pub fn write(out: &mut dyn Write, run: &Run) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Writes one line per step, the empty operation first. Operations and times are those of all
+/// workers and rounds; `n` and the quantiles are of single operations with the clock's own cost,
+/// `net_ns` is the median without it.
+fn steps(out: &mut dyn Write, bench: &Bench) -> io::Result<()> {
+    writeln!(out, "{STEP_TITLES}")?;
+    step(out, "empty", &bench.empty)?;
+    for case in &bench.cases {
+        case.steps.iter().try_for_each(|of| step(out, &case.id, of))?;
+    }
+    Ok(())
+}
+
+fn step(out: &mut dyn Write, case: &str, step: &BenchStep) -> io::Result<()> {
+    let kind = match step.kind {
+        WorkerKind::Threads => "threads",
+        WorkerKind::Processes => "processes",
+    };
+    let quantile = |q| step.single.quantile(q).unwrap_or(0);
+    writeln!(
+        out,
+        "{},{kind},{},{},{},{},{},{},{:.1},{},{},{},{},{},{},{},{},{}",
+        quoted(case),
+        step.workers,
+        step.population,
+        step.operations,
+        step.wall_ns,
+        step.user_ns,
+        step.system_ns,
+        step.net_ns,
+        step.single.count(),
+        step.single.min().unwrap_or(0),
+        quantile(0.5),
+        quantile(0.9),
+        quantile(0.99),
+        quantile(0.999),
+        step.single.max().unwrap_or(0),
+        step.rounds.len(),
+        step.ended_early,
+    )
 }
 
 /// The field, in quotes if it needs them.
@@ -78,5 +125,26 @@ mod tests {
             assert_eq!(Some(number(10)), second.histogram.max());
         }
         assert!(rows.iter().any(|row| row[3].contains("i_rwsem, ext4")));
+    }
+
+    #[test]
+    fn a_benchmark_has_a_line_per_step() {
+        let run = sample::bench_run();
+        let mut out = Vec::new();
+        write(&mut out, &run).unwrap();
+        let mut reader = csv::Reader::from_reader(out.as_slice());
+        let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        let bench = run.bench.unwrap();
+        let steps: Vec<&BenchStep> = std::iter::once(&bench.empty)
+            .chain(bench.cases.iter().flat_map(|case| &case.steps))
+            .collect();
+        assert_eq!(rows.len(), steps.len());
+        for (row, step) in rows.iter().zip(steps) {
+            assert_eq!(row[2].parse::<u32>().unwrap(), step.workers);
+            assert_eq!(row[3].parse::<u64>().unwrap(), step.population);
+            assert_eq!(row[4].parse::<u64>().unwrap(), step.operations);
+            assert_eq!(row[9].parse::<u64>().unwrap(), step.single.count());
+            assert_eq!(row[13].parse::<u64>().ok(), step.single.quantile(0.99));
+        }
     }
 }

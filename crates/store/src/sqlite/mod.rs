@@ -73,6 +73,12 @@ impl Sqlite {
         }
         .map_err(|error| StoreError::of_sqlite(&path, error))?;
         guard::refuse_newer(&path, version)?;
+        if version < schema::MIGRATIONS.len() {
+            // An older whylag wrote it: what is read below has to be there first.
+            drop(conn);
+            drop(Sqlite::open(&path)?);
+            return Sqlite::open_read_only(&path);
+        }
         Ok(Sqlite { path, conn })
     }
 
@@ -174,4 +180,21 @@ fn needs_folder(error: &rusqlite::Error) -> bool {
         error.sqlite_error_code(),
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::SystemIoFailure)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_store_can_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("whylag.db");
+        let mut conn = Connection::open(&path).unwrap();
+        schema::migrate(&mut conn, &schema::MIGRATIONS[..1]).unwrap();
+        drop(conn);
+        let store = Sqlite::open_read_only(&path).unwrap();
+        assert!(store.runs().unwrap().is_empty());
+        assert_eq!(schema::version(&store.conn).unwrap(), schema::MIGRATIONS.len());
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use model::{Accounts, Holder, Outlier, Runner, SyscallCall, Waker};
+use model::{Accounts, Holder, Interrupts, Outlier, Runner, SyscallCall, TimerLegs, Waker};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -18,6 +18,10 @@ pub(super) struct Detail<'a> {
     pub ran_instead: Cow<'a, [Runner]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Cow<'a, Holder>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<TimerLegs>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<Cow<'a, Interrupts>>,
 }
 
 impl<'a> Detail<'a> {
@@ -29,6 +33,8 @@ impl<'a> Detail<'a> {
             waker: outlier.waker.as_ref().map(Cow::Borrowed),
             ran_instead: Cow::Borrowed(&outlier.ran_instead),
             holder: outlier.holder.as_ref().map(Cow::Borrowed),
+            timer: outlier.timer,
+            interrupts: outlier.interrupts.as_ref().map(Cow::Borrowed),
         }
     }
 }

@@ -99,6 +99,8 @@ fn outlier(row: &Row<'_>) -> Result<Outlier> {
         waker: detail.waker.map(|waker| waker.into_owned()),
         ran_instead: detail.ran_instead.into_owned(),
         holder: detail.holder.map(|holder| holder.into_owned()),
+        timer: detail.timer,
+        interrupts: detail.interrupts.map(|interrupts| interrupts.into_owned()),
     })
 }
 

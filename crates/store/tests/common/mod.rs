@@ -92,6 +92,13 @@ pub fn outlier(duration_ns: u64) -> Outlier {
             call: Some(syscall("munmap")),
             overlap_ns: 55,
         }),
+        timer: Some(TimerLegs {
+            softexpires_ns: Some(1_000),
+            expires_ns: 1_050,
+            fired_ns: 1_100,
+            was_idle: true,
+        }),
+        interrupts: Some(Interrupts { ns: 66, longest: "softirq net_rx".into(), longest_ns: 44 }),
     }
 }
 
@@ -108,6 +115,8 @@ pub fn bare_outlier(duration_ns: u64) -> Outlier {
         waker: None,
         ran_instead: vec![],
         holder: None,
+        timer: None,
+        interrupts: None,
         ..outlier(duration_ns)
     }
 }
@@ -346,6 +355,7 @@ fn bench() -> Bench {
         wall_ns: 1000,
         user_ns: 900,
         system_ns: 50,
+        queued_ns: Some(3),
         single,
         net_ns: 12.5,
         rounds: vec![BenchRound {

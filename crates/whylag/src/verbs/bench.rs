@@ -14,7 +14,7 @@ use model::{
     Accounts, Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, RunId, Target, ThreadAccounts,
     WorkerKind,
 };
-use observe::{Recorder, Watch, WatchTarget};
+use observe::{Recorder, Timers, Watch, WatchTarget};
 use store::{Sqlite, Store, location};
 
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ pub struct Options {
     /// Measure beside so many objects, such as 0,1k,10k
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = size)]
     population: Vec<u64>,
-    /// For each case, all its steps together [default: 2s; 1.2s in the tour]
+    /// For each case, all its steps together [default: 2s; less in the tour]
     #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
     time: Option<u64>,
     /// Bind each worker to a CPU
@@ -62,8 +62,8 @@ pub struct Options {
     json: bool,
 }
 
-/// For each case of the tour, all its steps together.
-const TOUR_TIME: Duration = Duration::from_millis(1200);
+/// For all cases of the tour together; making populations takes some more.
+const TOUR_TIME: Duration = Duration::from_secs(130);
 /// For a case that was asked for.
 const CASE_TIME: Duration = Duration::from_secs(2);
 /// The most workers of a step: more only wait for each other.
@@ -156,7 +156,7 @@ fn settings(options: &Options) -> Result<Settings, Failure> {
         tour,
         workers,
         population: (!options.population.is_empty()).then(|| ascending(&options.population)),
-        time: time.unwrap_or(if tour { TOUR_TIME } else { CASE_TIME }),
+        time: time.unwrap_or(if tour { TOUR_TIME / cases::ALL.len() as u32 } else { CASE_TIME }),
         pin: options.pin,
     })
 }
@@ -223,6 +223,8 @@ fn recorder(
         follow: true,
         threshold_ns: THRESHOLD_NS,
         budget_percent: None,
+        timers: Timers::Off,
+        pipe_stdout: false,
     };
     let recorder = Recorder::start(&watch, started)?;
     if recorder.header().sampled {

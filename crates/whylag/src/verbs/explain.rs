@@ -65,9 +65,12 @@ impl Options {
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
     let focus = options.focus()?;
     let run = stored::load(store, options.run)?;
+    stored::must_be_recorded(&run)?;
     let Some(focus) = focus else {
         match &options.why_not {
             Some(cause) => write_why_not(options, &explain::why_not(&run, cause)?)?,
+            // Timers are judged when they are measured; no thread was recorded.
+            None if run.jitter.is_some() && run.threads.is_empty() => write_timers(options, &run)?,
             None => write_explanation(options, &explain::explain(&run), &run)?,
         }
         return Ok(ExitCode::SUCCESS);
@@ -98,6 +101,18 @@ fn write_explanation(
         report::json::write_explanation(&mut out, answer, run)?;
     } else {
         report::explanation::write(&mut out, answer, run, &style)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn write_timers(options: &Options, run: &Run) -> Result<(), Failure> {
+    let Some(jitter) = &run.jitter else { return Ok(()) };
+    let (mut out, style) = output::stdout();
+    if options.json {
+        serde_json::to_writer_pretty(&mut out, jitter).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        report::jitter::write_findings(&mut out, jitter, &style)?;
     }
     Ok(out.flush()?)
 }

@@ -20,7 +20,7 @@ enum Format {
     Folded,
     /// The off-CPU flame graph, with search and zoom
     Svg,
-    /// The histograms, a line per second and metric
+    /// The histograms, a line per second and metric; of a benchmark, a line per step
     Csv,
 }
 
@@ -44,6 +44,9 @@ pub struct Options {
 /// Exports.
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
     let run = stored::load(store, options.run)?;
+    if matches!(options.format, Format::Folded | Format::Svg) {
+        stored::must_be_recorded(&run)?;
+    }
     let mut out: Box<dyn Write> = match &options.output {
         Some(path) => {
             let file = File::create(path)

@@ -1,8 +1,10 @@
 //! One file per verb; each only wires rooms together.
 
 pub mod bench;
+pub mod compare;
 pub mod explain;
 pub mod export;
+pub mod jitter;
 pub mod record;
 pub mod runs;
 pub mod show;

@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 use model::{Batch, Capability, RunEnd, RunId};
-use observe::{Recorder, Watch, WatchTarget};
+use observe::{Recorder, Timers, Watch, WatchTarget};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::{Sqlite, Store, StoreError, location};
 
@@ -130,6 +130,8 @@ fn watch(options: &Options) -> Watch {
         follow: options.follow,
         threshold_ns: options.threshold,
         budget_percent: options.budget,
+        timers: Timers::Off,
+        pipe_stdout: false,
     }
 }
 

@@ -1,0 +1,31 @@
+//! brk: the end of the heap is moved. It is one per process and the allocator moves it, too, so
+//! threads cannot measure it beside each other.
+
+use model::WorkerKind;
+use rustix::io::Errno;
+
+use super::{Alone, Case, PROCESSES};
+use crate::Error;
+
+pub const CASE: Case = Case {
+    id: "brk",
+    measures: "sbrk() of a page up and down again",
+    ladder: PROCESSES,
+    prepare: |request| {
+        if request.kind == WorkerKind::Threads {
+            let why = "a process has one heap, which its allocator moves as well: give --processes";
+            return Err(Error::Refused(why.to_owned()));
+        }
+        Ok(Box::new(Alone(|_| {
+            let page = rustix::param::page_size() as isize;
+            Ok(Box::new(move || grow(page).and_then(|()| grow(-page))) as _)
+        })))
+    },
+};
+
+fn grow(bytes: isize) -> Result<(), Errno> {
+    // SAFETY: this process has no other thread that could use the heap meanwhile, and takes away
+    // only the page that it added.
+    let was = unsafe { libc::sbrk(bytes) };
+    if was as isize == -1 { Err(Errno::NOMEM) } else { Ok(()) }
+}

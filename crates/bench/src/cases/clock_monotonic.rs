@@ -1,0 +1,10 @@
+//! clock-monotonic: what a read of the clock of intervals costs, alone and beside other readers. (story 5)
+
+use super::{Case, Ladder, clock_read};
+
+pub const CASE: Case = Case {
+    id: "clock-monotonic",
+    measures: "clock_gettime(CLOCK_MONOTONIC)",
+    ladder: Ladder { shape: Some(clock_read::shape), ..clock_read::READERS },
+    prepare: |_| clock_read::prepare(libc::CLOCK_MONOTONIC),
+};

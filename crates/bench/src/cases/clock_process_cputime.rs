@@ -1,0 +1,10 @@
+//! clock-process-cputime: what a process pays to know its CPU time: a sum over its threads.
+
+use super::{Case, clock_read};
+
+pub const CASE: Case = Case {
+    id: "clock-process-cputime",
+    measures: "clock_gettime(CLOCK_PROCESS_CPUTIME_ID): the CPU time of all threads of the process",
+    ladder: clock_read::READERS,
+    prepare: |_| clock_read::prepare(libc::CLOCK_PROCESS_CPUTIME_ID),
+};

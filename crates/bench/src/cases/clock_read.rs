@@ -1,0 +1,58 @@
+//! Reading a clock. Not a case itself: one file per clock, and the judgement of story 5.
+//!
+//! Readers in numbers wait for CPUs, and that says nothing about a clock: what is compared is the
+//! CPU time that a read costs.
+
+use model::{BenchStep, StoryShape};
+use rustix::io::Errno;
+
+use super::{Alone, Ladder, Prepared, THREADS};
+use crate::{Error, Work};
+
+/// The readers of the story.
+pub const READERS: Ladder = Ladder { workers: &[1, 4, 16], ..THREADS };
+
+/// Where the kernel tells which clock it reads.
+const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// A read of tsc takes 25 ns; four times that is no vDSO read of tsc any more.
+const SLOW_NS: f64 = 100.0;
+/// On tsc a read costs 16 readers what it costs one.
+const GROWS: f64 = 2.0;
+
+/// Workers that read `clock`.
+pub fn prepare(clock: libc::clockid_t) -> Result<Box<dyn Prepared>, Error> {
+    Ok(Box::new(Alone(move |_| Ok(Box::new(move || read(clock)) as Box<dyn Work>))))
+}
+
+fn read(clock: libc::clockid_t) -> Result<(), Errno> {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is valid for writing and of the right type.
+    match unsafe { libc::clock_gettime(clock, &raw mut now) } {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+    }
+}
+
+/// Present if a read is slow, or becomes dearer the more readers there are.
+pub fn shape(steps: &[BenchStep]) -> StoryShape {
+    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+        return StoryShape { present: false, text: "nothing was measured".to_owned() };
+    };
+    let source = std::fs::read_to_string(CLOCKSOURCE).unwrap_or_default();
+    let (alone, many) = (cpu_ns(first), cpu_ns(last));
+    let text = format!(
+        "clocksource {}: {:.0} ns a read; with the harness {alone:.0} ns of CPU time for {} and \
+         {many:.0} for {}; in the story 25 ns on tsc however many read, on hpet 612 ns alone, \
+         1,443 and 7,949 ns for 4 and 16 readers",
+        source.trim(),
+        first.net_ns,
+        first.kind.count_in_words(first.workers),
+        last.kind.count_in_words(last.workers),
+    );
+    StoryShape { present: first.net_ns > SLOW_NS || many > GROWS * alone, text }
+}
+
+/// CPU time of an operation.
+fn cpu_ns(step: &BenchStep) -> f64 {
+    (step.user_ns + step.system_ns) as f64 / step.operations.max(1) as f64
+}

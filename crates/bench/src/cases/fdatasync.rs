@@ -1,0 +1,24 @@
+//! fdatasync: what was written is brought to the disk, attributes only as far as needed.
+
+use rustix::fs::fdatasync;
+use rustix::io::pwrite;
+
+use super::folder::{self, BLOCK};
+use super::staged::staged;
+use super::{Case, THREADS};
+
+pub const CASE: Case = Case {
+    id: "fdatasync",
+    measures: "fdatasync() of a file of the worker's own after 4 kB were written to it",
+    ladder: THREADS,
+    prepare: |request| {
+        folder::each(request, |own| {
+            let block = vec![b'w'; BLOCK];
+            Ok(staged(
+                own.file("file", BLOCK)?,
+                move |file| pwrite(file, &block, 0).and_then(folder::whole),
+                |file| fdatasync(file),
+            ))
+        })
+    },
+};

@@ -1,0 +1,13 @@
+//! getpid: a system call that only reads.
+
+use super::{Case, THREADS, operation};
+
+pub const CASE: Case = Case {
+    id: "getpid",
+    measures: "getpid(): the number of this process, asked of the kernel each time",
+    ladder: THREADS,
+    prepare: operation!(|| {
+        std::hint::black_box(rustix::process::getpid());
+        Ok(())
+    }),
+};

@@ -1,0 +1,24 @@
+//! rwlock-read: one lock that all workers take for reading.
+
+use std::sync::Arc;
+
+use super::locks::{self, checked};
+use super::{Alone, Case, THREADS};
+
+pub const CASE: Case = Case {
+    id: "rwlock-read",
+    measures: "pthread_rwlock_rdlock() and _unlock() of one lock for all workers",
+    ladder: THREADS,
+    prepare: |request| {
+        let lock = locks::rwlock(request.kind)?;
+        Ok(Box::new(Alone(move |_| {
+            let lock = Arc::clone(&lock);
+            Ok(Box::new(move || {
+                // SAFETY: an initialised lock.
+                checked(unsafe { libc::pthread_rwlock_rdlock(lock.get()) })?;
+                // SAFETY: taken just now.
+                checked(unsafe { libc::pthread_rwlock_unlock(lock.get()) })
+            }) as _)
+        })))
+    },
+};

@@ -1,0 +1,15 @@
+//! socket-tcp: making and closing a TCP socket.
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use super::{Case, THREADS, operation};
+
+pub const CASE: Case = Case {
+    id: "socket-tcp",
+    measures: "socket(AF_INET, SOCK_STREAM) and close(), never connected",
+    ladder: THREADS,
+    prepare: operation!(|| {
+        let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
+        socket_with(family, SocketType::STREAM, flags, None).map(drop)
+    }),
+};

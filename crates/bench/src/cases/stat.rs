@@ -1,0 +1,16 @@
+//! stat: a file's attributes by its path.
+
+use super::{Case, THREADS, folder};
+
+pub const CASE: Case = Case {
+    id: "stat",
+    measures: "stat() of a file of the worker's own",
+    ladder: THREADS,
+    prepare: |request| {
+        folder::each(request, |own| {
+            let path = own.path("file")?;
+            own.file("file", 0)?;
+            Ok(move || rustix::fs::stat(&path).map(drop))
+        })
+    },
+};

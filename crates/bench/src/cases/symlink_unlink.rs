@@ -1,0 +1,20 @@
+//! symlink-unlink: a symbolic link is made and removed.
+
+use rustix::fs::{symlink, unlink};
+
+use super::{Case, THREADS, folder};
+
+pub const CASE: Case = Case {
+    id: "symlink-unlink",
+    measures: "symlink() and unlink() in a folder of the worker's own",
+    ladder: THREADS,
+    prepare: |request| {
+        folder::each(request, |own| {
+            let link = own.path("link")?;
+            Ok(move || {
+                symlink(c"nowhere", &link)?;
+                unlink(&link)
+            })
+        })
+    },
+};

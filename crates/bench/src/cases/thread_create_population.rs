@@ -1,0 +1,39 @@
+//! thread-create-population: does a new thread cost more, the more tasks there are? (story 4)
+
+use model::{BenchStep, StoryShape};
+use rustix::io::Errno;
+
+use super::{Alone, Case, Ladder, PROCESSES, Prepared, Request, tasks};
+use crate::{Error, Work, cases};
+
+pub const CASE: Case = Case {
+    id: "thread-create-population",
+    measures: "a thread from its creation to its join, beside sleeping threads of others",
+    ladder: Ladder {
+        workers: &[1],
+        population: Some(tasks::LADDER),
+        shape: Some(shape),
+        ..PROCESSES
+    },
+    prepare,
+};
+
+fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
+    let beside = tasks::hold(request.population)?;
+    Ok(Box::new(Alone(move |_| {
+        // What the closure names lives as long as it does.
+        let _beside = &beside;
+        Ok(Box::new(create_and_join) as Box<dyn Work>)
+    })))
+}
+
+fn create_and_join() -> Result<(), Errno> {
+    let thread = std::thread::Builder::new().spawn(|| {});
+    let thread = thread.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))?;
+    thread.join().map_err(|_| Errno::CANCELED)
+}
+
+fn shape(steps: &[BenchStep]) -> StoryShape {
+    let told = "in the story threads started and ended slowly beside 125,000 and 250,000";
+    cases::grows_with_population(steps, 1.5, told)
+}

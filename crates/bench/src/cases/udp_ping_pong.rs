@@ -1,0 +1,16 @@
+//! udp-ping-pong: two wait for each other at UDP sockets.
+
+use super::ping_pong::{self, Descriptors};
+use super::{Case, THREADS, loopback};
+
+pub const CASE: Case = Case {
+    id: "udp-ping-pong",
+    measures: "8 bytes by UDP over lo to a partner that waits for them, and back",
+    ladder: THREADS,
+    prepare: |request| {
+        ping_pong::prepare(request, || {
+            let (one, other) = loopback::udp()?;
+            Descriptors::sockets(one, other)
+        })
+    },
+};

@@ -1,0 +1,10 @@
+//! unix-socket-read-diag: is a new AF_UNIX socket held up by ss? (story 4)
+
+use super::{Case, Ladder, sockets};
+
+pub const CASE: Case = Case {
+    id: "unix-socket-read-diag",
+    measures: "socket(AF_UNIX) and close() while others keep dumping sock_diag, as ss does",
+    ladder: Ladder { shape: Some(sockets::held_up), ..sockets::READERS },
+    prepare: |request| sockets::beside_readers(request, sockets::read_diag),
+};

@@ -1,0 +1,153 @@
+//! The law of a source's lateness, in words.
+
+use model::{Estimate, Jitter, JitterLaw, JitterSeries, JitterThread, LawModel, Tick};
+use stats::Interval;
+use stats::law::{Comparison, Fit, Law, Point, Steps, compare};
+
+use crate::sources::PROGRAM;
+use crate::words::{part, time};
+
+/// A law with what it was made of.
+pub struct Judged {
+    /// For the report.
+    pub law: JitterLaw,
+    /// The figures; `None` with too few ticks.
+    pub comparison: Option<Comparison>,
+    /// The threads whose timers these are.
+    pub threads: Vec<JitterThread>,
+    /// Their timer slack, if they all have the same and it is known.
+    pub slack_ns: Option<u64>,
+}
+
+/// Fits the laws to the ticks of a source.
+pub fn of(source: &str, series: &[(&JitterSeries, &[Tick])], jitter: &Jitter) -> Judged {
+    let threads: Vec<JitterThread> = match &jitter.program {
+        Some(program) => program.threads.clone(),
+        None => series.iter().filter_map(|(series, _)| series.thread.clone()).collect(),
+    };
+    let slack_ns = threads
+        .first()
+        .and_then(|first| first.slack_ns)
+        .filter(|slack| threads.iter().all(|thread| thread.slack_ns == Some(*slack)));
+    let jiffy = jitter.jiffy_ns as f64;
+    let points: Vec<Point> = series
+        .iter()
+        .flat_map(|(_, ticks)| ticks.iter())
+        .map(|tick| Point {
+            asked: tick.2 as f64,
+            late: tick.1 as f64,
+            phase: (tick.0 % jitter.jiffy_ns.max(1)) as f64,
+        })
+        .collect();
+    let may_poll = matches!(source, "epoll" | "poll" | PROGRAM);
+    let slack = slack_ns.filter(|_| may_poll).map(|ns| ns as f64);
+    let waking = jitter.controls.iter().map(|control| control.late_ns).min().unwrap_or(0) as f64;
+    let comparison = compare(&points, &Steps { jiffy, slack, waking });
+    let law = in_words(source, comparison.as_ref(), jiffy, slack_ns);
+    Judged { law, comparison, threads, slack_ns }
+}
+
+fn in_words(
+    source: &str,
+    comparison: Option<&Comparison>,
+    jiffy: f64,
+    slack_ns: Option<u64>,
+) -> JitterLaw {
+    let mut law = JitterLaw {
+        source: source.to_owned(),
+        best: None,
+        text: "too few ticks for a law: at least 20 are needed".to_owned(),
+        n: 0,
+        intervals: 0,
+        spread: 1.0,
+        models: Vec::new(),
+    };
+    let Some(found) = comparison else { return law };
+    (law.n, law.intervals, law.spread) = (found.n as u64, found.intervals as u64, found.spread);
+    let mut fits: Vec<&Fit> = found.fits.iter().collect();
+    fits.sort_by(|a, b| {
+        (a.law != found.best).cmp(&(b.law != found.best)).then(a.left.total_cmp(&b.left))
+    });
+    let least = fits.first().map_or(0.0, |fit| fit.left);
+    law.models = fits.iter().map(|fit| model(fit, found.best, least, jiffy, slack_ns)).collect();
+    let formula = law.models.first().map_or_else(String::new, |model| model.formula.clone());
+    if found.best == Law::Constant && !found.has_spread() {
+        law.text = format!(
+            "{formula}; not enough spread of intervals to tell constant from proportional: at \
+             least 3 different ones are needed, the longest twice the shortest"
+        );
+        return law;
+    }
+    law.best = Some(name(found.best).to_owned());
+    law.text = format!("{}: {formula}", name(found.best));
+    law
+}
+
+fn model(fit: &Fit, best: Law, least: f64, jiffy: f64, slack_ns: Option<u64>) -> LawModel {
+    let estimate = |i: &Interval| Estimate { value: i.estimate, low: i.low, high: i.high };
+    let mut figures = vec![("constant, ns".to_owned(), estimate(&fit.constant))];
+    if let Some(factor) = &fit.factor {
+        let what = if fit.law == Law::Proportional { "factor" } else { "growth, ns" };
+        figures.push((what.to_owned(), estimate(factor)));
+    }
+    if let Some(half) = fit.half_at {
+        let at = Estimate { value: half, low: half, high: half };
+        figures.push(("half of it at, ns".to_owned(), at));
+    }
+    let because = if fit.law == best {
+        String::new()
+    } else if fit.left > least * 1.1 {
+        format!("leaves {} of a tick unexplained, not {}", time(fit.left), time(least))
+    } else {
+        format!("leaves {}, which is no better, and is less simple", time(fit.left))
+    };
+    LawModel {
+        name: name(fit.law).to_owned(),
+        formula: formula(fit, jiffy, slack_ns),
+        figures,
+        left_ns: fit.left,
+        because,
+    }
+}
+
+/// What a law is called.
+pub fn name(law: Law) -> &'static str {
+    match law {
+        Law::Constant => "constant",
+        Law::Milliseconds => "stepped 1 ms",
+        Law::Jiffies => "stepped jiffy",
+        Law::PollSlack => "poll slack",
+        Law::Proportional => "proportional",
+        Law::Saturating => "saturating",
+    }
+}
+
+fn formula(fit: &Fit, jiffy: f64, slack_ns: Option<u64>) -> String {
+    let constant = with_bounds(&fit.constant, time);
+    match (fit.law, &fit.factor) {
+        (Law::Milliseconds, _) => {
+            let way = if fit.rounds_down { "down" } else { "up" };
+            format!("the time asked for rounded {way} to whole milliseconds, and {constant}")
+        }
+        (Law::Jiffies, _) => format!("up to a tick of {}, and {constant}", time(jiffy)),
+        (Law::PollSlack, _) => format!(
+            "a thousandth of the time asked for, at least the slack of {}, and {constant}",
+            time(slack_ns.unwrap_or(0) as f64)
+        ),
+        (Law::Proportional, Some(factor)) => {
+            format!("{} of the time asked for, and {constant}", with_bounds(factor, part))
+        }
+        (Law::Saturating, Some(growth)) => format!(
+            "{constant}, growing by up to {} (half of it at {})",
+            with_bounds(growth, time),
+            time(fit.half_at.unwrap_or(0.0))
+        ),
+        _ => constant,
+    }
+}
+
+/// `57.1 us (56.9 us to 57.4 us)`.
+fn with_bounds(interval: &Interval, show: fn(f64) -> String) -> String {
+    let (low, high) = (show(interval.low), show(interval.high));
+    format!("{} ({low} to {high})", show(interval.estimate))
+}

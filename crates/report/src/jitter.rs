@@ -1,0 +1,316 @@
+//! What was seen of timers.
+
+use std::io::{self, Write};
+
+use model::{
+    Conversion, Finding, Histogram, Jitter, JitterLaw, JitterSeries, JitterThread, LateTick, Period,
+};
+
+use crate::style::Paint;
+use crate::table::{Align, Cell, Table};
+use crate::units::{count, duration, plural};
+use crate::{Style, chart, explanation, text};
+
+/// Late ticks that are listed for each series.
+const WORST: usize = 5;
+/// With more series than this, their distributions are not drawn.
+const CHARTS: usize = 2;
+
+/// Writes the distributions, the law of each source, beats, and the causes that have a name.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Result<()> {
+    write_subject(out, jitter, style)?;
+    writeln!(out)?;
+    write_table(out, jitter, style)?;
+    for series in &jitter.series {
+        write_series(out, series, jitter.series.len() <= CHARTS, style)?;
+    }
+    for law in &jitter.laws {
+        writeln!(out)?;
+        write_law(out, law, style)?;
+    }
+    write_clock(out, jitter, style)?;
+    if let Some(conversion) = &jitter.conversion {
+        writeln!(out)?;
+        write_conversion(out, conversion, style)?;
+    }
+    writeln!(out)?;
+    write_findings(out, jitter, style)?;
+    for note in &jitter.notes {
+        write!(out, "{}", text::labelled("note:", 6, note, style.width))?;
+    }
+    Ok(())
+}
+
+/// `timerfd 20.0 ms: 1,234 ticks, mean 57.1 us late, max 1.20 ms, 3 over`.
+pub fn in_one_line(series: &JitterSeries) -> String {
+    let over =
+        if series.over > 0 { format!(", {} over", count(series.over)) } else { String::new() };
+    format!(
+        "{} {}: {}, mean {} late, max {}{over}",
+        series.source,
+        duration(series.interval_ns),
+        plural(series.intended, "tick"),
+        signed(series.mean_ns().unwrap_or(0.0)),
+        duration(series.late.max().unwrap_or(0))
+    )
+}
+
+/// The ticks since the last report.
+pub fn recent(late: &Histogram, early: u64, over: u64, over_ns: Option<u64>) -> String {
+    let n = late.count() + early;
+    let quantile = |q| chart::quantile(late, q).map_or_else(|| "-".to_owned(), duration);
+    let early = if early > 0 { format!(", {} early", count(early)) } else { String::new() };
+    let over = over_ns
+        .map(|limit| format!(", {} over {}", count(over), duration(limit)))
+        .unwrap_or_default();
+    format!(
+        "{}{early}{over}: p50 {}, p99 {}, max {}",
+        plural(n, "tick"),
+        quantile(0.5),
+        quantile(0.99),
+        duration(late.max().unwrap_or(0))
+    )
+}
+
+fn write_subject(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Result<()> {
+    let subject = match &jitter.program {
+        Some(program) => format!(
+            "Ticks that pid {} printed, against the time it meant them for{}.",
+            program.pid,
+            match program.other_lines {
+                0 => String::new(),
+                n => format!(" ({} were no ticks)", plural(n, "line")),
+            }
+        ),
+        None => "Timers of whylag itself, against the intended time of every tick.".to_owned(),
+    };
+    let changed = match jitter.changed.as_slice() {
+        [] => "Nothing was changed for it: no priority, CPU, memory lock or C-state.".to_owned(),
+        changed => format!("Changed on request: {}; nothing else.", changed.join(", ")),
+    };
+    for line in text::wrap(&format!("{subject} {changed}"), style.width) {
+        writeln!(out, "{line}")?;
+    }
+    let threads: Vec<&JitterThread> = match &jitter.program {
+        Some(program) => program.threads.iter().collect(),
+        None => jitter.series.iter().filter_map(|series| series.thread.as_ref()).take(1).collect(),
+    };
+    for thread in threads.iter().take(WORST) {
+        let priority =
+            if thread.priority > 0 { format!(" {}", thread.priority) } else { String::new() };
+        let slack = thread.slack_ns.map_or_else(|| "unknown".to_owned(), duration);
+        let line = format!("{}: {}{priority}, timer slack {slack}", thread.comm, thread.policy);
+        writeln!(out, "{}", style.dim(&text::clean(&line)))?;
+    }
+    Ok(())
+}
+
+fn write_table(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Result<()> {
+    let mut table = Table::new(
+        0,
+        &[
+            ("source", Align::Left),
+            ("interval", Align::Right),
+            ("ticks", Align::Right),
+            ("mean late", Align::Right),
+            ("p50", Align::Right),
+            ("p99", Align::Right),
+            ("max", Align::Right),
+        ],
+    );
+    for series in &jitter.series {
+        let quantile = |q| match chart::quantile(&series.late, q) {
+            Some(value) => Cell::from(duration(value)),
+            None => Cell::painted("n small", Paint::Dim),
+        };
+        table.row([
+            series.source.as_str().into(),
+            duration(series.interval_ns).into(),
+            count(series.intended).into(),
+            series.mean_ns().map_or_else(|| "-".to_owned(), signed).into(),
+            quantile(0.5),
+            quantile(0.99),
+            series.late.max().map_or_else(|| "-".to_owned(), duration).into(),
+        ]);
+        if series.missed > 0 {
+            let text = "had passed when they were waited for; each counts with its own lateness";
+            table.note(1, format!("{} of them {text}", count(series.missed)));
+        }
+        if let Some(early) = series.early.max() {
+            let n = count(series.early.count());
+            table.note(1, format!("{n} of them early, by up to {}", duration(early)));
+        }
+        if let Some(over) = jitter.over_ns {
+            let n = count(series.over);
+            table.note(1, format!("{n} of them late by more than {}", duration(over)));
+        }
+    }
+    table.write(out, style)
+}
+
+fn write_series(
+    out: &mut dyn Write,
+    series: &JitterSeries,
+    drawn: bool,
+    style: &Style,
+) -> io::Result<()> {
+    let name = format!("{} {}", series.source, duration(series.interval_ns));
+    if drawn && series.late.count() > 0 {
+        writeln!(out)?;
+        chart::histogram(out, &format!("Lateness, {name}"), &series.late, style)?;
+    }
+    if let Some(pairs) = &series.pairs {
+        let every =
+            pairs.every_ns.map(|ns| format!(", one every {}", signed(ns))).unwrap_or_default();
+        let text = format!(
+            "{name}: {} in which a tick comes {} earlier than the one before and the next {} \
+             later: net {}{every}",
+            plural(pairs.pairs, "pair"),
+            signed(-pairs.early_ns),
+            signed(pairs.late_ns),
+            signed(pairs.net_ns)
+        );
+        write!(out, "{}", text::labelled("pairs", 7, &text, style.width))?;
+    }
+    for period in &series.periods {
+        let text = format!("{name}: {}", beat(period));
+        write!(out, "{}", text::labelled("beat", 7, &text, style.width))?;
+    }
+    if drawn {
+        write_worst(out, &series.worst, series.started_ns, style)?;
+    }
+    Ok(())
+}
+
+/// A beat in words.
+fn beat(period: &Period) -> String {
+    let wall = match period.period_ns {
+        1_000_000_000 => "after the second of the wall clock".to_owned(),
+        other => format!("into {} of the wall clock", duration(other)),
+    };
+    format!(
+        "unusual ticks come every {}, {} {wall} (concentration {:.2}; Rayleigh's test p {:.1e}, n \
+         {})",
+        duration(period.period_ns),
+        duration(period.phase_ns),
+        period.concentration,
+        period.p,
+        count(period.n)
+    )
+}
+
+fn write_worst(
+    out: &mut dyn Write,
+    worst: &[LateTick],
+    started_ns: u64,
+    style: &Style,
+) -> io::Result<()> {
+    for tick in worst.iter().take(WORST) {
+        let at = tick.intended_ns.saturating_sub(started_ns) as f64 / 1e9;
+        let mut text = format!("{} late at {at:.3} s", signed(tick.late_ns as f64));
+        let legs: Vec<String> =
+            tick.legs.iter().map(|leg| format!("{} {}", leg.what, signed(leg.ns as f64))).collect();
+        if !legs.is_empty() {
+            text += &format!(" = {}", legs.join(" + "));
+        }
+        if !tick.because.is_empty() {
+            text += &format!(": {}", tick.because.join("; "));
+        }
+        write!(out, "{}", text::labelled("  late", 8, &text, style.width))?;
+    }
+    Ok(())
+}
+
+fn write_law(out: &mut dyn Write, law: &JitterLaw, style: &Style) -> io::Result<()> {
+    let n = match law.n {
+        0 => String::new(),
+        n => format!(" ({} at {})", plural(n, "tick"), plural(law.intervals, "different time")),
+    };
+    let text = format!("Law of {}{n}: {}", law.source, law.text);
+    for line in text::wrap(&text, style.width) {
+        writeln!(out, "{}", style.bold(&line))?;
+    }
+    for model in law.models.iter().filter(|model| !model.because.is_empty()) {
+        let text = format!("not {}: it {}", model.name, model.because);
+        write!(out, "{}", text::labelled("  -", 4, &text, style.width))?;
+    }
+    Ok(())
+}
+
+fn write_clock(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Result<()> {
+    let Some(drift) = &jitter.drift_ppm else { return Ok(()) };
+    let text = format!(
+        "CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW: {:+.2} ppm ({:+.2} to {:+.2})",
+        drift.value, drift.low, drift.high
+    );
+    writeln!(out)?;
+    write!(out, "{}", text::labelled("drift", 7, &text, style.width))
+}
+
+/// What an integer conversion factor costs.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_conversion(
+    out: &mut dyn Write,
+    conversion: &Conversion,
+    style: &Style,
+) -> io::Result<()> {
+    let factor = conversion.factor_ns;
+    let text = match (conversion.true_ns, conversion.error_ppm) {
+        (Some(truth), Some(error)) => format!(
+            "{factor} ns per tick, where {truth:.6} ns {}: every time is {error:+.1} ppm of what \
+             is asked for ({} of 20 ms, {} of 1 s).",
+            if conversion.inferred { "follow from the measured law" } else { "are true" },
+            signed(error * 20.0),
+            signed(error * 1_000.0)
+        ),
+        _ => format!(
+            "{factor} ns per tick in whole nanoseconds may be {:.0} ppm off either way ({} of 20 \
+             ms); --true or --clock-hz says how much it is.",
+            conversion.largest_error_ppm,
+            signed(conversion.largest_error_ppm * 20.0)
+        ),
+    };
+    let needed = format!(
+        " For an error of at most {} ppm the factor needs a resolution of {:.2e} ns: {} bits \
+         after the binary point.",
+        conversion.bound_ppm, conversion.needed_ns, conversion.needed_bits
+    );
+    for line in text::wrap(&(text + &needed), style.width) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// The causes that have a name, or what is ruled out.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_findings(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Result<()> {
+    let verdict = match jitter.findings.first() {
+        Some(Finding { cause, title, .. }) => format!("{cause}: {title}."),
+        None => "No cause that has a name.".to_owned(),
+    };
+    for line in text::wrap(&verdict, style.width) {
+        writeln!(out, "{}", style.bold(&line))?;
+    }
+    for (n, finding) in jitter.findings.iter().enumerate() {
+        writeln!(out)?;
+        explanation::write_finding(out, n + 1, finding, style)?;
+    }
+    for other in &jitter.ruled_out {
+        let text = format!("not {}: {}", other.cause, other.because);
+        write!(out, "{}", text::labelled("  -", 4, &text, style.width))?;
+    }
+    Ok(())
+}
+
+/// A duration with its sign.
+fn signed(ns: f64) -> String {
+    let sign = if ns < 0.0 { "-" } else { "" };
+    format!("{sign}{}", duration(ns.abs().round() as u64))
+}

@@ -1,0 +1,416 @@
+//! `whylag jitter`: how late timers are, by which law, and why.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use indicatif::ProgressBar;
+use jitter::judge::{Measured, judge};
+use jitter::plan::{self, Setting, Step};
+use jitter::{Program, Recording, Series, Started, Timers, clock, control, conversion, sources};
+use model::{Batch, Conversion, Jitter, JitterProgram, RunEnd, RunId, Target};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use store::{Sqlite, Store, location};
+
+use crate::failure::Failure;
+use crate::{output, stored};
+
+/// Options of `jitter`.
+#[derive(Args)]
+#[command(after_help = "\
+Sources: clock_nanosleep, timerfd, posix-timer (a signal), posix-timer-thread,
+epoll, poll, condvar, spin (a busy loop), all.
+
+A command after -- is judged instead: it prints a line 'intended_ns actual_ns'
+(CLOCK_MONOTONIC) for each of its ticks; other lines are counted.
+
+Nothing is changed unless asked for with --cpu or --fifo: no priority, no memory
+lock, no /dev/cpu_dma_latency.
+
+Example:
+  whylag jitter --over 40us --every 20s --time 1min
+  whylag jitter --source all --ladder 100us..100ms
+  whylag jitter --time 10s -- ./timers
+  whylag jitter --factor 10ns --true 10.04ns --bound 1ppm")]
+pub struct Options {
+    /// The kind of timer [default: clock_nanosleep]
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    source: Option<String>,
+    /// Time from tick to tick [default: 20ms; 100us for spin]
+    #[arg(long, value_name = "D", value_parser = report::units::parse_duration,
+          conflicts_with_all = ["ladder", "command"])]
+    interval: Option<u64>,
+    /// Several intervals, 1 and 3 of each decade, one after the other
+    #[arg(long, value_name = "D..D", value_parser = ladder, conflicts_with = "command")]
+    ladder: Option<Ladder>,
+    /// Count ticks that are later than this, and look for a beat in them
+    #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
+    over: Option<u64>,
+    /// Report so often meanwhile
+    #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
+    every: Option<u64>,
+    /// How long for each source and interval [default: 10s, of several 2s each]; a command: until
+    /// it ends
+    #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
+    time: Option<u64>,
+    /// Bind the measuring thread to this CPU
+    #[arg(long, value_name = "N", conflicts_with = "command")]
+    cpu: Option<usize>,
+    /// Give the measuring thread SCHED_FIFO with this priority
+    #[arg(long, value_name = "PRIO", value_parser = clap::value_parser!(i32).range(1..=99),
+          conflicts_with = "command")]
+    fifo: Option<i32>,
+    /// Judge a conversion with so many nanoseconds per tick; without a command only compute
+    #[arg(long, value_name = "NS", value_parser = factor,
+          conflicts_with_all = ["source", "interval", "ladder", "cpu", "fifo"])]
+    factor: Option<f64>,
+    /// What --factor should be
+    #[arg(long = "true", value_name = "NS", value_parser = factor, requires = "factor")]
+    truth: Option<f64>,
+    /// The same, as the frequency of the counter
+    #[arg(long, value_name = "HZ", value_parser = hertz, requires = "factor",
+          conflicts_with = "truth")]
+    clock_hz: Option<f64>,
+    /// The error that is wanted of --factor at most
+    #[arg(long, value_name = "PPM", value_parser = ppm, default_value = "1ppm")]
+    bound: f64,
+    /// Do not record in the kernel why ticks are late
+    #[arg(long)]
+    no_record: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The program to start and judge
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// The two ends of `--ladder`.
+#[derive(Clone, Copy)]
+struct Ladder(u64, u64);
+
+fn ladder(text: &str) -> Result<Ladder, String> {
+    let ends = text.split_once("..").ok_or("write a ladder as 100us..100ms")?;
+    let end = |text| report::units::parse_duration(text).map_err(|error| error.to_string());
+    Ok(Ladder(end(ends.0)?, end(ends.1)?))
+}
+
+/// A factor may be a part of a nanosecond: `10ns`, `10.04ns`, `10.04`.
+fn factor(text: &str) -> Result<f64, String> {
+    positive(text.trim().strip_suffix("ns").unwrap_or(text))
+        .ok_or_else(|| format!("'{text}' is no factor: write nanoseconds per tick, as 10.04ns"))
+}
+
+fn hertz(text: &str) -> Result<f64, String> {
+    positive(text.trim().strip_suffix("Hz").unwrap_or(text))
+        .ok_or_else(|| format!("'{text}' is no frequency: write Hz, as 99601594"))
+}
+
+fn ppm(text: &str) -> Result<f64, String> {
+    positive(text.trim().strip_suffix("ppm").unwrap_or(text))
+        .ok_or_else(|| format!("'{text}' is no bound: write parts per million, as 1ppm"))
+}
+
+fn positive(text: &str) -> Option<f64> {
+    text.trim().parse::<f64>().ok().filter(|value| *value > 0.0 && value.is_finite())
+}
+
+/// How often ticks, the clock and signals are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// A command is started to be judged: its output is waited for.
+const LOOK_AT_COMMAND: Duration = Duration::from_millis(20);
+
+/// Measures and judges.
+pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+    let conversion = options.factor.map(|factor| {
+        let truth = options.truth.or(options.clock_hz.map(|hertz| 1e9 / hertz));
+        conversion::judge(factor, truth, options.bound)
+    });
+    if let Some(conversion) = &conversion
+        && options.command.is_empty()
+    {
+        return tell_conversion(conversion, options);
+    }
+    let plan = plan(options)?;
+    let path = location::locate(store)?;
+    let mut store = Sqlite::open(&path)?;
+    let signal = Arc::new(AtomicUsize::new(0));
+    for number in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
+            .context("cannot handle signals")?;
+    }
+    let header = stored::header(Target::Jitter(words()));
+    let (watched, recording) = Watched::start(options, plan)?;
+    let id = store.begin(&header)?;
+    let progress = match options.command.is_empty() && std::io::stderr().is_terminal() {
+        true => ProgressBar::new_spinner(),
+        false => ProgressBar::hidden(),
+    };
+    let mut session = Session { watched, recording, drift: clock::Drift::default(), progress, id };
+    let reason = session.watch_until_end(options, &signal)?;
+    session.progress.finish_and_clear();
+    let ended_ns = stored::monotonic_ns();
+    let (jitter, exit_status) = session.conclude(options, conversion)?;
+    let batch = Batch {
+        heartbeat_ns: ended_ns,
+        facts: facts(options),
+        jitter: Some(jitter),
+        ..Batch::default()
+    };
+    store.append(id, &batch)?;
+    let jitter = batch.jitter.unwrap_or_default();
+    store.put_findings(id, &jitter.findings)?;
+    store.finish(id, &RunEnd { ended_ns, exit_status, reason: reason.to_owned() })?;
+    tell(&jitter, options)?;
+    eprintln!("whylag: run {id} is stored: 'whylag show {id}' has it again");
+    Ok(ExitCode::from(exit_status.map_or(0, |status| status as u8)))
+}
+
+/// Without a command: what is to be measured.
+fn plan(options: &Options) -> Result<Vec<Step>, Failure> {
+    let named = sources::named(options.source.as_deref().unwrap_or("clock_nanosleep"))?;
+    let intervals = match (options.interval, options.ladder) {
+        (Some(interval), _) => vec![interval],
+        (_, Some(Ladder(low, high))) => plan::ladder(low, high)?,
+        _ => Vec::new(),
+    };
+    Ok(plan::steps(&named, &intervals, options.time)?)
+}
+
+fn setting(options: &Options) -> Setting {
+    Setting { cpu: options.cpu, fifo: options.fifo }
+}
+
+/// The command line after the verb.
+fn words() -> Vec<String> {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    words.skip_while(|word| word != "jitter").skip(1).collect()
+}
+
+fn facts(options: &Options) -> Vec<model::Fact> {
+    let mut facts = inspect::fingerprint::host();
+    if let Some(program) = options.command.first() {
+        let program = Path::new(program);
+        facts.extend(inspect::fingerprint::command(program, std::env::vars_os()));
+    }
+    facts
+}
+
+/// What is watched.
+enum Watched {
+    Timers(Timers),
+    Program(Box<Program>),
+}
+
+impl Watched {
+    /// Begins, and with it the recording; without one, says why.
+    fn start(options: &Options, plan: Vec<Step>) -> Result<(Watched, Started), Failure> {
+        if !options.command.is_empty() {
+            return Watched::start_command(options);
+        }
+        // What nobody asked about is not recorded: even little is seen at the shortest intervals.
+        let recording = match options.over {
+            Some(over) if !options.no_record => Recording::of_ourselves(over)?,
+            Some(_) => Err("--no-record".to_owned()),
+            None => Err("say with --over which ticks are late".to_owned()),
+        };
+        let length = plan.iter().map(Step::length_ns).fold(0, u64::saturating_add);
+        let timers = Timers::start(plan, setting(options), options.over)?;
+        eprintln!(
+            "whylag: measuring timers for {}; Ctrl-C ends it",
+            report::units::duration(length)
+        );
+        Ok((Watched::Timers(timers), recording))
+    }
+
+    fn start_command(options: &Options) -> Result<(Watched, Started), Failure> {
+        let started_ns = stored::monotonic_ns();
+        let (recording, child) = match options.no_record {
+            true => (Err("--no-record".to_owned()), None),
+            false => Recording::of_command(&options.command)?,
+        };
+        let program = match child {
+            Some(child) => Program::of(child, started_ns, options.over),
+            None => Program::start(&options.command, options.over)?,
+        };
+        Ok((Watched::Program(Box::new(program)), recording))
+    }
+
+    /// All series.
+    fn series(&mut self) -> &mut [Series] {
+        match self {
+            Watched::Timers(timers) => timers.series_mut(),
+            Watched::Program(program) => std::slice::from_mut(program.series_mut()),
+        }
+    }
+
+    /// Takes what has come; true at the end.
+    fn drain(&mut self) -> Result<bool, Failure> {
+        match self {
+            Watched::Timers(timers) => Ok(timers.drain()?),
+            Watched::Program(program) => Ok(program.drain()),
+        }
+    }
+
+    /// The series that grows.
+    fn newest(&mut self) -> Option<&mut Series> {
+        match self {
+            Watched::Timers(timers) => timers.series_mut().last_mut(),
+            Watched::Program(program) => Some(program.series_mut()),
+        }
+    }
+}
+
+struct Session {
+    watched: Watched,
+    recording: Started,
+    drift: clock::Drift,
+    progress: ProgressBar,
+    id: RunId,
+}
+
+impl Session {
+    fn watch_until_end(
+        &mut self,
+        options: &Options,
+        signal: &AtomicUsize,
+    ) -> Result<&'static str, Failure> {
+        let started = Instant::now();
+        let mut reported = started;
+        let is_command = !options.command.is_empty();
+        loop {
+            self.drift.read();
+            if self.watched.drain()? {
+                return Ok(if is_command { "the program ended" } else { "all ticks have come" });
+            }
+            match signal.load(Ordering::Relaxed) {
+                0 => {}
+                number if number == SIGINT as usize => return Ok("Ctrl-C (SIGINT)"),
+                _ => return Ok("SIGTERM"),
+            }
+            let over = |time: u64| started.elapsed().as_nanos() >= u128::from(time);
+            if is_command && options.time.is_some_and(over) {
+                return Ok("--time was over");
+            }
+            if let Some(every) = options.every
+                && reported.elapsed().as_nanos() >= u128::from(every)
+            {
+                reported = Instant::now();
+                self.tell_recent(started.elapsed(), options)?;
+            }
+            if let Ok(recording) = &mut self.recording {
+                recording.attribute(self.watched.series());
+            }
+            self.show_progress();
+            std::thread::sleep(if is_command { LOOK_AT_COMMAND } else { LOOK });
+        }
+    }
+
+    fn show_progress(&mut self) {
+        let run = self.id;
+        if let Some(series) = self.watched.newest() {
+            let line = report::jitter::in_one_line(series.summary());
+            self.progress.set_message(format!("run {run}: {line}; Ctrl-C ends it"));
+            self.progress.tick();
+        }
+    }
+
+    /// The line of `--every`; beside JSON it goes to standard error.
+    fn tell_recent(&mut self, at: Duration, options: &Options) -> Result<(), Failure> {
+        let Some(series) = self.watched.newest() else { return Ok(()) };
+        let recent = series.take_recent();
+        let line = report::jitter::recent(&recent.late, recent.early, recent.over, options.over);
+        let line = format!(
+            "{:>6.1} s  {} {}  {line}",
+            at.as_secs_f64(),
+            series.summary().source,
+            report::units::duration(series.summary().interval_ns)
+        );
+        self.progress.suspend(|| {
+            if options.json {
+                eprintln!("{line}");
+                return Ok(());
+            }
+            let (mut out, _) = output::stdout();
+            writeln!(out, "{line}")?;
+            out.flush()
+        })?;
+        Ok(())
+    }
+
+    /// Ends what is watched and judges it.
+    fn conclude(
+        self,
+        options: &Options,
+        conversion: Option<Conversion>,
+    ) -> Result<(Jitter, Option<i32>), Failure> {
+        let setting = setting(options);
+        let mut drift = self.drift;
+        let mut program: Option<JitterProgram> = None;
+        let (mut exit_status, mut lost) = (None, 0);
+        let mut series = match self.watched {
+            Watched::Timers(timers) => {
+                let (series, read_with_ticks, not_taken) = timers.finish()?;
+                (drift, lost) = (read_with_ticks, not_taken);
+                series
+            }
+            Watched::Program(running) => {
+                let (series, facts, status) = running.finish()?;
+                (program, exit_status) = (Some(facts), status);
+                vec![series]
+            }
+        };
+        let unrecorded = match self.recording {
+            Ok(recording) => recording.finish(&mut series),
+            Err(because) => Some(because),
+        };
+        let controls = control::measure(&series, setting);
+        let mut jitter = judge(Measured {
+            series,
+            program,
+            drift,
+            controls,
+            changed: setting.changed(),
+            over_ns: options.over,
+            conversion,
+        });
+        if lost > 0 {
+            jitter.notes.push(format!("{lost} ticks came faster than they could be counted"));
+        }
+        if let Some(because) = unrecorded {
+            jitter.notes.push(format!("not recorded why single ticks were late: {because}"));
+        }
+        let again = format!("whylag jitter {}", words().join(" "));
+        jitter.findings.iter_mut().for_each(|finding| finding.verify.clone_from(&again));
+        Ok((jitter, exit_status))
+    }
+}
+
+fn tell(jitter: &Jitter, options: &Options) -> Result<(), Failure> {
+    let (mut out, style) = output::stdout();
+    if options.json {
+        serde_json::to_writer_pretty(&mut out, jitter).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        report::jitter::write(&mut out, jitter, &style)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn tell_conversion(conversion: &Conversion, options: &Options) -> Result<ExitCode, Failure> {
+    let (mut out, style) = output::stdout();
+    if options.json {
+        serde_json::to_writer_pretty(&mut out, conversion).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        report::jitter::write_conversion(&mut out, conversion, &style)?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,130 @@
+//! `whylag compare`, on real benchmark runs and on one that is made dearer in the store; and what
+//! other verbs say of a benchmark.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::process::Output;
+
+use common::{Lab, whylag};
+use model::{Batch, Run, RunEnd, RunHeader, RunId};
+use serde_json::Value;
+use store::{Sqlite, Store};
+
+/// Exit status 2 and one line that names all of `named`.
+#[track_caller]
+fn assert_refused(output: &Output, named: &[&str]) {
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    assert!(named.iter().all(|name| errors.contains(name)), "{named:?} in {errors}");
+}
+
+/// A lab with run 1: getppid, with 1 and 2 processes.
+fn measured() -> Lab {
+    let lab = Lab::anywhere();
+    lab.answer("bench", &["getppid", "--processes", "1,2", "--time", "200ms"]);
+    lab
+}
+
+/// Stores `run` again with every operation of its first step so many times as dear.
+fn dearer(lab: &Lab, run: &Run, times: f64) -> RunId {
+    let mut bench = run.bench.clone().unwrap();
+    for round in &mut bench.cases[0].steps[0].rounds {
+        round.median_ns *= times;
+        round.rate /= times;
+    }
+    let mut store = Sqlite::open(&lab.store()).unwrap();
+    let id = store.begin(&RunHeader { ..run.header.clone() }).unwrap();
+    let batch = Batch { heartbeat_ns: run.heartbeat_ns, bench: Some(bench), ..Batch::default() };
+    store.append(id, &batch).unwrap();
+    let end = RunEnd { ended_ns: run.heartbeat_ns, exit_status: None, reason: "done".to_owned() };
+    store.finish(id, &end).unwrap();
+    id
+}
+
+#[test]
+fn the_exit_status_is_3_only_if_a_threshold_was_set_and_crossed() {
+    let lab = measured();
+    let run = lab.run();
+    let slower = dearer(&lab, &run, 2.0).to_string();
+    let first = run.id.to_string();
+    let compare = |arguments: &[&str]| {
+        let output = lab.verb("compare").args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (status, text) = compare(&[&first, &slower]);
+    assert_eq!(status, Some(0), "{text}");
+    assert!(text.contains("slower in 1 of 2 steps: getppid, 1 process: 2.00x"), "{text}");
+    assert_eq!(compare(&[&first, &slower, "--threshold", "5%"]).0, Some(3));
+    assert_eq!(compare(&[&first, &slower, "--threshold", "150%"]).0, Some(0));
+    assert_eq!(compare(&[&slower, &first, "--threshold", "5%"]).0, Some(0), "faster is no harm");
+
+    let (status, json) = compare(&[&first, &slower, "--json"]);
+    assert_eq!(status, Some(0));
+    let value: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["steps"][0]["verdict"], "slower");
+    assert_eq!(value["steps"][1]["verdict"], "no_difference");
+    assert!(
+        (value["steps"][0]["median"]["ratio"]["estimate"].as_f64().unwrap() - 2.0).abs() < 1e-9
+    );
+}
+
+#[test]
+fn a_run_does_not_differ_from_itself() {
+    let lab = measured();
+    let value: Value =
+        serde_json::from_slice(&lab.answer("compare", &["1", "1", "--json"])).unwrap();
+    for step in value["steps"].as_array().unwrap() {
+        assert_eq!(step["verdict"], "no_difference", "{step}");
+        assert_eq!(step["median"]["ratio"]["estimate"], 1.0);
+    }
+    assert_eq!(value["steps"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_in_a_line() {
+    let lab = measured();
+    lab.answer("bench", &["getppid", "--threads", "1", "--time", "100ms"]);
+    let compare = |arguments: &[&str]| lab.verb("compare").args(arguments).output().unwrap();
+    assert_refused(&compare(&["1", "2"]), &["runs 1 and 2", "no step in common"]);
+    assert_refused(&compare(&["1", "77"]), &["77"]);
+    for (arguments, named) in [
+        (["compare", "1", "2", "--threshold", "none"], "percentage"),
+        (["compare", "1", "2", "--threshold", "0"], "percentage"),
+        (["compare", "1", "two", "--threshold", "5"], "two"),
+    ] {
+        let output = whylag().args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(named), "{arguments:?}");
+    }
+}
+
+#[test]
+fn recordings_cannot_be_compared_yet() {
+    let Some(lab) = Lab::new() else { return };
+    lab.record(&[], ["true"]);
+    lab.record(&[], ["true"]);
+    let refused = lab.verb("compare").args(["1", "2"]).output().unwrap();
+    assert_refused(&refused, &["run 1 is no benchmark", "whylag bench"]);
+}
+
+#[test]
+fn a_benchmark_that_was_not_recorded_has_nothing_to_explain_or_draw() {
+    let lab = measured();
+    let answer = |verb: &str, arguments: &[&str]| lab.verb(verb).args(arguments).output().unwrap();
+    assert_refused(&answer("explain", &[]), &["run 1", "--with-kernel"]);
+    assert_refused(&answer("export", &["--format", "svg"]), &["run 1", "--with-kernel"]);
+    assert_refused(&answer("export", &["--format", "folded"]), &["run 1", "--with-kernel"]);
+    let csv = String::from_utf8(lab.answer("export", &["--format", "csv"])).unwrap();
+    let rows: Vec<&str> = csv.lines().collect();
+    assert_eq!(rows.len(), 4, "{csv}");
+    assert!(rows[1].starts_with("empty,") && rows[3].starts_with("getppid,processes,2,0,"));
+    let exported: Run =
+        serde_json::from_slice(&lab.answer("export", &["--format", "json"])).unwrap();
+    assert_eq!(exported.bench, lab.run().bench);
+    let runs = String::from_utf8(lab.answer("runs", &[])).unwrap();
+    assert!(runs.contains("bench getppid --processes 1,2"), "{runs}");
+    assert!(!runs.contains(" 0 "), "{runs}");
+}
