@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Accounts, Bench, CallError, Event, HoldSum, Jitter, MetricSecond, Outlier, PathSum, RunnerSum,
-    Stack, StackId, StackSum, ThreadAccounts, WaitSum,
+    Accounts, Bench, CallError, Event, HoldSum, Jitter, Messages, MetricSecond, Outlier, PathSum,
+    RunnerSum, Stack, StackId, StackSum, ThreadAccounts, WaitSum,
 };
 
 /// Number of a run in its store, from 1.
@@ -245,7 +245,7 @@ pub struct CpuTime {
 /// A run as read back from the store.
 ///
 /// Everything is complete except `outliers`, which holds the longest (`outlier_count` says how
-/// many there are), and `events`, likewise (`event_count`).
+/// many there are), and `events` and `messages.slow`, likewise (`event_count`, `slow_count`).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// Number.
@@ -302,6 +302,9 @@ pub struct Run {
     pub bench: Option<Bench>,
     /// What was seen of timers, if it was a run of `whylag jitter`.
     pub jitter: Option<Jitter>,
+    /// What traced programs told of their messages: the slowest, and all that was counted.
+    #[serde(default)]
+    pub messages: Messages,
 }
 
 /// A part of a run: some of its time, of all threads or of one.
