@@ -149,6 +149,9 @@ pub struct Message {
     /// What its logic thread worked on between `t0_ns` and `logic_start_ns`, in time order; the
     /// longest of it, as far as it was read.
     pub ahead: Vec<MessageAhead>,
+    /// Intervals of its threads were kept whole from this length on, while it lasted; 0 if nothing
+    /// was recorded beside it.
+    pub kept_ns: u64,
 }
 
 /// An infrastructure point that was passed.

@@ -356,6 +356,7 @@ pub fn message(id: u64, sample: Option<u32>, ns: u64) -> Message {
         longest_gap_ns: 10,
         depth: None,
         ahead: vec![MessageAhead { flow: 1, id: 3, logic_start_ns: 4, end_ns: 5 }],
+        kept_ns: 10_000,
     }
 }
 
