@@ -38,7 +38,7 @@ pub use jitter::{
 };
 pub use message::{
     Message, MessageAhead, MessageFlow, MessageMetric, MessagePoint, MessagePublish, MessageSecond,
-    Messages, TraceState, TracedProgram, UnfinishedMessage,
+    MessageSegment, Messages, SegmentKind, TraceState, TracedProgram, UnfinishedMessage,
 };
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{

@@ -36,6 +36,8 @@ pub enum Target {
     Bench(Vec<String>),
     /// Timers; the words of the command line.
     Jitter(Vec<String>),
+    /// The trace file that a program left, of its messages.
+    Trace(String),
 }
 
 impl fmt::Display for Target {
@@ -47,6 +49,7 @@ impl fmt::Display for Target {
             Target::Host => f.write_str("all of the host"),
             Target::Bench(words) => write!(f, "bench {}", words.join(" ")),
             Target::Jitter(words) => write!(f, "jitter {}", words.join(" ")),
+            Target::Trace(path) => write!(f, "trace {path}"),
         }
     }
 }

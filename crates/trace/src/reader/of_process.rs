@@ -40,10 +40,9 @@ pub(crate) fn find(pid: u32, mappings: bool) -> Result<Vec<Found>, ReadError> {
     for place in places {
         // NONBLOCK: to open a FIFO would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        match open_in(&inside, &place, flags) {
-            Ok(file) => found.push(Found { file, path: shown(pid, &root, &place) }),
-            // Not there, or a link, or in another user's folder.
-            Err(_) => {}
+        // Else it is not there, or a link, or in another user's folder.
+        if let Ok(file) = open_in(&inside, &place, flags) {
+            found.push(Found { file, path: shown(pid, &root, &place) });
         }
     }
     Ok(found)

@@ -4,6 +4,8 @@
 //! messages took is counted for all of them; those at or above the threshold of their flow are kept
 //! whole, and beside them a sample of the others, to compare them with.
 
+mod segment;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 use crate::histogram::PRECISION_KERNEL;
+
+pub use segment::{MessageSegment, SegmentKind};
 
 /// All that was read of the traced programs of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
