@@ -174,6 +174,7 @@ fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
         cost: Cost { events: received, ..whole.cost.clone() },
         bench: whole.bench.clone(),
         jitter: whole.jitter.clone(),
+        messages: whole.messages.clone(),
     }
 }
 

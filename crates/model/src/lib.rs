@@ -15,6 +15,7 @@ pub mod event;
 pub mod finding;
 pub mod histogram;
 pub mod jitter;
+pub mod message;
 pub mod metric;
 pub mod outlier;
 pub mod run;
@@ -34,6 +35,10 @@ pub use histogram::Histogram;
 pub use jitter::{
     Conversion, EarlyLatePairs, Estimate, Jitter, JitterControl, JitterLaw, JitterProgram,
     JitterSeries, JitterThread, LateTick, LawModel, Leg, Period, Tick,
+};
+pub use message::{
+    Message, MessageAhead, MessageFlow, MessageMetric, MessagePoint, MessagePublish, MessageSecond,
+    MessageSegment, Messages, SegmentKind, TraceState, TracedProgram, UnfinishedMessage,
 };
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{

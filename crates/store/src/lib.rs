@@ -22,7 +22,7 @@ pub use error::StoreError;
 pub use sqlite::Sqlite;
 
 /// [`Store::load`] fetches this many outliers, the longest: enough for every table and picture,
-/// and little enough to be read at once however many were stored.
+/// and little enough to be read at once however many were stored. As many of the slow messages.
 pub const LOADED_OUTLIERS: usize = 2000;
 
 /// [`Store::load`] fetches this many events, the first.
@@ -50,8 +50,8 @@ pub trait Store {
     /// The run begun last, `None` if there is none.
     fn newest(&self) -> Result<Option<RunId>, StoreError>;
 
-    /// One run: the [`LOADED_OUTLIERS`] longest outliers, the [`LOADED_EVENTS`] first events, the
-    /// stacks that these outliers or `stack_sums` refer to, and all of the rest. Sums come largest
+    /// One run: the [`LOADED_OUTLIERS`] longest outliers and slowest messages, the
+    /// [`LOADED_EVENTS`] first events, the stacks that these outliers or `stack_sums` refer to, and all of the rest. Sums come largest
     /// first, what has a time in time order.
     ///
     /// A recorder rewrites a thread only when its state changes. So while a run has no end, the

@@ -64,6 +64,26 @@ fn everything_comes_back_as_it_was() {
     assert_eq!(Some(loaded.cost), batch.cost);
     assert_eq!(loaded.bench, batch.bench);
     assert_eq!(loaded.jitter, batch.jitter);
+    assert_eq!(loaded.messages, batch.messages);
+}
+
+#[test]
+fn slow_messages_are_added_and_the_sample_has_one_message_in_each_place() {
+    let (_folder, mut store) = new_store();
+    let first = Batch { messages: messages(), ..Batch::default() };
+    let second = Messages {
+        slow: vec![message(11, None, 1_000_000)],
+        fast: vec![message(12, Some(0), 30_000), message(13, Some(1), 30_000)],
+        ..Messages::default()
+    };
+    let second = Batch { messages: second, ..Batch::default() };
+    let run = begun_with(&mut store, &[first, second]);
+    let loaded = store.load(run).unwrap().messages;
+    let ids = |messages: &[Message]| messages.iter().map(|m| m.id).collect::<Vec<_>>();
+    assert_eq!(ids(&loaded.slow), [9, 11, 8]);
+    assert_eq!(loaded.slow_count, 3);
+    assert_eq!(ids(&loaded.fast), [12, 13]);
+    assert_eq!(loaded.programs, messages().programs);
 }
 
 #[test]

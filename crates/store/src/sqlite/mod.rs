@@ -1,11 +1,13 @@
 //! The embedded store: one SQLite file.
 //!
 //! `guard` refuses files that must not be touched, `schema` makes the tables, `write` fills them,
-//! `read` reads them back; `columns`, `buckets` and `outlier` say how values are laid down.
+//! `read` reads them back, `messages` does both for messages; `columns`, `buckets` and `outlier` say
+//! how values are laid down.
 
 mod buckets;
 mod columns;
 mod guard;
+mod messages;
 mod outlier;
 mod read;
 mod read_parts;

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::buckets::Packer;
 use super::columns::{Json, Text, U64};
+use super::messages;
 use super::outlier::Detail;
 use super::write_sums::{self, stack_key};
 use crate::recorder::Recorder;
@@ -45,6 +46,7 @@ pub(super) fn append(conn: &mut Connection, run: RunId, batch: &Batch) -> rusqli
     write_sums::put_all(&tx, run, batch)?;
     put_own_state(&tx, run, batch)?;
     put_results(&tx, run, batch)?;
+    messages::put(&tx, run, &batch.messages)?;
     tx.commit()
 }
 
