@@ -28,6 +28,7 @@ mod priority_inversion;
 mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
+mod slow_clocksource;
 mod softirq_interference;
 mod stopped_or_traced;
 mod sysv_sem;
@@ -59,6 +60,7 @@ pub const ALL: &[&Cause] = &[
     &dirty_throttle::CAUSE,
     &mmap_file_write::CAUSE,
     &cputime_clock_threads::CAUSE,
+    &slow_clocksource::CAUSE,
     &many_thread_vfork::CAUSE,
     &sysv_sem::CAUSE,
     &shm_attach::CAUSE,
