@@ -34,6 +34,7 @@ mod priority_inversion;
 mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
+mod slow_clock;
 mod softirq_interference;
 mod stopped_or_traced;
 mod sysv_sem;
