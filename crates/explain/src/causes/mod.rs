@@ -25,6 +25,7 @@ mod mm_reader;
 mod mmap_file_write;
 mod mmap_lock;
 mod priority_inversion;
+mod queueing;
 mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
@@ -74,6 +75,7 @@ pub const ALL: &[&Cause] = &[
     &stopped_or_traced::CAUSE,
     &thundering_herd::CAUSE,
     &softirq_interference::CAUSE,
+    &queueing::CAUSE,
 ];
 
 /// A cause of the catalogue.

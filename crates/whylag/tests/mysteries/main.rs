@@ -31,6 +31,7 @@ mod mm_reader;
 mod mmap_file_write;
 mod mmap_lock;
 mod priority_inversion;
+mod queueing;
 mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
