@@ -266,7 +266,7 @@ fn verify(target: &Target) -> String {
             let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
             format!("-- {}", words.join(" "))
         }
-        Target::Process(_) | Target::Thread(_) => "-p PID".to_owned(),
+        Target::Process(_) | Target::Thread(_) | Target::Trace(_) => "-p PID".to_owned(),
         Target::Host => "-a".to_owned(),
         Target::Bench(words) => return again("bench --with-kernel", words),
         Target::Jitter(words) => return again("jitter", words),
