@@ -8,7 +8,8 @@ use model::{
 };
 use trace::reader::{Counted, Flow, Language, Metric, Record};
 
-pub(crate) fn language(language: Language) -> String {
+/// What a tracer is written in.
+pub fn language(language: Language) -> String {
     match language {
         Language::Rust => "Rust".to_owned(),
         Language::C => "C".to_owned(),

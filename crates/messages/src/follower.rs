@@ -21,7 +21,8 @@ pub struct Follower {
     before: HashMap<u32, [u64; 3]>,
     /// Length of an interval of the histograms, ns; they turn with CLOCK_MONOTONIC.
     every_ns: u64,
-    interval_ns: u64,
+    interval: u64,
+    turned: bool,
     tids: HashMap<u32, u32>,
     ended: Ended,
     samples: HashMap<u32, Sample>,
@@ -63,7 +64,8 @@ impl Follower {
         };
         let every_ns = every_ns.max(1);
         let mut follower = Follower {
-            interval_ns: from_ns.max(identity.created) / every_ns,
+            interval: from_ns.max(identity.created) / every_ns,
+            turned: false,
             file,
             program,
             before: HashMap::new(),
@@ -81,6 +83,11 @@ impl Follower {
         }
         follower.count()?;
         Ok(follower)
+    }
+
+    /// Whether the last look ended an interval of the histograms.
+    pub fn has_turned(&self) -> bool {
+        self.turned
     }
 
     /// What is known of the program: names, counts since it is followed.
@@ -114,9 +121,10 @@ impl Follower {
     /// What is new at this moment.
     pub fn look(&mut self, now_ns: u64) -> Result<Look, ReadError> {
         let mut look = self.messages()?;
-        if now_ns / self.every_ns > self.interval_ns {
+        self.turned = now_ns / self.every_ns > self.interval;
+        if self.turned {
             look.seconds = self.interval()?;
-            self.interval_ns = now_ns / self.every_ns;
+            self.interval = now_ns / self.every_ns;
         }
         Ok(look)
     }
@@ -215,7 +223,7 @@ impl Follower {
         self.kept.clear();
         let counted = self.file.reader.histograms()?;
         self.count()?;
-        let start_ns = (self.interval_ns * self.every_ns).max(self.program.from_ns);
+        let start_ns = (self.interval * self.every_ns).max(self.program.from_ns);
         let seconds = convert::seconds(&counted, self.program.program, start_ns);
         for second in &seconds {
             let flows = &mut self.program.flows;

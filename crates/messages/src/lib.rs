@@ -16,6 +16,7 @@ mod harvest;
 mod sample;
 mod watched;
 
+pub use convert::language;
 pub use follower::{Follower, Look};
 pub use harvest::harvest;
 pub use watched::Watched;

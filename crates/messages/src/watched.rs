@@ -68,17 +68,16 @@ impl Watched {
         let mut index = 0;
         while index < self.followers.len() {
             let follower = &mut self.followers[index];
-            let seconds = messages.seconds.len();
             let looked = follower.look(now_ns).map(|look| add(&mut messages, look));
-            let has_counted = messages.seconds.len() > seconds;
+            let has_turned = follower.has_turned();
             match looked {
                 Err(why) => self.end(index, Some(&why), now_ns, &mut messages),
                 // A program that ends removes its file; one that is killed leaves it.
-                Ok(()) if has_counted && !follower.is_writing() => {
+                Ok(()) if has_turned && !follower.is_writing() => {
                     self.end(index, None, now_ns, &mut messages);
                 }
                 Ok(()) => {
-                    if has_counted {
+                    if has_turned {
                         messages.programs.push(follower.program().clone());
                     }
                     index += 1;

@@ -129,6 +129,7 @@ fn every_target_comes_back() {
         Target::Host,
         Target::Bench(vec!["sem".into()]),
         Target::Jitter(vec![]),
+        Target::Trace("/dev/shm/whylag-0/1-2.trace".into()),
     ] {
         let begun = RunHeader { target, ..header() };
         let run = store.begin(&begun).unwrap();
