@@ -28,7 +28,7 @@ pub struct Batch {
     pub threads: Vec<ThreadAccounts>,
     /// Added.
     pub seconds: Vec<MetricSecond>,
-    /// Added.
+    /// Added. Those below the threshold of the run are kept for the sake of a message only.
     pub outliers: Vec<Outlier>,
     /// Added.
     pub events: Vec<Event>,

@@ -37,8 +37,9 @@ pub use jitter::{
     JitterSeries, JitterThread, LateTick, LawModel, Leg, Period, Tick,
 };
 pub use message::{
-    Message, MessageAhead, MessageFlow, MessageMetric, MessagePoint, MessagePublish, MessageSecond,
-    MessageSegment, Messages, SegmentKind, TraceState, TracedProgram, UnfinishedMessage,
+    ContrastSide, Message, MessageAhead, MessageBreakdown, MessageContrast, MessageFlow,
+    MessageMetric, MessagePart, MessagePoint, MessagePublish, MessageSecond, MessageSegment,
+    MessageTime, Messages, SegmentKind, TraceState, TracedProgram, UnfinishedMessage,
 };
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{

@@ -237,6 +237,21 @@ fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
 }
 
 #[test]
+fn intervals_below_the_threshold_are_there_for_parts_only() {
+    let (_folder, mut store) = new_store();
+    let run = store.begin(&RunHeader { threshold_ns: 1000, ..header() }).unwrap();
+    let at = |start_ns, ns| Outlier { tid: 7, start_ns, ..bare_outlier(ns) };
+    let outliers = vec![at(100, 1000), at(5000, 999), at(5000, 10), at(7000, 20)];
+    store.append(run, &Batch { outliers: outliers.clone(), ..Batch::default() }).unwrap();
+    let whole = store.load(run).unwrap();
+    assert_eq!((whole.outliers.len(), whole.outlier_count), (1, 1));
+    let part = |from_ns, to_ns, tid| Part { from_ns, to_ns, tid };
+    let parts = [part(5005, 5500, Some(7)), part(6999, 7001, None), part(0, 9000, Some(8))];
+    let (found, _) = store.outliers_in(run, &parts).unwrap();
+    assert_eq!(found, [outliers[1].clone(), outliers[3].clone(), outliers[2].clone()]);
+}
+
+#[test]
 fn the_longest_outliers_and_the_first_events_are_loaded_with_their_stacks_only() {
     let (_folder, mut store) = new_store();
     let extra = 700;

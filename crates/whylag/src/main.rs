@@ -7,6 +7,7 @@
 mod failure;
 mod output;
 mod stored;
+mod told;
 mod verbs;
 
 use std::path::PathBuf;

@@ -4,6 +4,7 @@
 //! messages took is counted for all of them; those at or above the threshold of their flow are kept
 //! whole, and beside them a sample of the others, to compare them with.
 
+mod breakdown;
 mod segment;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::Histogram;
 use crate::histogram::PRECISION_KERNEL;
 
+pub use breakdown::{ContrastSide, MessageBreakdown, MessageContrast, MessagePart, MessageTime};
 pub use segment::{MessageSegment, SegmentKind};
 
 /// All that was read of the traced programs of a run.

@@ -1,7 +1,9 @@
 //! Messages of traced programs: how long they took, the slow ones, the one that is stuck.
 
+pub mod breakdown;
 pub mod json;
 mod live;
+mod run;
 mod slow;
 
 use std::io::{self, Write};
@@ -14,6 +16,7 @@ use crate::units::{count, duration};
 use crate::{Style, chart};
 
 pub use live::{write_end, write_interval, write_slow, write_stuck};
+pub use run::{ToldMessages, write};
 
 /// A table of the metrics of a flow; those without values are left out. `length_ns` is the time
 /// that they were counted in, if it is known.

@@ -80,6 +80,11 @@ fn some_run(changed: usize) -> rusqlite::Result<()> {
 }
 
 fn advance(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let threshold_ns = tx
+        .prepare_cached("SELECT threshold_ns FROM runs WHERE id = ?1")?
+        .query_row([run.0], |row| Ok(row.get::<_, U64>(0)?.0))?;
+    // Those that were kept for the sake of a message only are no outliers of the run.
+    let outliers = batch.outliers.iter().filter(|o| o.duration_ns >= threshold_ns).count();
     let changed = tx
         .prepare_cached(
             "UPDATE runs SET heartbeat_ns = max(heartbeat_ns, ?2),
@@ -89,7 +94,7 @@ fn advance(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<
         .execute(params![
             run.0,
             U64(batch.heartbeat_ns),
-            batch.outliers.len() as i64,
+            outliers as i64,
             batch.events.len() as i64
         ])?;
     some_run(changed)

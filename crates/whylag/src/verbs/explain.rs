@@ -23,6 +23,7 @@ Example:
   whylag explain                        the newest run
   whylag explain 7 --json               run 7 as one JSON object
   whylag explain 7 --outlier 1          its longest outlier alone
+  whylag explain 7 --message 1          its slowest message, part by part
   whylag explain 7 --window 1.2..1.5s   what happened in these 300 ms
   whylag explain 7 --thread 4711        one thread, by its own accounts
   whylag explain --why-not mmap-lock    which evidence of it was missing")]
@@ -32,6 +33,9 @@ pub struct Options {
     /// Explain one outlier alone, by its number in 'whylag show': 1 is the longest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     outlier: Option<u32>,
+    /// Explain one slow message alone, by its number in 'whylag show': 1 is the slowest
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    message: Option<u32>,
     /// Explain a window alone: from..to, in seconds (or with ms, us) since the start of the run
     #[arg(long, value_name = "T1..T2", value_parser = report::units::parse_window)]
     window: Option<(u64, u64)>,
@@ -48,13 +52,15 @@ pub struct Options {
 
 impl Options {
     fn focus(&self) -> Result<Option<Focus>, Failure> {
-        match (self.outlier, self.window, self.thread) {
-            (None, None, None) => Ok(None),
-            (Some(number), None, None) => Ok(Some(Focus::Outlier(number as usize))),
-            (None, Some((from, to)), None) => Ok(Some(Focus::Window(from, to))),
-            (None, None, Some(tid)) => Ok(Some(Focus::Thread(tid))),
+        match (self.outlier, self.message, self.window, self.thread) {
+            (None, None, None, None) => Ok(None),
+            (Some(number), None, None, None) => Ok(Some(Focus::Outlier(number as usize))),
+            (None, Some(number), None, None) => Ok(Some(Focus::Message(number as usize))),
+            (None, None, Some((from, to)), None) => Ok(Some(Focus::Window(from, to))),
+            (None, None, None, Some(tid)) => Ok(Some(Focus::Thread(tid))),
             _ => Err(Failure::Usage(
-                "--outlier, --window and --thread exclude each other: ask about one part at a time"
+                "--outlier, --message, --window and --thread exclude each other: ask about one \
+                 part at a time"
                     .to_owned(),
             )),
         }
@@ -81,14 +87,28 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     let wanted = if options.outlier.is_some() { Part { tid: None, ..part } } else { part };
     let (run, in_part) = stored::open(store)?.load_part(run.id, &wanted)?;
     let mut focused = Focused::new(&run, &focus)?;
-    if options.outlier.is_none() {
+    if options.outlier.is_none() && options.message.is_none() {
         focused = focused.stored(in_part);
+    }
+    if let Some(number) = options.message.filter(|_| !options.json && options.why_not.is_none()) {
+        write_message(number as usize, &run)?;
     }
     match &options.why_not {
         Some(cause) => write_why_not(options, &explain::why_not_focused(&focused, cause)?)?,
         None => write_explanation(options, &explain::explain_focused(&focused), &run)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The message in full, before its causes.
+fn write_message(number: usize, run: &Run) -> Result<(), Failure> {
+    let message = number.checked_sub(1).and_then(|place| run.messages.slow.get(place));
+    let (mut out, style) = output::stdout();
+    for broken_down in explain::break_down(run, message) {
+        report::messages::breakdown::write(&mut out, number, &broken_down, run, &style)?;
+        writeln!(out)?;
+    }
+    Ok(out.flush()?)
 }
 
 fn write_explanation(
