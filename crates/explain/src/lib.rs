@@ -34,6 +34,7 @@ mod mmap_holders;
 mod paths;
 mod pieces;
 mod rebuilt;
+mod safepoints;
 mod stops;
 mod tell_apart;
 #[cfg(test)]

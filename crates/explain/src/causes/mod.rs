@@ -16,6 +16,7 @@ mod fork_cow;
 mod fsync_journal;
 mod futex_convoy;
 mod huge_exit;
+mod jvm_gc;
 mod ksm_cow;
 mod malloc_trim;
 mod many_thread_vfork;
@@ -75,6 +76,7 @@ pub const ALL: &[&Cause] = &[
     &stopped_or_traced::CAUSE,
     &thundering_herd::CAUSE,
     &softirq_interference::CAUSE,
+    &jvm_gc::CAUSE,
     &queueing::CAUSE,
 ];
 
