@@ -11,8 +11,9 @@ use crate::{Follower, Look};
 /// Processes that are asked for a trace at a time: each costs some 30 us.
 const ASKED: usize = 32;
 
-/// How often they are, ns.
+/// How often they are, ns; but at every look in the beginning, for what a command does first.
 const ASK_NS: u64 = 100_000_000;
+const BEGINNING_NS: u64 = 3_000_000_000;
 
 /// Histograms are read once a second.
 const EVERY_NS: u64 = 1_000_000_000;
@@ -60,7 +61,8 @@ impl Watched {
 
     /// What is new at this moment, of all.
     pub fn look(&mut self, now_ns: u64) -> Messages {
-        if now_ns.saturating_sub(self.last_asked_ns) >= ASK_NS {
+        let since_start = now_ns.saturating_sub(self.started_ns);
+        if since_start < BEGINNING_NS || now_ns.saturating_sub(self.last_asked_ns) >= ASK_NS {
             self.last_asked_ns = now_ns;
             self.ask();
         }
