@@ -9,10 +9,11 @@ use crate::follower::is_alive;
 use crate::{Follower, Look};
 
 /// Processes that are asked for a trace at a time: each costs some 30 us.
-const ASKED: usize = 32;
+const ASKED: usize = 16;
 
-/// How often they are, ns.
+/// How often they are, ns; but at every look in the beginning, for what a command does first.
 const ASK_NS: u64 = 100_000_000;
+const BEGINNING_NS: u64 = 3_000_000_000;
 
 /// Histograms are read once a second.
 const EVERY_NS: u64 = 1_000_000_000;
@@ -21,8 +22,8 @@ const EVERY_NS: u64 = 1_000_000_000;
 #[derive(Default)]
 pub struct Watched {
     followers: Vec<Follower>,
-    /// Processes without a trace, the one to be asked next first, and whether it is new.
-    asked: VecDeque<(u32, bool)>,
+    /// Processes without a trace, the one to be asked next first.
+    asked: VecDeque<Asked>,
     /// Why a process's trace is not read: told once.
     refused: BTreeMap<u32, String>,
     untold: Vec<(u32, String)>,
@@ -32,18 +33,30 @@ pub struct Watched {
     abandoned: Vec<TraceFile>,
 }
 
+/// A process without a trace.
+#[derive(Clone, Copy)]
+struct Asked {
+    tgid: u32,
+    /// It was asked for by number: one that is worth to be disturbed a little.
+    is_named: bool,
+    times: u32,
+}
+
+/// Every so many times a process is asked thoroughly.
+const THOROUGH: u32 = 32;
+
 impl Watched {
     /// Messages that end from `started_ns` on are shown.
     pub fn new(started_ns: u64) -> Watched {
         Watched { started_ns, ..Watched::default() }
     }
 
-    /// Also follows this process.
-    pub fn add(&mut self, tgid: u32) {
-        let is_known = self.asked.iter().any(|(known, _)| *known == tgid)
+    /// Also follows this process, `is_named` if the user named it.
+    pub fn add(&mut self, tgid: u32, is_named: bool) {
+        let is_known = self.asked.iter().any(|known| known.tgid == tgid)
             || self.followers.iter().any(|follower| follower.program().tgid == tgid);
         if !is_known {
-            self.asked.push_front((tgid, true));
+            self.asked.push_front(Asked { tgid, is_named, times: 0 });
         }
     }
 
@@ -60,7 +73,8 @@ impl Watched {
 
     /// What is new at this moment, of all.
     pub fn look(&mut self, now_ns: u64) -> Messages {
-        if now_ns.saturating_sub(self.last_asked_ns) >= ASK_NS {
+        let since_start = now_ns.saturating_sub(self.started_ns);
+        if since_start < BEGINNING_NS || now_ns.saturating_sub(self.last_asked_ns) >= ASK_NS {
             self.last_asked_ns = now_ns;
             self.ask();
         }
@@ -104,14 +118,17 @@ impl Watched {
 
     fn ask(&mut self) {
         for _ in 0..self.asked.len().min(ASKED) {
-            let Some((tgid, is_new)) = self.asked.pop_front() else { return };
-            match TraceFile::of_process(tgid, is_new) {
-                Ok(None) => self.asked.push_back((tgid, false)),
+            let Some(mut asked) = self.asked.pop_front() else { return };
+            let tgid = asked.tgid;
+            let thorough = asked.is_named && asked.times.is_multiple_of(THOROUGH);
+            asked.times = asked.times.wrapping_add(1);
+            match TraceFile::of_process(tgid, thorough) {
+                Ok(None) => self.asked.push_back(asked),
                 Ok(Some(file)) => self.follow(tgid, file),
                 Err(ReadError::System { .. }) if !is_alive(tgid) => {}
                 Err(why) => {
                     self.refuse(tgid, &why);
-                    self.asked.push_back((tgid, false));
+                    self.asked.push_back(asked);
                 }
             }
         }
@@ -159,7 +176,7 @@ impl Watched {
         }
         // After an exec it may trace again.
         if why.is_none() && is_alive(tgid) {
-            self.asked.push_back((tgid, false));
+            self.add(tgid, false);
         }
     }
 }

@@ -13,6 +13,9 @@ use crate::{Style, text, words};
 /// Times of a part that are told; the rest are summed.
 const TIMES: usize = 4;
 
+/// Of parts that are shorter than one in so many of the message only the length is told.
+const LEAST: u64 = 50;
+
 /// Writes a message in full; `number` is its place among the slow ones.
 ///
 /// # Errors
@@ -55,7 +58,11 @@ pub fn write(
             table.row([
                 duration(part.ns).into(),
                 thread.into(),
-                sentence(&part.time, message.kept_ns).into(),
+                if part.ns >= message.total_ns() / LEAST {
+                    sentence(&part.time, message.kept_ns).into()
+                } else {
+                    "".into()
+                },
             ]);
         }
         table.write(out, style)?;

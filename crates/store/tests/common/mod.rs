@@ -16,7 +16,7 @@ pub fn header() -> RunHeader {
         started_ns: STARTED_NS,
         target: Target::Command(vec!["sh".into(), "-c".into(), "sleep \"1\"".into()]),
         follow: true,
-        threshold_ns: 1,
+        threshold_ns: 0,
         sampled: false,
         recorder_pid: std::process::id(),
         version: "0.1.0".into(),

@@ -16,10 +16,11 @@ pub(crate) struct Found {
     pub path: PathBuf,
 }
 
-/// Looks in the folder that WHYLAG_TRACE_DIR names for that process, and in its /dev/shm; also
-/// among what it has mapped, if `mappings` (that takes a lock of the process for a moment). There
-/// may be several: anybody can make a folder in /dev/shm.
-pub(crate) fn find(pid: u32, mappings: bool) -> Result<Vec<Found>, ReadError> {
+/// Looks in the /dev/shm of that process, and in the folder that WHYLAG_TRACE_DIR names here; if
+/// `thorough`, also in the one that it names there, and among what the process has mapped: that
+/// takes a lock of the process for a moment. There may be several: anybody can make a folder in
+/// /dev/shm.
+pub(crate) fn find(pid: u32, thorough: bool) -> Result<Vec<Found>, ReadError> {
     let root = PathBuf::from(format!("/proc/{pid}/root"));
     let system = |doing, source: io::Error| ReadError::System { path: root.clone(), doing, source };
     let own = process::pid_in_its_namespace(pid);
@@ -31,12 +32,15 @@ pub(crate) fn find(pid: u32, mappings: bool) -> Result<Vec<Found>, ReadError> {
     let inside = rustix::fs::open(&root, flags, Mode::empty())
         .map_err(|error| system("entering the file system of the process", error.into()))?;
     let mut places: Vec<PathBuf> = Vec::new();
-    places.extend(named_folder(pid).map(|folder| folder.join(&name)));
+    places
+        .extend(std::env::var_os("WHYLAG_TRACE_DIR").map(|folder| Path::new(&folder).join(&name)));
     places.extend(usual_folders(&inside).into_iter().map(|folder| folder.join(&name)));
-    if mappings {
+    if thorough {
+        places.extend(named_folder(pid).map(|folder| folder.join(&name)));
         places.extend(mapped(pid, &name));
     }
     let mut found = Vec::new();
+    places.dedup();
     for place in places {
         // NONBLOCK: to open a FIFO would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;

@@ -65,12 +65,12 @@ impl TraceFile {
     }
 
     /// Opens and checks the trace of a process of this /proc, which may be in another pid namespace
-    /// and see other files. `mappings`: also looks among those that it has mapped, which finds a
-    /// folder that only the program knows, and takes a lock of the process for a moment. `None` if
-    /// it has no trace.
-    pub fn of_process(pid: u32, mappings: bool) -> Result<Option<TraceFile>, ReadError> {
+    /// and see other files. `thorough`: also looks at its environment and among what it has mapped,
+    /// which finds a folder that only the program knows, and takes a lock of the process for a
+    /// moment. `None` if it has no trace.
+    pub fn of_process(pid: u32, thorough: bool) -> Result<Option<TraceFile>, ReadError> {
         let mut refusal = None;
-        for found in of_process::find(pid, mappings)? {
+        for found in of_process::find(pid, thorough)? {
             match TraceFile::found(found, pid) {
                 // What an earlier program of this process left is not its trace.
                 Ok(file) if file.standing()? == Standing::Crashed => {}

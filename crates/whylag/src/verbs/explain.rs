@@ -90,24 +90,41 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     if options.outlier.is_none() && options.message.is_none() {
         focused = focused.stored(in_part);
     }
-    if let Some(number) = options.message.filter(|_| !options.json && options.why_not.is_none()) {
-        write_message(number as usize, &run)?;
-    }
-    match &options.why_not {
-        Some(cause) => write_why_not(options, &explain::why_not_focused(&focused, cause)?)?,
-        None => write_explanation(options, &explain::explain_focused(&focused), &run)?,
+    match (&options.why_not, options.message) {
+        (Some(cause), _) => {
+            write_why_not(options, &explain::why_not_focused(&focused, cause)?)?;
+        }
+        (None, Some(number)) => {
+            write_message(options, number as usize, &explain::explain_focused(&focused), &run)?;
+        }
+        (None, None) => write_explanation(options, &explain::explain_focused(&focused), &run)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The message in full, before its causes.
-fn write_message(number: usize, run: &Run) -> Result<(), Failure> {
+/// The message in full, and its causes.
+fn write_message(
+    options: &Options,
+    number: usize,
+    answer: &model::Explanation,
+    run: &Run,
+) -> Result<(), Failure> {
     let message = number.checked_sub(1).and_then(|place| run.messages.slow.get(place));
     let (mut out, style) = output::stdout();
-    for broken_down in explain::break_down(run, message) {
-        report::messages::breakdown::write(&mut out, number, &broken_down, run, &style)?;
+    let broken_down = explain::break_down(run, message);
+    if options.json {
+        let mut value = report::json::explanation(answer, run);
+        value["message"] =
+            serde_json::to_value(broken_down.first()).map_err(std::io::Error::from)?;
+        serde_json::to_writer_pretty(&mut out, &value).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+        return Ok(out.flush()?);
+    }
+    for one in &broken_down {
+        report::messages::breakdown::write(&mut out, number, one, run, &style)?;
         writeln!(out)?;
     }
+    report::explanation::write(&mut out, answer, run, &style)?;
     Ok(out.flush()?)
 }
 

@@ -91,7 +91,7 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
     let id = store.begin(recorder.header())?;
     eprintln!("whylag: recording {} as run {id}; Ctrl-C ends it", recorder.header().target);
     tell_what_is_off(recorder.capabilities());
-    let mut traced = Traced::new(&recorder);
+    let mut traced = Traced::new(recorder.header());
     for process in options.pid.into_iter().chain(recorder.child_pid()) {
         traced.add(process);
     }

@@ -4,7 +4,7 @@
  *
  * A thread receives a message every millisecond; another one journals it (a short write), and a
  * third runs the logic. Every 50th message is slow in its logic, in turns:
- *   fsync  - writes and syncs a file in FOLDER before it publishes "report"
+ *   fsync  - writes and syncs a file in FOLDER, 8 times, before it publishes "report"
  *   mutex  - waits for a mutex that a fourth thread holds and sleeps with
  *   cpu    - works for 6 ms on a CPU that another thread of it uses as well
  * Messages behind it wait. For each of these it prints `ID KIND TOTAL PART RAN`: receipt to end,
@@ -130,10 +130,14 @@ static void *hog(void *unused)
 
 static const char *slow_part(unsigned id, int file, const char *block)
 {
+	int round;
+
 	switch (id / 50 % 3) {
 	case 0:
-		must(pwrite(file, block, BLOCK, 0) == BLOCK, "writing");
-		must(fsync(file) == 0, "fsync");
+		for (round = 0; round < 8; round++) {
+			must(pwrite(file, block, BLOCK, round * BLOCK) == BLOCK, "writing");
+			must(fsync(file) == 0, "fsync");
+		}
 		return "fsync";
 	case 1:
 		sem_post(&hold);

@@ -108,7 +108,8 @@ fn harvest_one(path: &Path, store: &mut Sqlite) -> Result<String, Failure> {
     };
     let slowest = messages.slow.iter().chain(&messages.fast).map(|message| message.end_ns).max();
     let ended_ns = slowest.unwrap_or(identity.created).max(identity.created);
-    let counted: u64 = messages.programs.iter().flat_map(|p| &p.flows).map(|f| f.ended).sum();
+    let flows = messages.programs.iter().flat_map(|program| &program.flows);
+    let counted = flows.fold(0u64, |sum, flow| sum.saturating_add(flow.ended));
     let unfinished = messages.programs.iter().map(|p| p.unfinished.len()).sum::<usize>();
     let id = store.begin(&header)?;
     let batch = Batch { heartbeat_ns: ended_ns, messages, ..Batch::default() };
