@@ -248,8 +248,8 @@ pub fn sum_of<'w>(waits: impl Iterator<Item = &'w WaitSum>) -> Waits {
 }
 
 /// The lost part of each account. Stops that interrupted waits for work are idle. Of a process's
-/// futex time no more than its lock words account for is lost; the rest, waits that have not ended
-/// included, is idle.
+/// futex time no more than its lock words and the stops of its JVM account for is lost; the rest,
+/// waits that have not ended included, is idle.
 fn lost_part(
     processes: &BTreeMap<u32, Accounts>,
     locks: &[LockWord],

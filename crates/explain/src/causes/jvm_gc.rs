@@ -65,7 +65,8 @@ fn examine(case: &Case) -> Verdict {
         duration(longest.duration_ns)
     ));
     claim.trigger(format!(
-        "the collector used {} of CPU time over the run, in which the program stood still for {}",
+        "the collector used {} of CPU time over the run; in the stops that were looked at the \
+         program stood still for {}",
         duration(collected_ns),
         duration(stood_ns)
     ));

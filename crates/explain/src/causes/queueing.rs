@@ -114,6 +114,12 @@ fn examine(case: &Case) -> Verdict {
             percent(waited, case.wall_ns)
         ),
     );
+    if (case.run.outliers.len() as u64) < case.run.outlier_count {
+        claim.doubt(
+            0.8,
+            "not all waits of the thread were looked at; what they took counts as work",
+        );
+    }
     if (messages.slow.len() as u64) < messages.slow_count {
         claim.doubt(0.9, "not all slow messages were kept");
     }
