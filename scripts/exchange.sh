@@ -35,16 +35,21 @@ fi
 LD_PRELOAD=$preload "$WHYLAG" record --follow -- java/exchange/run.sh --folder "$folder/disk" --seconds 20 "$@" 2>&1 |
 	sed -n '1,/^engine: [0-9]/p; /^Messages of/,$p'
 
+# The first cause that each explanation in standard input names.
+causes() {
+	awk '/^1\. [a-z-]+: / { sub(/:$/, "", $2); number[$2]++ }
+		END { for (cause in number) printf "%6d  %s\n", number[cause], cause }' | sort -rn
+}
+
 echo
-echo "== causes of the $SLOWEST slowest orders: the first that whylag names for each"
+echo "== what made the $SLOWEST slowest orders slow: how many have it as first cause"
 for order in $(seq "$SLOWEST"); do
 	# Fewer may have been slow.
 	"$WHYLAG" explain --message "$order" 2>/dev/null || break
-done | awk '
-	/^1\. [a-z-]+: / { cause = $2; sub(/:$/, "", cause); number[cause]++ }
-	END {
-		for (cause in number) printf "%6d  %s\n", number[cause], cause | "sort -rn"
-	}'
+done | causes
+echo "== and the causes over the whole run, all processes of the exchange together"
+"$WHYLAG" explain | awk '
+	/^[0-9]+\. / { print "  " $0; getline; if (!/explains/) { print "  " $0; getline }; print "  " $0 }'
 echo
 echo "The run is in $WHYLAG_STORE:"
 echo "    ${WHYLAG#"$PWD/"} --store $WHYLAG_STORE explain --message 1"
