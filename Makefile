@@ -78,8 +78,9 @@ trace-kills:
 
 exchange:
 	@test "$$(id -u)" = 0 || { echo "Recording needs root. Run: sudo make exchange" >&2; exit 1; }
-	@scripts/install-deps.sh java
+	@scripts/install-deps.sh build test java
 	@$(MAKE) --no-print-directory build
+	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries bin/slow-clock.so
 	@scripts/exchange.sh $(WHYLAG) $(FAULT)
 
 fuzz-trace:
