@@ -372,12 +372,12 @@ impl Shape {
         }
     }
 
-    /// Periodic ticks at whole milliseconds that are always late by the same look rounded up to
-    /// the next whole one: the tick before was as late, so this one asked for that much less than
-    /// the period. But a sleep that was rounded up still has to wake up after that.
+    /// Periodic ticks at whole milliseconds that are always late by the same look rounded: the tick
+    /// before was as late, so this one asked for that much less than the period. But a sleep that
+    /// was rounded still has to wake up after that.
     fn leaves_no_time_to_wake(&self, steps: &Steps) -> bool {
         let rest = self.constant - (self.constant / MS).round() * MS;
-        !self.down && rest < steps.waking / 2.0
+        rest < steps.waking / 2.0
     }
 
     fn feature(&self, p: &Point) -> f64 {

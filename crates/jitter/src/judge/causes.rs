@@ -197,7 +197,7 @@ fn proportional(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let is_much = factor.estimate.abs() > LEAST_FACTOR && !factor.contains(0.0);
     // How far the host's own growth is from the law at least.
     let more = (factor.low - host).max(host - factor.high) - wrong;
-    let is_more = more > host.abs().max(LEAST_FACTOR);
+    let is_more = more > host.abs().max(LEAST_FACTOR) || keeps_closer(source.controls, fit);
     let is_wide = source.program.is_some() || comparison.spread >= OWN_SPREAD;
     if !(is_much && is_more && is_wide) {
         return None;
@@ -342,6 +342,13 @@ fn control_factor(controls: &[JitterControl]) -> Option<(f64, f64)> {
     let square = |c: &JitterControl| (c.away_ns as f64 * 1.4826 * 1.25).powi(2) / c.n.max(1) as f64;
     let wrong = 2.0 * (square(least) + square(most)).sqrt();
     (apart > 0.0).then(|| ((most.late_ns - least.late_ns) as f64 / apart, wrong / apart))
+}
+
+/// True if ticks keep to a law much more closely than the host's own sleeps keep to theirs: what
+/// the host adds cannot be less scattered than it is.
+fn keeps_closer(controls: &[JitterControl], fit: &Fit) -> bool {
+    let least = controls.iter().map(|control| control.away_ns).min();
+    least.is_some_and(|away| fit.left < away as f64 / 3.0)
 }
 
 /// Mean lateness of all ticks, ns; not zero.
