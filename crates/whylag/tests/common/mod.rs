@@ -114,6 +114,12 @@ impl Lab {
         serde_json::from_slice(&self.answer("runs", &["--json"])).unwrap()
     }
 
+    /// All runs; none while a recorder that has just been started still makes the store.
+    pub fn runs_so_far(&self) -> Vec<RunSummary> {
+        let output = self.verb("runs").arg("--json").output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+
     /// What `explain --json` says of the newest run.
     pub fn explain(&self) -> Value {
         serde_json::from_slice(&self.answer("explain", &["--json"])).unwrap()
