@@ -60,8 +60,8 @@ stopped_while() {
 	kill -STOP "$tool"
 	began=$EPOCHREALTIME
 	sleep 0.5
-	awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print (b - a) * 1000 }' >"$TMP/length"
 	kill -CONT "$tool"
+	awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print (b - a) * 1000 }' >"$TMP/length"
 	wait "$function"
 	cat "$TMP/stopped.out"
 }
