@@ -15,6 +15,7 @@ pub mod event;
 pub mod finding;
 pub mod histogram;
 pub mod jitter;
+pub mod message;
 pub mod metric;
 pub mod outlier;
 pub mod run;
@@ -34,6 +35,11 @@ pub use histogram::Histogram;
 pub use jitter::{
     Conversion, EarlyLatePairs, Estimate, Jitter, JitterControl, JitterLaw, JitterProgram,
     JitterSeries, JitterThread, LateTick, LawModel, Leg, Period, Tick,
+};
+pub use message::{
+    ContrastSide, Message, MessageAhead, MessageBreakdown, MessageContrast, MessageFlow,
+    MessageMetric, MessagePart, MessagePoint, MessagePublish, MessageSecond, MessageSegment,
+    MessageTime, Messages, SegmentKind, TraceState, TracedProgram, UnfinishedMessage,
 };
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{

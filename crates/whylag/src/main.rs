@@ -8,6 +8,7 @@ mod failure;
 mod output;
 mod signals;
 mod stored;
+mod told;
 mod verbs;
 
 use std::path::PathBuf;
@@ -47,6 +48,8 @@ enum Verb {
     Explain(verbs::explain::Options),
     /// Measure what operations of the kernel cost here, over ladders of workers and populations
     Bench(verbs::bench::Options),
+    /// Messages of programs that trace them: live, or what crashed ones left
+    Trace(verbs::trace::Options),
     /// List the stored runs
     Runs(verbs::runs::Options),
     /// One run: accounts per thread, histograms, slowest outliers with their stacks
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Verb::Jitter(options) => verbs::jitter::run(&options, store),
         Verb::Explain(options) => verbs::explain::run(&options, store),
         Verb::Bench(options) => verbs::bench::run(&options, store, started),
+        Verb::Trace(options) => verbs::trace::run(&options, store),
         Verb::Runs(options) => verbs::runs::run(&options, store),
         Verb::Show(options) => verbs::show::run(&options, store),
         Verb::Compare(options) => verbs::compare::run(&options, store),
