@@ -9,9 +9,9 @@ use crate::ahead::Ended;
 use crate::convert;
 use crate::sample::Sample;
 
-/// Slow messages of a flow that are kept within one interval of the histograms; more of them only
-/// say that the threshold is too low.
-const SLOW_PER_INTERVAL: usize = 200;
+/// Slow messages of a flow that are kept at once, and per second in the long run: more of them
+/// only say that the threshold is too low.
+const SLOW_KEPT: u64 = 200;
 
 /// A trace that is being followed.
 pub struct Follower {
@@ -26,8 +26,12 @@ pub struct Follower {
     tids: HashMap<u32, u32>,
     ended: Ended,
     samples: HashMap<u32, Sample>,
-    /// By flow: slow messages of this interval that were kept.
-    kept: HashMap<u32, usize>,
+    /// By flow: when it was last looked at, and how many slow messages may be kept, in billionths.
+    room: HashMap<u32, (u64, u64)>,
+    /// By thread: how many slow messages it had written when it was last read.
+    slow_written: HashMap<u32, u64>,
+    /// The trace was there before it was followed.
+    is_older: bool,
 }
 
 /// What is new.
@@ -73,7 +77,9 @@ impl Follower {
             tids: HashMap::new(),
             ended: Ended::default(),
             samples: HashMap::new(),
-            kept: HashMap::new(),
+            room: HashMap::new(),
+            slow_written: HashMap::new(),
+            is_older,
         };
         if is_older {
             follower.file.reader.histograms()?;
@@ -120,7 +126,7 @@ impl Follower {
 
     /// What is new at this moment.
     pub fn look(&mut self, now_ns: u64) -> Result<Look, ReadError> {
-        let mut look = self.messages()?;
+        let mut look = self.messages(now_ns)?;
         self.turned = now_ns / self.every_ns > self.interval;
         if self.turned {
             look.seconds = self.interval()?;
@@ -131,7 +137,7 @@ impl Follower {
 
     /// What is left, after the program has ended or when it is followed no more.
     pub fn last_look(&mut self) -> Result<Look, ReadError> {
-        let mut look = self.messages()?;
+        let mut look = self.messages(u64::MAX)?;
         look.seconds = self.interval()?;
         self.program.state = match self.file.standing()? {
             Standing::Live | Standing::Foreign => TraceState::Running,
@@ -168,7 +174,7 @@ impl Follower {
         Ok(&self.program.unfinished)
     }
 
-    fn messages(&mut self) -> Result<Look, ReadError> {
+    fn messages(&mut self, now_ns: u64) -> Result<Look, ReadError> {
         let mut look = Look::default();
         let read = self.file.reader.messages()?;
         if read.recent.is_empty() && read.slow.is_empty() {
@@ -184,6 +190,7 @@ impl Follower {
             let threads = self.file.reader.threads()?;
             self.know(&threads);
         }
+        self.count_missed(&read.slow);
         self.ended.add(&read.recent);
         self.ended.add(&read.slow);
         let from_ns = self.program.from_ns;
@@ -199,11 +206,7 @@ impl Follower {
         }
         // Where there are too many the slowest of each look are kept.
         slow.sort_by_key(|r| std::cmp::Reverse(r.end - r.t0));
-        slow.retain(|record| {
-            let kept = self.kept.entry(record.flow).or_default();
-            *kept += 1;
-            *kept <= SLOW_PER_INTERVAL
-        });
+        slow.retain(|record| self.has_room(record.flow, now_ns));
         slow.sort_by_key(|r| r.end);
         for record in slow {
             let ahead = self.ended.ahead_of(record);
@@ -218,9 +221,32 @@ impl Follower {
         Ok(look)
     }
 
+    /// Slow messages whose place a later one took before they were read, or that were half written
+    /// when the program died.
+    fn count_missed(&mut self, slow: &[Record]) {
+        for record in slow {
+            let first = if self.is_older { record.number } else { 0 };
+            let written = self.slow_written.entry(record.thread).or_insert(first);
+            let missed = record.number.saturating_sub(*written);
+            self.program.missed = self.program.missed.saturating_add(missed);
+            *written = record.number.saturating_add(1);
+        }
+    }
+
+    /// Whether one more slow message of a flow is kept.
+    fn has_room(&mut self, flow: u32, now_ns: u64) -> bool {
+        const ONE: u64 = 1_000_000_000;
+        let (since_ns, room) = self.room.entry(flow).or_insert((now_ns, SLOW_KEPT * ONE));
+        let more = now_ns.saturating_sub(*since_ns).saturating_mul(SLOW_KEPT);
+        *room = room.saturating_add(more).min(SLOW_KEPT * ONE);
+        *since_ns = now_ns;
+        let has = *room >= ONE;
+        *room -= if has { ONE } else { 0 };
+        has
+    }
+
     /// Ends an interval of the histograms.
     fn interval(&mut self) -> Result<Vec<MessageSecond>, ReadError> {
-        self.kept.clear();
         let counted = self.file.reader.histograms()?;
         self.count()?;
         let start_ns = (self.interval * self.every_ns).max(self.program.from_ns);
@@ -249,9 +275,7 @@ impl Follower {
         }
         let dropped = self.file.reader.dropped()?;
         self.program.dropped = dropped.threads.saturating_add(dropped.others);
-        let losses = self.file.reader.losses();
-        self.program.missed = losses.torn.saturating_add(losses.overwritten);
-        self.program.misplaced = losses.marks;
+        self.program.misplaced = self.file.reader.losses().marks;
         Ok(())
     }
 

@@ -56,7 +56,7 @@ pub struct TracedProgram {
     pub unfinished: Vec<UnfinishedMessage>,
     /// Threads, and flows, points or names, that its tracer had no room for.
     pub dropped: u64,
-    /// Messages that were not read, because they were half written, or later ones took their place.
+    /// Slow messages that were not read: later ones took their place, or they were half written.
     pub missed: u64,
     /// Marks that lay outside of their message's time.
     pub misplaced: u64,

@@ -50,7 +50,7 @@ pub fn write_interval(
         super::write_metrics(out, flow, histogram, Some(length_ns), style)?;
     }
     let lost = [
-        (program.missed, "missed"),
+        (program.missed, "slow messages could not be read in time"),
         (program.dropped, "found no room in the trace"),
         (program.misplaced, "marks outside of their message"),
     ];
@@ -104,10 +104,12 @@ pub fn write_stuck(
         since(message.logic_start_ns),
         message.tid,
     );
-    let mut lines = text::wrap(&line, style.width.saturating_sub(7)).into_iter();
+    let label = if program.state == TraceState::Running { "stuck" } else { "never ended" };
+    let indent = label.len() + 1;
+    let mut lines = text::wrap(&line, style.width.saturating_sub(indent)).into_iter();
     let first = lines.next().unwrap_or_default();
-    writeln!(out, "{} {first}", style.paint(Paint::Red, "stuck"))?;
-    lines.try_for_each(|line| writeln!(out, "       {line}"))
+    writeln!(out, "{} {first}", style.paint(Paint::Red, label))?;
+    lines.try_for_each(|line| writeln!(out, "{:indent$}{line}", ""))
 }
 
 /// How the program ended.
