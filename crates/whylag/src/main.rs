@@ -6,6 +6,7 @@
 
 mod failure;
 mod output;
+mod signals;
 mod stored;
 mod told;
 mod verbs;

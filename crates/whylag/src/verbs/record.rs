@@ -6,20 +6,18 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 use model::{Batch, Capability, RunEnd, RunId};
 use observe::{Recorder, Timers, Watch, WatchTarget};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::SIGTERM;
 use store::{Sqlite, Store, StoreError, location};
 
 use crate::failure::Failure;
-use crate::{output, stored, told};
+use crate::{output, signals, stored, told};
 use traced::Traced;
 
 /// Options of `record`.
@@ -82,12 +80,8 @@ const STEP: Duration = Duration::from_secs(1);
 pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<ExitCode, Failure> {
     let path = location::locate(store)?;
     let mut store = Sqlite::open(&path)?;
-    let signal = Arc::new(AtomicUsize::new(0));
-    for number in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
-            .context("cannot handle signals")?;
-    }
     let recorder = Recorder::start(&watch(options), started)?;
+    let signal = signals::asking_for_the_end()?;
     let id = store.begin(recorder.header())?;
     eprintln!("whylag: recording {} as run {id}; Ctrl-C ends it", recorder.header().target);
     tell_what_is_off(recorder.capabilities());
@@ -189,7 +183,7 @@ impl Session {
             }
             match signal.load(Ordering::Relaxed) {
                 0 => {}
-                number => return Ok(stop(signal_name(number))),
+                number => return Ok(stop(signals::name(number))),
             }
             let length = self.started.elapsed().as_nanos();
             if options.time.is_some_and(|time| length >= u128::from(time)) {
@@ -254,10 +248,6 @@ impl Session {
         report(&mut self.store, self.id)?;
         Ok(ExitCode::from(status.map_or(0, |status| status as u8)))
     }
-}
-
-fn signal_name(number: usize) -> &'static str {
-    if number == SIGINT as usize { "Ctrl-C (SIGINT)" } else { "SIGTERM" }
 }
 
 /// The command goes on without being recorded; a SIGTERM that we got is meant for it too, while
