@@ -7,11 +7,8 @@ use trace::reader::{Flow, ReadError, Record, Standing, Thread, TraceFile};
 
 use crate::ahead::Ended;
 use crate::convert;
+use crate::room::Room;
 use crate::sample::Sample;
-
-/// Slow messages of a flow that are kept at once, and per second in the long run: more of them
-/// only say that the threshold is too low.
-const SLOW_KEPT: u64 = 200;
 
 /// A trace that is being followed.
 pub struct Follower {
@@ -26,8 +23,8 @@ pub struct Follower {
     tids: HashMap<u32, u32>,
     ended: Ended,
     samples: HashMap<u32, Sample>,
-    /// By flow: when it was last looked at, and how many slow messages may be kept, in billionths.
-    room: HashMap<u32, (u64, u64)>,
+    /// By flow.
+    rooms: HashMap<u32, Room>,
     /// By thread: how many slow messages it had written when it was last read.
     slow_written: HashMap<u32, u64>,
     /// The trace was there before it was followed.
@@ -77,7 +74,7 @@ impl Follower {
             tids: HashMap::new(),
             ended: Ended::default(),
             samples: HashMap::new(),
-            room: HashMap::new(),
+            rooms: HashMap::new(),
             slow_written: HashMap::new(),
             is_older,
         };
@@ -206,7 +203,7 @@ impl Follower {
         }
         // Where there are too many the slowest of each look are kept.
         slow.sort_by_key(|r| std::cmp::Reverse(r.end - r.t0));
-        slow.retain(|record| self.has_room(record.flow, now_ns));
+        slow.retain(|record| self.rooms.entry(record.flow).or_default().take(now_ns));
         slow.sort_by_key(|r| r.end);
         for record in slow {
             let ahead = self.ended.ahead_of(record);
@@ -231,18 +228,6 @@ impl Follower {
             self.program.missed = self.program.missed.saturating_add(missed);
             *written = record.number.saturating_add(1);
         }
-    }
-
-    /// Whether one more slow message of a flow is kept.
-    fn has_room(&mut self, flow: u32, now_ns: u64) -> bool {
-        const ONE: u64 = 1_000_000_000;
-        let (since_ns, room) = self.room.entry(flow).or_insert((now_ns, SLOW_KEPT * ONE));
-        let more = now_ns.saturating_sub(*since_ns).saturating_mul(SLOW_KEPT);
-        *room = room.saturating_add(more).min(SLOW_KEPT * ONE);
-        *since_ns = now_ns;
-        let has = *room >= ONE;
-        *room -= if has { ONE } else { 0 };
-        has
     }
 
     /// Ends an interval of the histograms.

@@ -13,6 +13,7 @@ mod ahead;
 mod convert;
 mod follower;
 mod harvest;
+mod room;
 mod sample;
 mod watched;
 

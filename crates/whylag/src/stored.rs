@@ -26,8 +26,16 @@ pub fn load(store: Option<&Path>, run: Option<i64>) -> Result<Run, Failure> {
     Ok(store.load(id)?)
 }
 
-/// Refuses a run of benchmarks without the recorder: there is nothing to explain or to draw.
+/// Refuses a run of benchmarks without the recorder, and what a crashed program left: there is
+/// nothing to explain or to draw.
 pub fn must_be_recorded(run: &Run) -> Result<(), Failure> {
+    if matches!(run.header.target, Target::Trace(_)) {
+        return Err(Failure::Usage(format!(
+            "run {0} is what a program traced before it died, nothing was recorded beside it: \
+             'whylag show {0}' has its messages",
+            run.id
+        )));
+    }
     if run.bench.is_some() && run.threads.is_empty() {
         return Err(Failure::Usage(format!(
             "run {0} is a benchmark that was not recorded: 'whylag show {0}' has its figures, and \

@@ -254,6 +254,8 @@ fn what_a_killed_program_left_is_harvested_and_only_then_removed() {
     }
     let shown = String::from_utf8(lab.answer("show", &[])).unwrap();
     assert!(shown.contains("crashed, or made an exec"), "{shown}");
+    let refused = lab.verb("explain").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "nothing was recorded: {refused:?}");
 }
 
 #[test]
