@@ -32,12 +32,22 @@ pub fn flow() -> &'static Flow {
     &started().1
 }
 
+/// A publish of it.
+pub fn fill() -> Publish {
+    started().2
+}
+
+/// A thread of the Rust writer.
+pub fn thread() -> Thread {
+    started().0.thread().expect("a free entry")
+}
+
 fn started() -> &'static (trace::Tracer, Flow, Publish) {
     TRACER.get().expect("started")
 }
 
 thread_local! {
-    static THREAD: RefCell<Thread> = RefCell::new(started().0.thread().expect("a free entry"));
+    static THREAD: RefCell<Thread> = RefCell::new(thread());
     static OFF: RefCell<Thread> = RefCell::new(Thread::off());
 }
 

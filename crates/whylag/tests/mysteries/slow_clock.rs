@@ -66,15 +66,15 @@ fn slow_reads_are_named_and_fast_ones_are_not() {
     let finding = slow.findings.first().expect("nothing found");
     assert_eq!(finding.cause, CAUSE, "{}", slow.summary());
     let part = finding.lost_ns as f64 / slow.truth.get("lost_ns") as f64;
-    // The way into the kernel and back is counted as the program's own: half of a short call.
-    assert!((0.35..1.1).contains(&part), "{part:.2} of the truth: {}", slow.summary());
+    // What a read takes is measured before recording, which makes each call dearer.
+    assert!((0.6..1.15).contains(&part), "{part:.2} of the truth: {}", slow.summary());
     assert!(read_ns(&slow.run) > 1000, "{}", read_ns(&slow.run));
     let evidence: Vec<&str> = finding.evidence.iter().map(|e| e.text.as_str()).collect();
     assert!(evidence.iter().any(|text| text.contains("long alike")), "{evidence:#?}");
     for other in ["cpu-runqueue", "cputime-clock-threads"] {
         assert!(finding.ruled_out.iter().any(|ruled_out| ruled_out.cause == other), "{finding:?}");
     }
-    table::add("slow-clock", &slow, began);
+    table::add(CAUSE, &slow, began);
 
     let Some(fast) = record(&lab, None) else { return };
     assert!(named(&fast).is_none(), "{}", fast.summary());
