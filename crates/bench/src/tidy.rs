@@ -1,8 +1,10 @@
 //! What a benchmark leaves behind in the kernel if it is killed, and its removal.
 //!
 //! Processes end with their parent by themselves. Files live in one folder, System V objects have
-//! keys that begin alike, so whoever outlives the measurement can remove all of it.
+//! keys that begin alike, POSIX queues a note in the folder, so whoever outlives the measurement
+//! can remove all of it.
 
+use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,6 +15,8 @@ use crate::Error;
 const KEY_PREFIX: u32 = 0x57 << 24;
 /// Name of our folders, followed by the pid of who made them and a number.
 const FOLDER: &str = "whylag-bench.";
+/// Name of the note that there is a POSIX queue, followed by its number.
+const QUEUE: &str = "queue.";
 
 /// What one run may make; removed when dropped.
 #[derive(Debug)]
@@ -48,7 +52,7 @@ impl Traces {
     /// Removes everything.
     pub fn remove(&self) {
         remove_keys(self.tag);
-        let _ = fs::remove_dir_all(&self.folder);
+        remove_folder(&self.folder);
     }
 }
 
@@ -71,9 +75,37 @@ fn sweep(temporary: &Path) {
         let Some((pid, nth)) = name.to_str().and_then(whose) else { continue };
         if !Path::new(&format!("/proc/{pid}")).exists() {
             remove_keys(tag_of(pid, nth));
-            let _ = fs::remove_dir_all(entry.path());
+            remove_folder(&entry.path());
         }
     }
+}
+
+/// The name for a POSIX queue of the run with this folder, which notes that there may be one: the
+/// kernel lists queues only where its file system of them is mounted.
+pub fn posix_queue(folder: &Path, number: usize) -> Result<CString, Error> {
+    let note = folder.join(format!("{QUEUE}{number}"));
+    fs::write(&note, [])
+        .map_err(|source| Error::Os { doing: format!("making {}", note.display()), source })?;
+    queue_name(folder, &number.to_string())
+        .ok_or_else(|| Error::Refused("a folder with a zero byte in its name".to_owned()))
+}
+
+fn queue_name(folder: &Path, number: &str) -> Option<CString> {
+    let folder = folder.file_name()?.to_str()?;
+    CString::new(format!("/{folder}.{number}")).ok()
+}
+
+/// Removes the folder, and the POSIX queues that it has notes of.
+fn remove_folder(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(QUEUE));
+        if let Some(queue) = number.and_then(|number| queue_name(folder, number)) {
+            // SAFETY: a name that ends with zero. It is no error if the queue is gone.
+            unsafe { libc::mq_unlink(queue.as_ptr()) };
+        }
+    }
+    let _ = fs::remove_dir_all(folder);
 }
 
 /// The pid and the number in the name of a folder of ours.
@@ -122,6 +154,23 @@ pub fn remove_queue(id: i32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn posix_queues_are_removed() {
+        let traces = Traces::begin().unwrap();
+        let name = posix_queue(traces.folder(), 3).unwrap();
+        let open = |flags| {
+            // SAFETY: a name that ends with zero; the attributes are the system's.
+            let queue = unsafe {
+                libc::mq_open(name.as_ptr(), flags, 0o600, std::ptr::null_mut::<libc::mq_attr>())
+            };
+            // SAFETY: just opened, or -1, which is refused.
+            queue != -1 && unsafe { libc::mq_close(queue) } == 0
+        };
+        assert!(open(libc::O_CREAT | libc::O_RDWR) && open(libc::O_RDWR));
+        drop(traces);
+        assert!(!open(libc::O_RDWR));
+    }
 
     #[test]
     fn semaphores_and_files_are_removed() {

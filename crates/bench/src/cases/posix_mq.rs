@@ -1,11 +1,11 @@
 //! posix-mq: a message through a POSIX queue.
 
-use std::ffi::CString;
+use std::path::Path;
 
 use rustix::io::Errno;
 
 use super::{Alone, Case, THREADS, last_error};
-use crate::{Error, Work};
+use crate::{Error, Work, tidy};
 
 /// Bytes of a message; the queue has room for one, so that many workers fit the limit of a user
 /// (`ulimit -q`).
@@ -15,9 +15,10 @@ pub const CASE: Case = Case {
     id: "posix-mq",
     measures: "mq_send() of 64 bytes and mq_receive() of them, each worker a queue of its own",
     ladder: THREADS,
-    prepare: |_| {
-        drop(Queue::make(0)?);
-        Ok(Box::new(Alone(|id| Ok(Box::new(Queue::make(id)?) as _))))
+    prepare: |request| {
+        let folder = request.traces.folder().to_owned();
+        drop(Queue::make(&folder, 0)?);
+        Ok(Box::new(Alone(move |id| Ok(Box::new(Queue::make(&folder, id)?) as _))))
     },
 };
 
@@ -25,9 +26,8 @@ struct Queue(libc::mqd_t);
 
 impl Queue {
     /// A queue without a name: that is removed at once.
-    fn make(id: usize) -> Result<Queue, Error> {
-        let name = CString::new(format!("/whylag-bench.{}.{id}", std::process::id()))
-            .map_err(|_| Error::Refused("a name with a zero byte".to_owned()))?;
+    fn make(folder: &Path, id: usize) -> Result<Queue, Error> {
+        let name = tidy::posix_queue(folder, id)?;
         // SAFETY: zero is a value of this structure of integers.
         let mut attributes: libc::mq_attr = unsafe { std::mem::zeroed() };
         (attributes.mq_maxmsg, attributes.mq_msgsize) = (1, MESSAGE as libc::c_long);

@@ -160,7 +160,8 @@ fn is_named(mystery: &Mystery, case: &Case) -> f64 {
     assert_eq!(first.cause, mystery.cause, "{}", case.summary());
     assert!(!first.ruled_out.is_empty() && !first.evidence.is_empty());
     assert!(!first.fix.is_empty() && !first.reproduce.is_empty() && !first.verify.is_empty());
-    assert!(first.confidence > 0.5, "{:?}", first.doubts);
+    // Fewer than ten long waits halve it, and an event that the host hides takes a little more.
+    assert!(first.confidence > 0.4, "{:?}", first.doubts);
     for other in mystery.ruled_out {
         let found = first.ruled_out.iter().find(|ruled_out| ruled_out.cause == *other);
         let because = found.map(|ruled_out| ruled_out.because.as_str());
