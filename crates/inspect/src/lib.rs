@@ -8,7 +8,7 @@
 //! - [`fingerprint`]: the facts of the host, of a command about to be started, of a live process.
 //! - [`counters`]: numbers that the kernel keeps, to be read before and after.
 //! - [`secrets`]: what is left out of a fingerprint, by which rule.
-//! - [`elf`]: facts of a program file.
+//! - [`elf`]: facts of a program file: how it is bound, its PLT, what a return address is.
 //!
 //! Caveats. A fact that cannot be read is still a fact, with the value `unknown: <reason>`;
 //! nothing here fails. Everything is read once, with bounded reads, and changes nothing. Facts of
@@ -19,3 +19,4 @@ pub mod elf;
 pub mod fingerprint;
 mod read;
 pub mod secrets;
+mod words;
