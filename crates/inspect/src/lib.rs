@@ -17,6 +17,7 @@
 pub mod counters;
 pub mod elf;
 pub mod fingerprint;
+pub mod live;
 mod read;
 pub mod secrets;
 mod words;

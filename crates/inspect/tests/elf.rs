@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod common;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::built;
 use inspect::elf::{Binding, Call, CallSites, Elf, ElfError, Kind, Machine, PltForm, Relro};
 
 fn corpus(name: &str) -> PathBuf {
@@ -16,16 +19,6 @@ fn symbols(elf: &Elf) -> Vec<String> {
     let mut names: Vec<_> = elf.slots.iter().map(|slot| elf.symbol(slot).into_owned()).collect();
     names.sort();
     names
-}
-
-/// A C program or library, built by the compiler that is here.
-fn built(folder: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
-    let (file, made) = (folder.join(format!("{name}.c")), folder.join(name));
-    fs::write(&file, source).unwrap();
-    let mut cc = Command::new("cc");
-    let output = cc.arg("-o").arg(&made).arg(&file).args(options).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    made
 }
 
 const THREE: [&str; 3] = ["getpid", "open_books", "sched_yield"];

@@ -1,5 +1,7 @@
 //! The file header, the segments, and addresses in them.
 
+use std::fmt;
+
 use object::LittleEndian as Le;
 use object::elf::{
     EM_AARCH64, EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PF_X, PT_LOAD, ProgramHeader64,
@@ -18,6 +20,16 @@ pub enum Machine {
     X86_64,
     /// 64-bit Arm.
     Aarch64,
+}
+
+/// `x86-64`, `aarch64`.
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Machine::X86_64 => "x86-64",
+            Machine::Aarch64 => "aarch64",
+        })
+    }
 }
 
 /// A part of the file, and where it is mapped, relative to where the file is loaded.
