@@ -13,7 +13,7 @@ pub(crate) mod cgroup;
 mod clocksource;
 mod cpu;
 mod environment;
-mod kernel;
+pub(crate) mod kernel;
 mod limits;
 mod memory;
 mod sysctl;

@@ -26,4 +26,5 @@ pub use bindings::{Library, Slots, bindings};
 pub use error::LiveError;
 pub use places::Places;
 pub use process::Process;
+pub(crate) use process::path as mapped_path;
 pub use watch::{Bound, Watch};

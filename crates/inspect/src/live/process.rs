@@ -139,7 +139,7 @@ impl Process {
 }
 
 /// Path of the file behind a mapping, as the process sees it, and whether it was deleted.
-pub(super) fn path(mapping: &MemoryMap) -> Option<(String, bool)> {
+pub(crate) fn path(mapping: &MemoryMap) -> Option<(String, bool)> {
     let MMapPath::Path(path) = &mapping.pathname else { return None };
     let path = path.to_string_lossy();
     if mapping.inode == 0 || !path.starts_with('/') {
