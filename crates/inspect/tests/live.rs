@@ -343,7 +343,7 @@ fn return_addresses_of_a_live_process() {
     let program = ten(folder.path(), &["-Wl,-z,lazy"]);
     let running = Running::start(Command::new(&program).arg("1"));
     let process = Process::open(running.pid()).unwrap();
-    let places = Places::of(&process);
+    let places = Places::of(&process).unwrap();
     let libraries = bindings(&process).unwrap();
     let base = of(&libraries, "calls").base;
     let elf = inspect::elf::Elf::open(&program).unwrap();

@@ -24,7 +24,7 @@ mod time;
 
 use model::{Check, Subject, Unbound};
 
-use crate::live::{LiveError, Process, bindings};
+use crate::live::{Library, LiveError, Process, bindings};
 use entry::{Entry, Host, examine};
 use process::Target;
 
@@ -51,15 +51,23 @@ pub fn host() -> Vec<Check> {
 /// Checks of a process, and its calls that are not bound yet.
 ///
 /// # Errors
-/// If there is no such process, if it may not be looked into, or if it ends meanwhile.
+/// If there is no such process, or if it ends meanwhile. What may not be looked into is unknown.
 pub fn process(pid: u32) -> Result<(Vec<Check>, Vec<Unbound>), LiveError> {
     let process = Process::open(pid)?;
-    let libraries = bindings(&process)?;
+    let libraries = match bindings(&process) {
+        Err(error @ LiveError::NoPermission(_)) => Err(error.to_string()),
+        libraries => Ok(libraries?),
+    };
     let target = Target::new(process, libraries);
     let checks = process::TABLES.iter().flat_map(|table| examine(Subject::Process, table, &target));
     let checks = checks.collect();
     target.process.is_still_there()?;
-    Ok((checks, target.unbound()))
+    Ok((checks, unbound(target.libraries().unwrap_or_default())))
+}
+
+/// The calls of libraries that are not bound yet, by name.
+pub fn unbound(libraries: &[Library]) -> Vec<Unbound> {
+    process::unbound(libraries)
 }
 
 #[cfg(test)]

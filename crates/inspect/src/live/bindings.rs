@@ -59,10 +59,10 @@ impl Library {
 /// its slots. The program itself is one of them.
 ///
 /// # Errors
-/// If the process is gone meanwhile.
+/// If the process is gone meanwhile, or may not be looked into.
 pub fn bindings(process: &Process) -> Result<Vec<Library>, LiveError> {
     let mut libraries = Vec::new();
-    for file in files(process) {
+    for file in files(process.mappings()?, process) {
         let (path, is_deleted) = (file.path, file.is_deleted);
         let elf = match file.elf {
             // Archives, caches and the like are mapped as well.
@@ -94,11 +94,11 @@ pub(super) struct MappedFile {
     pub bases: Vec<u64>,
 }
 
-/// The files of which code is mapped, in the order of addresses.
-pub(super) fn files(process: &Process) -> Vec<MappedFile> {
+/// The files of which code is mapped by a process, in the order of addresses.
+pub(super) fn files(mappings: &[MemoryMap], process: &Process) -> Vec<MappedFile> {
     let mut order = Vec::new();
     let mut groups: HashMap<_, Vec<&MemoryMap>> = HashMap::new();
-    for mapping in process.mappings().iter().filter(|mapping| path(mapping).is_some()) {
+    for mapping in mappings.iter().filter(|mapping| path(mapping).is_some()) {
         let identity = (mapping.dev, mapping.inode);
         let group = groups.entry(identity).or_insert_with(|| {
             order.push(identity);

@@ -1,6 +1,7 @@
 //! Return addresses of a live process in words.
 
 use super::bindings::files;
+use super::error::LiveError;
 use super::process::Process;
 use crate::elf::{CallSites, Place};
 
@@ -19,12 +20,16 @@ pub struct Places {
 
 impl Places {
     /// Opens the files that the process has loaded; those that cannot be read have no places.
-    pub fn of(process: &Process) -> Places {
+    ///
+    /// # Errors
+    /// If the process may not be looked into.
+    pub fn of(process: &Process) -> Result<Places, LiveError> {
+        let mappings = process.mappings()?;
         let mut loaded = Vec::new();
-        for file in files(process) {
+        for file in files(mappings, process) {
             let name = file.path.rsplit('/').next().unwrap_or(&file.path);
             for base in &file.bases {
-                let Some(source) = process.mappings().iter().find_map(|mapping| {
+                let Some(source) = mappings.iter().find_map(|mapping| {
                     let (path, _) = super::process::path(mapping)?;
                     (path == file.path).then(|| process.file(mapping).ok())?
                 }) else {
@@ -41,7 +46,7 @@ impl Places {
                 loaded.push(Loaded { start, end, base: *base, sites });
             }
         }
-        Places { loaded }
+        Ok(Places { loaded })
     }
 
     /// The place at an address of the process; `None` if no file's code is there.

@@ -19,12 +19,14 @@ pub struct Process {
     pid: u32,
     /// Its memory, or why that cannot be read.
     memory: Result<File, String>,
+    /// Empty if they may not be read.
     mappings: Vec<MemoryMap>,
+    is_refused: bool,
 }
 
 impl Process {
-    /// Opens a process. Reading its memory needs more privilege than its mappings; without it
-    /// there are still facts of its files.
+    /// Opens a process. Reading its memory needs more privilege than its mappings, and these more
+    /// than to know that it is there.
     ///
     /// # Errors
     /// See [`LiveError`].
@@ -37,11 +39,14 @@ impl Process {
             }
             _ => format!("its memory cannot be read: {error}"),
         });
-        let mappings = mappings(pid)?;
-        if mappings.is_empty() {
+        let (mappings, is_refused) = match mappings(pid) {
+            Err(LiveError::NoPermission(_)) => (Vec::new(), true),
+            mappings => (mappings?, false),
+        };
+        if mappings.is_empty() && !is_refused {
             return Err(without_memory(pid));
         }
-        Ok(Process { pid, memory, mappings })
+        Ok(Process { pid, memory, mappings, is_refused })
     }
 
     /// Its number, in the name space of whoever asks.
@@ -49,9 +54,15 @@ impl Process {
         self.pid
     }
 
-    /// Its mappings when it was opened.
-    pub fn mappings(&self) -> &[MemoryMap] {
-        &self.mappings
+    /// Its mappings when it was opened, or last refreshed.
+    ///
+    /// # Errors
+    /// [`LiveError::NoPermission`].
+    pub fn mappings(&self) -> Result<&[MemoryMap], LiveError> {
+        match self.is_refused {
+            true => Err(LiveError::NoPermission(self.pid)),
+            false => Ok(&self.mappings),
+        }
     }
 
     /// Reads the mappings again.
@@ -74,7 +85,7 @@ impl Process {
             (Ok(memory), Some(first)) => {
                 memory.read_at(&mut [0], first.address.0).map_or(true, |read| read > 0)
             }
-            _ => Path::new(&format!("/proc/{}/maps", self.pid)).exists(),
+            _ => Path::new(&format!("/proc/{}/stat", self.pid)).exists(),
         };
         if is_there { Ok(()) } else { Err(LiveError::Gone(self.pid)) }
     }

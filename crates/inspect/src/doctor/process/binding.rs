@@ -13,7 +13,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
               come from disk; once per slot, and on paths that are seldom taken it comes at a bad \
               moment.",
         source: "/proc/PID/mem",
-        look: |of| lazy_binding(&of.libraries),
+        look: |of| lazy_binding(of.libraries()?),
     },
     Entry {
         id: "program",
@@ -25,7 +25,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
             let path = path.map_err(|error| format!("/proc/PID/exe: {error}"))?;
             let path = path.to_string_lossy();
             let path = path.strip_suffix(" (deleted)").unwrap_or(&path);
-            program(of.libraries.iter().find(|library| library.path == path))
+            program(of.libraries()?.iter().find(|library| library.path == path))
         },
     },
     Entry {
@@ -40,7 +40,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
         why: "Code of a file that was replaced runs on until the process starts anew; its pages \
               cannot be shared with newer processes any more.",
         source: "/proc/PID/maps",
-        look: |of| Ok(deleted(&of.libraries)),
+        look: |of| Ok(deleted(of.libraries()?)),
     },
     Entry {
         id: "uprobes",

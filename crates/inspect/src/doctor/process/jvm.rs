@@ -14,7 +14,8 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
               also at a safepoint, waits.",
         source: "/proc/PID/maps",
         look: |of| {
-            let file = of.process.mappings().iter().find_map(|mapping| {
+            let mappings = of.process.mappings().map_err(|error| error.to_string())?;
+            let file = mappings.iter().find_map(|mapping| {
                 let (path, _) = crate::live::mapped_path(mapping)?;
                 path.contains("/hsperfdata_").then_some(path)
             });
@@ -22,7 +23,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
                 let inside = format!("/proc/{}/root{path}", of.pid());
                 is_memory(Path::new(&inside))
             };
-            Ok(perf_data(is_jvm(of), file.map(|path| (is_in_memory(&path), path))))
+            Ok(perf_data(is_jvm(of)?, file.map(|path| (is_in_memory(&path), path))))
         },
     },
     Entry {
@@ -30,19 +31,19 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
         why: "A garbage collector that writes its log within a pause waits for the file: the pause \
               becomes as long as the disk likes.",
         source: "/proc/PID/cmdline",
-        look: |of| Ok(gc_log(is_jvm(of), &of.get("cmdline")?)),
+        look: |of| Ok(gc_log(is_jvm(of)?, &of.get("cmdline")?)),
     },
     Entry {
         id: "jvm-memory",
         why: "Without AlwaysPreTouch the heap's pages are first touched, one page fault each, while \
               the program works.",
         source: "/proc/PID/cmdline",
-        look: |of| Ok(pre_touch(is_jvm(of), &of.get("cmdline")?)),
+        look: |of| Ok(pre_touch(is_jvm(of)?, &of.get("cmdline")?)),
     },
 ];
 
-fn is_jvm(of: &Target) -> bool {
-    of.libraries.iter().any(|library| library.name() == "libjvm.so")
+fn is_jvm(of: &Target) -> Result<bool, String> {
+    Ok(of.libraries()?.iter().any(|library| library.name() == "libjvm.so"))
 }
 
 /// True on tmpfs, ramfs and hugetlbfs.

@@ -40,7 +40,8 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
         source: "/proc/PID/maps",
         look: |of| {
             let most = number("/proc/sys/vm/max_map_count")?;
-            Ok(mappings(of.process.mappings().len() as u64, most.unsigned_abs()))
+            let list = of.process.mappings().map_err(|error| error.to_string())?;
+            Ok(mappings(list.len() as u64, most.unsigned_abs()))
         },
     },
     Entry {

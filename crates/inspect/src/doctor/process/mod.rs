@@ -29,7 +29,7 @@ pub(super) const TABLES: [&[Entry<Target>]; 6] = [
 /// The process that is looked at.
 pub(super) struct Target {
     pub process: Process,
-    pub libraries: Vec<Library>,
+    libraries: Result<Vec<Library>, String>,
     /// /proc/PID/status.
     status: String,
     /// Asked once, when the first check wants them.
@@ -38,7 +38,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub fn new(process: Process, libraries: Vec<Library>) -> Target {
+    pub fn new(process: Process, libraries: Result<Vec<Library>, String>) -> Target {
         let status = get(&format!("/proc/{}/status", process.pid())).unwrap_or_default();
         let (sockets, stats) = (OnceCell::new(), OnceCell::new());
         Target { process, libraries, status, sockets, stats }
@@ -46,6 +46,11 @@ impl Target {
 
     pub fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// The files with code that it has loaded.
+    pub fn libraries(&self) -> Result<&[Library], String> {
+        self.libraries.as_deref().map_err(Clone::clone)
     }
 
     /// Its sockets.
@@ -74,22 +79,22 @@ impl Target {
         let line = self.status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.map(str::trim).ok_or_else(|| format!("no {name} in its status"))
     }
+}
 
-    /// The libraries that have slots, and those of which nothing is known.
-    pub fn unbound(&self) -> Vec<Unbound> {
-        let one = |library: &Library| {
-            let (slots, because) = match &library.slots {
-                Ok(known) if known.elf.slots.is_empty() => return None,
-                Ok(known) => (known.elf.slots.len(), known.unbound.as_ref().err().cloned()),
-                Err(because) => (0, Some(because.clone())),
-            };
-            Some(Unbound {
-                library: library.path.clone(),
-                slots,
-                symbols: library.unbound().collect(),
-                unknown_because: because.unwrap_or_default(),
-            })
+/// The libraries that have slots, and those of which nothing is known.
+pub(super) fn unbound(libraries: &[Library]) -> Vec<Unbound> {
+    let one = |library: &Library| {
+        let (slots, because) = match &library.slots {
+            Ok(known) if known.elf.slots.is_empty() => return None,
+            Ok(known) => (known.elf.slots.len(), known.unbound.as_ref().err().cloned()),
+            Err(because) => (0, Some(because.clone())),
         };
-        self.libraries.iter().filter_map(one).collect()
-    }
+        Some(Unbound {
+            library: library.path.clone(),
+            slots,
+            symbols: library.unbound().collect(),
+            unknown_because: because.unwrap_or_default(),
+        })
+    };
+    libraries.iter().filter_map(one).collect()
 }

@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn this_thread_has_the_class_that_the_kernel_tells() {
         let process = crate::live::Process::open(std::process::id()).unwrap();
-        let target = Target::new(process, Vec::new());
+        let target = Target::new(process, Ok(Vec::new()));
         let stats = target.stats();
         assert!(stats.len() > 1);
         // SAFETY: asks for the class of the calling thread.

@@ -192,7 +192,7 @@ mod tests {
 
     /// A socket of this process, as seen through its descriptor's copy.
     fn of_this_process(descriptor: i32) -> Socket {
-        let target = Target::new(Process::open(std::process::id()).unwrap(), Vec::new());
+        let target = Target::new(Process::open(std::process::id()).unwrap(), Ok(Vec::new()));
         let all = target.sockets().unwrap();
         *all.iter().find(|socket| socket.descriptor == descriptor as u32).unwrap()
     }
