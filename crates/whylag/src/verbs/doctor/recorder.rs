@@ -19,7 +19,7 @@ fn of_part(part: &Capability) -> Check {
     let why = format!("What whylag record says about {} rests on it.", part.part);
     match part.on {
         true => check(id, Verdict::Good, "can be recorded", why, String::new()),
-        false => check(id, Verdict::Attention, "off", why, format!("{}.", part.because)),
+        false => check(id, Verdict::Unknown, "off", why, format!("{}.", part.because)),
     }
 }
 
@@ -32,7 +32,7 @@ fn of_cause(cause: &Cause, parts: &[Capability], is_sampled: bool) -> Check {
     };
     let because = format!("{}.", missing.because);
     match is_sampled && cause.needs.len() > 1 {
-        true => check(id, Verdict::Attention, "unavailable here", why, because),
+        true => check(id, Verdict::Unknown, "unavailable here", why, because),
         false => check(id, Verdict::Attention, "approximated", why, because),
     }
 }
