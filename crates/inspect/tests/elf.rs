@@ -90,6 +90,20 @@ fn what_is_not_read_is_unknown_with_the_reason() {
     );
 }
 
+/// prelink(8) is gone from distributions; what it marked is still about. The mark takes the place
+/// of an entry that no fact needs.
+#[test]
+fn a_prelinked_file_is_known_by_its_mark() {
+    const DT_GNU_HASH: u64 = 0x6fff_fef5;
+    const DT_GNU_PRELINKED: u64 = 0x6fff_fdf5;
+    let mut file = fs::read(corpus("x86-lazy.so")).unwrap();
+    let tag = DT_GNU_HASH.to_le_bytes();
+    let at = file.windows(8).position(|bytes| bytes == tag).unwrap();
+    assert!(!Elf::read(&file).unwrap().is_prelinked);
+    file[at..at + 8].copy_from_slice(&DT_GNU_PRELINKED.to_le_bytes());
+    assert!(Elf::read(&file).unwrap().is_prelinked);
+}
+
 #[test]
 fn programs_as_this_compiler_builds_them() {
     const HELLO: &str = "#include <stdio.h>\n#include <unistd.h>\n\

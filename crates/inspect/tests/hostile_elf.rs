@@ -38,10 +38,11 @@ fn place() -> impl Strategy<Value = usize> {
     prop_oneof![0..1024usize, 0..6000usize].prop_map(|at| at & !3)
 }
 
-/// The same inputs each time.
+/// The same inputs each time; more of them with CASES=n in the environment.
 fn config() -> ProptestConfig {
+    let cases = std::env::var("CASES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig {
-        cases: 3000,
+        cases: cases.unwrap_or(3000),
         failure_persistence: None,
         rng_algorithm: RngAlgorithm::ChaCha,
         rng_seed: proptest::test_runner::RngSeed::Fixed(6),

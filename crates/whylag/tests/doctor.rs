@@ -241,6 +241,18 @@ fn only_what_differs_is_told() {
 }
 
 #[test]
+fn what_two_recordings_differ_in_is_found() {
+    let Some(lab) = Lab::new() else { return };
+    lab.record(&[], ["true"]);
+    let bound = lab.recording(&[], ["true"]).env("LD_BIND_NOW", "1").output().unwrap();
+    assert!(bound.status.success(), "{bound:?}");
+    let text = String::from_utf8(lab.answer("doctor", &["--diff", "1", "2"])).unwrap();
+    assert!(text.starts_with("run 1 -> run 2\n\nKnown to matter for latency\n"), "{text}");
+    assert!(text.contains("\n  env.LD_BIND_NOW: (not set) -> 1\n"), "{text}");
+    assert!(text.contains("\n1 of "), "{text}");
+}
+
+#[test]
 fn what_is_not_there_is_refused_in_a_line() {
     assert_refused(&doctor(&["-p", "4194303"]), &["there is no process 4194303"]);
     let mut child = Command::new("true").spawn().unwrap();

@@ -8,7 +8,7 @@
 //!
 //! Nothing here stops the process, attaches to it or sends it a signal: its memory is read through
 //! /proc/PID/mem while it runs on. The kernel takes the process's mmap_lock for reading meanwhile,
-//! for some microseconds. The files are those that the process has mapped, wherever it is:
+//! for some microseconds, and brings a slot's page in if it is not in memory. The files are those that the process has mapped, wherever it is:
 //! /proc/PID/map_files leads to them also in another mount namespace and when they are deleted;
 //! without the privilege for that, /proc/PID/root does for what is not deleted.
 //!

@@ -3,7 +3,7 @@
 //! Checks are compared as each says (see [`Compared`]), facts of the fingerprint by their text. A
 //! fact that a check is about is not told twice.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use model::{Check, Checkup, Compared, Fact, Run, Verdict};
@@ -59,6 +59,9 @@ const RELEVANT: [(&str, &str); 36] = [
 
 /// Facts that differ between any two hosts or processes and say nothing.
 const MEANINGLESS: [&str; 3] = ["clocksource.available", "swaps", "kernel.version"];
+
+/// In place of a value that one of the two does not have.
+const NOT_THERE: &str = "(not set)";
 
 /// One of the two that are compared.
 pub struct Side {
@@ -137,19 +140,20 @@ pub fn diff(first: &Side, second: &Side) -> Diff {
             },
         ));
     }
-    for (a, b) in pairs(&first.facts, &second.facts, |fact| &fact.name) {
-        let label = label(&a.name);
+    for (fact, a, b) in values(&first.facts, &second.facts) {
+        let label = label(fact);
         if told.contains(&label) {
             continue;
         }
         compared += 1;
-        if a.value == b.value || MEANINGLESS.contains(&a.name.as_str()) {
+        if a == b || MEANINGLESS.contains(&fact) {
             continue;
         }
         let rank = rank(label);
-        let (first, second) = shortened(&a.value, &b.value);
         let name = label.to_owned();
-        let difference = Difference { name, first, second, matters: rank.is_some(), is_bad: false };
+        let (first, second) = shortened(a, b);
+        let matters = rank.is_some();
+        let difference = Difference { name, first, second, matters, is_bad: false };
         found.push((rank.unwrap_or(RELEVANT.len() + 1), difference));
     }
     // Stable: within a rank the order of the report stays.
@@ -166,6 +170,24 @@ pub fn diff(first: &Side, second: &Side) -> Diff {
 fn pairs<'t, T>(first: &'t [T], second: &'t [T], name: fn(&T) -> &String) -> Vec<(&'t T, &'t T)> {
     let partners: HashMap<&String, &T> = second.iter().map(|one| (name(one), one)).collect();
     first.iter().filter_map(|one| Some((one, *partners.get(name(one))?))).collect()
+}
+
+/// (name, value in the first, value in the second) of all facts. One that only one of them has is
+/// told if the other has facts of the same group (`env`, `sysctl`), and so could have had it.
+fn values<'t>(first: &'t [Fact], second: &'t [Fact]) -> Vec<(&'t str, &'t str, &'t str)> {
+    fn group(fact: &Fact) -> &str {
+        fact.name.split('.').next().unwrap_or_default()
+    }
+    fn by_name(facts: &[Fact]) -> HashMap<&str, &str> {
+        facts.iter().map(|fact| (fact.name.as_str(), fact.value.as_str())).collect()
+    }
+    let groups = [first, second].map(|facts| facts.iter().map(group).collect::<HashSet<_>>());
+    let of = [by_name(first), by_name(second)];
+    let only_second = second.iter().filter(|fact| !of[0].contains_key(fact.name.as_str()));
+    let all = first.iter().chain(only_second);
+    let comparable = all.filter(|fact| groups.iter().all(|known| known.contains(group(fact))));
+    let value = |side: usize, name: &str| of[side].get(name).copied().unwrap_or(NOT_THERE);
+    comparable.map(|fact| (&*fact.name, value(0, &fact.name), value(1, &fact.name))).collect()
 }
 
 fn differs(a: &Check, b: &Check) -> bool {

@@ -188,6 +188,15 @@ fn a_run_is_compared_by_its_facts() {
         source: "x".into(),
     };
     a.facts = vec![fact("clocksource.current", "tsc"), fact("binary.path", "/bin/x")];
+    let mut b = a.clone();
+    a.facts.push(fact("env.HOME", "/root"));
+    b.facts.extend([fact("env.HOME", "/root"), fact("env.LD_BIND_NOW", "1")]);
+    let found = diff(&Side::of_run(&a), &Side::of_run(&b)).differences;
+    assert_eq!(
+        (found.len(), found[0].first.as_str(), found[0].second.as_str()),
+        (1, "(not set)", "1")
+    );
+    assert!(found[0].matters);
     let now = checkup("host", Vec::new(), &[("clocksource.current", "hpet")]);
     let found = diff(&Side::of_run(&a), &Side::of_checkup(now, ""));
     assert_eq!(found.differences.len(), 1);

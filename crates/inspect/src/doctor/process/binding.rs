@@ -83,6 +83,7 @@ fn lazy_binding(libraries: &[Library]) -> Result<Look, String> {
     }
     let all = counted(slots as u64, "slot");
     let look = match unbound {
+        _ if slots == 0 => Look::good("no slots: nothing to bind"),
         0 => Look::good(format!("none left of {all}")),
         _ => Look::attention(
             format!("{} of {all} not bound yet", thousands(unbound as u64)),
@@ -167,6 +168,20 @@ mod tests {
         assert_eq!(dynamic_linker("A=1\0LD_LIBRARY_PATH=/x\0LD_PRELOAD=\0").verdict, Good);
         assert_eq!(dynamic_linker("LD_PRELOAD=/x.so\0").fact, "LD_PRELOAD=/x.so");
         assert_eq!((uprobes(true).verdict, uprobes(false).verdict), (Attention, Good));
+    }
+
+    #[test]
+    fn a_static_program_has_nothing_to_bind() {
+        const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/elf/static-pie");
+        let elf = crate::elf::Elf::open(FILE).unwrap().into();
+        let slots = Ok(crate::live::Slots { elf, unbound: Ok(Vec::new()) });
+        let own = Library { path: "/bin/own".to_owned(), is_deleted: false, base: 0, slots };
+        assert_eq!(
+            program(Some(&own)).unwrap().fact,
+            "static, position independent, nothing to bind"
+        );
+        let look = lazy_binding(&[own]).unwrap();
+        assert_eq!((look.verdict, look.fact.as_str()), (Good, "no slots: nothing to bind"));
     }
 
     #[test]
