@@ -128,26 +128,28 @@ fn summary(checkup: &Checkup) -> String {
     format!("{of}: {}: {}.", plural(checkup.checks.len() as u64, "check"), counts.join(", "))
 }
 
-/// Writes each library with calls that are not bound yet, and their names.
+/// Writes each library with calls that are not bound yet, and their names, most first; then those
+/// of which nothing is known.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write_unbound(out: &mut dyn Write, unbound: &[Unbound], style: &Style) -> io::Result<()> {
     writeln!(out, "{}", style.bold("Calls that are not bound yet"))?;
-    if unbound.is_empty() {
-        return writeln!(out, "  none of its files has a PLT");
-    }
-    for library in unbound {
-        let (left, all) = (library.symbols.len() as u64, library.slots as u64);
-        let state = match library.unknown_because.as_str() {
-            "" => format!("{} of {} slots", count(left), count(all)),
-            because => format!("unknown here: {because}"),
-        };
-        writeln!(out, "  {}: {}", text::clean(&library.library), text::clean(&state))?;
-        let names = text::wrap(&library.symbols.join(" "), style.width.saturating_sub(INDENT));
-        for line in names.iter().filter(|line| !line.is_empty()) {
+    let mut waiting: Vec<&Unbound> = unbound.iter().filter(|one| !one.symbols.is_empty()).collect();
+    waiting.sort_by_key(|one| std::cmp::Reverse(one.symbols.len()));
+    for library in &waiting {
+        let (left, all) = (count(library.symbols.len() as u64), count(library.slots as u64));
+        writeln!(out, "  {}: {left} of {all} slots", text::clean(&library.library))?;
+        for line in text::wrap(&library.symbols.join(" "), style.width.saturating_sub(INDENT)) {
             writeln!(out, "{:INDENT$}{line}", "")?;
         }
     }
-    Ok(())
+    let unknown: Vec<&Unbound> =
+        unbound.iter().filter(|one| !one.unknown_because.is_empty()).collect();
+    for library in &unknown {
+        let line = format!("{}: unknown here: {}", library.library, library.unknown_because);
+        writeln!(out, "  {}", text::clean(&line))?;
+    }
+    let done = unbound.len() - waiting.len() - unknown.len();
+    writeln!(out, "  {done} with all slots bound; files without slots are not counted")
 }

@@ -153,7 +153,7 @@ fn a_process_is_described_with_its_calls() {
         let listed = doctor(&["-p", &helper.pid(), "--plt"]);
         let listed = String::from_utf8(listed.stdout).unwrap();
         let head = format!("/lazy: {} of 9 slots\n", 6 - called);
-        assert!(listed.contains(&head), "{listed}");
+        assert_eq!(listed.contains(&head), called < 6, "{listed}");
         let json = doctor(&["-p", &helper.pid(), "--plt", "--json"]).stdout;
         assert_eq!(serde_json::from_slice::<Vec<Unbound>>(&json).unwrap(), found.unbound);
     }

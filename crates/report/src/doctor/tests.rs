@@ -93,7 +93,13 @@ fn unbound_calls_are_listed_by_library() {
             unknown_because: "a 32-bit ELF file".to_owned(),
         },
     ];
+    let bound_library = Unbound { symbols: Vec::new(), ..unbound[0].clone() };
+    let unbound = [&unbound[..], &[bound_library]].concat();
     let text = written(|out| write_unbound(out, &unbound, &Style::default()));
+    assert!(
+        text.ends_with("  1 with all slots bound; files without slots are not counted\n"),
+        "{text}"
+    );
     assert!(text.contains("/opt/librate.so: 2 of 212 slots\n    sched_yield evil?[2J\n"), "{text}");
     assert!(text.contains("/opt/old.so: unknown here: a 32-bit ELF file"), "{text}");
     assert_eq!(

@@ -31,7 +31,16 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
         why: "A garbage collector that writes its log within a pause waits for the file: the pause \
               becomes as long as the disk likes.",
         source: "/proc/PID/cmdline",
-        look: |of| Ok(gc_log(is_jvm(of)?, &of.get("cmdline")?)),
+        look: |of| {
+            let command_line = of.get("cmdline")?;
+            let is_in_memory = gc_log_file(&command_line).is_some_and(|file| {
+                let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+                let place = if folder.is_absolute() { "root" } else { "cwd" };
+                let folder = folder.strip_prefix("/").unwrap_or(folder);
+                is_memory(&Path::new(&format!("/proc/{}/{place}", of.pid())).join(folder))
+            });
+            Ok(gc_log(is_jvm(of)?, &command_line, is_in_memory))
+        },
     },
     Entry {
         id: "jvm-memory",
@@ -75,21 +84,28 @@ fn words(command_line: &str) -> impl Iterator<Item = &str> {
     command_line.split('\0').filter(|word| !word.is_empty())
 }
 
-fn gc_log(is_jvm: bool, command_line: &str) -> Look {
+/// `-Xloggc:FILE`, `-Xlog:gc*:file=FILE:decorators`.
+fn gc_log_file(command_line: &str) -> Option<&str> {
+    words(command_line).find_map(|word| {
+        let of_log = || Some(word.strip_prefix("-Xlog:")?.split_once(":file=")?.1);
+        let file = word.strip_prefix("-Xloggc:").or_else(of_log)?;
+        Some(file.split(':').next().unwrap_or(file).trim_matches('"'))
+    })
+}
+
+fn gc_log(is_jvm: bool, command_line: &str, is_in_memory: bool) -> Look {
     if !is_jvm {
         return not_java();
     }
-    let is_file = |word: &&str| {
-        word.starts_with("-Xloggc:") || (word.starts_with("-Xlog:") && word.contains(":file="))
-    };
-    let file = words(command_line).find(is_file);
+    let Some(file) = gc_log_file(command_line) else { return Look::good("no log file") };
     let is_async = words(command_line).any(|word| word.starts_with("-Xlog:async"));
-    match (file, is_async) {
-        (None, _) => Look::good("no log file"),
-        (Some(word), true) => Look::good("written by a thread of its own").detail(word),
-        (Some(word), false) => {
-            Look::attention(word, "-Xlog:async, or a log file in memory (tmpfs).")
-        }
+    match (is_in_memory, is_async) {
+        (true, _) => Look::good("in memory").detail(file),
+        (_, true) => Look::good("written by a thread of its own").detail(file),
+        _ => Look::attention(
+            format!("to {file}"),
+            "-Xlog:async (JDK 17 or newer), or a log file in memory (tmpfs).",
+        ),
     }
 }
 
@@ -114,12 +130,14 @@ mod tests {
 
     #[test]
     fn flags_that_matter() {
-        let gc = |line: &str| gc_log(true, &line.replace(' ', "\0"));
+        let gc = |line: &str| gc_log(true, &line.replace(' ', "\0"), false);
         assert_eq!(gc("java -Xlog:gc*:file=/var/log/gc.log Main").verdict, Attention);
         assert_eq!(gc("java -Xlog:gc:file=/var/log/gc.log -Xlog:async Main").verdict, Good);
         assert_eq!(gc("java -Xloggc:/gc.log Main").verdict, Attention);
         assert_eq!(gc("java -Xlog:gc Main").verdict, Good);
-        assert_eq!(gc_log(false, "x -Xloggc:/gc.log").fact, "no JVM");
+        assert_eq!(gc("java -Xlog:gc:file=/gc.log:time Main").fact, "to /gc.log");
+        assert_eq!(gc_log(true, "java\0-Xloggc:/dev/shm/gc.log\0", true).verdict, Good);
+        assert_eq!(gc_log(false, "x -Xloggc:/gc.log", false).fact, "no JVM");
         assert_eq!(pre_touch(true, "java\0-XX:+AlwaysPreTouch\0").verdict, Good);
         assert_eq!(pre_touch(true, "java\0").verdict, Attention);
         let file = |in_memory| Some((in_memory, "/tmp/hsperfdata_me/7".to_owned()));
