@@ -1,12 +1,10 @@
-//! CPUs and the scheduler.
+//! CPUs: how fast they are, and who else uses them.
 
 use std::collections::BTreeSet;
 
-use super::cgroups;
-use super::entry::{Entry, Host, Look, counted, cpus, get, number, numbered, pressure, thousands};
-use crate::fingerprint::kernel;
+use super::entry::{Entry, Host, Look, counted, cpus, get, number, numbered};
 
-const CPUS: &str = "/sys/devices/system/cpu";
+pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 
 pub(super) const ENTRIES: &[Entry<Host>] = &[
     Entry {
@@ -73,19 +71,6 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
         },
     },
     Entry {
-        id: "steal",
-        why: "Time that the hypervisor gives to somebody else is missing in whatever thread runs, \
-              and nothing in the guest shows it.",
-        source: "/proc/stat",
-        look: |_| steal(&get("/proc/stat")?),
-    },
-    Entry {
-        id: "cpu-pressure",
-        why: "The share of the last ten seconds in which some thread was ready and had no CPU.",
-        source: "/proc/pressure/cpu",
-        look: |_| Ok(cpu_pressure(pressure("/proc/pressure/cpu")?)),
-    },
-    Entry {
         id: "cpus-online",
         why: "CPUs that are switched off are missing, and their threads run with others.",
         source: "/sys/devices/system/cpu/online",
@@ -102,52 +87,6 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
         look: |_| {
             let counts = of_each_cpu("thermal_throttle/core_throttle_count");
             thermal_throttling(&counts)
-        },
-    },
-    Entry {
-        id: "rt-throttling",
-        why: "Real-time threads may together use 95 % of each second; one that computes for longer \
-              is stopped for 50 ms, at the end of each second.",
-        source: "/proc/sys/kernel/sched_rt_runtime_us",
-        look: |_| {
-            let runtime = number("/proc/sys/kernel/sched_rt_runtime_us")?;
-            Ok(rt_throttling(runtime, number("/proc/sys/kernel/sched_rt_period_us")?))
-        },
-    },
-    Entry {
-        id: "autogroup",
-        why: "With autogroups each session gets the same share: a nice value counts only within its \
-              own session.",
-        source: "/proc/sys/kernel/sched_autogroup_enabled",
-        look: |_| Ok(autogroup(number("/proc/sys/kernel/sched_autogroup_enabled")?)),
-    },
-    Entry {
-        id: "preemption",
-        why: "A kernel that is not preemptible lets a woken thread wait until a system call of \
-              another one ends: milliseconds for large ones.",
-        source: "the kernel's configuration",
-        look: |_| preemption(&kernel::preemption().value),
-    },
-    Entry {
-        id: "cgroup-throttling",
-        why: "A cgroup that has used its quota is stopped until the next period: up to 100 ms, with \
-              CPUs idle.",
-        source: "cpu.stat of all cgroups",
-        look: |_| cgroup_throttling(cgroups::throttled()?),
-    },
-    Entry {
-        id: "run-queue",
-        why: "Threads beyond the number of CPUs wait for a turn, a few milliseconds each time.",
-        source: "/proc/loadavg",
-        look: |_| {
-            let load = get("/proc/loadavg")?;
-            let running =
-                load.split_ascii_whitespace().nth(3).and_then(|part| part.split_once('/'));
-            let running = running.and_then(|(running, _)| running.parse::<u64>().ok());
-            let online = cpus(&get(&format!("{CPUS}/online"))?).len() as u64;
-            // One of them is whylag.
-            let running = running.ok_or("/proc/loadavg has no count of running threads")?;
-            Ok(run_queue(running.saturating_sub(1), online))
         },
     },
     Entry {
@@ -270,31 +209,6 @@ fn irq_affinity(isolated: &[u32], interrupts: &[(String, Vec<u32>)]) -> Result<L
     .detail(format!("numbers {}", on_isolated.join(", "))))
 }
 
-fn steal(stat: &str) -> Result<Look, String> {
-    let fields: Vec<u64> = stat
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split_ascii_whitespace()
-        .skip(1)
-        .filter_map(|field| field.parse().ok())
-        .collect();
-    let stolen = *fields.get(7).ok_or("/proc/stat does not tell stolen time")?;
-    // Guest time, behind it, is in user time already.
-    let all: u64 = fields[..8].iter().sum();
-    let percent = 100.0 * stolen as f64 / all.max(1) as f64;
-    let fact = format!("{percent:.2} % of all CPU time since boot");
-    const ADVICE: &str = "A virtual machine with CPUs of its own, or a less crowded host; whylag \
-                          record shows which intervals were hit.";
-    Ok(Look::by(percent, 0.5, 5.0, fact, ADVICE).passing())
-}
-
-fn cpu_pressure(percent: f64) -> Look {
-    const ADVICE: &str = "whylag record -a shows who runs while others wait.";
-    let fact = format!("{percent:.1} % of the last 10 s");
-    Look::by(percent, 10.0, 50.0, fact, ADVICE).passing()
-}
-
 fn cpus_online(online: usize, present: usize) -> Look {
     let fact = format!("{online} of {present}");
     match online < present {
@@ -313,63 +227,9 @@ fn thermal_throttling(counts: &[String]) -> Result<Look, String> {
     Ok(Look::by(events as f64, 1.0, 1000.0, fact, ADVICE).passing())
 }
 
-fn rt_throttling(runtime_us: i64, period_us: i64) -> Look {
-    match runtime_us {
-        ..0 => Look::good("off"),
-        _ if runtime_us >= period_us => Look::good("off"),
-        _ => {
-            let lost = (period_us - runtime_us) / 1000;
-            let detail = "only matters to real-time threads that never sleep";
-            Look::good(format!("{lost} ms of each {} ms", period_us / 1000)).detail(detail)
-        }
-    }
-}
-
-fn autogroup(enabled: i64) -> Look {
-    match enabled {
-        0 => Look::good("off"),
-        _ => Look::attention(
-            "on",
-            "On a server: sysctl kernel.sched_autogroup_enabled=0, so that nice values hold for the \
-             whole host.",
-        ),
-    }
-}
-
-fn preemption(model: &str) -> Result<Look, String> {
-    if let Some(reason) = model.strip_prefix("unknown: ") {
-        return Err(reason.to_owned());
-    }
-    Ok(match model {
-        "none" | "voluntary" => {
-            Look::attention(model, "Boot with preempt=full, if the kernel has PREEMPT_DYNAMIC.")
-        }
-        _ => Look::good(model),
-    })
-}
-
-fn cgroup_throttling(throttled: cgroups::Throttled) -> Result<Look, String> {
-    let seen = format!("{} looked at", counted(throttled.seen, "cgroup"));
-    let look = match throttled.worst {
-        None => Look::good("none throttled since it was made"),
-        Some((path, times)) => Look::attention(
-            format!("{path} {} times", thousands(times)),
-            "Raise its CPU quota (cpu.max, cpu.cfs_quota_us) or spread its bursts; whylag record -p \
-             shows the stalls as throttled.",
-        ),
-    };
-    Ok(look.detail(seen).passing())
-}
-
-fn run_queue(running: u64, cpus: u64) -> Look {
-    const ADVICE: &str = "whylag record -a shows who runs while others wait.";
-    let fact = format!("{} ready on {}", counted(running, "thread"), counted(cpus, "CPU"));
-    Look::by(running as f64 / cpus.max(1) as f64, 1.01, 4.0, fact, ADVICE).passing()
-}
-
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Bad, Good};
+    use model::Verdict::{Attention, Good};
 
     use super::*;
 
@@ -412,22 +272,8 @@ mod tests {
     }
 
     #[test]
-    fn shares_and_counts() {
-        let stat =
-            |steal: u64| steal_of(&format!("cpu  100 0 100 {} 0 0 0 {steal} 7 0\n", 800 - steal));
-        assert_eq!([stat(0), stat(10), stat(100)], [Good, Attention, Bad]);
-        assert!(steal("cpu 1 2 3\n").is_err());
-        assert_eq!((cpu_pressure(1.0).verdict, cpu_pressure(60.0).verdict), (Good, Bad));
+    fn cpus_that_are_missing_or_slow() {
         assert_eq!((cpus_online(2, 2).verdict, cpus_online(1, 2).verdict), (Good, Attention));
         assert_eq!(thermal_throttling(&strings(&["0", "7"])).unwrap().verdict, Attention);
-        assert_eq!(rt_throttling(-1, 1_000_000).fact, "off");
-        assert_eq!(rt_throttling(950_000, 1_000_000).fact, "50 ms of each 1000 ms");
-        assert_eq!(preemption("none").unwrap().verdict, Attention);
-        assert_eq!((run_queue(2, 2).verdict, run_queue(9, 2).verdict), (Good, Bad));
-        assert_eq!((autogroup(0).verdict, autogroup(1).verdict), (Good, Attention));
-    }
-
-    fn steal_of(stat: &str) -> model::Verdict {
-        steal(stat).unwrap().verdict
     }
 }

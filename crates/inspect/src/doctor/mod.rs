@@ -17,10 +17,14 @@ mod entry;
 mod io;
 mod log;
 mod memory;
+mod memory_use;
 mod network;
 mod populations;
 mod process;
+mod scheduler;
+mod tcp;
 mod time;
+mod timers;
 
 use model::{Check, Subject, Unbound};
 
@@ -31,13 +35,17 @@ use process::Target;
 /// A subject with its table.
 type Table<A> = (Subject, &'static [Entry<A>]);
 
-const OF_HOST: [Table<Host>; 7] = [
+const OF_HOST: [Table<Host>; 11] = [
     (Subject::Time, time::ENTRIES),
+    (Subject::Time, timers::ENTRIES),
     (Subject::KernelLog, log::ENTRIES),
     (Subject::Cpu, cpu::ENTRIES),
+    (Subject::Cpu, scheduler::ENTRIES),
     (Subject::Memory, memory::ENTRIES),
+    (Subject::Memory, memory_use::ENTRIES),
     (Subject::Io, io::ENTRIES),
     (Subject::Network, network::ENTRIES),
+    (Subject::Network, tcp::ENTRIES),
     (Subject::Populations, populations::ENTRIES),
 ];
 

@@ -2,6 +2,7 @@
 
 mod binding;
 mod files;
+mod held_up;
 mod jvm;
 mod memory;
 mod scheduling;
@@ -17,9 +18,10 @@ use scheduling::Stat;
 use sockets::Socket;
 
 /// The tables, in the order of the report.
-pub(super) const TABLES: [&[Entry<Target>]; 6] = [
+pub(super) const TABLES: [&[Entry<Target>]; 7] = [
     binding::ENTRIES,
     scheduling::ENTRIES,
+    held_up::ENTRIES,
     memory::ENTRIES,
     files::ENTRIES,
     sockets::ENTRIES,
