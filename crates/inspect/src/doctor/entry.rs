@@ -1,7 +1,7 @@
 //! What an entry of a table is, and what entries share.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Read};
 
 use model::{Check, Compared, Subject, Verdict};
 
@@ -112,7 +112,7 @@ impl Host {
                 .map(|(config, _)| config)
                 .map_err(|tried| format!("no {tried}")),
             command_line: text("/proc/cmdline").unwrap_or_default(),
-            cpuinfo: text("/proc/cpuinfo").unwrap_or_default(),
+            cpuinfo: beginning("/proc/cpuinfo"),
             vmstat: text("/proc/vmstat").unwrap_or_default(),
             log: super::log::read(),
         }
@@ -135,6 +135,15 @@ impl Host {
         let counts = rows.filter_map(|line| line.split_once(' ')?.1.parse::<u64>().ok());
         counts.fold(0, u64::saturating_add)
     }
+}
+
+/// The first few KiB of a file: with hundreds of CPUs all of /proc/cpuinfo takes long, and the first
+/// CPU is like the others.
+fn beginning(path: &str) -> String {
+    const LENGTH: u64 = 8 << 10;
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).map(|file| file.take(LENGTH).read_to_end(&mut bytes));
+    read.map_or_else(|_| String::new(), |_| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A file's text, or why there is none.

@@ -4,7 +4,7 @@
 //! subject's file: a name, why it matters, and a function that reads a fact and has it judged. The
 //! judgement is a function of what was read alone, so it can be tested on made-up values.
 //!
-//! Caveats. Nothing is changed; what cannot be read is [`Verdict::Unknown`], with the reason. The
+//! Caveats. Nothing is changed; what cannot be read is [`model::Verdict::Unknown`], with the reason. The
 //! cost of a clock read is measured, which keeps each CPU busy for some milliseconds at the lowest
 //! priority. "Bad" means that it costs latency by itself, "attention" that it can.
 //! Network figures are those of the network name space that whylag runs in, and pressure and

@@ -38,14 +38,10 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
         id: "sysv-ids",
         why: "Semaphores and shared memory of System V share one table and its lock; leftovers of \
               killed programs stay for ever.",
-        source: "/proc/sysvipc",
+        source: "semctl(SEM_INFO), shmctl(IPC_INFO), msgctl(MSG_INFO)",
         look: |_| {
-            let count = |kind: &str| {
-                Ok::<_, String>(
-                    get(&format!("/proc/sysvipc/{kind}"))?.lines().count().saturating_sub(1),
-                )
-            };
-            Ok(sysv(count("sem")?, count("shm")?, count("msg")?))
+            let [semaphores, memory, queues] = system_v()?;
+            Ok(sysv(semaphores, memory, queues))
         },
     },
     Entry {
@@ -149,12 +145,39 @@ fn unix_sockets(count: u64) -> Look {
     Look::by(count as f64, 10_000.0, f64::INFINITY, fact, ADVICE).passing()
 }
 
-fn sysv(semaphores: usize, memory: usize, queues: usize) -> Look {
+/// Semaphore sets, shared memories and queues. Asked for as numbers: whoever reads /proc/sysvipc
+/// walks through all of them, under the lock that making one needs. Of shared memories the kernel
+/// only tells the highest number without a walk.
+fn system_v() -> Result<[u64; 3], String> {
+    let failed = |what: &str| format!("{what}: {}", std::io::Error::last_os_error());
+    // SAFETY: all zero is a valid seminfo and msginfo: they are numbers.
+    let (mut semaphores, mut queues): (libc::seminfo, libc::msginfo) =
+        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    // struct shminfo64 has nine words.
+    let mut memory = [0u64; 16];
+    // SAFETY: with SEM_INFO the argument is a pointer to a seminfo, which is valid for writing.
+    if unsafe { libc::semctl(0, 0, libc::SEM_INFO, &raw mut semaphores) } < 0 {
+        return Err(failed("semctl"));
+    }
+    // SAFETY: with MSG_INFO the buffer is a msginfo, which is valid for writing.
+    if unsafe { libc::msgctl(0, libc::MSG_INFO, (&raw mut queues).cast()) } < 0 {
+        return Err(failed("msgctl"));
+    }
+    // SAFETY: with IPC_INFO at most nine words are written, and there is room for them.
+    let highest = unsafe { libc::shmctl(0, libc::IPC_INFO, memory.as_mut_ptr().cast()) };
+    let highest = u64::try_from(highest).map_err(|_| failed("shmctl"))?;
+    let count = |n: libc::c_int| u64::try_from(n).unwrap_or(0);
+    Ok([count(semaphores.semusz), highest, count(queues.msgpool)])
+}
+
+fn sysv(semaphores: u64, memory: u64, queues: u64) -> Look {
     let all = (semaphores + memory + queues) as f64;
-    let fact = format!("{semaphores} semaphore sets, {memory} shared memories, {queues} queues");
+    let sets = counted(semaphores, "semaphore set");
+    let fact = format!("{sets}, {}", counted(queues, "queue"));
     const ADVICE: &str = "ipcs -p shows whose they are; remove leftovers with ipcrm; POSIX semaphores \
                           have no common table.";
-    Look::by(all, 1_000.0, 30_000.0, fact, ADVICE).passing()
+    let detail = format!("numbers of shared memories up to {memory}");
+    Look::by(all, 1_000.0, 30_000.0, fact, ADVICE).detail(detail).passing()
 }
 
 fn max_map_count(most: i64) -> Look {
@@ -209,6 +232,26 @@ mod tests {
             (cgroups(&table(70)).fact.as_str(), cgroups(&table(5_000)).verdict),
             ("70 cgroups", Attention)
         );
+    }
+
+    /// The kernel's own count of what this test makes.
+    #[test]
+    fn semaphore_sets_and_queues_are_counted() {
+        let [sets, _, queues] = system_v().unwrap();
+        // SAFETY: these take no pointers; what is made is removed below.
+        let (set, queue) = unsafe {
+            (libc::semget(libc::IPC_PRIVATE, 1, 0o600), libc::msgget(libc::IPC_PRIVATE, 0o600))
+        };
+        assert!(set >= 0 && queue >= 0);
+        let [more_sets, _, more_queues] = system_v().unwrap();
+        // SAFETY: the objects from above, which nobody else knows.
+        unsafe {
+            libc::semctl(set, 0, libc::IPC_RMID);
+            libc::msgctl(queue, libc::IPC_RMID, std::ptr::null_mut());
+        }
+        // Other programs may make or remove some meanwhile.
+        assert!(more_sets > sets.saturating_sub(3) && more_sets >= 1, "{sets} {more_sets}");
+        assert!(more_queues >= 1 && more_queues > queues.saturating_sub(3));
     }
 
     #[test]
