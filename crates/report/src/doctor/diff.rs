@@ -18,12 +18,13 @@ const LONG: usize = 60;
 
 /// Facts of the fingerprint, and the checks that are about the same; in the order of what they did
 /// in practice. What is not listed is told last.
-const RELEVANT: [(&str, &str); 36] = [
+const RELEVANT: [(&str, &str); 37] = [
     ("clocksource.current", "clocksource"),
     ("", "clock-read"),
     ("", "clock-read-contended"),
     ("", "vdso"),
     ("env.LD_BIND_NOW", ""),
+    ("binary.binding", ""),
     ("", "lazy-binding"),
     ("cgroup.cpu.quota_us", "cpu-quota"),
     ("", "timer-slack"),
