@@ -40,10 +40,12 @@ gcc -O1 -fcf-protection=none -nostdlib -static-pie -fpie -Wl,--build-id=none,-z,
 gcc -O1 -fcf-protection=none -nostdlib -static -no-pie -Wl,--build-id=none,-z,noseparate-code \
 	-o $out/static source/static.c
 # As sstrip leaves it: no section headers at all.
-head -c 40 $out/x86-lazy-stripped.so >"$objects/bare"
-head -c 8 /dev/zero >>"$objects/bare"
-tail -c +49 $out/x86-lazy-stripped.so | head -c 12 >>"$objects/bare"
-head -c 4 /dev/zero >>"$objects/bare"
-tail -c +65 $out/x86-lazy-stripped.so >>"$objects/bare"
+{
+	head -c 40 $out/x86-lazy-stripped.so
+	head -c 8 /dev/zero
+	tail -c +49 $out/x86-lazy-stripped.so | head -c 12
+	head -c 4 /dev/zero
+	tail -c +65 $out/x86-lazy-stripped.so
+} >"$objects/bare"
 mv "$objects/bare" $out/x86-no-sections.so
 chmod 644 $out/*

@@ -9,10 +9,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use common::{Helper, Lab, wait_for, whylag};
-use model::{Checkup, Unbound, Verdict};
+use inspect::live::{Process, bindings};
+use model::{Account, Checkup, EventKind, Unbound, Verdict};
 use serde_json::Value;
 
 /// What tests/programs/lazy.c calls, in its order.
@@ -187,6 +189,57 @@ fn each_call_is_told_as_it_becomes_bound() {
     let end = notes.next().unwrap().unwrap();
     assert!(end.contains("exited or executed another program"), "{end}");
     assert!(lines.next().is_none());
+}
+
+/// A thread that runs, one that waits, and a reader of their process: by the recorder's accounts the
+/// first never sleeps and the second never wakes.
+#[test]
+fn a_process_that_is_looked_at_does_not_notice() {
+    let Some(lab) = Lab::new() else { return };
+    let program = lab.folder.path().join("loader");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = source.join("../inspect/tests/programs/loader.c");
+    let mut cc = Command::new("cc");
+    let cc = cc.args(["-O1", "-pthread", "-Wl,-z,lazy", "-o"]).arg(&program).arg(source);
+    assert!(cc.status().unwrap().success());
+    let mut command = Command::new(program);
+    command.args(["1", "1"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut helper = Helper::spawn(command.env_remove("LD_BIND_NOW"));
+    ready(&mut helper);
+
+    let pid = helper.0.id();
+    let is_over = AtomicBool::new(false);
+    let (recorded, readings) = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut readings = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let process = Process::open(pid).unwrap();
+                assert!(
+                    bindings(&process).unwrap().iter().any(|library| library.unbound().count() > 0)
+                );
+                readings += 1;
+            }
+            readings
+        });
+        let recorded = lab.record_target(&["-p", &pid.to_string(), "--time", "1s"]);
+        is_over.store(true, Ordering::Relaxed);
+        (recorded, reader.join().unwrap())
+    });
+    println!("read {readings} times");
+    assert!(readings > 50, "{readings}");
+    let threads = &recorded.run.threads;
+    let ran = |account: Account| account.is_running();
+    let (runs, waits): (Vec<_>, Vec<_>) =
+        threads.iter().partition(|thread| thread.accounts.sum_of(ran) > 0);
+    assert_eq!((runs.len(), waits.len()), (1, 2), "{threads:#?}");
+    let blocked = |account: Account| matches!(account, Account::Blocked(_));
+    for thread in &runs {
+        assert_eq!((thread.sleeps, thread.accounts.sum_of(blocked)), (0, 0), "{thread:#?}");
+    }
+    for thread in &waits {
+        assert_eq!(thread.accounts.sum_of(blocked), thread.wall_ns(), "{thread:#?}");
+    }
+    assert!(recorded.run.events.iter().all(|event| event.kind != EventKind::Signal));
 }
 
 /// A file with one fact of another host.
