@@ -5,7 +5,7 @@ const FAR: u64 = 512;
 /// No single read is longer, bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// The 8-byte little-endian words at ascending addresses; neighbours are read together.
+/// The 8-byte little-endian words at addresses; neighbours in ascending order are read together.
 pub(crate) fn words<E>(
     addresses: &[u64],
     mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
@@ -14,7 +14,9 @@ pub(crate) fn words<E>(
     let mut rest = addresses;
     let mut bytes = Vec::new();
     while let Some(first) = rest.first() {
-        let is_near = |pair: &[u64]| pair[1] - pair[0] <= FAR && pair[1] - first <= LONGEST;
+        let is_within = |from: u64, to: u64, most| to.checked_sub(from).is_some_and(|d| d <= most);
+        let is_near =
+            |pair: &[u64]| is_within(pair[0], pair[1], FAR) && is_within(*first, pair[1], LONGEST);
         let together = 1 + rest.windows(2).take_while(|pair| is_near(pair)).count();
         let (group, others) = rest.split_at(together);
         rest = others;
@@ -37,7 +39,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_read_at_once_and_the_rest_where_it_is() {
-        let addresses = [8, 16, 16, 40, 40 + FAR, 100_000, u64::MAX - 8];
+        let addresses = [8, 16, 16, 40, 40 + FAR, 100_000, u64::MAX - 8, 0];
         let mut reads = Vec::new();
         let words = words(&addresses, |address, bytes| {
             reads.push((address, bytes.len()));
@@ -49,7 +51,7 @@ mod tests {
         });
         let first = words.unwrap().iter().map(|word| word & 0xff).collect::<Vec<_>>();
         assert_eq!(first, addresses.map(|address| address & 0xff));
-        assert_eq!(reads, [(8, 40 + FAR as usize), (100_000, 8), (u64::MAX - 8, 8)]);
+        assert_eq!(reads, [(8, 40 + FAR as usize), (100_000, 8), (u64::MAX - 8, 8), (0, 8)]);
         assert_eq!(super::words(&addresses, |_, _| Err(7)), Err(7));
     }
 
