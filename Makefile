@@ -7,6 +7,10 @@
 # make bench-peers side by side with bpftrace, perf, strace and cyclictest
 # make bench-trace  the cost of a mark, beside other tracers of Rust programs
 # make trace-kills  10,000 traced programs killed in mid-write
+# make exchange     a traced exchange on the LMAX Disruptor under whylag, 20 s; FAULT=--slow-journal
+#                   (or --chatty-clock, --garbage) gives it a fault to find
+# make fuzz-trace   the reader of trace files against RUNS hostile inputs
+# make test-java    the tests of the Java tracer and of the exchange
 # make install-deps  Debian packages that are missing (other targets do it by themselves)
 #
 # On Debian missing packages are installed when run as root; otherwise you are told which.
@@ -72,5 +76,19 @@ trace-kills:
 	@scripts/install-deps.sh build
 	KILLS=10000 $(CARGO) test --release --locked -p whylag-trace --test kills -- --nocapture
 
+exchange:
+	@test "$$(id -u)" = 0 || { echo "Recording needs root. Run: sudo make exchange" >&2; exit 1; }
+	@scripts/install-deps.sh java
+	@$(MAKE) --no-print-directory build
+	@scripts/exchange.sh $(WHYLAG) $(FAULT)
+
+fuzz-trace:
+	@scripts/install-deps.sh build test
+	@RUNS=$(RUNS) scripts/fuzz-trace.sh
+
+test-java:
+	@scripts/install-deps.sh java
+	@scripts/test-java.sh
+
 .PHONY: all install-deps build mysteries demo test test-mysteries lint bench-peers \
-	bench-trace trace-kills
+	bench-trace trace-kills exchange fuzz-trace test-java

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install-deps.sh GROUP...: installs the missing Debian packages of the groups (build, test, lint);
-# without root, or without apt-get, says what to install and fails.
+# install-deps.sh GROUP...: installs the missing Debian packages of the groups (build, test, java,
+# lint); without root, or without apt-get, says what to install and fails.
 set -euo pipefail
 
 # For each group the commands that it needs, and the packages that have them.
@@ -12,10 +12,15 @@ packages_of() {
 			aclocal=automake autopoint=autopoint libtoolize=libtool m4=m4 bison=bison \
 			flex=flex gawk=gawk msgfmt=gettext
 		;;
-	test) echo c++=g++ readelf=binutils strace=strace perf=linux-perf mkfs.ext4=e2fsprogs ;;
+	test)
+		echo c++=g++ readelf=binutils strace=strace perf=linux-perf mkfs.ext4=e2fsprogs
+		packages_of java
+		;;
+	# Java 17 or later.
+	java) echo javac=default-jdk-headless mvn=maven ;;
 	lint) echo shellcheck=shellcheck ;;
 	*)
-		echo "$(basename "$0"): no group '$1'; there are build, test and lint" >&2
+		echo "$(basename "$0"): no group '$1'; there are build, test, java and lint" >&2
 		return 1
 		;;
 	esac

@@ -34,6 +34,11 @@ AS_ROOT=1 WHYLAG_MYSTERIES_TABLE=$folder/rows scripts/cargo.sh test --workspace 
 		/^failures:$|^test result:/ { quiet = 0 }
 		!quiet { print; fflush() }' || status=$?
 
+echo "== the reader of trace files against hostile ones"
+scripts/fuzz-trace.sh || status=$?
+echo "== the Java tracer and the exchange"
+scripts/test-java.sh 2>&1 | tee -a "$folder/log" || status=$?
+
 echo "== what whylag said of the mysteries, and what is true (parts of the threads' wall time)"
 scripts/mysteries-table.sh "$folder/rows"
 echo "== skipped"

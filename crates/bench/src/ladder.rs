@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use model::{BenchCase, BenchStep, Histogram, WorkerKind};
-use stats::{quantile, resample};
+use stats::{ab, quantile, resample};
 
 use crate::area::{OUTLIERS, PRECISION};
 use crate::cases::{Case, Prepared, Request};
@@ -32,16 +32,19 @@ pub struct Settings {
     pub pin: bool,
 }
 
-/// Rounds of a step at most: the samples of its statistics.
+/// Rounds of a step: the samples of its statistics.
 pub const ROUNDS: usize = 10;
-/// Rounds before which a step does not end early: two samples of fewer can hardly differ.
+/// Rounds of a step at most, with those in place of disturbed ones.
+pub const MOST_ROUNDS: usize = 20;
+/// Rounds before which a step does not end early, and undisturbed ones that are wanted: two samples
+/// of fewer can hardly differ.
 const ENOUGH_ROUNDS: usize = 6;
 /// Half width of the interval of the median, as a part of it, that is tight enough.
 const TIGHT: f64 = 0.002;
 /// Rungs of a ladder in the tour.
 const TOUR_RUNGS: usize = 2;
 /// Operations that take longer than a round make rounds longer than planned: so many times the
-/// planned time is the end.
+/// planned time is the end. The same for rounds in place of disturbed ones.
 const OVERTIME: u32 = 2;
 /// However many rungs there are, a round takes at least this long.
 const SHORTEST_ROUND: Duration = Duration::from_millis(4);
@@ -56,6 +59,8 @@ pub struct Bench<'a> {
     pub traces: &'a Traces,
     /// Median of the empty operation, ns; infinite until it is known.
     pub empty_ns: f64,
+    /// Rounds of a step at most.
+    pub most_rounds: usize,
 }
 
 impl Bench<'_> {
@@ -134,14 +139,16 @@ impl Bench<'_> {
         let before = spin::Disturbance::now();
         let (began, budget) = (Instant::now(), plan.time * (ROUNDS * workers.len()) as u32);
         let mut rounds: Vec<Vec<Round>> = workers.iter().map(|_| Vec::new()).collect();
-        for done in 0..ROUNDS {
-            let is_late =
-                began.elapsed() > if done < ENOUGH_ROUNDS { budget * OVERTIME } else { budget };
-            if is_late || done >= ENOUGH_ROUNDS && rounds.iter().all(|rounds| is_tight(rounds)) {
+        for done in 0..self.most_rounds {
+            let has_enough = rounds.iter().all(|rounds| undisturbed(rounds) >= ENOUGH_ROUNDS);
+            let end = if has_enough { budget } else { budget * OVERTIME };
+            let is_done =
+                done >= ROUNDS || done >= ENOUGH_ROUNDS && rounds.iter().all(|r| is_tight(r));
+            if began.elapsed() > end || is_done && has_enough {
                 break;
             }
             self.turn(case, prepared.as_ref(), workers, plan, &mut rounds)?;
-            tell((done + 1) as f64 / ROUNDS as f64);
+            tell(((done + 1) as f64 / ROUNDS as f64).min(1.0));
         }
         let disturbed = before.since();
         let steps = workers.iter().zip(rounds).map(|(workers, rounds)| {
@@ -214,6 +221,13 @@ impl Bench<'_> {
             accounts: None,
         }
     }
+}
+
+/// Rounds in which nobody slowed the machine.
+fn undisturbed(rounds: &[Round]) -> usize {
+    let references = || rounds.iter().map(|round| round.summary.reference_ns);
+    let limit = references().fold(f64::MAX, f64::min) * (1.0 + ab::DISTURBED);
+    references().filter(|ns| *ns <= limit).count()
 }
 
 /// The medians of the rounds agree.

@@ -69,6 +69,8 @@ pub fn run(case: &'static Case, prepared: &dyn Prepared, plan: &Plan) -> Result<
             return Err(Error::Worker { worker, case: case.id, why });
         }
     }
+    // What came in the middle of the round and stayed shows after it.
+    let reference_ns = reference_ns.max(spin::reference());
     Ok(collect(&area, plan, started_ns, reference_ns))
 }
 

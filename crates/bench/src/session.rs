@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cases;
 use crate::clock::Clock;
-use crate::ladder::{Bench, Settings};
+use crate::ladder::{Bench, MOST_ROUNDS, ROUNDS, Settings};
 use crate::tidy::Traces;
 use crate::{Error, stop};
 
@@ -178,8 +178,14 @@ impl Measuring {
     fn measure(&mut self, settings: &Settings, traces: &Traces) -> Result<(), Error> {
         let clock = Clock::choose();
         self.tell(&Message::Clock(clock.describe()))?;
-        let mut bench =
-            Bench { clock, clock_step_ns: clock.step_ns(), traces, empty_ns: f64::INFINITY };
+        let mut bench = Bench {
+            clock,
+            clock_step_ns: clock.step_ns(),
+            traces,
+            empty_ns: f64::INFINITY,
+            // The tour takes no longer on a machine where others work.
+            most_rounds: if settings.tour { ROUNDS } else { MOST_ROUNDS },
+        };
         let alone = Settings {
             workers: Some((model::WorkerKind::Threads, vec![1])),
             time: EMPTY_TIME,

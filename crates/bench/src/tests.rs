@@ -6,7 +6,7 @@ use model::{BenchStep, WorkerKind};
 
 use crate::cases::{self, ALL, Case};
 use crate::clock::Clock;
-use crate::ladder::{Bench, Settings};
+use crate::ladder::{Bench, ROUNDS, Settings};
 use crate::tidy::Traces;
 
 fn measure(case: &'static Case, workers: &[u32], kind: WorkerKind) -> Vec<BenchStep> {
@@ -20,7 +20,13 @@ fn measure(case: &'static Case, workers: &[u32], kind: WorkerKind) -> Vec<BenchS
     };
     let traces = Traces::begin().unwrap();
     let clock = Clock::choose();
-    let bench = Bench { clock, clock_step_ns: clock.step_ns(), traces: &traces, empty_ns: 20.0 };
+    let bench = Bench {
+        clock,
+        clock_step_ns: clock.step_ns(),
+        traces: &traces,
+        empty_ns: 20.0,
+        most_rounds: ROUNDS,
+    };
     bench.measure(case, &settings, &mut |_| {}).unwrap().steps
 }
 
@@ -68,7 +74,13 @@ fn every_case_measures_something() {
     let is_chosen = |id: &str| chosen.as_ref().is_none_or(|list| list.split(',').any(|c| c == id));
     let traces = Traces::begin().unwrap();
     let clock = Clock::choose();
-    let bench = Bench { clock, clock_step_ns: clock.step_ns(), traces: &traces, empty_ns: 20.0 };
+    let bench = Bench {
+        clock,
+        clock_step_ns: clock.step_ns(),
+        traces: &traces,
+        empty_ns: 20.0,
+        most_rounds: ROUNDS,
+    };
     for case in ALL.iter().filter(|case| is_chosen(case.id)) {
         let settings = Settings {
             cases: Vec::new(),

@@ -12,6 +12,7 @@ use crate::chains::Chains;
 use crate::focused::Focused;
 use crate::lost::{Class, LockWord, class, lock_words};
 use crate::paths::Scales;
+use crate::safepoints;
 use crate::stops::{STOPPED, Stops};
 
 /// One run under examination.
@@ -71,7 +72,7 @@ impl<'a> Case<'a> {
         accounts.add(Account::Unaccounted, run.wall_ns().saturating_sub(accounts.total()));
         let locks = lock_words(run);
         let stops = Stops::new(run, &locks);
-        let lost = lost_part(&processes, &locks, &stops);
+        let lost = lost_part(&processes, &locks, &stops, &safepoints::by_process(run));
         let futex = Account::Blocked(Blocked::Futex);
         let idle_ns = accounts
             .sum_of(|account| class(account) == Class::Idle)
@@ -247,9 +248,14 @@ pub fn sum_of<'w>(waits: impl Iterator<Item = &'w WaitSum>) -> Waits {
 }
 
 /// The lost part of each account. Stops that interrupted waits for work are idle. Of a process's
-/// futex time no more than its lock words account for is lost; the rest, waits that have not ended
-/// included, is idle.
-fn lost_part(processes: &BTreeMap<u32, Accounts>, locks: &[LockWord], stops: &Stops) -> Accounts {
+/// futex time no more than its lock words and the stops of its JVM account for is lost; the rest,
+/// waits that have not ended included, is idle.
+fn lost_part(
+    processes: &BTreeMap<u32, Accounts>,
+    locks: &[LockWord],
+    stops: &Stops,
+    safepoints: &BTreeMap<u32, u64>,
+) -> Accounts {
     let futex = Account::Blocked(Blocked::Futex);
     let mut lost = Accounts::new();
     for (tgid, accounts) in processes {
@@ -261,7 +267,8 @@ fn lost_part(processes: &BTreeMap<u32, Accounts>, locks: &[LockWord], stops: &St
             .iter()
             .filter(|word| word.tgid == *tgid)
             .fold(0u64, |sum, word| sum.saturating_add(word.lost_ns()));
-        lost.add(futex, in_locks.min(accounts.get(futex)));
+        let stood_still = safepoints.get(tgid).copied().unwrap_or(0);
+        lost.add(futex, in_locks.saturating_add(stood_still).min(accounts.get(futex)));
     }
     lost
 }

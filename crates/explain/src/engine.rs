@@ -3,6 +3,8 @@
 //! A claim becomes a finding only if it explains enough:
 //! - at least 10 ms in all (less goes unnoticed), and either
 //! - at least 5 % of the wall time of the watched threads, or
+//! - for programs with many idle threads: a fifth of a CPU all the time, and a quarter of all that
+//!   the threads used, spent on work that could be avoided, or
 //! - for programs that mostly wait for work: at least 25 % of the time in which their threads
 //!   worked or wanted to, at least 1 % of the length of the recording, and waits of at least
 //!   100 us on average. The last excludes the ordinary price of a wake-up, which an idle program
@@ -138,13 +140,17 @@ pub(crate) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     let idle_program = is_part(4, case.active_ns())
         && is_part(100, case.run.length_ns())
         && lost / claim.waits.max(1) >= FLOOR_MEAN_NS;
-    if busy_program || idle_program {
+    let avoidable = claim.lost.sum_of(|account| class(account) == Class::Work);
+    let work = case.accounts.sum_of(|account| class(account) == Class::Work);
+    let dear_work = avoidable >= case.run.length_ns() / 5 && avoidable >= work / 4 && avoidable > 0;
+    if busy_program || idle_program || dear_work {
         return None;
     }
     Some(format!(
         "{} is {} of the wall time (5 % are needed) and {} of the time in which the threads \
          worked or wanted to (25 % are, with 1 % of the recording's length and waits of 100 us on \
-         average; here {} and {})",
+         average; here {} and {}); nor is it avoidable work of a fifth of a CPU and a quarter of \
+         their CPU time",
         duration(lost),
         percent(lost, case.wall_ns),
         percent(lost, case.active_ns()),
@@ -266,7 +272,7 @@ fn verify(target: &Target) -> String {
             let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
             format!("-- {}", words.join(" "))
         }
-        Target::Process(_) | Target::Thread(_) => "-p PID".to_owned(),
+        Target::Process(_) | Target::Thread(_) | Target::Trace(_) => "-p PID".to_owned(),
         Target::Host => "-a".to_owned(),
         Target::Bench(words) => return again("bench --with-kernel", words),
         Target::Jitter(words) => return again("jitter", words),

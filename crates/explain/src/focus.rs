@@ -1,8 +1,8 @@
-//! What part of a run is asked about: one outlier, a window of time, or one thread.
+//! What part of a run is asked about: one outlier, one message, a window of time, or one thread.
 //!
 //! The part itself is made in `focused.rs`.
 
-use model::{Part, Run};
+use model::{Message, Part, Run};
 
 use crate::pieces::end_of;
 use crate::text::{count, counted, duration};
@@ -16,6 +16,8 @@ pub enum Focus {
     Window(u64, u64),
     /// The thread of this tid.
     Thread(u32),
+    /// The slow message of this number: 1 is the slowest of the run.
+    Message(usize),
 }
 
 /// Why a run has no such part; says what is there.
@@ -29,6 +31,10 @@ pub enum FocusError {
     Sampled(model::RunId),
     #[error("run {run} has no outlier: nothing in it took {threshold} or longer")]
     NoOutliers { run: model::RunId, threshold: String },
+    #[error("run {0} has no slow message: no recorded program traced one ('whylag trace --help')")]
+    NoMessages(model::RunId),
+    #[error("run {run} has no slow message {number}: it has {there}, 1 is the slowest")]
+    NoSuchMessage { run: model::RunId, number: usize, there: String },
     #[error("run {run} has no outlier {number}: {there}, 1 is the longest")]
     NoSuchOutlier { run: model::RunId, number: usize, there: String },
     #[error("the window {window} is outside run {run}, which is {length} long")]
@@ -43,6 +49,17 @@ pub enum FocusError {
 }
 
 impl Focus {
+    /// Where in `run` that is, thread by thread where it goes from one to another.
+    ///
+    /// # Errors
+    /// If there is no such part.
+    pub fn parts(&self, run: &Run) -> Result<Vec<Part>, FocusError> {
+        match *self {
+            Focus::Message(number) => Ok(message_parts(message(run, number)?)),
+            _ => Ok(vec![self.part(run)?]),
+        }
+    }
+
     /// Where in `run` that is. Checks that it is there.
     ///
     /// # Errors
@@ -52,7 +69,7 @@ impl Focus {
         let length = run.length_ns();
         let no_intervals = run.header.sampled && run.outliers.is_empty();
         match *self {
-            Focus::Outlier(_) | Focus::Window(..) if no_intervals => {
+            Focus::Outlier(_) | Focus::Window(..) | Focus::Message(_) if no_intervals => {
                 Err(FocusError::Sampled(run.id))
             }
             Focus::Outlier(_) if run.outliers.is_empty() => Err(FocusError::NoOutliers {
@@ -68,6 +85,10 @@ impl Focus {
                 })?;
                 let (from_ns, to_ns) = (outlier.start_ns, end_of(outlier));
                 Ok(Part { from_ns, to_ns, tid: Some(outlier.tid) })
+            }
+            Focus::Message(number) => {
+                let message = message(run, number)?;
+                Ok(Part { from_ns: message.t0_ns, to_ns: message.end_ns, tid: None })
             }
             Focus::Window(from, to) => {
                 let window = window(from, to);
@@ -91,6 +112,36 @@ impl Focus {
             }
         }
     }
+}
+
+/// The slow message of this number.
+pub(crate) fn message(run: &Run, number: usize) -> Result<&Message, FocusError> {
+    let slow = &run.messages.slow;
+    if slow.is_empty() {
+        return Err(FocusError::NoMessages(run.id));
+    }
+    number.checked_sub(1).and_then(|place| slow.get(place)).ok_or_else(|| {
+        FocusError::NoSuchMessage { run: run.id, number, there: count(slow.len() as u64) }
+    })
+}
+
+/// The threads that had a message, each for its time; time of threads that are not known is left
+/// out.
+pub(crate) fn message_parts(message: &Message) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for segment in message.segments() {
+        let Some(tid) = segment.tid else { continue };
+        match parts.last_mut() {
+            Some(last) if last.tid == Some(tid) && last.to_ns == segment.from_ns => {
+                last.to_ns = segment.to_ns;
+            }
+            _ => {
+                let (from_ns, to_ns) = (segment.from_ns, segment.to_ns);
+                parts.push(Part { from_ns, to_ns, tid: Some(tid) });
+            }
+        }
+    }
+    parts
 }
 
 /// `it has 12`, or which of them have numbers.
@@ -120,6 +171,13 @@ pub(crate) fn what(whole: &Run, focus: &Focus) -> String {
         Focus::Window(from, to) => {
             format!("the window {}", window(from, to.min(whole.length_ns())))
         }
+        Focus::Message(number) => {
+            let of = message(whole, number).ok().map(|message| {
+                let flow = whole.messages.flow_of(message).map_or("message", |f| f.name.as_str());
+                format!(" ({flow} {}, {})", message.id, duration(message.total_ns()))
+            });
+            format!("slow message {number}{}", of.unwrap_or_default())
+        }
         Focus::Thread(tid) => {
             let comm = whole.threads.iter().find(|t| t.tid == tid).map(|t| t.comm.as_str());
             format!("thread {} (tid {tid})", comm.unwrap_or("?"))
@@ -139,6 +197,15 @@ pub(crate) fn basis(whole: &Run, focus: &Focus, intervals: u64, alone: bool) -> 
             "Based on {n} of at least {threshold} kept whole, cut to the window. What threads did \
              in between, shorter intervals included, is not known and counts as unaccounted."
         ),
+        Focus::Message(number) => {
+            let message = message(whole, *number).ok();
+            let kept = duration(message.map_or(whole.header.threshold_ns, |m| m.kept_ns));
+            format!(
+                "Based on {n} of at least {kept} kept whole, of the threads that had the message, \
+                 each for its time. In between they ran, or waited for less than {kept} at a time; \
+                 that counts as unaccounted."
+            )
+        }
         Focus::Thread(_) if alone => "The accounts of the thread are complete; it was the only \
                                       one of its process, so the sums of the process are its own."
             .to_owned(),

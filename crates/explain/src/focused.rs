@@ -9,10 +9,11 @@
 use std::cmp::Reverse;
 
 use model::{
-    Account, Accounts, Cost, Losses, Outlier, OutlierKind, Part, Run, RunEnd, Scope, ThreadAccounts,
+    Account, Accounts, Cost, Losses, Messages, Outlier, OutlierKind, Part, Run, RunEnd, Scope,
+    ThreadAccounts,
 };
 
-use crate::focus::{Focus, FocusError, basis, what};
+use crate::focus::{Focus, FocusError, basis, message, what};
 use crate::lost::part_of;
 use crate::pieces::{end_of, pieces};
 use crate::rebuilt::Rebuilt;
@@ -38,34 +39,58 @@ impl<'a> Focused<'a> {
     /// If there is no such part.
     pub fn new(whole: &'a Run, focus: &Focus) -> Result<Self, FocusError> {
         let part = focus.part(whole)?;
+        let parts = focus.parts(whole)?;
         let exact = matches!(focus, Focus::Thread(_));
-        let is_asked = |tid: u32| part.tid.is_none_or(|only| only == tid);
-        let mine: Vec<&Outlier> =
-            whole.outliers.iter().filter(|o| is_asked(o.tid) && overlaps(o, &part)).collect();
+        // Shorter ones than that are there for messages.
+        let shortest = match focus {
+            Focus::Message(_) => 0,
+            _ => whole.header.threshold_ns,
+        };
+        let is_asked = |part: &Part, tid: u32| part.tid.is_none_or(|only| only == tid);
+        let is_in = |o: &Outlier, part: &Part| is_asked(part, o.tid) && overlaps(o, part);
+        let mine: Vec<&Outlier> = whole
+            .outliers
+            .iter()
+            .filter(|o| o.duration_ns >= shortest && parts.iter().any(|part| is_in(o, part)))
+            .collect();
 
         let mut run = frame(whole, &part, exact);
+        if let Focus::Message(number) = focus {
+            let this = message(whole, *number)?.clone();
+            run.messages = Messages { slow: vec![this], slow_count: 1, ..run.messages };
+        }
         let mut sums = Rebuilt::new(whole);
         let mut intervals = 0;
-        for thread in whole.threads.iter().filter(|t| is_asked(t.tid)) {
-            let (from, to) = (part.from_ns.max(thread.first_ns), part.to_ns.min(thread.last_ns));
-            // A thread's last interval may end when its accounts are already closed.
-            if from > to || (from == to && !exact) {
-                continue;
+        for thread in &whole.threads {
+            for part in parts.iter().filter(|part| is_asked(part, thread.tid)) {
+                let (from, to) =
+                    (part.from_ns.max(thread.first_ns), part.to_ns.min(thread.last_ns));
+                // A thread's last interval may end when its accounts are already closed.
+                if from > to || (from == to && !exact) {
+                    continue;
+                }
+                let of_it =
+                    || mine.iter().copied().filter(|o| is_of(o, thread) && overlaps(o, part));
+                let pieces = pieces(of_it(), from, to);
+                pieces.iter().for_each(|piece| sums.add(piece));
+                let mut known = Accounts::new();
+                pieces.iter().for_each(|piece| known.merge(&piece.accounts));
+                intervals += of_it().filter(|o| o.kind != OutlierKind::LockHold).count() as u64;
+                run.threads.push(if exact {
+                    thread.clone()
+                } else {
+                    cut_thread(thread, from, to, known)
+                });
             }
-            let of_it = || mine.iter().copied().filter(|o| is_of(o, thread));
-            let pieces = pieces(of_it(), from, to);
-            pieces.iter().for_each(|piece| sums.add(piece));
-            let mut known = Accounts::new();
-            pieces.iter().for_each(|piece| known.merge(&piece.accounts));
-            intervals += of_it().filter(|o| o.kind != OutlierKind::LockHold).count() as u64;
-            run.threads.push(if exact {
-                thread.clone()
-            } else {
-                cut_thread(thread, from, to, known)
-            });
         }
         mine.iter().filter(|o| end_of(o) <= part.to_ns).for_each(|o| sums.add_value(o));
-        run.outliers = mine.iter().map(|o| cut_outlier(o, &mine, &part)).collect();
+        run.outliers = parts
+            .iter()
+            .flat_map(|part| {
+                let inside = mine.iter().filter(|o| is_in(o, part));
+                inside.map(|o| cut_outlier(o, &mine, part)).collect::<Vec<_>>()
+            })
+            .collect();
         run.outliers.sort_by_key(|o| Reverse(o.duration_ns));
         run.outlier_count = run.outliers.len() as u64;
         run.events.iter().for_each(|event| sums.add_event(event));
@@ -174,6 +199,7 @@ fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
         cost: Cost { events: received, ..whole.cost.clone() },
         bench: whole.bench.clone(),
         jitter: whole.jitter.clone(),
+        messages: whole.messages.clone(),
     }
 }
 

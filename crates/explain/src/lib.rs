@@ -29,10 +29,12 @@ mod focused;
 mod grace_period;
 mod ipc_tables;
 mod lost;
+mod messages;
 mod mmap_holders;
 mod paths;
 mod pieces;
 mod rebuilt;
+mod safepoints;
 mod stops;
 mod tell_apart;
 #[cfg(test)]
@@ -44,4 +46,5 @@ mod why_not;
 pub use engine::{explain, explain_focused};
 pub use focus::{Focus, FocusError};
 pub use focused::Focused;
+pub use messages::{break_down, contrast, message_windows};
 pub use why_not::{UnknownCause, why_not, why_not_focused};

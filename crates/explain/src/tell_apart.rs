@@ -63,6 +63,24 @@ const PAIRS: &[(&str, &str, &str)] = &[
         "see whether the thread that waited for a CPU held a lock: without one it is starvation",
     ),
     (
+        "queueing",
+        "cpu-runqueue",
+        "see whether the thread that handles the messages ran while they waited ('whylag explain \
+         --thread TID'): behind others it ran, without a CPU it was runnable",
+    ),
+    (
+        "slow-clocksource",
+        "cpu-runqueue",
+        "compare what a read of the clock costs in CPU time ('whylag bench clock-monotonic') with \
+         another host: waiting for a CPU is not in that",
+    ),
+    (
+        "slow-clocksource",
+        "cputime-clock-threads",
+        "compare 'whylag bench clock-monotonic' with 'whylag bench clock-process-cputime': the \
+         first is cheap wherever the clock of the host is",
+    ),
+    (
         "yield-spin",
         "cpu-runqueue",
         "count sched_yield calls per second: threads that only queue do not yield",

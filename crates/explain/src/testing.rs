@@ -154,6 +154,7 @@ impl RunBuilder {
             cost: Cost::default(),
             bench: None,
             jitter: None,
+            messages: model::Messages::default(),
         })
     }
 

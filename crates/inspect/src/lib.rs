@@ -13,7 +13,8 @@
 //! - [`elf`]: facts of a program file: how it is bound, its PLT, what a return address is.
 //!
 //! Caveats. A fact that cannot be read is still a fact, with the value `unknown: <reason>`;
-//! nothing here fails. Everything is read once, with bounded reads, and changes nothing. Facts of
+//! nothing here fails. Everything is read once, with bounded reads, and changes nothing; only the
+//! cost of reading the clock is measured, in 0.2 ms (20 ms with the slowest clocks). Facts of
 //! a process are racy by nature: it can exit or change between two of them.
 
 pub mod counters;

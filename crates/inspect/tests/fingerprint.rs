@@ -57,6 +57,22 @@ fn the_host_agrees_with_its_own_commands() {
 }
 
 #[test]
+fn a_read_of_the_clock_costs_what_it_costs_this_program() {
+    let facts = fingerprint::host();
+    let told: f64 = value(&facts, "clocksource.read_ns").parse().unwrap();
+    // A loop is as long as its reads and no shorter; the fastest of many met no interrupt.
+    let fastest = (0..50).map(|_| {
+        let began = std::time::Instant::now();
+        for _ in 0..1000 {
+            std::hint::black_box(std::time::Instant::now());
+        }
+        began.elapsed().as_nanos() as f64 / 1000.0
+    });
+    let fastest = fastest.fold(f64::INFINITY, f64::min);
+    assert!((0.4..2.5).contains(&(told / fastest)), "{told} ns, here {fastest} ns");
+}
+
+#[test]
 fn the_hypervisor_is_lscpus() {
     let vendor = printed("LC_ALL=C lscpu | sed -n 's/^Hypervisor vendor: *//p'");
     let expected = if vendor.is_empty() { "none" } else { &vendor };

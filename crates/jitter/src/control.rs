@@ -30,26 +30,40 @@ pub fn measure(series: &[Series], setting: Setting) -> Vec<JitterControl> {
         if unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) } != 0 {
             return Vec::new();
         }
-        let budget = BUDGET.as_nanos() as u64 / times.len().max(1) as u64;
-        times.into_iter().filter_map(|time| control(time, budget)).collect()
+        controls(&times)
     });
     measuring.join().unwrap_or_default()
 }
 
-fn control(asked_ns: u64, budget_ns: u64) -> Option<JitterControl> {
-    let n = (budget_ns / asked_ns.max(1)).clamp(FEWEST, MOST);
-    let late: Vec<f64> = (0..n)
-        .map(|_| {
-            let until = clock::monotonic_ns() + asked_ns;
-            // Interrupted by a signal: early, which the median does not mind.
-            let _ = absolute_sleep(until);
-            clock::monotonic_ns() as f64 - until as f64
-        })
-        .collect();
-    let median = stats::quantile::median(&late)?;
+/// In turns, so that a machine that is busy for a while is busy for all of them.
+fn controls(times: &[u64]) -> Vec<JitterControl> {
+    let budget = BUDGET.as_nanos() as u64 / times.len().max(1) as u64;
+    let sleeps = |asked: u64| (budget / asked.max(1)).clamp(FEWEST, MOST) as usize;
+    let mut late = vec![Vec::new(); times.len()];
+    for turn in 0..FEWEST as usize {
+        for (asked, late) in times.iter().zip(&mut late) {
+            let until_turn = sleeps(*asked) * (turn + 1) / FEWEST as usize;
+            while late.len() < until_turn {
+                late.push(sleep_late(*asked));
+            }
+        }
+    }
+    times.iter().zip(&late).filter_map(|(asked, late)| control(*asked, late)).collect()
+}
+
+/// How late a sleep ends, ns.
+fn sleep_late(asked_ns: u64) -> f64 {
+    let until = clock::monotonic_ns() + asked_ns;
+    // Interrupted by a signal: early, which the median does not mind.
+    let _ = absolute_sleep(until);
+    clock::monotonic_ns() as f64 - until as f64
+}
+
+fn control(asked_ns: u64, late: &[f64]) -> Option<JitterControl> {
+    let median = stats::quantile::median(late)?;
     let away: Vec<f64> = late.iter().map(|late| (late - median).abs()).collect();
     let away_ns = stats::quantile::median(&away)? as i64;
-    Some(JitterControl { asked_ns, late_ns: median as i64, away_ns, n })
+    Some(JitterControl { asked_ns, late_ns: median as i64, away_ns, n: late.len() as u64 })
 }
 
 /// Times asked for, from the shortest to the longest: rare ones at both ends are what tells
@@ -95,8 +109,11 @@ mod tests {
 
     #[test]
     fn without_slack_a_sleep_is_late_by_less_than_with_it() {
-        let measured = control(1_000_000, 1_000_000).unwrap();
-        assert_eq!((measured.asked_ns, measured.n), (1_000_000, 5));
-        assert!(measured.late_ns > 0, "{measured:?}");
+        let measured = controls(&[1_000_000, 200_000_000]);
+        let asked: Vec<u64> = measured.iter().map(|control| control.asked_ns).collect();
+        assert_eq!(asked, [1_000_000, 200_000_000]);
+        assert_eq!(measured[1].n, FEWEST);
+        assert!(measured[0].n > FEWEST && measured[0].n <= MOST, "{measured:?}");
+        assert!(measured.iter().all(|control| control.late_ns > 0), "{measured:?}");
     }
 }

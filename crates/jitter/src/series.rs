@@ -6,7 +6,7 @@ use model::{Histogram, JitterSeries, JitterThread, LateTick, Tick};
 use crate::clock;
 
 /// Ticks that are judged one by one: 24 MB. Histograms hold all.
-const JUDGED: usize = 1_000_000;
+pub const JUDGED: usize = 1_000_000;
 /// The latest ones that are kept.
 const WORST: usize = 30;
 

@@ -1,7 +1,7 @@
 //! What a source hands to the store about once a second.
 
 use crate::{
-    Bench, CallError, Capability, Cost, Counter, CpuTime, Event, Fact, HoldSum, Jitter,
+    Bench, CallError, Capability, Cost, Counter, CpuTime, Event, Fact, HoldSum, Jitter, Messages,
     MetricSecond, Outlier, PathSum, Process, RunnerSum, Stack, StackSum, ThreadAccounts, WaitSum,
 };
 
@@ -12,7 +12,8 @@ use crate::{
 /// `waits` (tgid, account, object, waker_tgid), `holds` and `runners` (all but the numbers),
 /// `stack_sums` (tgid, account, both stacks), `paths` and `call_errors` (all but the numbers),
 /// `counters` (name, source), `capabilities` (part), `cpus` (cpu), `cost`,
-/// `bench`, `jitter`.
+/// `bench`, `jitter`. Of `messages`, `programs` (program) and `fast` (program, flow, sample) are
+/// replaced, `seconds` and `slow` are added.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Data is complete up to here.
@@ -27,7 +28,7 @@ pub struct Batch {
     pub threads: Vec<ThreadAccounts>,
     /// Added.
     pub seconds: Vec<MetricSecond>,
-    /// Added.
+    /// Added. Those below the threshold of the run are kept for the sake of a message only.
     pub outliers: Vec<Outlier>,
     /// Added.
     pub events: Vec<Event>,
@@ -57,4 +58,6 @@ pub struct Batch {
     pub bench: Option<Bench>,
     /// Replaced.
     pub jitter: Option<Jitter>,
+    /// `slow_count` is the store's to count.
+    pub messages: Messages,
 }

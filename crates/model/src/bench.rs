@@ -123,7 +123,8 @@ pub struct BenchRound {
     pub median_ns: f64,
     /// Operations per second of all workers.
     pub rate: f64,
-    /// Time of a fixed computation just before it, ns: the speed of the machine itself.
+    /// Time of a fixed computation just before or after it, the longer one, ns: the speed of the
+    /// machine itself.
     pub reference_ns: f64,
 }
 

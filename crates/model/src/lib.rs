@@ -16,6 +16,7 @@ mod event;
 pub mod finding;
 pub mod histogram;
 pub mod jitter;
+pub mod message;
 pub mod metric;
 pub mod outlier;
 pub mod run;
@@ -36,6 +37,11 @@ pub use histogram::Histogram;
 pub use jitter::{
     Conversion, EarlyLatePairs, Estimate, Jitter, JitterControl, JitterLaw, JitterProgram,
     JitterSeries, JitterThread, LateTick, LawModel, Leg, Period, Tick,
+};
+pub use message::{
+    ContrastSide, Message, MessageAhead, MessageBreakdown, MessageContrast, MessageFlow,
+    MessageMetric, MessagePart, MessagePoint, MessagePublish, MessageSecond, MessageSegment,
+    MessageTime, Messages, SegmentKind, TraceState, TracedProgram, UnfinishedMessage,
 };
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{

@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Accounts, Bench, CallError, Event, HoldSum, Jitter, MetricSecond, Outlier, PathSum, RunnerSum,
-    Stack, StackId, StackSum, ThreadAccounts, WaitSum,
+    Accounts, Bench, CallError, Event, HoldSum, Jitter, Messages, MetricSecond, Outlier, PathSum,
+    RunnerSum, Stack, StackId, StackSum, ThreadAccounts, WaitSum,
 };
 
 /// Number of a run in its store, from 1.
@@ -36,6 +36,8 @@ pub enum Target {
     Bench(Vec<String>),
     /// Timers; the words of the command line.
     Jitter(Vec<String>),
+    /// The trace file that a program left, of its messages.
+    Trace(String),
 }
 
 impl fmt::Display for Target {
@@ -47,6 +49,7 @@ impl fmt::Display for Target {
             Target::Host => f.write_str("all of the host"),
             Target::Bench(words) => write!(f, "bench {}", words.join(" ")),
             Target::Jitter(words) => write!(f, "jitter {}", words.join(" ")),
+            Target::Trace(path) => write!(f, "trace {path}"),
         }
     }
 }
@@ -245,7 +248,7 @@ pub struct CpuTime {
 /// A run as read back from the store.
 ///
 /// Everything is complete except `outliers`, which holds the longest (`outlier_count` says how
-/// many there are), and `events`, likewise (`event_count`).
+/// many there are), and `events` and `messages.slow`, likewise (`event_count`, `slow_count`).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// Number.
@@ -302,6 +305,9 @@ pub struct Run {
     pub bench: Option<Bench>,
     /// What was seen of timers, if it was a run of `whylag jitter`.
     pub jitter: Option<Jitter>,
+    /// What traced programs told of their messages: the slowest, and all that was counted.
+    #[serde(default)]
+    pub messages: Messages,
 }
 
 /// A part of a run: some of its time, of all threads or of one.

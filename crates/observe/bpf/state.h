@@ -21,7 +21,6 @@ const volatile u32 target_kind;
 const volatile u32 target_pid;		/* process, or thread */
 const volatile bool follow;
 const volatile u32 recorder_tgid;	/* never watched */
-const volatile u64 threshold_ns;
 const volatile bool late_only;
 const volatile bool no_stacks;	/* they take longer than what is measured */
 const volatile u32 jiffy_ns;
@@ -35,6 +34,7 @@ const volatile u64 handle_mm_fault_text[2];
 
 /* ---- changed by the loader while they run ---- */
 
+u64 threshold_ns;	/* intervals this long are kept whole */
 u32 stopped;		/* nothing is charged any more */
 u32 epoch;		/* histograms count into half epoch & 1 */
 u32 calls_off;		/* the system call probes were shed */

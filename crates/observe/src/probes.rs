@@ -82,7 +82,6 @@ impl Probes {
                 TargetKind::Host => std::process::id(),
                 _ => 0,
             };
-            rodata.threshold_ns = config.threshold_ns;
             rodata.late_only = config.late_only;
             rodata.no_stacks = config.no_stacks;
             rodata.jiffy_ns = text.jiffy_ns;
@@ -91,6 +90,9 @@ impl Probes {
             rodata.sched_text = text.sched;
             rodata.lock_text = text.lock;
             rodata.handle_mm_fault_text = text.handle_mm_fault;
+        }
+        if let Some(bss) = open.maps.bss_data.as_mut() {
+            bss.threshold_ns = config.threshold_ns;
         }
         let unwanted: Vec<&str> =
             off.iter().flat_map(|part| part.probes()).map(|(program, _)| *program).collect();
@@ -144,6 +146,13 @@ impl Probes {
     fn system_calls_are_off(&mut self) {
         if let Some(bss) = self.skel.maps.bss_data.as_mut() {
             bss.calls_off = 1;
+        }
+    }
+
+    /// From now on intervals at least this long are kept whole.
+    pub fn set_threshold(&mut self, ns: u64) {
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.threshold_ns = ns;
         }
     }
 

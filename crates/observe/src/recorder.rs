@@ -93,6 +93,9 @@ struct Bpf {
     stacks: Stacks,
     stack_sums: HashMap<StackKey, (u64, u64)>,
     losses: BTreeMap<String, u64>,
+    /// As asked for at the start: shorter intervals, if they come, are in no sum.
+    threshold_ns: u64,
+    lowered: bool,
     budget_percent: Option<f64>,
     budget_seen: (u64, u64),
     torn: Vec<thread_record>,
@@ -171,6 +174,16 @@ impl Recorder {
     /// The parts that work and those that do not.
     pub fn capabilities(&self) -> &[Capability] {
         &self.capabilities
+    }
+
+    /// From now on also hands over intervals that are shorter than the threshold, if they are at
+    /// least this long; the sums of the run stay those of longer ones. False if no intervals are
+    /// recorded.
+    pub fn also_keep(&mut self, ns: u64) -> bool {
+        let Backend::Bpf(bpf) = &mut self.backend else { return false };
+        bpf.lowered = true;
+        bpf.probes.set_threshold(ns.min(bpf.threshold_ns));
+        true
     }
 
     /// Process id of the command that was started.
@@ -356,6 +369,8 @@ fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Er
         stacks: Stacks::default(),
         stack_sums: HashMap::new(),
         losses: BTreeMap::new(),
+        threshold_ns: watch.threshold_ns,
+        lowered: false,
         budget_percent: watch.budget_percent,
         budget_seen: (0, 0),
         torn: Vec::new(),
@@ -424,7 +439,8 @@ impl Bpf {
         let mut grown = HashSet::new();
         for record in records {
             let outlier = convert::outlier(record);
-            if matches!(outlier.kind, OutlierKind::OffCpu | OutlierKind::RunQueue) {
+            let is_asked = !self.lowered || outlier.duration_ns >= self.threshold_ns;
+            if is_asked && matches!(outlier.kind, OutlierKind::OffCpu | OutlierKind::RunQueue) {
                 for (account, ns) in outlier.breakdown.iter() {
                     let key = (outlier.tgid, account, outlier.kernel_stack, outlier.user_stack);
                     let sum = self.stack_sums.entry(key).or_default();

@@ -314,3 +314,94 @@ fn signed(ns: f64) -> String {
     let sign = if ns < 0.0 { "-" } else { "" };
     format!("{sign}{}", duration(ns.abs().round() as u64))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn series(late: &[u64], early: &[u64]) -> JitterSeries {
+        let mut series = JitterSeries {
+            source: "timerfd".to_owned(),
+            interval_ns: 20_000_000,
+            thread: None,
+            started_ns: 0,
+            to_wall_ns: 0,
+            intended: (late.len() + early.len()) as u64,
+            missed: 0,
+            over: 0,
+            late: Histogram::new(7),
+            early: Histogram::new(7),
+            ticks: Vec::new(),
+            worst: Vec::new(),
+            periods: Vec::new(),
+            pairs: None,
+        };
+        late.iter().for_each(|ns| series.late.record(*ns));
+        early.iter().for_each(|ns| series.early.record(*ns));
+        series
+    }
+
+    fn written(jitter: &Jitter, width: usize) -> String {
+        sample::written(|out| write(out, jitter, &Style { color: false, width }))
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_made_up() {
+        let jitter = Jitter { series: vec![series(&[57_000; 3], &[])], ..Jitter::default() };
+        let text = written(&jitter, 80);
+        assert!(text.contains("n small") && !text.contains("of them early"), "{text}");
+        assert!(text.contains("No cause that has a name."), "{text}");
+        assert!(!text.contains("drift"), "{text}");
+    }
+
+    #[test]
+    fn early_ticks_are_told_and_lower_the_mean() {
+        let series = series(&[30_000], &[90_000]);
+        assert!(in_one_line(&series).contains("mean -30.0 us late"), "{}", in_one_line(&series));
+        let text = written(&Jitter { series: vec![series], ..Jitter::default() }, 80);
+        assert!(text.contains("1 of them early, by up to 90.0 us"), "{text}");
+    }
+
+    #[test]
+    fn a_law_comes_with_those_that_lost() {
+        let model = |name: &str, because: &str| model::LawModel {
+            name: name.to_owned(),
+            formula: String::new(),
+            figures: Vec::new(),
+            left_ns: 0.0,
+            because: because.to_owned(),
+        };
+        let law = JitterLaw {
+            source: "timerfd".to_owned(),
+            best: Some("proportional".to_owned()),
+            text: "proportional: 0.400 % of the time asked for".to_owned(),
+            n: 120,
+            intervals: 3,
+            spread: 4.0,
+            models: vec![model("proportional", ""), model("constant", "leaves 85.4 us")],
+        };
+        let text = written(&Jitter { laws: vec![law], ..Jitter::default() }, 60);
+        assert!(text.contains("Law of timerfd (120 ticks at 3 different times)"), "{text}");
+        assert!(text.contains("not constant: it leaves 85.4 us"), "{text}");
+        assert!(!text.contains("not proportional"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+    }
+
+    #[test]
+    fn a_conversion_says_what_it_costs_and_what_it_needs() {
+        let conversion = Conversion {
+            factor_ns: 10.0,
+            true_ns: Some(10.04),
+            error_ppm: Some(4_000.0),
+            largest_error_ppm: 50_000.0,
+            bound_ppm: 1.0,
+            needed_ns: 1e-5,
+            needed_bits: 16,
+            inferred: false,
+        };
+        let text = sample::written(|out| write_conversion(out, &conversion, &Style::default()));
+        assert!(text.contains("+4000.0 ppm") && text.contains("80.0 us of 20 ms"), "{text}");
+        assert!(text.contains("16 bits"), "{text}");
+    }
+}

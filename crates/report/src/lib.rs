@@ -23,6 +23,7 @@ pub mod explanation;
 pub mod export;
 pub mod jitter;
 pub mod json;
+pub mod messages;
 pub mod outlier;
 pub mod runs;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub mod show;
 pub mod style;
 mod table;
 mod text;
+pub mod trace_files;
 mod unexplained;
 pub mod units;
 pub mod why_not;

@@ -48,10 +48,10 @@ pub fn write(out: &mut dyn Write, runs: &[RunSummary], style: &Style) -> io::Res
     table.write(out, style)
 }
 
-/// True for benchmarks and timers without the recorder: threads and outliers were not looked at, which is not
+/// True for benchmarks, timers and traces without the recorder: threads and outliers were not looked at, which is not
 /// the same as none.
 pub(crate) fn is_unrecorded(target: &Target, threads: u64) -> bool {
-    matches!(target, Target::Bench(_) | Target::Jitter(_)) && threads == 0
+    matches!(target, Target::Bench(_) | Target::Jitter(_) | Target::Trace(_)) && threads == 0
 }
 
 /// The status in a word.

@@ -64,6 +64,7 @@ pub fn empty_run() -> Run {
         cost: Cost::default(),
         bench: None,
         jitter: None,
+        messages: model::Messages::default(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use model::{OutlierKind, Run, RunStatus};
 
+use crate::messages::{self, ToldMessages};
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::units::{count, duration, plural};
@@ -16,15 +17,18 @@ const CHARTS: usize = 4;
 /// Outliers in full.
 const OUTLIERS: usize = 8;
 
+/// Slow messages in full.
+const MESSAGES: usize = 5;
+
 /// Groups of facts that are long and rarely read; they are in the JSON.
 const DETAILS: [&str; 3] = ["sysctl.", "env.", "rlimit."];
 
-/// Writes the header and facts, what benchmarks measured, the accounts (of all and of each thread), the histograms with most
+/// Writes the header and facts, what benchmarks measured, the messages of traced programs, the accounts (of all and of each thread), the histograms with most
 /// time, the slowest outliers in full, and the cost of the recorder. What is left out is counted.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, run: &Run, told: &ToldMessages, style: &Style) -> io::Result<()> {
     write_header(out, run, style)?;
     write_facts(out, run, style)?;
     writeln!(out)?;
@@ -38,6 +42,13 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     }
     if let Some(jitter) = &run.jitter {
         jitter::write(out, jitter, style)?;
+        if run.threads.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
+    }
+    if !run.messages.is_empty() {
+        messages::write(out, run, told, MESSAGES, style)?;
         if run.threads.is_empty() {
             return Ok(());
         }
@@ -195,7 +206,8 @@ mod tests {
     #[test]
     fn a_run_is_shown_in_full_within_80_columns() {
         let run = sample::run();
-        let text = sample::written(|out| write(out, &run, &Style::default()));
+        let text =
+            sample::written(|out| write(out, &run, &ToldMessages::default(), &Style::default()));
         sample::assert_fits(&text, 80);
         assert!(!text.contains('\x1b'));
         for part in [
@@ -222,7 +234,9 @@ mod tests {
     #[test]
     fn an_empty_run_is_shown_without_a_panic() {
         let run = sample::empty_run();
-        let text = sample::written(|out| write(out, &run, &Style { color: true, width: 60 }));
+        let text = sample::written(|out| {
+            write(out, &run, &ToldMessages::default(), &Style { color: true, width: 60 })
+        });
         assert!(text.contains("unaccounted"), "{text}");
     }
 
@@ -239,7 +253,8 @@ mod tests {
         for stack in run.stacks.values_mut() {
             stack.frames[0].symbol = Some(evil.clone());
         }
-        let text = sample::written(|out| write(out, &run, &Style::default()));
+        let text =
+            sample::written(|out| write(out, &run, &ToldMessages::default(), &Style::default()));
         assert!(!text.contains(['\x1b', '\x07', '\r']), "{text}");
     }
 }

@@ -4,6 +4,11 @@
 //! residuals: a few very late ticks must not bend the line. Laws are compared by what they leave
 //! of ticks they were not fitted to; of two that leave about the same, the simpler one is taken.
 
+mod shape;
+mod thinned;
+
+use self::shape::Shape;
+use self::thinned::{bins, cells};
 use crate::{Interval, quantile};
 
 /// A tick.
@@ -56,17 +61,8 @@ pub const LAWS: [Law; 6] = [
     Law::Saturating,
 ];
 
-const MS: f64 = 1e6;
-/// Ticks that asked for nearly the same time, and how many of them are used: short intervals have
-/// thousands, and must not drown the long ones.
-const BIN_WIDTH: f64 = 0.05;
-const PER_BIN: usize = 60;
 /// A bin with fewer does not count as an interval that was seen.
 const SEEN: usize = 5;
-/// Median absolute deviations, and ns above them, from which on a tick is left out.
-const FAR: f64 = 6.0;
-const FAR_NS: f64 = 2_000.0;
-const FOLDS: usize = 10;
 const RESAMPLES: usize = 100;
 /// A law must leave at least this part less than a simpler one.
 const WORTH: f64 = 0.1;
@@ -201,49 +197,6 @@ fn simplest_of_the_best(lefts: &[(Law, Vec<f64>)]) -> Law {
     best.map_or(Law::Constant, |(law, _)| *law)
 }
 
-/// Ticks by the time asked for, shortest first, in time order, thinned evenly at random.
-fn bins(points: &[Point]) -> Vec<Vec<Point>> {
-    let mut sorted: Vec<(usize, &Point)> =
-        points.iter().enumerate().filter(|(_, p)| p.asked > 0.0 && p.late.is_finite()).collect();
-    sorted.sort_by(|a, b| a.1.asked.total_cmp(&b.1.asked));
-    let mut rng = fastrand::Rng::with_seed(SEED);
-    let mut bins = Vec::new();
-    let mut rest = sorted.as_mut_slice();
-    while let Some((_, first)) = rest.first() {
-        let end = first.asked * (1.0 + BIN_WIDTH) + 1.0;
-        let (bin, after) = rest.split_at_mut(rest.partition_point(|(_, p)| p.asked <= end));
-        let mut bin = without_delays(bin);
-        rng.shuffle(&mut bin);
-        bin.truncate(PER_BIN);
-        bin.sort_by_key(|(at, _)| *at);
-        bins.push(bin.into_iter().map(|(_, p)| *p).collect());
-        rest = after;
-    }
-    bins
-}
-
-/// Those that are not far from the median: whatever the law, ticks that asked for nearly the same
-/// differ by no more than a step; a tick that is much later had to wait for something else.
-fn without_delays<'a>(bin: &[(usize, &'a Point)]) -> Vec<(usize, &'a Point)> {
-    let late: Vec<f64> = bin.iter().map(|(_, p)| p.late).collect();
-    let median = quantile::median(&late).unwrap_or(0.0);
-    let away: Vec<f64> = late.iter().map(|late| (late - median).abs()).collect();
-    let far = FAR * quantile::median(&away).unwrap_or(0.0) + FAR_NS;
-    bin.iter().filter(|(_, p)| (p.late - median).abs() <= far).copied().collect()
-}
-
-/// One cell per fold, each with a stretch of time of every bin.
-fn cells(bins: &[Vec<Point>]) -> Vec<Vec<Point>> {
-    let mut cells = vec![Vec::new(); FOLDS];
-    for (offset, bin) in bins.iter().enumerate() {
-        for (n, point) in bin.iter().enumerate() {
-            // Bins with few ticks begin at different folds.
-            cells[(n * FOLDS / bin.len().max(1) + offset) % FOLDS].push(*point);
-        }
-    }
-    cells
-}
-
 /// Mean absolute residual of each cell under the law fitted to the others.
 fn cross_validate(law: Law, cells: &[Vec<Point>], steps: &Steps) -> Vec<f64> {
     (0..cells.len())
@@ -283,159 +236,6 @@ fn intervals(shape: &Shape, cells: &[Vec<Point>], steps: &Steps) -> (Interval, O
     let has_factor = matches!(shape.law, Law::Proportional | Law::Saturating);
     let factor = has_factor.then(|| bounds(shape.factor, &drawn.1));
     (bounds(shape.constant, &drawn.0), factor)
-}
-
-/// A law with its figures.
-#[derive(Clone, Copy, Debug)]
-struct Shape {
-    law: Law,
-    constant: f64,
-    factor: f64,
-    /// Saturating: where half is reached. Milliseconds: time between the moment known and the call
-    /// itself. Jiffies: phase of the ticks.
-    theta: f64,
-    /// Milliseconds: rounded down. Jiffies: counted from the moment of asking.
-    down: bool,
-    jiffy: f64,
-    slack: f64,
-}
-
-impl Shape {
-    /// The best of the candidates for theta; only those near `like`, if given.
-    fn fit(law: Law, points: &[Point], steps: &Steps, like: Option<&Shape>) -> Shape {
-        let blank = Shape {
-            law,
-            constant: 0.0,
-            factor: 0.0,
-            theta: 0.0,
-            down: false,
-            jiffy: steps.jiffy,
-            slack: steps.slack.unwrap_or(0.0),
-        };
-        let mut best: Option<(f64, Shape)> = None;
-        for mut shape in blank.candidates(points, like) {
-            shape.fit_lines(points);
-            let left = points.iter().map(|p| (p.late - shape.at(p)).abs()).sum::<f64>();
-            if best.as_ref().is_none_or(|(least, _)| left < *least) {
-                best = Some((left, shape));
-            }
-        }
-        best.map_or(blank, |(_, shape)| shape)
-    }
-
-    fn candidates(self, points: &[Point], like: Option<&Shape>) -> Vec<Shape> {
-        match (self.law, like) {
-            (Law::Milliseconds | Law::Jiffies, Some(like)) => vec![*like],
-            (Law::Saturating, Some(like)) => {
-                [0.6, 0.8, 1.0, 1.25, 1.6].map(|by| Shape { theta: like.theta * by, ..self }).into()
-            }
-            (Law::Saturating, None) => {
-                let asked = |least: bool| {
-                    let of = |a: f64, b: f64| if least { a.min(b) } else { a.max(b) };
-                    points.iter().map(|p| p.asked).reduce(of).unwrap_or(1.0)
-                };
-                let (low, high) = (asked(true), asked(false));
-                // Four to the decade.
-                let last = ((high / low).log10() * 4.0).ceil() as i32;
-                (0..=last)
-                    .map(|n| Shape { theta: low * 10f64.powf(f64::from(n) / 4.0), ..self })
-                    .collect()
-            }
-            (Law::Milliseconds, _) => [0.0, 2e3, 5e3, 1e4, 2e4, 5e4]
-                .into_iter()
-                .flat_map(|theta| [false, true].map(|down| Shape { theta, down, ..self }))
-                .collect(),
-            (Law::Jiffies, _) => {
-                let theta = phase_of(points, self.jiffy);
-                [false, true].map(|down| Shape { theta, down, ..self }).into()
-            }
-            _ => vec![self],
-        }
-    }
-
-    /// What is fixed of the lateness.
-    fn offset(&self, p: &Point) -> f64 {
-        match self.law {
-            Law::Milliseconds => {
-                let asked = (p.asked - self.theta) / MS;
-                (if self.down { asked.floor() } else { asked.ceil() } - asked) * MS
-            }
-            // To the next tick from the intended time on.
-            Law::Jiffies if !self.down => (self.theta - p.phase).rem_euclid(self.jiffy),
-            // As many whole jiffies as were asked for, from the last tick before it was asked.
-            Law::Jiffies => {
-                let since_tick = (p.phase - p.asked - self.theta).rem_euclid(self.jiffy);
-                (p.asked / self.jiffy).ceil() * self.jiffy - p.asked - since_tick
-            }
-            Law::PollSlack => (p.asked / 1000.0).clamp(self.slack, self.slack.max(100.0 * MS)),
-            _ => 0.0,
-        }
-    }
-
-    /// Periodic ticks at whole milliseconds that are always late by the same look rounded up to
-    /// the next whole one: the tick before was as late, so this one asked for that much less than
-    /// the period. But a sleep that was rounded up still has to wake up after that.
-    fn leaves_no_time_to_wake(&self, steps: &Steps) -> bool {
-        let rest = self.constant - (self.constant / MS).round() * MS;
-        !self.down && rest < steps.waking / 2.0
-    }
-
-    fn feature(&self, p: &Point) -> f64 {
-        match self.law {
-            Law::Proportional => p.asked,
-            Law::Saturating => p.asked / (p.asked + self.theta),
-            _ => 0.0,
-        }
-    }
-
-    fn at(&self, p: &Point) -> f64 {
-        self.constant + self.factor * self.feature(p) + self.offset(p)
-    }
-
-    fn fit_lines(&mut self, points: &[Point]) {
-        let y: Vec<f64> = points.iter().map(|p| p.late - self.offset(p)).collect();
-        self.constant = quantile::median(&y).unwrap_or(0.0);
-        if !matches!(self.law, Law::Proportional | Law::Saturating) {
-            return;
-        }
-        let x: Vec<f64> = points.iter().map(|p| self.feature(p)).collect();
-        (self.constant, self.factor) = least_absolute(&x, &y);
-    }
-}
-
-/// Line of least absolute residuals by reweighted least squares: (constant, factor).
-fn least_absolute(x: &[f64], y: &[f64]) -> (f64, f64) {
-    const ROUNDS: usize = 25;
-    // Residuals below a nanosecond all weigh the same.
-    const LEAST: f64 = 1.0;
-    let mut weights = vec![1.0; x.len()];
-    let mut line = (0.0, 0.0);
-    for _ in 0..ROUNDS {
-        let sum: f64 = weights.iter().sum();
-        let weighted = |v: &[f64]| v.iter().zip(&weights).map(|(v, w)| v * w).sum::<f64>() / sum;
-        let (mean_x, mean_y) = (weighted(x), weighted(y));
-        let (mut xy, mut xx) = (0.0, 0.0);
-        for ((x, y), w) in x.iter().zip(y).zip(&weights) {
-            xy += w * (x - mean_x) * (y - mean_y);
-            xx += w * (x - mean_x) * (x - mean_x);
-        }
-        let factor = if xx > 0.0 { xy / xx } else { 0.0 };
-        line = (mean_y - factor * mean_x, factor);
-        for ((x, y), w) in x.iter().zip(y).zip(&mut weights) {
-            *w = 1.0 / (y - line.0 - line.1 * x).abs().max(LEAST);
-        }
-    }
-    line
-}
-
-/// Where in a period the ticks were served, by the direction of the mean vector.
-fn phase_of(points: &[Point], period: f64) -> f64 {
-    let angle = |p: &Point| (p.phase + p.late) / period * std::f64::consts::TAU;
-    let (sin, cos) = points
-        .iter()
-        .map(angle)
-        .fold((0.0, 0.0), |(sin, cos), angle| (sin + angle.sin(), cos + angle.cos()));
-    (sin.atan2(cos) / std::f64::consts::TAU).rem_euclid(1.0) * period
 }
 
 fn mean(values: &[f64]) -> f64 {

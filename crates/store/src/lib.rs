@@ -16,14 +16,21 @@ pub mod location;
 mod recorder;
 mod sqlite;
 
-use model::{Batch, Finding, Part, Run, RunEnd, RunHeader, RunId, RunSummary};
+use std::collections::HashMap;
+
+use model::{
+    Batch, Finding, Outlier, Part, Run, RunEnd, RunHeader, RunId, RunSummary, Stack, StackId,
+};
 
 pub use error::StoreError;
 pub use sqlite::Sqlite;
 
 /// [`Store::load`] fetches this many outliers, the longest: enough for every table and picture,
-/// and little enough to be read at once however many were stored.
+/// and little enough to be read at once however many were stored. As many of the slow messages.
 pub const LOADED_OUTLIERS: usize = 2000;
+
+/// [`Store::outliers_in`] fetches this many outliers: those of some hundred messages.
+pub const LOADED_IN_PARTS: usize = 50_000;
 
 /// [`Store::load`] fetches this many events, the first.
 pub const LOADED_EVENTS: usize = 5000;
@@ -50,8 +57,9 @@ pub trait Store {
     /// The run begun last, `None` if there is none.
     fn newest(&self) -> Result<Option<RunId>, StoreError>;
 
-    /// One run: the [`LOADED_OUTLIERS`] longest outliers, the [`LOADED_EVENTS`] first events, the
-    /// stacks that these outliers or `stack_sums` refer to, and all of the rest. Sums come largest
+    /// One run: the [`LOADED_OUTLIERS`] longest outliers (those below the threshold of the run were
+    /// kept for the sake of a message, and are no outliers here) and slowest messages, the
+    /// [`LOADED_EVENTS`] first events, the stacks that these outliers or `stack_sums` refer to, and all of the rest. Sums come largest
     /// first, what has a time in time order.
     ///
     /// A recorder rewrites a thread only when its state changes. So while a run has no end, the
@@ -62,6 +70,14 @@ pub trait Store {
     /// that overlap `part`; and with the [`LOADED_EVENTS`] first events of the part instead of the
     /// run. Also says how many outliers overlap the part, loaded or not.
     fn load_part(&self, run: RunId, part: &Part) -> Result<(Run, u64), StoreError>;
+
+    /// The outliers that overlap any of these parts, the [`LOADED_IN_PARTS`] longest, longest
+    /// first; and the stacks that they refer to.
+    fn outliers_in(
+        &self,
+        run: RunId,
+        parts: &[Part],
+    ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>), StoreError>;
 
     /// The findings of a run, the leading one first; empty if none were put.
     fn findings(&self, run: RunId) -> Result<Vec<Finding>, StoreError>;

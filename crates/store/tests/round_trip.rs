@@ -64,6 +64,26 @@ fn everything_comes_back_as_it_was() {
     assert_eq!(Some(loaded.cost), batch.cost);
     assert_eq!(loaded.bench, batch.bench);
     assert_eq!(loaded.jitter, batch.jitter);
+    assert_eq!(loaded.messages, batch.messages);
+}
+
+#[test]
+fn slow_messages_are_added_and_the_sample_has_one_message_in_each_place() {
+    let (_folder, mut store) = new_store();
+    let first = Batch { messages: messages(), ..Batch::default() };
+    let second = Messages {
+        slow: vec![message(11, None, 1_000_000)],
+        fast: vec![message(12, Some(0), 30_000), message(13, Some(1), 30_000)],
+        ..Messages::default()
+    };
+    let second = Batch { messages: second, ..Batch::default() };
+    let run = begun_with(&mut store, &[first, second]);
+    let loaded = store.load(run).unwrap().messages;
+    let ids = |messages: &[Message]| messages.iter().map(|m| m.id).collect::<Vec<_>>();
+    assert_eq!(ids(&loaded.slow), [9, 11, 8]);
+    assert_eq!(loaded.slow_count, 3);
+    assert_eq!(ids(&loaded.fast), [12, 13]);
+    assert_eq!(loaded.programs, messages().programs);
 }
 
 #[test]
@@ -109,6 +129,7 @@ fn every_target_comes_back() {
         Target::Host,
         Target::Bench(vec!["sem".into()]),
         Target::Jitter(vec![]),
+        Target::Trace("/dev/shm/whylag-0/1-2.trace".into()),
     ] {
         let begun = RunHeader { target, ..header() };
         let run = store.begin(&begun).unwrap();
@@ -213,6 +234,21 @@ fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
     let end = Part { from_ns: last, to_ns: last + 1, tid: None };
     let (loaded, _) = store.load_part(run, &end).unwrap();
     assert_eq!(loaded.events.len(), 1);
+}
+
+#[test]
+fn intervals_below_the_threshold_are_there_for_parts_only() {
+    let (_folder, mut store) = new_store();
+    let run = store.begin(&RunHeader { threshold_ns: 1000, ..header() }).unwrap();
+    let at = |start_ns, ns| Outlier { tid: 7, start_ns, ..bare_outlier(ns) };
+    let outliers = vec![at(100, 1000), at(5000, 999), at(5000, 10), at(7000, 20)];
+    store.append(run, &Batch { outliers: outliers.clone(), ..Batch::default() }).unwrap();
+    let whole = store.load(run).unwrap();
+    assert_eq!((whole.outliers.len(), whole.outlier_count), (1, 1));
+    let part = |from_ns, to_ns, tid| Part { from_ns, to_ns, tid };
+    let parts = [part(5005, 5500, Some(7)), part(6999, 7001, None), part(0, 9000, Some(8))];
+    let (found, _) = store.outliers_in(run, &parts).unwrap();
+    assert_eq!(found, [outliers[1].clone(), outliers[3].clone(), outliers[2].clone()]);
 }
 
 #[test]

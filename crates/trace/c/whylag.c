@@ -55,6 +55,8 @@ static __thread char why[512];
 static __thread int has_handle;
 /* Generation of the tracer and index of the thread: a mark need not ask which tracer that was. */
 __thread uint32_t whylag_lane = WHYLAG_UNKNOWN;
+/* By flow: the thread that began the first message of it, as the address of its whylag_lane. */
+const void *whylag_first[WHYLAG_FLOWS];
 
 const char *whylag_why(void)
 {
@@ -429,6 +431,8 @@ static int declare(whylag_flow *flow, const char *name, const char *const *point
 	entry->points = number;
 	entry->publishes = WHYLAG_PUBLISHES;
 	entry->threshold = threshold < 1000 ? 1000 : threshold > hour ? hour : threshold;
+	/* A tracer before this one may have had that thread. */
+	WHYLAG_STORE_RELAXED(whylag_first[index], NULL);
 	WHYLAG_STORE_RELEASE(entry->id, index + 1);
 	flow->entry = entry;
 	flow->id = index + 1;
@@ -565,4 +569,36 @@ whylag_block *whylag_find_block(whylag_thread *thread, uint32_t flow)
 	thread->looked |= 1u << (flow - 1);
 	pthread_mutex_unlock(&lock);
 	return found;
+}
+
+void whylag_begun_by_another(const whylag_flow *flow)
+{
+	const void *nobody = NULL;
+	if (__atomic_compare_exchange_n(&whylag_first[flow->id - 1], &nobody,
+					(const void *)&whylag_lane, 0, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED))
+		WHYLAG_ADD_AS_OWNER(flow->entry->begun_by_first, 1);
+	else
+		WHYLAG_ADD_SHARED(flow->entry->begun, 1);
+}
+
+void whylag_next_second(whylag_block *block, uint64_t second)
+{
+	unsigned metric;
+	for (metric = 0; metric < WHYLAG_METRICS; metric++) {
+		whylag_histogram *histogram = &block->metrics[metric];
+		const uint64_t maximum = WHYLAG_LOAD_RELAXED(histogram->maximum);
+		/* In this order a reader can tell to which second a maximum belongs. A second
+		 * without values leaves the earlier one as it is. */
+		if (maximum) {
+			WHYLAG_STORE_RELEASE(histogram->earlier_second, 0);
+			WHYLAG_STORE_RELEASE(histogram->earlier_maximum, maximum);
+			WHYLAG_STORE_RELEASE(histogram->earlier_second,
+					     WHYLAG_LOAD_RELAXED(histogram->second));
+			WHYLAG_STORE_RELEASE(histogram->maximum, 0);
+		}
+		WHYLAG_STORE_RELEASE(histogram->second, second);
+	}
+	/* The maxima that follow belong to this second. */
+	WHYLAG_FENCE_RELEASE();
 }

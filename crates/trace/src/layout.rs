@@ -136,7 +136,8 @@ pub struct Name {
 ///  16 names of the points, 8 x 4 bytes
 ///  48 names of the publishes, 16 x 4 bytes
 /// 112 threshold, ns
-/// 192 begun   200 abandoned   208 marks of undeclared points: a line of their own
+/// 192 begun   200 abandoned   208 marks of undeclared points   216 begun by the first thread: a
+///     line of their own
 /// ```
 #[repr(C, align(64))]
 pub struct Flow {
@@ -151,7 +152,8 @@ pub struct Flow {
     pub begun: U64,
     pub abandoned: U64,
     pub undeclared: U64,
-    reserved_2: [U64; 5],
+    pub begun_by_first: U64,
+    reserved_2: [U64; 4],
 }
 
 /// ```text

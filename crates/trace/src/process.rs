@@ -31,6 +31,30 @@ pub fn boot_id() -> io::Result<[u8; 36]> {
     text.trim_end().as_bytes().try_into().map_err(|_| malformed(path))
 }
 
+/// The pid of a process, or of a thread, as its innermost pid namespace counts.
+pub fn pid_in_its_namespace(pid: u32) -> io::Result<u32> {
+    inner_pid(&format!("/proc/{pid}/status"))
+}
+
+fn inner_pid(path: &str) -> io::Result<u32> {
+    let text = fs::read_to_string(path)?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("NSpid:")?.split_ascii_whitespace().last()?.parse().ok())
+        .ok_or_else(|| malformed(path))
+}
+
+/// The threads of a process: number in its innermost pid namespace, and number here.
+pub fn threads_of(pid: u32) -> io::Result<Vec<(u32, u32)>> {
+    let mut threads = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let name = entry?.file_name();
+        let Some(tid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        // One that has just ended has no number any more.
+        threads.extend(inner_pid(&format!("/proc/{pid}/task/{tid}/status")).map(|own| (own, tid)));
+    }
+    Ok(threads)
+}
+
 /// Effective user of a process.
 pub fn user_of(pid: u32) -> io::Result<u32> {
     let path = format!("/proc/{pid}/status");

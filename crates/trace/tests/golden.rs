@@ -220,6 +220,14 @@ fn a_child_of_a_c_program_does_not_write_into_its_file() {
 }
 
 #[test]
+fn messages_that_several_threads_of_a_c_program_begin_are_counted() {
+    let begun = with_c_program(&["cc", "-std=c11"], "threads", |path| {
+        TraceFile::open(path).unwrap().reader.flows().unwrap()[2].begun
+    });
+    assert_eq!(begun, 60_000);
+}
+
+#[test]
 fn c_refuses_with_a_reason() {
     let folder = memory_folder();
     let program = c_program(&["cc", "-std=c11"], folder.path());

@@ -257,6 +257,23 @@ fn what_is_not_ended_is_counted_and_the_stuck_message_is_seen() {
 }
 
 #[test]
+fn messages_begun_by_any_thread_are_counted() {
+    let place = place();
+    let tracer = place.builder().build().unwrap();
+    let flow = tracer.flow("order").build().unwrap();
+    scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut trace = Trace::new();
+                (0..20_000).for_each(|id| trace.begin(&flow, id, now()));
+            });
+        }
+    });
+    let flows = open(&tracer).reader.flows().unwrap();
+    assert_eq!((flows[0].begun, flows[0].abandoned), (60_000, 3 * 19_999));
+}
+
+#[test]
 fn a_receipt_in_the_future_counts_as_no_time() {
     let place = place();
     let tracer = place.builder().build().unwrap();

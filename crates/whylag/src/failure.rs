@@ -83,6 +83,13 @@ impl From<LiveError> for Failure {
     }
 }
 
+/// A trace that cannot be read is the user's to see to.
+impl From<trace::reader::ReadError> for Failure {
+    fn from(error: trace::reader::ReadError) -> Failure {
+        Failure::Usage(error.to_string())
+    }
+}
+
 impl From<explain::FocusError> for Failure {
     fn from(error: explain::FocusError) -> Failure {
         Failure::Usage(error.to_string())

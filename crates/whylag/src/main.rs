@@ -6,7 +6,9 @@
 
 mod failure;
 mod output;
+mod signals;
 mod stored;
+mod told;
 mod verbs;
 
 use std::path::PathBuf;
@@ -48,6 +50,8 @@ enum Verb {
     Explain(verbs::explain::Options),
     /// Measure what operations of the kernel cost here, over ladders of workers and populations
     Bench(verbs::bench::Options),
+    /// Messages of programs that trace them: live, or what crashed ones left
+    Trace(verbs::trace::Options),
     /// List the stored runs
     Runs(verbs::runs::Options),
     /// One run: accounts per thread, histograms, slowest outliers with their stacks
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
         Verb::Doctor(options) => verbs::doctor::run(&options, store),
         Verb::Explain(options) => verbs::explain::run(&options, store),
         Verb::Bench(options) => verbs::bench::run(&options, store, started),
+        Verb::Trace(options) => verbs::trace::run(&options, store),
         Verb::Runs(options) => verbs::runs::run(&options, store),
         Verb::Show(options) => verbs::show::run(&options, store),
         Verb::Compare(options) => verbs::compare::run(&options, store),

@@ -107,7 +107,7 @@ fn a_killed_process_leaves_complete_accounts() {
     let mut recorder =
         Helper::spawn(record.args(["-p", &crowd.pid(), "--threshold", "1s"]).stderr(Stdio::null()));
     wait_until("a second stored", || {
-        lab.store().exists() && lab.runs().first().is_some_and(|run| run.length_ns > 1_000 * MS)
+        lab.runs_so_far().first().is_some_and(|run| run.length_ns > 1_000 * MS)
     });
     crowd.signal(Signal::KILL);
     crowd.0.wait().unwrap();
@@ -131,7 +131,7 @@ fn ctrl_c_takes_effect_at_once() {
     let (mut crowd, _) = crowd(&["3", "30000"]);
     let mut record = lab.verb("record");
     let mut recorder = Helper::spawn(record.args(["-p", &crowd.pid()]).stderr(Stdio::null()));
-    wait_until("the run to begin", || lab.store().exists() && !lab.runs().is_empty());
+    wait_until("the run to begin", || !lab.runs_so_far().is_empty());
     recorder.signal(Signal::INT);
     assert_eq!(wait_for(&mut recorder.0, Duration::from_secs(3)).code(), Some(0));
     let run = lab.run();

@@ -24,7 +24,7 @@ fn a_killed_recorder_leaves_all_but_its_last_second() {
     let mut target = Helper::spawn(Command::new("sleep").arg("60"));
     let mut recorder = Helper::spawn(silent(lab.verb("record").args(["-p", &target.pid()])));
     wait_until("three seconds stored", || {
-        lab.store().exists() && lab.runs().first().is_some_and(|run| run.length_ns > 3_000_000_000)
+        lab.runs_so_far().first().is_some_and(|run| run.length_ns > 3_000_000_000)
     });
     recorder.signal(Signal::KILL);
     recorder.0.wait().unwrap();
@@ -46,7 +46,7 @@ fn the_command_of_a_killed_recorder_goes_on() {
     let script = format!("sleep 1; echo done > {}", mark.display());
     let mut recording = lab.recording(&[], ["sh", "-c", &script]);
     let mut recorder = Helper::spawn(silent(&mut recording));
-    wait_until("the run to begin", || lab.store().exists() && !lab.runs().is_empty());
+    wait_until("the run to begin", || !lab.runs_so_far().is_empty());
     recorder.signal(Signal::KILL);
     recorder.0.wait().unwrap();
     wait_until("the command to end by itself", || mark.exists());

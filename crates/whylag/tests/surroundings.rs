@@ -5,11 +5,13 @@
 
 mod common;
 
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
 use common::Lab;
 
-/// What the same script prints alone and while it is recorded; both start in the same folder.
+/// What the same script prints alone and while it is recorded; both start in the same folder, with
+/// Ctrl-C ignored as by nohup.
 fn both(lab: &Lab, script: &str) -> (String, String) {
     let text = |output: Output| {
         assert!(output.status.success(), "{output:?}");
@@ -19,6 +21,15 @@ fn both(lab: &Lab, script: &str) -> (String, String) {
     alone.args(["-c", script]).current_dir(lab.folder.path()).stdin(Stdio::null());
     let mut recorded = lab.recording(&[], ["sh", "-c", script]);
     recorded.current_dir(lab.folder.path());
+    for command in [&mut alone, &mut recorded] {
+        // SAFETY: between fork and exec; one system call.
+        unsafe {
+            command.pre_exec(|| match libc::signal(libc::SIGINT, libc::SIG_IGN) {
+                libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+                _ => Ok(()),
+            });
+        }
+    }
     (text(alone.output().unwrap()), text(recorded.output().unwrap()))
 }
 

@@ -31,9 +31,7 @@ fn all_threads_of_a_running_process_are_watched_new_ones_too() {
     let mut record = lab.verb("record");
     record.args(["-p", &target.pid(), "--time", "1500ms"]).stderr(Stdio::null());
     let mut recorder = Helper::spawn(&mut record);
-    wait_until("a second stored", || {
-        lab.store().exists() && lab.runs().iter().any(|r| r.threads > 0)
-    });
+    wait_until("a second stored", || lab.runs_so_far().iter().any(|r| r.threads > 0));
     target.signal(Signal::USR1); // makes one more thread
     assert!(wait_for(&mut recorder.0, Duration::from_secs(10)).success());
     let run = lab.run();
@@ -118,9 +116,7 @@ fn a_target_that_is_killed_ends_the_recording() {
     let target = sleepers(5);
     let mut record = lab.verb("record");
     let mut recorder = Helper::spawn(record.args(["-p", &target.pid()]).stderr(Stdio::null()));
-    wait_until("a second stored", || {
-        lab.store().exists() && lab.runs().iter().any(|r| r.threads > 0)
-    });
+    wait_until("a second stored", || lab.runs_so_far().iter().any(|r| r.threads > 0));
     target.signal(Signal::KILL);
     assert!(wait_for(&mut recorder.0, Duration::from_secs(10)).success());
     let run = lab.run();
@@ -140,7 +136,7 @@ fn signals_end_a_recording_cleanly() {
         let mut recorder = Helper::spawn(record.args(["-p", &target.pid()]).stderr(Stdio::null()));
         let runs = if signal == Signal::INT { 1 } else { 2 };
         wait_until("a second stored", || {
-            lab.store().exists() && lab.runs().iter().filter(|r| r.threads > 0).count() == runs
+            lab.runs_so_far().iter().filter(|r| r.threads > 0).count() == runs
         });
         recorder.signal(signal);
         assert!(wait_for(&mut recorder.0, Duration::from_secs(10)).success());
@@ -154,9 +150,7 @@ fn a_termination_is_passed_on_to_the_command() {
     let Some(lab) = Lab::new() else { return };
     let mut recording = lab.recording(&[], ["sleep", "60"]);
     let mut recorder = Helper::spawn(recording.stderr(Stdio::null()));
-    wait_until("a second stored", || {
-        lab.store().exists() && lab.runs().iter().any(|r| r.threads > 0)
-    });
+    wait_until("a second stored", || lab.runs_so_far().iter().any(|r| r.threads > 0));
     recorder.signal(Signal::TERM);
     assert_eq!(wait_for(&mut recorder.0, Duration::from_secs(10)).code(), Some(143));
     assert_eq!(lab.run().end.unwrap().exit_status, Some(143));

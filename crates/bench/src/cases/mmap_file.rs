@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
-    use crate::ladder::{Bench, Settings};
+    use crate::ladder::{Bench, ROUNDS, Settings};
     use crate::tidy::Traces;
 
     fn measure(kind: WorkerKind) -> BenchCase {
@@ -95,7 +95,8 @@ mod tests {
         let traces = Traces::begin().unwrap();
         let clock = Clock::choose();
         let clock_step_ns = clock.step_ns();
-        let bench = Bench { clock, clock_step_ns, traces: &traces, empty_ns: 20.0 };
+        let bench =
+            Bench { clock, clock_step_ns, traces: &traces, empty_ns: 20.0, most_rounds: ROUNDS };
         bench.measure(&CASE, &settings, &mut |_| {}).unwrap()
     }
 

@@ -17,7 +17,7 @@ pub const CAUSE: Cause = Cause {
           process's clock rarely and keep the value.",
     reproduce: "mysteries/bin/cputime-clock-threads-faulty 5",
     needs: &["threads", "system calls", "on-CPU samples"],
-    look_alikes: &[],
+    look_alikes: &["slow-clocksource"],
     symptom: false,
     examine,
 };

@@ -63,19 +63,21 @@ fn examine(case: &Case) -> Verdict {
             duration(all.ns())
         )));
     }
-    let data = case.time_through(&OWN_DATA, |path| in_sync(path) && !case.passes(path, &JOURNAL));
-    if journal.ns() < data.ns() {
+    let waits = |path: &PathSum| !path.sampled && in_sync(path);
+    let waiter = case.main_of(&JOURNAL, waits);
+    // A neighbour that writes much and waits for that does not speak for others.
+    let of_waiter = |path: &PathSum| in_sync(path) && waiter.is_none_or(|tgid| path.tgid == tgid);
+    let own = case.time_through(&JOURNAL, of_waiter);
+    let data = case.time_through(&OWN_DATA, |path| of_waiter(path) && !case.passes(path, &JOURNAL));
+    if own.ns() < data.ns() {
         return Err(Absent(format!(
             "syncs waited for the data of their own files, {}, rather than for the journal, {}",
             duration(data.ns()),
-            duration(journal.ns())
+            duration(own.ns())
         )));
     }
 
-    let waits = |path: &PathSum| !path.sampled && in_sync(path);
-    let process = case
-        .main_of(&JOURNAL, waits)
-        .map_or("a process".to_owned(), |tgid| case.process_name(tgid));
+    let process = waiter.map_or("a process".to_owned(), |tgid| case.process_name(tgid));
     let title = format!("{process} waits for the journal when it makes a file durable");
     // The stack of a short sleep is not walked: they are divided as the others are.
     let short = case.time_through(&[], |path| {
@@ -206,6 +208,15 @@ mod tests {
     fn not_claimed_when_the_data_itself_is_waited_for() {
         let run = run(SECOND, 2 * SECOND).build();
         assert!(examine(&Case::new(&run)).unwrap_err().0.contains("their own files"));
+    }
+
+    #[test]
+    fn a_neighbour_that_waits_for_its_data_does_not_speak_for_others() {
+        let run = run(2 * SECOND, SECOND)
+            .thread(20, 20, &[(DISK, 3 * SECOND)])
+            .slept_path(20, DISK, "fsync", &DATA, 300, 3 * SECOND)
+            .build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().lost.get(DISK), 2 * SECOND);
     }
 
     #[test]

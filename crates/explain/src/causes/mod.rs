@@ -16,6 +16,7 @@ mod fork_cow;
 mod fsync_journal;
 mod futex_convoy;
 mod huge_exit;
+mod jvm_gc;
 mod ksm_cow;
 mod malloc_trim;
 mod many_thread_vfork;
@@ -25,9 +26,11 @@ mod mm_reader;
 mod mmap_file_write;
 mod mmap_lock;
 mod priority_inversion;
+mod queueing;
 mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
+mod slow_clocksource;
 mod softirq_interference;
 mod stopped_or_traced;
 mod sysv_sem;
@@ -59,6 +62,7 @@ pub const ALL: &[&Cause] = &[
     &dirty_throttle::CAUSE,
     &mmap_file_write::CAUSE,
     &cputime_clock_threads::CAUSE,
+    &slow_clocksource::CAUSE,
     &many_thread_vfork::CAUSE,
     &sysv_sem::CAUSE,
     &shm_attach::CAUSE,
@@ -72,6 +76,8 @@ pub const ALL: &[&Cause] = &[
     &stopped_or_traced::CAUSE,
     &thundering_herd::CAUSE,
     &softirq_interference::CAUSE,
+    &jvm_gc::CAUSE,
+    &queueing::CAUSE,
 ];
 
 /// A cause of the catalogue.

@@ -39,6 +39,29 @@ fn the_largest_share_comes_first_and_shares_add_up() {
     assert_eq!(explanation.findings[0].confidence, 1.0);
 }
 
+/// A process of 200 idle threads, one of which reads a slow clock for this part of 4 s.
+fn reader_of_a_slow_clock(read_ns: u64) -> Explanation {
+    let clock = Account::Syscall(model::Syscall::named("clock_gettime").unwrap());
+    let mut builder = RunBuilder::new().thread(10, 10, &[(USER, 2 * SECOND), (clock, read_ns)]);
+    for tid in 11..211 {
+        builder = builder.thread(tid, 10, &[(POLL, 4 * SECOND)]);
+    }
+    let mut run = builder.build();
+    run.facts.push(model::Fact {
+        name: "clocksource.read_ns".into(),
+        value: "1000".into(),
+        source: "test".into(),
+    });
+    explain(&run)
+}
+
+#[test]
+fn dear_work_is_named_however_many_threads_are_idle() {
+    assert_eq!(causes(&reader_of_a_slow_clock(SECOND)), ["slow-clocksource"]);
+    // A tenth of a CPU: of no moment, and less than a quarter of the work.
+    assert!(causes(&reader_of_a_slow_clock(SECOND / 10 * 4)).is_empty());
+}
+
 #[test]
 fn a_finding_is_complete() {
     let explanation = explain(&story_two().build());

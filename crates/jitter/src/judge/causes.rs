@@ -4,12 +4,12 @@
 //! the same sleeps cost whylag itself with a slack of 1 ns (the controls) is taken off first.
 
 use model::{
-    Evidence, Finding, JitterControl, JitterProgram, JitterSeries, Link, NotRuledOut, RuledOut,
-    Tick,
+    Evidence, Finding, JitterControl, JitterProgram, JitterSeries, NotRuledOut, RuledOut, Tick,
 };
 use stats::law::{Comparison, Fit, Law};
 use stats::quantile;
 
+use super::finding::{blank, chain, finish, law_evidence, mean_late};
 use super::law::Judged;
 use super::recorded::Recorded;
 use super::throttled;
@@ -197,7 +197,7 @@ fn proportional(source: &Source, comparison: &Comparison) -> Option<Finding> {
     let is_much = factor.estimate.abs() > LEAST_FACTOR && !factor.contains(0.0);
     // How far the host's own growth is from the law at least.
     let more = (factor.low - host).max(host - factor.high) - wrong;
-    let is_more = more > host.abs().max(LEAST_FACTOR);
+    let is_more = more > host.abs().max(LEAST_FACTOR) || keeps_closer(source.controls, fit);
     let is_wide = source.program.is_some() || comparison.spread >= OWN_SPREAD;
     if !(is_much && is_more && is_wide) {
         return None;
@@ -344,66 +344,15 @@ fn control_factor(controls: &[JitterControl]) -> Option<(f64, f64)> {
     (apart > 0.0).then(|| ((most.late_ns - least.late_ns) as f64 / apart, wrong / apart))
 }
 
-/// Mean lateness of all ticks, ns; not zero.
-pub fn mean_late(source: &Source) -> f64 {
-    let means = source.series.iter().filter_map(|(s, _)| Some((s.mean_ns()?, s.intended)));
-    let (sum, n) = means.fold((0.0, 0), |(sum, n), (mean, of)| (sum + mean * of as f64, n + of));
-    let mean = sum / n.max(1) as f64;
-    if mean.abs() < 1.0 { 1.0 } else { mean }
+/// True if ticks keep to a law much more closely than the host's own sleeps keep to theirs: what
+/// the host adds cannot be less scattered than it is.
+fn keeps_closer(controls: &[JitterControl], fit: &Fit) -> bool {
+    let least = controls.iter().map(|control| control.away_ns).min();
+    least.is_some_and(|away| fit.left < away as f64 / 3.0)
 }
 
 fn median_asked(source: &Source) -> f64 {
     let asked: Vec<f64> =
         source.series.iter().flat_map(|(_, ticks)| ticks.iter()).map(|t| t.2 as f64).collect();
     quantile::median(&asked).unwrap_or(0.0)
-}
-
-pub fn blank(cause: &str, title: &str, fix: &str) -> Finding {
-    Finding {
-        cause: cause.to_owned(),
-        title: title.to_owned(),
-        share: 0.0,
-        lost_ns: 0,
-        confidence: 0.0,
-        doubts: Vec::new(),
-        chain: Vec::new(),
-        evidence: Vec::new(),
-        ruled_out: Vec::new(),
-        not_ruled_out: Vec::new(),
-        fix: fix.to_owned(),
-        reproduce: format!("whylag jitter -- mysteries/bin/{cause}-faulty 5"),
-        verify: String::new(),
-    }
-}
-
-pub fn chain(source: &Source, mechanism: &str, trigger: Option<String>) -> Vec<Link> {
-    let ticks: u64 = source.series.iter().map(|(series, _)| series.intended).sum();
-    let symptom = format!(
-        "{ticks} ticks of {} are {} late on average",
-        source.judged.law.source,
-        time(mean_late(source))
-    );
-    let link = |role: &str, text: String| Link { role: role.to_owned(), text };
-    let mut chain = vec![link("symptom", symptom), link("mechanism", mechanism.to_owned())];
-    chain.extend(trigger.map(|text| link("trigger", text)));
-    chain
-}
-
-fn law_evidence(source: &Source, fit: &Fit) -> Evidence {
-    let law = &source.judged.law;
-    let text = format!(
-        "lateness is {}; {} ticks at {} different times asked for; it leaves {} of a tick",
-        law.text,
-        law.n,
-        law.intervals,
-        time(fit.left)
-    );
-    Evidence { text, source: "intended and actual times, CLOCK_MONOTONIC".to_owned() }
-}
-
-/// The share in nanoseconds.
-pub fn finish(source: &Source, mut finding: Finding) -> Finding {
-    let ticks: u64 = source.series.iter().map(|(series, _)| series.intended).sum();
-    finding.lost_ns = (finding.share * mean_late(source).abs() * ticks as f64) as u64;
-    finding
 }

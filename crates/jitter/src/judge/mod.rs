@@ -2,12 +2,14 @@
 
 mod beat;
 mod causes;
+mod finding;
 mod law;
 mod recorded;
 mod throttled;
 
 use model::{Conversion, Estimate, Jitter, JitterControl, JitterProgram, JitterSeries, Tick};
 
+use crate::series::JUDGED;
 use crate::{Series, clock, conversion, words};
 
 /// Single ticks that a run keeps, all series together.
@@ -55,6 +57,15 @@ pub fn judge(measured: Measured) -> Jitter {
         summary.periods = beat::periods(&summary, &all, measured.over_ns, jiffy_ns);
         summary.pairs = beat::pairs(&summary, &all);
         summary.ticks = all[..all.len().min(share)].to_vec();
+        if all.len() == JUDGED {
+            jitter.notes.push(format!(
+                "law, beats and pairs of {} are those of its first {} ticks, the distribution is of \
+                 all {}",
+                summary.source,
+                all.len(),
+                summary.intended
+            ));
+        }
         jitter.series.push(summary);
         ticks.push(all);
     }

@@ -5,7 +5,8 @@ use std::fs;
 
 use model::{Evidence, Finding, Tick};
 
-use super::causes::{Source, blank, chain, finish};
+use super::causes::Source;
+use super::finding::{blank, chain, finish};
 use crate::facts::is_real_time;
 use crate::words::time;
 

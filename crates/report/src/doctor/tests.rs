@@ -195,7 +195,8 @@ fn a_run_is_compared_by_its_facts() {
     };
     a.facts = vec![fact("clocksource.current", "tsc"), fact("binary.path", "/bin/x")];
     let mut b = a.clone();
-    a.facts.push(fact("env.HOME", "/root"));
+    a.facts.extend([fact("env.HOME", "/root"), fact("clocksource.read_ns", "25")]);
+    b.facts.push(fact("clocksource.read_ns", "29"));
     b.facts.extend([fact("env.HOME", "/root"), fact("env.LD_BIND_NOW", "1")]);
     let found = diff(&Side::of_run(&a), &Side::of_run(&b)).differences;
     assert_eq!(
@@ -203,6 +204,10 @@ fn a_run_is_compared_by_its_facts() {
         (1, "(not set)", "1")
     );
     assert!(found[0].matters);
+    b.facts.retain(|fact| fact.name != "clocksource.read_ns");
+    b.facts.push(fact("clocksource.read_ns", "612"));
+    let found = diff(&Side::of_run(&a), &Side::of_run(&b)).differences;
+    assert_eq!((found[0].name.as_str(), found[0].second.as_str()), ("clock-read", "612"));
     let now = checkup("host", Vec::new(), &[("clocksource.current", "hpet")]);
     let found = diff(&Side::of_run(&a), &Side::of_checkup(now, ""));
     assert_eq!(found.differences.len(), 1);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use model::{Bench, BenchStep, Run, WorkerKind};
+use model::{Bench, BenchStep, Histogram, Run, WorkerKind};
 
 const TITLES: &str = "second,tgid,comm,metric,count,sum_ns,min_ns,p50_ns,p90_ns,p99_ns,max_ns";
 
@@ -23,26 +23,50 @@ pub fn write(out: &mut dyn Write, run: &Run) -> io::Result<()> {
     }
     writeln!(out, "{TITLES}")?;
     for second in &run.seconds {
-        let histogram = &second.histogram;
-        let quantile = |q| histogram.quantile(q).unwrap_or(0);
         let comm = if second.tgid == 0 { "" } else { run.comm(second.tgid) };
-        writeln!(
-            out,
-            "{},{},{},{},{},{},{},{},{},{},{}",
-            second.start_ns.saturating_sub(run.header.started_ns) / 1_000_000_000,
-            second.tgid,
-            quoted(comm),
-            quoted(&second.metric.to_string()),
-            histogram.count(),
-            histogram.sum(),
-            histogram.min().unwrap_or(0),
-            quantile(0.5),
-            quantile(0.9),
-            quantile(0.99),
-            histogram.max().unwrap_or(0),
-        )?;
+        let start_ns = second.start_ns.saturating_sub(run.header.started_ns);
+        let metric = second.metric.to_string();
+        line(out, start_ns, second.tgid, comm, &metric, &second.histogram)?;
+    }
+    messages(out, run)
+}
+
+/// The same of messages: the metric is `message:FLOW:` and what was measured.
+fn messages(out: &mut dyn Write, run: &Run) -> io::Result<()> {
+    for second in &run.messages.seconds {
+        let Some(program) = run.messages.program(second.program) else { continue };
+        let Some(flow) = run.messages.flow(second.program, second.flow) else { continue };
+        let metric = format!("message:{}:{}", flow.name, flow.metric_name(second.metric));
+        let start_ns = second.start_ns.saturating_sub(run.header.started_ns);
+        let comm = run.comm(program.tgid);
+        line(out, start_ns, program.tgid, comm, &metric, &second.histogram)?;
     }
     Ok(())
+}
+
+fn line(
+    out: &mut dyn Write,
+    start_ns: u64,
+    tgid: u32,
+    comm: &str,
+    metric: &str,
+    histogram: &Histogram,
+) -> io::Result<()> {
+    let quantile = |q| histogram.quantile(q).unwrap_or(0);
+    writeln!(
+        out,
+        "{},{tgid},{},{},{},{},{},{},{},{},{}",
+        start_ns / 1_000_000_000,
+        quoted(comm),
+        quoted(metric),
+        histogram.count(),
+        histogram.sum(),
+        histogram.min().unwrap_or(0),
+        quantile(0.5),
+        quantile(0.9),
+        quantile(0.99),
+        histogram.max().unwrap_or(0),
+    )
 }
 
 /// Writes one line per step, the empty operation first. Operations and times are those of all

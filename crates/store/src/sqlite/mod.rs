@@ -1,11 +1,13 @@
 //! The embedded store: one SQLite file.
 //!
 //! `guard` refuses files that must not be touched, `schema` makes the tables, `write` fills them,
-//! `read` reads them back; `columns`, `buckets` and `outlier` say how values are laid down.
+//! `read` reads them back, `messages` does both for messages; `columns`, `buckets` and `outlier` say
+//! how values are laid down.
 
 mod buckets;
 mod columns;
 mod guard;
+mod messages;
 mod outlier;
 mod read;
 mod read_parts;
@@ -14,9 +16,12 @@ mod schema;
 mod write;
 mod write_sums;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use model::{Batch, Finding, Part, Run, RunEnd, RunHeader, RunId, RunSummary};
+use model::{
+    Batch, Finding, Outlier, Part, Run, RunEnd, RunHeader, RunId, RunSummary, Stack, StackId,
+};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use self::guard::Found;
@@ -130,6 +135,14 @@ impl Store for Sqlite {
 
     fn load_part(&self, run: RunId, part: &Part) -> Result<(Run, u64), StoreError> {
         read::load(&self.conn, run, Some(part)).map_err(|error| self.failed_for(run, error))
+    }
+
+    fn outliers_in(
+        &self,
+        run: RunId,
+        parts: &[Part],
+    ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>), StoreError> {
+        read_parts::outliers_in(&self.conn, run, parts).map_err(|error| self.failed(error))
     }
 
     fn findings(&self, run: RunId) -> Result<Vec<Finding>, StoreError> {

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::buckets::{Unpacker, UnreadableBuckets};
 use super::columns::{Json, Text, U64};
-use super::{read_parts as parts, read_sums as sums};
+use super::{messages, read_parts as parts, read_sums as sums};
 use crate::recorder::Recorder;
 
 /// A row of `runs`.
@@ -116,6 +116,7 @@ pub(super) fn load(
         cost: parts::cost(&tx, run)?,
         bench: parts::result(&tx, run, "bench")?,
         jitter: parts::result(&tx, run, "jitter")?,
+        messages: messages::load(&tx, run)?,
     };
     Ok((loaded, in_part))
 }
@@ -230,24 +231,30 @@ fn seconds(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<MetricSecond>>
          FROM seconds WHERE run = ?1 ORDER BY start_ns, rowid",
         [run.0],
         |row| {
-            let precision = row.get(3)?;
-            let buckets = unpacker
-                .unpack(row.get_ref(7)?.as_blob().map_err(|error| unreadable(7, error))?, precision)
-                .map_err(|error: UnreadableBuckets| unreadable(7, FromSqlError::other(error)))?;
             Ok(MetricSecond {
                 tgid: row.get(1)?,
                 metric: row.get::<_, Text<_>>(2)?.0,
                 start_ns: u64_at(row, 0)?,
-                histogram: Histogram::from_parts(
-                    precision,
-                    buckets,
-                    u64_at(row, 4)?,
-                    u64_at(row, 5)?,
-                    u64_at(row, 6)?,
-                ),
+                histogram: histogram_at(row, 3, &mut unpacker)?,
             })
         },
     )
+}
+
+/// Precision, sum, lowest and highest value and buckets, from this column on.
+pub(super) fn histogram_at(
+    row: &Row<'_>,
+    column: usize,
+    unpacker: &mut Unpacker,
+) -> rusqlite::Result<Histogram> {
+    let at = column + 4;
+    let precision = row.get(column)?;
+    let blob = row.get_ref(at)?.as_blob().map_err(|error| unreadable(at, error))?;
+    let buckets = unpacker
+        .unpack(blob, precision)
+        .map_err(|error: UnreadableBuckets| unreadable(at, FromSqlError::other(error)))?;
+    let [sum, min, max] = [1, 2, 3].map(|place| u64_at(row, column + place));
+    Ok(Histogram::from_parts(precision, buckets, sum?, min?, max?))
 }
 
 fn unreadable(column: usize, error: FromSqlError) -> rusqlite::Error {

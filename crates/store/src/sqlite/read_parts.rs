@@ -13,7 +13,7 @@ use super::columns::{Json, Text, U64};
 use super::outlier::Detail;
 use super::read::{all, u64_at};
 use super::read_sums::stack_at;
-use crate::{LOADED_EVENTS, LOADED_OUTLIERS};
+use crate::{LOADED_EVENTS, LOADED_IN_PARTS, LOADED_OUTLIERS};
 
 pub(super) fn facts(conn: &Connection, run: RunId) -> Result<Vec<Fact>> {
     let sql = "SELECT name, value, source FROM facts WHERE run = ?1 ORDER BY rowid";
@@ -50,23 +50,76 @@ const OUTLIER_COLUMNS: &str = "kind, tid, tgid, comm, cpu, start_ns, duration_ns
 const IN_PART: &str = "run = ?1 AND start_ns < ?4 AND start_ns + duration_ns > ?3
                        AND (?5 IS NULL OR tid = ?5)";
 
+/// Those of the run ?1 that are not only there for the sake of a message.
+const AS_ASKED: &str = "run = ?1 AND duration_ns >= (SELECT threshold_ns FROM runs WHERE id = ?1)";
+
 /// The longest of the run, and the longest of the part.
 pub(super) fn outliers(conn: &Connection, run: RunId, part: Option<&Part>) -> Result<Vec<Outlier>> {
     let limit = LOADED_OUTLIERS as i64;
     // The order is that of the index outliers_by_length, whose entries end with the rowid.
     let longest = "ORDER BY duration_ns DESC, rowid LIMIT ?2";
     let Some(part) = part else {
-        let sql = format!("SELECT {OUTLIER_COLUMNS} FROM outliers WHERE run = ?1 {longest}");
+        let sql = format!("SELECT {OUTLIER_COLUMNS} FROM outliers WHERE {AS_ASKED} {longest}");
         return all(conn, &sql, params![run.0, limit], outlier);
     };
     let sql = format!(
         "SELECT {OUTLIER_COLUMNS} FROM outliers WHERE rowid IN (
-             SELECT * FROM (SELECT rowid FROM outliers WHERE run = ?1 {longest})
+             SELECT * FROM (SELECT rowid FROM outliers WHERE {AS_ASKED} {longest})
              UNION SELECT * FROM (SELECT rowid FROM outliers WHERE {IN_PART} {longest}))
          ORDER BY duration_ns DESC, rowid"
     );
     let params = params![run.0, limit, U64(part.from_ns), U64(part.to_ns), part.tid];
     all(conn, &sql, params, outlier)
+}
+
+/// The longest that overlap any of these parts, and their stacks.
+pub(super) fn outliers_in(
+    conn: &Connection,
+    run: RunId,
+    parts: &[Part],
+) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>)> {
+    let tx = conn.unchecked_transaction()?;
+    let mut by_start: Vec<&Part> = parts.iter().collect();
+    by_start.sort_by_key(|part| part.from_ns);
+    // How far the parts up to this one reach: those that can overlap lie together.
+    let reach: Vec<u64> = by_start
+        .iter()
+        .scan(0, |reach, part| {
+            *reach = part.to_ns.max(*reach);
+            Some(*reach)
+        })
+        .collect();
+    let overlaps = |from_ns: u64, to_ns: u64, tid: u32| {
+        let first = reach.partition_point(|reach| *reach <= from_ns);
+        let behind = by_start.partition_point(|part| part.from_ns < to_ns);
+        by_start
+            .get(first..behind)
+            .unwrap_or_default()
+            .iter()
+            .any(|part| part.to_ns > from_ns && part.tid.is_none_or(|only| only == tid))
+    };
+    let mut select = tx.prepare_cached(
+        "SELECT rowid, start_ns, duration_ns, tid FROM outliers
+         WHERE run = ?1 ORDER BY duration_ns DESC, rowid",
+    )?;
+    let mut rows = select.query([run.0])?;
+    let mut wanted: Vec<i64> = Vec::new();
+    while let Some(row) = rows.next()?
+        && wanted.len() < LOADED_IN_PARTS
+    {
+        let (from_ns, ns): (u64, u64) = (u64_at(row, 1)?, u64_at(row, 2)?);
+        if overlaps(from_ns, from_ns.saturating_add(ns), row.get(3)?) {
+            wanted.push(row.get(0)?);
+        }
+    }
+    let sql = format!("SELECT {OUTLIER_COLUMNS} FROM outliers WHERE rowid = ?1");
+    let mut select = tx.prepare_cached(&sql)?;
+    let outliers: Vec<Outlier> = wanted
+        .into_iter()
+        .map(|rowid| select.query_row([rowid], outlier))
+        .collect::<Result<_>>()?;
+    let stacks = stacks(&tx, run, &outliers, &[], &[])?;
+    Ok((outliers, stacks))
 }
 
 /// How many outliers overlap a part of a run.

@@ -12,7 +12,7 @@ pub(super) const APPLICATION_ID: i32 = 0x574c_4147;
 
 /// What leads to the present schema, in order.
 pub(super) const MIGRATIONS: &[&str] =
-    &[include_str!("schema_1.sql"), include_str!("schema_2.sql")];
+    &[include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
 
 /// How long to wait for another process that writes.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

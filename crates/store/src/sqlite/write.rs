@@ -7,6 +7,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::buckets::Packer;
 use super::columns::{Json, Text, U64};
+use super::messages;
 use super::outlier::Detail;
 use super::write_sums::{self, stack_key};
 use crate::recorder::Recorder;
@@ -45,6 +46,7 @@ pub(super) fn append(conn: &mut Connection, run: RunId, batch: &Batch) -> rusqli
     write_sums::put_all(&tx, run, batch)?;
     put_own_state(&tx, run, batch)?;
     put_results(&tx, run, batch)?;
+    messages::put(&tx, run, &batch.messages)?;
     tx.commit()
 }
 
@@ -78,6 +80,11 @@ fn some_run(changed: usize) -> rusqlite::Result<()> {
 }
 
 fn advance(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let threshold_ns = tx
+        .prepare_cached("SELECT threshold_ns FROM runs WHERE id = ?1")?
+        .query_row([run.0], |row| Ok(row.get::<_, U64>(0)?.0))?;
+    // Those that were kept for the sake of a message only are no outliers of the run.
+    let outliers = batch.outliers.iter().filter(|o| o.duration_ns >= threshold_ns).count();
     let changed = tx
         .prepare_cached(
             "UPDATE runs SET heartbeat_ns = max(heartbeat_ns, ?2),
@@ -87,7 +94,7 @@ fn advance(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<
         .execute(params![
             run.0,
             U64(batch.heartbeat_ns),
-            batch.outliers.len() as i64,
+            outliers as i64,
             batch.events.len() as i64
         ])?;
     some_run(changed)

@@ -16,7 +16,7 @@ pub fn header() -> RunHeader {
         started_ns: STARTED_NS,
         target: Target::Command(vec!["sh".into(), "-c".into(), "sleep \"1\"".into()]),
         follow: true,
-        threshold_ns: 250_000,
+        threshold_ns: 0,
         sampled: false,
         recorder_pid: std::process::id(),
         version: "0.1.0".into(),
@@ -291,6 +291,72 @@ pub fn full_batch() -> Batch {
         }),
         bench: Some(bench()),
         jitter: Some(Jitter::default()),
+        messages: messages(),
+    }
+}
+
+/// Two slow messages, the slower one first, and one of the control group.
+pub fn messages() -> Messages {
+    let mut histogram = Histogram::new(5);
+    (1..2000).for_each(|n| histogram.record(n * n));
+    Messages {
+        programs: vec![TracedProgram {
+            program: 0,
+            tgid: 100,
+            path: "/dev/shm/whylag-0/100-7.trace".into(),
+            language: "C".into(),
+            state: TraceState::Crashed,
+            flows: vec![MessageFlow {
+                flow: 1,
+                name: "order".into(),
+                points: vec!["journalled".into()],
+                publishes: vec!["fill".into()],
+                threshold_ns: 100_000,
+                begun: u64::MAX,
+                ..MessageFlow::default()
+            }],
+            unfinished: vec![UnfinishedMessage {
+                flow: 1,
+                id: u64::MAX,
+                tid: 101,
+                t0_ns: 1,
+                logic_start_ns: 2,
+                last_ns: 3,
+                last_name: Some("fill".into()),
+                read_ns: 9,
+            }],
+            ..TracedProgram::default()
+        }],
+        seconds: vec![MessageSecond {
+            program: 0,
+            flow: 1,
+            metric: MessageMetric::ToPublish(0),
+            start_ns: STARTED_NS,
+            histogram,
+        }],
+        slow: vec![message(9, None, 4_100_000), message(8, None, 300_000)],
+        slow_count: 2,
+        fast: vec![message(7, Some(0), 40_000)],
+    }
+}
+
+pub fn message(id: u64, sample: Option<u32>, ns: u64) -> Message {
+    Message {
+        program: 0,
+        flow: 1,
+        id,
+        sample,
+        t0_ns: STARTED_NS,
+        logic_start_ns: STARTED_NS + 10,
+        end_ns: STARTED_NS + ns,
+        tid: 101,
+        points: vec![MessagePoint { point: 0, time_ns: STARTED_NS + 5, tid: Some(102) }],
+        published: vec![MessagePublish { publish: Some(0), time_ns: STARTED_NS + 20 }],
+        publishes: 1,
+        longest_gap_ns: 10,
+        depth: None,
+        ahead: vec![MessageAhead { flow: 1, id: 3, logic_start_ns: 4, end_ns: 5 }],
+        kept_ns: 10_000,
     }
 }
 

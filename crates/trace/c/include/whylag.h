@@ -48,7 +48,7 @@ typedef struct whylag_flow_entry {
 	uint32_t id, name, points, publishes;
 	uint32_t point[WHYLAG_POINTS], publish[WHYLAG_PUBLISHES];
 	uint64_t threshold, reserved[9];
-	uint64_t begun, abandoned, undeclared, reserved_2[5];
+	uint64_t begun, abandoned, undeclared, begun_by_first, reserved_2[4];
 } whylag_flow_entry;
 
 typedef struct whylag_thread_entry {
@@ -157,7 +157,10 @@ void whylag_unregister(whylag_thread *thread);
 
 /* For the calls below. */
 extern __thread uint32_t whylag_lane;
+extern const void *whylag_first[WHYLAG_FLOWS];
+void whylag_begun_by_another(const whylag_flow *flow);
 whylag_block *whylag_find_block(whylag_thread *thread, uint32_t flow);
+void whylag_next_second(whylag_block *block, uint64_t second);
 
 /* ---- hot calls ----------------------------------------------------------------------------- */
 
@@ -197,37 +200,52 @@ static inline unsigned whylag_bucket_of(uint64_t value)
 }
 
 /* The bucket alone: whylag_add follows. */
-static inline void whylag_count_bucket(whylag_histogram *histogram, uint64_t value)
+static inline void whylag_count_bucket(whylag_histogram *histogram, unsigned bucket)
 {
-	WHYLAG_ADD_AS_OWNER(histogram->buckets[whylag_bucket_of(value)], 1);
+	WHYLAG_ADD_AS_OWNER(histogram->buckets[bucket], 1);
 }
 
 /* Some values whose buckets are counted: how many, their sum and the greatest. */
 static inline void whylag_add(whylag_histogram *histogram, uint64_t count, uint64_t sum,
-			      uint64_t maximum, uint64_t now)
+			      uint64_t maximum)
 {
-	const uint64_t second = now / 1000000000u;
 	WHYLAG_ADD_AS_OWNER(histogram->count, count);
 	WHYLAG_ADD_AS_OWNER(histogram->sum, sum);
-	if (second != WHYLAG_LOAD_RELAXED(histogram->second)) {
-		/* In this order a reader can tell to which second a maximum belongs. */
-		WHYLAG_STORE_RELEASE(histogram->earlier_second, 0);
-		WHYLAG_STORE_RELEASE(histogram->earlier_maximum,
-				     WHYLAG_LOAD_RELAXED(histogram->maximum));
-		WHYLAG_STORE_RELEASE(histogram->earlier_second,
-				     WHYLAG_LOAD_RELAXED(histogram->second));
-		WHYLAG_STORE_RELEASE(histogram->maximum, 0);
-		WHYLAG_STORE_RELEASE(histogram->second, second);
-	}
 	if (maximum > WHYLAG_LOAD_RELAXED(histogram->maximum))
 		WHYLAG_STORE_RELAXED(histogram->maximum, maximum);
 }
 
-/* Counts a value that was measured at `now`. */
-static inline void whylag_count(whylag_histogram *histogram, uint64_t value, uint64_t now)
+static inline void whylag_count(whylag_histogram *histogram, uint64_t value)
 {
-	whylag_count_bucket(histogram, value);
-	whylag_add(histogram, 1, value, value, now);
+	whylag_count_bucket(histogram, whylag_bucket_of(value));
+	whylag_add(histogram, 1, value, value);
+}
+
+/* Values measured at `now` follow. One look for all histograms: a message counts into ten. */
+static inline void whylag_enter_second(whylag_block *block, uint64_t now)
+{
+	const uint64_t second = now / 1000000000u;
+	/* Every message counts into this one. */
+	if (second != WHYLAG_LOAD_RELAXED(block->metrics[0].second))
+		whylag_next_second(block, second);
+}
+
+/* Where the gaps before a publish of this name are counted. */
+static inline whylag_histogram *whylag_named(whylag_block *block, whylag_publish publish)
+{
+	if (!publish.name || publish.index >= WHYLAG_PUBLISHES)
+		return NULL;
+	return &block->metrics[12 + publish.index];
+}
+
+/* The thread that began the first message of a flow counts without a locked instruction, which
+ * costs as much as all else that whylag_begin does. */
+static inline void whylag_count_begun(const whylag_flow *flow)
+{
+	if (WHYLAG_LOAD_RELAXED(whylag_first[flow->id - 1]) == &whylag_lane)
+		WHYLAG_ADD_AS_OWNER(flow->entry->begun_by_first, 1);
+	else
+		whylag_begun_by_another(flow);
 }
 
 /* A message was received at `received`: whylag_now(), or the stamp of the kernel in that clock. If
@@ -243,7 +261,7 @@ static inline void whylag_begin(whylag_trace *trace, const whylag_flow *flow, ui
 	trace->entry = flow->entry;
 	if (!flow->entry)
 		return;
-	WHYLAG_ADD_SHARED(flow->entry->begun, 1);
+	whylag_count_begun(flow);
 	trace->state = WHYLAG_BEGUN;
 	trace->generation = flow->generation;
 	trace->flow = flow->id;
@@ -313,13 +331,6 @@ static inline void whylag_logic_start(whylag_thread *thread, whylag_trace *trace
 	whylag_change_ends(entry);
 }
 
-static inline void whylag_count_named(whylag_block *block, whylag_publish publish, uint64_t gap,
-				      uint64_t now)
-{
-	if (publish.name && publish.index < WHYLAG_PUBLISHES)
-		whylag_count(&block->metrics[12 + publish.index], gap, now);
-}
-
 /* How many publishes have a cell. */
 static inline uint32_t whylag_kept(const whylag_trace *trace)
 {
@@ -345,8 +356,11 @@ static inline void whylag_published(whylag_thread *thread, whylag_trace *trace,
 	} else {
 		whylag_block *block = whylag_block_of(thread, trace->flow);
 		if (block) {
-			whylag_count_bucket(&block->metrics[3], gap);
-			whylag_count_named(block, publish, gap, now);
+			whylag_histogram *named = whylag_named(block, publish);
+			whylag_enter_second(block, now);
+			whylag_count_bucket(&block->metrics[3], whylag_bucket_of(gap));
+			if (named)
+				whylag_count(named, gap);
 		}
 	}
 	trace->publishes += trace->publishes < UINT32_MAX;
@@ -358,22 +372,36 @@ static inline void whylag_published(whylag_thread *thread, whylag_trace *trace,
 	whylag_change_ends(entry);
 }
 
-/* All gaps of a message that has ended. Count, sum and maximum of them are known by now. */
-static inline void whylag_count_gaps(whylag_block *block, const whylag_trace *trace, uint64_t now)
+/* All gaps of a message that has ended; of publishes of one name in a row, only the buckets one by
+ * one. */
+static inline void whylag_count_gaps(whylag_block *block, const whylag_trace *trace)
 {
 	const uint32_t kept = whylag_kept(trace);
+	const whylag_published_cell *cell = trace->published;
+	whylag_histogram *gaps = &block->metrics[3];
 	uint64_t last = trace->logic_start;
-	uint32_t index;
+	uint32_t index = 0;
 	if (!trace->publishes)
 		return;
-	for (index = 0; index < kept; index++) {
-		const uint64_t gap = trace->published[index].time - last;
-		whylag_count_bucket(&block->metrics[3], gap);
-		whylag_count_named(block, trace->published[index].publish, gap, now);
-		last = trace->published[index].time;
+	while (index < kept) {
+		const whylag_publish publish = cell[index].publish;
+		whylag_histogram *named = whylag_named(block, publish);
+		const uint64_t begin = last;
+		const uint32_t first = index;
+		uint64_t longest = 0;
+		do {
+			const uint64_t gap = cell[index].time - last;
+			const unsigned bucket = whylag_bucket_of(gap);
+			whylag_count_bucket(gaps, bucket);
+			if (named)
+				whylag_count_bucket(named, bucket);
+			longest = whylag_max(longest, gap);
+			last = cell[index].time;
+		} while (++index < kept && cell[index].publish.name == publish.name);
+		if (named)
+			whylag_add(named, index - first, last - begin, longest);
 	}
-	whylag_add(&block->metrics[3], trace->publishes, trace->last - trace->logic_start,
-		   trace->longest_gap, now);
+	whylag_add(gaps, trace->publishes, trace->last - trace->logic_start, trace->longest_gap);
 }
 
 /* Writes record `k` of a ring into its slot. */
@@ -435,16 +463,17 @@ static inline void whylag_end(whylag_thread *thread, whylag_trace *trace)
 	total = now - trace->t0;
 	block = whylag_block_of(thread, trace->flow);
 	if (block) {
-		whylag_count(&block->metrics[0], total, now);
-		whylag_count(&block->metrics[1], trace->logic_start - trace->t0, now);
-		whylag_count(&block->metrics[2], now - trace->logic_start, now);
+		whylag_enter_second(block, now);
+		whylag_count(&block->metrics[0], total);
+		whylag_count(&block->metrics[1], trace->logic_start - trace->t0);
+		whylag_count(&block->metrics[2], now - trace->logic_start);
 		for (point = 0; point < trace->points; point++) {
 			const uint64_t time = WHYLAG_LOAD_ACQUIRE(trace->marks[point].time);
 			if (time)
 				whylag_count(&block->metrics[4 + point],
-					     time > trace->t0 ? time - trace->t0 : 0, now);
+					     time > trace->t0 ? time - trace->t0 : 0);
 		}
-		whylag_count_gaps(block, trace, now);
+		whylag_count_gaps(block, trace);
 	}
 	is_slow = total >= whylag_threshold(trace);
 	whylag_write_record(&thread->recent[thread->recent_written & thread->recent_mask],

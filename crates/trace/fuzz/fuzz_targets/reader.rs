@@ -1,6 +1,7 @@
 //! Whatever a file holds, and however it changes while it is read: the reader gives an error.
 //!
-//!     cargo +nightly fuzz run reader -- -runs=1000000
+//!     make fuzz-trace RUNS=1000000                          # any compiler
+//!     cargo +nightly fuzz run reader -- -runs=1000000       # with AddressSanitizer
 
 #![no_main]
 

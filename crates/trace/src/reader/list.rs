@@ -15,13 +15,13 @@ pub struct Listed {
     pub what: Result<(Identity, Standing), ReadError>,
 }
 
-/// All traces of this host that the caller may see, ordered by path: those in the folder that
-/// WHYLAG_TRACE_DIR names, or else of all users in /dev/shm.
+/// All traces of this host that the caller may see: those in the folder that WHYLAG_TRACE_DIR
+/// names, and those of all users in /dev/shm; ordered by path in each folder.
 pub fn list() -> Result<Vec<Listed>, ReadError> {
-    if let Some(named) = std::env::var_os("WHYLAG_TRACE_DIR").filter(|path| !path.is_empty()) {
-        return list_in(named.as_ref());
-    }
     let mut all = Vec::new();
+    if let Some(named) = std::env::var_os("WHYLAG_TRACE_DIR").filter(|path| !path.is_empty()) {
+        all.extend(list_in(named.as_ref())?);
+    }
     for name in names_in(Path::new("/dev/shm"))? {
         let user = name.strip_prefix("whylag-");
         if user.is_some_and(|user| user.parse::<u32>().is_ok()) {

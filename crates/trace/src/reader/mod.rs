@@ -9,6 +9,7 @@ mod error;
 mod header;
 pub mod histograms;
 mod list;
+mod of_process;
 mod open;
 #[allow(clippy::module_inception, reason = "the reader of the room of readers")]
 mod reader;

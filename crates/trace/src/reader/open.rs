@@ -10,6 +10,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::error::{ReadError, refused};
 use super::header::Identity;
+use super::of_process::{self, Found};
 use super::reader::Reader;
 use crate::{layout, process};
 
@@ -30,6 +31,9 @@ pub enum Standing {
 pub struct TraceFile {
     path: PathBuf,
     inode: u64,
+    /// The process that it was found through, as this /proc counts: its own pid namespace may be
+    /// another.
+    process: Option<u32>,
     /// What it holds.
     pub reader: Reader<File>,
 }
@@ -44,13 +48,7 @@ impl TraceFile {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = rustix::fs::open(&path, flags, Mode::empty())
             .map_err(|error| system("opening the trace (no link is followed)", error.into()))?;
-        let file = File::from(file);
-        let status = file.metadata().map_err(|error| system("looking at the trace", error))?;
-        if !status.is_file() {
-            return Err(refused(0, "it is no regular file"));
-        }
-        let reader = Reader::new(file)?;
-        let inode = status.ino();
+        let (reader, inode, owner) = checked(file.into(), &path)?;
         let writer = match standing(reader.identity(), inode) {
             Standing::Live => process::user_of(reader.identity().pid)
                 .map_err(|error| system("looking whose process that is", error))?,
@@ -62,11 +60,55 @@ impl TraceFile {
                     .uid()
             }
         };
-        if status.uid() != writer {
-            let why = format!("the file belongs to user {}, its writer is {writer}", status.uid());
-            return Err(refused(0, why));
+        belongs(owner, writer)?;
+        Ok(TraceFile { path, inode, process: None, reader })
+    }
+
+    /// Opens and checks the trace of a process of this /proc, which may be in another pid namespace
+    /// and see other files. `thorough`: also looks at its environment and among what it has mapped,
+    /// which finds a folder that only the program knows, and takes a lock of the process for a
+    /// moment. `None` if it has no trace.
+    pub fn of_process(pid: u32, thorough: bool) -> Result<Option<TraceFile>, ReadError> {
+        let mut refusal = None;
+        for found in of_process::find(pid, thorough)? {
+            match TraceFile::found(found, pid) {
+                // What an earlier program of this process left is not its trace.
+                Ok(file) if file.standing()? == Standing::Crashed => {}
+                Ok(file) => return Ok(Some(file)),
+                Err(error) => refusal = Some(error),
+            }
         }
-        Ok(TraceFile { path, inode, reader })
+        refusal.map_or(Ok(None), Err)
+    }
+
+    fn found(Found { file, path }: Found, pid: u32) -> Result<TraceFile, ReadError> {
+        let (reader, inode, owner) = checked(file.into(), &path)?;
+        let system =
+            |doing, source: io::Error| ReadError::System { path: path.clone(), doing, source };
+        let writer = process::user_of(pid)
+            .map_err(|error| system("looking whose process that is", error))?;
+        belongs(owner, writer)?;
+        let own = process::pid_in_its_namespace(pid)
+            .map_err(|error| system("looking for its pid", error))?;
+        if reader.identity().pid != own {
+            let why = format!("it is of pid {}, not of {own}", reader.identity().pid);
+            return Err(refused(offset_of!(layout::Header, pid) as u64, why));
+        }
+        Ok(TraceFile { path, inode, process: Some(pid), reader })
+    }
+
+    /// Numbers of its program's threads, as its tracer counts and as this /proc does; `None` where
+    /// these are the same.
+    pub fn threads_here(&self) -> Option<Vec<(u32, u32)>> {
+        let pid = self.process?;
+        let same = process::pid_namespace().ok()? == self.reader.identity().pid_namespace;
+        if same { None } else { process::threads_of(pid).ok() }
+    }
+
+    /// Whether its name is still this file's: a program that ends removes it, and after an exec it
+    /// may be another's.
+    pub fn is_in_place(&self) -> bool {
+        std::fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == self.inode)
     }
 
     /// Where it is.
@@ -79,7 +121,11 @@ impl TraceFile {
         if self.reader.is_closed()? {
             return Ok(Standing::Closed);
         }
-        Ok(standing(self.reader.identity(), self.inode))
+        let identity = self.reader.identity();
+        Ok(match self.process {
+            Some(pid) => alive(pid, identity.start, self.inode),
+            None => standing(identity, self.inode),
+        })
     }
 
     /// Removes the file of a program that has crashed, or has ended and left it.
@@ -119,14 +165,38 @@ impl TraceFile {
     }
 }
 
+/// A reader, the inode, and the owner.
+fn checked(file: File, path: &Path) -> Result<(Reader<File>, u64, u32), ReadError> {
+    let status = file.metadata().map_err(|source| ReadError::System {
+        path: path.to_owned(),
+        doing: "looking at the trace",
+        source,
+    })?;
+    if !status.is_file() {
+        return Err(refused(0, "it is no regular file"));
+    }
+    Ok((Reader::new(file)?, status.ino(), status.uid()))
+}
+
+fn belongs(owner: u32, writer: u32) -> Result<(), ReadError> {
+    if owner == writer {
+        return Ok(());
+    }
+    Err(refused(0, format!("the file belongs to user {owner}, its writer is {writer}")))
+}
+
 fn standing(identity: &Identity, inode: u64) -> Standing {
     let same_boot = process::boot_id().is_ok_and(|id| id == identity.boot_id.as_bytes());
     let same_namespace = process::pid_namespace().is_ok_and(|ns| ns == identity.pid_namespace);
     if !same_boot || !same_namespace {
         return Standing::Foreign;
     }
-    let pid = identity.pid;
-    if process::start_of(&format!("/proc/{pid}/stat")).ok() != Some(identity.start) {
+    alive(identity.pid, identity.start, inode)
+}
+
+/// Whether the process of this start has the file mapped.
+fn alive(pid: u32, start: u64, inode: u64) -> Standing {
+    if process::start_of(&format!("/proc/{pid}/stat")).ok() != Some(start) {
         return Standing::Crashed;
     }
     match process::maps(&pid.to_string(), inode) {

@@ -151,7 +151,9 @@ fn flow(id: u32, entry: Entry, names: &[String]) -> Result<Flow, ReadError> {
         publishes: publishes().map(name).collect::<Result<_, _>>()?,
         publish_ids: publishes().map(|at| entry.u32(at)).collect(),
         threshold: entry.u64(offset_of!(layout::Flow, threshold)),
-        begun: entry.u64(offset_of!(layout::Flow, begun)),
+        begun: entry
+            .u64(offset_of!(layout::Flow, begun))
+            .wrapping_add(entry.u64(offset_of!(layout::Flow, begun_by_first))),
         abandoned: entry.u64(offset_of!(layout::Flow, abandoned)),
         undeclared: entry.u64(offset_of!(layout::Flow, undeclared)),
     })

@@ -5,8 +5,7 @@ use super::record;
 use super::thread::{Lane, index_of};
 use super::trace::{State, Trace};
 use crate::clock;
-use crate::layout::{Block, METRICS};
-use crate::layout::{GAP, INFRASTRUCTURE, LOGIC, TO_POINT, TO_PUBLISH, TOTAL};
+use crate::layout::{Block, GAP, INFRASTRUCTURE, LOGIC, TO_POINT, TO_PUBLISH, TOTAL, bucket_of};
 
 /// A message whose logic runs. If it is dropped without [`end`](Logic::end), the message counts as
 /// abandoned when its trace is begun again.
@@ -31,8 +30,11 @@ impl Logic<'_> {
             Some(cell) => *cell = (now, publish),
             None => {
                 if let Some(block) = self.block {
-                    block.metrics[GAP].count_bucket(gap);
-                    count_named(block, publish, gap, now);
+                    block.enter_second(now);
+                    block.metrics[GAP].count_bucket(bucket_of(gap));
+                    if let Some(named) = block.named(publish) {
+                        named.count(gap);
+                    }
                 }
             }
         }
@@ -53,16 +55,17 @@ impl Logic<'_> {
         let now = clock::now().max(trace.last);
         let total = now - trace.t0;
         if let Some(block @ Block { metrics, .. }) = self.block {
-            metrics[TOTAL].count(total, now);
-            metrics[INFRASTRUCTURE].count(trace.logic_start - trace.t0, now);
-            metrics[LOGIC].count(now - trace.logic_start, now);
+            block.enter_second(now);
+            metrics[TOTAL].count(total);
+            metrics[INFRASTRUCTURE].count(trace.logic_start - trace.t0);
+            metrics[LOGIC].count(now - trace.logic_start);
             for (mark, metric) in trace.marks().iter().zip(&metrics[TO_POINT..TO_PUBLISH]) {
                 let time = mark.time.load_acquire();
                 if time != 0 {
-                    metric.count(time.saturating_sub(trace.t0), now);
+                    metric.count(time.saturating_sub(trace.t0));
                 }
             }
-            count_gaps(block, trace, now);
+            count_gaps(block, trace);
         }
         let is_slow = total >= trace.threshold();
         let generation = trace.generation;
@@ -84,28 +87,33 @@ impl Logic<'_> {
     }
 }
 
-/// All gaps of a message that has ended. Count, sum and maximum of them are known by now.
+/// All gaps of a message that has ended; of publishes of one name in a row, only the buckets one by
+/// one.
 #[inline(always)]
-fn count_gaps(block: &Block, trace: &Trace, now: u64) {
+fn count_gaps(block: &Block, trace: &Trace) {
     if trace.publishes == 0 {
         return;
     }
     let gaps = &block.metrics[GAP];
     let mut last = trace.logic_start;
-    for (time, publish) in trace.published() {
-        gaps.count_bucket(time - last);
-        count_named(block, *publish, time - last, now);
-        last = *time;
+    for row in trace.published().chunk_by(|(_, one), (_, next)| one.name == next.name) {
+        let named = block.named(row[0].1);
+        let (begin, mut longest) = (last, 0);
+        for (time, _) in row {
+            let gap = time - last;
+            let bucket = bucket_of(gap);
+            gaps.count_bucket(bucket);
+            if let Some(named) = named {
+                named.count_bucket(bucket);
+            }
+            longest = longest.max(gap);
+            last = *time;
+        }
+        if let Some(named) = named {
+            named.add(row.len() as u64, last - begin, longest);
+        }
     }
-    gaps.add(u64::from(trace.publishes), trace.last - trace.logic_start, trace.longest_gap, now);
-}
-
-#[inline(always)]
-fn count_named(block: &Block, publish: Publish, gap: u64, now: u64) {
-    if publish.name != 0 {
-        let metric = (TO_PUBLISH + publish.index as usize).min(METRICS - 1);
-        block.metrics[metric].count(gap, now);
-    }
+    gaps.add(u64::from(trace.publishes), trace.last - trace.logic_start, trace.longest_gap);
 }
 
 impl Drop for Logic<'_> {

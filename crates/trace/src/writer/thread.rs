@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -51,6 +52,12 @@ thread_local! {
 #[inline(always)]
 pub(crate) fn lane_here() -> u32 {
     KNOWN.with(|known| known.get().lane)
+}
+
+/// A number that no other living thread of the process has.
+#[inline(always)]
+pub(crate) fn token() -> usize {
+    KNOWN.with(|known| ptr::from_ref(known).addr())
 }
 
 /// The index of the thread that made a mark, if it was registered with this tracer.

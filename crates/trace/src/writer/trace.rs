@@ -73,7 +73,7 @@ impl Trace {
             self.entry = None;
             return;
         };
-        flow.entry.begun.add_shared(1);
+        flow.count_begun();
         self.entry = Some(flow.entry);
         self.state = State::Begun;
         self.generation = flow.generation;

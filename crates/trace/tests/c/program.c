@@ -1,4 +1,5 @@
 /* The messages of the golden file, traced by C or C++; then says where the file is, and waits. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,28 @@ static int refusals(void)
 	return strstr(whylag_why(), "names") ? 0 : 16;
 }
 
+static void *begin_many(void *flow)
+{
+	whylag_trace trace;
+	uint64_t id;
+	memset(&trace, 0, sizeof trace);
+	for (id = 0; id < 20000; id++)
+		whylag_begin(&trace, (const whylag_flow *)flow, id, whylag_now());
+	return NULL;
+}
+
+static void from_three_threads(void)
+{
+	pthread_t threads[3];
+	whylag_flow flow;
+	unsigned index;
+	expect(whylag_declare(&flow, "many", NULL, 0, 1000));
+	for (index = 0; index < 3; index++)
+		expect(pthread_create(&threads[index], NULL, begin_many, &flow));
+	for (index = 0; index < 3; index++)
+		pthread_join(threads[index], NULL);
+}
+
 int main(int argc, char **argv)
 {
 	whylag_options options;
@@ -109,6 +132,8 @@ int main(int argc, char **argv)
 		whylag_stop();
 		return 0;
 	}
+	if (argc > 1 && !strcmp(argv[1], "threads"))
+		from_three_threads();
 	puts(whylag_path());
 	fflush(stdout);
 	getchar();

@@ -345,7 +345,8 @@ impl Measuring {
         let run = self.store.load(self.id)?;
         let (mut out, style) = output::stdout();
         if options.json {
-            serde_json::to_writer_pretty(&mut out, &run.bench).map_err(std::io::Error::from)?;
+            let json = report::bench::json(&run);
+            serde_json::to_writer_pretty(&mut out, &json).map_err(std::io::Error::from)?;
             writeln!(out)?;
         } else {
             report::bench::write(&mut out, &run, options.histogram, &style)?;

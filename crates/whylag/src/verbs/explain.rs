@@ -23,6 +23,7 @@ Example:
   whylag explain                        the newest run
   whylag explain 7 --json               run 7 as one JSON object
   whylag explain 7 --outlier 1          its longest outlier alone
+  whylag explain 7 --message 1          its slowest message, part by part
   whylag explain 7 --window 1.2..1.5s   what happened in these 300 ms
   whylag explain 7 --thread 4711        one thread, by its own accounts
   whylag explain --why-not mmap-lock    which evidence of it was missing")]
@@ -32,6 +33,9 @@ pub struct Options {
     /// Explain one outlier alone, by its number in 'whylag show': 1 is the longest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     outlier: Option<u32>,
+    /// Explain one slow message alone, by its number in 'whylag show': 1 is the slowest
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    message: Option<u32>,
     /// Explain a window alone: from..to, in seconds (or with ms, us) since the start of the run
     #[arg(long, value_name = "T1..T2", value_parser = report::units::parse_window)]
     window: Option<(u64, u64)>,
@@ -48,13 +52,15 @@ pub struct Options {
 
 impl Options {
     fn focus(&self) -> Result<Option<Focus>, Failure> {
-        match (self.outlier, self.window, self.thread) {
-            (None, None, None) => Ok(None),
-            (Some(number), None, None) => Ok(Some(Focus::Outlier(number as usize))),
-            (None, Some((from, to)), None) => Ok(Some(Focus::Window(from, to))),
-            (None, None, Some(tid)) => Ok(Some(Focus::Thread(tid))),
+        match (self.outlier, self.message, self.window, self.thread) {
+            (None, None, None, None) => Ok(None),
+            (Some(number), None, None, None) => Ok(Some(Focus::Outlier(number as usize))),
+            (None, Some(number), None, None) => Ok(Some(Focus::Message(number as usize))),
+            (None, None, Some((from, to)), None) => Ok(Some(Focus::Window(from, to))),
+            (None, None, None, Some(tid)) => Ok(Some(Focus::Thread(tid))),
             _ => Err(Failure::Usage(
-                "--outlier, --window and --thread exclude each other: ask about one part at a time"
+                "--outlier, --message, --window and --thread exclude each other: ask about one \
+                 part at a time"
                     .to_owned(),
             )),
         }
@@ -81,14 +87,45 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     let wanted = if options.outlier.is_some() { Part { tid: None, ..part } } else { part };
     let (run, in_part) = stored::open(store)?.load_part(run.id, &wanted)?;
     let mut focused = Focused::new(&run, &focus)?;
-    if options.outlier.is_none() {
+    if options.outlier.is_none() && options.message.is_none() {
         focused = focused.stored(in_part);
     }
-    match &options.why_not {
-        Some(cause) => write_why_not(options, &explain::why_not_focused(&focused, cause)?)?,
-        None => write_explanation(options, &explain::explain_focused(&focused), &run)?,
+    match (&options.why_not, options.message) {
+        (Some(cause), _) => {
+            write_why_not(options, &explain::why_not_focused(&focused, cause)?)?;
+        }
+        (None, Some(number)) => {
+            write_message(options, number as usize, &explain::explain_focused(&focused), &run)?;
+        }
+        (None, None) => write_explanation(options, &explain::explain_focused(&focused), &run)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The message in full, and its causes.
+fn write_message(
+    options: &Options,
+    number: usize,
+    answer: &model::Explanation,
+    run: &Run,
+) -> Result<(), Failure> {
+    let message = number.checked_sub(1).and_then(|place| run.messages.slow.get(place));
+    let (mut out, style) = output::stdout();
+    let broken_down = explain::break_down(run, message);
+    if options.json {
+        let mut value = report::json::explanation(answer, run);
+        value["message"] =
+            serde_json::to_value(broken_down.first()).map_err(std::io::Error::from)?;
+        serde_json::to_writer_pretty(&mut out, &value).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+        return Ok(out.flush()?);
+    }
+    for one in &broken_down {
+        report::messages::breakdown::write(&mut out, number, one, run, &style)?;
+        writeln!(out)?;
+    }
+    report::explanation::write(&mut out, answer, run, &style)?;
+    Ok(out.flush()?)
 }
 
 fn write_explanation(

@@ -4,22 +4,22 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use clap::Args;
 use indicatif::ProgressBar;
 use jitter::judge::{Measured, judge};
 use jitter::plan::{self, Setting, Step};
-use jitter::{Program, Recording, Series, Started, Timers, clock, control, conversion, sources};
+use jitter::{Started, clock, control, conversion, sources};
 use model::{Batch, Conversion, Jitter, JitterProgram, RunEnd, RunId, Target};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use store::{Sqlite, Store, location};
 
+mod watched;
+
+use self::watched::Watched;
 use crate::failure::Failure;
-use crate::{output, stored};
+use crate::{output, signals, stored};
 
 /// Options of `jitter`.
 #[derive(Args)]
@@ -140,13 +140,9 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     let plan = plan(options)?;
     let path = location::locate(store)?;
     let mut store = Sqlite::open(&path)?;
-    let signal = Arc::new(AtomicUsize::new(0));
-    for number in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
-            .context("cannot handle signals")?;
-    }
     let header = stored::header(Target::Jitter(words()));
     let (watched, recording) = Watched::start(options, plan)?;
+    let signal = signals::asking_for_the_end()?;
     let id = store.begin(&header)?;
     let progress = match options.command.is_empty() && std::io::stderr().is_terminal() {
         true => ProgressBar::new_spinner(),
@@ -202,71 +198,6 @@ fn facts(options: &Options) -> Vec<model::Fact> {
     facts
 }
 
-/// What is watched.
-enum Watched {
-    Timers(Timers),
-    Program(Box<Program>),
-}
-
-impl Watched {
-    /// Begins, and with it the recording; without one, says why.
-    fn start(options: &Options, plan: Vec<Step>) -> Result<(Watched, Started), Failure> {
-        if !options.command.is_empty() {
-            return Watched::start_command(options);
-        }
-        // What nobody asked about is not recorded: even little is seen at the shortest intervals.
-        let recording = match options.over {
-            Some(over) if !options.no_record => Recording::of_ourselves(over)?,
-            Some(_) => Err("--no-record".to_owned()),
-            None => Err("say with --over which ticks are late".to_owned()),
-        };
-        let length = plan.iter().map(Step::length_ns).fold(0, u64::saturating_add);
-        let timers = Timers::start(plan, setting(options), options.over)?;
-        eprintln!(
-            "whylag: measuring timers for {}; Ctrl-C ends it",
-            report::units::duration(length)
-        );
-        Ok((Watched::Timers(timers), recording))
-    }
-
-    fn start_command(options: &Options) -> Result<(Watched, Started), Failure> {
-        let started_ns = stored::monotonic_ns();
-        let (recording, child) = match options.no_record {
-            true => (Err("--no-record".to_owned()), None),
-            false => Recording::of_command(&options.command)?,
-        };
-        let program = match child {
-            Some(child) => Program::of(child, started_ns, options.over),
-            None => Program::start(&options.command, options.over)?,
-        };
-        Ok((Watched::Program(Box::new(program)), recording))
-    }
-
-    /// All series.
-    fn series(&mut self) -> &mut [Series] {
-        match self {
-            Watched::Timers(timers) => timers.series_mut(),
-            Watched::Program(program) => std::slice::from_mut(program.series_mut()),
-        }
-    }
-
-    /// Takes what has come; true at the end.
-    fn drain(&mut self) -> Result<bool, Failure> {
-        match self {
-            Watched::Timers(timers) => Ok(timers.drain()?),
-            Watched::Program(program) => Ok(program.drain()),
-        }
-    }
-
-    /// The series that grows.
-    fn newest(&mut self) -> Option<&mut Series> {
-        match self {
-            Watched::Timers(timers) => timers.series_mut().last_mut(),
-            Watched::Program(program) => Some(program.series_mut()),
-        }
-    }
-}
-
 struct Session {
     watched: Watched,
     recording: Started,
@@ -291,8 +222,7 @@ impl Session {
             }
             match signal.load(Ordering::Relaxed) {
                 0 => {}
-                number if number == SIGINT as usize => return Ok("Ctrl-C (SIGINT)"),
-                _ => return Ok("SIGTERM"),
+                number => return Ok(signals::name(number)),
             }
             let over = |time: u64| started.elapsed().as_nanos() >= u128::from(time);
             if is_command && options.time.is_some_and(over) {

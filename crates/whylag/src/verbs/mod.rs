@@ -9,3 +9,4 @@ pub mod jitter;
 pub mod record;
 pub mod runs;
 pub mod show;
+pub mod trace;

@@ -1,23 +1,24 @@
 //! `whylag record`: watch threads, store a run, print where the time went and why.
 
+mod traced;
+
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 use model::{Batch, Capability, RunEnd, RunId};
 use observe::{Recorder, Timers, Watch, WatchTarget};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::SIGTERM;
 use store::{Sqlite, Store, StoreError, location};
 
 use crate::failure::Failure;
-use crate::{output, stored};
+use crate::{output, signals, stored, told};
+use traced::Traced;
 
 /// Options of `record`.
 #[derive(Args)]
@@ -70,6 +71,8 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// How often the target, the clock and signals are looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// Slow messages told at the end.
+const MESSAGES: usize = 3;
 /// How often data is stored: what a killed recorder loses at most.
 const STEP: Duration = Duration::from_secs(1);
 
@@ -77,17 +80,18 @@ const STEP: Duration = Duration::from_secs(1);
 pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<ExitCode, Failure> {
     let path = location::locate(store)?;
     let mut store = Sqlite::open(&path)?;
-    let signal = Arc::new(AtomicUsize::new(0));
-    for number in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
-            .context("cannot handle signals")?;
-    }
     let recorder = Recorder::start(&watch(options), started)?;
+    let signal = signals::asking_for_the_end()?;
     let id = store.begin(recorder.header())?;
     eprintln!("whylag: recording {} as run {id}; Ctrl-C ends it", recorder.header().target);
     tell_what_is_off(recorder.capabilities());
+    let mut traced = Traced::new(recorder.header());
+    for process in options.pid.into_iter().chain(recorder.child_pid()) {
+        traced.add(process);
+    }
     let mut session = Session {
         recorder,
+        traced,
         store,
         id,
         progress: progress(options),
@@ -153,6 +157,7 @@ struct Stop {
 
 struct Session {
     recorder: Recorder,
+    traced: Traced,
     store: Sqlite,
     id: RunId,
     progress: ProgressBar,
@@ -178,22 +183,24 @@ impl Session {
             }
             match signal.load(Ordering::Relaxed) {
                 0 => {}
-                number => return Ok(stop(signal_name(number))),
+                number => return Ok(stop(signals::name(number))),
             }
             let length = self.started.elapsed().as_nanos();
             if options.time.is_some_and(|time| length >= u128::from(time)) {
                 return Ok(stop("--time was over"));
             }
+            self.traced.look(stored::monotonic_ns(), &mut self.recorder);
             let batch = if stored.elapsed() >= STEP {
                 stored = Instant::now();
                 Some(self.recorder.batch()?)
             } else {
                 self.recorder.early_outliers()
             };
-            let Some(batch) = batch else {
+            let Some(mut batch) = batch else {
                 std::thread::sleep(LOOK);
                 continue;
             };
+            self.traced.complete(&mut batch);
             self.tell(&batch);
             if let Err(error) = self.store.append(self.id, &batch) {
                 return Ok(Stop { store_failed: Some(error), ..stop("the store failed") });
@@ -219,11 +226,15 @@ impl Session {
         let waiter = child.map(|pid| forward_and_wait(pid, signal));
         self.progress.finish_and_clear();
         let mut failed = stop.store_failed;
-        let batches = self.recorder.finish()?;
-        for batch in &batches {
+        self.traced.finish(ended_ns);
+        for mut batch in self.recorder.finish()? {
+            self.traced.complete(&mut batch);
             if failed.is_none() {
-                failed = self.store.append(self.id, batch).err();
+                failed = self.store.append(self.id, &batch).err();
             }
+        }
+        if failed.is_none() {
+            self.traced.remove_abandoned();
         }
         let status = stop.exit_status.or_else(|| waiter.and_then(|wait| wait.join().ok()));
         if let Some(error) = failed {
@@ -237,10 +248,6 @@ impl Session {
         report(&mut self.store, self.id)?;
         Ok(ExitCode::from(status.map_or(0, |status| status as u8)))
     }
-}
-
-fn signal_name(number: usize) -> &'static str {
-    if number == SIGINT as usize { "Ctrl-C (SIGINT)" } else { "SIGTERM" }
 }
 
 /// The command goes on without being recorded; a SIGTERM that we got is meant for it too, while
@@ -274,6 +281,11 @@ fn report(store: &mut Sqlite, id: RunId) -> Result<(), Failure> {
     report::accounts::write_summary(&mut out, &run, &style)?;
     writeln!(out)?;
     report::explanation::write(&mut out, &explanation, &run, &style)?;
+    if !run.messages.is_empty() {
+        let told = told::messages(store, &run)?;
+        writeln!(out)?;
+        report::messages::write(&mut out, &run, &told, MESSAGES, &style)?;
+    }
     writeln!(out, "\nRun {id} is stored: 'whylag show {id}' has the rest.")?;
     out.flush()?;
     Ok(())

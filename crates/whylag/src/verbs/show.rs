@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::{output, stored};
+use crate::{output, stored, told};
 
 /// Options of `show`.
 #[derive(Args)]
@@ -27,7 +27,8 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     if options.json {
         report::export::json::write(&mut out, &run)?;
     } else {
-        report::show::write(&mut out, &run, &style)?;
+        let told = told::messages(&stored::open(store)?, &run)?;
+        report::show::write(&mut out, &run, &told, &style)?;
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

@@ -20,6 +20,7 @@ pub fn program(name: &str) -> PathBuf {
     let fresh = built.with_extension(std::process::id().to_string());
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror", "-pthread"]);
+    cc.arg("-I").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/c/include"));
     let output = cc.arg("-o").arg(&fresh).arg(&source).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     fs::rename(&fresh, &built).unwrap();

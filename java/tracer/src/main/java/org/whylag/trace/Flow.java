@@ -1,23 +1,41 @@
 package org.whylag.trace;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+
 /** A kind of message, with its points and its threshold. */
 public final class Flow {
+    private static final VarHandle FIRST;
+
+    static {
+        try {
+            FIRST = MethodHandles.lookup().findVarHandle(Flow.class, "first", Thread.class);
+        } catch (ReflectiveOperationException impossible) {
+            throw new ExceptionInInitializerError(impossible);
+        }
+    }
+
     final Tracer tracer;
     final int id;
     final int points;
     private final Memory memory;
     private final int at;
+    /** Null when off. */
+    private final Words words;
     private final long declaredThreshold;
     /** By number: the id of the name, and in the upper half the number. */
     private final long[] numberedNames = new long[FlowDescriptor.MAX_PUBLISHES];
     private int publishes;
     /** Plain: a message that begins while the tracer is being closed may still be written. */
     private boolean live;
+    /** The thread that began the first message. */
+    private Thread first;
 
     Flow(Tracer tracer, Memory memory, int at, int id, int points, long threshold) {
         this.tracer = tracer;
         this.memory = memory;
         this.at = at;
+        this.words = memory == null ? null : memory.words(at, FlowDescriptor.LENGTH);
         this.id = id;
         this.points = points;
         this.declaredThreshold = threshold;
@@ -61,8 +79,17 @@ public final class Flow {
         live = false;
     }
 
+    /** One thread counts without a locked instruction, which costs as much as the rest of begin. */
     void countBegun() {
-        memory.addLong(at + FlowDescriptor.BEGUN, 1);
+        if (first == Thread.currentThread() || becomesFirst()) {
+            words.add(0, FlowDescriptor.BEGUN_BY_FIRST, 1);
+        } else {
+            memory.addLong(at + FlowDescriptor.BEGUN, 1);
+        }
+    }
+
+    private boolean becomesFirst() {
+        return first == null && FIRST.compareAndSet(this, null, Thread.currentThread());
     }
 
     void countAbandoned() {

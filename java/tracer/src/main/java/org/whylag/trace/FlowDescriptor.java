@@ -10,6 +10,7 @@ package org.whylag.trace;
  *    8 infrastructure points (4)          192 begun
  *   12 room for publishes (4)             200 abandoned
  *   16 names of points, 8 of 4 bytes      208 undeclared
+ *                                         216 begun by the thread that began the first
  * </pre>
  */
 final class FlowDescriptor {
@@ -25,6 +26,7 @@ final class FlowDescriptor {
     static final int BEGUN = 192;
     static final int ABANDONED = 200;
     static final int UNDECLARED = 208;
+    static final int BEGUN_BY_FIRST = 216;
 
     static final int MAX_FLOWS = 16;
     static final int MAX_POINTS = 8;

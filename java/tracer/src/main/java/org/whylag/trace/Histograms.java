@@ -41,82 +41,114 @@ final class Histograms {
 
     /** A publish beyond those that have a cell. */
     void publishedBeyondCells(long now, long nanos, long publish) {
-        addBucket(HistogramDescriptor.GAP, nanos);
-        addNamed(publish, nanos, now / NANOS_PER_SECOND);
+        enterSecond(now);
+        addBucket(base(HistogramDescriptor.GAP), HistogramDescriptor.bucket(nanos));
+        if (publish != 0) {
+            add(named(publish), nanos);
+        }
     }
 
     void ended(Trace trace, int points, long end) {
-        long second = end / NANOS_PER_SECOND;
-        add(HistogramDescriptor.TOTAL, end - trace.t0, second);
-        add(HistogramDescriptor.INFRASTRUCTURE, trace.logicStart - trace.t0, second);
-        add(HistogramDescriptor.LOGIC, end - trace.logicStart, second);
+        enterSecond(end);
+        add(base(HistogramDescriptor.TOTAL), end - trace.t0);
+        add(base(HistogramDescriptor.INFRASTRUCTURE), trace.logicStart - trace.t0);
+        add(base(HistogramDescriptor.LOGIC), end - trace.logicStart);
         for (int point = 0; point < points; point++) {
             long time = trace.cells[2 * point];
             if (time != 0) {
-                long nanos = Math.max(0, time - trace.t0);
-                add(HistogramDescriptor.FIRST_POINT + point, nanos, second);
+                add(base(HistogramDescriptor.FIRST_POINT + point), Math.max(0, time - trace.t0));
             }
         }
         if (trace.publishes > 0) {
-            addGaps(trace, second);
+            addGaps(trace);
         }
     }
 
-    private void addGaps(Trace trace, long second) {
+    /** Of publishes of one name in a row, only the buckets are counted one by one. */
+    private void addGaps(Trace trace) {
+        int gaps = base(HistogramDescriptor.GAP);
+        long[] cells = trace.cells;
         long before = trace.logicStart;
         int cellsEnd = Trace.POINT_CELLS + 2 * trace.publishesInCells();
-        for (int cell = Trace.POINT_CELLS; cell < cellsEnd; cell += 2) {
-            long nanos = trace.cells[cell] - before;
-            before = trace.cells[cell];
-            addBucket(HistogramDescriptor.GAP, nanos);
-            addNamed(trace.cells[cell + 1], nanos, second);
+        int cell = Trace.POINT_CELLS;
+        while (cell < cellsEnd) {
+            long publish = cells[cell + 1];
+            int named = publish == 0 ? 0 : named(publish);
+            long begin = before;
+            long longest = 0;
+            int count = 0;
+            do {
+                long nanos = cells[cell] - before;
+                int bucket = HistogramDescriptor.bucket(nanos);
+                addBucket(gaps, bucket);
+                if (publish != 0) {
+                    addBucket(named, bucket);
+                }
+                longest = Math.max(longest, nanos);
+                before = cells[cell];
+                count++;
+                cell += 2;
+            } while (cell < cellsEnd && cells[cell + 1] == publish);
+            if (publish != 0) {
+                addCounted(named, count, before - begin, longest);
+            }
         }
-        addCounted(
-                HistogramDescriptor.GAP,
-                trace.publishes,
-                trace.last - trace.logicStart,
-                trace.longestGap,
-                second);
+        addCounted(gaps, trace.publishes, trace.last - trace.logicStart, trace.longestGap);
     }
 
-    private void addNamed(long publish, long nanos, long second) {
-        if (publish != 0) {
-            add(HistogramDescriptor.FIRST_PUBLISH + Flow.publishNumber(publish), nanos, second);
-        }
+    /** The first word of a histogram. */
+    private static int base(int metric) {
+        return FIRST + metric * EACH;
     }
 
-    /** {@code second}: when the value is counted. */
-    void add(int metric, long value, long second) {
-        addBucket(metric, value);
-        addCounted(metric, 1, value, value, second);
+    private static int named(long publish) {
+        return base(HistogramDescriptor.FIRST_PUBLISH + Flow.publishNumber(publish));
+    }
+
+    private void add(int histogram, long value) {
+        addBucket(histogram, HistogramDescriptor.bucket(value));
+        addCounted(histogram, 1, value, value);
     }
 
     /** The bucket alone: {@link #addCounted} follows. */
-    private void addBucket(int metric, long value) {
-        words.add(FIRST + metric * EACH + HistogramDescriptor.bucket(value), BUCKETS, 1);
+    private void addBucket(int histogram, int bucket) {
+        words.add(histogram + bucket, BUCKETS, 1);
     }
 
     /** Values whose buckets are counted: how many, their sum, and the greatest. */
-    private void addCounted(int metric, long count, long sum, long greatest, long second) {
-        int histogram = FIRST + metric * EACH;
+    private void addCounted(int histogram, long count, long sum, long greatest) {
         words.add(histogram, COUNT, count);
         words.add(histogram, SUM, sum);
-        if (words.get(histogram, SECOND) != second) {
-            next(histogram, second);
-        }
         if (greatest > words.get(histogram, MAXIMUM)) {
             words.put(histogram, MAXIMUM, greatest);
         }
     }
 
-    /** In this order a reader that looks at both seconds twice knows what it has. */
+    /** Values measured at {@code now} follow. One look for all: a message counts into ten. */
+    private void enterSecond(long now) {
+        long second = now / NANOS_PER_SECOND;
+        // Every message counts into this one.
+        if (second != words.get(base(HistogramDescriptor.TOTAL), SECOND)) {
+            for (int metric = 0; metric < HistogramDescriptor.METRICS; metric++) {
+                next(base(metric), second);
+            }
+            // The maxima that follow belong to this second.
+            VarHandle.releaseFence();
+        }
+    }
+
+    /**
+     * In this order a reader that looks at both seconds twice knows what it has. A second without
+     * values leaves the earlier one as it is.
+     */
     private void next(int histogram, long second) {
-        words.putRelease(histogram, EARLIER_SECOND, 0);
-        words.putRelease(histogram, EARLIER_MAXIMUM, words.get(histogram, MAXIMUM));
-        words.putRelease(histogram, EARLIER_SECOND, words.get(histogram, SECOND));
-        words.putRelease(histogram, MAXIMUM, 0);
+        long maximum = words.get(histogram, MAXIMUM);
+        if (maximum != 0) {
+            words.putRelease(histogram, EARLIER_SECOND, 0);
+            words.putRelease(histogram, EARLIER_MAXIMUM, maximum);
+            words.putRelease(histogram, EARLIER_SECOND, words.get(histogram, SECOND));
+            words.putRelease(histogram, MAXIMUM, 0);
+        }
         words.putRelease(histogram, SECOND, second);
-        // The maximum that follows belongs to this second.
-        VarHandle.releaseFence();
     }
 }

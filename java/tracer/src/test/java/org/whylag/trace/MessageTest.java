@@ -220,15 +220,41 @@ class MessageTest extends Fixture {
         Memory memory = TestMemory.of(layout.length);
         int at = layout.blocksAt + 64;
         Histograms histograms = Histograms.claim(memory, layout, 0, 1);
-        histograms.add(0, 70, 5);
-        histograms.add(0, 90, 5);
-        histograms.add(0, 40, 7);
+        Trace ended = new Trace();
+        for (long[] totalAndEnd :
+                new long[][] {{70, 5_000_000_070L}, {90, 5_999_999_999L}, {40, 7_000_000_000L}}) {
+            ended.t0 = totalAndEnd[1] - totalAndEnd[0];
+            ended.logicStart = ended.t0;
+            histograms.ended(ended, 0, totalAndEnd[1]);
+        }
         assertEquals(7, memory.getLongOpaque(at + 16));
         assertEquals(40, memory.getLongOpaque(at + 24));
         assertEquals(5, memory.getLongOpaque(at + 32));
         assertEquals(90, memory.getLongOpaque(at + 40));
         assertEquals(3, memory.getLongOpaque(at));
         assertEquals(200, memory.getLongOpaque(at + 8));
+    }
+
+    @Test
+    void messagesBegunByAnyThreadAreCounted() throws Exception {
+        Thread[] threads = new Thread[3];
+        for (int thread = 0; thread < threads.length; thread++) {
+            threads[thread] =
+                    new Thread(
+                            () -> {
+                                Trace own = new Trace();
+                                for (int id = 0; id < 20_000; id++) {
+                                    own.begin(order, id, System.nanoTime());
+                                }
+                            });
+            threads[thread].start();
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        TraceBytes file = read();
+        assertEquals(60_000, file.begun(0));
+        assertEquals(20_000, file.u64(file.flowAt(0) + 216), "those of one thread");
     }
 
     @Test
@@ -309,7 +335,7 @@ class MessageTest extends Fixture {
         logic.end(trace);
         message(logic, order, trace, 3);
         TraceBytes file = read();
-        assertEquals(3, file.u64(file.flowAt(0) + 192));
+        assertEquals(3, file.begun(0));
         assertEquals(2, file.u64(file.flowAt(0) + 200), "begun again, and ended without logic");
         assertEquals(1, file.u64(file.threadAt(0) + 32));
         assertEquals(3, file.record(4, 0, 0).id());

@@ -61,7 +61,7 @@ class ProcessTest extends Fixture {
             assertEquals(k + 1, record.tail());
             assertEquals(k, record.id());
         }
-        assertTrue(file.u64(file.flowAt(0) + 192) >= written);
+        assertTrue(file.begun(0) >= written);
     }
 
     @Test
@@ -184,7 +184,7 @@ class ProcessTest extends Fixture {
     private static void checkGolden(TraceBytes file) {
         assertEquals("order", file.name(file.u32(file.flowAt(0) + 4)));
         assertEquals("quote", file.name(file.u32(file.flowAt(1) + 4)));
-        assertEquals(6, file.u64(file.flowAt(0) + 192));
+        assertEquals(6, file.begun(0));
         assertEquals(1, file.u64(file.flowAt(1) + 200));
         assertEquals(1, file.u64(file.flowAt(1) + 208));
         assertEquals(6, file.u64(file.threadAt(0) + 32));

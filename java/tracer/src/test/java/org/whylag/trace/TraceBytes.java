@@ -171,6 +171,10 @@ final class TraceBytes {
         return entry(2, index);
     }
 
+    long begun(int flow) {
+        return u64(flowAt(flow) + 192) + u64(flowAt(flow) + 216);
+    }
+
     int threadAt(int index) {
         return entry(3, index);
     }

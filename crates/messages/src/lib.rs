@@ -1,0 +1,22 @@
+//! What traced programs tell of their messages, turned into model types while they run.
+//!
+//! [`Follower`] follows one trace file: each look gives the slow messages that are new, some of the
+//! others, and once in a while what the histograms counted. [`Watched`] does so for all processes
+//! of a recording, and finds their traces when they begin to trace. [`harvest`] takes all that a
+//! program left behind.
+//!
+//! Caveats. The rings of a trace are short: between two looks a thread may end more messages than
+//! fit. Those are counted as missed; histograms and counts still have them. Nothing of a trace is
+//! trusted: what does not pass the reader's checks ends the following, with the reason.
+
+mod ahead;
+mod convert;
+mod follower;
+mod harvest;
+mod sample;
+mod watched;
+
+pub use convert::language;
+pub use follower::{Follower, Look};
+pub use harvest::harvest;
+pub use watched::Watched;

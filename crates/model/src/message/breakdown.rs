@@ -1,0 +1,82 @@
+//! Where the time of a message went, and how that differs from others.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Message, MessageSegment};
+use crate::{Account, Syscall};
+
+/// A message, its parts, and what the threads that had it did meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MessageBreakdown {
+    /// The message.
+    pub message: Message,
+    /// What its flow is called.
+    pub flow: String,
+    /// Its parts in time order; their lengths sum to that of the message.
+    pub parts: Vec<MessagePart>,
+}
+
+/// A part of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MessagePart {
+    /// `to journalled`, `queued behind order 8122`, `gap to fill`.
+    pub name: String,
+    /// The part itself.
+    #[serde(skip)]
+    pub segment: MessageSegment,
+    /// Length.
+    pub ns: u64,
+    /// Name of the thread that had the message, empty if it is not known.
+    pub comm: String,
+    /// What that thread did; sums to `ns`, the largest first.
+    pub time: Vec<MessageTime>,
+}
+
+/// Some of a thread's time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageTime {
+    /// The account; `None`: in no interval that was kept, so it ran, or waited for shorter than
+    /// `Message::kept_ns` at a time.
+    pub account: Option<Account>,
+    /// How long.
+    pub ns: u64,
+    /// The system call it was in.
+    pub call: Option<Syscall>,
+    /// The function of the kernel in which it slept.
+    pub place: Option<String>,
+    /// Who ended the wait, held the lock or ran instead, in words.
+    pub by: Option<String>,
+}
+
+/// What slow messages have more of than the control group has.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MessageContrast {
+    /// The part of the message, without numbers of other messages.
+    pub part: String,
+    /// What was done in it; `None` as in [`MessageTime`], or if the part says it all.
+    pub account: Option<Account>,
+    /// The system call.
+    pub call: Option<Syscall>,
+    /// Of the slow messages.
+    pub slow: ContrastSide,
+    /// Of the control group.
+    pub fast: ContrastSide,
+}
+
+/// One group of messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct ContrastSide {
+    /// Messages of the group.
+    pub n: u64,
+    /// Those that had any of it.
+    pub with: u64,
+    /// Mean over all of the group.
+    pub mean_ns: f64,
+}
+
+impl MessageContrast {
+    /// By how much the mean of the slow ones is greater.
+    pub fn difference_ns(&self) -> f64 {
+        self.slow.mean_ns - self.fast.mean_ns
+    }
+}

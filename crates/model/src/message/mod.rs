@@ -1,0 +1,397 @@
+//! What traced programs told of their own messages: orders, requests, packets.
+//!
+//! A program says when each message was received, passed its points, published and ended. How long
+//! messages took is counted for all of them; those at or above the threshold of their flow are kept
+//! whole, and beside them a sample of the others, to compare them with.
+
+mod breakdown;
+mod segment;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Histogram;
+use crate::histogram::PRECISION_KERNEL;
+
+pub use breakdown::{ContrastSide, MessageBreakdown, MessageContrast, MessagePart, MessageTime};
+pub use segment::{MessageSegment, SegmentKind};
+
+/// All that was read of the traced programs of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Messages {
+    /// The programs, by number.
+    pub programs: Vec<TracedProgram>,
+    /// Histograms of all messages, in time order.
+    pub seconds: Vec<MessageSecond>,
+    /// Messages that took as long as their flow's threshold, the slowest first.
+    pub slow: Vec<Message>,
+    /// How many slow ones were stored.
+    pub slow_count: u64,
+    /// A sample of the others, the control group; in time order.
+    pub fast: Vec<Message>,
+}
+
+/// A program that traced its messages; after an exec it is another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedProgram {
+    /// Its number within the run, from 0.
+    pub program: u32,
+    /// Process id, as the recorder counts.
+    pub tgid: u32,
+    /// Its trace file.
+    pub path: String,
+    /// What its tracer was written in: `Rust`, `C`, `Java`.
+    pub language: String,
+    /// When it began to trace.
+    pub created_ns: u64,
+    /// From here on its messages are known.
+    pub from_ns: u64,
+    /// What became of it.
+    pub state: TraceState,
+    /// Its kinds of messages, by number.
+    pub flows: Vec<MessageFlow>,
+    /// Messages whose logic was running when it was last read.
+    pub unfinished: Vec<UnfinishedMessage>,
+    /// Threads, and flows, points or names, that its tracer had no room for.
+    pub dropped: u64,
+    /// Slow messages that were not read: later ones took their place, or they were half written.
+    pub missed: u64,
+    /// Marks that lay outside of their message's time.
+    pub misplaced: u64,
+    /// Why reading stopped before its end; empty if it did not.
+    pub refused: String,
+}
+
+/// How a traced program stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceState {
+    /// It was running when the recording ended.
+    #[default]
+    Running,
+    /// It ended its tracing properly.
+    Closed,
+    /// It died, or made an exec, and left its trace.
+    Crashed,
+}
+
+/// A kind of message. Counts are those of the recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageFlow {
+    /// Its number in the program, from 1.
+    pub flow: u32,
+    /// As the program calls it: `order`.
+    pub name: String,
+    /// Names of its infrastructure points.
+    pub points: Vec<String>,
+    /// Names of its publishes.
+    pub publishes: Vec<String>,
+    /// A message that takes this long is slow.
+    pub threshold_ns: u64,
+    /// Messages begun.
+    pub begun: u64,
+    /// Messages ended.
+    pub ended: u64,
+    /// Those of them that were slow, as far as they were read.
+    pub slow: u64,
+    /// Messages that were begun anew without an end.
+    pub abandoned: u64,
+    /// Marks of points that the flow has not.
+    pub undeclared: u64,
+}
+
+/// A message whose logic had begun and not ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnfinishedMessage {
+    /// Its flow.
+    pub flow: u32,
+    /// The program's own id.
+    pub id: u64,
+    /// Thread that runs its logic.
+    pub tid: u32,
+    /// When it was received.
+    pub t0_ns: u64,
+    /// When its logic began.
+    pub logic_start_ns: u64,
+    /// When it published last, or else logic start.
+    pub last_ns: u64,
+    /// What it published last.
+    pub last_name: Option<String>,
+    /// When that was read.
+    pub read_ns: u64,
+}
+
+/// A message that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Number of its program.
+    pub program: u32,
+    /// Number of its flow in the program.
+    pub flow: u32,
+    /// The program's own id.
+    pub id: u64,
+    /// Its place in the sample of its flow; `None` if it was slow.
+    pub sample: Option<u32>,
+    /// When it was received.
+    pub t0_ns: u64,
+    /// When its logic began.
+    pub logic_start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// Thread that ran the logic.
+    pub tid: u32,
+    /// Infrastructure points that it passed, in the order of the flow.
+    pub points: Vec<MessagePoint>,
+    /// Its first publishes, in time order.
+    pub published: Vec<MessagePublish>,
+    /// How many there were.
+    pub publishes: u64,
+    /// The longest time between two publishes, or logic start and the first.
+    pub longest_gap_ns: u64,
+    /// Messages that waited behind it when its logic began, if the program said so.
+    pub depth: Option<u32>,
+    /// What its logic thread worked on between `t0_ns` and `logic_start_ns`, in time order; the
+    /// longest of it, as far as it was read.
+    pub ahead: Vec<MessageAhead>,
+    /// Intervals of its threads were kept whole from this length on, while it lasted; 0 if nothing
+    /// was recorded beside it.
+    pub kept_ns: u64,
+}
+
+/// An infrastructure point that was passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagePoint {
+    /// Place among `MessageFlow::points`.
+    pub point: u32,
+    /// When.
+    pub time_ns: u64,
+    /// Thread that marked it, if it is known.
+    pub tid: Option<u32>,
+}
+
+/// A publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessagePublish {
+    /// Place among `MessageFlow::publishes`, if it has a name.
+    pub publish: Option<u32>,
+    /// When.
+    pub time_ns: u64,
+}
+
+/// An earlier message of the same logic thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageAhead {
+    /// Its flow.
+    pub flow: u32,
+    /// The program's own id.
+    pub id: u64,
+    /// When its logic began.
+    pub logic_start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+}
+
+/// What is measured of each message.
+///
+/// Text form: `total`, `infrastructure`, `logic`, `publish_gap`, `to_point:0`, `to_publish:0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum MessageMetric {
+    /// From receipt to end.
+    Total,
+    /// From receipt to the start of the logic.
+    Infrastructure,
+    /// From the start of the logic to the end.
+    Logic,
+    /// From one publish to the next, or from logic start to the first.
+    PublishGap,
+    /// From receipt to the infrastructure point of this place.
+    ToPoint(u32),
+    /// The gap that ended with the publish of this place.
+    ToPublish(u32),
+}
+
+/// The values of one metric of one flow within a time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageSecond {
+    /// Number of the program.
+    pub program: u32,
+    /// Number of the flow in the program.
+    pub flow: u32,
+    /// What was measured.
+    pub metric: MessageMetric,
+    /// Start of the interval: about a second long, or since the program began to trace.
+    pub start_ns: u64,
+    /// The values counted in it. The sum is held within what the buckets allow; lowest and highest
+    /// value are bounds of a bucket where the exact one is not known.
+    pub histogram: Histogram,
+}
+
+impl Messages {
+    /// True if no program traced.
+    pub fn is_empty(&self) -> bool {
+        self.programs.is_empty()
+    }
+
+    /// A program by its number.
+    pub fn program(&self, program: u32) -> Option<&TracedProgram> {
+        self.programs.iter().find(|known| known.program == program)
+    }
+
+    /// A flow by its numbers.
+    pub fn flow(&self, program: u32, flow: u32) -> Option<&MessageFlow> {
+        self.program(program)?.flows.iter().find(|known| known.flow == flow)
+    }
+
+    /// The flow of a message.
+    pub fn flow_of(&self, message: &Message) -> Option<&MessageFlow> {
+        self.flow(message.program, message.flow)
+    }
+
+    /// All values of a metric of a flow.
+    pub fn histogram(&self, program: u32, flow: u32, metric: MessageMetric) -> Histogram {
+        let mut sum = Histogram::new(PRECISION_KERNEL);
+        for second in &self.seconds {
+            if (second.program, second.flow, second.metric) == (program, flow, metric) {
+                sum.merge(&second.histogram);
+            }
+        }
+        sum
+    }
+}
+
+impl Message {
+    /// From receipt to end.
+    pub fn total_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.t0_ns)
+    }
+
+    /// From receipt to the start of the logic.
+    pub fn infrastructure_ns(&self) -> u64 {
+        self.logic_start_ns.saturating_sub(self.t0_ns)
+    }
+
+    /// From the start of the logic to the end.
+    pub fn logic_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.logic_start_ns)
+    }
+
+    /// True if it took as long as its flow's threshold.
+    pub fn is_slow(&self) -> bool {
+        self.sample.is_none()
+    }
+}
+
+impl MessageFlow {
+    /// Every metric that it has.
+    pub fn metrics(&self) -> impl Iterator<Item = MessageMetric> + use<> {
+        use MessageMetric::{Infrastructure, Logic, PublishGap, ToPoint, ToPublish, Total};
+        let points = (0..self.points.len() as u32).map(ToPoint);
+        let publishes = (0..self.publishes.len() as u32).map(ToPublish);
+        [Total, Infrastructure, Logic, PublishGap].into_iter().chain(points).chain(publishes)
+    }
+
+    /// What a metric is called in this flow.
+    pub fn metric_name(&self, metric: MessageMetric) -> String {
+        let of = |names: &[String], place: u32| {
+            names.get(place as usize).cloned().unwrap_or_else(|| format!("number {place}"))
+        };
+        match metric {
+            MessageMetric::Total => "total".to_owned(),
+            MessageMetric::Infrastructure => "infrastructure".to_owned(),
+            MessageMetric::Logic => "logic".to_owned(),
+            MessageMetric::PublishGap => "publish gap".to_owned(),
+            MessageMetric::ToPoint(place) => format!("to {}", of(&self.points, place)),
+            MessageMetric::ToPublish(place) => format!("gap to {}", of(&self.publishes, place)),
+        }
+    }
+}
+
+impl fmt::Display for MessageMetric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MessageMetric::Total => f.write_str("total"),
+            MessageMetric::Infrastructure => f.write_str("infrastructure"),
+            MessageMetric::Logic => f.write_str("logic"),
+            MessageMetric::PublishGap => f.write_str("publish_gap"),
+            MessageMetric::ToPoint(place) => write!(f, "to_point:{place}"),
+            MessageMetric::ToPublish(place) => write!(f, "to_publish:{place}"),
+        }
+    }
+}
+
+impl FromStr for MessageMetric {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        let unknown = || format!("'{s}' is no metric of messages");
+        let (kind, place) = s.split_once(':').unwrap_or((s, ""));
+        let place = || place.parse().map_err(|_| unknown());
+        Ok(match kind {
+            "total" => MessageMetric::Total,
+            "infrastructure" => MessageMetric::Infrastructure,
+            "logic" => MessageMetric::Logic,
+            "publish_gap" => MessageMetric::PublishGap,
+            "to_point" => MessageMetric::ToPoint(place()?),
+            "to_publish" => MessageMetric::ToPublish(place()?),
+            _ => return Err(unknown()),
+        })
+    }
+}
+
+impl From<MessageMetric> for String {
+    fn from(metric: MessageMetric) -> String {
+        metric.to_string()
+    }
+}
+
+impl TryFrom<String> for MessageMetric {
+    type Error = String;
+
+    fn try_from(s: String) -> Result<Self, String> {
+        s.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_survive_their_text_form() {
+        let flow = MessageFlow {
+            points: vec!["journalled".into()],
+            publishes: vec!["fill".into(), "trade-report".into()],
+            ..MessageFlow::default()
+        };
+        let metrics: Vec<_> = flow.metrics().collect();
+        assert_eq!(metrics.len(), 7);
+        for metric in &metrics {
+            assert_eq!(metric.to_string().parse(), Ok(*metric));
+        }
+        assert_eq!(flow.metric_name(metrics[6]), "gap to trade-report");
+        assert!("to_point:".parse::<MessageMetric>().is_err());
+    }
+
+    #[test]
+    fn the_seconds_of_a_metric_add_up() {
+        let second = |flow, metric, value| {
+            let mut histogram = Histogram::new(PRECISION_KERNEL);
+            histogram.record(value);
+            MessageSecond { program: 0, flow, metric, start_ns: 0, histogram }
+        };
+        let messages = Messages {
+            seconds: vec![
+                second(1, MessageMetric::Total, 5),
+                second(2, MessageMetric::Total, 900),
+                second(1, MessageMetric::Logic, 70),
+                second(1, MessageMetric::Total, 7),
+            ],
+            ..Messages::default()
+        };
+        let total = messages.histogram(0, 1, MessageMetric::Total);
+        assert_eq!((total.count(), total.sum(), total.max()), (2, 12, Some(7)));
+    }
+}

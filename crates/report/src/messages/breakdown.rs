@@ -1,0 +1,160 @@
+//! A message with its parts, and what its threads did in each; and what slow messages have that
+//! the others lack.
+
+use std::io::{self, Write};
+
+use model::{MessageBreakdown, MessageContrast, MessagePart, MessageTime, Run};
+
+use crate::style::Paint;
+use crate::table::{Align, Cell, Table};
+use crate::units::{count, duration, fine_duration, part, plural};
+use crate::{Style, text, words};
+
+/// Times of a part that are told; the rest are summed.
+const TIMES: usize = 4;
+
+/// Of parts that are shorter than one in so many of the message only the length is told.
+const LEAST: u64 = 50;
+
+/// Writes a message in full; `number` is its place among the slow ones.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(
+    out: &mut dyn Write,
+    number: usize,
+    broken_down: &MessageBreakdown,
+    run: &Run,
+    style: &Style,
+) -> io::Result<()> {
+    let message = &broken_down.message;
+    let into = message.t0_ns.saturating_sub(run.header.started_ns);
+    let mut heading = format!(
+        "{number}. {} {}: {}, received {:.3} s into the run",
+        broken_down.flow,
+        message.id,
+        duration(message.total_ns()),
+        into as f64 / 1e9,
+    );
+    if let Some(depth) = message.depth {
+        heading += &format!("; {} waited behind it", count(u64::from(depth)));
+    }
+    writeln!(out, "{}", style.bold(&text::clean(&heading)))?;
+    let halves = [
+        ("infrastructure", message.infrastructure_ns(), true),
+        ("logic", message.logic_ns(), false),
+    ];
+    for (name, ns, infrastructure) in halves {
+        let share = part(ns, message.total_ns());
+        writeln!(out, "   {name} {} ({share})", duration(ns))?;
+        let of_it = |p: &&MessagePart| p.segment.is_infrastructure() == infrastructure;
+        let mut table = Table::new(5, &[("", Align::Right), ("", Align::Left), ("", Align::Left)]);
+        for part in broken_down.parts.iter().filter(of_it) {
+            let thread = if part.comm.is_empty() {
+                part.name.clone()
+            } else {
+                format!("{} ({})", part.name, part.comm)
+            };
+            table.row([
+                duration(part.ns).into(),
+                thread.into(),
+                if part.ns >= message.total_ns() / LEAST {
+                    sentence(&part.time, message.kept_ns).into()
+                } else {
+                    "".into()
+                },
+            ]);
+        }
+        table.write(out, style)?;
+    }
+    Ok(())
+}
+
+/// `3.70 ms waiting for the disk in fsync (jbd2_log_wait_commit, woken by jbd2/vda1-8), ...`.
+pub(crate) fn sentence(time: &[MessageTime], kept_ns: u64) -> String {
+    let mut words: Vec<String> = time
+        .iter()
+        .take(TIMES)
+        .map(|time| format!("{} {}", duration(time.ns), what(time, kept_ns)))
+        .collect();
+    let rest = time.iter().skip(TIMES).fold(0u64, |sum, time| sum.saturating_add(time.ns));
+    if rest > 0 {
+        words.push(format!("{} of {} others", duration(rest), time.len() - TIMES));
+    }
+    words.join(", ")
+}
+
+fn what(time: &MessageTime, kept_ns: u64) -> String {
+    let Some(account) = time.account else { return short(kept_ns) };
+    let mut what = words::account(account);
+    let is_in_it = matches!(account, model::Account::Syscall(_));
+    if let Some(call) = time.call.filter(|_| !is_in_it) {
+        what += &format!(" in {call}");
+    }
+    let more: Vec<&str> =
+        [&time.place, &time.by].into_iter().flatten().map(String::as_str).collect();
+    if !more.is_empty() {
+        what += &format!(" ({})", more.join(", "));
+    }
+    what
+}
+
+/// What is in no interval.
+fn short(kept_ns: u64) -> String {
+    match kept_ns {
+        0 => "unaccounted (nothing was recorded)".to_owned(),
+        _ => format!("running, or waits under {}", duration(kept_ns)),
+    }
+}
+
+/// Rows of the comparison.
+const CONTRASTS: usize = 6;
+
+/// What slow messages of a flow have more of than its control group.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_contrast(
+    out: &mut dyn Write,
+    flow: &str,
+    contrasts: &[MessageContrast],
+    style: &Style,
+) -> io::Result<()> {
+    let Some(first) = contrasts.first() else { return Ok(()) };
+    let title = format!(
+        "What {} of {} have more of than {} that were not slow",
+        plural(first.slow.n, "slow message"),
+        text::clean(flow),
+        count(first.fast.n),
+    );
+    write!(out, "{}", text::labelled("", 0, &title, style.width))?;
+    let columns = [
+        ("slow mean", Align::Right),
+        ("in", Align::Right),
+        ("others", Align::Right),
+        ("in", Align::Right),
+        ("", Align::Left),
+    ];
+    let mut table = Table::new(2, &columns);
+    for contrast in contrasts.iter().take(CONTRASTS) {
+        let what = match contrast.account {
+            None if contrast.part.starts_with("queued") => contrast.part.clone(),
+            None => format!("{}: running, or short waits", contrast.part),
+            Some(account) => {
+                let is_in_it = matches!(account, model::Account::Syscall(_));
+                let call = contrast.call.filter(|_| !is_in_it);
+                let call = call.map_or_else(String::new, |call| format!(" in {call}"));
+                format!("{}: {}{call}", contrast.part, words::account(account))
+            }
+        };
+        let with = |side: &model::ContrastSide| Cell::painted(part(side.with, side.n), Paint::Dim);
+        table.row([
+            fine_duration(contrast.slow.mean_ns).into(),
+            with(&contrast.slow),
+            fine_duration(contrast.fast.mean_ns).into(),
+            with(&contrast.fast),
+            what.into(),
+        ]);
+    }
+    table.write(out, style)
+}

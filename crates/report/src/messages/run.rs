@@ -1,0 +1,246 @@
+//! The messages of a stored run.
+
+use std::io::{self, Write};
+
+use model::{MessageBreakdown, MessageContrast, MessageFlow, Run, TraceState, TracedProgram};
+
+use super::breakdown;
+use crate::style::Paint;
+use crate::units::{count, duration, plural};
+use crate::{Style, text};
+
+/// What is told of the messages of a run beside what the run itself has.
+#[derive(Debug, Default)]
+pub struct ToldMessages {
+    /// The slowest, the slowest first.
+    pub slowest: Vec<MessageBreakdown>,
+    /// By flow: its name, and what its slow messages have that the others lack.
+    pub contrasts: Vec<(String, Vec<MessageContrast>)>,
+}
+
+/// Writes counts and histograms of each flow, what slow messages have that the others lack, the
+/// `most` slowest, and those that never ended. Nothing if no program traced.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(
+    out: &mut dyn Write,
+    run: &Run,
+    told: &ToldMessages,
+    most: usize,
+    style: &Style,
+) -> io::Result<()> {
+    for program in &run.messages.programs {
+        write_program(out, run, program, style)?;
+    }
+    for (flow, contrasts) in told.contrasts.iter().filter(|(_, contrasts)| !contrasts.is_empty()) {
+        writeln!(out)?;
+        breakdown::write_contrast(out, flow, contrasts, style)?;
+    }
+    for (n, message) in told.slowest.iter().take(most).enumerate() {
+        writeln!(out)?;
+        breakdown::write(out, n + 1, message, run, style)?;
+    }
+    let left = run.messages.slow_count.saturating_sub(told.slowest.len().min(most) as u64);
+    if left > 0 {
+        writeln!(out, "{}", style.dim(&format!("  and {}", plural(left, "more slow message"))))?;
+    }
+    if run.messages.slow_count > 0 && !run.threads.is_empty() {
+        let hint = format!("  'whylag explain {} --message N' explains one of them alone", run.id);
+        writeln!(out, "{}", style.dim(&hint))?;
+    }
+    Ok(())
+}
+
+fn write_program(
+    out: &mut dyn Write,
+    run: &Run,
+    program: &TracedProgram,
+    style: &Style,
+) -> io::Result<()> {
+    let state = match program.state {
+        TraceState::Running => "was running at the end",
+        TraceState::Closed => "ended its tracing",
+        TraceState::Crashed => "crashed, or made an exec",
+    };
+    let who = format!("Messages of pid {} ({} tracer; {state})", program.tgid, program.language);
+    writeln!(out, "{}", style.bold(&text::clean(&who)))?;
+    for flow in &program.flows {
+        write!(out, "{}", text::labelled("  ", 2, &counts(flow), style.width))?;
+        let length = run
+            .length_ns()
+            .min(run.heartbeat_ns.max(run.header.started_ns).saturating_sub(program.from_ns));
+        let of = |metric| run.messages.histogram(program.program, flow.flow, metric);
+        super::write_metrics(out, flow, of, Some(length), style)?;
+    }
+    let lost = [
+        (program.missed, "slow messages could not be read in time"),
+        (program.dropped, "threads, flows or names found no room in the trace"),
+        (program.misplaced, "marks lay outside of their message"),
+    ];
+    for (n, what) in lost.into_iter().filter(|(n, _)| *n > 0) {
+        writeln!(out, "{}", style.dim(&format!("  {}: {what}", count(n))))?;
+    }
+    if !program.refused.is_empty() {
+        let why = format!("not read any further: {}", program.refused);
+        for line in text::wrap(&why, style.width.saturating_sub(2)) {
+            writeln!(out, "  {}", style.paint(Paint::Red, &line))?;
+        }
+    }
+    program.unfinished.iter().try_for_each(|m| super::write_stuck(out, program, m, style))
+}
+
+/// `order: 1,234 begun, 1,230 ended, 12 slow (from 100 us on)`.
+fn counts(flow: &MessageFlow) -> String {
+    let mut text = format!(
+        "{}: {} begun, {} ended, {} slow (from {} on)",
+        flow.name,
+        count(flow.begun),
+        count(flow.ended),
+        count(flow.slow),
+        duration(flow.threshold_ns)
+    );
+    for (n, what) in [(flow.abandoned, "abandoned"), (flow.undeclared, "undeclared marks")] {
+        if n > 0 {
+            text += &format!(", {} {what}", count(n));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{
+        Account, Blocked, ContrastSide, Message, MessagePart, MessageSegment, MessageTime,
+        SegmentKind, UnfinishedMessage,
+    };
+
+    use super::*;
+    use crate::sample;
+
+    const DISK: Account = Account::Blocked(Blocked::Disk);
+
+    fn broken_down(start: u64) -> MessageBreakdown {
+        let message = Message {
+            program: 0,
+            flow: 1,
+            id: 8123,
+            sample: None,
+            t0_ns: start,
+            logic_start_ns: start + 100_000,
+            end_ns: start + 4_100_000,
+            tid: 82,
+            points: Vec::new(),
+            published: Vec::new(),
+            publishes: 0,
+            longest_gap_ns: 4_000_000,
+            depth: Some(3),
+            ahead: Vec::new(),
+            kept_ns: 10_000,
+        };
+        let part = |name: &str, kind, from_ns, to_ns, time| MessagePart {
+            name: name.into(),
+            segment: MessageSegment { kind, from_ns, to_ns, tid: Some(82) },
+            ns: to_ns - from_ns,
+            comm: "logic".into(),
+            time,
+        };
+        let time = |account, ns, place: Option<&str>, by: Option<&str>| MessageTime {
+            account,
+            ns,
+            call: model::Syscall::named("fsync").filter(|_| account.is_some()),
+            place: place.map(str::to_owned),
+            by: by.map(str::to_owned),
+        };
+        let parts = vec![
+            part(
+                "queued behind order 8122",
+                SegmentKind::ToLogic,
+                start,
+                start + 100_000,
+                vec![time(None, 100_000, None, None)],
+            ),
+            part(
+                "to the end",
+                SegmentKind::ToEnd,
+                start + 100_000,
+                start + 4_100_000,
+                vec![
+                    time(
+                        Some(DISK),
+                        3_800_000,
+                        Some("jbd2_log_wait_commit"),
+                        Some("woken by jbd2/vda1-8 (tid 99)"),
+                    ),
+                    time(None, 200_000, None, None),
+                ],
+            ),
+        ];
+        MessageBreakdown { message, flow: "order".into(), parts }
+    }
+
+    fn traced() -> (Run, ToldMessages) {
+        let mut run = sample::run();
+        let one = broken_down(run.header.started_ns + 1_500_000_000);
+        run.messages.programs.push(TracedProgram {
+            tgid: 77,
+            language: "C".into(),
+            state: TraceState::Crashed,
+            flows: vec![MessageFlow {
+                flow: 1,
+                name: "order".into(),
+                threshold_ns: 100_000,
+                begun: 1_235,
+                ended: 1_234,
+                slow: 12,
+                ..MessageFlow::default()
+            }],
+            unfinished: vec![UnfinishedMessage {
+                flow: 1,
+                id: 9,
+                tid: 82,
+                t0_ns: 0,
+                logic_start_ns: 1_000_000,
+                last_ns: 1_000_000,
+                last_name: None,
+                read_ns: 3_000_000_000,
+            }],
+            missed: 4,
+            ..TracedProgram::default()
+        });
+        run.messages.slow.push(one.message.clone());
+        run.messages.slow_count = 12;
+        let side = |with, mean_ns| ContrastSide { n: 12, with, mean_ns };
+        let contrast = MessageContrast {
+            part: "to the end".into(),
+            account: Some(DISK),
+            call: model::Syscall::named("fsync"),
+            slow: side(11, 3_500_000.0),
+            fast: side(0, 0.0),
+        };
+        let contrasts = vec![("order".to_owned(), vec![contrast])];
+        (run, ToldMessages { slowest: vec![one], contrasts })
+    }
+
+    #[test]
+    fn a_run_tells_its_messages_within_80_columns() {
+        let (run, told) = traced();
+        let text = sample::written(|out| write(out, &run, &told, 5, &Style::default()));
+        sample::assert_fits(&text, 80);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "Messages of pid 77 (C tracer; crashed, or made an exec)",
+            "order: 1,235 begun, 1,234 ended, 12 slow (from 100 us on)",
+            "never ended order 9: received 3.00 s ago",
+            "4: slow messages could not be read in time",
+            "What 12 slow messages of order have more of than 12 that were not slow",
+            "3.50 ms 91.7 % 0.0 ns 0.0 %",
+            "1. order 8123: 4.10 ms, received 1.500 s into the run; 3 waited behind it",
+            "logic 4.00 ms (97.6 %)",
+            "and 11 more slow messages",
+        ] {
+            assert!(flat.contains(part), "{part}\n{text}");
+        }
+        assert!(text.contains("jbd2_log_wait_commit"), "{text}");
+    }
+}

@@ -1,0 +1,103 @@
+//! The trace of one process, wherever that process sees its files: in a container the folder is
+//! another, and pids and users have other numbers.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Dir, Mode, OFlags, ResolveFlags};
+
+use super::error::ReadError;
+use crate::process;
+
+/// The file of a process, opened and not yet looked at, and where it is.
+pub(crate) struct Found {
+    pub file: OwnedFd,
+    pub path: PathBuf,
+}
+
+/// Looks in the /dev/shm of that process, and in the folder that WHYLAG_TRACE_DIR names here; if
+/// `thorough`, also in the one that it names there, and among what the process has mapped: that
+/// takes a lock of the process for a moment. There may be several: anybody can make a folder in
+/// /dev/shm.
+pub(crate) fn find(pid: u32, thorough: bool) -> Result<Vec<Found>, ReadError> {
+    let root = PathBuf::from(format!("/proc/{pid}/root"));
+    let system = |doing, source: io::Error| ReadError::System { path: root.clone(), doing, source };
+    let own = process::pid_in_its_namespace(pid);
+    let own = own.map_err(|error| system("looking for its pid", error))?;
+    let start = process::start_of(&format!("/proc/{pid}/stat"))
+        .map_err(|error| system("looking for its start", error))?;
+    let name = format!("{own}-{start}.trace");
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let inside = rustix::fs::open(&root, flags, Mode::empty())
+        .map_err(|error| system("entering the file system of the process", error.into()))?;
+    let mut places: Vec<PathBuf> = Vec::new();
+    places
+        .extend(std::env::var_os("WHYLAG_TRACE_DIR").map(|folder| Path::new(&folder).join(&name)));
+    places.extend(usual_folders(&inside).into_iter().map(|folder| folder.join(&name)));
+    if thorough {
+        places.extend(named_folder(pid).map(|folder| folder.join(&name)));
+        places.extend(mapped(pid, &name));
+    }
+    let mut found = Vec::new();
+    places.dedup();
+    for place in places {
+        // NONBLOCK: to open a FIFO would wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        // Else it is not there, or a link, or in another user's folder.
+        if let Ok(file) = open_in(&inside, &place, flags) {
+            found.push(Found { file, path: shown(pid, &root, &place) });
+        }
+    }
+    Ok(found)
+}
+
+/// Opens a path as the process sees it: links lead nowhere outside of its own root.
+fn open_in(root: &OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)
+}
+
+/// What WHYLAG_TRACE_DIR was when the process began its program.
+fn named_folder(pid: u32) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let variables = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let value = variables
+        .split(|byte| *byte == 0)
+        .find_map(|variable| variable.strip_prefix(b"WHYLAG_TRACE_DIR="))?;
+    let path = PathBuf::from(std::ffi::OsString::from_vec(value.to_vec()));
+    path.is_absolute().then_some(path)
+}
+
+/// `/dev/shm/whylag-UID` of any user: the process may know itself by another number.
+fn usual_folders(root: &OwnedFd) -> Vec<PathBuf> {
+    let parent = Path::new("/dev/shm");
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(mut entries) = open_in(root, parent, flags).and_then(Dir::new) else {
+        return Vec::new();
+    };
+    let mut folders = Vec::new();
+    while let Some(Ok(entry)) = entries.next() {
+        let name = entry.file_name().to_string_lossy();
+        if name.strip_prefix("whylag-").is_some_and(|user| user.parse::<u32>().is_ok()) {
+            folders.push(parent.join(&*name));
+        }
+    }
+    folders.sort();
+    folders
+}
+
+/// A mapped file of this name.
+fn mapped(pid: u32, name: &str) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let mut paths = text.lines().filter_map(|line| line.find('/').map(|at| Path::new(&line[at..])));
+    paths.find(|path| path.file_name().is_some_and(|last| last == name)).map(Into::into)
+}
+
+/// The path from here: through /proc only where the process has another file system.
+fn shown(pid: u32, root: &Path, place: &Path) -> PathBuf {
+    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    let is_ours = namespace(&pid.to_string()) == namespace("self")
+        && std::fs::read_link(root).is_ok_and(|target| target == Path::new("/"));
+    if is_ours { place.to_owned() } else { root.join(place.strip_prefix("/").unwrap_or(place)) }
+}
