@@ -6,9 +6,11 @@
 //! with a stable name, the value as read, and where it was read.
 //!
 //! - [`fingerprint`]: the facts of the host, of a command about to be started, of a live process.
+//! - [`doctor`]: facts that are known to cost latency, judged, and what to do.
+//! - [`live`]: a live process: which calls are not bound yet.
 //! - [`counters`]: numbers that the kernel keeps, to be read before and after.
 //! - [`secrets`]: what is left out of a fingerprint, by which rule.
-//! - [`elf`]: facts of a program file.
+//! - [`elf`]: facts of a program file: how it is bound, its PLT, what a return address is.
 //!
 //! Caveats. A fact that cannot be read is still a fact, with the value `unknown: <reason>`;
 //! nothing here fails. Everything is read once, with bounded reads, and changes nothing; only the
@@ -16,7 +18,10 @@
 //! a process are racy by nature: it can exit or change between two of them.
 
 pub mod counters;
+pub mod doctor;
 pub mod elf;
 pub mod fingerprint;
+pub mod live;
 mod read;
 pub mod secrets;
+mod words;

@@ -1,100 +1,269 @@
-//! Build ids against readelf and against files made for the purpose.
+//! Facts of ELF files against readelf, objdump and files made for the purpose.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
-use std::fs::{self, File};
+mod common;
+
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use inspect::elf::build_id;
-use proptest::prelude::*;
+use common::built;
+use inspect::elf::{Binding, Call, CallSites, Elf, ElfError, Kind, Machine, PltForm, Relro};
 
-/// An executable of an empty program, linked with the given options.
-fn linked(directory: &Path, options: &[&str]) -> PathBuf {
-    let (source, program) = (directory.join("empty.c"), directory.join("empty"));
-    fs::write(&source, "int main(void) { return 0; }\n").unwrap();
-    let status =
-        Command::new("cc").args(options).arg("-o").arg(&program).arg(&source).status().unwrap();
-    assert!(status.success());
-    program
+fn corpus(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/elf").join(name)
+}
+
+fn symbols(elf: &Elf) -> Vec<String> {
+    let mut names: Vec<_> = elf.slots.iter().map(|slot| elf.symbol(slot).into_owned()).collect();
+    names.sort();
+    names
+}
+
+const THREE: [&str; 3] = ["getpid", "open_books", "sched_yield"];
+
+#[test]
+fn libraries_of_two_machines_and_three_linkers() {
+    use Machine::{Aarch64, X86_64};
+    use PltForm::{LandingPads, Plain};
+    for (name, machine, binding, plt, relro) in [
+        ("x86-lazy.so", X86_64, Binding::Lazy, Plain, Relro::Partial),
+        ("x86-lazy-stripped.so", X86_64, Binding::Lazy, Plain, Relro::Partial),
+        ("x86-no-sections.so", X86_64, Binding::Lazy, Plain, Relro::Partial),
+        ("x86-ibt.so", X86_64, Binding::Lazy, LandingPads, Relro::Partial),
+        ("x86-lld.so", X86_64, Binding::Lazy, Plain, Relro::Partial),
+        ("x86-now.so", X86_64, Binding::Now("DF_BIND_NOW"), Plain, Relro::Full),
+        ("arm-lazy.so", Aarch64, Binding::Lazy, Plain, Relro::Partial),
+        ("arm-bti.so", Aarch64, Binding::Lazy, LandingPads, Relro::Partial),
+        ("arm-now.so", Aarch64, Binding::Now("DF_BIND_NOW"), Plain, Relro::Full),
+    ] {
+        let elf = Elf::open(corpus(name)).unwrap();
+        assert_eq!((elf.machine, elf.kind), (machine, Kind::Library), "{name}");
+        assert_eq!((elf.binding, elf.plt, elf.relro), (binding, plt, relro), "{name}");
+        assert_eq!(symbols(&elf), THREE, "{name}");
+        assert_eq!(elf.soname.as_deref(), Some("librate.so"), "{name}");
+        assert_eq!((&elf.interpreter, elf.is_prelinked), (&None, false), "{name}");
+        // A first call goes back into the PLT.
+        for slot in &elf.slots {
+            assert!(
+                elf.segments().iter().any(|segment| {
+                    segment.is_code
+                        && (segment.address..segment.address + segment.in_file)
+                            .contains(&slot.initial)
+                }),
+                "{name}: {slot:x?}"
+            );
+        }
+    }
+    for (name, machine) in [("x86-no-plt.so", X86_64), ("arm-no-plt.so", Aarch64)] {
+        let elf = Elf::open(corpus(name)).unwrap();
+        assert_eq!((elf.machine, elf.binding, elf.plt), (machine, Binding::Nothing, PltForm::None));
+        assert_eq!(elf.slots, []);
+    }
+    assert_eq!(Elf::open(corpus("static-pie")).unwrap().kind, Kind::StaticPie);
+    assert_eq!(Elf::open(corpus("static")).unwrap().kind, Kind::Static);
 }
 
 #[test]
-fn agrees_with_readelf() {
-    for path in ["/bin/sh", "/bin/ls", "/usr/bin/env"] {
-        let Ok(output) = Command::new("readelf").args(["-n", path]).output() else {
-            eprintln!("skipped: no readelf here (Debian: binutils)");
-            return;
+fn what_is_not_read_is_unknown_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text");
+    fs::write(&text, "#!/bin/sh\nexec sleep 1000\n").unwrap();
+    let object = folder.path().join("empty.o");
+    built(folder.path(), "empty.o", "int x;", &["-c"]);
+    for (path, reason) in [
+        (corpus("i386.so"), "unknown here: a 32-bit ELF file"),
+        (corpus("arm-big-endian.so"), "unknown here: a big-endian ELF file"),
+        (text, "unknown here: no ELF file"),
+        (object, "unknown here: neither program nor shared library (ELF type 1)"),
+        (PathBuf::from("/dev/null"), "unknown here: no regular file"),
+        (folder.path().join("absent"), "cannot be read: No such file"),
+    ] {
+        let error = Elf::open(&path).unwrap_err().to_string();
+        assert!(error.contains(reason), "{}: {error}", path.display());
+    }
+    let mut other = fs::read(corpus("x86-lazy.so")).unwrap();
+    other[18] = 243;
+    assert!(
+        matches!(Elf::read(&other), Err(ElfError::Unknown(why)) if why.contains("machine 243"))
+    );
+}
+
+/// prelink(8) is gone from distributions; what it marked is still about. The mark takes the place
+/// of an entry that no fact needs.
+#[test]
+fn a_prelinked_file_is_known_by_its_mark() {
+    const DT_GNU_HASH: u64 = 0x6fff_fef5;
+    const DT_GNU_PRELINKED: u64 = 0x6fff_fdf5;
+    let mut file = fs::read(corpus("x86-lazy.so")).unwrap();
+    let tag = DT_GNU_HASH.to_le_bytes();
+    let at = file.windows(8).position(|bytes| bytes == tag).unwrap();
+    assert!(!Elf::read(&file).unwrap().is_prelinked);
+    file[at..at + 8].copy_from_slice(&DT_GNU_PRELINKED.to_le_bytes());
+    assert!(Elf::read(&file).unwrap().is_prelinked);
+}
+
+#[test]
+fn programs_as_this_compiler_builds_them() {
+    const HELLO: &str = "#include <stdio.h>\n#include <unistd.h>\n\
+                         int main(void) { printf(\"%d\\n\", getpid()); return 0; }\n";
+    let folder = tempfile::tempdir().unwrap();
+    for (name, options, kind, binding, relro) in [
+        ("lazy", &["-Wl,-z,lazy"][..], Kind::Pie, Binding::Lazy, Relro::Partial),
+        ("now", &["-Wl,-z,now"], Kind::Pie, Binding::Now("DF_BIND_NOW"), Relro::Full),
+        (
+            "fixed",
+            &["-no-pie", "-fno-pie", "-Wl,-z,lazy"],
+            Kind::Program,
+            Binding::Lazy,
+            Relro::Partial,
+        ),
+        ("norelro", &["-Wl,-z,norelro,-z,lazy"], Kind::Pie, Binding::Lazy, Relro::None),
+        ("no-plt", &["-fno-plt", "-Wl,-z,lazy"], Kind::Pie, Binding::Nothing, Relro::Partial),
+        ("static", &["-static"], Kind::Static, Binding::Nothing, Relro::Partial),
+        ("static-pie", &["-static-pie"], Kind::StaticPie, Binding::Nothing, Relro::Partial),
+    ] {
+        let elf = Elf::open(built(folder.path(), name, HELLO, options)).unwrap();
+        assert_eq!((elf.kind, elf.binding), (kind, binding), "{name}");
+        // How static programs are protected differs between linkers.
+        assert!(elf.relro == relro || matches!(kind, Kind::Static | Kind::StaticPie), "{name}");
+        let is_dynamic = !matches!(kind, Kind::Static | Kind::StaticPie);
+        assert_eq!(elf.interpreter.is_some(), is_dynamic, "{name}");
+        assert_eq!(elf.needed.iter().any(|name| name == "libc.so.6"), is_dynamic, "{name}");
+        if binding == Binding::Lazy {
+            assert!(symbols(&elf).iter().any(|name| name == "getpid"), "{name}");
+        }
+        if name == "no-plt" {
+            assert!(elf.bound_at_load() >= 2, "printf and getpid at least");
+        }
+    }
+}
+
+/// The same slots as readelf finds, in every library that is here.
+#[test]
+fn slots_agree_with_readelf() {
+    if Command::new("readelf").arg("-v").output().is_err() {
+        eprintln!("skipped: no readelf here (Debian: binutils)");
+        return;
+    }
+    let mut compared = 0;
+    for entry in fs::read_dir("/usr/lib/x86_64-linux-gnu").into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Ok(elf) = Elf::open(&path) else { continue };
+        if compared == 60 || elf.slots.len() < 5 {
+            continue;
+        }
+        let output = Command::new("readelf").arg("-rW").arg(&path).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let lines = text.lines().filter(|line| line.contains("R_X86_64_JUMP_SLO"));
+        let mut expected: Vec<u64> =
+            lines.map(|line| u64::from_str_radix(&line[..16], 16).unwrap()).collect();
+        expected.sort_unstable();
+        let found: Vec<u64> = elf.slots.iter().map(|slot| slot.address).collect();
+        assert_eq!(found, expected, "{}", path.display());
+        compared += 1;
+    }
+    assert!(compared > 10, "{compared}");
+}
+
+/// Where each of the calls returns to, as the disassembler of another project says.
+#[test]
+fn return_addresses_after_each_kind_of_call() {
+    let at = |file: &str, address: u64| CallSites::open(corpus(file)).unwrap().at(address);
+    for (file, address, expected) in [
+        ("x86-lazy.so", 0x301, "x86-lazy.so:rate_timer+0xd (after call helper)"),
+        ("x86-lazy.so", 0x30e, "x86-lazy.so:rate_timer+0x1a (after call open_books@plt)"),
+        ("x86-lazy.so", 0x32a, "x86-lazy.so:rate_timer+0x36 (after call sched_yield@plt)"),
+        ("x86-ibt.so", 0x3ce, "x86-ibt.so:rate_timer+0x3a (after call sched_yield@plt)"),
+        ("x86-no-plt.so", 0x2ed, "x86-no-plt.so:rate_timer+0x39 (after call *sched_yield@got)"),
+        (
+            "x86-lazy-stripped.so",
+            0x32a,
+            "x86-lazy-stripped.so:rate_timer+0x36 (after call sched_yield@plt)",
+        ),
+        (
+            "x86-no-sections.so",
+            0x32a,
+            "x86-no-sections.so:rate_timer+0x36 (after call sched_yield@plt)",
+        ),
+        // A place that nothing returns to.
+        ("x86-lazy.so", 0x305, "x86-lazy.so:rate_timer+0x11"),
+    ] {
+        assert_eq!(at(file, address).to_string(), expected);
+    }
+    // A stripped library has no names of its own functions, but still of those it calls.
+    let helper = at("x86-lazy-stripped.so", 0x301);
+    assert_eq!(helper.after, Some(Call::Own(None)));
+    // Nonsense addresses give nothing, and no panic.
+    for address in [0, 1, 8, 0x2c0, u64::MAX, u64::MAX - 4] {
+        assert_eq!(at("x86-lazy.so", address).after, None, "{address:#x}");
+    }
+}
+
+/// On Arm each call of rate_timer is found by walking all of its instructions.
+#[test]
+fn return_addresses_on_arm() {
+    for (file, suffix) in [("arm-lazy.so", "@plt"), ("arm-bti.so", "@plt"), ("arm-now.so", "@plt")]
+    {
+        let sites = CallSites::open(corpus(file)).unwrap();
+        let code = sites.elf().segments().iter().find(|segment| segment.is_code).unwrap();
+        let range = code.address..code.address + code.in_file;
+        let places = range.step_by(4).map(|address| sites.at(address));
+        let inside = places
+            .filter(|place| place.function.as_ref().is_some_and(|(name, _)| name == "rate_timer"));
+        let mut called: Vec<String> = inside
+            .filter_map(|place| match place.after? {
+                Call::Plt(name) => Some(format!("{name}@plt")),
+                Call::Own(name) => name,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        called.sort();
+        let mut expected: Vec<String> =
+            THREE.iter().map(|name| format!("{name}{suffix}")).collect();
+        expected.insert(1, "helper".to_owned());
+        assert_eq!(called, expected, "{file}");
+    }
+}
+
+/// Every call through the PLT of a real library, stripped, against objdump.
+#[test]
+fn calls_agree_with_objdump() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Path::new("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
+    let Ok(output) = Command::new("objdump").args(["-d", "--no-show-raw-insn"]).arg(path).output()
+    else {
+        eprintln!("skipped: no objdump here (Debian: binutils)");
+        return;
+    };
+    if !output.status.success() {
+        eprintln!("skipped: no {} here", path.display());
+        return;
+    }
+    let copy = folder.path().join("libstdc++.so.6");
+    fs::copy(path, &copy).unwrap();
+    assert!(Command::new("strip").arg(&copy).status().unwrap().success());
+    let sites = CallSites::open(&copy).unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut lines = text.lines().peekable();
+    let mut compared = 0;
+    while let Some(line) = lines.next() {
+        let Some((_, symbol)) = line.split_once("call ") else { continue };
+        let Some(symbol) = symbol.split_once('<').and_then(|(_, s)| s.strip_suffix("@plt>")) else {
+            continue;
         };
-        let output = String::from_utf8(output.stdout).unwrap();
-        let expected = output.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
-        assert_eq!(build_id(path).as_deref(), expected, "{path}");
+        let next = lines.peek().and_then(|next| next.trim().split_once(':'));
+        let Some(Ok(address)) = next.map(|(at, _)| u64::from_str_radix(at, 16)) else { continue };
+        let place = sites.at(address);
+        let name = match &place.after {
+            Some(Call::Plt(name) | Call::AtLoad(name)) => name,
+            other => panic!("{address:#x}: {other:?}, not {symbol}"),
+        };
+        // objdump shows the version beside the name of some.
+        let symbol = symbol.split('@').next().unwrap();
+        assert_eq!(name, symbol, "{address:#x}");
+        compared += 1;
     }
-}
-
-#[test]
-fn the_id_given_to_the_linker_is_found() {
-    let directory = tempfile::tempdir().unwrap();
-    let program = linked(directory.path(), &["-Wl,--build-id=0x00c0ffee1234"]);
-    assert_eq!(build_id(&program).unwrap(), "00c0ffee1234");
-    let stripped = Command::new("strip").arg("-s").arg(&program).status().unwrap();
-    assert!(stripped.success());
-    assert_eq!(build_id(&program).unwrap(), "00c0ffee1234");
-    let program = linked(directory.path(), &["-Wl,--build-id=none"]);
-    assert_eq!(build_id(&program), None);
-}
-
-#[test]
-fn what_is_no_elf_file_gives_none() {
-    let directory = tempfile::tempdir().unwrap();
-    let pipe = directory.path().join("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let text = directory.path().join("text");
-    fs::write(&text, "#!/bin/sh\n").unwrap();
-    for path in [&pipe, &text, &directory.path().to_owned(), &directory.path().join("absent")] {
-        assert_eq!(build_id(path), None, "{}", path.display());
-    }
-    assert_eq!(build_id("/dev/zero"), None);
-}
-
-/// A header may claim a note as long as the file, and a sparse file may be as long as it likes.
-/// Read in full this one would give its id, for that is at its start.
-#[test]
-fn a_note_of_a_claimed_64_mib_is_not_read() {
-    let directory = tempfile::tempdir().unwrap();
-    let program = linked(directory.path(), &["-Wl,--build-id=0x01"]);
-    let mut bytes = fs::read(&program).unwrap();
-    let table = usize::try_from(u64::from_le_bytes(bytes[32..40].try_into().unwrap())).unwrap();
-    let segments = usize::from(u16::from_le_bytes(bytes[56..58].try_into().unwrap()));
-    let mut notes = 0;
-    for segment in 0..segments {
-        let header = table + 56 * segment;
-        if bytes[header] == 4 {
-            notes += 1;
-            bytes[header + 32..header + 40].copy_from_slice(&(64u64 << 20).to_le_bytes());
-        }
-    }
-    assert!(notes > 0);
-    fs::write(&program, &bytes).unwrap();
-    File::options().write(true).open(&program).unwrap().set_len(1 << 30).unwrap();
-    assert_eq!(build_id(&program), None);
-}
-
-proptest! {
-    /// Damage anywhere gives some answer or none, but never a panic.
-    #[test]
-    fn damaged_files_never_panic(
-        damage in prop::collection::vec((0usize..1024, any::<u8>()), 1..20),
-        length in 0usize..2048,
-    ) {
-        let mut bytes = fs::read("/bin/ls").unwrap();
-        for (offset, byte) in damage {
-            bytes[offset] = byte;
-        }
-        bytes.truncate(length);
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), &bytes).unwrap();
-        let id = build_id(file.path());
-        prop_assert!(id.is_none_or(|id| !id.is_empty() && id.len() <= 2 * length));
-    }
+    assert!(compared > 1000, "{compared}");
 }

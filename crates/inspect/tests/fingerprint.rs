@@ -150,6 +150,27 @@ fn a_process_is_described_from_outside() {
     }
 }
 
+/// As the linker was told, of the command and of the process that it becomes.
+#[test]
+fn a_program_says_when_its_calls_are_bound() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, program) = (directory.path().join("wait.c"), directory.path().join("wait"));
+    fs::write(&source, "#include <unistd.h>\nint main(void) { return pause(); }\n").unwrap();
+    for (option, expected) in
+        [("-Wl,-z,lazy", "at first calls"), ("-Wl,-z,now", "at load time (DF_BIND_NOW)")]
+    {
+        let mut cc = Command::new("cc");
+        let built = cc.arg(option).arg("-o").arg(&program).arg(&source).status().unwrap();
+        assert!(built.success());
+        let facts = fingerprint::command(&program, variables(&[]));
+        assert_eq!(value(&facts, "binary.binding"), expected);
+        assert_eq!(value(&facts, "binary.plt_slots"), "1");
+        let child = Ended(Command::new(&program).spawn().unwrap());
+        let facts = fingerprint::process(child.0.id());
+        assert_eq!(value(&facts, "binary.binding"), expected);
+    }
+}
+
 #[test]
 fn a_program_deleted_while_it_runs_keeps_its_build_id() {
     let directory = tempfile::tempdir().unwrap();

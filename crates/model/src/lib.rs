@@ -11,7 +11,8 @@
 pub mod account;
 pub mod batch;
 pub mod bench;
-pub mod event;
+pub mod check;
+mod event;
 pub mod finding;
 pub mod histogram;
 pub mod jitter;
@@ -27,6 +28,7 @@ pub mod wait;
 pub use account::{Account, Accounts, Blocked, ParseAccountError};
 pub use batch::Batch;
 pub use bench::{Bench, BenchCase, BenchOutlier, BenchRound, BenchStep, StoryShape, WorkerKind};
+pub use check::{Check, Checkup, Compared, Subject, Unbound, Verdict};
 pub use event::{Event, EventKind};
 pub use finding::{
     Evidence, Explanation, Finding, Link, LostStack, NotRuledOut, RuledOut, Scope, Standing, WhyNot,

@@ -1,7 +1,7 @@
 //! Turns model types into text for people and for machines.
 //!
 //! People read tables and charts ([`accounts`], [`explanation`], [`show`], [`runs`], [`mod@bench`],
-//! [`compare`], [`chart`]);
+//! [`compare`], [`doctor`], [`chart`]);
 //! machines read [`json`] and the files under [`export`]. Every function writes to a
 //! `&mut dyn Write` that it is given, or returns a value. The one important type is [`Style`]:
 //! the caller knows its terminal and says whether to colour and how wide to write.
@@ -18,6 +18,7 @@ pub mod cases;
 pub mod chart;
 pub mod compare;
 mod cost;
+pub mod doctor;
 pub mod explanation;
 pub mod export;
 pub mod jitter;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use inspect::live::LiveError;
 use observe::Error;
 use store::StoreError;
 
@@ -67,6 +68,17 @@ impl From<jitter::Error> for Failure {
             Failure::Usage(error.to_string())
         } else {
             Failure::Failed(error.into())
+        }
+    }
+}
+
+impl From<LiveError> for Failure {
+    fn from(error: LiveError) -> Failure {
+        match error {
+            LiveError::NoProcess(_) | LiveError::Zombie(_) | LiveError::KernelThread(_) => {
+                Failure::Usage(error.to_string())
+            }
+            _ => Failure::Failed(error.into()),
         }
     }
 }

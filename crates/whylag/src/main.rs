@@ -44,6 +44,8 @@ enum Verb {
     Record(verbs::record::Options),
     /// How late timers are, by which law, and why; or those of a program that prints its ticks
     Jitter(verbs::jitter::Options),
+    /// Facts of the host and of a process that cost latency, and what to do about them
+    Doctor(verbs::doctor::Options),
     /// Causes for a stored run, ranked by the share of lost time that each explains
     Explain(verbs::explain::Options),
     /// Measure what operations of the kernel cost here, over ladders of workers and populations
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
     let result = match arguments.verb {
         Verb::Record(options) => verbs::record::run(&options, store, started),
         Verb::Jitter(options) => verbs::jitter::run(&options, store),
+        Verb::Doctor(options) => verbs::doctor::run(&options, store),
         Verb::Explain(options) => verbs::explain::run(&options, store),
         Verb::Bench(options) => verbs::bench::run(&options, store, started),
         Verb::Trace(options) => verbs::trace::run(&options, store),

@@ -8,23 +8,27 @@ use std::path::{Path, PathBuf};
 
 use model::Fact;
 
-use crate::elf;
+use crate::elf::{self, Binding, Elf};
 use crate::read::{fact, fact_of, unknown};
 
 const PATH: &str = "binary.path";
 const BUILD_ID: &str = "binary.build_id";
+const BINDING: &str = "binary.binding";
+const SLOTS: &str = "binary.plt_slots";
 
-/// Path and build id of what `program` will run as, found as execvp finds it.
+/// Path, build id and binding of what `program` will run as, found as execvp finds it.
 pub fn of_command(program: &Path, environment: &[(OsString, OsString)]) -> Vec<Fact> {
     const SOURCE: &str = "the command";
     let Some(path) = found(program, environment) else {
         let reason = format!("no executable file '{}'", program.display());
-        return vec![unknown(PATH, &reason, SOURCE), unknown(BUILD_ID, &reason, SOURCE)];
+        return [PATH, BUILD_ID, BINDING, SLOTS].map(|it| unknown(it, &reason, SOURCE)).into();
     };
-    vec![fact(PATH, path.to_string_lossy(), SOURCE), build_id(&path)]
+    let mut facts = vec![fact(PATH, path.to_string_lossy(), SOURCE), build_id(&path)];
+    facts.extend(binding(&path));
+    facts
 }
 
-/// Path and build id of a live process (`self` or a pid).
+/// Path, build id and binding of a live process (`self` or a pid).
 pub fn of_process(process: &str) -> Vec<Fact> {
     // The link opens the very file that runs, even when it was deleted or is in another mount
     // namespace; its text is the path.
@@ -32,11 +36,30 @@ pub fn of_process(process: &str) -> Vec<Fact> {
     let path = fs::read_link(&link);
     let known = path.is_ok();
     let path = fact_of(PATH, path.map(|path| path.to_string_lossy().into_owned()), &*link);
-    let id = match known {
-        true => build_id(Path::new(&link)),
-        false => Fact { name: BUILD_ID.to_owned(), ..path.clone() },
-    };
-    vec![path, id]
+    if !known {
+        let same = |name: &str| Fact { name: name.to_owned(), ..path.clone() };
+        return [PATH, BUILD_ID, BINDING, SLOTS].map(same).into();
+    }
+    let mut facts = vec![path, build_id(Path::new(&link))];
+    facts.extend(binding(Path::new(&link)));
+    facts
+}
+
+/// When its calls of libraries are bound, and how many slots there are for them.
+fn binding(path: &Path) -> [Fact; 2] {
+    let source = path.to_string_lossy();
+    match Elf::open(path) {
+        Ok(elf) => {
+            let how = match elf.binding {
+                Binding::Lazy => "at first calls".to_owned(),
+                Binding::Now(entry) => format!("at load time ({entry})"),
+                Binding::Nothing if elf.bound_at_load() > 0 => "at load time (no PLT)".to_owned(),
+                Binding::Nothing => "nothing to bind".to_owned(),
+            };
+            [fact(BINDING, how, &*source), fact(SLOTS, elf.slots.len().to_string(), &*source)]
+        }
+        Err(error) => [BINDING, SLOTS].map(|name| unknown(name, &error, &*source)),
+    }
 }
 
 fn build_id(path: &Path) -> Fact {

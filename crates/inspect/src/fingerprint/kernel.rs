@@ -39,7 +39,7 @@ fn without_secrets(command_line: &str) -> String {
 ///
 /// With PREEMPT_DYNAMIC it can be changed while the system runs, and only debugfs tells; else the
 /// word `preempt=` of the command line holds, and without it the kernel's configuration.
-fn preemption() -> Fact {
+pub(crate) fn preemption() -> Fact {
     const DEBUGFS: &str = "/sys/kernel/debug/sched/preempt";
     if let Some(model) = text(DEBUGFS).ok().as_deref().and_then(in_parentheses) {
         return fact(PREEMPTION, model, DEBUGFS);
@@ -87,7 +87,7 @@ fn preemption_in_config(config: &str) -> Option<String> {
 
 /// Text of the running kernel's configuration and where it was found, or the places that were
 /// tried.
-fn config() -> Result<(String, String), String> {
+pub(crate) fn config() -> Result<(String, String), String> {
     const PACKED: &str = "/proc/config.gz";
     if let Ok(packed) = bytes(PACKED) {
         let mut config = String::new();

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod compare;
+pub mod doctor;
 pub mod explain;
 pub mod export;
 pub mod jitter;

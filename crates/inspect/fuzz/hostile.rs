@@ -1,0 +1,53 @@
+//! An input of the fuzzer, as an ELF file of which everything is asked. Also used by
+//! tests/hostile_elf.rs.
+//!
+//! The first byte says how: 0, the rest is the file. Else it is the number of a file of the corpus,
+//! changed by patches of 12 bytes each: where (4 bytes, modulo the length) and what (8 bytes).
+
+use inspect::elf::{CallSites, Elf};
+
+const GOOD: [&[u8]; 7] = [
+    include_bytes!("corpus/elf/x86-lazy.so"),
+    include_bytes!("corpus/elf/x86-ibt.so"),
+    include_bytes!("corpus/elf/x86-no-plt.so"),
+    include_bytes!("corpus/elf/x86-no-sections.so"),
+    include_bytes!("corpus/elf/arm-lazy.so"),
+    include_bytes!("corpus/elf/arm-bti.so"),
+    include_bytes!("corpus/elf/static-pie"),
+];
+
+/// A good file, by any number.
+pub fn good(number: usize) -> &'static [u8] {
+    GOOD[number % GOOD.len()]
+}
+
+/// Reads what the input makes; true if it is taken for an ELF file.
+pub fn read(input: &[u8]) -> bool {
+    let Some((how, rest)) = input.split_first() else { return false };
+    let Some(number) = usize::from(*how).checked_sub(1) else { return ask(rest) };
+    let mut file = good(number).to_vec();
+    for [a, b, c, d, value @ ..] in rest.as_chunks::<12>().0 {
+        let at = u32::from_le_bytes([*a, *b, *c, *d]) as usize % file.len();
+        let length = value.len().min(file.len() - at);
+        file[at..at + length].copy_from_slice(&value[..length]);
+    }
+    ask(&file)
+}
+
+/// Asks everything that can be asked of a file.
+pub fn ask(file: &[u8]) -> bool {
+    let Ok(elf) = Elf::read(&file.to_vec()) else { return false };
+    for slot in &elf.slots {
+        assert!(elf.symbol(slot).len() <= 3 * 4096, "a name is bounded");
+    }
+    assert!(elf.slots.len() + elf.bound_at_load() <= file.len(), "each has an entry in the file");
+    let Ok(sites) = CallSites::new("hostile", Box::new(file.to_vec())) else { return false };
+    let code = elf.segments().iter().filter(|segment| segment.is_code);
+    for segment in code.take(4) {
+        for step in 0..200 {
+            let _ = sites.at(segment.address.wrapping_add(step)).to_string();
+            let _ = sites.at_offset(segment.offset.wrapping_add(step));
+        }
+    }
+    true
+}

@@ -1,0 +1,5 @@
+/* A program without anything but itself. */
+void _start(void) {
+	for (;;)
+		;
+}

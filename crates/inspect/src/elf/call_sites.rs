@@ -1,0 +1,156 @@
+//! A return address in a stack: in which function, and after the call of what.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+
+use super::bytes::Bytes;
+use super::error::ElfError;
+use super::file::{Elf, open};
+use super::functions::Functions;
+use super::instructions::{LONGEST_CALL, PLT_ENTRY, Target, calls_before, plt_goes_through};
+
+/// What was called before a return address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// A function of another library, through the PLT: bound at its first call if it is lazy.
+    Plt(String),
+    /// A function of another library whose address was filled in at load time (`-fno-plt`).
+    AtLoad(String),
+    /// A function of the same file, by name if that is known.
+    Own(Option<String>),
+    /// Whatever a register or a place in memory held.
+    Indirect,
+}
+
+/// A place in the code of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Last component of the file's path.
+    pub module: String,
+    /// Address, relative to where the file is loaded.
+    pub address: u64,
+    /// Function around it, and the distance from its start.
+    pub function: Option<(String, u64)>,
+    /// The call that returns there; `None` if there is no call in front of it.
+    pub after: Option<Call>,
+}
+
+/// `librate.so:rate_timer+0x9e3 (after call sched_yield@plt)`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.function {
+            Some((name, distance)) => write!(f, "{}:{name}+{distance:#x}", self.module)?,
+            None => write!(f, "{}+{:#x}", self.module, self.address)?,
+        }
+        match &self.after {
+            Some(Call::Plt(symbol)) => write!(f, " (after call {symbol}@plt)"),
+            Some(Call::AtLoad(symbol)) => write!(f, " (after call *{symbol}@got)"),
+            Some(Call::Own(Some(name))) => write!(f, " (after call {name})"),
+            Some(Call::Own(None) | Call::Indirect) | None => Ok(()),
+        }
+    }
+}
+
+/// The calls in a file, looked up by where they return to.
+pub struct CallSites {
+    module: String,
+    source: Box<dyn Bytes>,
+    elf: Elf,
+    functions: Functions,
+    /// Name of the symbol, and whether it is a slot of the PLT, by address of the place that holds
+    /// its address.
+    imports: HashMap<u64, (u32, bool)>,
+}
+
+impl CallSites {
+    /// Those of a file.
+    ///
+    /// # Errors
+    /// See [`ElfError`].
+    pub fn open(path: impl AsRef<Path>) -> Result<CallSites, ElfError> {
+        let path = path.as_ref();
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        CallSites::new(&name, Box::new(open(path)?))
+    }
+
+    /// Those of some bytes, which are called `module` in what is printed.
+    ///
+    /// # Errors
+    /// See [`ElfError`].
+    pub fn new(module: &str, source: Box<dyn Bytes>) -> Result<CallSites, ElfError> {
+        let elf = Elf::read(&*source)?;
+        let functions = Functions::read(&*source, &elf);
+        let imports = elf.imports().map(|(at, name, is_slot)| (at, (name, is_slot))).collect();
+        Ok(CallSites { module: module.to_owned(), source, elf, functions, imports })
+    }
+
+    /// Facts of the file.
+    pub fn elf(&self) -> &Elf {
+        &self.elf
+    }
+
+    /// The place at an offset of the file, which is what a recorded frame has; `None` if nothing
+    /// is loaded from there.
+    pub fn at_offset(&self, offset: u64) -> Option<Place> {
+        Some(self.at(self.elf.address_of(offset)?))
+    }
+
+    /// The place at an address, relative to where the file is loaded.
+    pub fn at(&self, address: u64) -> Place {
+        // A call can be the last instruction of a function that never gets control back: then the
+        // return address is in the next one.
+        let inside = address.saturating_sub(1);
+        let function = self.functions.around(inside);
+        let distance = |(name, start): (Cow<'_, str>, u64)| (name.into_owned(), address - start);
+        Place {
+            module: self.module.clone(),
+            address,
+            function: function.map(distance),
+            after: self.call_before(address),
+        }
+    }
+
+    /// Of several readings of the code the one that leads to an import is right: that is no
+    /// coincidence.
+    fn call_before(&self, address: u64) -> Option<Call> {
+        let before = self.code(address.checked_sub(LONGEST_CALL as u64)?, LONGEST_CALL)?;
+        let calls = calls_before(self.elf.machine, &before, address);
+        if let Some(call) = calls.iter().find_map(|target| self.imported(*target)) {
+            return Some(call);
+        }
+        calls.into_iter().find_map(|target| match target {
+            Target::Address(to) if self.elf.is_code(to) => {
+                let function = self.functions.around(to).filter(|(_, start)| *start == to);
+                Some(Call::Own(function.map(|(name, _)| name.into_owned())))
+            }
+            Target::Address(_) => None,
+            Target::Through(_) | Target::Unknown => Some(Call::Indirect),
+        })
+    }
+
+    fn imported(&self, target: Target) -> Option<Call> {
+        let (through, is_plt) = match target {
+            Target::Through(place) => (place, false),
+            Target::Address(entry) => {
+                let code = self.code(entry, PLT_ENTRY).or_else(|| self.code(entry, 10))?;
+                (plt_goes_through(self.elf.machine, &code, entry)?, true)
+            }
+            Target::Unknown => return None,
+        };
+        let (name, is_slot) = self.imports.get(&through)?;
+        let name = self.elf.strings().name(*name).into_owned();
+        Some(if is_plt && *is_slot { Call::Plt(name) } else { Call::AtLoad(name) })
+    }
+
+    fn code(&self, address: u64, length: usize) -> Option<Vec<u8>> {
+        if !self.elf.is_code(address) {
+            return None;
+        }
+        let offset = self.elf.header.offset_of("code", address, length as u64).ok()?;
+        let mut code = vec![0; length];
+        self.source.read_at(offset, &mut code).ok()?;
+        Some(code)
+    }
+}

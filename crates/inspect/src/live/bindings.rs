@@ -1,0 +1,167 @@
+//! Which calls of a process are not bound yet.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use procfs::process::{MMPermissions, MemoryMap};
+
+use super::error::LiveError;
+use super::process::{Process, path};
+use crate::elf::{Elf, ElfError, Slot};
+use crate::words::words;
+
+/// Pages are at least so large wherever files are mapped, bytes.
+const PAGE: u64 = 4096;
+
+/// A file with code, where a process has loaded it.
+pub struct Library {
+    /// Its path, as the process sees it.
+    pub path: String,
+    /// True if the file was deleted since.
+    pub is_deleted: bool,
+    /// What is added to the addresses in the file.
+    pub base: u64,
+    /// Its slots, or why nothing is known of them.
+    pub slots: Result<Slots, String>,
+}
+
+/// The slots of a library's PLT.
+pub struct Slots {
+    /// Facts of the file.
+    pub elf: Arc<Elf>,
+    /// Numbers in `elf.slots` of those that are not bound yet; or why that cannot be seen.
+    pub unbound: Result<Vec<usize>, String>,
+}
+
+impl Library {
+    /// Last component of its path.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    /// How many slots it has, and how many of them are not bound yet; `None` if that is not known.
+    pub fn counts(&self) -> Option<(usize, usize)> {
+        let slots = self.slots.as_ref().ok()?;
+        Some((slots.elf.slots.len(), slots.unbound.as_ref().ok()?.len()))
+    }
+
+    /// The symbols of the slots that are not bound yet, in the order of the slots.
+    pub fn unbound(&self) -> impl Iterator<Item = String> {
+        let slots = self.slots.as_ref().ok();
+        let known = slots.and_then(|slots| Some((&slots.elf, slots.unbound.as_ref().ok()?)));
+        known.into_iter().flat_map(|(elf, unbound)| {
+            unbound.iter().map(|at| elf.symbol(&elf.slots[*at]).into_owned())
+        })
+    }
+}
+
+/// Every file with code that the process has loaded, in the order of addresses, with the state of
+/// its slots. The program itself is one of them.
+///
+/// # Errors
+/// If the process is gone meanwhile, or may not be looked into.
+pub fn bindings(process: &Process) -> Result<Vec<Library>, LiveError> {
+    let mut libraries = Vec::new();
+    for file in files(process.mappings()?, process) {
+        let (path, is_deleted) = (file.path, file.is_deleted);
+        let elf = match file.elf {
+            // Archives, caches and the like are mapped as well.
+            Err(ElfError::Unknown(why)) if why.starts_with("no ELF file") => continue,
+            Err(error) => {
+                let slots = Err(error.to_string());
+                libraries.push(Library { path, is_deleted, base: 0, slots });
+                continue;
+            }
+            Ok(elf) => Arc::new(elf),
+        };
+        for base in file.bases {
+            let unbound = unbound(process, &elf, base)?;
+            let slots = Ok(Slots { elf: Arc::clone(&elf), unbound });
+            libraries.push(Library { path: path.clone(), is_deleted, base, slots });
+        }
+    }
+    process.is_still_there()?;
+    libraries.sort_by_key(|library| library.base);
+    Ok(libraries)
+}
+
+/// A file that is mapped, and where.
+pub(super) struct MappedFile {
+    pub path: String,
+    pub is_deleted: bool,
+    pub elf: Result<Elf, ElfError>,
+    /// One for each time that it is loaded (a plugin can be, in several name spaces of the linker).
+    pub bases: Vec<u64>,
+}
+
+/// The files of which code is mapped by a process, in the order of addresses.
+pub(super) fn files(mappings: &[MemoryMap], process: &Process) -> Vec<MappedFile> {
+    let mut order = Vec::new();
+    let mut groups: HashMap<_, Vec<&MemoryMap>> = HashMap::new();
+    for mapping in mappings.iter().filter(|mapping| path(mapping).is_some()) {
+        let identity = (mapping.dev, mapping.inode);
+        let group = groups.entry(identity).or_insert_with(|| {
+            order.push(identity);
+            Vec::new()
+        });
+        group.push(mapping);
+    }
+    let groups = order.iter().filter_map(|identity| groups.remove(identity));
+    let is_code = |map: &&&MemoryMap| map.perms.contains(MMPermissions::EXECUTE);
+    let of_group = |group: Vec<&MemoryMap>| {
+        let (path, is_deleted) = path(group.iter().find(is_code)?)?;
+        let elf = match process.file(group[0]) {
+            Ok(file) => Elf::read(&file),
+            Err(why) => Err(ElfError::Unknown(why)),
+        };
+        let bases = elf.as_ref().map_or_else(|_| Vec::new(), |elf| bases(elf, &group));
+        Some(MappedFile { path, is_deleted, elf, bases })
+    };
+    groups.filter_map(of_group).collect()
+}
+
+/// What is added to the addresses in the file: code has to be mapped where it then should be.
+fn bases(elf: &Elf, group: &[&MemoryMap]) -> Vec<u64> {
+    let code = elf.segments().iter().find(|segment| segment.is_code && segment.in_file > 0);
+    let Some(code) = code else { return Vec::new() };
+    let offset = code.offset - code.offset % PAGE;
+    let address = code.address - code.address % PAGE;
+    let is_code = |map: &&&MemoryMap| {
+        map.perms.contains(MMPermissions::EXECUTE)
+            && map.offset <= offset
+            && offset - map.offset < map.address.1 - map.address.0
+    };
+    let base = |map: &&MemoryMap| (map.address.0 + (offset - map.offset)).checked_sub(address);
+    let mut bases: Vec<u64> = group.iter().filter(is_code).filter_map(base).collect();
+    bases.dedup();
+    bases
+}
+
+/// A slot is not bound as long as it holds what the file says: the way back into its own PLT.
+fn unbound(
+    process: &Process,
+    elf: &Elf,
+    base: u64,
+) -> Result<Result<Vec<usize>, String>, LiveError> {
+    let addresses: Vec<u64> =
+        elf.slots.iter().map(|slot| base.wrapping_add(slot.address)).collect();
+    let mut because = None;
+    let values = words(&addresses, |address, bytes| {
+        if because.is_none() {
+            because = process.read(address, bytes)?.err();
+        }
+        Ok::<_, LiveError>(())
+    })?;
+    if let Some(because) = because {
+        return Ok(Err(because));
+    }
+    let slots = elf.slots.iter().zip(values).enumerate();
+    let unbound = slots.filter(|(_, (slot, value))| is_unbound(elf, base, slot, *value));
+    Ok(Ok(unbound.map(|(at, _)| at).collect()))
+}
+
+/// True if this value of a slot leads back into its own PLT.
+pub(super) fn is_unbound(elf: &Elf, base: u64, slot: &Slot, value: u64) -> bool {
+    // The slots of a prelinked file hold what it found then.
+    value == base.wrapping_add(slot.initial) && elf.is_code(slot.initial) && !elf.is_prelinked
+}

@@ -1,0 +1,197 @@
+//! A process that is looked at from outside.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use procfs::FromRead;
+use procfs::process::{MMapPath, MemoryMap, MemoryMaps};
+
+use super::error::LiveError;
+use crate::read::text;
+
+/// The longest list of mappings that is read, bytes: half a million mappings.
+const LONGEST_MAPS: u64 = 64 << 20;
+
+/// A process, its memory and its mappings at one moment.
+pub struct Process {
+    pid: u32,
+    /// Its memory, or why that cannot be read.
+    memory: Result<File, String>,
+    /// Empty if they may not be read.
+    mappings: Vec<MemoryMap>,
+    is_refused: bool,
+}
+
+impl Process {
+    /// Opens a process. Reading its memory needs more privilege than its mappings, and these more
+    /// than to know that it is there.
+    ///
+    /// # Errors
+    /// See [`LiveError`].
+    pub fn open(pid: u32) -> Result<Process, LiveError> {
+        // The memory first: should the process execute another program before the mappings are
+        // read, there is nothing left in the memory that was opened, and that is noticed.
+        let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "no permission to read its memory: needs its own user, or CAP_SYS_PTRACE".to_owned()
+            }
+            _ => format!("its memory cannot be read: {error}"),
+        });
+        let (mappings, is_refused) = match mappings(pid) {
+            Err(LiveError::NoPermission(_)) => (Vec::new(), true),
+            mappings => (mappings?, false),
+        };
+        if mappings.is_empty() && !is_refused {
+            return Err(without_memory(pid));
+        }
+        Ok(Process { pid, memory, mappings, is_refused })
+    }
+
+    /// Its number, in the name space of whoever asks.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Its mappings when it was opened, or last refreshed.
+    ///
+    /// # Errors
+    /// [`LiveError::NoPermission`].
+    pub fn mappings(&self) -> Result<&[MemoryMap], LiveError> {
+        match self.is_refused {
+            true => Err(LiveError::NoPermission(self.pid)),
+            false => Ok(&self.mappings),
+        }
+    }
+
+    /// Reads the mappings again.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn refresh(&mut self) -> Result<(), LiveError> {
+        self.mappings = mappings(self.pid).map_err(|_| LiveError::Gone(self.pid))?;
+        self.is_still_there()
+    }
+
+    /// Fails if the process exited or executed another program since it was opened.
+    ///
+    /// # Errors
+    /// [`LiveError::Gone`].
+    pub fn is_still_there(&self) -> Result<(), LiveError> {
+        let is_there = match (&self.memory, self.mappings.first()) {
+            // Nothing is read from memory that nobody uses any more; the first mapping itself may
+            // be unmapped by now, which is an error of another kind.
+            (Ok(memory), Some(first)) => {
+                memory.read_at(&mut [0], first.address.0).map_or(true, |read| read > 0)
+            }
+            _ => Path::new(&format!("/proc/{}/stat", self.pid)).exists(),
+        };
+        if is_there { Ok(()) } else { Err(LiveError::Gone(self.pid)) }
+    }
+
+    /// Fills `into` from its memory; the inner error says why this piece cannot be read.
+    pub(super) fn read(
+        &self,
+        address: u64,
+        into: &mut [u8],
+    ) -> Result<Result<(), String>, LiveError> {
+        let memory = match &self.memory {
+            Ok(memory) => memory,
+            Err(why) => return Ok(Err(why.clone())),
+        };
+        let mut done = 0;
+        while done < into.len() {
+            let at = address.wrapping_add(done as u64);
+            match memory.read_at(&mut into[done..], at) {
+                Ok(0) => return Err(LiveError::Gone(self.pid)),
+                Ok(read) => done += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Ok(Err(format!("unmapped meanwhile ({error})"))),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// The file behind a mapping, opened for reading.
+    pub(super) fn file(&self, mapping: &MemoryMap) -> Result<File, String> {
+        let (start, end) = mapping.address;
+        let link = PathBuf::from(format!("/proc/{}/map_files/{start:x}-{end:x}", self.pid));
+        // Opening a device can do anything, so it is asked first what it is.
+        let because = match fs::metadata(&link) {
+            Ok(data) if !data.is_file() => return Err("no regular file".to_owned()),
+            Ok(_) => match File::open(&link) {
+                Ok(file) => return Ok(file),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        let (path, is_deleted) = path(mapping).ok_or("not a file")?;
+        if is_deleted {
+            return Err(format!(
+                "its file was deleted, and {} cannot be read: {because}",
+                link.display()
+            ));
+        }
+        let inside = PathBuf::from(format!("/proc/{}/root", self.pid));
+        let inside = inside.join(path.trim_start_matches('/'));
+        let data = fs::metadata(&inside).map_err(|error| error.to_string())?;
+        if !data.is_file() || data.ino() != mapping.inode {
+            return Err("its file was replaced since it was loaded".to_owned());
+        }
+        File::open(&inside).map_err(|error| error.to_string())
+    }
+
+    /// Where an address of its memory is: the file's name there.
+    pub(super) fn file_at(&self, address: u64) -> Option<String> {
+        let is_around = |map: &&MemoryMap| map.address.0 <= address && address < map.address.1;
+        Some(path(self.mappings.iter().find(is_around)?)?.0)
+    }
+}
+
+/// Path of the file behind a mapping, as the process sees it, and whether it was deleted.
+pub(crate) fn path(mapping: &MemoryMap) -> Option<(String, bool)> {
+    let MMapPath::Path(path) = &mapping.pathname else { return None };
+    let path = path.to_string_lossy();
+    if mapping.inode == 0 || !path.starts_with('/') {
+        return None;
+    }
+    Some(match path.strip_suffix(" (deleted)") {
+        Some(path) => (path.to_owned(), true),
+        None => (path.into_owned(), false),
+    })
+}
+
+fn mappings(pid: u32) -> Result<Vec<MemoryMap>, LiveError> {
+    let failed = |source: io::Error| match source.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => LiveError::NoPermission(pid),
+        Some(libc::ENOENT | libc::ESRCH) => LiveError::NoProcess(pid),
+        _ => LiveError::Read { pid, source },
+    };
+    let file = File::open(format!("/proc/{pid}/maps")).map_err(failed)?;
+    let maps = MemoryMaps::from_read(io::Read::take(file, LONGEST_MAPS)).map_err(|error| {
+        let source = match error {
+            procfs::ProcError::Io(error, _) => error,
+            procfs::ProcError::PermissionDenied(_) => io::ErrorKind::PermissionDenied.into(),
+            procfs::ProcError::NotFound(_) => return LiveError::NoProcess(pid),
+            other => io::Error::other(other.to_string()),
+        };
+        failed(source)
+    })?;
+    Ok(maps.0)
+}
+
+/// What it is that has no mappings.
+fn without_memory(pid: u32) -> LiveError {
+    let Ok(status) = text(format!("/proc/{pid}/status")) else { return LiveError::Gone(pid) };
+    let is_kernel = status.lines().any(|line| line == "Kthread:\t1");
+    let state = status.lines().find_map(|line| line.strip_prefix("State:\t"));
+    match state.and_then(|state| state.chars().next()) {
+        Some('Z' | 'X') => LiveError::Zombie(pid),
+        // Kernels before 6.8 do not say which are theirs; those have no program file.
+        _ if is_kernel || fs::read_link(format!("/proc/{pid}/exe")).is_err() => {
+            LiveError::KernelThread(pid)
+        }
+        _ => LiveError::Gone(pid),
+    }
+}

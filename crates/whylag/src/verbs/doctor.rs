@@ -1,0 +1,164 @@
+//! `whylag doctor`: facts of the host and of a process that are known to cost latency.
+
+mod recorder;
+mod watch;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use inspect::live::{Process, bindings};
+use inspect::{doctor, fingerprint};
+use model::{Checkup, Verdict};
+use report::doctor::Side;
+
+use crate::failure::Failure;
+use crate::{output, stored};
+
+/// Options of `doctor`.
+#[derive(Args)]
+#[command(after_help = "\
+Nothing is changed, and no process is stopped. What cannot be read is told; root
+can read all. With --strict the exit status is 3 if something is bad.
+
+Example:
+  whylag doctor                        the host
+  whylag doctor -p 1234                and a process
+  whylag doctor -p 1234 --plt          its calls that are not bound yet
+  whylag doctor -p 1234 --watch        each as it becomes bound
+  whylag doctor --json > good.json     to be compared later, or with another host
+  whylag doctor --diff good.json       what differs now
+  whylag doctor --diff 7 8             in what surroundings two runs differ")]
+pub struct Options {
+    /// Look at a running process, too
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// List the calls of the process that are not bound yet, by library, and nothing else
+    #[arg(long, requires = "pid", conflicts_with = "diff")]
+    plt: bool,
+    /// Print each of them as it becomes bound, until Ctrl-C or the end of the process
+    #[arg(long, requires = "pid", conflicts_with_all = ["diff", "plt"])]
+    watch: bool,
+    /// Stop watching after this long, such as 10s
+    #[arg(long, value_name = "D", requires = "watch",
+          value_parser = report::units::parse_duration)]
+    time: Option<u64>,
+    /// What differs between two: files that --json wrote, or numbers of runs; with one, between it
+    /// and now
+    #[arg(long, value_name = "A [B]", num_args = 1..=2)]
+    diff: Vec<String>,
+    /// Say why each check matters, also where it is good
+    #[arg(long)]
+    why: bool,
+    /// Exit with 3 if something is bad; with --diff if something became bad
+    #[arg(long)]
+    strict: bool,
+    /// Print one JSON object; with --watch one per line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks.
+pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+    match (&options.diff[..], options.pid) {
+        ([first, second @ ..], _) => write_diff(options, store, first, second.first()),
+        ([], Some(pid)) if options.watch => watch::run(pid, options.time, options.json),
+        ([], Some(pid)) if options.plt => write_unbound(options, pid),
+        ([], pid) => write_checkup(options, pid),
+    }
+}
+
+/// All checks now.
+fn checkup(pid: Option<u32>) -> Result<Checkup, Failure> {
+    let mut checks = doctor::host();
+    let mut facts = fingerprint::host();
+    let mut unbound = Vec::new();
+    if let Some(pid) = pid {
+        let (of_process, of_libraries) = doctor::process(pid)?;
+        checks.extend(of_process);
+        unbound = of_libraries;
+        facts.extend(fingerprint::process(pid));
+    }
+    checks.extend(recorder::checks());
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Checkup {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        taken_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
+        pid,
+        checks,
+        facts,
+        unbound,
+    })
+}
+
+fn write_checkup(options: &Options, pid: Option<u32>) -> Result<ExitCode, Failure> {
+    let checkup = checkup(pid)?;
+    let (mut out, style) = output::stdout();
+    if options.json {
+        write_json(&mut out, &checkup)?;
+    } else {
+        report::doctor::write(&mut out, &checkup, options.why, &style)?;
+    }
+    out.flush()?;
+    Ok(strict(options, checkup.count(Verdict::Bad) > 0))
+}
+
+fn write_unbound(options: &Options, pid: u32) -> Result<ExitCode, Failure> {
+    let process = Process::open(pid)?;
+    let unbound = doctor::unbound(&bindings(&process)?);
+    let (mut out, style) = output::stdout();
+    if options.json {
+        write_json(&mut out, &unbound)?;
+    } else {
+        report::doctor::write_unbound(&mut out, &unbound, &style)?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_diff(
+    options: &Options,
+    store: Option<&Path>,
+    first: &str,
+    second: Option<&String>,
+) -> Result<ExitCode, Failure> {
+    let first = side(store, first)?;
+    let second = match second {
+        Some(second) => side(store, second)?,
+        None => Side::of_checkup(checkup(options.pid)?, ""),
+    };
+    let diff = report::doctor::diff(&first, &second);
+    let (mut out, style) = output::stdout();
+    if options.json {
+        write_json(&mut out, &diff)?;
+    } else {
+        report::doctor::write_diff(&mut out, &diff, &style)?;
+    }
+    out.flush()?;
+    Ok(strict(options, diff.differences.iter().any(|difference| difference.is_bad)))
+}
+
+/// A run by its number, or a file.
+fn side(store: Option<&Path>, name: &str) -> Result<Side, Failure> {
+    if let Ok(number) = name.parse() {
+        return Ok(Side::of_run(&stored::load(store, Some(number))?));
+    }
+    let text = fs::read(name).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+    let checkup = serde_json::from_slice(&text).map_err(|error| {
+        Failure::Usage(format!("{name} is nothing that 'whylag doctor --json' wrote: {error}"))
+    })?;
+    Ok(Side::of_checkup(checkup, name))
+}
+
+fn strict(options: &Options, is_bad: bool) -> ExitCode {
+    if options.strict && is_bad { ExitCode::from(3) } else { ExitCode::SUCCESS }
+}
+
+fn write_json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<(), Failure> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(std::io::Error::from)?;
+    Ok(writeln!(out)?)
+}
