@@ -21,6 +21,7 @@ pub mod outlier;
 pub mod run;
 pub mod stack;
 pub mod syscall;
+mod text_form;
 pub mod thread;
 pub mod wait;
 
