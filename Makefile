@@ -5,7 +5,7 @@
 # make lint        formatting, clippy, shellcheck, rustdoc
 # make mysteries   the programs with known faults, in mysteries/bin
 # make bench-peers side by side with bpftrace, perf, strace and cyclictest
-# make bench-trace  the cost of a mark, beside other tracers of Rust programs
+# make bench-trace  the cost of a mark beside other tracers of Rust programs, and of being read
 # make trace-kills  10,000 traced programs killed in mid-write
 # make exchange     a traced exchange on the LMAX Disruptor under whylag, 20 s; FAULT=--slow-journal
 #                   (or --chatty-clock, --garbage) gives it a fault to find

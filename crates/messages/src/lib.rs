@@ -2,7 +2,8 @@
 //!
 //! [`Follower`] follows one trace file: each look gives the slow messages that are new, some of the
 //! others, and once in a while what the histograms counted. [`Watched`] does so for all processes
-//! of a recording, and finds their traces when they begin to trace. [`harvest`] takes all that a
+//! of a recording, and finds their traces when they begin to trace; [`Traced`] puts that into the
+//! recorder's batches, with the intervals of the threads meanwhile. [`harvest`] takes all that a
 //! program left behind.
 //!
 //! Caveats. The rings of a trace are short: between two looks a thread may end more messages than
@@ -13,6 +14,7 @@ mod ahead;
 mod convert;
 mod follower;
 mod harvest;
+mod recording;
 mod room;
 mod sample;
 mod watched;
@@ -20,4 +22,5 @@ mod watched;
 pub use convert::language;
 pub use follower::{Follower, Look};
 pub use harvest::harvest;
+pub use recording::Traced;
 pub use watched::Watched;

@@ -22,6 +22,7 @@ pub mod outlier;
 pub mod run;
 pub mod stack;
 pub mod syscall;
+mod text_form;
 pub mod thread;
 pub mod wait;
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text_form::text_form;
 use crate::{Histogram, Syscall};
 
 /// The quantity of a histogram; all are nanoseconds.
@@ -74,19 +75,7 @@ impl FromStr for Metric {
     }
 }
 
-impl From<Metric> for String {
-    fn from(metric: Metric) -> String {
-        metric.to_string()
-    }
-}
-
-impl TryFrom<String> for Metric {
-    type Error = String;
-
-    fn try_from(s: String) -> Result<Self, String> {
-        s.parse()
-    }
-}
+text_form!(Metric);
 
 /// The values of one metric of one thread group within one second.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::text_form::text_form;
 use syscalls::Sysno;
 
 /// A system call by its number on this architecture.
@@ -45,19 +47,7 @@ impl FromStr for Syscall {
     }
 }
 
-impl From<Syscall> for String {
-    fn from(s: Syscall) -> String {
-        s.to_string()
-    }
-}
-
-impl TryFrom<String> for Syscall {
-    type Error = String;
-
-    fn try_from(s: String) -> Result<Self, String> {
-        s.parse()
-    }
-}
+text_form!(Syscall);
 
 #[cfg(test)]
 mod tests {

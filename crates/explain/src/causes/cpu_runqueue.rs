@@ -56,7 +56,7 @@ fn examine(case: &Case) -> Verdict {
     let lost: Accounts = case
         .accounts
         .iter()
-        .filter(|(account, _)| Account::is_runnable(*account))
+        .filter(|(account, _)| account.is_runnable())
         .map(|(account, ns)| (account, part_of(ns, claimed, queued)))
         .collect();
     let delays = case.histogram(&Metric::RunQueueDelay);
@@ -181,7 +181,7 @@ fn largest<'a>(case: &Case<'a>) -> Vec<&'a RunnerSum> {
 
 /// Threads running or ready to run, on average over the recording; of one process, or of all.
 fn runnable(case: &Case, process: Option<u32>) -> f64 {
-    let wants_cpu = |account: Account| account.is_running() || Account::is_runnable(account);
+    let wants_cpu = |account: Account| account.is_running() || account.is_runnable();
     let ns: f64 = case
         .processes()
         .filter(|(tgid, _)| process.is_none_or(|only| only == *tgid))

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
+use crate::text_form::text_form;
 
 /// What is measured of each message.
 ///
@@ -75,19 +76,7 @@ impl FromStr for MessageMetric {
     }
 }
 
-impl From<MessageMetric> for String {
-    fn from(metric: MessageMetric) -> String {
-        metric.to_string()
-    }
-}
-
-impl TryFrom<String> for MessageMetric {
-    type Error = String;
-
-    fn try_from(s: String) -> Result<Self, String> {
-        s.parse()
-    }
-}
+text_form!(MessageMetric);
 
 #[cfg(test)]
 mod tests {

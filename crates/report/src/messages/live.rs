@@ -49,14 +49,7 @@ pub fn write_interval(
         };
         super::write_metrics(out, flow, histogram, Some(length_ns), style)?;
     }
-    let lost = [
-        (program.missed, "slow messages could not be read in time"),
-        (program.dropped, "found no room in the trace"),
-        (program.misplaced, "marks outside of their message"),
-    ];
-    for (n, what) in lost.into_iter().filter(|(n, _)| *n > 0) {
-        writeln!(out, "{}", style.dim(&format!("  {}: {what}", count(n))))?;
-    }
+    super::write_losses(out, program, style)?;
     Ok(())
 }
 

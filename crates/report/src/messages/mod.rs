@@ -8,11 +8,11 @@ mod slow;
 
 use std::io::{self, Write};
 
-use model::{Histogram, MessageFlow, MessageMetric};
+use model::{Histogram, MessageFlow, MessageMetric, TracedProgram};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, duration};
+use crate::units::{count, duration, plural};
 use crate::{Style, chart};
 
 pub use live::{write_end, write_interval, write_slow, write_stuck};
@@ -61,4 +61,18 @@ fn write_metrics(
         ]);
     }
     table.write(out, style)
+}
+
+/// What of a trace was lost, and why.
+fn write_losses(out: &mut dyn Write, program: &TracedProgram, style: &Style) -> io::Result<()> {
+    for (n, one, what) in [
+        (program.missed, "slow message", "could not be read in time"),
+        (program.dropped, "registration", "that found no room in the trace"),
+        (program.misplaced, "mark", "outside of its message"),
+    ] {
+        if n > 0 {
+            writeln!(out, "{}", style.dim(&format!("  {} {what}", plural(n, one))))?;
+        }
+    }
+    Ok(())
 }

@@ -73,14 +73,7 @@ fn write_program(
         let of = |metric| run.messages.histogram(program.program, flow.flow, metric);
         super::write_metrics(out, flow, of, Some(length), style)?;
     }
-    let lost = [
-        (program.missed, "slow messages could not be read in time"),
-        (program.dropped, "threads, flows or names found no room in the trace"),
-        (program.misplaced, "marks lay outside of their message"),
-    ];
-    for (n, what) in lost.into_iter().filter(|(n, _)| *n > 0) {
-        writeln!(out, "{}", style.dim(&format!("  {}: {what}", count(n))))?;
-    }
+    super::write_losses(out, program, style)?;
     if !program.refused.is_empty() {
         let why = format!("not read any further: {}", program.refused);
         for line in text::wrap(&why, style.width.saturating_sub(2)) {
@@ -232,7 +225,7 @@ mod tests {
             "Messages of pid 77 (C tracer; crashed, or made an exec)",
             "order: 1,235 begun, 1,234 ended, 12 slow (from 100 us on)",
             "never ended order 9: received 3.00 s ago",
-            "4: slow messages could not be read in time",
+            "4 slow messages could not be read in time",
             "What 12 slow messages of order have more of than 12 that were not slow",
             "3.50 ms 91.7 % 0.0 ns 0.0 %",
             "1. order 8123: 4.10 ms, received 1.500 s into the run; 3 waited behind it",

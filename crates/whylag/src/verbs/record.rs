@@ -1,7 +1,5 @@
 //! `whylag record`: watch threads, store a run, print where the time went and why.
 
-mod traced;
-
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -11,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
+use messages::Traced;
 use model::{Batch, Capability, RunEnd, RunId};
 use observe::{Recorder, Timers, Watch, WatchTarget};
 use signal_hook::consts::SIGTERM;
@@ -18,7 +17,6 @@ use store::{Sqlite, Store, StoreError, location};
 
 use crate::failure::Failure;
 use crate::{output, signals, stored, told};
-use traced::Traced;
 
 /// Options of `record`.
 #[derive(Args)]
@@ -189,7 +187,8 @@ impl Session {
             if options.time.is_some_and(|time| length >= u128::from(time)) {
                 return Ok(stop("--time was over"));
             }
-            self.traced.look(stored::monotonic_ns(), &mut self.recorder);
+            let also_keep = |ns| self.recorder.also_keep(ns);
+            say(self.traced.look(stored::monotonic_ns(), also_keep));
             let batch = if stored.elapsed() >= STEP {
                 stored = Instant::now();
                 Some(self.recorder.batch()?)
@@ -234,7 +233,7 @@ impl Session {
             }
         }
         if failed.is_none() {
-            self.traced.remove_abandoned();
+            say(self.traced.remove_abandoned());
         }
         let status = stop.exit_status.or_else(|| waiter.and_then(|wait| wait.join().ok()));
         if let Some(error) = failed {
@@ -269,6 +268,10 @@ fn forward_and_wait(pid: u32, signal: &AtomicUsize) -> std::thread::JoinHandle<i
             _ => 1,
         }
     })
+}
+
+fn say(lines: Vec<String>) {
+    lines.iter().for_each(|line| eprintln!("whylag: {line}"));
 }
 
 /// Explains the run, keeps the findings, and prints both.

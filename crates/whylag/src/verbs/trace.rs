@@ -62,6 +62,9 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         (Some(What::Ls { json }), _) => files::list(*json),
         (Some(What::Harvest { files }), _) => files::harvest(files, store),
         (None, Some(pid)) => live::follow(pid, options.every, options.json),
-        (None, None) => Err(Failure::Usage("name a process: whylag trace -p PID".to_owned())),
+        (None, None) => Err(Failure::Usage(
+            "name a process: 'whylag trace -p PID'; 'whylag trace ls' shows those that trace"
+                .to_owned(),
+        )),
     }
 }

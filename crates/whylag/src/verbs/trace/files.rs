@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use model::{Batch, RunEnd, Target};
 use report::trace_files::{TraceListing, TraceStanding};
 use store::{Sqlite, Store, location};
-use trace::reader::{self, Listed, Standing, TraceFile};
+use trace::reader::{self, Listed, ReadError, Standing, TraceFile};
 
 use crate::failure::Failure;
 use crate::{output, stored};
@@ -72,7 +72,7 @@ pub fn harvest(named: &[PathBuf], store: Option<&Path>) -> Result<ExitCode, Fail
             Ok(told) => eprintln!("whylag: {told}"),
             Err(failure) if named.is_empty() || paths.len() > 1 => {
                 failures += 1;
-                eprintln!("whylag: {}: {failure}", path.display());
+                eprintln!("whylag: {failure}");
             }
             Err(failure) => return Err(failure),
         }
@@ -80,10 +80,19 @@ pub fn harvest(named: &[PathBuf], store: Option<&Path>) -> Result<ExitCode, Fail
     Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Names the file where the reader's error does not.
+fn refused(path: &Path, why: ReadError) -> Failure {
+    match why {
+        ReadError::System { .. } | ReadError::InUse(_) => why.into(),
+        other => Failure::Usage(format!("{}: {other}; it is left as it is", path.display())),
+    }
+}
+
 /// Stores what one program left; the file is removed only after that.
 fn harvest_one(path: &Path, store: &mut Sqlite) -> Result<String, Failure> {
-    let file = TraceFile::open(path)?;
-    match file.standing()? {
+    let refused = |why| refused(path, why);
+    let file = TraceFile::open(path).map_err(refused)?;
+    match file.standing().map_err(refused)? {
         Standing::Crashed | Standing::Closed => {}
         Standing::Live => {
             return Err(Failure::Usage(format!(
@@ -99,7 +108,7 @@ fn harvest_one(path: &Path, store: &mut Sqlite) -> Result<String, Failure> {
             )));
         }
     }
-    let (messages, file) = messages::harvest(file)?;
+    let (messages, file) = messages::harvest(file).map_err(refused)?;
     let identity = file.reader.identity();
     let header = model::RunHeader {
         started_unix_ns: i64::try_from(identity.created_since_1970).unwrap_or(i64::MAX),

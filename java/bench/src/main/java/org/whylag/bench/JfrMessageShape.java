@@ -1,12 +1,9 @@
 package org.whylag.bench;
 
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import jdk.jfr.Category;
 import jdk.jfr.Event;
 import jdk.jfr.Name;
-import jdk.jfr.Recording;
 import jdk.jfr.StackTrace;
 
 /** JFR at its best: one event for each message, whose fields are the eight times. */
@@ -26,17 +23,11 @@ final class JfrMessageShape implements Shape, AutoCloseable {
         long ended;
     }
 
-    private final Recording recording = new Recording();
-    private final Path file;
+    private final FlightRecording recording;
     private final Message[] slots = new Message[SLOTS];
 
     JfrMessageShape() throws IOException {
-        file = Files.createTempFile("whylag-bench", ".jfr");
-        recording.enable(Message.class);
-        recording.setMaxSize(64 << 20);
-        recording.setToDisk(true);
-        recording.setDestination(file);
-        recording.start();
+        recording = new FlightRecording(Message.class);
     }
 
     @Override
@@ -63,6 +54,5 @@ final class JfrMessageShape implements Shape, AutoCloseable {
     @Override
     public void close() throws IOException {
         recording.close();
-        Files.deleteIfExists(file);
     }
 }

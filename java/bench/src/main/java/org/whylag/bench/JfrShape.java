@@ -1,12 +1,9 @@
 package org.whylag.bench;
 
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import jdk.jfr.Category;
 import jdk.jfr.Event;
 import jdk.jfr.Name;
-import jdk.jfr.Recording;
 import jdk.jfr.StackTrace;
 
 /** JFR: an event for each mark, without a stack; recorded to disk, as it is used. */
@@ -19,17 +16,11 @@ final class JfrShape implements Shape, AutoCloseable {
         int point;
     }
 
-    private final Recording recording = new Recording();
-    private final Path file;
+    private final FlightRecording recording;
     private final long[] ids = new long[SLOTS];
 
     JfrShape() throws IOException {
-        file = Files.createTempFile("whylag-bench", ".jfr");
-        recording.enable(Mark.class);
-        recording.setMaxSize(64 << 20);
-        recording.setToDisk(true);
-        recording.setDestination(file);
-        recording.start();
+        recording = new FlightRecording(Mark.class);
     }
 
     @Override
@@ -58,6 +49,5 @@ final class JfrShape implements Shape, AutoCloseable {
     @Override
     public void close() throws IOException {
         recording.close();
-        Files.deleteIfExists(file);
     }
 }

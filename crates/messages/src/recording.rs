@@ -7,9 +7,10 @@
 
 use std::collections::VecDeque;
 
-use messages::Watched;
 use model::{Batch, Message, Messages, Outlier, RunHeader};
-use observe::Recorder;
+use trace::reader::TraceFile;
+
+use crate::Watched;
 
 /// Intervals are kept from this part of the lowest threshold of a flow on.
 const PART_OF_THRESHOLD: u64 = 10;
@@ -54,6 +55,7 @@ struct Window {
 }
 
 impl Traced {
+    /// For the recording that begins with this header.
     pub fn new(header: &RunHeader) -> Traced {
         // Sampled states have no intervals.
         let asked_ns = if header.sampled { 0 } else { header.threshold_ns };
@@ -76,20 +78,20 @@ impl Traced {
         self.watched.add(tgid, true);
     }
 
-    /// Reads what is new.
-    pub fn look(&mut self, now_ns: u64, recorder: &mut Recorder) {
+    /// Reads what is new; `also_keep` asks the recorder for intervals from this length on, ns. Gives
+    /// why traces are not read, once each.
+    pub fn look(&mut self, now_ns: u64, also_keep: impl FnOnce(u64) -> bool) -> Vec<String> {
         let messages = self.watched.look(now_ns);
         self.take(messages);
-        for (tgid, why) in self.watched.take_refusals() {
-            eprintln!("whylag: the trace of pid {tgid} is not read: {why}");
-        }
         let wanted = self.watched.lowest_threshold_ns().map_or(self.asked_ns, |threshold| {
             (threshold / PART_OF_THRESHOLD).max(self.floor_ns).min(self.asked_ns)
         });
         let now = self.kept.last().map_or(self.asked_ns, |(_, ns)| *ns);
-        if wanted != now && recorder.also_keep(wanted) {
+        if wanted != now && also_keep(wanted) {
             self.kept.push((now_ns, wanted));
         }
+        let refusals = self.watched.take_refusals().into_iter();
+        refusals.map(|(tgid, why)| format!("the trace of pid {tgid} is not read: {why}")).collect()
     }
 
     /// The rest, when the recording ends.
@@ -147,15 +149,16 @@ impl Traced {
         }
     }
 
-    /// Removes what crashed programs left, now that all of it is stored.
-    pub fn remove_abandoned(&mut self) {
-        for file in self.watched.take_abandoned() {
+    /// Removes what crashed programs left, now that all of it is stored; a line for each.
+    pub fn remove_abandoned(&mut self) -> Vec<String> {
+        let remove = |file: TraceFile| {
             let path = file.path().display().to_string();
             match file.remove() {
-                Ok(()) => eprintln!("whylag: {path}: left by a crashed program, stored, removed"),
-                Err(why) => eprintln!("whylag: {why}"),
+                Ok(()) => format!("{path}: left by a crashed program, stored, removed"),
+                Err(why) => why.to_string(),
             }
-        }
+        };
+        self.watched.take_abandoned().into_iter().map(remove).collect()
     }
 
     fn take(&mut self, mut messages: Messages) {

@@ -3,13 +3,20 @@
 use model::{Account, Accounts, Blocked, MessagePoint, OutlierKind, Target};
 
 use super::*;
-use crate::stored;
 
 const MS: u64 = 1_000_000;
 
 fn traced() -> Traced {
-    let header = stored::header(Target::Host);
-    Traced::new(&RunHeader { threshold_ns: MS, started_ns: 0, ..header })
+    Traced::new(&RunHeader {
+        started_unix_ns: 0,
+        started_ns: 0,
+        target: Target::Host,
+        follow: false,
+        threshold_ns: MS,
+        sampled: false,
+        recorder_pid: 1,
+        version: String::new(),
+    })
 }
 
 fn interval(tid: u32, start_ns: u64, duration_ns: u64) -> Outlier {
