@@ -200,6 +200,7 @@ fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
         bench: whole.bench.clone(),
         jitter: whole.jitter.clone(),
         messages: whole.messages.clone(),
+        sockets: whole.sockets.clone(),
     }
 }
 

@@ -155,6 +155,7 @@ impl RunBuilder {
             bench: None,
             jitter: None,
             messages: model::Messages::default(),
+            sockets: model::Sockets::default(),
         })
     }
 

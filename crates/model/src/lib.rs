@@ -20,6 +20,7 @@ pub mod message;
 pub mod metric;
 pub mod outlier;
 pub mod run;
+pub mod socket;
 pub mod stack;
 pub mod syscall;
 pub mod thread;
@@ -51,6 +52,7 @@ pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, Part, ProbeCost, Process, Run, RunEnd,
     RunHeader, RunId, RunStatus, RunSummary, Target,
 };
+pub use socket::{Depth, Drops, QueueSecond, Socket, SocketKind, Sockets};
 pub use stack::{Frame, PathSum, Space, Stack, StackId, StackSum};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;

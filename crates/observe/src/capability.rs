@@ -38,11 +38,13 @@ pub enum Part {
     Samples,
     /// Which timer ended a sleep, and when it should have.
     Timers,
+    /// Queues of sockets, and what was dropped at them.
+    Sockets,
 }
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 13] = [
+    pub const ALL: [Part; 14] = [
         Part::Threads,
         Part::SystemCalls,
         Part::Locks,
@@ -56,6 +58,7 @@ impl Part {
         Part::Writeback,
         Part::Samples,
         Part::Timers,
+        Part::Sockets,
     ];
 
     /// Its name, as reports show it.
@@ -74,6 +77,7 @@ impl Part {
             Part::Writeback => "writeback and journal",
             Part::Samples => "on-CPU samples",
             Part::Timers => "timers",
+            Part::Sockets => "sockets",
         }
     }
 
@@ -142,6 +146,7 @@ impl Part {
                 ("on_timer_exit", "timer_expire_exit"),
                 ("on_timer_entry", "timer_expire_entry"),
             ],
+            Part::Sockets => &[("on_drop", "kfree_skb")],
         }
     }
 }

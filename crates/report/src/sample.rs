@@ -65,6 +65,7 @@ pub fn empty_run() -> Run {
         bench: None,
         jitter: None,
         messages: model::Messages::default(),
+        sockets: model::Sockets::default(),
     }
 }
 
