@@ -100,8 +100,12 @@ pub(crate) fn explain_case(case: &Case) -> Explanation {
 fn lost_by_claims(case: &Case, verdicts: &[(&Cause, Verdict)]) -> Accounts {
     let mut lost = case.lost.clone();
     for claim in verdicts.iter().filter_map(|(_, verdict)| verdict.as_ref().ok()) {
-        let others = |a| matches!(class(a), Class::Work | Class::Idle);
-        for (account, ns) in claim.lost.iter().filter(|(a, _)| others(*a)) {
+        let is_added = |a| match class(a) {
+            Class::Work => true,
+            Class::Idle => claim.takes_idle,
+            _ => false,
+        };
+        for (account, ns) in claim.lost.iter().filter(|(a, _)| is_added(*a)) {
             if is_worth_naming(case, claim) {
                 lost.add(account, ns);
             }

@@ -91,6 +91,14 @@ static __always_inline void addresses(struct queue_record *r, struct sock *sk)
 	}
 }
 
+/* Bytes on their way; a socket in use counts itself as one. */
+static __always_inline u64 sent(struct sock *sk)
+{
+	u32 bytes = BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter);
+
+	return bytes ? bytes - 1 : 0;
+}
+
 static __always_inline void depths(struct queue_record *r, struct sock *sk)
 {
 	struct tcp_sock *tcp = (struct tcp_sock *)sk;
@@ -99,8 +107,7 @@ static __always_inline void depths(struct queue_record *r, struct sock *sk)
 	if (r->family == AF_UNIX) {
 		r->receive = BPF_CORE_READ(sk, sk_receive_queue.qlen);
 		r->receive_limit = BPF_CORE_READ(sk, sk_max_ack_backlog);
-		/* One is the socket's own reference. */
-		r->send = (u32)BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) - 1;
+		r->send = sent(sk);
 	} else if (r->protocol == IPPROTO_TCP && r->state == TCP_LISTEN) {
 		r->receive = BPF_CORE_READ(sk, sk_ack_backlog);
 		r->receive_limit = BPF_CORE_READ(sk, sk_max_ack_backlog);
@@ -114,7 +121,7 @@ static __always_inline void depths(struct queue_record *r, struct sock *sk)
 	} else {
 		r->receive = BPF_CORE_READ(sk, sk_backlog.rmem_alloc.counter);
 		r->receive_limit = BPF_CORE_READ(sk, sk_rcvbuf);
-		r->send = (u32)BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) - 1;
+		r->send = sent(sk);
 	}
 }
 
