@@ -25,6 +25,7 @@ use crate::causes::{ALL, Absent, Cause, Claim, Verdict};
 use crate::confidence;
 use crate::focused::Focused;
 use crate::lost::{Class, class};
+use crate::phase;
 use crate::tell_apart;
 use crate::text::{duration, percent};
 use crate::unexplained;
@@ -92,6 +93,7 @@ pub(crate) fn explain_case(case: &Case) -> Explanation {
         findings,
         unexplained_stacks: unexplained::stacks(case, &unexplained),
         unexplained,
+        rhythms: phase::rhythms(case.run),
         losses: case.run.losses.by_kind(),
     }
 }

@@ -373,6 +373,11 @@ impl RunBuilder {
         self.kept(interval(tid, account, start_ns, duration_ns, waker))
     }
 
+    /// 20 ms of thread 10 for the disk.
+    pub fn outlier_at(self, start_ns: u64) -> Self {
+        self.interval(10, Account::Blocked(Blocked::Disk), start_ns, 20_000_000, None)
+    }
+
     /// A sleep of thread 10 with these kernel frames.
     pub fn outlier(self, account: Account, ns: u64, kernel_frames: &[&str]) -> Self {
         let id = StackId(self.0.stacks.len() as u64);

@@ -342,6 +342,7 @@ pub fn explanation() -> Explanation {
             .into(),
     };
     Explanation {
+        rhythms: Vec::new(),
         run: run.id,
         scope: None,
         wall_ns,
