@@ -25,6 +25,7 @@ pub struct State {
 /// A socket, since the last batch and before.
 struct Known {
     socket: Socket,
+    ports: (u16, u16),
     told: bool,
     seen: bool,
     looks: u64,
@@ -60,6 +61,23 @@ impl Sum {
     }
 }
 
+impl Known {
+    /// Takes in that it was bound, connected, or listens. False if it has been closed: then its
+    /// queues mean something else.
+    fn is_still(&mut self, record: &queue_record) -> bool {
+        let ports = (record.local_port, record.remote_port);
+        let now = kind(record);
+        if self.socket.kind == SocketKind::TcpListening && now == SocketKind::Tcp {
+            return false;
+        }
+        if self.socket.kind != now || (ports != self.ports && ports.0 != 0) {
+            self.socket = socket(record);
+            self.ports = ports;
+        }
+        true
+    }
+}
+
 impl State {
     /// State that knows the names of this kernel's reasons for drops.
     pub fn new() -> State {
@@ -70,6 +88,7 @@ impl State {
     pub fn note(&mut self, record: &queue_record) {
         let known = self.known.entry(record.inode).or_insert_with(|| Known {
             socket: socket(record),
+            ports: (record.local_port, record.remote_port),
             told: false,
             seen: false,
             looks: 0,
@@ -80,6 +99,9 @@ impl State {
             empty_ns: record.time_ns,
             burst: None,
         });
+        if !known.is_still(record) {
+            return;
+        }
         let (now, queued, limit) = (record.time_ns, record.receive, record.receive_limit);
         known.seen = true;
         known.looks += 1;
@@ -161,19 +183,23 @@ fn keep(drops: &mut Vec<Drops>, burst: Drops) {
     }
 }
 
-fn socket(record: &queue_record) -> Socket {
+fn kind(record: &queue_record) -> SocketKind {
     const AF_UNIX: u16 = libc::AF_UNIX as u16;
     const TCP: u16 = libc::IPPROTO_TCP as u16;
     const UDP: u16 = libc::IPPROTO_UDP as u16;
     /// include/net/tcp_states.h
     const LISTEN: u8 = 10;
-    let kind = match (record.family, record.protocol) {
+    match (record.family, record.protocol) {
         (AF_UNIX, _) => SocketKind::Unix,
         (_, TCP) if record.state == LISTEN => SocketKind::TcpListening,
         (_, TCP) => SocketKind::Tcp,
         (_, UDP) => SocketKind::Udp,
         _ => SocketKind::Other,
-    };
+    }
+}
+
+fn socket(record: &queue_record) -> Socket {
+    let kind = kind(record);
     let local = address(record.family, record.local, record.local_port);
     let remote = address(record.family, record.remote, record.remote_port);
     let address = match (kind, record.local_port, record.remote_port) {
@@ -279,6 +305,23 @@ mod tests {
         let sockets = state.take(0);
         assert_eq!(sockets.drops[0].count, 3);
         assert_eq!(sockets.drops[0].first_ns, 20 * MS, "only the look is known");
+    }
+
+    #[test]
+    fn a_socket_that_listens_stays_one_when_it_is_closed() {
+        let tcp = |state, receive_limit| queue_record {
+            protocol: libc::IPPROTO_TCP as u16,
+            state,
+            receive_limit,
+            ..look(0, 2, 0)
+        };
+        let mut state = State::default();
+        state.note(&tcp(7, 131_072));
+        state.note(&tcp(10, 1));
+        state.note(&tcp(7, 131_072));
+        let sockets = state.take(0);
+        assert_eq!(sockets.queues[0].socket.kind, SocketKind::TcpListening);
+        assert_eq!(sockets.queues[0].receive.limit, 1);
     }
 
     #[test]

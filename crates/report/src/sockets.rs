@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_socket_that_lost_packets_comes_first_with_its_bursts() {
         let socket =
-            |fd, kind| Socket { inode: fd.into(), tgid: 77, fd, kind, address: "a".into() };
+            |fd: u32, kind| Socket { inode: fd.into(), tgid: 77, fd, kind, address: "a".into() };
         let second = |socket: &Socket, largest, drops| QueueSecond {
             start_ns: 0,
             socket: socket.clone(),
