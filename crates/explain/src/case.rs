@@ -144,6 +144,11 @@ impl<'a> Case<'a> {
         all
     }
 
+    /// Waiting for work, by account: what a cause may take that proves it was none.
+    pub fn idle(&self) -> Accounts {
+        self.accounts.iter().filter(|(a, _)| class(*a) == Class::Idle).collect()
+    }
+
     /// The process with the most time in the accounts that `which` accepts, if any has some.
     pub fn main_process(&self, which: impl Fn(Account) -> bool) -> Option<u32> {
         self.processes()

@@ -10,7 +10,8 @@
 //!   100 us on average. The last excludes the ordinary price of a wake-up, which an idle program
 //!   pays before each of its short turns on a CPU.
 //!
-//! A claim below that stays part of the unexplained time.
+//! A claim below that stays part of the unexplained time. One through which packets were dropped is
+//! always a finding: what they cost is elsewhere.
 //!
 //! A part of a run that was asked about (`focused.rs`) may be short and still deserve its cause: there
 //! a claim has to be 5 % of the lost time of the part, and 0.5 % of the part's length.
@@ -24,6 +25,7 @@ use crate::causes::{ALL, Absent, Cause, Claim, Verdict};
 use crate::confidence;
 use crate::focused::Focused;
 use crate::lost::{Class, class};
+use crate::phase;
 use crate::tell_apart;
 use crate::text::{duration, percent};
 use crate::unexplained;
@@ -48,7 +50,7 @@ pub fn explain_focused(focused: &Focused) -> Explanation {
 pub(crate) fn verdicts(case: &Case) -> Vec<(&'static Cause, Verdict)> {
     let mut verdicts: Vec<(&Cause, Verdict)> =
         ALL.iter().map(|cause| (*cause, (cause.examine)(case))).collect();
-    cap(&mut verdicts, &case.claimable());
+    cap(&mut verdicts, &case.claimable(), &case.idle());
     verdicts
 }
 
@@ -75,7 +77,13 @@ pub(crate) fn explain_case(case: &Case) -> Explanation {
         wall_ns: case.wall_ns,
         unaccounted_ns: case.accounts.get(model::Account::Unaccounted),
         lost_ns,
-        idle_ns: case.idle_ns,
+        idle_ns: case.idle_ns.saturating_sub(
+            verdicts
+                .iter()
+                .filter_map(|(_, verdict)| verdict.as_ref().ok())
+                .filter(|claim| claim.takes_idle && is_worth_naming(case, claim))
+                .fold(0, |sum, claim| sum.saturating_add(claim.lost.total())),
+        ),
         accounts: case
             .accounts
             .largest_first()
@@ -85,15 +93,21 @@ pub(crate) fn explain_case(case: &Case) -> Explanation {
         findings,
         unexplained_stacks: unexplained::stacks(case, &unexplained),
         unexplained,
+        rhythms: phase::rhythms(case.run),
         losses: case.run.losses.by_kind(),
     }
 }
 
-/// Lost time, and the work that findings say was avoidable.
+/// Lost time, and the work and waiting that findings say was avoidable.
 fn lost_by_claims(case: &Case, verdicts: &[(&Cause, Verdict)]) -> Accounts {
     let mut lost = case.lost.clone();
     for claim in verdicts.iter().filter_map(|(_, verdict)| verdict.as_ref().ok()) {
-        for (account, ns) in claim.lost.iter().filter(|(a, _)| class(*a) == Class::Work) {
+        let is_added = |a| match class(a) {
+            Class::Work => true,
+            Class::Idle => claim.takes_idle,
+            _ => false,
+        };
+        for (account, ns) in claim.lost.iter().filter(|(a, _)| is_added(*a)) {
             if is_worth_naming(case, claim) {
                 lost.add(account, ns);
             }
@@ -104,16 +118,17 @@ fn lost_by_claims(case: &Case, verdicts: &[(&Cause, Verdict)]) -> Accounts {
 
 /// Lets no two claims have the same nanosecond. Mechanisms are served first, then symptoms, of each
 /// the larger claim first, and none gets more of an account than there is.
-fn cap(verdicts: &mut [(&Cause, Verdict)], claimable: &Accounts) {
+fn cap(verdicts: &mut [(&Cause, Verdict)], claimable: &Accounts, idle: &Accounts) {
     let mut claims: Vec<(bool, &mut Claim)> = verdicts
         .iter_mut()
         .filter_map(|(cause, verdict)| Some((cause.symptom, verdict.as_mut().ok()?)))
         .collect();
     claims.sort_by_key(|(symptom, claim)| (*symptom, Reverse(claim.lost.total())));
-    let mut left = claimable.clone();
+    let (mut left, mut idle_left) = (claimable.clone(), idle.clone());
     for (_, claim) in claims {
-        claim.lost = claim.lost.iter().map(|(a, ns)| (a, ns.min(left.get(a)))).collect();
-        left = subtract(&left, &claim.lost);
+        let of = if claim.takes_idle { &mut idle_left } else { &mut left };
+        claim.lost = claim.lost.iter().map(|(a, ns)| (a, ns.min(of.get(a)))).collect();
+        *of = subtract(of, &claim.lost);
     }
 }
 
@@ -129,6 +144,9 @@ fn is_worth_naming(case: &Case, claim: &Claim) -> bool {
 /// Which part of the rule a claim does not meet, with its figures.
 pub(crate) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     let lost = claim.lost.total();
+    if claim.dropped > 0 {
+        return None;
+    }
     if case.scope().is_some() {
         return shortfall_in_part(case, lost);
     }

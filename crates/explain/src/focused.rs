@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 
 use model::{
     Account, Accounts, Cost, Losses, Messages, Outlier, OutlierKind, Part, Run, RunEnd, Scope,
-    ThreadAccounts,
+    Sockets, ThreadAccounts,
 };
 
 use crate::focus::{Focus, FocusError, basis, message, what};
@@ -166,7 +166,14 @@ fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
     let events: Vec<_> = events.cloned().collect();
     Run {
         id: whole.id,
-        header: model::RunHeader { started_ns: part.from_ns, ..whole.header.clone() },
+        header: model::RunHeader {
+            started_unix_ns: whole
+                .header
+                .started_unix_ns
+                .saturating_add_unsigned(part.from_ns.saturating_sub(whole.header.started_ns)),
+            started_ns: part.from_ns,
+            ..whole.header.clone()
+        },
         status: whole.status,
         end: Some(RunEnd {
             ended_ns: part.to_ns,
@@ -200,7 +207,16 @@ fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
         bench: whole.bench.clone(),
         jitter: whole.jitter.clone(),
         messages: whole.messages.clone(),
+        sockets: sockets(&whole.sockets, part),
     }
+}
+
+/// Drops of the part, with those that came while it lasted; and the seconds that it touches.
+fn sockets(whole: &Sockets, part: &Part) -> Sockets {
+    let touches = |from: u64, to: u64| from < part.to_ns && to >= part.from_ns;
+    let queues = whole.queues.iter().filter(|s| touches(s.start_ns, s.start_ns + STEP_NS));
+    let drops = whole.drops.iter().filter(|drops| touches(drops.filling_ns, drops.last_ns));
+    Sockets { queues: queues.cloned().collect(), drops: drops.cloned().collect() }
 }
 
 /// A thread from `from` to `to`: what no interval covers is unaccounted.

@@ -32,6 +32,7 @@ mod lost;
 mod messages;
 mod mmap_holders;
 mod paths;
+mod phase;
 mod pieces;
 mod rebuilt;
 mod safepoints;

@@ -63,6 +63,24 @@ const PAIRS: &[(&str, &str, &str)] = &[
         "see whether the thread that waited for a CPU held a lock: without one it is starvation",
     ),
     (
+        "udp-rcvbuf-stall",
+        "cpu-runqueue",
+        "see what the receiving thread did while the queue filled ('whylag explain --window' from \
+         the time that 'whylag show' gives to the drops): without a CPU it was runnable",
+    ),
+    (
+        "udp-rcvbuf-stall",
+        "rt-starvation",
+        "see who ran on the receiver's CPU while the queue filled ('whylag explain --window'): a \
+         real-time thread is starvation",
+    ),
+    (
+        "udp-rcvbuf-stall",
+        "cgroup-throttle",
+        "read nr_throttled in cpu.stat of the receiver's cgroup before and after: a quota counts \
+         there, a stall of its own does not",
+    ),
+    (
         "queueing",
         "cpu-runqueue",
         "see whether the thread that handles the messages ran while they waited ('whylag explain \

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use model::{
-    Account, Accounts, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime, Event,
-    Frame, Histogram, HoldSum, Losses, Metric, MetricSecond, Outlier, OutlierKind, PathSum,
-    Process, Run, RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Space, Stack, StackId, Syscall,
-    Target, ThreadAccounts, WaitSum, Waker,
+    Account, Accounts, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime, Depth,
+    Drops, Event, Frame, Histogram, HoldSum, Losses, Metric, MetricSecond, Outlier, OutlierKind,
+    PathSum, Process, QueueSecond, Run, RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Socket,
+    SocketKind, Space, Stack, StackId, Syscall, Target, ThreadAccounts, WaitSum, Waker,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -110,6 +110,33 @@ pub fn interval(
     }
 }
 
+/// 100 packets lost at a UDP socket of process 10, the last `ns` after its queue was empty.
+pub fn drops(reason: &str, at_ns: u64, ns: u64) -> Drops {
+    let kind = SocketKind::Udp;
+    Drops {
+        socket: Socket { inode: 5, tgid: 10, fd: 3, kind, address: "127.0.0.1:9000".into() },
+        reason: reason.to_owned(),
+        filling_ns: at_ns,
+        first_ns: at_ns + ns / 2,
+        last_ns: at_ns + ns,
+        count: 100,
+        queued: 212_992,
+        limit: 212_992,
+    }
+}
+
+/// A second of descriptor 3 of process 10, its queue for receiving this long.
+pub fn queue(kind: SocketKind, largest: u64, limit: u64, drops: u64) -> QueueSecond {
+    QueueSecond {
+        start_ns: 0,
+        socket: Socket { inode: 5, tgid: 10, fd: 3, kind, address: "127.0.0.1:9000".into() },
+        looks: 50,
+        receive: Depth { mean: largest / 2, max: largest, max_ns: 7, limit },
+        send: Depth::default(),
+        drops,
+    }
+}
+
 /// A run with nothing in it, and what a test adds.
 pub struct RunBuilder(Run);
 
@@ -155,6 +182,7 @@ impl RunBuilder {
             bench: None,
             jitter: None,
             messages: model::Messages::default(),
+            sockets: model::Sockets::default(),
         })
     }
 
@@ -310,6 +338,16 @@ impl RunBuilder {
         self
     }
 
+    pub fn queue(mut self, second: QueueSecond) -> Self {
+        self.0.sockets.queues.push(second);
+        self
+    }
+
+    pub fn dropped(mut self, drops: Drops) -> Self {
+        self.0.sockets.drops.push(drops);
+        self
+    }
+
     pub fn event(mut self, event: Event) -> Self {
         self.0.events.push(event);
         self
@@ -333,6 +371,11 @@ impl RunBuilder {
         waker: Option<u32>,
     ) -> Self {
         self.kept(interval(tid, account, start_ns, duration_ns, waker))
+    }
+
+    /// 20 ms of thread 10 for the disk.
+    pub fn outlier_at(self, start_ns: u64) -> Self {
+        self.interval(10, Account::Blocked(Blocked::Disk), start_ns, 20_000_000, None)
     }
 
     /// A sleep of thread 10 with these kernel frames.

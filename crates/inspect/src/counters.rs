@@ -39,6 +39,18 @@ const STATUS: [(&str, &str); 4] = [
     ("VmRSS", "process.rss_kb"),
 ];
 
+/// What /proc/PID/net/netstat and snmp count in the network namespace of a process: group, field,
+/// and the name we give it. No socket is walked for them.
+const NETWORK: [(&str, &str, &str, &str); 7] = [
+    ("netstat", "TcpExt", "ListenOverflows", "net.listen_overflows"),
+    ("netstat", "TcpExt", "ListenDrops", "net.listen_drops"),
+    ("netstat", "TcpExt", "DelayedACKs", "net.tcp_delayed_acks"),
+    ("netstat", "TcpExt", "TCPTimeouts", "net.tcp_timeouts"),
+    ("snmp", "Tcp", "RetransSegs", "net.tcp_retransmitted"),
+    ("snmp", "Udp", "InErrors", "net.udp_receive_errors"),
+    ("snmp", "Udp", "RcvbufErrors", "net.udp_buffer_errors"),
+];
+
 /// Files of one number in a directory.
 const KSM: [&str; 4] = ["run", "pages_shared", "pages_sharing", "full_scans"];
 
@@ -56,6 +68,7 @@ pub fn process(pid: u32) -> Vec<Reading> {
     let mut readings = rows(&format!("/proc/{pid}/status"), &STATUS);
     let merging = [("ksm_merging_pages", "process.ksm_merging_pages")];
     readings.extend(rows(&format!("/proc/{pid}/ksm_stat"), &merging));
+    readings.extend(network(pid));
     let process = pid.to_string();
     if let Some(directory) = cgroup::directory(&process, "cpu") {
         readings.extend(cpu_controller(&directory));
@@ -78,6 +91,31 @@ fn softirqs() -> Vec<Reading> {
         Some(Reading { name, value, source: FILE.to_owned() })
     };
     table.lines().skip(1).filter_map(reading).collect()
+}
+
+/// Each group is a line of names and a line of values.
+fn network(pid: u32) -> Vec<Reading> {
+    let mut readings = Vec::new();
+    for file in ["netstat", "snmp"] {
+        let source = format!("/proc/{pid}/net/{file}");
+        let table = text(&source).unwrap_or_default();
+        let lines: Vec<&str> = table.lines().collect();
+        for pair in lines.chunks_exact(2) {
+            let [names, values] = pair else { continue };
+            let columns = names.split_ascii_whitespace().zip(values.split_ascii_whitespace());
+            let group = names.split(':').next().unwrap_or_default();
+            for (field, value) in columns {
+                let wanted = NETWORK.iter().find(|w| (w.0, w.1, w.2) == (file, group, field));
+                if let Some((.., name)) = wanted
+                    && let Ok(value) = value.parse()
+                {
+                    let name = (*name).to_owned();
+                    readings.push(Reading { name, value, source: source.clone() });
+                }
+            }
+        }
+    }
+    readings
 }
 
 /// Version 1 and version 2 name the same things differently.
@@ -150,6 +188,8 @@ mod tests {
         assert!(value(&own, "process.threads") >= 2, "the test runner has threads: {own:?}");
         assert!(value(&own, "process.rss_kb") < value(&own, "process.vm_size_kb"));
         assert!(process(u32::MAX).is_empty());
+        let network = own.iter().filter(|reading| reading.name.starts_with("net."));
+        assert_eq!(network.count(), NETWORK.len());
     }
 
     #[test]

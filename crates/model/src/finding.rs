@@ -186,6 +186,46 @@ pub struct Explanation {
     /// The largest stacks in these accounts, account by account; of an account that is explained
     /// in part, what is explained may be among them.
     pub unexplained_stacks: Vec<LostStack>,
+    /// Repeated events that come at a phase of some period, the surest first.
+    #[serde(default)]
+    pub rhythms: Vec<Rhythm>,
     /// Count by kind.
     pub losses: BTreeMap<String, u64>,
+}
+
+/// Repeated events that do not come at any time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rhythm {
+    /// Which, in words.
+    pub events: String,
+    /// How many; those that follow closely count as one.
+    pub n: u64,
+    /// What they keep to.
+    pub kind: RhythmKind,
+    /// Probability that events at any time would look so, times the number of tests made.
+    pub p: f64,
+}
+
+/// What repeated events keep to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RhythmKind {
+    /// A phase of a period of the wall clock.
+    WallClock {
+        /// Its length.
+        period_ns: u64,
+        /// Mean time after its beginning.
+        phase_ns: u64,
+    },
+    /// A phase of the period of other events.
+    Others {
+        /// Which, in words.
+        events: String,
+        /// Their period.
+        period_ns: u64,
+        /// Mean time after them.
+        phase_ns: u64,
+    },
+    /// Exactly one in the life of each process.
+    OncePerProcess,
 }

@@ -20,6 +20,7 @@ pub mod message;
 pub mod metric;
 pub mod outlier;
 pub mod run;
+pub mod socket;
 pub mod stack;
 pub mod syscall;
 mod text_form;
@@ -32,7 +33,8 @@ pub use bench::{Bench, BenchCase, BenchOutlier, BenchRound, BenchStep, StoryShap
 pub use check::{Check, Checkup, Compared, Subject, Unbound, Verdict};
 pub use event::{Event, EventKind};
 pub use finding::{
-    Evidence, Explanation, Finding, Link, LostStack, NotRuledOut, RuledOut, Scope, Standing, WhyNot,
+    Evidence, Explanation, Finding, Link, LostStack, NotRuledOut, Rhythm, RhythmKind, RuledOut,
+    Scope, Standing, WhyNot,
 };
 pub use histogram::Histogram;
 pub use jitter::{
@@ -52,6 +54,7 @@ pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, Part, ProbeCost, Process, Run, RunEnd,
     RunHeader, RunId, RunStatus, RunSummary, Target,
 };
+pub use socket::{Depth, Drops, QueueSecond, Socket, SocketKind, Sockets};
 pub use stack::{Frame, PathSum, Space, Stack, StackId, StackSum};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;

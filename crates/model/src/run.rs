@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Accounts, Bench, CallError, Event, HoldSum, Jitter, Messages, MetricSecond, Outlier, PathSum,
-    RunnerSum, Stack, StackId, StackSum, ThreadAccounts, WaitSum,
+    RunnerSum, Sockets, Stack, StackId, StackSum, ThreadAccounts, WaitSum,
 };
 
 /// Number of a run in its store, from 1.
@@ -308,6 +308,9 @@ pub struct Run {
     /// What traced programs told of their messages: the slowest, and all that was counted.
     #[serde(default)]
     pub messages: Messages,
+    /// The target's sockets.
+    #[serde(default)]
+    pub sockets: Sockets,
 }
 
 /// A part of a run: some of its time, of all threads or of one.

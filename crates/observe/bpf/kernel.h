@@ -36,6 +36,7 @@ enum {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_QUEUE = 22,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -211,6 +212,68 @@ struct timer_list {
 	unsigned long expires;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct {
+	atomic_t refs;
+} refcount_t;
+
+struct in6_addr {
+	u8 bytes[16];
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	u16 skc_family;
+	unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sk_buff_head {
+	u32 qlen;
+};
+
+/* Per node since 6.18, for sockets with many writers. */
+struct numa_drop_counters {
+	atomic_t drops0;
+	atomic_t drops1;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	atomic_t sk_drops;
+	struct numa_drop_counters *sk_drop_counters;
+	struct sk_buff_head sk_receive_queue;
+	struct {
+		atomic_t rmem_alloc;
+	} sk_backlog;
+	int sk_rcvbuf;
+	int sk_sndbuf;
+	refcount_t sk_wmem_alloc;
+	u16 sk_protocol;
+	u16 sk_type;
+	u32 sk_ack_backlog;
+	u32 sk_max_ack_backlog;
+};
+
+struct tcp_sock {
+	u32 copied_seq;
+	u32 write_seq;
+	u32 rcv_nxt;
+	u32 snd_una;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct sk_buff;
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -220,6 +283,22 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
+};
+
+struct bpf_map;
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
 };
 
 #pragma clang attribute pop

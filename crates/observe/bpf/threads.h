@@ -11,13 +11,14 @@
 
 /*
  * Room for dump_threads, too large for its stack. The union also makes the
- * types of the ring buffers known to the generator of the Rust side.
+ * types of the ring buffers and iterators known to the generator of the Rust side.
  */
 union record {
 	struct thread_record thread;
 	struct outlier_record outlier;
 	struct event_record event;
 	struct mapping_record mapping;
+	struct queue_record queue;
 };
 
 struct {

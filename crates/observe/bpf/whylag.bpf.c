@@ -16,6 +16,7 @@
 #include "writeback.bpf.c"
 #include "samples.bpf.c"
 #include "timers.bpf.c"
+#include "sockets.bpf.c"
 
 /* Some helpers are for GPL-compatible programs only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -350,6 +350,25 @@ struct mapping_record {
 	char parts[PATH_PARTS * PATH_PART];	/* file name first */
 };
 
+/* A socket at one moment, from the iterator. */
+struct queue_record {
+	u64 time_ns;
+	u64 inode;
+	u32 tgid, fd;
+	u16 family, protocol, type, local_port;
+	u16 remote_port;
+	u8 state;
+	u8 pad[5];
+	u8 local[16], remote[16];
+	u64 receive, receive_limit;	/* bytes; listening: connections; AF_UNIX: packets */
+	u64 send, send_limit;	/* bytes */
+	u64 drops;		/* since it was found */
+	u64 drop_first;		/* since the last record, 0: none was told */
+	u64 drop_last;
+	u32 drop_reason;	/* enum skb_drop_reason */
+	u32 pad2;
+};
+
 /* What is counted when it is lost. */
 enum loss {
 	LOSS_EVENT_RING,	/* outlier: its ring was full */
@@ -376,7 +395,7 @@ enum program {
 	PROG_MMAP_ACQUIRED, PROG_MMAP_RELEASED, PROG_FAULT_USER,
 	PROG_FAULT_KERNEL, PROG_IRQ, PROG_SOFTIRQ, PROG_VECTOR,
 	PROG_BLOCK, PROG_SIGNAL, PROG_MEMORY, PROG_WRITEBACK, PROG_SAMPLE,
-	PROG_TIMER,
+	PROG_TIMER, PROG_DROP,
 	PROG_MAX,
 };
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::Typedef;
+use libbpf_rs::btf::types::{FuncProto, Typedef};
 use model::Capability;
 
 /// A group of probes that is on or off as a whole.
@@ -38,11 +38,13 @@ pub enum Part {
     Samples,
     /// Which timer ended a sleep, and when it should have.
     Timers,
+    /// Queues of sockets, and what was dropped at them.
+    Sockets,
 }
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 13] = [
+    pub const ALL: [Part; 14] = [
         Part::Threads,
         Part::SystemCalls,
         Part::Locks,
@@ -56,6 +58,7 @@ impl Part {
         Part::Writeback,
         Part::Samples,
         Part::Timers,
+        Part::Sockets,
     ];
 
     /// Its name, as reports show it.
@@ -74,6 +77,7 @@ impl Part {
             Part::Writeback => "writeback and journal",
             Part::Samples => "on-CPU samples",
             Part::Timers => "timers",
+            Part::Sockets => "sockets",
         }
     }
 
@@ -142,6 +146,7 @@ impl Part {
                 ("on_timer_exit", "timer_expire_exit"),
                 ("on_timer_entry", "timer_expire_entry"),
             ],
+            Part::Sockets => &[("on_drop", "kfree_skb")],
         }
     }
 }
@@ -155,6 +160,19 @@ pub struct HostFacts {
     pub capabilities: u64,
     /// Tracepoints that some part needs and the kernel does not have.
     pub missing_tracepoints: Vec<&'static str>,
+}
+
+/// Its last argument, the socket that the packet was for, is there since 6.11.
+const DROP: &str = "kfree_skb";
+
+fn tells_the_socket(kernel: &Btf<'_>) -> bool {
+    /// What the kernel passes first, the packet, where, why, and the socket.
+    const ARGUMENTS: usize = 5;
+    let tracepoint = kernel.type_by_name::<Typedef<'_>>("btf_trace_kfree_skb");
+    let function = tracepoint.and_then(|typedef| typedef.next_type()?.next_type());
+    function
+        .and_then(|function| FuncProto::try_from(function).ok())
+        .is_none_or(|function| function.len() >= ARGUMENTS)
 }
 
 const CAP_SYS_ADMIN: u32 = 21;
@@ -174,6 +192,9 @@ impl HostFacts {
         let btf = fs::File::open(Path::new("/sys/kernel/btf/vmlinux")).is_ok();
         let mut missing_tracepoints = Vec::new();
         if btf && let Ok(kernel) = Btf::from_vmlinux() {
+            if !tells_the_socket(&kernel) {
+                missing_tracepoints.push(DROP);
+            }
             let parts = Part::ALL.iter().filter(|part| **part != Part::Samples);
             for (_, tracepoint) in parts.flat_map(|part| part.probes()) {
                 if kernel.type_by_name::<Typedef<'_>>(&format!("btf_trace_{tracepoint}")).is_none()
@@ -216,7 +237,8 @@ pub fn decide(facts: &HostFacts) -> Plan {
     }
     let missing = |part: Part| -> Vec<&str> {
         let needed = part.probes().iter().map(|(_, tracepoint)| *tracepoint);
-        needed.filter(|tracepoint| facts.missing_tracepoints.contains(tracepoint)).collect()
+        let missing = needed.filter(|tracepoint| facts.missing_tracepoints.contains(tracepoint));
+        missing.map(in_words).collect()
     };
     if let [first, ..] = missing(Part::Threads)[..] {
         return Plan::Sample(format!("this kernel has no tracepoint {first}"));
@@ -226,6 +248,13 @@ pub fn decide(facts: &HostFacts) -> Plan {
         ref list => Some((part, format!("this kernel has no tracepoint {}", list.join(", ")))),
     });
     Plan::Record(off.collect())
+}
+
+fn in_words(tracepoint: &'static str) -> &'static str {
+    match tracepoint {
+        DROP => "kfree_skb that tells the socket (since 6.11)",
+        other => other,
+    }
 }
 
 /// What to try when the kernel refuses a plan: first the essential parts alone, then samples.

@@ -29,6 +29,8 @@ mod names;
 mod perf_map;
 mod privilege;
 mod probes;
+mod queue_state;
+mod queues;
 mod recorder;
 mod sample_timers;
 mod sampled;

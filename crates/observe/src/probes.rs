@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore, OpenObject};
@@ -11,6 +12,7 @@ use crate::Error;
 use crate::bpf::{self, WhylagSkel, WhylagSkelBuilder, hist, thread_record};
 use crate::capability::Part;
 use crate::kallsyms::TextRanges;
+use crate::queues::Walks;
 use crate::{sample_timers, wire};
 
 /// What the kernel side has to know.
@@ -94,8 +96,11 @@ impl Probes {
         if let Some(bss) = open.maps.bss_data.as_mut() {
             bss.threshold_ns = config.threshold_ns;
         }
-        let unwanted: Vec<&str> =
+        let mut unwanted: Vec<&str> =
             off.iter().flat_map(|part| part.probes()).map(|(program, _)| *program).collect();
+        if off.contains(&Part::Sockets) {
+            unwanted.extend(["find_sockets", "dump_queues"]);
+        }
         for mut program in open.open_object_mut().progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             program.set_autoload(!unwanted.contains(&name.as_str()));
@@ -195,6 +200,22 @@ impl Probes {
             iter.read_to_end(&mut bytes).map_err(Error::io("walking all tasks"))?;
         }
         Ok(bytes)
+    }
+
+    /// The walks over sockets, `None` if that part is off.
+    pub fn socket_walks(&self) -> Result<Option<Walks>, Error> {
+        if !self.links.contains_key(&Part::Sockets) {
+            return Ok(None);
+        }
+        let attached = Error::bpf("attaching an iterator");
+        let progs = &self.skel.progs;
+        let notes = self.skel.maps.socket_notes.as_fd();
+        let search = progs.find_sockets.attach();
+        let look = progs.dump_queues.attach_iter(notes);
+        match (search, look) {
+            (Ok(search), Ok(look)) => Ok(Some(Walks { search, look })),
+            (Err(error), _) | (_, Err(error)) => Err(attached(error)),
+        }
     }
 
     /// The maps.

@@ -21,6 +21,7 @@ use crate::kallsyms::TextRanges;
 use crate::launch::{self, Held};
 use crate::names::Names;
 use crate::probes::{Config, Probes, TargetKind};
+use crate::queues::Queues;
 use crate::sampled::Sampler;
 use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
@@ -87,6 +88,7 @@ struct Bpf {
     probes: Probes,
     drain: Drain,
     sampler: CostSampler,
+    queues: Option<Queues>,
     histograms: Histograms,
     sums: Sums,
     names: Names,
@@ -246,6 +248,7 @@ impl Recorder {
             Backend::Bpf(bpf) => {
                 bpf.probes.stop();
                 bpf.sampler.stop();
+                bpf.queues.iter_mut().for_each(Queues::finish);
                 bpf.drain.finish();
                 let inbox = bpf.drain.take(OUTLIERS_PER_BATCH);
                 bpf.batch(inbox, self.last_batch_ns, true)?
@@ -359,10 +362,12 @@ fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Er
     let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;
     privilege::drop_unneeded();
     let drain = Drain::start(&probes)?;
+    let queues = probes.socket_walks()?.map(Queues::start).transpose()?;
     Ok(Backend::Bpf(Box::new(Bpf {
         probes,
         drain,
         sampler,
+        queues,
         histograms: Histograms::default(),
         sums: Sums::default(),
         names: Names::default(),
@@ -419,6 +424,8 @@ impl Bpf {
         batch.runners = self.sums.runners(&self.probes)?;
         batch.paths = self.sums.paths(&self.probes)?;
         batch.call_errors = self.sums.call_errors(&self.probes)?;
+        batch.sockets =
+            self.queues.as_ref().map(|queues| queues.take(since_ns)).unwrap_or_default();
         self.convert_outliers(&inbox.outliers, &mut batch);
         let mut cost = self.sampler.cost(&self.probes)?;
         cost.events = self.events;

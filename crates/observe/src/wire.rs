@@ -36,7 +36,7 @@ pub const LOSSES: [&str; 14] = [
 ];
 
 /// `enum program`, as shown in the cost.
-pub const PROGRAMS: [&str; 24] = [
+pub const PROGRAMS: [&str; 25] = [
     "sched_switch",
     "sched_waking",
     "sched_migrate_task",
@@ -61,6 +61,7 @@ pub const PROGRAMS: [&str; 24] = [
     "writeback",
     "cpu_clock",
     "timers",
+    "kfree_skb",
 ];
 
 /// `enum account`; a call is needed for ACCT_SYSCALL only.

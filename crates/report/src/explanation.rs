@@ -2,13 +2,15 @@
 
 use std::io::{self, Write};
 
-use model::{Explanation, Finding, Run};
+use model::{Explanation, Finding, RhythmKind, Run};
 
 use crate::units::{duration, part, plural, share};
 use crate::{Style, cost, outlier, text, unexplained};
 
 /// Column in which the text beside a label begins.
 const INDENT: usize = 14;
+/// Events whose rhythm is told.
+const RHYTHMS: usize = 5;
 
 /// Writes the leading cause, each finding with its chain and evidence, what stays unexplained, and
 /// the cost of the recorder. Commands are on lines of their own, unbroken.
@@ -49,8 +51,37 @@ pub fn write(
         writeln!(out)?;
         unexplained::write_rest(out, explanation, style)?;
     }
+    write_rhythms(out, explanation, style)?;
     writeln!(out)?;
     cost::write(out, run, style)
+}
+
+/// Repeated events that come at a phase of something.
+fn write_rhythms(out: &mut dyn Write, explanation: &Explanation, style: &Style) -> io::Result<()> {
+    if explanation.rhythms.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("When they happen"))?;
+    for rhythm in explanation.rhythms.iter().take(RHYTHMS) {
+        let when = match &rhythm.kind {
+            RhythmKind::WallClock { period_ns, phase_ns } => format!(
+                "{} after each full {} of the wall clock",
+                duration(*phase_ns),
+                duration(*period_ns)
+            ),
+            RhythmKind::Others { events, period_ns, phase_ns } => format!(
+                "{} after {events}, which come every {}",
+                duration(*phase_ns),
+                duration(*period_ns)
+            ),
+            RhythmKind::OncePerProcess => "exactly once in the life of each process".to_owned(),
+        };
+        let line = format!("  {}: {when} (n = {}, p = {:.1e})", rhythm.events, rhythm.n, rhythm.p);
+        for line in text::wrap(&line, style.width) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
 }
 
 /// The first line: the leading cause in plain words.

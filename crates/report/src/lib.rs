@@ -30,6 +30,7 @@ pub mod runs;
 mod sample;
 mod series;
 pub mod show;
+mod sockets;
 pub mod style;
 mod table;
 mod text;

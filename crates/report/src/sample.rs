@@ -65,6 +65,7 @@ pub fn empty_run() -> Run {
         bench: None,
         jitter: None,
         messages: model::Messages::default(),
+        sockets: model::Sockets::default(),
     }
 }
 
@@ -341,6 +342,7 @@ pub fn explanation() -> Explanation {
             .into(),
     };
     Explanation {
+        rhythms: Vec::new(),
         run: run.id,
         scope: None,
         wall_ns,

@@ -8,7 +8,7 @@ use crate::messages::{self, ToldMessages};
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::units::{count, duration, plural};
-use crate::{Style, accounts, bench, chart, cost, jitter, outlier, runs, series, text};
+use crate::{Style, accounts, bench, chart, cost, jitter, outlier, runs, series, sockets, text};
 
 /// Metrics in the table, and of these the ones that are drawn.
 const METRICS: usize = 30;
@@ -24,7 +24,7 @@ const MESSAGES: usize = 5;
 const DETAILS: [&str; 3] = ["sysctl.", "env.", "rlimit."];
 
 /// Writes the header and facts, what benchmarks measured, the messages of traced programs, the accounts (of all and of each thread), the histograms with most
-/// time, the slowest outliers in full, and the cost of the recorder. What is left out is counted.
+/// time, the slowest outliers in full, the sockets, and the cost of the recorder. What is left out is counted.
 ///
 /// # Errors
 /// Those of `out`.
@@ -59,6 +59,7 @@ pub fn write(out: &mut dyn Write, run: &Run, told: &ToldMessages, style: &Style)
     accounts::write_threads(out, run, style)?;
     write_histograms(out, run, style)?;
     write_outliers(out, run, style)?;
+    sockets::write(out, run, style)?;
     writeln!(out)?;
     cost::write(out, run, style)
 }
@@ -189,7 +190,13 @@ fn write_outliers(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<(
 }
 
 /// Says how many were not shown, if any.
-fn more(out: &mut dyn Write, style: &Style, all: u64, shown: usize, noun: &str) -> io::Result<()> {
+pub(crate) fn more(
+    out: &mut dyn Write,
+    style: &Style,
+    all: u64,
+    shown: usize,
+    noun: &str,
+) -> io::Result<()> {
     let left = all.saturating_sub(shown as u64);
     if left == 0 {
         return Ok(());

@@ -18,6 +18,7 @@ mod futex_convoy;
 mod huge_exit;
 mod jvm_gc;
 mod ksm_cow;
+mod listen_overflow;
 mod malloc_trim;
 mod many_thread_vfork;
 mod membarrier_global;
@@ -25,6 +26,7 @@ mod memcg_reclaim;
 mod mm_reader;
 mod mmap_file_write;
 mod mmap_lock;
+mod nagle_delack;
 mod priority_inversion;
 mod queueing;
 mod rcu_sync_fdtable;
@@ -36,6 +38,7 @@ mod stopped_or_traced;
 mod sysv_sem;
 mod thundering_herd;
 mod tlb_shootdown;
+mod udp_rcvbuf_stall;
 mod yield_spin;
 
 use model::{Accounts, Evidence, Link, RuledOut};
@@ -78,6 +81,9 @@ pub const ALL: &[&Cause] = &[
     &softirq_interference::CAUSE,
     &jvm_gc::CAUSE,
     &queueing::CAUSE,
+    &udp_rcvbuf_stall::CAUSE,
+    &listen_overflow::CAUSE,
+    &nagle_delack::CAUSE,
 ];
 
 /// A cause of the catalogue.
@@ -117,6 +123,10 @@ pub(crate) struct Claim {
     pub lost: Accounts,
     /// How many waits the time is made of.
     pub waits: u64,
+    /// Packets that were lost through it, too: these alone make it worth naming.
+    pub dropped: u64,
+    /// Its waits look like waiting for work, and it proves that they are not.
+    pub takes_idle: bool,
     /// From mechanism to trigger; the engine puts the symptom in front.
     pub chain: Vec<Link>,
     /// What was seen.
@@ -142,6 +152,8 @@ impl Claim {
             title,
             lost,
             waits,
+            dropped: 0,
+            takes_idle: false,
             chain: Vec::new(),
             evidence: Vec::new(),
             ruled_out: Vec::new(),

@@ -220,7 +220,7 @@ fn overlapping_claims_are_cut_the_smaller_one_first() {
     }
     let lost = [(PREEMPTED, 10)].into_iter().collect();
     let mut verdicts = [(ALL[0], claims(4)), (ALL[1], claims(8))];
-    cap(&mut verdicts, &lost);
+    cap(&mut verdicts, &lost, &Accounts::new());
     let left = verdicts.map(|(_, verdict)| verdict.unwrap().lost.total());
     assert_eq!(left, [2, 8]);
 }

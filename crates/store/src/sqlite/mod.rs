@@ -1,7 +1,7 @@
 //! The embedded store: one SQLite file.
 //!
 //! `guard` refuses files that must not be touched, `schema` makes the tables, `write` fills them,
-//! `read` reads them back, `messages` does both for messages; `columns`, `buckets` and `outlier` say
+//! `read` reads them back, `messages` and `sockets` do both for theirs; `columns`, `buckets` and `outlier` say
 //! how values are laid down.
 
 mod buckets;
@@ -13,6 +13,7 @@ mod read;
 mod read_parts;
 mod read_sums;
 mod schema;
+mod sockets;
 mod write;
 mod write_sums;
 

@@ -9,6 +9,7 @@ use super::buckets::Packer;
 use super::columns::{Json, Text, U64};
 use super::messages;
 use super::outlier::Detail;
+use super::sockets;
 use super::write_sums::{self, stack_key};
 use crate::recorder::Recorder;
 
@@ -47,6 +48,7 @@ pub(super) fn append(conn: &mut Connection, run: RunId, batch: &Batch) -> rusqli
     put_own_state(&tx, run, batch)?;
     put_results(&tx, run, batch)?;
     messages::put(&tx, run, &batch.messages)?;
+    sockets::put(&tx, run, &batch.sockets)?;
     tx.commit()
 }
 

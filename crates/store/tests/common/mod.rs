@@ -195,6 +195,7 @@ pub fn stack_sum(ns: u64, kernel: Option<u64>, user: Option<u64>) -> StackSum {
 /// A batch with something in every part.
 pub fn full_batch() -> Batch {
     Batch {
+        sockets: sockets(),
         heartbeat_ns: STARTED_NS + 2_000_000_000,
         facts: vec![
             Fact { name: "kernel.release".into(), value: "6.18".into(), source: "uname".into() },
@@ -445,4 +446,35 @@ fn bench() -> Bench {
         shape: Some(StoryShape { present: false, text: "flat".into() }),
     };
     Bench { clock: "rdtsc".into(), pinned: true, empty, cases: vec![case] }
+}
+
+/// A socket with something in its queue, and with packets lost.
+pub fn sockets() -> Sockets {
+    let socket = Socket {
+        inode: u64::MAX,
+        tgid: 7,
+        fd: 3,
+        kind: SocketKind::Udp,
+        address: "127.0.0.1:9000".into(),
+    };
+    let receive = Depth { mean: 100, max: 212_992, max_ns: STARTED_NS + 7, limit: 212_992 };
+    let queue = QueueSecond {
+        start_ns: STARTED_NS,
+        socket: socket.clone(),
+        looks: 50,
+        receive,
+        send: Depth::default(),
+        drops: 887,
+    };
+    let drops = Drops {
+        socket,
+        reason: "SOCKET_RCVBUFF".into(),
+        filling_ns: STARTED_NS,
+        first_ns: STARTED_NS + 5,
+        last_ns: STARTED_NS + 9,
+        count: 887,
+        queued: 212_992,
+        limit: 212_992,
+    };
+    Sockets { queues: vec![queue], drops: vec![drops] }
 }

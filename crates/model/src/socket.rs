@@ -1,0 +1,125 @@
+//! Sockets of the target: how full their queues were, and what was dropped at them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a queue of a socket is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SocketKind {
+    /// Bytes, with what the kernel needs around them.
+    Udp,
+    /// Bytes of payload.
+    Tcp,
+    /// Connections that wait for accept.
+    TcpListening,
+    /// Datagrams or pieces of a stream.
+    Unix,
+    /// Another protocol, bytes.
+    Other,
+}
+
+impl SocketKind {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            SocketKind::Udp => "udp",
+            SocketKind::Tcp => "tcp",
+            SocketKind::TcpListening => "tcp listening",
+            SocketKind::Unix => "unix",
+            SocketKind::Other => "other",
+        }
+    }
+
+    /// True if its queue for receiving is counted in bytes.
+    pub fn counts_bytes(self) -> bool {
+        !matches!(self, SocketKind::TcpListening | SocketKind::Unix)
+    }
+}
+
+/// A socket.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Socket {
+    /// Inode, as in /proc/PID/fd.
+    pub inode: u64,
+    /// The process it was found in first.
+    pub tgid: u32,
+    /// Its descriptor there.
+    pub fd: u32,
+    /// Kind.
+    pub kind: SocketKind,
+    /// `ADDRESS:PORT`, own first; empty if it has none.
+    pub address: String,
+}
+
+impl fmt::Display for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind.name())?;
+        if !self.address.is_empty() {
+            write!(f, " {}", self.address)?;
+        }
+        write!(f, " (fd {})", self.fd)
+    }
+}
+
+/// One direction of a socket over a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Depth {
+    /// Mean of all looks.
+    pub mean: u64,
+    /// Largest that was seen.
+    pub max: u64,
+    /// When.
+    pub max_ns: u64,
+    /// What it may hold, 0: not limited here.
+    pub limit: u64,
+}
+
+/// The queues of a socket over a second. Seconds in which all queues were empty are left out,
+/// but for the first of a socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueSecond {
+    /// Start of the interval (about one second long).
+    pub start_ns: u64,
+    /// Which.
+    pub socket: Socket,
+    /// How often it was looked at.
+    pub looks: u64,
+    /// Received and not yet read; of one that listens, not yet accepted.
+    pub receive: Depth,
+    /// Sent and not yet taken by the other side.
+    pub send: Depth,
+    /// Packets dropped at it.
+    pub drops: u64,
+}
+
+/// Packets that were dropped at a socket, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    /// Where.
+    pub socket: Socket,
+    /// The kernel's reason, `SOCKET_RCVBUFF`; empty if it told none.
+    pub reason: String,
+    /// When the queue was last seen nearly empty, before.
+    pub filling_ns: u64,
+    /// The first; known to a look (20 ms) only if there is no reason.
+    pub first_ns: u64,
+    /// The last.
+    pub last_ns: u64,
+    /// How many.
+    pub count: u64,
+    /// Received and not yet read, the largest that was seen meanwhile.
+    pub queued: u64,
+    /// What the queue may hold.
+    pub limit: u64,
+}
+
+/// All that is known of sockets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sockets {
+    /// In time order.
+    pub queues: Vec<QueueSecond>,
+    /// In time order.
+    pub drops: Vec<Drops>,
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * The sockets of watched processes: how full their queues are, and what the
+ * kernel dropped at them.
+ *
+ * A walk over the open files finds the sockets and gives each a note of ours
+ * (socket storage). The frequent walk goes over those notes, so it costs what
+ * the target's sockets cost, however many the host has, and takes none of the
+ * locks that creating or looking up a socket needs. A dropped packet finds the
+ * same note. Notes go with their sockets, or with the recorder.
+ */
+#include "threads.h"
+
+#define AF_UNIX		1
+#define AF_INET		2
+#define AF_INET6	10
+#define IPPROTO_TCP	6
+#define TCP_LISTEN	10
+
+struct socket_note {
+	u32 tgid, fd;
+	u64 inode;
+	u64 drops_before;	/* of the kernel's count, when it was found */
+	u64 drops;		/* told by kfree_skb */
+	u64 drop_first;		/* since the last walk */
+	u64 drop_last;
+	u32 drop_reason;
+	u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct socket_note);
+} socket_notes SEC(".maps");
+
+/* The kernel's own count of drops at a socket. */
+static __always_inline u64 kernel_drops(struct sock *sk)
+{
+	struct numa_drop_counters *per_node = NULL;
+
+	if (bpf_core_field_exists(sk->sk_drop_counters))
+		per_node = BPF_CORE_READ(sk, sk_drop_counters);
+	if (per_node)
+		return (u32)BPF_CORE_READ(per_node, drops0.counter) +
+		       (u32)BPF_CORE_READ(per_node, drops1.counter);
+	return (u32)BPF_CORE_READ(sk, sk_drops.counter);
+}
+
+SEC("iter/task_file")
+int find_sockets(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct socket_note *note;
+	struct socket *socket;
+	struct sock *sk;
+
+	if (!task || !file || !thread_of(task))
+		return 0;
+	socket = bpf_sock_from_file(file);
+	if (!socket)
+		return 0;
+	sk = socket->sk;
+	if (!sk || bpf_sk_storage_get(&socket_notes, sk, 0, 0))
+		return 0;
+	note = bpf_sk_storage_get(&socket_notes, sk, 0,
+				  BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!note)
+		return 0;
+	note->tgid = task->tgid;
+	note->fd = ctx->fd;
+	note->inode = file->f_inode->i_ino;
+	note->drops_before = kernel_drops(sk);
+	return 0;
+}
+
+static __always_inline void addresses(struct queue_record *r, struct sock *sk)
+{
+	u16 port = BPF_CORE_READ(sk, __sk_common.skc_dport);
+
+	r->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	r->remote_port = (u16)(port >> 8 | port << 8);
+	if (r->family == AF_INET6) {
+		BPF_CORE_READ_INTO(&r->local, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&r->remote, sk, __sk_common.skc_v6_daddr);
+	} else {
+		*(u32 *)r->local = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
+		*(u32 *)r->remote = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+	}
+}
+
+/* Bytes on their way; a socket in use counts itself as one. */
+static __always_inline u64 sent(struct sock *sk)
+{
+	u32 bytes = BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter);
+
+	return bytes ? bytes - 1 : 0;
+}
+
+static __always_inline void depths(struct queue_record *r, struct sock *sk)
+{
+	struct tcp_sock *tcp = (struct tcp_sock *)sk;
+
+	r->send_limit = BPF_CORE_READ(sk, sk_sndbuf);
+	if (r->family == AF_UNIX) {
+		r->receive = BPF_CORE_READ(sk, sk_receive_queue.qlen);
+		r->receive_limit = BPF_CORE_READ(sk, sk_max_ack_backlog);
+		r->send = sent(sk);
+	} else if (r->protocol == IPPROTO_TCP && r->state == TCP_LISTEN) {
+		r->receive = BPF_CORE_READ(sk, sk_ack_backlog);
+		r->receive_limit = BPF_CORE_READ(sk, sk_max_ack_backlog);
+		r->send_limit = 0;
+	} else if (r->protocol == IPPROTO_TCP) {
+		r->receive = BPF_CORE_READ(tcp, rcv_nxt) -
+			     BPF_CORE_READ(tcp, copied_seq);
+		r->receive_limit = BPF_CORE_READ(sk, sk_rcvbuf);
+		r->send = BPF_CORE_READ(tcp, write_seq) -
+			  BPF_CORE_READ(tcp, snd_una);
+	} else {
+		r->receive = BPF_CORE_READ(sk, sk_backlog.rmem_alloc.counter);
+		r->receive_limit = BPF_CORE_READ(sk, sk_rcvbuf);
+		r->send = sent(sk);
+	}
+}
+
+SEC("iter/bpf_sk_storage_map")
+int dump_queues(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct socket_note *note = ctx->value;
+	struct sock *sk = ctx->sk;
+	struct queue_record r = {};
+	u64 seen;
+
+	if (!sk || !note)
+		return 0;
+	r.family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	if (r.family != AF_INET && r.family != AF_INET6 && r.family != AF_UNIX)
+		return 0;
+	r.time_ns = bpf_ktime_get_ns();
+	r.inode = note->inode;
+	r.tgid = note->tgid;
+	r.fd = note->fd;
+	r.protocol = BPF_CORE_READ(sk, sk_protocol);
+	r.type = BPF_CORE_READ(sk, sk_type);
+	r.state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	if (r.family != AF_UNIX)
+		addresses(&r, sk);
+	depths(&r, sk);
+	/* Where the tracepoint is silent (a full accept queue) the socket counts. */
+	seen = kernel_drops(sk) - note->drops_before;
+	r.drops = seen > note->drops ? seen : note->drops;
+	r.drop_first = note->drop_first;
+	r.drop_last = note->drop_last;
+	r.drop_reason = note->drop_reason;
+	note->drop_first = 0;
+	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
+	return 0;
+}
+
+/* rx_sk is the socket that the packet was for; the kernel knows it since 6.11. */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(on_drop, struct sk_buff *skb, void *location, u32 reason,
+	     struct sock *rx_sk)
+{
+	struct socket_note *note;
+	u64 now;
+
+	if (!this_cpu(PROG_DROP) || stopped || !rx_sk)
+		return 0;
+	note = bpf_sk_storage_get(&socket_notes, rx_sk, 0, 0);
+	if (!note)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (!note->drop_first)
+		note->drop_first = now;
+	note->drop_last = now;
+	note->drop_reason = reason;
+	__sync_fetch_and_add(&note->drops, 1);
+	return 0;
+}

@@ -1,0 +1,340 @@
+//! From looks at sockets to their seconds, and to bursts of drops.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Enum;
+use model::{Depth, Drops, QueueSecond, Socket, SocketKind, Sockets};
+
+use crate::bpf::queue_record;
+
+/// Bursts of drops kept between two batches; what comes beyond is counted in the last one.
+const BURSTS: usize = 4096;
+
+/// What was seen of all sockets since the last batch.
+#[derive(Default)]
+pub struct State {
+    /// By inode.
+    known: HashMap<u64, Known>,
+    drops: Vec<Drops>,
+    reasons: HashMap<u32, String>,
+}
+
+/// A socket, since the last batch and before.
+struct Known {
+    socket: Socket,
+    ports: (u16, u16),
+    told: bool,
+    seen: bool,
+    looks: u64,
+    receive: Sum,
+    send: Sum,
+    drops: u64,
+    drops_before: u64,
+    /// Last seen nearly empty.
+    empty_ns: u64,
+    burst: Option<Drops>,
+}
+
+#[derive(Default)]
+struct Sum {
+    sum: u64,
+    max: u64,
+    max_ns: u64,
+    limit: u64,
+}
+
+impl Sum {
+    fn add(&mut self, now: u64, value: u64, limit: u64) {
+        self.sum = self.sum.saturating_add(value);
+        self.limit = limit;
+        if value > self.max {
+            (self.max, self.max_ns) = (value, now);
+        }
+    }
+
+    fn depth(&self, looks: u64) -> Depth {
+        let mean = self.sum.checked_div(looks).unwrap_or(0);
+        Depth { mean, max: self.max, max_ns: self.max_ns, limit: self.limit }
+    }
+}
+
+impl Known {
+    /// Takes in that it was bound, connected, or listens. False if it has been closed: then its
+    /// queues mean something else.
+    fn is_still(&mut self, record: &queue_record) -> bool {
+        let ports = (record.local_port, record.remote_port);
+        let now = kind(record);
+        if self.socket.kind == SocketKind::TcpListening && now == SocketKind::Tcp {
+            return false;
+        }
+        if self.socket.kind != now || (ports != self.ports && ports.0 != 0) {
+            self.socket = socket(record);
+            self.ports = ports;
+        }
+        true
+    }
+}
+
+impl State {
+    /// State that knows the names of this kernel's reasons for drops.
+    pub fn new() -> State {
+        State { reasons: drop_reasons(), ..State::default() }
+    }
+
+    /// Takes a look in.
+    pub fn note(&mut self, record: &queue_record) {
+        let known = self.known.entry(record.inode).or_insert_with(|| Known {
+            socket: socket(record),
+            ports: (record.local_port, record.remote_port),
+            told: false,
+            seen: false,
+            looks: 0,
+            receive: Sum::default(),
+            send: Sum::default(),
+            drops: 0,
+            drops_before: 0,
+            empty_ns: record.time_ns,
+            burst: None,
+        });
+        if !known.is_still(record) {
+            return;
+        }
+        let (now, queued, limit) = (record.time_ns, record.receive, record.receive_limit);
+        known.seen = true;
+        known.looks += 1;
+        known.receive.add(now, queued, limit);
+        known.send.add(now, record.send, record.send_limit);
+        let new = record.drops.saturating_sub(known.drops_before);
+        known.drops_before = known.drops_before.max(record.drops);
+        known.drops += new;
+        if new > 0 {
+            let told = record.drop_first != 0;
+            let first_ns = if told { record.drop_first } else { now };
+            let burst = known.burst.get_or_insert_with(|| Drops {
+                socket: socket(record),
+                reason: String::new(),
+                filling_ns: known.empty_ns.min(first_ns),
+                first_ns,
+                last_ns: first_ns,
+                count: 0,
+                queued: 0,
+                limit,
+            });
+            burst.count += new;
+            burst.last_ns = if told { record.drop_last } else { now };
+            burst.queued = burst.queued.max(queued);
+            if told && let Some(reason) = self.reasons.get(&record.drop_reason) {
+                burst.reason.clone_from(reason);
+            }
+        } else if let Some(burst) = known.burst.take() {
+            keep(&mut self.drops, burst);
+        }
+        if queued <= limit / 8 {
+            known.empty_ns = now;
+        }
+    }
+
+    /// Hands over what was seen; intervals began at `start_ns`.
+    pub fn take(&mut self, start_ns: u64) -> Sockets {
+        let mut queues = Vec::new();
+        for known in self.known.values_mut() {
+            let is_worth_telling =
+                !known.told || known.receive.max > 0 || known.send.max > 0 || known.drops > 0;
+            if known.looks > 0 && is_worth_telling {
+                known.told = true;
+                queues.push(QueueSecond {
+                    start_ns,
+                    socket: known.socket.clone(),
+                    looks: known.looks,
+                    receive: known.receive.depth(known.looks),
+                    send: known.send.depth(known.looks),
+                    drops: known.drops,
+                });
+            }
+            if !known.seen
+                && let Some(burst) = known.burst.take()
+            {
+                keep(&mut self.drops, burst);
+            }
+            (known.receive, known.send) = (Sum::default(), Sum::default());
+            (known.looks, known.drops) = (0, 0);
+        }
+        // One that was not seen since the last batch has been closed.
+        self.known.retain(|_, known| std::mem::replace(&mut known.seen, false));
+        queues.sort_by_key(|second| second.socket.inode);
+        Sockets { queues, drops: std::mem::take(&mut self.drops) }
+    }
+
+    /// Hands over bursts that have not ended, too.
+    pub fn end(&mut self) {
+        let bursts = self.known.values_mut().filter_map(|known| known.burst.take());
+        bursts.for_each(|burst| keep(&mut self.drops, burst));
+    }
+}
+
+fn keep(drops: &mut Vec<Drops>, burst: Drops) {
+    if drops.len() < BURSTS {
+        drops.push(burst);
+    } else if let Some(last) = drops.last_mut() {
+        last.count += burst.count;
+    }
+}
+
+fn kind(record: &queue_record) -> SocketKind {
+    const AF_UNIX: u16 = libc::AF_UNIX as u16;
+    const TCP: u16 = libc::IPPROTO_TCP as u16;
+    const UDP: u16 = libc::IPPROTO_UDP as u16;
+    /// include/net/tcp_states.h
+    const LISTEN: u8 = 10;
+    match (record.family, record.protocol) {
+        (AF_UNIX, _) => SocketKind::Unix,
+        (_, TCP) if record.state == LISTEN => SocketKind::TcpListening,
+        (_, TCP) => SocketKind::Tcp,
+        (_, UDP) => SocketKind::Udp,
+        _ => SocketKind::Other,
+    }
+}
+
+fn socket(record: &queue_record) -> Socket {
+    let kind = kind(record);
+    let local = address(record.family, record.local, record.local_port);
+    let remote = address(record.family, record.remote, record.remote_port);
+    let address = match (kind, record.local_port, record.remote_port) {
+        (SocketKind::Unix, ..) | (_, 0, _) => String::new(),
+        (_, _, 0) => local.to_string(),
+        _ => format!("{local} to {remote}"),
+    };
+    Socket { inode: record.inode, tgid: record.tgid, fd: record.fd, kind, address }
+}
+
+fn address(family: u16, bytes: [u8; 16], port: u16) -> SocketAddr {
+    let ip = match (family, bytes) {
+        (family, bytes) if family == libc::AF_INET6 as u16 => IpAddr::V6(Ipv6Addr::from(bytes)),
+        (_, [a, b, c, d, ..]) => IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+    };
+    SocketAddr::new(ip, port)
+}
+
+/// Names of enum skb_drop_reason in this kernel; the numbers change between versions.
+fn drop_reasons() -> HashMap<u32, String> {
+    let Ok(kernel) = Btf::from_vmlinux() else { return HashMap::new() };
+    let Some(reasons) = kernel.type_by_name::<Enum<'_>>("skb_drop_reason") else {
+        return HashMap::new();
+    };
+    let reason = |name: Option<&OsStr>, value: i64| {
+        let name = name?.to_str()?;
+        let short = name.strip_prefix("SKB_DROP_REASON_").unwrap_or(name);
+        Some((u32::try_from(value).ok()?, short.to_owned()))
+    };
+    reasons.iter().filter_map(|member| reason(member.name, member.value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn look(at_ms: u64, receive: u64, drops: u64) -> queue_record {
+        queue_record {
+            time_ns: at_ms * MS,
+            inode: 5,
+            tgid: 10,
+            fd: 3,
+            family: libc::AF_INET as u16,
+            protocol: libc::IPPROTO_UDP as u16,
+            local: [127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            local_port: 9000,
+            receive,
+            receive_limit: 1000,
+            drops,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn drops_that_follow_each_other_are_one_burst_from_an_empty_queue_on() {
+        let mut state = State::default();
+        state.reasons.insert(6, "SOCKET_RCVBUFF".to_owned());
+        state.note(&look(0, 0, 0));
+        state.note(&look(20, 900, 0));
+        for (at, drops) in [(40, 7), (60, 30)] {
+            let told = queue_record {
+                drop_first: (at - 5) * MS,
+                drop_last: (at - 1) * MS,
+                drop_reason: 6,
+                ..look(at, 1000, drops)
+            };
+            state.note(&told);
+        }
+        state.note(&look(80, 0, 30));
+        let sockets = state.take(0);
+        let [burst] = &sockets.drops[..] else { panic!("{:?}", sockets.drops) };
+        assert_eq!((burst.filling_ns, burst.first_ns, burst.last_ns), (0, 35 * MS, 59 * MS));
+        assert_eq!((burst.count, burst.queued, burst.limit), (30, 1000, 1000));
+        assert_eq!(burst.reason, "SOCKET_RCVBUFF");
+        assert_eq!(burst.socket.to_string(), "udp 127.0.0.1:9000 (fd 3)");
+        let [second] = &sockets.queues[..] else { panic!("{:?}", sockets.queues) };
+        assert_eq!((second.looks, second.drops), (5, 30));
+        assert_eq!((second.receive.max, second.receive.max_ns), (1000, 40 * MS));
+        assert_eq!(second.receive.mean, 580);
+    }
+
+    #[test]
+    fn empty_queues_are_told_once_and_closed_sockets_are_forgotten() {
+        let mut state = State::default();
+        state.note(&look(0, 0, 0));
+        assert_eq!(state.take(0).queues.len(), 1);
+        state.note(&look(20, 0, 0));
+        assert!(state.take(20).queues.is_empty());
+        state.note(&look(40, 5, 2));
+        assert_eq!(state.take(40).queues.len(), 1);
+        assert_eq!(state.take(60).drops.len(), 1, "a burst ends with its socket");
+        assert!(state.known.is_empty());
+    }
+
+    #[test]
+    fn a_burst_at_the_end_of_the_recording_is_told_too() {
+        let mut state = State::default();
+        state.note(&look(0, 1000, 0));
+        state.note(&look(20, 1000, 3));
+        state.end();
+        let sockets = state.take(0);
+        assert_eq!(sockets.drops[0].count, 3);
+        assert_eq!(sockets.drops[0].first_ns, 20 * MS, "only the look is known");
+    }
+
+    #[test]
+    fn a_socket_that_listens_stays_one_when_it_is_closed() {
+        let tcp = |state, receive_limit| queue_record {
+            protocol: libc::IPPROTO_TCP as u16,
+            state,
+            receive_limit,
+            ..look(0, 2, 0)
+        };
+        let mut state = State::default();
+        state.note(&tcp(7, 131_072));
+        state.note(&tcp(10, 1));
+        state.note(&tcp(7, 131_072));
+        let sockets = state.take(0);
+        assert_eq!(sockets.queues[0].socket.kind, SocketKind::TcpListening);
+        assert_eq!(sockets.queues[0].receive.limit, 1);
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_family() {
+        let bytes = Ipv6Addr::LOCALHOST.octets();
+        let text = address(libc::AF_INET6 as u16, bytes, 80).to_string();
+        assert_eq!(text, "[::1]:80");
+        assert_eq!(address(libc::AF_INET as u16, bytes, 80).to_string(), "0.0.0.0:80");
+    }
+
+    #[test]
+    fn this_kernel_names_its_reasons() {
+        let reasons = drop_reasons();
+        assert!(reasons.is_empty() || reasons.values().any(|name| name == "SOCKET_RCVBUFF"));
+    }
+}

@@ -1,0 +1,114 @@
+//! Looks at the queues of the target's sockets every 20 ms, in a thread of its own.
+//!
+//! A look costs what the target's sockets cost (about 0.5 us each); finding new ones costs a walk
+//! over the open files of the host's processes. Both become rarer when they take long, so that
+//! neither ever has more than a twentieth of a CPU.
+
+use std::io::Read;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::{Iter, Link};
+use model::Sockets;
+
+use crate::Error;
+use crate::bpf::{self, queue_record};
+use crate::queue_state::State;
+
+/// From one look to the next.
+const LOOK: Duration = Duration::from_millis(20);
+/// From one search for new sockets to the next.
+const SEARCH: Duration = Duration::from_millis(100);
+/// At most one part in so many of the time is spent looking, and searching.
+const SHARE: u32 = 40;
+
+/// The two walks, attached.
+pub struct Walks {
+    /// Finds sockets.
+    pub search: Link,
+    /// Reads their queues.
+    pub look: Link,
+}
+
+/// The thread that looks.
+pub struct Queues {
+    state: Arc<Mutex<State>>,
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Queues {
+    /// Begins to look.
+    pub fn start(walks: Walks) -> Result<Queues, Error> {
+        let state = Arc::new(Mutex::new(State::new()));
+        let theirs = Arc::clone(&state);
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("queues".into())
+            .spawn(move || run(&walks, &theirs, &stopped))
+            .map_err(Error::io("starting the thread that looks at queues"))?;
+        Ok(Queues { state, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// What was seen since the last time; intervals began at `start_ns`.
+    pub fn take(&self, start_ns: u64) -> Sockets {
+        lock(&self.state).take(start_ns)
+    }
+
+    /// Looks once more and ends the thread.
+    pub fn finish(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed; what was seen before it is still good.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Queues {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn run(walks: &Walks, state: &Mutex<State>, stopped: &mpsc::Receiver<()>) {
+    let mut next_search = Instant::now();
+    loop {
+        let began = Instant::now();
+        if began >= next_search {
+            // A walk that fails finds nothing new; the next one comes.
+            let _ = walk(&walks.search);
+            next_search = began + SEARCH.max(began.elapsed() * SHARE);
+        }
+        let searched = began.elapsed();
+        look(walks, state);
+        let looked = began.elapsed() - searched;
+        let rest = LOOK.max(looked * SHARE).saturating_sub(looked + searched);
+        if stopped.recv_timeout(rest) != Err(mpsc::RecvTimeoutError::Timeout) {
+            look(walks, state);
+            lock(state).end();
+            return;
+        }
+    }
+}
+
+fn look(walks: &Walks, state: &Mutex<State>) {
+    // A walk that fails has seen nothing; the next one comes.
+    let bytes = walk(&walks.look).unwrap_or_default();
+    let records = bytes.chunks_exact(size_of::<queue_record>());
+    let mut state = lock(state);
+    records.filter_map(bpf::read).for_each(|record| state.note(&record));
+}
+
+fn walk(link: &Link) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let mut iter = Iter::new(link).map_err(Error::bpf("opening an iterator"))?;
+    iter.read_to_end(&mut bytes).map_err(Error::io("walking over sockets"))?;
+    Ok(bytes)
+}
+
+/// A poisoned state still holds whole looks, but for one.
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}

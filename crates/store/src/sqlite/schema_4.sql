@@ -1,0 +1,16 @@
+-- Sockets of the target.
+CREATE TABLE queue_seconds (
+    run      INTEGER NOT NULL,
+    start_ns INTEGER NOT NULL,
+    inode    INTEGER NOT NULL,
+    detail   TEXT    NOT NULL                    -- JSON: the socket, its queues, drops
+) STRICT;
+CREATE INDEX queue_seconds_by_time ON queue_seconds (run, start_ns);
+
+CREATE TABLE drops (
+    run      INTEGER NOT NULL,
+    first_ns INTEGER NOT NULL,
+    count    INTEGER NOT NULL,
+    detail   TEXT    NOT NULL                    -- JSON: the socket, the reason, the times
+) STRICT;
+CREATE INDEX drops_by_time ON drops (run, first_ns);

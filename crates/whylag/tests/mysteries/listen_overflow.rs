@@ -1,0 +1,11 @@
+use crate::{EXACT, Mystery, solve};
+
+#[test]
+fn listen_overflow() {
+    solve(&Mystery {
+        cause: "listen-overflow",
+        follow: false,
+        part: EXACT,
+        ruled_out: &["lost-on-the-way"],
+    });
+}

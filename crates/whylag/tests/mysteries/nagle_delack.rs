@@ -1,0 +1,11 @@
+use crate::{EXACT, Mystery, solve};
+
+#[test]
+fn nagle_delack() {
+    solve(&Mystery {
+        cause: "nagle-delack",
+        follow: false,
+        part: EXACT,
+        ruled_out: &["slow-server"],
+    });
+}

@@ -1,0 +1,33 @@
+use crate::Case;
+
+/// The program's threads lose little time by it; what it loses are datagrams.
+#[test]
+fn udp_rcvbuf_stall() {
+    let Some(case) = Case::record("udp-rcvbuf-stall-faulty", false) else { return };
+    let missing = case.truth.get("dropped");
+    assert!(missing > 100, "the fault did not happen: {}", case.summary());
+    let sockets = &case.run.sockets;
+    let dropped: u64 = sockets.drops.iter().map(|drops| drops.count).sum();
+    // What is dropped after the last datagram that is read is no gap to the receiver.
+    assert!(dropped >= missing && dropped - missing < missing / 2, "{dropped} of {missing}");
+    for drops in &sockets.drops {
+        assert_eq!(drops.reason, "SOCKET_RCVBUFF");
+        assert!(drops.filling_ns <= drops.first_ns && drops.first_ns <= drops.last_ns);
+    }
+    // The counts per second and the bursts are of the same packets.
+    assert_eq!(sockets.queues.iter().map(|second| second.drops).sum::<u64>(), dropped);
+    let fullest = sockets.queues.iter().max_by_key(|second| second.receive.max).unwrap();
+    assert!(fullest.receive.max * 10 > fullest.receive.limit * 9, "{fullest:?}");
+
+    let found = case.findings.iter().find(|finding| finding.cause == "udp-rcvbuf-stall");
+    let found = found.unwrap_or_else(|| panic!("{}", case.summary()));
+    let trigger = &found.chain.last().unwrap().text;
+    assert!(trigger.contains("feed-0") && trigger.contains("running:mmap"), "{trigger}");
+    let part = found.lost_ns as f64 / case.truth.get("lost_ns") as f64;
+    assert!((0.5..1.3).contains(&part), "{part:.2} of the truth: {}", case.summary());
+
+    let Some(case) = Case::record("udp-rcvbuf-stall-fixed", false) else { return };
+    assert_eq!(case.truth.get("dropped"), 0, "{}", case.summary());
+    assert!(case.run.sockets.drops.is_empty(), "{:?}", case.run.sockets.drops);
+    assert!(case.findings.iter().all(|f| f.cause != "udp-rcvbuf-stall"), "{}", case.summary());
+}

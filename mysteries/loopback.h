@@ -1,0 +1,34 @@
+/* Sockets on 127.0.0.1, on ports that the kernel chooses. */
+#ifndef MYSTERIES_LOOPBACK_H
+#define MYSTERIES_LOOPBACK_H
+
+#include "common.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+/* A bound socket of this type; its address is put into `address`. */
+static inline int bound_socket(int type, struct sockaddr_in *address)
+{
+	socklen_t length = sizeof *address;
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+
+	*address = (struct sockaddr_in){ .sin_family = AF_INET,
+					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	if (fd < 0 || bind(fd, (struct sockaddr *)address, sizeof *address) ||
+	    getsockname(fd, (struct sockaddr *)address, &length))
+		die("cannot bind a socket to 127.0.0.1");
+	return fd;
+}
+
+/* A descriptor that only waits `ms` for what it receives, so that a thread sees the end. */
+static inline void receive_timeout(int fd, long ms)
+{
+	struct timeval limit = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
+#endif
