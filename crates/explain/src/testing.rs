@@ -107,6 +107,7 @@ pub fn interval(
         holder: None,
         timer: None,
         interrupts: None,
+        first_call: None,
     }
 }
 
@@ -380,6 +381,7 @@ impl RunBuilder {
             holder: None,
             timer: None,
             interrupts: None,
+            first_call: None,
         });
         self.0.outlier_count += 1;
         self
@@ -394,5 +396,6 @@ fn frame(module: &str, symbol: Option<&str>) -> Frame {
         symbol: symbol.map(str::to_owned),
         symbol_offset: 0,
         unknown_because: None,
+        after: None,
     }
 }

@@ -14,7 +14,8 @@
 //! memory peaked at 250 MB.
 
 mod bpf;
-pub mod capability;
+pub mod calls;
+mod capability;
 mod convert;
 mod cost;
 mod counters;

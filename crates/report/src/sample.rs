@@ -237,6 +237,7 @@ fn outliers() -> Vec<Outlier> {
         }),
         timer: None,
         interrupts: None,
+        first_call: None,
     };
     let slow_read = Outlier {
         kind: OutlierKind::OffCpu,
@@ -266,6 +267,7 @@ fn stacks() -> HashMap<StackId, Stack> {
         symbol: symbol.map(str::to_owned),
         symbol_offset,
         unknown_because: symbol.is_none().then(|| "stripped".to_owned()),
+        after: None,
     };
     let kernel = |name, offset| frame("[kernel]", Some(name), offset, offset);
     let kernel_frames = vec![

@@ -11,8 +11,12 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x574c_4147;
 
 /// What leads to the present schema, in order.
-pub(super) const MIGRATIONS: &[&str] =
-    &[include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("schema_1.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 
 /// How long to wait for another process that writes.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

@@ -270,6 +270,7 @@ mod tests {
             holder: None,
             timer: None,
             interrupts: None,
+            first_call: None,
         }
     }
 
