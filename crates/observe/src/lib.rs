@@ -14,8 +14,8 @@
 //! memory peaked at 250 MB.
 
 mod bpf;
-pub mod calls;
-mod capability;
+mod calls;
+pub mod capability;
 mod convert;
 mod cost;
 mod counters;
