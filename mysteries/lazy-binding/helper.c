@@ -6,7 +6,7 @@
 
 #define PER_MILLISECOND 30
 #define SNAPSHOT 400
-#define BLOCK_BYTES (1L << 20)
+#define BLOCK_BYTES (8L << 20)
 
 static void give(int fd, uint64_t *number, int count)
 {

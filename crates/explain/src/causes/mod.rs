@@ -18,6 +18,7 @@ mod futex_convoy;
 mod huge_exit;
 mod jvm_gc;
 mod ksm_cow;
+mod lazy_binding;
 mod malloc_trim;
 mod many_thread_vfork;
 mod membarrier_global;
@@ -49,6 +50,7 @@ pub const ALL: &[&Cause] = &[
     &cpu_runqueue::CAUSE,
     &futex_convoy::CAUSE,
     &file_major_fault::CAUSE,
+    &lazy_binding::CAUSE,
     &first_touch::CAUSE,
     &fork_cow::CAUSE,
     &malloc_trim::CAUSE,
@@ -117,6 +119,8 @@ pub(crate) struct Claim {
     pub lost: Accounts,
     /// How many waits the time is made of.
     pub waits: u64,
+    /// The longest single stall, for causes that strike once; otherwise 0.
+    pub longest_ns: u64,
     /// From mechanism to trigger; the engine puts the symptom in front.
     pub chain: Vec<Link>,
     /// What was seen.
@@ -142,6 +146,7 @@ impl Claim {
             title,
             lost,
             waits,
+            longest_ns: 0,
             chain: Vec::new(),
             evidence: Vec::new(),
             ruled_out: Vec::new(),
