@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Accounts, Frame, Outlier, OutlierKind};
+use model::{Accounts, Frame, Metric, Outlier, OutlierKind, Syscall};
 
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
@@ -29,6 +29,11 @@ pub const CAUSE: Cause = Cause {
 
 /// Calls worth a line.
 const CALLS_SHOWN: usize = 3;
+
+/// Functions that do nothing but wait.
+const WAITS: [&str; 3] = ["sched_yield", "nanosleep", "clock_nanosleep"];
+/// Calls that send.
+const SENDS: [&str; 4] = ["sendto", "sendmsg", "sendmmsg", "write"];
 
 /// A first call that was seen.
 struct First<'a> {
@@ -74,6 +79,9 @@ fn examine(case: &Case) -> Verdict {
         worst.called,
         duration(phase_ns(case, worst.outlier.start_ns))
     ));
+    if let Some(text) = blocked_senders(case, worst) {
+        claim.trigger(text);
+    }
     for call in calls.iter().take(CALLS_SHOWN) {
         claim.saw(
             format!("{}: {}", call.caller.place(), in_words(case, call.outlier)),
@@ -111,6 +119,28 @@ fn first<'a>(case: &Case<'a>, outlier: &'a Outlier) -> Option<First<'a>> {
     let called = caller.after.as_deref()?.trim_end_matches("@plt");
     let lost = outlier.breakdown.iter().filter(|(account, _)| class(*account) == Class::Lost);
     Some(First { outlier, caller, called, lost: lost.collect() })
+}
+
+/// What a limit of the sending rate looks like: a process that sends, and calls a function that only
+/// waits, in some of its seconds.
+fn blocked_senders(case: &Case, worst: &First) -> Option<String> {
+    let tgid = worst.outlier.tgid;
+    let seconds = |name: &str| {
+        let metric = Metric::Syscall(Syscall::named(name)?);
+        let of_it = case.run.seconds.iter().filter(|s| s.tgid == tgid && s.metric == metric);
+        let counts: Vec<u64> = of_it.map(|s| s.histogram.count()).filter(|n| *n > 0).collect();
+        (!counts.is_empty()).then(|| (counts.iter().sum::<u64>(), counts.len() as u64))
+    };
+    let waits = WAITS.contains(&worst.called).then_some(worst.called)?;
+    let (calls, busy) = seconds(waits)?;
+    let (sends, _) = SENDS.iter().filter_map(|name| seconds(name)).max()?;
+    Some(format!(
+        "rate-limit-burst: a process that sends ({} here) waited in {waits} for the first time \
+         then, and {} in {} in all: as when a burst reaches a limit of its rate",
+        counted(sends, "send"),
+        counted(calls, "time"),
+        counted(busy, "second"),
+    ))
 }
 
 /// How far into a second of the wall clock a moment lies.
@@ -167,6 +197,18 @@ mod tests {
         let explained = crate::explain(&run);
         assert_eq!(explained.findings[0].cause, "lazy-binding");
         assert!(claim.doubts.is_empty());
+    }
+
+    #[test]
+    fn a_sender_that_waits_is_told_from_others() {
+        let call = |name| Metric::Syscall(Syscall::named(name).unwrap());
+        let yields = || run(12).values(call("sched_yield"), 5, &[1_000; 200]);
+        let alone = yields().build();
+        assert_eq!(examine(&Case::new(&alone)).unwrap().chain.len(), 2, "it sends nothing");
+        let sender = yields().values(call("sendto"), 5, &[2_000; 9_000]).build();
+        let claim = examine(&Case::new(&sender)).unwrap();
+        let last = &claim.chain[2].text;
+        assert!(last.contains("9,000 sends") && last.contains("200 times"), "{last}");
     }
 
     #[test]
