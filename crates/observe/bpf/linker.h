@@ -12,6 +12,7 @@
 #define WHYLAG_LINKER_H
 
 #include "state.h"
+#include "stacks.h"
 
 /* The linkers of glibc and musl are mapped in 220 to 640 KiB. */
 #define LINKER_SPAN	(640 << 10)
@@ -50,7 +51,8 @@ static __noinline u64 send_words(struct thread *t, u64 ip, u64 sp)
 {
 	u64 from = sp & ~(WORDS_PIECE * sizeof(u64) - 1);
 	struct words_record *r;
-	u32 i, count = 0;
+	u32 i, count = 0, tgid = t->tgid;
+	u8 one = 1;
 	u64 id;
 
 	r = bpf_ringbuf_reserve(&rare, sizeof(*r), 0);
@@ -60,7 +62,7 @@ static __noinline u64 send_words(struct thread *t, u64 ip, u64 sp)
 	}
 	id = (t->first_ns ^ (u64)t->tid << 32 ^ ++t->bindings) * 0xff51afd7ed558ccdULL;
 	r->type = RECORD_WORDS;
-	r->tgid = t->tgid;
+	r->tgid = tgid;
 	r->id = id;
 	r->ip = ip;
 	r->first = (sp - from) / sizeof(u64);
@@ -73,6 +75,7 @@ static __noinline u64 send_words(struct thread *t, u64 ip, u64 sp)
 	}
 	r->count = count;
 	bpf_ringbuf_submit(r, ring_flags(&rare));
+	bpf_map_update_elem(&stack_owners, &tgid, &one, BPF_ANY);
 	return id;
 }
 
