@@ -5,7 +5,7 @@
 #include "feed.h"
 
 #define PER_MILLISECOND 30
-#define SNAPSHOT 500
+#define SNAPSHOT 400
 #define BLOCK_BYTES (8L << 20)
 
 static void give(int fd, uint64_t *number, int count)

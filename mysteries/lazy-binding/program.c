@@ -1,6 +1,6 @@
 /*
  * One thread, rx, receives a feed and publishes each message again through librate. A sender
- * gives 30 numbered datagrams each millisecond, and a snapshot of 500 at each full second; where
+ * gives 30 numbered datagrams each millisecond, and a snapshot of 400 at each full second; where
  * numbers are missing rx sends a NAK. Memory is short: twenty times a second the kernel is told to
  * reclaim (MADV_PAGEOUT, what reclaim does by itself under pressure) the pages that nobody needs:
  * the dynamic linker's and those of the library's tables, while others use the disk.

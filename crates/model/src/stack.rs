@@ -152,3 +152,27 @@ pub struct StackSum {
     /// Their sum.
     pub ns: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_says_what_it_called() {
+        let mut frame = Frame {
+            address: 0x7f00_0000_19e3,
+            module: "/opt/librate.so".into(),
+            offset: 0x19e3,
+            symbol: Some("rate_timer".into()),
+            symbol_offset: 0x9e3,
+            unknown_because: None,
+            after: Some("sched_yield@plt".into()),
+        };
+        let place = "librate.so:rate_timer+0x9e3 (after call sched_yield@plt)";
+        assert_eq!(frame.to_string(), format!("{place} [librate.so+0x19e3]"));
+        frame.symbol = None;
+        assert_eq!(frame.place(), "librate.so+0x19e3 (after call sched_yield@plt)");
+        frame.after = None;
+        assert_eq!(frame.to_string(), "librate.so+0x19e3");
+    }
+}
