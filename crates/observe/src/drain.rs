@@ -19,6 +19,8 @@ use crate::wire;
 pub const OUTLIERS_WAITING: usize = 65_536;
 /// Rare records waiting; they are small in number, the bound is for hostile targets.
 const RARE_WAITING: usize = 262_144;
+/// Tops of stacks waiting: 27 MB. A process that starts sends some ten of them.
+const WORDS_WAITING: usize = 4_096;
 /// How long an event may wait in its ring while little happens; when much happens the kernel
 /// side wakes us.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -59,11 +61,8 @@ impl Inbox {
         self.records += 1;
         self.bytes += bytes.len() as u64;
         let kind = bpf::read::<u32>(bytes).unwrap_or(0);
-        let rare = self.events.len()
-            + self.mappings.len()
-            + self.dead_threads.len()
-            + self.stacks.len()
-            + self.words.len();
+        let rare =
+            self.events.len() + self.mappings.len() + self.dead_threads.len() + self.stacks.len();
         if kind == wire::RECORD_OUTLIER {
             if self.outliers.len() >= OUTLIERS_WAITING {
                 self.outliers_dropped += 1;
@@ -72,7 +71,8 @@ impl Inbox {
             }
             return;
         }
-        if rare >= RARE_WAITING {
+        let is_words = kind == wire::RECORD_WORDS;
+        if rare >= RARE_WAITING || (is_words && self.words.len() >= WORDS_WAITING) {
             self.rare_dropped += 1;
             return;
         }
