@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Capability, Histogram, Metric, Outlier, OutlierKind, Run, Scope,
-    ThreadAccounts, WaitSum,
+    Account, Accounts, Blocked, Capability, Histogram, Metric, Outlier, Run, Scope, ThreadAccounts,
+    WaitSum,
 };
 
 use crate::causes::Cause;
@@ -215,7 +215,7 @@ impl<'a> Case<'a> {
         self.run
             .outliers
             .iter()
-            .filter(move |o| o.kind != OutlierKind::LockHold && o.breakdown.get(account) > 0)
+            .filter(move |o| o.kind.is_own_time() && o.breakdown.get(account) > 0)
     }
 
     /// The outlier with the most time in `account`.

@@ -10,6 +10,9 @@
 //!   100 us on average. The last excludes the ordinary price of a wake-up, which an idle program
 //!   pays before each of its short turns on a CPU.
 //!
+//! A cause that strikes once in the life of a process has to have made one stall of 2 ms: messages
+//! are lost in that time, and it is no part of anything.
+//!
 //! A claim below that stays part of the unexplained time. One through which packets were dropped is
 //! always a finding: what they cost is elsewhere.
 //!
@@ -32,6 +35,7 @@ use crate::unexplained;
 
 const FLOOR_NS: u64 = 10_000_000;
 const FLOOR_MEAN_NS: u64 = 100_000;
+const FLOOR_ONCE_NS: u64 = 2_000_000;
 
 /// Explains where the threads of `run` lost their time.
 ///
@@ -149,6 +153,9 @@ pub(crate) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     }
     if case.scope().is_some() {
         return shortfall_in_part(case, lost);
+    }
+    if claim.longest_ns >= FLOOR_ONCE_NS {
+        return None;
     }
     if lost < FLOOR_NS {
         return Some(format!("{} is less than {}", duration(lost), duration(FLOOR_NS)));

@@ -23,6 +23,7 @@ pub fn in_words(case: &Case, outlier: &Outlier) -> String {
         (OutlierKind::OffCpu, None) => "asleep for".to_owned(),
         (OutlierKind::RunQueue, _) => "waited for a CPU for".to_owned(),
         (OutlierKind::LockHold, Some(call)) => format!("held mmap_lock in {call} for"),
+        (OutlierKind::FirstCall, _) => "a first call took at most".to_owned(),
         (OutlierKind::LockHold, None) => "held mmap_lock for".to_owned(),
     };
     // A part of a run has other numbers than those that 'whylag show' lists.

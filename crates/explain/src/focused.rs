@@ -9,8 +9,8 @@
 use std::cmp::Reverse;
 
 use model::{
-    Account, Accounts, Cost, Losses, Messages, Outlier, OutlierKind, Part, Run, RunEnd, Scope,
-    Sockets, ThreadAccounts,
+    Account, Accounts, Cost, Losses, Messages, Outlier, Part, Run, RunEnd, Scope, Sockets,
+    ThreadAccounts,
 };
 
 use crate::focus::{Focus, FocusError, basis, message, what};
@@ -75,7 +75,7 @@ impl<'a> Focused<'a> {
                 pieces.iter().for_each(|piece| sums.add(piece));
                 let mut known = Accounts::new();
                 pieces.iter().for_each(|piece| known.merge(&piece.accounts));
-                intervals += of_it().filter(|o| o.kind != OutlierKind::LockHold).count() as u64;
+                intervals += of_it().filter(|o| o.kind.is_own_time()).count() as u64;
                 run.threads.push(if exact {
                     thread.clone()
                 } else {
@@ -247,7 +247,7 @@ fn cut_outlier(outlier: &Outlier, all: &[&Outlier], part: &Part) -> Outlier {
         return outlier.clone();
     }
     let mut breakdown = Accounts::new();
-    if outlier.kind == OutlierKind::LockHold {
+    if !outlier.kind.is_own_time() {
         breakdown.add(Account::Unaccounted, to - from);
     } else {
         let is_within = |o: &&Outlier| {

@@ -68,7 +68,7 @@ impl Repeated {
 /// once in each process. The p of each is multiplied by the number of tests made (Bonferroni).
 pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
     let all = repeated(run);
-    let periods: Vec<Option<(u64, u64)>> = all.iter().map(|one| own_period(one)).collect();
+    let periods: Vec<Option<(u64, u64)>> = all.iter().map(own_period).collect();
     let tests = (all.len() * (WALL_PERIODS.len() + periods.iter().flatten().count() + 1)) as f64;
     let mut found = Vec::new();
     for (place, one) in all.iter().enumerate() {

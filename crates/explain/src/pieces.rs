@@ -79,7 +79,7 @@ fn push<'a>(pieces: &mut Vec<Piece<'a>>, outlier: &'a Outlier, accounts: Account
 /// Intervals in time order, none overlapping the next; the first to begin is kept where two
 /// overlap without one containing the other (a clock that went backwards between CPUs).
 fn nests<'a>(outliers: impl Iterator<Item = &'a Outlier>) -> Vec<Nest<'a>> {
-    let mut sorted: Vec<_> = outliers.filter(|o| o.kind != OutlierKind::LockHold).collect();
+    let mut sorted: Vec<_> = outliers.filter(|o| o.kind.is_own_time()).collect();
     sorted.sort_by_key(|o| (o.start_ns, Reverse(o.duration_ns)));
     let mut nests: Vec<Nest> = Vec::new();
     for outlier in sorted {

@@ -107,6 +107,7 @@ pub fn interval(
         holder: None,
         timer: None,
         interrupts: None,
+        first_call: None,
     }
 }
 
@@ -391,6 +392,19 @@ impl RunBuilder {
         self.stack(id, Space::User, vec![frame(module, None)]).sleep(account, ns, None, Some(id))
     }
 
+    /// A first call by `module`:rate_timer+0x9e3; `after` is what is called there.
+    pub fn first_call(self, outlier: Outlier, module: &str, after: Option<&str>) -> Self {
+        let id = StackId(self.0.stacks.len() as u64);
+        let caller = Frame {
+            symbol_offset: 0x9e3,
+            after: after.map(str::to_owned),
+            ..frame(module, Some("rate_timer"))
+        };
+        let frames = vec![frame("/lib/ld-linux-x86-64.so.2", None), caller];
+        let outlier = Outlier { user_stack: Some(id), ..outlier };
+        self.stack(id, Space::User, frames).kept(outlier)
+    }
+
     fn stack(mut self, id: StackId, space: Space, frames: Vec<Frame>) -> Self {
         self.0.stacks.insert(id, Stack { id, space, frames, truncated: false });
         self
@@ -423,6 +437,7 @@ impl RunBuilder {
             holder: None,
             timer: None,
             interrupts: None,
+            first_call: None,
         });
         self.0.outlier_count += 1;
         self
@@ -437,5 +452,6 @@ fn frame(module: &str, symbol: Option<&str>) -> Frame {
         symbol: symbol.map(str::to_owned),
         symbol_offset: 0,
         unknown_because: None,
+        after: None,
     }
 }

@@ -298,6 +298,7 @@ mod tests {
             holder: None,
             timer: Some(timer),
             interrupts: None,
+            first_call: None,
         }
     }
 

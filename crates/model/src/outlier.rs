@@ -16,6 +16,16 @@ pub enum OutlierKind {
     RunQueue,
     /// mmap_lock held this long.
     LockHold,
+    /// The first call of a function that is bound lazily, from its first page fault in the dynamic
+    /// linker to the thread's next system call or page fault elsewhere: at most so long it took.
+    FirstCall,
+}
+
+impl OutlierKind {
+    /// False if the waits within it are outliers themselves: then its time is not to be added.
+    pub fn is_own_time(self) -> bool {
+        !matches!(self, OutlierKind::LockHold | OutlierKind::FirstCall)
+    }
 }
 
 /// In which context something ran.
@@ -113,6 +123,16 @@ pub struct Interrupts {
     pub longest_ns: u64,
 }
 
+/// What the kernel counted of a thread during the first call of a function. Which function it was,
+/// and who called it, is in the user stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstCall {
+    /// Page faults without a disk.
+    pub minor_faults: u64,
+    /// Page faults that read from one.
+    pub major_faults: u64,
+}
+
 /// One interval beyond the threshold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlier {
@@ -156,4 +176,7 @@ pub struct Outlier {
     pub timer: Option<TimerLegs>,
     /// What interrupts did on the CPU between being ready and running.
     pub interrupts: Option<Interrupts>,
+    /// Page faults of a first call.
+    #[serde(default)]
+    pub first_call: Option<FirstCall>,
 }

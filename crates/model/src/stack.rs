@@ -50,6 +50,9 @@ pub struct Frame {
     pub symbol_offset: u64,
     /// Why there is no symbol, when there is none.
     pub unknown_because: Option<String>,
+    /// The function of another library whose call returns to the address: `sched_yield@plt`.
+    #[serde(default)]
+    pub after: Option<String>,
 }
 
 impl Frame {
@@ -62,16 +65,35 @@ impl Frame {
         }
     }
 
+    /// `librate.so:rate_timer+0x9e3 (after call sched_yield@plt)`; the same without what is not
+    /// known.
+    pub fn place(&self) -> String {
+        let place = match &self.symbol {
+            Some(symbol) if self.module != "[kernel]" => {
+                format!("{}:{symbol}+{:#x}", self.module_name(), self.symbol_offset)
+            }
+            _ => self.label(),
+        };
+        match &self.after {
+            Some(call) => format!("{place} (after call {call})"),
+            None => place,
+        }
+    }
+
     /// Last component of the module's path.
     pub fn module_name(&self) -> &str {
         self.module.rsplit('/').next().unwrap_or(&self.module)
     }
 }
 
-/// `symbol+0x1f [libc.so.6+0x8f2a0]`: symbol and module+offset.
+/// `symbol+0x1f [libc.so.6+0x8f2a0]`: symbol and module+offset; of a frame that called another
+/// library `librate.so:rate_timer+0x9e3 (after call sched_yield@plt) [librate.so+0x19e3]`.
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.symbol {
+            _ if self.after.is_some() => {
+                write!(f, "{} [{}+{:#x}]", self.place(), self.module_name(), self.offset)
+            }
             Some(symbol) if self.module == "[kernel]" => {
                 write!(f, "{symbol}+{:#x} [kernel]", self.symbol_offset)
             }
@@ -129,4 +151,28 @@ pub struct StackSum {
     pub count: u64,
     /// Their sum.
     pub ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_says_what_it_called() {
+        let mut frame = Frame {
+            address: 0x7f00_0000_19e3,
+            module: "/opt/librate.so".into(),
+            offset: 0x19e3,
+            symbol: Some("rate_timer".into()),
+            symbol_offset: 0x9e3,
+            unknown_because: None,
+            after: Some("sched_yield@plt".into()),
+        };
+        let place = "librate.so:rate_timer+0x9e3 (after call sched_yield@plt)";
+        assert_eq!(frame.to_string(), format!("{place} [librate.so+0x19e3]"));
+        frame.symbol = None;
+        assert_eq!(frame.place(), "librate.so+0x19e3 (after call sched_yield@plt)");
+        frame.after = None;
+        assert_eq!(frame.to_string(), "librate.so+0x19e3");
+    }
 }

@@ -5,31 +5,44 @@
  */
 #include "threads.h"
 
-static __always_inline void fault_entered(u32 program, u64 address, u64 ip)
+static __always_inline struct thread *fault_entered(struct cpu *cpu, u64 address,
+						   u64 ip)
 {
-	struct cpu *cpu = this_cpu(program);
-	struct thread *t;
+	struct thread *t = cpu ? this_thread(cpu) : NULL;
 
-	if (!cpu)
-		return;
-	t = this_thread(cpu);
 	if (!t)
-		return;
+		return NULL;
 	t->fault = 1;
 	t->fault_address = address;
 	t->fault_ip = ip;
+	return t;
 }
 
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(on_fault_user, unsigned long address, struct pt_regs *regs)
 {
-	fault_entered(PROG_FAULT_USER, address, regs->ip);
+	struct cpu *cpu = this_cpu(PROG_FAULT_USER);
+	struct thread *t = fault_entered(cpu, address, regs->ip);
+	bool linking;
+
+	if (!t)
+		return 0;
+	linking = in_linker(t, regs->ip);
+	if (!linking)
+		t->starting = 0;
+	else if (t->starting || no_stacks || calls_off)
+		return 0;
+	/* Without the calls the end of a first call would not be seen. */
+	if ((linking || t->binding) && enter(cpu)) {
+		step_of_binding(ctx, regs->ip, regs->sp);
+		leave(cpu);
+	}
 	return 0;
 }
 
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(on_fault_kernel, unsigned long address, struct pt_regs *regs)
 {
-	fault_entered(PROG_FAULT_KERNEL, address, regs->ip);
+	fault_entered(this_cpu(PROG_FAULT_KERNEL), address, regs->ip);
 	return 0;
 }

@@ -120,6 +120,7 @@ struct files_struct {
 
 struct mm_struct {
 	struct rw_semaphore mmap_lock;
+	unsigned long saved_auxv[1];
 };
 
 struct vm_area_struct {
@@ -164,7 +165,7 @@ struct task_struct {
 
 /* x86-64; the system call ABI of other architectures is not mirrored yet. */
 struct pt_regs {
-	unsigned long r10, r9, r8, dx, si, di, orig_ax, ip;
+	unsigned long r10, r9, r8, dx, si, di, orig_ax, ip, sp;
 };
 
 struct linux_binprm {

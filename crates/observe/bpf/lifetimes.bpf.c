@@ -68,6 +68,12 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid,
 		watch(p, slot);
 		cpu->slot = slot;
 	}
+	t = thread_in(cpu->slot);
+	if (t) {
+		t->linker = linker_of(p);
+		t->starting = 1;
+		t->binding = 0;
+	}
 	send_event(EVENT_EXEC, p->pid, p->tgid, now, 0, 0,
 		   BPF_CORE_READ(bprm, filename));
 	return 0;

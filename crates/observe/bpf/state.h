@@ -81,6 +81,12 @@ struct thread {
 	u32 mm_write;
 	u32 fault;		/* a page fault was entered, end unknown */
 	u64 fault_address, fault_ip;
+	u64 linker;		/* where the dynamic linker is, 0: none */
+	u32 starting;		/* after exec, until it has run the program */
+	u32 bindings;		/* first calls so far */
+	u64 binding;		/* a first call goes on: its stack, or 0 */
+	u64 binding_start;
+	u64 binding_min_flt, binding_maj_flt;
 	struct hold holder;	/* of the lock last waited for */
 
 	u32 dirty_pause;
@@ -294,7 +300,7 @@ static __always_inline u64 charge(struct cpu *cpu, struct thread *t, u64 now)
 	if (open >= ACCT_MAX)
 		open = ACCT_UNACCOUNTED;
 	t->accounts[open] += ns;
-	if (t->call != NO_CALL) {
+	if (t->call != NO_CALL || t->binding) {
 		t->in_call[open] += ns;
 		t->call_dirty = 1;
 	}

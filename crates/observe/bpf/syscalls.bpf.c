@@ -69,6 +69,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	t = this_thread(cpu);
 	if (!t || !enter(cpu))
 		return 0;
+	if (t->binding)
+		step_of_binding(ctx, 0, 0);
 	call_begins(cpu, t, id);
 	leave(cpu);
 	return 0;

@@ -8,6 +8,7 @@
 #include "waits.h"
 #include "mm_locks.h"
 #include "paths.h"
+#include "linker.h"
 
 /*
  * Room for dump_threads, too large for its stack. The union also makes the
@@ -19,6 +20,7 @@ union record {
 	struct event_record event;
 	struct mapping_record mapping;
 	struct queue_record queue;
+	struct words_record words;
 };
 
 struct {
@@ -80,6 +82,7 @@ prepare(struct task_struct *task, u32 *slot, u64 now, u32 open, u32 base)
 	t->off_account = open;
 	t->min_flt = task->min_flt;
 	t->maj_flt = task->maj_flt;
+	t->linker = linker_of(task);
 	t->changed = 1;
 	return t;
 }
@@ -147,7 +150,7 @@ static __always_inline void send_pending(void *ctx, struct cpu *cpu,
 	u32 account = t->sleep.account;
 
 	t->pending = 0;
-	user_stack = stack_here(ctx, cpu, t->tgid);
+	user_stack = t->binding ? t->binding : stack_here(ctx, cpu, t->tgid);
 	o = bpf_ringbuf_reserve(&outliers, sizeof(*o), 0);
 	if (!o) {
 		cpu->losses[LOSS_EVENT_RING]++;
@@ -183,6 +186,74 @@ static __always_inline void send_pending(void *ctx, struct cpu *cpu,
 	}
 	bpf_get_current_comm(o->comm, sizeof(o->comm));
 	bpf_ringbuf_submit(o, ring_flags(&outliers));
+}
+
+static __always_inline void binding_begins(struct thread *t, u64 ip, u64 sp,
+					   u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	t->binding = send_words(t, ip, sp);
+	t->binding_start = now;
+	t->binding_min_flt = task->min_flt;
+	t->binding_maj_flt = task->maj_flt;
+	__builtin_memset(t->in_call, 0, sizeof(t->in_call));
+	t->call_dirty = 0;
+}
+
+/* Keeps a first call whole if it was long or read the disk. What went before is charged already. */
+static __always_inline void binding_ends(struct cpu *cpu, struct thread *t,
+					 u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct outlier_record *o;
+	u64 id = t->binding;
+
+	t->binding = 0;
+	if (now - t->binding_start < threshold_ns &&
+	    task->maj_flt == t->binding_maj_flt)
+		return;
+	o = bpf_ringbuf_reserve(&outliers, sizeof(*o), 0);
+	if (!o) {
+		cpu->losses[LOSS_EVENT_RING]++;
+		return;
+	}
+	__builtin_memset(o, 0, sizeof(*o));
+	o->type = RECORD_OUTLIER;
+	o->kind = OUTLIER_FIRST_CALL;
+	o->tid = t->tid;
+	o->tgid = t->tgid;
+	o->cpu = bpf_get_smp_processor_id();
+	o->call = NO_CALL;
+	o->start_ns = t->binding_start;
+	o->duration_ns = now - t->binding_start;
+	o->user_stack = id;
+	o->args[0] = task->min_flt - t->binding_min_flt;
+	o->args[1] = task->maj_flt - t->binding_maj_flt;
+	__builtin_memcpy(o->breakdown, t->in_call, sizeof(o->breakdown));
+	bpf_get_current_comm(o->comm, sizeof(o->comm));
+	bpf_ringbuf_submit(o, ring_flags(&outliers));
+}
+
+/* The current thread faulted at `ip`, or, if that is 0, enters a system call. */
+static __noinline int step_of_binding(void *ctx, u64 ip, u64 sp)
+{
+	u32 zero = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+	struct thread *t = current_thread();
+	u64 now;
+
+	if (!cpu || !t)
+		return 0;
+	now = bpf_ktime_get_ns();
+	charge(cpu, t, now);
+	if (t->pending)
+		send_pending(ctx, cpu, t);
+	if (!in_linker(t, ip))
+		binding_ends(cpu, t, now);
+	else if (!t->binding)
+		binding_begins(t, ip, sp, now);
+	return 0;
 }
 
 /* What the hypervisor took from this CPU since this was last asked. */

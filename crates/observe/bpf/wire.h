@@ -243,6 +243,7 @@ enum record_type {
 	RECORD_STACK,
 	RECORD_EVENT,
 	RECORD_MAPPING,
+	RECORD_WORDS,
 };
 
 enum outlier_kind {
@@ -250,6 +251,7 @@ enum outlier_kind {
 	OUTLIER_OFF_CPU,
 	OUTLIER_RUN_QUEUE,
 	OUTLIER_LOCK_HOLD,
+	OUTLIER_FIRST_CALL,
 };
 
 /* The timer that ended a sleep; times are of CLOCK_MONOTONIC. */
@@ -312,6 +314,22 @@ struct stack_record {
 	u32 count;
 	u32 pad;
 	u64 frames[STACK_FRAMES];
+};
+
+/*
+ * The top of a user stack word by word, for code without frame pointers. It
+ * is read in pieces that no page boundary divides; `first` is the one at the
+ * stack pointer.
+ */
+#define WORDS_PIECE	64
+#define WORDS_PIECES	13
+struct words_record {
+	u32 type;		/* RECORD_WORDS */
+	u32 tgid;
+	u64 id;			/* of the stack that is made of it */
+	u64 ip;
+	u32 first, count;
+	u64 words[WORDS_PIECE * WORDS_PIECES];
 };
 
 enum event_kind {

@@ -15,7 +15,7 @@ mod skel {
 pub use skel::types::{
     call_error_key, call_key, cpu, event_record, hist, hist_key, hold_key, hold_sum,
     mapping_record, outlier_record, path_key, path_sum, queue_record, runner_key, runner_sum,
-    sleep, stack_record, thread_record, wait_key, wait_sum,
+    sleep, stack_record, thread_record, wait_key, wait_sum, words_record,
 };
 pub use skel::{WhylagSkel, WhylagSkelBuilder};
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use model::{
-    Account, Accounts, Event, EventKind, Holder, Interrupts, Outlier, Runner, StackId, Syscall,
-    SyscallCall, ThreadAccounts, TimerLegs, Waker,
+    Account, Accounts, Event, EventKind, FirstCall, Holder, Interrupts, Outlier, OutlierKind,
+    Runner, StackId, Syscall, SyscallCall, ThreadAccounts, TimerLegs, Waker,
 };
 
 use crate::bpf::{self, event_record, outlier_record, sleep, thread_record};
@@ -88,7 +88,14 @@ pub fn outlier(record: &outlier_record) -> Outlier {
         holder: holder(sleep, record.start_ns),
         timer: timer(sleep),
         interrupts: interrupts(sleep),
+        first_call: first_call(record),
     }
+}
+
+/// What the kernel counted of a first call.
+fn first_call(record: &outlier_record) -> Option<FirstCall> {
+    let is_it = wire::outlier_kind(record.kind) == OutlierKind::FirstCall;
+    is_it.then(|| FirstCall { minor_faults: record.args[0], major_faults: record.args[1] })
 }
 
 /// Identity of a stack; 0 is none.

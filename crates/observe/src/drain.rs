@@ -8,7 +8,9 @@ use std::time::Duration;
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 
 use crate::Error;
-use crate::bpf::{self, event_record, mapping_record, outlier_record, stack_record, thread_record};
+use crate::bpf::{
+    self, event_record, mapping_record, outlier_record, stack_record, thread_record, words_record,
+};
 use crate::probes::Probes;
 use crate::wire;
 
@@ -17,6 +19,8 @@ use crate::wire;
 pub const OUTLIERS_WAITING: usize = 65_536;
 /// Rare records waiting; they are small in number, the bound is for hostile targets.
 const RARE_WAITING: usize = 262_144;
+/// Tops of stacks waiting: 27 MB. A process that starts sends some ten of them.
+const WORDS_WAITING: usize = 4_096;
 /// How long an event may wait in its ring while little happens; when much happens the kernel
 /// side wakes us.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -30,6 +34,7 @@ pub struct Inbox {
     pub dead_threads: Vec<thread_record>,
     /// (process or 0 for the kernel, identity, addresses)
     pub stacks: Vec<(u32, u64, Vec<u64>)>,
+    pub words: Vec<Words>,
     /// Outliers that found the inbox full.
     pub outliers_dropped: u64,
     /// Other records that found it full.
@@ -38,6 +43,17 @@ pub struct Inbox {
     pub malformed: u64,
     pub records: u64,
     pub bytes: u64,
+}
+
+/// The top of a user stack when the dynamic linker faulted.
+pub struct Words {
+    pub tgid: u32,
+    /// Identity of the stack that is made of it.
+    pub id: u64,
+    /// Instruction in the linker.
+    pub ip: u64,
+    /// From the stack pointer on.
+    pub words: Vec<u64>,
 }
 
 impl Inbox {
@@ -55,7 +71,8 @@ impl Inbox {
             }
             return;
         }
-        if rare >= RARE_WAITING {
+        let is_words = kind == wire::RECORD_WORDS;
+        if rare >= RARE_WAITING || (is_words && self.words.len() >= WORDS_WAITING) {
             self.rare_dropped += 1;
             return;
         }
@@ -64,6 +81,7 @@ impl Inbox {
             wire::RECORD_EVENT => self.events.extend(bpf::read::<event_record>(bytes)),
             wire::RECORD_MAPPING => self.mappings.extend(bpf::read::<mapping_record>(bytes)),
             wire::RECORD_STACK => self.stacks.extend(read_stack(bytes)),
+            wire::RECORD_WORDS => self.words.extend(read_words(bytes)),
             _ => self.malformed += 1,
         }
     }
@@ -77,6 +95,19 @@ fn read_stack(bytes: &[u8]) -> Option<(u32, u64, Vec<u64>)> {
     let count = bpf::read::<u32>(bytes.get(16..)?)? as usize;
     let frames = bytes.get(header..)?.chunks_exact(8).take(count);
     Some((tgid, id, frames.filter_map(bpf::read::<u64>).collect()))
+}
+
+fn read_words(bytes: &[u8]) -> Option<Words> {
+    let number = |at| bpf::read::<u32>(bytes.get(at..)?);
+    let first = number(std::mem::offset_of!(words_record, first))? as usize;
+    let count = number(std::mem::offset_of!(words_record, count))? as usize;
+    let all = bytes.get(std::mem::offset_of!(words_record, words)..)?.chunks_exact(8);
+    Some(Words {
+        tgid: number(4)?,
+        id: bpf::read(bytes.get(8..)?)?,
+        ip: bpf::read(bytes.get(16..)?)?,
+        words: all.take(count).skip(first).filter_map(bpf::read::<u64>).collect(),
+    })
 }
 
 /// The draining thread.

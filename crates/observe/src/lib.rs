@@ -14,6 +14,7 @@
 //! memory peaked at 250 MB.
 
 mod bpf;
+mod calls;
 pub mod capability;
 mod convert;
 mod cost;

@@ -1,11 +1,13 @@
 //! Names for addresses: frames of stacks, code that takes a lock, files behind faults.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use blazesym::symbolize::source::{Elf, Kernel, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use model::Frame;
 
+use crate::calls::Calls;
 use crate::mappings::Mappings;
 use crate::perf_map::PerfMap;
 use crate::wire;
@@ -16,6 +18,7 @@ pub struct Names {
     symbolizer: Symbolizer,
     locks: HashMap<u64, String>,
     perf_maps: HashMap<u32, PerfMap>,
+    calls: Calls,
     pub mappings: Mappings,
 }
 
@@ -70,6 +73,20 @@ impl Names {
         (1 + callers).min(addresses.len())
     }
 
+    /// The return address of a first call, among the words at the top of a stack on which the
+    /// dynamic linker now runs: a PLT entry of the caller pushed the number of its slot after it.
+    pub fn first_call(&mut self, tgid: u32, words: &[u64]) -> Option<u64> {
+        self.mappings.refresh(tgid);
+        words.windows(2).find_map(|pair| {
+            let (slot, address) = (pair[0], pair[1]);
+            let mapping = self.mappings.find(tgid, address)?;
+            let is_file = mapping.executable && mapping.path.starts_with('/');
+            let path = is_file.then(|| file_of(tgid, &mapping.path))?;
+            let offset = address - mapping.start + mapping.offset;
+            self.calls.is_first_call(&path, offset, slot).then_some(address)
+        })
+    }
+
     /// Frames with module and offset; symbols come later, all at once. A return address is looked
     /// up one byte before it, where the call is.
     pub fn frames(&mut self, tgid: u32, addresses: &[u64]) -> Vec<Frame> {
@@ -95,6 +112,7 @@ impl Names {
                     symbol: None,
                     symbol_offset: 0,
                     unknown_because: None,
+                    after: None,
                 }
             })
             .collect()
@@ -118,6 +136,9 @@ impl Names {
                 }
                 Err(reason) => frame.unknown_because = Some(reason),
             }
+            if tgid != 0 && position > 0 && frame.module.starts_with('/') {
+                frame.after = self.calls.before(&file_of(tgid, &frame.module), frame.offset);
+            }
         }
     }
 
@@ -140,9 +161,7 @@ impl Names {
             }
             module if module.starts_with('[') => Err(format!("{module} is no file")),
             module => {
-                let inside = format!("/proc/{tgid}/root{module}");
-                let path =
-                    if std::path::Path::new(&inside).exists() { inside } else { module.to_owned() };
+                let path = file_of(tgid, module);
                 let source = Source::Elf(Elf { debug_syms: false, ..Elf::new(path) });
                 match self.symbolizer.symbolize_single(&source, Input::FileOffset(offset)) {
                     Ok(symbol) => plain(symbol),
@@ -151,6 +170,12 @@ impl Names {
             }
         }
     }
+}
+
+/// A file of a process, wherever its root is; after its end, the one of this path here.
+fn file_of(tgid: u32, module: &str) -> PathBuf {
+    let inside = PathBuf::from(format!("/proc/{tgid}/root{module}"));
+    if inside.exists() { inside } else { Path::new(module).to_path_buf() }
 }
 
 /// The innermost address as it is, of the others the byte before.

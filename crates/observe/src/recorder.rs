@@ -418,6 +418,7 @@ impl Bpf {
         }
         batch.events = inbox.events.iter().filter_map(convert::event).collect();
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
+        batch.stacks.extend(self.stacks.take_words(&mut self.names, inbox.words));
         batch.seconds = self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
         batch.waits = self.sums.waits(&self.probes, &mut self.names)?;
         batch.holds = self.sums.holds(&self.probes)?;
@@ -446,6 +447,10 @@ impl Bpf {
         let mut grown = HashSet::new();
         for record in records {
             let outlier = convert::outlier(record);
+            let is_first_call = outlier.kind == OutlierKind::FirstCall;
+            if is_first_call && self.stacks.is_no_first_call(outlier.user_stack) {
+                continue;
+            }
             let is_asked = !self.lowered || outlier.duration_ns >= self.threshold_ns;
             if is_asked && matches!(outlier.kind, OutlierKind::OffCpu | OutlierKind::RunQueue) {
                 for (account, ns) in outlier.breakdown.iter() {

@@ -1,10 +1,11 @@
 //! Stacks: kept as addresses while recording, named at the end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use model::{Frame, Space, Stack, StackId};
 
 use crate::bpf::mapping_record;
+use crate::drain::Words;
 use crate::names::Names;
 
 /// More different stacks than this are not kept (64 bytes to 1 kB each).
@@ -22,6 +23,8 @@ const OUTERMOST: [&str; 7] =
 pub struct Stacks {
     raw: HashMap<StackId, (u32, Vec<u64>)>,
     dropped: u64,
+    /// Stacks within the dynamic linker of which no first call is the reason.
+    no_first_calls: HashSet<StackId>,
 }
 
 impl Stacks {
@@ -49,6 +52,26 @@ impl Stacks {
             self.raw.insert(id, (tgid, addresses));
         }
         fresh
+    }
+
+    /// Makes stacks of what was on top of them when the dynamic linker ran: its instruction, and
+    /// the call that led there.
+    pub fn take_words(&mut self, names: &mut Names, all: Vec<Words>) -> Vec<Stack> {
+        let of = |words: Words, names: &mut Names, no_first_calls: &mut HashSet<StackId>| {
+            let caller = names.first_call(words.tgid, &words.words);
+            if caller.is_none() {
+                no_first_calls.insert(StackId(words.id));
+            }
+            (words.tgid, words.id, [words.ip].into_iter().chain(caller).collect())
+        };
+        let stacks = all.into_iter().map(|words| of(words, names, &mut self.no_first_calls));
+        let stacks = stacks.collect();
+        self.take(names, stacks, &[])
+    }
+
+    /// True if it is known that the dynamic linker did something else there: loaded a library, say.
+    pub fn is_no_first_call(&self, id: Option<StackId>) -> bool {
+        id.is_none_or(|id| self.no_first_calls.contains(&id))
     }
 
     /// Stacks that were not kept since the last call.

@@ -12,6 +12,7 @@ pub const RECORD_OUTLIER: u32 = 2;
 pub const RECORD_STACK: u32 = 3;
 pub const RECORD_EVENT: u32 = 4;
 pub const RECORD_MAPPING: u32 = 5;
+pub const RECORD_WORDS: u32 = 6;
 
 pub const LOCK_CLASS_MMAP_READ: u64 = 1;
 pub const LOCK_CLASS_MMAP_WRITE: u64 = 2;
@@ -114,6 +115,7 @@ pub fn outlier_kind(number: u32) -> OutlierKind {
         0 => OutlierKind::Syscall,
         1 => OutlierKind::OffCpu,
         2 => OutlierKind::RunQueue,
+        4 => OutlierKind::FirstCall,
         _ => OutlierKind::LockHold,
     }
 }
@@ -253,6 +255,9 @@ mod tests {
         assert_eq!(enumerators("program").len(), PROGRAMS.len() + 1);
         let records = enumerators("record_type");
         assert_eq!(records[RECORD_MAPPING as usize - 1], "RECORD_MAPPING");
+        assert_eq!(records[RECORD_WORDS as usize - 1], "RECORD_WORDS");
+        let kinds = enumerators("outlier_kind");
+        assert_eq!(outlier_kind(kinds.len() as u32 - 1), OutlierKind::FirstCall);
         assert_eq!(enumerators("event_kind").len(), (0..20).filter_map(event_kind).count());
     }
 }

@@ -25,11 +25,11 @@ pub fn sentence(outlier: &Outlier, run: &Run) -> String {
     if rest > 0 {
         words.push(format!("{} in {} smaller accounts", duration(rest), parts.len() - PARTS));
     }
-    format!("{}: {}", subject(outlier), words.join(", "))
+    format!("{}: {}", subject(outlier, run), words.join(", "))
 }
 
 /// What took how long.
-fn subject(outlier: &Outlier) -> String {
+fn subject(outlier: &Outlier, run: &Run) -> String {
     let length = duration(outlier.duration_ns);
     let call = outlier.syscall.as_ref();
     let within = call.map_or_else(String::new, |c| format!(" in {}", call::call(c)));
@@ -41,10 +41,26 @@ fn subject(outlier: &Outlier) -> String {
         (OutlierKind::Syscall, None) => format!("an unknown system call took {length}"),
         (OutlierKind::OffCpu, _) => format!("off the CPU for {length}{within}"),
         (OutlierKind::RunQueue, _) => format!("ready, but off the CPU for {length}{within}"),
+        (OutlierKind::FirstCall, _) => first_call(outlier, run, &length),
         (OutlierKind::LockHold, _) => {
             format!("held mmap_lock of pid {} for {length}{within}", outlier.object)
         }
     }
+}
+
+/// Which function was called for the first time, by whom, and the page faults that it took.
+fn first_call(outlier: &Outlier, run: &Run, length: &str) -> String {
+    let stack = outlier.user_stack.and_then(|id| run.stacks.get(&id));
+    let caller = stack.and_then(|stack| stack.frames.iter().find(|frame| frame.after.is_some()));
+    let (called, by) = match caller {
+        Some(frame) => (frame.after.as_deref().unwrap_or_default(), frame.place()),
+        None => ("an unknown function", "unknown code".to_owned()),
+    };
+    let faults = outlier.first_call.map_or_else(String::new, |faults| {
+        format!(", {} minor and {} major page faults", faults.minor_faults, faults.major_faults)
+    });
+    let called = called.trim_end_matches("@plt");
+    format!("the first call of {called}, by {by}, took at most {length}{faults}")
 }
 
 /// A part of the breakdown, with who was to blame for it as far as is known.
@@ -201,7 +217,7 @@ fn write_stack(
 mod tests {
     use super::*;
     use crate::sample;
-    use model::{Accounts, Context};
+    use model::{Accounts, Context, FirstCall};
 
     #[test]
     fn a_slow_call_is_told_in_one_sentence() {
@@ -230,6 +246,22 @@ mod tests {
         outlier.breakdown = Accounts::new();
         outlier.syscall = None;
         assert_eq!(sentence(&outlier, &run), "held mmap_lock of pid 77 for 3.00 ms: ");
+    }
+
+    #[test]
+    fn a_first_call_names_the_function_its_caller_and_the_page_faults() {
+        let mut run = sample::run();
+        let mut outlier = run.outliers[1].clone();
+        outlier.kind = OutlierKind::FirstCall;
+        outlier.first_call = Some(FirstCall { minor_faults: 6, major_faults: 7 });
+        outlier.user_stack = Some(StackId(2));
+        let stack = run.stacks.get_mut(&StackId(2)).unwrap();
+        stack.frames[1].after = Some("sched_yield@plt".to_owned());
+        let text = sentence(&outlier, &run);
+        let expected = "the first call of sched_yield, by scanner:scan_block(u8; 4)+0x10 (after \
+                        call sched_yield@plt), took at most 3.00 ms, 6 minor and 7 major page \
+                        faults: ";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]

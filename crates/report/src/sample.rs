@@ -238,6 +238,7 @@ fn outliers() -> Vec<Outlier> {
         }),
         timer: None,
         interrupts: None,
+        first_call: None,
     };
     let slow_read = Outlier {
         kind: OutlierKind::OffCpu,
@@ -267,6 +268,7 @@ fn stacks() -> HashMap<StackId, Stack> {
         symbol: symbol.map(str::to_owned),
         symbol_offset,
         unknown_because: symbol.is_none().then(|| "stripped".to_owned()),
+        after: None,
     };
     let kernel = |name, offset| frame("[kernel]", Some(name), offset, offset);
     let kernel_frames = vec![

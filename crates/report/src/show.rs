@@ -163,6 +163,7 @@ fn write_outliers(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<(
         (OutlierKind::OffCpu, "off the CPU"),
         (OutlierKind::RunQueue, "in the run queue"),
         (OutlierKind::LockHold, "holding mmap_lock"),
+        (OutlierKind::FirstCall, "in first calls"),
     ];
     let threshold = duration(run.header.threshold_ns);
     let heading = format!("{} from {threshold} on", plural(run.outlier_count, "outlier"));

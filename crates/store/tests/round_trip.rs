@@ -91,10 +91,15 @@ fn slow_messages_are_added_and_the_sample_has_one_message_in_each_place() {
 fn every_kind_comes_back() {
     let (_folder, mut store) = new_store();
     let mut batch = Batch::default();
-    for (n, kind) in
-        [OutlierKind::Syscall, OutlierKind::OffCpu, OutlierKind::RunQueue, OutlierKind::LockHold]
-            .into_iter()
-            .enumerate()
+    for (n, kind) in [
+        OutlierKind::Syscall,
+        OutlierKind::OffCpu,
+        OutlierKind::RunQueue,
+        OutlierKind::LockHold,
+        OutlierKind::FirstCall,
+    ]
+    .into_iter()
+    .enumerate()
     {
         batch.outliers.push(Outlier { kind, ..outlier(100 - n as u64) });
     }

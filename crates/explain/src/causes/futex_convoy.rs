@@ -4,7 +4,7 @@
 //! it ask for the value that means "locked, and others wait", or are ended by a thread that had
 //! waited there itself.
 
-use model::{Account, Accounts, Blocked, Metric, OutlierKind, Syscall};
+use model::{Account, Accounts, Blocked, Metric, Syscall};
 
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
@@ -72,9 +72,7 @@ fn examine(case: &Case) -> Verdict {
         );
     }
     let queued_here = |o: &model::Outlier| {
-        o.kind != OutlierKind::LockHold
-            && o.object == first.address
-            && o.blocked == Some(Blocked::Futex)
+        o.kind.is_own_time() && o.object == first.address && o.blocked == Some(Blocked::Futex)
     };
     let threads = case.threads_among(queued_here);
     if threads > 0 {

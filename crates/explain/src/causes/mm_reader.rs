@@ -3,7 +3,7 @@
 //! Monitors that read /proc/PID/smaps walk the page tables of the process they watch under its
 //! mmap_lock; its own mmap, munmap and, behind those, page faults wait.
 
-use model::{Outlier, OutlierKind};
+use model::Outlier;
 
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
@@ -62,8 +62,7 @@ fn examine(case: &Case) -> Verdict {
         .outliers
         .iter()
         .filter(|o| {
-            o.kind != OutlierKind::LockHold
-                && o.holder.as_ref().is_some_and(|h| h.tgid == first.holder_tgid)
+            o.kind.is_own_time() && o.holder.as_ref().is_some_and(|h| h.tgid == first.holder_tgid)
         })
         .collect();
     let period = period(behind.iter().map(|o| (o.start_ns, o.duration_ns)));

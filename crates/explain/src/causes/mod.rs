@@ -18,6 +18,7 @@ mod futex_convoy;
 mod huge_exit;
 mod jvm_gc;
 mod ksm_cow;
+mod lazy_binding;
 mod listen_overflow;
 mod malloc_trim;
 mod many_thread_vfork;
@@ -52,6 +53,7 @@ pub const ALL: &[&Cause] = &[
     &cpu_runqueue::CAUSE,
     &futex_convoy::CAUSE,
     &file_major_fault::CAUSE,
+    &lazy_binding::CAUSE,
     &first_touch::CAUSE,
     &fork_cow::CAUSE,
     &malloc_trim::CAUSE,
@@ -127,6 +129,8 @@ pub(crate) struct Claim {
     pub dropped: u64,
     /// Its waits look like waiting for work, and it proves that they are not.
     pub takes_idle: bool,
+    /// The longest single stall, for causes that strike once; otherwise 0.
+    pub longest_ns: u64,
     /// From mechanism to trigger; the engine puts the symptom in front.
     pub chain: Vec<Link>,
     /// What was seen.
@@ -154,6 +158,7 @@ impl Claim {
             waits,
             dropped: 0,
             takes_idle: false,
+            longest_ns: 0,
             chain: Vec::new(),
             evidence: Vec::new(),
             ruled_out: Vec::new(),

@@ -41,6 +41,7 @@ fn interval(tid: u32, start_ns: u64, duration_ns: u64) -> Outlier {
         holder: None,
         timer: None,
         interrupts: None,
+        first_call: None,
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use model::{Accounts, Holder, Interrupts, Outlier, Runner, SyscallCall, TimerLegs, Waker};
+use model::{
+    Accounts, FirstCall, Holder, Interrupts, Outlier, Runner, SyscallCall, TimerLegs, Waker,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -22,6 +24,8 @@ pub(super) struct Detail<'a> {
     pub timer: Option<TimerLegs>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<Cow<'a, Interrupts>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_call: Option<FirstCall>,
 }
 
 impl<'a> Detail<'a> {
@@ -35,6 +39,7 @@ impl<'a> Detail<'a> {
             holder: outlier.holder.as_ref().map(Cow::Borrowed),
             timer: outlier.timer,
             interrupts: outlier.interrupts.as_ref().map(Cow::Borrowed),
+            first_call: outlier.first_call,
         }
     }
 }

@@ -154,6 +154,7 @@ fn outlier(row: &Row<'_>) -> Result<Outlier> {
         holder: detail.holder.map(|holder| holder.into_owned()),
         timer: detail.timer,
         interrupts: detail.interrupts.map(|interrupts| interrupts.into_owned()),
+        first_call: detail.first_call,
     })
 }
 
@@ -204,8 +205,8 @@ fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option<Stack>> {
         })
         .optional()?;
     let Some((key, space, truncated)) = header else { return Ok(None) };
-    let sql = "SELECT address, module, offset, symbol, symbol_offset, unknown_because FROM frames
-               WHERE stack = ?1 ORDER BY depth";
+    let sql = "SELECT address, module, offset, symbol, symbol_offset, unknown_because, after_call
+               FROM frames WHERE stack = ?1 ORDER BY depth";
     let frames = all(conn, sql, [key], |row| {
         Ok(Frame {
             address: u64_at(row, 0)?,
@@ -214,6 +215,7 @@ fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option<Stack>> {
             symbol: row.get(3)?,
             symbol_offset: u64_at(row, 4)?,
             unknown_because: row.get(5)?,
+            after: row.get(6)?,
         })
     })?;
     Ok(Some(Stack { id, space, frames, truncated }))

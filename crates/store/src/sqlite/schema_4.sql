@@ -1,3 +1,6 @@
+-- What a frame's call instruction calls: `sched_yield@plt`.
+ALTER TABLE frames ADD COLUMN after_call TEXT;
+
 -- Sockets of the target.
 CREATE TABLE queue_seconds (
     run      INTEGER NOT NULL,

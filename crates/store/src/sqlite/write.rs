@@ -246,8 +246,8 @@ fn put_stack(tx: &Transaction<'_>, run: RunId, stack: &Stack) -> rusqlite::Resul
     tx.prepare_cached("DELETE FROM frames WHERE stack = ?1")?.execute([id])?;
     let mut insert = tx.prepare_cached(
         "INSERT INTO frames (stack, depth, address, module, offset, symbol, symbol_offset,
-                             unknown_because)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                             unknown_because, after_call)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
     for (depth, frame) in stack.frames.iter().enumerate() {
         insert.execute(params![
@@ -259,6 +259,7 @@ fn put_stack(tx: &Transaction<'_>, run: RunId, stack: &Stack) -> rusqlite::Resul
             frame.symbol,
             U64(frame.symbol_offset),
             frame.unknown_because,
+            frame.after,
         ])?;
     }
     Ok(())

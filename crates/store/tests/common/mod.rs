@@ -99,6 +99,7 @@ pub fn outlier(duration_ns: u64) -> Outlier {
             was_idle: true,
         }),
         interrupts: Some(Interrupts { ns: 66, longest: "softirq net_rx".into(), longest_ns: 44 }),
+        first_call: Some(FirstCall { minor_faults: 7, major_faults: 3 }),
     }
 }
 
@@ -117,6 +118,7 @@ pub fn bare_outlier(duration_ns: u64) -> Outlier {
         holder: None,
         timer: None,
         interrupts: None,
+        first_call: None,
         ..outlier(duration_ns)
     }
 }
@@ -129,6 +131,7 @@ pub fn stack(id: u64, space: Space) -> Stack {
         symbol: symbol.map(str::to_owned),
         symbol_offset: 0x1f,
         unknown_because: symbol.is_none().then(|| "stripped".into()),
+        after: symbol.map(|_| "sched_yield@plt".into()),
     };
     let frames = vec![frame(0xffff_ffff_8100_0042, Some("down_write")), frame(id, None)];
     Stack { id: StackId(id), space, frames, truncated: space == Space::User }

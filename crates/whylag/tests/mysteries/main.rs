@@ -23,6 +23,7 @@ mod futex_convoy;
 mod healthy;
 mod huge_exit;
 mod ksm_cow;
+mod lazy_binding;
 mod listen_overflow;
 mod malloc_trim;
 mod many_thread_vfork;

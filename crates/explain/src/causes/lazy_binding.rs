@@ -1,0 +1,226 @@
+//! lazy-binding: the first call of a function goes through the dynamic linker, whose pages, or
+//! those of the libraries' tables, are not in memory.
+//!
+//! Each call site's slot is bound once per process life, so there is one stall, on a path that is
+//! rarely taken, and no second one to be caught.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Accounts, Frame, Metric, Outlier, OutlierKind, Syscall};
+
+use super::{Absent, Cause, Claim, Verdict};
+use crate::case::Case;
+use crate::example::in_words;
+use crate::lost::{Class, class};
+use crate::text::{counted, duration};
+
+pub const CAUSE: Cause = Cause {
+    id: "lazy-binding",
+    title: "first calls of functions wait for the dynamic linker's pages",
+    fix: "Bind all calls when the program starts: LD_BIND_NOW=1 in its environment, or link it and \
+          its libraries with -Wl,-z,now. 'whylag doctor -p PID --plt' lists the calls that can \
+          still do this once.",
+    reproduce: "mysteries/bin/lazy-binding-faulty 5",
+    needs: &["threads", "page faults", "system calls"],
+    look_alikes: &[],
+    symptom: false,
+    examine,
+};
+
+/// Calls worth a line.
+const CALLS_SHOWN: usize = 3;
+
+/// Functions that do nothing but wait.
+const WAITS: [&str; 3] = ["sched_yield", "nanosleep", "clock_nanosleep"];
+/// Calls that send.
+const SENDS: [&str; 4] = ["sendto", "sendmsg", "sendmmsg", "write"];
+
+/// A first call that was seen.
+struct First<'a> {
+    outlier: &'a Outlier,
+    caller: &'a Frame,
+    called: &'a str,
+    lost: Accounts,
+}
+
+fn examine(case: &Case) -> Verdict {
+    let mut calls: Vec<First> = case.run.outliers.iter().filter_map(|o| first(case, o)).collect();
+    calls.sort_by_key(|call| std::cmp::Reverse(call.lost.total()));
+    let Some(worst) = calls.first().filter(|worst| worst.lost.total() > 0) else {
+        return Err(Absent(
+            "no first call of a lazily bound function waited in the dynamic linker".to_owned(),
+        ));
+    };
+    let mut lost = Accounts::new();
+    calls.iter().for_each(|call| lost.merge(&call.lost));
+    let title = format!(
+        "{} (tid {}) stalled {} in the first call of {}",
+        worst.outlier.comm,
+        worst.outlier.tid,
+        duration(worst.outlier.duration_ns),
+        worst.called
+    );
+    let mut claim = Claim::new(title, lost, calls.len() as u64);
+    claim.longest_ns = worst.lost.total();
+
+    let faults = worst.outlier.first_call;
+    let (minor, major) = faults.map_or((0, 0), |f| (f.minor_faults, f.major_faults));
+    claim.mechanism(format!(
+        "the call was bound when it was first made: the dynamic linker looked the symbol up, with \
+         {} that read the disk and {} that did not; {} of {} were waiting",
+        counted(major, "page fault"),
+        counted(minor, "page fault"),
+        duration(worst.lost.total()),
+        duration(worst.outlier.duration_ns)
+    ));
+    claim.trigger(format!(
+        "{} called {} for the first time, {} after a full second of the wall clock",
+        worst.caller.place(),
+        worst.called,
+        duration(phase_ns(case, worst.outlier.start_ns))
+    ));
+    if let Some(text) = blocked_senders(case, worst) {
+        claim.trigger(text);
+    }
+    for call in calls.iter().take(CALLS_SHOWN) {
+        claim.saw(
+            format!("{}: {}", call.caller.place(), in_words(case, call.outlier)),
+            "page faults in the dynamic linker, and the slot number that the PLT pushed",
+        );
+    }
+    let repeated = most_repeated(&calls);
+    let processes: BTreeSet<u32> = calls.iter().map(|call| call.outlier.tgid).collect();
+    claim.saw(
+        format!(
+            "{} in {}, each at most {repeated} times in the life of its process",
+            counted(calls.len() as u64, "first call"),
+            counted(processes.len() as u64, "process"),
+        ),
+        "call site and symbol of each",
+    );
+    claim.rule_out(
+        "file-major-fault",
+        "the faulting instructions are the dynamic linker's, not the program's, and the same call \
+         did not fault there again"
+            .to_owned(),
+    );
+    if repeated > 1 {
+        claim.doubt(0.7, "one call was seen to be bound twice: its library was loaded again?");
+    }
+    Ok(claim)
+}
+
+fn first<'a>(case: &Case<'a>, outlier: &'a Outlier) -> Option<First<'a>> {
+    if outlier.kind != OutlierKind::FirstCall {
+        return None;
+    }
+    let stack = case.run.stacks.get(&outlier.user_stack?)?;
+    let caller = stack.frames.iter().find(|frame| frame.after.is_some())?;
+    let called = caller.after.as_deref()?.trim_end_matches("@plt");
+    let lost = outlier.breakdown.iter().filter(|(account, _)| class(*account) == Class::Lost);
+    Some(First { outlier, caller, called, lost: lost.collect() })
+}
+
+/// What a limit of the sending rate looks like: a process that sends, and calls a function that only
+/// waits, in some of its seconds.
+fn blocked_senders(case: &Case, worst: &First) -> Option<String> {
+    let tgid = worst.outlier.tgid;
+    let seconds = |name: &str| {
+        let metric = Metric::Syscall(Syscall::named(name)?);
+        let of_it = case.run.seconds.iter().filter(|s| s.tgid == tgid && s.metric == metric);
+        let counts: Vec<u64> = of_it.map(|s| s.histogram.count()).filter(|n| *n > 0).collect();
+        (!counts.is_empty()).then(|| (counts.iter().sum::<u64>(), counts.len() as u64))
+    };
+    let waits = WAITS.contains(&worst.called).then_some(worst.called)?;
+    let (calls, busy) = seconds(waits)?;
+    let (sends, _) = SENDS.iter().filter_map(|name| seconds(name)).max()?;
+    Some(format!(
+        "rate-limit-burst: a process that sends ({} here) waited in {waits} for the first time \
+         then, and {} in {} in all: as when a burst reaches a limit of its rate",
+        counted(sends, "send"),
+        counted(calls, "time"),
+        counted(busy, "second"),
+    ))
+}
+
+/// How far into a second of the wall clock a moment lies.
+fn phase_ns(case: &Case, at_ns: u64) -> u64 {
+    let header = &case.whole().header;
+    let into = i128::from(at_ns) - i128::from(header.started_ns);
+    let phase = (i128::from(header.started_unix_ns) + into).rem_euclid(1_000_000_000);
+    u64::try_from(phase).unwrap_or(0)
+}
+
+/// How often the same slot of a process was bound, at most.
+fn most_repeated(calls: &[First]) -> u64 {
+    let mut times = BTreeMap::new();
+    for call in calls {
+        *times.entry((call.outlier.tgid, &call.caller.module, call.called)).or_insert(0) += 1;
+    }
+    times.into_values().max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Account, Blocked, FirstCall};
+
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER, interval};
+
+    const MAJOR: Account = Account::Blocked(Blocked::FaultMajor);
+    const MS: u64 = 1_000_000;
+
+    fn first_call(ms: u64) -> Outlier {
+        let parts = [(MAJOR, ms * MS - MS), (USER, MS)];
+        Outlier {
+            kind: OutlierKind::FirstCall,
+            breakdown: parts.into_iter().collect(),
+            first_call: Some(FirstCall { minor_faults: 7, major_faults: 3 }),
+            ..interval(10, MAJOR, SECOND + 14 * MS, ms * MS, None)
+        }
+    }
+
+    fn run(ms: u64) -> RunBuilder {
+        let threads = RunBuilder::new().thread(10, 10, &[(USER, 3 * SECOND), (MAJOR, ms * MS)]);
+        threads.first_call(first_call(ms), "/opt/librate.so", Some("sched_yield@plt"))
+    }
+
+    #[test]
+    fn one_stall_is_enough_and_its_caller_is_named() {
+        let run = run(12).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.total(), 11 * MS, "the work of the linker is not lost");
+        assert!(claim.title.contains("first call of sched_yield"), "{}", claim.title);
+        let trigger = &claim.chain[1].text;
+        assert!(trigger.contains("librate.so:rate_timer+0x9e3"), "{trigger}");
+        assert!(trigger.contains("14.0 ms after a full second"), "{trigger}");
+        let explained = crate::explain(&run);
+        assert_eq!(explained.findings[0].cause, "lazy-binding");
+        assert!(claim.doubts.is_empty());
+    }
+
+    #[test]
+    fn a_sender_that_waits_is_told_from_others() {
+        let call = |name| Metric::Syscall(Syscall::named(name).unwrap());
+        let yields = || run(12).values(call("sched_yield"), 5, &[1_000; 200]);
+        let alone = yields().build();
+        assert_eq!(examine(&Case::new(&alone)).unwrap().chain.len(), 2, "it sends nothing");
+        let sender = yields().values(call("sendto"), 5, &[2_000; 9_000]).build();
+        let claim = examine(&Case::new(&sender)).unwrap();
+        let last = &claim.chain[2].text;
+        assert!(last.contains("9,000 sends") && last.contains("200 times"), "{last}");
+    }
+
+    #[test]
+    fn a_short_one_is_no_finding() {
+        let run = run(1).build();
+        assert!(examine(&Case::new(&run)).is_err(), "nothing was waited for");
+    }
+
+    #[test]
+    fn what_else_the_linker_does_is_no_first_call() {
+        let run = RunBuilder::new().thread(10, 10, &[(USER, SECOND), (MAJOR, SECOND)]);
+        let run = run.first_call(first_call(12), "/opt/librate.so", None).build();
+        assert!(examine(&Case::new(&run)).unwrap_err().0.contains("no first call"));
+    }
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * First calls of functions that are bound lazily: the dynamic linker looks
+ * the symbol up, and touches pages that may not be in memory.
+ *
+ * Such a call is seen from its first page fault within the linker on, up to
+ * the thread's next system call or fault elsewhere. Who called cannot be seen
+ * by frame pointers, which the linker has not: the recorder finds it among
+ * the words of the stack.
+ */
+#ifndef WHYLAG_LINKER_H
+#define WHYLAG_LINKER_H
+
+#include "state.h"
+#include "stacks.h"
+
+/* The linkers of glibc and musl are mapped in 220 to 640 KiB. */
+#define LINKER_SPAN	(640 << 10)
+
+#define AT_NULL		0
+#define AT_BASE		7
+#define AUXV_PAIRS	24	/* Linux 6.18 has up to 22 on x86-64 */
+
+/* Where the dynamic linker is loaded; 0 for static programs and kernel threads. */
+static __noinline u64 linker_of(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	u64 pair[2];
+	u32 i;
+
+	if (!mm || !bpf_core_field_exists(mm->saved_auxv))
+		return 0;
+	for (i = 0; i < AUXV_PAIRS; i++) {
+		if (bpf_probe_read_kernel(pair, sizeof(pair), &mm->saved_auxv[2 * i]))
+			return 0;
+		if (pair[0] == AT_BASE)
+			return pair[1];
+		if (pair[0] == AT_NULL)
+			return 0;
+	}
+	return 0;
+}
+
+static __always_inline bool in_linker(struct thread *t, u64 ip)
+{
+	return t->linker && ip - t->linker < LINKER_SPAN;
+}
+
+/* Sends the top of the current task's user stack; its identity, 0 if lost. */
+static __noinline u64 send_words(struct thread *t, u64 ip, u64 sp)
+{
+	u64 from = sp & ~(WORDS_PIECE * sizeof(u64) - 1);
+	struct words_record *r;
+	u32 i, count = 0, tgid = t->tgid;
+	u8 one = 1;
+	u64 id;
+
+	r = bpf_ringbuf_reserve(&rare, sizeof(*r), 0);
+	if (!r) {
+		lost(LOSS_RARE_RING);
+		return 0;
+	}
+	id = (t->first_ns ^ (u64)t->tid << 32 ^ ++t->bindings) * 0xff51afd7ed558ccdULL;
+	r->type = RECORD_WORDS;
+	r->tgid = tgid;
+	r->id = id;
+	r->ip = ip;
+	r->first = (sp - from) / sizeof(u64);
+	for (i = 0; i < WORDS_PIECES; i++) {
+		if (bpf_probe_read_user(r->words + i * WORDS_PIECE,
+					WORDS_PIECE * sizeof(u64),
+					(void *)(from + i * WORDS_PIECE * sizeof(u64))))
+			break;
+		count = (i + 1) * WORDS_PIECE;
+	}
+	r->count = count;
+	bpf_ringbuf_submit(r, ring_flags(&rare));
+	bpf_map_update_elem(&stack_owners, &tgid, &one, BPF_ANY);
+	return id;
+}
+
+#endif
