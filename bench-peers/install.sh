@@ -11,6 +11,9 @@ declare -A package=(
 	[jq]=jq
 	[taskset]=util-linux
 	[cyclictest]=rt-tests
+	[ip]=iproute2
+	[ss]=iproute2
+	[netstat]=net-tools
 )
 
 missing=()

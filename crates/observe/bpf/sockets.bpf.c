@@ -41,11 +41,22 @@ static __always_inline u64 kernel_drops(struct sock *sk)
 	struct numa_drop_counters *per_node = NULL;
 
 	if (bpf_core_field_exists(sk->sk_drop_counters))
-		per_node = BPF_CORE_READ(sk, sk_drop_counters);
+		per_node = sk->sk_drop_counters;
 	if (per_node)
-		return (u32)BPF_CORE_READ(per_node, drops0.counter) +
-		       (u32)BPF_CORE_READ(per_node, drops1.counter);
-	return (u32)BPF_CORE_READ(sk, sk_drops.counter);
+		return (u32)per_node->drops0.counter +
+		       (u32)per_node->drops1.counter;
+	return (u32)sk->sk_drops.counter;
+}
+
+/*
+ * Descriptors belong to all threads of a process, and the walk gives them
+ * with its leader: that one need not be the thread that is watched.
+ */
+static __always_inline bool may_have_ours(struct task_struct *task)
+{
+	if (target_kind == TARGET_THREAD)
+		return task->tgid == target_tgid;
+	return thread_of(task);
 }
 
 SEC("iter/task_file")
@@ -57,7 +68,7 @@ int find_sockets(struct bpf_iter__task_file *ctx)
 	struct socket *socket;
 	struct sock *sk;
 
-	if (!task || !file || !thread_of(task))
+	if (!task || !file || !may_have_ours(task))
 		return 0;
 	socket = bpf_sock_from_file(file);
 	if (!socket)
@@ -78,49 +89,50 @@ int find_sockets(struct bpf_iter__task_file *ctx)
 
 static __always_inline void addresses(struct queue_record *r, struct sock *sk)
 {
-	u16 port = BPF_CORE_READ(sk, __sk_common.skc_dport);
+	u16 port = sk->__sk_common.skc_dport;
 
-	r->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	r->local_port = sk->__sk_common.skc_num;
 	r->remote_port = (u16)(port >> 8 | port << 8);
 	if (r->family == AF_INET6) {
 		BPF_CORE_READ_INTO(&r->local, sk, __sk_common.skc_v6_rcv_saddr);
 		BPF_CORE_READ_INTO(&r->remote, sk, __sk_common.skc_v6_daddr);
 	} else {
-		*(u32 *)r->local = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
-		*(u32 *)r->remote = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+		*(u32 *)r->local = sk->__sk_common.skc_rcv_saddr;
+		*(u32 *)r->remote = sk->__sk_common.skc_daddr;
 	}
 }
 
 /* Bytes on their way; a socket in use counts itself as one. */
 static __always_inline u64 sent(struct sock *sk)
 {
-	u32 bytes = BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter);
+	u32 bytes = sk->sk_wmem_alloc.refs.counter;
 
 	return bytes ? bytes - 1 : 0;
 }
 
 static __always_inline void depths(struct queue_record *r, struct sock *sk)
 {
-	struct tcp_sock *tcp = (struct tcp_sock *)sk;
+	struct tcp_sock *tcp;
 
-	r->send_limit = BPF_CORE_READ(sk, sk_sndbuf);
+	r->send_limit = sk->sk_sndbuf;
 	if (r->family == AF_UNIX) {
-		r->receive = BPF_CORE_READ(sk, sk_receive_queue.qlen);
-		r->receive_limit = BPF_CORE_READ(sk, sk_max_ack_backlog);
+		r->receive = sk->sk_receive_queue.qlen;
+		r->receive_limit = sk->sk_max_ack_backlog;
 		r->send = sent(sk);
 	} else if (r->protocol == IPPROTO_TCP && r->state == TCP_LISTEN) {
-		r->receive = BPF_CORE_READ(sk, sk_ack_backlog);
-		r->receive_limit = BPF_CORE_READ(sk, sk_max_ack_backlog);
+		r->receive = sk->sk_ack_backlog;
+		r->receive_limit = sk->sk_max_ack_backlog;
 		r->send_limit = 0;
 	} else if (r->protocol == IPPROTO_TCP) {
-		r->receive = BPF_CORE_READ(tcp, rcv_nxt) -
-			     BPF_CORE_READ(tcp, copied_seq);
-		r->receive_limit = BPF_CORE_READ(sk, sk_rcvbuf);
-		r->send = BPF_CORE_READ(tcp, write_seq) -
-			  BPF_CORE_READ(tcp, snd_una);
+		r->receive_limit = sk->sk_rcvbuf;
+		tcp = bpf_skc_to_tcp_sock(sk);
+		if (!tcp)
+			return;
+		r->receive = tcp->rcv_nxt - tcp->copied_seq;
+		r->send = tcp->write_seq - tcp->snd_una;
 	} else {
-		r->receive = BPF_CORE_READ(sk, sk_backlog.rmem_alloc.counter);
-		r->receive_limit = BPF_CORE_READ(sk, sk_rcvbuf);
+		r->receive = sk->sk_backlog.rmem_alloc.counter;
+		r->receive_limit = sk->sk_rcvbuf;
 		r->send = sent(sk);
 	}
 }
@@ -135,16 +147,16 @@ int dump_queues(struct bpf_iter__bpf_sk_storage_map *ctx)
 
 	if (!sk || !note)
 		return 0;
-	r.family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	r.family = sk->__sk_common.skc_family;
 	if (r.family != AF_INET && r.family != AF_INET6 && r.family != AF_UNIX)
 		return 0;
 	r.time_ns = bpf_ktime_get_ns();
 	r.inode = note->inode;
 	r.tgid = note->tgid;
 	r.fd = note->fd;
-	r.protocol = BPF_CORE_READ(sk, sk_protocol);
-	r.type = BPF_CORE_READ(sk, sk_type);
-	r.state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	r.protocol = sk->sk_protocol;
+	r.type = sk->sk_type;
+	r.state = sk->__sk_common.skc_state;
 	if (r.family != AF_UNIX)
 		addresses(&r, sk);
 	depths(&r, sk);

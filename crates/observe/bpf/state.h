@@ -19,8 +19,10 @@ enum target_kind { TARGET_COMMAND, TARGET_PROCESS, TARGET_THREAD, TARGET_HOST };
 
 const volatile u32 target_kind;
 const volatile u32 target_pid;		/* process, or thread */
+const volatile u32 target_tgid;		/* that process, or that thread's */
 const volatile bool follow;
 const volatile u32 recorder_tgid;	/* never watched */
+const volatile bool every_first_call;	/* is kept, however short */
 const volatile bool late_only;
 const volatile bool no_stacks;	/* they take longer than what is measured */
 const volatile u32 jiffy_ns;

@@ -201,7 +201,7 @@ static __always_inline void binding_begins(struct thread *t, u64 ip, u64 sp,
 	t->call_dirty = 0;
 }
 
-/* Keeps a first call whole if it was long or read the disk. What went before is charged already. */
+/* Keeps a first call whole if it was long, read the disk, or is asked for. What went before is charged already. */
 static __always_inline void binding_ends(struct cpu *cpu, struct thread *t,
 					 u64 now)
 {
@@ -210,7 +210,7 @@ static __always_inline void binding_ends(struct cpu *cpu, struct thread *t,
 	u64 id = t->binding;
 
 	t->binding = 0;
-	if (now - t->binding_start < threshold_ns &&
+	if (!every_first_call && now - t->binding_start < threshold_ns &&
 	    task->maj_flt == t->binding_maj_flt)
 		return;
 	o = bpf_ringbuf_reserve(&outliers, sizeof(*o), 0);

@@ -21,6 +21,8 @@ mod cost;
 mod counters;
 mod drain;
 mod error;
+mod files_of;
+mod first_calls;
 mod histograms;
 mod host;
 mod kallsyms;
@@ -40,4 +42,5 @@ mod sums;
 mod wire;
 
 pub use error::Error;
+pub use first_calls::{FirstCalls, SeenCall};
 pub use recorder::{Recorder, Timers, Watch, WatchTarget};

@@ -87,6 +87,14 @@ impl Names {
         })
     }
 
+    /// File of a return address, and the imported function that is called in front of it.
+    pub fn call_at(&mut self, tgid: u32, address: u64) -> Option<(String, String)> {
+        let mapping = self.mappings.find(tgid, address)?;
+        let (path, offset) = (mapping.path.clone(), address - mapping.start + mapping.offset);
+        let call = self.calls.before(&file_of(tgid, &path), offset)?;
+        Some((path, call.strip_suffix("@plt")?.to_owned()))
+    }
+
     /// Frames with module and offset; symbols come later, all at once. A return address is looked
     /// up one byte before it, where the call is.
     pub fn frames(&mut self, tgid: u32, addresses: &[u64]) -> Vec<Frame> {

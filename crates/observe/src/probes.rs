@@ -13,7 +13,7 @@ use crate::bpf::{self, WhylagSkel, WhylagSkelBuilder, hist, thread_record};
 use crate::capability::Part;
 use crate::kallsyms::TextRanges;
 use crate::queues::Walks;
-use crate::{sample_timers, wire};
+use crate::{files_of, sample_timers, wire};
 
 /// What the kernel side has to know.
 #[derive(Clone, Debug)]
@@ -22,11 +22,15 @@ pub struct Config {
     pub target_kind: TargetKind,
     /// Process or thread id.
     pub target_pid: u32,
+    /// The process that is, or that thread's; 0 for the host.
+    pub target_tgid: u32,
     /// Watch children too.
     pub follow: bool,
     /// Outlier threshold.
     pub threshold_ns: u64,
-    /// It counts from the time that a timer was asked for.
+    /// First calls are kept whole, however short.
+    pub every_first_call: bool,
+    /// The threshold counts from the time that a timer was asked for.
     pub late_only: bool,
     /// No stacks, to measure with as little delay as can be.
     pub no_stacks: bool,
@@ -78,12 +82,14 @@ impl Probes {
             rodata.thread_slots_max = THREADS;
             rodata.target_kind = config.target_kind as u32;
             rodata.target_pid = config.target_pid;
+            rodata.target_tgid = config.target_tgid;
             rodata.follow = config.follow;
             // Who is asked for by number may be ourselves.
             rodata.recorder_tgid = match config.target_kind {
                 TargetKind::Host => std::process::id(),
                 _ => 0,
             };
+            rodata.every_first_call = config.every_first_call;
             rodata.late_only = config.late_only;
             rodata.no_stacks = config.no_stacks;
             rodata.jiffy_ns = text.jiffy_ns;
@@ -202,15 +208,17 @@ impl Probes {
         Ok(bytes)
     }
 
-    /// The walks over sockets, `None` if that part is off.
-    pub fn socket_walks(&self) -> Result<Option<Walks>, Error> {
+    /// The walks over sockets, `None` if that part is off. Where one process alone is watched, its
+    /// files alone are walked over: the host may have millions.
+    pub fn socket_walks(&self, of_process: Option<u32>) -> Result<Option<Walks>, Error> {
         if !self.links.contains_key(&Part::Sockets) {
             return Ok(None);
         }
         let attached = Error::bpf("attaching an iterator");
         let progs = &self.skel.progs;
         let notes = self.skel.maps.socket_notes.as_fd();
-        let search = progs.find_sockets.attach();
+        let alone = of_process.and_then(|tgid| files_of::attach(&progs.find_sockets, tgid));
+        let search = alone.map_or_else(|| progs.find_sockets.attach(), Ok);
         let look = progs.dump_queues.attach_iter(notes);
         match (search, look) {
             (Ok(search), Ok(look)) => Ok(Some(Walks { search, look })),

@@ -1,8 +1,10 @@
 //! Looks at the queues of the target's sockets every 20 ms, in a thread of its own.
 //!
-//! A look costs what the target's sockets cost (about 0.5 us each); finding new ones costs a walk
-//! over the open files of the host's processes. Both become rarer when they take long, so that
-//! neither ever has more than a twentieth of a CPU.
+//! A look costs what the target's sockets cost, finding new ones a walk over the open files of the
+//! target (of all processes, when several are watched). Both become rarer when they take long, so
+//! that neither has more than a fortieth of a CPU. Measured with 990 sockets of the target among
+//! 99,000 (bench-peers/sockets.sh): 27 to 29 looks a second, 3.3 % of a CPU for both walks, which is
+//! 0.9 us for each socket or file; nearly all of it is waiting for memory.
 
 use std::io::Read;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -74,38 +76,40 @@ impl Drop for Queues {
 
 fn run(walks: &Walks, state: &Mutex<State>, stopped: &mpsc::Receiver<()>) {
     let mut next_search = Instant::now();
+    let mut bytes = Vec::new();
     loop {
         let began = Instant::now();
         if began >= next_search {
             // A walk that fails finds nothing new; the next one comes.
-            let _ = walk(&walks.search);
+            let _ = walk(&walks.search, &mut bytes);
             next_search = began + SEARCH.max(began.elapsed() * SHARE);
         }
         let searched = began.elapsed();
-        look(walks, state);
+        look(walks, state, &mut bytes);
         let looked = began.elapsed() - searched;
         let rest = LOOK.max(looked * SHARE).saturating_sub(looked + searched);
         if stopped.recv_timeout(rest) != Err(mpsc::RecvTimeoutError::Timeout) {
-            look(walks, state);
+            look(walks, state, &mut bytes);
             lock(state).end();
             return;
         }
     }
 }
 
-fn look(walks: &Walks, state: &Mutex<State>) {
-    // A walk that fails has seen nothing; the next one comes.
-    let bytes = walk(&walks.look).unwrap_or_default();
+fn look(walks: &Walks, state: &Mutex<State>, bytes: &mut Vec<u8>) {
+    // What a walk that failed has seen is true; the next one comes.
+    let _ = walk(&walks.look, bytes);
     let records = bytes.chunks_exact(size_of::<queue_record>());
     let mut state = lock(state);
     records.filter_map(bpf::read).for_each(|record| state.note(&record));
 }
 
-fn walk(link: &Link) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
+/// Puts what a walk says in place of what was there.
+fn walk(link: &Link, bytes: &mut Vec<u8>) -> Result<(), Error> {
+    bytes.clear();
     let mut iter = Iter::new(link).map_err(Error::bpf("opening an iterator"))?;
-    iter.read_to_end(&mut bytes).map_err(Error::io("walking over sockets"))?;
-    Ok(bytes)
+    iter.read_to_end(bytes).map_err(Error::io("walking over sockets"))?;
+    Ok(())
 }
 
 /// A poisoned state still holds whole looks, but for one.

@@ -345,6 +345,10 @@ fn begin(watch: &Watch, pid: u32, mut plan: Plan) -> Result<(Backend, Plan), Err
 fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Error> {
     let off = off.iter().map(|(part, _)| part).chain(watch.unasked());
     let off: Vec<Part> = off.copied().collect();
+    let target_tgid = match watch.target {
+        WatchTarget::Thread(tid) => host::process_of(tid).unwrap_or(tid),
+        _ => pid,
+    };
     let config = Config {
         target_kind: match watch.target {
             WatchTarget::Command(_) => TargetKind::Command,
@@ -353,8 +357,10 @@ fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Er
             WatchTarget::Host => TargetKind::Host,
         },
         target_pid: pid,
+        target_tgid,
         follow: watch.follow,
         threshold_ns: watch.threshold_ns,
+        every_first_call: false,
         late_only: watch.timers == Timers::LateOnly,
         no_stacks: watch.timers != Timers::Off,
     };
@@ -362,7 +368,9 @@ fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Er
     let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;
     privilege::drop_unneeded();
     let drain = Drain::start(&probes)?;
-    let queues = probes.socket_walks()?.map(Queues::start).transpose()?;
+    let is_alone = target_tgid != 0 && !watch.follow;
+    let walks = probes.socket_walks(is_alone.then_some(target_tgid))?;
+    let queues = walks.map(Queues::start).transpose()?;
     Ok(Backend::Bpf(Box::new(Bpf {
         probes,
         drain,

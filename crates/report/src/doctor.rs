@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use model::{Check, Checkup, Subject, Unbound, Verdict};
 
 pub use diff::{Diff, Difference, Side, diff, write as write_diff};
-pub use watch::{bound, clock};
+pub use watch::{Took, bound, clock};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};

@@ -186,9 +186,61 @@ fn each_call_is_told_as_it_becomes_bound() {
     drop(helper);
     let status = wait_for(&mut watching.0, std::time::Duration::from_secs(10));
     assert!(status.success());
-    let end = notes.next().unwrap().unwrap();
+    let rest: Vec<String> = notes.map(Result::unwrap).collect();
+    let [.., end, unbound] = &rest[..] else { panic!("{rest:?}") };
     assert!(end.contains("exited or executed another program"), "{end}");
+    assert!(unbound.ends_with(" calls are still not bound"), "{unbound}");
     assert!(lines.next().is_none());
+}
+
+/// Of every second call the linker's pages are not there; the recorder sees its length, and that it
+/// lies within the times that the program tells.
+#[test]
+fn the_length_of_a_first_call_is_told_where_it_can_be_seen() {
+    let Some(lab) = Lab::new() else { return };
+    let program = lab.folder.path().join("first_calls");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/first_calls.c");
+    let mut cc = Command::new("cc");
+    let cc = cc.args(["-O1", "-Wl,-z,lazy", "-o"]).arg(&program).arg(source);
+    assert!(cc.status().unwrap().success());
+    let mut command = Command::new(program);
+    command.env_remove("LD_BIND_NOW").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut helper = Helper::spawn(&mut command);
+    let mut told = BufReader::new(helper.0.stdout.take().unwrap()).lines();
+    assert_eq!(told.next().unwrap().unwrap(), "ready");
+
+    let mut command = whylag();
+    command.args(["doctor", "-p", &helper.pid(), "--watch", "--json"]);
+    let mut watching = Helper::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut notes = BufReader::new(watching.0.stderr.take().unwrap()).lines();
+    assert!(notes.next().unwrap().unwrap().contains("are not bound yet"));
+    let mut lines = BufReader::new(watching.0.stdout.take().unwrap()).lines();
+    for (n, symbol) in CALLS.iter().enumerate() {
+        helper.0.stdin.as_mut().unwrap().write_all(b".").unwrap();
+        let times = told.next().unwrap().unwrap();
+        let read_ns = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as i64;
+        let (before, _) = times.split_once(' ').unwrap();
+        let before: i64 = before.parse().unwrap();
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!(line["symbol"], **symbol);
+        let number = |value: &Value| value.as_i64().unwrap();
+        assert!(number(&line["after_unix_ns"]) < number(&line["unix_ns"]), "{line}");
+        assert!(before < number(&line["unix_ns"]), "{line} {times}");
+        let seen = &line["resolution"];
+        if n % 2 == 0 {
+            assert!(seen.is_null() || number(&seen["major_faults"]) == 0, "{line}");
+            continue;
+        }
+        assert!(number(&seen["minor_faults"]) > 0, "{line}");
+        // Of a clock read in two processes.
+        const SLACK: i64 = 1_000_000;
+        let (began, ns) = (number(&seen["began_unix_ns"]), number(&seen["at_most_ns"]));
+        assert!(before < began + SLACK && began + ns < read_ns + SLACK, "{line} {times}");
+    }
+    helper.0.stdin.take();
+    assert!(wait_for(&mut watching.0, std::time::Duration::from_secs(10)).success());
+    let last = notes.map(Result::unwrap).last().unwrap();
+    assert!(last.ends_with(" calls are still not bound"), "{last}");
 }
 
 /// A thread that runs, one that waits, and a reader of their process: by the recorder's accounts the

@@ -5,7 +5,9 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::net::UdpSocket;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use common::programs::program;
@@ -61,6 +63,30 @@ fn one_thread_is_watched_alone() {
     assert!(std::path::Path::new(&format!("/proc/{}/task/{tid}", target.pid())).exists());
     let run = lab.record_target(&["-t", &tid.to_string(), "--time", "300ms"]).run;
     assert_eq!(run.threads.iter().map(|t| t.tid).collect::<Vec<_>>(), [tid]);
+}
+
+/// Descriptors belong to the process, and the kernel walks over them with its first thread.
+#[test]
+fn the_sockets_of_one_thread_are_those_of_its_process() {
+    let Some(lab) = Lab::new() else { return };
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    socket.send_to(b"left in the queue", address).unwrap();
+    let (tell_tid, tid) = mpsc::channel();
+    let (end, ended) = mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        tell_tid.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+        let _ = ended.recv();
+    });
+    let tid = tid.recv().unwrap();
+    assert_ne!(tid.unsigned_abs(), std::process::id());
+    let run = lab.record_target(&["-t", &tid.to_string(), "--time", "300ms"]).run;
+    drop(end);
+    thread.join().unwrap();
+    assert_eq!(run.threads.len(), 1);
+    let seconds = &run.sockets.queues;
+    let own = seconds.iter().find(|second| second.socket.address == address.to_string());
+    assert!(own.is_some_and(|second| second.receive.max > 0), "{seconds:?}");
 }
 
 #[test]

@@ -103,8 +103,14 @@ fn unbound_calls_are_listed_by_library() {
     assert!(text.contains("/opt/librate.so: 2 of 212 slots\n    sched_yield evil?[2J\n"), "{text}");
     assert!(text.contains("/opt/old.so: unknown here: a 32-bit ELF file"), "{text}");
     assert_eq!(
-        bound(10_003_014_000_000, "/opt/librate.so", "sched_yield", Some("/lib/libc.so.6")),
-        "02:46:43.014  librate.so  sched_yield -> libc.so.6"
+        bound(
+            10_003_014_000_000,
+            "/opt/librate.so",
+            "sched_yield",
+            Some("/lib/libc.so.6"),
+            Took::NoFault
+        ),
+        "02:46:43.014  librate.so  sched_yield -> libc.so.6  no page fault seen"
     );
 }
 

@@ -1,5 +1,11 @@
 //! `whylag doctor -p PID --watch`: calls as they become bound.
+//!
+//! When a slot became bound is known from one look to the next. How long that took is known where
+//! the recorder may run and the dynamic linker touched a page that was not there: these are the
+//! calls that can take milliseconds. Of the others nothing can be measured without a probe in the
+//! linker, which would make each of them dearer.
 
+use std::collections::VecDeque;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,19 +13,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use inspect::live::{Library, LiveError, Process, Watch};
+use inspect::live::{Bound, Library, LiveError, Process, Watch};
+use observe::{FirstCalls, SeenCall};
+use report::doctor::Took;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, stored};
 
-/// A look every so often: so late a line can be.
+/// A look every so often: so exact is the time of a line.
 const LOOK: Duration = Duration::from_millis(10);
 /// Between two looks at least this many times as long as one takes: at most 5 % of a CPU.
 const PAUSE: u32 = 20;
 /// Libraries that are loaded meanwhile are found so often.
 const REFRESH: Duration = Duration::from_secs(1);
+/// So long a line waits for what the recorder saw: the call has to go on to a system call, and
+/// that to come through a ring.
+const SETTLE: Duration = Duration::from_millis(200);
 
 /// Watches until a signal, the end of the process, or `time_ns`.
 pub fn run(pid: u32, time_ns: Option<u64>, as_json: bool) -> Result<ExitCode, Failure> {
@@ -28,56 +39,178 @@ pub fn run(pid: u32, time_ns: Option<u64>, as_json: bool) -> Result<ExitCode, Fa
         signal_hook::flag::register(signal, Arc::clone(&is_over))
             .context("cannot handle signals")?;
     }
-    let mut watch = Watch::new(Process::open(pid)?)?;
-    let waiting: usize = watch.libraries().iter().map(|library| library.unbound().count()).sum();
-    let libraries = watch.libraries().iter().filter(|library| library.counts().is_some()).count();
-    eprintln!(
-        "whylag: {waiting} calls of {libraries} files are not bound yet; looking every {} ms; \
-         Ctrl-C ends it",
-        LOOK.as_millis()
-    );
-    tell_unknown(watch.libraries());
-
+    let process = Process::open(pid)?;
+    let recorder = FirstCalls::start(pid);
+    let mut watching = Watching::new(Watch::new(process)?, recorder, as_json);
+    watching.tell_begin();
     let limit = time_ns.map(Duration::from_nanos);
-    let (began, mut refreshed) = (Instant::now(), Instant::now());
-    while !is_over.load(Ordering::Relaxed) && limit.is_none_or(|limit| began.elapsed() < limit) {
-        let looked = Instant::now();
-        match look(&mut watch, &mut refreshed, as_json) {
-            Err(Failure::Failed(error)) if error.is::<LiveError>() => {
-                eprintln!("whylag: {error}");
-                return Ok(ExitCode::SUCCESS);
-            }
-            looked => looked?,
+    let began = Instant::now();
+    let ended = loop {
+        if is_over.load(Ordering::Relaxed) || limit.is_some_and(|limit| began.elapsed() >= limit) {
+            break None;
         }
+        let looked = Instant::now();
+        if let Err(error) = watching.look() {
+            break Some(error);
+        }
+        watching.write(SETTLE)?;
         std::thread::sleep(LOOK.max(looked.elapsed() * PAUSE));
+    };
+    watching.write(Duration::ZERO)?;
+    if let Some(error) = ended {
+        eprintln!("whylag: {error}");
     }
+    watching.tell_end();
     Ok(ExitCode::SUCCESS)
 }
 
-fn look(watch: &mut Watch, refreshed: &mut Instant, as_json: bool) -> Result<(), Failure> {
-    let bound = watch.look()?;
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX);
-    if refreshed.elapsed() > REFRESH {
-        watch.refresh()?;
-        *refreshed = Instant::now();
-    }
-    if bound.is_empty() {
-        return Ok(());
-    }
-    let (mut out, _) = output::stdout();
-    for one in bound {
-        let (library, symbol, provider) = (&one.library, &one.symbol, one.provider.as_deref());
-        if as_json {
-            let line = json!({
-                "unix_ns": now, "library": library, "symbol": symbol, "provider": provider,
-            });
-            writeln!(out, "{line}")?;
-        } else {
-            writeln!(out, "{}", report::doctor::bound(now, library, symbol, provider))?;
+/// A slot that became bound.
+struct Seen {
+    bound: Bound,
+    /// Between these two looks, ns since 1970.
+    after_ns: i64,
+    by_ns: i64,
+    since: Instant,
+    call: Option<SeenCall>,
+}
+
+struct Watching {
+    watch: Watch,
+    recorder: Result<FirstCalls, String>,
+    as_json: bool,
+    /// Of the last look.
+    looked_ns: i64,
+    refreshed: Instant,
+    /// Not written yet, in the order of time.
+    seen: VecDeque<Seen>,
+    /// Calls whose slots were not seen as bound yet.
+    calls: Vec<SeenCall>,
+}
+
+impl Watching {
+    fn new(watch: Watch, recorder: Result<FirstCalls, String>, as_json: bool) -> Watching {
+        Watching {
+            watch,
+            recorder,
+            as_json,
+            looked_ns: since_1970(),
+            refreshed: Instant::now(),
+            seen: VecDeque::new(),
+            calls: Vec::new(),
         }
     }
-    Ok(out.flush()?)
+
+    fn unbound(&self) -> usize {
+        self.watch.libraries().iter().map(|library| library.unbound().count()).sum()
+    }
+
+    fn tell_begin(&self) {
+        let libraries = self.watch.libraries();
+        let known = libraries.iter().filter(|library| library.counts().is_some()).count();
+        eprintln!(
+            "whylag: {} calls of {known} files are not bound yet; looking every {} ms; Ctrl-C ends \
+             it",
+            self.unbound(),
+            LOOK.as_millis()
+        );
+        if let Err(because) = &self.recorder {
+            eprintln!("whylag: how long each takes cannot be seen here: {because}");
+        }
+        tell_unknown(libraries);
+    }
+
+    fn tell_end(&self) {
+        eprintln!("whylag: {} calls are still not bound", self.unbound());
+    }
+
+    fn look(&mut self) -> Result<(), LiveError> {
+        let bound = self.watch.look()?;
+        let now = since_1970();
+        let after_ns = std::mem::replace(&mut self.looked_ns, now);
+        let seen = |bound| Seen { bound, after_ns, by_ns: now, since: Instant::now(), call: None };
+        self.seen.extend(bound.into_iter().map(seen));
+        if self.refreshed.elapsed() > REFRESH {
+            self.watch.refresh()?;
+            self.refreshed = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Lets the slots and what the recorder saw find each other, and writes the lines that are
+    /// complete, or have waited for `patience`.
+    fn write(&mut self, patience: Duration) -> Result<(), Failure> {
+        let patience = match &mut self.recorder {
+            Ok(recorder) => {
+                self.calls.extend(recorder.take());
+                patience
+            }
+            Err(_) => Duration::ZERO,
+        };
+        for seen in self.seen.iter_mut().filter(|seen| seen.call.is_none()) {
+            let is_it = |call: &SeenCall| {
+                call.symbol == seen.bound.symbol && call.library == seen.bound.library
+            };
+            seen.call = self.calls.iter().position(is_it).map(|at| self.calls.swap_remove(at));
+        }
+        if self.seen.is_empty() {
+            return Ok(());
+        }
+        let (mut out, _) = output::stdout();
+        while let Some(seen) = self.seen.front() {
+            if seen.call.is_none() && seen.since.elapsed() < patience {
+                break;
+            }
+            writeln!(out, "{}", self.line(seen))?;
+            self.seen.pop_front();
+        }
+        Ok(out.flush()?)
+    }
+
+    fn line(&self, seen: &Seen) -> String {
+        let Bound { library, symbol, provider } = &seen.bound;
+        let began_ns = seen.call.as_ref().map(|call| unix_ns(call.start_ns));
+        if !self.as_json {
+            let took = match (&seen.call, &self.recorder) {
+                (Some(call), _) => Took::AtMost {
+                    ns: call.at_most_ns,
+                    minor_faults: call.faults.minor_faults,
+                    major_faults: call.faults.major_faults,
+                },
+                (None, Ok(_)) => Took::NoFault,
+                (None, Err(_)) => Took::Unknown,
+            };
+            let at = began_ns.unwrap_or(seen.by_ns);
+            return report::doctor::bound(at, library, symbol, provider.as_deref(), took);
+        }
+        let resolution = seen.call.as_ref().map(|call| {
+            json!({
+                "began_unix_ns": began_ns, "at_most_ns": call.at_most_ns,
+                "minor_faults": call.faults.minor_faults, "major_faults": call.faults.major_faults,
+            })
+        });
+        let because = match (&resolution, &self.recorder) {
+            (Some(_), _) => None,
+            (None, Ok(_)) => Some("no page fault in the dynamic linker was seen"),
+            (None, Err(because)) => Some(because.as_str()),
+        };
+        json!({
+            "after_unix_ns": seen.after_ns, "unix_ns": seen.by_ns, "library": library,
+            "symbol": symbol, "provider": provider, "resolution": resolution,
+            "resolution_unknown_because": because,
+        })
+        .to_string()
+    }
+}
+
+fn since_1970() -> i64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// A time of CLOCK_MONOTONIC that was not long ago, in ns since 1970.
+fn unix_ns(monotonic_ns: u64) -> i64 {
+    let ago = stored::monotonic_ns().saturating_sub(monotonic_ns);
+    since_1970().saturating_sub(i64::try_from(ago).unwrap_or(0))
 }
 
 fn tell_unknown(libraries: &[Library]) {

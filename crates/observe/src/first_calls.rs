@@ -1,0 +1,113 @@
+//! First calls of lazily bound functions, in a process of which nothing else is recorded.
+
+use std::collections::HashMap;
+
+use model::{FirstCall, OutlierKind};
+
+use crate::bpf::outlier_record;
+use crate::capability::{HostFacts, Part, Plan, decide};
+use crate::drain::{Drain, OUTLIERS_WAITING};
+use crate::kallsyms::TextRanges;
+use crate::names::Names;
+use crate::probes::{Config, Probes, TargetKind};
+use crate::wire;
+
+/// What sees a first call: its page faults, and the system call after it.
+const NEEDED: [Part; 3] = [Part::Threads, Part::SystemCalls, Part::Faults];
+
+/// A first call in which the dynamic linker touched a page that was not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenCall {
+    /// Path of the library that called, as the process sees it.
+    pub library: String,
+    /// What it called.
+    pub symbol: String,
+    /// Its first page fault in the linker, on CLOCK_MONOTONIC.
+    pub start_ns: u64,
+    /// From then to the thread's next system call or page fault elsewhere.
+    pub at_most_ns: u64,
+    /// All of them.
+    pub faults: FirstCall,
+}
+
+/// Sees first calls until it is dropped.
+pub struct FirstCalls {
+    drain: Drain,
+    /// Keeps the programs attached.
+    _probes: Probes,
+    names: Names,
+    /// Callers that are known, with what they call, by the stack they were found in; `None` if the
+    /// linker did something else there.
+    callers: HashMap<u64, Option<(String, String)>>,
+    /// Calls without one: callers come by another ring, and may be a little later.
+    waiting: Vec<outlier_record>,
+}
+
+impl FirstCalls {
+    /// Begins to watch a process; the error says why that is not possible here.
+    pub fn start(pid: u32) -> Result<FirstCalls, String> {
+        let off = match decide(&HostFacts::of_this_host()) {
+            Plan::Sample(because) => return Err(because),
+            Plan::Record(off) => off,
+        };
+        if let Some((_, because)) = off.into_iter().find(|(part, _)| NEEDED.contains(part)) {
+            return Err(because);
+        }
+        let config = Config {
+            target_kind: TargetKind::Process,
+            target_pid: pid,
+            target_tgid: pid,
+            follow: false,
+            // Nothing else is long enough to be sent.
+            threshold_ns: u64::MAX,
+            every_first_call: true,
+            late_only: false,
+            no_stacks: false,
+        };
+        let off: Vec<Part> = Part::ALL.into_iter().filter(|part| !NEEDED.contains(part)).collect();
+        let probes = Probes::start(&config, &off, &TextRanges::of_this_kernel())
+            .map_err(|error| error.to_string())?;
+        let drain = Drain::start(&probes).map_err(|error| error.to_string())?;
+        let (names, callers, waiting) = (Names::default(), HashMap::new(), Vec::new());
+        Ok(FirstCalls { drain, _probes: probes, names, callers, waiting })
+    }
+
+    /// Those that ended since the last time. One that goes on is not told, nor one that touched no
+    /// page that was missing.
+    pub fn take(&mut self) -> Vec<SeenCall> {
+        let inbox = self.drain.take(OUTLIERS_WAITING);
+        for words in inbox.words {
+            let at = self.names.first_call(words.tgid, &words.words);
+            let call = at.and_then(|at| self.names.call_at(words.tgid, at));
+            self.callers.insert(words.id, call);
+        }
+        let is_it = |record: &outlier_record| {
+            wire::outlier_kind(record.kind) == OutlierKind::FirstCall && record.user_stack != 0
+        };
+        let new: Vec<_> = inbox.outliers.into_iter().filter(is_it).collect();
+        // What has no caller by the second time never gets one: it was lost.
+        let again = std::mem::take(&mut self.waiting);
+        let mut seen = Vec::new();
+        for (record, is_new) in again
+            .iter()
+            .map(|record| (record, false))
+            .chain(new.iter().map(|record| (record, true)))
+        {
+            match self.callers.remove(&record.user_stack) {
+                Some(Some((library, symbol))) => seen.push(SeenCall {
+                    library,
+                    symbol,
+                    start_ns: record.start_ns,
+                    at_most_ns: record.duration_ns,
+                    faults: FirstCall {
+                        minor_faults: record.args[0],
+                        major_faults: record.args[1],
+                    },
+                }),
+                None if is_new => self.waiting.push(*record),
+                _ => {}
+            }
+        }
+        seen
+    }
+}
