@@ -11,7 +11,6 @@
 //! counters say what has been since boot, not what is now.
 
 mod cgroups;
-mod clock;
 mod cpu;
 mod entry;
 mod io;

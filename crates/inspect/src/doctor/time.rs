@@ -1,7 +1,7 @@
 //! Clocks.
 
-use super::clock;
 use super::entry::{Entry, Host, Look, get};
+use crate::clock;
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 

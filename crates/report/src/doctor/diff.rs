@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use model::{Check, Checkup, Compared, Fact, Run, Verdict};
+use model::{Check, Checkup, Compared, Fact, Run, Subject, Verdict};
 use serde::Serialize;
 
 use crate::{Style, text};
@@ -123,6 +123,9 @@ pub fn diff(first: &Side, second: &Side) -> Diff {
     let mut told: Vec<&str> = Vec::new();
     for (a, b) in pairs(&first.checks, &second.checks, |check| &check.id) {
         told.push(&a.id);
+        if a.verdict == Verdict::Unknown || b.verdict == Verdict::Unknown {
+            continue;
+        }
         compared += 1;
         if !differs(a, b) {
             continue;
@@ -192,9 +195,6 @@ fn values<'t>(first: &'t [Fact], second: &'t [Fact]) -> Vec<(&'t str, &'t str, &
 }
 
 fn differs(a: &Check, b: &Check) -> bool {
-    if a.verdict == Verdict::Unknown || b.verdict == Verdict::Unknown {
-        return false;
-    }
     match (a.compared, b.compared) {
         (Compared::Setting, Compared::Setting) => a.fact != b.fact,
         (Compared::Measure(a), Compared::Measure(b)) => is_another_size(a, b),
@@ -241,7 +241,8 @@ fn shortened(a: &str, b: &str) -> (String, String) {
     (without(a, b), without(b, a))
 }
 
-/// Groups of facts that only one of the two has: those of a process, those of doctor.
+/// What only one of the two has: facts of a process, those of doctor, and checks that are unknown in
+/// the other (what whylag can record is no fact of a host, and left out of it).
 fn left_out(first: &Side, second: &Side) -> Vec<String> {
     let mut left_out = Vec::new();
     let mut missing = |what: &str, has: fn(&Side) -> bool| {
@@ -253,6 +254,18 @@ fn left_out(first: &Side, second: &Side) -> Vec<String> {
     };
     missing("checks", |side| !side.checks.is_empty());
     missing("facts of a process", |side| side.facts.iter().any(|f| f.name.starts_with("binary.")));
+    for (one, other) in [(first, second), (second, first)] {
+        let only_here = pairs(&one.checks, &other.checks, |check| &check.id).into_iter();
+        let only_here = only_here.filter(|(here, there)| {
+            here.verdict != Verdict::Unknown
+                && there.verdict == Verdict::Unknown
+                && here.subject != Subject::Recorder
+        });
+        let ids: Vec<&str> = only_here.map(|(check, _)| check.id.as_str()).collect();
+        if !ids.is_empty() {
+            left_out.push(format!("{}: unknown of {}", ids.join(", "), other.name));
+        }
+    }
     left_out
 }
 

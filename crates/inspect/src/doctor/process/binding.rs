@@ -13,7 +13,9 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
               come from disk; once per slot, and on paths that are seldom taken it comes at a bad \
               moment.",
         source: "/proc/PID/mem",
-        look: |of| lazy_binding(of.libraries()?),
+        look: |of| {
+            lazy_binding(of.libraries()?, &executable(of).unwrap_or_default(), is_locked(of))
+        },
     },
     Entry {
         id: "program",
@@ -21,10 +23,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
               pages of its libraries being in memory.",
         source: "/proc/PID/exe",
         look: |of| {
-            let path = std::fs::read_link(format!("/proc/{}/exe", of.pid()));
-            let path = path.map_err(|error| format!("/proc/PID/exe: {error}"))?;
-            let path = path.to_string_lossy();
-            let path = path.strip_suffix(" (deleted)").unwrap_or(&path);
+            let path = executable(of)?;
             program(of.libraries()?.iter().find(|library| library.path == path))
         },
     },
@@ -54,13 +53,40 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
     },
 ];
 
-fn lazy_binding(libraries: &[Library]) -> Result<Look, String> {
+/// Where distributions keep their libraries.
+const SYSTEM: [&str; 7] =
+    ["/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/", "/usr/libexec/"];
+
+/// The path of its program.
+fn executable(of: &Target) -> Result<String, String> {
+    let path = std::fs::read_link(format!("/proc/{}/exe", of.pid()));
+    let path = path.map_err(|error| format!("/proc/PID/exe: {error}"))?;
+    let path = path.to_string_lossy();
+    Ok(path.strip_suffix(" (deleted)").unwrap_or(&path).to_owned())
+}
+
+/// True if what it has in memory stays there. Not all of what is resident is its own.
+fn is_locked(of: &Target) -> bool {
+    let kib = |name| of.number(name).unwrap_or(0);
+    kib("VmLck") * 2 >= kib("VmRSS").max(1)
+}
+
+/// What weighs is not that something is lazy: Debian and others link the C library and most others
+/// so, and their last slots are internal calls of rare paths that nobody can relink. It is calls of
+/// the program itself and of libraries that came with it, and those only as long as the linker's
+/// pages can be dropped: in locked memory a first call takes microseconds.
+fn lazy_binding(libraries: &[Library], executable: &str, is_locked: bool) -> Result<Look, String> {
     let counted_libraries: Vec<(&Library, usize, usize)> = libraries
         .iter()
         .filter_map(|library| library.counts().map(|(slots, left)| (library, slots, left)))
         .collect();
     let slots: usize = counted_libraries.iter().map(|(_, slots, _)| slots).sum();
     let unbound: usize = counted_libraries.iter().map(|(.., left)| left).sum();
+    let is_own = |library: &Library| {
+        library.path == executable || !SYSTEM.iter().any(|folder| library.path.starts_with(folder))
+    };
+    let own = counted_libraries.iter().filter(|(library, ..)| is_own(library));
+    let own: usize = own.map(|(.., left)| left).sum();
     let unknown = libraries.len() - counted_libraries.len();
     if counted_libraries.is_empty() {
         let because = libraries.iter().find_map(|library| match &library.slots {
@@ -82,11 +108,14 @@ fn lazy_binding(libraries: &[Library]) -> Result<Look, String> {
         detail += &format!("; {unknown} unknown here");
     }
     let all = counted(slots as u64, "slot");
-    let look = match unbound {
+    let fact = format!("{} of {all} not bound yet", thousands(unbound as u64));
+    let look = match (unbound, own) {
         _ if slots == 0 => Look::good("no slots: nothing to bind"),
-        0 => Look::good(format!("none left of {all}")),
+        (0, _) => Look::good(format!("none left of {all}")),
+        (_, 0) => Look::good(format!("{fact}, all in libraries of the system")),
+        _ if is_locked => Look::good(format!("{fact}, in locked memory")),
         _ => Look::attention(
-            format!("{} of {all} not bound yet", thousands(unbound as u64)),
+            format!("{fact}, {} its own", thousands(own as u64)),
             "Start it with LD_BIND_NOW=1, or link with -Wl,-z,now; whylag doctor -p PID --plt lists \
              the calls, --watch shows them as they are bound.",
         ),
@@ -180,18 +209,36 @@ mod tests {
             program(Some(&own)).unwrap().fact,
             "static, position independent, nothing to bind"
         );
-        let look = lazy_binding(&[own]).unwrap();
+        let look = lazy_binding(&[own], "/bin/own", false).unwrap();
         assert_eq!((look.verdict, look.fact.as_str()), (Good, "no slots: nothing to bind"));
+    }
+
+    #[test]
+    fn what_weighs_is_calls_of_its_own_that_can_fault() {
+        const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/elf/x86-lazy.so");
+        let library = |path: &str, unbound: Vec<usize>| {
+            let elf = crate::elf::Elf::open(FILE).unwrap().into();
+            let slots = Ok(crate::live::Slots { elf, unbound: Ok(unbound) });
+            Library { path: path.to_owned(), is_deleted: false, base: 0, slots }
+        };
+        let verdict = |path: &str, unbound: &[usize], is_locked| {
+            let libc = library("/usr/lib/libc.so.6", vec![0]);
+            let libraries = [libc, library(path, unbound.to_vec())];
+            lazy_binding(&libraries, "/usr/lib/shop/server", is_locked).unwrap().verdict
+        };
+        assert_eq!(verdict("/opt/shop/librate.so", &[], false), Good);
+        assert_eq!(verdict("/opt/shop/librate.so", &[0], false), Attention);
+        assert_eq!(verdict("/opt/shop/librate.so", &[0], true), Good);
+        assert_eq!(verdict("/usr/lib/libz.so.1", &[0], false), Good);
+        assert_eq!(verdict("/usr/lib/shop/server", &[0], false), Attention);
     }
 
     #[test]
     fn this_process_is_judged_by_its_slots() {
         let libraries = bindings(&Process::open(std::process::id()).unwrap()).unwrap();
-        let left: usize = libraries.iter().filter_map(|l| Some(l.counts()?.1)).sum();
-        let look = lazy_binding(&libraries).unwrap();
-        assert_eq!(look.verdict, if left == 0 { Good } else { Attention });
+        let look = lazy_binding(&libraries, "", false).unwrap();
         assert!(look.fact.contains(" of "), "{look:?}");
-        assert!(lazy_binding(&[]).is_err());
+        assert!(lazy_binding(&[], "", false).is_err());
         assert_eq!(deleted(&libraries).verdict, Good);
     }
 }

@@ -2,17 +2,19 @@
 
 use super::Target;
 use crate::counters;
-use crate::doctor::entry::{Entry, Look, bytes, counted, number, thousands};
+use crate::doctor::entry::{Entry, Look, bytes, counted, get, number, row, thousands};
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
     Entry {
         id: "locked-memory",
         why: "Code and data that are not locked can be dropped from memory at any moment; the next \
               touch then waits for the disk.",
-        source: "/proc/PID/status",
+        source: "/proc/PID/status, /proc/vmstat",
         look: |of| {
             let kib = |name| of.number(name).map(|kib| kib * 1024);
-            Ok(locked(kib("VmLck")?, kib("VmRSS")?, kib("RssFile").unwrap_or(0)))
+            let vmstat = get("/proc/vmstat").unwrap_or_default();
+            let again = row(&vmstat, "workingset_refault_file");
+            Ok(locked(kib("VmLck")?, kib("VmRSS")?, kib("RssFile").unwrap_or(0), again))
         },
     },
     Entry {
@@ -93,9 +95,14 @@ pub(super) fn limit(limits: &str, name: &str) -> Result<u64, String> {
     }
 }
 
-fn locked(locked: u64, resident: u64, of_files: u64) -> Look {
+/// Nearly no program locks its memory; that costs something where the host drops pages of files
+/// that are needed again: `dropped` of them since boot.
+fn locked(locked: u64, resident: u64, of_files: u64, dropped: Option<u64>) -> Look {
     let detail = format!("{} resident, {} of it from files", bytes(resident), bytes(of_files));
     match locked {
+        0 if dropped == Some(0) => {
+            Look::good("nothing is locked, and this host has not dropped a page that was needed")
+        }
         0 => Look::attention(
             "nothing is locked",
             "mlockall(MCL_CURRENT | MCL_FUTURE) at start, with LimitMEMLOCK=infinity; it costs \
@@ -196,9 +203,13 @@ mod tests {
 
     #[test]
     fn what_may_be_dropped() {
-        assert_eq!(locked(0, MIB, MIB).verdict, Attention);
-        assert_eq!(locked(MIB, 9 * MIB, MIB).verdict, Attention);
-        assert_eq!(locked(9 * MIB, 9 * MIB, MIB).verdict, Good);
+        let verdict = |much, resident, dropped| locked(much, resident, MIB, dropped).verdict;
+        assert_eq!(
+            [None, Some(7), Some(0)].map(|n| verdict(0, MIB, n)),
+            [Attention, Attention, Good]
+        );
+        assert_eq!(verdict(MIB, 9 * MIB, Some(7)), Attention);
+        assert_eq!(verdict(9 * MIB, 9 * MIB, Some(7)), Good);
         assert_eq!([0, MIB, 99 * MIB].map(|n| swapped(n).verdict), [Good, Attention, Bad]);
         assert_eq!(mlock_limit(65_536, "0000000000000000").unwrap().verdict, Attention);
         assert_eq!(mlock_limit(65_536, "0000000000004000").unwrap().verdict, Good);

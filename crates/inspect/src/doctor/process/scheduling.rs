@@ -9,8 +9,14 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
     Entry {
         id: "timer-slack",
         why: "The kernel lets every sleep and timeout of an ordinary thread end this much later.",
-        source: "/proc/PID/timerslack_ns",
-        look: |of| timer_slack(&of.get("timerslack_ns")?),
+        source: "/proc/TID/timerslack_ns of its threads",
+        look: |of| {
+            // Each thread has its own; the first one tells whether they may be read.
+            of.get("timerslack_ns")?;
+            let of_thread = |tid: String| get(&format!("/proc/{tid}/timerslack_ns")).ok();
+            let slacks = threads(of).filter_map(of_thread).filter_map(|ns| ns.parse().ok());
+            timer_slack(&slacks.collect::<Vec<u64>>())
+        },
     },
     Entry {
         id: "scheduling",
@@ -57,18 +63,28 @@ fn schedstats(of: &Target) -> Vec<(u64, u64)> {
     of_threads(of, "schedstat").into_iter().filter_map(of_thread).collect()
 }
 
-/// A file of each of its threads; of a process with very many, of the first ones.
+/// A file of each of its threads.
 fn of_threads(of: &Target, file: &str) -> Vec<String> {
-    const MOST: usize = 5_000;
-    let tasks = format!("/proc/{}/task", of.pid());
-    let entries = std::fs::read_dir(tasks).into_iter().flatten().flatten().take(MOST);
-    entries.filter_map(|entry| get(&entry.path().join(file).to_string_lossy()).ok()).collect()
+    let path = |tid: String| format!("/proc/{}/task/{tid}/{file}", of.pid());
+    threads(of).filter_map(|tid| get(&path(tid)).ok()).collect()
 }
 
-fn timer_slack(text: &str) -> Result<Look, String> {
-    let ns: u64 = text.parse().map_err(|_| "timerslack_ns is no number".to_owned())?;
-    let fact = format!("{} us", ns as f64 / 1_000.0);
-    Ok(match ns {
+/// The numbers of its threads; of a process with very many, of the first ones.
+fn threads(of: &Target) -> impl Iterator<Item = String> {
+    const MOST: usize = 5_000;
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", of.pid()));
+    let entries = tasks.into_iter().flatten().flatten().take(MOST);
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+fn timer_slack(threads: &[u64]) -> Result<Look, String> {
+    let (least, most) = threads.iter().min().zip(threads.iter().max()).ok_or("no thread tells")?;
+    let us = |ns: u64| ns as f64 / 1_000.0;
+    let fact = match least == most {
+        true => format!("{} us", us(*most)),
+        false => format!("{} to {} us", us(*least), us(*most)),
+    };
+    Ok(match most {
         10_000.. => Look::attention(
             fact,
             "prctl(PR_SET_TIMERSLACK, 1) in threads whose timers must be exact; it is inherited.",
@@ -182,8 +198,11 @@ mod tests {
 
     #[test]
     fn slack_and_affinity() {
-        assert_eq!(timer_slack("50000").unwrap().verdict, Attention);
-        assert_eq!(timer_slack("1").unwrap().fact, "0.001 us");
+        assert_eq!(timer_slack(&[50_000]).unwrap().verdict, Attention);
+        assert_eq!(timer_slack(&[1, 1]).unwrap().fact, "0.001 us");
+        let mixed = timer_slack(&[1, 50_000, 0]).unwrap();
+        assert_eq!((mixed.fact.as_str(), mixed.verdict), ("0 to 50 us", Attention));
+        assert!(timer_slack(&[]).is_err());
         assert_eq!(affinity("0", 1, 8, 20).verdict, Attention);
         assert_eq!(affinity("0-7", 8, 8, 200).verdict, Good);
     }

@@ -14,19 +14,19 @@ const BATCH: u32 = 1_000;
 /// Each measurement ends after so long, even on the slowest clock.
 const LIMIT: Duration = Duration::from_millis(25);
 /// With the fastest clock so many batches are enough.
-const BATCHES: usize = 40;
+const BATCHES: usize = 20;
 /// More readers would only repeat what these show.
 const MOST_READERS: usize = 256;
 
 /// CPU time of one clock_gettime(CLOCK_MONOTONIC), ns.
-pub(super) fn read_alone() -> f64 {
+pub fn read_alone() -> f64 {
     cheapest(|| {
         std::hint::black_box(clock_gettime(ClockId::Monotonic));
     })
 }
 
 /// The same by a real system call, past the vDSO.
-pub(super) fn read_by_system_call() -> f64 {
+pub fn read_by_system_call() -> f64 {
     cheapest(|| {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the call writes one timespec, which `now` is.
@@ -37,7 +37,7 @@ pub(super) fn read_by_system_call() -> f64 {
 
 /// Readers at the same time, one on each CPU that this process may use, and the CPU time of a read:
 /// the median of the readers.
-pub(super) fn read_together() -> (usize, f64) {
+pub fn read_together() -> (usize, f64) {
     let readers = thread::available_parallelism().map_or(1, usize::from).min(MOST_READERS);
     let start = Barrier::new(readers);
     let reader = || {
