@@ -42,7 +42,8 @@ pub fn write(out: &mut dyn Write, checkup: &Checkup, why: bool, style: &Style) -
     Ok(())
 }
 
-fn title(subject: Subject) -> &'static str {
+/// The heading of a subject.
+pub fn title(subject: Subject) -> &'static str {
     match subject {
         Subject::Time => "Time",
         Subject::KernelLog => "Kernel log",

@@ -72,6 +72,33 @@ pub fn process(pid: u32) -> Result<(Vec<Check>, Vec<Unbound>), LiveError> {
     Ok((checks, unbound(target.libraries().unwrap_or_default())))
 }
 
+/// A check as its table has it.
+pub struct Described {
+    /// Where it is told.
+    pub subject: Subject,
+    /// Its name.
+    pub id: &'static str,
+    /// Why it matters for latency.
+    pub why: &'static str,
+    /// Where it is read.
+    pub source: &'static str,
+}
+
+/// All checks of a host and of a process, in the order of the report.
+pub fn described() -> Vec<Described> {
+    fn of<A>(subject: Subject, table: &'static [Entry<A>]) -> impl Iterator<Item = Described> {
+        table.iter().map(move |entry| Described {
+            subject,
+            id: entry.id,
+            why: entry.why,
+            source: entry.source,
+        })
+    }
+    let of_host = OF_HOST.iter().flat_map(|(subject, table)| of(*subject, table));
+    let of_process = process::TABLES.iter().flat_map(|table| of(Subject::Process, table));
+    of_host.chain(of_process).collect()
+}
+
 /// The calls of libraries that are not bound yet, by name.
 pub fn unbound(libraries: &[Library]) -> Vec<Unbound> {
     process::unbound(libraries)
