@@ -39,7 +39,8 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     Entry {
         id: "console",
         why: "A kernel message to a serial console keeps a CPU busy for 87 us per character at \
-              115,200 baud, often with interrupts off.",
+              115,200 baud, often with interrupts off; one to a screen (console=tty0) scrolls it \
+              under a lock that whoever else writes a message waits for.",
         source: "/proc/consoles, /proc/sys/kernel/printk",
         look: |_| Ok(console(&get("/proc/consoles")?, number("/proc/sys/kernel/printk")?)),
     },
@@ -160,18 +161,18 @@ fn io_pressure(percent: f64) -> Look {
 }
 
 fn console(consoles: &str, level: i64) -> Look {
-    let serial: Vec<&str> = consoles
+    let slow: Vec<&str> = consoles
         .lines()
         .filter_map(|line| line.split_ascii_whitespace().next())
-        .filter(|name| ["ttyS", "ttyAMA", "hvc"].iter().any(|kind| name.starts_with(kind)))
+        .filter(|name| name.starts_with("tty") || name.starts_with("hvc"))
         .collect();
     let detail = format!("messages below level {level} are shown");
-    match (serial[..].is_empty(), level) {
-        (true, _) => Look::good("no serial console"),
+    match (slow.is_empty(), level) {
+        (true, _) => Look::good("no serial console, no screen"),
         // Up to errors only.
-        (false, ..=4) => Look::good(format!("{}, errors only", serial.join(", "))),
+        (false, ..=4) => Look::good(format!("{}, errors only", slow.join(", "))),
         (false, _) => Look::attention(
-            format!("{}, level {level}", serial.join(", ")),
+            format!("{}, level {level}", slow.join(", ")),
             "sysctl kernel.printk=\"4 4 1 7\", or quiet on the kernel's command line.",
         ),
     }
@@ -234,6 +235,7 @@ mod tests {
         const SCREEN: &str = "tty0                 -WU (EC  p  )    4:1\n";
         assert_eq!(console(SERIAL, 7).verdict, Attention);
         assert_eq!(console(SERIAL, 4).verdict, Good);
-        assert_eq!(console(SCREEN, 7).verdict, Good);
+        assert_eq!([7, 4].map(|level| console(SCREEN, level).verdict), [Attention, Good]);
+        assert_eq!(console("netcon0 -W- (E N )\n", 7).verdict, Good);
     }
 }

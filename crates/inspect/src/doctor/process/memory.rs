@@ -2,7 +2,8 @@
 
 use super::Target;
 use crate::counters;
-use crate::doctor::entry::{Entry, Look, bytes, counted, get, number, row, thousands};
+use crate::doctor::entry::{Entry, Look, bytes, counted, get, number, pressure, row, thousands};
+use crate::fingerprint::cgroup;
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
     Entry {
@@ -70,6 +71,18 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
             let usage =
                 of("cgroup.memory.usage_bytes").ok_or("its cgroup has no memory controller")?;
             Ok(memory_limit(limit, usage, of("cgroup.memory.failcnt").unwrap_or(0)))
+        },
+    },
+    Entry {
+        id: "cgroup-memory-pressure",
+        why: "The share of the last ten seconds in which some thread of its cgroup waited for memory: \
+              at its limit that can be much while the host has plenty.",
+        source: "memory.pressure of its cgroup (version 2)",
+        look: |of| {
+            let cgroup = cgroup::directory(&of.pid().to_string(), "");
+            let cgroup = cgroup.ok_or("it is in no cgroup of version 2 that can be read")?;
+            let percent = pressure(&cgroup.join("memory.pressure").to_string_lossy())?;
+            Ok(cgroup_pressure(percent))
         },
     },
     Entry {
@@ -180,6 +193,13 @@ fn memory_limit(limit: Option<u64>, usage: u64, reached: u64) -> Look {
     look.detail(format!("reached {}", counted(reached, "time"))).passing()
 }
 
+fn cgroup_pressure(percent: f64) -> Look {
+    const ADVICE: &str = "A higher memory.high and memory.max, or fewer cached files of its own; \
+                          whylag record -p PID shows who waits.";
+    let fact = format!("{percent:.1} % of the last 10 s");
+    Look::by(percent, 1.0, 10.0, fact, ADVICE).passing()
+}
+
 fn core_limit(limit: u64, resident: u64) -> Look {
     const GIB: u64 = 1 << 30;
     match limit.min(resident) {
@@ -224,6 +244,10 @@ mod tests {
         assert!(limit(LIMITS, "Max open files").is_err());
         assert_eq!(core_limit(u64::MAX, 4 << 30).verdict, Attention);
         assert_eq!(core_limit(0, 4 << 30).verdict, Good);
+        assert_eq!(
+            [0.0, 3.0, 40.0].map(|percent| cgroup_pressure(percent).verdict),
+            [Good, Attention, Bad]
+        );
         assert_eq!(memory_limit(None, MIB, 0).verdict, Good);
         assert_eq!(memory_limit(Some(i64::MAX as u64 & !4095), MIB, 0).fact, "none");
         assert_eq!(memory_limit(Some(100 * MIB), 99 * MIB, 7).verdict, Bad);
