@@ -22,6 +22,12 @@ const CALLS: [&str; 6] = ["getppid", "getuid", "geteuid", "getgid", "getegid", "
 
 /// tests/programs/lazy.c, running, after so many of its calls.
 fn lazy(folder: &Path, called: usize) -> Helper {
+    let mut helper = Helper::spawn(&mut lazy_command(folder, called));
+    ready(&mut helper);
+    helper
+}
+
+fn lazy_command(folder: &Path, called: usize) -> Command {
     let program = folder.join("lazy");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/lazy.c");
     let cc =
@@ -29,9 +35,24 @@ fn lazy(folder: &Path, called: usize) -> Helper {
     assert!(cc.unwrap().status.success());
     let mut command = Command::new(program);
     command.arg(called.to_string()).env_remove("LD_BIND_NOW");
-    let mut helper = Helper::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
-    ready(&mut helper);
-    helper
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// A folder that anybody may look into, with a copy of the program in it.
+fn for_anybody() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let binary = folder.path().join("whylag");
+    fs::copy(env!("CARGO_BIN_EXE_whylag"), &binary).unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(folder.path(), open).unwrap();
+    (folder, binary)
+}
+
+/// A command as nobody.
+fn as_nobody(mut command: Command) -> Command {
+    command.uid(65_534).gid(65_534);
+    command
 }
 
 fn ready(helper: &mut Helper) {
@@ -103,15 +124,10 @@ fn the_host_is_described_as_it_is() {
 
 #[test]
 fn without_privilege_it_says_what_it_could_not_read() {
-    // A copy where nobody may read it.
-    let folder = tempfile::tempdir_in("/tmp").unwrap();
-    let binary = folder.path().join("whylag");
-    fs::copy(env!("CARGO_BIN_EXE_whylag"), &binary).unwrap();
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(folder.path(), open).unwrap();
+    let (_folder, binary) = for_anybody();
     let mut command = Command::new(binary);
     command.args(["doctor", "--json", "-p", &std::process::id().to_string()]);
-    let Ok(output) = command.uid(65_534).gid(65_534).output() else {
+    let Ok(output) = as_nobody(command).output() else {
         println!("skipped: cannot become another user");
         return;
     };
@@ -241,6 +257,35 @@ fn the_length_of_a_first_call_is_told_where_it_can_be_seen() {
     assert!(wait_for(&mut watching.0, std::time::Duration::from_secs(10)).success());
     let last = notes.map(Result::unwrap).last().unwrap();
     assert!(last.ends_with(" calls are still not bound"), "{last}");
+}
+
+/// Without privilege only the looks are left: between which two, and why no more is known.
+#[test]
+fn without_privilege_a_call_is_told_without_its_length() {
+    let (folder, binary) = for_anybody();
+    let Ok(child) = as_nobody(lazy_command(folder.path(), 5)).spawn() else {
+        println!("skipped: cannot become another user");
+        return;
+    };
+    let mut helper = Helper(child);
+    ready(&mut helper);
+    let mut command = Command::new(binary);
+    command.args(["doctor", "--watch", "--json", "-p", &helper.pid()]).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut watching = Helper::spawn(&mut as_nobody(command));
+    let mut notes = BufReader::new(watching.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(notes.next().unwrap().contains("are not bound yet"));
+    assert!(notes.next().unwrap().contains("cannot be seen here: no privilege for eBPF"));
+    let mut lines = BufReader::new(watching.0.stdout.take().unwrap()).lines();
+    call_one_more(&mut helper);
+    let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(line["symbol"], "sched_yield");
+    assert!(line["after_unix_ns"].as_i64() < line["unix_ns"].as_i64(), "{line}");
+    assert!(line["resolution"].is_null(), "{line}");
+    let because = line["resolution_unknown_because"].as_str().unwrap();
+    assert!(because.contains("no privilege for eBPF"), "{line}");
+    drop(helper);
+    assert!(wait_for(&mut watching.0, std::time::Duration::from_secs(10)).success());
 }
 
 /// A thread that runs, one that waits, and a reader of their process: by the recorder's accounts the
