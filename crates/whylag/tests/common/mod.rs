@@ -4,6 +4,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+pub mod lazy;
+pub mod nobody;
 pub mod programs;
 pub mod quiet;
 pub mod values;
