@@ -28,17 +28,24 @@ static inline int bound_socket(struct sockaddr_in *address)
 	return fd;
 }
 
-/* A number that processes share, in a file. */
-static inline _Atomic uint64_t *map_counter(int fd)
-{
-	void *counter;
+/* What the lives of the receiver and its helpers share, in a file. */
+struct state {
+	_Atomic uint64_t port; /* where the present life receives; 0: nowhere */
+	_Atomic uint64_t naks; /* that the sender got */
+	uint64_t naks_sent, missing, stalls, stalled_lives, major_faults, blocked;
+	struct account sum;
+	int life;              /* 1: the first */
+	int busy_file;
+	pid_t sender, reader;
+};
 
-	if (ftruncate(fd, sizeof(uint64_t)))
-		die("cannot make a file for a counter");
-	counter = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (counter == MAP_FAILED)
-		die("cannot share a counter");
-	return counter;
+static inline struct state *map_state(int fd)
+{
+	void *state = mmap(NULL, sizeof(struct state), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (state == MAP_FAILED)
+		die("cannot share a file");
+	return state;
 }
 
 #endif

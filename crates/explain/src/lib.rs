@@ -27,6 +27,7 @@ mod faults;
 mod focus;
 mod focused;
 mod grace_period;
+mod held_sends;
 mod ipc_tables;
 mod lost;
 mod messages;
@@ -42,6 +43,7 @@ mod tell_apart;
 mod testing;
 mod text;
 mod unexplained;
+mod upstream;
 mod why_not;
 
 pub use engine::{explain, explain_focused};

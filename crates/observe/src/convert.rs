@@ -177,6 +177,10 @@ pub fn event(record: &event_record) -> Option<Event> {
     let detail = match kind {
         EventKind::Signal => format!("from {text} (tid {})", record.value2),
         EventKind::BlockIo | EventKind::JournalCommit => device,
+        EventKind::HeldSend => {
+            let times = record.value2 >> 16;
+            format!("{} {times} times", Syscall((record.value2 & 0xffff) as u16))
+        }
         _ => text,
     };
     Some(Event {
