@@ -2,10 +2,8 @@
 #ifndef FEED_H
 #define FEED_H
 
-#include "../common.h"
-#include <arpa/inet.h>
+#include "../loopback.h"
 #include <sys/mman.h>
-#include <sys/socket.h>
 
 #define BUSY_FILE_BYTES (64L << 20)
 
@@ -14,19 +12,6 @@ struct message {
 	uint64_t number;
 	uint64_t sent_ns;
 };
-
-static inline int bound_socket(struct sockaddr_in *address)
-{
-	socklen_t length = sizeof *address;
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	*address = (struct sockaddr_in){ .sin_family = AF_INET,
-					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	if (fd < 0 || bind(fd, (struct sockaddr *)address, length) ||
-	    getsockname(fd, (struct sockaddr *)address, &length))
-		die("cannot make a UDP socket");
-	return fd;
-}
 
 /* What the lives of the receiver and its helpers share, in a file. */
 struct state {

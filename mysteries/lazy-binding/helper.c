@@ -12,7 +12,7 @@ static void send_feed(struct state *state)
 	uint64_t next = now_ns(), nak;
 	struct sockaddr_in to;
 	struct message message = { 0 };
-	int fd = bound_socket(&to);
+	int fd = bound_socket(SOCK_DGRAM, &to);
 
 	for (;; next += MILLISECOND) {
 		sleep_until(next);

@@ -24,7 +24,7 @@
 #define STATE "WHYLAG_MYSTERY_STATE" /* in the environment: descriptor of the shared file */
 
 static struct state *state;
-static int feed, output;
+static int feed;
 static uint64_t stalls, faults_before;
 static struct rate limiter;
 
@@ -200,25 +200,15 @@ static void start_all(void)
 /* False if somebody asked it to end early. */
 static bool live(double seconds)
 {
-	struct timeval patience = { .tv_usec = 20000 };
-	struct sockaddr_in feed_address, output_address, group;
+	struct sockaddr_in feed_address;
 	struct worker reclaimer;
 	struct account sum, ignored = { 0 };
 
 	state->life++;
-	feed = bound_socket(&feed_address);
+	feed = bound_socket(SOCK_DGRAM, &feed_address);
 	setsockopt(feed, SOL_SOCKET, SO_RCVBUF, &(int){ QUEUE_BYTES }, sizeof(int));
-	setsockopt(feed, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-	output = bound_socket(&output_address);
-	limiter.socket = output;
-	/* Multicast within the host, to a group that nobody has joined. */
-	group = (struct sockaddr_in){ .sin_family = AF_INET,
-				      .sin_addr.s_addr = htonl(0xefff2a01), /* 239.255.42.1 */
-				      .sin_port = htons(9) };
-	if (setsockopt(output, IPPROTO_IP, IP_MULTICAST_IF, &output_address.sin_addr,
-		       sizeof output_address.sin_addr) ||
-	    connect(output, (struct sockaddr *)&group, sizeof group))
-		die("cannot connect the output");
+	receive_timeout(feed, 20);
+	limiter.socket = published_socket();
 	/* Says that it is there: all that publishing needs is bound, but for what a block needs. */
 	rate_publish(&limiter, &(struct message){ 0 }, sizeof(struct message));
 	dl_iterate_phdr(choose, NULL);

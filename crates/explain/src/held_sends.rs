@@ -1,7 +1,7 @@
 //! Sends that their own thread held back: it did nothing but wait (sched_yield, nanosleep) and
 //! then sent, as a limit of the sending rate makes it do.
 
-use model::{Event, EventKind, Metric, Run, Syscall};
+use model::{Account, Blocked, Event, EventKind, Metric, Run, Syscall};
 
 /// Calls that send.
 const SENDS: [&str; 3] = ["sendto", "sendmsg", "sendmmsg"];
@@ -25,13 +25,13 @@ pub(crate) struct Sends {
 }
 
 impl Sends {
-    /// Of one process over a whole run.
-    pub(crate) fn of(run: &Run, tgid: u32) -> Self {
+    /// Of one process over a whole run; held back those that waited with `call`.
+    pub(crate) fn of(run: &Run, tgid: u32, call: Syscall) -> Self {
         let sends = SENDS.map(|name| Syscall::named(name).map(Metric::Syscall));
         let mut found = Sends::default();
         for second in run.seconds.iter().filter(|second| second.tgid == tgid) {
             let histogram = &second.histogram;
-            if matches!(second.metric, Metric::HeldSend(_)) {
+            if second.metric == Metric::HeldSend(call) {
                 found.held = found.held.saturating_add(histogram.count());
                 found.held_ns = found.held_ns.saturating_add(histogram.sum());
                 found.seconds += u64::from(histogram.count() > 0);
@@ -58,14 +58,23 @@ pub(crate) fn waited_in(event: &Event) -> Option<Syscall> {
     Syscall::named(event.detail.split(' ').next()?)
 }
 
-/// The interval of a limit: what lies between the ends of held sends of one burst is a multiple of
-/// it. `None` for fewer than three such gaps, or if they are not.
+/// The account of the calls that it waited with.
+pub(crate) fn account(event: &Event) -> Option<Account> {
+    let call = waited_in(event)?;
+    let yields = Some(call) == Syscall::named("sched_yield");
+    Some(if yields { Account::Syscall(call) } else { Account::Blocked(Blocked::TimerSleep) })
+}
+
+/// The interval of a limit: what mostly lies between the ends of held sends of one burst, where
+/// nine in ten of these gaps are a multiple of it. `None` for fewer than three gaps, or otherwise.
 pub(crate) fn interval_ns(events: &[&Event]) -> Option<u64> {
     let mut ends: Vec<u64> = events.iter().map(|e| e.time_ns.saturating_add(e.value)).collect();
     ends.sort_unstable();
     let gaps: Vec<u64> =
         ends.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap < BURST_NS).collect();
-    let interval = *gaps.iter().min().filter(|gap| **gap > 0)?;
+    let mut sorted = gaps.clone();
+    sorted.sort_unstable();
+    let interval = *sorted.get(gaps.len() / 2).filter(|gap| **gap > 0)?;
     let off = |gap: &u64| (gap % interval).min(interval - gap % interval);
     let on = gaps.iter().filter(|gap| off(gap) < interval / 10).count();
     (gaps.len() >= 3 && on * 10 >= gaps.len() * 9).then_some(interval)

@@ -36,6 +36,7 @@ mod paths;
 mod phase;
 mod pieces;
 mod rebuilt;
+mod receivers;
 mod safepoints;
 mod stops;
 mod tell_apart;

@@ -95,7 +95,11 @@ pub fn outlier(record: &outlier_record) -> Outlier {
 /// What the kernel counted of a first call.
 fn first_call(record: &outlier_record) -> Option<FirstCall> {
     let is_it = wire::outlier_kind(record.kind) == OutlierKind::FirstCall;
-    is_it.then(|| FirstCall { minor_faults: record.args[0], major_faults: record.args[1] })
+    is_it.then(|| FirstCall {
+        minor_faults: record.args[0],
+        major_faults: record.args[1],
+        left: None,
+    })
 }
 
 /// Identity of a stack; 0 is none.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Accounts, Frame, Outlier, OutlierKind};
+use model::{Accounts, Frame, Outlier, OutlierKind, Syscall};
 
 use super::{Absent, Cause, Claim, Verdict, rate_limit_burst};
 use crate::case::Case;
@@ -14,7 +14,7 @@ use crate::example::in_words;
 use crate::held_sends::Sends;
 use crate::lost::{Class, class};
 use crate::phase;
-use crate::text::{counted, duration};
+use crate::text::{count, counted, duration};
 
 pub const CAUSE: Cause = Cause {
     id: "lazy-binding",
@@ -88,6 +88,7 @@ fn examine(case: &Case) -> Verdict {
             "page faults in the dynamic linker, and the slot number that the PLT pushed",
         );
     }
+    claim.saw_if(still_unbound(worst), "the library's slots, in the memory of the process");
     let repeated = most_repeated(case, &calls);
     let lives: BTreeSet<_> = calls.iter().map(|call| life(case, call)).collect();
     claim.saw(
@@ -133,9 +134,9 @@ fn first<'a>(case: &Case<'a>, outlier: &'a Outlier) -> Option<First<'a>> {
 /// The limit of a sending rate, if that is what the first call was made for.
 fn limit_of_rate(case: &Case, worst: &First) -> Option<String> {
     let (run, tgid) = (case.whole(), worst.outlier.tgid);
-    let sends = Sends::of(run, tgid);
-    (WAITS.contains(&worst.called) && sends.reach_a_limit())
-        .then(|| rate_limit_burst::reached(run, tgid, &sends))
+    let call = WAITS.contains(&worst.called).then(|| Syscall::named(worst.called))??;
+    let sends = Sends::of(run, tgid, call);
+    sends.reach_a_limit().then(|| rate_limit_burst::reached(run, tgid, &sends))
 }
 
 /// How far into a second of the wall clock a moment lies.
@@ -144,6 +145,17 @@ fn phase_ns(case: &Case, at_ns: u64) -> u64 {
     let into = i128::from(at_ns) - i128::from(header.started_ns);
     let phase = (i128::from(header.started_unix_ns) + into).rem_euclid(1_000_000_000);
     u64::try_from(phase).unwrap_or(0)
+}
+
+/// What else the caller's library has not called yet.
+fn still_unbound(worst: &First) -> Option<String> {
+    let left = worst.outlier.first_call?.left?;
+    Some(format!(
+        "{} of {} PLT slots of {} were still unbound and can each do this once",
+        count(left.unbound),
+        count(left.slots),
+        worst.caller.module_name()
+    ))
 }
 
 /// A process from one exec to the next.
@@ -162,7 +174,7 @@ fn most_repeated(case: &Case, calls: &[First]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use model::{Account, Blocked, FirstCall, Metric, Syscall};
+    use model::{Account, Blocked, FirstCall, Metric, SlotsLeft};
 
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, interval};
@@ -175,7 +187,11 @@ mod tests {
         Outlier {
             kind: OutlierKind::FirstCall,
             breakdown: parts.into_iter().collect(),
-            first_call: Some(FirstCall { minor_faults: 7, major_faults: 3 }),
+            first_call: Some(FirstCall {
+                minor_faults: 7,
+                major_faults: 3,
+                left: Some(SlotsLeft { unbound: 41, slots: 212 }),
+            }),
             ..interval(10, MAJOR, SECOND + 14 * MS, ms * MS, None)
         }
     }
@@ -197,6 +213,8 @@ mod tests {
         let explained = crate::explain(&run);
         assert_eq!(explained.findings[0].cause, "lazy-binding");
         assert!(claim.doubts.is_empty());
+        let left = "41 of 212 PLT slots of librate.so were still unbound";
+        assert!(claim.evidence.iter().any(|seen| seen.text.contains(left)), "{claim:?}");
     }
 
     #[test]

@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, Event, Run, Syscall, ThreadAccounts};
+use model::{Account, Accounts, Blocked, Event, Run, ThreadAccounts};
 
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
-use crate::held_sends::{Sends, interval_ns, kept, waited_in};
+use crate::held_sends::{self, Sends, interval_ns, kept};
 use crate::phase;
+use crate::receivers::receives;
 use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
@@ -27,7 +28,6 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-const RECEIVES: [&str; 3] = ["recvfrom", "recvmsg", "recvmmsg"];
 const FEWEST: usize = 3;
 
 fn examine(case: &Case) -> Verdict {
@@ -44,7 +44,8 @@ fn examine(case: &Case) -> Verdict {
             counted(all.len() as u64, "send")
         )));
     };
-    let sends = Sends::of(case.whole(), tgid);
+    let call = events.first().and_then(|event| held_sends::waited_in(event));
+    let sends = call.map_or_else(Sends::default, |call| Sends::of(case.whole(), tgid, call));
     if !sends.reach_a_limit() || events.len() < FEWEST {
         return Err(Absent(format!(
             "of {} of receiving threads {} were held back, {} of them for {} or longer: none now \
@@ -108,11 +109,6 @@ pub(crate) fn reached(run: &Run, tgid: u32, sends: &Sends) -> String {
 
 /// The process whose receiving threads held sends back longest, and these sends.
 fn of_receivers<'a>(run: &'a Run, all: &[&'a Event]) -> Option<(u32, Vec<&'a Event>)> {
-    let receives = |thread: &ThreadAccounts| {
-        let calls = RECEIVES.iter().filter_map(|name| Syscall::named(name));
-        calls.map(Account::Syscall).any(|call| thread.accounts.get(call) > 0)
-            || thread.accounts.get(Account::Blocked(Blocked::SocketReceive)) > 0
-    };
     let mut processes = BTreeMap::<u32, Vec<&Event>>::new();
     for event in all {
         if thread_of(run, event).is_some_and(receives) {
@@ -141,29 +137,26 @@ fn threads(run: &Run, events: &[&Event]) -> Vec<String> {
 /// The accounts of the waits, and whether they were sleeps. What a loop of sched_yield takes beyond
 /// the calls is the thread's own work.
 fn lost(run: &Run, events: &[&Event]) -> (Accounts, bool) {
-    let mut by_thread = BTreeMap::<(u32, Option<Syscall>), u64>::new();
+    let mut by_thread = BTreeMap::<(u32, Account), u64>::new();
     for event in events {
-        *by_thread.entry((event.tid, waited_in(event))).or_default() += event.value;
+        let Some(account) = held_sends::account(event) else { continue };
+        *by_thread.entry((event.tid, account)).or_default() += event.value;
     }
-    let (mut lost, mut asleep, mut awake) = (Accounts::new(), 0, 0);
-    for ((tid, call), ns) in by_thread {
+    let sleep = Account::Blocked(Blocked::TimerSleep);
+    let asleep = by_thread.iter().filter(|((_, a), _)| *a == sleep).map(|(_, ns)| ns).sum::<u64>();
+    // A claim takes either from the time that threads chose to wait, or from the rest.
+    let sleeps = asleep * 2 > by_thread.values().sum();
+    let mut lost = Accounts::new();
+    for ((tid, account), ns) in by_thread.into_iter().filter(|((_, a), _)| (*a == sleep) == sleeps)
+    {
         let Some(thread) = run.threads.iter().find(|thread| thread.tid == tid) else { continue };
-        if call == Syscall::named("sched_yield") {
-            let in_call = call.map_or(0, |call| thread.accounts.get(Account::Syscall(call)));
-            let user = thread.accounts.get(Account::User).min(ns.saturating_sub(in_call));
-            call.into_iter().for_each(|call| lost.add(Account::Syscall(call), in_call.min(ns)));
-            lost.add(Account::User, user);
-            awake += ns;
-        } else {
-            let sleep = Account::Blocked(Blocked::TimerSleep);
-            lost.add(sleep, thread.accounts.get(sleep).min(ns));
-            asleep += ns;
+        let in_calls = thread.accounts.get(account).min(ns);
+        lost.add(account, in_calls);
+        if !sleeps {
+            lost.add(Account::User, thread.accounts.get(Account::User).min(ns - in_calls));
         }
     }
-    // A claim takes either from the time that threads chose to wait, or from the rest.
-    let sleeps = asleep > awake;
-    let is_of_it = |account: Account| sleeps == (account == Account::Blocked(Blocked::TimerSleep));
-    (lost.iter().filter(|(account, _)| is_of_it(*account)).collect(), sleeps)
+    (lost, sleeps)
 }
 
 fn longest(case: &Case, events: &[&Event]) -> String {
@@ -182,7 +175,7 @@ fn longest(case: &Case, events: &[&Event]) -> String {
 mod tests {
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, held_send};
-    use model::Metric;
+    use model::{Metric, Syscall};
 
     const MS: u64 = 1_000_000;
 

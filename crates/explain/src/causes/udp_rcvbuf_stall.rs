@@ -5,18 +5,16 @@
 //! and nothing fails: the sender does not learn that the queue is full, and the receiver sees a
 //! gap in the sequence numbers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use model::{
-    Account, Accounts, Blocked, Drops, Outlier, OutlierKind, SocketKind, Syscall, ThreadAccounts,
-};
+use model::{Accounts, Drops, SocketKind};
 
-use super::{Absent, Cause, Claim, Verdict};
+use super::{Absent, Cause, Claim, Verdict, rate_limit_burst};
 use crate::case::Case;
 use crate::example::in_words;
-use crate::lost::{Class, class, part_of};
+use crate::held_sends::{self, Sends};
 use crate::phase;
-use crate::pieces::{Piece, end_of, pieces};
+use crate::receivers::Stall;
 use crate::text::{count, counted, duration, mean, percent};
 use crate::upstream::behind;
 
@@ -46,7 +44,7 @@ fn examine(case: &Case) -> Verdict {
         )));
     };
     let packets: u64 = drops.iter().map(|drops| drops.count).sum();
-    let stall = stalls(case, &drops);
+    let stall = Stall::of(case, windows(&drops));
     let socket = &worst.socket;
     let title = format!(
         "{} lost {} at {socket}: its receiver stalled until the buffer was full",
@@ -86,31 +84,44 @@ fn examine(case: &Case) -> Verdict {
 /// The receiver's stalls, and what stood behind them.
 fn say_what_stalled(case: &Case, stall: &Stall, claim: &mut Claim) {
     let stalled = stall.accounts.total();
-    let upstream = behind(case, &stall.each);
-    match stall.longest() {
-        Some(longest) => {
-            let text = format!(
-                "while the queue filled, {} (tid {}) did not read: {} ({} of that time), mostly {}",
-                longest.comm,
-                longest.tid,
-                duration(stalled),
-                percent(stalled, stall.windows_ns),
-                mostly(&stall.accounts)
-            );
-            if upstream.is_some() { claim.mechanism(text) } else { claim.trigger(text) }
+    let part = percent(stalled, stall.windows_ns);
+    if let Some(held) = stall.held.first() {
+        claim.mechanism(format!(
+            "while the queue filled, tid {} did not read: it held {} back, {} in all ({part} of \
+             that time)",
+            held.tid,
+            counted(stall.held.len() as u64, "send"),
+            duration(stalled)
+        ));
+        if let Some(call) = held_sends::waited_in(held) {
+            let sends = Sends::of(case.whole(), held.tgid, call);
+            let trigger = rate_limit_burst::reached(case.whole(), held.tgid, &sends);
+            claim.behind("trigger", rate_limit_burst::CAUSE.id, trigger);
         }
-        None => {
-            claim.trigger("no long wait or call was seen while the queue filled".to_owned());
-            claim.doubt(0.6, "the receiver may be computing, or too slow for what comes");
-        }
+        return;
     }
-    if let Some(upstream) = upstream {
-        let (of, examined) = (count(upstream.of), count(upstream.examined));
-        let mechanism = format!("{of} of {examined} stalls: {}", upstream.claim.title);
-        claim.behind("mechanism", upstream.cause, mechanism);
-        for link in upstream.claim.chain.into_iter().filter(|link| link.role == "trigger") {
-            claim.behind("trigger", link.cause.as_deref().unwrap_or(upstream.cause), link.text);
-        }
+    let Some(longest) = stall.longest() else {
+        claim.trigger("no long wait or call was seen while the queue filled".to_owned());
+        claim.doubt(0.6, "the receiver may be computing, or too slow for what comes");
+        return;
+    };
+    let text = format!(
+        "while the queue filled, {} (tid {}) did not read: {} ({part} of that time), mostly {}",
+        longest.comm,
+        longest.tid,
+        duration(stalled),
+        mostly(&stall.accounts)
+    );
+    let Some(upstream) = behind(case, &stall.each) else {
+        claim.trigger(text);
+        return;
+    };
+    claim.mechanism(text);
+    let (of, examined) = (count(upstream.of), count(upstream.examined));
+    let mechanism = format!("{of} of {examined} stalls: {}", upstream.claim.title);
+    claim.behind("mechanism", upstream.cause, mechanism);
+    for link in upstream.claim.chain.into_iter().filter(|link| link.role == "trigger") {
+        claim.behind("trigger", link.cause.as_deref().unwrap_or(upstream.cause), link.text);
     }
 }
 
@@ -145,77 +156,6 @@ fn udp_sockets(case: &Case) -> u64 {
     udp.collect::<BTreeSet<_>>().len() as u64
 }
 
-/// What receivers did while queues filled.
-#[derive(Default)]
-struct Stall<'a> {
-    accounts: Accounts,
-    /// The longest interval of each time.
-    each: Vec<&'a Outlier>,
-    windows_ns: u64,
-}
-
-impl<'a> Stall<'a> {
-    fn longest(&self) -> Option<&'a Outlier> {
-        self.each.iter().copied().max_by_key(|outlier| outlier.duration_ns)
-    }
-}
-
-/// Each time, of the threads of the socket's process that receive, the one that was away longest.
-fn stalls<'a>(case: &Case<'a>, drops: &[&Drops]) -> Stall<'a> {
-    let receivers: BTreeSet<u32> =
-        case.run.threads.iter().filter(|thread| receives(thread)).map(|t| t.tid).collect();
-    let mut stall = Stall::default();
-    for (tgid, from, to) in windows(drops) {
-        stall.windows_ns += to - from;
-        let near = |o: &&Outlier| {
-            o.tgid == tgid
-                && o.start_ns < to
-                && end_of(o) > from
-                && o.kind != OutlierKind::LockHold
-                && receivers.contains(&o.tid)
-        };
-        let mut threads = BTreeMap::<u32, Vec<&'a Outlier>>::new();
-        for outlier in case.run.outliers.iter().filter(near) {
-            threads.entry(outlier.tid).or_default().push(outlier);
-        }
-        let away = threads.into_values().map(|kept| (away(&kept, from, to), kept));
-        if let Some((accounts, kept)) = away.max_by_key(|(accounts, _)| accounts.total())
-            && accounts.total() > 0
-        {
-            stall.accounts.merge(&accounts);
-            let of_it = |o: &&Outlier| o.breakdown.sum_of(is_away) > 0;
-            stall.each.extend(kept.into_iter().filter(of_it).max_by_key(|o| o.duration_ns));
-        }
-    }
-    stall
-}
-
-/// What a thread did in a window other than wait for work: sums of its own intervals, or of first
-/// calls where that is more, because the waits within these may be too short to be kept.
-fn away(kept: &[&Outlier], from: u64, to: u64) -> Accounts {
-    let of_pieces = |piece: Piece| piece.accounts.iter().collect::<Vec<_>>();
-    let own = pieces(kept.iter().copied(), from, to).into_iter().flat_map(of_pieces);
-    let first_calls = kept.iter().filter(|o| o.kind == OutlierKind::FirstCall).flat_map(|o| {
-        let within = end_of(o).min(to).saturating_sub(o.start_ns.max(from));
-        o.breakdown.iter().map(move |(account, ns)| (account, part_of(ns, within, o.duration_ns)))
-    });
-    let own: Accounts = own.filter(|(account, _)| is_away(*account)).collect();
-    let first_calls: Accounts = first_calls.filter(|(account, _)| is_away(*account)).collect();
-    if first_calls.total() > own.total() { first_calls } else { own }
-}
-
-fn is_away(account: Account) -> bool {
-    matches!(class(account), Class::Lost | Class::Work)
-}
-
-/// It called what receives datagrams.
-fn receives(thread: &ThreadAccounts) -> bool {
-    let calls = ["recvfrom", "recvmsg", "recvmmsg", "read", "readv"].map(Syscall::named);
-    let called = |call: Syscall| thread.accounts.get(Account::Syscall(call)) > 0;
-    calls.into_iter().flatten().any(called)
-        || thread.accounts.get(Account::Blocked(Blocked::SocketReceive)) > 0
-}
-
 /// (process, from, to): from a queue nearly empty to the last drop, each moment once.
 fn windows(drops: &[&Drops]) -> Vec<(u32, u64, u64)> {
     let mut windows: Vec<(u32, u64, u64)> =
@@ -242,7 +182,8 @@ fn mostly(accounts: &Accounts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, SECOND, drops, interval};
+    use crate::testing::{RunBuilder, SECOND, drops, held_send, interval};
+    use model::{Account, Blocked, Metric, Outlier, OutlierKind, Syscall};
 
     const MS: u64 = 1_000_000;
     const DISK: Account = Account::Blocked(Blocked::Disk);
@@ -296,6 +237,25 @@ mod tests {
         assert!(claim.doubts.is_empty());
         assert!(claim.chain[1].text.contains("thread-10"), "{:?}", claim.chain);
         assert!(claim.ruled_out.iter().any(|other| other.cause == "cpu-runqueue"));
+    }
+
+    #[test]
+    fn a_receiver_that_waits_for_its_own_rate_limit_stalls() {
+        let named = |name| Syscall::named(name).unwrap();
+        let yields = Account::Syscall(named("sched_yield"));
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(RECEIVE, SECOND), (yields, SECOND)])
+            .values(Metric::HeldSend(named("sched_yield")), 5, &[MS; 40])
+            .values(Metric::Syscall(named("sendto")), 5, &[2_000; 9_000])
+            .event(held_send(10, 2 * MS, 20 * MS))
+            .event(held_send(10, 30 * MS, 20 * MS))
+            .dropped(drops(FULL, 14 * MS, 50 * MS))
+            .build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(yields), 28 * MS, "within the time in which the queue filled");
+        let last = claim.chain.last().unwrap();
+        assert_eq!(last.cause.as_deref(), Some("rate-limit-burst"), "{:?}", claim.chain);
+        assert!(last.text.contains("40 of 9,000 sends"), "{last:?}");
     }
 
     #[test]
