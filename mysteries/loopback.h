@@ -23,6 +23,21 @@ static inline int bound_socket(int type, struct sockaddr_in *address)
 	return fd;
 }
 
+/* A socket that sends by multicast within the host, to a group that nobody has joined. */
+static inline int published_socket(void)
+{
+	struct in_addr loopback = { .s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in group = { .sin_family = AF_INET,
+				     .sin_addr.s_addr = htonl(0xefff2a01), /* 239.255.42.1 */
+				     .sin_port = htons(9) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &loopback, sizeof loopback) ||
+	    connect(fd, (struct sockaddr *)&group, sizeof group))
+		die("cannot publish to 239.255.42.1 on the loopback interface");
+	return fd;
+}
+
 /* A descriptor that only waits `ms` for what it receives, so that a thread sees the end. */
 static inline void receive_timeout(int fd, long ms)
 {

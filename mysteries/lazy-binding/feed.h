@@ -2,10 +2,8 @@
 #ifndef FEED_H
 #define FEED_H
 
-#include "../common.h"
-#include <arpa/inet.h>
+#include "../loopback.h"
 #include <sys/mman.h>
-#include <sys/socket.h>
 
 #define BUSY_FILE_BYTES (64L << 20)
 
@@ -15,30 +13,24 @@ struct message {
 	uint64_t sent_ns;
 };
 
-static inline int bound_socket(struct sockaddr_in *address)
+/* What the lives of the receiver and its helpers share, in a file. */
+struct state {
+	_Atomic uint64_t port; /* where the present life receives; 0: nowhere */
+	_Atomic uint64_t naks; /* that the sender got */
+	uint64_t naks_sent, missing, stalls, stalled_lives, major_faults, blocked;
+	struct account sum;
+	int life;              /* 1: the first */
+	int busy_file;
+	pid_t sender, reader;
+};
+
+static inline struct state *map_state(int fd)
 {
-	socklen_t length = sizeof *address;
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	void *state = mmap(NULL, sizeof(struct state), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	*address = (struct sockaddr_in){ .sin_family = AF_INET,
-					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	if (fd < 0 || bind(fd, (struct sockaddr *)address, length) ||
-	    getsockname(fd, (struct sockaddr *)address, &length))
-		die("cannot make a UDP socket");
-	return fd;
-}
-
-/* A number that processes share, in a file. */
-static inline _Atomic uint64_t *map_counter(int fd)
-{
-	void *counter;
-
-	if (ftruncate(fd, sizeof(uint64_t)))
-		die("cannot make a file for a counter");
-	counter = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (counter == MAP_FAILED)
-		die("cannot share a counter");
-	return counter;
+	if (state == MAP_FAILED)
+		die("cannot share a file");
+	return state;
 }
 
 #endif

@@ -1,42 +1,26 @@
 /*
- * `sender PORT FD` gives the feed and counts the NAKs in the file; `disk-reader 0 FD` reads the
- * file, past the page cache, again and again.
+ * `sender FD` gives the feed to whoever receives now, as the file says, and counts the NAKs;
+ * `disk-reader FD` reads the file, past the page cache, again and again.
  */
 #include "feed.h"
 
 #define PER_MILLISECOND 30
-#define SNAPSHOT 400
 #define BLOCK_BYTES (8L << 20)
 
-static void give(int fd, uint64_t *number, int count)
+static void send_feed(struct state *state)
 {
-	for (int i = 0; i < count; i++) {
-		struct message message = { .number = (*number)++, .sent_ns = now_ns() };
+	uint64_t next = now_ns(), nak;
+	struct sockaddr_in to;
+	struct message message = { 0 };
+	int fd = bound_socket(SOCK_DGRAM, &to);
 
-		send(fd, &message, sizeof message, 0);
-	}
-}
-
-/* On the wall clock, a snapshot at each full second. */
-static void send_feed(int port, _Atomic uint64_t *naks)
-{
-	uint64_t number = 0, next = now_ns(), second = clock_ns(CLOCK_REALTIME) / SECOND, nak;
-	struct sockaddr_in own, feed;
-	int fd = bound_socket(&own);
-
-	feed = own;
-	feed.sin_port = htons((uint16_t)port);
-	if (connect(fd, (struct sockaddr *)&feed, sizeof feed))
-		die("cannot connect to the receiver");
 	for (;; next += MILLISECOND) {
 		sleep_until(next);
-		give(fd, &number, PER_MILLISECOND);
-		if (clock_ns(CLOCK_REALTIME) / SECOND != second) {
-			second = clock_ns(CLOCK_REALTIME) / SECOND;
-			give(fd, &number, SNAPSHOT);
-		}
+		to.sin_port = htons((uint16_t)state->port);
+		for (int i = 0; to.sin_port && i < PER_MILLISECOND; i++, message.number++)
+			sendto(fd, &message, sizeof message, 0, (struct sockaddr *)&to, sizeof to);
 		while (recv(fd, &nak, sizeof nak, MSG_DONTWAIT) == sizeof nak)
-			++*naks;
+			state->naks++;
 	}
 }
 
@@ -53,12 +37,14 @@ static void read_disk(int fd)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
+	int fd = argc == 2 ? atoi(argv[1]) : 0;
+
+	if (!fd)
 		die("for lazy-binding-faulty and lazy-binding-fixed only");
 	prctl(PR_SET_NAME, argv[0]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (strcmp(argv[0], "sender") == 0)
-		send_feed(atoi(argv[1]), map_counter(atoi(argv[2])));
-	read_disk(atoi(argv[2]));
+		send_feed(map_state(fd));
+	read_disk(fd);
 	return 0;
 }

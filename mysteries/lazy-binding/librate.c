@@ -3,7 +3,10 @@
  * 8,192 more functions, as grown libraries do: the dynamic linker has to look through its table.
  */
 #include "librate.h"
+#include <errno.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -34,7 +37,10 @@ __attribute__((noinline)) void rate_timer(struct rate *rate)
 void rate_publish(struct rate *rate, const void *message, unsigned long bytes)
 {
 	rate_timer(rate);
-	send(rate->socket, message, bytes, MSG_DONTWAIT);
+	if (send(rate->socket, message, bytes, MSG_DONTWAIT) < 0 && errno == EBADF) {
+		perror("librate"); /* the caller's fault, and never seen: calls that stay unbound */
+		abort();
+	}
 	rate->sent++;
 	rate->messages++;
 }

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#define RATE_INTERVAL_NS 2000000ULL
-#define RATE_LIMIT 200 /* messages in an interval */
+#define RATE_INTERVAL_NS 5000000ULL
+#define RATE_LIMIT 500 /* messages in an interval */
 
 /* What a limiter has seen. */
 struct rate {

@@ -1,28 +1,31 @@
 /*
  * One thread, rx, receives a feed and publishes each message again through librate. A sender
- * gives 30 numbered datagrams each millisecond, and a snapshot of 400 at each full second; where
- * numbers are missing rx sends a NAK. Memory is short: twenty times a second the kernel is told to
- * reclaim (MADV_PAGEOUT, what reclaim does by itself under pressure) the pages that nobody needs:
- * the dynamic linker's and those of the library's tables, while others use the disk.
+ * gives 30 numbered datagrams each millisecond; where numbers are missing rx sends a NAK. At each
+ * full second of the wall clock rx publishes a snapshot of 1,200 messages. Memory is short: twenty
+ * times a second the kernel is told to reclaim (MADV_PAGEOUT, what reclaim does by itself under
+ * pressure) the pages that nobody needs: the dynamic linker's and those of the library's tables,
+ * while others use the disk.
  *
  * The snapshot trips the rate limit, and the first send that is blocked calls sched_yield() for
  * the first time. Faulty: the call is bound then. Fixed (-DFIXED): the program starts itself with
  * LD_BIND_NOW=1, and it was bound before there was a feed.
+ *
+ * The process lives LIVES times in SECONDS: at the end of each life it executes itself.
  */
 #include "feed.h"
 #include "librate.h"
 #include <link.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #define LONG_NS (100 * MICROSECOND)
 #define RECLAIM_PERIOD_NS (50 * MILLISECOND)
+#define SNAPSHOT 1200
 #define QUEUE_BYTES (208 << 10) /* net.core.rmem_max where nobody changed it */
+#define STATE "WHYLAG_MYSTERY_STATE" /* in the environment: descriptor of the shared file */
 
-static int feed, output;
-static struct sockaddr_in feed_address;
-static uint64_t missing, naks_sent, stalls, major_faults, faults_before;
+static struct state *state;
+static int feed;
+static uint64_t stalls, faults_before;
 static struct rate limiter;
 
 static uint64_t major_faults_so_far(void)
@@ -47,33 +50,42 @@ static void publish(const struct message *message, struct account *mine)
 	faults_before += faults;
 	if (faults) {
 		count_loss(mine, took);
-		major_faults += faults;
+		state->major_faults += faults;
 		stalls++;
 	}
 }
 
-/* Receives and publishes until the end. */
-static void receive(int id, struct account *mine)
+static void take_message(struct account *mine)
 {
+	static uint64_t expected;
 	struct sockaddr_in sender;
 	struct message message;
-	uint64_t expected = 0;
+	socklen_t length = sizeof sender;
+
+	if (recvfrom(feed, &message, sizeof message, 0, (struct sockaddr *)&sender, &length) !=
+	    sizeof message)
+		return; /* nothing came for a while */
+	if (expected && message.number > expected) {
+		state->missing += message.number - expected;
+		state->naks_sent++;
+		sendto(feed, &expected, sizeof expected, 0, (struct sockaddr *)&sender, length);
+	}
+	expected = message.number + 1;
+	publish(&message, mine);
+}
+
+static void receive(int id, struct account *mine)
+{
+	uint64_t second = clock_ns(CLOCK_REALTIME) / SECOND, now;
 
 	(void)id;
 	faults_before = major_faults_so_far();
 	while (running()) {
-		socklen_t length = sizeof sender;
-
-		if (recvfrom(feed, &message, sizeof message, 0, (struct sockaddr *)&sender,
-			     &length) != sizeof message)
-			continue; /* nothing came for a while */
-		if (message.number > expected) {
-			missing += message.number - expected;
-			naks_sent++;
-			sendto(feed, &expected, sizeof expected, 0, (struct sockaddr *)&sender, length);
-		}
-		expected = message.number + 1;
-		publish(&message, mine);
+		take_message(mine);
+		now = clock_ns(CLOCK_REALTIME) / SECOND;
+		for (int i = 0; now != second && i < SNAPSHOT; i++)
+			publish(&(struct message){ 0 }, mine);
+		second = now;
 	}
 }
 
@@ -119,6 +131,25 @@ static void reclaim(int id, struct account *mine)
 	}
 }
 
+/* Leaves room for another name. */
+static void own_path(char *path, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", path, size - 32);
+
+	if (length <= 0)
+		die("cannot read /proc/self/exe");
+	path[length] = 0;
+}
+
+static void live_again(char **argv)
+{
+	char path[4096];
+
+	own_path(path, sizeof path);
+	execv(path, argv);
+	die("cannot start %s again", path);
+}
+
 /*
  * The helpers have a program of their own, with the system's linker: pages that several processes
  * have mapped are not reclaimed for one of them.
@@ -127,19 +158,17 @@ static void run_helper(void *arg)
 {
 	char **words = arg;
 	char path[4096];
-	ssize_t length = readlink("/proc/self/exe", path, sizeof path - 32);
-	char *name = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;
 
-	if (name)
-		strcpy(name, "/lazy-binding-helper");
+	own_path(path, sizeof path);
+	strcpy(strrchr(path, '/'), "/lazy-binding-helper");
 	execv(path, words);
 	die("cannot start %s", path);
 }
 
-static pid_t start_helper(char *name, char *port, int fd)
+static pid_t start_helper(char *name, int fd)
 {
 	char number[16];
-	char *words[] = { name, port, number, NULL };
+	char *words[] = { name, number, NULL };
 
 	snprintf(number, sizeof number, "%d", fd);
 	if (fcntl(fd, F_SETFD, 0))
@@ -147,62 +176,90 @@ static pid_t start_helper(char *name, char *port, int fd)
 	return start_process(name, run_helper, words);
 }
 
-int main(int argc, char **argv)
+/* Before the first life: the helpers, and what all lives share. */
+static void start_all(void)
 {
-	double seconds = begin(argc, argv);
-	struct timeval patience = { .tv_usec = 20000 };
-	struct account sum, ignored = { 0 };
-	struct sockaddr_in output_address;
-	struct worker reclaimer;
-	pid_t sender, reader;
-	int busy_file, naks_file;
-	_Atomic uint64_t *naks;
-	char port[16];
+	int fd = memfd_create("state", 0);
+	char number[16];
 
+	if (fd < 0 || ftruncate(fd, sizeof(struct state)))
+		die("cannot make a file to share");
+	state = map_state(fd);
+	state->busy_file = nameless_file("/var/tmp");
+	fill_file(state->busy_file, BUSY_FILE_BYTES);
+	fsync(state->busy_file);
+	state->reader = start_helper("disk-reader", state->busy_file);
+	state->sender = start_helper("sender", fd);
+	snprintf(number, sizeof number, "%d", fd);
+	setenv(STATE, number, 1);
 #ifdef FIXED
-	if (!getenv("LD_BIND_NOW")) {
-		setenv("LD_BIND_NOW", "1", 1);
-		execv("/proc/self/exe", argv);
-		die("cannot start again with LD_BIND_NOW=1");
-	}
+	setenv("LD_BIND_NOW", "1", 1);
 #endif
-	naks_file = memfd_create("naks", 0);
-	naks = map_counter(naks_file);
-	feed = bound_socket(&feed_address);
+}
+
+/* False if somebody asked it to end early. */
+static bool live(double seconds)
+{
+	struct sockaddr_in feed_address;
+	struct worker reclaimer;
+	struct account sum, ignored = { 0 };
+
+	state->life++;
+	feed = bound_socket(SOCK_DGRAM, &feed_address);
 	setsockopt(feed, SOL_SOCKET, SO_RCVBUF, &(int){ QUEUE_BYTES }, sizeof(int));
-	setsockopt(feed, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-	output = bound_socket(&output_address);
-	limiter.socket = output;
-	/* Nobody reads what is published: it goes to the socket itself, whose queue is full soon. */
-	if (connect(output, (struct sockaddr *)&output_address, sizeof output_address))
-		die("cannot connect the output");
+	receive_timeout(feed, 20);
+	limiter.socket = published_socket();
 	/* Says that it is there: all that publishing needs is bound, but for what a block needs. */
 	rate_publish(&limiter, &(struct message){ 0 }, sizeof(struct message));
-	busy_file = nameless_file("/var/tmp");
-	fill_file(busy_file, BUSY_FILE_BYTES);
-	fsync(busy_file);
 	dl_iterate_phdr(choose, NULL);
 	if (piece_count < 3)
 		die("the dynamic linker and librate were not found");
 
-	reader = start_helper("disk-reader", "0", busy_file);
 	start_workers(&reclaimer, 1, "reclaim", reclaim);
-	usleep(20000);
-	snprintf(port, sizeof port, "%d", ntohs(feed_address.sin_port));
-	sender = start_helper("sender", port, naks_file);
+	state->port = ntohs(feed_address.sin_port);
 	sum = run_workers(1, "rx", receive, seconds);
+	state->port = 0;
 	join_workers(&reclaimer, 1, &ignored);
-	end_process(sender);
-	end_process(reader);
+	add_account(&state->sum, &sum);
+	state->stalls += stalls;
+	state->stalled_lives += stalls > 0;
+	state->blocked += limiter.blocked;
+	return sum.wall_ns >= (uint64_t)(seconds * 1e9) - 50 * MILLISECOND;
+}
 
+static void tell(void)
+{
 	printf("%llu messages, %llu missing: %llu NAKs; the rate limit blocked %llu sends\n",
-	       (unsigned long long)sum.ops, (unsigned long long)missing,
-	       (unsigned long long)*naks, (unsigned long long)limiter.blocked);
-	printf("%llu sends read the disk in %llu major faults, the longest took %.1f ms\n",
-	       (unsigned long long)stalls, (unsigned long long)major_faults,
-	       (double)sum.max_ns / 1e6);
-	print_truth(&sum, " stalls=%llu naks=%llu missing=%llu blocked=%llu",
-		    (unsigned long long)stalls, (unsigned long long)naks_sent,
-		    (unsigned long long)missing, (unsigned long long)limiter.blocked);
+	       (unsigned long long)state->sum.ops, (unsigned long long)state->missing,
+	       (unsigned long long)state->naks, (unsigned long long)state->blocked);
+	printf("%llu sends read the disk in %llu major faults, in %llu of %d lives; the longest took "
+	       "%.1f ms\n",
+	       (unsigned long long)state->stalls, (unsigned long long)state->major_faults,
+	       (unsigned long long)state->stalled_lives, state->life, (double)state->sum.max_ns / 1e6);
+	print_truth(&state->sum, " stalls=%llu stalled_lives=%llu naks=%llu missing=%llu blocked=%llu",
+		    (unsigned long long)state->stalls, (unsigned long long)state->stalled_lives,
+		    (unsigned long long)state->naks_sent, (unsigned long long)state->missing,
+		    (unsigned long long)state->blocked);
+}
+
+int main(int argc, char **argv)
+{
+	double seconds = begin(argc, argv);
+	int lives = (int)argument(argc, argv, 2, "LIVES", 1, 1000, 1);
+	const char *known = getenv(STATE);
+
+	if (!known) {
+		start_all();
+#ifdef FIXED
+		live_again(argv);
+#endif
+	} else {
+		state = map_state(atoi(known));
+	}
+	if (live(seconds / lives) && state->life < lives)
+		live_again(argv);
+	end_process(state->sender);
+	end_process(state->reader);
+	tell();
 	return 0;
 }

@@ -40,7 +40,8 @@ const FLOOR_ONCE_NS: u64 = 2_000_000;
 /// Explains where the threads of `run` lost their time.
 ///
 /// Shares of the findings add up to at most 1; lost time that none explains is in `unexplained`,
-/// by account. Findings are ordered by share, largest first.
+/// by account. Findings through which packets were dropped come first, the largest share first of
+/// these and of the others.
 pub fn explain(run: &Run) -> Explanation {
     explain_case(&Case::new(run))
 }
@@ -69,10 +70,12 @@ pub(crate) fn explain_case(case: &Case) -> Explanation {
             && is_worth_naming(case, claim)
         {
             unexplained = subtract(&unexplained, &claim.lost);
-            findings.push(finding(case, cause, claim, lost_ns, &verdicts));
+            let finding = finding(case, cause, claim, lost_ns, &verdicts);
+            findings.push((claim.dropped > 0, finding));
         }
     }
-    findings.sort_by_key(|finding| Reverse(finding.lost_ns));
+    findings.sort_by_key(|(dropped, finding)| (!dropped, Reverse(finding.lost_ns)));
+    let findings = findings.into_iter().map(|(_, finding)| finding).collect();
     let unexplained = unexplained.largest_first();
 
     Explanation {
@@ -248,8 +251,12 @@ fn finding(
 /// Every chain begins with what was lost, in the same words.
 fn symptom(case: &Case, claim: &Claim, lost_ns: u64) -> Link {
     let threads = case.threads_in(|account| claim.lost.get(account) > 0).count() as u64;
+    let dropped = match claim.dropped {
+        0 => String::new(),
+        n => format!("{} dropped; ", crate::text::counted(n, "packet")),
+    };
     let mut text = format!(
-        "{} lost {}: {} of their wall time",
+        "{dropped}{} lost {}: {} of their wall time",
         crate::text::counted(threads, "thread"),
         duration(lost_ns),
         percent(lost_ns, case.wall_ns)
@@ -261,7 +268,7 @@ fn symptom(case: &Case, claim: &Claim, lost_ns: u64) -> Link {
             percent(cpus.idle_ns, cpus.total_ns)
         );
     }
-    Link { role: "symptom".to_owned(), text }
+    Link { role: "symptom".to_owned(), cause: None, text }
 }
 
 /// The datum that excludes a look-alike of the catalogue, or else why none does: it is a finding

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Blocked, Outlier, OutlierKind, Rhythm, RhythmKind, Run};
 use stats::periodicity::{Fold, fold};
 
+use crate::held_sends;
 use crate::lost::{Class, class};
 use crate::text::{count, duration};
 
@@ -52,10 +53,13 @@ pub(crate) fn of_second(run: &Run, times: &[u64]) -> Option<String> {
     ))
 }
 
-/// Events of one kind: their process, and when they began.
+/// A process from one exec to the next.
+type Life = (u32, usize);
+
+/// Events of one kind: in whose life they began, and when.
 struct Repeated {
     words: String,
-    events: Vec<(u32, u64)>,
+    events: Vec<(Life, u64)>,
 }
 
 impl Repeated {
@@ -65,7 +69,7 @@ impl Repeated {
 }
 
 /// Repeated events of a run that keep to a period of the wall clock or of other events, or come
-/// once in each process. The p of each is multiplied by the number of tests made (Bonferroni).
+/// once in each life of a process. The p of each is multiplied by the number of tests made (Bonferroni).
 pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
     let all = repeated(run);
     let periods: Vec<Option<(u64, u64)>> = all.iter().map(own_period).collect();
@@ -105,20 +109,28 @@ pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
 
 /// Drops by socket; long calls and sleeps by program and call, those that wait for work left out.
 fn repeated(run: &Run) -> Vec<Repeated> {
-    let mut groups = BTreeMap::<String, Vec<(u32, u64)>>::new();
+    let mut groups = BTreeMap::<String, Vec<(Life, u64)>>::new();
+    let life = |tgid: u32, at_ns: u64| (tgid, run.execs(tgid, at_ns));
     for drops in &run.sockets.drops {
-        let words = format!("drops at {}", drops.socket);
-        groups.entry(words).or_default().push((drops.socket.tgid, drops.first_ns));
+        let (tgid, at) = (drops.socket.tgid, drops.first_ns);
+        groups.entry(format!("drops at {}", drops.socket)).or_default().push((life(tgid, at), at));
+    }
+    for event in held_sends::kept(run) {
+        let (tgid, at) = (event.tgid, event.time_ns);
+        let words = format!("sends that {} held back", run.comm(tgid));
+        groups.entry(words).or_default().push((life(tgid, at), at));
     }
     for outlier in run.outliers.iter().filter(|outlier| is_lost(outlier)) {
         let name = run.comm(outlier.tgid);
         let words = match (outlier.blocked, outlier.syscall) {
+            _ if outlier.kind == OutlierKind::FirstCall => format!("long first calls of {name}"),
             (Some(Blocked::SocketSend), _) => format!("sends of {name} that waited"),
             (_, Some(call)) => format!("long {} of {name}", call.call),
             (Some(kind), None) => format!("waits of {name} for {}", kind.name()),
             (None, None) => continue,
         };
-        groups.entry(words).or_default().push((outlier.tgid, outlier.start_ns));
+        let (tgid, at) = (outlier.tgid, outlier.start_ns);
+        groups.entry(words).or_default().push((life(tgid, at), at));
     }
     groups.into_iter().map(|(words, events)| Repeated { words, events }).collect()
 }
@@ -151,13 +163,13 @@ fn folded(times: &[u64], begin: i128, period_ns: u64) -> Option<Fold> {
     fold(&firsts.iter().map(phase).collect::<Vec<_>>(), period_ns as f64)
 }
 
-/// One event in each of several processes: were they independent, with one on average, each
-/// process would have exactly one with probability 1/e.
+/// One event in each of several lives of processes. Were each event as likely to come in one life
+/// as in another, n events would come in n lives once each with probability n! / n^n.
 fn once(one: &Repeated) -> Option<(RhythmKind, f64, usize)> {
-    let processes: BTreeSet<u32> = one.events.iter().map(|(tgid, _)| *tgid).collect();
-    let n = processes.len();
-    (n >= FEWEST && n == one.events.len())
-        .then(|| (RhythmKind::OncePerProcess, (-(n as f64)).exp(), n))
+    let lives: BTreeSet<Life> = one.events.iter().map(|(life, _)| *life).collect();
+    let n = lives.len();
+    let p = (1..=n).map(|k| k as f64 / n as f64).product();
+    (n >= FEWEST && n == one.events.len()).then_some((RhythmKind::OncePerProcess, p, n))
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use model::{
     Account, Accounts, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime, Depth,
-    Drops, Event, Frame, Histogram, HoldSum, Losses, Metric, MetricSecond, Outlier, OutlierKind,
-    PathSum, Process, QueueSecond, Run, RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Socket,
-    SocketKind, Space, Stack, StackId, Syscall, Target, ThreadAccounts, WaitSum, Waker,
+    Drops, Event, EventKind, Frame, Histogram, HoldSum, Losses, Metric, MetricSecond, Outlier,
+    OutlierKind, PathSum, Process, QueueSecond, Run, RunEnd, RunHeader, RunId, RunStatus,
+    RunnerSum, Socket, SocketKind, Space, Stack, StackId, Syscall, Target, ThreadAccounts, WaitSum,
+    Waker,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -55,6 +56,12 @@ pub fn runner(tgid: u32, runner_tgid: u32, count: u64, ns: u64) -> RunnerSum {
         count,
         ns,
     }
+}
+
+/// A send that a thread of process 10 held back in sched_yield.
+pub fn held_send(tid: u32, time_ns: u64, value: u64) -> Event {
+    let detail = "sched_yield 9 times".to_owned();
+    Event { time_ns, kind: EventKind::HeldSend, tid, tgid: 10, value, detail }
 }
 
 /// Sleeps of a process in one place.

@@ -24,6 +24,10 @@ pub enum EventKind {
     JournalCommit,
     /// A block I/O request beyond the threshold; `value` is its duration in ns.
     BlockIo,
+    /// A thread held a send back: it did nothing but wait (sched_yield, nanosleep) and then sent;
+    /// `value` is the time from the first of these calls to the send, in ns, at least the run's
+    /// threshold; `detail` the call and how often it was made.
+    HeldSend,
 }
 
 /// One of them.

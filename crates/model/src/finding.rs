@@ -11,6 +11,9 @@ use crate::{Account, Capability, RunId};
 pub struct Link {
     /// `symptom`, `mechanism` or `trigger`.
     pub role: String,
+    /// Id of the cause that it is, if that is another than the finding's.
+    #[serde(default)]
+    pub cause: Option<String>,
     /// What it is, with its numbers.
     pub text: String,
 }
@@ -179,7 +182,8 @@ pub struct Explanation {
     pub idle_ns: u64,
     /// (account, ns, share of the wall time), largest first.
     pub accounts: Vec<(Account, u64, f64)>,
-    /// Largest share first; empty: no known cause.
+    /// Those through which packets were dropped, then the others, of each the largest share first;
+    /// empty: no known cause.
     pub findings: Vec<Finding>,
     /// Lost time that no finding explains, by account, largest first.
     pub unexplained: Vec<(Account, u64)>,
@@ -226,6 +230,6 @@ pub enum RhythmKind {
         /// Mean time after them.
         phase_ns: u64,
     },
-    /// Exactly one in the life of each process.
+    /// Exactly one in the life of each process, from one exec to the next.
     OncePerProcess,
 }

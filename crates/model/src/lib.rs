@@ -48,8 +48,8 @@ pub use message::{
 };
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{
-    Context, FirstCall, Holder, Interrupts, Outlier, OutlierKind, Runner, SyscallCall, TimerLegs,
-    Waker,
+    Context, FirstCall, Holder, Interrupts, Outlier, OutlierKind, Runner, SlotsLeft, SyscallCall,
+    TimerLegs, Waker,
 };
 pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, Part, ProbeCost, Process, Run, RunEnd,

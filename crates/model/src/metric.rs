@@ -11,7 +11,8 @@ use crate::{Histogram, Syscall};
 /// The quantity of a histogram; all are nanoseconds.
 ///
 /// Text form: `syscall:mmap`, `off_cpu`, `run_queue_delay`, `lock:<class>`, `page_fault_sleep`,
-/// `hard_irq:<name>`, `softirq:<name>`, `block_io:<major:minor>`, `direct_reclaim`, `compaction`.
+/// `hard_irq:<name>`, `softirq:<name>`, `block_io:<major:minor>`, `direct_reclaim`, `compaction`,
+/// `held_send:sched_yield`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Metric {
@@ -35,6 +36,9 @@ pub enum Metric {
     DirectReclaim,
     /// Memory compaction by the thread itself.
     Compaction,
+    /// Sends that their thread held back, as [`EventKind::HeldSend`](crate::EventKind), of any
+    /// length; the call is what it waited with.
+    HeldSend(Syscall),
 }
 
 impl fmt::Display for Metric {
@@ -50,6 +54,7 @@ impl fmt::Display for Metric {
             Metric::BlockIo(device) => write!(f, "block_io:{device}"),
             Metric::DirectReclaim => f.write_str("direct_reclaim"),
             Metric::Compaction => f.write_str("compaction"),
+            Metric::HeldSend(call) => write!(f, "held_send:{call}"),
         }
     }
 }
@@ -70,6 +75,7 @@ impl FromStr for Metric {
             ("block_io", name) => Metric::BlockIo(name.to_owned()),
             ("direct_reclaim", "") => Metric::DirectReclaim,
             ("compaction", "") => Metric::Compaction,
+            ("held_send", name) => Metric::HeldSend(name.parse()?),
             _ => return Err(format!("'{s}' is no metric")),
         })
     }
@@ -107,6 +113,7 @@ mod tests {
             Metric::BlockIo("253:0".into()),
             Metric::DirectReclaim,
             Metric::Compaction,
+            Metric::HeldSend(Syscall::named("sched_yield").unwrap()),
         ] {
             assert_eq!(metric.to_string().parse::<Metric>().unwrap(), metric);
         }

@@ -131,6 +131,18 @@ pub struct FirstCall {
     pub minor_faults: u64,
     /// Page faults that read from one.
     pub major_faults: u64,
+    /// What is still to come in the caller's library; `None` if its memory could not be read.
+    #[serde(default)]
+    pub left: Option<SlotsLeft>,
+}
+
+/// Slots of a library's PLT, as they were when the recorder looked, soon after the first call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotsLeft {
+    /// Not bound yet: the first call of each goes through the dynamic linker.
+    pub unbound: u64,
+    /// All.
+    pub slots: u64,
 }
 
 /// One interval beyond the threshold.

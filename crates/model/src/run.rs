@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Accounts, Bench, CallError, Event, HoldSum, Jitter, Messages, MetricSecond, Outlier, PathSum,
-    RunnerSum, Sockets, Stack, StackId, StackSum, ThreadAccounts, WaitSum,
+    Accounts, Bench, CallError, Event, EventKind, HoldSum, Jitter, Messages, MetricSecond, Outlier,
+    PathSum, RunnerSum, Sockets, Stack, StackId, StackSum, ThreadAccounts, WaitSum,
 };
 
 /// Number of a run in its store, from 1.
@@ -343,6 +343,13 @@ impl Run {
     pub fn length_ns(&self) -> u64 {
         let end = self.end.as_ref().map_or(self.heartbeat_ns, |end| end.ended_ns);
         end.saturating_sub(self.header.started_ns)
+    }
+
+    /// How often the process had executed a program by then: a process lives from one exec to the
+    /// next. Of a long run only the first events are loaded.
+    pub fn execs(&self, tgid: u32, at_ns: u64) -> usize {
+        let of_it = |e: &&Event| e.kind == EventKind::Exec && e.tgid == tgid && e.time_ns <= at_ns;
+        self.events.iter().filter(of_it).count()
     }
 
     /// The fact of this name.

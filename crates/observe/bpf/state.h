@@ -59,6 +59,9 @@ struct thread {
 	u8 changed;		/* since the last dump */
 	u8 call_dirty;		/* in_call has something */
 	u64 call_start;		/* 0: it began before the recording */
+	u64 held_since;		/* calls that only wait, nothing else since */
+	u16 held_call;
+	u32 held_calls;
 
 	/* off the CPU */
 	u64 off_since;

@@ -36,10 +36,43 @@ static __noinline int change_slot(u16 nr)
 	return 0;
 }
 
+/*
+ * Calls that do nothing but wait, and then a send: the thread held its send
+ * back, as a limit of its rate makes it do. Loops that read the clock by the
+ * vDSO in between are seen through; loops with other calls are not.
+ */
+static __noinline int step_of_hold(u32 kind, u16 nr, u64 now)
+{
+	struct thread *t = current_thread();
+	u64 ns;
+
+	if (!t)
+		return 0;
+	if (kind == CALL_YIELD || kind == CALL_TIMER) {
+		if (!t->held_since) {
+			t->held_since = now;
+			t->held_call = nr;
+			t->held_calls = 0;
+		}
+		t->held_calls++;
+		return 0;
+	}
+	if (kind == CALL_SEND) {
+		ns = now - t->held_since;
+		hist_count(hist_slot(t->tgid, HIST_HELD_SEND, t->held_call), ns);
+		if (ns >= threshold_ns)
+			send_event(EVENT_HELD_SEND, t->tid, t->tgid, t->held_since, ns,
+				   (u64)t->held_calls << 16 | t->held_call, NULL);
+	}
+	t->held_since = 0;
+	return 0;
+}
+
 static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long id)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct call_sum *slot;
+	u32 kind;
 
 	charge(cpu, t, now);
 	if (t->call_dirty) {
@@ -48,6 +81,9 @@ static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long 
 	}
 	if ((u64)id >= CALLS_MAX)
 		id = CALLS_MAX - 1;
+	kind = call_kinds[id & (CALLS_MAX - 1)];
+	if (t->held_since || kind == CALL_YIELD || kind == CALL_TIMER)
+		step_of_hold(kind, id, now);
 	slot = &t->calls[id & (CALL_SLOTS - 1)];
 	if (slot->nr != id || !slot->hist)
 		change_slot(id);

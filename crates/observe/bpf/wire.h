@@ -65,6 +65,7 @@ enum call_kind {
 	CALL_READ,
 	CALL_WRITE,
 	CALL_DISK,
+	CALL_YIELD,
 };
 
 #define CALLS_MAX	512	/* highest system call number told apart */
@@ -88,6 +89,7 @@ enum hist_kind {
 	HIST_BLOCK_IO,
 	HIST_RECLAIM,
 	HIST_COMPACTION,
+	HIST_HELD_SEND,
 };
 
 struct hist_key {
@@ -342,6 +344,7 @@ enum event_kind {
 	EVENT_DIRTY_THROTTLE,
 	EVENT_JOURNAL_COMMIT,
 	EVENT_BLOCK_IO,
+	EVENT_HELD_SEND,
 };
 
 struct event_record {
@@ -351,7 +354,7 @@ struct event_record {
 	u32 tgid;
 	u64 time_ns;
 	u64 value;
-	u64 value2;		/* sender's tid, device */
+	u64 value2;		/* sender's tid, device, calls and which */
 	char text[64];
 };
 

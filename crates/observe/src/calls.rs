@@ -6,6 +6,8 @@ use std::os::linux::fs::MetadataExt;
 use std::path::Path;
 
 use inspect::elf::{Call, CallSites};
+use inspect::live::{Process, bindings_at};
+use model::SlotsLeft;
 
 /// Calls in files, by device and inode: the same path can be another file in a container.
 #[derive(Default)]
@@ -39,4 +41,12 @@ impl Calls {
         let open = || CallSites::open(path).ok();
         self.files.entry((data.st_dev(), data.st_ino())).or_insert_with(open).as_ref()
     }
+}
+
+/// How many calls of the library at this address are not bound yet, read from the memory of the
+/// running process. Costs some 100 us and the pages of the file's tables.
+pub fn slots_left(tgid: u32, address: u64) -> Option<SlotsLeft> {
+    let process = Process::open(tgid).ok()?;
+    let (slots, unbound) = bindings_at(&process, address).ok()??.counts()?;
+    Some(SlotsLeft { unbound: unbound as u64, slots: slots as u64 })
 }

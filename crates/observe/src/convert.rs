@@ -95,7 +95,11 @@ pub fn outlier(record: &outlier_record) -> Outlier {
 /// What the kernel counted of a first call.
 fn first_call(record: &outlier_record) -> Option<FirstCall> {
     let is_it = wire::outlier_kind(record.kind) == OutlierKind::FirstCall;
-    is_it.then(|| FirstCall { minor_faults: record.args[0], major_faults: record.args[1] })
+    is_it.then(|| FirstCall {
+        minor_faults: record.args[0],
+        major_faults: record.args[1],
+        left: None,
+    })
 }
 
 /// Identity of a stack; 0 is none.
@@ -177,6 +181,10 @@ pub fn event(record: &event_record) -> Option<Event> {
     let detail = match kind {
         EventKind::Signal => format!("from {text} (tid {})", record.value2),
         EventKind::BlockIo | EventKind::JournalCommit => device,
+        EventKind::HeldSend => {
+            let times = record.value2 >> 16;
+            format!("{} {times} times", Syscall((record.value2 & 0xffff) as u16))
+        }
         _ => text,
     };
     Some(Event {

@@ -108,6 +108,7 @@ fn metric(key: &hist_key, names: &mut Names) -> Option<Metric> {
         7 => Metric::BlockIo(format!("{}:{}", key.id >> 20, key.id & 0xfffff)),
         8 => Metric::DirectReclaim,
         9 => Metric::Compaction,
+        10 => Metric::HeldSend(Syscall(u16::try_from(key.id).ok()?)),
         _ => return None,
     })
 }

@@ -12,6 +12,9 @@ use crate::bpf::{self, mapping_record};
 /// Room for one name in a mapping record (bpf/wire.h).
 const PATH_PART: usize = 40;
 
+/// Mappings of the past that are kept of a process.
+const GONE_KEPT: usize = 1_024;
+
 /// One mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
@@ -35,6 +38,8 @@ pub struct Mappings {
 
 impl Mappings {
     /// Reads them from /proc while the process lives; what was known of it stays if it is gone.
+    /// Code that an exec or an unmapping took away stays known, where nothing else is now: stacks
+    /// of before are still to be named.
     pub fn refresh(&mut self, tgid: u32) {
         let maps = i32::try_from(tgid).ok().and_then(|pid| Process::new(pid).ok()?.maps().ok());
         let Some(maps) = maps else { return };
@@ -54,9 +59,17 @@ impl Mappings {
                 executable: map.perms.contains(MMPermissions::EXECUTE),
             })
             .collect();
-        if !mappings.is_empty() {
-            self.processes.insert(tgid, mappings);
+        if mappings.is_empty() {
+            return;
         }
+        let known = self.processes.entry(tgid).or_default();
+        let before = std::mem::replace(known, mappings);
+        let is_free =
+            |old: &Mapping| known.iter().all(|m| m.end <= old.start || m.start >= old.end);
+        let is_file = |old: &Mapping| old.executable && !old.path.is_empty();
+        let gone = before.into_iter().filter(|old| is_file(old) && is_free(old));
+        let gone: Vec<Mapping> = gone.take(GONE_KEPT).collect();
+        known.extend(gone);
     }
 
     /// True if nothing is known of this process yet.

@@ -12,6 +12,7 @@ use model::{
 };
 
 use crate::bpf::{outlier_record, thread_record};
+use crate::calls::slots_left;
 use crate::capability::{self, HostFacts, Part, Plan};
 use crate::cost::{self, CostSampler};
 use crate::counters::Counters;
@@ -78,6 +79,8 @@ pub enum WatchTarget {
 
 /// Outliers handed over in one batch: converted they take about 20 MB.
 const OUTLIERS_PER_BATCH: usize = 16_384;
+/// First calls of a batch after which the memory of their process is looked at.
+const LOOKS_PER_BATCH: usize = 16;
 
 enum Backend {
     Bpf(Box<Bpf>),
@@ -453,11 +456,19 @@ impl Bpf {
 
     fn convert_outliers(&mut self, records: &[outlier_record], batch: &mut Batch) {
         let mut grown = HashSet::new();
+        let mut looks = 0;
         for record in records {
-            let outlier = convert::outlier(record);
+            let mut outlier = convert::outlier(record);
             let is_first_call = outlier.kind == OutlierKind::FirstCall;
             if is_first_call && self.stacks.is_no_first_call(outlier.user_stack) {
                 continue;
+            }
+            if let Some(first_call) = &mut outlier.first_call
+                && let Some(caller) = self.stacks.caller(outlier.user_stack)
+                && looks < LOOKS_PER_BATCH
+            {
+                looks += 1;
+                first_call.left = slots_left(outlier.tgid, caller);
             }
             let is_asked = !self.lowered || outlier.duration_ns >= self.threshold_ns;
             if is_asked && matches!(outlier.kind, OutlierKind::OffCpu | OutlierKind::RunQueue) {

@@ -74,6 +74,11 @@ impl Stacks {
         id.is_none_or(|id| self.no_first_calls.contains(&id))
     }
 
+    /// The return address of a first call.
+    pub fn caller(&self, id: Option<StackId>) -> Option<u64> {
+        self.raw.get(&id?)?.1.get(1).copied()
+    }
+
     /// Stacks that were not kept since the last call.
     pub fn dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)

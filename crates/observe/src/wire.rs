@@ -141,6 +141,7 @@ pub fn event_kind(number: u32) -> Option<EventKind> {
         6 => EventKind::DirtyThrottle,
         7 => EventKind::JournalCommit,
         8 => EventKind::BlockIo,
+        9 => EventKind::HeldSend,
         _ => return None,
     })
 }
@@ -174,7 +175,7 @@ pub fn softirq_name(id: u64) -> String {
 
 /// What a call waits for when it sleeps: `enum call_kind` by system call number.
 pub fn call_kinds() -> [u8; 512] {
-    const KINDS: [(u8, &[&str]); 13] = [
+    const KINDS: [(u8, &[&str]); 14] = [
         (1, &["futex", "futex_waitv", "futex_wait", "futex_requeue"]),
         (
             2,
@@ -200,6 +201,7 @@ pub fn call_kinds() -> [u8; 512] {
         (11, &["read", "readv", "pread64", "preadv", "preadv2"]),
         (12, &["write", "writev", "pwrite64", "pwritev", "pwritev2"]),
         (13, &["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range"]),
+        (14, &["sched_yield"]),
     ];
     let mut kinds = [0; 512];
     for (kind, calls) in KINDS {

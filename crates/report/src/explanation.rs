@@ -87,6 +87,7 @@ fn write_rhythms(out: &mut dyn Write, explanation: &Explanation, style: &Style) 
 /// The first line: the leading cause in plain words.
 fn leading(explanation: &Explanation) -> String {
     match explanation.findings.first() {
+        Some(finding) if finding.lost_ns == 0 => format!("{} ({})", finding.title, finding.cause),
         Some(finding) => format!(
             "{} ({}): {} of the lost time",
             finding.title,
@@ -168,7 +169,8 @@ pub(crate) fn write_finding(
     each(&mut labelled, "doubts", finding.doubts.iter().map(|doubt| format!("- {doubt}")))?;
     for (n, link) in finding.chain.iter().enumerate() {
         let arrow = if n == 0 { "" } else { "<- " };
-        labelled(&link.role, &format!("{arrow}{}", link.text))?;
+        let cause = link.cause.as_ref().map_or_else(String::new, |cause| format!("{cause}: "));
+        labelled(&link.role, &format!("{arrow}{cause}{}", link.text))?;
     }
     let evidence = finding.evidence.iter().map(|e| format!("- {} [{}]", e.text, e.source));
     each(&mut labelled, "evidence", evidence)?;

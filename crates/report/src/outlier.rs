@@ -56,8 +56,11 @@ fn first_call(outlier: &Outlier, run: &Run, length: &str) -> String {
         Some(frame) => (frame.after.as_deref().unwrap_or_default(), frame.place()),
         None => ("an unknown function", "unknown code".to_owned()),
     };
-    let faults = outlier.first_call.map_or_else(String::new, |faults| {
-        format!(", {} minor and {} major page faults", faults.minor_faults, faults.major_faults)
+    let faults = outlier.first_call.map_or_else(String::new, |call| {
+        let left = call.left.map_or_else(String::new, |left| {
+            format!("; {} of {} calls of that library were still unbound", left.unbound, left.slots)
+        });
+        format!(", {} minor and {} major page faults{left}", call.minor_faults, call.major_faults)
     });
     let called = called.trim_end_matches("@plt");
     format!("the first call of {called}, by {by}, took at most {length}{faults}")
@@ -253,7 +256,7 @@ mod tests {
         let mut run = sample::run();
         let mut outlier = run.outliers[1].clone();
         outlier.kind = OutlierKind::FirstCall;
-        outlier.first_call = Some(FirstCall { minor_faults: 6, major_faults: 7 });
+        outlier.first_call = Some(FirstCall { minor_faults: 6, major_faults: 7, left: None });
         outlier.user_stack = Some(StackId(2));
         let stack = run.stacks.get_mut(&StackId(2)).unwrap();
         stack.frames[1].after = Some("sched_yield@plt".to_owned());

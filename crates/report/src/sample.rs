@@ -322,7 +322,7 @@ pub fn explanation() -> Explanation {
             ("mechanism", "the lock of the one address space is held while pages are mapped"),
             ("trigger", "MAP_POPULATE of 1,265,444 bytes by 16 threads"),
         ]
-        .map(|(role, text)| Link { role: role.into(), text: text.into() })
+        .map(|(role, text)| Link { role: role.into(), cause: None, text: text.into() })
         .into(),
         evidence: vec![Evidence {
             text: "2,000 waits for mmap_lock, 1.60 s, overlapped holds of the same lock".into(),

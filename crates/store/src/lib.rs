@@ -32,7 +32,8 @@ pub const LOADED_OUTLIERS: usize = 2000;
 /// [`Store::outliers_in`] fetches this many outliers: those of some hundred messages.
 pub const LOADED_IN_PARTS: usize = 50_000;
 
-/// [`Store::load`] fetches this many events, the first.
+/// [`Store::load`] fetches this many events of each kind, the first: a busy disk should not crowd
+/// out the rest.
 pub const LOADED_EVENTS: usize = 5000;
 
 /// Keeps runs.
@@ -59,16 +60,16 @@ pub trait Store {
 
     /// One run: the [`LOADED_OUTLIERS`] longest outliers (those below the threshold of the run were
     /// kept for the sake of a message, and are no outliers here) and slowest messages, the
-    /// [`LOADED_EVENTS`] first events, the stacks that these outliers or `stack_sums` refer to, and all of the rest. Sums come largest
-    /// first, what has a time in time order.
+    /// [`LOADED_EVENTS`] first events of each kind, the stacks that these outliers or `stack_sums`
+    /// refer to, and all of the rest. Sums come largest first, what has a time in time order.
     ///
     /// A recorder rewrites a thread only when its state changes. So while a run has no end, the
     /// open account of each living thread is extended here up to the run's heartbeat.
     fn load(&self, run: RunId) -> Result<Run, StoreError>;
 
     /// The same run as [`Store::load`] gives, with [`LOADED_OUTLIERS`] more outliers: the longest
-    /// that overlap `part`; and with the [`LOADED_EVENTS`] first events of the part instead of the
-    /// run. Also says how many outliers overlap the part, loaded or not.
+    /// that overlap `part`; and with the [`LOADED_EVENTS`] first events of each kind of the part
+    /// instead of the run. Also says how many outliers overlap the part, loaded or not.
     fn load_part(&self, run: RunId, part: &Part) -> Result<(Run, u64), StoreError>;
 
     /// The outliers that overlap any of these parts, the [`LOADED_IN_PARTS`] longest, longest

@@ -113,6 +113,7 @@ fn every_kind_comes_back() {
         EventKind::DirtyThrottle,
         EventKind::JournalCommit,
         EventKind::BlockIo,
+        EventKind::HeldSend,
     ]
     .into_iter()
     .enumerate()
@@ -272,6 +273,8 @@ fn the_longest_outliers_and_the_first_events_are_loaded_with_their_stacks_only()
     batch.stacks.push(stack(1 << 40, Space::Kernel));
     batch.stack_sums.push(stack_sum(1, Some(1 << 40), Some(1 << 41)));
     batch.events.extend((0..LOADED_EVENTS as u64 + 3).rev().map(event));
+    let exec = Event { kind: EventKind::Exec, ..event(LOADED_EVENTS as u64 + 1) };
+    batch.events.push(exec.clone());
     let run = begun_with(&mut store, &[batch]);
     let loaded = store.load(run).unwrap();
 
@@ -284,9 +287,11 @@ fn the_longest_outliers_and_the_first_events_are_loaded_with_their_stacks_only()
         "one of the sum's stacks was never stored"
     );
     assert!(loaded.stacks.contains_key(&StackId(1 << 40)));
-    let times: Vec<_> = loaded.events.iter().map(|event| event.time_ns).collect();
+    let (last, first) = loaded.events.split_last().unwrap();
+    let times: Vec<_> = first.iter().map(|event| event.time_ns).collect();
     assert_eq!(times, (0..LOADED_EVENTS as u64).collect::<Vec<_>>());
-    assert_eq!(loaded.event_count, LOADED_EVENTS as u64 + 3);
+    assert_eq!(*last, exec, "of each kind the first");
+    assert_eq!(loaded.event_count, LOADED_EVENTS as u64 + 4);
 }
 
 #[test]
@@ -355,7 +360,7 @@ fn finding(cause: &str, share: f64) -> Finding {
         lost_ns: u64::MAX,
         confidence: 0.1 + 0.2,
         doubts: vec![text("doubt")],
-        chain: vec![Link { role: "symptom".into(), text: text("link") }],
+        chain: vec![Link { role: "symptom".into(), cause: Some("c".into()), text: text("link") }],
         evidence: vec![Evidence { text: text("evidence"), source: "sched_switch".into() }],
         ruled_out: vec![RuledOut { cause: "other".into(), because: text("because") }],
         not_ruled_out: vec![],

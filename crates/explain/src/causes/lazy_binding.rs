@@ -6,13 +6,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Accounts, Frame, Metric, Outlier, OutlierKind, Syscall};
+use model::{Accounts, Frame, Outlier, OutlierKind, Syscall};
 
-use super::{Absent, Cause, Claim, Verdict};
+use super::{Absent, Cause, Claim, Verdict, rate_limit_burst};
 use crate::case::Case;
 use crate::example::in_words;
+use crate::held_sends::Sends;
 use crate::lost::{Class, class};
-use crate::text::{counted, duration};
+use crate::phase;
+use crate::text::{count, counted, duration};
 
 pub const CAUSE: Cause = Cause {
     id: "lazy-binding",
@@ -32,8 +34,6 @@ const CALLS_SHOWN: usize = 3;
 
 /// Functions that do nothing but wait.
 const WAITS: [&str; 3] = ["sched_yield", "nanosleep", "clock_nanosleep"];
-/// Calls that send.
-const SENDS: [&str; 4] = ["sendto", "sendmsg", "sendmmsg", "write"];
 
 /// A first call that was seen.
 struct First<'a> {
@@ -79,8 +79,8 @@ fn examine(case: &Case) -> Verdict {
         worst.called,
         duration(phase_ns(case, worst.outlier.start_ns))
     ));
-    if let Some(text) = blocked_senders(case, worst) {
-        claim.trigger(text);
+    if let Some(text) = limit_of_rate(case, worst) {
+        claim.behind("trigger", rate_limit_burst::CAUSE.id, text);
     }
     for call in calls.iter().take(CALLS_SHOWN) {
         claim.saw(
@@ -88,16 +88,26 @@ fn examine(case: &Case) -> Verdict {
             "page faults in the dynamic linker, and the slot number that the PLT pushed",
         );
     }
-    let repeated = most_repeated(&calls);
-    let processes: BTreeSet<u32> = calls.iter().map(|call| call.outlier.tgid).collect();
+    claim.saw_if(still_unbound(worst), "the library's slots, in the memory of the process");
+    let repeated = most_repeated(case, &calls);
+    let lives: BTreeSet<_> = calls.iter().map(|call| life(case, call)).collect();
     claim.saw(
         format!(
-            "{} in {}, each at most {repeated} times in the life of its process",
+            "{} in {}, each {} in the life of its process",
             counted(calls.len() as u64, "first call"),
-            counted(processes.len() as u64, "process"),
+            match lives.len() {
+                1 => "one process".to_owned(),
+                n => format!("{n} lives of processes (from one exec to the next)"),
+            },
+            match repeated {
+                1 => "once".to_owned(),
+                n => format!("at most {n} times"),
+            }
         ),
         "call site and symbol of each",
     );
+    let times: Vec<u64> = calls.iter().map(|call| call.outlier.start_ns).collect();
+    claim.saw_if(phase::of_second(case.run, &times), "Rayleigh's test of when they began");
     claim.rule_out(
         "file-major-fault",
         "the faulting instructions are the dynamic linker's, not the program's, and the same call \
@@ -121,26 +131,12 @@ fn first<'a>(case: &Case<'a>, outlier: &'a Outlier) -> Option<First<'a>> {
     Some(First { outlier, caller, called, lost: lost.collect() })
 }
 
-/// What a limit of the sending rate looks like: a process that sends, and calls a function that only
-/// waits, in some of its seconds.
-fn blocked_senders(case: &Case, worst: &First) -> Option<String> {
-    let tgid = worst.outlier.tgid;
-    let seconds = |name: &str| {
-        let metric = Metric::Syscall(Syscall::named(name)?);
-        let of_it = case.run.seconds.iter().filter(|s| s.tgid == tgid && s.metric == metric);
-        let counts: Vec<u64> = of_it.map(|s| s.histogram.count()).filter(|n| *n > 0).collect();
-        (!counts.is_empty()).then(|| (counts.iter().sum::<u64>(), counts.len() as u64))
-    };
-    let waits = WAITS.contains(&worst.called).then_some(worst.called)?;
-    let (calls, busy) = seconds(waits)?;
-    let (sends, _) = SENDS.iter().filter_map(|name| seconds(name)).max()?;
-    Some(format!(
-        "rate-limit-burst: a process that sends ({} here) waited in {waits} for the first time \
-         then, and {} in {} in all: as when a burst reaches a limit of its rate",
-        counted(sends, "send"),
-        counted(calls, "time"),
-        counted(busy, "second"),
-    ))
+/// The limit of a sending rate, if that is what the first call was made for.
+fn limit_of_rate(case: &Case, worst: &First) -> Option<String> {
+    let (run, tgid) = (case.whole(), worst.outlier.tgid);
+    let call = WAITS.contains(&worst.called).then(|| Syscall::named(worst.called))??;
+    let sends = Sends::of(run, tgid, call);
+    sends.reach_a_limit().then(|| rate_limit_burst::reached(run, tgid, &sends))
 }
 
 /// How far into a second of the wall clock a moment lies.
@@ -151,18 +147,34 @@ fn phase_ns(case: &Case, at_ns: u64) -> u64 {
     u64::try_from(phase).unwrap_or(0)
 }
 
-/// How often the same slot of a process was bound, at most.
-fn most_repeated(calls: &[First]) -> u64 {
+/// What else the caller's library has not called yet.
+fn still_unbound(worst: &First) -> Option<String> {
+    let left = worst.outlier.first_call?.left?;
+    Some(format!(
+        "{} of {} PLT slots of {} were still unbound and can each do this once",
+        count(left.unbound),
+        count(left.slots),
+        worst.caller.module_name()
+    ))
+}
+
+/// A process from one exec to the next.
+fn life(case: &Case, call: &First) -> (u32, usize) {
+    (call.outlier.tgid, case.whole().execs(call.outlier.tgid, call.outlier.start_ns))
+}
+
+/// How often the same slot was bound in the life of a process, at most.
+fn most_repeated(case: &Case, calls: &[First]) -> u64 {
     let mut times = BTreeMap::new();
     for call in calls {
-        *times.entry((call.outlier.tgid, &call.caller.module, call.called)).or_insert(0) += 1;
+        *times.entry((life(case, call), &call.caller.module, call.called)).or_insert(0) += 1;
     }
     times.into_values().max().unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
-    use model::{Account, Blocked, FirstCall};
+    use model::{Account, Blocked, FirstCall, Metric, SlotsLeft};
 
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, interval};
@@ -175,7 +187,11 @@ mod tests {
         Outlier {
             kind: OutlierKind::FirstCall,
             breakdown: parts.into_iter().collect(),
-            first_call: Some(FirstCall { minor_faults: 7, major_faults: 3 }),
+            first_call: Some(FirstCall {
+                minor_faults: 7,
+                major_faults: 3,
+                left: Some(SlotsLeft { unbound: 41, slots: 212 }),
+            }),
             ..interval(10, MAJOR, SECOND + 14 * MS, ms * MS, None)
         }
     }
@@ -197,18 +213,21 @@ mod tests {
         let explained = crate::explain(&run);
         assert_eq!(explained.findings[0].cause, "lazy-binding");
         assert!(claim.doubts.is_empty());
+        let left = "41 of 212 PLT slots of librate.so were still unbound";
+        assert!(claim.evidence.iter().any(|seen| seen.text.contains(left)), "{claim:?}");
     }
 
     #[test]
-    fn a_sender_that_waits_is_told_from_others() {
-        let call = |name| Metric::Syscall(Syscall::named(name).unwrap());
-        let yields = || run(12).values(call("sched_yield"), 5, &[1_000; 200]);
-        let alone = yields().build();
-        assert_eq!(examine(&Case::new(&alone)).unwrap().chain.len(), 2, "it sends nothing");
-        let sender = yields().values(call("sendto"), 5, &[2_000; 9_000]).build();
+    fn a_limit_of_the_sending_rate_is_told_from_other_waits() {
+        let named = |name| Syscall::named(name).unwrap();
+        let held = || run(12).values(Metric::HeldSend(named("sched_yield")), 5, &[MS; 40]);
+        let alone = held().build();
+        assert_eq!(examine(&Case::new(&alone)).unwrap().chain.len(), 2, "it sends nothing else");
+        let sender = held().values(Metric::Syscall(named("sendto")), 5, &[2_000; 9_000]).build();
         let claim = examine(&Case::new(&sender)).unwrap();
-        let last = &claim.chain[2].text;
-        assert!(last.contains("9,000 sends") && last.contains("200 times"), "{last}");
+        let last = claim.chain.last().unwrap();
+        assert_eq!(last.cause.as_deref(), Some("rate-limit-burst"));
+        assert!(last.text.contains("40 of 9,000 sends"), "{last:?}");
     }
 
     #[test]

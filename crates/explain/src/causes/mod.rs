@@ -30,6 +30,7 @@ mod mmap_lock;
 mod nagle_delack;
 mod priority_inversion;
 mod queueing;
+mod rate_limit_burst;
 mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
@@ -86,6 +87,7 @@ pub const ALL: &[&Cause] = &[
     &udp_rcvbuf_stall::CAUSE,
     &listen_overflow::CAUSE,
     &nagle_delack::CAUSE,
+    &rate_limit_burst::CAUSE,
 ];
 
 /// A cause of the catalogue.
@@ -168,12 +170,17 @@ impl Claim {
 
     /// Adds the mechanism to the chain.
     fn mechanism(&mut self, text: String) {
-        self.chain.push(Link { role: "mechanism".to_owned(), text });
+        self.chain.push(Link { role: "mechanism".to_owned(), cause: None, text });
     }
 
     /// Adds the trigger to the chain.
     fn trigger(&mut self, text: String) {
-        self.chain.push(Link { role: "trigger".to_owned(), text });
+        self.chain.push(Link { role: "trigger".to_owned(), cause: None, text });
+    }
+
+    /// Adds another cause of the catalogue to the chain.
+    fn behind(&mut self, role: &str, cause: &str, text: String) {
+        self.chain.push(Link { role: role.to_owned(), cause: Some(cause.to_owned()), text });
     }
 
     /// Adds evidence.

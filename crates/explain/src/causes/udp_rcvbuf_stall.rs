@@ -5,17 +5,18 @@
 //! and nothing fails: the sender does not learn that the queue is full, and the receiver sees a
 //! gap in the sequence numbers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use model::{Accounts, Drops, Outlier, SocketKind};
+use model::{Accounts, Drops, SocketKind};
 
-use super::{Absent, Cause, Claim, Verdict};
+use super::{Absent, Cause, Claim, Verdict, rate_limit_burst};
 use crate::case::Case;
 use crate::example::in_words;
-use crate::lost::{Class, class};
+use crate::held_sends::{self, Sends};
 use crate::phase;
-use crate::pieces::{end_of, pieces};
+use crate::receivers::Stall;
 use crate::text::{count, counted, duration, mean, percent};
+use crate::upstream::behind;
 
 pub const CAUSE: Cause = Cause {
     id: "udp-rcvbuf-stall",
@@ -43,7 +44,7 @@ fn examine(case: &Case) -> Verdict {
         )));
     };
     let packets: u64 = drops.iter().map(|drops| drops.count).sum();
-    let stall = dearest_thread(case, &drops);
+    let stall = Stall::of(case, windows(&drops));
     let socket = &worst.socket;
     let title = format!(
         "{} lost {} at {socket}: its receiver stalled until the buffer was full",
@@ -59,21 +60,7 @@ fn examine(case: &Case) -> Verdict {
         counted(packets, "datagram"),
         count(worst.count)
     ));
-    let stalled = stall.accounts.total();
-    match stall.longest {
-        Some(longest) => claim.trigger(format!(
-            "while the queue filled, {} (tid {}) did not read: {} ({} of that time), mostly {}",
-            longest.comm,
-            longest.tid,
-            duration(stalled),
-            percent(stalled, stall.windows_ns),
-            mostly(&stall.accounts)
-        )),
-        None => {
-            claim.trigger("no long wait or call was seen while the queue filled".to_owned());
-            claim.doubt(0.6, "the receiver may be computing, or too slow for what comes");
-        }
-    }
+    say_what_stalled(case, &stall, &mut claim);
     claim.saw(
         format!(
             "each time the queue filled for {} on average before the first was dropped; at most {} \
@@ -86,10 +73,60 @@ fn examine(case: &Case) -> Verdict {
     );
     let reason = if worst.reason.is_empty() { "not told" } else { &worst.reason };
     claim.saw(format!("reason: {reason}"), "tracepoint kfree_skb, or the socket's own count");
-    claim.saw_if(stall.longest.map(|longest| in_words(case, longest)), "longest stall");
+    claim.saw_if(stall.longest().map(|longest| in_words(case, longest)), "longest stall");
     let times: Vec<u64> = drops.iter().map(|drops| drops.first_ns).collect();
     claim.saw_if(phase::of_second(case.run, &times), "Rayleigh's test of the first drops");
 
+    rule_out(case, &stall, &mut claim);
+    Ok(claim)
+}
+
+/// The receiver's stalls, and what stood behind them.
+fn say_what_stalled(case: &Case, stall: &Stall, claim: &mut Claim) {
+    let stalled = stall.accounts.total();
+    let part = percent(stalled, stall.windows_ns);
+    if let Some(held) = stall.held.first() {
+        claim.mechanism(format!(
+            "while the queue filled, tid {} did not read: it held {} back, {} in all ({part} of \
+             that time)",
+            held.tid,
+            counted(stall.held.len() as u64, "send"),
+            duration(stalled)
+        ));
+        if let Some(call) = held_sends::waited_in(held) {
+            let sends = Sends::of(case.whole(), held.tgid, call);
+            let trigger = rate_limit_burst::reached(case.whole(), held.tgid, &sends);
+            claim.behind("trigger", rate_limit_burst::CAUSE.id, trigger);
+        }
+        return;
+    }
+    let Some(longest) = stall.longest() else {
+        claim.trigger("no long wait or call was seen while the queue filled".to_owned());
+        claim.doubt(0.6, "the receiver may be computing, or too slow for what comes");
+        return;
+    };
+    let text = format!(
+        "while the queue filled, {} (tid {}) did not read: {} ({part} of that time), mostly {}",
+        longest.comm,
+        longest.tid,
+        duration(stalled),
+        mostly(&stall.accounts)
+    );
+    let Some(upstream) = behind(case, &stall.each) else {
+        claim.trigger(text);
+        return;
+    };
+    claim.mechanism(text);
+    let (of, examined) = (count(upstream.of), count(upstream.examined));
+    let mechanism = format!("{of} of {examined} stalls: {}", upstream.claim.title);
+    claim.behind("mechanism", upstream.cause, mechanism);
+    for link in upstream.claim.chain.into_iter().filter(|link| link.role == "trigger") {
+        claim.behind("trigger", link.cause.as_deref().unwrap_or(upstream.cause), link.text);
+    }
+}
+
+fn rule_out(case: &Case, stall: &Stall, claim: &mut Claim) {
+    let stalled = stall.accounts.total();
     let runnable = stall.accounts.sum_of(|account| account.is_waiting_for_cpu());
     if stalled > 0 && runnable < stalled / 5 {
         let because = format!(
@@ -107,7 +144,6 @@ fn examine(case: &Case) -> Verdict {
             percent(between, case.run.length_ns())
         ),
     );
-    Ok(claim)
 }
 
 fn is_overflow(drops: &Drops) -> bool {
@@ -118,43 +154,6 @@ fn udp_sockets(case: &Case) -> u64 {
     let seconds = case.run.sockets.queues.iter();
     let udp = seconds.filter(|s| s.socket.kind == SocketKind::Udp).map(|s| s.socket.inode);
     udp.collect::<BTreeSet<_>>().len() as u64
-}
-
-/// What a thread did while queues filled.
-#[derive(Default)]
-struct Stall<'a> {
-    accounts: Accounts,
-    longest: Option<&'a Outlier>,
-    windows_ns: u64,
-}
-
-/// Of the threads of the socket's process the one that was away longest while it filled.
-fn dearest_thread<'a>(case: &Case<'a>, drops: &[&Drops]) -> Stall<'a> {
-    let windows = windows(drops);
-    let windows_ns = windows.iter().map(|(_, from, to)| to - from).sum();
-    let mut threads = BTreeMap::<u32, Stall<'a>>::new();
-    for (tgid, from, to) in windows {
-        let near = |o: &&Outlier| o.tgid == tgid && o.start_ns < to && end_of(o) > from;
-        let mut by_thread = BTreeMap::<u32, Vec<&'a Outlier>>::new();
-        for outlier in case.run.outliers.iter().filter(near) {
-            by_thread.entry(outlier.tid).or_default().push(outlier);
-        }
-        for (tid, outliers) in by_thread {
-            let stall = threads.entry(tid).or_default();
-            for piece in pieces(outliers.into_iter(), from, to) {
-                let away = |a| matches!(class(a), Class::Lost | Class::Work);
-                let accounts = piece.accounts.iter().filter(|(account, _)| away(*account));
-                let before = stall.accounts.total();
-                accounts.for_each(|(account, ns)| stall.accounts.add(account, ns));
-                let is_longer = |other: &Outlier| piece.outlier.duration_ns > other.duration_ns;
-                if stall.accounts.total() > before && stall.longest.is_none_or(is_longer) {
-                    stall.longest = Some(piece.outlier);
-                }
-            }
-        }
-    }
-    let dearest = threads.into_values().max_by_key(|stall| stall.accounts.total());
-    Stall { windows_ns, ..dearest.unwrap_or_default() }
 }
 
 /// (process, from, to): from a queue nearly empty to the last drop, each moment once.
@@ -183,19 +182,51 @@ fn mostly(accounts: &Accounts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, SECOND, drops};
-    use model::{Account, Blocked};
+    use crate::testing::{RunBuilder, SECOND, drops, held_send, interval};
+    use model::{Account, Blocked, Metric, Outlier, OutlierKind, Syscall};
 
     const MS: u64 = 1_000_000;
     const DISK: Account = Account::Blocked(Blocked::Disk);
+    const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
+    const MAJOR: Account = Account::Blocked(Blocked::FaultMajor);
 
+    /// Thread 10 receives; thread 11 of its process waits longer, but does not.
     fn run(reason: &str) -> RunBuilder {
-        let mut run = RunBuilder::new().thread(10, 10, &[(DISK, SECOND)]);
+        let mut run = RunBuilder::new()
+            .thread(10, 10, &[(RECEIVE, SECOND), (DISK, SECOND)])
+            .thread(11, 10, &[(DISK, SECOND)]);
         for second in 0..4 {
             let at = second * SECOND + 14 * MS;
-            run = run.interval(10, DISK, at, 60 * MS, None).dropped(drops(reason, at, 50 * MS));
+            run = run
+                .interval(10, DISK, at, 60 * MS, None)
+                .interval(11, DISK, at - 10 * MS, 90 * MS, None)
+                .dropped(drops(reason, at, 50 * MS));
         }
         run
+    }
+
+    #[test]
+    fn what_stood_behind_the_stall_is_named_with_its_trigger() {
+        let mut run = RunBuilder::new().thread(10, 10, &[(RECEIVE, SECOND), (MAJOR, SECOND)]);
+        for second in 0..3 {
+            let at = second * SECOND + 14 * MS;
+            let stall = Outlier {
+                kind: OutlierKind::FirstCall,
+                ..interval(10, MAJOR, at - 5 * MS, 60 * MS, None)
+            };
+            run = run.first_call(stall, "/opt/librate.so", Some("sched_yield@plt")).dropped(drops(
+                FULL,
+                at,
+                50 * MS,
+            ));
+        }
+        let run = run.build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        let causes: Vec<_> = claim.chain.iter().filter_map(|link| link.cause.as_deref()).collect();
+        assert_eq!(causes, ["lazy-binding", "lazy-binding"], "{:?}", claim.chain);
+        assert!(claim.chain[2].text.starts_with("3 of 3 stalls: "), "{:?}", claim.chain);
+        assert!(claim.chain[3].text.contains("librate.so:rate_timer+0x9e3"), "{:?}", claim.chain);
+        assert_eq!(crate::explain(&run).findings[0].cause, CAUSE.id, "dropped packets come first");
     }
 
     #[test]
@@ -209,11 +240,29 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_datagrams_is_no_stall() {
-        let receive = Account::Blocked(Blocked::SocketReceive);
+    fn a_receiver_that_waits_for_its_own_rate_limit_stalls() {
+        let named = |name| Syscall::named(name).unwrap();
+        let yields = Account::Syscall(named("sched_yield"));
         let run = RunBuilder::new()
-            .thread(10, 10, &[(receive, SECOND)])
-            .interval(10, receive, 0, SECOND, None)
+            .thread(10, 10, &[(RECEIVE, SECOND), (yields, SECOND)])
+            .values(Metric::HeldSend(named("sched_yield")), 5, &[MS; 40])
+            .values(Metric::Syscall(named("sendto")), 5, &[2_000; 9_000])
+            .event(held_send(10, 2 * MS, 20 * MS))
+            .event(held_send(10, 30 * MS, 20 * MS))
+            .dropped(drops(FULL, 14 * MS, 50 * MS))
+            .build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(yields), 28 * MS, "within the time in which the queue filled");
+        let last = claim.chain.last().unwrap();
+        assert_eq!(last.cause.as_deref(), Some("rate-limit-burst"), "{:?}", claim.chain);
+        assert!(last.text.contains("40 of 9,000 sends"), "{last:?}");
+    }
+
+    #[test]
+    fn a_wait_for_datagrams_is_no_stall() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(RECEIVE, SECOND)])
+            .interval(10, RECEIVE, 0, SECOND, None)
             .dropped(drops(FULL, 14 * MS, 50 * MS))
             .build();
         let claim = examine(&Case::new(&run)).unwrap();

@@ -5,7 +5,7 @@
 //! the holder has to wait for its turn among them. To the scheduler they are busy threads that
 //! queue for a CPU; what tells them apart is that they queue inside sched_yield.
 
-use model::{Account, Accounts, Syscall, ThreadAccounts};
+use model::{Account, Accounts, Metric, Syscall, ThreadAccounts};
 
 use super::{Absent, Cause, Claim, Verdict};
 use crate::case::Case;
@@ -30,12 +30,21 @@ const FUNCTIONS: [&str; 2] = ["__do_sys_sched_yield", "do_sched_yield"];
 const SPINS: u64 = 50;
 
 fn examine(case: &Case) -> Verdict {
-    let Some(call) = Syscall::named(CALL).map(Account::Syscall) else {
+    let Some(syscall) = Syscall::named(CALL) else {
         return Err(Absent("this processor's table of system calls has no sched_yield".to_owned()));
     };
+    let call = Account::Syscall(syscall);
     let (calls, wall) = case.calls(CALL);
     if calls == 0 {
         return Err(Absent("sched_yield was not called".to_owned()));
+    }
+    let held = case.histogram(&Metric::HeldSend(syscall)).map_or(0, |held| held.sum());
+    if held > wall / 2 {
+        return Err(Absent(format!(
+            "{} of sched_yield, most of them right before a send of the same thread: a limit of \
+             its rate",
+            counted(calls, "call")
+        )));
     }
     // On a CPU within the call; and ready, while others ran. The time from entry to exit also has
     // what a quota took: that is not the program's yielding.
@@ -147,7 +156,6 @@ fn dearest<'a>(threads: &[&'a ThreadAccounts], call: Account) -> Vec<&'a ThreadA
 mod tests {
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER};
-    use model::Metric;
 
     const PREEMPTED: Account = Account::RunnablePreempted;
 

@@ -61,8 +61,27 @@ impl Library {
 /// # Errors
 /// If the process is gone meanwhile, or may not be looked into.
 pub fn bindings(process: &Process) -> Result<Vec<Library>, LiveError> {
+    bindings_in(process, process.mappings()?)
+}
+
+/// The same of the library at an address; the others are not read.
+///
+/// # Errors
+/// As those of [`bindings`].
+pub fn bindings_at(process: &Process, address: u64) -> Result<Option<Library>, LiveError> {
+    let all = process.mappings()?;
+    let around = all.iter().find(|map| map.address.0 <= address && address < map.address.1);
+    let Some(around) = around else { return Ok(None) };
+    let is_of_it = |map: &&MemoryMap| map.dev == around.dev && map.inode == around.inode;
+    let of_it: Vec<MemoryMap> = all.iter().filter(is_of_it).cloned().collect();
+    let libraries = bindings_in(process, &of_it)?;
+    // One file can be loaded twice.
+    Ok(libraries.into_iter().rfind(|library| library.base <= address))
+}
+
+fn bindings_in(process: &Process, mappings: &[MemoryMap]) -> Result<Vec<Library>, LiveError> {
     let mut libraries = Vec::new();
-    for file in files(process.mappings()?, process) {
+    for file in files(mappings, process) {
         let (path, is_deleted) = (file.path, file.is_deleted);
         let elf = match file.elf {
             // Archives, caches and the like are mapped as well.

@@ -22,7 +22,7 @@ mod places;
 mod process;
 mod watch;
 
-pub use bindings::{Library, Slots, bindings};
+pub use bindings::{Library, Slots, bindings, bindings_at};
 pub use error::LiveError;
 pub use places::Places;
 pub use process::Process;

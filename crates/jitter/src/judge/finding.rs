@@ -39,7 +39,7 @@ pub fn chain(source: &Source, mechanism: &str, trigger: Option<String>) -> Vec<L
         source.judged.law.source,
         time(mean_late(source))
     );
-    let link = |role: &str, text: String| Link { role: role.to_owned(), text };
+    let link = |role: &str, text: String| Link { role: role.to_owned(), cause: None, text };
     let mut chain = vec![link("symptom", symptom), link("mechanism", mechanism.to_owned())];
     chain.extend(trigger.map(|text| link("trigger", text)));
     chain

@@ -158,10 +158,13 @@ fn outlier(row: &Row<'_>) -> Result<Outlier> {
     })
 }
 
-/// The first of the run, or of the part.
+/// The first of each kind of the run, or of the part.
 pub(super) fn events(conn: &Connection, run: RunId, part: Option<&Part>) -> Result<Vec<Event>> {
-    let sql = "SELECT time_ns, kind, tid, tgid, value, detail FROM events
-               WHERE run = ?1 AND time_ns BETWEEN ?3 AND ?4 ORDER BY time_ns, rowid LIMIT ?2";
+    let sql = "SELECT time_ns, kind, tid, tgid, value, detail FROM (
+                   SELECT *, rowid AS place,
+                          row_number() OVER (PARTITION BY kind ORDER BY time_ns, rowid) AS number
+                   FROM events WHERE run = ?1 AND time_ns BETWEEN ?3 AND ?4)
+               WHERE number <= ?2 ORDER BY time_ns, place";
     let (from, to) = part.map_or((0, i64::MAX as u64), |part| (part.from_ns, part.to_ns));
     all(conn, sql, params![run.0, LOADED_EVENTS as i64, U64(from), U64(to)], |row| {
         Ok(Event {

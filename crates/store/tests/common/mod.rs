@@ -99,7 +99,11 @@ pub fn outlier(duration_ns: u64) -> Outlier {
             was_idle: true,
         }),
         interrupts: Some(Interrupts { ns: 66, longest: "softirq net_rx".into(), longest_ns: 44 }),
-        first_call: Some(FirstCall { minor_faults: 7, major_faults: 3 }),
+        first_call: Some(FirstCall {
+            minor_faults: 7,
+            major_faults: 3,
+            left: Some(SlotsLeft { unbound: 41, slots: 212 }),
+        }),
     }
 }
 

@@ -35,6 +35,7 @@ mod mmap_lock;
 mod nagle_delack;
 mod priority_inversion;
 mod queueing;
+mod rate_limit_burst;
 mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
@@ -49,6 +50,7 @@ mod udp_rcvbuf_stall;
 mod yield_spin;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -83,10 +85,16 @@ impl Case {
     /// Records `name` for two seconds while nobody else uses the machine: beside others every
     /// program waits for a CPU first of all.
     fn record(name: &str, follow: bool) -> Option<Case> {
+        Case::record_as(name, follow, &["2"])
+    }
+
+    /// The same with other arguments than two seconds.
+    fn record_as(name: &str, follow: bool, arguments: &[&str]) -> Option<Case> {
         let lab = Lab::new()?;
         let program = mystery(name);
         let options: &[&str] = if follow { &["--follow"] } else { &[] };
-        let recorded = alone(|| lab.record(options, [program.as_os_str(), "2".as_ref()]))?;
+        let command = || [program.as_os_str()].into_iter().chain(arguments.iter().map(OsStr::new));
+        let recorded = alone(|| lab.record(options, command()))?;
         let truth = Values::of(recorded.stdout().lines().last().unwrap());
         let mut answer = lab.explain();
         let findings = serde_json::from_value(answer["findings"].take()).unwrap();
