@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::{FirstCall, OutlierKind};
+use model::OutlierKind;
 
 use crate::bpf::outlier_record;
 use crate::capability::{HostFacts, Part, Plan, decide};
@@ -26,8 +26,10 @@ pub struct SeenCall {
     pub start_ns: u64,
     /// From then to the thread's next system call or page fault elsewhere.
     pub at_most_ns: u64,
-    /// All of them.
-    pub faults: FirstCall,
+    /// Page faults without a disk.
+    pub minor_faults: u64,
+    /// Page faults that read from one.
+    pub major_faults: u64,
 }
 
 /// Sees first calls until it is dropped.
@@ -99,10 +101,8 @@ impl FirstCalls {
                     symbol,
                     start_ns: record.start_ns,
                     at_most_ns: record.duration_ns,
-                    faults: FirstCall {
-                        minor_faults: record.args[0],
-                        major_faults: record.args[1],
-                    },
+                    minor_faults: record.args[0],
+                    major_faults: record.args[1],
                 }),
                 None if is_new => self.waiting.push(*record),
                 _ => {}

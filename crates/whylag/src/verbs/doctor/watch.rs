@@ -173,8 +173,8 @@ impl Watching {
             let took = match (&seen.call, &self.recorder) {
                 (Some(call), _) => Took::AtMost {
                     ns: call.at_most_ns,
-                    minor_faults: call.faults.minor_faults,
-                    major_faults: call.faults.major_faults,
+                    minor_faults: call.minor_faults,
+                    major_faults: call.major_faults,
                 },
                 (None, Ok(_)) => Took::NoFault,
                 (None, Err(_)) => Took::Unknown,
@@ -185,7 +185,7 @@ impl Watching {
         let resolution = seen.call.as_ref().map(|call| {
             json!({
                 "began_unix_ns": began_ns, "at_most_ns": call.at_most_ns,
-                "minor_faults": call.faults.minor_faults, "major_faults": call.faults.major_faults,
+                "minor_faults": call.minor_faults, "major_faults": call.major_faults,
             })
         });
         let because = match (&resolution, &self.recorder) {
