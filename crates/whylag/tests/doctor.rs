@@ -117,6 +117,10 @@ fn a_process_is_described_with_its_calls() {
         let told = fact(&found, "lazy-binding");
         let all: usize = found.unbound.iter().map(|one| one.symbols.len()).sum();
         assert!(told.starts_with(&format!("{all} of ")), "{told}, {all}");
+        // The C library's own slots are no reason to shout.
+        assert_eq!(told.ends_with(&format!(", {} its own", 6 - called)), called < 6, "{told}");
+        let binding = found.checks.iter().find(|check| check.id == "lazy-binding").unwrap();
+        assert_eq!(binding.verdict == Verdict::Good, called == 6, "{binding:?}");
         assert_eq!(fact(&found, "threads"), "1 thread");
         assert_eq!(fact(&found, "program"), "position independent, bound at first calls");
         assert!(found.facts.iter().any(|fact| fact.name == "binary.path"));
