@@ -103,16 +103,32 @@ pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
     found
 }
 
-/// Drops by socket; long calls and sleeps by program and call, those that wait for work left out.
+/// Drops, timeouts and sends without room by socket; long calls and sleeps by program and call,
+/// those that wait for work left out.
 fn repeated(run: &Run) -> Vec<Repeated> {
     let mut groups = BTreeMap::<String, Vec<(u32, u64)>>::new();
+    let of_sockets = run.sockets.queues.iter().any(|second| second.blocked_sends.waited > 0);
     for drops in &run.sockets.drops {
         let words = format!("drops at {}", drops.socket);
         groups.entry(words).or_default().push((drops.socket.tgid, drops.first_ns));
     }
+    for second in &run.sockets.queues {
+        let (socket, tgid) = (&second.socket, second.socket.tgid);
+        let mut add = |words: String, times: Vec<u64>| {
+            let events = times.into_iter().map(|time| (tgid, time));
+            groups.entry(words).or_default().extend(events);
+        };
+        let timeouts = second.resent.timeouts.iter().map(|timeout| timeout.at_ns).collect();
+        add(format!("timeouts of {socket}"), timeouts);
+        let bursts = second.blocked_sends.bursts_ns.clone();
+        add(format!("sends without room on {socket}"), bursts);
+    }
+    groups.retain(|_, events| !events.is_empty());
     for outlier in run.outliers.iter().filter(|outlier| is_lost(outlier)) {
         let name = run.comm(outlier.tgid);
         let words = match (outlier.blocked, outlier.syscall) {
+            // Counted by socket, the short ones too.
+            (Some(Blocked::SocketSend), _) if of_sockets => continue,
             (Some(Blocked::SocketSend), _) => format!("sends of {name} that waited"),
             (_, Some(call)) => format!("long {} of {name}", call.call),
             (Some(kind), None) => format!("waits of {name} for {}", kind.name()),

@@ -41,11 +41,12 @@ const STATUS: [(&str, &str); 4] = [
 
 /// What /proc/PID/net/netstat and snmp count in the network namespace of a process: group, field,
 /// and the name we give it. No socket is walked for them.
-const NETWORK: [(&str, &str, &str, &str); 7] = [
+const NETWORK: [(&str, &str, &str, &str); 8] = [
     ("netstat", "TcpExt", "ListenOverflows", "net.listen_overflows"),
     ("netstat", "TcpExt", "ListenDrops", "net.listen_drops"),
     ("netstat", "TcpExt", "DelayedACKs", "net.tcp_delayed_acks"),
     ("netstat", "TcpExt", "TCPTimeouts", "net.tcp_timeouts"),
+    ("netstat", "TcpExt", "TCPLostRetransmit", "net.tcp_lost_retransmits"),
     ("snmp", "Tcp", "RetransSegs", "net.tcp_retransmitted"),
     ("snmp", "Udp", "InErrors", "net.udp_receive_errors"),
     ("snmp", "Udp", "RcvbufErrors", "net.udp_buffer_errors"),

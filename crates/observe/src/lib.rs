@@ -35,6 +35,7 @@ mod queues;
 mod recorder;
 mod sample_timers;
 mod sampled;
+mod sends;
 mod stacks;
 mod sums;
 mod wire;

@@ -6,9 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Enum;
-use model::{Depth, Drops, QueueSecond, Socket, SocketKind, Sockets};
+use model::{
+    BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketKind, Sockets, Timeout,
+    TimeoutKind,
+};
 
 use crate::bpf::queue_record;
+use crate::sends::{SendKey, Sends};
 
 /// Bursts of drops kept between two batches; what comes beyond is counted in the last one.
 const BURSTS: usize = 4096;
@@ -18,6 +22,8 @@ const BURSTS: usize = 4096;
 pub struct State {
     /// By inode.
     known: HashMap<u64, Known>,
+    /// Sends that found no room.
+    pub sends: Sends,
     drops: Vec<Drops>,
     reasons: HashMap<u32, String>,
 }
@@ -33,6 +39,9 @@ struct Known {
     send: Sum,
     drops: u64,
     drops_before: u64,
+    resent: Resent,
+    resent_before: u64,
+    timeouts_before: u64,
     /// Last seen nearly empty.
     empty_ns: u64,
     burst: Option<Drops>,
@@ -76,6 +85,27 @@ impl Known {
         }
         true
     }
+
+    fn note_resent(&mut self, record: &queue_record) {
+        let segments = u64::from(record.resent);
+        self.resent.segments += segments.saturating_sub(self.resent_before);
+        self.resent_before = segments;
+        if record.timeouts > self.timeouts_before {
+            self.timeouts_before = record.timeouts;
+            let kind = match (record.timeout_after, record.connecting) {
+                (0, _) => TimeoutKind::Probe,
+                (_, 0) => TimeoutKind::Retransmission,
+                _ => TimeoutKind::Connecting,
+            };
+            let (at_ns, after_ns) = (record.timeout_at, record.timeout_after);
+            self.resent.timeouts.push(Timeout { at_ns, kind, after_ns });
+        }
+    }
+
+    fn is_worth_telling(&self) -> bool {
+        let something = self.receive.max > 0 || self.send.max > 0 || self.drops > 0;
+        self.looks > 0 && (!self.told || something || self.resent.segments > 0)
+    }
 }
 
 impl State {
@@ -96,6 +126,9 @@ impl State {
             send: Sum::default(),
             drops: 0,
             drops_before: 0,
+            resent: Resent::default(),
+            resent_before: 0,
+            timeouts_before: 0,
             empty_ns: record.time_ns,
             burst: None,
         });
@@ -105,6 +138,7 @@ impl State {
         let (now, queued, limit) = (record.time_ns, record.receive, record.receive_limit);
         known.seen = true;
         known.looks += 1;
+        known.note_resent(record);
         known.receive.add(now, queued, limit);
         known.send.add(now, record.send, record.send_limit);
         let new = record.drops.saturating_sub(known.drops_before);
@@ -140,10 +174,11 @@ impl State {
     /// Hands over what was seen; intervals began at `start_ns`.
     pub fn take(&mut self, start_ns: u64) -> Sockets {
         let mut queues = Vec::new();
+        let mut blocked = self.sends.take();
         for known in self.known.values_mut() {
-            let is_worth_telling =
-                !known.told || known.receive.max > 0 || known.send.max > 0 || known.drops > 0;
-            if known.looks > 0 && is_worth_telling {
+            let socket = &known.socket;
+            let blocked_sends = blocked.remove(&(socket.inode, socket.tgid, socket.fd));
+            if known.is_worth_telling() || blocked_sends.is_some() {
                 known.told = true;
                 queues.push(QueueSecond {
                     start_ns,
@@ -152,6 +187,8 @@ impl State {
                     receive: known.receive.depth(known.looks),
                     send: known.send.depth(known.looks),
                     drops: known.drops,
+                    resent: std::mem::take(&mut known.resent),
+                    blocked_sends: blocked_sends.unwrap_or_default(),
                 });
             }
             if !known.seen
@@ -162,10 +199,31 @@ impl State {
             (known.receive, known.send) = (Sum::default(), Sum::default());
             (known.looks, known.drops) = (0, 0);
         }
+        let others = blocked.into_iter().map(|(key, sends)| self.unseen(start_ns, key, sends));
+        queues.extend(others.collect::<Vec<_>>());
         // One that was not seen since the last batch has been closed.
         self.known.retain(|_, known| std::mem::replace(&mut known.seen, false));
         queues.sort_by_key(|second| second.socket.inode);
         Sockets { queues, drops: std::mem::take(&mut self.drops) }
+    }
+
+    /// Sends on a socket that is known by another descriptor, or was closed before a look at it.
+    fn unseen(&self, start_ns: u64, key: SendKey, blocked_sends: BlockedSends) -> QueueSecond {
+        let (inode, tgid, fd) = key;
+        let (kind, address) = self.known.get(&inode).map_or_else(
+            || (SocketKind::Other, String::new()),
+            |known| (known.socket.kind, known.socket.address.clone()),
+        );
+        QueueSecond {
+            start_ns,
+            socket: Socket { inode, tgid, fd, kind, address },
+            looks: 0,
+            receive: Depth::default(),
+            send: Depth::default(),
+            drops: 0,
+            resent: Resent::default(),
+            blocked_sends,
+        }
     }
 
     /// Hands over bursts that have not ended, too.
@@ -294,6 +352,28 @@ mod tests {
         assert_eq!(state.take(40).queues.len(), 1);
         assert_eq!(state.take(60).drops.len(), 1, "a burst ends with its socket");
         assert!(state.known.is_empty());
+    }
+
+    #[test]
+    fn what_was_sent_again_is_told_with_the_timer_that_did_it() {
+        let mut state = State::default();
+        let tcp = |at, resent, timeouts| queue_record {
+            resent,
+            timeouts,
+            timeout_at: 7 * MS,
+            timeout_after: 200 * MS,
+            ..look(at, 0, 0)
+        };
+        state.note(&tcp(0, 0, 0));
+        state.take(0);
+        state.note(&tcp(20, 3, 1));
+        state.note(&tcp(40, 4, 1));
+        let [second] = &state.take(20).queues[..] else { panic!("not told") };
+        let kind = TimeoutKind::Retransmission;
+        let timeouts = vec![Timeout { at_ns: 7 * MS, kind, after_ns: 200 * MS }];
+        assert_eq!(second.resent, Resent { segments: 4, timeouts });
+        state.note(&tcp(60, 4, 1));
+        assert!(state.take(60).queues.is_empty());
     }
 
     #[test]

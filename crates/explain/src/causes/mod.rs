@@ -37,6 +37,7 @@ mod slow_clocksource;
 mod softirq_interference;
 mod stopped_or_traced;
 mod sysv_sem;
+mod tcp_rto;
 mod thundering_herd;
 mod tlb_shootdown;
 mod udp_rcvbuf_stall;
@@ -86,6 +87,7 @@ pub const ALL: &[&Cause] = &[
     &udp_rcvbuf_stall::CAUSE,
     &listen_overflow::CAUSE,
     &nagle_delack::CAUSE,
+    &tcp_rto::CAUSE,
 ];
 
 /// A cause of the catalogue.

@@ -43,6 +43,7 @@ mod softirq_interference;
 mod stopped_or_traced;
 mod sysv_sem;
 mod table;
+mod tcp_rto;
 mod thundering_herd;
 mod tlb_shootdown;
 mod udp_rcvbuf_stall;
