@@ -179,7 +179,8 @@ fn once(one: &Repeated) -> Option<(RhythmKind, f64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, drops};
+    use crate::testing::{RunBuilder, drops, queue};
+    use model::SocketKind;
 
     const MS: u64 = 1_000_000;
 
@@ -225,6 +226,20 @@ mod tests {
         };
         assert!((14 * MS..17 * MS + MS).contains(&phase_ns) && found[0].n == 14, "{found:?}");
         assert!(found[0].p < 1e-3);
+    }
+
+    #[test]
+    fn sends_without_room_are_events_too() {
+        let mut run = RunBuilder::new().thread(10, 10, &[]).length(20 * SECOND);
+        for n in 1..15 {
+            let mut second = queue(SocketKind::Udp, 0, 0, 0);
+            second.blocked_sends.bursts_ns = vec![n * SECOND + 14 * MS + n % 3 * MS];
+            run = run.queue(second);
+        }
+        let found = rhythms(&run.build());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].events, "sends without room on udp 127.0.0.1:9000 (fd 3)");
+        assert!(matches!(found[0].kind, RhythmKind::WallClock { period_ns: SECOND, .. }));
     }
 
     #[test]
