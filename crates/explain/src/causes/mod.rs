@@ -9,6 +9,7 @@ mod core_dump;
 mod cpu_runqueue;
 mod cputime_clock_threads;
 mod dirty_throttle;
+mod dns_timeout;
 mod file_lock;
 mod file_major_fault;
 mod first_touch;
@@ -88,6 +89,7 @@ pub const ALL: &[&Cause] = &[
     &listen_overflow::CAUSE,
     &nagle_delack::CAUSE,
     &tcp_rto::CAUSE,
+    &dns_timeout::CAUSE,
 ];
 
 /// A cause of the catalogue.

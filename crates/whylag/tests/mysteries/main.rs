@@ -14,6 +14,7 @@ mod core_dump;
 mod cpu_runqueue;
 mod cputime_clock_threads;
 mod dirty_throttle;
+mod dns_timeout;
 mod file_lock;
 mod file_major_fault;
 mod first_touch;
