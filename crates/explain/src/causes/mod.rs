@@ -42,6 +42,7 @@ mod tcp_rto;
 mod thundering_herd;
 mod tlb_shootdown;
 mod udp_rcvbuf_stall;
+mod unix_population;
 mod yield_spin;
 
 use model::{Accounts, Evidence, Link, RuledOut};
@@ -90,6 +91,7 @@ pub const ALL: &[&Cause] = &[
     &nagle_delack::CAUSE,
     &tcp_rto::CAUSE,
     &dns_timeout::CAUSE,
+    &unix_population::CAUSE,
 ];
 
 /// A cause of the catalogue.

@@ -48,6 +48,7 @@ mod tcp_rto;
 mod thundering_herd;
 mod tlb_shootdown;
 mod udp_rcvbuf_stall;
+mod unix_population;
 mod yield_spin;
 
 use std::collections::BTreeMap;
