@@ -36,6 +36,7 @@ mod recorder;
 mod sample_timers;
 mod sampled;
 mod sends;
+mod sockets;
 mod stacks;
 mod sums;
 mod wire;
