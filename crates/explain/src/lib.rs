@@ -37,6 +37,7 @@ mod pieces;
 mod rebuilt;
 mod safepoints;
 mod stops;
+mod tcp_timers;
 mod tell_apart;
 #[cfg(test)]
 mod testing;
