@@ -89,7 +89,8 @@ pub(crate) fn explain_case(case: &Case) -> Explanation {
                 .iter()
                 .filter_map(|(_, verdict)| verdict.as_ref().ok())
                 .filter(|claim| claim.takes_idle && is_worth_naming(case, claim))
-                .fold(0, |sum, claim| sum.saturating_add(claim.lost.total())),
+                .map(|claim| claim.lost.sum_of(|account| class(account) == Class::Idle))
+                .fold(0, u64::saturating_add),
         ),
         accounts: case
             .accounts
@@ -133,9 +134,12 @@ fn cap(verdicts: &mut [(&Cause, Verdict)], claimable: &Accounts, idle: &Accounts
     claims.sort_by_key(|(symptom, claim)| (*symptom, Reverse(claim.lost.total())));
     let (mut left, mut idle_left) = (claimable.clone(), idle.clone());
     for (_, claim) in claims {
-        let of = if claim.takes_idle { &mut idle_left } else { &mut left };
-        claim.lost = claim.lost.iter().map(|(a, ns)| (a, ns.min(of.get(a)))).collect();
-        *of = subtract(of, &claim.lost);
+        let of_idle = |account| claim.takes_idle && class(account) == Class::Idle;
+        let room = |a| if of_idle(a) { idle_left.get(a) } else { left.get(a) };
+        claim.lost = claim.lost.iter().map(|(a, ns)| (a, ns.min(room(a)))).collect();
+        let taken = claim.lost.iter().partition::<Vec<_>, _>(|(a, _)| of_idle(*a));
+        idle_left = subtract(&idle_left, &taken.0.into_iter().collect());
+        left = subtract(&left, &taken.1.into_iter().collect());
     }
 }
 

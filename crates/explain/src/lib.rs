@@ -39,6 +39,7 @@ mod rebuilt;
 mod receivers;
 mod safepoints;
 mod stops;
+mod tcp_timers;
 mod tell_apart;
 #[cfg(test)]
 mod testing;

@@ -107,10 +107,12 @@ pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
     found
 }
 
-/// Drops by socket; long calls and sleeps by program and call, those that wait for work left out.
+/// Drops, timeouts and sends without room by socket; long calls and sleeps by program and call,
+/// those that wait for work left out.
 fn repeated(run: &Run) -> Vec<Repeated> {
     let mut groups = BTreeMap::<String, Vec<(Life, u64)>>::new();
     let life = |tgid: u32, at_ns: u64| (tgid, run.execs(tgid, at_ns));
+    let of_sockets = run.sockets.queues.iter().any(|second| second.blocked_sends.waited > 0);
     for drops in &run.sockets.drops {
         let (tgid, at) = (drops.socket.tgid, drops.first_ns);
         groups.entry(format!("drops at {}", drops.socket)).or_default().push((life(tgid, at), at));
@@ -120,10 +122,24 @@ fn repeated(run: &Run) -> Vec<Repeated> {
         let words = format!("sends that {} held back", run.comm(tgid));
         groups.entry(words).or_default().push((life(tgid, at), at));
     }
+    for second in &run.sockets.queues {
+        let (socket, tgid) = (&second.socket, second.socket.tgid);
+        let mut add = |words: String, times: Vec<u64>| {
+            let events = times.into_iter().map(|time| (life(tgid, time), time));
+            groups.entry(words).or_default().extend(events);
+        };
+        let timeouts = second.resent.timeouts.iter().map(|timeout| timeout.at_ns).collect();
+        add(format!("timeouts of {socket}"), timeouts);
+        let bursts = second.blocked_sends.bursts_ns.clone();
+        add(format!("sends without room on {socket}"), bursts);
+    }
+    groups.retain(|_, events| !events.is_empty());
     for outlier in run.outliers.iter().filter(|outlier| is_lost(outlier)) {
         let name = run.comm(outlier.tgid);
         let words = match (outlier.blocked, outlier.syscall) {
             _ if outlier.kind == OutlierKind::FirstCall => format!("long first calls of {name}"),
+            // Counted by socket, the short ones too.
+            (Some(Blocked::SocketSend), _) if of_sockets => continue,
             (Some(Blocked::SocketSend), _) => format!("sends of {name} that waited"),
             (_, Some(call)) => format!("long {} of {name}", call.call),
             (Some(kind), None) => format!("waits of {name} for {}", kind.name()),
@@ -175,7 +191,8 @@ fn once(one: &Repeated) -> Option<(RhythmKind, f64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, drops};
+    use crate::testing::{RunBuilder, drops, queue};
+    use model::SocketKind;
 
     const MS: u64 = 1_000_000;
 
@@ -221,6 +238,20 @@ mod tests {
         };
         assert!((14 * MS..17 * MS + MS).contains(&phase_ns) && found[0].n == 14, "{found:?}");
         assert!(found[0].p < 1e-3);
+    }
+
+    #[test]
+    fn sends_without_room_are_events_too() {
+        let mut run = RunBuilder::new().thread(10, 10, &[]).length(20 * SECOND);
+        for n in 1..15 {
+            let mut second = queue(SocketKind::Udp, 0, 0, 0);
+            second.blocked_sends.bursts_ns = vec![n * SECOND + 14 * MS + n % 3 * MS];
+            run = run.queue(second);
+        }
+        let found = rhythms(&run.build());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].events, "sends without room on udp 127.0.0.1:9000 (fd 3)");
+        assert!(matches!(found[0].kind, RhythmKind::WallClock { period_ns: SECOND, .. }));
     }
 
     #[test]

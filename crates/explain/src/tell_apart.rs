@@ -87,6 +87,12 @@ const PAIRS: &[(&str, &str, &str)] = &[
          --thread TID'): behind others it ran, without a CPU it was runnable",
     ),
     (
+        "unix-population",
+        "rcu-sync-fdtable",
+        "count the process's descriptors and the host's AF_UNIX sockets ('whylag doctor -p PID'): \
+         a table of descriptors grows at powers of two, a search is as long at any of them",
+    ),
+    (
         "slow-clocksource",
         "cpu-runqueue",
         "compare what a read of the clock costs in CPU time ('whylag bench clock-monotonic') with \

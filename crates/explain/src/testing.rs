@@ -142,6 +142,8 @@ pub fn queue(kind: SocketKind, largest: u64, limit: u64, drops: u64) -> QueueSec
         receive: Depth { mean: largest / 2, max: largest, max_ns: 7, limit },
         send: Depth::default(),
         drops,
+        resent: model::Resent::default(),
+        blocked_sends: model::BlockedSends::default(),
     }
 }
 

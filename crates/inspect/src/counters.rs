@@ -41,11 +41,12 @@ const STATUS: [(&str, &str); 4] = [
 
 /// What /proc/PID/net/netstat and snmp count in the network namespace of a process: group, field,
 /// and the name we give it. No socket is walked for them.
-const NETWORK: [(&str, &str, &str, &str); 7] = [
+const NETWORK: [(&str, &str, &str, &str); 8] = [
     ("netstat", "TcpExt", "ListenOverflows", "net.listen_overflows"),
     ("netstat", "TcpExt", "ListenDrops", "net.listen_drops"),
     ("netstat", "TcpExt", "DelayedACKs", "net.tcp_delayed_acks"),
     ("netstat", "TcpExt", "TCPTimeouts", "net.tcp_timeouts"),
+    ("netstat", "TcpExt", "TCPLostRetransmit", "net.tcp_lost_retransmits"),
     ("snmp", "Tcp", "RetransSegs", "net.tcp_retransmitted"),
     ("snmp", "Udp", "InErrors", "net.udp_receive_errors"),
     ("snmp", "Udp", "RcvbufErrors", "net.udp_buffer_errors"),
@@ -69,6 +70,7 @@ pub fn process(pid: u32) -> Vec<Reading> {
     let merging = [("ksm_merging_pages", "process.ksm_merging_pages")];
     readings.extend(rows(&format!("/proc/{pid}/ksm_stat"), &merging));
     readings.extend(network(pid));
+    readings.extend(unix_sockets(pid));
     let process = pid.to_string();
     if let Some(directory) = cgroup::directory(&process, "cpu") {
         readings.extend(cpu_controller(&directory));
@@ -116,6 +118,20 @@ fn network(pid: u32) -> Vec<Reading> {
         }
     }
     readings
+}
+
+/// How many AF_UNIX sockets are in the network namespace of a process: a count that the kernel
+/// keeps by protocol. (/proc/net/unix would walk through them.)
+fn unix_sockets(pid: u32) -> Option<Reading> {
+    let source = format!("/proc/{pid}/net/protocols");
+    let table = text(&source).ok()?;
+    let of_unix = |line: &str| {
+        let mut fields = line.split_ascii_whitespace();
+        ["UNIX", "UNIX-STREAM"].contains(&fields.next()?).then_some(())?;
+        fields.nth(1)?.parse::<u64>().ok()
+    };
+    let value = table.lines().filter_map(of_unix).sum();
+    Some(Reading { name: "net.unix_sockets".to_owned(), value, source })
 }
 
 /// Version 1 and version 2 name the same things differently.
@@ -189,7 +205,9 @@ mod tests {
         assert!(value(&own, "process.rss_kb") < value(&own, "process.vm_size_kb"));
         assert!(process(u32::MAX).is_empty());
         let network = own.iter().filter(|reading| reading.name.starts_with("net."));
-        assert_eq!(network.count(), NETWORK.len());
+        assert_eq!(network.count(), NETWORK.len() + 1);
+        let (_mine, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(value(&process(std::process::id()), "net.unix_sockets") >= 2);
     }
 
     #[test]

@@ -55,7 +55,10 @@ pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, Part, ProbeCost, Process, Run, RunEnd,
     RunHeader, RunId, RunStatus, RunSummary, Target,
 };
-pub use socket::{Depth, Drops, QueueSecond, Socket, SocketKind, Sockets};
+pub use socket::{
+    BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketKind, Sockets, Timeout,
+    TimeoutKind,
+};
 pub use stack::{Frame, PathSum, Space, Stack, StackId, StackSum};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;

@@ -1,4 +1,4 @@
-//! Sockets of the target: how full their queues were, and what was dropped at them.
+//! Sockets of the target: how full their queues were, what was dropped at them and sent again.
 
 use std::fmt;
 
@@ -76,15 +76,67 @@ pub struct Depth {
     pub limit: u64,
 }
 
-/// The queues of a socket over a second. Seconds in which all queues were empty are left out,
-/// but for the first of a socket.
+/// What set off a segment that TCP sent once more, without news from the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeoutKind {
+    /// The retransmission timer: nothing was acknowledged for this long.
+    Retransmission,
+    /// The same, of the first segment of a connection that is not yet established.
+    Connecting,
+    /// A probe whether the last segment was lost, before that timer.
+    Probe,
+}
+
+/// A timer of a connection fired, and a segment was sent once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeout {
+    /// When.
+    pub at_ns: u64,
+    /// Which timer.
+    pub kind: TimeoutKind,
+    /// What the timer was set to; 0 for a probe.
+    pub after_ns: u64,
+}
+
+/// What a connection sent once more in a second.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resent {
+    /// Segments, those resent because later ones had arrived (fast) included.
+    pub segments: u64,
+    /// Of these, those that a timer sent; the last only of several between two looks.
+    pub timeouts: Vec<Timeout>,
+}
+
+/// Sends on a socket that found no room in a second.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockedSends {
+    /// Failed with EAGAIN or ENOBUFS.
+    pub refused: u64,
+    /// Slept until there was room.
+    pub waited: u64,
+    /// Asleep in these.
+    pub waited_ns: u64,
+    /// When bursts began that have less than 20 ms between two such sends.
+    pub bursts_ns: Vec<u64>,
+}
+
+impl BlockedSends {
+    /// Of both kinds.
+    pub fn count(&self) -> u64 {
+        self.refused.saturating_add(self.waited)
+    }
+}
+
+/// The queues of a socket over a second. Seconds in which all queues were empty and nothing else
+/// happened are left out, but for the first of a socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSecond {
     /// Start of the interval (about one second long).
     pub start_ns: u64,
     /// Which.
     pub socket: Socket,
-    /// How often it was looked at.
+    /// How often it was looked at; 0: it was too short-lived for that.
     pub looks: u64,
     /// Received and not yet read; of one that listens, not yet accepted.
     pub receive: Depth,
@@ -92,6 +144,12 @@ pub struct QueueSecond {
     pub send: Depth,
     /// Packets dropped at it.
     pub drops: u64,
+    /// Segments sent once more.
+    #[serde(default)]
+    pub resent: Resent,
+    /// Sends of this process and descriptor that found no room.
+    #[serde(default)]
+    pub blocked_sends: BlockedSends,
 }
 
 /// Packets that were dropped at a socket, one after the other.

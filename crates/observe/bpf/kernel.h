@@ -263,6 +263,13 @@ struct sock {
 	u32 sk_max_ack_backlog;
 };
 
+struct inet_connection_sock {
+	u32 icsk_rto;		/* jiffies */
+	u8 icsk_ca_state : 5;
+	u8 icsk_retransmits;
+	u8 icsk_pending;
+};
+
 struct tcp_sock {
 	u32 copied_seq;
 	u32 write_seq;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * The sockets of watched processes: how full their queues are, and what the
- * kernel dropped at them.
+ * The sockets of watched processes: how full their queues are, what the kernel
+ * dropped at them, and what TCP sent once more.
  *
  * A walk over the open files finds the sockets and gives each a note of ours
  * (socket storage). The frequent walk goes over those notes, so it costs what
@@ -15,7 +15,10 @@
 #define AF_INET		2
 #define AF_INET6	10
 #define IPPROTO_TCP	6
+#define TCP_SYN_SENT	2
 #define TCP_LISTEN	10
+#define TCP_CA_LOSS	4	/* the retransmission timer has fired */
+#define TIMER_PROBE	5	/* ICSK_TIME_LOSS_PROBE */
 
 struct socket_note {
 	u32 tgid, fd;
@@ -25,6 +28,11 @@ struct socket_note {
 	u64 drop_first;		/* since the last walk */
 	u64 drop_last;
 	u32 drop_reason;
+	u32 resent;		/* as in queue_record */
+	u64 timeouts;
+	u64 timeout_at;
+	u64 timeout_after;
+	u32 connecting;
 	u32 pad;
 };
 
@@ -167,6 +175,11 @@ int dump_queues(struct bpf_iter__bpf_sk_storage_map *ctx)
 	r.drop_last = note->drop_last;
 	r.drop_reason = note->drop_reason;
 	note->drop_first = 0;
+	r.resent = note->resent;
+	r.timeouts = note->timeouts;
+	r.timeout_at = note->timeout_at;
+	r.timeout_after = note->timeout_after;
+	r.connecting = note->connecting;
 	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
 	return 0;
 }
@@ -190,5 +203,36 @@ int BPF_PROG(on_drop, struct sk_buff *skb, void *location, u32 reason,
 	note->drop_last = now;
 	note->drop_reason = reason;
 	__sync_fetch_and_add(&note->drops, 1);
+	return 0;
+}
+
+/*
+ * A segment is sent once more: because its timer fired, because a probe is to
+ * find out whether the last one was lost, or because later ones have arrived.
+ */
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(on_retransmit, struct sock *sk)
+{
+	struct inet_connection_sock *tcp = (struct inet_connection_sock *)sk;
+	struct socket_note *note;
+	bool timer, probe;
+
+	if (!this_cpu(PROG_RETRANSMIT) || stopped || !sk)
+		return 0;
+	note = bpf_sk_storage_get(&socket_notes, sk, 0, 0);
+	if (!note)
+		return 0;
+	__sync_fetch_and_add(&note->resent, 1);
+	/* Acknowledged data sets the number of fruitless tries back to 0. */
+	timer = BPF_CORE_READ_BITFIELD_PROBED(tcp, icsk_ca_state) == TCP_CA_LOSS &&
+		BPF_CORE_READ(tcp, icsk_retransmits);
+	probe = BPF_CORE_READ_BITFIELD_PROBED(tcp, icsk_ca_state) < TCP_CA_LOSS - 1 &&
+		BPF_CORE_READ(tcp, icsk_pending) == TIMER_PROBE;
+	if (!timer && !probe)
+		return 0;
+	note->timeout_after = timer ? (u64)BPF_CORE_READ(tcp, icsk_rto) * jiffy_ns : 0;
+	note->connecting = BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_SYN_SENT;
+	note->timeout_at = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&note->timeouts, 1);
 	return 0;
 }

@@ -174,8 +174,10 @@ static __always_inline void call_ends(void *ctx, struct cpu *cpu,
 		if (ns >= threshold_ns)
 			send_call(ctx, now, ret);
 	}
-	if (ret < 0 && ret >= -4095 && t->call != NO_CALL)
+	if (ret < 0 && ret >= -4095 && t->call != NO_CALL) {
 		count_error(t->tgid, t->call, -ret);
+		send_refused(t->tgid, t->call, -ret);
+	}
 	if (t->holder.since)
 		t->holder.since = t->holder.until = 0;
 	t->call = NO_CALL;

@@ -162,6 +162,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		hist_count(t->off_hist, off);
 		if (!waits_for_work(t->off_account))
 			add_wait(t, t->wake_ns - t->off_since);
+		if (t->off_account == ACCT_SOCKET_SEND)
+			send_waited(t, next);
 		if (sleeps_inside(t->off_account))
 			add_sleep_path(next, t->wake_ns - t->off_since);
 		if (t->off_account == ACCT_FAULT_MAJOR ||

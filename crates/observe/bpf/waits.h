@@ -12,6 +12,9 @@
 /* Shorter delays are not worth naming who ran instead. */
 #define RUNNER_MIN_NS	20000
 
+#define CALL_NR_POLL		7	/* x86-64 */
+#define CALL_NR_PPOLL		271
+
 #define FUTEX_WAIT		0
 #define FUTEX_LOCK_PI		6
 #define FUTEX_WAIT_BITSET	9
@@ -124,6 +127,19 @@ static __always_inline bool is_lock_wait(u32 operation, u32 value)
 			      operation == FUTEX_WAIT_BITSET);
 }
 
+/* The one descriptor that poll or ppoll waits for; with several nobody knows which. */
+static __always_inline u64 polled_inode(struct task_struct *task,
+					struct pt_regs *regs, u16 call)
+{
+	u32 fd, mode;
+
+	if ((call != CALL_NR_POLL && call != CALL_NR_PPOLL) || regs->si != 1)
+		return 0;
+	if (bpf_probe_read_user(&fd, sizeof(fd), (void *)regs->di))
+		return 0;
+	return inode_of(file_of_fd(task, fd), &mode);
+}
+
 /* What a call that sleeps waits for. */
 static __always_inline u32 call_account(struct thread *t,
 					struct task_struct *task, u32 otherwise)
@@ -137,6 +153,7 @@ static __always_inline u32 call_account(struct thread *t,
 		t->lock_like = is_lock_wait(second, (u32)regs->dx);
 		return ACCT_FUTEX;
 	case CALL_POLL:
+		t->object = polled_inode(task, regs, t->call);
 		return ACCT_POLL;
 	case CALL_TIMER:
 		return ACCT_TIMER;

@@ -191,6 +191,17 @@ struct call_error_key {
 	u16 error;		/* errno */
 };
 
+struct send_key {
+	u64 inode;
+	u32 tgid, fd;
+};
+
+/* Sends that found no room, and the last burst of them. */
+struct send_sum {
+	u64 refused, waited, waited_ns;
+	u64 first_ns, last_ns;
+};
+
 /* One thread's accounts: from the iterator, and when it dies. */
 struct thread_record {
 	u32 type;		/* RECORD_THREAD */
@@ -387,6 +398,11 @@ struct queue_record {
 	u64 drop_first;		/* since the last record, 0: none was told */
 	u64 drop_last;
 	u32 drop_reason;	/* enum skb_drop_reason */
+	u32 resent;		/* segments, since it was found */
+	u64 timeouts;		/* of these, sent by a timer */
+	u64 timeout_at;		/* the last of them */
+	u64 timeout_after;	/* what its timer was set to, 0: a probe */
+	u32 connecting;		/* it was the SYN */
 	u32 pad2;
 };
 
@@ -406,6 +422,7 @@ enum loss {
 	LOSS_SWITCH,		/* a task woke or came to a CPU untold */
 	LOSS_PATH,		/* path_sums full */
 	LOSS_CALL_ERROR,	/* call_errors full */
+	LOSS_SEND,		/* send_sums full */
 	LOSS_MAX,
 };
 
@@ -416,7 +433,7 @@ enum program {
 	PROG_MMAP_ACQUIRED, PROG_MMAP_RELEASED, PROG_FAULT_USER,
 	PROG_FAULT_KERNEL, PROG_IRQ, PROG_SOFTIRQ, PROG_VECTOR,
 	PROG_BLOCK, PROG_SIGNAL, PROG_MEMORY, PROG_WRITEBACK, PROG_SAMPLE,
-	PROG_TIMER, PROG_DROP,
+	PROG_TIMER, PROG_DROP, PROG_RETRANSMIT,
 	PROG_MAX,
 };
 

@@ -38,7 +38,7 @@ pub enum Part {
     Samples,
     /// Which timer ended a sleep, and when it should have.
     Timers,
-    /// Queues of sockets, and what was dropped at them.
+    /// Queues of sockets, what was dropped at them, and what TCP sent once more.
     Sockets,
 }
 
@@ -146,7 +146,7 @@ impl Part {
                 ("on_timer_exit", "timer_expire_exit"),
                 ("on_timer_entry", "timer_expire_entry"),
             ],
-            Part::Sockets => &[("on_drop", "kfree_skb")],
+            Part::Sockets => &[("on_drop", "kfree_skb"), ("on_retransmit", "tcp_retransmit_skb")],
         }
     }
 }

@@ -37,6 +37,8 @@ mod queues;
 mod recorder;
 mod sample_timers;
 mod sampled;
+mod sends;
+mod sockets;
 mod stacks;
 mod sums;
 mod wire;

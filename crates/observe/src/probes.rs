@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Iter, Link, MapCore, OpenObject};
+use libbpf_rs::{Iter, Link, MapCore, MapHandle, OpenObject};
 
 use crate::Error;
 use crate::bpf::{self, WhylagSkel, WhylagSkelBuilder, hist, thread_record};
@@ -221,7 +221,11 @@ impl Probes {
         let search = alone.map_or_else(|| progs.find_sockets.attach(), Ok);
         let look = progs.dump_queues.attach_iter(notes);
         match (search, look) {
-            (Ok(search), Ok(look)) => Ok(Some(Walks { search, look })),
+            (Ok(search), Ok(look)) => {
+                let sends = MapHandle::try_from(&self.skel.maps.send_sums);
+                let sends = sends.map_err(Error::bpf("sharing a map"))?;
+                Ok(Some(Walks { search, look, sends }))
+            }
             (Err(error), _) | (_, Err(error)) => Err(attached(error)),
         }
     }

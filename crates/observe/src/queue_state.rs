@@ -1,14 +1,15 @@
 //! From looks at sockets to their seconds, and to bursts of drops.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::Enum;
-use model::{Depth, Drops, QueueSecond, Socket, SocketKind, Sockets};
+use model::{
+    BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketKind, Sockets, Timeout,
+    TimeoutKind,
+};
 
 use crate::bpf::queue_record;
+use crate::sends::{SendKey, Sends};
+use crate::sockets::{drop_reasons, kind, socket};
 
 /// Bursts of drops kept between two batches; what comes beyond is counted in the last one.
 const BURSTS: usize = 4096;
@@ -18,6 +19,8 @@ const BURSTS: usize = 4096;
 pub struct State {
     /// By inode.
     known: HashMap<u64, Known>,
+    /// Sends that found no room.
+    pub sends: Sends,
     drops: Vec<Drops>,
     reasons: HashMap<u32, String>,
 }
@@ -33,6 +36,9 @@ struct Known {
     send: Sum,
     drops: u64,
     drops_before: u64,
+    resent: Resent,
+    resent_before: u64,
+    timeouts_before: u64,
     /// Last seen nearly empty.
     empty_ns: u64,
     burst: Option<Drops>,
@@ -76,6 +82,27 @@ impl Known {
         }
         true
     }
+
+    fn note_resent(&mut self, record: &queue_record) {
+        let segments = u64::from(record.resent);
+        self.resent.segments += segments.saturating_sub(self.resent_before);
+        self.resent_before = segments;
+        if record.timeouts > self.timeouts_before {
+            self.timeouts_before = record.timeouts;
+            let kind = match (record.timeout_after, record.connecting) {
+                (0, _) => TimeoutKind::Probe,
+                (_, 0) => TimeoutKind::Retransmission,
+                _ => TimeoutKind::Connecting,
+            };
+            let (at_ns, after_ns) = (record.timeout_at, record.timeout_after);
+            self.resent.timeouts.push(Timeout { at_ns, kind, after_ns });
+        }
+    }
+
+    fn is_worth_telling(&self) -> bool {
+        let something = self.receive.max > 0 || self.send.max > 0 || self.drops > 0;
+        self.looks > 0 && (!self.told || something || self.resent.segments > 0)
+    }
 }
 
 impl State {
@@ -96,6 +123,9 @@ impl State {
             send: Sum::default(),
             drops: 0,
             drops_before: 0,
+            resent: Resent::default(),
+            resent_before: 0,
+            timeouts_before: 0,
             empty_ns: record.time_ns,
             burst: None,
         });
@@ -105,6 +135,7 @@ impl State {
         let (now, queued, limit) = (record.time_ns, record.receive, record.receive_limit);
         known.seen = true;
         known.looks += 1;
+        known.note_resent(record);
         known.receive.add(now, queued, limit);
         known.send.add(now, record.send, record.send_limit);
         let new = record.drops.saturating_sub(known.drops_before);
@@ -140,10 +171,11 @@ impl State {
     /// Hands over what was seen; intervals began at `start_ns`.
     pub fn take(&mut self, start_ns: u64) -> Sockets {
         let mut queues = Vec::new();
+        let mut blocked = self.sends.take();
         for known in self.known.values_mut() {
-            let is_worth_telling =
-                !known.told || known.receive.max > 0 || known.send.max > 0 || known.drops > 0;
-            if known.looks > 0 && is_worth_telling {
+            let socket = &known.socket;
+            let blocked_sends = blocked.remove(&(socket.inode, socket.tgid, socket.fd));
+            if known.is_worth_telling() || blocked_sends.is_some() {
                 known.told = true;
                 queues.push(QueueSecond {
                     start_ns,
@@ -152,6 +184,8 @@ impl State {
                     receive: known.receive.depth(known.looks),
                     send: known.send.depth(known.looks),
                     drops: known.drops,
+                    resent: std::mem::take(&mut known.resent),
+                    blocked_sends: blocked_sends.unwrap_or_default(),
                 });
             }
             if !known.seen
@@ -162,10 +196,31 @@ impl State {
             (known.receive, known.send) = (Sum::default(), Sum::default());
             (known.looks, known.drops) = (0, 0);
         }
+        let others = blocked.into_iter().map(|(key, sends)| self.unseen(start_ns, key, sends));
+        queues.extend(others.collect::<Vec<_>>());
         // One that was not seen since the last batch has been closed.
         self.known.retain(|_, known| std::mem::replace(&mut known.seen, false));
         queues.sort_by_key(|second| second.socket.inode);
         Sockets { queues, drops: std::mem::take(&mut self.drops) }
+    }
+
+    /// Sends on a socket that is known by another descriptor, or was closed before a look at it.
+    fn unseen(&self, start_ns: u64, key: SendKey, blocked_sends: BlockedSends) -> QueueSecond {
+        let (inode, tgid, fd) = key;
+        let (kind, address) = self.known.get(&inode).map_or_else(
+            || (SocketKind::Other, String::new()),
+            |known| (known.socket.kind, known.socket.address.clone()),
+        );
+        QueueSecond {
+            start_ns,
+            socket: Socket { inode, tgid, fd, kind, address },
+            looks: 0,
+            receive: Depth::default(),
+            send: Depth::default(),
+            drops: 0,
+            resent: Resent::default(),
+            blocked_sends,
+        }
     }
 
     /// Hands over bursts that have not ended, too.
@@ -181,55 +236,6 @@ fn keep(drops: &mut Vec<Drops>, burst: Drops) {
     } else if let Some(last) = drops.last_mut() {
         last.count += burst.count;
     }
-}
-
-fn kind(record: &queue_record) -> SocketKind {
-    const AF_UNIX: u16 = libc::AF_UNIX as u16;
-    const TCP: u16 = libc::IPPROTO_TCP as u16;
-    const UDP: u16 = libc::IPPROTO_UDP as u16;
-    /// include/net/tcp_states.h
-    const LISTEN: u8 = 10;
-    match (record.family, record.protocol) {
-        (AF_UNIX, _) => SocketKind::Unix,
-        (_, TCP) if record.state == LISTEN => SocketKind::TcpListening,
-        (_, TCP) => SocketKind::Tcp,
-        (_, UDP) => SocketKind::Udp,
-        _ => SocketKind::Other,
-    }
-}
-
-fn socket(record: &queue_record) -> Socket {
-    let kind = kind(record);
-    let local = address(record.family, record.local, record.local_port);
-    let remote = address(record.family, record.remote, record.remote_port);
-    let address = match (kind, record.local_port, record.remote_port) {
-        (SocketKind::Unix, ..) | (_, 0, _) => String::new(),
-        (_, _, 0) => local.to_string(),
-        _ => format!("{local} to {remote}"),
-    };
-    Socket { inode: record.inode, tgid: record.tgid, fd: record.fd, kind, address }
-}
-
-fn address(family: u16, bytes: [u8; 16], port: u16) -> SocketAddr {
-    let ip = match (family, bytes) {
-        (family, bytes) if family == libc::AF_INET6 as u16 => IpAddr::V6(Ipv6Addr::from(bytes)),
-        (_, [a, b, c, d, ..]) => IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
-    };
-    SocketAddr::new(ip, port)
-}
-
-/// Names of enum skb_drop_reason in this kernel; the numbers change between versions.
-fn drop_reasons() -> HashMap<u32, String> {
-    let Ok(kernel) = Btf::from_vmlinux() else { return HashMap::new() };
-    let Some(reasons) = kernel.type_by_name::<Enum<'_>>("skb_drop_reason") else {
-        return HashMap::new();
-    };
-    let reason = |name: Option<&OsStr>, value: i64| {
-        let name = name?.to_str()?;
-        let short = name.strip_prefix("SKB_DROP_REASON_").unwrap_or(name);
-        Some((u32::try_from(value).ok()?, short.to_owned()))
-    };
-    reasons.iter().filter_map(|member| reason(member.name, member.value)).collect()
 }
 
 #[cfg(test)]
@@ -297,6 +303,28 @@ mod tests {
     }
 
     #[test]
+    fn what_was_sent_again_is_told_with_the_timer_that_did_it() {
+        let mut state = State::default();
+        let tcp = |at, resent, timeouts| queue_record {
+            resent,
+            timeouts,
+            timeout_at: 7 * MS,
+            timeout_after: 200 * MS,
+            ..look(at, 0, 0)
+        };
+        state.note(&tcp(0, 0, 0));
+        state.take(0);
+        state.note(&tcp(20, 3, 1));
+        state.note(&tcp(40, 4, 1));
+        let [second] = &state.take(20).queues[..] else { panic!("not told") };
+        let kind = TimeoutKind::Retransmission;
+        let timeouts = vec![Timeout { at_ns: 7 * MS, kind, after_ns: 200 * MS }];
+        assert_eq!(second.resent, Resent { segments: 4, timeouts });
+        state.note(&tcp(60, 4, 1));
+        assert!(state.take(60).queues.is_empty());
+    }
+
+    #[test]
     fn a_burst_at_the_end_of_the_recording_is_told_too() {
         let mut state = State::default();
         state.note(&look(0, 1000, 0));
@@ -322,19 +350,5 @@ mod tests {
         let sockets = state.take(0);
         assert_eq!(sockets.queues[0].socket.kind, SocketKind::TcpListening);
         assert_eq!(sockets.queues[0].receive.limit, 1);
-    }
-
-    #[test]
-    fn addresses_are_those_of_the_family() {
-        let bytes = Ipv6Addr::LOCALHOST.octets();
-        let text = address(libc::AF_INET6 as u16, bytes, 80).to_string();
-        assert_eq!(text, "[::1]:80");
-        assert_eq!(address(libc::AF_INET as u16, bytes, 80).to_string(), "0.0.0.0:80");
-    }
-
-    #[test]
-    fn this_kernel_names_its_reasons() {
-        let reasons = drop_reasons();
-        assert!(reasons.is_empty() || reasons.values().any(|name| name == "SOCKET_RCVBUFF"));
     }
 }

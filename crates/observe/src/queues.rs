@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{Iter, Link};
+use libbpf_rs::{Iter, Link, MapHandle};
 use model::Sockets;
 
 use crate::Error;
@@ -25,12 +25,14 @@ const SEARCH: Duration = Duration::from_millis(100);
 /// At most one part in so many of the time is spent looking, and searching.
 const SHARE: u32 = 40;
 
-/// The two walks, attached.
+/// The two walks, attached, and what is looked at with them.
 pub struct Walks {
     /// Finds sockets.
     pub search: Link,
     /// Reads their queues.
     pub look: Link,
+    /// Counts of sends that found no room.
+    pub sends: MapHandle,
 }
 
 /// The thread that looks.
@@ -102,6 +104,8 @@ fn look(walks: &Walks, state: &Mutex<State>, bytes: &mut Vec<u8>) {
     let records = bytes.chunks_exact(size_of::<queue_record>());
     let mut state = lock(state);
     records.filter_map(bpf::read).for_each(|record| state.note(&record));
+    // Sums, too: what could not be read now is read with the next ones.
+    let _ = state.sends.look(&walks.sends);
 }
 
 /// Puts what a walk says in place of what was there.

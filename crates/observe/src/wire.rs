@@ -19,7 +19,7 @@ pub const LOCK_CLASS_MMAP_WRITE: u64 = 2;
 pub const LOCK_CLASS_SPIN: u64 = 3;
 
 /// `enum loss`, as shown.
-pub const LOSSES: [&str; 14] = [
+pub const LOSSES: [&str; 15] = [
     "outliers (ring full)",
     "rare records (ring full)",
     "threads not watched (no memory)",
@@ -34,10 +34,11 @@ pub const LOSSES: [&str; 14] = [
     "wakeups and switches (not told)",
     "code paths (map full)",
     "failed calls (map full)",
+    "blocked sends (map full)",
 ];
 
 /// `enum program`, as shown in the cost.
-pub const PROGRAMS: [&str; 25] = [
+pub const PROGRAMS: [&str; 26] = [
     "sched_switch",
     "sched_waking",
     "sched_migrate_task",
@@ -63,6 +64,7 @@ pub const PROGRAMS: [&str; 25] = [
     "cpu_clock",
     "timers",
     "kfree_skb",
+    "tcp_retransmit_skb",
 ];
 
 /// `enum account`; a call is needed for ACCT_SYSCALL only.

@@ -1,9 +1,10 @@
-//! The target's sockets: how full their queues were, and what was dropped at them.
+//! The target's sockets: how full their queues were, what was dropped at them, what TCP sent once
+//! more, and the sends that found no room.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use model::{Depth, Run, Socket, SocketKind};
+use model::{BlockedSends, Depth, QueueSecond, Run, Socket, SocketKind, Timeout, TimeoutKind};
 
 use crate::Style;
 use crate::show::more;
@@ -11,9 +12,10 @@ use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::units::{bytes, count, duration, plural};
 
-/// Sockets in the table, and bursts of drops below it.
+/// Sockets in the table; bursts of drops and timeouts below it.
 const SOCKETS: usize = 20;
 const BURSTS: usize = 20;
+const TIMEOUTS: usize = 20;
 
 /// A socket over the run.
 #[derive(Default)]
@@ -23,29 +25,51 @@ struct Row {
     receive: Depth,
     send: Depth,
     drops: u64,
+    resent: u64,
+    blocked: BlockedSends,
+    /// Seconds with such sends, and the most of one.
+    blocked_seconds: u64,
+    blocked_most: u64,
 }
 
-/// Writes the sockets, those with drops and with the longest queues first, then the drops. Nothing
-/// if none were seen.
+impl Row {
+    fn add(&mut self, second: &QueueSecond) {
+        self.looks += second.looks;
+        self.receive_sum += second.receive.mean * second.looks;
+        keep_larger(&mut self.receive, second.receive);
+        keep_larger(&mut self.send, second.send);
+        self.drops += second.drops;
+        self.resent += second.resent.segments;
+        let blocked = &second.blocked_sends;
+        self.blocked.refused += blocked.refused;
+        self.blocked.waited += blocked.waited;
+        self.blocked.waited_ns += blocked.waited_ns;
+        self.blocked_seconds += u64::from(blocked.count() > 0);
+        self.blocked_most = self.blocked_most.max(blocked.count());
+    }
+
+    /// The larger, the more it is worth to be shown.
+    fn rank(&self) -> (u64, u64, u64, u64, u64) {
+        let full = self.receive.max.saturating_mul(1000) / self.receive.limit.max(1);
+        (self.drops, self.resent, self.blocked.count(), full, self.send.max)
+    }
+}
+
+/// Writes the sockets, those with drops, timeouts and the longest queues first, then the drops,
+/// timeouts and blocked sends. Nothing if none were seen.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     let mut rows = BTreeMap::<&Socket, Row>::new();
     for second in &run.sockets.queues {
-        let row = rows.entry(&second.socket).or_default();
-        row.looks += second.looks;
-        row.receive_sum += second.receive.mean * second.looks;
-        keep_larger(&mut row.receive, second.receive);
-        keep_larger(&mut row.send, second.send);
-        row.drops += second.drops;
+        rows.entry(&second.socket).or_default().add(second);
     }
     if rows.is_empty() {
         return Ok(());
     }
     let mut rows: Vec<_> = rows.into_iter().collect();
-    let part = |depth: &Depth| depth.max.saturating_mul(1000) / depth.limit.max(1);
-    rows.sort_by_key(|(_, row)| std::cmp::Reverse((row.drops, part(&row.receive), row.send.max)));
+    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.rank()));
 
     writeln!(out, "\n{}", style.bold("Sockets (looked at every 20 ms while not empty)"))?;
     let mut table = Table::new(
@@ -59,14 +83,13 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
             ("of", Align::Right),
             ("to send, largest", Align::Right),
             ("dropped", Align::Right),
+            ("sent again", Align::Right),
+            ("blocked sends", Align::Right),
         ],
     );
     for (socket, row) in rows.iter().take(SOCKETS) {
         let depth = |n| if socket.kind.counts_bytes() { bytes(n) } else { count(n) };
-        let drops = match row.drops {
-            0 => Cell::from("0"),
-            n => Cell::painted(count(n), Paint::Red),
-        };
+        let bad = |n| if n == 0 { Cell::from("0") } else { Cell::painted(count(n), Paint::Red) };
         let limit = match row.receive.limit {
             0 => String::new(),
             limit => depth(limit),
@@ -80,12 +103,16 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
             depth(row.receive.max).into(),
             limit.into(),
             if sends { bytes(row.send.max) } else { String::new() }.into(),
-            drops,
+            bad(row.drops),
+            bad(row.resent),
+            count(row.blocked.count()).into(),
         ]);
     }
     table.write(out, style)?;
     more(out, style, rows.len() as u64, SOCKETS, "socket")?;
-    bursts(out, run, style)
+    bursts(out, run, style)?;
+    timeouts(out, run, style)?;
+    rows.iter().take(SOCKETS).try_for_each(|(socket, row)| blocked(out, socket, row))
 }
 
 fn keep_larger(largest: &mut Depth, other: Depth) {
@@ -97,24 +124,65 @@ fn keep_larger(largest: &mut Depth, other: Depth) {
 fn bursts(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     for drops in run.sockets.drops.iter().take(BURSTS) {
         let reason = if drops.reason.is_empty() { "reason not told" } else { &drops.reason };
+        let filled = drops.first_ns.saturating_sub(drops.filling_ns);
+        let queue = match drops.queued {
+            0 => String::new(),
+            _ => format!("; the queue had filled for {}", duration(filled)),
+        };
         writeln!(
             out,
-            "  +{}: {} dropped within {} at {}: {reason}; the queue had filled for {}",
+            "  +{}: {} dropped within {} at {}: {reason}{queue}",
             duration(drops.first_ns.saturating_sub(run.header.started_ns)),
             plural(drops.count, "packet"),
             duration(drops.last_ns.saturating_sub(drops.first_ns)),
             drops.socket,
-            duration(drops.first_ns.saturating_sub(drops.filling_ns)),
         )?;
     }
     more(out, style, run.sockets.drops.len() as u64, BURSTS, "burst")
+}
+
+/// Timers of TCP that fired, in time order.
+fn timeouts(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
+    let seconds = run.sockets.queues.iter();
+    let mut all: Vec<(&Timeout, &Socket)> =
+        seconds.flat_map(|s| s.resent.timeouts.iter().map(|t| (t, &s.socket))).collect();
+    all.sort_by_key(|(timeout, _)| timeout.at_ns);
+    for (timeout, socket) in all.iter().take(TIMEOUTS) {
+        let after = duration(timeout.after_ns);
+        let why = match timeout.kind {
+            TimeoutKind::Retransmission => format!("nothing was acknowledged for {after}"),
+            TimeoutKind::Connecting => format!("not connected after {after}"),
+            TimeoutKind::Probe => "a probe whether the last segment was lost".to_owned(),
+        };
+        let at = duration(timeout.at_ns.saturating_sub(run.header.started_ns));
+        writeln!(out, "  +{at}: a timer sent a segment of {socket} again: {why}")?;
+    }
+    more(out, style, all.len() as u64, TIMEOUTS, "timeout")
+}
+
+/// Sends of a socket that found no room, over the run.
+fn blocked(out: &mut dyn Write, socket: &Socket, row: &Row) -> io::Result<()> {
+    let sends = &row.blocked;
+    if sends.count() == 0 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "  {} found no room on {socket}: {} refused, {} waited {} in all; in {}, at most {} in one",
+        plural(sends.count(), "send"),
+        count(sends.refused),
+        count(sends.waited),
+        duration(sends.waited_ns),
+        plural(row.blocked_seconds, "second"),
+        count(row.blocked_most)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample;
-    use model::{Drops, QueueSecond, Sockets};
+    use model::{Drops, Resent, Sockets};
 
     #[test]
     fn a_socket_that_lost_packets_comes_first_with_its_bursts() {
@@ -127,6 +195,8 @@ mod tests {
             receive: Depth { mean: largest / 2, max: largest, max_ns: 1, limit: 200_000 },
             send: Depth::default(),
             drops,
+            resent: Resent::default(),
+            blocked_sends: BlockedSends::default(),
         };
         let (quiet, lossy) = (socket(4, SocketKind::Tcp), socket(3, SocketKind::Udp));
         let mut run = sample::run();
@@ -152,10 +222,41 @@ mod tests {
         write(&mut out, &run, &Style { color: false, width: 120 }).unwrap();
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[3].contains("udp a (fd 3)") && lines[3].ends_with('7'), "{text}");
+        let lossy = ["udp", "a", "(fd", "3)", "7", "0", "0"];
+        let words: Vec<&str> = lines[3].split_whitespace().collect();
+        assert_eq!((&words[..4], &words[words.len() - 3..]), (&lossy[..4], &lossy[4..]), "{text}");
         assert!(lines[4].contains("tcp a (fd 4)") && lines[4].contains("scan (77)"), "{text}");
         assert!(lines[5].contains("+14.0 ms: 7 packets dropped within 6.00 ms"), "{text}");
         assert!(lines[5].ends_with("the queue had filled for 4.00 ms"), "{text}");
+    }
+
+    #[test]
+    fn timeouts_and_blocked_sends_are_said_below_the_table() {
+        let mut run = sample::run();
+        let begin = run.header.started_ns;
+        let (kind, address) = (SocketKind::Tcp, "a".into());
+        let at_ns = begin + 50_000_000;
+        let timeout = Timeout { at_ns, kind: TimeoutKind::Retransmission, after_ns: 204_000_000 };
+        let second = |refused| QueueSecond {
+            start_ns: begin,
+            socket: Socket { inode: 9, tgid: 77, fd: 4, kind, address: String::clone(&address) },
+            looks: 50,
+            receive: Depth::default(),
+            send: Depth::default(),
+            drops: 0,
+            resent: Resent { segments: 1, timeouts: vec![timeout] },
+            blocked_sends: BlockedSends { refused, waited: 2, ..BlockedSends::default() },
+        };
+        run.sockets.queues = vec![second(5), second(8)];
+        let mut out = Vec::new();
+        write(&mut out, &run, &Style { color: false, width: 140 }).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let told = "+50.0 ms: a timer sent a segment of tcp a (fd 4) again: nothing was \
+                    acknowledged for 204 ms";
+        assert!(text.contains(told), "{text}");
+        let told = "17 sends found no room on tcp a (fd 4): 13 refused, 4 waited 0 ns in all; in 2 \
+                    seconds, at most 10 in one";
+        assert!(text.contains(told), "{text}");
     }
 
     #[test]

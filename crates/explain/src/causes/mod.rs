@@ -9,6 +9,7 @@ mod core_dump;
 mod cpu_runqueue;
 mod cputime_clock_threads;
 mod dirty_throttle;
+mod dns_timeout;
 mod file_lock;
 mod file_major_fault;
 mod first_touch;
@@ -38,9 +39,11 @@ mod slow_clocksource;
 mod softirq_interference;
 mod stopped_or_traced;
 mod sysv_sem;
+mod tcp_rto;
 mod thundering_herd;
 mod tlb_shootdown;
 mod udp_rcvbuf_stall;
+mod unix_population;
 mod yield_spin;
 
 use model::{Accounts, Evidence, Link, RuledOut};
@@ -88,6 +91,9 @@ pub const ALL: &[&Cause] = &[
     &listen_overflow::CAUSE,
     &nagle_delack::CAUSE,
     &rate_limit_burst::CAUSE,
+    &tcp_rto::CAUSE,
+    &dns_timeout::CAUSE,
+    &unix_population::CAUSE,
 ];
 
 /// A cause of the catalogue.

@@ -472,6 +472,20 @@ pub fn sockets() -> Sockets {
         receive,
         send: Depth::default(),
         drops: 887,
+        resent: Resent {
+            segments: 3,
+            timeouts: vec![Timeout {
+                at_ns: STARTED_NS + 3,
+                kind: TimeoutKind::Retransmission,
+                after_ns: 204_000_000,
+            }],
+        },
+        blocked_sends: BlockedSends {
+            refused: 9,
+            waited: 1,
+            waited_ns: 77,
+            bursts_ns: vec![STARTED_NS + 4],
+        },
     };
     let drops = Drops {
         socket,

@@ -1,0 +1,11 @@
+use crate::{EXACT, Mystery, solve};
+
+#[test]
+fn dns_timeout() {
+    solve(&Mystery {
+        cause: "dns-timeout",
+        follow: false,
+        part: EXACT,
+        ruled_out: &["slow-server", "udp-rcvbuf-stall"],
+    });
+}

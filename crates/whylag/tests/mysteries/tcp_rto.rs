@@ -1,0 +1,30 @@
+use model::TimeoutKind;
+
+use crate::{Case, EXACT, Mystery, solve};
+
+#[test]
+fn tcp_rto() {
+    solve(&Mystery {
+        cause: "tcp-rto",
+        follow: false,
+        part: EXACT,
+        ruled_out: &["nagle-delack", "slow-server", "fast-retransmit"],
+    });
+}
+
+/// What the kernel told of its timers, by socket.
+#[test]
+fn timeouts_of_tcp_are_recorded_with_what_the_timer_was_set_to() {
+    let Some(case) = Case::record("tcp-rto-faulty", false) else { return };
+    let seconds = || case.run.sockets.queues.iter();
+    let timeouts: Vec<_> = seconds().flat_map(|s| &s.resent.timeouts).collect();
+    let is_timer = |kind| kind == TimeoutKind::Retransmission;
+    let timers: Vec<_> = timeouts.iter().filter(|timeout| is_timer(timeout.kind)).collect();
+    // One outage of 50 ms, and one of 300 ms: longer than the timer is set to at first.
+    assert!(timers.len() >= 2, "{timeouts:?}");
+    let least = timers.iter().map(|timeout| timeout.after_ns).min().unwrap();
+    let most = timers.iter().map(|timeout| timeout.after_ns).max().unwrap();
+    assert!((200_000_000..300_000_000).contains(&least) && most == 2 * least, "{timers:?}");
+    let segments: u64 = seconds().map(|second| second.resent.segments).sum();
+    assert!(segments >= timeouts.len() as u64, "{segments} of {timeouts:?}");
+}
