@@ -5,7 +5,8 @@
  *
  * Faulty: the receiving thread itself gets that memory from the kernel, 256 MiB that are cleared
  * page by page, and its socket has the buffer that the kernel gives by default, which is full
- * before the call returns. Fixed (-DFIXED): another thread takes the snapshots.
+ * before the call returns. Fixed (-DFIXED): another thread takes the snapshots, and the buffer
+ * holds what comes in a second, for stalls that remain.
  *
  * lost_ns: the calls that got the memory, in the thread that receives.
  */
@@ -15,6 +16,7 @@
 #define SNAPSHOT (256UL << 20)
 #define BURST 20
 #define SIZE 256
+#define BUFFER (8 << 20) /* a second of the feed */
 
 static struct sockaddr_in address;
 static int receiver;
@@ -111,6 +113,8 @@ int main(int argc, char **argv)
 	receiver = bound_socket(SOCK_DGRAM, &address);
 	receive_timeout(receiver, 50);
 #ifdef FIXED
+	if (setsockopt(receiver, SOL_SOCKET, SO_RCVBUFFORCE, &(int){ BUFFER }, sizeof(int)))
+		setsockopt(receiver, SOL_SOCKET, SO_RCVBUF, &(int){ BUFFER }, sizeof(int));
 	sum = run_workers(3, "feed", work, seconds);
 #else
 	sum = run_workers(2, "feed", work, seconds);
