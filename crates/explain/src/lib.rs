@@ -20,6 +20,7 @@
 mod case;
 pub mod causes;
 mod chains;
+mod company;
 mod confidence;
 mod engine;
 mod example;
@@ -35,6 +36,7 @@ mod paths;
 mod phase;
 mod pieces;
 mod rebuilt;
+mod repeated;
 mod safepoints;
 mod stops;
 mod tell_apart;
@@ -44,6 +46,7 @@ mod text;
 mod unexplained;
 mod why_not;
 
+pub use company::coincidences;
 pub use engine::{explain, explain_focused};
 pub use focus::{Focus, FocusError};
 pub use focused::Focused;

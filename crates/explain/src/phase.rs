@@ -1,11 +1,11 @@
 //! When repeated events come: their phase in the wall-clock second and in the periods of others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use model::{Blocked, Outlier, OutlierKind, Rhythm, RhythmKind, Run};
+use model::{Rhythm, RhythmKind, Run};
 use stats::periodicity::{Fold, fold};
 
-use crate::lost::{Class, class};
+use crate::repeated::{Repeated, repeated};
 use crate::text::{count, duration};
 
 const SECOND: u64 = 1_000_000_000;
@@ -52,18 +52,6 @@ pub(crate) fn of_second(run: &Run, times: &[u64]) -> Option<String> {
     ))
 }
 
-/// Events of one kind: their process, and when they began.
-struct Repeated {
-    words: String,
-    events: Vec<(u32, u64)>,
-}
-
-impl Repeated {
-    fn times(&self) -> Vec<u64> {
-        self.events.iter().map(|(_, time)| *time).collect()
-    }
-}
-
 /// Repeated events of a run that keep to a period of the wall clock or of other events, or come
 /// once in each process. The p of each is multiplied by the number of tests made (Bonferroni).
 pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
@@ -103,32 +91,6 @@ pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
     found
 }
 
-/// Drops by socket; long calls and sleeps by program and call, those that wait for work left out.
-fn repeated(run: &Run) -> Vec<Repeated> {
-    let mut groups = BTreeMap::<String, Vec<(u32, u64)>>::new();
-    for drops in &run.sockets.drops {
-        let words = format!("drops at {}", drops.socket);
-        groups.entry(words).or_default().push((drops.socket.tgid, drops.first_ns));
-    }
-    for outlier in run.outliers.iter().filter(|outlier| is_lost(outlier)) {
-        let name = run.comm(outlier.tgid);
-        let words = match (outlier.blocked, outlier.syscall) {
-            (Some(Blocked::SocketSend), _) => format!("sends of {name} that waited"),
-            (_, Some(call)) => format!("long {} of {name}", call.call),
-            (Some(kind), None) => format!("waits of {name} for {}", kind.name()),
-            (None, None) => continue,
-        };
-        groups.entry(words).or_default().push((outlier.tgid, outlier.start_ns));
-    }
-    groups.into_iter().map(|(words, events)| Repeated { words, events }).collect()
-}
-
-/// Most of it is no wait for work.
-fn is_lost(outlier: &Outlier) -> bool {
-    let idle = outlier.breakdown.sum_of(|account| class(account) == Class::Idle);
-    outlier.kind != OutlierKind::LockHold && idle < outlier.duration_ns / 2
-}
-
 /// Begin and period of events that are regular: gaps that differ by less than a tenth.
 fn own_period(one: &Repeated) -> Option<(u64, u64)> {
     let firsts = bursts(&one.times(), SECOND / 10);
@@ -154,7 +116,7 @@ fn folded(times: &[u64], begin: i128, period_ns: u64) -> Option<Fold> {
 /// One event in each of several processes: were they independent, with one on average, each
 /// process would have exactly one with probability 1/e.
 fn once(one: &Repeated) -> Option<(RhythmKind, f64, usize)> {
-    let processes: BTreeSet<u32> = one.events.iter().map(|(tgid, _)| *tgid).collect();
+    let processes: BTreeSet<u32> = one.events.iter().map(|event| event.tgid).collect();
     let n = processes.len();
     (n >= FEWEST && n == one.events.len())
         .then(|| (RhythmKind::OncePerProcess, (-(n as f64)).exp(), n))

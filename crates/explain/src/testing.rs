@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use model::{
     Account, Accounts, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime, Depth,
     Drops, Event, Frame, Histogram, HoldSum, Losses, Metric, MetricSecond, Outlier, OutlierKind,
-    PathSum, Process, QueueSecond, Run, RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Socket,
-    SocketKind, Space, Stack, StackId, Syscall, Target, ThreadAccounts, WaitSum, Waker,
+    PathSum, Presence, Process, QueueSecond, Run, RunEnd, RunHeader, RunId, RunStatus, RunnerSum,
+    Socket, SocketKind, Space, Stack, StackId, Syscall, Target, ThreadAccounts, WaitSum, Waker,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -138,6 +138,14 @@ pub fn queue(kind: SocketKind, largest: u64, limit: u64, drops: u64) -> QueueSec
     }
 }
 
+/// A process that had a CPU from and up to, in ms; they are within one second.
+pub fn presence(tgid: u32, comm: &str, from_ms: u64, to_ms: u64) -> Presence {
+    let start_ns = from_ms / 1000 * SECOND;
+    let piece = |ms: u64| ((ms - from_ms / 1000 * 1000) / 10).min(100) as u8;
+    let pieces = vec![(piece(from_ms), piece(to_ms).max(piece(from_ms) + 1).min(100))];
+    Presence { start_ns, tgid, comm: comm.to_owned(), pieces }
+}
+
 /// A run with nothing in it, and what a test adds.
 pub struct RunBuilder(Run);
 
@@ -184,6 +192,7 @@ impl RunBuilder {
             jitter: None,
             messages: model::Messages::default(),
             sockets: model::Sockets::default(),
+            presences: Vec::new(),
         })
     }
 
@@ -346,6 +355,11 @@ impl RunBuilder {
 
     pub fn dropped(mut self, drops: Drops) -> Self {
         self.0.sockets.drops.push(drops);
+        self
+    }
+
+    pub fn present(mut self, presence: Presence) -> Self {
+        self.0.presences.push(presence);
         self
     }
 

@@ -2,13 +2,14 @@
 
 use crate::{
     Bench, CallError, Capability, Cost, Counter, CpuTime, Event, Fact, HoldSum, Jitter, Messages,
-    MetricSecond, Outlier, PathSum, Process, RunnerSum, Sockets, Stack, StackSum, ThreadAccounts,
-    WaitSum,
+    MetricSecond, Outlier, PathSum, Presence, Process, RunnerSum, Sockets, Stack, StackSum,
+    ThreadAccounts, WaitSum,
 };
 
 /// One step of a recording, stored as a whole or not at all.
 ///
-/// Additions: `seconds`, `outliers`, `events`, `stacks`, `facts`, `losses`, `sockets`. Latest values that
+/// Additions: `seconds`, `outliers`, `events`, `stacks`, `facts`, `losses`, `sockets`,
+/// `presences`. Latest values that
 /// replace what was stored under the same key: `threads` (tid, first_ns), `processes` (tgid),
 /// `waits` (tgid, account, object, waker_tgid), `holds` and `runners` (all but the numbers),
 /// `stack_sums` (tgid, account, both stacks), `paths` and `call_errors` (all but the numbers),
@@ -63,4 +64,6 @@ pub struct Batch {
     pub messages: Messages,
     /// Added.
     pub sockets: Sockets,
+    /// Added.
+    pub presences: Vec<Presence>,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Accounts, Bench, CallError, Event, HoldSum, Jitter, Messages, MetricSecond, Outlier, PathSum,
-    RunnerSum, Sockets, Stack, StackId, StackSum, ThreadAccounts, WaitSum,
+    Presence, RunnerSum, Sockets, Stack, StackId, StackSum, ThreadAccounts, WaitSum,
 };
 
 /// Number of a run in its store, from 1.
@@ -311,6 +311,9 @@ pub struct Run {
     /// The target's sockets.
     #[serde(default)]
     pub sockets: Sockets,
+    /// When programs ran, watched or not, in time order.
+    #[serde(default)]
+    pub presences: Vec<Presence>,
 }
 
 /// A part of a run: some of its time, of all threads or of one.

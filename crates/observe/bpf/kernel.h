@@ -153,6 +153,7 @@ struct task_struct {
 	int prio;
 	struct mm_struct *mm;
 	struct task_struct *real_parent;
+	struct task_struct *group_leader;
 	u32 pid;
 	u32 tgid;
 	int exit_code;

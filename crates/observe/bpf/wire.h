@@ -170,6 +170,19 @@ struct runner_sum {
 	char runner_comm[16];
 };
 
+/* A process in a second of CLOCK_MONOTONIC: one bit for each piece. */
+#define PRESENCE_PIECE_NS	10000000
+struct presence_key {
+	u64 second;
+	u32 tgid;
+	u32 pad;
+};
+
+struct presence {
+	u64 low, high;		/* pieces 0 to 63, and on */
+	char comm[16];
+};
+
 struct path_key {
 	u32 tgid;
 	u16 account;
@@ -403,6 +416,7 @@ enum loss {
 	LOSS_SWITCH,		/* a task woke or came to a CPU untold */
 	LOSS_PATH,		/* path_sums full */
 	LOSS_CALL_ERROR,	/* call_errors full */
+	LOSS_PRESENCE,		/* presences full */
 	LOSS_MAX,
 };
 

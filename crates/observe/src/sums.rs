@@ -25,7 +25,9 @@ pub struct Sums {
     call_errors: HashMap<Vec<u8>, u64>,
 }
 
-fn entries<K: Record, V: Record>(map: &dyn MapCore) -> Result<Vec<(Vec<u8>, K, V)>, Error> {
+pub(crate) fn entries<K: Record, V: Record>(
+    map: &dyn MapCore,
+) -> Result<Vec<(Vec<u8>, K, V)>, Error> {
     // All at once: libbpf-rs takes a batch that is not full for the last one, but the kernel also
     // ends a batch early, before a bucket that does not fit in whole.
     let batch = map

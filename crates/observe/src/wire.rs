@@ -19,7 +19,7 @@ pub const LOCK_CLASS_MMAP_WRITE: u64 = 2;
 pub const LOCK_CLASS_SPIN: u64 = 3;
 
 /// `enum loss`, as shown.
-pub const LOSSES: [&str; 14] = [
+pub const LOSSES: [&str; 15] = [
     "outliers (ring full)",
     "rare records (ring full)",
     "threads not watched (no memory)",
@@ -34,6 +34,7 @@ pub const LOSSES: [&str; 14] = [
     "wakeups and switches (not told)",
     "code paths (map full)",
     "failed calls (map full)",
+    "presence of programs (map full)",
 ];
 
 /// `enum program`, as shown in the cost.

@@ -66,6 +66,7 @@ pub fn empty_run() -> Run {
         jitter: None,
         messages: model::Messages::default(),
         sockets: model::Sockets::default(),
+        presences: Vec::new(),
     }
 }
 
@@ -345,6 +346,7 @@ pub fn explanation() -> Explanation {
     };
     Explanation {
         rhythms: Vec::new(),
+        coincidences: Vec::new(),
         run: run.id,
         scope: None,
         wall_ns,

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::buckets::{Unpacker, UnreadableBuckets};
 use super::columns::{Json, Text, U64};
-use super::{messages, read_parts as parts, read_sums as sums, sockets};
+use super::{messages, presences, read_parts as parts, read_sums as sums, sockets};
 use crate::recorder::Recorder;
 
 /// A row of `runs`.
@@ -118,6 +118,7 @@ pub(super) fn load(
         jitter: parts::result(&tx, run, "jitter")?,
         messages: messages::load(&tx, run)?,
         sockets: sockets::load(&tx, run)?,
+        presences: presences::load(&tx, run)?,
     };
     Ok((loaded, in_part))
 }

@@ -17,3 +17,13 @@ CREATE TABLE drops (
     detail   TEXT    NOT NULL                    -- JSON: the socket, the reason, the times
 ) STRICT;
 CREATE INDEX drops_by_time ON drops (run, first_ns);
+
+-- When programs had a CPU, watched or not.
+CREATE TABLE presences (
+    run      INTEGER NOT NULL,
+    start_ns INTEGER NOT NULL,                   -- begin of the second
+    tgid     INTEGER NOT NULL,
+    comm     TEXT    NOT NULL,
+    pieces   TEXT    NOT NULL                    -- JSON: ranges of pieces of 10 ms, [first, after last]
+) STRICT;
+CREATE INDEX presences_by_time ON presences (run, start_ns);

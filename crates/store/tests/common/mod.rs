@@ -296,7 +296,15 @@ pub fn full_batch() -> Batch {
         bench: Some(bench()),
         jitter: Some(Jitter::default()),
         messages: messages(),
+        presences: vec![
+            presence(STARTED_NS, 2, &[(0, 3), (99, 100)]),
+            presence(STARTED_NS, 100, &[(5, 6)]),
+        ],
     }
+}
+
+fn presence(start_ns: u64, tgid: u32, pieces: &[(u8, u8)]) -> Presence {
+    Presence { start_ns, tgid, comm: "other".into(), pieces: pieces.to_vec() }
 }
 
 /// Two slow messages, the slower one first, and one of the control group.
