@@ -20,9 +20,7 @@ pub fn write(out: &mut dyn Write, found: &[Coincidence], style: &Style) -> io::R
     }
     writeln!(out, "\n{}", style.bold("What else ran then (a coincidence is no cause yet)"))?;
     for one in found.iter().take(LINES) {
-        for line in text::wrap(&format!("  {}", in_words(one)), style.width) {
-            writeln!(out, "{line}")?;
-        }
+        write!(out, "{}", text::labelled("", 2, &in_words(one), style.width))?;
     }
     Ok(())
 }

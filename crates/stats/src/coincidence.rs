@@ -10,7 +10,8 @@
 //!   only their lengths: the first cannot tell how unlikely a meeting at uneven distances is, for
 //!   there is only one shift where all meet.
 //!
-//! Of the two the larger p counts.
+//! Of the two the larger p counts. What is compared is the time that both have in common: it tells
+//! a meeting that is exact from one that a shift by the length of an event would still give.
 
 /// A range of time: from, and up to. Unit and zero are the caller's.
 pub type Span = (u64, u64);
@@ -24,7 +25,7 @@ pub struct Coincidence {
     pub seen: usize,
     /// How many would on average of all shifts.
     pub expected: f64,
-    /// How often as many or more do by chance, if that one question is asked.
+    /// How often they have as much time in common by chance, if that one question is asked.
     pub p_shifted: f64,
     /// The same with times and gaps in another order.
     pub p_reordered: f64,
@@ -42,7 +43,7 @@ pub fn test(events: &[Span], times: &[Span], length: u64, draws: usize) -> Optio
     if events.is_empty() || times.is_empty() || busy >= length {
         return None;
     }
-    let seen = hits(events, times);
+    let (seen, in_common) = (hits(events, times), common(events, times));
     let gaps = gaps(times, length);
     let missed = |event: &Span| -> f64 {
         // Where an event could begin without touching any of the times.
@@ -52,23 +53,23 @@ pub fn test(events: &[Span], times: &[Span], length: u64, draws: usize) -> Optio
     let expected = events.iter().map(|event| 1.0 - missed(event)).sum();
     let mut rng = fastrand::Rng::with_seed(SEED);
     let mut lengths: Vec<u64> = times.iter().map(|(from, to)| to - from).collect();
-    let p_shifted = chance(draws, seen, || {
+    let p_shifted = chance(draws, in_common, || {
         let moved = shifted(times, rng.u64(..length), length);
-        hits(events, &moved)
+        common(events, &moved)
     });
     let mut gaps = gaps;
-    let p_reordered = chance(draws, seen, || {
+    let p_reordered = chance(draws, in_common, || {
         rng.shuffle(&mut lengths);
         rng.shuffle(&mut gaps);
         let moved = shifted(&laid_out(&lengths, &gaps), rng.u64(..length), length);
-        hits(events, &moved)
+        common(events, &moved)
     });
     Some(Coincidence { n: events.len(), seen, expected, p_shifted, p_reordered })
 }
 
 /// How often chance gives `seen` or more (Besag and Clifford 1991: it may stop early, where p is
 /// large).
-fn chance(draws: usize, seen: usize, mut draw: impl FnMut() -> usize) -> f64 {
+fn chance(draws: usize, seen: u64, mut draw: impl FnMut() -> u64) -> f64 {
     let mut as_good = 0;
     for drawn in 1..=draws {
         as_good += usize::from(draw() >= seen);
@@ -89,6 +90,20 @@ fn hits(events: &[Span], times: &[Span]) -> usize {
         times.get(next).is_some_and(|time| time.0 < event.1.max(event.0 + 1))
     };
     events.iter().filter(&mut touches).count()
+}
+
+/// Time that is in both; at least a unit for each event that touches. Both are sorted.
+fn common(events: &[Span], times: &[Span]) -> u64 {
+    let (mut next, mut sum) = (0, 0);
+    for event in events {
+        let to = event.1.max(event.0 + 1);
+        while times.get(next).is_some_and(|time| time.1 <= event.0) {
+            next += 1;
+        }
+        let touched = times.iter().skip(next).take_while(|time| time.0 < to);
+        sum += touched.map(|time| time.1.min(to) - time.0.max(event.0)).sum::<u64>();
+    }
+    sum
 }
 
 /// Gap after each time, around the end.
