@@ -180,6 +180,7 @@ impl RunBuilder {
             stacks: HashMap::new(),
             stack_sums: Vec::new(),
             paths: Vec::new(),
+            beside: Vec::new(),
             call_errors: Vec::new(),
             counters: Vec::new(),
             waits: Vec::new(),

@@ -61,4 +61,4 @@ pub use socket::{Depth, Drops, QueueSecond, Socket, SocketKind, Sockets};
 pub use stack::{Frame, PathSum, Space, Stack, StackId, StackSum};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
-pub use wait::{CallError, HoldSum, RunnerSum, WaitSum};
+pub use wait::{BesideSum, CallError, HoldSum, RunnerSum, TableRead, WaitSum};

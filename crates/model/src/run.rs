@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Accounts, Bench, CallError, Event, HoldSum, Jitter, Messages, MetricSecond, Outlier, PathSum,
-    Presence, RunnerSum, Sockets, Stack, StackId, StackSum, ThreadAccounts, WaitSum,
+    Accounts, Bench, BesideSum, CallError, Event, HoldSum, Jitter, Messages, MetricSecond, Outlier,
+    PathSum, Presence, RunnerSum, Sockets, Stack, StackId, StackSum, ThreadAccounts, WaitSum,
 };
 
 /// Number of a run in its store, from 1.
@@ -289,6 +289,9 @@ pub struct Run {
     pub holds: Vec<HoldSum>,
     /// Time by kernel code path.
     pub paths: Vec<PathSum>,
+    /// Who was beside threads that waited for a spinlock.
+    #[serde(default)]
+    pub beside: Vec<BesideSum>,
     /// Failed system calls.
     pub call_errors: Vec<CallError>,
     /// Numbers that the kernel keeps.

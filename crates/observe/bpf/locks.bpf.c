@@ -5,6 +5,10 @@
  * spinlocks taken inside.
  */
 #include "threads.h"
+#include "beside.h"
+
+/* For shorter waits it is not worth looking who was beside. */
+#define SPUN_MIN_NS	10000
 
 static __always_inline bool in_text(u64 ip, const volatile u64 *range)
 {
@@ -131,6 +135,8 @@ static __always_inline void contention_ends(struct cpu *cpu, struct thread *t,
 	u64 now = bpf_ktime_get_ns();
 
 	if (t->spin_lock == (u64)lock) {
+		if (now - t->spin_start >= SPUN_MIN_NS)
+			spun(t->tgid, now - t->spin_start);
 		hist_count(hist_slot(t->tgid, HIST_LOCK, LOCK_CLASS_SPIN),
 			   now - t->spin_start);
 		spin_ends(cpu, t, now);

@@ -424,6 +424,7 @@ impl Bpf {
         batch.holds = self.sums.holds(&self.probes)?;
         batch.runners = self.sums.runners(&self.probes)?;
         batch.paths = self.sums.paths(&self.probes)?;
+        batch.beside = self.sums.beside(&self.probes)?;
         batch.call_errors = self.sums.call_errors(&self.probes)?;
         batch.sockets =
             self.queues.as_ref().map(|queues| queues.take(since_ns)).unwrap_or_default();

@@ -58,7 +58,8 @@ mod tests {
             p: 0.0004,
         };
         let mut out = Vec::new();
-        write(&mut out, std::slice::from_ref(&one), &Style { width: 120, ..Style::default() }).unwrap();
+        write(&mut out, std::slice::from_ref(&one), &Style { width: 120, ..Style::default() })
+            .unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(
             text.contains(

@@ -54,6 +54,7 @@ pub fn empty_run() -> Run {
         stacks: HashMap::new(),
         stack_sums: Vec::new(),
         paths: Vec::new(),
+        beside: Vec::new(),
         call_errors: Vec::new(),
         counters: Vec::new(),
         waits: Vec::new(),

@@ -108,6 +108,7 @@ pub(super) fn load(
         waits: sums::waits(&tx, run)?,
         holds: sums::holds(&tx, run)?,
         paths,
+        beside: sums::beside(&tx, run)?,
         call_errors: sums::call_errors(&tx, run)?,
         counters: sums::counters(&tx, run)?,
         runners: sums::runners(&tx, run)?,

@@ -27,3 +27,17 @@ CREATE TABLE presences (
     pieces   TEXT    NOT NULL                    -- JSON: ranges of pieces of 10 ms, [first, after last]
 ) STRICT;
 CREATE INDEX presences_by_time ON presences (run, start_ns);
+
+-- Waits for spinlocks, by who was in a call on another CPU when they ended.
+CREATE TABLE beside (
+    run        INTEGER NOT NULL,
+    tgid       INTEGER NOT NULL,
+    other_tgid INTEGER NOT NULL,
+    other_call TEXT    NOT NULL,
+    reads      TEXT    NOT NULL,                 -- JSON: what it read
+    other_comm TEXT    NOT NULL,
+    count      INTEGER NOT NULL,
+    ns         INTEGER NOT NULL,
+    max_ns     INTEGER NOT NULL,
+    PRIMARY KEY (run, tgid, other_tgid, other_call, reads)
+) STRICT;

@@ -261,6 +261,7 @@ pub fn full_batch() -> Batch {
                 max_ns: 10,
             },
         ],
+        beside: vec![beside(TableRead::Proc("net/udp".into())), beside(TableRead::SocketDiag)],
         call_errors: vec![CallError { tgid: 100, call: syscall("accept4"), errno: 11, count: 7 }],
         counters: vec![Counter {
             name: "cgroup.cpu.nr_throttled".into(),
@@ -488,4 +489,17 @@ pub fn sockets() -> Sockets {
         limit: 212_992,
     };
     Sockets { queues: vec![queue], drops: vec![drops] }
+}
+
+fn beside(reads: TableRead) -> BesideSum {
+    BesideSum {
+        tgid: 100,
+        other_tgid: 2,
+        other_comm: "reader".into(),
+        other_call: syscall("read"),
+        reads,
+        count: 3,
+        ns: 90,
+        max_ns: 50,
+    }
 }
