@@ -38,6 +38,7 @@ mod pieces;
 mod rebuilt;
 mod repeated;
 mod safepoints;
+mod spinning;
 mod stops;
 mod tell_apart;
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use model::{
-    Account, Accounts, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime, Depth,
-    Drops, Event, Frame, Histogram, HoldSum, Losses, Metric, MetricSecond, Outlier, OutlierKind,
-    PathSum, Presence, Process, QueueSecond, Run, RunEnd, RunHeader, RunId, RunStatus, RunnerSum,
-    Socket, SocketKind, Space, Stack, StackId, Syscall, Target, ThreadAccounts, WaitSum, Waker,
+    Account, Accounts, BesideSum, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime,
+    Depth, Drops, Event, Frame, Histogram, HoldSum, Losses, Metric, MetricSecond, Outlier,
+    OutlierKind, PathSum, Presence, Process, QueueSecond, Run, RunEnd, RunHeader, RunId, RunStatus,
+    RunnerSum, Socket, SocketKind, Space, Stack, StackId, Syscall, TableRead, Target,
+    ThreadAccounts, WaitSum, Waker,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -135,6 +136,20 @@ pub fn queue(kind: SocketKind, largest: u64, limit: u64, drops: u64) -> QueueSec
         receive: Depth { mean: largest / 2, max: largest, max_ns: 7, limit },
         send: Depth::default(),
         drops,
+    }
+}
+
+/// 100 waits of process 10 for spinlocks that ended while another one was in read.
+pub fn beside(other_tgid: u32, other_comm: &str, reads: TableRead, ns: u64) -> BesideSum {
+    BesideSum {
+        tgid: 10,
+        other_tgid,
+        other_comm: other_comm.to_owned(),
+        other_call: Syscall(0),
+        reads,
+        count: 100,
+        ns,
+        max_ns: ns / 50,
     }
 }
 
@@ -356,6 +371,11 @@ impl RunBuilder {
 
     pub fn dropped(mut self, drops: Drops) -> Self {
         self.0.sockets.drops.push(drops);
+        self
+    }
+
+    pub fn beside(mut self, sum: BesideSum) -> Self {
+        self.0.beside.push(sum);
         self
     }
 

@@ -34,6 +34,7 @@ mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
 mod slow_clocksource;
+mod socket_diag_reader;
 mod softirq_interference;
 mod stopped_or_traced;
 mod sysv_sem;
@@ -84,6 +85,7 @@ pub const ALL: &[&Cause] = &[
     &jvm_gc::CAUSE,
     &queueing::CAUSE,
     &udp_rcvbuf_stall::CAUSE,
+    &socket_diag_reader::CAUSE,
     &listen_overflow::CAUSE,
     &nagle_delack::CAUSE,
 ];
