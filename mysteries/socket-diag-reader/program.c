@@ -50,6 +50,26 @@ static void own_network(void)
 	close(fd);
 }
 
+/* The gateway gets a CPU to itself, the last one; everything else stays on the rest. */
+static cpu_set_t last_cpu;
+
+static void divide_cpus(void)
+{
+	cpu_set_t rest;
+	int last = CPU_SETSIZE - 1;
+
+	if (sched_getaffinity(0, sizeof rest, &rest))
+		die("cannot see the CPUs");
+	if (CPU_COUNT(&rest) < 2)
+		die("two CPUs are needed: one reads, one waits for it");
+	while (!CPU_ISSET(last, &rest))
+		last--;
+	CPU_SET(last, &last_cpu);
+	CPU_CLR(last, &rest);
+	if (sched_setaffinity(0, sizeof rest, &rest))
+		die("cannot choose CPUs");
+}
+
 /* A socket on the port and the `number`th address of 127.0.0.0/8; -1 if it cannot be had. */
 static int open_session(uint32_t number)
 {
@@ -113,6 +133,8 @@ static void serve(int id, struct account *mine)
 	uint64_t took, beside_ns = 0, beside = 0, longest = 0;
 	size_t prices = 0;
 
+	if (sched_setaffinity(0, sizeof last_cpu, &last_cpu))
+		die("cannot choose a CPU");
 	for (; running(); mine->ops++) {
 		bool reading = shared->reading;
 		uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -144,6 +166,7 @@ int main(int argc, char **argv)
 	struct account sum;
 	pid_t helpers[HOLDERS + 1];
 
+	divide_cpus();
 	own_network();
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;

@@ -39,6 +39,7 @@ mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
 mod slow_clock;
+mod socket_diag_reader;
 mod softirq_interference;
 mod stopped_or_traced;
 mod sysv_sem;
