@@ -3,6 +3,8 @@
 //! A spinlock does not say who has it, but only somebody inside the kernel on another CPU can: the
 //! recorder looks at those when a wait of 10 us or more ends.
 
+use std::collections::BTreeMap;
+
 use model::{BesideSum, TableRead};
 
 use crate::case::Case;
@@ -22,14 +24,34 @@ pub fn spun(case: &Case, functions: &[&str]) -> PathTime {
     case.time_through(functions, |path| path.sampled && case.passes(path, SPIN))
 }
 
-/// The readers of tables beside which threads of a process spun, the largest sum first.
-pub fn readers<'a>(
-    case: &Case<'a>,
+/// The readers of tables beside which threads of a process spun for a lock that one of these
+/// functions takes, the largest sum first.
+pub fn readers(
+    case: &Case,
     tgid: u32,
+    functions: &[&str],
     is_table: impl Fn(&TableRead) -> bool,
-) -> Vec<&'a BesideSum> {
-    let sums = case.run.beside.iter().filter(|sum| sum.tgid == tgid && is_table(&sum.reads));
-    let mut readers: Vec<_> = sums.collect();
+) -> Vec<BesideSum> {
+    let mut readers = BTreeMap::<(u32, &TableRead), BesideSum>::new();
+    let asked = |sum: &&BesideSum| {
+        sum.tgid == tgid && is_table(&sum.reads) && case.goes_through(sum.kernel, functions)
+    };
+    for sum in case.run.beside.iter().filter(asked) {
+        let key = (sum.other_tgid, &sum.reads);
+        let reader = readers.entry(key).or_insert_with(|| BesideSum {
+            count: 0,
+            ns: 0,
+            max_ns: 0,
+            ..sum.clone()
+        });
+        reader.count = reader.count.saturating_add(sum.count);
+        reader.ns = reader.ns.saturating_add(sum.ns);
+        reader.max_ns = reader.max_ns.max(sum.max_ns);
+        if sum.max_ns == reader.max_ns {
+            reader.kernel = sum.kernel;
+        }
+    }
+    let mut readers: Vec<_> = readers.into_values().collect();
     readers.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
     readers
 }

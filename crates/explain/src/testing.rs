@@ -147,6 +147,7 @@ pub fn beside(other_tgid: u32, other_comm: &str, reads: TableRead, ns: u64) -> B
         other_comm: other_comm.to_owned(),
         other_call: Syscall(0),
         reads,
+        kernel: None,
         count: 100,
         ns,
         max_ns: ns / 50,
@@ -374,9 +375,12 @@ impl RunBuilder {
         self
     }
 
-    pub fn beside(mut self, sum: BesideSum) -> Self {
-        self.0.beside.push(sum);
-        self
+    /// The waiter had these kernel frames, innermost first.
+    pub fn beside(mut self, sum: BesideSum, frames: &[&str]) -> Self {
+        let id = StackId(self.0.stacks.len() as u64);
+        self.0.beside.push(BesideSum { kernel: Some(id), ..sum });
+        let frames = frames.iter().map(|symbol| frame("[kernel]", Some(symbol))).collect();
+        self.stack(id, Space::Kernel, frames)
     }
 
     pub fn present(mut self, presence: Presence) -> Self {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, Syscall};
+use crate::{Account, StackId, Syscall};
 
 /// All waits of a process on one object that one process ended; waits for work (poll, accept,
 /// receive, an empty pipe, a timer, a child) are not summed here, nobody is to blame for them.
@@ -105,6 +105,8 @@ pub struct BesideSum {
     pub other_call: Syscall,
     /// What it read.
     pub reads: TableRead,
+    /// The stack of the waiter in the kernel.
+    pub kernel: Option<StackId>,
     /// Waits.
     pub count: u64,
     /// Their time.

@@ -27,6 +27,7 @@ extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
 struct beside {
 	u64 ns;
+	u64 kernel;
 	u32 tgid;
 	u32 here;
 };
@@ -71,7 +72,11 @@ static __always_inline void add_beside(struct task_struct *task,
 				       struct beside *wait)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	struct beside_key key = { .tgid = wait->tgid, .other_tgid = task->tgid };
+	struct beside_key key = {
+		.tgid = wait->tgid,
+		.other_tgid = task->tgid,
+		.kernel = wait->kernel,
+	};
 	struct beside_sum first = {}, *sum;
 	long nr = (long)regs->orig_ax;
 
@@ -121,9 +126,9 @@ static long look_beside(u32 i, struct beside *wait)
 }
 
 /* The current thread waited for a spinlock until now. */
-static __noinline int spun(u32 tgid, u64 ns)
+static __noinline int spun(u32 tgid, u64 kernel, u64 ns)
 {
-	struct beside wait = { .ns = ns, .tgid = tgid };
+	struct beside wait = { .ns = ns, .tgid = tgid, .kernel = kernel };
 
 	wait.here = bpf_get_smp_processor_id();
 	if (bpf_task_from_pid && bpf_task_release)

@@ -129,14 +129,14 @@ int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
 	return 0;
 }
 
-static __always_inline void contention_ends(struct cpu *cpu, struct thread *t,
-					    void *lock)
+static __always_inline void contention_ends(void *ctx, struct cpu *cpu,
+					    struct thread *t, void *lock)
 {
 	u64 now = bpf_ktime_get_ns();
 
 	if (t->spin_lock == (u64)lock) {
 		if (now - t->spin_start >= SPUN_MIN_NS)
-			spun(t->tgid, now - t->spin_start);
+			spun(t->tgid, stack_here(ctx, cpu, 0), now - t->spin_start);
 		hist_count(hist_slot(t->tgid, HIST_LOCK, LOCK_CLASS_SPIN),
 			   now - t->spin_start);
 		spin_ends(cpu, t, now);
@@ -159,7 +159,7 @@ int BPF_PROG(on_contention_end, void *lock, int ret)
 	t = this_thread(cpu);
 	if (!t || !lock || !enter(cpu))
 		return 0;
-	contention_ends(cpu, t, lock);
+	contention_ends(ctx, cpu, t, lock);
 	leave(cpu);
 	return 0;
 }

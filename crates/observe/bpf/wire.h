@@ -192,6 +192,7 @@ struct beside_key {
 	u16 call;		/* of the other */
 	u16 kind;
 	u32 pad;
+	u64 kernel;		/* stack of the waiter */
 };
 
 struct beside_sum {

@@ -155,6 +155,7 @@ impl Sums {
                     other_comm: bpf::text(&sum.comm),
                     other_call: Syscall(key.call),
                     reads: wire::read_by(key.kind, &bpf::text(&sum.folder), &bpf::text(&sum.name)),
+                    kernel: convert::stack_id(key.kernel),
                     count: sum.count,
                     ns: sum.ns,
                     max_ns: sum.max_ns,

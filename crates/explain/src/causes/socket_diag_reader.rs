@@ -68,7 +68,7 @@ fn examine(case: &Case) -> Verdict {
     let Some(tgid) = case.main_of(TABLES, spins) else {
         return Err(Absent("no socket call was seen spinning for a table of sockets".to_owned()));
     };
-    let readers = readers(case, tgid, lists_sockets);
+    let readers = readers(case, tgid, TABLES, lists_sockets);
     let beside = sum(&readers, |reader| reader.ns);
     // Several others may be on a CPU then, so that this may also be more.
     if beside < time.ns() / 2 {
@@ -136,7 +136,7 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
-fn sum(readers: &[&BesideSum], of: impl Fn(&BesideSum) -> u64) -> u64 {
+fn sum(readers: &[BesideSum], of: impl Fn(&BesideSum) -> u64) -> u64 {
     readers.iter().fold(0, |sum, reader| sum.saturating_add(of(reader)))
 }
 
@@ -148,12 +148,13 @@ mod tests {
 
     const BIND: [&str; 4] =
         ["__pv_queued_spin_lock_slowpath", "_raw_spin_lock_bh", "udp_lib_get_port", "inet_bind"];
+    const FUTEX: [&str; 2] = ["__pv_queued_spin_lock_slowpath", "futex_wake"];
 
     fn gateway() -> RunBuilder {
         RunBuilder::new()
             .thread(10, 10, &[(USER, 3 * SECOND), (Account::Spin, SECOND)])
             .sampled_path(10, Account::Spin, &BIND, 900)
-            .sampled_path(10, Account::Spin, &["__pv_queued_spin_lock_slowpath", "futex_wake"], 100)
+            .sampled_path(10, Account::Spin, &FUTEX, 100)
             .sampled_path(10, USER, &[], 3000)
     }
 
@@ -163,11 +164,12 @@ mod tests {
 
     #[test]
     fn spinning_in_socket_calls_beside_a_reader_is_claimed_and_the_reader_named() {
-        let run = gateway().beside(beside(77, "netstat", udp(), SECOND / 10 * 8)).build();
+        let run = gateway().beside(beside(77, "netstat", udp(), SECOND / 10 * 8), &BIND).build();
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!(claim.lost.get(Account::Spin), SECOND / 10 * 9);
         assert!(claim.title.contains("netstat (pid 77) reads /proc/net/udp"), "{}", claim.title);
-        let by_ss = gateway().beside(beside(77, "ss", TableRead::SocketDiag, SECOND)).build();
+        let by_ss =
+            gateway().beside(beside(77, "ss", TableRead::SocketDiag, SECOND), &BIND).build();
         assert!(examine(&Case::new(&by_ss)).unwrap().title.contains("netlink"));
     }
 
@@ -176,9 +178,9 @@ mod tests {
         let absent = |run: RunBuilder| examine(&Case::new(&run.build())).unwrap_err().0;
         assert!(absent(gateway()).contains("of which 0 ns"));
         let others = gateway()
-            .beside(beside(78, "gateway", TableRead::Unknown, SECOND))
-            .beside(beside(79, "ps", TableRead::Proc("79/stat".to_owned()), SECOND))
-            .beside(beside(77, "netstat", udp(), SECOND / 10));
+            .beside(beside(78, "gateway", TableRead::Unknown, SECOND), &BIND)
+            .beside(beside(79, "ps", TableRead::Proc("79/stat".to_owned()), SECOND), &BIND)
+            .beside(beside(77, "netstat", udp(), SECOND / 10), &BIND);
         assert!(absent(others).contains("of which 100 ms"));
     }
 
@@ -186,8 +188,8 @@ mod tests {
     fn a_reader_beside_another_spinlock_is_not() {
         let run = RunBuilder::new()
             .thread(10, 10, &[(Account::Spin, SECOND)])
-            .sampled_path(10, Account::Spin, &["__pv_queued_spin_lock_slowpath", "futex_wake"], 100)
-            .beside(beside(77, "netstat", udp(), SECOND))
+            .sampled_path(10, Account::Spin, &FUTEX, 100)
+            .beside(beside(77, "netstat", udp(), SECOND), &FUTEX)
             .build();
         assert!(examine(&Case::new(&run)).unwrap_err().0.contains("no socket call"));
     }

@@ -56,18 +56,19 @@ pub(super) fn call_errors(conn: &Connection, run: RunId) -> Result<Vec<CallError
 
 pub(super) fn beside(conn: &Connection, run: RunId) -> Result<Vec<BesideSum>> {
     let sql =
-        "SELECT tgid, other_tgid, other_call, reads, other_comm, count, ns, max_ns FROM beside
-               WHERE run = ?1 ORDER BY ns DESC, rowid";
+        "SELECT tgid, other_tgid, other_call, reads, kernel_stack, other_comm, count, ns, max_ns
+               FROM beside WHERE run = ?1 ORDER BY ns DESC, rowid";
     all(conn, sql, [run.0], |row| {
         Ok(BesideSum {
             tgid: row.get(0)?,
             other_tgid: row.get(1)?,
             other_call: row.get::<_, Text<_>>(2)?.0,
             reads: row.get::<_, Json<_>>(3)?.0,
-            other_comm: row.get(4)?,
-            count: u64_at(row, 5)?,
-            ns: u64_at(row, 6)?,
-            max_ns: u64_at(row, 7)?,
+            kernel: stack_at(row, 4)?,
+            other_comm: row.get(5)?,
+            count: u64_at(row, 6)?,
+            ns: u64_at(row, 7)?,
+            max_ns: u64_at(row, 8)?,
         })
     })
 }

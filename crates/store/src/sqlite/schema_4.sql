@@ -30,14 +30,16 @@ CREATE INDEX presences_by_time ON presences (run, start_ns);
 
 -- Waits for spinlocks, by who was in a call on another CPU when they ended.
 CREATE TABLE beside (
-    run        INTEGER NOT NULL,
-    tgid       INTEGER NOT NULL,
-    other_tgid INTEGER NOT NULL,
-    other_call TEXT    NOT NULL,
-    reads      TEXT    NOT NULL,                 -- JSON: what it read
-    other_comm TEXT    NOT NULL,
-    count      INTEGER NOT NULL,
-    ns         INTEGER NOT NULL,
-    max_ns     INTEGER NOT NULL,
-    PRIMARY KEY (run, tgid, other_tgid, other_call, reads)
+    run          INTEGER NOT NULL,
+    tgid         INTEGER NOT NULL,
+    other_tgid   INTEGER NOT NULL,
+    other_call   TEXT    NOT NULL,
+    reads        TEXT    NOT NULL,               -- JSON: what it read
+    kernel_stack INTEGER,                        -- of the waiter
+    other_comm   TEXT    NOT NULL,
+    count        INTEGER NOT NULL,
+    ns           INTEGER NOT NULL,
+    max_ns       INTEGER NOT NULL
 ) STRICT;
+CREATE UNIQUE INDEX beside_of_run
+    ON beside (run, tgid, other_tgid, other_call, reads, ifnull(kernel_stack, 0));

@@ -104,9 +104,10 @@ fn put_holds_and_runners(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rus
 
 fn put_beside(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
     let mut put = tx.prepare_cached(
-        "INSERT INTO beside (run, tgid, other_tgid, other_call, reads, other_comm, count, ns, max_ns)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-         ON CONFLICT DO UPDATE SET other_comm = ?6, count = ?7, ns = ?8, max_ns = ?9",
+        "INSERT INTO beside (run, tgid, other_tgid, other_call, reads, kernel_stack, other_comm, count,
+                             ns, max_ns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+         ON CONFLICT DO UPDATE SET other_comm = ?7, count = ?8, ns = ?9, max_ns = ?10",
     )?;
     for sum in &batch.beside {
         put.execute(params![
@@ -115,6 +116,7 @@ fn put_beside(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Resu
             sum.other_tgid,
             Text(sum.other_call),
             Json(&sum.reads),
+            sum.kernel.map(stack_key),
             sum.other_comm,
             U64(sum.count),
             U64(sum.ns),

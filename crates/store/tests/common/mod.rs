@@ -498,6 +498,7 @@ fn beside(reads: TableRead) -> BesideSum {
         other_comm: "reader".into(),
         other_call: syscall("read"),
         reads,
+        kernel: Some(StackId(u64::MAX - 1)),
         count: 3,
         ns: 90,
         max_ns: 50,
