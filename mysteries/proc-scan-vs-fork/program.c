@@ -9,12 +9,14 @@
  * and adds nothing up.
  */
 #include "../idle_threads.h"
+#include "../own_cpu.h"
 #include "../processes.h"
 
 #define CONNECTIONS 8000
-#define REQUEST_NS (50 * MICROSECOND)
-#define EVERY_NS (250 * MICROSECOND)
-#define SLOT_NS (100 * MILLISECOND) /* the monitor reads in every second one */
+#define REQUEST_NS (5 * MICROSECOND)
+#define EVERY_NS (100 * MICROSECOND)
+#define SLOT_NS (50 * MILLISECOND)
+#define SLOTS 4 /* the monitor reads in all but one of them */
 
 #ifdef FIXED
 #define FILE_READ "status"
@@ -31,7 +33,7 @@ static uint64_t rounds;
 
 static bool monitor_reads(uint64_t now)
 {
-	return now / SLOT_NS % 2;
+	return now / SLOT_NS % SLOTS > 0;
 }
 
 static void look_at_server(void *unused)
@@ -125,7 +127,9 @@ int main(int argc, char **argv)
 	server = getpid();
 	rounds = rounds_for(REQUEST_NS);
 	shared = shared_memory(sizeof *shared);
+	divide_cpus();
 	monitor = start_process("monitor", look_at_server, NULL);
+	move_to_own_cpu();
 	start_idle_threads(CONNECTIONS);
 	shared->go = true;
 	sum = run_workers(1, "server", serve, seconds);

@@ -9,9 +9,9 @@
  */
 #include "../loopback.h"
 #include "../measure.h"
+#include "../own_cpu.h"
 #include "../processes.h"
 #include <net/if.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 
@@ -48,26 +48,6 @@ static void own_network(void)
 	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &loopback))
 		die("cannot bring loopback up");
 	close(fd);
-}
-
-/* The gateway gets a CPU to itself, the last one; everything else stays on the rest. */
-static cpu_set_t last_cpu;
-
-static void divide_cpus(void)
-{
-	cpu_set_t rest;
-	int last = CPU_SETSIZE - 1;
-
-	if (sched_getaffinity(0, sizeof rest, &rest))
-		die("cannot see the CPUs");
-	if (CPU_COUNT(&rest) < 2)
-		die("two CPUs are needed: one reads, one waits for it");
-	while (!CPU_ISSET(last, &rest))
-		last--;
-	CPU_SET(last, &last_cpu);
-	CPU_CLR(last, &rest);
-	if (sched_setaffinity(0, sizeof rest, &rest))
-		die("cannot choose CPUs");
 }
 
 /* A socket on the port and the `number`th address of 127.0.0.0/8; -1 if it cannot be had. */
@@ -133,8 +113,7 @@ static void serve(int id, struct account *mine)
 	uint64_t took, beside_ns = 0, beside = 0, longest = 0;
 	size_t prices = 0;
 
-	if (sched_setaffinity(0, sizeof last_cpu, &last_cpu))
-		die("cannot choose a CPU");
+	move_to_own_cpu();
 	for (; running(); mine->ops++) {
 		bool reading = shared->reading;
 		uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
