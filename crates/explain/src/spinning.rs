@@ -25,33 +25,31 @@ pub fn spun(case: &Case, functions: &[&str]) -> PathTime {
 }
 
 /// The readers of tables beside which threads of a process spun for a lock that one of these
-/// functions takes, the largest sum first.
+/// functions takes, the largest sum first. A reader may be in its next call when the wait ends, so
+/// all that ended beside a process counts that was seen reading.
 pub fn readers(
     case: &Case,
     tgid: u32,
     functions: &[&str],
     is_table: impl Fn(&TableRead) -> bool,
 ) -> Vec<BesideSum> {
-    let mut readers = BTreeMap::<(u32, &TableRead), BesideSum>::new();
-    let asked = |sum: &&BesideSum| {
-        sum.tgid == tgid && is_table(&sum.reads) && case.goes_through(sum.kernel, functions)
-    };
+    let asked = |sum: &&BesideSum| sum.tgid == tgid && case.goes_through(sum.kernel, functions);
+    let mut readers = BTreeMap::<u32, BesideSum>::new();
     for sum in case.run.beside.iter().filter(asked) {
-        let key = (sum.other_tgid, &sum.reads);
-        let reader = readers.entry(key).or_insert_with(|| BesideSum {
-            count: 0,
-            ns: 0,
-            max_ns: 0,
-            ..sum.clone()
-        });
+        let Some(reader) = readers.get_mut(&sum.other_tgid) else {
+            readers.insert(sum.other_tgid, sum.clone());
+            continue;
+        };
         reader.count = reader.count.saturating_add(sum.count);
         reader.ns = reader.ns.saturating_add(sum.ns);
-        reader.max_ns = reader.max_ns.max(sum.max_ns);
-        if sum.max_ns == reader.max_ns {
-            reader.kernel = sum.kernel;
+        if sum.max_ns > reader.max_ns {
+            (reader.max_ns, reader.kernel) = (sum.max_ns, sum.kernel);
+        }
+        if !is_table(&reader.reads) {
+            (reader.reads, reader.other_call) = (sum.reads.clone(), sum.other_call);
         }
     }
-    let mut readers: Vec<_> = readers.into_values().collect();
+    let mut readers: Vec<_> = readers.into_values().filter(|r| is_table(&r.reads)).collect();
     readers.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
     readers
 }

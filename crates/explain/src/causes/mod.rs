@@ -29,6 +29,7 @@ mod mmap_file_write;
 mod mmap_lock;
 mod nagle_delack;
 mod priority_inversion;
+mod proc_scan_vs_fork;
 mod queueing;
 mod rcu_sync_fdtable;
 mod rt_starvation;
@@ -86,6 +87,7 @@ pub const ALL: &[&Cause] = &[
     &queueing::CAUSE,
     &udp_rcvbuf_stall::CAUSE,
     &socket_diag_reader::CAUSE,
+    &proc_scan_vs_fork::CAUSE,
     &listen_overflow::CAUSE,
     &nagle_delack::CAUSE,
 ];
