@@ -34,6 +34,7 @@ mod mmap_file_write;
 mod mmap_lock;
 mod nagle_delack;
 mod priority_inversion;
+mod proc_scan_vs_fork;
 mod queueing;
 mod rcu_sync_fdtable;
 mod rt_starvation;
