@@ -14,8 +14,8 @@
 
 #define CONNECTIONS 8000
 #define REQUEST_NS (5 * MICROSECOND)
-#define SLOT_NS (50 * MILLISECOND)
-#define SLOTS 8 /* the monitor reads in all but one of them */
+#define SLOT_NS (200 * MILLISECOND)
+#define SLOTS 4 /* in the first of them the monitor reads what costs nothing */
 
 #ifdef FIXED
 #define FILE_READ "status"
@@ -38,24 +38,29 @@ static bool monitor_reads(uint64_t now)
 static void look_at_server(void *unused)
 {
 	static char buffer[1 << 14];
-	char path[64];
+	char dear[64], cheap[64];
 
 	(void)unused;
-	snprintf(path, sizeof path, "/proc/%d/" FILE_READ, server);
+	snprintf(dear, sizeof dear, "/proc/%d/" FILE_READ, server);
+	snprintf(cheap, sizeof cheap, "/proc/%d/status", server);
 	for (;;) {
 		uint64_t began = now_ns();
+		bool reads = monitor_reads(began);
 		int fd;
 
-		if (!shared->go || !monitor_reads(began)) {
+		if (!shared->go) {
 			sleep_until(began + MILLISECOND);
 			continue;
 		}
-		fd = open(path, O_RDONLY | O_CLOEXEC);
+		/* The other CPU is as busy all the time, and in the kernel. */
+		fd = open(reads ? dear : cheap, O_RDONLY | O_CLOEXEC);
 		if (fd < 0 || read(fd, buffer, sizeof buffer) <= 0)
-			die("cannot read %s", path);
+			die("cannot read %s", dear);
 		close(fd);
-		shared->reads++;
-		shared->read_ns += now_ns() - began;
+		if (reads) {
+			shared->reads++;
+			shared->read_ns += now_ns() - began;
+		}
 	}
 }
 
@@ -95,7 +100,6 @@ static void serve(int id, struct account *mine)
 
 			cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 			kinds[reads].cpu_ns += cpu - before;
-			cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID); /* not what it takes itself */
 			reads = now_reads;
 		}
 		errno = pthread_create(&thread, &attributes, request, (void *)(uintptr_t)mine->ops);
@@ -104,6 +108,7 @@ static void serve(int id, struct account *mine)
 		pthread_join(thread, NULL);
 		kinds[reads].requests++;
 	}
+	kinds[reads].cpu_ns += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	pthread_attr_destroy(&attributes);
 	ordinary = kinds[0].requests ? kinds[0].cpu_ns / kinds[0].requests : 0;
 	mine->lost_ns = above(kinds[1].cpu_ns, kinds[1].requests * ordinary);
