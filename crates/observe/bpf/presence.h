@@ -16,7 +16,7 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 8192);
+	__uint(max_entries, 32768);
 	__type(key, struct presence_key);
 	__type(value, struct presence);
 } presences SEC(".maps");

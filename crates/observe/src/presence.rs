@@ -10,7 +10,7 @@ use crate::bpf::{self, presence, presence_key};
 use crate::probes::Probes;
 use crate::sums::entries;
 
-/// Processes kept of a second: those that ran in most pieces of it.
+/// Entries of a second.
 const KEPT: usize = 256;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -50,16 +50,27 @@ fn pieces(bits: u128) -> Vec<(u8, u8)> {
     ranges
 }
 
+/// Of a crowded second the busiest processes; the times of the others go to one of the same name, so
+/// that thousands of short ones of one command need no room. Gives how many had none.
 fn busiest(mut found: Vec<Presence>) -> (Vec<Presence>, u64) {
     found.sort_by_key(|one| (one.start_ns, Reverse(one.ns()), one.tgid));
-    let all = found.len();
-    let mut place = (0, 0);
-    found.retain(|one| {
-        place = if place.0 == one.start_ns { (place.0, place.1 + 1) } else { (one.start_ns, 1) };
-        place.1 <= KEPT
-    });
-    let left_out = (all - found.len()) as u64;
-    (found, left_out)
+    let (mut kept, mut left_out) = (Vec::<Presence>::new(), 0);
+    for one in found {
+        let of_second = kept.partition_point(|other| other.start_ns < one.start_ns);
+        let same = |other: &&mut Presence| other.comm == one.comm;
+        if kept.len() - of_second < KEPT {
+            kept.push(one);
+        } else if let Some(other) = kept[of_second..].iter_mut().find(same) {
+            other.pieces = pieces(bits(&other.pieces) | bits(&one.pieces));
+        } else {
+            left_out += 1;
+        }
+    }
+    (kept, left_out)
+}
+
+fn bits(ranges: &[(u8, u8)]) -> u128 {
+    ranges.iter().flat_map(|(from, to)| *from..*to).fold(0, |bits, piece| bits | 1 << piece)
 }
 
 #[cfg(test)]
@@ -75,18 +86,21 @@ mod tests {
     }
 
     #[test]
-    fn of_a_crowded_second_the_busiest_are_kept() {
-        let one = |start_ns, tgid: u32, until| Presence {
+    fn of_a_crowded_second_the_busiest_are_kept_and_others_of_their_name_added() {
+        let one = |start_ns, tgid: u32, comm: &str, from, to| Presence {
             start_ns,
             tgid,
-            comm: String::new(),
-            pieces: vec![(0, until)],
+            comm: comm.to_owned(),
+            pieces: vec![(from, to)],
         };
-        let mut all: Vec<_> = (0..300).map(|tgid| one(0, tgid, 1)).collect();
-        all.push(one(0, 900, 50));
-        all.push(one(SECOND_NS, 5, 1));
+        let mut all: Vec<_> = (0..300).map(|tgid| one(0, tgid, "sh", 1, 2)).collect();
+        all.push(one(0, 900, "cc", 0, 50));
+        all.push(one(0, 901, "sh", 7, 10));
+        all.push(one(0, 902, "true", 3, 4));
+        all.push(one(SECOND_NS, 5, "sh", 0, 1));
         let (kept, left_out) = busiest(all);
-        assert_eq!((kept.len(), left_out), (KEPT + 1, 45));
+        assert_eq!((kept.len(), left_out), (KEPT + 1, 1), "only 'true' has no room");
         assert_eq!((kept[0].tgid, kept[KEPT].start_ns), (900, SECOND_NS));
+        assert_eq!((kept[1].tgid, &kept[1].pieces[..]), (901, &[(1, 2), (7, 10)][..]));
     }
 }
