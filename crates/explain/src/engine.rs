@@ -25,6 +25,7 @@ use model::{Accounts, Explanation, Finding, Link, NotRuledOut, RuledOut, Run, Ta
 
 use crate::case::Case;
 use crate::causes::{ALL, Absent, Cause, Claim, Verdict};
+use crate::company::coincidences;
 use crate::confidence;
 use crate::focused::Focused;
 use crate::lost::{Class, class};
@@ -102,6 +103,7 @@ pub(crate) fn explain_case(case: &Case) -> Explanation {
         unexplained_stacks: unexplained::stacks(case, &unexplained),
         unexplained,
         rhythms: phase::rhythms(case.run),
+        coincidences: coincidences(case.run),
         losses: case.run.losses.by_kind(),
     }
 }

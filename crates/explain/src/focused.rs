@@ -195,6 +195,7 @@ fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
         waits: Vec::new(),
         holds: Vec::new(),
         paths: Vec::new(),
+        beside: Vec::new(),
         call_errors: Vec::new(),
         counters: whole.counters.clone(),
         runners: Vec::new(),
@@ -208,6 +209,8 @@ fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
         jitter: whole.jitter.clone(),
         messages: whole.messages.clone(),
         sockets: sockets(&whole.sockets, part),
+        // A part has too few events to be compared with the times of others.
+        presences: Vec::new(),
     }
 }
 
@@ -267,6 +270,7 @@ fn take_sums_of_its_process(whole: &Run, run: &mut Run) {
     run.runners = whole.runners.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
     run.paths = whole.paths.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
     run.call_errors = whole.call_errors.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
+    run.beside = whole.beside.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
     run.stack_sums = whole.stack_sums.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
     let seconds = whole.seconds.iter().filter(|s| s.tgid == tgid || s.tgid == 0);
     run.seconds = seconds.cloned().collect();

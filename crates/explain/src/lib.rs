@@ -20,6 +20,7 @@
 mod case;
 pub mod causes;
 mod chains;
+mod company;
 mod confidence;
 mod engine;
 mod example;
@@ -37,7 +38,9 @@ mod phase;
 mod pieces;
 mod rebuilt;
 mod receivers;
+mod repeated;
 mod safepoints;
+mod spinning;
 mod stops;
 mod tcp_timers;
 mod tell_apart;
@@ -48,6 +51,7 @@ mod unexplained;
 mod upstream;
 mod why_not;
 
+pub use company::coincidences;
 pub use engine::{explain, explain_focused};
 pub use focus::{Focus, FocusError};
 pub use focused::Focused;

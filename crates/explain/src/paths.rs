@@ -164,7 +164,12 @@ impl Case<'_> {
 
     /// True if the path has one of these functions in its kernel stack.
     pub fn passes(&self, path: &PathSum, functions: &[&str]) -> bool {
-        let stack = path.kernel.and_then(|id| self.run.stacks.get(&id));
+        self.goes_through(path.kernel, functions)
+    }
+
+    /// True if a kernel stack has one of these functions.
+    pub fn goes_through(&self, kernel: Option<StackId>, functions: &[&str]) -> bool {
+        let stack = kernel.and_then(|id| self.run.stacks.get(&id));
         stack.is_some_and(|stack| passes(stack, functions))
     }
 

@@ -1,12 +1,11 @@
 //! When repeated events come: their phase in the wall-clock second and in the periods of others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use model::{Blocked, Outlier, OutlierKind, Rhythm, RhythmKind, Run};
+use model::{Rhythm, RhythmKind, Run};
 use stats::periodicity::{Fold, fold};
 
-use crate::held_sends;
-use crate::lost::{Class, class};
+use crate::repeated::{Life, Repeated, repeated};
 use crate::text::{count, duration};
 
 const SECOND: u64 = 1_000_000_000;
@@ -53,21 +52,6 @@ pub(crate) fn of_second(run: &Run, times: &[u64]) -> Option<String> {
     ))
 }
 
-/// A process from one exec to the next.
-type Life = (u32, usize);
-
-/// Events of one kind: in whose life they began, and when.
-struct Repeated {
-    words: String,
-    events: Vec<(Life, u64)>,
-}
-
-impl Repeated {
-    fn times(&self) -> Vec<u64> {
-        self.events.iter().map(|(_, time)| *time).collect()
-    }
-}
-
 /// Repeated events of a run that keep to a period of the wall clock or of other events, or come
 /// once in each life of a process. The p of each is multiplied by the number of tests made (Bonferroni).
 pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
@@ -107,56 +91,6 @@ pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
     found
 }
 
-/// Drops, timeouts and sends without room by socket; long calls and sleeps by program and call,
-/// those that wait for work left out.
-fn repeated(run: &Run) -> Vec<Repeated> {
-    let mut groups = BTreeMap::<String, Vec<(Life, u64)>>::new();
-    let life = |tgid: u32, at_ns: u64| (tgid, run.execs(tgid, at_ns));
-    let of_sockets = run.sockets.queues.iter().any(|second| second.blocked_sends.waited > 0);
-    for drops in &run.sockets.drops {
-        let (tgid, at) = (drops.socket.tgid, drops.first_ns);
-        groups.entry(format!("drops at {}", drops.socket)).or_default().push((life(tgid, at), at));
-    }
-    for event in held_sends::kept(run) {
-        let (tgid, at) = (event.tgid, event.time_ns);
-        let words = format!("sends that {} held back", run.comm(tgid));
-        groups.entry(words).or_default().push((life(tgid, at), at));
-    }
-    for second in &run.sockets.queues {
-        let (socket, tgid) = (&second.socket, second.socket.tgid);
-        let mut add = |words: String, times: Vec<u64>| {
-            let events = times.into_iter().map(|time| (life(tgid, time), time));
-            groups.entry(words).or_default().extend(events);
-        };
-        let timeouts = second.resent.timeouts.iter().map(|timeout| timeout.at_ns).collect();
-        add(format!("timeouts of {socket}"), timeouts);
-        let bursts = second.blocked_sends.bursts_ns.clone();
-        add(format!("sends without room on {socket}"), bursts);
-    }
-    groups.retain(|_, events| !events.is_empty());
-    for outlier in run.outliers.iter().filter(|outlier| is_lost(outlier)) {
-        let name = run.comm(outlier.tgid);
-        let words = match (outlier.blocked, outlier.syscall) {
-            _ if outlier.kind == OutlierKind::FirstCall => format!("long first calls of {name}"),
-            // Counted by socket, the short ones too.
-            (Some(Blocked::SocketSend), _) if of_sockets => continue,
-            (Some(Blocked::SocketSend), _) => format!("sends of {name} that waited"),
-            (_, Some(call)) => format!("long {} of {name}", call.call),
-            (Some(kind), None) => format!("waits of {name} for {}", kind.name()),
-            (None, None) => continue,
-        };
-        let (tgid, at) = (outlier.tgid, outlier.start_ns);
-        groups.entry(words).or_default().push((life(tgid, at), at));
-    }
-    groups.into_iter().map(|(words, events)| Repeated { words, events }).collect()
-}
-
-/// Most of it is no wait for work.
-fn is_lost(outlier: &Outlier) -> bool {
-    let idle = outlier.breakdown.sum_of(|account| class(account) == Class::Idle);
-    outlier.kind != OutlierKind::LockHold && idle < outlier.duration_ns / 2
-}
-
 /// Begin and period of events that are regular: gaps that differ by less than a tenth.
 fn own_period(one: &Repeated) -> Option<(u64, u64)> {
     let firsts = bursts(&one.times(), SECOND / 10);
@@ -182,7 +116,7 @@ fn folded(times: &[u64], begin: i128, period_ns: u64) -> Option<Fold> {
 /// One event in each of several lives of processes. Were each event as likely to come in one life
 /// as in another, n events would come in n lives once each with probability n! / n^n.
 fn once(one: &Repeated) -> Option<(RhythmKind, f64, usize)> {
-    let lives: BTreeSet<Life> = one.events.iter().map(|(life, _)| *life).collect();
+    let lives: BTreeSet<Life> = one.events.iter().map(|event| event.life).collect();
     let n = lives.len();
     let p = (1..=n).map(|k| k as f64 / n as f64).product();
     (n >= FEWEST && n == one.events.len()).then_some((RhythmKind::OncePerProcess, p, n))

@@ -40,7 +40,7 @@ impl<'a> Stall<'a> {
     pub(crate) fn of(case: &Case<'a>, windows: Vec<(u32, u64, u64)>) -> Self {
         let mut stall = Stall::default();
         for (tgid, from, to) in windows {
-            stall.windows_ns += to - from;
+            stall.windows_ns = stall.windows_ns.saturating_add(to.saturating_sub(from));
             let window = Window { run: case.run, from, to };
             let threads = case.run.threads.iter().filter(|t| t.tgid == tgid && receives(t));
             let tids: BTreeSet<u32> = threads.map(|thread| thread.tid).collect();
@@ -88,7 +88,7 @@ impl<'a> Window<'a> {
         };
         let kept: Vec<&Outlier> = self.run.outliers.iter().filter(near).collect();
         let accounts = away(&kept, from, to);
-        let of_it = |e: &&Event| e.tid == tid && e.time_ns < to && e.time_ns + e.value > from;
+        let of_it = |e: &&Event| e.tid == tid && e.time_ns < to && end(e) > from;
         let held: Vec<&Event> = held_sends::kept(self.run).filter(of_it).collect();
         let held_accounts = self.waits_for_sends(&held);
         if held_accounts.total() > accounts.total() {
@@ -99,9 +99,13 @@ impl<'a> Window<'a> {
     }
 
     fn waits_for_sends(&self, held: &[&Event]) -> Accounts {
-        let within = |e: &Event| (e.time_ns + e.value).min(self.to) - e.time_ns.max(self.from);
+        let within = |e: &Event| end(e).min(self.to).saturating_sub(e.time_ns.max(self.from));
         held.iter().filter_map(|e| Some((held_sends::account(e)?, within(e)))).collect()
     }
+}
+
+fn end(event: &Event) -> u64 {
+    event.time_ns.saturating_add(event.value)
 }
 
 /// What a thread did in a window other than wait for work: sums of its own intervals, or of first

@@ -63,6 +63,11 @@ const PAIRS: &[(&str, &str, &str)] = &[
         "see whether the thread that waited for a CPU held a lock: without one it is starvation",
     ),
     (
+        "socket-diag-reader",
+        "softirq-interference",
+        "stop whoever lists sockets and record again: what packets take from the CPU stays",
+    ),
+    (
         "udp-rcvbuf-stall",
         "cpu-runqueue",
         "see what the receiving thread did while the queue filled ('whylag explain --window' from \

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use model::{
-    Account, Accounts, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime, Depth,
-    Drops, Event, EventKind, Frame, Histogram, HoldSum, Losses, Metric, MetricSecond, Outlier,
-    OutlierKind, PathSum, Process, QueueSecond, Run, RunEnd, RunHeader, RunId, RunStatus,
-    RunnerSum, Socket, SocketKind, Space, Stack, StackId, Syscall, Target, ThreadAccounts, WaitSum,
-    Waker,
+    Account, Accounts, BesideSum, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime,
+    Depth, Drops, Event, EventKind, Frame, Histogram, HoldSum, Losses, Metric, MetricSecond,
+    Outlier, OutlierKind, PathSum, Presence, Process, QueueSecond, Run, RunEnd, RunHeader, RunId,
+    RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId, Syscall, TableRead, Target,
+    ThreadAccounts, WaitSum, Waker,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -147,6 +147,29 @@ pub fn queue(kind: SocketKind, largest: u64, limit: u64, drops: u64) -> QueueSec
     }
 }
 
+/// 100 waits of process 10 for spinlocks that ended while another one was in read.
+pub fn beside(other_tgid: u32, other_comm: &str, reads: TableRead, ns: u64) -> BesideSum {
+    BesideSum {
+        tgid: 10,
+        other_tgid,
+        other_comm: other_comm.to_owned(),
+        other_call: Syscall(0),
+        reads,
+        kernel: None,
+        count: 100,
+        ns,
+        max_ns: ns / 50,
+    }
+}
+
+/// A process that had a CPU from and up to, in ms; they are within one second.
+pub fn presence(tgid: u32, comm: &str, from_ms: u64, to_ms: u64) -> Presence {
+    let start_ns = from_ms / 1000 * SECOND;
+    let piece = |ms: u64| ((ms - from_ms / 1000 * 1000) / 10).min(100) as u8;
+    let pieces = vec![(piece(from_ms), piece(to_ms).max(piece(from_ms) + 1).min(100))];
+    Presence { start_ns, tgid, comm: comm.to_owned(), pieces }
+}
+
 /// A run with nothing in it, and what a test adds.
 pub struct RunBuilder(Run);
 
@@ -181,6 +204,7 @@ impl RunBuilder {
             stacks: HashMap::new(),
             stack_sums: Vec::new(),
             paths: Vec::new(),
+            beside: Vec::new(),
             call_errors: Vec::new(),
             counters: Vec::new(),
             waits: Vec::new(),
@@ -193,6 +217,7 @@ impl RunBuilder {
             jitter: None,
             messages: model::Messages::default(),
             sockets: model::Sockets::default(),
+            presences: Vec::new(),
         })
     }
 
@@ -355,6 +380,19 @@ impl RunBuilder {
 
     pub fn dropped(mut self, drops: Drops) -> Self {
         self.0.sockets.drops.push(drops);
+        self
+    }
+
+    /// The waiter had these kernel frames, innermost first.
+    pub fn beside(mut self, sum: BesideSum, frames: &[&str]) -> Self {
+        let id = StackId(self.0.stacks.len() as u64);
+        self.0.beside.push(BesideSum { kernel: Some(id), ..sum });
+        let frames = frames.iter().map(|symbol| frame("[kernel]", Some(symbol))).collect();
+        self.stack(id, Space::Kernel, frames)
+    }
+
+    pub fn present(mut self, presence: Presence) -> Self {
+        self.0.presences.push(presence);
         self
     }
 

@@ -1,17 +1,18 @@
 //! What a source hands to the store about once a second.
 
 use crate::{
-    Bench, CallError, Capability, Cost, Counter, CpuTime, Event, Fact, HoldSum, Jitter, Messages,
-    MetricSecond, Outlier, PathSum, Process, RunnerSum, Sockets, Stack, StackSum, ThreadAccounts,
-    WaitSum,
+    Bench, BesideSum, CallError, Capability, Cost, Counter, CpuTime, Event, Fact, HoldSum, Jitter,
+    Messages, MetricSecond, Outlier, PathSum, Presence, Process, RunnerSum, Sockets, Stack,
+    StackSum, ThreadAccounts, WaitSum,
 };
 
 /// One step of a recording, stored as a whole or not at all.
 ///
-/// Additions: `seconds`, `outliers`, `events`, `stacks`, `facts`, `losses`, `sockets`. Latest values that
+/// Additions: `seconds`, `outliers`, `events`, `stacks`, `facts`, `losses`, `sockets`,
+/// `presences`. Latest values that
 /// replace what was stored under the same key: `threads` (tid, first_ns), `processes` (tgid),
 /// `waits` (tgid, account, object, waker_tgid), `holds` and `runners` (all but the numbers),
-/// `stack_sums` (tgid, account, both stacks), `paths` and `call_errors` (all but the numbers),
+/// `stack_sums` (tgid, account, both stacks), `paths`, `beside` and `call_errors` (all but the numbers),
 /// `counters` (name, source), `capabilities` (part), `cpus` (cpu), `cost`,
 /// `bench`, `jitter`. Of `messages`, `programs` (program) and `fast` (program, flow, sample) are
 /// replaced, `seconds` and `slow` are added.
@@ -46,6 +47,8 @@ pub struct Batch {
     /// Replaced: sums since the start of the run.
     pub paths: Vec<PathSum>,
     /// Replaced: sums since the start of the run.
+    pub beside: Vec<BesideSum>,
+    /// Replaced: sums since the start of the run.
     pub call_errors: Vec<CallError>,
     /// Replaced by (name, source).
     pub counters: Vec<Counter>,
@@ -63,4 +66,6 @@ pub struct Batch {
     pub messages: Messages,
     /// Added.
     pub sockets: Sockets,
+    /// Added.
+    pub presences: Vec<Presence>,
 }

@@ -193,6 +193,9 @@ pub struct Explanation {
     /// Repeated events that come at a phase of some period, the surest first.
     #[serde(default)]
     pub rhythms: Vec<Rhythm>,
+    /// Other programs that ran when repeated events came, the surest first.
+    #[serde(default)]
+    pub coincidences: Vec<Coincidence>,
     /// Count by kind.
     pub losses: BTreeMap<String, u64>,
 }
@@ -232,4 +235,24 @@ pub enum RhythmKind {
     },
     /// Exactly one in the life of each process, from one exec to the next.
     OncePerProcess,
+}
+
+/// Repeated events come while another program runs, more often than chance would have it. That is no
+/// cause yet: both may follow from a third.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Coincidence {
+    /// Name of the program.
+    pub comm: String,
+    /// Its processes that ran: one after the other, or at once.
+    pub pids: Vec<u32>,
+    /// The events, in words.
+    pub events: String,
+    /// How many; those that follow closely count as one.
+    pub n: u64,
+    /// Of these, while the program ran.
+    pub seen: u64,
+    /// How many would be by chance.
+    pub expected: f64,
+    /// Probability that chance does as well, times the number of tests made.
+    pub p: f64,
 }

@@ -19,6 +19,7 @@ pub mod jitter;
 pub mod message;
 pub mod metric;
 pub mod outlier;
+pub mod presence;
 pub mod run;
 pub mod socket;
 pub mod stack;
@@ -33,8 +34,8 @@ pub use bench::{Bench, BenchCase, BenchOutlier, BenchRound, BenchStep, StoryShap
 pub use check::{Check, Checkup, Compared, Subject, Unbound, Verdict};
 pub use event::{Event, EventKind};
 pub use finding::{
-    Evidence, Explanation, Finding, Link, LostStack, NotRuledOut, Rhythm, RhythmKind, RuledOut,
-    Scope, Standing, WhyNot,
+    Coincidence, Evidence, Explanation, Finding, Link, LostStack, NotRuledOut, Rhythm, RhythmKind,
+    RuledOut, Scope, Standing, WhyNot,
 };
 pub use histogram::Histogram;
 pub use jitter::{
@@ -51,6 +52,7 @@ pub use outlier::{
     Context, FirstCall, Holder, Interrupts, Outlier, OutlierKind, Runner, SlotsLeft, SyscallCall,
     TimerLegs, Waker,
 };
+pub use presence::Presence;
 pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, Part, ProbeCost, Process, Run, RunEnd,
     RunHeader, RunId, RunStatus, RunSummary, Target,
@@ -62,4 +64,4 @@ pub use socket::{
 pub use stack::{Frame, PathSum, Space, Stack, StackId, StackSum};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
-pub use wait::{CallError, HoldSum, RunnerSum, WaitSum};
+pub use wait::{BesideSum, CallError, HoldSum, RunnerSum, TableRead, WaitSum};

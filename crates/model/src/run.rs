@@ -6,8 +6,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Accounts, Bench, CallError, Event, EventKind, HoldSum, Jitter, Messages, MetricSecond, Outlier,
-    PathSum, RunnerSum, Sockets, Stack, StackId, StackSum, ThreadAccounts, WaitSum,
+    Accounts, Bench, BesideSum, CallError, Event, EventKind, HoldSum, Jitter, Messages,
+    MetricSecond, Outlier, PathSum, Presence, RunnerSum, Sockets, Stack, StackId, StackSum,
+    ThreadAccounts, WaitSum,
 };
 
 /// Number of a run in its store, from 1.
@@ -289,6 +290,9 @@ pub struct Run {
     pub holds: Vec<HoldSum>,
     /// Time by kernel code path.
     pub paths: Vec<PathSum>,
+    /// Who was beside threads that waited for a spinlock.
+    #[serde(default)]
+    pub beside: Vec<BesideSum>,
     /// Failed system calls.
     pub call_errors: Vec<CallError>,
     /// Numbers that the kernel keeps.
@@ -311,6 +315,9 @@ pub struct Run {
     /// The target's sockets.
     #[serde(default)]
     pub sockets: Sockets,
+    /// When programs ran, watched or not, in time order.
+    #[serde(default)]
+    pub presences: Vec<Presence>,
 }
 
 /// A part of a run: some of its time, of all threads or of one.

@@ -1,8 +1,10 @@
 //! Complete sums (not only of outliers) of who waited for what, and because of whom.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, Syscall};
+use crate::{Account, StackId, Syscall};
 
 /// All waits of a process on one object that one process ended; waits for work (poll, accept,
 /// receive, an empty pipe, a timer, a child) are not summed here, nobody is to blame for them.
@@ -87,4 +89,51 @@ pub struct CallError {
     pub errno: i32,
     /// How often.
     pub count: u64,
+}
+
+/// Waits of a process for spinlocks (10 us at least), by who was in a system call on another CPU
+/// when they ended: whoever had the lock is among those, but several may be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BesideSum {
+    /// Process that waited.
+    pub tgid: u32,
+    /// The other one.
+    pub other_tgid: u32,
+    /// Its name.
+    pub other_comm: String,
+    /// The call that it was in; if it was not in the kernel just then, its last one.
+    pub other_call: Syscall,
+    /// What it read.
+    pub reads: TableRead,
+    /// The stack of the waiter in the kernel.
+    pub kernel: Option<StackId>,
+    /// Waits.
+    pub count: u64,
+    /// Their time.
+    pub ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// What a call reads that walks through tables of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TableRead {
+    /// No table, or another call.
+    Unknown,
+    /// A file of /proc with its folder (`net/udp`, `123/stat`), or `/proc` itself.
+    Proc(String),
+    /// Sockets, by netlink (NETLINK_SOCK_DIAG).
+    SocketDiag,
+}
+
+impl fmt::Display for TableRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TableRead::Unknown => f.write_str("no table"),
+            TableRead::Proc(file) if file.starts_with('/') => f.write_str(file),
+            TableRead::Proc(file) => write!(f, "/proc/{file}"),
+            TableRead::SocketDiag => f.write_str("all sockets by netlink (as ss does)"),
+        }
+    }
 }

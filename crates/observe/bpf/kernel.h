@@ -107,6 +107,7 @@ struct path {
 struct file {
 	struct inode *f_inode;
 	struct path f_path;
+	void *private_data;
 };
 
 struct fdtable {
@@ -153,6 +154,7 @@ struct task_struct {
 	int prio;
 	struct mm_struct *mm;
 	struct task_struct *real_parent;
+	struct task_struct *group_leader;
 	u32 pid;
 	u32 tgid;
 	int exit_code;
@@ -319,6 +321,7 @@ struct bpf_iter__bpf_sk_storage_map {
 #define S_IFBLK		0060000
 #define S_IFIFO		0010000
 #define VM_EXEC		0x4
+#define PROC_FS_MAGIC		0x9fa0
 #define ANON_INODE_FS_MAGIC	0x09041934
 
 #endif

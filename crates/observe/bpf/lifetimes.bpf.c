@@ -4,6 +4,7 @@
  * the start; the same walk gives the accounts to the recorder.
  */
 #include "threads.h"
+#include "presence.h"
 
 static __always_inline bool is_target(struct task_struct *task)
 {
@@ -56,6 +57,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid,
 
 	if (!cpu || stopped)
 		return 0;
+	forget_noted(cpu, p->tgid);
 	now = bpf_ktime_get_ns();
 	if (!cpu->slot) {
 		if (target_kind != TARGET_COMMAND || p->tgid != target_pid)

@@ -5,6 +5,10 @@
  * spinlocks taken inside.
  */
 #include "threads.h"
+#include "beside.h"
+
+/* For shorter waits it is not worth looking who was beside. */
+#define SPUN_MIN_NS	10000
 
 static __always_inline bool in_text(u64 ip, const volatile u64 *range)
 {
@@ -125,12 +129,14 @@ int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
 	return 0;
 }
 
-static __always_inline void contention_ends(struct cpu *cpu, struct thread *t,
-					    void *lock)
+static __always_inline void contention_ends(void *ctx, struct cpu *cpu,
+					    struct thread *t, void *lock)
 {
 	u64 now = bpf_ktime_get_ns();
 
 	if (t->spin_lock == (u64)lock) {
+		if (now - t->spin_start >= SPUN_MIN_NS)
+			spun(t->tgid, stack_here(ctx, cpu, 0), now - t->spin_start);
 		hist_count(hist_slot(t->tgid, HIST_LOCK, LOCK_CLASS_SPIN),
 			   now - t->spin_start);
 		spin_ends(cpu, t, now);
@@ -153,7 +159,7 @@ int BPF_PROG(on_contention_end, void *lock, int ret)
 	t = this_thread(cpu);
 	if (!t || !lock || !enter(cpu))
 		return 0;
-	contention_ends(cpu, t, lock);
+	contention_ends(ctx, cpu, t, lock);
 	leave(cpu);
 	return 0;
 }

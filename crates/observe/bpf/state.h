@@ -138,6 +138,14 @@ struct {
 	__type(value, u32);
 } free_slots SEC(".maps");
 
+/* The last piece of time that was noted of a process. */
+#define NOTED	16		/* a power of two */
+struct noted {
+	u64 piece;
+	u32 tgid;
+	u32 pad;
+};
+
 /* One CPU's own state; programs on a CPU do not race for it. */
 struct cpu {
 	u64 task;		/* running here, as the last switch said */
@@ -153,6 +161,7 @@ struct cpu {
 	struct ran ran[RAN_SEEN];	/* what ran here last, a ring */
 	u64 served_head;
 	struct served served[SERVED_SEEN];	/* the last interrupts, a ring */
+	struct noted noted[NOTED];
 	struct stack_record stack;
 };
 

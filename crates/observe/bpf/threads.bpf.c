@@ -3,6 +3,7 @@
  * Threads on and off the CPU, asleep and woken.
  */
 #include "threads.h"
+#include "presence.h"
 
 static __always_inline bool is_throttled(struct task_struct *task)
 {
@@ -219,6 +220,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev,
 		switch_out(ctx, cpu, prev, preempt, prev_state, now);
 	cpu->task = (u64)next;
 	cpu->slot = 0;
+	if (prev->pid)
+		note_presence(cpu, prev, cpu->ran[cpu->ran_head & (RAN_SEEN - 1)].since, now);
 	note_ran(cpu, prev, now);
 	if (next->pid)
 		switch_in(cpu, prev, next, was_watched, now);

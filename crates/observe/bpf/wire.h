@@ -172,6 +172,38 @@ struct runner_sum {
 	char runner_comm[16];
 };
 
+/* A process in a second of CLOCK_MONOTONIC: one bit for each piece. */
+#define PRESENCE_PIECE_NS	10000000
+struct presence_key {
+	u64 second;
+	u32 tgid;
+	u32 pad;
+};
+
+struct presence {
+	u64 low, high;		/* pieces 0 to 63, and on */
+	char comm[16];
+};
+
+/* Waits for spinlocks, by who was in a call on another CPU at their end. */
+enum beside_kind { BESIDE_OTHER, BESIDE_PROC_FILE, BESIDE_SOCK_DIAG };
+
+struct beside_key {
+	u32 tgid;
+	u32 other_tgid;
+	u16 call;		/* of the other */
+	u16 kind;
+	u32 pad;
+	u64 kernel;		/* stack of the waiter */
+};
+
+struct beside_sum {
+	u64 count, ns, max_ns;
+	char comm[16];
+	char name[16];		/* of the file of /proc, and of its folder */
+	char folder[16];
+};
+
 struct path_key {
 	u32 tgid;
 	u16 account;
@@ -423,6 +455,8 @@ enum loss {
 	LOSS_PATH,		/* path_sums full */
 	LOSS_CALL_ERROR,	/* call_errors full */
 	LOSS_SEND,		/* send_sums full */
+	LOSS_PRESENCE,		/* presences full */
+	LOSS_BESIDE,		/* beside_sums full */
 	LOSS_MAX,
 };
 

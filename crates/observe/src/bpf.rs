@@ -13,9 +13,10 @@ mod skel {
 }
 
 pub use skel::types::{
-    call_error_key, call_key, cpu, event_record, hist, hist_key, hold_key, hold_sum,
-    mapping_record, outlier_record, path_key, path_sum, queue_record, runner_key, runner_sum,
-    send_key, send_sum, sleep, stack_record, thread_record, wait_key, wait_sum, words_record,
+    beside_key, beside_sum, call_error_key, call_key, cpu, event_record, hist, hist_key, hold_key,
+    hold_sum, mapping_record, outlier_record, path_key, path_sum, presence, presence_key,
+    queue_record, runner_key, runner_sum, send_key, send_sum, sleep, stack_record, thread_record,
+    wait_key, wait_sum, words_record,
 };
 pub use skel::{WhylagSkel, WhylagSkelBuilder};
 
@@ -34,8 +35,8 @@ macro_rules! records {
     };
 }
 
-records!(call_error_key call_key cpu event_record hist hist_key hold_key hold_sum mapping_record
-         outlier_record path_key path_sum queue_record runner_key runner_sum send_key send_sum thread_record wait_key wait_sum u64 u32);
+records!(beside_key beside_sum call_error_key call_key cpu event_record hist hist_key hold_key hold_sum mapping_record
+         outlier_record path_key path_sum presence presence_key queue_record runner_key runner_sum send_key send_sum thread_record wait_key wait_sum u64 u32);
 
 /// The record at the start of `bytes`, `None` if they are too few.
 pub fn read<T: Record>(bytes: &[u8]) -> Option<T> {

@@ -30,6 +30,7 @@ mod launch;
 mod mappings;
 mod names;
 mod perf_map;
+mod presence;
 mod privilege;
 mod probes;
 mod queue_state;

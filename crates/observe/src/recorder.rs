@@ -26,7 +26,7 @@ use crate::queues::Queues;
 use crate::sampled::Sampler;
 use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
-use crate::{Error, convert, host, privilege, wire};
+use crate::{Error, convert, host, presence, privilege, wire};
 
 /// What to watch, and how.
 #[derive(Clone, Debug)]
@@ -435,9 +435,13 @@ impl Bpf {
         batch.holds = self.sums.holds(&self.probes)?;
         batch.runners = self.sums.runners(&self.probes)?;
         batch.paths = self.sums.paths(&self.probes)?;
+        batch.beside = self.sums.beside(&self.probes)?;
         batch.call_errors = self.sums.call_errors(&self.probes)?;
         batch.sockets =
             self.queues.as_ref().map(|queues| queues.take(since_ns)).unwrap_or_default();
+        let (presences, left_out) = presence::take(&self.probes, batch.heartbeat_ns, last)?;
+        batch.presences = presences;
+        push_loss(&mut batch, "presence of programs (too many in a second)", left_out);
         self.convert_outliers(&inbox.outliers, &mut batch);
         let mut cost = self.sampler.cost(&self.probes)?;
         cost.events = self.events;

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use libbpf_rs::{MapCore, MapFlags};
-use model::{Account, CallError, HoldSum, PathSum, RunnerSum, Syscall, WaitSum};
+use model::{Account, BesideSum, CallError, HoldSum, PathSum, RunnerSum, Syscall, WaitSum};
 
 use crate::Error;
 use crate::bpf::{
-    self, Record, call_error_key, call_key, hold_key, hold_sum, path_key, path_sum, runner_key,
-    runner_sum, wait_key, wait_sum,
+    self, Record, beside_key, beside_sum, call_error_key, call_key, hold_key, hold_sum, path_key,
+    path_sum, runner_key, runner_sum, wait_key, wait_sum,
 };
 use crate::convert::{self, EvictedCalls};
 use crate::names::Names;
@@ -23,6 +23,7 @@ pub struct Sums {
     runners: HashMap<Vec<u8>, u64>,
     paths: HashMap<Vec<u8>, u64>,
     call_errors: HashMap<Vec<u8>, u64>,
+    beside: HashMap<Vec<u8>, u64>,
 }
 
 /// All of a map.
@@ -133,6 +134,27 @@ impl Sums {
                     kernel: convert::stack_id(key.kernel),
                     user: convert::stack_id(key.user),
                     sampled: key.sampled != 0,
+                    count: sum.count,
+                    ns: sum.ns,
+                    max_ns: sum.max_ns,
+                });
+            }
+        }
+        Ok(sums)
+    }
+
+    /// Neighbours of spinning threads that grew.
+    pub fn beside(&mut self, probes: &Probes) -> Result<Vec<BesideSum>, Error> {
+        let mut sums = Vec::new();
+        for (raw, key, sum) in entries::<beside_key, beside_sum>(&probes.skel().maps.beside_sums)? {
+            if changed(&mut self.beside, raw, sum.count) {
+                sums.push(BesideSum {
+                    tgid: key.tgid,
+                    other_tgid: key.other_tgid,
+                    other_comm: bpf::text(&sum.comm),
+                    other_call: Syscall(key.call),
+                    reads: wire::read_by(key.kind, &bpf::text(&sum.folder), &bpf::text(&sum.name)),
+                    kernel: convert::stack_id(key.kernel),
                     count: sum.count,
                     ns: sum.ns,
                     max_ns: sum.max_ns,

@@ -1,6 +1,6 @@
 //! The numbers of bpf/wire.h, and their model types.
 
-use model::{Account, Blocked, Context, EventKind, OutlierKind, Syscall};
+use model::{Account, Blocked, Context, EventKind, OutlierKind, Syscall, TableRead};
 
 /// `ACCT_SYSCALL`: on a CPU in the call that the record names.
 pub const ACCOUNT_SYSCALL: u32 = 2;
@@ -19,7 +19,7 @@ pub const LOCK_CLASS_MMAP_WRITE: u64 = 2;
 pub const LOCK_CLASS_SPIN: u64 = 3;
 
 /// `enum loss`, as shown.
-pub const LOSSES: [&str; 15] = [
+pub const LOSSES: [&str; 17] = [
     "outliers (ring full)",
     "rare records (ring full)",
     "threads not watched (no memory)",
@@ -35,6 +35,8 @@ pub const LOSSES: [&str; 15] = [
     "code paths (map full)",
     "failed calls (map full)",
     "blocked sends (map full)",
+    "presence of programs (map full)",
+    "spinners' neighbours (map full)",
 ];
 
 /// `enum program`, as shown in the cost.
@@ -128,6 +130,17 @@ pub fn context(number: u16) -> Context {
         1 => Context::SoftIrq,
         2 => Context::HardIrq,
         _ => Context::Task,
+    }
+}
+
+/// `enum beside_kind`: what is read, with the names of a file of /proc and of its folder.
+pub fn read_by(kind: u16, folder: &str, name: &str) -> TableRead {
+    match kind {
+        1 if folder == "/" && name == "/" => TableRead::Proc("/proc".to_owned()),
+        1 if folder == "/" => TableRead::Proc(format!("/proc/{name}")),
+        1 => TableRead::Proc(format!("{folder}/{name}")),
+        2 => TableRead::SocketDiag,
+        _ => TableRead::Unknown,
     }
 }
 

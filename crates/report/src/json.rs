@@ -30,6 +30,8 @@ pub fn explanation(explanation: &Explanation, run: &Run) -> Value {
         "findings": explanation.findings,
         "unexplained": unexplained,
         "unexplained_stacks": explanation.unexplained_stacks,
+        "rhythms": explanation.rhythms,
+        "coincidences": explanation.coincidences,
         "losses": explanation.losses,
         "cost": run.cost,
         "cpus": run.cpus,

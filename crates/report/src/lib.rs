@@ -16,6 +16,7 @@ pub mod bench;
 mod call;
 pub mod cases;
 pub mod chart;
+pub mod company;
 pub mod compare;
 mod cost;
 pub mod doctor;

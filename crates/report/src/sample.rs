@@ -54,6 +54,7 @@ pub fn empty_run() -> Run {
         stacks: HashMap::new(),
         stack_sums: Vec::new(),
         paths: Vec::new(),
+        beside: Vec::new(),
         call_errors: Vec::new(),
         counters: Vec::new(),
         waits: Vec::new(),
@@ -66,6 +67,7 @@ pub fn empty_run() -> Run {
         jitter: None,
         messages: model::Messages::default(),
         sockets: model::Sockets::default(),
+        presences: Vec::new(),
     }
 }
 
@@ -345,6 +347,7 @@ pub fn explanation() -> Explanation {
     };
     Explanation {
         rhythms: Vec::new(),
+        coincidences: Vec::new(),
         run: run.id,
         scope: None,
         wall_ns,

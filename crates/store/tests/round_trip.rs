@@ -66,6 +66,8 @@ fn everything_comes_back_as_it_was() {
     assert_eq!(loaded.jitter, batch.jitter);
     assert_eq!(loaded.messages, batch.messages);
     assert_eq!(loaded.sockets, batch.sockets);
+    assert_eq!(loaded.beside, batch.beside);
+    assert_eq!(loaded.presences, batch.presences);
 }
 
 #[test]

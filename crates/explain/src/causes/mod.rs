@@ -30,12 +30,14 @@ mod mmap_file_write;
 mod mmap_lock;
 mod nagle_delack;
 mod priority_inversion;
+mod proc_scan_vs_fork;
 mod queueing;
 mod rate_limit_burst;
 mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
 mod slow_clocksource;
+mod socket_diag_reader;
 mod softirq_interference;
 mod stopped_or_traced;
 mod sysv_sem;
@@ -88,6 +90,8 @@ pub const ALL: &[&Cause] = &[
     &jvm_gc::CAUSE,
     &queueing::CAUSE,
     &udp_rcvbuf_stall::CAUSE,
+    &socket_diag_reader::CAUSE,
+    &proc_scan_vs_fork::CAUSE,
     &listen_overflow::CAUSE,
     &nagle_delack::CAUSE,
     &rate_limit_burst::CAUSE,

@@ -57,7 +57,7 @@ fn examine(case: &Case) -> Verdict {
         )));
     }
 
-    let ns = events.iter().map(|event| event.value).sum();
+    let ns = total(events.iter().copied());
     let (lost, sleeps) = lost(case.run, &events);
     let names: Vec<String> = threads(case.run, &events).into_iter().take(3).collect();
     let title = format!(
@@ -115,7 +115,11 @@ fn of_receivers<'a>(run: &'a Run, all: &[&'a Event]) -> Option<(u32, Vec<&'a Eve
             processes.entry(event.tgid).or_default().push(event);
         }
     }
-    processes.into_iter().max_by_key(|(_, events)| events.iter().map(|e| e.value).sum::<u64>())
+    processes.into_iter().max_by_key(|(_, events)| total(events.iter().copied()))
+}
+
+fn total<'a>(events: impl Iterator<Item = &'a Event>) -> u64 {
+    events.fold(0, |sum, event| sum.saturating_add(event.value))
 }
 
 fn thread_of<'a>(run: &'a Run, event: &Event) -> Option<&'a ThreadAccounts> {
@@ -140,12 +144,14 @@ fn lost(run: &Run, events: &[&Event]) -> (Accounts, bool) {
     let mut by_thread = BTreeMap::<(u32, Account), u64>::new();
     for event in events {
         let Some(account) = held_sends::account(event) else { continue };
-        *by_thread.entry((event.tid, account)).or_default() += event.value;
+        let sum = by_thread.entry((event.tid, account)).or_default();
+        *sum = sum.saturating_add(event.value);
     }
     let sleep = Account::Blocked(Blocked::TimerSleep);
-    let asleep = by_thread.iter().filter(|((_, a), _)| *a == sleep).map(|(_, ns)| ns).sum::<u64>();
+    let is_sleep = |event: &&Event| held_sends::account(event) == Some(sleep);
+    let asleep = total(events.iter().copied().filter(is_sleep));
     // A claim takes either from the time that threads chose to wait, or from the rest.
-    let sleeps = asleep * 2 > by_thread.values().sum();
+    let sleeps = asleep > total(events.iter().copied()) / 2;
     let mut lost = Accounts::new();
     for ((tid, account), ns) in by_thread.into_iter().filter(|((_, a), _)| (*a == sleep) == sleeps)
     {

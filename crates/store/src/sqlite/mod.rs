@@ -1,7 +1,7 @@
 //! The embedded store: one SQLite file.
 //!
 //! `guard` refuses files that must not be touched, `schema` makes the tables, `write` fills them,
-//! `read` reads them back, `messages` and `sockets` do both for theirs; `columns`, `buckets` and `outlier` say
+//! `read` reads them back, `messages`, `sockets` and `presences` do both for theirs; `columns`, `buckets` and `outlier` say
 //! how values are laid down.
 
 mod buckets;
@@ -9,6 +9,7 @@ mod columns;
 mod guard;
 mod messages;
 mod outlier;
+mod presences;
 mod read;
 mod read_parts;
 mod read_sums;

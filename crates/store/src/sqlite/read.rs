@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::buckets::{Unpacker, UnreadableBuckets};
 use super::columns::{Json, Text, U64};
-use super::{messages, read_parts as parts, read_sums as sums, sockets};
+use super::{messages, presences, read_parts as parts, read_sums as sums, sockets};
 use crate::recorder::Recorder;
 
 /// A row of `runs`.
@@ -88,6 +88,7 @@ pub(super) fn load(
     let in_part = part.map_or(Ok(row.outlier_count), |part| parts::count_in(&tx, run, part))?;
     let stack_sums = sums::stack_sums(&tx, run)?;
     let paths = sums::paths(&tx, run)?;
+    let beside = sums::beside(&tx, run)?;
     let loaded = Run {
         id: row.id,
         header: row.header,
@@ -99,7 +100,7 @@ pub(super) fn load(
         processes: parts::processes(&tx, run)?,
         threads,
         seconds: seconds(&tx, run)?,
-        stacks: parts::stacks(&tx, run, &outliers, &stack_sums, &paths)?,
+        stacks: parts::stacks(&tx, run, &outliers, &stack_sums, &paths, &beside)?,
         outliers,
         outlier_count: row.outlier_count,
         events: parts::events(&tx, run, part)?,
@@ -108,6 +109,7 @@ pub(super) fn load(
         waits: sums::waits(&tx, run)?,
         holds: sums::holds(&tx, run)?,
         paths,
+        beside,
         call_errors: sums::call_errors(&tx, run)?,
         counters: sums::counters(&tx, run)?,
         runners: sums::runners(&tx, run)?,
@@ -118,6 +120,7 @@ pub(super) fn load(
         jitter: parts::result(&tx, run, "jitter")?,
         messages: messages::load(&tx, run)?,
         sockets: sockets::load(&tx, run)?,
+        presences: presences::load(&tx, run)?,
     };
     Ok((loaded, in_part))
 }

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    Capability, Cost, CpuTime, Event, Fact, Frame, Outlier, Part, PathSum, Process, RunId, Stack,
-    StackId, StackSum,
+    BesideSum, Capability, Cost, CpuTime, Event, Fact, Frame, Outlier, Part, PathSum, Process,
+    RunId, Stack, StackId, StackSum,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde::de::DeserializeOwned;
@@ -118,7 +118,7 @@ pub(super) fn outliers_in(
         .into_iter()
         .map(|rowid| select.query_row([rowid], outlier))
         .collect::<Result<_>>()?;
-    let stacks = stacks(&tx, run, &outliers, &[], &[])?;
+    let stacks = stacks(&tx, run, &outliers, &[], &[], &[])?;
     Ok((outliers, stacks))
 }
 
@@ -185,12 +185,15 @@ pub(super) fn stacks(
     outliers: &[Outlier],
     sums: &[StackSum],
     paths: &[PathSum],
+    beside: &[BesideSum],
 ) -> Result<HashMap<StackId, Stack>> {
     let of_outliers =
         outliers.iter().flat_map(|outlier| [outlier.kernel_stack, outlier.user_stack]);
     let of_sums = sums.iter().flat_map(|sum| [sum.kernel, sum.user]);
     let of_paths = paths.iter().flat_map(|path| [path.kernel, path.user]);
-    let wanted: HashSet<StackId> = of_outliers.chain(of_sums).chain(of_paths).flatten().collect();
+    let of_waiters = beside.iter().map(|sum| sum.kernel);
+    let all = of_outliers.chain(of_sums).chain(of_paths).chain(of_waiters);
+    let wanted: HashSet<StackId> = all.flatten().collect();
     let mut stacks = HashMap::with_capacity(wanted.len());
     for id in wanted {
         if let Some(stack) = stack(conn, run, id)? {

@@ -1,9 +1,11 @@
 //! Sums since the start of a run, the largest first.
 
-use model::{CallError, Counter, HoldSum, PathSum, RunId, RunnerSum, StackId, StackSum, WaitSum};
+use model::{
+    BesideSum, CallError, Counter, HoldSum, PathSum, RunId, RunnerSum, StackId, StackSum, WaitSum,
+};
 use rusqlite::{Connection, Result, Row};
 
-use super::columns::{Text, U64};
+use super::columns::{Json, Text, U64};
 use super::read::{all, u64_at};
 
 pub(super) fn stack_sums(conn: &Connection, run: RunId) -> Result<Vec<StackSum>> {
@@ -48,6 +50,25 @@ pub(super) fn call_errors(conn: &Connection, run: RunId) -> Result<Vec<CallError
             call: row.get::<_, Text<_>>(1)?.0,
             errno: row.get(2)?,
             count: u64_at(row, 3)?,
+        })
+    })
+}
+
+pub(super) fn beside(conn: &Connection, run: RunId) -> Result<Vec<BesideSum>> {
+    let sql =
+        "SELECT tgid, other_tgid, other_call, reads, kernel_stack, other_comm, count, ns, max_ns
+               FROM beside WHERE run = ?1 ORDER BY ns DESC, rowid";
+    all(conn, sql, [run.0], |row| {
+        Ok(BesideSum {
+            tgid: row.get(0)?,
+            other_tgid: row.get(1)?,
+            other_call: row.get::<_, Text<_>>(2)?.0,
+            reads: row.get::<_, Json<_>>(3)?.0,
+            kernel: stack_at(row, 4)?,
+            other_comm: row.get(5)?,
+            count: u64_at(row, 6)?,
+            ns: u64_at(row, 7)?,
+            max_ns: u64_at(row, 8)?,
         })
     })
 }

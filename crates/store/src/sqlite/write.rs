@@ -9,8 +9,8 @@ use super::buckets::Packer;
 use super::columns::{Json, Text, U64};
 use super::messages;
 use super::outlier::Detail;
-use super::sockets;
 use super::write_sums::{self, stack_key};
+use super::{presences, sockets};
 use crate::recorder::Recorder;
 
 pub(super) fn begin(conn: &Connection, header: &RunHeader) -> rusqlite::Result<RunId> {
@@ -49,6 +49,7 @@ pub(super) fn append(conn: &mut Connection, run: RunId, batch: &Batch) -> rusqli
     put_results(&tx, run, batch)?;
     messages::put(&tx, run, &batch.messages)?;
     sockets::put(&tx, run, &batch.sockets)?;
+    presences::put(&tx, run, &batch.presences)?;
     tx.commit()
 }
 

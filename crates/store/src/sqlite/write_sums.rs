@@ -3,13 +3,14 @@
 use model::{Batch, RunId, StackId};
 use rusqlite::{Transaction, params};
 
-use super::columns::{Text, U64};
+use super::columns::{Json, Text, U64};
 
 pub(super) fn put_all(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
     put_stack_sums(tx, run, batch)?;
     put_paths(tx, run, batch)?;
     put_waits(tx, run, batch)?;
     put_holds_and_runners(tx, run, batch)?;
+    put_beside(tx, run, batch)?;
     put_counts(tx, run, batch)
 }
 
@@ -96,6 +97,30 @@ fn put_holds_and_runners(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rus
             r.realtime,
             U64(r.count),
             U64(r.ns),
+        ])?;
+    }
+    Ok(())
+}
+
+fn put_beside(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    let mut put = tx.prepare_cached(
+        "INSERT INTO beside (run, tgid, other_tgid, other_call, reads, kernel_stack, other_comm, count,
+                             ns, max_ns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+         ON CONFLICT DO UPDATE SET other_comm = ?7, count = ?8, ns = ?9, max_ns = ?10",
+    )?;
+    for sum in &batch.beside {
+        put.execute(params![
+            run.0,
+            sum.tgid,
+            sum.other_tgid,
+            Text(sum.other_call),
+            Json(&sum.reads),
+            sum.kernel.map(stack_key),
+            sum.other_comm,
+            U64(sum.count),
+            U64(sum.ns),
+            U64(sum.max_ns),
         ])?;
     }
     Ok(())

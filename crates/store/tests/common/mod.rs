@@ -265,6 +265,7 @@ pub fn full_batch() -> Batch {
                 max_ns: 10,
             },
         ],
+        beside: vec![beside(TableRead::Proc("net/udp".into())), beside(TableRead::SocketDiag)],
         call_errors: vec![CallError { tgid: 100, call: syscall("accept4"), errno: 11, count: 7 }],
         counters: vec![Counter {
             name: "cgroup.cpu.nr_throttled".into(),
@@ -300,7 +301,15 @@ pub fn full_batch() -> Batch {
         bench: Some(bench()),
         jitter: Some(Jitter::default()),
         messages: messages(),
+        presences: vec![
+            presence(STARTED_NS, 2, &[(0, 3), (99, 100)]),
+            presence(STARTED_NS, 100, &[(5, 6)]),
+        ],
     }
+}
+
+fn presence(start_ns: u64, tgid: u32, pieces: &[(u8, u8)]) -> Presence {
+    Presence { start_ns, tgid, comm: "other".into(), pieces: pieces.to_vec() }
 }
 
 /// Two slow messages, the slower one first, and one of the control group.
@@ -498,4 +507,18 @@ pub fn sockets() -> Sockets {
         limit: 212_992,
     };
     Sockets { queues: vec![queue], drops: vec![drops] }
+}
+
+fn beside(reads: TableRead) -> BesideSum {
+    BesideSum {
+        tgid: 100,
+        other_tgid: 2,
+        other_comm: "reader".into(),
+        other_call: syscall("read"),
+        reads,
+        kernel: Some(StackId(u64::MAX - 1)),
+        count: 3,
+        ns: 90,
+        max_ns: 50,
+    }
 }

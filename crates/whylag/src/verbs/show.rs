@@ -29,6 +29,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     } else {
         let told = told::messages(&stored::open(store)?, &run)?;
         report::show::write(&mut out, &run, &told, &style)?;
+        report::company::write(&mut out, &explain::coincidences(&run), &style)?;
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
