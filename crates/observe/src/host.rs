@@ -25,9 +25,11 @@ pub fn process_of(tid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
-/// True if a process has ended, or is a zombie that its parent has not fetched yet.
+/// True if a process has ended, or is a zombie that its parent has not fetched yet. Asked of its
+/// main thread: /proc/PID/stat sums over all threads, under a lock that threads need to end.
 pub fn is_gone(pid: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{pid}/stat"));
+    let Ok(stat) = stat else { return true };
     let state = stat.rsplit(')').next().and_then(|rest| rest.trim().chars().next());
     // A main thread that ended before the others is a zombie, too: then there are others.
     state == Some('Z') && fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) <= 1

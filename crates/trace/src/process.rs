@@ -19,6 +19,12 @@ pub fn start_of(stat: &str) -> io::Result<u64> {
         .ok_or_else(|| malformed(stat))
 }
 
+/// The stat file of a process's main thread, which started with it. That of the process sums over
+/// all threads, under a lock that they need to end.
+pub fn main_stat(pid: u32) -> String {
+    format!("/proc/{pid}/task/{pid}/stat")
+}
+
 /// Inode of the own pid namespace.
 pub fn pid_namespace() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/pid")?.ino())

@@ -25,7 +25,7 @@ pub(crate) fn find(pid: u32, thorough: bool) -> Result<Vec<Found>, ReadError> {
     let system = |doing, source: io::Error| ReadError::System { path: root.clone(), doing, source };
     let own = process::pid_in_its_namespace(pid);
     let own = own.map_err(|error| system("looking for its pid", error))?;
-    let start = process::start_of(&format!("/proc/{pid}/stat"))
+    let start = process::start_of(&process::main_stat(pid))
         .map_err(|error| system("looking for its start", error))?;
     let name = format!("{own}-{start}.trace");
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -196,7 +196,7 @@ fn standing(identity: &Identity, inode: u64) -> Standing {
 
 /// Whether the process of this start has the file mapped.
 fn alive(pid: u32, start: u64, inode: u64) -> Standing {
-    if process::start_of(&format!("/proc/{pid}/stat")).ok() != Some(start) {
+    if process::start_of(&process::main_stat(pid)).ok() != Some(start) {
         return Standing::Crashed;
     }
     match process::maps(&pid.to_string(), inode) {
