@@ -83,19 +83,29 @@ fn twenty_ordinary_programs_have_no_cause() {
     let mut wrong = Vec::new();
     for (name, body) in PROGRAMS {
         let body = script(body);
-        let recorded = alone(|| lab.record(&["--follow"], ["sh", "-c", &body]));
-        let Some(recorded) = recorded else { return };
-        let mut answer = lab.explain();
-        let findings: Vec<Finding> = serde_json::from_value(answer["findings"].take()).unwrap();
-        let wall_ns = recorded.run.wall_ns();
-        assert!(wall_ns > 200_000_000, "{name} ended at once: {:?}", recorded.output);
-        let share = |finding: &Finding| finding.lost_ns as f64 / wall_ns as f64;
-        let found: Vec<String> =
-            findings.iter().map(|f| format!("{} {:.3}", f.cause, share(f))).collect();
-        println!("{name}: {} ms, found {}", wall_ns / 1_000_000, found.join(", "));
-        if findings.iter().any(|finding| share(finding) > 0.05) {
+        let Some(mut found) = causes(&lab, name, &body) else { return };
+        // It did wait for the disk if its files were not in memory yet. Now they are.
+        if found.iter().any(|cause| cause.starts_with("file-major-fault")) {
+            let Some(again) = causes(&lab, name, &body) else { return };
+            found = again;
+        }
+        if !found.is_empty() {
             wrong.push(format!("{name}: {}", found.join(", ")));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Causes that took more than 5 % of the wall time of a shell's programs.
+fn causes(lab: &Lab, name: &str, body: &str) -> Option<Vec<String>> {
+    let recorded = alone(|| lab.record(&["--follow"], ["sh", "-c", body]))?;
+    let mut answer = lab.explain();
+    let findings: Vec<Finding> = serde_json::from_value(answer["findings"].take()).unwrap();
+    let wall_ns = recorded.run.wall_ns();
+    assert!(wall_ns > 200_000_000, "{name} ended at once: {:?}", recorded.output);
+    let share = |finding: &Finding| finding.lost_ns as f64 / wall_ns as f64;
+    let text = |finding: &Finding| format!("{} {:.3}", finding.cause, share(finding));
+    let all: Vec<String> = findings.iter().map(text).collect();
+    println!("{name}: {} ms, found {}", wall_ns / 1_000_000, all.join(", "));
+    Some(findings.iter().filter(|finding| share(finding) > 0.05).map(text).collect())
 }
