@@ -130,6 +130,7 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
 
     let slow = slow_by_id(&run);
     let mut compared = HashMap::<String, u32>::new();
+    let mut untold = Vec::new();
     for truth in truths(&output.stdout).iter().filter(|truth| truth.total >= 1_500_000) {
         // The first ones ended before the trace was found, and its threshold known.
         let Some((place, message)) = slow.get(&truth.id) else {
@@ -158,7 +159,10 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
         // Each sync is several sleeps, some shorter than what is kept.
         let part_of_off = if truth.kind == "fsync" { off / 2 } else { off / 10 };
         let tolerance = part_of_off + 3 * message.kept_ns + (gap_ns - truth.part);
-        assert!(told.abs_diff(off) <= tolerance, "order {}: {told} of {off} in {gap}", truth.id);
+        if told.abs_diff(off) > tolerance {
+            untold.push(format!("order {}: {told} of {off} in {gap}", truth.id));
+            continue;
+        }
         let (mutex, cpu) = (time_in(gap, &["blocked:futex"]), time_in(gap, &["runnable:"]));
         match truth.kind.as_str() {
             "mutex" => assert!(mutex > 5 * cpu, "order {}: {gap}", truth.id),
@@ -172,6 +176,9 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
         }
         *compared.entry(truth.kind.clone()).or_default() += 1;
     }
+    // A switch that the host hides from BPF programs is counted, and takes its interval along.
+    let hidden = run.losses.by_kind().get("wakeups and switches (not told)").copied().unwrap_or(0);
+    assert!(untold.len() as u64 <= hidden.min(2), "{hidden} hidden: {untold:#?}");
     assert!(compared.len() == 3 && compared.values().all(|n| *n >= 4), "{compared:?}");
 
     // Whoever came while order 149 was worked on waited behind it.
