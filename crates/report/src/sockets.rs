@@ -6,11 +6,11 @@ use std::io::{self, Write};
 
 use model::{BlockedSends, Depth, QueueSecond, Run, Socket, SocketKind, Timeout, TimeoutKind};
 
-use crate::Style;
 use crate::show::more;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::units::{bytes, count, duration, plural};
+use crate::{Style, text};
 
 /// Sockets in the table; bursts of drops and timeouts below it.
 const SOCKETS: usize = 20;
@@ -76,15 +76,11 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
         2,
         &[
             ("socket", Align::Left),
-            ("process", Align::Left),
             ("looks", Align::Right),
-            ("received, mean", Align::Right),
+            ("queued, mean", Align::Right),
             ("largest", Align::Right),
             ("of", Align::Right),
-            ("to send, largest", Align::Right),
             ("dropped", Align::Right),
-            ("sent again", Align::Right),
-            ("blocked sends", Align::Right),
         ],
     );
     for (socket, row) in rows.iter().take(SOCKETS) {
@@ -94,25 +90,33 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
             0 => String::new(),
             limit => depth(limit),
         };
-        let sends = socket.kind != SocketKind::TcpListening;
         table.row([
             socket.to_string().into(),
-            format!("{} ({})", run.comm(socket.tgid), socket.tgid).into(),
             count(row.looks).into(),
             depth(row.receive_sum.checked_div(row.looks).unwrap_or(0)).into(),
             depth(row.receive.max).into(),
             limit.into(),
-            if sends { bytes(row.send.max) } else { String::new() }.into(),
             bad(row.drops),
-            bad(row.resent),
-            count(row.blocked.count()).into(),
         ]);
+        table.note(0, rest(run, socket, row));
     }
     table.write(out, style)?;
     more(out, style, rows.len() as u64, SOCKETS, "socket")?;
     bursts(out, run, style)?;
     timeouts(out, run, style)?;
-    rows.iter().take(SOCKETS).try_for_each(|(socket, row)| blocked(out, socket, row))
+    rows.iter().take(SOCKETS).try_for_each(|(socket, row)| blocked(out, style, socket, row))
+}
+
+/// Whose it is, and what it sent.
+fn rest(run: &Run, socket: &Socket, row: &Row) -> String {
+    let mut words = format!("{} ({})", run.comm(socket.tgid), socket.tgid);
+    if row.send.max > 0 && socket.kind != SocketKind::TcpListening {
+        words += &format!("; at most {} to send", bytes(row.send.max));
+    }
+    if row.resent > 0 {
+        words += &format!("; {} sent again", plural(row.resent, "segment"));
+    }
+    words
 }
 
 fn keep_larger(largest: &mut Depth, other: Depth) {
@@ -129,14 +133,14 @@ fn bursts(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
             0 => String::new(),
             _ => format!("; the queue had filled for {}", duration(filled)),
         };
-        writeln!(
-            out,
-            "  +{}: {} dropped within {} at {}: {reason}{queue}",
+        let line = format!(
+            "+{}: {} dropped within {} at {}: {reason}{queue}",
             duration(drops.first_ns.saturating_sub(run.header.started_ns)),
             plural(drops.count, "packet"),
             duration(drops.last_ns.saturating_sub(drops.first_ns)),
             drops.socket,
-        )?;
+        );
+        wrapped(out, style, &line)?;
     }
     more(out, style, run.sockets.drops.len() as u64, BURSTS, "burst")
 }
@@ -155,27 +159,36 @@ fn timeouts(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
             TimeoutKind::Probe => "a probe whether the last segment was lost".to_owned(),
         };
         let at = duration(timeout.at_ns.saturating_sub(run.header.started_ns));
-        writeln!(out, "  +{at}: a timer sent a segment of {socket} again: {why}")?;
+        wrapped(out, style, &format!("+{at}: a timer sent a segment of {socket} again: {why}"))?;
     }
     more(out, style, all.len() as u64, TIMEOUTS, "timeout")
 }
 
 /// Sends of a socket that found no room, over the run.
-fn blocked(out: &mut dyn Write, socket: &Socket, row: &Row) -> io::Result<()> {
+fn blocked(out: &mut dyn Write, style: &Style, socket: &Socket, row: &Row) -> io::Result<()> {
     let sends = &row.blocked;
     if sends.count() == 0 {
         return Ok(());
     }
-    writeln!(
-        out,
-        "  {} found no room on {socket}: {} refused, {} waited {} in all; in {}, at most {} in one",
+    let line = format!(
+        "{} found no room on {socket}: {} refused, {} waited {} in all; in {}, at most {} in one",
         plural(sends.count(), "send"),
         count(sends.refused),
         count(sends.waited),
         duration(sends.waited_ns),
         plural(row.blocked_seconds, "second"),
         count(row.blocked_most)
-    )
+    );
+    wrapped(out, style, &line)
+}
+
+/// A line below the table, broken where the terminal ends.
+fn wrapped(out: &mut dyn Write, style: &Style, line: &str) -> io::Result<()> {
+    let lines = text::wrap(line, style.width.saturating_sub(4));
+    lines
+        .iter()
+        .enumerate()
+        .try_for_each(|(n, line)| writeln!(out, "{}{line}", if n == 0 { "  " } else { "    " }))
 }
 
 #[cfg(test)]
@@ -219,15 +232,15 @@ mod tests {
             }],
         };
         let mut out = Vec::new();
-        write(&mut out, &run, &Style { color: false, width: 120 }).unwrap();
+        write(&mut out, &run, &Style { color: false, width: 80 }).unwrap();
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        let lossy = ["udp", "a", "(fd", "3)", "7", "0", "0"];
         let words: Vec<&str> = lines[3].split_whitespace().collect();
-        assert_eq!((&words[..4], &words[words.len() - 3..]), (&lossy[..4], &lossy[4..]), "{text}");
-        assert!(lines[4].contains("tcp a (fd 4)") && lines[4].contains("scan (77)"), "{text}");
-        assert!(lines[5].contains("+14.0 ms: 7 packets dropped within 6.00 ms"), "{text}");
-        assert!(lines[5].ends_with("the queue had filled for 4.00 ms"), "{text}");
+        assert_eq!((&words[..4], words.last()), (&["udp", "a", "(fd", "3)"][..], Some(&"7")));
+        assert!(lines[4].contains("scan (77)") && lines[5].contains("tcp a (fd 4)"), "{text}");
+        assert!(lines[7].contains("+14.0 ms: 7 packets dropped within 6.00 ms"), "{text}");
+        assert!(lines[8].ends_with("queue had filled for 4.00 ms"), "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]
@@ -262,7 +275,7 @@ mod tests {
     #[test]
     fn nothing_is_said_of_a_run_without_sockets() {
         let mut out = Vec::new();
-        write(&mut out, &sample::run(), &Style { color: false, width: 120 }).unwrap();
+        write(&mut out, &sample::run(), &Style { color: false, width: 80 }).unwrap();
         assert!(out.is_empty());
     }
 }
