@@ -46,4 +46,22 @@ static inline void receive_timeout(int fd, long ms)
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 
+/* Receives and forgets so many bytes; false if the other side or the program ends before. */
+static inline bool receive_all(int fd, size_t length)
+{
+	char bytes[4096];
+	size_t got = 0;
+
+	while (got < length) {
+		size_t rest = length - got;
+		ssize_t n = recv(fd, bytes, rest < sizeof bytes ? rest : sizeof bytes, 0);
+
+		if (n > 0)
+			got += (size_t)n;
+		else if (n == 0 || errno != EAGAIN || !running())
+			return false;
+	}
+	return true;
+}
+
 #endif

@@ -23,22 +23,6 @@ static int listener;
 static _Atomic int served = -1;
 static atomic_ullong outages;
 
-static bool receive_all(int fd, size_t length)
-{
-	char bytes[HEADER + BODY];
-	size_t got = 0;
-
-	while (got < length) {
-		ssize_t n = recv(fd, bytes, length - got, 0);
-
-		if (n > 0)
-			got += (size_t)n;
-		else if (n == 0 || errno != EAGAIN || !running())
-			return false;
-	}
-	return true;
-}
-
 static void serve(void)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);

@@ -71,7 +71,11 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     let mut rows: Vec<_> = rows.into_iter().collect();
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.rank()));
 
-    writeln!(out, "\n{}", style.bold("Sockets (looked at every 20 ms while not empty)"))?;
+    writeln!(
+        out,
+        "\n{}",
+        style.bold("Sockets (a look each 20 ms or more; seconds with nothing queued left out)")
+    )?;
     let mut table = Table::new(
         2,
         &[

@@ -6,18 +6,8 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 
-use common::{Lab, whylag};
-
-/// Exit status 2 and one line that names all of `named`.
-#[track_caller]
-fn assert_refused(output: &Output, named: &[&str]) {
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert_eq!(errors.lines().count(), 1, "{errors}");
-    assert!(named.iter().all(|name| errors.contains(name)), "{named:?} in {errors}");
-}
+use common::{Lab, assert_refused, whylag};
 
 /// The same for what the option parser says, which adds usage lines.
 #[track_caller]

@@ -5,21 +5,10 @@
 
 mod common;
 
-use std::process::Output;
-
-use common::{Lab, whylag};
+use common::{Lab, assert_refused, whylag};
 use model::{Batch, Run, RunEnd, RunHeader, RunId};
 use serde_json::Value;
 use store::{Sqlite, Store};
-
-/// Exit status 2 and one line that names all of `named`.
-#[track_caller]
-fn assert_refused(output: &Output, named: &[&str]) {
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert_eq!(errors.lines().count(), 1, "{errors}");
-    assert!(named.iter().all(|name| errors.contains(name)), "{named:?} in {errors}");
-}
 
 /// A lab with run 1: getppid, with 1 and 2 processes.
 fn measured() -> Lab {

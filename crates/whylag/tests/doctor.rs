@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use common::lazy::{CALLS, lazy, ready};
 use common::nobody::{as_nobody, for_anybody};
-use common::{Helper, Lab, whylag};
+use common::{Helper, Lab, assert_refused, whylag};
 use inspect::live::{Process, bindings};
 use model::{Account, Checkup, EventKind, Unbound, Verdict};
 use serde_json::Value;
@@ -29,15 +29,6 @@ fn checkup(arguments: &[&str]) -> Checkup {
 
 fn fact<'c>(checkup: &'c Checkup, id: &str) -> &'c str {
     &checkup.checks.iter().find(|check| check.id == id).unwrap_or_else(|| panic!("{id}")).fact
-}
-
-/// Exit status 2 and one line that names all of `named`.
-#[track_caller]
-fn assert_refused(output: &Output, named: &[&str]) {
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert_eq!(errors.lines().count(), 1, "{errors}");
-    assert!(named.iter().all(|name| errors.contains(name)), "{named:?} in {errors}");
 }
 
 #[test]

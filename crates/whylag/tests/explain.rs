@@ -4,10 +4,8 @@
 
 mod common;
 
-use std::process::Output;
-
-use common::Lab;
 use common::programs::{mystery, program};
+use common::{Lab, assert_refused};
 use model::{Account, Accounts, Blocked, OutlierKind, Run};
 use serde_json::Value;
 
@@ -129,14 +127,6 @@ fn refusals(lab: &Lab, run: &Run) {
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("'{value}'")));
     }
-}
-
-#[track_caller]
-fn assert_refused(output: &Output, named: &[&str]) {
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert_eq!(errors.lines().count(), 1, "{errors}");
-    assert!(named.iter().all(|name| errors.contains(name)), "{named:?} in {errors}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn examine(case: &Case) -> Verdict {
         "socket iterator; system calls (sys_enter, sys_exit)",
     );
     let queued = format!("{} bytes at most were seen received on these sockets", count(received));
-    claim.saw(queued, "socket iterator, every 20 ms");
+    claim.saw(queued, "socket iterator, each 20 ms or more");
     claim.saw_if(Some(in_words(case, longest)), "longest of them");
     claim.rule_out(
         "slow-server",

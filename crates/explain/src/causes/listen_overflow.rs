@@ -69,7 +69,7 @@ fn examine(case: &Case) -> Verdict {
         ));
         claim.saw(
             format!("largest queue {}, backlog {}", listener.largest, listener.limit),
-            "socket iterator, every 20 ms",
+            "socket iterator, each 20 ms or more",
         );
     } else {
         claim.mechanism("the other side drops connections that it has no room for".to_owned());

@@ -104,7 +104,7 @@ fn examine(case: &Case) -> Verdict {
             count(mean),
             count(unsent.max)
         );
-        claim.saw(text, "socket iterator, every 20 ms");
+        claim.saw(text, "socket iterator, each 20 ms or more");
     }
     claim.saw(counted(acks, "delayed acknowledgement"), "DelayedACKs of the network namespace");
     let longest = delayed.iter().max_by_key(|o| o.duration_ns);

@@ -69,7 +69,7 @@ fn examine(case: &Case) -> Verdict {
             count(drops.iter().map(|drops| drops.queued).max().unwrap_or(0)),
             count(worst.limit)
         ),
-        "socket iterator, every 20 ms",
+        "socket iterator, each 20 ms or more",
     );
     let reason = if worst.reason.is_empty() { "not told" } else { &worst.reason };
     claim.saw(format!("reason: {reason}"), "tracepoint kfree_skb, or the socket's own count");

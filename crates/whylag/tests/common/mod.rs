@@ -150,6 +150,15 @@ const NESTED_WAITS: u64 = 20;
 const NOT_TOLD: u64 = 50;
 const NOT_TOLD_PART: f64 = 0.01;
 
+/// Exit status 2 and one line that names all of `named`.
+#[track_caller]
+pub fn assert_refused(output: &Output, named: &[&str]) {
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    assert!(named.iter().all(|name| errors.contains(name)), "{named:?} in {errors}");
+}
+
 /// An interrupt between the reading of a clock and the charge, for which the host stops the CPU,
 /// makes the charge later than the millisecond that is allowed for: seen once in 5 million runs.
 const LATE_CHARGES: u64 = 2;

@@ -3,13 +3,12 @@
  * linker's code and symbol tables are dropped from this process's page tables, so that binding the
  * function faults; the page cache still has them. */
 #define _GNU_SOURCE
+#include "six_calls.h"
 #include <link.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 static long long now(void) {
 	struct timespec t;
@@ -28,17 +27,6 @@ static int forget(struct dl_phdr_info *object, size_t size, void *linker) {
 			madvise((void *)(start & -4096), part->p_memsz + start % 4096, MADV_DONTNEED);
 	}
 	return 1;
-}
-
-static void call(int n) {
-	switch (n) {
-	case 0: getppid(); break;
-	case 1: getuid(); break;
-	case 2: geteuid(); break;
-	case 3: getgid(); break;
-	case 4: getegid(); break;
-	case 5: sched_yield(); break;
-	}
 }
 
 int main(void) {
