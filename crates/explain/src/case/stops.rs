@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use model::{Account, Blocked, Outlier, OutlierKind, Run};
+use model::{Account, Blocked, Outlier, OutlierKind, Run, part_of};
 
-use crate::case::lost::{Class, LockWord, class, part_of};
+use crate::case::lost::{Class, LockWord, class};
 
 /// Stopped by a signal, frozen, or held by a tracer.
 pub const STOPPED: Account = Account::Blocked(Blocked::Stopped);

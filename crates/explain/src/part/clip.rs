@@ -6,9 +6,7 @@
 
 use std::cmp::Reverse;
 
-use model::{Account, Accounts, Outlier, OutlierKind};
-
-use crate::case::lost::part_of;
+use model::{Account, Accounts, Outlier, OutlierKind, part_of};
 
 /// Time that belongs to one interval and to no other.
 #[derive(Debug)]

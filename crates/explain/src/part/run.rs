@@ -10,10 +10,9 @@ use std::cmp::Reverse;
 
 use model::{
     Account, Accounts, Cost, Losses, Messages, Outlier, Part, Run, RunEnd, Scope, Sockets,
-    ThreadAccounts,
+    ThreadAccounts, part_of,
 };
 
-use crate::case::lost::part_of;
 use crate::part::clip::{end_of, pieces};
 use crate::part::question::{Focus, FocusError, basis, message, what};
 use crate::part::sums::Rebuilt;

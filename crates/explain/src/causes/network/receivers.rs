@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use model::{
-    Account, Accounts, Blocked, Event, Outlier, OutlierKind, Run, Syscall, ThreadAccounts,
+    Account, Accounts, Blocked, Event, Outlier, OutlierKind, Run, Syscall, ThreadAccounts, part_of,
 };
 
 use crate::case::Case;
 use crate::case::held_sends;
-use crate::case::lost::{Class, class, part_of};
+use crate::case::lost::{Class, class};
 use crate::part::clip::{Piece, end_of, pieces};
 
 /// Calls that receive from a socket and from nothing else.
