@@ -49,7 +49,7 @@ fn sleeps(outliers: &[Outlier], call: &str) -> Vec<(u64, u64, TimerLegs)> {
         o.kind == OutlierKind::OffCpu
             && o.syscall.is_some_and(|syscall| syscall.call.to_string() == call)
     });
-    named.filter_map(|o| Some((o.start_ns, o.start_ns + o.duration_ns, o.timer?))).collect()
+    named.filter_map(|o| Some((o.start_ns, o.end_ns(), o.timer?))).collect()
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Stops {
         // Where each thread's waits for work ended.
         let mut ends = HashMap::<u32, Vec<u64>>::new();
         for o in sleeps().filter(|o| is_idle(o, locks)) {
-            ends.entry(o.tid).or_default().push(o.start_ns.saturating_add(o.duration_ns));
+            ends.entry(o.tid).or_default().push(o.end_ns());
         }
         for times in ends.values_mut() {
             times.sort_unstable();
