@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use model::{
     Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RunHeader, StackSum,
