@@ -121,7 +121,7 @@ impl<'a> Case<'a> {
 
     /// Parts of the recorder that a cause's evidence needs and that were off.
     pub fn off(&self, cause: &Cause) -> Vec<&'a Capability> {
-        let needed = |c: &&Capability| !c.on && cause.needs.contains(&c.part.as_str());
+        let needed = |c: &&Capability| !c.on && cause.needs.contains(&c.part.name());
         self.run.capabilities.iter().filter(needed).collect()
     }
 
