@@ -135,7 +135,7 @@ pub fn stack(id: u64, space: Space) -> Stack {
         symbol: symbol.map(str::to_owned),
         symbol_offset: 0x1f,
         unknown_because: symbol.is_none().then(|| "stripped".into()),
-        after: symbol.map(|_| "sched_yield@plt".into()),
+        after: symbol.map(|_| ImportedCall::Plt("sched_yield".into())),
     };
     let frames = vec![frame(0xffff_ffff_8100_0042, Some("down_write")), frame(id, None)];
     Stack { id: StackId(id), space, frames, truncated: space == Space::User }
