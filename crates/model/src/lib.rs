@@ -27,6 +27,7 @@ pub mod stack;
 pub mod syscall;
 mod text_form;
 pub mod thread;
+pub mod units;
 pub mod wait;
 
 pub use account::{Account, Accounts, Blocked, ParseAccountError, part_of};

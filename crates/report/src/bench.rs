@@ -10,6 +10,7 @@ mod tour;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use model::units::{count, duration, moment};
 use model::{Bench, BenchCase, BenchStep, Run};
 use serde_json::{Value, json};
 
@@ -17,7 +18,6 @@ pub(crate) use ladder::each_ns;
 pub use ladder::{Along, Law, Verdict};
 
 use crate::style::Paint;
-use crate::units::{count, duration};
 use crate::{Style, chart, text};
 
 /// The longest operations of a case that are listed.
@@ -169,8 +169,8 @@ fn write_longest(
         .iter()
         .take(LONGEST)
         .map(|(step, outlier)| {
-            let at = outlier.start_ns.saturating_sub(run.header.started_ns) as f64 / 1e9;
-            format!("{} ({}, at {at:.3} s)", duration(outlier.ns), step_name(case, step))
+            let at = outlier.start_ns.saturating_sub(run.header.started_ns);
+            format!("{} ({}, at {})", duration(outlier.ns), step_name(case, step), moment(at))
         })
         .collect();
     if words.is_empty() {

@@ -7,13 +7,13 @@ mod facts;
 mod tests;
 mod write;
 
+use model::units::{share, times};
 use model::{BenchCase, BenchRound, BenchStep, Run, RunId, WorkerKind};
 use serde::Serialize;
 use stats::ab::{self, ALPHA, Difference, ENOUGH, Rounds, Verdict};
 use stats::{Interval, multiple, quantile};
 
 use crate::bench::{each_ns, step_name};
-use crate::units::{share, times};
 
 pub use write::write;
 

@@ -38,7 +38,6 @@ mod table;
 mod text;
 pub mod trace_files;
 mod unexplained;
-pub mod units;
 pub mod why_not;
 mod words;
 

@@ -1,11 +1,11 @@
 //! What a ladder's rungs say together: the law of its throughput, its knee, and one sentence.
 
+use model::units::{count, share, times};
 use model::{BenchCase, BenchStep};
 use serde::Serialize;
 use stats::{Interval, quantile, resample, usl};
 
 use super::reason;
-use crate::units::{count, share, times};
 
 /// Less than this apart, the rungs are called equal.
 const ALIKE: f64 = 1.1;

@@ -1,8 +1,8 @@
 //! Why an operation takes longer on one rung than on another, as far as the data say.
 
+use model::units::{share, times};
 use model::{Account, Accounts, BenchStep, Blocked};
 
-use crate::units::{share, times};
 use crate::words;
 
 /// A part of the workers' time from which on an account is named.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use model::units::{compact, count, duration, fine_duration, seconds, times};
 use model::{BenchCase, BenchStep, WorkerKind};
 
 use super::ladder::{Along, distinct};
@@ -9,7 +10,6 @@ use crate::accounts::bar;
 use crate::chart::quantile;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{compact, count, duration, fine_duration, seconds, times};
 use crate::{Style, text};
 
 const RIGHT: Align = Align::Right;

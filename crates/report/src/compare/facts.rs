@@ -1,10 +1,10 @@
 //! What makes two runs less comparable than they look.
 
+use model::units::times;
 use model::{Bench, BenchCase, BenchStep, Run};
 use stats::quantile;
 
 use crate::bench::{merged_warnings, step_name};
-use crate::units::times;
 
 /// Facts that move the cost of system calls, or say that it was another host.
 const FACTS: [&str; 11] = [

@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use model::WorkerKind;
+use model::units::{count, fine_duration, share, times};
 use stats::ab::{RUN_NOISE, Verdict};
 
 use super::{Comparison, Judged, StepComparison};
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, fine_duration, share, times};
 use crate::{Style, text};
 
 /// Steps that only one of the runs has, one by one.

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use model::units::{count, counted, duration};
 use model::{MessageBreakdown, MessageContrast, MessageFlow, Run, TraceState, TracedProgram};
 
 use super::breakdown;
 use crate::style::Paint;
-use crate::units::{count, duration, plural};
 use crate::{Style, text};
 
 /// What is told of the messages of a run beside what the run itself has.
@@ -43,7 +43,7 @@ pub fn write(
     }
     let left = run.messages.slow_count.saturating_sub(told.slowest.len().min(most) as u64);
     if left > 0 {
-        writeln!(out, "{}", style.dim(&format!("  and {}", plural(left, "more slow message"))))?;
+        writeln!(out, "{}", style.dim(&format!("  and {}", counted(left, "more slow message"))))?;
     }
     if run.messages.slow_count > 0 && !run.threads.is_empty() {
         let hint = format!("  'whylag explain {} --message N' explains one of them alone", run.id);

@@ -43,7 +43,7 @@ pub struct Options {
     watch: bool,
     /// Stop watching after this long, such as 10s
     #[arg(long, value_name = "D", requires = "watch",
-          value_parser = report::units::parse_duration)]
+          value_parser = model::units::parse_duration)]
     time: Option<u64>,
     /// What differs between two: files that --json wrote, or numbers of runs; with one, between it
     /// and now

@@ -4,6 +4,7 @@
 //! fault, in which the kernel finds a page, clears it and maps it: about a microsecond for 4 KiB.
 
 use model::Account;
+use model::units::bytes;
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
@@ -61,8 +62,9 @@ fn examine(case: &Case) -> Verdict {
     );
     for name in ["process.rss_kb", "process.vm_size_kb"] {
         if let Some(counter) = case.run.counter(name).filter(|c| c.growth() > 0) {
-            let (first, last) = (counter.first / 1024, counter.last / 1024);
-            claim.saw(format!("{name} grew from {first} to {last} MiB"), &counter.source);
+            let [first, last] =
+                [counter.first, counter.last].map(|kb| bytes(kb.saturating_mul(1024)));
+            claim.saw(format!("{name} grew from {first} to {last}"), &counter.source);
         }
     }
     let path = page_faults::new_page_in_words(case);
