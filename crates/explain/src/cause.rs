@@ -6,11 +6,12 @@
 use model::{Accounts, Evidence, Link, RuledOut};
 
 use crate::case::Case;
+pub use crate::causes::ids::Id;
 
 /// A cause of the catalogue.
 pub struct Cause {
     /// Stable name, as in `Finding::cause`.
-    pub id: &'static str,
+    pub id: Id,
     /// One line for people, true of every run that has it.
     pub title: &'static str,
     /// What to do about it.
@@ -19,13 +20,26 @@ pub struct Cause {
     pub reproduce: &'static str,
     /// Parts of the recorder without which its evidence is thin (`Capability::part`).
     pub needs: &'static [&'static str],
-    /// Other causes of the catalogue that look the same.
-    pub look_alikes: &'static [&'static str],
+    /// Other causes of the catalogue that look the same, each pair in one of its two causes; all of
+    /// a cause's are given by [`crate::catalogue::look_alikes`]. Pairs of which each excludes the
+    /// other by a datum of its own, whatever the run, are not here.
+    pub look_alikes: &'static [LookAlike],
     /// True if it says only what threads waited for (a CPU, a lock): it gets what no mechanism
     /// claims.
     pub symptom: bool,
     /// Looks for it.
     pub(crate) examine: fn(&Case) -> Verdict,
+}
+
+/// Another cause that shows the same symptom.
+pub struct LookAlike {
+    /// The other cause.
+    pub cause: Id,
+    /// One measurement that decides between the two: `to tell them apart, ...`.
+    pub tell_apart: &'static str,
+    /// True if a finding of the other has to exclude this cause, too. It does not where the other
+    /// is proven by an account or a kernel stack that this cause never has.
+    pub mutual: bool,
 }
 
 /// A claim, or the evidence that was not there.
@@ -96,8 +110,8 @@ impl Claim {
     }
 
     /// Adds another cause of the catalogue to the chain.
-    pub(crate) fn caused_by(&mut self, role: &str, cause: &str, text: String) {
-        self.chain.push(Link { role: role.to_owned(), cause: Some(cause.to_owned()), text });
+    pub(crate) fn caused_by(&mut self, role: &str, cause: Id, text: String) {
+        self.chain.push(Link { role: role.to_owned(), cause: Some(cause.to_string()), text });
     }
 
     /// Adds evidence.

@@ -9,17 +9,18 @@ use model::{Account, Accounts, Outlier, OutlierKind};
 use crate::case::in_words::in_words;
 use crate::case::{Case, Cpus};
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "cgroup-throttle",
+    id: ids::CGROUP_THROTTLE,
     title: "a CPU quota (cgroup) stops the threads until its next period",
     fix: "Raise or remove the quota (cpu.max, cpu.cfs_quota_us; a container's CPU limit), run no \
           more threads than the quota has CPUs (GOMAXPROCS, thread pools), or allow bursts \
           (cpu.max.burst).",
     reproduce: "mysteries/bin/cgroup-throttle-faulty 5",
     needs: &["threads"],
-    look_alikes: &["cpu-runqueue", "rt-starvation"],
+    look_alikes: &[],
     symptom: false,
     examine,
 };

@@ -9,18 +9,24 @@ use model::{Account, Outlier, RunnerSum};
 
 use crate::case::Case;
 use crate::case::behind_holders::BehindHolders;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
 use crate::causes::cpu::rt_starvation::Priorities;
+use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "priority-inversion",
+    id: ids::PRIORITY_INVERSION,
     title: "a real-time thread waits for a lock whose holder is kept off the CPU",
     fix: "Use a lock that lends its holder the waiter's priority (PTHREAD_PRIO_INHERIT), run all \
           who take the lock at one priority, or share by something that needs no lock.",
     reproduce: "mysteries/bin/priority-inversion-faulty 5",
     needs: &["threads", "system calls"],
-    look_alikes: &["cgroup-throttle"],
+    look_alikes: &[LookAlike {
+        cause: ids::CGROUP_THROTTLE,
+        tell_apart: "read nr_throttled in cpu.stat of the lock holder's cgroup before and \
+                         after: if it grew, the quota kept the holder off the CPU",
+        mutual: false,
+    }],
     symptom: false,
     examine,
 };

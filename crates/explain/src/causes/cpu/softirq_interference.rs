@@ -11,10 +11,11 @@ use model::{Account, Accounts, Metric, PathSum};
 use crate::case::Case;
 use crate::case::lost::part_of;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "softirq-interference",
+    id: ids::SOFTIRQ_INTERFERENCE,
     title: "the CPU serves softirqs in the thread's time",
     fix: "Keep packets and latency-critical threads on different CPUs: set rps_cpus of the receive \
           queues and smp_affinity of the device's interrupts, or move the threads (taskset, \

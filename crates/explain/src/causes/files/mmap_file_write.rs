@@ -9,18 +9,34 @@ use model::{Account, Blocked};
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
 use crate::case::lost::part_of;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "mmap-file-write",
+    id: ids::MMAP_FILE_WRITE,
     title: "stores into a mapped file wait for the file system",
     fix: "Keep files that are written through a mapping in memory (tmpfs, /dev/shm; for the JVM \
           -XX:+PerfDisableSharedMem or hsperfdata on tmpfs), or count in ordinary memory and write \
           the file from another thread.",
     reproduce: "mysteries/bin/mmap-file-write-faulty 5",
     needs: &["threads", "page faults"],
-    look_alikes: &["fsync-journal", "dirty-throttle", "memcg-reclaim"],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::MEMCG_RECLAIM,
+            tell_apart: "see the kernel stack of the sleep ('cat /proc/PID/task/TID/stack' as \
+                         root): try_to_free_mem_cgroup_pages is reclaim, do_page_mkwrite without \
+                         it is the file system",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::FILE_MAJOR_FAULT,
+            tell_apart: "see the kernel stack of the fault ('cat /proc/PID/task/TID/stack' as \
+                         root): do_page_mkwrite is a store into a page that is in memory, \
+                         filemap_fault without it reads the disk",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };

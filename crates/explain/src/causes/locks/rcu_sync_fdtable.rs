@@ -11,18 +11,19 @@ use model::{OutlierKind, PathSum, Syscall};
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::causes::locks::grace_period::{ASLEEP, others, path, waited};
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "rcu-sync-fdtable",
+    id: ids::RCU_SYNC_FDTABLE,
     title: "threads that share a table of descriptors wait while it grows",
     fix: "Make the table large before there are threads: open the highest descriptor once with \
           dup2() or fcntl(F_DUPFD) right after the start and close it again, the table stays \
           large. Or keep descriptors and processes instead of making new ones.",
     reproduce: "mysteries/bin/rcu-sync-fdtable-faulty 5",
     needs: &["threads", "system calls"],
-    look_alikes: &["membarrier-global"],
+    look_alikes: &[],
     symptom: false,
     examine,
 };

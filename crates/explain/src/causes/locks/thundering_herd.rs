@@ -14,10 +14,11 @@ use crate::case::Case;
 use crate::case::in_words::stacks;
 use crate::case::lost::part_of;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "thundering-herd",
+    id: ids::THUNDERING_HERD,
     title: "one event wakes many threads, and one of them gets it",
     fix: "Watch the shared socket or eventfd with EPOLLEXCLUSIVE, or from one epoll that all \
           threads wait on, or give each thread a queue of its own (SO_REUSEPORT for listening \

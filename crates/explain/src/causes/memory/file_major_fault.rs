@@ -8,10 +8,11 @@ use crate::case::in_words::{in_words, stacks};
 use crate::case::lost::part_of;
 use crate::case::{Case, sum_of};
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "file-major-fault",
+    id: ids::FILE_MAJOR_FAULT,
     title: "page faults on a mapped file wait for the disk",
     fix: "Have the pages in memory before they are needed: mlock(), MAP_POPULATE or \
           madvise(MADV_WILLNEED) outside the critical path; or read with pread() where a wait can \

@@ -7,18 +7,19 @@ use model::Account;
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::causes::memory::page_faults::{self, GivenBack};
 use crate::text::{counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "first-touch",
+    id: ids::FIRST_TOUCH,
     title: "memory is touched for the first time where time matters",
     fix: "Touch the memory before: fill buffers at start, use MAP_POPULATE or \
           madvise(MADV_POPULATE_WRITE) outside the critical path, keep and reuse buffers, or use \
           huge pages (one fault for 2 MiB).",
     reproduce: "mysteries/bin/first-touch-faulty 5",
     needs: &["threads", "on-CPU samples"],
-    look_alikes: &["malloc-trim", "fork-cow", "file-major-fault"],
+    look_alikes: &[],
     symptom: false,
     examine,
 };

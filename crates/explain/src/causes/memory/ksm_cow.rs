@@ -6,18 +6,19 @@
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::causes::memory::page_faults;
 use crate::text::{count, counted, duration};
 
 pub const CAUSE: Cause = Cause {
-    id: "ksm-cow",
+    id: ids::KSM_COW,
     title: "stores to pages that KSM merged copy them",
     fix: "Offer for merging only what is rarely written (no MADV_MERGEABLE on working memory; for \
           guests mem-merge=off), or slow down or stop KSM (pages_to_scan, sleep_millisecs, run in \
           /sys/kernel/mm/ksm).",
     reproduce: "mysteries/bin/ksm-cow-faulty 5",
     needs: &["threads", "on-CPU samples"],
-    look_alikes: &["fork-cow", "first-touch"],
+    look_alikes: &[],
     symptom: false,
     examine,
 };

@@ -13,12 +13,13 @@ use crate::case::held_sends::Sends;
 use crate::case::in_words::in_words;
 use crate::case::lost::{Class, class};
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::causes::network::rate_limit_burst;
 use crate::patterns::rhythm;
 use crate::text::{count, counted, duration};
 
 pub const CAUSE: Cause = Cause {
-    id: "lazy-binding",
+    id: ids::LAZY_BINDING,
     title: "first calls of functions wait for the dynamic linker's pages",
     fix: "Bind all calls when the program starts: LD_BIND_NOW=1 in its environment, or link it and \
           its libraries with -Wl,-z,now. 'whylag doctor -p PID --plt' lists the calls that can \
@@ -81,7 +82,7 @@ fn examine(case: &Case) -> Verdict {
         duration(phase_ns(case, worst.outlier.start_ns))
     ));
     if let Some(text) = limit_of_rate(case, worst) {
-        claim.caused_by("trigger", rate_limit_burst::CAUSE.id, text);
+        claim.caused_by("trigger", ids::RATE_LIMIT_BURST, text);
     }
     for call in calls.iter().take(CALLS_SHOWN) {
         claim.saw(

@@ -7,11 +7,12 @@
 use model::{Account, Blocked, Counter};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration};
 
 pub const CAUSE: Cause = Cause {
-    id: "memcg-reclaim",
+    id: ids::MEMCG_RECLAIM,
     title: "a memory cgroup at its limit makes its own threads reclaim",
     fix: "Raise the cgroup's limit above what it really uses, page cache included (memory.max, \
           memory.limit_in_bytes), or use less: drop file pages behind a stream \
@@ -19,7 +20,20 @@ pub const CAUSE: Cause = Cause {
           version 2, memory.low of the important one protects it.",
     reproduce: "mysteries/bin/memcg-reclaim-faulty 5",
     needs: &["threads"],
-    look_alikes: &["dirty-throttle", "fsync-journal", "file-major-fault", "mmap-file-write"],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::FILE_MAJOR_FAULT,
+            tell_apart: "raise the cgroup's memory limit and record again: pages that were evicted \
+                         by the limit then stay",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::FIRST_TOUCH,
+            tell_apart: "read memory.events (version 1: memory.failcnt) of the cgroup before and \
+                         after: only a limit that is hit raises it",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };

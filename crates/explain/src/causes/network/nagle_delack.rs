@@ -8,10 +8,11 @@ use model::{Account, Accounts, Blocked, Outlier, OutlierKind, SocketKind};
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "nagle-delack",
+    id: ids::NAGLE_DELACK,
     title: "Nagle's algorithm waits for a delayed acknowledgement",
     fix: "Send a request with one call (writev, sendmsg, or a buffer), or set TCP_NODELAY on the \
           side that sends it.",

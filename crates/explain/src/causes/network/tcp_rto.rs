@@ -11,12 +11,13 @@ use model::{Accounts, TimeoutKind};
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::causes::network::tcp_timers::{End, Wait, ends, mirrored, waits};
 use crate::part::clip::end_of;
 use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
-    id: "tcp-rto",
+    id: ids::TCP_RTO,
     title: "TCP sends lost segments again only after its timer fires",
     fix: "Find where segments are lost ('whylag show' has what the target's own sockets dropped; \
           'ip -s link', 'tc -s qdisc', 'nstat' for the host) and end it. On a network of your own \

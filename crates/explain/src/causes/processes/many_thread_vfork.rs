@@ -11,10 +11,11 @@ use model::{Account, Blocked, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "many-thread-vfork",
+    id: ids::MANY_THREAD_VFORK,
     title: "children of vfork exit in the address space of a process of many threads",
     fix: "Start programs from a helper process that is made before the threads, look first \
           whether the program is there (access), or run fewer threads.",

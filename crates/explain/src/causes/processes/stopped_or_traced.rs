@@ -12,10 +12,11 @@ use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::case::stops::STOPPED;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "stopped-or-traced",
+    id: ids::STOPPED_OR_TRACED,
     title: "threads are stopped by a tracer, a signal or the freezer",
     fix: "Stop whatever attaches to the process (pstack, gcore, a debugger, strace, a profiler \
           that uses ptrace) or let it do so less often; tools that read by eBPF or by \

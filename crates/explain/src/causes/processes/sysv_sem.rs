@@ -9,20 +9,25 @@ use model::{Account, Blocked};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::causes::processes::ipc_tables::{
     WAIT, calls_in_words, is_one_of, lock_in_words, waited,
 };
 use crate::text::{counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "sysv-sem",
+    id: ids::SYSV_SEM,
     title: "processes wait for the lock of the table of System V semaphores",
     fix: "Make the sets once and keep them, use unnamed POSIX semaphores (sem_init: no kernel \
           object), or give unrelated jobs IPC namespaces of their own (unshare --ipc).",
     reproduce: "mysteries/bin/sysv-sem-faulty 5",
     needs: &["threads", "system calls", "on-CPU samples", "kernel locks"],
-    look_alikes: &["mmap-lock", "shm-attach"],
+    look_alikes: &[LookAlike {
+        cause: ids::SHM_ATTACH,
+        tell_apart: "see the call that waits: semget and semctl against shmat and shmdt",
+        mutual: true,
+    }],
     symptom: false,
     examine,
 };

@@ -14,18 +14,19 @@ use model::{
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::part::clip::pieces;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "queueing",
+    id: ids::QUEUEING,
     title: "messages waited behind earlier ones for the thread that handles them",
     fix: "Take the long messages out of the line: give them a thread of their own, or cut them into \
           parts that let others pass. Where there is no long one and messages come faster than they \
           are handled, share the line among several threads, or handle more of them at once.",
     reproduce: "mysteries/bin/queueing-faulty 5",
     needs: &["threads"],
-    look_alikes: &["cpu-runqueue"],
+    look_alikes: &[],
     symptom: true,
     examine,
 };

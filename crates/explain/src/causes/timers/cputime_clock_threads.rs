@@ -8,16 +8,17 @@ use model::{PathSum, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "cputime-clock-threads",
+    id: ids::CPUTIME_CLOCK_THREADS,
     title: "reading the CPU time of a process adds up all of its threads",
     fix: "Read the thread's own clock (CLOCK_THREAD_CPUTIME_ID, RUSAGE_THREAD), or read the \
           process's clock rarely and keep the value.",
     reproduce: "mysteries/bin/cputime-clock-threads-faulty 5",
     needs: &["threads", "system calls", "on-CPU samples"],
-    look_alikes: &["slow-clocksource"],
+    look_alikes: &[],
     symptom: false,
     examine,
 };
