@@ -3,7 +3,7 @@
 //! A cause is claimed only with its evidence, and says which look-alikes it excludes, and by which
 //! datum. The causes themselves are in `causes/`, listed in [`crate::catalogue`].
 
-use model::{Accounts, Evidence, Link, RuledOut};
+use model::{Accounts, Evidence, Excluded, Link, RuledOut};
 
 use crate::case::Case;
 pub use crate::causes::ids::Id;
@@ -70,6 +70,8 @@ pub(crate) struct Claim {
     pub evidence: Vec<Evidence>,
     /// Look-alikes excluded by a datum of this cause; the engine adds those of the catalogue.
     pub ruled_out: Vec<RuledOut>,
+    /// Other explanations that are no cause of the catalogue, and the data that exclude them.
+    pub excluded: Vec<Excluded>,
     /// What could not be seen.
     pub doubts: Vec<Doubt>,
 }
@@ -95,6 +97,7 @@ impl Claim {
             chain: Vec::new(),
             evidence: Vec::new(),
             ruled_out: Vec::new(),
+            excluded: Vec::new(),
             doubts: Vec::new(),
         }
     }
@@ -126,9 +129,14 @@ impl Claim {
         }
     }
 
-    /// Excludes a look-alike.
-    pub(crate) fn rule_out(&mut self, cause: &str, because: String) {
-        self.ruled_out.push(RuledOut { cause: cause.to_owned(), because });
+    /// Excludes another cause of the catalogue.
+    pub(crate) fn rule_out(&mut self, cause: Id, because: String) {
+        self.ruled_out.push(RuledOut { cause: cause.to_string(), because });
+    }
+
+    /// Excludes what is no cause of the catalogue, in plain words: `not WHAT: because`.
+    pub(crate) fn exclude(&mut self, what: &str, because: String) {
+        self.excluded.push(Excluded { what: what.to_owned(), because });
     }
 
     /// Lowers the confidence.

@@ -36,6 +36,15 @@ pub struct RuledOut {
     pub because: String,
 }
 
+/// Another explanation that was considered and excluded, and is no cause of the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excluded {
+    /// What is excluded, in plain words.
+    pub what: String,
+    /// The datum that excludes it.
+    pub because: String,
+}
+
 /// A look-alike that the evidence at hand does not exclude.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRuledOut {
@@ -68,6 +77,9 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Look-alikes.
     pub ruled_out: Vec<RuledOut>,
+    /// Other explanations that are excluded.
+    #[serde(default)]
+    pub excluded: Vec<Excluded>,
     /// Look-alikes that stay possible, or are findings themselves.
     #[serde(default)]
     pub not_ruled_out: Vec<NotRuledOut>,

@@ -334,6 +334,10 @@ pub fn explanation() -> Explanation {
             cause: "cpu-runqueue".into(),
             because: "threads were in state D, and the CPUs 37.5 % idle".into(),
         }],
+        excluded: vec![Excluded {
+            what: "waiting for the disk".into(),
+            because: "0 ns in block I/O".into(),
+        }],
         not_ruled_out: vec![NotRuledOut {
             cause: "mm-reader".into(),
             because: "the recorder's part 'mmap_lock holders' was off".into(),

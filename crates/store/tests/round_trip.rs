@@ -365,6 +365,7 @@ fn finding(cause: &str, share: f64) -> Finding {
         chain: vec![Link { role: "symptom".into(), cause: Some("c".into()), text: text("link") }],
         evidence: vec![Evidence { text: text("evidence"), source: "sched_switch".into() }],
         ruled_out: vec![RuledOut { cause: "other".into(), because: text("because") }],
+        excluded: vec![Excluded { what: "luck".into(), because: text("because") }],
         not_ruled_out: vec![],
         fix: text("fix"),
         reproduce: text("reproduce"),

@@ -20,8 +20,11 @@ fn the_pages_are_what_the_causes_say() {
     if std::env::var_os("WHYLAG_UPDATE_DOCS").is_some() {
         fs::create_dir_all(&folder).unwrap();
         for cause in ALL {
-            fs::write(folder.join(format!("{}.md", cause.id)), explain::page(cause.id.as_str()).unwrap())
-                .unwrap();
+            fs::write(
+                folder.join(format!("{}.md", cause.id)),
+                explain::page(cause.id.as_str()).unwrap(),
+            )
+            .unwrap();
         }
         return;
     }

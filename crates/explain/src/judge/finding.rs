@@ -32,6 +32,7 @@ pub(super) fn finding(
         chain,
         evidence: claim.evidence.clone(),
         ruled_out,
+        excluded: claim.excluded.clone(),
         not_ruled_out,
         fix: cause.fix.to_owned(),
         reproduce: cause.reproduce.to_owned(),

@@ -25,6 +25,7 @@ pub fn blank(cause: &str, title: &str, fix: &str) -> Finding {
         chain: Vec::new(),
         evidence: Vec::new(),
         ruled_out: Vec::new(),
+        excluded: Vec::new(),
         not_ruled_out: Vec::new(),
         fix: fix.to_owned(),
         reproduce: format!("whylag jitter -- mysteries/bin/{cause}-faulty 5"),

@@ -116,7 +116,7 @@ fn rule_out<'o>(case: &Case, stops: impl Iterator<Item = &'o Outlier>, claim: &m
         format!("; the CPUs of the host were idle {} of the time", percent(idle_ns, total_ns))
     });
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "while threads were throttled, others had their CPU for {} of {}; waiting for a CPU \
              otherwise took {}{idle}",
@@ -125,15 +125,15 @@ fn rule_out<'o>(case: &Case, stops: impl Iterator<Item = &'o Outlier>, claim: &m
             duration(queued)
         ),
     );
-    claim.rule_out(
-        "cpu-steal",
+    claim.exclude(
+        "CPU time stolen by the hypervisor",
         format!(
             "{} stolen from the threads by the hypervisor",
             duration(case.accounts.get(Account::Stolen))
         ),
     );
     claim.rule_out(
-        "stopped-or-traced",
+        ids::STOPPED_OR_TRACED,
         format!(
             "stopped or frozen threads are an account of their own: {}",
             duration(case.accounts.get(Account::Blocked(model::Blocked::Stopped)))

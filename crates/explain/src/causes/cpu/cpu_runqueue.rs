@@ -153,15 +153,15 @@ fn examine(case: &Case) -> Verdict {
 
 fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
     claim.rule_out(
-        "cgroup-throttle",
+        ids::CGROUP_THROTTLE,
         format!(
             "time taken away by a CPU quota is an account of its own: {}",
             duration(case.accounts.get(Account::Throttled))
         ),
     );
     if let Some(cpus) = case.cpus() {
-        claim.rule_out(
-            "cpu-steal",
+        claim.exclude(
+            "CPU time stolen by the hypervisor",
             format!(
                 "{} stolen from the threads, {} from all CPUs of the host",
                 duration(case.accounts.get(Account::Stolen)),
@@ -169,8 +169,8 @@ fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
             ),
         );
     }
-    claim.rule_out(
-        "idle-exit",
+    claim.exclude(
+        "waking an idle CPU",
         format!("the CPU was idle for {} of the waiting, not counted here", duration(ran.idle)),
     );
 }

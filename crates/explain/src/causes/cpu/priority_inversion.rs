@@ -122,7 +122,7 @@ fn rule_out(case: &Case, ns: u64, in_locks: u64, claim: &mut Claim) {
         percent(ns.min(in_locks), in_locks)
     );
     if ns > in_locks / 2 {
-        claim.rule_out("futex-convoy", against);
+        claim.rule_out(ids::FUTEX_CONVOY, against);
     } else {
         claim.doubt(0.7, &format!("{against}: the lock may be held for long, too (futex-convoy)"));
     }
@@ -130,7 +130,7 @@ fn rule_out(case: &Case, ns: u64, in_locks: u64, claim: &mut Claim) {
     let queued =
         waiters.fold(0u64, |sum, t| sum.saturating_add(t.accounts.sum_of(Account::is_runnable)));
     if queued < ns / 2 {
-        for cause in ["cpu-runqueue", "rt-starvation"] {
+        for cause in [ids::CPU_RUNQUEUE, ids::RT_STARVATION] {
             let because = format!(
                 "the real-time threads themselves waited {} for a CPU, {} for the lock",
                 duration(queued),

@@ -145,7 +145,7 @@ fn rule_out(case: &Case, queued: u64, starved: u64, claim: &mut Claim) {
     let ordinary = ordinary.fold(0u64, |sum, r| sum.saturating_add(r.ns)).min(queued);
     if ordinary < starved {
         claim.rule_out(
-            "cpu-runqueue",
+            ids::CPU_RUNQUEUE,
             format!(
                 "ordinary threads had the CPU for {} of {} of waiting for one, real-time threads \
                  for {}",
@@ -155,8 +155,8 @@ fn rule_out(case: &Case, queued: u64, starved: u64, claim: &mut Claim) {
             ),
         );
     }
-    claim.rule_out(
-        "cpu-steal",
+    claim.exclude(
+        "CPU time stolen by the hypervisor",
         format!(
             "{} stolen from the threads by the hypervisor",
             duration(case.accounts.get(Account::Stolen))

@@ -95,8 +95,8 @@ fn examine(case: &Case) -> Verdict {
 fn rule_out(case: &Case, own: u64, served: u64, claim: &mut Claim) {
     let samples = case.time_through(&[], |path| path.account == Account::SoftIrq).samples;
     if samples > 0 {
-        claim.rule_out(
-            "own-packets",
+        claim.exclude(
+            "packets of the threads' own",
             format!(
                 "{} of {} in softirqs was raised by the threads' own system calls ({}); it is not \
                  counted here",
@@ -111,15 +111,15 @@ fn rule_out(case: &Case, own: u64, served: u64, claim: &mut Claim) {
             "without samples it is not known whether the threads' own packets were served",
         );
     }
-    claim.rule_out(
-        "irq-interference",
+    claim.exclude(
+        "hardware interrupts",
         format!(
             "hardware interrupts are an account of their own: {}",
             duration(case.accounts.get(Account::HardIrq))
         ),
     );
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "the threads were on their CPU meanwhile; waiting for one came to {}",
             duration(case.accounts.sum_of(Account::is_runnable))
@@ -132,7 +132,7 @@ fn rule_out(case: &Case, own: u64, served: u64, claim: &mut Claim) {
             duration(stolen),
             duration(cpus.stolen_ns)
         );
-        claim.rule_out("cpu-steal", because);
+        claim.exclude("CPU time stolen by the hypervisor", because);
     }
 }
 

@@ -143,7 +143,7 @@ fn rule_out(case: &Case, gave_way: u64, running: u64, claim: &mut Claim) {
     let queued = case.accounts.sum_of(Account::is_runnable);
     if gave_way >= queued / 2 {
         claim.rule_out(
-            "cpu-runqueue",
+            ids::CPU_RUNQUEUE,
             format!(
                 "{} of {} of waiting for a CPU was inside sched_yield: given up, not taken away",
                 duration(gave_way),

@@ -104,7 +104,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(user.map(|s| format!("written in {s}")), "user stack");
 
     for (cause, kind) in
-        [("fsync-journal", Blocked::Disk), ("dirty-throttle", Blocked::DirtyThrottle)]
+        [(ids::FSYNC_JOURNAL, Blocked::Disk), (ids::DIRTY_THROTTLE, Blocked::DirtyThrottle)]
     {
         let ns = duration(case.accounts.get(Account::Blocked(kind)));
         let because =

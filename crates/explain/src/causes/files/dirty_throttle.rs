@@ -89,14 +89,13 @@ fn examine(case: &Case) -> Verdict {
 
     let disk = case.accounts.get(Account::Blocked(Blocked::Disk));
     if disk < paused / 5 {
-        for cause in ["fsync-journal", "disk-read"] {
-            let because = format!(
-                "waiting for the disk itself is an account of its own: {} against {} in pauses",
-                duration(disk),
-                duration(paused)
-            );
-            claim.rule_out(cause, because);
-        }
+        let because = format!(
+            "waiting for the disk itself is an account of its own: {} against {} in pauses",
+            duration(disk),
+            duration(paused)
+        );
+        claim.rule_out(ids::FSYNC_JOURNAL, because.clone());
+        claim.exclude("waiting for the disk", because);
     }
     Ok(claim)
 }

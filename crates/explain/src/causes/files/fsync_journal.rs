@@ -150,8 +150,8 @@ fn examine(case: &Case) -> Verdict {
         claim.saw(text, "kernel stacks of sleeps and samples");
     }
 
-    claim.rule_out(
-        "disk-read",
+    claim.exclude(
+        "waiting for the file's own data",
         format!(
             "of {} in syncs {} were for the journal and {} for the files' own data",
             duration(all.ns()),
@@ -166,7 +166,7 @@ fn examine(case: &Case) -> Verdict {
             duration(throttled),
             duration(journal.ns())
         );
-        claim.rule_out("dirty-throttle", because);
+        claim.rule_out(ids::DIRTY_THROTTLE, because);
     }
     Ok(claim)
 }

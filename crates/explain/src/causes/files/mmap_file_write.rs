@@ -137,7 +137,7 @@ fn examine(case: &Case) -> Verdict {
     let stores = asleep.accounts.get(MAJOR);
     if stores >= major.saturating_sub(stores) {
         claim.rule_out(
-            "file-major-fault",
+            ids::FILE_MAJOR_FAULT,
             format!(
                 "of {} asleep in faults that waited for a disk {} were stores asking for leave, \
                  of pages that were in memory",
@@ -152,7 +152,7 @@ fn examine(case: &Case) -> Verdict {
         .fold((0u64, 0u64), |sum, (n, ns)| (sum.0.saturating_add(n), sum.1.saturating_add(ns)));
     if ns < total {
         claim.rule_out(
-            "fsync-journal",
+            ids::FSYNC_JOURNAL,
             format!("{} of these threads, {}", counted(calls, "sync"), duration(ns)),
         );
     }

@@ -126,11 +126,11 @@ fn is_disk(account: Account) -> bool {
 fn rule_out(case: &Case, slept: u64, claim: &mut Claim) {
     for (causes, which, what) in [
         (
-            &["cpu-runqueue", "cgroup-throttle"][..],
+            &[ids::CPU_RUNQUEUE, ids::CGROUP_THROTTLE][..],
             Account::is_waiting_for_cpu as fn(_) -> _,
             "a CPU",
         ),
-        (&["fsync-journal"][..], is_disk, "the disk"),
+        (&[ids::FSYNC_JOURNAL][..], is_disk, "the disk"),
     ] {
         let behind = case.behind_holders(waits_here, |_, account| which(account));
         let ns = behind.accounts.total().min(slept);
@@ -141,7 +141,7 @@ fn rule_out(case: &Case, slept: u64, claim: &mut Claim) {
                 duration(slept)
             );
             for cause in causes {
-                claim.rule_out(cause, because.clone());
+                claim.rule_out(*cause, because.clone());
             }
         } else {
             let text = format!(

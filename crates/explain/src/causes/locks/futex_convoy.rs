@@ -123,8 +123,8 @@ fn examine(case: &Case) -> Verdict {
 }
 
 fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
-    claim.rule_out(
-        "waiting-for-work",
+    claim.exclude(
+        "waiting for work",
         format!(
             "other futex waits, {}, count as idle; on this word {} show a lock",
             duration(case.accounts.get(FUTEX).saturating_sub(lost)),
@@ -134,7 +134,7 @@ fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     let against = format!("{} against {} in the lock", duration(queued), duration(lost));
     if queued < lost / 5 {
-        for cause in ["cpu-runqueue", "priority-inversion"] {
+        for cause in [ids::CPU_RUNQUEUE, ids::PRIORITY_INVERSION] {
             let because = format!("threads that could hold it hardly waited for a CPU: {against}");
             claim.rule_out(cause, because);
         }

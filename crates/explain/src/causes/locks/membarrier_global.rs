@@ -101,12 +101,12 @@ fn examine(case: &Case) -> Verdict {
 }
 
 fn rule_out(case: &Case, claimed: u64, registering: u64, claim: &mut Claim) {
-    claim.rule_out(
-        "membarrier-registration",
+    claim.exclude(
+        "registering for an expedited command",
         format!("registering for an expedited command took {}", duration(registering)),
     );
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "the sleeps are counted until the wake-up only; waiting for a CPU came to {}",
             duration(case.accounts.sum_of(|account| account.is_waiting_for_cpu()))

@@ -105,7 +105,7 @@ fn examine(case: &Case) -> Verdict {
 
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "this time was asleep (state D), not runnable; all waiting for a CPU together is {} \
              against {}",

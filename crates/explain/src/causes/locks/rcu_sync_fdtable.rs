@@ -88,8 +88,8 @@ fn examine(case: &Case) -> Verdict {
 
 fn rule_out(case: &Case, claimed: u64, claim: &mut Claim) {
     let rest = others(case, claimed);
-    claim.rule_out(
-        "other-grace-periods",
+    claim.exclude(
+        "other RCU grace periods",
         format!(
             "{} of all uninterruptible sleep passed expand_files; other sleeps of that kind took \
              {}",
@@ -98,7 +98,7 @@ fn rule_out(case: &Case, claimed: u64, claim: &mut Claim) {
         ),
     );
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "the sleeps are counted until the wake-up only; waiting for a CPU came to {}",
             duration(case.accounts.sum_of(|account| account.is_waiting_for_cpu()))

@@ -212,7 +212,7 @@ fn rule_out(case: &Case, herd: &Herd, claim: &mut Claim) {
     });
     if own >= all / 2 {
         claim.rule_out(
-            "cpu-runqueue",
+            ids::CPU_RUNQUEUE,
             format!(
                 "{} of the waiting for a CPU was behind threads of the same process, which were \
                  woken for the same event{idle}",
@@ -226,7 +226,7 @@ fn rule_out(case: &Case, herd: &Herd, claim: &mut Claim) {
     }
     let locks = case.lost.get(Account::Blocked(Blocked::Futex));
     claim.rule_out(
-        "futex-convoy",
+        ids::FUTEX_CONVOY,
         format!(
             "the threads sleep in poll or epoll; waiting for locks came to {}",
             duration(locks)

@@ -121,16 +121,16 @@ fn examine(case: &Case) -> Verdict {
     if outliers.is_empty() {
         claim.doubt(0.8, "which instruction faulted is not known: lazy-binding looks the same");
     } else {
-        claim.rule_out("lazy-binding", linker);
+        claim.rule_out(ids::LAZY_BINDING, linker);
     }
     if named.count > 0 {
         let because = format!("{} on memory that is no file", duration(anonymous.ns));
-        claim.rule_out("swap", because);
+        claim.exclude("reading pages back from swap", because);
     } else {
         claim.doubt(0.8, "which file was not recorded: memory swapped out looks the same");
     }
-    claim.rule_out(
-        "disk-read",
+    claim.exclude(
+        "disk reads of system calls",
         format!(
             "waiting for the disk in system calls is an account of its own: {}",
             duration(case.accounts.get(Account::Blocked(Blocked::Disk)))

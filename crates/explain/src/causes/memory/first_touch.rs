@@ -74,7 +74,7 @@ fn examine(case: &Case) -> Verdict {
 
 fn rule_out(case: &Case, back: &GivenBack, ns: u64, claim: &mut Claim) {
     claim.rule_out(
-        "malloc-trim",
+        ids::MALLOC_TRIM,
         format!(
             "brk, munmap and madvise took {} on a CPU against {} in the faults: what was touched \
              is kept",
@@ -84,7 +84,7 @@ fn rule_out(case: &Case, back: &GivenBack, ns: u64, claim: &mut Claim) {
     );
     let copied = page_faults::copied_pages(case);
     claim.rule_out(
-        "fork-cow",
+        ids::FORK_COW,
         format!(
             "copying shared pages took {}, {} of this",
             duration(copied.ns()),
@@ -93,11 +93,11 @@ fn rule_out(case: &Case, back: &GivenBack, ns: u64, claim: &mut Claim) {
     );
     let major = case.accounts.get(Account::Blocked(model::Blocked::FaultMajor));
     claim.rule_out(
-        "file-major-fault",
+        ids::FILE_MAJOR_FAULT,
         format!("these faults did not wait for a disk; those that did took {}", duration(major)),
     );
     claim.rule_out(
-        "memcg-reclaim",
+        ids::MEMCG_RECLAIM,
         format!(
             "faults that had to reclaim memory first took {}",
             duration(

@@ -105,13 +105,13 @@ fn examine(case: &Case) -> Verdict {
     let against = format!("{} of these", percent(new.ns(), time.ns()));
     if new.ns() < time.ns() {
         claim.rule_out(
-            "first-touch",
+            ids::FIRST_TOUCH,
             format!("faults on memory never touched took {}, {against}", duration(new.ns())),
         );
     }
     let source = case.run.counter("process.ksm_merging_pages");
     match source {
-        Some(_) => claim.rule_out("ksm-cow", "none of its pages is merged by KSM".to_owned()),
+        Some(_) => claim.rule_out(ids::KSM_COW, "none of its pages is merged by KSM".to_owned()),
         None => claim.doubt(0.9, "whether KSM merged its pages could not be read (ksm-cow)"),
     }
     Ok(claim)

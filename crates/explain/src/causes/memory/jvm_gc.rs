@@ -78,7 +78,7 @@ fn examine(case: &Case) -> Verdict {
     ));
     claim.saw(in_words(case, longest), "who woke it (sched_waking)");
     claim.rule_out(
-        "futex-convoy",
+        ids::FUTEX_CONVOY,
         "these waits were ended by the JVM's own thread, not by the owner of a lock".to_owned(),
     );
     claim.doubt(0.9, "stops shorter than the shortest interval that was kept are not in it");

@@ -70,13 +70,13 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(path.map(|p| format!("written in {p}")), "dearest sampled path");
     let forks = ["fork", "clone", "clone3"].iter().fold(0, |sum, name| sum + case.calls(name).0);
     if forks == 0 {
-        claim.rule_out("fork-cow", "no watched process forked".to_owned());
+        claim.rule_out(ids::FORK_COW, "no watched process forked".to_owned());
     } else {
         claim.doubt(0.7, "it also called fork or clone: part of the copies may be due to that");
     }
     let new = page_faults::new_pages(case);
     claim.rule_out(
-        "first-touch",
+        ids::FIRST_TOUCH,
         format!("faults on memory never touched took {}", duration(new.ns())),
     );
     Ok(claim)

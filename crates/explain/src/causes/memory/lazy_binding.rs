@@ -111,7 +111,7 @@ fn examine(case: &Case) -> Verdict {
     let times: Vec<u64> = calls.iter().map(|call| call.outlier.start_ns).collect();
     claim.saw_if(rhythm::of_second(case.run, &times), "Rayleigh's test of when they began");
     claim.rule_out(
-        "file-major-fault",
+        ids::FILE_MAJOR_FAULT,
         "the faulting instructions are the dynamic linker's, not the program's, and the same call \
          did not fault there again"
             .to_owned(),

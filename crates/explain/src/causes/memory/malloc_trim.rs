@@ -102,7 +102,7 @@ fn by_call(case: &Case) -> Vec<(&'static str, u64, u64)> {
 
 fn rule_out(case: &Case, back: &GivenBack, new_ns: u64, claim: &mut Claim) {
     claim.rule_out(
-        "first-touch",
+        ids::FIRST_TOUCH,
         format!(
             "memory is not new: giving it back took {} on a CPU against {} to get it",
             duration(back.accounts.total()),
@@ -112,13 +112,13 @@ fn rule_out(case: &Case, back: &GivenBack, new_ns: u64, claim: &mut Claim) {
     let waited = case.accounts.sum_of(is_mmap_lock);
     if waited < new_ns {
         claim.rule_out(
-            "mmap-lock",
+            ids::MMAP_LOCK,
             format!("waiting for the mmap_lock took {} in all", duration(waited)),
         );
     }
     let copied = page_faults::copied_pages(case);
     claim.rule_out(
-        "fork-cow",
+        ids::FORK_COW,
         format!(
             "copying shared pages took {} ({} samples)",
             duration(copied.ns()),

@@ -92,8 +92,8 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(ran.map(|p| format!("on a CPU in {p}")), "samples of what ran");
 
     if host.ns() < reclaim.ns() / 5 {
-        claim.rule_out(
-            "direct-reclaim",
+        claim.exclude(
+            "reclaim for the whole host",
             format!(
                 "{} in reclaim because the host is short of memory, {} because the cgroup is",
                 duration(host.ns()),
@@ -108,7 +108,7 @@ fn examine(case: &Case) -> Verdict {
     let fresh = case.time_through(&NEW_PAGE, |path| !case.passes(path, &RECLAIM)).ns();
     if fresh < reclaim.ns() {
         claim.rule_out(
-            "first-touch",
+            ids::FIRST_TOUCH,
             format!(
                 "allocating and clearing new pages took {} besides, reclaim {}",
                 duration(fresh),
@@ -116,8 +116,8 @@ fn examine(case: &Case) -> Verdict {
             ),
         );
     }
-    claim.rule_out(
-        "swap",
+    claim.exclude(
+        "reading pages back from swap",
         format!(
             "{} in faults that read pages back, besides reclaim",
             duration(major.saturating_sub(in_reclaim))

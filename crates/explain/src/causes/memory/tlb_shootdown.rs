@@ -98,13 +98,13 @@ fn examine(case: &Case) -> Verdict {
 
     let barrier = case.time_through(&["sys_membarrier", "__x64_sys_membarrier"], |_| true);
     claim.rule_out(
-        "membarrier-global",
+        ids::MEMBARRIER_GLOBAL,
         format!("membarrier took {} in all", duration(barrier.ns())),
     );
     let waited = case.accounts.sum_of(is_mmap_lock);
     if waited < time.ns() {
         claim.rule_out(
-            "mmap-lock",
+            ids::MMAP_LOCK,
             format!("waiting for the mmap_lock took {} in all", duration(waited)),
         );
     }

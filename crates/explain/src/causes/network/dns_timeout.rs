@@ -91,12 +91,12 @@ fn examine(case: &Case) -> Verdict {
     let queued = format!("{} bytes at most were seen received on these sockets", count(received));
     claim.saw(queued, "socket iterator, each 20 ms or more");
     claim.saw_if(Some(in_words(case, longest)), "longest of them");
-    claim.rule_out(
-        "slow-server",
+    claim.exclude(
+        "a slow name server",
         format!("an answer that is late ends the wait before its timeout; {answers}"),
     );
     claim.rule_out(
-        "udp-rcvbuf-stall",
+        ids::UDP_RCVBUF_STALL,
         format!("{} dropped at the sockets that asked", counted(drops, "datagram")),
     );
     Ok(claim)

@@ -90,8 +90,8 @@ fn examine(case: &Case) -> Verdict {
     claim.saw(counted(overflows, "overflow"), "ListenOverflows of the network namespace");
     let longest = retried().max_by_key(|o| o.breakdown.get(CONNECT));
     claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest connect");
-    claim.rule_out(
-        "lost-on-the-way",
+    claim.exclude(
+        "loss on the way to the socket",
         format!(
             "the socket itself counted the drops: {}, the host {}",
             claim.dropped,

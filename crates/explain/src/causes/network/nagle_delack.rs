@@ -110,8 +110,8 @@ fn examine(case: &Case) -> Verdict {
     claim.saw(counted(acks, "delayed acknowledgement"), "DelayedACKs of the network namespace");
     let longest = delayed.iter().max_by_key(|o| o.duration_ns);
     claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest of them");
-    claim.rule_out(
-        "slow-server",
+    claim.exclude(
+        "a slow server",
         format!(
             "a slow server has the whole request: here it was still in the send queue, and the \
              waits have one length ({} of {})",

@@ -106,7 +106,7 @@ fn examine(case: &Case) -> Verdict {
         claim.saw(text, "ends of the waits");
     }
     claim.rule_out(
-        "yield-spin",
+        ids::YIELD_SPIN,
         "each of these waits ended with a send of the same thread, not with a lock".to_owned(),
     );
     Ok(claim)

@@ -118,7 +118,7 @@ fn examine(case: &Case) -> Verdict {
     );
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "{} were on a CPU, spinning; waiting for a CPU is {} of the wall time",
             duration(time.ns()),
@@ -126,7 +126,7 @@ fn examine(case: &Case) -> Verdict {
         ),
     );
     claim.rule_out(
-        "softirq-interference",
+        ids::SOFTIRQ_INTERFERENCE,
         format!(
             "softirqs took {} of the wall time; the spinning is in socket calls",
             percent(case.accounts.get(model::Account::SoftIrq), case.wall_ns)

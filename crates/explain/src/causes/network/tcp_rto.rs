@@ -127,20 +127,20 @@ fn timers_in_words(waits: &[Wait]) -> String {
 fn rule_out(claim: &mut Claim, waits: &[Wait], segments: u64, timers: u64) {
     let shortest = waits.iter().map(|wait| wait.outlier.duration_ns).min().unwrap_or(0);
     claim.rule_out(
-        "nagle-delack",
+        ids::NAGLE_DELACK,
         format!(
             "an acknowledgement is delayed by 40 ms, and nothing is sent twice: the shortest of \
              these took {}",
             duration(shortest)
         ),
     );
-    claim.rule_out(
-        "slow-server",
+    claim.exclude(
+        "a slow server",
         "a slow server has the request: here each answer came only after a segment was sent again"
             .to_owned(),
     );
-    claim.rule_out(
-        "fast-retransmit",
+    claim.exclude(
+        "fast retransmission",
         format!(
             "segments resent because later ones arrived take a round trip; of {} the timer sent \
              {}, and these waits ended after one of a timer",

@@ -157,11 +157,11 @@ fn rule_out(case: &Case, stall: &Stall, claim: &mut Claim) {
             percent(runnable, stalled),
             duration(runnable)
         );
-        claim.rule_out("cpu-runqueue", because);
+        claim.rule_out(ids::CPU_RUNQUEUE, because);
     }
     let between = case.run.length_ns().saturating_sub(stall.windows_ns);
-    claim.rule_out(
-        "receiver-too-slow",
+    claim.exclude(
+        "a receiver that is too slow all the time",
         format!(
             "the queue was nearly empty before each time; {} of the run were without a full queue",
             percent(between, case.run.length_ns())

@@ -89,7 +89,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw(population, "/proc/PID/net/protocols of the target's namespace");
     claim.saw_if(case.path_in_words(SEARCH, on_cpu), "the dearest such stack, kernel first");
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "only time on a CPU is counted; waiting for one came to {}",
             duration(case.accounts.sum_of(|account| account.is_waiting_for_cpu()))

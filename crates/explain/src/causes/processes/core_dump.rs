@@ -105,13 +105,13 @@ fn examine(case: &Case) -> Verdict {
     let tear_down = case.time_through(&TEAR_DOWN, |_| true).ns();
     if tear_down < total {
         claim.rule_out(
-            "huge-exit",
+            ids::HUGE_EXIT,
             format!("giving the memory back took {} of CPU time", duration(tear_down)),
         );
     }
     let in_work = case.accounts.sum_of(|account| matches!(account, Account::Syscall(_)));
-    claim.rule_out(
-        "disk-read",
+    claim.exclude(
+        "system calls that use the disk",
         format!(
             "not in system calls ({} on a CPU in them), but after the crash",
             duration(in_work)

@@ -94,10 +94,10 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(path.map(|p| format!("busy in {p}")), "dearest path");
 
     let dump = case.time_through(&["do_coredump", "vfs_coredump"], |_| true);
-    claim.rule_out("core-dump", format!("writing core files took {}", duration(dump.ns())));
+    claim.rule_out(ids::CORE_DUMP, format!("writing core files took {}", duration(dump.ns())));
     let accounting = case.time_through(&["acct_collect"], |_| true);
     claim.rule_out(
-        "many-thread-vfork",
+        ids::MANY_THREAD_VFORK,
         format!(
             "walking mappings for accounting (acct_collect) took {}",
             duration(accounting.ns())

@@ -105,7 +105,7 @@ fn examine(case: &Case) -> Verdict {
 
 fn rule_out(case: &Case, walked: u64, teardown: u64, children: u64, claim: &mut Claim) {
     claim.rule_out(
-        "huge-exit",
+        ids::HUGE_EXIT,
         format!(
             "the children freed no memory of their own: {} in freeing it, {} in the walk",
             duration(teardown),
@@ -114,12 +114,12 @@ fn rule_out(case: &Case, walked: u64, teardown: u64, children: u64, claim: &mut 
     );
     let copied = case.time_through(&["copy_page_range", "dup_mmap"], |_| true).ns();
     claim.rule_out(
-        "fork-cow",
+        ids::FORK_COW,
         format!("{} in copying page tables: they were not made by fork", duration(copied)),
     );
     let waited = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "this is time on a CPU; all waiting for one together is {} of the wall time",
             percent(waited, case.wall_ns)

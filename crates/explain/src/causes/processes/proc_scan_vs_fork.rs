@@ -103,7 +103,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if((!stack.is_empty()).then_some(stack), "where the longest wait ended");
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "this was spent on a CPU; what the scanner takes from the CPUs is an account of its \
              own: {} waiting for one",
@@ -111,7 +111,7 @@ fn examine(case: &Case) -> Verdict {
         ),
     );
     claim.rule_out(
-        "many-thread-vfork",
+        ids::MANY_THREAD_VFORK,
         "that is work of the one who ends, with nobody beside it; this is waiting for another CPU"
             .to_owned(),
     );

@@ -106,7 +106,7 @@ fn wakers(case: &Case) -> Option<String> {
 fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
     let mapping = case.accounts.sum_of(is_mmap_lock);
     claim.rule_out(
-        "mmap-lock",
+        ids::MMAP_LOCK,
         format!(
             "{} asleep for an mmap_lock, which is another lock, {} for this one",
             duration(mapping),
@@ -115,7 +115,7 @@ fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
     );
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "{} were on a CPU, spinning, or asleep, not ready to run; waiting for a CPU is {} of \
              the wall time",

@@ -125,14 +125,14 @@ fn title(
 
 fn rule_out(case: &Case, claim: &mut Claim) {
     claim.rule_out(
-        "cgroup-throttle",
+        ids::CGROUP_THROTTLE,
         format!(
             "time taken away by a CPU quota is an account of its own: {}",
             duration(case.accounts.get(Account::Throttled))
         ),
     );
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "a stopped thread is on no run queue: waiting for a CPU, {}, is not counted here",
             duration(case.accounts.sum_of(Account::is_runnable))
@@ -140,7 +140,7 @@ fn rule_out(case: &Case, claim: &mut Claim) {
     );
     let mmap_lock = case.accounts.sum_of(crate::case::mmap_holders::is_mmap_lock);
     claim.rule_out(
-        "mm-reader",
+        ids::MM_READER,
         format!("waiting for mmap_lock is an account of its own: {}", duration(mmap_lock)),
     );
 }

@@ -72,7 +72,7 @@ fn examine(case: &Case) -> Verdict {
 fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
     let mapping = case.accounts.sum_of(is_mmap_lock);
     claim.rule_out(
-        "mmap-lock",
+        ids::MMAP_LOCK,
         format!(
             "{} asleep for an mmap_lock; this lock is taken in semget and semctl, which map nothing",
             duration(mapping)
@@ -80,7 +80,7 @@ fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
     );
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "{} were on a CPU, spinning, or asleep, not ready to run; waiting for a CPU is {} of \
              the wall time",
@@ -90,7 +90,7 @@ fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
     );
     let futex = case.lost.get(Account::Blocked(Blocked::Futex));
     claim.rule_out(
-        "futex-convoy",
+        ids::FUTEX_CONVOY,
         format!("{} for locks in user space; the stack ends in a kernel table", duration(futex)),
     );
 }

@@ -108,7 +108,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(depths(case), "the program's trace of its messages");
     let waited = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "only time in which the thread ran is counted; all waiting for a CPU is {} of the wall \
              time",

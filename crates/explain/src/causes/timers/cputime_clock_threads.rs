@@ -100,7 +100,7 @@ fn rule_out(case: &Case, call: &str, claim: &mut Claim) {
     let inside = case.time_through(&[], |path| path.sampled && asks(path) == Some(call)).ns();
     let walk = through(case, call);
     claim.rule_out(
-        "slow-clocksource",
+        ids::SLOW_CLOCKSOURCE,
         format!(
             "of the CPU time in {call}, {}, {} went into adding up threads and not into reading \
              the hardware",
@@ -110,7 +110,7 @@ fn rule_out(case: &Case, call: &str, claim: &mut Claim) {
     );
     let waited = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "this is time on a CPU; all waiting for one together is {} of the wall time",
             percent(waited, case.wall_ns)

@@ -190,7 +190,7 @@ fn gaps_in_words(case: &Case) -> Option<String> {
 fn rule_out(case: &Case, claim: &mut Claim, in_calls: &Accounts) {
     let waited = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "a read was measured in CPU time, and this is time on a CPU; all waiting for one is {} \
              of the wall time",
@@ -199,7 +199,7 @@ fn rule_out(case: &Case, claim: &mut Claim, in_calls: &Accounts) {
     );
     let walked = case.time_through(CPU_CLOCKS, |path| path.sampled && asks(path)).ns();
     claim.rule_out(
-        "cputime-clock-threads",
+        ids::CPUTIME_CLOCK_THREADS,
         format!(
             "of the CPU time in these calls, {}, {} went into clocks of processes and threads",
             duration(in_calls.total().saturating_add(walked)),
