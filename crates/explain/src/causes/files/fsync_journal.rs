@@ -210,7 +210,8 @@ mod tests {
         assert_eq!(claim.lost.get(DISK), 2 * SECOND);
         assert_eq!(claim.waits, 300);
         let excluded: Vec<_> = claim.ruled_out.iter().map(|r| r.cause.as_str()).collect();
-        assert_eq!(excluded, ["disk-read", "dirty-throttle"]);
+        assert_eq!(excluded, ["dirty-throttle"]);
+        assert_eq!(claim.excluded[0].what, "waiting for the file's own data");
         assert!(claim.evidence.iter().any(|e| e.text.contains("jbd2_log_wait_commit")));
     }
 

@@ -177,7 +177,7 @@ mod tests {
         assert_eq!((claim.lost.get(ASLEEP), claim.waits), (2 * SECOND, 300));
         let trigger = &claim.chain[1].text;
         assert_eq!(trigger, "dup found a table that was full, at 256 descriptors");
-        let rest = &claim.ruled_out[0];
+        let rest = &claim.excluded[0];
         assert!(rest.because.starts_with("67 % of all") && rest.because.ends_with("1.00 s"));
     }
 

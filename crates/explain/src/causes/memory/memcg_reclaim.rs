@@ -172,7 +172,7 @@ mod tests {
         assert_eq!((claim.lost.get(MINOR), claim.lost.get(USER)), (SECOND, SECOND / 4));
         assert!(claim.chain.iter().any(|l| l.text.contains("may use 16.0 MiB")), "{claim:?}");
         assert!(claim.evidence.iter().any(|e| e.text.contains("4,000 times")));
-        assert!(claim.ruled_out.iter().any(|r| r.cause == "direct-reclaim"));
+        assert!(claim.excluded.iter().any(|e| e.what == "reclaim for the whole host"));
     }
 
     #[test]
