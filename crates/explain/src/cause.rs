@@ -3,7 +3,7 @@
 //! A cause is claimed only with its evidence, and says which look-alikes it excludes, and by which
 //! datum. The causes themselves are in `causes/`, listed in [`crate::catalogue`].
 
-use model::{Accounts, Evidence, Excluded, Link, RuledOut};
+use model::{Accounts, Evidence, Excluded, Link, Role, RuledOut};
 
 use crate::case::Case;
 pub use crate::causes::ids::Id;
@@ -104,17 +104,17 @@ impl Claim {
 
     /// Adds the mechanism to the chain.
     pub(crate) fn mechanism(&mut self, text: String) {
-        self.chain.push(Link { role: "mechanism".to_owned(), cause: None, text });
+        self.chain.push(Link { role: Role::Mechanism, cause: None, text });
     }
 
     /// Adds the trigger to the chain.
     pub(crate) fn trigger(&mut self, text: String) {
-        self.chain.push(Link { role: "trigger".to_owned(), cause: None, text });
+        self.chain.push(Link { role: Role::Trigger, cause: None, text });
     }
 
     /// Adds another cause of the catalogue to the chain.
-    pub(crate) fn caused_by(&mut self, role: &str, cause: Id, text: String) {
-        self.chain.push(Link { role: role.to_owned(), cause: Some(cause.to_string()), text });
+    pub(crate) fn caused_by(&mut self, role: Role, cause: Id, text: String) {
+        self.chain.push(Link { role, cause: Some(cause.to_string()), text });
     }
 
     /// Adds evidence.

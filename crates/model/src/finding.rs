@@ -6,11 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Account, Capability, RunId};
 
+/// What a link of a chain is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// What was lost.
+    Symptom,
+    /// How.
+    Mechanism,
+    /// What set that off.
+    Trigger,
+}
+
+impl Role {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Symptom => "symptom",
+            Role::Mechanism => "mechanism",
+            Role::Trigger => "trigger",
+        }
+    }
+}
+
 /// A link of a chain, from the symptom to its trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// `symptom`, `mechanism` or `trigger`.
-    pub role: String,
+    /// Where it stands in the chain.
+    pub role: Role,
     /// Id of the cause that it is, if that is another than the finding's.
     #[serde(default)]
     pub cause: Option<String>,

@@ -35,7 +35,7 @@ pub use check::{Check, Checkup, Compared, Subject, Unbound, Verdict};
 pub use event::{Event, EventKind};
 pub use finding::{
     Coincidence, Evidence, Excluded, Explanation, Finding, Link, LostStack, NotRuledOut, Rhythm,
-    RhythmKind, RuledOut, Scope, Standing, WhyNot,
+    RhythmKind, Role, RuledOut, Scope, Standing, WhyNot,
 };
 pub use histogram::Histogram;
 pub use jitter::{

@@ -171,7 +171,7 @@ pub(crate) fn write_finding(
     for (n, link) in finding.chain.iter().enumerate() {
         let arrow = if n == 0 { "" } else { "<- " };
         let cause = link.cause.as_ref().map_or_else(String::new, |cause| format!("{cause}: "));
-        labelled(&link.role, &format!("{arrow}{cause}{}", link.text))?;
+        labelled(link.role.name(), &format!("{arrow}{cause}{}", link.text))?;
     }
     let evidence = finding.evidence.iter().map(|e| format!("- {} [{}]", e.text, e.source));
     each(&mut labelled, "evidence", evidence)?;

@@ -362,7 +362,7 @@ fn finding(cause: &str, share: f64) -> Finding {
         lost_ns: u64::MAX,
         confidence: 0.1 + 0.2,
         doubts: vec![text("doubt")],
-        chain: vec![Link { role: "symptom".into(), cause: Some("c".into()), text: text("link") }],
+        chain: vec![Link { role: Role::Symptom, cause: Some("c".into()), text: text("link") }],
         evidence: vec![Evidence { text: text("evidence"), source: "sched_switch".into() }],
         ruled_out: vec![RuledOut { cause: "other".into(), because: text("because") }],
         excluded: vec![Excluded { what: "luck".into(), because: text("because") }],

@@ -1,6 +1,6 @@
 //! A claim as a finding: with its chain, what was ruled out, and how to see whether the fix works.
 
-use model::{Finding, Link, NotRuledOut, RuledOut, Target};
+use model::{Finding, Link, NotRuledOut, Role, RuledOut, Target};
 
 use super::confidence;
 use super::rank::{Judged, is_worth_naming};
@@ -86,7 +86,7 @@ fn symptom(case: &Case, claim: &Claim, lost_ns: u64) -> Link {
             percent(cpus.idle_ns, cpus.total_ns)
         );
     }
-    Link { role: "symptom".to_owned(), cause: None, text }
+    Link { role: Role::Symptom, cause: None, text }
 }
 
 /// The datum that excludes a look-alike of the catalogue, or else why none does: it is a finding

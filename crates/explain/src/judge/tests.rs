@@ -4,7 +4,7 @@ use crate::case::mmap_holders::{READ, WRITE};
 use crate::cause::{Cause, Claim};
 use crate::part::question::Focus;
 use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, runner, wait};
-use model::{Account, Blocked, Metric, WaitSum};
+use model::{Account, Blocked, Metric, Role, WaitSum};
 use proptest::prelude::*;
 
 const POLL: Account = Account::Blocked(Blocked::Poll);
@@ -68,8 +68,8 @@ fn dear_work_is_named_however_many_threads_are_idle() {
 fn a_finding_is_complete() {
     let explanation = explain(&story_two().build());
     let first = &explanation.findings[0];
-    let roles: Vec<_> = first.chain.iter().map(|link| link.role.as_str()).collect();
-    assert_eq!(roles, ["symptom", "mechanism", "trigger"]);
+    let roles: Vec<_> = first.chain.iter().map(|link| link.role).collect();
+    assert_eq!(roles, [Role::Symptom, Role::Mechanism, Role::Trigger]);
     let symptom = &first.chain[0].text;
     assert_eq!(
         symptom,

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Accounts, Frame, Outlier, OutlierKind, Syscall};
+use model::{Accounts, Frame, Outlier, OutlierKind, Role, Syscall};
 
 use crate::case::Case;
 use crate::case::held_sends::Sends;
@@ -82,7 +82,7 @@ fn examine(case: &Case) -> Verdict {
         duration(phase_ns(case, worst.outlier.start_ns))
     ));
     if let Some(text) = limit_of_rate(case, worst) {
-        claim.caused_by("trigger", ids::RATE_LIMIT_BURST, text);
+        claim.caused_by(Role::Trigger, ids::RATE_LIMIT_BURST, text);
     }
     for call in calls.iter().take(CALLS_SHOWN) {
         claim.saw(

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Accounts, Drops, Link, SocketKind};
+use model::{Accounts, Drops, Link, Role, SocketKind};
 
 use crate::case::Case;
 use crate::case::held_sends::{self, Sends};
@@ -118,7 +118,7 @@ fn say_what_stalled(case: &Case, stall: &Stall, claim: &mut Claim) {
         if let Some(call) = held_sends::waited_in(held) {
             let sends = Sends::of(case.whole(), held.tgid, call);
             let trigger = rate_limit_burst::reached(case.whole(), held.tgid, &sends);
-            claim.caused_by("trigger", ids::RATE_LIMIT_BURST, trigger);
+            claim.caused_by(Role::Trigger, ids::RATE_LIMIT_BURST, trigger);
         }
         return;
     }
@@ -141,8 +141,8 @@ fn say_what_stalled(case: &Case, stall: &Stall, claim: &mut Claim) {
     claim.mechanism(text);
     let (of, examined) = (count(upstream.of), count(upstream.examined));
     let mechanism = format!("{of} of {examined} stalls: {}", upstream.claim.title);
-    claim.caused_by("mechanism", upstream.cause, mechanism);
-    for link in upstream.claim.chain.into_iter().filter(|link| link.role == "trigger") {
+    claim.caused_by(Role::Mechanism, upstream.cause, mechanism);
+    for link in upstream.claim.chain.into_iter().filter(|link| link.role == Role::Trigger) {
         let cause = link.cause.or_else(|| Some(upstream.cause.to_string()));
         claim.chain.push(Link { cause, ..link });
     }
