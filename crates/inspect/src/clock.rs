@@ -1,4 +1,4 @@
-//! What a clock read costs here, and the length of a jiffy.
+//! What a clock read costs here.
 //!
 //! Costs are CPU time of the reading thread, not wall time: with more readers than CPUs, waiting
 //! for a CPU would look like a slow clock.
@@ -6,8 +6,6 @@
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
-
-use rustix::time::{ClockId, clock_getres, clock_gettime};
 
 /// Reads between two looks at the thread's own clock, which is a system call.
 const BATCH: u32 = 1_000;
@@ -17,13 +15,6 @@ const LIMIT: Duration = Duration::from_millis(25);
 const BATCHES: usize = 20;
 /// More readers would only repeat what these show.
 const MOST_READERS: usize = 256;
-
-/// One tick of the kernel's low-resolution clock, 1/HZ, ns: the resolution of the coarse clock, which
-/// advances once a jiffy.
-pub fn jiffy_ns() -> u64 {
-    let resolution = clock_getres(ClockId::MonotonicCoarse);
-    resolution.tv_sec as u64 * 1_000_000_000 + resolution.tv_nsec as u64
-}
 
 /// CPU time of one clock_gettime(CLOCK_MONOTONIC), ns: the C library's, as programs read it.
 pub fn read_alone() -> f64 {
@@ -69,27 +60,12 @@ fn cheapest(mut read: impl FnMut()) -> f64 {
     let began = Instant::now();
     let mut batches = Vec::with_capacity(BATCHES);
     while batches.len() < BATCHES && (batches.len() < 2 || began.elapsed() < LIMIT) {
-        let before = cpu_time_ns();
+        let before = clock::thread_cpu_ns();
         for _ in 0..BATCH {
             read();
         }
-        batches.push((cpu_time_ns() - before) as f64 / f64::from(BATCH));
+        batches.push((clock::thread_cpu_ns() - before) as f64 / f64::from(BATCH));
     }
     batches.sort_by(f64::total_cmp);
     batches[batches.len() / 4]
-}
-
-fn cpu_time_ns() -> u64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_jiffy_is_between_100_and_1000_hertz() {
-        assert!((1_000_000..=10_000_000).contains(&jiffy_ns()), "{}", jiffy_ns());
-    }
 }

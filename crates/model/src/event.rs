@@ -172,3 +172,14 @@ mod tests {
         assert!(EventDetail::read(EventKind::Signal, "8:16").is_err());
     }
 }
+
+impl Event {
+    /// When it was over: a held send is noted with its begin and its length, any other event with one
+    /// moment.
+    pub fn end_ns(&self) -> u64 {
+        match self.kind {
+            EventKind::HeldSend => self.time_ns.saturating_add(self.value),
+            _ => self.time_ns,
+        }
+    }
+}

@@ -19,8 +19,7 @@ impl TextRanges {
     /// Of the running kernel; /proc/kallsyms shows zeros without CAP_SYSLOG.
     pub fn of_this_kernel() -> TextRanges {
         let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-        let jiffy_ns = u32::try_from(inspect::clock::jiffy_ns()).unwrap_or(0);
-        TextRanges { jiffy_ns, ..parse(&symbols) }
+        TextRanges { jiffy_ns: u32::try_from(clock::jiffy_ns()).unwrap_or(0), ..parse(&symbols) }
     }
 }
 

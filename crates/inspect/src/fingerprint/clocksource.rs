@@ -23,7 +23,7 @@ pub fn facts() -> Vec<Fact> {
     );
     let jiffy = fact(
         "clock.jiffy_ns",
-        clock::jiffy_ns().to_string(),
+        ::clock::jiffy_ns().to_string(),
         "resolution of CLOCK_MONOTONIC_COARSE, which advances once a jiffy",
     );
     which.into_iter().chain([cost, jiffy]).collect()
