@@ -72,7 +72,7 @@ struct Mystery {
     follow: bool,
     /// What the finding says it lost, as a part of what the program says it lost.
     part: Range<f64>,
-    /// Look-alikes that have to be ruled out, with the datum that does it.
+    /// What has to be ruled out: causes by id, other explanations in words.
     ruled_out: &'static [&'static str],
 }
 
@@ -180,9 +180,10 @@ fn is_named(mystery: &Mystery, case: &Case) -> f64 {
     // Fewer than ten long waits halve it, and an event that the host hides takes a little more.
     assert!(first.confidence > 0.4, "{:?}", first.doubts);
     for other in mystery.ruled_out {
-        let found = first.ruled_out.iter().find(|ruled_out| ruled_out.cause == *other);
-        let because = found.map(|ruled_out| ruled_out.because.as_str());
-        assert!(because.is_some_and(|text| !text.is_empty()), "{other}: {:?}", first.ruled_out);
+        let causes = first.ruled_out.iter().map(|r| (&r.cause, &r.because));
+        let in_words = first.excluded.iter().map(|e| (&e.what, &e.because));
+        let found = causes.chain(in_words).find(|(what, _)| what == other);
+        assert!(found.is_some_and(|(_, because)| !because.is_empty()), "{other}: {first:?}");
     }
     first.lost_ns as f64 / case.truth.get("lost_ns") as f64
 }

@@ -8,7 +8,7 @@ fn tcp_rto() {
         cause: "tcp-rto",
         follow: false,
         part: EXACT,
-        ruled_out: &["nagle-delack", "slow-server", "fast-retransmit"],
+        ruled_out: &["nagle-delack", "a slow server", "fast retransmission"],
     });
 }
 
