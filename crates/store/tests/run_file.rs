@@ -48,6 +48,7 @@ fn finding(cause: &str) -> Finding {
         chain: vec![],
         evidence: vec![Evidence { text: "n = 3".into(), source: "probe".into() }],
         ruled_out: vec![],
+        excluded: vec![],
         not_ruled_out: vec![],
         fix: "f".into(),
         reproduce: "r".into(),
