@@ -2,10 +2,10 @@
 //! lost time that each explains.
 //!
 //! [`explain`] reads a [`model::Run`], never the kernel, and gives a [`model::Explanation`]. The
-//! one important type is [`causes::Cause`]: an entry of the catalogue [`causes::ALL`], which looks
+//! one important type is [`cause::Cause`]: an entry of the catalogue [`catalogue::ALL`], which looks
 //! at a run and either claims lost nanoseconds or says which piece of evidence was not there.
 //!
-//! What "lost" means is in `lost.rs`: time that a thread did not choose to spend. Waiting for work
+//! What "lost" means is in `case/lost.rs`: time that a thread did not choose to spend. Waiting for work
 //! (poll, accept, a timer it set itself) is idle, and shown, but never explained.
 //!
 //! Caveats.
@@ -13,47 +13,27 @@
 //!   time; locks of runtimes that park each thread on a word of its own (Go, the JVM,
 //!   parking_lot) are not seen as locks and count as idle.
 //! - Shares are of the lost time of all watched threads together. One rare long stall in a long
-//!   run is far below the floor in `engine.rs`; the outliers show it, and [`explain_focused`]
-//!   explains one of them alone, or a window, or a thread (see `focused.rs`).
+//!   run is far below the floor in `judge/rank.rs`; the outliers show it, and [`explain_focused`]
+//!   explains one of them alone, or a window, or a thread (see `part/`).
 //! - No finding is a proper answer: "no known cause", and the right one for a healthy program.
 
 mod case;
-pub mod causes;
-mod chains;
-mod company;
-mod confidence;
-mod engine;
-mod example;
-mod faults;
-mod focus;
-mod focused;
-mod grace_period;
-mod held_sends;
-mod ipc_tables;
-mod lost;
+pub mod catalogue;
+pub mod cause;
+mod causes;
+mod judge;
 mod messages;
-mod mmap_holders;
-mod paths;
-mod phase;
-mod pieces;
-mod rebuilt;
-mod receivers;
-mod repeated;
-mod safepoints;
-mod spinning;
-mod stops;
-mod tcp_timers;
-mod tell_apart;
+mod page;
+mod part;
+mod patterns;
 #[cfg(test)]
 mod testing;
 mod text;
-mod unexplained;
-mod upstream;
-mod why_not;
 
-pub use company::coincidences;
-pub use engine::{explain, explain_focused};
-pub use focus::{Focus, FocusError};
-pub use focused::Focused;
+pub use judge::why_not::{UnknownCause, why_not, why_not_focused};
+pub use judge::{explain, explain_focused};
 pub use messages::{break_down, contrast, message_windows};
-pub use why_not::{UnknownCause, why_not, why_not_focused};
+pub use page::page;
+pub use part::question::{Focus, FocusError};
+pub use part::run::Focused;
+pub use patterns::coincidence::coincidences;

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::{Run, RunHeader, RunId, Target};
 use store::{Sqlite, Store, location};
@@ -94,10 +93,9 @@ pub fn must_be_recorded(run: &Run, name: Option<&RunName>) -> Result<(), Failure
 
 /// Header of a run that begins now and is measured by something else than the recorder.
 pub fn header(target: Target) -> RunHeader {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     RunHeader {
-        started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
-        started_ns: monotonic_ns(),
+        started_unix_ns: clock::unix_ns(),
+        started_ns: clock::monotonic_ns(),
         target,
         follow: false,
         threshold_ns: 0,
@@ -105,10 +103,4 @@ pub fn header(target: Target) -> RunHeader {
         recorder_pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
-}
-
-/// CLOCK_MONOTONIC.
-pub fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -1,0 +1,258 @@
+//! Time by kernel code path: which functions of the kernel a process spent its time under.
+//!
+//! Sleeps are exact. On-CPU time is sampled and scaled to the exact time of its account (`scales`).
+
+use std::collections::{BTreeMap, HashSet};
+
+use model::{Accounts, PathSum, StackId, part_of};
+
+use crate::case::sums::Case;
+use crate::text::count;
+
+/// Frames of a path that are worth words.
+const KERNEL_FRAMES_SHOWN: usize = 5;
+const USER_FRAMES_SHOWN: usize = 3;
+
+/// Where the kernel knows what kind of page fault it is (`handle_pte_fault` and the huge ones in
+/// mm/memory.c).
+const KINDS_OF_FAULTS: [&str; 11] = [
+    "do_anonymous_page",
+    "do_huge_pmd_anonymous_page",
+    "do_fault",
+    "do_read_fault",
+    "do_cow_fault",
+    "do_shared_fault",
+    "do_swap_page",
+    "do_numa_page",
+    "do_wp_page",
+    "wp_page_copy",
+    "do_huge_pmd_wp_page",
+];
+
+/// Time of some paths.
+#[derive(Clone, Debug, Default)]
+pub struct PathTime {
+    /// By account.
+    pub accounts: Accounts,
+    /// Sleeps, exactly.
+    pub sleeps: u64,
+    /// Samples on a CPU.
+    pub samples: u64,
+    /// Longest sleep.
+    pub max_ns: u64,
+}
+
+impl PathTime {
+    /// All of it.
+    pub fn ns(&self) -> u64 {
+        self.accounts.total()
+    }
+
+    /// Sleeps and samples: how many observations it is made of.
+    pub fn observations(&self) -> u64 {
+        self.sleeps.saturating_add(self.samples)
+    }
+}
+
+impl Case<'_> {
+    /// Time of all paths that `which` accepts and that have one of these functions in their kernel
+    /// stack; of all that `which` accepts if no function is given.
+    pub fn time_through(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> PathTime {
+        let mut time = PathTime::default();
+        for (path, ns) in self.paths_through(functions, which) {
+            time.accounts.add(path.account, ns);
+            if path.sampled {
+                time.samples = time.samples.saturating_add(path.count);
+            } else {
+                time.sleeps = time.sleeps.saturating_add(path.count);
+                time.max_ns = time.max_ns.max(path.max_ns);
+            }
+        }
+        time
+    }
+
+    /// On-CPU time of page faults that pass one of these functions, with their part of what all
+    /// kinds of faults have in common: entry, look-up of the mapping, exit.
+    ///
+    /// A sample there does not tell yet which kind of fault it is (and the timer fires late there:
+    /// the entry runs with interrupts off), so that time is divided as the rest is.
+    pub fn faults_through(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> PathTime {
+        let on_cpu = |path: &PathSum| path.sampled && which(path);
+        let all = self.time_through(&["asm_exc_page_fault"], on_cpu);
+        let inside = self.time_through(&KINDS_OF_FAULTS, on_cpu).ns();
+        let kind = self.time_through(functions, on_cpu);
+        let part = kind.ns().min(inside);
+        let accounts =
+            all.accounts.iter().map(|(account, ns)| (account, part_of(ns, part, inside))).collect();
+        PathTime { accounts, ..kind }
+    }
+
+    /// The process with the most time in these paths.
+    pub fn main_of(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> Option<u32> {
+        let mut processes = BTreeMap::<u32, u64>::new();
+        for (path, ns) in self.paths_through(functions, which) {
+            let sum = processes.entry(path.tgid).or_default();
+            *sum = sum.saturating_add(ns);
+        }
+        processes.into_iter().max_by_key(|(_, ns)| *ns).map(|(tgid, _)| tgid)
+    }
+
+    /// `12 of 3,000 samples on a CPU`: how much the time of a path rests on.
+    pub fn samples_in_words(&self, time: &PathTime) -> String {
+        let all = self.time_through(&[], |path| path.sampled).samples;
+        format!("{} of {} samples on a CPU", count(time.samples), count(all))
+    }
+
+    /// True if the path has one of these functions in its kernel stack.
+    pub fn passes(&self, path: &PathSum, functions: &[&str]) -> bool {
+        self.goes_through(path.kernel, functions)
+    }
+
+    /// True if a kernel stack has one of these functions.
+    pub fn goes_through(&self, kernel: Option<StackId>, functions: &[&str]) -> bool {
+        let stack = kernel.and_then(|id| self.run.stacks.get(&id));
+        stack.is_some_and(|stack| passes(stack, functions))
+    }
+
+    /// The dearest of these paths on one line: the kernel's frames down to the function asked for,
+    /// then its caller in user space.
+    pub fn path_in_words(
+        &self,
+        functions: &[&str],
+        which: impl Fn(&PathSum) -> bool,
+    ) -> Option<String> {
+        let (path, _) = self.paths_through(functions, which).max_by_key(|(_, ns)| *ns)?;
+        let kernel = self.labels(path.kernel);
+        let passes = |label: &String| functions.iter().any(|f| is_function(label, f));
+        let from = kernel.iter().position(passes).unwrap_or(0);
+        let mut shown: Vec<_> = kernel.into_iter().skip(from).take(KERNEL_FRAMES_SHOWN).collect();
+        shown.extend(self.labels(path.user).into_iter().take(USER_FRAMES_SHOWN));
+        (!shown.is_empty()).then(|| shown.join(" <- "))
+    }
+
+    /// Calls of this name by all watched processes, and their time from entry to exit, waiting
+    /// included.
+    pub fn calls(&self, name: &str) -> (u64, u64) {
+        let call = model::Syscall::named(name).map(model::Metric::Syscall);
+        let histogram = call.and_then(|metric| self.histogram(&metric));
+        histogram.map_or((0, 0), |h| (h.count(), h.sum()))
+    }
+
+    fn paths_through<'b>(
+        &'b self,
+        functions: &[&str],
+        which: impl Fn(&PathSum) -> bool,
+    ) -> impl Iterator<Item = (&'b PathSum, u64)> {
+        let stacks = self.stacks_through(functions);
+        let wanted = move |path: &&PathSum| {
+            which(path)
+                && (stacks.is_none()
+                    || path
+                        .kernel
+                        .is_some_and(|id| stacks.as_ref().is_some_and(|s| s.contains(&id))))
+        };
+        self.run.paths.iter().filter(wanted).map(|path| (path, self.ns_of(path)))
+    }
+
+    /// Stacks that pass one of the functions; `None` if any stack will do.
+    fn stacks_through(&self, functions: &[&str]) -> Option<HashSet<StackId>> {
+        if functions.is_empty() {
+            return None;
+        }
+        let found = self.run.stacks.values().filter(|stack| passes(stack, functions));
+        Some(found.map(|stack| stack.id).collect())
+    }
+
+    /// What a path stands for.
+    pub(crate) fn ns_of(&self, path: &PathSum) -> u64 {
+        if path.sampled { self.scales.exact_ns(path) } else { path.ns }
+    }
+
+    pub(crate) fn labels(&self, id: Option<StackId>) -> Vec<String> {
+        let stack = id.and_then(|id| self.run.stacks.get(&id));
+        stack.map_or(Vec::new(), |s| s.frames.iter().map(|frame| frame.label()).collect())
+    }
+}
+
+/// True if one of the functions is among the frames.
+fn passes(stack: &model::Stack, functions: &[&str]) -> bool {
+    let mut symbols = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
+    symbols.any(|symbol| functions.iter().any(|function| is_function(symbol, function)))
+}
+
+/// `symbol` is the function, or a part of it that the compiler split off (`.isra.0`, `.cold`).
+fn is_function(symbol: &str, function: &str) -> bool {
+    symbol.strip_prefix(function).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER};
+    use model::{Account, Blocked};
+
+    const ASLEEP: Account = Account::Blocked(Blocked::Uninterruptible);
+
+    #[test]
+    fn samples_are_scaled_to_the_exact_time_of_their_account() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND)])
+            .sampled_path(10, USER, &["do_wp_page.isra.0", "handle_mm_fault"], 250)
+            .sampled_path(10, USER, &[], 750)
+            .build();
+        let case = Case::new(&run);
+        let time = case.time_through(&["do_wp_page"], |_| true);
+        assert_eq!((time.accounts.get(USER), time.samples, time.sleeps), (SECOND / 4, 250, 0));
+        assert_eq!(
+            case.time_through(&["do_wp"], |_| true).ns(),
+            0,
+            "part of a name is no function"
+        );
+        assert_eq!(case.time_through(&[], |_| true).ns(), SECOND);
+    }
+
+    #[test]
+    fn processes_with_few_samples_are_scaled_together() {
+        let exit = Account::Syscall(model::Syscall::named("exit_group").unwrap());
+        let mut builder = RunBuilder::new();
+        for tgid in 100..200 {
+            builder = builder.thread(tgid, tgid, &[(exit, SECOND / 100)]);
+        }
+        let run = builder
+            .sampled_path(100, exit, &["acct_collect"], 9)
+            .sampled_path(120, exit, &["acct_collect"], 6)
+            .sampled_path(140, exit, &[], 5)
+            .build();
+        let time = Case::new(&run).time_through(&["acct_collect"], |_| true);
+        assert_eq!(time.ns(), SECOND / 4 * 3);
+    }
+
+    #[test]
+    fn a_fault_has_its_part_of_entry_and_exit() {
+        let fault = ["handle_mm_fault", "exc_page_fault", "asm_exc_page_fault"];
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND)])
+            .sampled_path(10, USER, &[&["do_wp_page"], &fault[..]].concat(), 300)
+            .sampled_path(10, USER, &[&["do_anonymous_page"], &fault[..]].concat(), 100)
+            .sampled_path(10, USER, &fault[1..], 400)
+            .sampled_path(10, USER, &[], 200)
+            .build();
+        let case = Case::new(&run);
+        let time = case.faults_through(&["do_wp_page"], |_| true);
+        assert_eq!((time.ns(), time.samples), (SECOND / 10 * 6, 300));
+    }
+
+    #[test]
+    fn sleeps_are_exact_and_each_counts_once() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(ASLEEP, 3 * SECOND)])
+            .slept_path(10, ASLEEP, "dup", &["synchronize_rcu", "expand_files"], 30, SECOND)
+            .slept_path(10, ASLEEP, "fsync", &["jbd2_log_wait_commit"], 5, 2 * SECOND)
+            .build();
+        let case = Case::new(&run);
+        let time = case.time_through(&["expand_files", "synchronize_rcu"], |_| true);
+        assert_eq!((time.ns(), time.sleeps), (SECOND, 30));
+        let words = case.path_in_words(&["jbd2_log_wait_commit"], |_| true);
+        assert_eq!(words.as_deref(), Some("jbd2_log_wait_commit"));
+    }
+}

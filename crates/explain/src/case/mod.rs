@@ -1,0 +1,20 @@
+//! A run with the sums that several causes need.
+//!
+//! [`Case`] is what a cause examines. `lost` says which time counts as lost, `scales`,
+//! `kernel_paths`, `wait_chains` and `behind_holders` where it went; the rest are sums that several
+//! causes share.
+
+pub(crate) mod behind_holders;
+pub(crate) mod held_sends;
+pub(crate) mod in_words;
+pub(crate) mod kernel_paths;
+pub(crate) mod lost;
+pub(crate) mod mmap_holders;
+pub(crate) mod safepoints;
+pub(crate) mod scales;
+pub(crate) mod spinning;
+pub(crate) mod stops;
+mod sums;
+pub(crate) mod wait_chains;
+
+pub(crate) use sums::{Case, Cpus, Waits, sum_of};

@@ -1,0 +1,287 @@
+//! A run with the sums that several causes need.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    Account, Accounts, Blocked, Capability, Histogram, Metric, Outlier, Run, Scope, ThreadAccounts,
+    WaitSum,
+};
+
+use crate::case::lost::{Class, LockWord, class, lock_words};
+use crate::case::safepoints;
+use crate::case::scales::Scales;
+use crate::case::stops::{STOPPED, Stops};
+use crate::case::wait_chains::Chains;
+use crate::cause::Cause;
+use crate::part::run::Focused;
+
+/// One run under examination.
+pub struct Case<'a> {
+    /// All that is known.
+    pub run: &'a Run,
+    /// Wall time of all watched threads.
+    pub wall_ns: u64,
+    /// All of it by account; what no account covers is `Account::Unaccounted`.
+    pub accounts: Accounts,
+    /// The lost part of each account.
+    pub lost: Accounts,
+    /// Waiting for work.
+    pub idle_ns: u64,
+    /// Futex words that are locks, the dearest first.
+    pub locks: Vec<LockWord>,
+    /// Stops, and which of them interrupted waits for work.
+    pub(crate) stops: Stops,
+    processes: BTreeMap<u32, Accounts>,
+    pub(crate) scales: Scales,
+    pub(crate) chains: Chains<'a>,
+    focus: Option<&'a Focused<'a>>,
+    /// The catalogue, for causes that ask what was behind a stall.
+    pub(crate) causes: &'static [&'static Cause],
+}
+
+/// Sums over waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Waits {
+    /// How many.
+    pub count: u64,
+    /// Time asleep in them.
+    pub ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+/// What the CPUs of the host did over the run.
+#[derive(Clone, Copy, Debug)]
+pub struct Cpus {
+    /// How many.
+    pub number: u64,
+    /// Idle, all together.
+    pub idle_ns: u64,
+    /// Stolen by the hypervisor, all together.
+    pub stolen_ns: u64,
+    /// Idle, busy and stolen.
+    pub total_ns: u64,
+}
+
+impl<'a> Case<'a> {
+    /// Sums up `run`.
+    pub fn new(run: &'a Run) -> Self {
+        let mut processes = BTreeMap::<u32, Accounts>::new();
+        for thread in &run.threads {
+            processes.entry(thread.tgid).or_default().merge(&thread.accounts);
+        }
+        let mut accounts = run.accounts();
+        accounts.add(Account::Unaccounted, run.wall_ns().saturating_sub(accounts.total()));
+        let locks = lock_words(run);
+        let stops = Stops::new(run, &locks);
+        let lost = lost_part(&processes, &locks, &stops, &safepoints::by_process(run));
+        let futex = Account::Blocked(Blocked::Futex);
+        let idle_ns = accounts
+            .sum_of(|account| class(account) == Class::Idle)
+            .saturating_sub(lost.get(futex))
+            .saturating_add(accounts.get(STOPPED).saturating_sub(lost.get(STOPPED)));
+        let wall_ns = accounts.total();
+        let scales = Scales::new(run, &processes);
+        let chains = Chains::new(run);
+        Case {
+            run,
+            wall_ns,
+            accounts,
+            lost,
+            idle_ns,
+            locks,
+            stops,
+            processes,
+            scales,
+            chains,
+            focus: None,
+            causes: &[],
+        }
+    }
+
+    /// Sums up a part of a run. Chains may lead to threads that are not in it.
+    pub fn focused(focused: &'a Focused<'a>) -> Self {
+        let chains = Chains::new(focused.whole);
+        Case { chains, focus: Some(focused), ..Case::new(&focused.run) }
+    }
+
+    /// With the catalogue at hand.
+    pub fn asking(self, causes: &'static [&'static Cause]) -> Self {
+        Case { causes, ..self }
+    }
+
+    /// The run that `run` is a part of; `run` itself if all of it is examined.
+    pub fn whole(&self) -> &'a Run {
+        self.focus.map_or(self.run, |focused| focused.whole)
+    }
+
+    /// The part of a run that is examined; `None` if it is all of it.
+    pub fn scope(&self) -> Option<&'a Scope> {
+        self.focus.map(|focused| &focused.scope)
+    }
+
+    /// Wall time in which the threads worked or wanted to: all but idle and unaccounted.
+    pub fn active_ns(&self) -> u64 {
+        self.wall_ns
+            .saturating_sub(self.idle_ns)
+            .saturating_sub(self.accounts.get(Account::Unaccounted))
+    }
+
+    /// Those of the `needed` parts of the recorder that were off.
+    pub fn off(&self, needed: &[&str]) -> Vec<&'a Capability> {
+        let needed = |c: &&Capability| !c.on && needed.contains(&c.part.as_str());
+        self.run.capabilities.iter().filter(needed).collect()
+    }
+
+    /// Accounts of each watched process.
+    pub fn processes(&self) -> impl Iterator<Item = (u32, &Accounts)> {
+        self.processes.iter().map(|(tgid, accounts)| (*tgid, accounts))
+    }
+
+    /// Accounts of one watched process.
+    pub fn process(&self, tgid: u32) -> Option<&Accounts> {
+        self.processes.get(&tgid)
+    }
+
+    /// What claims may take: all lost time, and work that a cause proves to be avoidable.
+    pub fn claimable(&self) -> Accounts {
+        let futex = Account::Blocked(Blocked::Futex);
+        let kept = |account| matches!(class(account), Class::Lost | Class::Work);
+        let mut all: Accounts = self.accounts.iter().filter(|(a, _)| kept(*a)).collect();
+        all.add(futex, self.lost.get(futex));
+        all
+    }
+
+    /// Waiting for work, by account: what a cause may take that proves it was none.
+    pub fn idle(&self) -> Accounts {
+        self.accounts.iter().filter(|(a, _)| class(*a) == Class::Idle).collect()
+    }
+
+    /// The process with the most time in the accounts that `which` accepts, if any has some.
+    pub fn main_process(&self, which: impl Fn(Account) -> bool) -> Option<u32> {
+        self.processes()
+            .map(|(tgid, accounts)| (accounts.sum_of(&which), tgid))
+            .filter(|(ns, _)| *ns > 0)
+            .max()
+            .map(|(_, tgid)| tgid)
+    }
+
+    /// The process with the most watched threads, and how many.
+    pub fn largest_process(&self) -> (u32, u64) {
+        let mut threads = BTreeMap::<u32, u64>::new();
+        for thread in &self.run.threads {
+            *threads.entry(thread.tgid).or_default() += 1;
+        }
+        threads.into_iter().max_by_key(|(_, count)| *count).unwrap_or_default()
+    }
+
+    /// `name (pid 123)`.
+    pub fn process_name(&self, tgid: u32) -> String {
+        format!("{} (pid {tgid})", self.run.comm(tgid))
+    }
+
+    /// Watched threads with time in the accounts that `which` accepts.
+    pub fn threads_in(
+        &self,
+        which: impl Fn(Account) -> bool,
+    ) -> impl Iterator<Item = &'a ThreadAccounts> {
+        self.run.threads.iter().filter(move |thread| thread.accounts.sum_of(&which) > 0)
+    }
+
+    /// Ended waits of all processes in an account, one sum per object and waker.
+    pub fn waits(&self, account: Account) -> impl Iterator<Item = &'a WaitSum> {
+        self.run.waits.iter().filter(move |wait| wait.account == account)
+    }
+
+    /// Sum of the waits in an account. `count` is at least the number of threads that waited: a
+    /// wait that never ended is in no sum.
+    pub fn wait_total(&self, account: Account) -> Waits {
+        let mut total = sum_of(self.waits(account));
+        total.count = total.count.max(self.threads_in(|a| a == account).count() as u64);
+        total
+    }
+
+    /// All values of a metric over the run, the host's included.
+    pub fn histogram(&self, metric: &Metric) -> Option<Histogram> {
+        self.merged(|candidate| candidate == metric)
+    }
+
+    /// All values of the metrics that `which` accepts. Histograms of another precision than the
+    /// first are left out: they cannot be merged.
+    pub fn merged(&self, which: impl Fn(&Metric) -> bool) -> Option<Histogram> {
+        let mut found = self.run.seconds.iter().filter(|second| which(&second.metric));
+        let mut all = found.next()?.histogram.clone();
+        let precision = all.precision();
+        for second in found.filter(|s| s.histogram.precision() == precision) {
+            all.merge(&second.histogram);
+        }
+        (all.count() > 0).then_some(all)
+    }
+
+    /// Outliers of watched threads with time in `account`. How long a lock was held is no wait.
+    pub fn outliers_in(&self, account: Account) -> impl Iterator<Item = &'a Outlier> {
+        self.run
+            .outliers
+            .iter()
+            .filter(move |o| o.kind.is_own_time() && o.breakdown.get(account) > 0)
+    }
+
+    /// The outlier with the most time in `account`.
+    pub fn worst(&self, account: Account) -> Option<&'a Outlier> {
+        self.outliers_in(account).max_by_key(|outlier| outlier.breakdown.get(account))
+    }
+
+    /// Different threads among the outliers that `which` accepts.
+    pub fn threads_among(&self, which: impl Fn(&Outlier) -> bool) -> u64 {
+        let tids = self.run.outliers.iter().filter(|o| which(o)).map(|o| o.tid);
+        tids.collect::<BTreeSet<_>>().len() as u64
+    }
+
+    /// CPU times of the host, if they were recorded.
+    pub fn cpus(&self) -> Option<Cpus> {
+        let mut cpus =
+            Cpus { number: self.run.cpus.len() as u64, idle_ns: 0, stolen_ns: 0, total_ns: 0 };
+        for cpu in &self.run.cpus {
+            cpus.idle_ns = cpus.idle_ns.saturating_add(cpu.idle_ns);
+            cpus.stolen_ns = cpus.stolen_ns.saturating_add(cpu.stolen_ns);
+            let total = cpu.idle_ns.saturating_add(cpu.busy_ns).saturating_add(cpu.stolen_ns);
+            cpus.total_ns = cpus.total_ns.saturating_add(total);
+        }
+        (cpus.total_ns > 0).then_some(cpus)
+    }
+}
+
+/// Sum of some waits.
+pub fn sum_of<'w>(waits: impl Iterator<Item = &'w WaitSum>) -> Waits {
+    waits.fold(Waits::default(), |sum, wait| Waits {
+        count: sum.count.saturating_add(wait.count),
+        ns: sum.ns.saturating_add(wait.ns),
+        max_ns: sum.max_ns.max(wait.max_ns),
+    })
+}
+
+/// The lost part of each account. Stops that interrupted waits for work are idle. Of a process's
+/// futex time no more than its lock words and the stops of its JVM account for is lost; the rest,
+/// waits that have not ended included, is idle.
+fn lost_part(
+    processes: &BTreeMap<u32, Accounts>,
+    locks: &[LockWord],
+    stops: &Stops,
+    safepoints: &BTreeMap<u32, u64>,
+) -> Accounts {
+    let futex = Account::Blocked(Blocked::Futex);
+    let mut lost = Accounts::new();
+    for (tgid, accounts) in processes {
+        for (account, ns) in accounts.iter().filter(|(a, _)| class(*a) == Class::Lost) {
+            let idle = if account == STOPPED { stops.idle_part(ns) } else { 0 };
+            lost.add(account, ns - idle);
+        }
+        let in_locks = locks
+            .iter()
+            .filter(|word| word.tgid == *tgid)
+            .fold(0u64, |sum, word| sum.saturating_add(word.lost_ns()));
+        let stood_still = safepoints.get(tgid).copied().unwrap_or(0);
+        lost.add(futex, in_locks.saturating_add(stood_still).min(accounts.get(futex)));
+    }
+    lost
+}

@@ -1,0 +1,124 @@
+//! What a cause is, and what it says of a run.
+//!
+//! A cause is claimed only with its evidence, and says which look-alikes it excludes, and by which
+//! datum. The causes themselves are in `causes/`, listed in [`crate::catalogue`].
+
+use model::{Accounts, Evidence, Link, RuledOut};
+
+use crate::case::Case;
+
+/// A cause of the catalogue.
+pub struct Cause {
+    /// Stable name, as in `Finding::cause`.
+    pub id: &'static str,
+    /// One line for people, true of every run that has it.
+    pub title: &'static str,
+    /// What to do about it.
+    pub fix: &'static str,
+    /// A command that produces it.
+    pub reproduce: &'static str,
+    /// Parts of the recorder without which its evidence is thin (`Capability::part`).
+    pub needs: &'static [&'static str],
+    /// Other causes of the catalogue that look the same.
+    pub look_alikes: &'static [&'static str],
+    /// True if it says only what threads waited for (a CPU, a lock): it gets what no mechanism
+    /// claims.
+    pub symptom: bool,
+    /// Looks for it.
+    pub(crate) examine: fn(&Case) -> Verdict,
+}
+
+/// A claim, or the evidence that was not there.
+pub(crate) type Verdict = Result<Claim, Absent>;
+
+/// Why a cause is not claimed: what was looked for and what was seen instead.
+#[derive(Debug)]
+pub(crate) struct Absent(pub String);
+
+/// A cause says that it took this time.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    /// One line for people, with this run's names.
+    pub title: String,
+    /// The lost time it explains.
+    pub lost: Accounts,
+    /// How many waits the time is made of.
+    pub waits: u64,
+    /// Packets that were lost through it, too: these alone make it worth naming.
+    pub dropped: u64,
+    /// Its waits look like waiting for work, and it proves that they are not.
+    pub takes_idle: bool,
+    /// The longest single stall, for causes that strike once; otherwise 0.
+    pub longest_ns: u64,
+    /// From mechanism to trigger; the engine puts the symptom in front.
+    pub chain: Vec<Link>,
+    /// What was seen.
+    pub evidence: Vec<Evidence>,
+    /// Look-alikes excluded by a datum of this cause; the engine adds those of the catalogue.
+    pub ruled_out: Vec<RuledOut>,
+    /// What could not be seen.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A reason for less confidence.
+#[derive(Debug)]
+pub(crate) struct Doubt {
+    /// What confidence is multiplied by, above 0 and below 1.
+    pub factor: f64,
+    /// The reason.
+    pub text: String,
+}
+
+impl Claim {
+    pub(crate) fn new(title: String, lost: Accounts, waits: u64) -> Self {
+        Claim {
+            title,
+            lost,
+            waits,
+            dropped: 0,
+            takes_idle: false,
+            longest_ns: 0,
+            chain: Vec::new(),
+            evidence: Vec::new(),
+            ruled_out: Vec::new(),
+            doubts: Vec::new(),
+        }
+    }
+
+    /// Adds the mechanism to the chain.
+    pub(crate) fn mechanism(&mut self, text: String) {
+        self.chain.push(Link { role: "mechanism".to_owned(), cause: None, text });
+    }
+
+    /// Adds the trigger to the chain.
+    pub(crate) fn trigger(&mut self, text: String) {
+        self.chain.push(Link { role: "trigger".to_owned(), cause: None, text });
+    }
+
+    /// Adds another cause of the catalogue to the chain.
+    pub(crate) fn caused_by(&mut self, role: &str, cause: &str, text: String) {
+        self.chain.push(Link { role: role.to_owned(), cause: Some(cause.to_owned()), text });
+    }
+
+    /// Adds evidence.
+    pub(crate) fn saw(&mut self, text: String, source: &str) {
+        self.evidence.push(Evidence { text, source: source.to_owned() });
+    }
+
+    /// Adds evidence if there is some.
+    pub(crate) fn saw_if(&mut self, text: Option<String>, source: &str) {
+        if let Some(text) = text {
+            self.saw(text, source);
+        }
+    }
+
+    /// Excludes a look-alike.
+    pub(crate) fn rule_out(&mut self, cause: &str, because: String) {
+        self.ruled_out.push(RuledOut { cause: cause.to_owned(), because });
+    }
+
+    /// Lowers the confidence.
+    pub(crate) fn doubt(&mut self, factor: f64, text: &str) {
+        self.doubts.push(Doubt { factor, text: text.to_owned() });
+    }
+}

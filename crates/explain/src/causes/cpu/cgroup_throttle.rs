@@ -1,0 +1,199 @@
+//! cgroup-throttle: a CPU quota takes threads off the CPU until its next period.
+//!
+//! A cgroup with a quota of 20 ms in each 100 ms has used it up after 20 ms of all its threads
+//! together; then they are off the CPU for the rest of the period, with CPUs idle. The kernel says
+//! of a task that leaves the CPU whether it is throttled, so this is an account of its own.
+
+use model::{Account, Accounts, Outlier, OutlierKind};
+
+use crate::case::in_words::in_words;
+use crate::case::{Case, Cpus};
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::text::{count, counted, duration, percent};
+
+pub const CAUSE: Cause = Cause {
+    id: "cgroup-throttle",
+    title: "a CPU quota (cgroup) stops the threads until its next period",
+    fix: "Raise or remove the quota (cpu.max, cpu.cfs_quota_us; a container's CPU limit), run no \
+          more threads than the quota has CPUs (GOMAXPROCS, thread pools), or allow bursts \
+          (cpu.max.burst).",
+    reproduce: "mysteries/bin/cgroup-throttle-faulty 5",
+    needs: &["threads"],
+    look_alikes: &["cpu-runqueue", "rt-starvation"],
+    symptom: false,
+    examine,
+};
+
+const THROTTLED: Account = Account::Throttled;
+
+fn examine(case: &Case) -> Verdict {
+    let own = case.accounts.get(THROTTLED);
+    let grown = case.run.counter("cgroup.cpu.nr_throttled").map_or(0, |c| c.growth());
+    let Some(process) = case.main_process(|account| account == THROTTLED) else {
+        return Err(Absent(format!(
+            "no thread was throttled by a CPU quota (nr_throttled of its cgroup grew by {grown})"
+        )));
+    };
+    let behind = case.behind_holders(|_| true, |_, account| account == THROTTLED);
+    let mut lost: Accounts = [(THROTTLED, own)].into_iter().collect();
+    lost.merge(&behind.accounts);
+
+    let stops = || case.outliers_in(THROTTLED).filter(|o| o.kind == OutlierKind::RunQueue);
+    let number = stops().count() as u64;
+    let quota = quota(case);
+    let title = format!(
+        "{} is throttled by its cgroup's CPU quota{}",
+        case.process_name(process),
+        quota.as_ref().map_or(String::new(), |text| format!(" of {text}"))
+    );
+    let mut claim = Claim::new(title, lost, number.max(grown).saturating_add(behind.count));
+    let threads = case.threads_in(|account| account == THROTTLED).count() as u64;
+    claim.mechanism(format!(
+        "{} ready to run, and kept off the CPU for {} until the quota was filled up again{}",
+        counted(threads, "thread"),
+        duration(own),
+        match behind.accounts.total() {
+            0 => String::new(),
+            ns => format!("; others waited {} for locks that throttled threads had", duration(ns)),
+        }
+    ));
+    claim.trigger(match &quota {
+        Some(text) => format!("the cgroup may use {text}, and that was used up"),
+        None => "the quota of the cgroup was used up; how large it is was not read".to_owned(),
+    });
+    let longest = stops().max_by_key(|o| o.duration_ns);
+    claim.saw(
+        format!(
+            "throttled {}{}",
+            counted(number, "time"),
+            longest.map_or(String::new(), |o| format!(", longest {}", duration(o.duration_ns)))
+        ),
+        "task_struct.throttled at sched_switch",
+    );
+    counters(case, &mut claim);
+    claim.saw_if(longest.map(|o| in_words(case, o)), "longest time throttled");
+    claim.saw_if(behind.example, "outliers, from waiter to waker");
+    rule_out(case, stops(), &mut claim);
+    Ok(claim)
+}
+
+/// `20 ms of CPU in each 100 ms`.
+fn quota(case: &Case) -> Option<String> {
+    let us =
+        |name| case.run.counter(name).map(|c| c.last).filter(|us| *us > 0 && *us < u64::MAX / 1000);
+    let quota = us("cgroup.cpu.quota_us")?;
+    let period = us("cgroup.cpu.period_us")?;
+    Some(format!("{} of CPU in each {}", duration(quota * 1000), duration(period * 1000)))
+}
+
+fn counters(case: &Case, claim: &mut Claim) {
+    if let Some(throttled) = case.run.counter("cgroup.cpu.nr_throttled") {
+        let of = case.run.counters.iter();
+        let of = of.filter(|c| c.source == throttled.source && c.name == "cgroup.cpu.nr_periods");
+        let text = match of.map(|c| c.growth()).max() {
+            Some(periods) => format!(
+                "throttled in {} of {}",
+                count(throttled.growth()),
+                counted(periods, "period")
+            ),
+            None => format!("throttled in {}", counted(throttled.growth(), "period")),
+        };
+        claim.saw(text, &throttled.source);
+    }
+}
+
+fn rule_out<'o>(case: &Case, stops: impl Iterator<Item = &'o Outlier>, claim: &mut Claim) {
+    let queued = case.accounts.sum_of(Account::is_runnable);
+    let mut busy = 0u64;
+    let mut all = 0u64;
+    for stop in stops {
+        all = all.saturating_add(stop.breakdown.get(THROTTLED));
+        let ran = stop.ran_instead.iter().filter(|runner| runner.tgid != 0);
+        busy = ran.fold(busy, |sum, runner| sum.saturating_add(runner.ns));
+    }
+    let idle = case.cpus().map_or(String::new(), |Cpus { idle_ns, total_ns, .. }| {
+        format!("; the CPUs of the host were idle {} of the time", percent(idle_ns, total_ns))
+    });
+    claim.rule_out(
+        "cpu-runqueue",
+        format!(
+            "while threads were throttled, others had their CPU for {} of {}; waiting for a CPU \
+             otherwise took {}{idle}",
+            duration(busy.min(all)),
+            duration(all),
+            duration(queued)
+        ),
+    );
+    claim.rule_out(
+        "cpu-steal",
+        format!(
+            "{} stolen from the threads by the hypervisor",
+            duration(case.accounts.get(Account::Stolen))
+        ),
+    );
+    claim.rule_out(
+        "stopped-or-traced",
+        format!(
+            "stopped or frozen threads are an account of their own: {}",
+            duration(case.accounts.get(Account::Blocked(model::Blocked::Stopped)))
+        ),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{FUTEX, RunBuilder, SECOND, USER, interval, wait};
+    use model::WaitSum;
+
+    const MS: u64 = 1_000_000;
+
+    fn throttled() -> RunBuilder {
+        let mut builder =
+            RunBuilder::new().thread(10, 10, &[(USER, SECOND), (THROTTLED, 3 * SECOND)]);
+        for n in 0..40 {
+            builder = builder.interval(10, THROTTLED, n * 100 * MS, 75 * MS, None);
+        }
+        builder
+    }
+
+    #[test]
+    fn claims_the_throttled_account_and_counts_the_stops() {
+        let run = throttled()
+            .counter("cgroup.cpu.quota_us", 20_000, 20_000)
+            .counter("cgroup.cpu.period_us", 100_000, 100_000)
+            .counter("cgroup.cpu.nr_throttled", 5, 45)
+            .counter("cgroup.cpu.nr_periods", 5, 46)
+            .build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!((claim.lost.get(THROTTLED), claim.waits), (3 * SECOND, 40));
+        assert!(claim.title.ends_with("of 20.0 ms of CPU in each 100 ms"), "{}", claim.title);
+        assert!(claim.evidence.iter().any(|e| e.text == "throttled in 40 of 41 periods"));
+    }
+
+    #[test]
+    fn those_who_wait_for_a_throttled_holder_belong_to_it() {
+        let run = throttled()
+            .thread(11, 10, &[(FUTEX, 70 * MS)])
+            .wait(WaitSum { lock_like: 1, ..wait(10, FUTEX, 0x10, 1, 70 * MS) })
+            .kept(interval(11, FUTEX, 0, 70 * MS, Some(10)))
+            .build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(FUTEX), 70 * MS);
+    }
+
+    #[test]
+    fn no_quota_is_assumed() {
+        let claim_title = examine(&Case::new(&throttled().build())).unwrap().title;
+        assert!(claim_title.ends_with("CPU quota"), "{claim_title}");
+    }
+
+    #[test]
+    fn not_claimed_for_a_busy_cpu_or_a_stopped_thread() {
+        for account in [Account::RunnablePreempted, Account::Blocked(model::Blocked::Stopped)] {
+            let run =
+                RunBuilder::new().thread(10, 10, &[(USER, SECOND), (account, SECOND)]).build();
+            assert!(examine(&Case::new(&run)).is_err(), "{account}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! cpu-runqueue: threads are ready to run, and something else is on the CPU.
+//!
+//! Either the program has more runnable threads than CPUs, or another process takes the CPU. Only
+//! waits during which someone is known to have run are claimed: waking on an idle CPU is not this.
+
+use model::{Account, Accounts, Metric, OutlierKind, RunnerSum, part_of};
+
+use crate::case::Case;
+use crate::case::in_words::in_words;
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::text::{counted, duration, percent, quantiles};
+
+pub const CAUSE: Cause = Cause {
+    id: "cpu-runqueue",
+    title: "runnable threads wait for a CPU that runs something else",
+    fix: "Own threads: run no more busy threads than there are CPUs, or add CPUs. Another \
+          process: move it to other CPUs (taskset, cpuset), lower its weight (nice, cpu.weight), \
+          or keep CPUs for the latency-critical threads.",
+    reproduce: "mysteries/bin/cpu-runqueue-faulty 5",
+    needs: &["threads"],
+    look_alikes: &["rt-starvation", "yield-spin"],
+    symptom: true,
+    examine,
+};
+
+/// Runners worth a line.
+const RUNNERS_SHOWN: usize = 3;
+
+/// Who ran instead, in nanoseconds of waiting.
+#[derive(Default)]
+struct Ran {
+    own: u64,
+    other: u64,
+    /// The idle task: the CPU was free and the thread was being brought onto it.
+    idle: u64,
+}
+
+fn examine(case: &Case) -> Verdict {
+    let queued = case.accounts.sum_of(Account::is_runnable);
+    let Some(process) = case.main_process(Account::is_runnable) else {
+        return Err(Absent("no thread waited for a CPU".to_owned()));
+    };
+    let ran = who_ran(case);
+    let busy = ran.own.saturating_add(ran.other);
+    let unseen = case.run.runners.is_empty() && case.run.header.sampled;
+    if busy == 0 && !unseen {
+        return Err(Absent(format!(
+            "all waiting for a CPU together is {}, and no other thread was seen on the CPU \
+             meanwhile",
+            duration(queued)
+        )));
+    }
+
+    let claimed = if unseen { queued } else { busy.min(queued) };
+    let lost: Accounts = case
+        .accounts
+        .iter()
+        .filter(|(account, _)| account.is_runnable())
+        .map(|(account, ns)| (account, part_of(ns, claimed, queued)))
+        .collect();
+    let delays = case.histogram(&Metric::RunQueueDelay);
+    let waits = case.run.runners.iter().filter(|r| r.runner_tgid != 0);
+    let mut waits = waits.fold(0u64, |sum, r| sum.saturating_add(r.count));
+    if unseen {
+        waits = delays.as_ref().map_or(0, |h| h.count());
+    }
+
+    let own_threads = unseen || ran.own >= ran.other;
+    let title = if unseen {
+        format!("{} waits for a CPU; who had it is not known", case.process_name(process))
+    } else {
+        title(case, process, own_threads)
+    };
+    let mut claim = Claim::new(title, lost, waits);
+    claim.mechanism(format!(
+        "threads that were ready to run waited {} for a CPU: {} after being woken, {} after being \
+         preempted",
+        duration(queued),
+        duration(case.accounts.get(Account::RunnableWakeup)),
+        duration(case.accounts.get(Account::RunnablePreempted))
+    ));
+    if !unseen {
+        claim.trigger(format!(
+            "on the CPU meanwhile: threads of the same process for {} of the waiting, other \
+             processes for {}",
+            duration(ran.own),
+            duration(ran.other)
+        ));
+    }
+    for runner in largest(case).into_iter().take(RUNNERS_SHOWN) {
+        claim.saw(
+            format!(
+                "{} (pid {}) was on the CPU for {} of the waiting ({})",
+                runner.runner_comm,
+                runner.runner_tgid,
+                duration(runner.ns),
+                counted(runner.count, "wait")
+            ),
+            "sched_switch: who ran before the thread did",
+        );
+    }
+    claim.saw_if(
+        delays.as_ref().map(|h| format!("waiting for a CPU: {}", quantiles(h))),
+        "run-queue histogram (sched_waking, sched_switch)",
+    );
+    if let Some(cpus) = case.cpus() {
+        let used = cpus.total_ns.saturating_sub(cpus.idle_ns);
+        let text = format!(
+            "{} busy {} of the time; {:.1} watched threads running or runnable on average",
+            counted(cpus.number, "CPU"),
+            percent(used, cpus.total_ns),
+            runnable(case, None)
+        );
+        claim.saw(text, "/proc/stat and the accounts");
+        if cpus.idle_ns > cpus.total_ns / 2 {
+            claim.doubt(
+                0.7,
+                "CPUs were idle more than half of the time: an affinity mask or a cpuset may keep \
+                 the threads together",
+            );
+        }
+    }
+    let longest = case
+        .run
+        .outliers
+        .iter()
+        .filter(|o| o.kind == OutlierKind::RunQueue)
+        .max_by_key(|o| o.duration_ns);
+    claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait for a CPU");
+    rule_out(case, &ran, &mut claim);
+    if unseen {
+        claim.doubt(0.7, "who ran meanwhile is not known");
+    }
+    Ok(claim)
+}
+
+fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
+    claim.rule_out(
+        "cgroup-throttle",
+        format!(
+            "time taken away by a CPU quota is an account of its own: {}",
+            duration(case.accounts.get(Account::Throttled))
+        ),
+    );
+    if let Some(cpus) = case.cpus() {
+        claim.rule_out(
+            "cpu-steal",
+            format!(
+                "{} stolen from the threads, {} from all CPUs of the host",
+                duration(case.accounts.get(Account::Stolen)),
+                duration(cpus.stolen_ns)
+            ),
+        );
+    }
+    claim.rule_out(
+        "idle-exit",
+        format!("the CPU was idle for {} of the waiting, not counted here", duration(ran.idle)),
+    );
+}
+
+fn who_ran(case: &Case) -> Ran {
+    let mut ran = Ran::default();
+    for runner in &case.run.runners {
+        let sum = match runner.runner_tgid {
+            0 => &mut ran.idle,
+            tgid if tgid == runner.tgid => &mut ran.own,
+            _ => &mut ran.other,
+        };
+        *sum = sum.saturating_add(runner.ns);
+    }
+    ran
+}
+
+/// Runners other than the idle task, largest first.
+fn largest<'a>(case: &Case<'a>) -> Vec<&'a RunnerSum> {
+    let mut runners: Vec<_> = case.run.runners.iter().filter(|r| r.runner_tgid != 0).collect();
+    runners.sort_by_key(|runner| std::cmp::Reverse(runner.ns));
+    runners
+}
+
+/// Threads running or ready to run, on average over the recording; of one process, or of all.
+fn runnable(case: &Case, process: Option<u32>) -> f64 {
+    let wants_cpu = |account: Account| account.is_running() || account.is_runnable();
+    let ns: f64 = case
+        .processes()
+        .filter(|(tgid, _)| process.is_none_or(|only| only == *tgid))
+        .map(|(_, accounts)| accounts.sum_of(wants_cpu) as f64)
+        .sum();
+    ns / case.run.length_ns().max(1) as f64
+}
+
+fn title(case: &Case, process: u32, own_threads: bool) -> String {
+    let cpus = case.cpus().map(|cpus| counted(cpus.number, "CPU"));
+    let cpus = cpus.unwrap_or_else(|| "the CPUs".to_owned());
+    let name = case.process_name(process);
+    if own_threads {
+        let Some(numbered) = case.cpus() else {
+            return format!("{name} waits for CPUs that its own threads use");
+        };
+        let threads = runnable(case, Some(process));
+        if threads < numbered.number as f64 {
+            return format!("threads of {name} wait for each other on the same CPU");
+        }
+        return format!("{name} has {threads:.0} runnable threads of its own on {cpus}");
+    }
+    let other = largest(case).into_iter().find(|r| r.runner_tgid != r.tgid);
+    let other = other.map_or("another process".to_owned(), |r| {
+        format!("{} (pid {})", r.runner_comm, r.runner_tgid)
+    });
+    format!("{name} waits for a CPU while {other} runs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER, runner};
+
+    const PREEMPTED: Account = Account::RunnablePreempted;
+
+    /// 16 threads of process 10 share 2 CPUs for 8 s.
+    fn oversubscribed() -> RunBuilder {
+        let mut builder = RunBuilder::new().length(8 * SECOND).cpus(2, 0, 8 * SECOND);
+        for tid in 10..26 {
+            builder = builder.thread(tid, 10, &[(USER, SECOND), (PREEMPTED, 7 * SECOND)]);
+        }
+        builder
+    }
+
+    #[test]
+    fn own_threads_are_counted_against_the_cpus() {
+        let run = oversubscribed().runner(runner(10, 10, 4000, 112 * SECOND)).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(PREEMPTED), 112 * SECOND);
+        assert_eq!(claim.title, "main-10 (pid 10) has 16 runnable threads of its own on 2 CPUs");
+    }
+
+    #[test]
+    fn another_process_is_named() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
+            .runner(runner(10, 66, 300, SECOND))
+            .build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(claim.title.contains("while runner-66 (pid 66) runs"), "{}", claim.title);
+    }
+
+    #[test]
+    fn waking_on_an_idle_cpu_is_not_this() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (Account::RunnableWakeup, SECOND)])
+            .runner(runner(10, 0, 30_000, SECOND))
+            .build();
+        let Absent(missing) = examine(&Case::new(&run)).unwrap_err();
+        assert!(missing.contains("no other thread was seen"), "{missing}");
+    }
+
+    #[test]
+    fn the_idle_part_is_left_out_of_the_claim() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
+            .runner(runner(10, 0, 100, SECOND / 4))
+            .runner(runner(10, 10, 100, SECOND * 3 / 4))
+            .build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().lost.total(), SECOND * 3 / 4);
+    }
+
+    #[test]
+    fn throttled_time_is_not_claimed() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (Account::Throttled, SECOND)])
+            .build();
+        assert!(examine(&Case::new(&run)).is_err());
+    }
+}

@@ -1,0 +1,193 @@
+//! priority-inversion: a real-time thread waits for a lock whose holder is kept off the CPU by a
+//! thread of lower priority than the waiter's.
+//!
+//! An ordinary mutex knows nothing of priorities: its holder is scheduled by its own, however
+//! urgent those are who wait for it. Proven by three priorities: the waiter's is above that of
+//! whoever had the CPU, and that is not below the holder's.
+
+use model::{Account, Outlier, RunnerSum};
+
+use crate::case::Case;
+use crate::case::behind_holders::BehindHolders;
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::cpu::rt_starvation::Priorities;
+use crate::text::{counted, duration, mean, percent};
+
+pub const CAUSE: Cause = Cause {
+    id: "priority-inversion",
+    title: "a real-time thread waits for a lock whose holder is kept off the CPU",
+    fix: "Use a lock that lends its holder the waiter's priority (PTHREAD_PRIO_INHERIT), run all \
+          who take the lock at one priority, or share by something that needs no lock.",
+    reproduce: "mysteries/bin/priority-inversion-faulty 5",
+    needs: &["threads", "system calls"],
+    look_alikes: &["cgroup-throttle"],
+    symptom: false,
+    examine,
+};
+
+/// Time that real-time threads waited for locks whose holders were ready to run, and did not
+/// because one below the waiter had the CPU.
+fn inverted(case: &Case, priorities: &Priorities) -> BehindHolders {
+    let mut all = BehindHolders::default();
+    for waiter in priorities.levels().into_iter().filter(|level| *level > 0) {
+        let is_kept_by_less = |holder: &Outlier| {
+            priorities.get(holder.tid) < waiter
+                && holder.ran_instead.first().is_some_and(|runner| runner.realtime < waiter)
+        };
+        let behind = case.behind_holders(
+            |victim| priorities.get(victim.tid) == waiter,
+            |holder, account| Account::is_runnable(account) && is_kept_by_less(holder),
+        );
+        all.accounts.merge(&behind.accounts);
+        all.count += behind.count;
+        // The highest priority comes last: its example is the one to show.
+        all.example = behind.example.or(all.example);
+    }
+    all
+}
+
+fn examine(case: &Case) -> Verdict {
+    let priorities = Priorities::of(case);
+    let Some(highest) = priorities.levels().last().copied().filter(|level| *level > 0) else {
+        return Err(Absent("no recorded thread has a real-time priority".to_owned()));
+    };
+    let inverted = inverted(case, &priorities);
+    let lost = inverted.accounts;
+    let ns = lost.total();
+    if ns == 0 {
+        return Err(Absent(
+            "no real-time thread waited for a lock whose holder was kept off the CPU by one of \
+             lower priority"
+                .to_owned(),
+        ));
+    }
+    let in_locks = case.lost.sum_of(|account| lost.get(account) > 0);
+    let process = case.main_process(|account| lost.get(account) > 0).unwrap_or(0);
+    let hog = hog(case, highest);
+    let title = format!(
+        "real-time threads of {} wait for a lock while {} keeps its holder off the CPU",
+        case.process_name(process),
+        hog.as_deref().unwrap_or("one of lower priority")
+    );
+    let count = inverted.count;
+    let mut claim = Claim::new(title, lost, count);
+    claim.mechanism(format!(
+        "real-time threads waited {} ({}, mean {}) for locks whose holders were ready to run and \
+         had no CPU",
+        duration(ns),
+        counted(count, "wait"),
+        mean(ns, count)
+    ));
+    claim.trigger(format!(
+        "{} has the CPU meanwhile: its priority is below the waiter's, up to {highest}, and the \
+         lock does not lend its holder that",
+        hog.as_deref().unwrap_or("one of lower priority")
+    ));
+    claim.saw_if(inverted.example, "outliers, from waiter to waker, and who ran instead");
+    for thread in case.run.threads.iter().filter(|t| t.realtime == highest).take(3) {
+        claim.saw(
+            format!(
+                "{} (tid {}) has real-time priority {}",
+                thread.comm, thread.tid, thread.realtime
+            ),
+            "task_struct.prio",
+        );
+    }
+    rule_out(case, ns, in_locks, &mut claim);
+    Ok(claim)
+}
+
+/// Who had the CPU longest instead of threads below `waiter`, being below it itself.
+fn hog(case: &Case, waiter: u8) -> Option<String> {
+    let below = |runner: &&RunnerSum| runner.runner_tgid != 0 && runner.realtime < waiter;
+    let runner = case.run.runners.iter().filter(below).max_by_key(|runner| runner.ns)?;
+    let name = format!("{} (pid {})", runner.runner_comm, runner.runner_tgid);
+    Some(match runner.realtime {
+        0 => name,
+        priority => format!("{name}, real-time priority {priority},"),
+    })
+}
+
+fn rule_out(case: &Case, ns: u64, in_locks: u64, claim: &mut Claim) {
+    let against = format!(
+        "of {} that was waited for these locks, {} ({}) was waiting for a holder without a CPU",
+        duration(in_locks),
+        duration(ns.min(in_locks)),
+        percent(ns.min(in_locks), in_locks)
+    );
+    if ns > in_locks / 2 {
+        claim.rule_out("futex-convoy", against);
+    } else {
+        claim.doubt(0.7, &format!("{against}: the lock may be held for long, too (futex-convoy)"));
+    }
+    let waiters = case.run.threads.iter().filter(|thread| thread.realtime > 0);
+    let queued =
+        waiters.fold(0u64, |sum, t| sum.saturating_add(t.accounts.sum_of(Account::is_runnable)));
+    if queued < ns / 2 {
+        for cause in ["cpu-runqueue", "rt-starvation"] {
+            let because = format!(
+                "the real-time threads themselves waited {} for a CPU, {} for the lock",
+                duration(queued),
+                duration(ns)
+            );
+            claim.rule_out(cause, because);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{FUTEX, RunBuilder, SECOND, USER, interval, runner, wait};
+    use model::{Runner, RunnerSum, WaitSum};
+
+    const QUEUED: Account = Account::RunnablePreempted;
+
+    /// 10, of priority `waiter`, waits 1 s for 11, which waits for a CPU that one of priority
+    /// `hog` has.
+    fn run(waiter: u8, holder: u8, hog: u8) -> model::Run {
+        let ran = Runner { tid: 66, tgid: 66, comm: "hog".into(), realtime: hog, ns: SECOND };
+        RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (FUTEX, SECOND)])
+            .realtime(waiter)
+            .thread(11, 10, &[(USER, SECOND), (QUEUED, SECOND)])
+            .realtime(holder)
+            .wait(WaitSum { lock_like: 1, ..wait(10, FUTEX, 0x10, 1, SECOND) })
+            .interval(10, FUTEX, 0, SECOND, Some(11))
+            .kept(Outlier { ran_instead: vec![ran], ..interval(11, QUEUED, 0, SECOND, None) })
+            .runner(RunnerSum { realtime: hog, ..runner(10, 66, 1, SECOND) })
+            .build()
+    }
+
+    #[test]
+    fn claimed_when_one_between_waiter_and_holder_has_the_cpu() {
+        let run = run(30, 0, 20);
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(FUTEX), SECOND);
+        assert!(claim.title.contains("while runner-66 (pid 66), real-time priority 20, keeps"));
+        let chain = &claim.evidence[0].text;
+        assert!(chain.contains("<- thread-11 (tid 11) runnable:preempted"), "{chain}");
+        assert!(claim.ruled_out.iter().any(|r| r.cause == "futex-convoy"));
+    }
+
+    #[test]
+    fn an_ordinary_hog_inverts_as_well() {
+        assert!(examine(&Case::new(&run(30, 0, 0))).is_ok());
+    }
+
+    #[test]
+    fn a_hog_above_the_waiter_is_starvation_and_not_this() {
+        assert!(examine(&Case::new(&run(30, 0, 40))).is_err());
+    }
+
+    #[test]
+    fn ordinary_threads_have_no_priority_to_invert() {
+        let Absent(missing) = examine(&Case::new(&run(0, 0, 20))).unwrap_err();
+        assert!(missing.contains("no recorded thread has a real-time priority"), "{missing}");
+    }
+
+    #[test]
+    fn a_holder_of_the_same_priority_is_only_slow() {
+        assert!(examine(&Case::new(&run(30, 30, 20))).is_err());
+    }
+}

@@ -1,0 +1,209 @@
+//! yield-spin: threads wait for something by calling sched_yield() again and again.
+//!
+//! The usual shape is a home-made lock whose holder is slow or off the CPU. sched_yield does not
+//! sleep: it lets the others that are ready go first, so the waiters take turns on the CPUs, and
+//! the holder has to wait for its turn among them. To the scheduler they are busy threads that
+//! queue for a CPU; what tells them apart is that they queue inside sched_yield.
+
+use model::{Account, Accounts, Metric, Syscall, ThreadAccounts};
+
+use crate::case::Case;
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::text::{count, counted, duration, mean, percent};
+
+pub const CAUSE: Cause = Cause {
+    id: "yield-spin",
+    title: "threads wait by calling sched_yield() in a loop",
+    fix: "Wait in the kernel: a mutex or a condition variable (or a futex of one's own) sleeps \
+          until its holder wakes one waiter. And hold the lock for less time.",
+    reproduce: "mysteries/bin/yield-spin-faulty 5",
+    needs: &["threads", "system calls"],
+    look_alikes: &["futex-convoy", "rt-starvation", "cgroup-throttle"],
+    symptom: false,
+    examine,
+};
+
+const CALL: &str = "sched_yield";
+/// What the call is in the kernel.
+const FUNCTIONS: [&str; 2] = ["__do_sys_sched_yield", "do_sched_yield"];
+/// A thread that spends more of its wall time in the call than 1 in so many spins.
+const SPINS: u64 = 50;
+
+fn examine(case: &Case) -> Verdict {
+    let Some(syscall) = Syscall::named(CALL) else {
+        return Err(Absent("this processor's table of system calls has no sched_yield".to_owned()));
+    };
+    let call = Account::Syscall(syscall);
+    let (calls, wall) = case.calls(CALL);
+    if calls == 0 {
+        return Err(Absent("sched_yield was not called".to_owned()));
+    }
+    let held = case.histogram(&Metric::HeldSend(syscall)).map_or(0, |held| held.sum());
+    if held > wall / 2 {
+        return Err(Absent(format!(
+            "{} of sched_yield, most of them right before a send of the same thread: a limit of \
+             its rate",
+            counted(calls, "call")
+        )));
+    }
+    // On a CPU within the call; and ready, while others ran. The time from entry to exit also has
+    // what a quota took: that is not the program's yielding.
+    let running = case.accounts.get(call);
+    let gave_way = wall
+        .saturating_sub(running)
+        .saturating_sub(case.accounts.get(Account::Throttled))
+        .min(case.accounts.get(Account::RunnablePreempted));
+    let spinners: Vec<&ThreadAccounts> = case
+        .threads_in(|account| account == call)
+        .filter(|thread| thread.accounts.get(call) > thread.wall_ns() / SPINS)
+        .collect();
+    if spinners.len() < 2 && gave_way < running {
+        return Err(Absent(format!(
+            "{} of sched_yield, {} in all, {} of it while others ran: {}",
+            counted(calls, "call"),
+            duration(wall),
+            duration(gave_way),
+            match spinners.len() {
+                0 => "no thread spins with it",
+                _ => "one thread alone spins with it, and may be polling for work",
+            }
+        )));
+    }
+
+    let process = case.main_process(|account| account == call).unwrap_or(0);
+    let title =
+        format!("threads of {} wait by calling sched_yield in a loop", case.process_name(process));
+    let lost: Accounts =
+        [(call, running), (Account::RunnablePreempted, gave_way)].into_iter().collect();
+    let mut claim = Claim::new(title, lost, calls);
+    let threads = case.threads_in(|account| account == call).count() as u64;
+    claim.mechanism(format!(
+        "{} called sched_yield {} times, {} each: {} on a CPU for nothing, {} ready while others \
+         had the CPU",
+        counted(threads, "thread"),
+        count(calls),
+        mean(wall, calls),
+        duration(running),
+        duration(gave_way)
+    ));
+    let own = own_threads_ran(case);
+    claim.trigger(format!(
+        "they wait for each other: sched_yield does not sleep, and whoever lets them go on has to \
+         queue for a CPU among them (threads of the same process had the CPU for {} of all \
+         waiting for a CPU)",
+        duration(own)
+    ));
+    claim.saw(
+        format!("sched_yield: {}, {} from entry to exit", counted(calls, "call"), duration(wall)),
+        "system call histogram (sys_enter, sys_exit)",
+    );
+    for thread in dearest(&spinners, call) {
+        claim.saw(
+            format!(
+                "{} (tid {}): on a CPU in sched_yield for {} of its wall time, for itself {}, ready \
+                 without a CPU {}",
+                thread.comm,
+                thread.tid,
+                percent(thread.accounts.get(call), thread.wall_ns()),
+                percent(thread.accounts.get(Account::User), thread.wall_ns()),
+                percent(thread.accounts.sum_of(Account::is_waiting_for_cpu), thread.wall_ns())
+            ),
+            "accounts of the thread",
+        );
+    }
+    let path = case.path_in_words(&FUNCTIONS, |path| path.account == call);
+    claim.saw_if(path.map(|p| format!("called in {p}")), "samples of what ran");
+    rule_out(case, gave_way, running, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out(case: &Case, gave_way: u64, running: u64, claim: &mut Claim) {
+    let queued = case.accounts.sum_of(Account::is_runnable);
+    if gave_way >= queued / 2 {
+        claim.rule_out(
+            "cpu-runqueue",
+            format!(
+                "{} of {} of waiting for a CPU was inside sched_yield: given up, not taken away",
+                duration(gave_way),
+                duration(queued)
+            ),
+        );
+    }
+    if gave_way < running {
+        claim.doubt(
+            0.6,
+            "the callers hardly let anybody go first: threads that poll for work by sched_yield, \
+             and have none, look the same",
+        );
+    }
+}
+
+/// Waiting for a CPU that the waiting process's own threads had meanwhile.
+fn own_threads_ran(case: &Case) -> u64 {
+    let own = case.run.runners.iter().filter(|r| r.runner_tgid == r.tgid);
+    own.fold(0, |sum, runner| sum.saturating_add(runner.ns))
+}
+
+/// The two threads that were longest in the call.
+fn dearest<'a>(threads: &[&'a ThreadAccounts], call: Account) -> Vec<&'a ThreadAccounts> {
+    let mut sorted = threads.to_vec();
+    sorted.sort_by_key(|thread| std::cmp::Reverse(thread.accounts.get(call)));
+    sorted.truncate(2);
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER};
+
+    const PREEMPTED: Account = Account::RunnablePreempted;
+
+    fn call() -> Account {
+        Account::Syscall(Syscall::named(CALL).unwrap())
+    }
+
+    /// 100 calls of this length.
+    fn yields(builder: RunBuilder, ns: u64) -> RunBuilder {
+        builder.values(Metric::Syscall(Syscall::named(CALL).unwrap()), 5, &[ns; 100])
+    }
+
+    #[test]
+    fn claims_the_calls_and_the_waiting_inside_them_only() {
+        let mut builder = RunBuilder::new();
+        for tid in [10, 11] {
+            let accounts = [(USER, SECOND), (call(), SECOND / 2), (PREEMPTED, 3 * SECOND)];
+            builder = builder.thread(tid, 10, &accounts);
+        }
+        // 5 s from entry to exit, 1 s of it running: of 6 s preempted, 4 s were in the call.
+        let run = yields(builder, SECOND / 20).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!((claim.lost.get(call()), claim.lost.get(PREEMPTED)), (SECOND, 4 * SECOND));
+        assert!(claim.ruled_out.iter().any(|r| r.cause == "cpu-runqueue"));
+        assert!(claim.doubts.is_empty());
+    }
+
+    #[test]
+    fn one_thread_that_polls_alone_is_healthy() {
+        let builder = RunBuilder::new().thread(10, 10, &[(USER, SECOND), (call(), 2 * SECOND)]);
+        let run = yields(builder, SECOND / 50).build();
+        let Absent(missing) = examine(&Case::new(&run)).unwrap_err();
+        assert!(missing.contains("polling for work"), "{missing}");
+    }
+
+    #[test]
+    fn several_that_never_give_way_may_be_polling() {
+        let builder = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (call(), 2 * SECOND)])
+            .thread(11, 10, &[(USER, SECOND), (call(), 2 * SECOND)]);
+        let run = yields(builder, SECOND / 25).build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().doubts.len(), 1);
+    }
+
+    #[test]
+    fn threads_preempted_elsewhere_do_not_yield() {
+        let run = RunBuilder::new().thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)]).build();
+        let Absent(missing) = examine(&Case::new(&run)).unwrap_err();
+        assert!(missing.contains("not called"), "{missing}");
+    }
+}

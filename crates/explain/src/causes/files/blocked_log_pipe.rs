@@ -1,0 +1,181 @@
+//! blocked-log-pipe: write() to a full pipe sleeps until its reader makes room.
+//!
+//! Standard output and error of a service are often a pipe to a logger. A slow logger stops the
+//! thread that logs, wherever it happens to be, with whatever lock it holds.
+
+use std::collections::BTreeMap;
+
+use model::{Account, Accounts, Blocked, Metric, Syscall};
+
+use crate::case::in_words::{in_words, stacks};
+use crate::case::{Case, Waits, sum_of};
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::text::{counted, duration, mean, percent, quantiles};
+
+pub const CAUSE: Cause = Cause {
+    id: "blocked-log-pipe",
+    title: "write() to a full pipe waits for its reader",
+    fix: "Never let the critical thread write to a pipe that can fill: log through a bounded queue \
+          and a thread of its own, drop or count what does not fit, make the reader faster, or \
+          enlarge the pipe (F_SETPIPE_SZ).",
+    reproduce: "mysteries/bin/blocked-log-pipe-faulty 5",
+    needs: &["threads", "system calls"],
+    look_alikes: &["futex-convoy"],
+    symptom: false,
+    examine,
+};
+
+const PIPE: Account = Account::Blocked(Blocked::PipeWrite);
+/// Calls that write to a pipe.
+const CALLS: [&str; 2] = ["write", "writev"];
+
+fn examine(case: &Case) -> Verdict {
+    let slept = case.accounts.get(PIPE);
+    let Some(process) = case.main_process(|account| account == PIPE) else {
+        return Err(Absent("no thread waited for room in a pipe".to_owned()));
+    };
+    let total = case.wait_total(PIPE);
+    let reader = reader(case);
+    let by = reader.as_ref().map_or("its reader".to_owned(), |reader| reader.name.clone());
+    let title = format!("{} waits for {by} to empty a pipe", case.process_name(process));
+    let lost: Accounts = [(PIPE, slept)].into_iter().collect();
+    let mut claim = Claim::new(title, lost, total.count);
+
+    let threads = case.threads_in(|account| account == PIPE).count() as u64;
+    claim.mechanism(format!(
+        "{} asleep in write() to a full pipe: {}, mean {}, longest {}",
+        counted(threads, "thread"),
+        counted(total.count, "wait"),
+        mean(total.ns, total.count),
+        duration(total.max_ns)
+    ));
+    match &reader {
+        Some(reader) => {
+            claim.trigger(format!("{by} reads more slowly than is written"));
+            claim.saw(
+                format!(
+                    "{by} ended {} of {} by reading ({} of the waiting)",
+                    counted(reader.waits.count, "wait"),
+                    counted(total.count, "wait"),
+                    percent(reader.waits.ns, total.ns)
+                ),
+                "waker at sched_waking",
+            );
+        }
+        None => {
+            claim.trigger("the reader of the pipe is slow, or reads no more".to_owned());
+            claim.doubt(0.8, "who reads the pipe is not known");
+        }
+    }
+    let mut pipes: Vec<_> = case.waits(PIPE).collect();
+    pipes.sort_by_key(|wait| std::cmp::Reverse(wait.ns));
+    if let Some(pipe) = pipes.first() {
+        claim.saw(
+            format!(
+                "pipe with inode {}: {}, mean {}, longest {}",
+                pipe.object,
+                counted(pipe.count, "wait"),
+                mean(pipe.ns, pipe.count),
+                duration(pipe.max_ns)
+            ),
+            "inode of the file at sched_switch",
+        );
+    }
+    let stuck = case.threads_in(|a| a == PIPE).filter(|t| t.alive && t.open == PIPE).count() as u64;
+    if stuck > 0 {
+        let text = format!("{} still waiting when the recording ended", counted(stuck, "thread"));
+        claim.saw(text, "open account of the threads");
+    }
+    for name in CALLS {
+        let metric = Syscall::named(name).map(Metric::Syscall);
+        let histogram = metric.and_then(|metric| case.histogram(&metric));
+        claim.saw_if(
+            histogram.map(|h| format!("{name}: {}", quantiles(&h))),
+            "system call histogram (sys_enter, sys_exit)",
+        );
+    }
+    if let Some(longest) = case.worst(PIPE) {
+        claim.saw(in_words(case, longest), "longest wait of the run");
+        let call = longest.syscall.filter(|s| s.call.is_one_of(&CALLS));
+        claim.saw_if(call.map(|s| format!("written to {}", file(s.args[0]))), "its arguments");
+    }
+    let (_, user) = stacks(case, PIPE, |_| true, "");
+    claim.saw_if(user.map(|s| format!("written in {s}")), "user stack");
+
+    for (cause, kind) in
+        [("fsync-journal", Blocked::Disk), ("dirty-throttle", Blocked::DirtyThrottle)]
+    {
+        let ns = duration(case.accounts.get(Account::Blocked(kind)));
+        let because =
+            format!("waiting for the disk is an account of its own ({}): {ns}", kind.name());
+        claim.rule_out(cause, because);
+    }
+    Ok(claim)
+}
+
+struct Reader {
+    name: String,
+    waits: Waits,
+}
+
+/// The process that ended most of the waiting, if any is known.
+fn reader(case: &Case) -> Option<Reader> {
+    let mut wakers: BTreeMap<u32, Vec<&model::WaitSum>> = BTreeMap::new();
+    for wait in case.waits(PIPE).filter(|wait| wait.waker_tgid != 0) {
+        wakers.entry(wait.waker_tgid).or_default().push(wait);
+    }
+    let (tgid, waits) = wakers.into_iter().max_by_key(|(_, w)| sum_of(w.iter().copied()).ns)?;
+    let name = format!("{} (pid {tgid})", waits.first()?.waker_comm);
+    Some(Reader { name, waits: sum_of(waits.into_iter()) })
+}
+
+/// A file descriptor in words.
+fn file(fd: u64) -> String {
+    match fd {
+        1 => "file descriptor 1 (standard output)".to_owned(),
+        2 => "file descriptor 2 (standard error)".to_owned(),
+        fd => format!("file descriptor {fd}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER, wait};
+    use model::WaitSum;
+
+    fn writer() -> RunBuilder {
+        RunBuilder::new().thread(10, 10, &[(USER, SECOND), (PIPE, 3 * SECOND)])
+    }
+
+    #[test]
+    fn claimed_with_the_reader_by_name() {
+        let sum = WaitSum {
+            waker_tgid: 55,
+            waker_comm: "slow-logger".into(),
+            ..wait(10, PIPE, 777, 300, 3 * SECOND)
+        };
+        let run = writer().wait(sum).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(PIPE), 3 * SECOND);
+        assert!(claim.title.contains("slow-logger (pid 55)"), "{}", claim.title);
+        assert!(claim.evidence.iter().any(|e| e.text.contains("inode 777")));
+        assert!(claim.doubts.is_empty());
+    }
+
+    #[test]
+    fn a_wait_that_never_ended_is_claimed_too() {
+        let run = writer().open(PIPE).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!((claim.lost.total(), claim.waits), (3 * SECOND, 1));
+        assert!(claim.evidence.iter().any(|e| e.text.starts_with("1 thread still waiting")));
+        assert_eq!(claim.doubts.len(), 1);
+    }
+
+    #[test]
+    fn waiting_for_input_on_a_pipe_is_not_this() {
+        let read = Account::Blocked(Blocked::PipeRead);
+        let run = RunBuilder::new().thread(10, 10, &[(read, SECOND)]).build();
+        assert!(examine(&Case::new(&run)).is_err());
+    }
+}

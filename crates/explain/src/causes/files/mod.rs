@@ -1,0 +1,6 @@
+//! Files, disks and pipes.
+
+pub(crate) mod blocked_log_pipe;
+pub(crate) mod dirty_throttle;
+pub(crate) mod fsync_journal;
+pub(crate) mod mmap_file_write;

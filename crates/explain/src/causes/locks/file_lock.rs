@@ -1,0 +1,226 @@
+//! file-lock: threads wait in flock() or fcntl(F_SETLKW) for a file that another has locked.
+//!
+//! Nobody waits for a file lock as a way to wait for work, so all of it is lost. The one that ends
+//! a wait is the one that unlocked: what it did meanwhile, as far as it was recorded, says why it
+//! had the file locked for so long.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use model::{Account, Accounts, Blocked, Metric, Outlier, Syscall, WaitSum};
+
+use crate::case::in_words::{in_words, stacks};
+use crate::case::{Case, Waits, sum_of};
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::text::{counted, duration, mean, percent, quantiles};
+
+pub const CAUSE: Cause = Cause {
+    id: "file-lock",
+    title: "threads queue for a locked file",
+    fix: "Hold the lock for the access to the file alone and do the work before or after, lock a \
+          range of the file or a file per shard, or let one process own the file and ask it.",
+    reproduce: "mysteries/bin/file-lock-faulty 5",
+    needs: &["threads", "system calls"],
+    look_alikes: &["futex-convoy", "blocked-log-pipe"],
+    symptom: false,
+    examine,
+};
+
+const FILE_LOCK: Account = Account::Blocked(Blocked::FileLock);
+/// Calls that wait for a file lock.
+const CALLS: [&str; 2] = ["flock", "fcntl"];
+/// Files worth a line.
+const FILES_SHOWN: usize = 3;
+
+fn examine(case: &Case) -> Verdict {
+    let slept = case.lost.get(FILE_LOCK);
+    let Some(process) = case.main_process(|account| account == FILE_LOCK) else {
+        return Err(Absent("no thread waited for a file lock (flock, fcntl)".to_owned()));
+    };
+    let total = case.wait_total(FILE_LOCK);
+    let holder = main_holder(case);
+    let name = case.process_name(process);
+    let title = match holder.filter(|h| h.waker_tgid != process) {
+        Some(h) => {
+            let other = format!("{} (pid {})", h.waker_comm, h.waker_tgid);
+            format!("{name} waits for a file that {other} keeps locked")
+        }
+        None => format!("threads of {name} queue for a locked file"),
+    };
+    let lost: Accounts = [(FILE_LOCK, slept)].into_iter().collect();
+    let mut claim = Claim::new(title, lost, total.count);
+
+    let threads = case.threads_in(|account| account == FILE_LOCK).count() as u64;
+    claim.mechanism(format!(
+        "{} asleep for {} until a file lock was let go: {}, mean {}, longest {}",
+        counted(threads, "thread"),
+        duration(slept),
+        counted(total.count, "wait"),
+        mean(total.ns, total.count),
+        duration(total.max_ns)
+    ));
+    claim.trigger(trigger(case, holder, slept));
+    for (inode, waits, by_waiter) in files(case).into_iter().take(FILES_SHOWN) {
+        claim.saw(
+            format!(
+                "file with inode {inode} (as in /proc/locks): {}, {} asleep, mean {}, longest {}; \
+                 {} ended when one that had waited for it itself let go",
+                counted(waits.count, "wait"),
+                duration(waits.ns),
+                mean(waits.ns, waits.count),
+                duration(waits.max_ns),
+                percent(by_waiter, waits.count)
+            ),
+            "inode of the file at sched_switch, waker at sched_waking",
+        );
+    }
+    for name in CALLS {
+        let metric = Syscall::named(name).map(Metric::Syscall);
+        let histogram = metric.and_then(|metric| case.histogram(&metric));
+        claim.saw_if(
+            histogram.map(|h| format!("{name}, whatever for: {}", quantiles(&h))),
+            "system call histogram (sys_enter, sys_exit)",
+        );
+    }
+    claim.saw_if(case.worst(FILE_LOCK).map(|o| in_words(case, o)), "longest wait of the run");
+    let (_, user) = stacks(case, FILE_LOCK, |_| true, "");
+    claim.saw_if(user.map(|s| format!("asked for in {s}")), "user stack");
+    claim.saw_if(case.stops_at(waits_here), "waker at sched_waking");
+    rule_out(case, slept, &mut claim);
+    Ok(claim)
+}
+
+fn waits_here(outlier: &Outlier) -> bool {
+    outlier.blocked == Some(Blocked::FileLock)
+}
+
+fn trigger(case: &Case, holder: Option<&WaitSum>, slept: u64) -> String {
+    let Some(holder) = holder else {
+        return "who had the file locked was not seen".to_owned();
+    };
+    let behind = |which: fn(Account) -> bool| {
+        let found = case.behind_holders(waits_here, |_, account| which(account));
+        found.accounts.total().min(slept)
+    };
+    format!(
+        "{} (pid {}) let go of the lock for {} of the waiting; while it was waited for, the \
+         holder was off the CPU for the disk {} and for a CPU {} of the time",
+        holder.waker_comm,
+        holder.waker_tgid,
+        percent(holder.ns, slept),
+        percent(behind(is_disk), slept),
+        percent(behind(Account::is_waiting_for_cpu), slept)
+    )
+}
+
+fn is_disk(account: Account) -> bool {
+    matches!(account, Account::Blocked(Blocked::Disk | Blocked::DirtyThrottle))
+}
+
+fn rule_out(case: &Case, slept: u64, claim: &mut Claim) {
+    for (causes, which, what) in [
+        (
+            &["cpu-runqueue", "cgroup-throttle"][..],
+            Account::is_waiting_for_cpu as fn(_) -> _,
+            "a CPU",
+        ),
+        (&["fsync-journal"][..], is_disk, "the disk"),
+    ] {
+        let behind = case.behind_holders(waits_here, |_, account| which(account));
+        let ns = behind.accounts.total().min(slept);
+        if ns < slept / 5 {
+            let because = format!(
+                "those who had the file locked waited for {what} themselves during {} of {} only",
+                duration(ns),
+                duration(slept)
+            );
+            for cause in causes {
+                claim.rule_out(cause, because.clone());
+            }
+        } else {
+            let text = format!(
+                "those who had the file locked waited for {what} themselves for {} of the time: \
+                 that may be why they held it so long",
+                percent(ns, slept)
+            );
+            claim.doubt(0.8, &text);
+        }
+    }
+}
+
+/// The process that ended most of the waiting.
+fn main_holder<'a>(case: &Case<'a>) -> Option<&'a WaitSum> {
+    case.waits(FILE_LOCK).filter(|wait| wait.waker_tgid != 0).max_by_key(|wait| wait.ns)
+}
+
+/// Waits by file, the dearest first: (inode, waits, how many were ended by a waiter).
+fn files(case: &Case) -> Vec<(u64, Waits, u64)> {
+    let mut files = BTreeMap::<u64, Vec<&WaitSum>>::new();
+    for wait in case.waits(FILE_LOCK).filter(|wait| wait.object != 0) {
+        files.entry(wait.object).or_default().push(wait);
+    }
+    let mut files: Vec<_> = files
+        .into_iter()
+        .map(|(inode, waits)| {
+            let by_waiter = waits.iter().fold(0u64, |sum, w| sum.saturating_add(w.by_waiter));
+            (inode, sum_of(waits.into_iter()), by_waiter)
+        })
+        .collect();
+    files.sort_by_key(|(_, waits, _)| Reverse(waits.ns));
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{FUTEX, RunBuilder, SECOND, USER, wait};
+
+    fn queue(waker_tgid: u32) -> RunBuilder {
+        let sum = WaitSum {
+            waker_tgid,
+            waker_comm: "holder".into(),
+            by_waiter: 90,
+            ..wait(10, FILE_LOCK, 77, 100, 2 * SECOND)
+        };
+        RunBuilder::new().thread(10, 10, &[(USER, SECOND), (FILE_LOCK, 2 * SECOND)]).wait(sum)
+    }
+
+    #[test]
+    fn claimed_with_its_file_and_who_ended_the_waits() {
+        let run = queue(10).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(FILE_LOCK), 2 * SECOND);
+        assert_eq!(claim.title, "threads of main-10 (pid 10) queue for a locked file");
+        let file = &claim.evidence[0].text;
+        assert!(file.starts_with("file with inode 77") && file.contains("90 %"), "{file}");
+        assert!(claim.doubts.is_empty());
+    }
+
+    #[test]
+    fn another_process_that_has_the_file_locked_is_named() {
+        let run = queue(66).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(claim.title.ends_with("that holder (pid 66) keeps locked"), "{}", claim.title);
+    }
+
+    #[test]
+    fn not_claimed_for_locks_of_user_space() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(FUTEX, SECOND)])
+            .wait(WaitSum { lock_like: 10, ..wait(10, FUTEX, 1, 10, SECOND) })
+            .build();
+        assert!(examine(&Case::new(&run)).is_err());
+    }
+
+    #[test]
+    fn a_holder_at_the_disk_is_a_doubt_and_one_that_works_rules_it_out() {
+        let has = |claim: &Claim| claim.ruled_out.iter().any(|r| r.cause == "fsync-journal");
+        let run = queue(10)
+            .interval(10, FILE_LOCK, 0, 2 * SECOND, Some(11))
+            .interval(11, Account::Blocked(Blocked::Disk), 0, SECOND, None)
+            .build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(!has(&claim) && claim.doubts.len() == 1);
+        assert!(has(&examine(&Case::new(&queue(10).build())).unwrap()));
+    }
+}

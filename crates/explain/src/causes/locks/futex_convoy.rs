@@ -1,0 +1,183 @@
+//! futex-convoy: threads queue for a user-space lock that is handed from waiter to waiter.
+//!
+//! A futex wait says nothing of its purpose. `lost.rs` takes a word for a lock when most waits on
+//! it ask for the value that means "locked, and others wait", or are ended by a thread that had
+//! waited there itself.
+
+use model::{Account, Accounts, Blocked, Metric, Syscall};
+
+use crate::case::Case;
+use crate::case::in_words::{in_words, stacks};
+use crate::case::lost::LockWord;
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::text::{counted, duration, mean, percent, quantiles};
+
+pub const CAUSE: Cause = Cause {
+    id: "futex-convoy",
+    title: "threads queue for a user-space lock",
+    fix: "Hold the lock for less time (no system call, no allocation, no logging inside it), split \
+          it (one per shard or per thread), or let fewer threads need it.",
+    reproduce: "mysteries/bin/futex-convoy-faulty 5",
+    needs: &["threads", "system calls"],
+    look_alikes: &["blocked-log-pipe", "mmap-lock", "file-lock", "priority-inversion"],
+    symptom: true,
+    examine,
+};
+
+const FUTEX: Account = Account::Blocked(Blocked::Futex);
+/// Words worth a line.
+const WORDS_SHOWN: usize = 3;
+
+fn examine(case: &Case) -> Verdict {
+    let all = case.accounts.get(FUTEX);
+    let lost = case.lost.get(FUTEX);
+    let locks: Vec<&LockWord> = case.locks.iter().filter(|word| word.lost_ns() > 0).collect();
+    let Some(first) = locks.first().filter(|_| lost > 0) else {
+        return Err(Absent(format!(
+            "of {} in futex waits, none was on a word that behaves like a contended lock",
+            duration(all)
+        )));
+    };
+
+    let lock = described(first);
+    let title = format!("threads of {} queue for the {lock}", case.process_name(first.tgid));
+    let waits = locks.iter().fold(0u64, |sum, word| sum.saturating_add(word.count));
+    let claimed: Accounts = [(FUTEX, lost)].into_iter().collect();
+    let mut claim = Claim::new(title, claimed, waits);
+
+    claim.mechanism(format!(
+        "{} asleep for {}; each wait lasts for the turns of all who queue in front (mean {})",
+        duration(lost),
+        counted(locks.len() as u64, "user-space lock"),
+        mean(first.ns, first.count)
+    ));
+    claim.trigger(format!(
+        "{lock}: {} of its waits ended when a thread that had queued itself let go",
+        percent(first.by_waiter.min(first.count), first.count)
+    ));
+    for word in locks.iter().take(WORDS_SHOWN) {
+        claim.saw(
+            format!(
+                "{}: {}, {} asleep, mean {}, longest {}; {} asked for a word marked as locked \
+                 with waiters, {} were ended by a thread that had waited there itself",
+                described(word),
+                counted(word.count, "wait"),
+                duration(word.ns),
+                mean(word.ns, word.count),
+                duration(word.max_ns),
+                percent(word.lock_like.min(word.count), word.count),
+                percent(word.by_waiter.min(word.count), word.count)
+            ),
+            "futex arguments at sched_switch, waker at sched_waking",
+        );
+    }
+    let queued_here = |o: &model::Outlier| {
+        o.kind.is_own_time() && o.object == first.address && o.blocked == Some(Blocked::Futex)
+    };
+    let threads = case.threads_among(queued_here);
+    if threads > 0 {
+        let text = format!("{} among the longest waits for the {lock}", counted(threads, "thread"));
+        claim.saw(text, "outliers");
+    }
+    let calls = Syscall::named("futex").and_then(|c| case.histogram(&Metric::Syscall(c)));
+    claim.saw_if(
+        calls.map(|h| format!("futex, whatever for: {}", quantiles(&h))),
+        "system call histogram (sys_enter, sys_exit)",
+    );
+    let longest = case.run.outliers.iter().filter(|o| queued_here(o)).max_by_key(|o| o.duration_ns);
+    claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait for this lock");
+    let behind = case.behind_holders(queued_here, |_, _| true);
+    claim.saw_if(behind.example, "outliers, from waiter to waker");
+    claim.saw_if(case.stops_at(queued_here), "waker at sched_waking");
+    let (_, user) = stacks(case, FUTEX, |o| o.object == first.address, "");
+    claim.saw_if(user.map(|s| format!("asked for in {s}")), "user stack");
+
+    rule_out(case, first, lost, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
+    claim.rule_out(
+        "waiting-for-work",
+        format!(
+            "other futex waits, {}, count as idle; on this word {} show a lock",
+            duration(case.accounts.get(FUTEX).saturating_sub(lost)),
+            percent(first.lock_like.max(first.by_waiter).min(first.count), first.count)
+        ),
+    );
+    let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
+    let against = format!("{} against {} in the lock", duration(queued), duration(lost));
+    if queued < lost / 5 {
+        for cause in ["cpu-runqueue", "priority-inversion"] {
+            let because = format!("threads that could hold it hardly waited for a CPU: {against}");
+            claim.rule_out(cause, because);
+        }
+    } else {
+        let text = format!(
+            "threads also waited for a CPU ({against}): the lock may be held by one that does not \
+             run (cpu-runqueue, priority-inversion)"
+        );
+        claim.doubt(0.8, &text);
+    }
+    if first.lock_like < first.count.div_ceil(2) {
+        claim.doubt(
+            0.6,
+            "known as a lock only by who ended the waits: a barrier, or threads that take turns \
+             by one condition variable, look the same",
+        );
+    }
+}
+
+/// `lock at 0x7f...` or its name.
+fn described(word: &LockWord) -> String {
+    match &word.name {
+        Some(name) => format!("lock {name} at {:#x}", word.address),
+        None => format!("lock at {:#x}", word.address),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER, wait};
+    use model::WaitSum;
+
+    fn convoy(lock_like: u64, by_waiter: u64) -> RunBuilder {
+        RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (FUTEX, 3 * SECOND)])
+            .thread(11, 10, &[(USER, SECOND), (FUTEX, 3 * SECOND)])
+            .wait(WaitSum { lock_like, by_waiter, ..wait(10, FUTEX, 0xbeef, 1000, 4 * SECOND) })
+    }
+
+    #[test]
+    fn claimed_for_lock_waits_and_only_for_those() {
+        let run = convoy(1000, 990).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(FUTEX), 4 * SECOND);
+        assert!(claim.title.ends_with("lock at 0xbeef"), "{}", claim.title);
+        assert!(claim.doubts.is_empty());
+    }
+
+    #[test]
+    fn not_claimed_for_waiting_for_work() {
+        let run = convoy(0, 10).build();
+        let case = Case::new(&run);
+        assert!(examine(&case).is_err());
+        assert_eq!(case.idle_ns, 6 * SECOND);
+    }
+
+    #[test]
+    fn a_barrier_could_look_the_same_without_lock_values() {
+        let run = convoy(0, 1000).build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().doubts.len(), 1);
+    }
+
+    #[test]
+    fn owners_that_wait_for_a_cpu_are_a_doubt_not_a_ruled_out() {
+        let run =
+            convoy(1000, 990).thread(12, 10, &[(Account::RunnablePreempted, 4 * SECOND)]).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.doubts.len(), 1);
+        assert!(claim.ruled_out.iter().all(|r| r.cause != "cpu-runqueue"));
+    }
+}

@@ -1,0 +1,137 @@
+//! fork-cow: after a fork, the first store to each page copies it.
+//!
+//! fork() shares all private memory between parent and child, write-protected. Whoever stores to a
+//! page first gets a copy of it in a page fault. A process that forks to save a snapshot of its
+//! memory, or merely to run another program, pays that for each page it goes on to change.
+
+use model::EventKind;
+
+use crate::case::Case;
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::memory::page_faults;
+use crate::text::{counted, duration, percent, quantiles};
+
+pub const CAUSE: Cause = Cause {
+    id: "fork-cow",
+    title: "stores after a fork copy pages",
+    fix: "Run other programs with posix_spawn or vfork, which share nothing; fork a small helper \
+          process at the start and let that one fork; save memory from a thread, or give the \
+          child only what it needs (MADV_DONTFORK).",
+    reproduce: "mysteries/bin/fork-cow-faulty 5",
+    needs: &["threads", "system calls", "on-CPU samples"],
+    look_alikes: &["first-touch", "malloc-trim", "ksm-cow"],
+    symptom: false,
+    examine,
+};
+
+/// Calls that copy an address space; threads are made by clone3 or clone, too, but copy nothing.
+const FORKS: [&str; 3] = ["fork", "clone", "clone3"];
+
+fn examine(case: &Case) -> Verdict {
+    let time = page_faults::copied_pages(case);
+    if time.samples == 0 {
+        return Err(Absent("no sample was in a page fault that copies a page".to_owned()));
+    }
+    if let Some(ordinary) = page_faults::ordinary(case, time.ns()) {
+        return Err(Absent(ordinary));
+    }
+    let merged = case.run.counter("process.ksm_merging_pages").map_or(0, |counter| counter.last);
+    if merged > 0 {
+        return Err(Absent(format!(
+            "{} of the process are merged by KSM: stores copy them without any fork (ksm-cow)",
+            counted(merged, "page")
+        )));
+    }
+    let forks = FORKS.iter().fold(0, |sum, name| sum + case.calls(name).0);
+    let events = case.run.events.iter().filter(|e| e.kind == EventKind::Fork).count() as u64;
+    if forks == 0 && events == 0 {
+        return Err(Absent(format!(
+            "pages were copied for {}, but no watched process forked meanwhile",
+            duration(time.ns())
+        )));
+    }
+
+    let process = case.main_process(|account| time.accounts.get(account) > 0).unwrap_or(0);
+    let title = format!("{} copies pages that a fork has shared", case.process_name(process));
+    let mut claim = Claim::new(title, time.accounts.clone(), time.samples);
+    claim.mechanism(format!(
+        "a store to a page that is shared since a fork copies it in a page fault: {} on a CPU",
+        duration(time.ns())
+    ));
+    claim.trigger(format!(
+        "{} (threads included) share the memory, and its owner goes on to write to it",
+        counted(forks.max(events), "call of fork or clone")
+    ));
+    claim.saw(
+        format!("{} were in such faults: {}", case.samples_in_words(&time), duration(time.ns())),
+        "on-CPU samples under wp_page_copy",
+    );
+    let calls = FORKS.iter().filter_map(|name| {
+        let metric = model::Metric::Syscall(model::Syscall::named(name)?);
+        Some((name, case.histogram(&metric)?))
+    });
+    for (name, histogram) in calls {
+        claim.saw(format!("{name}: {}", quantiles(&histogram)), "system call histogram");
+    }
+    claim.saw(
+        format!("the kernel counted {}", counted(page_faults::minor(case), "minor fault")),
+        "min_flt of each thread",
+    );
+    let path = page_faults::copy_in_words(case);
+    claim.saw_if(path.map(|p| format!("written in {p}")), "dearest sampled path");
+
+    let new = page_faults::new_pages(case);
+    let against = format!("{} of these", percent(new.ns(), time.ns()));
+    if new.ns() < time.ns() {
+        claim.rule_out(
+            "first-touch",
+            format!("faults on memory never touched took {}, {against}", duration(new.ns())),
+        );
+    }
+    let source = case.run.counter("process.ksm_merging_pages");
+    match source {
+        Some(_) => claim.rule_out("ksm-cow", "none of its pages is merged by KSM".to_owned()),
+        None => claim.doubt(0.9, "whether KSM merged its pages could not be read (ksm-cow)"),
+    }
+    Ok(claim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER};
+    use model::{Metric, Syscall};
+
+    const FAULT: [&str; 5] =
+        ["wp_page_copy", "do_wp_page", "handle_mm_fault", "exc_page_fault", "asm_exc_page_fault"];
+
+    fn copying() -> RunBuilder {
+        RunBuilder::new()
+            .thread(10, 10, &[(USER, 2 * SECOND)])
+            .sampled_path(10, USER, &FAULT, 500)
+            .sampled_path(10, USER, &[], 1500)
+    }
+
+    fn forks(builder: RunBuilder) -> RunBuilder {
+        builder.values(Metric::Syscall(Syscall::named("clone").unwrap()), 5, &[5_000_000; 4])
+    }
+
+    #[test]
+    fn claimed_for_the_copies_after_a_fork() {
+        let run = forks(copying()).counter("process.ksm_merging_pages", 0, 0).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(USER), SECOND / 2);
+        assert!(claim.ruled_out.iter().any(|r| r.cause == "ksm-cow") && claim.doubts.is_empty());
+    }
+
+    #[test]
+    fn not_claimed_without_a_fork() {
+        assert!(examine(&Case::new(&copying().build())).unwrap_err().0.contains("forked"));
+    }
+
+    #[test]
+    fn not_claimed_for_pages_that_ksm_merged() {
+        let run = forks(copying()).counter("process.ksm_merging_pages", 0, 4000).build();
+        assert!(examine(&Case::new(&run)).unwrap_err().0.contains("ksm-cow"));
+    }
+}

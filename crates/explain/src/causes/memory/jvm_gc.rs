@@ -1,0 +1,159 @@
+//! jvm-gc: the threads of a Java program stand still while the JVM collects its garbage.
+//!
+//! Known by who ended the waits (`safepoints.rs`), and by the collector's CPU time. A JVM that stops
+//! its threads and then waits for one that is late to stop uses none: that is not claimed.
+
+use std::collections::BTreeSet;
+
+use model::{Account, Accounts, Blocked, Outlier, Run};
+
+use crate::case::Case;
+use crate::case::in_words::in_words;
+use crate::case::lost::{Class, class};
+use crate::case::safepoints::{COLLECTORS, VM_THREAD, is_stop};
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::text::{counted, duration};
+
+pub const CAUSE: Cause = Cause {
+    id: "jvm-gc",
+    title: "a Java program stands still while its garbage is collected",
+    fix: "Make less garbage on the hot path, and keep less of what is made (-Xlog:gc* tells how much \
+          each collection copied). Or use a collector that works beside the program (-XX:+UseZGC, \
+          -XX:+UseShenandoahGC), with CPUs to spare for it.",
+    reproduce: "make exchange FAULT='--garbage --folder /dev/shm'",
+    needs: &["threads"],
+    look_alikes: &["futex-convoy", "cpu-runqueue"],
+    symptom: false,
+    examine,
+};
+
+const FUTEX: Account = Account::Blocked(Blocked::Futex);
+/// The collector used a CPU for this part of the time that the program stood still, at least.
+const PART: u64 = 5;
+
+fn examine(case: &Case) -> Verdict {
+    let stops: Vec<&Outlier> = case.run.outliers.iter().filter(|o| is_stop(o)).collect();
+    let Some(longest) = stops.iter().max_by_key(|stop| stop.duration_ns) else {
+        return Err(Absent(format!(
+            "no thread was seen to sleep until the JVM's '{VM_THREAD}' woke it"
+        )));
+    };
+    let tgid = longest.tgid;
+    // The part that is examined may have no thread of the JVM's own.
+    let stood_ns = stood_still(case.whole(), tgid);
+    let collected_ns = collected(case.whole(), tgid);
+    if collected_ns < stood_ns / PART {
+        return Err(Absent(format!(
+            "{} stood still for {} until its JVM let it go on, but the collector used only {} of \
+             CPU time: one of its threads was late to stop, or the JVM did other work",
+            case.process_name(tgid),
+            duration(stood_ns),
+            duration(collected_ns)
+        )));
+    }
+
+    let ns = stops.iter().map(|stop| stop.breakdown.get(FUTEX)).fold(0u64, u64::saturating_add);
+    let threads: BTreeSet<u32> = stops.iter().map(|stop| stop.tid).collect();
+    let title = format!("{} stands still while its garbage is collected", case.process_name(tgid));
+    let mut claim = Claim::new(title, Accounts::from_iter([(FUTEX, ns)]), stops.len() as u64);
+    claim.mechanism(format!(
+        "{} of {} slept until '{VM_THREAD}' let them go on: {} together, the longest {}",
+        counted(stops.len() as u64, "time"),
+        counted(threads.len() as u64, "thread"),
+        duration(ns),
+        duration(longest.duration_ns)
+    ));
+    claim.trigger(format!(
+        "the collector used {} of CPU time over the run; in the stops that were looked at the \
+         program stood still for {}",
+        duration(collected_ns),
+        duration(stood_ns)
+    ));
+    claim.saw(in_words(case, longest), "who woke it (sched_waking)");
+    claim.rule_out(
+        "futex-convoy",
+        "these waits were ended by the JVM's own thread, not by the owner of a lock".to_owned(),
+    );
+    claim.doubt(0.9, "stops shorter than the shortest interval that was kept are not in it");
+    Ok(claim)
+}
+
+/// Time in which at least one thread of the process was stopped.
+fn stood_still(run: &Run, tgid: u32) -> u64 {
+    let stops = run.outliers.iter().filter(|o| is_stop(o) && o.tgid == tgid);
+    let mut spans: Vec<(u64, u64)> = stops.map(|o| (o.start_ns, o.end_ns())).collect();
+    spans.sort_unstable();
+    let mut until = 0;
+    spans.iter().fold(0, |sum, (from, to)| {
+        let new = to.saturating_sub(until.max(*from));
+        until = until.max(*to);
+        sum + new
+    })
+}
+
+/// CPU time of the JVM's collectors.
+fn collected(run: &Run, tgid: u32) -> u64 {
+    let is_collector =
+        |comm: &str| comm == VM_THREAD || COLLECTORS.iter().any(|name| comm.starts_with(name));
+    let threads = run.threads.iter().filter(|t| t.tgid == tgid && is_collector(&t.comm));
+    threads.map(|thread| thread.accounts.sum_of(|account| class(account) == Class::Work)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER, interval};
+
+    const MS: u64 = 1_000_000;
+
+    /// A thread that slept for 60 ms, ended by thread 5 of its own process.
+    fn stop(tid: u32, comm: &str, waker: &str) -> Outlier {
+        let mut stop = interval(tid, FUTEX, SECOND, 60 * MS, Some(5));
+        stop.breakdown = [(FUTEX, 60 * MS)].into_iter().collect();
+        stop.waker.as_mut().unwrap().comm = waker.into();
+        stop.comm = comm.into();
+        stop
+    }
+
+    fn run(stops: Vec<Outlier>, collected_ns: u64) -> Run {
+        let mut builder = RunBuilder::new()
+            .thread(5, 10, &[(USER, collected_ns)])
+            .thread(11, 10, &[(FUTEX, 3 * SECOND)])
+            .thread(12, 10, &[(FUTEX, 3 * SECOND)]);
+        for stop in stops {
+            builder = builder.kept(stop);
+        }
+        let mut run = builder.build();
+        run.threads[0].comm = VM_THREAD.into();
+        run
+    }
+
+    #[test]
+    fn threads_that_the_vm_thread_let_go_on_had_lost_that_time() {
+        let stops = vec![stop(11, "matching", VM_THREAD), stop(12, "journal", VM_THREAD)];
+        let run = run(stops, 50 * MS);
+        let case = Case::new(&run);
+        let claim = examine(&case).unwrap();
+        assert_eq!(claim.lost.get(FUTEX), 120 * MS);
+        assert_eq!(case.claimable().get(FUTEX), 120 * MS, "it is lost, not idle");
+        assert!(claim.chain[1].text.contains("stood still for 60.0 ms"), "{:?}", claim.chain);
+    }
+
+    #[test]
+    fn waits_that_others_end_and_the_collectors_own_are_none() {
+        let stops = vec![
+            stop(11, "matching", "journal"),
+            stop(12, "GC Thread#0", VM_THREAD),
+            stop(12, "Reference Handl", VM_THREAD),
+        ];
+        let run = run(stops, SECOND);
+        assert!(examine(&Case::new(&run)).unwrap_err().0.contains("no thread was seen"));
+    }
+
+    #[test]
+    fn a_stop_without_a_collection_is_not_this() {
+        let run = run(vec![stop(11, "matching", VM_THREAD)], MS);
+        let Absent(missing) = examine(&Case::new(&run)).unwrap_err();
+        assert!(missing.contains("late to stop"), "{missing}");
+    }
+}

@@ -1,0 +1,117 @@
+//! ksm-cow: stores to pages that KSM has merged copy them.
+//!
+//! Kernel samepage merging replaces equal pages of memory that was offered to it
+//! (MADV_MERGEABLE, usually guests of an emulator) by one write-protected page. The next store to
+//! any of them is a page fault that copies it, as after a fork, but without any fork.
+
+use crate::case::Case;
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::memory::page_faults;
+use crate::text::{count, counted, duration};
+
+pub const CAUSE: Cause = Cause {
+    id: "ksm-cow",
+    title: "stores to pages that KSM merged copy them",
+    fix: "Offer for merging only what is rarely written (no MADV_MERGEABLE on working memory; for \
+          guests mem-merge=off), or slow down or stop KSM (pages_to_scan, sleep_millisecs, run in \
+          /sys/kernel/mm/ksm).",
+    reproduce: "mysteries/bin/ksm-cow-faulty 5",
+    needs: &["threads", "on-CPU samples"],
+    look_alikes: &["fork-cow", "first-touch"],
+    symptom: false,
+    examine,
+};
+
+const MERGED: &str = "process.ksm_merging_pages";
+
+fn examine(case: &Case) -> Verdict {
+    let time = page_faults::copied_pages(case);
+    let Some(merged) = case.run.counter(MERGED) else {
+        return Err(Absent("whether KSM merges its pages could not be read".to_owned()));
+    };
+    let most = merged.first.max(merged.last);
+    if most == 0 || time.samples == 0 {
+        return Err(Absent(format!(
+            "{} merged by KSM, {} copying shared pages",
+            counted(most, "page"),
+            duration(time.ns())
+        )));
+    }
+    if let Some(ordinary) = page_faults::ordinary(case, time.ns()) {
+        return Err(Absent(ordinary));
+    }
+
+    let process = case.main_process(|account| time.accounts.get(account) > 0).unwrap_or(0);
+    let title = format!("{} writes to pages that KSM merged", case.process_name(process));
+    let mut claim = Claim::new(title, time.accounts.clone(), time.samples);
+    claim.mechanism(format!(
+        "a store to a merged page copies it in a page fault: {} on a CPU",
+        duration(time.ns())
+    ));
+    claim.trigger(format!("up to {} of the process were merged by KSM", counted(most, "page")));
+    claim.saw(
+        format!("{} were in such faults", case.samples_in_words(&time)),
+        "on-CPU samples under wp_page_copy",
+    );
+    claim.saw(
+        format!(
+            "ksm_merging_pages {} at first, {} at last",
+            count(merged.first),
+            count(merged.last)
+        ),
+        &merged.source,
+    );
+    if let Some(scans) = case.run.counter("ksm.full_scans") {
+        claim
+            .saw(format!("KSM went {} times over all it may merge", scans.growth()), &scans.source);
+    }
+    let path = page_faults::copy_in_words(case);
+    claim.saw_if(path.map(|p| format!("written in {p}")), "dearest sampled path");
+    let forks = ["fork", "clone", "clone3"].iter().fold(0, |sum, name| sum + case.calls(name).0);
+    if forks == 0 {
+        claim.rule_out("fork-cow", "no watched process forked".to_owned());
+    } else {
+        claim.doubt(0.7, "it also called fork or clone: part of the copies may be due to that");
+    }
+    let new = page_faults::new_pages(case);
+    claim.rule_out(
+        "first-touch",
+        format!("faults on memory never touched took {}", duration(new.ns())),
+    );
+    Ok(claim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER};
+    use model::{Metric, Syscall};
+
+    fn copying() -> RunBuilder {
+        let fault = ["wp_page_copy", "do_wp_page", "handle_mm_fault", "asm_exc_page_fault"];
+        RunBuilder::new()
+            .thread(10, 10, &[(USER, 2 * SECOND)])
+            .sampled_path(10, USER, &fault, 1000)
+            .sampled_path(10, USER, &[], 1000)
+    }
+
+    #[test]
+    fn claimed_when_pages_were_merged() {
+        let run = copying().counter(MERGED, 0, 16_000).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.total(), SECOND);
+        assert!(claim.ruled_out.iter().any(|r| r.cause == "fork-cow"));
+    }
+
+    #[test]
+    fn a_fork_besides_is_a_doubt() {
+        let clone = Metric::Syscall(Syscall::named("clone").unwrap());
+        let run = copying().counter(MERGED, 0, 16_000).values(clone, 5, &[1000]).build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().doubts.len(), 1);
+    }
+
+    #[test]
+    fn not_claimed_when_nothing_was_merged() {
+        assert!(examine(&Case::new(&copying().counter(MERGED, 0, 0).build())).is_err());
+    }
+}

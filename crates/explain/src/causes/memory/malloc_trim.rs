@@ -1,0 +1,165 @@
+//! malloc-trim: the allocator gives memory back to the kernel and takes it again.
+//!
+//! glibc returns the end of the heap as soon as 128 KiB of it are free (M_TRIM_THRESHOLD), and maps
+//! and unmaps each block above 128 KiB at first (M_MMAP_THRESHOLD). A program whose use goes up and
+//! down pays for each turn: the call, and a page fault for each page that it needs again.
+
+use model::{Account, Syscall};
+
+use crate::case::Case;
+use crate::case::mmap_holders::is_mmap_lock;
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::memory::page_faults::{self, GivenBack};
+use crate::text::{count, counted, duration};
+
+pub const CAUSE: Cause = Cause {
+    id: "malloc-trim",
+    title: "memory is given back to the kernel and taken again",
+    fix: "Let the allocator keep it: mallopt or GLIBC_TUNABLES with a higher \
+          glibc.malloc.trim_threshold, top_pad and mmap_threshold; or keep buffers in the program; \
+          or use an allocator that returns memory slowly.",
+    reproduce: "mysteries/bin/malloc-trim-faulty 5",
+    needs: &["threads", "system calls", "on-CPU samples"],
+    look_alikes: &["first-touch", "mmap-lock", "fork-cow"],
+    symptom: false,
+    examine,
+};
+
+fn examine(case: &Case) -> Verdict {
+    let new = page_faults::new_pages(case);
+    let back = GivenBack::of(case);
+    if !back.is_as_much_as(&new) || new.samples == 0 {
+        return Err(Absent(format!(
+            "memory was given back by {} (brk, munmap, madvise) in {} on a CPU, and new pages took \
+             {} in page faults",
+            counted(back.calls, "call"),
+            duration(back.accounts.total()),
+            duration(new.ns())
+        )));
+    }
+
+    let mut lost = back.accounts.clone();
+    lost.merge(&new.accounts);
+    if let Some(ordinary) = page_faults::ordinary(case, lost.total()) {
+        return Err(Absent(ordinary));
+    }
+    let calls = case.main_process(|account| back.accounts.get(account) > 0).unwrap_or(0);
+    let title =
+        format!("{} gives memory back to the kernel and takes it again", case.process_name(calls));
+    let mut claim = Claim::new(title, lost, back.calls);
+    claim.mechanism(format!(
+        "each turn unmaps pages ({} in {}) and faults them in again ({} of page faults on a CPU)",
+        duration(back.accounts.total()),
+        counted(back.calls, "call"),
+        duration(new.ns())
+    ));
+    claim.trigger(
+        "the allocator returns what is free at once, and the program soon needs as much again"
+            .to_owned(),
+    );
+    for (name, n, ns) in by_call(case) {
+        claim.saw(
+            format!("{name}: {}, {} on a CPU", counted(n, "call"), duration(ns)),
+            "system call histogram and account",
+        );
+    }
+    claim.saw(
+        format!(
+            "{} in page faults that make a new page ({}); the kernel counted {}",
+            duration(new.ns()),
+            counted(new.samples, "sample"),
+            counted(page_faults::minor(case), "minor fault")
+        ),
+        "on-CPU samples under do_anonymous_page, min_flt",
+    );
+    let path = page_faults::new_page_in_words(case);
+    claim.saw_if(path.map(|p| format!("touched in {p}")), "dearest sampled path");
+    let calls = by_call(case).first().map_or("brk", |(name, ..)| *name);
+    let in_call = Syscall::named(calls).map(Account::Syscall);
+    let path = case.path_in_words(&[], |p| p.sampled && Some(p.account) == in_call);
+    claim.saw_if(path.map(|p| format!("given back in {p}")), "dearest sampled path");
+    rule_out(case, &back, new.ns(), &mut claim);
+    Ok(claim)
+}
+
+/// Calls that give back, with their number and time on a CPU, dearest first.
+fn by_call(case: &Case) -> Vec<(&'static str, u64, u64)> {
+    let row = |name: &'static str| {
+        let account = Syscall::named(name).map(Account::Syscall)?;
+        let ns = case.accounts.get(account);
+        (ns > 0).then(|| (name, case.calls(name).0, ns))
+    };
+    let mut rows: Vec<_> = ["brk", "munmap", "madvise"].into_iter().filter_map(row).collect();
+    rows.sort_by_key(|(.., ns)| std::cmp::Reverse(*ns));
+    rows
+}
+
+fn rule_out(case: &Case, back: &GivenBack, new_ns: u64, claim: &mut Claim) {
+    claim.rule_out(
+        "first-touch",
+        format!(
+            "memory is not new: giving it back took {} on a CPU against {} to get it",
+            duration(back.accounts.total()),
+            duration(new_ns)
+        ),
+    );
+    let waited = case.accounts.sum_of(is_mmap_lock);
+    if waited < new_ns {
+        claim.rule_out(
+            "mmap-lock",
+            format!("waiting for the mmap_lock took {} in all", duration(waited)),
+        );
+    }
+    let copied = page_faults::copied_pages(case);
+    claim.rule_out(
+        "fork-cow",
+        format!(
+            "copying shared pages took {} ({} samples)",
+            duration(copied.ns()),
+            count(copied.samples)
+        ),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER};
+    use model::Metric;
+
+    const FAULT: [&str; 4] =
+        ["do_anonymous_page", "handle_mm_fault", "exc_page_fault", "asm_exc_page_fault"];
+
+    fn trimming(brk_ns: u64) -> RunBuilder {
+        let brk = Syscall::named("brk").unwrap();
+        RunBuilder::new()
+            .thread(10, 10, &[(USER, 2 * SECOND), (Account::Syscall(brk), brk_ns)])
+            .sampled_path(10, USER, &FAULT, 600)
+            .sampled_path(10, USER, &[], 1400)
+            .values(Metric::Syscall(brk), 5, &[10_000; 100])
+    }
+
+    #[test]
+    fn claimed_for_the_calls_and_the_faults() {
+        let run = trimming(SECOND / 4).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.total(), SECOND / 4 + SECOND * 6 / 10);
+        assert!(claim.ruled_out.iter().any(|r| r.cause == "first-touch"));
+    }
+
+    #[test]
+    fn not_claimed_when_hardly_anything_goes_back() {
+        let run = trimming(SECOND / 1000).build();
+        assert!(examine(&Case::new(&run)).is_err());
+    }
+
+    #[test]
+    fn giving_back_without_taking_is_not_this() {
+        let munmap = Syscall::named("munmap").unwrap();
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(Account::Syscall(munmap), SECOND)])
+            .values(Metric::Syscall(munmap), 5, &[10_000; 100])
+            .build();
+        assert!(examine(&Case::new(&run)).is_err());
+    }
+}

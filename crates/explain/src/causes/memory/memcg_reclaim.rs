@@ -1,0 +1,184 @@
+//! memcg-reclaim: a memory cgroup is at its limit, and who needs a page there must first win one
+//! back.
+//!
+//! The host may have plenty of free memory. Reclaim is done by the thread that asks: on a CPU, or
+//! asleep until pages have been written.
+
+use model::{Account, Blocked, Counter};
+
+use crate::case::Case;
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::text::{count, counted, duration};
+
+pub const CAUSE: Cause = Cause {
+    id: "memcg-reclaim",
+    title: "a memory cgroup at its limit makes its own threads reclaim",
+    fix: "Raise the cgroup's limit above what it really uses, page cache included (memory.max, \
+          memory.limit_in_bytes), or use less: drop file pages behind a stream \
+          (posix_fadvise DONTNEED, O_DIRECT), write dirty ones early (sync_file_range). With \
+          version 2, memory.low of the important one protects it.",
+    reproduce: "mysteries/bin/memcg-reclaim-faulty 5",
+    needs: &["threads"],
+    look_alikes: &["dirty-throttle", "fsync-journal", "file-major-fault", "mmap-file-write"],
+    symptom: false,
+    examine,
+};
+
+/// Reclaim of a cgroup's own pages, whoever needs the next one, and the wait for being above
+/// `memory.high`.
+const RECLAIM: [&str; 3] = [
+    "try_to_free_mem_cgroup_pages",
+    "mem_cgroup_handle_over_high",
+    "__mem_cgroup_handle_over_high",
+];
+/// The same for the host, when it is short of memory itself.
+const HOST_RECLAIM: [&str; 2] = ["__alloc_pages_direct_reclaim", "try_to_free_pages"];
+/// New anonymous memory, reclaim or not.
+const NEW_PAGE: [&str; 1] = ["do_anonymous_page"];
+const FAILURES: &str = "cgroup.memory.failcnt";
+
+fn examine(case: &Case) -> Verdict {
+    let reclaim = case.time_through(&RECLAIM, |_| true);
+    let host = case.time_through(&HOST_RECLAIM, |_| true);
+    if reclaim.ns() == 0 {
+        return Err(Absent(format!(
+            "no thread was seen reclaiming memory of its cgroup; {} in reclaim for the host",
+            duration(host.ns())
+        )));
+    }
+    let process = case
+        .main_of(&RECLAIM, |_| true)
+        .map_or("a process".to_owned(), |tgid| case.process_name(tgid));
+    let title = format!("{process} reclaims memory: its cgroup is at its limit");
+    let mut claim = Claim::new(title, reclaim.accounts.clone(), reclaim.observations());
+    let asleep = reclaim.accounts.sum_of(|account| matches!(account, Account::Blocked(_)));
+    claim.mechanism(format!(
+        "a page more has to be won back from the cgroup first, by the thread that needs it: {} \
+         asleep in {}, longest {}; {} on a CPU ({})",
+        duration(asleep),
+        counted(reclaim.sleeps, "sleep"),
+        duration(reclaim.max_ns),
+        duration(reclaim.ns().saturating_sub(asleep)),
+        counted(reclaim.samples, "sample")
+    ));
+    let failures = case.run.counter(FAILURES).filter(|counter| counter.growth() > 0);
+    match failures {
+        Some(failures) => {
+            claim.trigger(limit_in_words(case, failures));
+            claim.saw(
+                format!("the limit was hit {} times", count(failures.growth())),
+                &failures.source,
+            );
+        }
+        None => claim.trigger("a cgroup that these threads are in is at its limit".to_owned()),
+    }
+    let slept = case.path_in_words(&RECLAIM, |path| !path.sampled);
+    claim.saw_if(slept.map(|p| format!("asleep in {p}")), "kernel stack of the sleeps");
+    let ran = case.path_in_words(&RECLAIM, |path| path.sampled);
+    claim.saw_if(ran.map(|p| format!("on a CPU in {p}")), "samples of what ran");
+
+    if host.ns() < reclaim.ns() / 5 {
+        claim.rule_out(
+            "direct-reclaim",
+            format!(
+                "{} in reclaim because the host is short of memory, {} because the cgroup is",
+                duration(host.ns()),
+                duration(reclaim.ns())
+            ),
+        );
+    } else {
+        claim.doubt(0.7, "the host is short of memory, too, and its threads reclaim for it");
+    }
+    let major = case.accounts.get(Account::Blocked(Blocked::FaultMajor));
+    let in_reclaim = reclaim.accounts.get(Account::Blocked(Blocked::FaultMajor));
+    let fresh = case.time_through(&NEW_PAGE, |path| !case.passes(path, &RECLAIM)).ns();
+    if fresh < reclaim.ns() {
+        claim.rule_out(
+            "first-touch",
+            format!(
+                "allocating and clearing new pages took {} besides, reclaim {}",
+                duration(fresh),
+                duration(reclaim.ns())
+            ),
+        );
+    }
+    claim.rule_out(
+        "swap",
+        format!(
+            "{} in faults that read pages back, besides reclaim",
+            duration(major.saturating_sub(in_reclaim))
+        ),
+    );
+    Ok(claim)
+}
+
+/// The limit of the cgroup whose counter this is: counters of one cgroup are in one directory.
+fn limit_in_words(case: &Case, failures: &Counter) -> String {
+    let directory = |source: &str| source.rsplit_once('/').map(|(dir, _)| dir.to_owned());
+    let here = directory(&failures.source);
+    let of_it = |name: &str| {
+        case.run.counters.iter().find(|c| c.name == name && directory(&c.source) == here)
+    };
+    let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
+    match (of_it("cgroup.memory.limit_bytes"), of_it("cgroup.memory.usage_bytes")) {
+        (Some(limit), Some(usage)) => format!(
+            "the cgroup may use {} and used {} when it was last read",
+            mib(limit.last),
+            mib(usage.last.max(usage.first))
+        ),
+        _ => "the cgroup is at its limit".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER};
+
+    const MINOR: Account = Account::Blocked(Blocked::FaultMinor);
+    const CHARGE: [&str; 4] =
+        ["reclaim_throttle", "try_to_free_mem_cgroup_pages", "charge_memcg", "do_anonymous_page"];
+
+    fn run() -> RunBuilder {
+        RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (MINOR, SECOND)])
+            .slept_path(10, MINOR, "", &CHARGE, 20, SECOND)
+            .sampled_path(10, USER, &CHARGE[1..], 250)
+            .sampled_path(10, USER, &[], 750)
+    }
+
+    #[test]
+    fn claimed_asleep_and_on_the_cpu_with_the_limit() {
+        let run = run()
+            .counter(FAILURES, 10, 4010)
+            .counter("cgroup.memory.limit_bytes", 16 << 20, 16 << 20)
+            .counter("cgroup.memory.usage_bytes", 16 << 20, 15 << 20)
+            .build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!((claim.lost.get(MINOR), claim.lost.get(USER)), (SECOND, SECOND / 4));
+        assert!(claim.chain.iter().any(|l| l.text.contains("may use 16.0 MiB")), "{claim:?}");
+        assert!(claim.evidence.iter().any(|e| e.text.contains("4,000 times")));
+        assert!(claim.ruled_out.iter().any(|r| r.cause == "direct-reclaim"));
+    }
+
+    #[test]
+    fn a_short_host_is_another_cause() {
+        let frames = ["shrink_node", "try_to_free_pages", "__alloc_pages_direct_reclaim"];
+        let host = RunBuilder::new()
+            .thread(10, 10, &[(MINOR, SECOND)])
+            .slept_path(10, MINOR, "", &frames, 20, SECOND)
+            .build();
+        assert!(examine(&Case::new(&host)).unwrap_err().0.contains("for the host"));
+        let both = run().slept_path(10, MINOR, "", &frames, 20, SECOND).build();
+        assert_eq!(examine(&Case::new(&both)).unwrap().doubts.len(), 1);
+    }
+
+    #[test]
+    fn touching_new_memory_is_no_reclaim() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND)])
+            .sampled_path(10, USER, &["clear_page_erms", "do_anonymous_page"], 500)
+            .build();
+        assert!(examine(&Case::new(&run)).is_err());
+    }
+}

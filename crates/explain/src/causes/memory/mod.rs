@@ -1,0 +1,12 @@
+//! Pages: faults, reclaim, and what runs when memory is given back.
+
+pub(crate) mod file_major_fault;
+pub(crate) mod first_touch;
+pub(crate) mod fork_cow;
+pub(crate) mod jvm_gc;
+pub(crate) mod ksm_cow;
+pub(crate) mod lazy_binding;
+pub(crate) mod malloc_trim;
+pub(crate) mod memcg_reclaim;
+pub(crate) mod page_faults;
+pub(crate) mod tlb_shootdown;

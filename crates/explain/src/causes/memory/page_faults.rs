@@ -1,0 +1,83 @@
+//! Page faults on a CPU by kind, and memory given back: what the causes about memory share.
+
+use model::{Account, Accounts, Syscall};
+
+use crate::case::Case;
+use crate::case::kernel_paths::PathTime;
+use crate::text::{duration, percent};
+
+/// Where the kernel makes a page for memory that is no file: 4 KiB ones, and huge ones.
+const NEW: [&str; 4] = [
+    "do_anonymous_page",
+    "alloc_anon_folio",
+    "do_huge_pmd_anonymous_page",
+    "vma_alloc_anon_folio_pmd",
+];
+/// Where it copies a page that is shared and written to.
+const COPIED: [&str; 3] = ["wp_page_copy", "do_wp_page", "do_huge_pmd_wp_page"];
+/// Calls by which memory goes back to the kernel.
+const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
+
+/// On-CPU time of first touches.
+pub fn new_pages(case: &Case) -> PathTime {
+    case.faults_through(&NEW, |_| true)
+}
+
+/// On-CPU time of copying shared pages.
+pub fn copied_pages(case: &Case) -> PathTime {
+    case.faults_through(&COPIED, |_| true)
+}
+
+/// The dearest first touch, in words.
+pub fn new_page_in_words(case: &Case) -> Option<String> {
+    case.path_in_words(&NEW, |path| path.sampled)
+}
+
+/// The dearest copy, in words.
+pub fn copy_in_words(case: &Case) -> Option<String> {
+    case.path_in_words(&COPIED, |path| path.sampled)
+}
+
+/// Calls that give memory back, their time on a CPU, and that time by account.
+pub struct GivenBack {
+    /// `brk`, `munmap` and `madvise`.
+    pub calls: u64,
+    /// On a CPU in them. Giving back what was never touched takes next to none.
+    pub accounts: Accounts,
+}
+
+impl GivenBack {
+    /// Of all watched processes.
+    pub fn of(case: &Case) -> GivenBack {
+        let account = |name: &&str| Syscall::named(name).map(Account::Syscall);
+        let accounts = GIVES_BACK.iter().filter_map(account).map(|a| (a, case.accounts.get(a)));
+        GivenBack {
+            calls: GIVES_BACK.iter().fold(0, |sum, name| sum + case.calls(name).0),
+            accounts: accounts.collect(),
+        }
+    }
+
+    /// True if pages go back as often as they come: unmapping a page takes about a tenth of what
+    /// it takes to get one (measured: 0.08 to 0.3 on Linux 6.18).
+    pub fn is_as_much_as(&self, new: &PathTime) -> bool {
+        self.calls >= 10 && self.accounts.total() >= new.ns() / 20
+    }
+}
+
+/// Every program touches its memory for a first time, copies some pages after a fork, gives some
+/// back: below a fifth of the CPU time of all watched processes that is the ordinary price. Says so.
+pub fn ordinary(case: &Case, ns: u64) -> Option<String> {
+    let running = case.accounts.sum_of(Account::is_running);
+    (ns < running / 5).then(|| {
+        format!(
+            "it took {}, {} of the CPU time: no more than programs ordinarily pay",
+            duration(ns),
+            percent(ns, running)
+        )
+    })
+}
+
+/// Minor faults of all watched threads, by the kernel's count.
+pub fn minor(case: &Case) -> u64 {
+    case.run.threads.iter().fold(0, |sum, thread| sum.saturating_add(thread.minor_faults))
+}

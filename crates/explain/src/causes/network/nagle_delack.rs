@@ -1,0 +1,183 @@
+//! nagle-delack: a request in two writes, of which Nagle's algorithm holds the second back until
+//! the first is acknowledged, while the other side delays that acknowledgement by 40 ms.
+
+use std::collections::BTreeMap;
+
+use model::{Account, Accounts, Blocked, Outlier, OutlierKind, SocketKind};
+
+use crate::case::Case;
+use crate::case::in_words::in_words;
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::text::{count, counted, duration, mean, percent};
+
+pub const CAUSE: Cause = Cause {
+    id: "nagle-delack",
+    title: "Nagle's algorithm waits for a delayed acknowledgement",
+    fix: "Send a request with one call (writev, sendmsg, or a buffer), or set TCP_NODELAY on the \
+          side that sends it.",
+    reproduce: "mysteries/bin/nagle-delack-faulty 5",
+    needs: &["threads", "system calls", "sockets"],
+    look_alikes: &[],
+    symptom: false,
+    examine,
+};
+
+const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
+/// The shortest delay of an acknowledgement is 40 ms (TCP_DELACK_MIN), rounded up to a tick.
+const DELAYED_NS: std::ops::Range<u64> = 38_000_000..52_000_000;
+/// Shorter waits are those of a network and a server at work.
+const LONG_NS: u64 = 5_000_000;
+
+/// A connection by process and descriptor.
+type Key = (u32, u64);
+
+/// What of it was sent and not taken, over all looks.
+#[derive(Default)]
+struct Unsent {
+    name: String,
+    sum: u64,
+    looks: u64,
+    max: u64,
+}
+
+impl Unsent {
+    /// Something was waiting to be sent, or acknowledged, nearly always.
+    fn is_held_back(&self) -> bool {
+        self.max > 0 && self.sum.checked_div(self.looks).unwrap_or(0) * 2 >= self.max
+    }
+}
+
+fn examine(case: &Case) -> Verdict {
+    let held = held_back(case);
+    let waits: Vec<&Outlier> = case
+        .outliers_in(RECEIVE)
+        .filter(|o| o.kind == OutlierKind::Syscall && o.duration_ns >= LONG_NS)
+        .filter(|o| key(o).is_some_and(|key| held.contains_key(&key)))
+        .collect();
+    let delayed: Vec<&Outlier> =
+        waits.iter().copied().filter(|o| DELAYED_NS.contains(&o.duration_ns)).collect();
+    let acks = case.run.counter("net.tcp_delayed_acks").map_or(0, |counter| counter.growth());
+    let n = delayed.len() as u64;
+    // Counted up to the last reading before the process ended: up to a second less than the waits.
+    if n == 0 || n * 2 < waits.len() as u64 || acks * 4 < n {
+        return Err(Absent(format!(
+            "{} for an answer took 40 to 52 ms while the own request was not yet acknowledged, of \
+             {} longer than 5 ms; {} of the host",
+            counted(n, "wait"),
+            count(waits.len() as u64),
+            counted(acks, "delayed acknowledgement")
+        )));
+    }
+
+    let waited: u64 = delayed.iter().map(|o| o.breakdown.get(RECEIVE)).sum();
+    let lost: Accounts = [(RECEIVE, waited)].into_iter().collect();
+    let first = delayed.iter().find_map(|o| Some((o, held.get(&key(o)?)?)));
+    let (process, socket) = first.map_or(("a process".to_owned(), "tcp"), |(o, unsent)| {
+        (case.process_name(o.tgid), unsent.name.as_str())
+    });
+    let title = format!("{process} waits 40 ms for an acknowledgement before it sends the rest");
+    let mut claim = Claim::new(title, lost, n);
+    claim.takes_idle = true;
+    claim.mechanism(format!(
+        "{} for an answer on {socket}: {}, mean {}, with a part of the request still in its send \
+         queue",
+        counted(n, "wait"),
+        duration(waited),
+        mean(waited, n)
+    ));
+    claim.trigger(
+        "the request was sent in several small writes: Nagle's algorithm keeps the later ones \
+         until the first is acknowledged, and the other side, without anything to send, delays that"
+            .to_owned(),
+    );
+    claim.saw(
+        format!(
+            "{} of the waits longer than 5 ms took 38 to 52 ms",
+            percent(n, waits.len() as u64)
+        ),
+        "system calls (sys_enter, sys_exit)",
+    );
+    if let Some((_, unsent)) = first {
+        let mean = unsent.sum.checked_div(unsent.looks).unwrap_or(0);
+        let text = format!(
+            "{socket}: {} bytes not yet acknowledged on average, at most {}",
+            count(mean),
+            count(unsent.max)
+        );
+        claim.saw(text, "socket iterator, each 20 ms or more");
+    }
+    claim.saw(counted(acks, "delayed acknowledgement"), "DelayedACKs of the network namespace");
+    let longest = delayed.iter().max_by_key(|o| o.duration_ns);
+    claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest of them");
+    claim.rule_out(
+        "slow-server",
+        format!(
+            "a slow server has the whole request: here it was still in the send queue, and the \
+             waits have one length ({} of {})",
+            count(n),
+            count(waits.len() as u64)
+        ),
+    );
+    Ok(claim)
+}
+
+fn key(outlier: &Outlier) -> Option<Key> {
+    outlier.syscall.map(|call| (outlier.tgid, call.args[0]))
+}
+
+/// Connections that have something in their send queue nearly always.
+fn held_back(case: &Case) -> BTreeMap<Key, Unsent> {
+    let mut connections = BTreeMap::<Key, Unsent>::new();
+    let queues = case.run.sockets.queues.iter();
+    for second in queues.filter(|second| second.socket.kind == SocketKind::Tcp) {
+        let key = (second.socket.tgid, u64::from(second.socket.fd));
+        let unsent = connections.entry(key).or_default();
+        unsent.name = second.socket.to_string();
+        unsent.sum += second.send.mean * second.looks;
+        unsent.looks += second.looks;
+        unsent.max = unsent.max.max(second.send.max);
+    }
+    connections.retain(|_, unsent| unsent.is_held_back());
+    connections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER, interval, queue};
+    use model::{Depth, Syscall, SyscallCall};
+
+    const MS: u64 = 1_000_000;
+
+    fn client(wait_ns: u64, unsent: u64) -> RunBuilder {
+        let mut connection = queue(SocketKind::Tcp, 0, 0, 0);
+        connection.send = Depth { mean: unsent, max: unsent, ..Depth::default() };
+        let mut run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (RECEIVE, 3 * SECOND)])
+            .counter("net.tcp_delayed_acks", 100, 125)
+            .queue(connection);
+        for n in 0..20 {
+            let mut wait = interval(10, RECEIVE, n * SECOND / 10, wait_ns, None);
+            wait.kind = OutlierKind::Syscall;
+            let call = Syscall::named("recvfrom").unwrap();
+            wait.syscall = Some(SyscallCall { call, args: [3, 0, 0, 0, 0, 0], result: Some(2) });
+            run = run.kept(wait);
+        }
+        run
+    }
+
+    #[test]
+    fn claimed_are_waits_of_40_ms_with_the_request_still_to_be_sent() {
+        let run = client(44 * MS, 232).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!((claim.lost.get(RECEIVE), claim.waits), (880 * MS, 20));
+        assert!(claim.takes_idle && claim.doubts.is_empty());
+    }
+
+    #[test]
+    fn a_server_that_takes_its_time_is_not_this() {
+        for run in [client(44 * MS, 0), client(90 * MS, 232)] {
+            assert!(examine(&Case::new(&run.build())).is_err());
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! socket-diag-reader: making, binding and closing sockets is slow while somebody lists all
+//! sockets.
+//!
+//! The kernel finds sockets in hash tables with a spinlock for each chain. Who reads
+//! /proc/net/udp, unix or tcp, or asks as ss does (NETLINK_SOCK_DIAG), walks through each chain
+//! under its lock; /proc begins again at the head of the chain for every 4 KiB of text. Where many
+//! sockets are in one chain (UDP sockets of one port), socket calls that need it spin that long.
+
+use model::{BesideSum, PathSum, TableRead};
+
+use crate::case::Case;
+use crate::case::spinning::{SPIN, in_words, readers, spun};
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::text::{counted, duration, percent};
+
+pub const CAUSE: Cause = Cause {
+    id: "socket-diag-reader",
+    title: "socket calls wait for the socket tables while somebody lists all sockets",
+    fix: "Stop whoever reads the tables, or have it read less often, or what it needs of a few \
+          sockets only: getsockopt(SO_MEMINFO) in the process itself, /proc/net/sockstat for \
+          counts, BPF iterators from outside. Spread UDP sockets over more ports.",
+    reproduce: "mysteries/bin/socket-diag-reader-faulty 5",
+    needs: &["threads", "system calls", "on-CPU samples", "kernel locks"],
+    look_alikes: &["cpu-runqueue", "softirq-interference", "sysv-sem"],
+    symptom: false,
+    examine,
+};
+
+/// What takes the lock of a chain, by protocol.
+const TABLES: &[&str] = &[
+    "udp_lib_get_port",
+    "udp_lib_unhash",
+    "udp_lib_rehash",
+    "unix_insert_unbound_socket",
+    "unix_remove_socket",
+    "unix_release_sock",
+    "unix_bind",
+    "unix_bind_bsd",
+    "unix_bind_abstract",
+    "unix_find_other",
+    "inet_csk_get_port",
+    "inet_hash",
+    "__inet_hash",
+    "inet_unhash",
+    "inet_put_port",
+    "inet_ehash_insert",
+    "inet_ehash_nolisten",
+    "__inet_hash_connect",
+    "__inet_check_established",
+];
+const FOLDER: &str = "net/";
+const PROTOCOLS: &[&str] = &["udp", "udp6", "udplite", "udplite6", "unix", "tcp", "tcp6"];
+
+/// The tables of sockets are read.
+fn lists_sockets(read: &TableRead) -> bool {
+    match read {
+        TableRead::SocketDiag => true,
+        TableRead::Proc(file) => {
+            file.strip_prefix(FOLDER).is_some_and(|name| PROTOCOLS.contains(&name))
+        }
+        TableRead::Unknown => false,
+    }
+}
+
+fn examine(case: &Case) -> Verdict {
+    let time = spun(case, TABLES);
+    let spins = |path: &PathSum| path.sampled && case.passes(path, SPIN);
+    let Some(tgid) = case.main_of(TABLES, spins) else {
+        return Err(Absent("no socket call was seen spinning for a table of sockets".to_owned()));
+    };
+    let readers = readers(case, tgid, TABLES, lists_sockets);
+    let beside = sum(&readers, |reader| reader.ns);
+    // Several others may be on a CPU then, so that this may also be more.
+    if beside < time.ns() / 2 {
+        return Err(Absent(format!(
+            "{} were spent spinning for tables of sockets, of which {} ended while somebody listed \
+             sockets",
+            duration(time.ns()),
+            duration(beside)
+        )));
+    }
+    let Some(reader) = readers.first() else {
+        return Err(Absent("nobody was seen listing sockets".to_owned()));
+    };
+    let title = format!(
+        "{} spins for the table of sockets while {} (pid {}) reads {}",
+        case.process_name(tgid),
+        reader.other_comm,
+        reader.other_tgid,
+        reader.reads
+    );
+    let mut claim = Claim::new(title, time.accounts.clone(), sum(&readers, |reader| reader.count));
+    claim.mechanism(format!(
+        "{} on a CPU, spinning for the lock of a chain of the table ({}): {} of all spinning",
+        duration(time.ns()),
+        case.samples_in_words(&time),
+        percent(time.ns(), case.time_through(SPIN, |path| path.sampled).ns().max(time.ns()))
+    ));
+    claim.trigger(format!(
+        "{} (pid {}) walks through all sockets under these locks: {}",
+        reader.other_comm, reader.other_tgid, reader.reads
+    ));
+    for reader in readers.iter().take(3) {
+        claim.saw(
+            format!("waits of 10 us or more that ended beside {}", in_words(reader)),
+            "contention_begin, contention_end; the tasks of the other CPUs",
+        );
+    }
+    claim.saw_if(
+        case.path_in_words(TABLES, spins),
+        "the dearest stack in the lock, kernel first (CPU samples)",
+    );
+    let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
+    claim.rule_out(
+        "cpu-runqueue",
+        format!(
+            "{} were on a CPU, spinning; waiting for a CPU is {} of the wall time",
+            duration(time.ns()),
+            percent(queued, case.wall_ns)
+        ),
+    );
+    claim.rule_out(
+        "softirq-interference",
+        format!(
+            "softirqs took {} of the wall time; the spinning is in socket calls",
+            percent(case.accounts.get(model::Account::SoftIrq), case.wall_ns)
+        ),
+    );
+    if case.run.cpus.len() > 2 {
+        let text = format!(
+            "the holder of a spinlock is not told: {} were in such a read on one of the other CPUs",
+            counted(readers.len() as u64, "process")
+        );
+        claim.doubt(0.9, &text);
+    }
+    Ok(claim)
+}
+
+fn sum(readers: &[BesideSum], of: impl Fn(&BesideSum) -> u64) -> u64 {
+    readers.iter().fold(0, |sum, reader| sum.saturating_add(of(reader)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER, beside};
+    use model::Account;
+
+    const BIND: [&str; 4] =
+        ["__pv_queued_spin_lock_slowpath", "_raw_spin_lock_bh", "udp_lib_get_port", "inet_bind"];
+    const FUTEX: [&str; 2] = ["__pv_queued_spin_lock_slowpath", "futex_wake"];
+
+    fn gateway() -> RunBuilder {
+        RunBuilder::new()
+            .thread(10, 10, &[(USER, 3 * SECOND), (Account::Spin, SECOND)])
+            .sampled_path(10, Account::Spin, &BIND, 900)
+            .sampled_path(10, Account::Spin, &FUTEX, 100)
+            .sampled_path(10, USER, &[], 3000)
+    }
+
+    fn udp() -> TableRead {
+        TableRead::Proc("net/udp".to_owned())
+    }
+
+    #[test]
+    fn spinning_in_socket_calls_beside_a_reader_is_claimed_and_the_reader_named() {
+        let run = gateway().beside(beside(77, "netstat", udp(), SECOND / 10 * 8), &BIND).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(Account::Spin), SECOND / 10 * 9);
+        assert!(claim.title.contains("netstat (pid 77) reads /proc/net/udp"), "{}", claim.title);
+        let by_ss =
+            gateway().beside(beside(77, "ss", TableRead::SocketDiag, SECOND), &BIND).build();
+        assert!(examine(&Case::new(&by_ss)).unwrap().title.contains("netlink"));
+    }
+
+    #[test]
+    fn the_same_spinning_beside_somebody_else_is_not() {
+        let absent = |run: RunBuilder| examine(&Case::new(&run.build())).unwrap_err().0;
+        assert!(absent(gateway()).contains("of which 0 ns"));
+        let others = gateway()
+            .beside(beside(78, "gateway", TableRead::Unknown, SECOND), &BIND)
+            .beside(beside(79, "ps", TableRead::Proc("79/stat".to_owned()), SECOND), &BIND)
+            .beside(beside(77, "netstat", udp(), SECOND / 10), &BIND);
+        assert!(absent(others).contains("of which 100 ms"));
+    }
+
+    #[test]
+    fn a_reader_beside_another_spinlock_is_not() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(Account::Spin, SECOND)])
+            .sampled_path(10, Account::Spin, &FUTEX, 100)
+            .beside(beside(77, "netstat", udp(), SECOND), &FUTEX)
+            .build();
+        assert!(examine(&Case::new(&run)).unwrap_err().0.contains("no socket call"));
+    }
+}

@@ -1,0 +1,158 @@
+//! proc-scan-vs-fork: threads and processes begin and end slowly while somebody reads /proc.
+//!
+//! /proc/PID/stat adds up the CPU times of all threads of a process, under a lock if one of them
+//! came or went meanwhile. Who ends takes that lock, and has the lock of the host's list of tasks
+//! then, which everybody needs who begins or ends. Two that share the CPUs with a scanner are slow,
+//! too, but wait for a CPU; here they have one, and spin.
+
+use model::{Account, TableRead};
+
+use crate::case::Case;
+use crate::case::spinning::{in_words, readers};
+use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::text::{duration, percent};
+
+pub const CAUSE: Cause = Cause {
+    id: "proc-scan-vs-fork",
+    title: "threads and processes begin and end slowly while somebody reads /proc",
+    fix: "Look less often (top, ps, agents of monitoring), or at what is not added up over all \
+          threads: /proc/PID/status, the cgroup's cpu.stat. Keep threads in a pool instead of \
+          starting one for each request.",
+    reproduce: "mysteries/bin/proc-scan-vs-fork-faulty 5",
+    needs: &["threads", "system calls", "kernel locks"],
+    look_alikes: &["cpu-runqueue", "many-thread-vfork", "socket-diag-reader"],
+    symptom: false,
+    examine,
+};
+
+/// Where tasks begin and end.
+const LIFE: &[&str] = &[
+    "copy_process",
+    "release_task",
+    "__exit_signal",
+    "exit_notify",
+    "do_exit",
+    "wait_task_zombie",
+];
+
+/// Processes or threads are listed, or one is looked at.
+fn looks_at_tasks(read: &TableRead) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match read {
+        TableRead::Proc(file) if file == "/proc" => true,
+        TableRead::Proc(file) => match file.split_once('/') {
+            Some((folder, name)) => is_number(folder) || (folder == "task" && is_number(name)),
+            None => false,
+        },
+        _ => false,
+    }
+}
+
+fn examine(case: &Case) -> Verdict {
+    let spun = case.accounts.get(Account::Spin);
+    let process = case.main_process(|account| account == Account::Spin);
+    let readers = process.map_or(Vec::new(), |tgid| readers(case, tgid, LIFE, looks_at_tasks));
+    let (Some(tgid), Some(reader)) = (process, readers.first()) else {
+        return Err(Absent(format!(
+            "nobody was seen reading processes of /proc when a wait of 10 us or more for a \
+             spinlock ended where threads begin or end ({} spinning in all)",
+            duration(spun)
+        )));
+    };
+    // Several may have read at once, each beside the same waits.
+    let ns = readers.iter().map(|reader| reader.ns).max().unwrap_or(0).min(spun);
+    let lost = [(Account::Spin, ns)].into_iter().collect();
+    let title = format!(
+        "threads of {} spin where they end while {} (pid {}) reads {}",
+        case.process_name(tgid),
+        reader.other_comm,
+        reader.other_tgid,
+        reader.reads
+    );
+    let mut claim = Claim::new(title, lost, reader.count);
+    claim.mechanism(format!(
+        "{} on a CPU, spinning for a lock where threads begin and end: {} of all spinning",
+        duration(ns),
+        percent(ns, spun)
+    ));
+    claim.trigger(format!(
+        "{} (pid {}) makes the kernel walk through threads under it: it reads {}",
+        reader.other_comm, reader.other_tgid, reader.reads
+    ));
+    for reader in readers.iter().take(3) {
+        claim.saw(
+            format!("waits of 10 us or more that ended beside {}", in_words(reader)),
+            "contention_begin, contention_end; the tasks of the other CPUs",
+        );
+    }
+    let stack = case.labels(reader.kernel).into_iter().take(6).collect::<Vec<_>>().join(" <- ");
+    claim.saw_if((!stack.is_empty()).then_some(stack), "where the longest wait ended");
+    let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
+    claim.rule_out(
+        "cpu-runqueue",
+        format!(
+            "this was spent on a CPU; what the scanner takes from the CPUs is an account of its \
+             own: {} waiting for one",
+            duration(queued)
+        ),
+    );
+    claim.rule_out(
+        "many-thread-vfork",
+        "that is work of the one who ends, with nobody beside it; this is waiting for another CPU"
+            .to_owned(),
+    );
+    if case.run.cpus.len() > 2 {
+        claim.doubt(0.9, "who has a spinlock is not told: only who was in the kernel meanwhile");
+    }
+    Ok(claim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER, beside};
+
+    const EXIT: [&str; 4] =
+        ["__pv_queued_spin_lock_slowpath", "_raw_spin_lock", "release_task", "do_exit"];
+
+    fn server() -> RunBuilder {
+        RunBuilder::new().thread(10, 10, &[(USER, SECOND), (Account::Spin, SECOND)])
+    }
+
+    fn stat() -> TableRead {
+        TableRead::Proc("10/stat".to_owned())
+    }
+
+    #[test]
+    fn exits_that_spin_beside_a_reader_of_proc_are_claimed() {
+        let run = server()
+            .beside(beside(77, "top", stat(), SECOND / 2), &EXIT)
+            .beside(beside(77, "top", TableRead::Unknown, SECOND / 10), &EXIT)
+            .build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(Account::Spin), SECOND / 10 * 6, "close after read counts");
+        assert!(claim.title.contains("top (pid 77) reads /proc/10/stat"), "{}", claim.title);
+        assert!(claim.evidence.iter().any(|e| e.text.contains("release_task")));
+    }
+
+    #[test]
+    fn what_several_read_at_once_counts_once_and_at_most_all_spinning() {
+        let run = server()
+            .beside(beside(77, "top", stat(), SECOND / 2), &EXIT)
+            .beside(beside(78, "ps", TableRead::Proc("/proc".to_owned()), SECOND / 2), &EXIT)
+            .build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().lost.total(), SECOND / 2);
+        let more = server().beside(beside(77, "top", stat(), 3 * SECOND), &EXIT).build();
+        assert_eq!(examine(&Case::new(&more)).unwrap().lost.total(), SECOND);
+    }
+
+    #[test]
+    fn other_spinning_and_other_neighbours_are_not_this() {
+        let others = server()
+            .beside(beside(77, "top", stat(), SECOND), &["_raw_spin_lock", "futex_wake"])
+            .beside(beside(78, "netstat", TableRead::Proc("net/udp".to_owned()), SECOND), &EXIT)
+            .beside(beside(79, "server", TableRead::Unknown, SECOND), &EXIT)
+            .build();
+        assert!(examine(&Case::new(&others)).unwrap_err().0.contains("nobody was seen"));
+    }
+}

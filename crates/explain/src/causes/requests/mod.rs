@@ -1,0 +1,3 @@
+//! Requests that wait behind each other.
+
+pub(crate) mod queueing;

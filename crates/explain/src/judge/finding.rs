@@ -1,0 +1,139 @@
+//! A claim as a finding: with its chain, what was ruled out, and how to see whether the fix works.
+
+use model::{Finding, Link, NotRuledOut, RuledOut, Target};
+
+use super::rank::{Judged, is_worth_naming};
+use super::{confidence, tell_apart};
+use crate::case::Case;
+use crate::cause::{Absent, Cause, Claim};
+use crate::text::{duration, percent};
+
+/// A claim that is worth naming, in full.
+pub(super) fn finding(
+    case: &Case,
+    cause: &Cause,
+    claim: &Claim,
+    all_lost_ns: u64,
+    judged: &[Judged],
+) -> Finding {
+    let (confidence, doubts) = confidence::of(case, cause, claim);
+    let mut ruled_out = claim.ruled_out.clone();
+    let mut not_ruled_out = Vec::new();
+    for id in cause.look_alikes {
+        if ruled_out.iter().all(|other| other.cause != *id)
+            && let Some(other) = judged.iter().find(|other| other.cause.id == *id)
+        {
+            let other_id = (*id).to_owned();
+            match why_not(case, other) {
+                Ok(because) => ruled_out.push(RuledOut { cause: other_id, because }),
+                Err(because) => not_ruled_out.push(NotRuledOut {
+                    cause: other_id,
+                    because,
+                    tell_apart: tell_apart::measurement(cause.id, id),
+                }),
+            }
+        }
+    }
+    let lost_ns = claim.lost.total();
+    let mut chain = vec![symptom(case, claim, lost_ns)];
+    chain.extend(claim.chain.iter().cloned());
+    Finding {
+        cause: cause.id.to_owned(),
+        title: claim.title.clone(),
+        share: share(lost_ns, all_lost_ns),
+        lost_ns,
+        confidence,
+        doubts,
+        chain,
+        evidence: claim.evidence.clone(),
+        ruled_out,
+        not_ruled_out,
+        fix: cause.fix.to_owned(),
+        reproduce: cause.reproduce.to_owned(),
+        verify: verify(&case.run.header.target),
+    }
+}
+
+/// Every chain begins with what was lost, in the same words.
+fn symptom(case: &Case, claim: &Claim, lost_ns: u64) -> Link {
+    let threads = case.threads_in(|account| claim.lost.get(account) > 0).count() as u64;
+    let dropped = match claim.dropped {
+        0 => String::new(),
+        n => format!("{} dropped; ", crate::text::counted(n, "packet")),
+    };
+    let mut text = format!(
+        "{dropped}{} lost {}: {} of their wall time",
+        crate::text::counted(threads, "thread"),
+        duration(lost_ns),
+        percent(lost_ns, case.wall_ns)
+    );
+    if let Some(cpus) = case.cpus() {
+        text += &format!(
+            "; the {} of the host were idle {} of the time",
+            crate::text::counted(cpus.number, "CPU"),
+            percent(cpus.idle_ns, cpus.total_ns)
+        );
+    }
+    Link { role: "symptom".to_owned(), cause: None, text }
+}
+
+/// The datum that excludes a look-alike of the catalogue, or else why none does: it is a finding
+/// itself, or the recorder could not see its evidence.
+fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
+    match &other.verdict {
+        Err(Absent(missing)) => match case.off(other.cause.needs).first() {
+            Some(off) => Err(format!(
+                "its evidence was not recorded: the recorder's part '{}' was off ({})",
+                off.part, off.because
+            )),
+            None => Ok(missing.clone()),
+        },
+        Ok(claim) if is_worth_naming(case, claim) => Err(format!(
+            "it has evidence of its own and explains {} here",
+            duration(claim.lost.total())
+        )),
+        Ok(claim) => {
+            let ns = claim.lost.total();
+            Ok(format!(
+                "it took only {}, {} of the wall time",
+                duration(ns),
+                percent(ns, case.wall_ns)
+            ))
+        }
+    }
+}
+
+/// How to see whether the fix works.
+fn verify(target: &Target) -> String {
+    let watch = match target {
+        Target::Command(words) => {
+            let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+            format!("-- {}", words.join(" "))
+        }
+        Target::Process(_) | Target::Thread(_) | Target::Trace(_) => "-p PID".to_owned(),
+        Target::Host => "-a".to_owned(),
+        Target::Bench(words) => return again("bench --with-kernel", words),
+        Target::Jitter(words) => return again("jitter", words),
+    };
+    format!("whylag record {watch} && whylag explain")
+}
+
+/// The same command line once more.
+fn again(verb: &str, words: &[String]) -> String {
+    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+    format!("whylag {verb} {} && whylag explain", words.join(" "))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A part of a whole; 0 of nothing.
+pub(super) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

@@ -1,0 +1,98 @@
+//! All judgement of a run: the catalogue is asked, its claims are ranked, and what is worth naming
+//! becomes a finding.
+
+pub(crate) mod confidence;
+mod finding;
+mod rank;
+mod tell_apart;
+#[cfg(test)]
+mod tests;
+mod unexplained;
+pub(crate) mod why_not;
+
+use std::cmp::Reverse;
+
+use model::{Account, Accounts, Explanation, Run};
+
+use self::finding::{finding, share};
+use self::rank::{Judged, judged, subtract};
+use crate::case::Case;
+use crate::case::lost::{Class, class};
+use crate::catalogue::ALL;
+use crate::part::run::Focused;
+use crate::patterns::coincidence::coincidences;
+use crate::patterns::rhythm;
+
+/// Explains where the threads of `run` lost their time.
+///
+/// Shares of the findings add up to at most 1; lost time that none explains is in `unexplained`,
+/// by account. Findings through which packets were dropped come first, the largest share first of
+/// these and of the others.
+pub fn explain(run: &Run) -> Explanation {
+    let case = Case::new(run).asking(ALL);
+    explained(&case, &judged(&case))
+}
+
+/// Explains a part of a run alone. Threads outside it are met only at the far ends of chains.
+pub fn explain_focused(focused: &Focused) -> Explanation {
+    let case = Case::focused(focused).asking(ALL);
+    explained(&case, &judged(&case))
+}
+
+fn explained(case: &Case, judged: &[Judged]) -> Explanation {
+    let lost = lost_by_claims(case, judged);
+    let lost_ns = lost.total();
+    let mut unexplained = lost;
+    let mut findings = Vec::new();
+    for one in judged {
+        if let Some(claim) = one.named(case) {
+            unexplained = subtract(&unexplained, &claim.lost);
+            let finding = finding(case, one.cause, claim, lost_ns, judged);
+            findings.push((claim.dropped > 0, finding));
+        }
+    }
+    findings.sort_by_key(|(dropped, finding)| (!dropped, Reverse(finding.lost_ns)));
+    let findings = findings.into_iter().map(|(_, finding)| finding).collect();
+    let unexplained = unexplained.largest_first();
+    let by_share = |(account, ns)| (account, ns, share(ns, case.wall_ns));
+
+    Explanation {
+        run: case.run.id,
+        scope: case.scope().cloned(),
+        wall_ns: case.wall_ns,
+        unaccounted_ns: case.accounts.get(Account::Unaccounted),
+        lost_ns,
+        idle_ns: case.idle_ns.saturating_sub(idle_by_claims(case, judged)),
+        accounts: case.accounts.largest_first().into_iter().map(by_share).collect(),
+        findings,
+        unexplained_stacks: unexplained::stacks(case, &unexplained),
+        unexplained,
+        rhythms: rhythm::rhythms(case.run),
+        coincidences: coincidences(case.run),
+        losses: case.run.losses.by_kind(),
+    }
+}
+
+/// Lost time, and the work and waiting that findings say was avoidable.
+fn lost_by_claims(case: &Case, judged: &[Judged]) -> Accounts {
+    let mut lost = case.lost.clone();
+    for claim in judged.iter().filter_map(|one| one.named(case)) {
+        let is_added = |a| match class(a) {
+            Class::Work => true,
+            Class::Idle => claim.takes_idle,
+            _ => false,
+        };
+        for (account, ns) in claim.lost.iter().filter(|(a, _)| is_added(*a)) {
+            lost.add(account, ns);
+        }
+    }
+    lost
+}
+
+/// Waiting for work that findings prove was none.
+fn idle_by_claims(case: &Case, judged: &[Judged]) -> u64 {
+    let named = judged.iter().filter_map(|one| one.named(case)).filter(|claim| claim.takes_idle);
+    named
+        .map(|claim| claim.lost.sum_of(|account| class(account) == Class::Idle))
+        .fold(0, u64::saturating_add)
+}

@@ -1,0 +1,359 @@
+use super::rank::{FLOOR_NS, cap};
+use super::*;
+use crate::case::mmap_holders::{READ, WRITE};
+use crate::cause::{Cause, Claim};
+use crate::part::question::Focus;
+use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, runner, wait};
+use model::{Account, Blocked, Metric, WaitSum};
+use proptest::prelude::*;
+
+const POLL: Account = Account::Blocked(Blocked::Poll);
+const PREEMPTED: Account = Account::RunnablePreempted;
+
+fn causes(explanation: &Explanation) -> Vec<&str> {
+    explanation.findings.iter().map(|finding| finding.cause.as_str()).collect()
+}
+
+/// The database of story 2: most time on its own mmap_lock, some on the run queue.
+fn story_two() -> RunBuilder {
+    let mut builder = RunBuilder::new()
+        .cpus(2, 2 * SECOND, 2 * SECOND)
+        .wait(wait(10, WRITE, 1, 4000, 32 * SECOND))
+        .hold(hold(10, 10, true, 30 * SECOND))
+        .runner(runner(10, 10, 5000, 16 * SECOND));
+    for tid in 10..26 {
+        let accounts = [(USER, SECOND), (WRITE, 2 * SECOND), (PREEMPTED, SECOND)];
+        builder = builder.thread(tid, 10, &accounts);
+    }
+    builder
+}
+
+#[test]
+fn the_largest_share_comes_first_and_shares_add_up() {
+    let explanation = explain(&story_two().build());
+    assert_eq!(causes(&explanation), ["mmap-lock", "cpu-runqueue"]);
+    assert_eq!(explanation.wall_ns, 64 * SECOND);
+    assert_eq!(explanation.lost_ns, 48 * SECOND);
+    assert_eq!(explanation.findings[0].lost_ns, 32 * SECOND);
+    let shares: f64 = explanation.findings.iter().map(|f| f.share).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+    assert!(explanation.unexplained.is_empty());
+    assert_eq!(explanation.findings[0].confidence, 1.0);
+}
+
+/// A process of 200 idle threads, one of which reads a slow clock for this part of 4 s.
+fn reader_of_a_slow_clock(read_ns: u64) -> Explanation {
+    let clock = Account::Syscall(model::Syscall::named("clock_gettime").unwrap());
+    let mut builder = RunBuilder::new().thread(10, 10, &[(USER, 2 * SECOND), (clock, read_ns)]);
+    for tid in 11..211 {
+        builder = builder.thread(tid, 10, &[(POLL, 4 * SECOND)]);
+    }
+    let mut run = builder.build();
+    run.facts.push(model::Fact {
+        name: "clocksource.read_ns".into(),
+        value: "1000".into(),
+        source: "test".into(),
+    });
+    explain(&run)
+}
+
+#[test]
+fn dear_work_is_named_however_many_threads_are_idle() {
+    assert_eq!(causes(&reader_of_a_slow_clock(SECOND)), ["slow-clocksource"]);
+    // A tenth of a CPU: of no moment, and less than a quarter of the work.
+    assert!(causes(&reader_of_a_slow_clock(SECOND / 10 * 4)).is_empty());
+}
+
+#[test]
+fn a_finding_is_complete() {
+    let explanation = explain(&story_two().build());
+    let first = &explanation.findings[0];
+    let roles: Vec<_> = first.chain.iter().map(|link| link.role.as_str()).collect();
+    assert_eq!(roles, ["symptom", "mechanism", "trigger"]);
+    let symptom = &first.chain[0].text;
+    assert_eq!(
+        symptom,
+        "16 threads lost 32.0 s: 50 % of their wall time; \
+         the 2 CPUs of the host were idle 50 % of the time"
+    );
+    assert!(!first.evidence.is_empty());
+    let excluded: Vec<_> = first.ruled_out.iter().map(|r| r.cause.as_str()).collect();
+    assert_eq!(excluded, ["cpu-runqueue", "mm-reader"]);
+    assert_eq!(first.verify, "whylag record -- ./server --name 'a b' && whylag explain");
+    assert!(first.reproduce.contains("mmap-lock-faulty"));
+}
+
+#[test]
+fn two_kinds_of_holders_share_the_waiting_without_counting_it_twice() {
+    let run = RunBuilder::new()
+        .thread(10, 10, &[(USER, SECOND), (WRITE, SECOND), (READ, SECOND)])
+        .hold(hold(10, 10, true, SECOND / 4))
+        .hold(hold(10, 99, false, SECOND / 2))
+        .build();
+    let explanation = explain(&run);
+    assert_eq!(causes(&explanation), ["mm-reader", "mmap-lock"]);
+    let claimed: u64 = explanation.findings.iter().map(|f| f.lost_ns).sum();
+    // Of the waiting to read no holder is known: it stays unexplained.
+    assert!((SECOND - 2..=SECOND).contains(&claimed), "{claimed}");
+    assert_eq!(explanation.unexplained[0], (READ, SECOND));
+    // Neither excludes the other: both are there.
+    let excluded = explanation.findings.iter().flat_map(|f| &f.ruled_out);
+    assert!(excluded.into_iter().all(|r| r.cause != "mmap-lock" && r.cause != "mm-reader"));
+}
+
+#[test]
+fn a_look_alike_that_stays_possible_is_named_with_what_tells_it_apart() {
+    let run = RunBuilder::new()
+        .thread(10, 10, &[(USER, SECOND), (WRITE, SECOND)])
+        .hold(hold(10, 10, true, SECOND / 2))
+        .hold(hold(10, 99, false, SECOND / 2))
+        .build();
+    for finding in explain(&run).findings {
+        let other = if finding.cause == "mmap-lock" { "mm-reader" } else { "mmap-lock" };
+        let open: Vec<_> = finding.not_ruled_out.iter().filter(|o| o.cause == other).collect();
+        assert_eq!(open.len(), 1, "{finding:?}");
+        assert!(open[0].because.contains("explains 500 ms"), "{}", open[0].because);
+        assert!(open[0].tell_apart.contains("/proc/PID/smaps"), "{}", open[0].tell_apart);
+    }
+}
+
+#[test]
+fn a_look_alike_whose_evidence_was_not_recorded_is_not_ruled_out() {
+    let whole = explain(&story_two().build()).findings.remove(0);
+    assert!(whole.not_ruled_out.is_empty());
+    let blind = explain(&story_two().off("mmap_lock holders").build()).findings.remove(0);
+    assert!(blind.ruled_out.iter().all(|other| other.cause != "mm-reader"));
+    assert_eq!(blind.not_ruled_out[0].cause, "mm-reader");
+    assert!(blind.not_ruled_out[0].because.contains("'mmap_lock holders' was off"));
+}
+
+#[test]
+fn what_no_cause_claims_is_unexplained_by_account() {
+    let rwsem = Account::Blocked(Blocked::Rwsem);
+    let run = RunBuilder::new()
+        .thread(10, 10, &[(USER, SECOND), (rwsem, 2 * SECOND), (Account::Stolen, SECOND)])
+        .build();
+    let explanation = explain(&run);
+    assert!(explanation.findings.is_empty());
+    assert_eq!(explanation.unexplained, [(rwsem, 2 * SECOND), (Account::Stolen, SECOND)]);
+}
+
+#[test]
+fn a_healthy_program_has_no_finding() {
+    let busy = RunBuilder::new()
+        .thread(10, 10, &[(USER, 39 * SECOND), (PREEMPTED, SECOND)])
+        .runner(runner(10, 77, 900, SECOND))
+        .build();
+    assert!(explain(&busy).findings.is_empty());
+    // 60,000 wake-ups of 30 us on a busy neighbour's CPU, 30 us of work each.
+    let idle = RunBuilder::new()
+        .length(60 * SECOND)
+        .thread(10, 10, &[(USER, 2 * SECOND), (PREEMPTED, 2 * SECOND), (POLL, 56 * SECOND)])
+        .runner(runner(10, 77, 60_000, 2 * SECOND))
+        .build();
+    let explanation = explain(&idle);
+    assert!(explanation.findings.is_empty(), "{:?}", causes(&explanation));
+    assert_eq!(explanation.idle_ns, 56 * SECOND);
+    assert_eq!(explanation.unexplained, [(PREEMPTED, 2 * SECOND)]);
+}
+
+#[test]
+fn a_few_slow_threads_among_many_idle_ones_are_found() {
+    let mut builder = RunBuilder::new().wait(WaitSum {
+        lock_like: 1000,
+        by_waiter: 990,
+        ..wait(10, FUTEX, 0xbeef, 1000, 3 * SECOND)
+    });
+    builder = builder.thread(10, 10, &[(USER, SECOND), (FUTEX, 3 * SECOND)]);
+    for tid in 11..131 {
+        builder = builder.thread(tid, 10, &[(POLL, 4 * SECOND)]);
+    }
+    let explanation = explain(&builder.build());
+    assert_eq!(causes(&explanation), ["futex-convoy"]);
+    assert!(explanation.findings[0].lost_ns * 20 < explanation.wall_ns);
+}
+
+#[test]
+fn confidence_falls_with_losses_sampling_missing_parts_and_few_waits() {
+    let confidence = |builder: RunBuilder| {
+        let first = explain(&builder.build()).findings.remove(0);
+        assert_eq!(first.confidence < 1.0, !first.doubts.is_empty());
+        first.confidence
+    };
+    let whole = confidence(story_two());
+    let few = confidence(story_two().lost("event_ring", 10, 100_000));
+    let many = confidence(story_two().lost("event_ring", 50_000, 100_000));
+    assert!(whole > few && few > many && many > 0.0, "{whole} {few} {many}");
+    assert!(confidence(story_two().sampled()) < whole);
+    assert!(confidence(story_two().off("mmap_lock holders")) < whole);
+    assert_eq!(confidence(story_two().off("interrupts")), whole);
+
+    let pipe = Account::Blocked(Blocked::PipeWrite);
+    let stuck = |count| {
+        let waits = WaitSum { waker_tgid: 5, ..wait(10, pipe, 7, count, 3 * SECOND) };
+        confidence(RunBuilder::new().thread(10, 10, &[(pipe, 3 * SECOND)]).wait(waits))
+    };
+    assert!(stuck(3) < stuck(20) && stuck(20) < stuck(300));
+}
+
+#[test]
+fn time_in_no_account_is_unaccounted_and_a_doubt() {
+    let mut run = story_two().build();
+    for thread in &mut run.threads {
+        thread.last_ns += SECOND;
+    }
+    let explanation = explain(&run);
+    assert_eq!(explanation.unaccounted_ns, 16 * SECOND);
+    assert_eq!(explanation.wall_ns, 80 * SECOND);
+    assert!(explanation.findings[0].doubts[0].contains("20 % of the wall time is unaccounted"));
+}
+
+#[test]
+fn an_empty_run_is_explained_as_nothing() {
+    let explanation = explain(&RunBuilder::new().build());
+    assert!(explanation.findings.is_empty() && explanation.accounts.is_empty());
+    assert_eq!((explanation.wall_ns, explanation.lost_ns), (0, 0));
+}
+
+#[test]
+fn overlapping_claims_are_cut_the_smaller_one_first() {
+    fn claims(cause: &'static Cause, ns: u64) -> Judged {
+        let claim = Claim::new(String::new(), [(PREEMPTED, ns)].into_iter().collect(), 1);
+        Judged { cause, verdict: Ok(claim), claimed_ns: ns }
+    }
+    let lost = [(PREEMPTED, 10)].into_iter().collect();
+    let mut judged = [claims(ALL[0], 4), claims(ALL[1], 8)];
+    cap(&mut judged, &lost, &Accounts::new());
+    let left = judged.map(|one| one.verdict.unwrap().lost.total());
+    assert_eq!(left, [2, 8]);
+}
+
+fn any_account() -> impl Strategy<Value = Account> {
+    prop_oneof![
+        prop::sample::select(Blocked::ALL.to_vec()).prop_map(Account::Blocked),
+        prop::sample::select(vec![
+            USER,
+            PREEMPTED,
+            Account::RunnableWakeup,
+            Account::Unaccounted,
+            Account::Stolen
+        ]),
+    ]
+}
+
+fn any_run(ns: std::ops::RangeInclusive<u64>) -> impl Strategy<Value = Run> {
+    let ns = move || ns.clone();
+    let pid = || prop::sample::select(vec![0u32, 10, 11, 99]);
+    let threads = (pid(), prop::collection::vec((any_account(), ns()), 0..6));
+    let waits = (pid(), any_account(), pid(), (ns(), ns(), ns(), ns()), any::<bool>());
+    let holds = (pid(), pid(), any::<bool>(), any::<bool>(), ns());
+    let outliers = (any_account(), ns());
+    (
+        prop::collection::vec(threads, 0..6),
+        prop::collection::vec(waits, 0..12),
+        prop::collection::vec(holds, 0..8),
+        prop::collection::vec((pid(), pid(), ns(), ns()), 0..6),
+        prop::collection::vec(outliers, 0..6),
+        (ns(), ns(), ns(), 0u32..4, any::<bool>()),
+    )
+        .prop_map(|(threads, waits, holds, runners, outliers, host)| {
+            let (length, lost, received, cpus, sampled) = host;
+            let mut builder = RunBuilder::new().length(length).lost("ring", lost, received);
+            builder = builder.cpus(cpus, length, received);
+            for (tid, (tgid, accounts)) in threads.into_iter().enumerate() {
+                builder = builder.thread(tid as u32, tgid, &accounts);
+            }
+            for (tgid, account, object, (count, ns, by_waiter, lock_like), named) in waits {
+                let name = named.then(|| "/file".to_owned());
+                let object = u64::from(object);
+                let sum = wait(tgid, account, object, count, ns);
+                builder = builder.wait(WaitSum { by_waiter, lock_like, name, ..sum });
+            }
+            for (tgid, holder, write, waiter_write, ns) in holds {
+                let held = hold(tgid, holder, write, ns);
+                builder = builder.hold(model::HoldSum { waiter_write, count: ns, ..held });
+            }
+            for (tgid, other, count, ns) in runners {
+                builder = builder.runner(runner(tgid, other, count, ns));
+            }
+            for (account, ns) in outliers {
+                builder = builder.outlier(account, ns, &[]);
+                builder = builder.user_outlier(account, ns, "/ld-linux.so");
+            }
+            builder = builder.values(Metric::RunQueueDelay, 5, &[lost, received]);
+            builder = builder.values(Metric::RunQueueDelay, 7, &[length]);
+            if sampled { builder.sampled().build() } else { builder.build() }
+        })
+}
+
+proptest! {
+    /// Below 2^50 ns (13 days) no sum saturates, and every nanosecond must add up.
+    #[test]
+    fn nothing_is_explained_twice(run in any_run(0..=1 << 50)) {
+        let explanation = explain(&run);
+        let claimed: u64 = explanation.findings.iter().map(|f| f.lost_ns).sum();
+        let unexplained: u64 = explanation.unexplained.iter().map(|(_, ns)| ns).sum();
+        prop_assert_eq!(claimed + unexplained, explanation.lost_ns);
+        prop_assert!(explanation.lost_ns + explanation.idle_ns <= explanation.wall_ns);
+        let shares: f64 = explanation.findings.iter().map(|f| f.share).sum();
+        prop_assert!(shares <= 1.0 + 1e-9);
+        let accounts: u64 = explanation.accounts.iter().map(|(_, ns, _)| ns).sum();
+        prop_assert_eq!(accounts, explanation.wall_ns);
+        for pair in explanation.findings.windows(2) {
+            prop_assert!(pair[0].lost_ns >= pair[1].lost_ns);
+        }
+        for finding in &explanation.findings {
+            prop_assert!(finding.confidence > 0.0 && finding.confidence <= 1.0);
+            prop_assert!(finding.lost_ns >= FLOOR_NS);
+        }
+    }
+
+    #[test]
+    fn no_run_makes_it_panic(run in any_run(0..=u64::MAX)) {
+        explain(&run);
+    }
+
+    /// Nor does a part of it, and the accounts of each part sum to its wall time.
+    #[test]
+    fn a_part_of_a_run_adds_up(
+        run in any_run(0..=1 << 50),
+        number in 0usize..8,
+        from in 0u64..1 << 51,
+        length in 0u64..1 << 51,
+        tid in 0u32..8,
+    ) {
+        for focus in
+            [Focus::Outlier(number), Focus::Window(from, from + length), Focus::Thread(tid)]
+        {
+            let Ok(focused) = Focused::new(&run, &focus) else { continue };
+            let answer = explain_focused(&focused);
+            let accounts: u64 = answer.accounts.iter().map(|(_, ns, _)| ns).sum();
+            prop_assert_eq!(accounts, answer.wall_ns);
+            let claimed: u64 = answer.findings.iter().map(|f| f.lost_ns).sum();
+            let unexplained: u64 = answer.unexplained.iter().map(|(_, ns)| ns).sum();
+            prop_assert_eq!(claimed + unexplained, answer.lost_ns);
+            prop_assert!(answer.findings.iter().all(|f| f.confidence > 0.0 && f.confidence <= 1.0));
+            for thread in &focused.run.threads {
+                prop_assert_eq!(thread.accounts.total(), thread.wall_ns());
+            }
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_run_makes_it_panic(
+        run in any_run(0..=u64::MAX),
+        number in 0usize..8,
+        from: u64,
+        to: u64,
+        tid in 0u32..8,
+    ) {
+        for focus in [Focus::Outlier(number), Focus::Window(from, to), Focus::Thread(tid)] {
+            if let Ok(focused) = Focused::new(&run, &focus) {
+                explain_focused(&focused);
+                for cause in ALL {
+                    prop_assert!(crate::why_not_focused(&focused, cause.id).is_ok());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! How one cause stands in a run: a finding, too small to be one, or without its evidence.
+
+use model::{Run, Standing, WhyNot};
+
+use super::explained;
+use super::rank::{judged, shortfall};
+use crate::case::Case;
+use crate::catalogue::ALL;
+use crate::cause::{Absent, Cause};
+use crate::part::run::Focused;
+use crate::text::{duration, percent};
+
+/// A name that is no cause's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no known cause; known are: {names}", names = names())]
+pub struct UnknownCause(pub String);
+
+fn names() -> String {
+    let mut names: Vec<_> = ALL.iter().map(|cause| cause.id).collect();
+    names.sort_unstable();
+    names.join(", ")
+}
+
+/// How the cause `id` stands in `run`.
+///
+/// # Errors
+/// If the catalogue has no such cause.
+pub fn why_not(run: &Run, id: &str) -> Result<WhyNot, UnknownCause> {
+    Ok(of(&Case::new(run).asking(ALL), known(id)?))
+}
+
+/// How the cause `id` stands in a part of a run.
+///
+/// # Errors
+/// If the catalogue has no such cause.
+pub fn why_not_focused(focused: &Focused, id: &str) -> Result<WhyNot, UnknownCause> {
+    Ok(of(&Case::focused(focused).asking(ALL), known(id)?))
+}
+
+pub(crate) fn known(id: &str) -> Result<&'static Cause, UnknownCause> {
+    let cause = ALL.iter().find(|cause| cause.id == id);
+    cause.copied().ok_or_else(|| UnknownCause(id.to_owned()))
+}
+
+fn of(case: &Case, cause: &Cause) -> WhyNot {
+    WhyNot {
+        run: case.run.id,
+        scope: case.scope().cloned(),
+        cause: cause.id.to_owned(),
+        title: cause.title.to_owned(),
+        standing: standing(case, cause),
+        off: case.off(cause.needs).into_iter().cloned().collect(),
+    }
+}
+
+fn standing(case: &Case, cause: &Cause) -> Standing {
+    let judged = judged(case);
+    let Some(one) = judged.iter().find(|one| one.cause.id == cause.id) else {
+        return Standing::Absent { missing: "the catalogue does not have it".to_owned() };
+    };
+    let claim = match &one.verdict {
+        Err(Absent(missing)) => return Standing::Absent { missing: missing.clone() },
+        Ok(claim) => claim,
+    };
+    let findings = explained(case, &judged).findings;
+    if let Some(place) = findings.iter().position(|finding| finding.cause == cause.id) {
+        let finding = &findings[place];
+        return Standing::Finding {
+            rank: place as u64 + 1,
+            findings: findings.len() as u64,
+            share: finding.share,
+            lost_ns: finding.lost_ns,
+            confidence: finding.confidence,
+        };
+    }
+    let (claimed_ns, left_ns) = (one.claimed_ns, claim.lost.total());
+    let taken = claimed_ns.saturating_sub(left_ns);
+    let mut because = String::new();
+    if taken > 0 {
+        because = format!(
+            "other causes explain {} of it ({}); of what is left, ",
+            duration(taken),
+            percent(taken, claimed_ns)
+        );
+    }
+    because += &shortfall(case, claim).unwrap_or_default();
+    Standing::BelowFloor { claimed_ns, left_ns, because }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::mmap_holders::WRITE;
+    use crate::testing::{RunBuilder, SECOND, USER, hold, runner};
+    use model::Account;
+
+    const QUEUED: Account = Account::RunnablePreempted;
+
+    #[test]
+    fn a_cause_without_its_evidence_says_which_piece_was_missing() {
+        let run = RunBuilder::new().thread(10, 10, &[(USER, SECOND)]).off("kernel locks").build();
+        let answer = why_not(&run, "mmap-lock").unwrap();
+        let missing = "no thread waited for an mmap_lock".to_owned();
+        assert_eq!(answer.standing, Standing::Absent { missing });
+        assert_eq!(answer.off.len(), 1);
+        assert_eq!(why_not(&run, "futex-convoy").unwrap().off, []);
+    }
+
+    #[test]
+    fn a_finding_has_its_rank_and_share() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(WRITE, 3 * SECOND), (QUEUED, SECOND)])
+            .hold(hold(10, 10, true, 3 * SECOND))
+            .runner(runner(10, 10, 100, SECOND))
+            .build();
+        let answer = why_not(&run, "cpu-runqueue").unwrap();
+        let Standing::Finding { rank, findings, share, lost_ns, .. } = answer.standing else {
+            panic!("{answer:?}")
+        };
+        assert_eq!((rank, findings, lost_ns), (2, 2, SECOND));
+        assert!((share - 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_claim_below_the_floor_is_told_with_its_figures() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, 39 * SECOND), (QUEUED, SECOND)])
+            .runner(runner(10, 77, 900, SECOND))
+            .build();
+        let answer = why_not(&run, "cpu-runqueue").unwrap();
+        let Standing::BelowFloor { claimed_ns, left_ns, because } = answer.standing else {
+            panic!("{answer:?}")
+        };
+        assert_eq!((claimed_ns, left_ns), (SECOND, SECOND));
+        assert!(because.starts_with("1.00 s is 2.5 % of the wall time"), "{because}");
+        let tiny = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (QUEUED, 2_000_000)])
+            .runner(runner(10, 77, 9, 2_000_000))
+            .build();
+        let Standing::BelowFloor { because, .. } = why_not(&tiny, "cpu-runqueue").unwrap().standing
+        else {
+            panic!()
+        };
+        assert_eq!(because, "2.00 ms is less than 10.0 ms");
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        let text = why_not(&RunBuilder::new().build(), "mmaplock").unwrap_err().to_string();
+        assert!(text.starts_with("'mmaplock' is no known cause; known are: "), "{text}");
+        assert!(text.contains("mmap-lock") && !text.contains('\n'));
+    }
+}

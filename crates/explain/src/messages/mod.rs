@@ -1,0 +1,203 @@
+//! Where the time of a message went: its parts, each filled from the intervals of the thread that
+//! had it. And what slow messages have that the others lack.
+//!
+//! What no interval covers is told as such: there the thread ran, or waited for less than the
+//! shortest interval that was kept. Nothing is spread over the rest.
+
+use std::collections::{BTreeMap, HashMap};
+
+use model::{
+    Account, Context, ContrastSide, Message, MessageBreakdown, MessageContrast, MessagePart,
+    MessageSegment, MessageTime, Outlier, Part, Run, SegmentKind, Syscall,
+};
+
+use crate::part::clip::{Piece, pieces};
+use crate::part::question::message_parts;
+
+/// Where to look for the intervals of these messages.
+pub fn message_windows<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Part> {
+    messages.into_iter().flat_map(message_parts).collect()
+}
+
+/// The breakdown of each of these messages; `run.outliers` has the intervals of their time, below
+/// the threshold too, and `run.stacks` their stacks.
+pub fn break_down<'a>(
+    run: &Run,
+    messages: impl IntoIterator<Item = &'a Message>,
+) -> Vec<MessageBreakdown> {
+    let mut by_thread: HashMap<u32, Vec<&Outlier>> = HashMap::new();
+    for outlier in &run.outliers {
+        by_thread.entry(outlier.tid).or_default().push(outlier);
+    }
+    for outliers in by_thread.values_mut() {
+        outliers.sort_by_key(|outlier| outlier.start_ns);
+    }
+    let one = |message: &Message| {
+        let flow = run.messages.flow_of(message).cloned().unwrap_or_default();
+        let parts = message.segments().into_iter().map(|segment| {
+            let outliers = segment.tid.and_then(|tid| by_thread.get(&tid));
+            let time = time_of(run, &segment, outliers.map_or(&[], Vec::as_slice));
+            let ahead = match segment.kind {
+                SegmentKind::Behind(ahead) => run.messages.flow(message.program, ahead.flow),
+                _ => None,
+            };
+            let thread = run.threads.iter().find(|thread| Some(thread.tid) == segment.tid);
+            MessagePart {
+                name: segment.name(&flow, ahead),
+                segment,
+                ns: segment.ns(),
+                comm: thread.map_or_else(String::new, |thread| thread.comm.clone()),
+                time,
+            }
+        });
+        MessageBreakdown {
+            message: message.clone(),
+            flow: flow.name.clone(),
+            parts: parts.collect(),
+        }
+    };
+    messages.into_iter().map(one).collect()
+}
+
+/// What the thread did in a part of a message.
+fn time_of(run: &Run, segment: &MessageSegment, outliers: &[&Outlier]) -> Vec<MessageTime> {
+    // They are in the order of their start: those that begin behind the part are not in it.
+    let behind = outliers.partition_point(|outlier| outlier.start_ns < segment.to_ns);
+    let of_it = outliers[..behind].iter().copied();
+    let mut known: Vec<MessageTime> = Vec::new();
+    for piece in pieces(of_it, segment.from_ns, segment.to_ns) {
+        for (account, ns) in piece.accounts.iter().filter(|(_, ns)| *ns > 0) {
+            let time = MessageTime {
+                account: Some(account),
+                ns,
+                call: piece.outlier.syscall.map(|call| call.call),
+                place: place(run, &piece, account),
+                by: by(&piece, account),
+            };
+            let same =
+                known.iter_mut().find(|known| MessageTime { ns, ..(*known).clone() } == time);
+            match same {
+                Some(same) => same.ns = same.ns.saturating_add(ns),
+                None => known.push(time),
+            }
+        }
+    }
+    let sum = known.iter().fold(0u64, |sum, time| sum.saturating_add(time.ns));
+    let rest = segment.ns().saturating_sub(sum);
+    if rest > 0 {
+        known.push(MessageTime { account: None, ns: rest, call: None, place: None, by: None });
+    }
+    known.sort_by_key(|time| std::cmp::Reverse(time.ns));
+    known
+}
+
+/// Functions of the kernel that every sleep goes through; behind them is what it sleeps for.
+const WAYS_TO_SLEEP: [&str; 14] = [
+    "schedule",
+    "__schedule",
+    "io_schedule",
+    "bit_wait",
+    "__wait_on",
+    "wait_on_",
+    "out_of_line_wait",
+    "folio_wait",
+    "wait_for_completion",
+    "do_wait",
+    "mutex_lock",
+    "__mutex_lock",
+    "rwsem_down",
+    "preempt_schedule",
+];
+
+/// The function in which it slept.
+fn place(run: &Run, piece: &Piece, account: Account) -> Option<String> {
+    let is_its_own = piece.own_details && matches!(account, Account::Blocked(_));
+    let stack = run.stacks.get(&piece.outlier.kernel_stack.filter(|_| is_its_own)?)?;
+    let is_way = |name: &str| WAYS_TO_SLEEP.iter().any(|way| name.starts_with(way));
+    let mut names = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
+    names.find(|name| !is_way(name)).map(str::to_owned)
+}
+
+/// Who was to blame, as far as it is known.
+fn by(piece: &Piece, account: Account) -> Option<String> {
+    let outlier = piece.outlier;
+    match account {
+        Account::Blocked(kind) if piece.own_details && outlier.blocked == Some(kind) => {
+            if let Some(holder) = outlier.holder.as_ref().filter(|_| kind.is_kernel_lock()) {
+                return Some(format!("held by {} (tid {})", holder.comm, holder.tid));
+            }
+            let waker = outlier.waker.as_ref()?;
+            match waker.context {
+                Context::Task => Some(format!("woken by {} (tid {})", waker.comm, waker.tid)),
+                Context::SoftIrq => Some("woken by a softirq".to_owned()),
+                Context::HardIrq => Some("woken by an interrupt".to_owned()),
+            }
+        }
+        account if account.is_waiting_for_cpu() => {
+            let runner = outlier.ran_instead.first()?;
+            Some(format!("{} (tid {}) ran", runner.comm, runner.tid))
+        }
+        _ => None,
+    }
+}
+
+/// What is compared: the part without numbers of other messages, and what was done in it.
+type Kind = (String, Option<Account>, Option<Syscall>);
+
+/// Differences smaller than this part of the slow messages' mean are not told.
+const LEAST_SHARE: f64 = 0.01;
+
+/// What the slow messages of a flow have more of than its control group, the most first. Both are
+/// of one flow; empty if one of them is.
+pub fn contrast(slow: &[MessageBreakdown], fast: &[MessageBreakdown]) -> Vec<MessageContrast> {
+    if slow.is_empty() || fast.is_empty() {
+        return Vec::new();
+    }
+    let (of_slow, of_fast) = (sides(slow), sides(fast));
+    let none = |group: &[MessageBreakdown]| ContrastSide {
+        n: group.len() as u64,
+        ..ContrastSide::default()
+    };
+    let mut all: Vec<MessageContrast> = of_slow
+        .iter()
+        .map(|(kind, side)| MessageContrast {
+            part: kind.0.clone(),
+            account: kind.1,
+            call: kind.2,
+            slow: *side,
+            fast: of_fast.get(kind).copied().unwrap_or_else(|| none(fast)),
+        })
+        .collect();
+    let total: u64 = slow.iter().fold(0, |sum, one| sum.saturating_add(one.message.total_ns()));
+    let least = LEAST_SHARE * total as f64 / slow.len() as f64;
+    all.retain(|contrast| contrast.difference_ns() >= least);
+    all.sort_by(|a, b| b.difference_ns().total_cmp(&a.difference_ns()));
+    all
+}
+
+fn sides(group: &[MessageBreakdown]) -> BTreeMap<Kind, ContrastSide> {
+    let n = group.len() as u64;
+    let mut sides: BTreeMap<Kind, ContrastSide> = BTreeMap::new();
+    for one in group {
+        let mut of_one: BTreeMap<Kind, u64> = BTreeMap::new();
+        for part in &one.parts {
+            if matches!(part.segment.kind, SegmentKind::Behind(_)) {
+                let kind = ("queued behind earlier messages".to_owned(), None, None);
+                *of_one.entry(kind).or_default() += part.ns;
+                continue;
+            }
+            for time in &part.time {
+                *of_one.entry((part.name.clone(), time.account, time.call)).or_default() += time.ns;
+            }
+        }
+        for (kind, ns) in of_one {
+            let side = sides.entry(kind).or_insert(ContrastSide { n, ..ContrastSide::default() });
+            side.with += 1;
+            side.mean_ns += ns as f64 / n as f64;
+        }
+    }
+    sides
+}
+
+#[cfg(test)]
+mod tests;

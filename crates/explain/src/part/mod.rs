@@ -1,0 +1,12 @@
+//! A part of a run: an outlier, a window, a thread or a message alone.
+//!
+//! `question` says what is asked about, `clip` cuts the intervals kept whole to it, `sums` rebuilds
+//! the sums from them, and `run` makes a smaller run of all that.
+
+pub(crate) mod clip;
+pub(crate) mod question;
+pub(crate) mod run;
+pub(crate) mod sums;
+
+#[cfg(test)]
+mod tests;

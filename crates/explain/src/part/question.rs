@@ -1,0 +1,216 @@
+//! What part of a run is asked about: one outlier, one message, a window of time, or one thread.
+//!
+//! The part itself is made in `run`.
+
+use model::{Message, Part, Run};
+
+use crate::text::{count, counted, duration};
+
+/// What is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Focus {
+    /// The outlier of this number: 1 is the longest of the run.
+    Outlier(usize),
+    /// From, to: nanoseconds since the start of the run. The end may be beyond that of the run.
+    Window(u64, u64),
+    /// The thread of this tid.
+    Thread(u32),
+    /// The slow message of this number: 1 is the slowest of the run.
+    Message(usize),
+}
+
+/// Why a run has no such part; says what is there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what it is about")]
+pub enum FocusError {
+    #[error(
+        "run {0} has no interval kept whole: thread states were sampled from /proc, which gives \
+         accounts only; 'whylag explain {0}' explains those"
+    )]
+    Sampled(model::RunId),
+    #[error("run {run} has no outlier: nothing in it took {threshold} or longer")]
+    NoOutliers { run: model::RunId, threshold: String },
+    #[error("run {0} has no slow message: no recorded program traced one ('whylag trace --help')")]
+    NoMessages(model::RunId),
+    #[error("run {run} has no slow message {number}: it has {there}, 1 is the slowest")]
+    NoSuchMessage { run: model::RunId, number: usize, there: String },
+    #[error("run {run} has no outlier {number}: {there}, 1 is the longest")]
+    NoSuchOutlier { run: model::RunId, number: usize, there: String },
+    #[error("the window {window} is outside run {run}, which is {length} long")]
+    Outside { run: model::RunId, window: String, length: String },
+    #[error(
+        "the window {window} does not end after its start: write the earlier time first, as in \
+         1.2..1.5s; run {run} is {length} long"
+    )]
+    Reversed { run: model::RunId, window: String, length: String },
+    #[error("run {run} has no thread {tid}: 'whylag show {run}' lists its {threads}")]
+    NoThread { run: model::RunId, tid: u32, threads: String },
+}
+
+impl Focus {
+    /// Where in `run` that is, thread by thread where it goes from one to another.
+    ///
+    /// # Errors
+    /// If there is no such part.
+    pub fn parts(&self, run: &Run) -> Result<Vec<Part>, FocusError> {
+        match *self {
+            Focus::Message(number) => Ok(message_parts(message(run, number)?)),
+            _ => Ok(vec![self.part(run)?]),
+        }
+    }
+
+    /// Where in `run` that is. Checks that it is there.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn part(&self, run: &Run) -> Result<Part, FocusError> {
+        let start = run.header.started_ns;
+        let length = run.length_ns();
+        let no_intervals = run.header.sampled && run.outliers.is_empty();
+        match *self {
+            Focus::Outlier(_) | Focus::Window(..) | Focus::Message(_) if no_intervals => {
+                Err(FocusError::Sampled(run.id))
+            }
+            Focus::Outlier(_) if run.outliers.is_empty() => Err(FocusError::NoOutliers {
+                run: run.id,
+                threshold: duration(run.header.threshold_ns),
+            }),
+            Focus::Outlier(number) => {
+                let outlier = number.checked_sub(1).and_then(|place| run.outliers.get(place));
+                let outlier = outlier.ok_or_else(|| FocusError::NoSuchOutlier {
+                    run: run.id,
+                    number,
+                    there: numbered(run),
+                })?;
+                let (from_ns, to_ns) = (outlier.start_ns, outlier.end_ns());
+                Ok(Part { from_ns, to_ns, tid: Some(outlier.tid) })
+            }
+            Focus::Message(number) => {
+                let message = message(run, number)?;
+                Ok(Part { from_ns: message.t0_ns, to_ns: message.end_ns, tid: None })
+            }
+            Focus::Window(from, to) => {
+                let window = window(from, to);
+                let (id, length_text) = (run.id, duration(length));
+                if to <= from {
+                    return Err(FocusError::Reversed { run: id, window, length: length_text });
+                }
+                if from >= length {
+                    return Err(FocusError::Outside { run: id, window, length: length_text });
+                }
+                let at = |offset: u64| start.saturating_add(offset.min(length));
+                Ok(Part { from_ns: at(from), to_ns: at(to), tid: None })
+            }
+            Focus::Thread(tid) => {
+                if run.threads.iter().all(|thread| thread.tid != tid) {
+                    let threads = counted(run.threads.len() as u64, "thread");
+                    return Err(FocusError::NoThread { run: run.id, tid, threads });
+                }
+                let to_ns = start.saturating_add(length);
+                Ok(Part { from_ns: start, to_ns, tid: Some(tid) })
+            }
+        }
+    }
+}
+
+/// The slow message of this number.
+pub(crate) fn message(run: &Run, number: usize) -> Result<&Message, FocusError> {
+    let slow = &run.messages.slow;
+    if slow.is_empty() {
+        return Err(FocusError::NoMessages(run.id));
+    }
+    number.checked_sub(1).and_then(|place| slow.get(place)).ok_or_else(|| {
+        FocusError::NoSuchMessage { run: run.id, number, there: count(slow.len() as u64) }
+    })
+}
+
+/// The threads that had a message, each for its time; time of threads that are not known is left
+/// out.
+pub(crate) fn message_parts(message: &Message) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for segment in message.segments() {
+        let Some(tid) = segment.tid else { continue };
+        match parts.last_mut() {
+            Some(last) if last.tid == Some(tid) && last.to_ns == segment.from_ns => {
+                last.to_ns = segment.to_ns;
+            }
+            _ => {
+                let (from_ns, to_ns) = (segment.from_ns, segment.to_ns);
+                parts.push(Part { from_ns, to_ns, tid: Some(tid) });
+            }
+        }
+    }
+    parts
+}
+
+/// `it has 12`, or which of them have numbers.
+fn numbered(run: &Run) -> String {
+    let loaded = run.outliers.len() as u64;
+    if run.outlier_count > loaded {
+        return format!(
+            "of its {} the longest {} are numbered",
+            count(run.outlier_count),
+            count(loaded)
+        );
+    }
+    format!("it has {}", count(loaded))
+}
+
+fn window(from: u64, to: u64) -> String {
+    format!("{}..{}", duration(from), duration(to))
+}
+
+pub(crate) fn what(whole: &Run, focus: &Focus) -> String {
+    match *focus {
+        Focus::Outlier(number) => {
+            let outlier = number.checked_sub(1).and_then(|place| whole.outliers.get(place));
+            let of = outlier.map(|o| format!(" ({}, tid {})", o.comm, o.tid));
+            format!("outlier {number}{}", of.unwrap_or_default())
+        }
+        Focus::Window(from, to) => {
+            format!("the window {}", window(from, to.min(whole.length_ns())))
+        }
+        Focus::Message(number) => {
+            let of = message(whole, number).ok().map(|message| {
+                let flow = whole.messages.flow_of(message).map_or("message", |f| f.name.as_str());
+                format!(" ({flow} {}, {})", message.id, duration(message.total_ns()))
+            });
+            format!("slow message {number}{}", of.unwrap_or_default())
+        }
+        Focus::Thread(tid) => {
+            let comm = whole.threads.iter().find(|t| t.tid == tid).map(|t| t.comm.as_str());
+            format!("thread {} (tid {tid})", comm.unwrap_or("?"))
+        }
+    }
+}
+
+/// What the explanation rests on, and what is not in it.
+pub(crate) fn basis(whole: &Run, focus: &Focus, intervals: u64, alone: bool) -> String {
+    let threshold = duration(whole.header.threshold_ns);
+    let n = counted(intervals, "interval");
+    match focus {
+        Focus::Outlier(_) => format!(
+            "Based on {n} of at least {threshold} kept whole: the outlier and what is within it."
+        ),
+        Focus::Window(..) => format!(
+            "Based on {n} of at least {threshold} kept whole, cut to the window. What threads did \
+             in between, shorter intervals included, is not known and counts as unaccounted."
+        ),
+        Focus::Message(number) => {
+            let message = message(whole, *number).ok();
+            let kept = duration(message.map_or(whole.header.threshold_ns, |m| m.kept_ns));
+            format!(
+                "Based on {n} of at least {kept} kept whole, of the threads that had the message, \
+                 each for its time. In between they ran, or waited for less than {kept} at a time; \
+                 that counts as unaccounted."
+            )
+        }
+        Focus::Thread(_) if alone => "The accounts of the thread are complete; it was the only \
+                                      one of its process, so the sums of the process are its own."
+            .to_owned(),
+        Focus::Thread(_) => format!(
+            "The accounts of the thread are complete; whom it waited for is known only of its {n} \
+             of at least {threshold}, kept whole: sums of its process are not divided by thread."
+        ),
+    }
+}

@@ -1,0 +1,276 @@
+//! A part of a run as a run of its own, which the catalogue examines like any other.
+//!
+//! Accounts are kept for each thread over its whole life, sums for each process over the whole
+//! run. Of a part of the time only the intervals that were kept whole are known, each at least the
+//! threshold long; [`Focused`] makes a smaller run of them, cut to the window. What a thread did
+//! between two such intervals is unaccounted there. Of one thread the accounts over its life are
+//! exact and are used as they are.
+
+use std::cmp::Reverse;
+
+use model::{
+    Account, Accounts, Cost, Losses, Messages, Outlier, Part, Run, RunEnd, Scope, Sockets,
+    ThreadAccounts, part_of,
+};
+
+use crate::part::clip::pieces;
+use crate::part::question::{Focus, FocusError, basis, message, what};
+use crate::part::sums::Rebuilt;
+use crate::text::{count, counted};
+
+/// Losses are counted about once a second: one noticed this far from a part may be within it.
+const STEP_NS: u64 = 1_000_000_000;
+
+/// A run made of the part that is asked about.
+pub struct Focused<'a> {
+    /// The run that it is a part of; its outliers should be those of the part, and others.
+    pub whole: &'a Run,
+    /// The part. Its `header.started_ns` and `length_ns()` are those of the part.
+    pub run: Run,
+    /// What it is, in words.
+    pub scope: Scope,
+}
+
+impl<'a> Focused<'a> {
+    /// Takes the part out of `whole`.
+    ///
+    /// # Errors
+    /// If there is no such part.
+    pub fn new(whole: &'a Run, focus: &Focus) -> Result<Self, FocusError> {
+        let part = focus.part(whole)?;
+        let parts = focus.parts(whole)?;
+        let exact = matches!(focus, Focus::Thread(_));
+        // Shorter ones than that are there for messages.
+        let shortest = match focus {
+            Focus::Message(_) => 0,
+            _ => whole.header.threshold_ns,
+        };
+        let is_asked = |part: &Part, tid: u32| part.tid.is_none_or(|only| only == tid);
+        let is_in = |o: &Outlier, part: &Part| is_asked(part, o.tid) && overlaps(o, part);
+        let mine: Vec<&Outlier> = whole
+            .outliers
+            .iter()
+            .filter(|o| o.duration_ns >= shortest && parts.iter().any(|part| is_in(o, part)))
+            .collect();
+
+        let mut run = frame(whole, &part, exact);
+        if let Focus::Message(number) = focus {
+            let this = message(whole, *number)?.clone();
+            run.messages = Messages { slow: vec![this], slow_count: 1, ..run.messages };
+        }
+        let mut sums = Rebuilt::new(whole);
+        let mut intervals = 0;
+        for thread in &whole.threads {
+            for part in parts.iter().filter(|part| is_asked(part, thread.tid)) {
+                let (from, to) =
+                    (part.from_ns.max(thread.first_ns), part.to_ns.min(thread.last_ns));
+                // A thread's last interval may end when its accounts are already closed.
+                if from > to || (from == to && !exact) {
+                    continue;
+                }
+                let of_it =
+                    || mine.iter().copied().filter(|o| is_of(o, thread) && overlaps(o, part));
+                let pieces = pieces(of_it(), from, to);
+                pieces.iter().for_each(|piece| sums.add(piece));
+                let mut known = Accounts::new();
+                pieces.iter().for_each(|piece| known.merge(&piece.accounts));
+                intervals += of_it().filter(|o| o.kind.is_own_time()).count() as u64;
+                run.threads.push(if exact {
+                    thread.clone()
+                } else {
+                    cut_thread(thread, from, to, known)
+                });
+            }
+        }
+        mine.iter().filter(|o| o.end_ns() <= part.to_ns).for_each(|o| sums.add_value(o));
+        run.outliers = parts
+            .iter()
+            .flat_map(|part| {
+                let inside = mine.iter().filter(|o| is_in(o, part));
+                inside.map(|o| cut_outlier(o, &mine, part)).collect::<Vec<_>>()
+            })
+            .collect();
+        run.outliers.sort_by_key(|o| Reverse(o.duration_ns));
+        run.outlier_count = run.outliers.len() as u64;
+        run.events.iter().for_each(|event| sums.add_event(event));
+        let by_waker = sums.finish(&mut run);
+
+        let alone = part.tid.filter(|_| exact).is_some_and(|tid| is_alone(whole, tid));
+        if alone {
+            take_sums_of_its_process(whole, &mut run);
+        }
+        let mut basis = basis(whole, focus, intervals, alone);
+        if by_waker > 0 && !alone {
+            basis += &format!(
+                " Who held mmap_lock was not seen in {} and is taken to be who ended it.",
+                counted(by_waker, "wait")
+            );
+        }
+        let scope = Scope {
+            what: what(whole, focus),
+            outlier: if let Focus::Outlier(number) = focus { Some(*number as u64) } else { None },
+            from_ns: part.from_ns.saturating_sub(whole.header.started_ns),
+            to_ns: part.to_ns.saturating_sub(whole.header.started_ns),
+            threads: run.threads.len() as u64,
+            intervals,
+            exact,
+            basis,
+        };
+        Ok(Focused { whole, run, scope })
+    }
+
+    /// Says how many intervals of the part the store has, where that is more than it gave.
+    pub fn stored(mut self, intervals: u64) -> Self {
+        let given = self.run.outlier_count;
+        if intervals > given {
+            self.scope.basis += &format!(
+                " The store has {}; the longest {} are examined.",
+                count(intervals),
+                count(given)
+            );
+        }
+        self
+    }
+}
+
+fn overlaps(outlier: &Outlier, part: &Part) -> bool {
+    outlier.start_ns < part.to_ns && outlier.end_ns() > part.from_ns
+}
+
+/// Tids are reused: an interval is of the thread during whose life it began.
+fn is_of(outlier: &Outlier, thread: &ThreadAccounts) -> bool {
+    outlier.tid == thread.tid
+        && outlier.start_ns < thread.last_ns
+        && outlier.end_ns() > thread.first_ns
+}
+
+/// All threads of its process had this tid.
+fn is_alone(run: &Run, tid: u32) -> bool {
+    let tgid = run.threads.iter().find(|t| t.tid == tid).map(|t| t.tgid);
+    run.threads.iter().filter(|t| Some(t.tgid) == tgid).all(|t| t.tid == tid)
+}
+
+/// What is as in the whole run, with room for the rest. Facts and counters are of the whole run.
+fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
+    // Losses from a second before it to a second after it, against what came in that time.
+    let around = part.to_ns.saturating_sub(part.from_ns).saturating_add(2 * STEP_NS);
+    let received = part_of(whole.cost.events, around, whole.length_ns());
+    let near = |at: u64| {
+        at.saturating_add(STEP_NS) >= part.from_ns && at <= part.to_ns.saturating_add(STEP_NS)
+    };
+    let events = whole.events.iter().filter(|event| {
+        (part.from_ns..part.to_ns).contains(&event.time_ns)
+            && part.tid.is_none_or(|tid| event.tid == tid || event.tid == 0)
+    });
+    let events: Vec<_> = events.cloned().collect();
+    Run {
+        id: whole.id,
+        header: model::RunHeader {
+            started_unix_ns: whole
+                .header
+                .started_unix_ns
+                .saturating_add_unsigned(part.from_ns.saturating_sub(whole.header.started_ns)),
+            started_ns: part.from_ns,
+            ..whole.header.clone()
+        },
+        status: whole.status,
+        end: Some(RunEnd {
+            ended_ns: part.to_ns,
+            exit_status: None,
+            reason: "the end of the part".to_owned(),
+        }),
+        heartbeat_ns: part.to_ns,
+        facts: whole.facts.clone(),
+        capabilities: whole.capabilities.clone(),
+        processes: whole.processes.clone(),
+        threads: Vec::new(),
+        seconds: Vec::new(),
+        outliers: Vec::new(),
+        outlier_count: 0,
+        event_count: events.len() as u64,
+        events,
+        stacks: whole.stacks.clone(),
+        stack_sums: Vec::new(),
+        waits: Vec::new(),
+        holds: Vec::new(),
+        paths: Vec::new(),
+        beside: Vec::new(),
+        call_errors: Vec::new(),
+        counters: whole.counters.clone(),
+        runners: Vec::new(),
+        // Of a shorter time than the run it is not known how busy the CPUs were.
+        cpus: if exact { whole.cpus.clone() } else { Vec::new() },
+        losses: Losses {
+            seen: whole.losses.seen.iter().filter(|(_, at, _)| near(*at)).cloned().collect(),
+        },
+        cost: Cost { events: received, ..whole.cost.clone() },
+        bench: whole.bench.clone(),
+        jitter: whole.jitter.clone(),
+        messages: whole.messages.clone(),
+        sockets: sockets(&whole.sockets, part),
+        // A part has too few events to be compared with the times of others.
+        presences: Vec::new(),
+    }
+}
+
+/// Drops of the part, with those that came while it lasted; and the seconds that it touches.
+fn sockets(whole: &Sockets, part: &Part) -> Sockets {
+    let touches = |from: u64, to: u64| from < part.to_ns && to >= part.from_ns;
+    let queues = whole.queues.iter().filter(|s| touches(s.start_ns, s.start_ns + STEP_NS));
+    let drops = whole.drops.iter().filter(|drops| touches(drops.filling_ns, drops.last_ns));
+    Sockets { queues: queues.cloned().collect(), drops: drops.cloned().collect() }
+}
+
+/// A thread from `from` to `to`: what no interval covers is unaccounted.
+fn cut_thread(thread: &ThreadAccounts, from: u64, to: u64, mut known: Accounts) -> ThreadAccounts {
+    let wall = to - from;
+    known.add(Account::Unaccounted, wall.saturating_sub(known.total()));
+    let ended = thread.last_ns <= to;
+    ThreadAccounts {
+        first_ns: from,
+        last_ns: to,
+        alive: thread.alive || !ended,
+        open: if ended { thread.open } else { Account::Unaccounted },
+        accounts: known,
+        // The kernel's counts are of the thread's whole life.
+        minor_faults: 0,
+        major_faults: 0,
+        sleeps: 0,
+        preemptions: 0,
+        migrations: 0,
+        ..thread.clone()
+    }
+}
+
+/// An interval as it is within the part.
+fn cut_outlier(outlier: &Outlier, all: &[&Outlier], part: &Part) -> Outlier {
+    let (from, to) = (outlier.start_ns.max(part.from_ns), outlier.end_ns().min(part.to_ns));
+    if from == outlier.start_ns && to == outlier.end_ns() {
+        return outlier.clone();
+    }
+    let mut breakdown = Accounts::new();
+    if !outlier.kind.is_own_time() {
+        breakdown.add(Account::Unaccounted, to - from);
+    } else {
+        let is_within = |o: &&Outlier| {
+            o.tid == outlier.tid && o.start_ns >= outlier.start_ns && o.end_ns() <= outlier.end_ns()
+        };
+        let within = all.iter().copied().filter(is_within);
+        pieces(within, from, to).iter().for_each(|piece| breakdown.merge(&piece.accounts));
+    }
+    Outlier { start_ns: from, duration_ns: to - from, breakdown, ..outlier.clone() }
+}
+
+/// The sums of a process that has no other thread are those of its thread.
+fn take_sums_of_its_process(whole: &Run, run: &mut Run) {
+    let Some(tgid) = run.threads.first().map(|thread| thread.tgid) else { return };
+    run.waits = whole.waits.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
+    run.holds = whole.holds.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
+    run.runners = whole.runners.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
+    run.paths = whole.paths.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
+    run.call_errors = whole.call_errors.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
+    run.beside = whole.beside.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
+    run.stack_sums = whole.stack_sums.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
+    let seconds = whole.seconds.iter().filter(|s| s.tgid == tgid || s.tgid == 0);
+    run.seconds = seconds.cloned().collect();
+}

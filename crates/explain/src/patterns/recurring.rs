@@ -1,0 +1,87 @@
+//! Repeated events of one kind, whose rhythm and company are worth asking for.
+
+use std::collections::BTreeMap;
+
+use model::{Blocked, Outlier, OutlierKind, Run};
+
+use crate::case::held_sends;
+use crate::case::lost::{Class, class};
+
+/// A process from one exec to the next.
+pub(crate) type Life = (u32, usize);
+
+/// Events of one kind.
+pub(crate) struct Repeated {
+    /// `long socket of worker`.
+    pub words: String,
+    pub events: Vec<Occurrence>,
+}
+
+/// One of them.
+pub(crate) struct Occurrence {
+    /// In which it began.
+    pub life: Life,
+    pub from_ns: u64,
+    pub to_ns: u64,
+}
+
+impl Repeated {
+    /// When they began.
+    pub fn times(&self) -> Vec<u64> {
+        self.events.iter().map(|event| event.from_ns).collect()
+    }
+}
+
+/// Drops, timeouts and sends without room by socket; sends held back, long calls and sleeps by
+/// program and call, those that wait for work left out.
+pub(crate) fn repeated(run: &Run) -> Vec<Repeated> {
+    let mut groups = BTreeMap::<String, Vec<Occurrence>>::new();
+    let mut add = |words: String, tgid: u32, from_ns: u64, to_ns: u64| {
+        let life = (tgid, run.execs(tgid, from_ns));
+        groups.entry(words).or_default().push(Occurrence { life, from_ns, to_ns });
+    };
+    for drops in &run.sockets.drops {
+        let words = format!("drops at {}", drops.socket);
+        add(words, drops.socket.tgid, drops.first_ns, drops.last_ns);
+    }
+    for second in &run.sockets.queues {
+        let (socket, tgid) = (&second.socket, second.socket.tgid);
+        for timeout in &second.resent.timeouts {
+            add(format!("timeouts of {socket}"), tgid, timeout.at_ns, timeout.at_ns);
+        }
+        for begin in &second.blocked_sends.bursts_ns {
+            add(format!("sends without room on {socket}"), tgid, *begin, *begin);
+        }
+    }
+    for event in held_sends::kept(run) {
+        let words = format!("sends that {} held back", run.comm(event.tgid));
+        add(words, event.tgid, event.time_ns, event.end_ns());
+    }
+    let of_sockets = run.sockets.queues.iter().any(|second| second.blocked_sends.waited > 0);
+    for outlier in run.outliers.iter().filter(|outlier| is_lost(outlier)) {
+        if outlier.blocked == Some(Blocked::SocketSend) && of_sockets {
+            continue; // counted by socket, the short ones too
+        }
+        if let Some(words) = words(run, outlier) {
+            add(words, outlier.tgid, outlier.start_ns, outlier.end_ns());
+        }
+    }
+    groups.into_iter().map(|(words, events)| Repeated { words, events }).collect()
+}
+
+fn words(run: &Run, outlier: &Outlier) -> Option<String> {
+    let name = run.comm(outlier.tgid);
+    Some(match (outlier.blocked, outlier.syscall) {
+        _ if outlier.kind == OutlierKind::FirstCall => format!("long first calls of {name}"),
+        (Some(Blocked::SocketSend), _) => format!("sends of {name} that waited"),
+        (_, Some(call)) => format!("long {} of {name}", call.call),
+        (Some(kind), None) => format!("waits of {name} for {}", kind.name()),
+        (None, None) => return None,
+    })
+}
+
+/// Most of it is no wait for work.
+fn is_lost(outlier: &Outlier) -> bool {
+    let idle = outlier.breakdown.sum_of(|account| class(account) == Class::Idle);
+    outlier.kind != OutlierKind::LockHold && idle < outlier.duration_ns / 2
+}
