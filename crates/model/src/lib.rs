@@ -23,6 +23,7 @@ pub mod presence;
 pub mod run;
 pub mod socket;
 pub mod stack;
+pub mod sums;
 pub mod syscall;
 mod text_form;
 pub mod thread;
@@ -62,6 +63,7 @@ pub use socket::{
     TimeoutKind,
 };
 pub use stack::{Frame, PathSum, Space, Stack, StackId, StackSum};
+pub use sums::Sums;
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
 pub use wait::{BesideSum, CallError, HoldSum, RunnerSum, TableRead, WaitSum};

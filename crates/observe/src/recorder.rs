@@ -290,11 +290,11 @@ impl Recorder {
         if batch.capabilities.is_empty() {
             batch.capabilities = self.capabilities.clone();
         }
-        batch.cpus = host::cpu_times_since(&self.cpus);
+        batch.sums.cpus = host::cpu_times_since(&self.cpus);
         let mut processes = host::processes(batch, &mut self.processes);
         batch.processes.append(&mut processes);
         let watched = self.processes.values().filter(|p| p.watched).map(|p| p.tgid);
-        batch.counters = self.counters.read(watched);
+        batch.sums.counters = self.counters.read(watched);
         if let Some(cost) = batch.cost.as_mut() {
             cost.attach_ns = self.attach_ns;
         }
@@ -431,12 +431,12 @@ impl Bpf {
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         batch.stacks.extend(self.stacks.take_words(&mut self.names, inbox.words));
         batch.seconds = self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
-        batch.waits = self.sums.waits(&self.probes, &mut self.names)?;
-        batch.holds = self.sums.holds(&self.probes)?;
-        batch.runners = self.sums.runners(&self.probes)?;
-        batch.paths = self.sums.paths(&self.probes)?;
-        batch.beside = self.sums.beside(&self.probes)?;
-        batch.call_errors = self.sums.call_errors(&self.probes)?;
+        batch.sums.waits = self.sums.waits(&self.probes, &mut self.names)?;
+        batch.sums.holds = self.sums.holds(&self.probes)?;
+        batch.sums.runners = self.sums.runners(&self.probes)?;
+        batch.sums.paths = self.sums.paths(&self.probes)?;
+        batch.sums.beside = self.sums.beside(&self.probes)?;
+        batch.sums.call_errors = self.sums.call_errors(&self.probes)?;
         batch.sockets =
             self.queues.as_ref().map(|queues| queues.take(since_ns)).unwrap_or_default();
         let (presences, left_out) = presence::take(&self.probes, batch.heartbeat_ns, last)?;
@@ -486,7 +486,7 @@ impl Bpf {
             batch.outliers.push(outlier);
         }
         let sums = grown.into_iter().map(|key| stack_sum(key, self.stack_sums[&key]));
-        batch.stack_sums.extend(sums);
+        batch.sums.stack_sums.extend(sums);
     }
 
     fn count_losses(&mut self, inbox: &Inbox, batch: &mut Batch) -> Result<(), Error> {

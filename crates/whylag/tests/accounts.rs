@@ -142,8 +142,8 @@ fn whoever_ran_instead_is_named() {
     let Some(recorded) = alone(|| lab.record(&[], [program("runqueue")])) else { return };
     let run = recorded.run;
     // The longest sums come first; its own threads are in each other's way, too.
-    let others = run.runners.iter().find(|r| r.runner_tgid != r.tgid).unwrap();
-    assert_eq!(others.runner_comm, "hog", "{:?}", run.runners);
+    let others = run.sums.runners.iter().find(|r| r.runner_tgid != r.tgid).unwrap();
+    assert_eq!(others.runner_comm, "hog", "{:?}", run.sums.runners);
     let hog = run.processes.iter().find(|process| process.tgid == others.runner_tgid).unwrap();
     assert!(!hog.watched);
     assert_eq!(hog.comm, "hog");
