@@ -15,6 +15,8 @@ use crate::{
 /// `sums` (each by its key), `capabilities` (part), `cost`,
 /// `bench`, `jitter`. Of `messages`, `programs` (program) and `fast` (program, flow, sample) are
 /// replaced, `seconds` and `slow` are added.
+///
+/// Run files consist of batches. What an older whylag did not know is then empty.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Batch {
