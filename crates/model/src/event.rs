@@ -150,6 +150,17 @@ impl TryFrom<EventText> for Event {
     }
 }
 
+impl Event {
+    /// When it was over: a held send is noted with its begin and its length, any other event with one
+    /// moment.
+    pub fn end_ns(&self) -> u64 {
+        match self.kind {
+            EventKind::HeldSend => self.time_ns.saturating_add(self.value),
+            _ => self.time_ns,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,16 +181,5 @@ mod tests {
         }
         assert!(EventDetail::read(EventKind::HeldSend, "sched_yield often").is_err());
         assert!(EventDetail::read(EventKind::Signal, "8:16").is_err());
-    }
-}
-
-impl Event {
-    /// When it was over: a held send is noted with its begin and its length, any other event with one
-    /// moment.
-    pub fn end_ns(&self) -> u64 {
-        match self.kind {
-            EventKind::HeldSend => self.time_ns.saturating_add(self.value),
-            _ => self.time_ns,
-        }
     }
 }

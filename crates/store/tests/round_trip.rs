@@ -120,7 +120,7 @@ fn every_kind_comes_back() {
     .into_iter()
     .enumerate()
     {
-        batch.events.push(Event { kind, ..event(n as u64) });
+        batch.events.push(event(kind, n as u64));
     }
     let run = begun_with(&mut store, std::slice::from_ref(&batch));
     let loaded = store.load(run).unwrap();
@@ -228,7 +228,7 @@ fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
         let tid = if n < 5 { 7 } else { 8 };
         batch.outliers.push(Outlier { tid, start_ns: 10_000 * n, ..bare_outlier(10 + n) });
     }
-    batch.events.extend((0..LOADED_EVENTS as u64 + 3).map(event));
+    batch.events.extend((0..LOADED_EVENTS as u64 + 3).map(|at| event(EventKind::BlockIo, at)));
     let run = begun_with(&mut store, &[batch]);
     let whole = store.load(run).unwrap();
     assert!(whole.outliers.iter().all(|outlier| outlier.tid == 8));
@@ -242,7 +242,7 @@ fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
     assert_eq!(stored, 1, "one ends where the window begins, one begins where it ends");
     assert_eq!(loaded.outliers.last().unwrap().start_ns, 20_000);
 
-    let last = event(LOADED_EVENTS as u64 + 2).time_ns;
+    let last = event(EventKind::BlockIo, LOADED_EVENTS as u64 + 2).time_ns;
     let end = Part { from_ns: last, to_ns: last + 1, tid: None };
     let (loaded, _) = store.load_part(run, &end).unwrap();
     assert_eq!(loaded.events.len(), 1);
@@ -277,8 +277,9 @@ fn the_longest_outliers_and_the_first_events_are_loaded_with_their_stacks_only()
     }
     batch.stacks.push(stack(1 << 40, Space::Kernel));
     batch.sums.stack_sums.push(stack_sum(1, Some(1 << 40), Some(1 << 41)));
-    batch.events.extend((0..LOADED_EVENTS as u64 + 3).rev().map(event));
-    let exec = Event { kind: EventKind::Exec, ..event(LOADED_EVENTS as u64 + 1) };
+    let requests = (0..LOADED_EVENTS as u64 + 3).rev();
+    batch.events.extend(requests.map(|at| event(EventKind::BlockIo, at)));
+    let exec = event(EventKind::Exec, LOADED_EVENTS as u64 + 1);
     batch.events.push(exec.clone());
     let run = begun_with(&mut store, &[batch]);
     let loaded = store.load(run).unwrap();

@@ -4,7 +4,7 @@ use crate::case::mmap_holders::{READ, WRITE};
 use crate::cause::{Cause, Claim};
 use crate::part::question::Focus;
 use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, runner, wait};
-use model::{Account, Blocked, Metric, ObjectName, Role, WaitSum};
+use model::{Account, Blocked, Metric, ObjectName, RecorderPart, Role, WaitSum};
 use proptest::prelude::*;
 
 const POLL: Account = Account::Blocked(Blocked::Poll);
@@ -121,7 +121,7 @@ fn a_look_alike_that_stays_possible_is_named_with_what_tells_it_apart() {
 fn a_look_alike_whose_evidence_was_not_recorded_is_not_ruled_out() {
     let whole = explain(&story_two().build()).findings.remove(0);
     assert!(whole.not_ruled_out.is_empty());
-    let blind = explain(&story_two().off("mmap_lock holders").build()).findings.remove(0);
+    let blind = explain(&story_two().off(RecorderPart::MmapLock).build()).findings.remove(0);
     assert!(blind.ruled_out.iter().all(|other| other.cause != "mm-reader"));
     assert_eq!(blind.not_ruled_out[0].cause, "mm-reader");
     assert!(blind.not_ruled_out[0].because.contains("'mmap_lock holders' was off"));
@@ -185,8 +185,8 @@ fn confidence_falls_with_losses_sampling_missing_parts_and_few_waits() {
     let many = confidence(story_two().lost("event_ring", 50_000, 100_000));
     assert!(whole > few && few > many && many > 0.0, "{whole} {few} {many}");
     assert!(confidence(story_two().sampled()) < whole);
-    assert!(confidence(story_two().off("mmap_lock holders")) < whole);
-    assert_eq!(confidence(story_two().off("interrupts")), whole);
+    assert!(confidence(story_two().off(RecorderPart::MmapLock)) < whole);
+    assert_eq!(confidence(story_two().off(RecorderPart::Interrupts)), whole);
 
     let pipe = Account::Blocked(Blocked::PipeWrite);
     let stuck = |count| {

@@ -92,13 +92,14 @@ mod tests {
     use super::*;
     use crate::case::mmap_holders::WRITE;
     use crate::testing::{RunBuilder, SECOND, USER, hold, runner};
-    use model::Account;
+    use model::{Account, RecorderPart};
 
     const QUEUED: Account = Account::RunnablePreempted;
 
     #[test]
     fn a_cause_without_its_evidence_says_which_piece_was_missing() {
-        let run = RunBuilder::new().thread(10, 10, &[(USER, SECOND)]).off("kernel locks").build();
+        let run =
+            RunBuilder::new().thread(10, 10, &[(USER, SECOND)]).off(RecorderPart::Locks).build();
         let answer = why_not(&run, "mmap-lock").unwrap();
         let missing = "no thread waited for an mmap_lock".to_owned();
         assert_eq!(answer.standing, Standing::Absent { missing });

@@ -147,15 +147,18 @@ pub fn second(metric: Metric, start_ns: u64, values: &[u64]) -> MetricSecond {
     MetricSecond { tgid: 100, metric, start_ns, histogram }
 }
 
-pub fn event(time_ns: u64) -> Event {
-    Event {
-        time_ns,
-        kind: EventKind::BlockIo,
-        tid: 101,
-        tgid: 100,
-        value: 12_345,
-        detail: EventDetail::Device("253:0".into()),
-    }
+pub fn event(kind: EventKind, time_ns: u64) -> Event {
+    let detail = match kind {
+        EventKind::Exec | EventKind::Fork => EventDetail::Program("/bin/true".into()),
+        EventKind::Signal => EventDetail::Sender { comm: "bash".into(), tid: 77 },
+        EventKind::BlockIo | EventKind::JournalCommit => EventDetail::Device("253:0".into()),
+        EventKind::HeldSend => EventDetail::Waits { call: syscall("sched_yield"), times: 12 },
+        EventKind::Exit
+        | EventKind::DirectReclaim
+        | EventKind::Compaction
+        | EventKind::DirtyThrottle => EventDetail::None,
+    };
+    Event { time_ns, kind, tid: 101, tgid: 100, value: 12_345, detail }
 }
 
 pub fn wait(ns: u64) -> WaitSum {
@@ -196,59 +199,6 @@ pub fn stack_sum(ns: u64, kernel: Option<u64>, user: Option<u64>) -> StackSum {
         user: user.map(StackId),
         count: 1,
         ns,
-    }
-}
-
-/// Something in every table.
-fn sums() -> Sums {
-    Sums {
-        stack_sums: vec![stack_sum(50, Some(u64::MAX - 1), None), stack_sum(40, None, Some(7))],
-        paths: vec![
-            PathSum {
-                tgid: 100,
-                account: Account::Blocked(model::Blocked::Uninterruptible),
-                call: Some(syscall("membarrier")),
-                kernel: Some(StackId(u64::MAX - 1)),
-                user: None,
-                sampled: false,
-                count: 3,
-                ns: 90,
-                max_ns: 50,
-            },
-            PathSum {
-                tgid: 100,
-                account: Account::User,
-                call: None,
-                kernel: None,
-                user: Some(StackId(7)),
-                sampled: true,
-                count: 2,
-                ns: 20,
-                max_ns: 10,
-            },
-        ],
-        beside: vec![beside(TableRead::Proc("net/udp".into())), beside(TableRead::SocketDiag)],
-        call_errors: vec![CallError { tgid: 100, call: syscall("accept4"), errno: 11, count: 7 }],
-        counters: vec![Counter {
-            name: "cgroup.cpu.nr_throttled".into(),
-            source: "/sys/fs/cgroup/cpu.stat".into(),
-            first: 5,
-            last: u64::MAX,
-        }],
-        waits: vec![wait(60), WaitSum { waker_tgid: 2, name: None, ..wait(30) }],
-        holds: vec![hold(20, Some(syscall("mmap"))), hold(10, None)],
-        runners: vec![RunnerSum {
-            tgid: 100,
-            runner_tgid: 8,
-            runner_comm: "hog".into(),
-            realtime: 99,
-            count: 1,
-            ns: 77,
-        }],
-        cpus: vec![
-            CpuTime { cpu: 0, idle_ns: 1, busy_ns: 2, stolen_ns: 3 },
-            CpuTime { cpu: 1, idle_ns: 4, busy_ns: 5, stolen_ns: 6 },
-        ],
     }
 }
 
@@ -293,8 +243,8 @@ pub fn full_batch() -> Batch {
         ],
         outliers: vec![outlier(9_000_000), bare_outlier(400_000)],
         events: vec![
-            event(STARTED_NS + 5),
-            Event { kind: EventKind::Exec, ..event(STARTED_NS + 6) },
+            event(EventKind::BlockIo, STARTED_NS + 5),
+            event(EventKind::Exec, STARTED_NS + 6),
         ],
         stacks: vec![stack(u64::MAX - 1, Space::Kernel), stack(7, Space::User)],
         sums: sums(),
@@ -531,5 +481,58 @@ fn beside(reads: TableRead) -> BesideSum {
         count: 3,
         ns: 90,
         max_ns: 50,
+    }
+}
+
+/// Something in every table.
+fn sums() -> Sums {
+    Sums {
+        stack_sums: vec![stack_sum(50, Some(u64::MAX - 1), None), stack_sum(40, None, Some(7))],
+        paths: vec![
+            PathSum {
+                tgid: 100,
+                account: Account::Blocked(model::Blocked::Uninterruptible),
+                call: Some(syscall("membarrier")),
+                kernel: Some(StackId(u64::MAX - 1)),
+                user: None,
+                sampled: false,
+                count: 3,
+                ns: 90,
+                max_ns: 50,
+            },
+            PathSum {
+                tgid: 100,
+                account: Account::User,
+                call: None,
+                kernel: None,
+                user: Some(StackId(7)),
+                sampled: true,
+                count: 2,
+                ns: 20,
+                max_ns: 10,
+            },
+        ],
+        beside: vec![beside(TableRead::Proc("net/udp".into())), beside(TableRead::SocketDiag)],
+        call_errors: vec![CallError { tgid: 100, call: syscall("accept4"), errno: 11, count: 7 }],
+        counters: vec![Counter {
+            name: "cgroup.cpu.nr_throttled".into(),
+            source: "/sys/fs/cgroup/cpu.stat".into(),
+            first: 5,
+            last: u64::MAX,
+        }],
+        waits: vec![wait(60), WaitSum { waker_tgid: 2, name: None, ..wait(30) }],
+        holds: vec![hold(20, Some(syscall("mmap"))), hold(10, None)],
+        runners: vec![RunnerSum {
+            tgid: 100,
+            runner_tgid: 8,
+            runner_comm: "hog".into(),
+            realtime: 99,
+            count: 1,
+            ns: 77,
+        }],
+        cpus: vec![
+            CpuTime { cpu: 0, idle_ns: 1, busy_ns: 2, stolen_ns: 3 },
+            CpuTime { cpu: 1, idle_ns: 4, busy_ns: 5, stolen_ns: 6 },
+        ],
     }
 }

@@ -4,7 +4,7 @@
 //! together; then they are off the CPU for the rest of the period, with CPUs idle. The kernel says
 //! of a task that leaves the CPU whether it is throttled, so this is an account of its own.
 
-use model::{Account, Accounts, Outlier, OutlierKind};
+use model::{Account, Accounts, Outlier, OutlierKind, RecorderPart};
 
 use crate::case::in_words::in_words;
 use crate::case::{Case, Cpus};
@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           more threads than the quota has CPUs (GOMAXPROCS, thread pools), or allow bursts \
           (cpu.max.burst).",
     reproduce: "mysteries/bin/cgroup-throttle-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[],
     symptom: false,
     examine,

@@ -3,7 +3,7 @@
 //! Either the program has more runnable threads than CPUs, or another process takes the CPU. Only
 //! waits during which someone is known to have run are claimed: waking on an idle CPU is not this.
 
-use model::{Account, Accounts, Metric, OutlierKind, RunnerSum, part_of};
+use model::{Account, Accounts, Metric, OutlierKind, RecorderPart, RunnerSum, part_of};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -18,7 +18,7 @@ pub const CAUSE: Cause = Cause {
           process: move it to other CPUs (taskset, cpuset), lower its weight (nice, cpu.weight), \
           or keep CPUs for the latency-critical threads.",
     reproduce: "mysteries/bin/cpu-runqueue-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[
         LookAlike {
             cause: ids::RT_STARVATION,

@@ -5,7 +5,7 @@
 //! urgent those are who wait for it. Proven by three priorities: the waiter's is above that of
 //! whoever had the CPU, and that is not below the holder's.
 
-use model::{Account, Outlier, RunnerSum};
+use model::{Account, Outlier, RecorderPart, RunnerSum};
 
 use crate::case::Case;
 use crate::case::behind_holders::BehindHolders;
@@ -20,7 +20,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Use a lock that lends its holder the waiter's priority (PTHREAD_PRIO_INHERIT), run all \
           who take the lock at one priority, or share by something that needs no lock.",
     reproduce: "mysteries/bin/priority-inversion-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[LookAlike {
         cause: ids::CGROUP_THROTTLE,
         tell_apart: "read nr_throttled in cpu.stat of the lock holder's cgroup before and \

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Accounts, Metric, Outlier, OutlierKind, RunnerSum, part_of};
+use model::{Account, Accounts, Metric, Outlier, OutlierKind, RecorderPart, RunnerSum, part_of};
 
 use crate::case::Case;
 use crate::case::behind_holders::BehindHolders;
@@ -23,7 +23,7 @@ pub const CAUSE: Cause = Cause {
           of its own (isolcpus, cpuset) and keep the others off it, or run it as an ordinary \
           thread or under SCHED_DEADLINE with a budget.",
     reproduce: "mysteries/bin/rt-starvation-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[
         LookAlike {
             cause: ids::CGROUP_THROTTLE,

@@ -5,7 +5,7 @@
 //! the holder has to wait for its turn among them. To the scheduler they are busy threads that
 //! queue for a CPU; what tells them apart is that they queue inside sched_yield.
 
-use model::{Account, Accounts, Metric, Syscall, ThreadAccounts};
+use model::{Account, Accounts, Metric, RecorderPart, Syscall, ThreadAccounts};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -18,7 +18,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Wait in the kernel: a mutex or a condition variable (or a futex of one's own) sleeps \
           until its holder wakes one waiter. And hold the lock for less time.",
     reproduce: "mysteries/bin/yield-spin-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[
         LookAlike {
             cause: ids::FUTEX_CONVOY,

@@ -4,7 +4,7 @@
 //! of one slow device or file system. From then on the kernel makes each writer pause, so that
 //! pages become dirty no faster than they are written.
 
-use model::{Account, Blocked, EventKind};
+use model::{Account, Blocked, EventKind, RecorderPart};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -18,7 +18,7 @@ pub const CAUSE: Cause = Cause {
           off the path that waits (another thread with a bounded queue). Start writing earlier \
           (sync_file_range, vm.dirty_background_bytes): a higher vm.dirty_bytes only postpones it.",
     reproduce: "mysteries/bin/dirty-throttle-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[
         LookAlike {
             cause: ids::FSYNC_JOURNAL,

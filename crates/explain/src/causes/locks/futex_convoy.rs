@@ -4,7 +4,7 @@
 //! it ask for the value that means "locked, and others wait", or are ended by a thread that had
 //! waited there itself.
 
-use model::{Account, Accounts, Blocked, Metric, Syscall};
+use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::{in_words, stacks};
@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Hold the lock for less time (no system call, no allocation, no logging inside it), split \
           it (one per shard or per thread), or let fewer threads need it.",
     reproduce: "mysteries/bin/futex-convoy-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[
         LookAlike {
             cause: ids::BLOCKED_LOG_PIPE,

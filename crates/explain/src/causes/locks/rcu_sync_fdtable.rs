@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{OutlierKind, PathSum, Syscall};
+use model::{OutlierKind, PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -22,7 +22,7 @@ pub const CAUSE: Cause = Cause {
           dup2() or fcntl(F_DUPFD) right after the start and close it again, the table stays \
           large. Or keep descriptors and processes instead of making new ones.",
     reproduce: "mysteries/bin/rcu-sync-fdtable-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[],
     symptom: false,
     examine,

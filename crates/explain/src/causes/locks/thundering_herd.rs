@@ -8,7 +8,10 @@
 //! A wakeup is useful if the call returned and the thread then got something. A loop that reads
 //! until EAGAIN (edge-triggered epoll) has a successful read in each turn, and so no useless one.
 
-use model::{Account, Accounts, Blocked, Histogram, Metric, Run, Syscall, ThreadAccounts, part_of};
+use model::{
+    Account, Accounts, Blocked, Histogram, Metric, RecorderPart, Run, Syscall, ThreadAccounts,
+    part_of,
+};
 
 use crate::case::Case;
 use crate::case::in_words::stacks;
@@ -23,7 +26,7 @@ pub const CAUSE: Cause = Cause {
           threads wait on, or give each thread a queue of its own (SO_REUSEPORT for listening \
           sockets).",
     reproduce: "mysteries/bin/thundering-herd-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[],
     symptom: false,
     examine,

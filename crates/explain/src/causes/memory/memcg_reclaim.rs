@@ -4,7 +4,7 @@
 //! The host may have plenty of free memory. Reclaim is done by the thread that asks: on a CPU, or
 //! asleep until pages have been written.
 
-use model::{Account, Blocked, Counter};
+use model::{Account, Blocked, Counter, RecorderPart};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           (posix_fadvise DONTNEED, O_DIRECT), write dirty ones early (sync_file_range). With \
           version 2, memory.low of the important one protects it.",
     reproduce: "mysteries/bin/memcg-reclaim-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[
         LookAlike {
             cause: ids::FILE_MAJOR_FAULT,

@@ -6,7 +6,7 @@
 //! under its lock; /proc begins again at the head of the chain for every 4 KiB of text. Where many
 //! sockets are in one chain (UDP sockets of one port), socket calls that need it spin that long.
 
-use model::{BesideSum, PathSum, TableRead};
+use model::{BesideSum, PathSum, RecorderPart, TableRead};
 
 use crate::case::Case;
 use crate::case::spinning::{SPIN, in_words, readers, spun};
@@ -21,7 +21,12 @@ pub const CAUSE: Cause = Cause {
           sockets only: getsockopt(SO_MEMINFO) in the process itself, /proc/net/sockstat for \
           counts, BPF iterators from outside. Spread UDP sockets over more ports.",
     reproduce: "mysteries/bin/socket-diag-reader-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples", "kernel locks"],
+    needs: &[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Samples,
+        RecorderPart::Locks,
+    ],
     look_alikes: &[LookAlike {
         cause: ids::SYSV_SEM,
         tell_apart: "see the call that spins ('perf record -g -p PID'): semget and semctl wait \

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Accounts, Drops, Link, Role, SocketKind};
+use model::{Accounts, Drops, Link, RecorderPart, Role, SocketKind};
 
 use crate::case::Case;
 use crate::case::held_sends::{self, Sends};
@@ -28,7 +28,7 @@ pub const CAUSE: Cause = Cause {
           net.core.rmem_max, SO_RCVBUFFORCE with CAP_NET_ADMIN. A larger buffer alone turns loss \
           into delay.",
     reproduce: "mysteries/bin/udp-rcvbuf-stall-faulty 5",
-    needs: &["threads", "system calls", "sockets"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
     look_alikes: &[
         LookAlike {
             cause: ids::CPU_RUNQUEUE,

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{PathSum, Syscall};
+use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -23,7 +23,7 @@ pub const CAUSE: Cause = Cause {
           the file system, or none at all (socketpair, SCM_RIGHTS); or give the service a network \
           namespace of its own (unshare --net).",
     reproduce: "mysteries/bin/unix-population-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
     look_alikes: &[LookAlike {
         cause: ids::RCU_SYNC_FDTABLE,
         tell_apart: "count the process's descriptors and the host's AF_UNIX sockets ('whylag \

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, Blocked, Syscall};
+use model::{Account, Blocked, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
@@ -20,7 +20,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Start programs from a helper process that is made before the threads, look first \
           whether the program is there (access), or run fewer threads.",
     reproduce: "mysteries/bin/many-thread-vfork-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
     look_alikes: &[],
     symptom: false,
     examine,

@@ -5,7 +5,7 @@
 //! then, which everybody needs who begins or ends. Two that share the CPUs with a scanner are slow,
 //! too, but wait for a CPU; here they have one, and spin.
 
-use model::{Account, TableRead};
+use model::{Account, RecorderPart, TableRead};
 
 use crate::case::Case;
 use crate::case::spinning::{in_words, readers};
@@ -20,7 +20,7 @@ pub const CAUSE: Cause = Cause {
           threads: /proc/PID/status, the cgroup's cpu.stat. Keep threads in a pool instead of \
           starting one for each request.",
     reproduce: "mysteries/bin/proc-scan-vs-fork-faulty 5",
-    needs: &["threads", "system calls", "kernel locks"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Locks],
     look_alikes: &[
         LookAlike {
             cause: ids::MANY_THREAD_VFORK,

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Blocked, PathSum};
+use model::{Account, Blocked, PathSum, RecorderPart};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
@@ -24,7 +24,12 @@ pub const CAUSE: Cause = Cause {
           mmap), which has no table; let monitors list segments less often (SHM_INFO, ipcs, \
           /proc/sysvipc/shm) and remove segments that nobody uses.",
     reproduce: "mysteries/bin/shm-attach-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples", "kernel locks"],
+    needs: &[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Samples,
+        RecorderPart::Locks,
+    ],
     look_alikes: &[],
     symptom: false,
     examine,

@@ -6,7 +6,7 @@
 //!
 //! A thread that waited for work when it was stopped lost nothing by it (`stops.rs`).
 
-use model::{Account, Accounts, Event, EventKind, WaitSum};
+use model::{Account, Accounts, Event, EventKind, RecorderPart, WaitSum};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -22,7 +22,7 @@ pub const CAUSE: Cause = Cause {
           that uses ptrace) or let it do so less often; tools that read by eBPF or by \
           process_vm_readv() stop nobody. For stop signals: find their sender.",
     reproduce: "mysteries/bin/stopped-or-traced-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[],
     symptom: false,
     examine,

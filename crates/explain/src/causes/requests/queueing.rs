@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use model::histogram::PRECISION_KERNEL;
 use model::{
-    Account, Accounts, Histogram, Message, MessageAhead, MessageMetric, SegmentKind, TracedProgram,
+    Account, Accounts, Histogram, Message, MessageAhead, MessageMetric, RecorderPart, SegmentKind,
+    TracedProgram,
 };
 
 use crate::case::Case;
@@ -25,7 +26,7 @@ pub const CAUSE: Cause = Cause {
           parts that let others pass. Where there is no long one and messages come faster than they \
           are handled, share the line among several threads, or handle more of them at once.",
     reproduce: "mysteries/bin/queueing-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[],
     symptom: true,
     examine,

@@ -27,7 +27,7 @@ fn of_part(part: &Capability) -> Check {
 /// With all it needs a cause is measured; sampled thread states carry those that need no more.
 fn of_cause(cause: &Cause, parts: &[Capability], is_sampled: bool) -> Check {
     let (id, why) = (format!("cause-{}", cause.id), format!("{}.", cause.title));
-    let missing = parts.iter().find(|part| !part.on && cause.needs.contains(&part.part.name()));
+    let missing = parts.iter().find(|part| !part.on && cause.needs.contains(&part.part));
     let Some(missing) = missing else {
         return check(id, Verdict::Good, "measured", why, String::new());
     };
