@@ -24,6 +24,7 @@ mod recorder_part;
 pub mod run;
 pub mod socket;
 pub mod stack;
+pub mod sums;
 pub mod syscall;
 mod text_form;
 pub mod thread;
@@ -64,6 +65,7 @@ pub use socket::{
     Timeout, TimeoutKind,
 };
 pub use stack::{Frame, ImportedCall, PathSum, Space, Stack, StackId, StackSum};
+pub use sums::Sums;
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
 pub use wait::{BesideSum, CallError, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};

@@ -34,7 +34,7 @@ pub fn explanation(explanation: &Explanation, run: &Run) -> Value {
         "coincidences": explanation.coincidences,
         "losses": explanation.losses,
         "cost": run.cost,
-        "cpus": run.cpus,
+        "cpus": run.sums.cpus,
         "capabilities": run.capabilities,
         "threads": run.threads.len(),
         "outlier_count": run.outlier_count,

@@ -96,6 +96,7 @@ fn object(outlier: &Outlier, run: &Run, kind: Blocked) -> String {
         Blocked::Futex if outlier.object != 0 => format!(" at {:#x}", outlier.object),
         _ => {
             let name = run
+                .sums
                 .waits
                 .iter()
                 .filter(|wait| wait.account == Account::Blocked(kind) && outlier.object != 0)
