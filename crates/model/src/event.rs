@@ -52,6 +52,17 @@ pub struct Event {
     pub detail: EventDetail,
 }
 
+impl Event {
+    /// When it was over: a held send is noted with its begin and its length, any other event with one
+    /// moment.
+    pub fn end_ns(&self) -> u64 {
+        match self.kind {
+            EventKind::HeldSend => self.time_ns.saturating_add(self.value),
+            _ => self.time_ns,
+        }
+    }
+}
+
 /// What else is known of an event; its text is what is stored and exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EventDetail {
@@ -147,17 +158,6 @@ impl TryFrom<EventText> for Event {
         let EventText { time_ns, kind, tid, tgid, value, detail } = event;
         let detail = EventDetail::read(kind, &detail)?;
         Ok(Event { time_ns, kind, tid, tgid, value, detail })
-    }
-}
-
-impl Event {
-    /// When it was over: a held send is noted with its begin and its length, any other event with one
-    /// moment.
-    pub fn end_ns(&self) -> u64 {
-        match self.kind {
-            EventKind::HeldSend => self.time_ns.saturating_add(self.value),
-            _ => self.time_ns,
-        }
     }
 }
 

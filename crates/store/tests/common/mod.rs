@@ -202,6 +202,59 @@ pub fn stack_sum(ns: u64, kernel: Option<u64>, user: Option<u64>) -> StackSum {
     }
 }
 
+/// Something in every table.
+fn sums() -> Sums {
+    Sums {
+        stack_sums: vec![stack_sum(50, Some(u64::MAX - 1), None), stack_sum(40, None, Some(7))],
+        paths: vec![
+            PathSum {
+                tgid: 100,
+                account: Account::Blocked(model::Blocked::Uninterruptible),
+                call: Some(syscall("membarrier")),
+                kernel: Some(StackId(u64::MAX - 1)),
+                user: None,
+                sampled: false,
+                count: 3,
+                ns: 90,
+                max_ns: 50,
+            },
+            PathSum {
+                tgid: 100,
+                account: Account::User,
+                call: None,
+                kernel: None,
+                user: Some(StackId(7)),
+                sampled: true,
+                count: 2,
+                ns: 20,
+                max_ns: 10,
+            },
+        ],
+        beside: vec![beside(TableRead::Proc("net/udp".into())), beside(TableRead::SocketDiag)],
+        call_errors: vec![CallError { tgid: 100, call: syscall("accept4"), errno: 11, count: 7 }],
+        counters: vec![Counter {
+            name: "cgroup.cpu.nr_throttled".into(),
+            source: "/sys/fs/cgroup/cpu.stat".into(),
+            first: 5,
+            last: u64::MAX,
+        }],
+        waits: vec![wait(60), WaitSum { waker_tgid: 2, name: None, ..wait(30) }],
+        holds: vec![hold(20, Some(syscall("mmap"))), hold(10, None)],
+        runners: vec![RunnerSum {
+            tgid: 100,
+            runner_tgid: 8,
+            runner_comm: "hog".into(),
+            realtime: 99,
+            count: 1,
+            ns: 77,
+        }],
+        cpus: vec![
+            CpuTime { cpu: 0, idle_ns: 1, busy_ns: 2, stolen_ns: 3 },
+            CpuTime { cpu: 1, idle_ns: 4, busy_ns: 5, stolen_ns: 6 },
+        ],
+    }
+}
+
 /// A batch with something in every part.
 pub fn full_batch() -> Batch {
     Batch {
@@ -481,58 +534,5 @@ fn beside(reads: TableRead) -> BesideSum {
         count: 3,
         ns: 90,
         max_ns: 50,
-    }
-}
-
-/// Something in every table.
-fn sums() -> Sums {
-    Sums {
-        stack_sums: vec![stack_sum(50, Some(u64::MAX - 1), None), stack_sum(40, None, Some(7))],
-        paths: vec![
-            PathSum {
-                tgid: 100,
-                account: Account::Blocked(model::Blocked::Uninterruptible),
-                call: Some(syscall("membarrier")),
-                kernel: Some(StackId(u64::MAX - 1)),
-                user: None,
-                sampled: false,
-                count: 3,
-                ns: 90,
-                max_ns: 50,
-            },
-            PathSum {
-                tgid: 100,
-                account: Account::User,
-                call: None,
-                kernel: None,
-                user: Some(StackId(7)),
-                sampled: true,
-                count: 2,
-                ns: 20,
-                max_ns: 10,
-            },
-        ],
-        beside: vec![beside(TableRead::Proc("net/udp".into())), beside(TableRead::SocketDiag)],
-        call_errors: vec![CallError { tgid: 100, call: syscall("accept4"), errno: 11, count: 7 }],
-        counters: vec![Counter {
-            name: "cgroup.cpu.nr_throttled".into(),
-            source: "/sys/fs/cgroup/cpu.stat".into(),
-            first: 5,
-            last: u64::MAX,
-        }],
-        waits: vec![wait(60), WaitSum { waker_tgid: 2, name: None, ..wait(30) }],
-        holds: vec![hold(20, Some(syscall("mmap"))), hold(10, None)],
-        runners: vec![RunnerSum {
-            tgid: 100,
-            runner_tgid: 8,
-            runner_comm: "hog".into(),
-            realtime: 99,
-            count: 1,
-            ns: 77,
-        }],
-        cpus: vec![
-            CpuTime { cpu: 0, idle_ns: 1, busy_ns: 2, stolen_ns: 3 },
-            CpuTime { cpu: 1, idle_ns: 4, busy_ns: 5, stolen_ns: 6 },
-        ],
     }
 }
