@@ -1,6 +1,7 @@
 # make demo        see whylag solve a mystery: a program with a known fault, then with its fix
 # make test        all tests; as root, because the recorder is tested on the real kernel
-# make test-mysteries  the mysteries alone; their table goes to docs/mysteries.md
+# make test-mysteries  the figures of mysteries, timers and ordinary programs; the table of the
+#                  mysteries goes to docs/mysteries.md
 # make build       target/release/whylag
 # make lint        formatting, clippy, shellcheck, rustdoc
 # make mysteries   the programs with known faults, in mysteries/bin

@@ -13,10 +13,11 @@ use model::{Account, Accounts, Blocked, Histogram, Metric, Run, Syscall, ThreadA
 use crate::case::Case;
 use crate::case::in_words::stacks;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "thundering-herd",
+    id: ids::THUNDERING_HERD,
     title: "one event wakes many threads, and one of them gets it",
     fix: "Watch the shared socket or eventfd with EPOLLEXCLUSIVE, or from one epoll that all \
           threads wait on, or give each thread a queue of its own (SO_REUSEPORT for listening \
@@ -210,7 +211,7 @@ fn rule_out(case: &Case, herd: &Herd, claim: &mut Claim) {
     });
     if own >= all / 2 {
         claim.rule_out(
-            "cpu-runqueue",
+            ids::CPU_RUNQUEUE,
             format!(
                 "{} of the waiting for a CPU was behind threads of the same process, which were \
                  woken for the same event{idle}",
@@ -224,7 +225,7 @@ fn rule_out(case: &Case, herd: &Herd, claim: &mut Claim) {
     }
     let locks = case.lost.get(Account::Blocked(Blocked::Futex));
     claim.rule_out(
-        "futex-convoy",
+        ids::FUTEX_CONVOY,
         format!(
             "the threads sleep in poll or epoll; waiting for locks came to {}",
             duration(locks)

@@ -63,7 +63,7 @@ mod tests {
             on,
             because: if on { String::new() } else { "no privilege".to_owned() },
         };
-        let cause = |id: &str| catalogue::ALL.iter().find(|cause| cause.id == id).unwrap();
+        let cause = |id: &str| catalogue::ALL.iter().find(|cause| cause.id.as_str() == id).unwrap();
         let fact = |id, parts: &[_], sampled| of_cause(cause(id), parts, sampled).fact;
         let all = [part("threads", true), part("system calls", true), part("on-CPU samples", true)];
         assert_eq!(fact("malloc-trim", &all, false), "measured");
