@@ -1,5 +1,7 @@
 //! Builds runs from the evidence that a test is about.
 
+pub mod benchmarks;
+
 use std::collections::HashMap;
 
 use model::{

@@ -49,7 +49,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     let first = stored::load(store, Some(options.first))?;
     let second = stored::load(store, Some(options.second))?;
     let threshold = options.threshold.unwrap_or(THRESHOLD);
-    let compared = report::compare::compare(&first, &second, threshold)
+    let compared = explain::compare_benchmarks(&first, &second, threshold)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let (mut out, style) = output::stdout();
     if options.json {

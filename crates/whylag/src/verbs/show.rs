@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::{output, stored, told};
+use crate::{output, slow_messages, stored};
 
 /// Options of `show`.
 #[derive(Args)]
@@ -27,9 +27,8 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     if options.json {
         report::export::json::write(&mut out, &run)?;
     } else {
-        let told = told::messages(&stored::open(store)?, &run)?;
-        report::show::write(&mut out, &run, &told, &style)?;
-        report::company::write(&mut out, &explain::coincidences(&run), &style)?;
+        let messages = slow_messages::load(&stored::open(store)?, &run)?;
+        report::show::write(&mut out, &run, &explain::annotations(&run, messages), &style)?;
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
