@@ -25,6 +25,7 @@ mod compare;
 mod judge;
 mod ladder;
 mod messages;
+mod page;
 mod part;
 mod patterns;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use judge::why_not::{UnknownCause, why_not, why_not_focused};
 pub use judge::{explain, explain_focused};
 pub use ladder::judge_ladders;
 pub use messages::{break_down, message_windows, slow_messages};
+pub use page::page;
 pub use part::question::{Focus, FocusError};
 pub use part::run::Focused;
 

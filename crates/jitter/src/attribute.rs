@@ -69,11 +69,15 @@ impl Absences {
         let mut within: Vec<&Outlier> = self
             .kept
             .iter()
-            .filter(|o| o.start_ns < to && end(o) > from && thread.is_none_or(|tid| o.tid == tid))
+            .filter(|o| {
+                o.start_ns < to && o.end_ns() > from && thread.is_none_or(|tid| o.tid == tid)
+            })
             .collect();
-        within.sort_by_key(|o| end(o));
+        within.sort_by_key(|o| o.end_ns());
         // Of several threads it is the one that came to a CPU last before the tick was served.
-        let Some(tid) = within.iter().rev().find(|o| end(o) <= to).map(|o| o.tid) else { return };
+        let Some(tid) = within.iter().rev().find(|o| o.end_ns() <= to).map(|o| o.tid) else {
+            return;
+        };
         within.retain(|o| o.tid == tid);
         let mut way = Way { at: from, to, legs: Vec::new(), because: Vec::new() };
         for absence in within {
@@ -83,10 +87,6 @@ impl Absences {
         tick.because = way.because;
         tick.legs = way.legs;
     }
-}
-
-fn end(outlier: &Outlier) -> u64 {
-    outlier.start_ns + outlier.duration_ns
 }
 
 /// The way from the intended time to the moment of serving, as far as it has been gone.
@@ -138,7 +138,7 @@ impl Way {
             self.sleep(absence, woken, late);
         }
         if absence.breakdown.get(Account::Throttled) > 0 {
-            let ns = self.until(end(absence), THROTTLED);
+            let ns = self.until(absence.end_ns(), THROTTLED);
             self.because(ns, late, || {
                 format!("its cgroup had used up its CPU time and was throttled for {}", ms(ns))
             });
@@ -199,7 +199,7 @@ impl Way {
 
     /// Ready, but not on the CPU: who was, how long interrupts took, and the rest.
     fn wait(&mut self, absence: &Outlier, priority: u8, late: u64) {
-        let whole = end(absence).min(self.to).saturating_sub(self.at);
+        let whole = absence.end_ns().min(self.to).saturating_sub(self.at);
         let mut left = whole;
         self.at += whole;
         let is_throttled = priority > 0 && is_throttling(absence, whole);

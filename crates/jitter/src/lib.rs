@@ -16,9 +16,9 @@
 //! - Nothing of the system is changed; priority and CPU of the measuring thread only on request.
 
 mod attribute;
-pub mod clock;
 pub mod control;
 pub mod conversion;
+pub mod drift;
 mod error;
 pub mod facts;
 pub mod judge;

@@ -46,3 +46,14 @@ pub struct Event {
     /// More in words: the program executed, the device.
     pub detail: String,
 }
+
+impl Event {
+    /// When it was over: a held send is noted with its begin and its length, any other event with one
+    /// moment.
+    pub fn end_ns(&self) -> u64 {
+        match self.kind {
+            EventKind::HeldSend => self.time_ns.saturating_add(self.value),
+            _ => self.time_ns,
+        }
+    }
+}

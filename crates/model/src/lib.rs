@@ -32,7 +32,7 @@ mod text_form;
 pub mod thread;
 pub mod wait;
 
-pub use account::{Account, Accounts, Blocked, ParseAccountError};
+pub use account::{Account, Accounts, Blocked, ParseAccountError, part_of};
 pub use annotations::Annotations;
 pub use batch::Batch;
 pub use bench::{Bench, BenchCase, BenchOutlier, BenchRound, BenchStep, StoryShape, WorkerKind};

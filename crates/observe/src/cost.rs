@@ -94,7 +94,7 @@ impl CostSampler {
             cost.bpf_ns += ns;
         }
         cost.probes.sort_by_key(|probe| std::cmp::Reverse(probe.ns));
-        cost.cpu_ns = own_cpu_ns();
+        cost.cpu_ns = clock::process_cpu_ns();
         cost.peak_rss_bytes = peak_rss_bytes();
         Ok(cost)
     }
@@ -235,12 +235,6 @@ fn cpus(probes: &Probes) -> Result<Vec<cpu>, Error> {
     let values = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
     let values = values.map_err(Error::bpf("reading counters"))?.unwrap_or_default();
     Ok(values.iter().filter_map(|bytes| bpf::read::<cpu>(bytes)).collect())
-}
-
-/// CPU time of this process so far, ns.
-pub fn own_cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Peak resident memory of this process, bytes.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Child;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use model::{
     Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RunHeader, StackSum,
@@ -157,7 +157,7 @@ impl Recorder {
             cpus: host::cpu_times(),
             processes: HashMap::new(),
             counters: Counters::start(pid),
-            last_batch_ns: host::now_ns(),
+            last_batch_ns: clock::monotonic_ns(),
             attach_ns: started.elapsed().as_nanos() as u64,
         };
         recorder.child = held.map(Held::release).transpose()?;
@@ -276,7 +276,7 @@ impl Recorder {
         // The work of finishing counts, too.
         if let (Some(last), Some(cost)) = (batches.last_mut(), cost) {
             last.cost = Some(Cost {
-                cpu_ns: cost::own_cpu_ns(),
+                cpu_ns: clock::process_cpu_ns(),
                 peak_rss_bytes: cost::peak_rss_bytes(),
                 ..cost
             });
@@ -313,10 +313,9 @@ fn facts(target: &WatchTarget) -> Vec<Fact> {
 }
 
 fn header(watch: &Watch, sampled: bool) -> RunHeader {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     RunHeader {
-        started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
-        started_ns: host::now_ns(),
+        started_unix_ns: clock::unix_ns(),
+        started_ns: clock::monotonic_ns(),
         target: match &watch.target {
             WatchTarget::Command(words) => Target::Command(
                 words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -397,7 +396,7 @@ fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Er
 
 impl Bpf {
     fn batch(&mut self, inbox: Inbox, since_ns: u64, last: bool) -> Result<Batch, Error> {
-        let mut batch = Batch { heartbeat_ns: host::now_ns(), ..Batch::default() };
+        let mut batch = Batch { heartbeat_ns: clock::monotonic_ns(), ..Batch::default() };
         self.ring_bytes += inbox.bytes;
         self.events += inbox.records;
         self.count_losses(&inbox, &mut batch)?;
@@ -512,7 +511,7 @@ impl Bpf {
         capabilities: &mut Vec<Capability>,
     ) -> Vec<Capability> {
         let (Some(budget), Some(cost)) = (self.budget_percent, cost) else { return Vec::new() };
-        let now = host::now_ns();
+        let now = clock::monotonic_ns();
         let spent = cost.cpu_ns + cost.bpf_ns;
         let (since, before) = std::mem::replace(&mut self.budget_seen, (now, spent));
         if since == 0 || now <= since {

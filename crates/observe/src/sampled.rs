@@ -70,10 +70,10 @@ impl Sampler {
     pub fn batch(&mut self) -> Batch {
         let threads = lock(&self.threads).values().map(|sampled| sampled.thread.clone()).collect();
         Batch {
-            heartbeat_ns: host::now_ns(),
+            heartbeat_ns: clock::monotonic_ns(),
             threads,
             cost: Some(Cost {
-                cpu_ns: cost::own_cpu_ns(),
+                cpu_ns: clock::process_cpu_ns(),
                 peak_rss_bytes: cost::peak_rss_bytes(),
                 ..Cost::default()
             }),
@@ -102,7 +102,7 @@ fn sample(scope: Scope, threads: &Mutex<Threads>) {
     for (tgid, tid) in tasks(scope) {
         let Some(state) = state(tgid, tid) else { continue };
         seen.insert(tid);
-        let now = host::now_ns();
+        let now = clock::monotonic_ns();
         let key = threads.iter().find(|((t, _), s)| *t == tid && s.thread.alive).map(|(k, _)| *k);
         let sampled = threads.entry(key.unwrap_or((tid, now))).or_insert_with(|| Sampled {
             thread: begin(tgid, tid, now, state.account),

@@ -26,7 +26,7 @@ fn tables() -> Vec<(&'static str, String)> {
         tables.push((report::doctor::title(of_subject[0].subject), table));
     }
     let mut table = "| cause | what it is | parts of the recorder |\n|---|---|---|\n".to_owned();
-    for cause in explain::causes::ALL {
+    for cause in explain::catalogue::ALL {
         // Every one is named by a part that exists.
         assert!(cause.needs.iter().all(|need| Part::ALL.iter().any(|part| part.name() == *need)));
         table += &row([&format!("`{}`", cause.id), cause.title, &cause.needs.join(", ")]);

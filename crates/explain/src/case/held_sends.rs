@@ -68,7 +68,7 @@ pub(crate) fn account(event: &Event) -> Option<Account> {
 /// The interval of a limit: what mostly lies between the ends of held sends of one burst, where
 /// nine in ten of these gaps are a multiple of it. `None` for fewer than three gaps, or otherwise.
 pub(crate) fn interval_ns(events: &[&Event]) -> Option<u64> {
-    let mut ends: Vec<u64> = events.iter().map(|e| e.time_ns.saturating_add(e.value)).collect();
+    let mut ends: Vec<u64> = events.iter().map(|e| e.end_ns()).collect();
     ends.sort_unstable();
     let gaps: Vec<u64> =
         ends.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap < BURST_NS).collect();

@@ -9,9 +9,10 @@ use model::histogram::PRECISION_KERNEL;
 use model::{
     Account, Blocked, CallError, Context, Event, EventKind, Histogram, HoldSum, Metric,
     MetricSecond, Outlier, OutlierKind, PathSum, Run, RunnerSum, StackId, StackSum, WaitSum,
+    part_of,
 };
 
-use crate::case::lost::{Class, class, part_of};
+use crate::case::lost::{Class, class};
 use crate::part::clip::Piece;
 
 /// Waits for the disk within page faults are summed by this much of the address space.

@@ -9,8 +9,9 @@ mod throttled;
 
 use model::{Conversion, Estimate, Jitter, JitterControl, JitterProgram, JitterSeries, Tick};
 
+use crate::drift::Drift;
 use crate::series::JUDGED;
-use crate::{Series, clock, conversion, words};
+use crate::{Series, conversion, words};
 
 /// Single ticks that a run keeps, all series together.
 const KEPT: usize = 20_000;
@@ -24,7 +25,7 @@ pub struct Measured {
     /// The program that was judged.
     pub program: Option<JitterProgram>,
     /// CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW.
-    pub drift: clock::Drift,
+    pub drift: Drift,
     /// whylag's own timer at the intervals that were asked for.
     pub controls: Vec<JitterControl>,
     /// What was changed on request.

@@ -151,7 +151,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     let mut session = Session { watched, recording, drift: clock::Drift::default(), progress, id };
     let reason = session.watch_until_end(options, &signal)?;
     session.progress.finish_and_clear();
-    let ended_ns = stored::monotonic_ns();
+    let ended_ns = clock::monotonic_ns();
     let (jitter, exit_status) = session.conclude(options, conversion)?;
     let batch = Batch {
         heartbeat_ns: ended_ns,

@@ -4,11 +4,10 @@
 //! middle of the program's own code, and waits: until the page is on the disk, for the journal, or
 //! for a block.
 
-use model::{Account, Blocked};
+use model::{Account, Blocked, part_of};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
-use crate::case::lost::part_of;
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::text::{counted, duration, mean, percent};
 

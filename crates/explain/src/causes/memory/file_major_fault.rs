@@ -2,10 +2,9 @@
 //!
 //! The thread sleeps in the middle of its own code, with no system call to be seen.
 
-use model::{Account, Accounts, Blocked, Metric, Outlier, WaitSum};
+use model::{Account, Accounts, Blocked, Metric, Outlier, WaitSum, part_of};
 
 use crate::case::in_words::{in_words, stacks};
-use crate::case::lost::part_of;
 use crate::case::{Case, sum_of};
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::text::{count, counted, duration, mean, percent, quantiles};

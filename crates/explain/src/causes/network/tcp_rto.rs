@@ -12,7 +12,6 @@ use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::causes::network::tcp_timers::{End, Wait, ends, mirrored, waits};
-use crate::part::clip::end_of;
 use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
@@ -68,7 +67,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw(by_kind, "tracepoint tcp_retransmit_skb, by socket");
     claim.saw(timers_in_words(&waits), "tracepoint tcp_retransmit_skb and the system calls");
     let after =
-        mean(waits.iter().map(|w| end_of(w.outlier).saturating_sub(w.timeout.at_ns)).sum(), n);
+        mean(waits.iter().map(|w| w.outlier.end_ns().saturating_sub(w.timeout.at_ns)).sum(), n);
     claim.saw(format!("after the segment was sent again it took {after} until they ended"), "both");
     for (name, words, field) in COUNTERS {
         let grown = case.run.counter(name).map(|counter| counter.growth());

@@ -7,7 +7,6 @@ use model::{
 };
 
 use crate::case::Case;
-use crate::part::clip::end_of;
 
 pub const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
 pub const POLL: Account = Account::Blocked(Blocked::Poll);
@@ -95,7 +94,7 @@ pub fn waits<'a>(case: &Case<'a>, ends: &BTreeMap<u64, End>) -> Vec<Wait<'a>> {
 /// The last timeout in a wait, if it can have ended it: the wait lasted as long as the timer was
 /// set, and soon after it was over.
 fn last(outlier: &Outlier, timeouts: &[Timeout]) -> Option<Timeout> {
-    let end = end_of(outlier);
+    let end = outlier.end_ns();
     let inside = |t: &&Timeout| t.at_ns > outlier.start_ns && t.at_ns <= end;
     let timers = timeouts.iter().filter(|timeout| timeout.kind != TimeoutKind::Connecting);
     let last = timers.filter(inside).max_by_key(|timeout| timeout.at_ns)?;

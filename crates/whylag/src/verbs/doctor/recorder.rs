@@ -1,6 +1,7 @@
 //! Which parts of the recorder work here, and which causes can be found with them.
 
-use explain::causes::{self, Cause};
+use explain::catalogue;
+use explain::cause::Cause;
 use model::{Capability, Check, CheckResult, Compared, Subject};
 use observe::capability::{HostFacts, Plan, decide, describe};
 
@@ -10,7 +11,7 @@ pub fn checks() -> Vec<Check> {
     let plan = decide(&HostFacts::of_this_host());
     let is_sampled = matches!(plan, Plan::Sample(_));
     let parts = describe(&plan, &[]);
-    let causes = causes::ALL.iter().map(|cause| of_cause(cause, &parts, is_sampled));
+    let causes = catalogue::ALL.iter().map(|cause| of_cause(cause, &parts, is_sampled));
     parts.iter().map(of_part).chain(causes).collect()
 }
 
@@ -62,7 +63,7 @@ mod tests {
             on,
             because: if on { String::new() } else { "no privilege".to_owned() },
         };
-        let cause = |id: &str| causes::ALL.iter().find(|cause| cause.id == id).unwrap();
+        let cause = |id: &str| catalogue::ALL.iter().find(|cause| cause.id == id).unwrap();
         let fact = |id, parts: &[_], sampled| of_cause(cause(id), parts, sampled).fact;
         let all = [part("threads", true), part("system calls", true), part("on-CPU samples", true)];
         assert_eq!(fact("malloc-trim", &all, false), "measured");
@@ -73,6 +74,6 @@ mod tests {
             [part("threads", false), part("system calls", false), part("on-CPU samples", false)];
         assert_eq!(fact("malloc-trim", &none, true), "unavailable here");
         assert_eq!(fact("cpu-runqueue", &none, true), "approximated");
-        assert_eq!(checks().len(), observe::capability::Part::ALL.len() + causes::ALL.len());
+        assert_eq!(checks().len(), observe::capability::Part::ALL.len() + catalogue::ALL.len());
     }
 }
