@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use model::{Batch, CpuTime, EventKind, Process};
+use model::{Batch, CpuTime, EventDetail, EventKind, Process};
 use procfs::{CurrentSI, KernelStats};
 
 /// CPUs that are online.
@@ -68,8 +68,10 @@ pub fn processes(batch: &Batch, known: &mut HashMap<u32, Process>) -> Vec<Proces
     let executed: HashMap<u32, &str> = batch
         .events
         .iter()
-        .filter(|event| event.kind == EventKind::Exec)
-        .map(|event| (event.tgid, event.detail.as_str()))
+        .filter_map(|event| match (event.kind, &event.detail) {
+            (EventKind::Exec, EventDetail::Program(path)) => Some((event.tgid, path.as_str())),
+            _ => None,
+        })
         .collect();
     let mut see = |tgid: u32, comm: &str, a_thread: &str, watched: bool| {
         let program = executed.get(&tgid).copied();

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use model::{
-    Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RunHeader, StackSum,
-    Target,
+    Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RecorderPart, RunHeader,
+    StackSum, Target,
 };
 
 use crate::bpf::{outlier_record, thread_record};
 use crate::calls::slots_left;
-use crate::capability::{self, HostFacts, Part, Plan};
+use crate::capability::{self, HostFacts, Plan};
 use crate::cost::{self, CostSampler};
 use crate::counters::Counters;
 use crate::drain::{Drain, Inbox};
@@ -21,12 +21,13 @@ use crate::histograms::Histograms;
 use crate::kallsyms::TextRanges;
 use crate::launch::{self, Held};
 use crate::names::Names;
-use crate::probes::{Config, Probes, TargetKind};
+use crate::probes::{Config, Probes};
 use crate::queues::Queues;
 use crate::sampled::Sampler;
 use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
-use crate::{Error, convert, host, presence, privilege, wire};
+use crate::wire::{Loss, TargetKind};
+use crate::{Error, convert, events, host, presence, privilege};
 
 /// What to watch, and how.
 #[derive(Clone, Debug)]
@@ -46,8 +47,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    fn unasked(&self) -> &'static [Part] {
-        if self.timers == Timers::Off { &[Part::Timers] } else { &[] }
+    fn unasked(&self) -> &'static [RecorderPart] {
+        if self.timers == Timers::Off { &[RecorderPart::Timers] } else { &[] }
     }
 }
 
@@ -97,7 +98,7 @@ struct Bpf {
     names: Names,
     stacks: Stacks,
     stack_sums: HashMap<StackKey, (u64, u64)>,
-    losses: BTreeMap<String, u64>,
+    losses: BTreeMap<Loss, u64>,
     /// As asked for at the start: shorter intervals, if they come, are in no sum.
     threshold_ns: u64,
     lowered: bool,
@@ -344,9 +345,9 @@ fn begin(watch: &Watch, pid: u32, mut plan: Plan) -> Result<(Backend, Plan), Err
     Ok((Backend::Sampled(Sampler::start(watch, pid)?), plan))
 }
 
-fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Error> {
+fn record(watch: &Watch, pid: u32, off: &[(RecorderPart, String)]) -> Result<Backend, Error> {
     let off = off.iter().map(|(part, _)| part).chain(watch.unasked());
-    let off: Vec<Part> = off.copied().collect();
+    let off: Vec<RecorderPart> = off.copied().collect();
     let target_tgid = match watch.target {
         WatchTarget::Thread(tid) => host::process_of(tid).unwrap_or(tid),
         _ => pid,
@@ -426,16 +427,11 @@ impl Bpf {
         } else {
             self.torn = torn;
         }
-        batch.events = inbox.events.iter().filter_map(convert::event).collect();
+        batch.events = inbox.events.iter().filter_map(events::event).collect();
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         batch.stacks.extend(self.stacks.take_words(&mut self.names, inbox.words));
         batch.seconds = self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
-        batch.waits = self.sums.waits(&self.probes, &mut self.names)?;
-        batch.holds = self.sums.holds(&self.probes)?;
-        batch.runners = self.sums.runners(&self.probes)?;
-        batch.paths = self.sums.paths(&self.probes)?;
-        batch.beside = self.sums.beside(&self.probes)?;
-        batch.call_errors = self.sums.call_errors(&self.probes)?;
+        self.sums.read(&self.probes, &mut self.names, &mut batch)?;
         batch.sockets =
             self.queues.as_ref().map(|queues| queues.take(since_ns)).unwrap_or_default();
         let (presences, left_out) = presence::take(&self.probes, batch.heartbeat_ns, last)?;
@@ -461,7 +457,7 @@ impl Bpf {
         let mut grown = HashSet::new();
         let mut looks = 0;
         for record in records {
-            let mut outlier = convert::outlier(record);
+            let Some(mut outlier) = convert::outlier(record) else { continue };
             let is_first_call = outlier.kind == OutlierKind::FirstCall;
             if is_first_call && self.stacks.is_no_first_call(outlier.user_stack) {
                 continue;
@@ -490,11 +486,9 @@ impl Bpf {
 
     fn count_losses(&mut self, inbox: &Inbox, batch: &mut Batch) -> Result<(), Error> {
         let in_kernel = cost::losses(&self.probes)?;
-        for (name, total) in wire::LOSSES.iter().zip(in_kernel) {
-            let seen = self.losses.entry((*name).to_owned()).or_default();
-            let new = total.saturating_sub(*seen);
-            *seen = total;
-            push_loss(batch, name, new);
+        for (loss, total) in Loss::ALL.into_iter().zip(in_kernel) {
+            let seen = self.losses.insert(loss, total).unwrap_or(0);
+            push_loss(batch, loss.text(), total.saturating_sub(seen));
         }
         push_loss(batch, "outliers (recorder's queue full)", inbox.outliers_dropped);
         push_loss(batch, "rare records (recorder's queue full)", inbox.rare_dropped);
@@ -522,11 +516,11 @@ impl Bpf {
         if percent <= budget {
             return Vec::new();
         }
-        let attached: Vec<Part> = self.probes.attached().collect();
+        let attached: Vec<RecorderPart> = self.probes.attached().collect();
         let Some(part) = cost::dearest(cost, &attached) else { return Vec::new() };
         self.probes.shed(part);
         let shed = Capability {
-            part: part.name().to_owned(),
+            part,
             on: false,
             because: format!(
                 "shed: recording took {percent:.1} % of the CPUs, the budget is {budget} %"

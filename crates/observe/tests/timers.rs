@@ -67,7 +67,12 @@ fn a_timer_is_told_with_what_was_asked_of_it() {
         pipe_stdout: false,
     };
     let recorder = Recorder::start(&watch, Instant::now()).unwrap();
-    let timers = recorder.capabilities().iter().find(|part| part.part == "timers").unwrap().clone();
+    let timers = recorder
+        .capabilities()
+        .iter()
+        .find(|part| part.part == model::RecorderPart::Timers)
+        .unwrap()
+        .clone();
     go.send(()).unwrap();
     sleeper.join().unwrap();
     let batches = recorder.finish().unwrap();

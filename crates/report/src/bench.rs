@@ -73,7 +73,7 @@ pub fn json(run: &Run, ladders: &[Vec<LadderVerdict>]) -> Value {
 
 /// CPUs of the host, by its facts.
 fn cpus(run: &Run) -> Option<u32> {
-    run.fact("cpu.count").and_then(|count| count.parse().ok())
+    run.fact_number("cpu.count").and_then(|count| count.try_into().ok())
 }
 
 fn write_head(

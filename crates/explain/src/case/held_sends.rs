@@ -1,7 +1,7 @@
 //! Sends that their own thread held back: it did nothing but wait (sched_yield, nanosleep) and
 //! then sent, as a limit of the sending rate makes it do.
 
-use model::{Account, Blocked, Event, EventKind, Metric, Run, Syscall};
+use model::{Account, Blocked, Event, EventDetail, EventKind, Metric, Run, Syscall};
 
 /// Calls that send.
 const SENDS: [&str; 3] = ["sendto", "sendmsg", "sendmmsg"];
@@ -55,7 +55,10 @@ pub(crate) fn kept(run: &Run) -> impl Iterator<Item = &Event> {
 
 /// What it waited with.
 pub(crate) fn waited_in(event: &Event) -> Option<Syscall> {
-    Syscall::named(event.detail.split(' ').next()?)
+    match event.detail {
+        EventDetail::Waits { call, .. } => Some(call),
+        _ => None,
+    }
 }
 
 /// The account of the calls that it waited with.

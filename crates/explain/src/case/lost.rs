@@ -107,7 +107,7 @@ impl LockWord {
         self.by_waiter = self.by_waiter.saturating_add(wait.by_waiter);
         self.lock_like = self.lock_like.saturating_add(wait.lock_like);
         if self.name.is_none() {
-            self.name.clone_from(&wait.name);
+            self.name = wait.name.as_ref().map(|name| name.as_str().to_owned());
         }
     }
 }

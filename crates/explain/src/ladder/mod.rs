@@ -24,7 +24,7 @@ struct Ladder<'a> {
 
 /// For each case of a benchmark run, in its order: what its ladders say.
 pub fn judge_ladders(run: &Run) -> Vec<Vec<LadderVerdict>> {
-    let cpus = run.fact("cpu.count").and_then(|count| count.parse().ok());
+    let cpus = run.fact_number("cpu.count").and_then(|count| count.try_into().ok());
     let of_case = |case| ladders(case).iter().filter_map(|l| l.verdict(case, cpus)).collect();
     run.bench.iter().flat_map(|bench| &bench.cases).map(of_case).collect()
 }

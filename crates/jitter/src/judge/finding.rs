@@ -1,6 +1,6 @@
 //! What every finding about timers has.
 
-use model::{Evidence, Finding, Link};
+use model::{Evidence, Finding, Link, Role};
 use stats::law::Fit;
 
 use super::causes::Source;
@@ -25,6 +25,7 @@ pub fn blank(cause: &str, title: &str, fix: &str) -> Finding {
         chain: Vec::new(),
         evidence: Vec::new(),
         ruled_out: Vec::new(),
+        excluded: Vec::new(),
         not_ruled_out: Vec::new(),
         fix: fix.to_owned(),
         reproduce: format!("whylag jitter -- mysteries/bin/{cause}-faulty 5"),
@@ -39,9 +40,9 @@ pub fn chain(source: &Source, mechanism: &str, trigger: Option<String>) -> Vec<L
         source.judged.law.source,
         time(mean_late(source))
     );
-    let link = |role: &str, text: String| Link { role: role.to_owned(), cause: None, text };
-    let mut chain = vec![link("symptom", symptom), link("mechanism", mechanism.to_owned())];
-    chain.extend(trigger.map(|text| link("trigger", text)));
+    let link = |role, text: String| Link { role, cause: None, text };
+    let mut chain = vec![link(Role::Symptom, symptom), link(Role::Mechanism, mechanism.to_owned())];
+    chain.extend(trigger.map(|text| link(Role::Trigger, text)));
     chain
 }
 

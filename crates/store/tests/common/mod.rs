@@ -135,7 +135,7 @@ pub fn stack(id: u64, space: Space) -> Stack {
         symbol: symbol.map(str::to_owned),
         symbol_offset: 0x1f,
         unknown_because: symbol.is_none().then(|| "stripped".into()),
-        after: symbol.map(|_| "sched_yield@plt".into()),
+        after: symbol.map(|_| ImportedCall::Plt("sched_yield".into())),
     };
     let frames = vec![frame(0xffff_ffff_8100_0042, Some("down_write")), frame(id, None)];
     Stack { id: StackId(id), space, frames, truncated: space == Space::User }
@@ -147,15 +147,18 @@ pub fn second(metric: Metric, start_ns: u64, values: &[u64]) -> MetricSecond {
     MetricSecond { tgid: 100, metric, start_ns, histogram }
 }
 
-pub fn event(time_ns: u64) -> Event {
-    Event {
-        time_ns,
-        kind: EventKind::BlockIo,
-        tid: 101,
-        tgid: 100,
-        value: 12_345,
-        detail: "253:0".into(),
-    }
+pub fn event(kind: EventKind, time_ns: u64) -> Event {
+    let detail = match kind {
+        EventKind::Exec | EventKind::Fork => EventDetail::Program("/bin/true".into()),
+        EventKind::Signal => EventDetail::Sender { comm: "bash".into(), tid: 77 },
+        EventKind::BlockIo | EventKind::JournalCommit => EventDetail::Device("253:0".into()),
+        EventKind::HeldSend => EventDetail::Waits { call: syscall("sched_yield"), times: 12 },
+        EventKind::Exit
+        | EventKind::DirectReclaim
+        | EventKind::Compaction
+        | EventKind::DirtyThrottle => EventDetail::None,
+    };
+    Event { time_ns, kind, tid: 101, tgid: 100, value: 12_345, detail }
 }
 
 pub fn wait(ns: u64) -> WaitSum {
@@ -163,7 +166,7 @@ pub fn wait(ns: u64) -> WaitSum {
         tgid: 100,
         account: Account::Blocked(Blocked::MmapLockRead),
         object: u64::MAX - 5,
-        name: Some("mmap_lock".into()),
+        name: Some(ObjectName::LockClass("mmap_lock".into())),
         waker_tgid: 0,
         waker_comm: "w".into(),
         count: 2,
@@ -209,8 +212,12 @@ pub fn full_batch() -> Batch {
             Fact { name: "clocksource.current".into(), value: "tsc".into(), source: "/sys".into() },
         ],
         capabilities: vec![
-            Capability { part: "threads".into(), on: true, because: String::new() },
-            Capability { part: "locks".into(), on: false, because: "no such tracepoint".into() },
+            Capability { part: RecorderPart::Threads, on: true, because: String::new() },
+            Capability {
+                part: RecorderPart::Locks,
+                on: false,
+                because: "no such tracepoint".into(),
+            },
         ],
         processes: vec![
             Process {
@@ -236,8 +243,8 @@ pub fn full_batch() -> Batch {
         ],
         outliers: vec![outlier(9_000_000), bare_outlier(400_000)],
         events: vec![
-            event(STARTED_NS + 5),
-            Event { kind: EventKind::Exec, ..event(STARTED_NS + 6) },
+            event(EventKind::BlockIo, STARTED_NS + 5),
+            event(EventKind::Exec, STARTED_NS + 6),
         ],
         stacks: vec![stack(u64::MAX - 1, Space::Kernel), stack(7, Space::User)],
         stack_sums: vec![stack_sum(50, Some(u64::MAX - 1), None), stack_sum(40, None, Some(7))],
@@ -471,7 +478,7 @@ pub fn sockets() -> Sockets {
         tgid: 7,
         fd: 3,
         kind: SocketKind::Udp,
-        address: "127.0.0.1:9000".into(),
+        address: "127.0.0.1:9000".parse().unwrap(),
     };
     let receive = Depth { mean: 100, max: 212_992, max_ns: STARTED_NS + 7, limit: 212_992 };
     let queue = QueueSecond {

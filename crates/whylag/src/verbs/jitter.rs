@@ -11,7 +11,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use jitter::judge::{Measured, judge};
 use jitter::plan::{self, Setting, Step};
-use jitter::{Started, clock, control, conversion, sources};
+use jitter::{Started, control, conversion, drift, sources};
 use model::{Batch, Conversion, Jitter, JitterProgram, RunEnd, RunId, Target};
 use store::{Sqlite, Store, location};
 
@@ -148,7 +148,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         true => ProgressBar::new_spinner(),
         false => ProgressBar::hidden(),
     };
-    let mut session = Session { watched, recording, drift: clock::Drift::default(), progress, id };
+    let mut session = Session { watched, recording, drift: drift::Drift::default(), progress, id };
     let reason = session.watch_until_end(options, &signal)?;
     session.progress.finish_and_clear();
     let ended_ns = clock::monotonic_ns();
@@ -201,7 +201,7 @@ fn facts(options: &Options) -> Vec<model::Fact> {
 struct Session {
     watched: Watched,
     recording: Started,
-    drift: clock::Drift,
+    drift: drift::Drift,
     progress: ProgressBar,
     id: RunId,
 }

@@ -105,8 +105,8 @@ fn tell_what_is_off(capabilities: &[Capability]) {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for part in capabilities.iter().filter(|part| !part.on) {
         match reasons.iter_mut().find(|(because, _)| *because == part.because) {
-            Some((_, parts)) => parts.push(&part.part),
-            None => reasons.push((&part.because, vec![&part.part])),
+            Some((_, parts)) => parts.push(part.part.name()),
+            None => reasons.push((&part.because, vec![part.part.name()])),
         }
     }
     for (because, parts) in reasons {

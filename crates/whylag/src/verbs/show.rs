@@ -7,14 +7,19 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::{output, slow_messages, stored};
+use crate::stored::{self, RunName};
+use crate::{output, slow_messages};
 
 /// Options of `show`.
 #[derive(Args)]
-#[command(after_help = "Example:\n  whylag show 7 | less")]
+#[command(after_help = "\
+Example:
+  whylag show 7 | less
+  whylag show x.whylag    the run of a file")]
 pub struct Options {
-    /// Number of the run, as 'whylag runs' lists it [default: the newest]
-    run: Option<i64>,
+    /// Number of the run, as 'whylag runs' lists it, or a file that 'export --format run' wrote
+    /// [default: the newest]
+    run: Option<RunName>,
     /// Print the whole run as one JSON object, as 'export --format json' does
     #[arg(long)]
     json: bool,
@@ -22,12 +27,12 @@ pub struct Options {
 
 /// Shows.
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
-    let run = stored::load(store, options.run)?;
+    let (store, run) = stored::load(store, options.run.as_ref())?;
     let (mut out, style) = output::stdout();
     if options.json {
         report::export::json::write(&mut out, &run)?;
     } else {
-        let messages = slow_messages::load(&stored::open(store)?, &run)?;
+        let messages = slow_messages::load(&store, &run)?;
         report::show::write(&mut out, &run, &explain::annotations(&run, messages), &style)?;
     }
     out.flush()?;

@@ -3,23 +3,27 @@
 
 use std::collections::BTreeSet;
 
-use model::{Finding, Outlier, OutlierKind};
+use model::{Finding, ImportedCall, Outlier, OutlierKind};
 
 use crate::Case;
+use crate::common::disturbance::figures_are_asked_for;
 
 const CAUSE: &str = "lazy-binding";
-const CALL: &str = "sched_yield@plt";
-/// One process that executes itself, and lives six times.
+const CALL: &str = "sched_yield";
+/// Seconds and lives of one process that executes itself.
 const LIVES: [&str; 2] = ["12", "6"];
+const FEW_LIVES: [&str; 2] = ["6", "3"];
 /// The buffer holds 554 datagrams, of which 30 come in a millisecond.
 const FILLS_NS: u64 = 18_000_000;
 
 #[test]
 fn lazy_binding() {
-    let Some(faulty) = Case::record_as("lazy-binding-faulty", false, &LIVES) else { return };
+    let lives = if figures_are_asked_for() { LIVES } else { FEW_LIVES };
+    let Some(faulty) = Case::record_as("lazy-binding-faulty", false, &lives) else { return };
     let stalled = faulty.truth.get("stalled_lives");
     // A life whose limit is reached before its pages are reclaimed has no stall.
-    assert!((3..=6).contains(&stalled), "{}", faulty.summary());
+    let lives: u64 = lives[1].parse().unwrap();
+    assert!((lives / 2..=lives).contains(&stalled), "{}", faulty.summary());
     let calls: Vec<&Outlier> = first_calls(&faulty);
     assert_eq!(calls.len() as u64, stalled, "{calls:#?}");
     let lives: BTreeSet<usize> =
@@ -38,15 +42,23 @@ fn lazy_binding() {
     assert!(left.iter().all(|left| (left.unbound, left.slots) == (3, 7)), "{left:?}");
     let took: u64 = calls.iter().map(|call| call.duration_ns).sum();
     let truth = faulty.truth.get("lost_ns");
-    assert!(took <= truth + truth / 10 && took > truth / 2, "{took} of {truth} ns");
+    assert!(took <= truth + truth / 10, "{took} of {truth} ns");
 
     is_explained(&faulty, &calls);
-    chain_has_three_links(&faulty, &calls);
+    if faulty.figures.judge("lazy-binding takes as long as the program says, and loses datagrams") {
+        assert!(took > truth / 2, "{took} of {truth} ns");
+        chain_has_three_links(&faulty, &calls);
+    }
 
+    if !figures_are_asked_for() {
+        return;
+    }
     let Some(fixed) = Case::record_as("lazy-binding-fixed", false, &["2"]) else { return };
     assert_eq!(first_calls(&fixed).len(), 0, "{}", fixed.summary());
     assert!(finding(&fixed, CAUSE).is_none(), "{}", fixed.summary());
-    assert!(finding(&fixed, "udp-rcvbuf-stall").is_none(), "{}", fixed.summary());
+    if fixed.figures.judge("lazy-binding loses no datagram with its fix") {
+        assert!(finding(&fixed, "udp-rcvbuf-stall").is_none(), "{}", fixed.summary());
+    }
 }
 
 /// The finding names who called what, how often in a life, and when in the second.
@@ -92,10 +104,11 @@ fn finding<'a>(case: &'a Case, cause: &str) -> Option<&'a Finding> {
 
 /// The first calls of sched_yield by the limiter.
 fn first_calls(case: &Case) -> Vec<&Outlier> {
+    let call = Some(ImportedCall::Plt(CALL.to_owned()));
     let is_it = |outlier: &&Outlier| {
         let stack = outlier.user_stack.and_then(|id| case.run.stacks.get(&id));
         outlier.kind == OutlierKind::FirstCall
-            && stack.is_some_and(|s| s.frames.iter().any(|f| f.after.as_deref() == Some(CALL)))
+            && stack.is_some_and(|s| s.frames.iter().any(|f| f.after == call))
     };
     case.run.outliers.iter().filter(is_it).collect()
 }

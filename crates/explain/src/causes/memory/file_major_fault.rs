@@ -2,21 +2,24 @@
 //!
 //! The thread sleeps in the middle of its own code, with no system call to be seen.
 
-use model::{Account, Accounts, Blocked, Metric, Outlier, WaitSum, part_of};
+use model::{
+    Account, Accounts, Blocked, Metric, ObjectName, Outlier, RecorderPart, WaitSum, part_of,
+};
 
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, sum_of};
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "file-major-fault",
+    id: ids::FILE_MAJOR_FAULT,
     title: "page faults on a mapped file wait for the disk",
     fix: "Have the pages in memory before they are needed: mlock(), MAP_POPULATE or \
           madvise(MADV_WILLNEED) outside the critical path; or read with pread() where a wait can \
           be seen and planned for. Look for what evicts the file: memory limits, other readers.",
     reproduce: "mysteries/bin/file-major-fault-faulty 5",
-    needs: &["threads", "page faults"],
+    needs: &[RecorderPart::Threads, RecorderPart::Faults],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -41,8 +44,8 @@ fn examine(case: &Case) -> Verdict {
         .iter()
         .filter(|o| is_in_dynamic_linker(case, o))
         .fold(0u64, |sum, o| sum.saturating_add(o.breakdown.get(MAJOR)));
-    let anonymous = sum_of(case.waits(MAJOR).filter(|w| kind_of(w) == Mapped::Anonymous));
-    let named = sum_of(case.waits(MAJOR).filter(|w| kind_of(w) == Mapped::File));
+    let anonymous = sum_of(case.waits(MAJOR).filter(|w| is_anonymous(w)));
+    let named = sum_of(case.waits(MAJOR).filter(|w| file(w).is_some()));
     let all = case.wait_total(MAJOR);
 
     let not_linker = slept - part_of(slept, by_linker, seen_ns);
@@ -119,16 +122,16 @@ fn examine(case: &Case) -> Verdict {
     if outliers.is_empty() {
         claim.doubt(0.8, "which instruction faulted is not known: lazy-binding looks the same");
     } else {
-        claim.rule_out("lazy-binding", linker);
+        claim.rule_out(ids::LAZY_BINDING, linker);
     }
     if named.count > 0 {
         let because = format!("{} on memory that is no file", duration(anonymous.ns));
-        claim.rule_out("swap", because);
+        claim.exclude("reading pages back from swap", because);
     } else {
         claim.doubt(0.8, "which file was not recorded: memory swapped out looks the same");
     }
-    claim.rule_out(
-        "disk-read",
+    claim.exclude(
+        "disk reads of system calls",
         format!(
             "waiting for the disk in system calls is an account of its own: {}",
             duration(case.accounts.get(Account::Blocked(Blocked::Disk)))
@@ -137,27 +140,23 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
-#[derive(PartialEq, Eq)]
-enum Mapped {
-    File,
-    /// `[heap]`, `[stack]`, `[anon]`: comes back from swap.
-    Anonymous,
-    Unknown,
+/// What it faulted on comes back from swap.
+fn is_anonymous(wait: &WaitSum) -> bool {
+    matches!(wait.name, Some(ObjectName::Anonymous(_)))
 }
 
-fn kind_of(wait: &WaitSum) -> Mapped {
-    match wait.name.as_deref() {
-        Some(name) if name.starts_with('[') => Mapped::Anonymous,
-        Some(name) if !name.is_empty() => Mapped::File,
-        _ => Mapped::Unknown,
+/// Path of the file that it faulted on.
+fn file(wait: &WaitSum) -> Option<&str> {
+    match &wait.name {
+        Some(ObjectName::File(path)) => Some(path),
+        _ => None,
     }
 }
 
 /// (name, faults, time) of each file, longest first.
 fn files<'a>(case: &Case<'a>) -> Vec<(&'a str, u64, u64)> {
     let mut files: Vec<(&str, u64, u64)> = Vec::new();
-    for wait in case.waits(MAJOR).filter(|w| kind_of(w) == Mapped::File) {
-        let name = wait.name.as_deref().unwrap_or_default();
+    for (wait, name) in case.waits(MAJOR).filter_map(|wait| Some((wait, file(wait)?))) {
         match files.iter_mut().find(|(seen, ..)| *seen == name) {
             Some((_, n, ns)) => {
                 *n = n.saturating_add(wait.count);
@@ -185,7 +184,8 @@ mod tests {
     use crate::testing::{RunBuilder, SECOND, USER, wait};
 
     fn faults(name: Option<&str>) -> RunBuilder {
-        let sum = WaitSum { name: name.map(str::to_owned), ..wait(10, MAJOR, 0, 900, 3 * SECOND) };
+        let name = name.map(|name| ObjectName::of_mapping(name.to_owned()));
+        let sum = WaitSum { name, ..wait(10, MAJOR, 0, 900, 3 * SECOND) };
         RunBuilder::new().thread(10, 10, &[(USER, SECOND), (MAJOR, 3 * SECOND)]).wait(sum)
     }
 
@@ -198,7 +198,9 @@ mod tests {
         assert!(claim.title.ends_with("/data/prices.bin"), "{}", claim.title);
         assert!(claim.doubts.is_empty());
         let excluded: Vec<_> = claim.ruled_out.iter().map(|r| r.cause.as_str()).collect();
-        assert_eq!(excluded, ["lazy-binding", "swap", "disk-read"]);
+        assert_eq!(excluded, ["lazy-binding"]);
+        let in_words: Vec<_> = claim.excluded.iter().map(|e| e.what.as_str()).collect();
+        assert_eq!(in_words, ["reading pages back from swap", "disk reads of system calls"]);
     }
 
     #[test]

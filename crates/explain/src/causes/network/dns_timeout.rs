@@ -3,28 +3,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Accounts, Blocked, Outlier, OutlierKind, QueueSecond, SocketKind};
+use model::{
+    Account, Accounts, Blocked, Outlier, OutlierKind, QueueSecond, RecorderPart, SocketKind,
+};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
-    id: "dns-timeout",
+    id: ids::DNS_TIMEOUT,
     title: "look-ups wait for a name server that does not answer",
     fix: "Take the silent server out of /etc/resolv.conf, or put one that answers in front of it; \
           'options timeout:1 attempts:2' bounds the wait. Keep addresses that are needed again and \
           again, and look others up in a thread on which no work waits.",
     reproduce: "mysteries/bin/dns-timeout-faulty 5",
-    needs: &["threads", "system calls", "sockets"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
     look_alikes: &[],
     symptom: false,
     examine,
 };
 
 /// Where name servers are asked.
-const PORT: &str = ":53";
+const PORT: u16 = 53;
 const WAITS: [Account; 2] =
     [Account::Blocked(Blocked::Poll), Account::Blocked(Blocked::SocketReceive)];
 /// No resolver gives up earlier; the C library's shortest timeout is a second.
@@ -90,12 +93,12 @@ fn examine(case: &Case) -> Verdict {
     let queued = format!("{} bytes at most were seen received on these sockets", count(received));
     claim.saw(queued, "socket iterator, each 20 ms or more");
     claim.saw_if(Some(in_words(case, longest)), "longest of them");
-    claim.rule_out(
-        "slow-server",
+    claim.exclude(
+        "a slow name server",
         format!("an answer that is late ends the wait before its timeout; {answers}"),
     );
     claim.rule_out(
-        "udp-rcvbuf-stall",
+        ids::UDP_RCVBUF_STALL,
         format!("{} dropped at the sockets that asked", counted(drops, "datagram")),
     );
     Ok(claim)
@@ -113,10 +116,10 @@ fn queries(case: &Case) -> BTreeMap<u64, Query> {
     let mut queries = BTreeMap::<u64, Query>::new();
     let udp = |second: &&QueueSecond| second.socket.kind == SocketKind::Udp;
     for second in case.run.sockets.queues.iter().filter(udp) {
-        let remote = second.socket.address.split_once(" to ").map(|(_, remote)| remote);
-        if let Some(server) = remote.filter(|remote| remote.ends_with(PORT)) {
+        let remote = second.socket.address.remote;
+        if let Some(server) = remote.filter(|remote| remote.port() == PORT) {
             let query = queries.entry(second.socket.inode).or_default();
-            server.clone_into(&mut query.server);
+            query.server = server.to_string();
             query.drops += second.drops;
             query.received = query.received.max(second.receive.max);
         }
@@ -135,7 +138,7 @@ mod tests {
     /// Waits of a second each on a socket connected to `server`, that end with `result`.
     fn looks_up(server: &str, call: &str, account: Account, result: i64) -> RunBuilder {
         let mut socket = queue(SocketKind::Udp, 0, 212_992, 0);
-        socket.socket.address = format!("10.0.0.7:40000 to {server}");
+        socket.socket.address = format!("10.0.0.7:40000 to {server}").parse().unwrap();
         let mut run = RunBuilder::new()
             .thread(10, 10, &[(USER, SECOND / 10), (account, 3 * SECOND)])
             .queue(socket);
