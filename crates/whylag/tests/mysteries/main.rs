@@ -43,7 +43,7 @@ mod rate_limit_burst;
 mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
-mod slow_clock;
+mod slow_clocksource;
 mod socket_diag_reader;
 mod softirq_interference;
 mod stopped_or_traced;
