@@ -1,5 +1,7 @@
 //! Builds runs from the evidence that a test is about.
 
+pub mod benchmarks;
+
 use model::{
     Account, Accounts, BesideSum, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime,
     Depth, Drops, Event, EventDetail, EventKind, Frame, Histogram, HoldSum, Losses, Metric,
