@@ -1,7 +1,7 @@
 //! Numbers in sentences: those of the house, and quantiles with their n.
 
 use model::Histogram;
-pub use model::units::{count, counted, duration, mean, percent};
+pub use model::units::{count, counted, duration, mean, percent, share, times};
 
 /// Fewest values for which the 97.5 % upper bound of p99 is finite (order statistics).
 const P99_NEEDS: u64 = 368;

@@ -126,11 +126,7 @@ fn write_message(
     let (mut out, style) = output::stdout();
     let broken_down = explain::break_down(run, message);
     if options.json {
-        let mut value = report::json::explanation(answer, run);
-        value["message"] =
-            serde_json::to_value(broken_down.first()).map_err(std::io::Error::from)?;
-        serde_json::to_writer_pretty(&mut out, &value).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        report::json::write_explanation(&mut out, answer, run, broken_down.first())?;
         return Ok(out.flush()?);
     }
     for one in &broken_down {
@@ -148,7 +144,7 @@ fn write_explanation(
 ) -> Result<(), Failure> {
     let (mut out, style) = output::stdout();
     if options.json {
-        report::json::write_explanation(&mut out, answer, run)?;
+        report::json::write_explanation(&mut out, answer, run, None)?;
     } else {
         report::explanation::write(&mut out, answer, run, &style)?;
     }

@@ -53,7 +53,7 @@ const RUNNERS_SHOWN: usize = 3;
 fn examine(case: &Case) -> Verdict {
     let queued = case.accounts.sum_of(Account::is_runnable);
     let mut runners: Vec<&RunnerSum> =
-        case.run.runners.iter().filter(|r| starves(case, r)).collect();
+        case.run.sums.runners.iter().filter(|r| starves(case, r)).collect();
     runners.sort_by_key(|runner| std::cmp::Reverse(runner.ns));
     let starved = runners.iter().fold(0u64, |sum, r| sum.saturating_add(r.ns)).min(queued);
     let Some(first) = runners.first().filter(|_| starved > 0) else {
@@ -140,7 +140,7 @@ fn examine(case: &Case) -> Verdict {
 }
 
 fn rule_out(case: &Case, queued: u64, starved: u64, claim: &mut Claim) {
-    let ordinary = case.run.runners.iter().filter(|r| r.realtime == 0 && r.runner_tgid != 0);
+    let ordinary = case.run.sums.runners.iter().filter(|r| r.realtime == 0 && r.runner_tgid != 0);
     let ordinary = ordinary.fold(0u64, |sum, r| sum.saturating_add(r.ns)).min(queued);
     if ordinary < starved {
         claim.rule_out(
