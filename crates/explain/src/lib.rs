@@ -13,7 +13,7 @@
 //!   time; locks of runtimes that park each thread on a word of its own (Go, the JVM,
 //!   parking_lot) are not seen as locks and count as idle.
 //! - Shares are of the lost time of all watched threads together. One rare long stall in a long
-//!   run is far below the floor in `judge/rank.rs`; the outliers show it, and [`explain_focused`]
+//!   run is far below the floor in `judge/rank.rs`; the outliers show it, and [`explain_part`]
 //!   explains one of them alone, or a window, or a thread (see `part/`).
 //! - No finding is a proper answer: "no known cause", and the right one for a healthy program.
 
@@ -34,13 +34,13 @@ mod text;
 
 pub use compare::benchmarks::{NotComparable, compare_benchmarks};
 pub use compare::checkups::{Side, compare_checkups};
-pub use judge::why_not::{UnknownCause, why_not, why_not_focused};
-pub use judge::{explain, explain_focused};
+pub use judge::why_not::{UnknownCause, why_not, why_not_part};
+pub use judge::{explain, explain_part};
 pub use ladder::judge_ladders;
 pub use messages::{break_down, message_windows, slow_messages};
 pub use page::page;
-pub use part::question::{Focus, FocusError};
-pub use part::run::Focused;
+pub use part::question::{Question, QuestionError};
+pub use part::run::PartialRun;
 
 use model::{Annotations, Run, SlowMessages};
 

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use model::{
     Account, Context, ContrastSide, Message, MessageBreakdown, MessageContrast, MessagePart,
-    MessageSegment, MessageTime, Outlier, Part, Run, SegmentKind, SlowMessages, Syscall,
+    MessageSegment, MessageTime, Outlier, Run, SegmentKind, SlowMessages, Syscall, Window,
 };
 
-use crate::part::clip::{Piece, pieces};
+use crate::part::clip::{Clip, clips};
 use crate::part::question::message_parts;
 
 /// Slow messages that are looked at, of the whole run.
@@ -24,7 +24,7 @@ fn looked_at(run: &Run) -> &[Message] {
 }
 
 /// Whose intervals [`slow_messages`] has to have, and of which times.
-pub fn message_windows(run: &Run) -> Vec<Part> {
+pub fn message_windows(run: &Run) -> Vec<Window> {
     looked_at(run).iter().chain(&run.messages.fast).flat_map(message_parts).collect()
 }
 
@@ -95,14 +95,14 @@ fn time_of(run: &Run, segment: &MessageSegment, outliers: &[&Outlier]) -> Vec<Me
     let behind = outliers.partition_point(|outlier| outlier.start_ns < segment.to_ns);
     let of_it = outliers[..behind].iter().copied();
     let mut known: Vec<MessageTime> = Vec::new();
-    for piece in pieces(of_it, segment.from_ns, segment.to_ns) {
-        for (account, ns) in piece.accounts.iter().filter(|(_, ns)| *ns > 0) {
+    for clip in clips(of_it, segment.from_ns, segment.to_ns) {
+        for (account, ns) in clip.accounts.iter().filter(|(_, ns)| *ns > 0) {
             let time = MessageTime {
                 account: Some(account),
                 ns,
-                call: piece.outlier.syscall.map(|call| call.call),
-                place: place(run, &piece, account),
-                by: by(&piece, account),
+                call: clip.outlier.syscall.map(|call| call.call),
+                place: place(run, &clip, account),
+                by: by(&clip, account),
             };
             let same =
                 known.iter_mut().find(|known| MessageTime { ns, ..(*known).clone() } == time);
@@ -140,19 +140,19 @@ const WAYS_TO_SLEEP: [&str; 14] = [
 ];
 
 /// The function in which it slept.
-fn place(run: &Run, piece: &Piece, account: Account) -> Option<String> {
-    let is_its_own = piece.own_details && matches!(account, Account::Blocked(_));
-    let stack = run.stacks.get(&piece.outlier.kernel_stack.filter(|_| is_its_own)?)?;
+fn place(run: &Run, clip: &Clip, account: Account) -> Option<String> {
+    let is_its_own = clip.own_details && matches!(account, Account::Blocked(_));
+    let stack = run.stacks.get(&clip.outlier.kernel_stack.filter(|_| is_its_own)?)?;
     let is_way = |name: &str| WAYS_TO_SLEEP.iter().any(|way| name.starts_with(way));
     let mut names = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
     names.find(|name| !is_way(name)).map(str::to_owned)
 }
 
 /// Who was to blame, as far as it is known.
-fn by(piece: &Piece, account: Account) -> Option<String> {
-    let outlier = piece.outlier;
+fn by(clip: &Clip, account: Account) -> Option<String> {
+    let outlier = clip.outlier;
     match account {
-        Account::Blocked(kind) if piece.own_details && outlier.blocked == Some(kind) => {
+        Account::Blocked(kind) if clip.own_details && outlier.blocked == Some(kind) => {
             if let Some(holder) = outlier.holder.as_ref().filter(|_| kind.is_kernel_lock()) {
                 return Some(format!("held by {} (tid {})", holder.comm, holder.tid));
             }
