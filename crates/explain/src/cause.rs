@@ -3,7 +3,7 @@
 //! A cause is claimed only with its evidence, and says which look-alikes it excludes, and by which
 //! datum. The causes themselves are in `causes/`, listed in [`crate::catalogue`].
 
-use model::{Accounts, Evidence, Excluded, Link, Role, RuledOut};
+use model::{Accounts, Evidence, Excluded, Link, RecorderPart, Role, RuledOut};
 
 use crate::case::Case;
 pub use crate::causes::ids::Id;
@@ -18,8 +18,8 @@ pub struct Cause {
     pub fix: &'static str,
     /// A command that produces it.
     pub reproduce: &'static str,
-    /// Parts of the recorder without which its evidence is thin (`Capability::part`).
-    pub needs: &'static [&'static str],
+    /// Parts of the recorder without which its evidence is thin.
+    pub needs: &'static [RecorderPart],
     /// Other causes of the catalogue that look the same, each pair in one of its two causes; all of
     /// a cause's are given by [`crate::catalogue::look_alikes`]. Pairs of which each excludes the
     /// other by a datum of its own, whatever the run, are not here.

@@ -2,9 +2,9 @@ use super::rank::{FLOOR_NS, cap};
 use super::*;
 use crate::case::mmap_holders::{READ, WRITE};
 use crate::cause::{Cause, Claim};
-use crate::part::question::Focus;
+use crate::part::question::Question;
 use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, runner, wait};
-use model::{Account, Blocked, Metric, ObjectName, Role, WaitSum};
+use model::{Account, Blocked, Metric, ObjectName, RecorderPart, Role, WaitSum};
 use proptest::prelude::*;
 
 const POLL: Account = Account::Blocked(Blocked::Poll);
@@ -121,7 +121,7 @@ fn a_look_alike_that_stays_possible_is_named_with_what_tells_it_apart() {
 fn a_look_alike_whose_evidence_was_not_recorded_is_not_ruled_out() {
     let whole = explain(&story_two().build()).findings.remove(0);
     assert!(whole.not_ruled_out.is_empty());
-    let blind = explain(&story_two().off("mmap_lock holders").build()).findings.remove(0);
+    let blind = explain(&story_two().off(RecorderPart::MmapLock).build()).findings.remove(0);
     assert!(blind.ruled_out.iter().all(|other| other.cause != "mm-reader"));
     assert_eq!(blind.not_ruled_out[0].cause, "mm-reader");
     assert!(blind.not_ruled_out[0].because.contains("'mmap_lock holders' was off"));
@@ -185,8 +185,8 @@ fn confidence_falls_with_losses_sampling_missing_parts_and_few_waits() {
     let many = confidence(story_two().lost("event_ring", 50_000, 100_000));
     assert!(whole > few && few > many && many > 0.0, "{whole} {few} {many}");
     assert!(confidence(story_two().sampled()) < whole);
-    assert!(confidence(story_two().off("mmap_lock holders")) < whole);
-    assert_eq!(confidence(story_two().off("interrupts")), whole);
+    assert!(confidence(story_two().off(RecorderPart::MmapLock)) < whole);
+    assert_eq!(confidence(story_two().off(RecorderPart::Interrupts)), whole);
 
     let pipe = Account::Blocked(Blocked::PipeWrite);
     let stuck = |count| {
@@ -322,18 +322,18 @@ proptest! {
         length in 0u64..1 << 51,
         tid in 0u32..8,
     ) {
-        for focus in
-            [Focus::Outlier(number), Focus::Window(from, from + length), Focus::Thread(tid)]
+        for question in
+            [Question::Outlier(number), Question::Window(from, from + length), Question::Thread(tid)]
         {
-            let Ok(focused) = Focused::new(&run, &focus) else { continue };
-            let answer = explain_focused(&focused);
+            let Ok(partial) = PartialRun::new(&run, &question) else { continue };
+            let answer = explain_part(&partial);
             let accounts: u64 = answer.accounts.iter().map(|(_, ns, _)| ns).sum();
             prop_assert_eq!(accounts, answer.wall_ns);
             let claimed: u64 = answer.findings.iter().map(|f| f.lost_ns).sum();
             let unexplained: u64 = answer.unexplained.iter().map(|(_, ns)| ns).sum();
             prop_assert_eq!(claimed + unexplained, answer.lost_ns);
             prop_assert!(answer.findings.iter().all(|f| f.confidence > 0.0 && f.confidence <= 1.0));
-            for thread in &focused.run.threads {
+            for thread in &partial.run.threads {
                 prop_assert_eq!(thread.accounts.total(), thread.wall_ns());
             }
         }
@@ -347,11 +347,11 @@ proptest! {
         to: u64,
         tid in 0u32..8,
     ) {
-        for focus in [Focus::Outlier(number), Focus::Window(from, to), Focus::Thread(tid)] {
-            if let Ok(focused) = Focused::new(&run, &focus) {
-                explain_focused(&focused);
+        for question in [Question::Outlier(number), Question::Window(from, to), Question::Thread(tid)] {
+            if let Ok(partial) = PartialRun::new(&run, &question) {
+                explain_part(&partial);
                 for cause in ALL {
-                    prop_assert!(crate::why_not_focused(&focused, cause.id.as_str()).is_ok());
+                    prop_assert!(crate::why_not_part(&partial, cause.id.as_str()).is_ok());
                 }
             }
         }

@@ -7,7 +7,7 @@ use super::rank::{judged, shortfall};
 use crate::case::Case;
 use crate::catalogue::ALL;
 use crate::cause::{Absent, Cause};
-use crate::part::run::Focused;
+use crate::part::run::PartialRun;
 use crate::text::{duration, percent};
 
 /// A name that is no cause's.
@@ -33,8 +33,8 @@ pub fn why_not(run: &Run, id: &str) -> Result<WhyNot, UnknownCause> {
 ///
 /// # Errors
 /// If the catalogue has no such cause.
-pub fn why_not_focused(focused: &Focused, id: &str) -> Result<WhyNot, UnknownCause> {
-    Ok(of(&Case::focused(focused).asking(ALL), known(id)?))
+pub fn why_not_part(partial: &PartialRun, id: &str) -> Result<WhyNot, UnknownCause> {
+    Ok(of(&Case::of_part(partial).asking(ALL), known(id)?))
 }
 
 pub(crate) fn known(id: &str) -> Result<&'static Cause, UnknownCause> {
@@ -92,13 +92,14 @@ mod tests {
     use super::*;
     use crate::case::mmap_holders::WRITE;
     use crate::testing::{RunBuilder, SECOND, USER, hold, runner};
-    use model::Account;
+    use model::{Account, RecorderPart};
 
     const QUEUED: Account = Account::RunnablePreempted;
 
     #[test]
     fn a_cause_without_its_evidence_says_which_piece_was_missing() {
-        let run = RunBuilder::new().thread(10, 10, &[(USER, SECOND)]).off("kernel locks").build();
+        let run =
+            RunBuilder::new().thread(10, 10, &[(USER, SECOND)]).off(RecorderPart::Locks).build();
         let answer = why_not(&run, "mmap-lock").unwrap();
         let missing = "no thread waited for an mmap_lock".to_owned();
         assert_eq!(answer.standing, Standing::Absent { missing });

@@ -5,7 +5,7 @@
 //! urgent those are who wait for it. Proven by three priorities: the waiter's is above that of
 //! whoever had the CPU, and that is not below the holder's.
 
-use model::{Account, Outlier, RunnerSum};
+use model::{Account, Outlier, RecorderPart, RunnerSum};
 
 use crate::case::Case;
 use crate::case::behind_holders::BehindHolders;
@@ -20,7 +20,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Use a lock that lends its holder the waiter's priority (PTHREAD_PRIO_INHERIT), run all \
           who take the lock at one priority, or share by something that needs no lock.",
     reproduce: "mysteries/bin/priority-inversion-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[LookAlike {
         cause: ids::CGROUP_THROTTLE,
         tell_apart: "read nr_throttled in cpu.stat of the lock holder's cgroup before and \
@@ -46,8 +46,8 @@ fn inverted(case: &Case, priorities: &Priorities) -> BehindHolders {
         );
         all.accounts.merge(&behind.accounts);
         all.count += behind.count;
-        // The highest priority comes last: its example is the one to show.
-        all.example = behind.example.or(all.example);
+        // The highest priority comes last: its longest_chain is the one to show.
+        all.longest_chain = behind.longest_chain.or(all.longest_chain);
     }
     all
 }
@@ -89,7 +89,7 @@ fn examine(case: &Case) -> Verdict {
          lock does not lend its holder that",
         hog.as_deref().unwrap_or("one of lower priority")
     ));
-    claim.saw_if(inverted.example, "outliers, from waiter to waker, and who ran instead");
+    claim.saw_if(inverted.longest_chain, "outliers, from waiter to waker, and who ran instead");
     for thread in case.run.threads.iter().filter(|t| t.realtime == highest).take(3) {
         claim.saw(
             format!(
@@ -106,7 +106,7 @@ fn examine(case: &Case) -> Verdict {
 /// Who had the CPU longest instead of threads below `waiter`, being below it itself.
 fn hog(case: &Case, waiter: u8) -> Option<String> {
     let below = |runner: &&RunnerSum| runner.runner_tgid != 0 && runner.realtime < waiter;
-    let runner = case.run.runners.iter().filter(below).max_by_key(|runner| runner.ns)?;
+    let runner = case.run.sums.runners.iter().filter(below).max_by_key(|runner| runner.ns)?;
     let name = format!("{} (pid {})", runner.runner_comm, runner.runner_tgid);
     Some(match runner.realtime {
         0 => name,

@@ -6,7 +6,7 @@
 //! its own system calls (a packet that it sends over the loopback) are its own doing and no
 //! interference: their kernel stack passes the end of a section with bottom halves off.
 
-use model::{Account, Accounts, Metric, PathSum, part_of};
+use model::{Account, Accounts, Metric, PathSum, RecorderPart, part_of};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
@@ -20,7 +20,7 @@ pub const CAUSE: Cause = Cause {
           queues and smp_affinity of the device's interrupts, or move the threads (taskset, \
           cpuset). For timers and RCU: isolcpus, nohz_full, rcu_nocbs.",
     reproduce: "mysteries/bin/softirq-interference-faulty 5",
-    needs: &["threads", "interrupts"],
+    needs: &[RecorderPart::Threads, RecorderPart::Interrupts],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -175,7 +175,7 @@ fn kinds(case: &Case) -> Vec<Kind> {
 /// Waiting for a CPU while ksoftirqd had it: its part of the waiting of each process.
 fn behind_daemon(case: &Case) -> Accounts {
     let mut sum = Accounts::new();
-    for runner in case.run.runners.iter().filter(|r| r.runner_comm.starts_with(DAEMON)) {
+    for runner in case.run.sums.runners.iter().filter(|r| r.runner_comm.starts_with(DAEMON)) {
         let Some(accounts) = case.process(runner.tgid) else { continue };
         let all = accounts.sum_of(Account::is_runnable);
         for (account, ns) in accounts.iter().filter(|(account, _)| account.is_runnable()) {

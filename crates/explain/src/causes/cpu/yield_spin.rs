@@ -5,7 +5,7 @@
 //! the holder has to wait for its turn among them. To the scheduler they are busy threads that
 //! queue for a CPU; what tells them apart is that they queue inside sched_yield.
 
-use model::{Account, Accounts, Metric, Syscall, ThreadAccounts};
+use model::{Account, Accounts, Metric, RecorderPart, Syscall, ThreadAccounts};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -18,7 +18,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Wait in the kernel: a mutex or a condition variable (or a futex of one's own) sleeps \
           until its holder wakes one waiter. And hold the lock for less time.",
     reproduce: "mysteries/bin/yield-spin-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[
         LookAlike {
             cause: ids::FUTEX_CONVOY,
@@ -162,7 +162,7 @@ fn rule_out(case: &Case, gave_way: u64, running: u64, claim: &mut Claim) {
 
 /// Waiting for a CPU that the waiting process's own threads had meanwhile.
 fn own_threads_ran(case: &Case) -> u64 {
-    let own = case.run.runners.iter().filter(|r| r.runner_tgid == r.tgid);
+    let own = case.run.sums.runners.iter().filter(|r| r.runner_tgid == r.tgid);
     own.fold(0, |sum, runner| sum.saturating_add(runner.ns))
 }
 

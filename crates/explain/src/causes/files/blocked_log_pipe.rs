@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, Metric, Syscall};
+use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall};
 
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
@@ -20,7 +20,7 @@ pub const CAUSE: Cause = Cause {
           and a thread of its own, drop or count what does not fit, make the reader faster, or \
           enlarge the pipe (F_SETPIPE_SZ).",
     reproduce: "mysteries/bin/blocked-log-pipe-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[],
     symptom: false,
     examine,

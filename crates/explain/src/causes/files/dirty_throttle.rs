@@ -4,7 +4,7 @@
 //! of one slow device or file system. From then on the kernel makes each writer pause, so that
 //! pages become dirty no faster than they are written.
 
-use model::{Account, Blocked, EventKind};
+use model::{Account, Blocked, EventKind, RecorderPart};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -18,7 +18,7 @@ pub const CAUSE: Cause = Cause {
           off the path that waits (another thread with a bounded queue). Start writing earlier \
           (sync_file_range, vm.dirty_background_bytes): a higher vm.dirty_bytes only postpones it.",
     reproduce: "mysteries/bin/dirty-throttle-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[
         LookAlike {
             cause: ids::FSYNC_JOURNAL,
@@ -77,8 +77,8 @@ fn examine(case: &Case) -> Verdict {
         duration(pauses.max_ns)
     ));
     claim.trigger(limit_in_words(case));
-    if let Some(example) = &behind.example {
-        claim.saw(format!("and behind them: {example}"), "waker of the wait");
+    if let Some(longest_chain) = &behind.longest_chain {
+        claim.saw(format!("and behind them: {longest_chain}"), "waker of the wait");
     }
     let path = case.path_in_words(&THROTTLE, |path| path.account == PAUSED);
     claim.saw_if(path.map(|p| format!("asleep in {p}")), "kernel stack of the sleeps");

@@ -4,7 +4,7 @@
 //! everybody else has changed meanwhile. The stack of the wait tells it from waiting for the
 //! file's own data.
 
-use model::{Account, Blocked, EventKind, PathSum, Syscall, part_of};
+use model::{Account, Blocked, EventKind, PathSum, RecorderPart, Syscall, part_of};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           the request's own path; or keep the file on a file system that the other writers do not \
           use.",
     reproduce: "mysteries/bin/fsync-journal-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[
         LookAlike {
             cause: ids::MMAP_FILE_WRITE,

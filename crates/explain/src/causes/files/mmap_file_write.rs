@@ -4,7 +4,7 @@
 //! middle of the program's own code, and waits: until the page is on the disk, for the journal, or
 //! for a block.
 
-use model::{Account, Blocked, ObjectName, WaitSum, part_of};
+use model::{Account, Blocked, ObjectName, RecorderPart, WaitSum, part_of};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           -XX:+PerfDisableSharedMem or hsperfdata on tmpfs), or count in ordinary memory and write \
           the file from another thread.",
     reproduce: "mysteries/bin/mmap-file-write-faulty 5",
-    needs: &["threads", "page faults"],
+    needs: &[RecorderPart::Threads, RecorderPart::Faults],
     look_alikes: &[
         LookAlike {
             cause: ids::MEMCG_RECLAIM,

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, Metric, Outlier, Syscall, WaitSum};
+use model::{Account, Accounts, Blocked, Metric, Outlier, RecorderPart, Syscall, WaitSum};
 
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
@@ -21,7 +21,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Hold the lock for the access to the file alone and do the work before or after, lock a \
           range of the file or a file per shard, or let one process own the file and ask it.",
     reproduce: "mysteries/bin/file-lock-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[LookAlike {
         cause: ids::BLOCKED_LOG_PIPE,
         tell_apart: "see the call that the waiting threads sleep in ('strace -f -p PID'): \

@@ -4,7 +4,7 @@
 //! it ask for the value that means "locked, and others wait", or are ended by a thread that had
 //! waited there itself.
 
-use model::{Account, Accounts, Blocked, Metric, Syscall};
+use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::{in_words, stacks};
@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Hold the lock for less time (no system call, no allocation, no logging inside it), split \
           it (one per shard or per thread), or let fewer threads need it.",
     reproduce: "mysteries/bin/futex-convoy-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[
         LookAlike {
             cause: ids::BLOCKED_LOG_PIPE,
@@ -113,7 +113,7 @@ fn examine(case: &Case) -> Verdict {
     let longest = case.run.outliers.iter().filter(|o| queued_here(o)).max_by_key(|o| o.duration_ns);
     claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait for this lock");
     let behind = case.behind_holders(queued_here, |_, _| true);
-    claim.saw_if(behind.example, "outliers, from waiter to waker");
+    claim.saw_if(behind.longest_chain, "outliers, from waiter to waker");
     claim.saw_if(case.stops_at(queued_here), "waker at sched_waking");
     let (_, user) = stacks(case, FUTEX, |o| o.object == first.address, "");
     claim.saw_if(user.map(|s| format!("asked for in {s}")), "user stack");

@@ -4,7 +4,7 @@
 //! CPU has switched tasks. The expedited commands interrupt the CPUs instead and take microseconds.
 //! Registering for those waits for a grace period too, but once in the life of a process.
 
-use model::{Outlier, OutlierKind, PathSum, Syscall};
+use model::{Outlier, OutlierKind, PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -21,7 +21,7 @@ pub const CAUSE: Cause = Cause {
           process. (liburcu: the bulletproof or memb flavour on a kernel with private expedited \
           membarrier.)",
     reproduce: "mysteries/bin/membarrier-global-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[LookAlike {
         cause: ids::RCU_SYNC_FDTABLE,
         tell_apart: "see which call sleeps ('strace -f -T -p PID'): membarrier, or one that \

@@ -3,7 +3,7 @@
 //! Monitors that read /proc/PID/smaps walk the page tables of the process they watch under its
 //! mmap_lock; its own mmap, munmap and, behind those, page faults wait.
 
-use model::Outlier;
+use model::{Outlier, RecorderPart};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -18,7 +18,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Stop the reader or let it read less often. What it wants is often in \
           /proc/PID/statm, which takes no lock; smaps and smaps_rollup both walk all page tables.",
     reproduce: "mysteries/bin/mm-reader-faulty 5",
-    needs: &["threads", "kernel locks", "mmap_lock holders"],
+    needs: &[RecorderPart::Threads, RecorderPart::Locks, RecorderPart::MmapLock],
     look_alikes: &[LookAlike {
         cause: ids::MMAP_LOCK,
         tell_apart: "stop whatever reads /proc/PID/smaps or maps of the process and record \

@@ -3,7 +3,7 @@
 //! The kernel takes that one lock exclusively for mmap, munmap, mprotect and brk, and shared for
 //! page faults. Threads that map much queue up behind each other, asleep, while CPUs are idle.
 
-use model::{Metric, Syscall};
+use model::{Metric, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::{in_words, stacks};
@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           munmap() per request; leave out MAP_POPULATE; or split the work over several processes, \
           each with its own address space.",
     reproduce: "mysteries/bin/mmap-lock-faulty 5",
-    needs: &["threads", "kernel locks", "mmap_lock holders"],
+    needs: &[RecorderPart::Threads, RecorderPart::Locks, RecorderPart::MmapLock],
     look_alikes: &[],
     symptom: false,
     examine,

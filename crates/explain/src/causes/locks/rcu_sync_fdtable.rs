@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{OutlierKind, PathSum, Syscall};
+use model::{OutlierKind, PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -22,7 +22,7 @@ pub const CAUSE: Cause = Cause {
           dup2() or fcntl(F_DUPFD) right after the start and close it again, the table stays \
           large. Or keep descriptors and processes instead of making new ones.",
     reproduce: "mysteries/bin/rcu-sync-fdtable-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -116,7 +116,7 @@ fn dearest_process(case: &Case, grows: impl Fn(&PathSum) -> bool) -> Option<u32>
 /// The calls that slept so: how often, how long.
 fn calls(case: &Case, grows: impl Fn(&PathSum) -> bool) -> BTreeMap<Syscall, (u64, u64)> {
     let mut calls = BTreeMap::<Syscall, (u64, u64)>::new();
-    let calls_of = case.run.paths.iter().filter_map(|path| path.call);
+    let calls_of = case.run.sums.paths.iter().filter_map(|path| path.call);
     for call in calls_of.collect::<BTreeSet<_>>() {
         let time = waited(case, |path| path.call == Some(call) && grows(path));
         if time.sleeps > 0 {

@@ -2,7 +2,9 @@
 //!
 //! The thread sleeps in the middle of its own code, with no system call to be seen.
 
-use model::{Account, Accounts, Blocked, Metric, ObjectName, Outlier, WaitSum, part_of};
+use model::{
+    Account, Accounts, Blocked, Metric, ObjectName, Outlier, RecorderPart, WaitSum, part_of,
+};
 
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, sum_of};
@@ -17,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           madvise(MADV_WILLNEED) outside the critical path; or read with pread() where a wait can \
           be seen and planned for. Look for what evicts the file: memory limits, other readers.",
     reproduce: "mysteries/bin/file-major-fault-faulty 5",
-    needs: &["threads", "page faults"],
+    needs: &[RecorderPart::Threads, RecorderPart::Faults],
     look_alikes: &[],
     symptom: false,
     examine,

@@ -3,7 +3,7 @@
 //! What malloc or mmap gives is an address only. The first store to each of its pages is a page
 //! fault, in which the kernel finds a page, clears it and maps it: about a microsecond for 4 KiB.
 
-use model::Account;
+use model::{Account, RecorderPart};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
@@ -18,7 +18,7 @@ pub const CAUSE: Cause = Cause {
           madvise(MADV_POPULATE_WRITE) outside the critical path, keep and reuse buffers, or use \
           huge pages (one fault for 2 MiB).",
     reproduce: "mysteries/bin/first-touch-faulty 5",
-    needs: &["threads", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::Samples],
     look_alikes: &[],
     symptom: false,
     examine,

@@ -4,7 +4,7 @@
 //! page first gets a copy of it in a page fault. A process that forks to save a snapshot of its
 //! memory, or merely to run another program, pays that for each page it goes on to change.
 
-use model::EventKind;
+use model::{EventKind, RecorderPart};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           process at the start and let that one fork; save memory from a thread, or give the \
           child only what it needs (MADV_DONTFORK).",
     reproduce: "mysteries/bin/fork-cow-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
     look_alikes: &[
         LookAlike {
             cause: ids::FIRST_TOUCH,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, Accounts, Blocked, Outlier, Run};
+use model::{Account, Accounts, Blocked, Outlier, RecorderPart, Run};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -22,7 +22,7 @@ pub const CAUSE: Cause = Cause {
           each collection copied). Or use a collector that works beside the program (-XX:+UseZGC, \
           -XX:+UseShenandoahGC), with CPUs to spare for it.",
     reproduce: "make exchange FAULT='--garbage --folder /dev/shm'",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[LookAlike {
         cause: ids::CPU_RUNQUEUE,
         tell_apart: "have the JVM log its pauses (-Xlog:gc,safepoint): a stall outside of them \

@@ -4,6 +4,8 @@
 //! (MADV_MERGEABLE, usually guests of an emulator) by one write-protected page. The next store to
 //! any of them is a page fault that copies it, as after a fork, but without any fork.
 
+use model::RecorderPart;
+
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::causes::ids;
@@ -17,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           guests mem-merge=off), or slow down or stop KSM (pages_to_scan, sleep_millisecs, run in \
           /sys/kernel/mm/ksm).",
     reproduce: "mysteries/bin/ksm-cow-faulty 5",
-    needs: &["threads", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::Samples],
     look_alikes: &[],
     symptom: false,
     examine,

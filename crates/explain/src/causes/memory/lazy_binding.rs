@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Accounts, Frame, Outlier, OutlierKind, Role, Syscall};
+use model::{Accounts, Frame, Outlier, OutlierKind, RecorderPart, Role, Syscall};
 
 use crate::case::Case;
 use crate::case::held_sends::Sends;
@@ -25,7 +25,7 @@ pub const CAUSE: Cause = Cause {
           its libraries with -Wl,-z,now. 'whylag doctor -p PID --plt' lists the calls that can \
           still do this once.",
     reproduce: "mysteries/bin/lazy-binding-faulty 5",
-    needs: &["threads", "page faults", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::Faults, RecorderPart::SystemCalls],
     look_alikes: &[],
     symptom: false,
     examine,

@@ -4,7 +4,7 @@
 //! and unmaps each block above 128 KiB at first (M_MMAP_THRESHOLD). A program whose use goes up and
 //! down pays for each turn: the call, and a page fault for each page that it needs again.
 
-use model::{Account, Syscall};
+use model::{Account, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
@@ -20,7 +20,7 @@ pub const CAUSE: Cause = Cause {
           glibc.malloc.trim_threshold, top_pad and mmap_threshold; or keep buffers in the program; \
           or use an allocator that returns memory slowly.",
     reproduce: "mysteries/bin/malloc-trim-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
     look_alikes: &[LookAlike {
         cause: ids::MMAP_LOCK,
         tell_apart: "raise glibc.malloc.trim_threshold and mmap_threshold (GLIBC_TUNABLES) and \

@@ -4,7 +4,7 @@
 //! The host may have plenty of free memory. Reclaim is done by the thread that asks: on a CPU, or
 //! asleep until pages have been written.
 
-use model::{Account, Blocked, Counter};
+use model::{Account, Blocked, Counter, RecorderPart};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -19,7 +19,7 @@ pub const CAUSE: Cause = Cause {
           (posix_fadvise DONTNEED, O_DIRECT), write dirty ones early (sync_file_range). With \
           version 2, memory.low of the important one protects it.",
     reproduce: "mysteries/bin/memcg-reclaim-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[
         LookAlike {
             cause: ids::FILE_MAJOR_FAULT,
@@ -131,7 +131,7 @@ fn limit_in_words(case: &Case, failures: &Counter) -> String {
     let directory = |source: &str| source.rsplit_once('/').map(|(dir, _)| dir.to_owned());
     let here = directory(&failures.source);
     let of_it = |name: &str| {
-        case.run.counters.iter().find(|c| c.name == name && directory(&c.source) == here)
+        case.run.sums.counters.iter().find(|c| c.name == name && directory(&c.source) == here)
     };
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     match (of_it("cgroup.memory.limit_bytes"), of_it("cgroup.memory.usage_bytes")) {

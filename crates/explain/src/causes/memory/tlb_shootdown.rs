@@ -5,7 +5,7 @@
 //! the process has to forget them: an interrupt to each, and a wait until the last has answered.
 //! On a virtual machine a CPU that is not scheduled makes the wait long.
 
-use model::{Metric, PathSum};
+use model::{Metric, PathSum, RecorderPart};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
@@ -20,7 +20,7 @@ pub const CAUSE: Cause = Cause {
           change many pages in one call, raise the allocator's thresholds; split the work over \
           processes, whose address spaces do not concern each other.",
     reproduce: "mysteries/bin/tlb-shootdown-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
     look_alikes: &[
         LookAlike {
             cause: ids::MMAP_LOCK,

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Accounts, Blocked, Outlier, OutlierKind, QueueSecond, SocketKind};
+use model::{
+    Account, Accounts, Blocked, Outlier, OutlierKind, QueueSecond, RecorderPart, SocketKind,
+};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -18,7 +20,7 @@ pub const CAUSE: Cause = Cause {
           'options timeout:1 attempts:2' bounds the wait. Keep addresses that are needed again and \
           again, and look others up in a thread on which no work waits.",
     reproduce: "mysteries/bin/dns-timeout-faulty 5",
-    needs: &["threads", "system calls", "sockets"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
     look_alikes: &[],
     symptom: false,
     examine,

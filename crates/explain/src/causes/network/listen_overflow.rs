@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, OutlierKind, QueueSecond, SocketKind};
+use model::{Account, Accounts, Blocked, OutlierKind, QueueSecond, RecorderPart, SocketKind};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -18,7 +18,7 @@ pub const CAUSE: Cause = Cause {
           accept in a loop and in a thread of its own, so that work on one connection does not \
           keep others waiting.",
     reproduce: "mysteries/bin/listen-overflow-faulty 5",
-    needs: &["threads", "system calls", "sockets"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
     look_alikes: &[],
     symptom: false,
     examine,

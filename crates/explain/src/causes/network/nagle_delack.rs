@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, Outlier, OutlierKind, SocketKind};
+use model::{Account, Accounts, Blocked, Outlier, OutlierKind, RecorderPart, SocketKind};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -17,7 +17,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Send a request with one call (writev, sendmsg, or a buffer), or set TCP_NODELAY on the \
           side that sends it.",
     reproduce: "mysteries/bin/nagle-delack-faulty 5",
-    needs: &["threads", "system calls", "sockets"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
     look_alikes: &[],
     symptom: false,
     examine,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, Event, Run, ThreadAccounts};
+use model::{Account, Accounts, Blocked, Event, RecorderPart, Run, ThreadAccounts};
 
 use crate::case::Case;
 use crate::case::held_sends::{self, Sends, interval_ns, kept};
@@ -23,7 +23,7 @@ pub const CAUSE: Cause = Cause {
           thread, or send later what the limit does not allow now. Or spread the burst, or raise \
           the limit.",
     reproduce: "mysteries/bin/rate-limit-burst-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[
         LookAlike {
             cause: ids::YIELD_SPIN,

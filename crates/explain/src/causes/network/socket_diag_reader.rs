@@ -6,7 +6,7 @@
 //! under its lock; /proc begins again at the head of the chain for every 4 KiB of text. Where many
 //! sockets are in one chain (UDP sockets of one port), socket calls that need it spin that long.
 
-use model::{BesideSum, PathSum, TableRead};
+use model::{BesideSum, PathSum, RecorderPart, TableRead};
 
 use crate::case::Case;
 use crate::case::spinning::{SPIN, in_words, readers, spun};
@@ -21,7 +21,12 @@ pub const CAUSE: Cause = Cause {
           sockets only: getsockopt(SO_MEMINFO) in the process itself, /proc/net/sockstat for \
           counts, BPF iterators from outside. Spread UDP sockets over more ports.",
     reproduce: "mysteries/bin/socket-diag-reader-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples", "kernel locks"],
+    needs: &[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Samples,
+        RecorderPart::Locks,
+    ],
     look_alikes: &[LookAlike {
         cause: ids::SYSV_SEM,
         tell_apart: "see the call that spins ('perf record -g -p PID'): semget and semctl wait \
@@ -132,7 +137,7 @@ fn examine(case: &Case) -> Verdict {
             percent(case.accounts.get(model::Account::SoftIrq), case.wall_ns)
         ),
     );
-    if case.run.cpus.len() > 2 {
+    if case.run.sums.cpus.len() > 2 {
         let text = format!(
             "the holder of a spinlock is not told: {} were in such a read on one of the other CPUs",
             counted(readers.len() as u64, "process")

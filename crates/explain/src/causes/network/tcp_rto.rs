@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Accounts, SocketAddress, TimeoutKind};
+use model::{Accounts, RecorderPart, SocketAddress, TimeoutKind};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -23,7 +23,7 @@ pub const CAUSE: Cause = Cause {
           a smaller net.ipv4.tcp_rto_min_us, or 'ip route change ... rto_min 5ms', shortens the \
           wait.",
     reproduce: "mysteries/bin/tcp-rto-faulty 5",
-    needs: &["threads", "system calls", "sockets"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
     look_alikes: &[],
     symptom: false,
     examine,

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{PathSum, Syscall};
+use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -23,7 +23,7 @@ pub const CAUSE: Cause = Cause {
           the file system, or none at all (socketpair, SCM_RIGHTS); or give the service a network \
           namespace of its own (unshare --net).",
     reproduce: "mysteries/bin/unix-population-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
     look_alikes: &[LookAlike {
         cause: ids::RCU_SYNC_FDTABLE,
         tell_apart: "count the process's descriptors and the host's AF_UNIX sockets ('whylag \
@@ -104,7 +104,7 @@ fn examine(case: &Case) -> Verdict {
 /// Calls that searched, and how long.
 fn calls(case: &Case) -> BTreeMap<Syscall, u64> {
     let mut calls = BTreeMap::<Syscall, u64>::new();
-    let found = case.run.paths.iter().filter(|path| path.sampled && case.passes(path, SEARCH));
+    let found = case.run.sums.paths.iter().filter(|path| path.sampled && case.passes(path, SEARCH));
     for call in found.filter_map(|path| path.call) {
         calls.entry(call).or_insert_with(|| {
             case.time_through(SEARCH, |path| path.sampled && path.call == Some(call)).ns()

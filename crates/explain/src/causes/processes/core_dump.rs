@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, PathSum};
+use model::{Account, PathSum, RecorderPart};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -18,7 +18,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Find the crash first. Until then: no core (ulimit -c 0, LimitCORE=0), or less of it \
           (/proc/PID/coredump_filter, madvise(MADV_DONTDUMP) for large buffers), on a fast disk.",
     reproduce: "mysteries/bin/core-dump-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[
         LookAlike {
             cause: ids::FSYNC_JOURNAL,
@@ -58,6 +58,7 @@ const TEAR_DOWN: [&str; 1] = ["exit_mmap"];
 fn examine(case: &Case) -> Verdict {
     let dumped: BTreeSet<u32> = case
         .run
+        .sums
         .paths
         .iter()
         .filter(|path| case.passes(path, &DUMP))

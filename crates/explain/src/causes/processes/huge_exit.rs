@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{PathSum, Syscall};
+use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -20,7 +20,7 @@ pub const CAUSE: Cause = Cause {
           memory; use huge pages (512 times fewer to go through); give memory back beforehand, off \
           the critical path; start the successor before the end of its predecessor.",
     reproduce: "mysteries/bin/huge-exit-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
     look_alikes: &[LookAlike {
         cause: ids::CORE_DUMP,
         tell_apart: "read CoreDumping in /proc/PID/status while the process ends, or its exit \

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, Blocked, Syscall};
+use model::{Account, Blocked, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
@@ -20,7 +20,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Start programs from a helper process that is made before the threads, look first \
           whether the program is there (access), or run fewer threads.",
     reproduce: "mysteries/bin/many-thread-vfork-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -145,7 +145,7 @@ fn children(case: &Case, parent: u32) -> u64 {
 /// Programs that children could not execute.
 fn failed_execs(case: &Case, parent: u32) -> Option<String> {
     let execve = Syscall::named("execve")?;
-    let failed = case.run.call_errors.iter().filter(|e| e.call == execve && e.tgid != parent);
+    let failed = case.run.sums.call_errors.iter().filter(|e| e.call == execve && e.tgid != parent);
     let failed = failed.fold(0u64, |sum, error| sum.saturating_add(error.count));
     (failed > 0).then(|| format!("{} of execve failed in child processes", counted(failed, "call")))
 }

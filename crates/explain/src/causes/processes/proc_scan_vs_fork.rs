@@ -5,7 +5,7 @@
 //! then, which everybody needs who begins or ends. Two that share the CPUs with a scanner are slow,
 //! too, but wait for a CPU; here they have one, and spin.
 
-use model::{Account, TableRead};
+use model::{Account, RecorderPart, TableRead};
 
 use crate::case::Case;
 use crate::case::spinning::{in_words, readers};
@@ -20,7 +20,7 @@ pub const CAUSE: Cause = Cause {
           threads: /proc/PID/status, the cgroup's cpu.stat. Keep threads in a pool instead of \
           starting one for each request.",
     reproduce: "mysteries/bin/proc-scan-vs-fork-faulty 5",
-    needs: &["threads", "system calls", "kernel locks"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Locks],
     look_alikes: &[
         LookAlike {
             cause: ids::MANY_THREAD_VFORK,
@@ -115,7 +115,7 @@ fn examine(case: &Case) -> Verdict {
         "that is work of the one who ends, with nobody beside it; this is waiting for another CPU"
             .to_owned(),
     );
-    if case.run.cpus.len() > 2 {
+    if case.run.sums.cpus.len() > 2 {
         claim.doubt(0.9, "who has a spinlock is not told: only who was in the kernel meanwhile");
     }
     Ok(claim)

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Blocked, PathSum};
+use model::{Account, Blocked, PathSum, RecorderPart};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
@@ -24,7 +24,12 @@ pub const CAUSE: Cause = Cause {
           mmap), which has no table; let monitors list segments less often (SHM_INFO, ipcs, \
           /proc/sysvipc/shm) and remove segments that nobody uses.",
     reproduce: "mysteries/bin/shm-attach-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples", "kernel locks"],
+    needs: &[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Samples,
+        RecorderPart::Locks,
+    ],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -77,7 +82,8 @@ fn examine(case: &Case) -> Verdict {
 /// Who holds the lock, as far as it was recorded.
 fn holder(case: &Case) -> String {
     let listing = |path: &&PathSum| path.sampled && is_one_of(path, LISTS);
-    let readers: BTreeSet<u32> = case.run.paths.iter().filter(listing).map(|p| p.tgid).collect();
+    let readers: BTreeSet<u32> =
+        case.run.sums.paths.iter().filter(listing).map(|p| p.tgid).collect();
     let walked = |tgid| case.time_through(WALKS, |p| p.sampled && p.tgid == tgid).ns();
     let walkers = readers.into_iter().map(|tgid| (tgid, walked(tgid)));
     match walkers.filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns) {

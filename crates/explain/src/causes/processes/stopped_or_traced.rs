@@ -6,7 +6,7 @@
 //!
 //! A thread that waited for work when it was stopped lost nothing by it (`stops.rs`).
 
-use model::{Account, Accounts, Event, EventKind, WaitSum};
+use model::{Account, Accounts, Event, EventKind, RecorderPart, WaitSum};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -22,7 +22,7 @@ pub const CAUSE: Cause = Cause {
           that uses ptrace) or let it do so less often; tools that read by eBPF or by \
           process_vm_readv() stop nobody. For stop signals: find their sender.",
     reproduce: "mysteries/bin/stopped-or-traced-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -97,7 +97,8 @@ fn examine(case: &Case) -> Verdict {
         );
         claim.saw(text, "the thread's interval before the stop");
     }
-    let tracer = case.run.counters.iter().find(|c| c.name == "process.tracer_pid" && c.last > 0);
+    let tracer =
+        case.run.sums.counters.iter().find(|c| c.name == "process.tracer_pid" && c.last > 0);
     claim.saw_if(tracer.map(|c| format!("TracerPid was {}", c.last)), "/proc/PID/status");
     claim.saw_if(case.worst(STOPPED).map(|o| in_words(case, o)), "longest stop");
     rule_out(case, &mut claim);

@@ -5,7 +5,7 @@
 //! lock for writing and hold it while a set is allocated and cleared. (Unnamed POSIX semaphores are
 //! no kernel objects on Linux and cannot have this fault.)
 
-use model::{Account, Blocked};
+use model::{Account, Blocked, RecorderPart};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
@@ -22,7 +22,12 @@ pub const CAUSE: Cause = Cause {
     fix: "Make the sets once and keep them, use unnamed POSIX semaphores (sem_init: no kernel \
           object), or give unrelated jobs IPC namespaces of their own (unshare --ipc).",
     reproduce: "mysteries/bin/sysv-sem-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples", "kernel locks"],
+    needs: &[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Samples,
+        RecorderPart::Locks,
+    ],
     look_alikes: &[LookAlike {
         cause: ids::SHM_ATTACH,
         tell_apart: "see the call that waits: semget and semctl against shmat and shmdt",
@@ -97,7 +102,7 @@ fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
 
 /// Watched processes that made such calls.
 fn users(case: &Case) -> u64 {
-    let uses = |tgid| case.run.paths.iter().any(|p| p.tgid == tgid && is_one_of(p, CALLS));
+    let uses = |tgid| case.run.sums.paths.iter().any(|p| p.tgid == tgid && is_one_of(p, CALLS));
     case.processes().filter(|(tgid, _)| uses(*tgid)).count() as u64
 }
 

@@ -4,7 +4,7 @@
 //! `clock_gettime(CLOCK_PROCESS_CPUTIME_ID)`, `clock()`, `getrusage(RUSAGE_SELF)` and `times` walk
 //! the list of threads, about 8 ns for each on the machine where this was written.
 
-use model::{PathSum, Syscall};
+use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
@@ -17,7 +17,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Read the thread's own clock (CLOCK_THREAD_CPUTIME_ID, RUSAGE_THREAD), or read the \
           process's clock rarely and keep the value.",
     reproduce: "mysteries/bin/cputime-clock-threads-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
     look_alikes: &[],
     symptom: false,
     examine,

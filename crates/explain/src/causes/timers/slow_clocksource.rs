@@ -7,7 +7,7 @@
 //! (`clocksource.read_ns`); without that no claim is made, because the clocks of processes and
 //! threads are system calls on every host.
 
-use model::{Account, Accounts, MessageMetric, PathSum, Syscall};
+use model::{Account, Accounts, MessageMetric, PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
@@ -21,8 +21,8 @@ pub const CAUSE: Cause = Cause {
           -e clocksource -e tsc'), repair firmware or hypervisor settings, and reboot, because a \
           kernel that has dropped tsc does not take it again. Until then read the clock less \
           often: once per message instead of once per step, or CLOCK_MONOTONIC_COARSE.",
-    reproduce: "LD_PRELOAD=$PWD/mysteries/bin/slow-clock.so mysteries/bin/slow-clock 5",
-    needs: &["threads", "system calls"],
+    reproduce: "LD_PRELOAD=$PWD/mysteries/bin/slow-clocksource.so mysteries/bin/slow-clocksource 5",
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[],
     symptom: false,
     examine,
