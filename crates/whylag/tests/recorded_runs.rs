@@ -54,7 +54,8 @@ fn explained(name: &str) -> String {
     report::explanation::write(&mut text, &answer, &run, &STYLE).unwrap();
     let mut text = String::from_utf8(text).unwrap();
     text += "\n--json:\n";
-    for finding in report::json::explanation(&answer, &run)["findings"].as_array().unwrap() {
+    let found = report::json::explanation(&answer, &run, None);
+    for finding in found["findings"].as_array().unwrap() {
         let [cause, lost_ns, share, confidence] =
             ["cause", "lost_ns", "share", "confidence"].map(|key| &finding[key]);
         writeln!(text, "{cause} lost_ns {lost_ns} share {share} confidence {confidence}").unwrap();
