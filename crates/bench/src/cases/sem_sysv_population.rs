@@ -7,7 +7,7 @@ use crate::{Error, Work, stop};
 
 pub const CASE: Case = Case {
     id: "sem-sysv-population",
-    measures: "semget() of a new set and semctl(IPC_RMID) beside other sets",
+    measures: "semget() of a new set and semctl(IPC_RMID) while other sets exist",
     ladder: Ladder {
         workers: &[1],
         population: Some(Population {
