@@ -98,7 +98,7 @@ impl Cell {
         length(shortest())
     }
 
-/// Notes why the worker cannot go on.
+    /// Notes why the worker cannot go on.
     pub fn fail(&self, why: &str) {
         let bytes = &why.as_bytes()[..why.len().min(FAILURE)];
         for (slot, byte) in self.failure.iter().zip(bytes) {

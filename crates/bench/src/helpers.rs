@@ -109,8 +109,8 @@ impl Helpers {
         }
         drop(theirs);
         let mut first = [0];
-let bytes = ours.read(&mut first).map_err(failed("waiting for a helper process"))?;
-if (bytes, first[0]) == (1, b'+') {
+        let bytes = ours.read(&mut first).map_err(failed("waiting for a helper process"))?;
+        if (bytes, first[0]) == (1, b'+') {
             return Ok(());
         }
         let mut rest = Vec::from(&first[..bytes]);

@@ -207,12 +207,12 @@ impl Measuring {
     }
 
     /// Fails if nobody listens any more.
-fn send(&mut self, message: &Message) -> Result<(), Error> {
+    fn send(&mut self, message: &Message) -> Result<(), Error> {
         let sent =
             serde_json::to_vec(message).map_err(std::io::Error::from).and_then(|mut line| {
                 line.push(b'\n');
                 self.to.write_all(&line)
             });
-sent.map_err(|source| Error::Os { doing: "sending the results".to_owned(), source })
+        sent.map_err(|source| Error::Os { doing: "sending the results".to_owned(), source })
     }
 }

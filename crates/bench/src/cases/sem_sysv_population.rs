@@ -25,7 +25,7 @@ fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
     let population = sets(request)?;
     Ok(Box::new(Alone(move |id| {
         // What the closure names lives as long as it does.
-        let _beside = &population;
+        let _others = &population;
         let key = keys[id];
         Ok(Box::new(move || Semaphore::create(key).map(drop)) as Box<dyn Work>)
     })))

@@ -34,6 +34,7 @@ fn create_and_join() -> Result<(), Errno> {
 }
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
-    let story = "in the story threads started and ended slowly while there were 125,000 and 250,000";
+    let story =
+        "in the story threads started and ended slowly while there were 125,000 and 250,000";
     cases::grows_with_population(steps, 1.5, story)
 }
