@@ -98,7 +98,7 @@ fn has_invariant_tsc() -> bool {
     false
 }
 
-/// Slope of CLOCK_MONOTONIC over the counter by least squares; `None` if they do not go together.
+/// Slope of CLOCK_MONOTONIC over the counter by least squares; `None` if they do not advance together.
 fn calibrate() -> Option<f64> {
     let (ticks_0, ns_0) = pair();
     let began = Instant::now();

@@ -49,7 +49,7 @@ pub fn drift(references: impl Iterator<Item = f64>) -> Option<String> {
     })
 }
 
-/// What others took from this machine so far.
+/// What the hypervisor and the cgroup's quota took from this machine so far.
 pub struct Disturbance {
     at: Instant,
     stolen: Duration,
@@ -62,7 +62,7 @@ impl Disturbance {
         Disturbance { at: Instant::now(), stolen: stolen(), throttled_ns: throttled_ns() }
     }
 
-    /// What was taken since, in words.
+    /// A warning for what was taken since.
     pub fn since(&self) -> Vec<String> {
         let now = Disturbance::now();
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

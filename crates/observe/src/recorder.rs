@@ -199,7 +199,7 @@ impl Recorder {
     }
 
     /// The command that was started, from now on in the care of the caller: [`Recorder::ended`] no
-    /// longer tells its end.
+    /// longer reports its end.
     pub fn take_child(&mut self) -> Option<Child> {
         self.child.take()
     }
@@ -499,7 +499,7 @@ impl Bpf {
         Ok(())
     }
 
-    /// Sheds the dearest part if recording costs more than its budget; says so.
+    /// Sheds the most expensive part if recording costs more than its budget, and reports that.
     fn keep_budget(
         &mut self,
         cost: Option<&Cost>,
@@ -518,7 +518,7 @@ impl Bpf {
             return Vec::new();
         }
         let attached: Vec<RecorderPart> = self.probes.attached().collect();
-        let Some(part) = cost::dearest(cost, &attached) else { return Vec::new() };
+        let Some(part) = cost::most_expensive(cost, &attached) else { return Vec::new() };
         self.probes.shed(part);
         let shed = Capability {
             part,

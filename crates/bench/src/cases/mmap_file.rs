@@ -34,7 +34,7 @@ pub const CASE: Case = Case {
 
 /// A call that takes so many times as long as sharing the CPUs explains waits for something else.
 const BEYOND_SHARING: f64 = 1.3;
-/// Part of their time that workers sleep if they wait for each other. Some is seen always: a
+/// Part of their time that workers sleep if they wait for each other. There is always some: a
 /// worker's own time begins when it gets a CPU and ends before the last of the others ends.
 const ASLEEP: f64 = 0.5;
 
@@ -48,7 +48,7 @@ fn shape(steps: &[BenchStep]) -> StoryShape {
         return StoryShape { present: false, text: "nothing was measured".to_owned() };
     };
     let Some(queued_ns) = many.queued_ns else {
-        let why = "cannot be told: this kernel does not count how long threads wait for a CPU";
+        let why = "cannot be judged: this kernel does not count how long threads wait for a CPU";
         return StoryShape { present: false, text: why.to_owned() };
     };
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64;

@@ -10,8 +10,8 @@ use model::{BenchStep, StoryShape};
 const MOST_OFF_CPU: f64 = 0.1;
 
 /// The shape of a story in which each worker becomes slower the more there are: present if an
-/// operation takes at least `times` as long as for one worker. `told` is what the story saw.
-pub fn slows_each_other(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
+/// operation takes at least `times` as long as for one worker. `story` is what the story saw.
+pub fn slows_each_other(steps: &[BenchStep], times: f64, story: &str) -> StoryShape {
     let cpus = cpus();
     let fits = |step: &&BenchStep| u64::from(step.workers) <= cpus;
     let (Some(first), Some(last)) = (steps.first(), steps.iter().rfind(fits)) else {
@@ -23,7 +23,7 @@ pub fn slows_each_other(steps: &[BenchStep], times: f64, told: &str) -> StorySha
     let (alone, together) = (mean_ns(first), mean_ns(last));
     let slower = together / alone.max(1.0);
     let text = format!(
-        "an operation takes {} for {} and {} for {} on average, {} times as long; {told}",
+        "an operation takes {} for {} and {} for {} on average, {} times as long; {story}",
         fine_duration(alone),
         first.kind.count_in_words(first.workers),
         fine_duration(together),
@@ -33,7 +33,7 @@ pub fn slows_each_other(steps: &[BenchStep], times: f64, told: &str) -> StorySha
     StoryShape { present: slower >= times, text }
 }
 
-/// A worker's time for an operation, but for waiting for a CPU. The mean, as in the story's tables:
+/// A worker's time for an operation, without its waits for a CPU. The mean, as in the story's tables:
 /// the median does not see that one in three waits for the others.
 fn mean_ns(step: &BenchStep) -> f64 {
     let all = step.wall_ns.saturating_mul(u64::from(step.workers));
@@ -41,9 +41,9 @@ fn mean_ns(step: &BenchStep) -> f64 {
 }
 
 /// The shape of a story in which few operations are held up for long by something that others do
-/// beside it: present if the slowest of a thousand take at least `times` as long, unless the
+/// at the same time: present if the slowest of a thousand take at least `times` as long, unless the
 /// workers were off their CPUs so much that other programs may be the reason.
-pub fn held_up(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
+pub fn held_up(steps: &[BenchStep], times: f64, story: &str) -> StoryShape {
     let cpus = cpus();
     let fits = |step: &&BenchStep| u64::from(step.workers) + step.population <= cpus;
     let tail = |step: &BenchStep| step.single.quantile(0.999).unwrap_or(0) as f64;
@@ -56,8 +56,8 @@ pub fn held_up(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
     }
     let slower = tail(last) / tail(first).max(1.0);
     let text = format!(
-        "p99.9 is {} beside {} and {} beside {} ({} times, n = {} and {}), the longest \
-         {} and {}; {told}",
+        "p99.9 is {} with {} and {} with {} ({} times, n = {} and {}), the longest \
+         {} and {}; {story}",
         fine_duration(tail(first)),
         first.population,
         fine_duration(tail(last)),
@@ -71,7 +71,7 @@ pub fn held_up(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
     let off = off_cpu(last);
     if slower >= times && off > MOST_OFF_CPU {
         let text = format!(
-            "cannot be told: workers were off their CPUs for {} of the time, which other \
+            "cannot be judged: workers were off their CPUs for {} of the time, which other \
              programs may have used (--with-kernel says why); {text}",
             percentage(off)
         );
@@ -88,8 +88,8 @@ fn off_cpu(step: &BenchStep) -> f64 {
 
 fn unknown(cpus: u64) -> StoryShape {
     let text = format!(
-        "cannot be told from these steps: it takes one alone and one beside others that all have \
-         one of the {cpus} CPUs"
+        "cannot be judged from these steps: it takes a step with one worker and one with several \
+         that all have one of the {cpus} CPUs"
     );
     StoryShape { present: false, text }
 }

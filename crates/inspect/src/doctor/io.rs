@@ -14,7 +14,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "disk-writes",
-        why: "So long a write to the disk took on average, queueing included; fsync waits for two \
+        why: "How long a write to the disk took on average, queueing included; fsync waits for two \
               or three of them.",
         source: "/proc/diskstats",
         look: |_| disk_writes(&get("/proc/diskstats")?),
@@ -84,9 +84,9 @@ fn disks() -> Vec<Disk> {
 }
 
 fn io_scheduler(disks: &[Disk]) -> Result<Look, String> {
-    let told: Vec<String> =
+    let schedulers: Vec<String> =
         disks.iter().map(|(name, scheduler, _)| format!("{name}: {scheduler}")).collect();
-    let fact = told.join(", ");
+    let fact = schedulers.join(", ");
     if disks.is_empty() {
         return Err("no disk in /sys/block".to_owned());
     }

@@ -74,7 +74,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "vmstat-interval",
-        why: "So often each CPU folds its memory counters, in a kernel thread that interrupts what \
+        why: "How often each CPU folds its memory counters, in a kernel thread that interrupts what \
               runs there.",
         source: "/proc/sys/vm/stat_interval",
         look: |_| {

@@ -47,13 +47,13 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "direct-reclaim",
-        why: "So often a thread that asked for memory had to free some itself first.",
+        why: "How often a thread that asked for memory had to free some itself first.",
         source: "/proc/vmstat",
         look: |host| Ok(so_far(host.vmstat_sum("allocstall_"), 100.0, RECLAIM)),
     },
     Entry {
         id: "compaction-stalls",
-        why: "So often a thread that asked for memory had to move pages about first.",
+        why: "How often a thread that asked for memory had to move pages about first.",
         source: "/proc/vmstat",
         look: |host| Ok(so_far(host.vmstat("compact_stall")?, 100.0, COMPACTION)),
     },

@@ -52,7 +52,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "softnet-squeezes",
-        why: "So often a CPU had more packets than it may take at once: they waited for ksoftirqd, \
+        why: "How often a CPU had more packets than it may take at once: they waited for ksoftirqd, \
               an ordinary thread.",
         source: "/proc/net/softnet_stat",
         look: |_| {
@@ -65,7 +65,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "netdev-backlog",
-        why: "So many packets fit into a CPU's queue before they are dropped.",
+        why: "How many packets fit into a CPU's queue before they are dropped.",
         source: "/proc/sys/net/core/netdev_max_backlog",
         look: |_| {
             let packets = number(&format!("{CORE}/netdev_max_backlog"))?;

@@ -78,7 +78,7 @@ fn steal(stat: &str) -> Result<Look, String> {
         .skip(1)
         .filter_map(|field| field.parse().ok())
         .collect();
-    let stolen = *fields.get(7).ok_or("/proc/stat does not tell stolen time")?;
+    let stolen = *fields.get(7).ok_or("/proc/stat has no stolen time")?;
     // Guest time, behind it, is in user time already.
     let all: u64 = fields[..8].iter().sum();
     let percent = 100.0 * stolen as f64 / all.max(1) as f64;

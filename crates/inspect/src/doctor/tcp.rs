@@ -8,7 +8,7 @@ use super::network::field;
 pub(super) const ENTRIES: &[Entry<Host>] = &[
     Entry {
         id: "slow-start-after-idle",
-        why: "A TCP connection that was idle begins anew with 10 segments: the first large message \
+        why: "A TCP connection that was idle starts again with 10 segments: the first large message \
               after a pause takes several round trips.",
         source: "/proc/sys/net/ipv4/tcp_slow_start_after_idle",
         look: |_| Ok(slow_start(number("/proc/sys/net/ipv4/tcp_slow_start_after_idle")?)),
@@ -25,7 +25,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "tcp-timeouts",
-        why: "So often a connection waited for its whole retransmission timeout, 200 ms and doubling.",
+        why: "How often a connection waited for its whole retransmission timeout, 200 ms and doubling.",
         source: "/proc/net/netstat",
         look: |_| {
             let netstat = get("/proc/net/netstat")?;

@@ -29,7 +29,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "clock-read-contended",
-        why: "A clock in a shared device becomes dearer the more CPUs read it; one in each CPU does \
+        why: "A clock in a shared device costs more the more CPUs read it; one in each CPU does \
               not.",
         source: "clock_gettime(CLOCK_MONOTONIC) on all CPUs",
         look: |_| {
@@ -173,7 +173,7 @@ mod tests {
         }
         let read = |source, ns| clock_read(source, ns).verdict;
         assert_eq!([25.0, 150.0, 612.0].map(|ns| read("tsc", ns)), [Good, Attention, Bad]);
-        // As dear as it always is, and still bad.
+        // As expensive as it always is, and still bad.
         assert_eq!(read("hpet", 612.0), Bad);
         assert_eq!((read("kvm-clock", 60.0), read("unheard-of", 60.0)), (Good, Good));
         assert_eq!(read("unheard-of", 150.0), Attention);

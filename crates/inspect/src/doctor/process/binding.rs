@@ -1,4 +1,4 @@
-//! How its calls of libraries are bound, and what stands between.
+//! How its calls of libraries are bound, and what comes between caller and callee.
 
 use model::units::{count, counted};
 
@@ -32,13 +32,13 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
     Entry {
         id: "dynamic-linker",
         why: "An auditor (LD_AUDIT) or profiler sees each call through the PLT, and LD_PRELOAD puts \
-              functions in front of others: both make binding, or each call, dearer.",
+              functions in front of others: both make binding, or each call, more expensive.",
         source: "/proc/PID/environ",
         look: |of| Ok(dynamic_linker(&of.get("environ")?)),
     },
     Entry {
         id: "deleted-libraries",
-        why: "Code of a file that was replaced runs on until the process starts anew; its pages \
+        why: "Code of a file that was replaced runs on until the process is restarted; its pages \
               cannot be shared with newer processes any more.",
         source: "/proc/PID/maps",
         look: |of| Ok(deleted(of.libraries()?)),
@@ -73,10 +73,10 @@ fn is_locked(of: &Target) -> bool {
     kib("VmLck") * 2 >= kib("VmRSS").max(1)
 }
 
-/// What weighs is not that something is lazy: Debian and others link the C library and most others
-/// so, and their last slots are internal calls of rare paths that nobody can relink. It is calls of
-/// the program itself and of libraries that came with it, and those only as long as the linker's
-/// pages can be dropped: in locked memory a first call takes microseconds.
+/// Only calls of the program itself and of libraries that came with it count. Debian and others
+/// link the C library and most others lazily, whose last slots are internal calls of rare paths
+/// that nobody can relink. And they count only as long as the linker's pages can be dropped: in
+/// locked memory a first call takes microseconds.
 fn lazy_binding(libraries: &[Library], executable: &str, is_locked: bool) -> Result<Look, String> {
     let counted_libraries: Vec<(&Library, usize, usize)> = libraries
         .iter()
@@ -99,10 +99,10 @@ fn lazy_binding(libraries: &[Library], executable: &str, is_locked: bool) -> Res
     }
     let mut worst: Vec<_> = counted_libraries.iter().filter(|(.., left)| *left > 0).collect();
     worst.sort_by_key(|(.., left)| std::cmp::Reverse(*left));
-    let told = worst.iter().take(5).map(|(library, slots, left)| {
+    let most_unbound = worst.iter().take(5).map(|(library, slots, left)| {
         format!("{} {} of {}", library.name(), count(*left as u64), count(*slots as u64))
     });
-    let mut detail = told.collect::<Vec<_>>().join(", ");
+    let mut detail = most_unbound.collect::<Vec<_>>().join(", ");
     if worst.len() > 5 {
         detail += &format!(", and {} more", worst.len() - 5);
     }

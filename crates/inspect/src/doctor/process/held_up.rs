@@ -24,7 +24,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
     },
     Entry {
         id: "seccomp",
-        why: "A filter runs at each system call; the longer it is, the dearer each of them.",
+        why: "A filter runs at each system call; the longer it is, the more each of them costs.",
         source: "/proc/PID/status",
         look: |of| Ok(seccomp(of.number("Seccomp")?, of.number("Seccomp_filters").unwrap_or(1))),
     },

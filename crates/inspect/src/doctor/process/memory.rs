@@ -34,7 +34,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
     },
     Entry {
         id: "major-faults",
-        why: "So often a thread of it waited for a page from disk.",
+        why: "How often a thread of it waited for a page from disk.",
         source: "/proc/PID/stat",
         look: |of| major_faults(&of.get("stat")?),
     },

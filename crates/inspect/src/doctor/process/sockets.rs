@@ -17,7 +17,7 @@ use crate::doctor::entry::{Entry, Look};
 
 /// Sockets that are looked at; some 5 us each.
 const MOST: usize = 10_000;
-/// Descriptors of which it is asked whether they are sockets; some 1 us each.
+/// Descriptors that are checked for being sockets; some 1 us each.
 const MOST_DESCRIPTORS: usize = 100_000;
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
@@ -136,7 +136,7 @@ fn drops(sockets: &[Socket]) -> Result<Look, String> {
                           receiver: whylag record -p PID shows them.";
     let mut worst: Vec<&Socket> = sockets.iter().filter(|socket| socket.drops > 0).collect();
     worst.sort_by_key(|socket| std::cmp::Reverse(socket.drops));
-    let told = worst.iter().take(3).map(|socket| {
+    let most_drops = worst.iter().take(3).map(|socket| {
         format!(
             "descriptor {}: {} (buffer {})",
             socket.descriptor,
@@ -146,7 +146,7 @@ fn drops(sockets: &[Socket]) -> Result<Look, String> {
     });
     let detail = match lost {
         0 => counted(sockets.len() as u64, "socket"),
-        _ => told.collect::<Vec<_>>().join(", "),
+        _ => most_drops.collect::<Vec<_>>().join(", "),
     };
     Ok(Look::by(lost as f64, 1.0, 100_000.0, fact, ADVICE).detail(detail).passing())
 }
