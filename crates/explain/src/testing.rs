@@ -1,11 +1,13 @@
 //! Builds runs from the evidence that a test is about.
 
+pub mod benchmarks;
+
 use model::{
-    Account, Accounts, BesideSum, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime,
-    Depth, Drops, Event, EventDetail, EventKind, Frame, Histogram, HoldSum, Losses, Metric,
-    MetricSecond, Outlier, OutlierKind, PathSum, Presence, Process, QueueSecond, RecorderPart, Run,
-    RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId,
-    Syscall, TableRead, Target, ThreadAccounts, WaitSum, Waker,
+    Account, Accounts, BesideSum, Blocked, CallError, Capability, Context, Counter, CpuTime, Depth,
+    Drops, Event, EventDetail, EventKind, Frame, Histogram, HoldSum, Metric, MetricSecond, Outlier,
+    OutlierKind, PathSum, Presence, Process, QueueSecond, RecorderPart, Run, RunEnd, RunHeader,
+    RunId, RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId, Syscall, TableRead,
+    Target, ThreadAccounts, WaitSum, Waker,
 };
 
 pub const SECOND: u64 = 1_000_000_000;

@@ -335,9 +335,9 @@ pub struct Run {
     pub presences: Vec<Presence>,
 }
 
-/// A part of a run: some of its time, of all threads or of one.
+/// A window of a run: some of its time, of all threads or of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Window {
     /// From here on.
     pub from_ns: u64,
     /// Up to here.

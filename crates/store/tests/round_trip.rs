@@ -233,17 +233,17 @@ fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
     let whole = store.load(run).unwrap();
     assert!(whole.outliers.iter().all(|outlier| outlier.tid == 8));
 
-    let of_7 = Part { from_ns: 0, to_ns: u64::MAX >> 1, tid: Some(7) };
+    let of_7 = Window { from_ns: 0, to_ns: u64::MAX >> 1, tid: Some(7) };
     let (loaded, stored) = store.load_part(run, &of_7).unwrap();
     assert_eq!((loaded.outliers.len(), stored), (LOADED_OUTLIERS + 5, 5));
     assert_eq!(loaded.outliers[..LOADED_OUTLIERS], whole.outliers, "numbers stay the same");
-    let window = Part { from_ns: 10_011, to_ns: 30_000, tid: None };
+    let window = Window { from_ns: 10_011, to_ns: 30_000, tid: None };
     let (loaded, stored) = store.load_part(run, &window).unwrap();
     assert_eq!(stored, 1, "one ends where the window begins, one begins where it ends");
     assert_eq!(loaded.outliers.last().unwrap().start_ns, 20_000);
 
     let last = event(EventKind::BlockIo, LOADED_EVENTS as u64 + 2).time_ns;
-    let end = Part { from_ns: last, to_ns: last + 1, tid: None };
+    let end = Window { from_ns: last, to_ns: last + 1, tid: None };
     let (loaded, _) = store.load_part(run, &end).unwrap();
     assert_eq!(loaded.events.len(), 1);
 }
@@ -257,7 +257,7 @@ fn intervals_below_the_threshold_are_there_for_parts_only() {
     store.append(run, &Batch { outliers: outliers.clone(), ..Batch::default() }).unwrap();
     let whole = store.load(run).unwrap();
     assert_eq!((whole.outliers.len(), whole.outlier_count), (1, 1));
-    let part = |from_ns, to_ns, tid| Part { from_ns, to_ns, tid };
+    let part = |from_ns, to_ns, tid| Window { from_ns, to_ns, tid };
     let parts = [part(5005, 5500, Some(7)), part(6999, 7001, None), part(0, 9000, Some(8))];
     let (found, _) = store.outliers_in(run, &parts).unwrap();
     assert_eq!(found, [outliers[1].clone(), outliers[3].clone(), outliers[2].clone()]);

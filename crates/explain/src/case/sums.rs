@@ -11,9 +11,9 @@ use crate::case::lost::{Class, LockWord, class, lock_words};
 use crate::case::safepoints;
 use crate::case::scales::Scales;
 use crate::case::stops::{STOPPED, Stops};
-use crate::case::wait_chains::Chains;
+use crate::case::wait_chains::WaitChains;
 use crate::cause::Cause;
-use crate::part::run::Focused;
+use crate::part::run::PartialRun;
 
 /// One run under examination.
 pub struct Case<'a> {
@@ -33,8 +33,8 @@ pub struct Case<'a> {
     pub(crate) stops: Stops,
     processes: BTreeMap<u32, Accounts>,
     pub(crate) scales: Scales,
-    pub(crate) chains: Chains<'a>,
-    focus: Option<&'a Focused<'a>>,
+    pub(crate) wait_chains: WaitChains<'a>,
+    part: Option<&'a PartialRun<'a>>,
     /// The catalogue, for causes that ask what was behind a stall.
     pub(crate) causes: &'static [&'static Cause],
 }
@@ -82,7 +82,7 @@ impl<'a> Case<'a> {
             .saturating_add(accounts.get(STOPPED).saturating_sub(lost.get(STOPPED)));
         let wall_ns = accounts.total();
         let scales = Scales::new(run, &processes);
-        let chains = Chains::new(run);
+        let wait_chains = WaitChains::new(run);
         Case {
             run,
             wall_ns,
@@ -93,16 +93,16 @@ impl<'a> Case<'a> {
             stops,
             processes,
             scales,
-            chains,
-            focus: None,
+            wait_chains,
+            part: None,
             causes: &[],
         }
     }
 
-    /// Sums up a part of a run. Chains may lead to threads that are not in it.
-    pub fn focused(focused: &'a Focused<'a>) -> Self {
-        let chains = Chains::new(focused.whole);
-        Case { chains, focus: Some(focused), ..Case::new(&focused.run) }
+    /// Sums up a part of a run. WaitChains may lead to threads that are not in it.
+    pub fn of_part(partial: &'a PartialRun<'a>) -> Self {
+        let wait_chains = WaitChains::new(partial.whole);
+        Case { wait_chains, part: Some(partial), ..Case::new(&partial.run) }
     }
 
     /// With the catalogue at hand.
@@ -112,12 +112,12 @@ impl<'a> Case<'a> {
 
     /// The run that `run` is a part of; `run` itself if all of it is examined.
     pub fn whole(&self) -> &'a Run {
-        self.focus.map_or(self.run, |focused| focused.whole)
+        self.part.map_or(self.run, |partial| partial.whole)
     }
 
     /// The part of a run that is examined; `None` if it is all of it.
     pub fn scope(&self) -> Option<&'a Scope> {
-        self.focus.map(|focused| &focused.scope)
+        self.part.map(|partial| &partial.scope)
     }
 
     /// Wall time in which the threads worked or wanted to: all but idle and unaccounted.

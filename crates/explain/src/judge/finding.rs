@@ -118,31 +118,31 @@ fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
 /// How to see whether the fix works.
 fn verify(target: &Target) -> String {
     let watch = match target {
-        Target::Command(words) => {
-            let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
-            format!("-- {}", words.join(" "))
+        Target::Command(arguments) => {
+            let arguments: Vec<_> = arguments.iter().map(|argument| quoted(argument)).collect();
+            format!("-- {}", arguments.join(" "))
         }
         Target::Process(_) | Target::Thread(_) | Target::Trace(_) => "-p PID".to_owned(),
         Target::Host => "-a".to_owned(),
-        Target::Bench(words) => return again("bench --with-kernel", words),
-        Target::Jitter(words) => return again("jitter", words),
+        Target::Bench(arguments) => return again("bench --with-kernel", arguments),
+        Target::Jitter(arguments) => return again("jitter", arguments),
     };
     format!("whylag record {watch} && whylag explain")
 }
 
 /// The same command line once more.
-fn again(verb: &str, words: &[String]) -> String {
-    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
-    format!("whylag {verb} {} && whylag explain", words.join(" "))
+fn again(verb: &str, arguments: &[String]) -> String {
+    let arguments: Vec<_> = arguments.iter().map(|argument| quoted(argument)).collect();
+    format!("whylag {verb} {} && whylag explain", arguments.join(" "))
 }
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+/// An argument as a shell takes it.
+fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        return argument.to_owned();
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 /// A part of a whole; 0 of nothing.

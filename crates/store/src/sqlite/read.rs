@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use model::{
-    Accounts, Finding, Histogram, Losses, MetricSecond, Part, Run, RunEnd, RunHeader, RunId,
-    RunStatus, RunSummary, ThreadAccounts,
+    Accounts, Finding, Histogram, Losses, MetricSecond, Run, RunEnd, RunHeader, RunId, RunStatus,
+    RunSummary, ThreadAccounts, Window,
 };
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
@@ -84,7 +84,7 @@ pub(super) fn one(conn: &Connection, run: RunId) -> rusqlite::Result<RunRow> {
 pub(super) fn load(
     conn: &Connection,
     run: RunId,
-    part: Option<&Part>,
+    part: Option<&Window>,
 ) -> rusqlite::Result<(Run, u64)> {
     // One transaction: a recorder may be adding to the run meanwhile.
     let tx = conn.unchecked_transaction()?;

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Part, Process, RunId,
-    Stack, StackId, Sums,
+    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Process, RunId, Stack,
+    StackId, Sums, Window,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
@@ -55,7 +55,11 @@ const IN_PART: &str = "run = ?1 AND start_ns < ?4 AND start_ns + duration_ns > ?
 const AS_ASKED: &str = "run = ?1 AND duration_ns >= (SELECT threshold_ns FROM runs WHERE id = ?1)";
 
 /// The longest of the run, and the longest of the part.
-pub(super) fn outliers(conn: &Connection, run: RunId, part: Option<&Part>) -> Result<Vec<Outlier>> {
+pub(super) fn outliers(
+    conn: &Connection,
+    run: RunId,
+    part: Option<&Window>,
+) -> Result<Vec<Outlier>> {
     let limit = LOADED_OUTLIERS as i64;
     // The order is that of the index outliers_by_length, whose entries end with the rowid.
     let longest = "ORDER BY duration_ns DESC, rowid LIMIT ?2";
@@ -77,10 +81,10 @@ pub(super) fn outliers(conn: &Connection, run: RunId, part: Option<&Part>) -> Re
 pub(super) fn outliers_in(
     conn: &Connection,
     run: RunId,
-    parts: &[Part],
+    parts: &[Window],
 ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>)> {
     let tx = conn.unchecked_transaction()?;
-    let mut by_start: Vec<&Part> = parts.iter().collect();
+    let mut by_start: Vec<&Window> = parts.iter().collect();
     by_start.sort_by_key(|part| part.from_ns);
     // How far the parts up to this one reach: those that can overlap lie together.
     let reach: Vec<u64> = by_start
@@ -124,7 +128,7 @@ pub(super) fn outliers_in(
 }
 
 /// How many outliers overlap a part of a run.
-pub(super) fn count_in(conn: &Connection, run: RunId, part: &Part) -> Result<u64> {
+pub(super) fn count_in(conn: &Connection, run: RunId, part: &Window) -> Result<u64> {
     // ?2 is the limit of `outliers`.
     let sql = format!("SELECT count(*) FROM outliers WHERE {IN_PART} AND ?2 IS NULL");
     let none: Option<i64> = None;
@@ -160,7 +164,7 @@ pub(super) fn outlier(row: &Row<'_>) -> Result<Outlier> {
 }
 
 /// The first of each kind of the run, or of the part.
-pub(super) fn events(conn: &Connection, run: RunId, part: Option<&Part>) -> Result<Vec<Event>> {
+pub(super) fn events(conn: &Connection, run: RunId, part: Option<&Window>) -> Result<Vec<Event>> {
     let sql = "SELECT time_ns, kind, tid, tgid, value, detail FROM (
                    SELECT *, rowid AS place,
                           row_number() OVER (PARTITION BY kind ORDER BY time_ns, rowid) AS number

@@ -73,7 +73,7 @@ fn examine(case: &Case) -> Verdict {
     );
     counters(case, &mut claim);
     claim.saw_if(longest.map(|o| in_words(case, o)), "longest time throttled");
-    claim.saw_if(behind.example, "outliers, from waiter to waker");
+    claim.saw_if(behind.longest_chain, "outliers, from waiter to waker");
     rule_out(case, stops(), &mut claim);
     Ok(claim)
 }
