@@ -25,7 +25,10 @@ use crate::causes::processes::{
     sysv_sem,
 };
 use crate::causes::requests::queueing;
-use crate::causes::timers::{cputime_clock_threads, slow_clocksource};
+use crate::causes::timers::{
+    cputime_clock_threads, rt_throttling, slow_clocksource, timer_jiffies, timer_ms_rounding,
+    timer_proportional, timer_slack,
+};
 
 /// Every known cause.
 pub const ALL: &[&Cause] = &[
@@ -73,13 +76,37 @@ pub const ALL: &[&Cause] = &[
     &tcp_rto::CAUSE,
     &dns_timeout::CAUSE,
     &unix_population::CAUSE,
+    &timer_ms_rounding::CAUSE,
+    &timer_jiffies::CAUSE,
+    &timer_proportional::CAUSE,
+    &timer_slack::CAUSE,
+    &rt_throttling::CAUSE,
 ];
+
+/// Those that make ticks late: looked for in what `whylag jitter` measured, and nowhere else.
+const OF_TICKS: [&str; 5] = [
+    timer_ms_rounding::CAUSE.id,
+    timer_jiffies::CAUSE.id,
+    timer_proportional::CAUSE.id,
+    timer_slack::CAUSE.id,
+    rt_throttling::CAUSE.id,
+];
+
+/// True for a cause of late ticks; the others are causes of time that threads lost.
+pub(crate) fn is_of_ticks(cause: &Cause) -> bool {
+    OF_TICKS.contains(&cause.id)
+}
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn five_causes_are_of_ticks() {
+        assert_eq!(ALL.iter().filter(|cause| is_of_ticks(cause)).count(), OF_TICKS.len());
+    }
 
     #[test]
     fn ids_are_unique_and_look_alikes_are_in_the_catalogue() {

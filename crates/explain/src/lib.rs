@@ -5,6 +5,9 @@
 //! one important type is [`cause::Cause`]: an entry of the catalogue [`catalogue::ALL`], which looks
 //! at a run and either claims lost nanoseconds or says which piece of evidence was not there.
 //!
+//! Runs of `whylag jitter` have no threads: [`timers`] judges how late their ticks were, with the
+//! causes of late ticks.
+//!
 //! What "lost" means is in `case/lost.rs`: time that a thread did not choose to spend. Waiting for work
 //! (poll, accept, a timer it set itself) is idle, and shown, but never explained.
 //!
@@ -28,10 +31,13 @@ mod patterns;
 #[cfg(test)]
 mod testing;
 mod text;
+mod timers;
 
+pub use judge::timers::{JudgedTimers, timers};
 pub use judge::why_not::{UnknownCause, why_not, why_not_focused};
 pub use judge::{explain, explain_focused};
 pub use messages::{break_down, contrast, message_windows};
 pub use part::question::{Focus, FocusError};
 pub use part::run::Focused;
 pub use patterns::coincidence::coincidences;
+pub use timers::conversion::conversion;

@@ -11,17 +11,8 @@ pub fn time(ns: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// A part as a percentage with three digits: `0.400 %`; small ones as ppm: `12.0 ppm`.
-pub fn part(part: f64) -> String {
-    if part.abs() < 1e-3 {
-        format!("{} ppm", three_digits(part * 1e6))
-    } else {
-        format!("{} %", three_digits(part * 100.0))
-    }
-}
-
 /// Three significant digits, no exponent.
-pub fn three_digits(value: f64) -> String {
+fn three_digits(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
@@ -35,12 +26,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_parts() {
+    fn times_have_three_digits() {
         assert_eq!(time(-57_000.0), "-57.0 us");
         assert_eq!(time(1_200_000.0), "1.20 ms");
         assert_eq!(time(0.0), "0 ns");
-        assert_eq!(part(0.004), "0.400 %");
-        assert_eq!(part(-1.25e-5), "-12.5 ppm");
-        assert_eq!(three_digits(12_345.0), "12345");
     }
 }

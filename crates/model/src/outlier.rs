@@ -192,3 +192,10 @@ pub struct Outlier {
     #[serde(default)]
     pub first_call: Option<FirstCall>,
 }
+
+impl Outlier {
+    /// End: the first nanosecond after it.
+    pub fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.duration_ns)
+    }
+}

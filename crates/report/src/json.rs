@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
-use model::{Explanation, Run, WhyNot};
+use model::{Explanation, Jitter, Run, WhyNot};
 use serde_json::{Value, json};
+
+use crate::jitter::with_first_ticks;
 
 /// The object that `whylag explain --json` prints. These keys are fixed: `run`, `wall_ns`,
 /// `unaccounted_ns`, `accounts`, `findings` (largest share first), `losses`, `cost`; others may be
@@ -53,9 +55,29 @@ pub fn write_explanation(out: &mut dyn Write, answer: &Explanation, run: &Run) -
     writeln!(out)
 }
 
+/// Writes [`explanation`] of a run of timers, and with it all that `whylag jitter --json` prints.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_timers(
+    out: &mut dyn Write,
+    answer: &Explanation,
+    jitter: Jitter,
+    run: &Run,
+) -> io::Result<()> {
+    let mut value = explanation(answer, run);
+    let of_jitter = serde_json::to_value(with_first_ticks(jitter))?;
+    if let (Value::Object(all), Value::Object(of_jitter)) = (&mut value, of_jitter) {
+        // The findings are the same.
+        all.extend(of_jitter);
+    }
+    serde_json::to_writer_pretty(&mut *out, &value)?;
+    writeln!(out)
+}
+
 /// Writes how one cause stands, as indented JSON with a newline at its end: `run`, `scope` (null: all
-/// of the run), `cause`, `title`, `standing` (`verdict`: `finding`, `below_floor` or `absent`, with
-/// its figures) and `off`.
+/// of the run), `cause`, `title`, `standing` (`verdict`: `finding`, `below_floor`, `absent` or
+/// `not_looked_for`, with its figures) and `off`.
 ///
 /// # Errors
 /// Those of `out`.

@@ -14,6 +14,7 @@ use crate::case::stops::{STOPPED, Stops};
 use crate::case::wait_chains::Chains;
 use crate::cause::Cause;
 use crate::part::run::Focused;
+use crate::timers::source::TimerSource;
 
 /// One run under examination.
 pub struct Case<'a> {
@@ -35,6 +36,8 @@ pub struct Case<'a> {
     pub(crate) scales: Scales,
     pub(crate) chains: Chains<'a>,
     focus: Option<&'a Focused<'a>>,
+    /// The ticks under examination, if it is a run of timers.
+    pub(crate) timers: Option<&'a TimerSource<'a>>,
     /// The catalogue, for causes that ask what was behind a stall.
     pub(crate) causes: &'static [&'static Cause],
 }
@@ -95,6 +98,7 @@ impl<'a> Case<'a> {
             scales,
             chains,
             focus: None,
+            timers: None,
             causes: &[],
         }
     }
@@ -103,6 +107,11 @@ impl<'a> Case<'a> {
     pub fn focused(focused: &'a Focused<'a>) -> Self {
         let chains = Chains::new(focused.whole);
         Case { chains, focus: Some(focused), ..Case::new(&focused.run) }
+    }
+
+    /// The ticks of one source, which were measured in `run`.
+    pub fn of_timers(run: &'a Run, source: &'a TimerSource<'a>) -> Self {
+        Case { timers: Some(source), ..Case::new(run) }
     }
 
     /// With the catalogue at hand.

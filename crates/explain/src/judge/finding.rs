@@ -7,6 +7,8 @@ use super::{confidence, tell_apart};
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim};
 use crate::text::{duration, percent};
+use crate::timers::source::TimerSource;
+use crate::timers::words::{part, time};
 
 /// A claim that is worth naming, in full.
 pub(super) fn finding(
@@ -34,13 +36,17 @@ pub(super) fn finding(
             }
         }
     }
-    let lost_ns = claim.lost.total();
-    let mut chain = vec![symptom(case, claim, lost_ns)];
+    let lost_ns = claim.lost_ns();
+    let symptom = match case.timers {
+        Some(source) => late_ticks(source),
+        None => symptom(case, claim, lost_ns),
+    };
+    let mut chain = vec![symptom];
     chain.extend(claim.chain.iter().cloned());
     Finding {
         cause: cause.id.to_owned(),
         title: claim.title.clone(),
-        share: share(lost_ns, all_lost_ns),
+        share: claim.late.as_ref().map_or(share(lost_ns, all_lost_ns), |late| late.share),
         lost_ns,
         confidence,
         doubts,
@@ -48,7 +54,7 @@ pub(super) fn finding(
         evidence: claim.evidence.clone(),
         ruled_out,
         not_ruled_out,
-        fix: cause.fix.to_owned(),
+        fix: claim.fix.unwrap_or(cause.fix).to_owned(),
         reproduce: cause.reproduce.to_owned(),
         verify: verify(&case.run.header.target),
     }
@@ -77,6 +83,17 @@ fn symptom(case: &Case, claim: &Claim, lost_ns: u64) -> Link {
     Link { role: "symptom".to_owned(), cause: None, text }
 }
 
+/// The same of ticks.
+fn late_ticks(source: &TimerSource) -> Link {
+    let text = format!(
+        "{} ticks of {} are {} late on average",
+        source.intended(),
+        source.name,
+        time(source.mean_late())
+    );
+    Link { role: "symptom".to_owned(), cause: None, text }
+}
+
 /// The datum that excludes a look-alike of the catalogue, or else why none does: it is a finding
 /// itself, or the recorder could not see its evidence.
 fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
@@ -90,8 +107,11 @@ fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
         },
         Ok(claim) if is_worth_naming(case, claim) => Err(format!(
             "it has evidence of its own and explains {} here",
-            duration(claim.lost.total())
+            duration(claim.lost_ns())
         )),
+        Ok(Claim { late: Some(late), .. }) => {
+            Ok(format!("it makes only {} of the lateness", part(late.share)))
+        }
         Ok(claim) => {
             let ns = claim.lost.total();
             Ok(format!(
@@ -107,21 +127,23 @@ fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
 fn verify(target: &Target) -> String {
     let watch = match target {
         Target::Command(words) => {
-            let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
-            format!("-- {}", words.join(" "))
+            format!("-- {}", command_line(words))
         }
         Target::Process(_) | Target::Thread(_) | Target::Trace(_) => "-p PID".to_owned(),
         Target::Host => "-a".to_owned(),
         Target::Bench(words) => return again("bench --with-kernel", words),
-        Target::Jitter(words) => return again("jitter", words),
+        Target::Jitter(words) => return format!("whylag jitter {}", command_line(words)),
     };
     format!("whylag record {watch} && whylag explain")
 }
 
 /// The same command line once more.
 fn again(verb: &str, words: &[String]) -> String {
-    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
-    format!("whylag {verb} {} && whylag explain", words.join(" "))
+    format!("whylag {verb} {} && whylag explain", command_line(words))
+}
+
+fn command_line(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word as a shell takes it.

@@ -43,7 +43,8 @@ pub struct Options {
 
 /// Exports.
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
-    let run = stored::load(store, options.run)?;
+    let mut run = stored::load(store, options.run)?;
+    run.jitter = explain::timers(&run).map(|judged| judged.jitter);
     if matches!(options.format, Format::Folded | Format::Svg) {
         stored::must_be_recorded(&run)?;
     }

@@ -22,7 +22,8 @@ pub struct Options {
 
 /// Shows.
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
-    let run = stored::load(store, options.run)?;
+    let mut run = stored::load(store, options.run)?;
+    run.jitter = explain::timers(&run).map(|judged| judged.jitter);
     let (mut out, style) = output::stdout();
     if options.json {
         report::export::json::write(&mut out, &run)?;
