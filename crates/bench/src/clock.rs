@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use clock::monotonic_ns;
+
 /// Where the choice is read from.
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 /// Length of the calibration; the slope of 100 ms is good to about 1e-6.
@@ -68,12 +70,6 @@ impl Clock {
         };
         format!("{name}, in steps of {} ns", self.step_ns())
     }
-}
-
-/// CLOCK_MONOTONIC, ns.
-pub fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -4,10 +4,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use clock::monotonic_ns;
 use rustix::io::Errno;
 
 use crate::area::{Area, Cell};
-use crate::clock::{Clock, monotonic_ns};
+use crate::clock::Clock;
 
 /// One worker's part of a case.
 pub trait Work {

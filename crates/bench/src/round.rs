@@ -3,11 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use clock::monotonic_ns;
 use model::{BenchOutlier, BenchRound, Histogram, WorkerKind};
 
 use crate::area::{Area, PRECISION};
 use crate::cases::{Case, Prepared};
-use crate::clock::{Clock, monotonic_ns};
+use crate::clock::Clock;
 use crate::{Error, measure, spin, stop};
 
 /// How to run a round.

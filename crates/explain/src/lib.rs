@@ -26,6 +26,7 @@ pub mod cause;
 mod causes;
 mod judge;
 mod messages;
+mod page;
 mod part;
 mod patterns;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use judge::timers::{JudgedTimers, timers};
 pub use judge::why_not::{UnknownCause, why_not, why_not_focused};
 pub use judge::{explain, explain_focused};
 pub use messages::{break_down, contrast, message_windows};
+pub use page::page;
 pub use part::question::{Focus, FocusError};
 pub use part::run::Focused;
 pub use patterns::coincidence::coincidences;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use model::{
     Account, Accounts, BesideSum, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime,
-    Depth, Drops, Event, EventKind, Frame, Histogram, HoldSum, JitterSeries, Losses, Metric,
-    MetricSecond, Outlier, OutlierKind, PathSum, Presence, Process, QueueSecond, Run, RunEnd,
-    RunHeader, RunId, RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId, Syscall,
-    TableRead, Target, ThreadAccounts, Tick, WaitSum, Waker,
+    Depth, Drops, Event, EventDetail, EventKind, Frame, Histogram, HoldSum, JitterSeries, Losses,
+    Metric, MetricSecond, Outlier, OutlierKind, PathSum, Presence, Process, QueueSecond, Run,
+    RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId,
+    Syscall, TableRead, Target, ThreadAccounts, Tick, WaitSum, Waker,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -60,7 +60,7 @@ pub fn runner(tgid: u32, runner_tgid: u32, count: u64, ns: u64) -> RunnerSum {
 
 /// A send that a thread of process 10 held back in sched_yield.
 pub fn held_send(tid: u32, time_ns: u64, value: u64) -> Event {
-    let detail = "sched_yield 9 times".to_owned();
+    let detail = EventDetail::Waits { call: Syscall::named("sched_yield").unwrap(), times: 9 };
     Event { time_ns, kind: EventKind::HeldSend, tid, tgid: 10, value, detail }
 }
 
@@ -122,7 +122,13 @@ pub fn interval(
 pub fn drops(reason: &str, at_ns: u64, ns: u64) -> Drops {
     let kind = SocketKind::Udp;
     Drops {
-        socket: Socket { inode: 5, tgid: 10, fd: 3, kind, address: "127.0.0.1:9000".into() },
+        socket: Socket {
+            inode: 5,
+            tgid: 10,
+            fd: 3,
+            kind,
+            address: "127.0.0.1:9000".parse().unwrap(),
+        },
         reason: reason.to_owned(),
         filling_ns: at_ns,
         first_ns: at_ns + ns / 2,
@@ -137,7 +143,13 @@ pub fn drops(reason: &str, at_ns: u64, ns: u64) -> Drops {
 pub fn queue(kind: SocketKind, largest: u64, limit: u64, drops: u64) -> QueueSecond {
     QueueSecond {
         start_ns: 0,
-        socket: Socket { inode: 5, tgid: 10, fd: 3, kind, address: "127.0.0.1:9000".into() },
+        socket: Socket {
+            inode: 5,
+            tgid: 10,
+            fd: 3,
+            kind,
+            address: "127.0.0.1:9000".parse().unwrap(),
+        },
         looks: 50,
         receive: Depth { mean: largest / 2, max: largest, max_ns: 7, limit },
         send: Depth::default(),
@@ -346,7 +358,7 @@ impl RunBuilder {
 
     pub fn off(mut self, part: &str) -> Self {
         let because = "not permitted".to_owned();
-        self.0.capabilities.push(Capability { part: part.into(), on: false, because });
+        self.0.capabilities.push(Capability { part: part.parse().unwrap(), on: false, because });
         self
     }
 
@@ -472,7 +484,7 @@ impl RunBuilder {
         let id = StackId(self.0.stacks.len() as u64);
         let caller = Frame {
             symbol_offset: 0x9e3,
-            after: after.map(str::to_owned),
+            after: after.map(|call| call.parse().unwrap()),
             ..frame(module, Some("rate_timer"))
         };
         let frames = vec![frame("/lib/ld-linux-x86-64.so.2", None), caller];

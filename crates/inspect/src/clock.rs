@@ -7,8 +7,6 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
 /// Reads between two looks at the thread's own clock, which is a system call.
 const BATCH: u32 = 1_000;
 /// Each measurement ends after so long, even on the slowest clock.
@@ -62,17 +60,12 @@ fn cheapest(mut read: impl FnMut()) -> f64 {
     let began = Instant::now();
     let mut batches = Vec::with_capacity(BATCHES);
     while batches.len() < BATCHES && (batches.len() < 2 || began.elapsed() < LIMIT) {
-        let before = cpu_time_ns();
+        let before = clock::thread_cpu_ns();
         for _ in 0..BATCH {
             read();
         }
-        batches.push((cpu_time_ns() - before) as f64 / f64::from(BATCH));
+        batches.push((clock::thread_cpu_ns() - before) as f64 / f64::from(BATCH));
     }
     batches.sort_by(f64::total_cmp);
     batches[batches.len() / 4]
-}
-
-fn cpu_time_ns() -> u64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -8,6 +8,7 @@
 //! - [`fingerprint`]: the facts of the host, of a command about to be started, of a live process.
 //! - [`doctor`]: facts that are known to cost latency, judged, and what to do.
 //! - [`live`]: a live process: which calls are not bound yet.
+//! - [`clock`]: what reading the clock costs, and the length of a jiffy.
 //! - [`counters`]: numbers that the kernel keeps, to be read before and after.
 //! - [`secrets`]: what is left out of a fingerprint, by which rule.
 //! - [`elf`]: facts of a program file: how it is bound, its PLT, what a return address is.
@@ -17,7 +18,7 @@
 //! cost of reading the clock is measured, in 0.5 ms (25 ms with the slowest clocks). Facts of
 //! a process are racy by nature: it can exit or change between two of them.
 
-mod clock;
+pub mod clock;
 pub mod counters;
 pub mod doctor;
 pub mod elf;

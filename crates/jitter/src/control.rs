@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use model::JitterControl;
 
+use crate::Series;
 use crate::plan::Setting;
 use crate::sources::absolute_sleep;
-use crate::{Series, clock};
 
 /// Different times that are tried, and all sleeps together.
 const TIMES: usize = 4;

@@ -14,8 +14,8 @@
 //!   hundred nanoseconds later.
 //! - Nothing of the system is changed; priority and CPU of the measuring thread only on request.
 
-pub mod clock;
 pub mod control;
+pub mod drift;
 mod error;
 mod facts;
 mod intervals;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use model::{JitterProgram, JitterThread};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Error, Series, clock, facts};
+use crate::{Error, Series, facts};
 
 /// Lines that may wait to be judged; a program that prints faster waits for us.
 const WAITING: usize = 65_536;

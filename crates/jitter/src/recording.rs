@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use model::{Batch, Outlier};
+use model::{Batch, Outlier, RecorderPart};
 use observe::capability::{HostFacts, Plan, decide};
 use observe::{Recorder, Timers, Watch, WatchTarget};
 
@@ -85,7 +85,8 @@ fn start(watch: Watch) -> Result<(Started, Option<Child>), Error> {
     let thread = thread
         .spawn(move || {
             let mut recorder = Recorder::start(&watch, Instant::now())?;
-            let refused = recorder.capabilities().iter().find(|part| part.part == "timers");
+            let refused =
+                recorder.capabilities().iter().find(|part| part.part == RecorderPart::Timers);
             let refused = refused.filter(|part| !part.on).map(|part| part.because.clone());
             let is_refused = refused.is_some();
             // Nobody listens only if the process ends.

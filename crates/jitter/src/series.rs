@@ -3,8 +3,6 @@
 use model::jitter::PRECISION_JITTER;
 use model::{Histogram, JitterSeries, JitterThread, LateTick, Tick};
 
-use crate::clock;
-
 /// Ticks that are kept one by one, to be judged: 24 MB. Histograms hold all.
 const KEPT: usize = 1_000_000;
 /// The latest ones that are kept.
@@ -44,7 +42,7 @@ impl Series {
             interval_ns,
             thread: None,
             started_ns: clock::monotonic_ns(),
-            to_wall_ns: clock::to_wall_ns(),
+            to_wall_ns: clock::monotonic_to_unix_ns(),
             intended: 0,
             missed: 0,
             over: 0,

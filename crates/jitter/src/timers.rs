@@ -8,10 +8,11 @@ use std::thread::JoinHandle;
 use model::JitterThread;
 use rustix::io::Errno;
 
+use crate::drift::Drift;
 use crate::plan::{Setting, Step};
 use crate::ring::{Record, Ring};
 use crate::sources::Beat;
-use crate::{Error, Series, clock, facts};
+use crate::{Error, Series, facts};
 
 /// From the setting up to the first tick, at least.
 const LEAD_NS: u64 = 10_000_000;
@@ -25,7 +26,7 @@ pub struct Timers {
     over_ns: Option<u64>,
     running: Option<Running>,
     series: Vec<Series>,
-    drift: clock::Drift,
+    drift: Drift,
     drift_read_ns: u64,
     lost: u64,
 }
@@ -53,7 +54,7 @@ impl Timers {
             over_ns,
             running: None,
             series: Vec::new(),
-            drift: clock::Drift::default(),
+            drift: Drift::default(),
             drift_read_ns: 0,
             lost: 0,
         };
@@ -119,7 +120,7 @@ impl Timers {
 
     /// Ends the measurement: the series, how the clocks drifted, and the ticks that were lost
     /// because nobody took them in time.
-    pub fn finish(mut self) -> Result<(Vec<Series>, clock::Drift, u64), Error> {
+    pub fn finish(mut self) -> Result<(Vec<Series>, Drift, u64), Error> {
         if let Some(running) = &self.running {
             // It looks at this at its next tick. If that is far away the process ends before.
             running.stop.store(true, Ordering::Relaxed);
@@ -148,7 +149,8 @@ fn measure(
     let mut number = 0;
     while number < step.ticks && !stop.load(Ordering::Relaxed) {
         let served = ticker.wait(first_ns + number * step.interval_ns)?;
-        let (at_ns, raw_ns) = served.at.unwrap_or_else(|| (clock::monotonic_ns(), clock::raw_ns()));
+        let (at_ns, raw_ns) =
+            served.at.unwrap_or_else(|| (clock::monotonic_ns(), clock::monotonic_raw_ns()));
         let ticks = served.ticks.min(step.ticks - number);
         ring.put(Record { number, ticks, at_ns, raw_ns });
         number += ticks;

@@ -128,7 +128,7 @@ impl Traced {
             self.windows.iter().filter(|window| !window.tids.is_empty()).collect();
         let is_wanted = |outlier: &Outlier| {
             let place = merged.partition_point(|(_, to_ns)| *to_ns <= outlier.start_ns);
-            merged.get(place).is_some_and(|(from_ns, _)| *from_ns < end_of(outlier))
+            merged.get(place).is_some_and(|(from_ns, _)| *from_ns < outlier.end_ns())
                 || few.iter().any(|window| window.holds(outlier))
         };
         let short = std::mem::take(&mut self.short);
@@ -140,7 +140,7 @@ impl Traced {
     /// Lets go of the oldest short intervals.
     fn forget(&mut self, now_ns: u64) {
         while let Some(oldest) = self.short.front() {
-            let end_ns = end_of(oldest);
+            let end_ns = oldest.end_ns();
             if self.short.len() <= WAITING && end_ns.saturating_add(WAITING_NS) > now_ns {
                 return;
             }
@@ -210,13 +210,9 @@ impl Traced {
 impl Window {
     fn holds(&self, outlier: &Outlier) -> bool {
         outlier.start_ns < self.to_ns
-            && end_of(outlier) > self.from_ns
+            && outlier.end_ns() > self.from_ns
             && self.tids.contains(&outlier.tid)
     }
-}
-
-fn end_of(outlier: &Outlier) -> u64 {
-    outlier.start_ns.saturating_add(outlier.duration_ns)
 }
 
 /// The times that any of these cover, in order and apart.

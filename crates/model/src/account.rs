@@ -354,6 +354,15 @@ impl FromIterator<(Account, u64)> for Accounts {
     }
 }
 
+/// `ns * part / whole` rounded down: what falls to a part when time is spread evenly. Nothing of an
+/// empty whole; at most `ns`, as `part` is taken as `whole` where it is larger.
+pub fn part_of(ns: u64, part: u64, whole: u64) -> u64 {
+    if whole == 0 {
+        return 0;
+    }
+    (u128::from(ns) * u128::from(part.min(whole)) / u128::from(whole)) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -388,5 +397,13 @@ mod tests {
         a.merge(&b);
         assert_eq!(a.total(), 15);
         assert_eq!(a.largest_first()[0], (Account::Stolen, 7));
+    }
+
+    #[test]
+    fn a_part_of_a_time_is_rounded_down_and_never_more_than_the_time() {
+        assert_eq!(part_of(100, 1, 3), 33);
+        assert_eq!(part_of(100, 5, 3), 100);
+        assert_eq!(part_of(100, 1, 0), 0);
+        assert_eq!(part_of(u64::MAX, u64::MAX - 1, u64::MAX), u64::MAX - 1);
     }
 }

@@ -20,6 +20,7 @@ pub mod message;
 pub mod metric;
 pub mod outlier;
 pub mod presence;
+mod recorder_part;
 pub mod run;
 pub mod socket;
 pub mod stack;
@@ -28,11 +29,11 @@ mod text_form;
 pub mod thread;
 pub mod wait;
 
-pub use account::{Account, Accounts, Blocked, ParseAccountError};
+pub use account::{Account, Accounts, Blocked, ParseAccountError, part_of};
 pub use batch::Batch;
 pub use bench::{Bench, BenchCase, BenchOutlier, BenchRound, BenchStep, StoryShape, WorkerKind};
 pub use check::{Check, Checkup, Compared, Subject, Unbound, Verdict};
-pub use event::{Event, EventKind};
+pub use event::{Event, EventDetail, EventKind};
 pub use finding::{
     Coincidence, Evidence, Explanation, Finding, Link, LostStack, NotRuledOut, Rhythm, RhythmKind,
     RuledOut, Scope, Standing, WhyNot,
@@ -53,15 +54,16 @@ pub use outlier::{
     TimerLegs, Waker,
 };
 pub use presence::Presence;
+pub use recorder_part::RecorderPart;
 pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, Part, ProbeCost, Process, Run, RunEnd,
     RunHeader, RunId, RunStatus, RunSummary, Target,
 };
 pub use socket::{
-    BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketKind, Sockets, Timeout,
-    TimeoutKind,
+    BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketAddress, SocketKind, Sockets,
+    Timeout, TimeoutKind,
 };
-pub use stack::{Frame, PathSum, Space, Stack, StackId, StackSum};
+pub use stack::{Frame, ImportedCall, PathSum, Space, Stack, StackId, StackSum};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
-pub use wait::{BesideSum, CallError, HoldSum, RunnerSum, TableRead, WaitSum};
+pub use wait::{BesideSum, CallError, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Accounts, Bench, BesideSum, CallError, Event, EventKind, HoldSum, Jitter, Messages,
-    MetricSecond, Outlier, PathSum, Presence, RunnerSum, Sockets, Stack, StackId, StackSum,
-    ThreadAccounts, WaitSum,
+    MetricSecond, Outlier, PathSum, Presence, RecorderPart, RunnerSum, Sockets, Stack, StackId,
+    StackSum, ThreadAccounts, WaitSum,
 };
 
 /// Number of a run in its store, from 1.
@@ -168,8 +168,8 @@ pub struct Process {
 /// A part of the recorder, and whether it worked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capability {
-    /// What it is for: `threads`, `system calls`, `locks` ...
-    pub part: String,
+    /// Which.
+    pub part: RecorderPart,
     /// True if it was on all the time.
     pub on: bool,
     /// Why it was off, or became so; empty when on.
@@ -362,6 +362,11 @@ impl Run {
     /// The fact of this name.
     pub fn fact(&self, name: &str) -> Option<&str> {
         self.facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.as_str())
+    }
+
+    /// The fact of this name, if it is a whole number.
+    pub fn fact_number(&self, name: &str) -> Option<i64> {
+        self.fact(name)?.parse().ok()
     }
 
     /// The counter of this name that grew most, if it was read: there may be several processes, and

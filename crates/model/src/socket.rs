@@ -1,8 +1,12 @@
 //! Sockets of the target: how full their queues were, what was dropped at them and sent again.
 
 use std::fmt;
+use std::net::{AddrParseError, SocketAddr};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::text_form::text_form;
 
 /// What a queue of a socket is counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -38,6 +42,56 @@ impl SocketKind {
     }
 }
 
+/// Addresses of a socket: `OWN`, or `OWN to OTHER`; empty if it has none.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(into = "String", try_from = "String")]
+pub struct SocketAddress {
+    /// Its own.
+    pub local: Option<SocketAddr>,
+    /// Of the other end, if it is connected.
+    pub remote: Option<SocketAddr>,
+}
+
+impl SocketAddress {
+    /// True if it has none.
+    pub fn is_empty(&self) -> bool {
+        self.local.is_none()
+    }
+
+    /// The address of the other end of this connection; `None` if there is none.
+    pub fn mirrored(&self) -> Option<SocketAddress> {
+        let (local, remote) = (self.remote?, self.local?);
+        Some(SocketAddress { local: Some(local), remote: Some(remote) })
+    }
+}
+
+impl fmt::Display for SocketAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.local, self.remote) {
+            (None, _) => Ok(()),
+            (Some(local), None) => write!(f, "{local}"),
+            (Some(local), Some(remote)) => write!(f, "{local} to {remote}"),
+        }
+    }
+}
+
+impl FromStr for SocketAddress {
+    type Err = AddrParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (local, remote) = match text.split_once(" to ") {
+            Some((local, remote)) => (local, Some(remote.parse()?)),
+            None => (text, None),
+        };
+        let local = if local.is_empty() { None } else { Some(local.parse()?) };
+        Ok(SocketAddress { local, remote })
+    }
+}
+
+text_form!(SocketAddress);
+
 /// A socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Socket {
@@ -49,8 +103,8 @@ pub struct Socket {
     pub fd: u32,
     /// Kind.
     pub kind: SocketKind,
-    /// `ADDRESS:PORT`, own first; empty if it has none.
-    pub address: String,
+    /// Its address, and that of the other end.
+    pub address: SocketAddress,
 }
 
 impl fmt::Display for Socket {
@@ -180,4 +234,21 @@ pub struct Sockets {
     pub queues: Vec<QueueSecond>,
     /// In time order.
     pub drops: Vec<Drops>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_back_from_their_text() {
+        for text in ["", "127.0.0.1:9000", "10.0.0.7:40000 to 10.0.0.1:53", "[::1]:80 to [::1]:8"] {
+            assert_eq!(text.parse::<SocketAddress>().unwrap().to_string(), text);
+        }
+        assert!("a to b".parse::<SocketAddress>().is_err());
+        let address: SocketAddress = "10.0.0.7:40000 to 10.0.0.1:53".parse().unwrap();
+        let other = address.mirrored().unwrap();
+        assert_eq!(other.to_string(), "10.0.0.1:53 to 10.0.0.7:40000");
+        assert_eq!("127.0.0.1:9000".parse::<SocketAddress>().unwrap().mirrored(), None);
+    }
 }

@@ -1,9 +1,11 @@
 //! Call stacks.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text_form::text_form;
 use crate::{Account, Syscall};
 
 /// Identity of a stack within a run: a 64-bit hash of its addresses (and of the process, for user
@@ -50,10 +52,53 @@ pub struct Frame {
     pub symbol_offset: u64,
     /// Why there is no symbol, when there is none.
     pub unknown_because: Option<String>,
-    /// The function of another library whose call returns to the address: `sched_yield@plt`.
+    /// The function of another library whose call returns to the address.
     #[serde(default)]
-    pub after: Option<String>,
+    pub after: Option<ImportedCall>,
 }
+
+/// A call of a function of another library: `sched_yield@plt`, `*sched_yield@got`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum ImportedCall {
+    /// Through the procedure linkage table: it may be bound by its first call.
+    Plt(String),
+    /// Through a slot that is bound when the library is loaded.
+    Got(String),
+}
+
+impl ImportedCall {
+    /// Name of the function.
+    pub fn symbol(&self) -> &str {
+        match self {
+            ImportedCall::Plt(symbol) | ImportedCall::Got(symbol) => symbol,
+        }
+    }
+}
+
+impl fmt::Display for ImportedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ImportedCall::Plt(symbol) => write!(f, "{symbol}@plt"),
+            ImportedCall::Got(symbol) => write!(f, "*{symbol}@got"),
+        }
+    }
+}
+
+impl FromStr for ImportedCall {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let at_load = || text.strip_prefix('*')?.strip_suffix("@got");
+        match (text.strip_suffix("@plt"), at_load()) {
+            (Some(symbol), _) => Ok(ImportedCall::Plt(symbol.to_owned())),
+            (None, Some(symbol)) => Ok(ImportedCall::Got(symbol.to_owned())),
+            (None, None) => Err(format!("'{text}' is no call of another library")),
+        }
+    }
+}
+
+text_form!(ImportedCall);
 
 impl Frame {
     /// The function's name, or `module+0xoffset`, or the bare address: what a flame graph shows.
@@ -166,7 +211,7 @@ mod tests {
             symbol: Some("rate_timer".into()),
             symbol_offset: 0x9e3,
             unknown_because: None,
-            after: Some("sched_yield@plt".into()),
+            after: Some(ImportedCall::Plt("sched_yield".into())),
         };
         let place = "librate.so:rate_timer+0x9e3 (after call sched_yield@plt)";
         assert_eq!(frame.to_string(), format!("{place} [librate.so+0x19e3]"));
@@ -174,5 +219,14 @@ mod tests {
         assert_eq!(frame.place(), "librate.so+0x19e3 (after call sched_yield@plt)");
         frame.after = None;
         assert_eq!(frame.to_string(), "librate.so+0x19e3");
+    }
+
+    #[test]
+    fn calls_are_read_back_from_their_text() {
+        for text in ["sched_yield@plt", "*sched_yield@got"] {
+            let call: ImportedCall = text.parse().unwrap();
+            assert_eq!((call.symbol(), call.to_string().as_str()), ("sched_yield", text));
+        }
+        assert!("sched_yield".parse::<ImportedCall>().is_err());
     }
 }

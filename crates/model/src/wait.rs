@@ -4,11 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, StackId, Syscall};
+use crate::{Account, Blocked, StackId, Syscall};
 
 /// All waits of a process on one object that one process ended; waits for work (poll, accept,
 /// receive, an empty pipe, a timer, a child) are not summed here, nobody is to blame for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WaitSumText")]
 pub struct WaitSum {
     /// Process that waited.
     pub tgid: u32,
@@ -17,8 +18,8 @@ pub struct WaitSum {
     /// The object as a number: futex word's address, lock's address or the code that takes it,
     /// inode number of a pipe or socket, faulting address rounded down to 2 MiB; 0 if none.
     pub object: u64,
-    /// The object's name (lock class, file), if one was found.
-    pub name: Option<String>,
+    /// The object's name, if one was found.
+    pub name: Option<ObjectName>,
     /// Process that ended the waits; 0 when an interrupt did or when it is not known.
     pub waker_tgid: u32,
     /// Name of the waker when last seen.
@@ -35,6 +36,91 @@ pub struct WaitSum {
     /// Waits that asked for a futex word known to mean a contended lock: FUTEX_WAIT for the
     /// value 2 (glibc, musl, Rust), or FUTEX_LOCK_PI.
     pub lock_like: u64,
+}
+
+/// The name of what was waited for; exported as its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
+pub enum ObjectName {
+    /// Class of a lock of the kernel: `mmap_lock (write)`, `lock in ext4_file_write_iter`.
+    LockClass(String),
+    /// Path of the file behind a page that was missing.
+    File(String),
+    /// Memory that is no file's: `[heap]`, `[stack]`, `anonymous memory`.
+    Anonymous(String),
+}
+
+impl ObjectName {
+    /// Memory without a name.
+    pub const ANONYMOUS: &str = "anonymous memory";
+
+    /// Reads the text of an object that was waited for in this account.
+    pub fn read(account: Account, text: String) -> ObjectName {
+        match account {
+            Account::Blocked(Blocked::FaultMajor | Blocked::FaultMinor) => {
+                ObjectName::of_mapping(text)
+            }
+            _ => ObjectName::LockClass(text),
+        }
+    }
+
+    /// From the last column of /proc/PID/maps.
+    pub fn of_mapping(path: String) -> ObjectName {
+        match path.as_str() {
+            "" => ObjectName::Anonymous(Self::ANONYMOUS.to_owned()),
+            text if text.starts_with('[') || text == Self::ANONYMOUS => ObjectName::Anonymous(path),
+            _ => ObjectName::File(path),
+        }
+    }
+
+    /// As shown.
+    pub fn as_str(&self) -> &str {
+        match self {
+            ObjectName::LockClass(name) | ObjectName::File(name) | ObjectName::Anonymous(name) => {
+                name
+            }
+        }
+    }
+}
+
+impl From<ObjectName> for String {
+    fn from(name: ObjectName) -> String {
+        name.as_str().to_owned()
+    }
+}
+
+/// A sum as it is exported: its name can only be read with its account.
+#[derive(Deserialize)]
+struct WaitSumText {
+    tgid: u32,
+    account: Account,
+    object: u64,
+    name: Option<String>,
+    waker_tgid: u32,
+    waker_comm: String,
+    count: u64,
+    ns: u64,
+    max_ns: u64,
+    by_waiter: u64,
+    lock_like: u64,
+}
+
+impl From<WaitSumText> for WaitSum {
+    fn from(sum: WaitSumText) -> WaitSum {
+        WaitSum {
+            tgid: sum.tgid,
+            account: sum.account,
+            object: sum.object,
+            name: sum.name.map(|name| ObjectName::read(sum.account, name)),
+            waker_tgid: sum.waker_tgid,
+            waker_comm: sum.waker_comm,
+            count: sum.count,
+            ns: sum.ns,
+            max_ns: sum.max_ns,
+            by_waiter: sum.by_waiter,
+            lock_like: sum.lock_like,
+        }
+    }
 }
 
 /// Time that waiters for the mmap_lock of a process spent while one process held it in one way.
@@ -134,6 +220,25 @@ impl fmt::Display for TableRead {
             TableRead::Proc(file) if file.starts_with('/') => f.write_str(file),
             TableRead::Proc(file) => write!(f, "/proc/{file}"),
             TableRead::SocketDiag => f.write_str("all sockets by netlink (as ss does)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_by_what_was_waited_for() {
+        let fault = Account::Blocked(Blocked::FaultMajor);
+        let mutex = Account::Blocked(Blocked::Mutex);
+        for (account, name) in [
+            (fault, ObjectName::File("/data/prices.bin".into())),
+            (fault, ObjectName::Anonymous("[heap]".into())),
+            (fault, ObjectName::of_mapping(String::new())),
+            (mutex, ObjectName::LockClass("lock in ext4_file_write_iter".into())),
+        ] {
+            assert_eq!(ObjectName::read(account, String::from(name.clone())), name);
         }
     }
 }

@@ -16,7 +16,7 @@ int BPF_PROG(on_block_issue, struct request *rq)
 {
 	u64 key = (u64)rq, now;
 
-	if (!this_cpu(PROG_BLOCK) || stopped)
+	if (!this_cpu(PROG_BLOCK_RQ) || stopped)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&requests, &key, &now, BPF_ANY))
@@ -31,7 +31,7 @@ int BPF_PROG(on_block_complete, struct request *rq)
 	struct gendisk *disk;
 	u32 device;
 
-	if (!this_cpu(PROG_BLOCK) || stopped)
+	if (!this_cpu(PROG_BLOCK_RQ) || stopped)
 		return 0;
 	start = bpf_map_lookup_elem(&requests, &key);
 	if (!start)

@@ -21,7 +21,7 @@ static __always_inline struct thread *fault_entered(struct cpu *cpu, u64 address
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(on_fault_user, unsigned long address, struct pt_regs *regs)
 {
-	struct cpu *cpu = this_cpu(PROG_FAULT_USER);
+	struct cpu *cpu = this_cpu(PROG_PAGE_FAULT_USER);
 	struct thread *t = fault_entered(cpu, address, regs->ip);
 	bool linking;
 
@@ -43,6 +43,6 @@ int BPF_PROG(on_fault_user, unsigned long address, struct pt_regs *regs)
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(on_fault_kernel, unsigned long address, struct pt_regs *regs)
 {
-	fault_entered(this_cpu(PROG_FAULT_KERNEL), address, regs->ip);
+	fault_entered(this_cpu(PROG_PAGE_FAULT_KERNEL), address, regs->ip);
 	return 0;
 }

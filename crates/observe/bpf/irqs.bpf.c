@@ -71,14 +71,14 @@ static __always_inline void irq_ends(u32 program, u64 id)
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(on_irq_entry, int irq)
 {
-	irq_begins(PROG_IRQ);
+	irq_begins(PROG_IRQ_HANDLER);
 	return 0;
 }
 
 SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(on_irq_exit, int irq)
 {
-	irq_ends(PROG_IRQ, irq);
+	irq_ends(PROG_IRQ_HANDLER, irq);
 	return 0;
 }
 
@@ -114,14 +114,14 @@ int BPF_PROG(on_softirq_exit, unsigned int vec)
 SEC("tp_btf/" #name "_entry")						\
 int BPF_PROG(on_##name##_entry, int vector)				\
 {									\
-	irq_begins(PROG_VECTOR);					\
+	irq_begins(PROG_IRQ_VECTORS);					\
 	return 0;							\
 }									\
 									\
 SEC("tp_btf/" #name "_exit")						\
 int BPF_PROG(on_##name##_exit, int vector)				\
 {									\
-	irq_ends(PROG_VECTOR, id);					\
+	irq_ends(PROG_IRQ_VECTORS, id);					\
 	return 0;							\
 }
 

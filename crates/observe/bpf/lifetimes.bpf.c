@@ -24,7 +24,7 @@ static __always_inline bool is_target(struct task_struct *task)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct cpu *cpu = this_cpu(PROG_FORK);
+	struct cpu *cpu = this_cpu(PROG_SCHED_PROCESS_FORK);
 	u64 now;
 	u32 slot;
 
@@ -50,7 +50,7 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *p, int old_pid,
 	     struct linux_binprm *bprm)
 {
-	struct cpu *cpu = this_cpu(PROG_EXEC);
+	struct cpu *cpu = this_cpu(PROG_SCHED_PROCESS_EXEC);
 	struct thread *t;
 	u64 now;
 	u32 slot;
@@ -156,7 +156,7 @@ static __always_inline void send_mappings(struct task_struct *task)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *p, bool group_dead)
 {
-	struct cpu *cpu = this_cpu(PROG_EXIT);
+	struct cpu *cpu = this_cpu(PROG_SCHED_PROCESS_EXIT);
 	u64 mm;
 
 	if (!cpu || stopped || !cpu->slot || !group_dead)

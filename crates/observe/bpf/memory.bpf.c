@@ -7,7 +7,7 @@
 
 static __always_inline struct thread *memory_thread(void)
 {
-	struct cpu *cpu = this_cpu(PROG_MEMORY);
+	struct cpu *cpu = this_cpu(PROG_RECLAIM_COMPACTION);
 
 	return cpu ? this_thread(cpu) : NULL;
 }

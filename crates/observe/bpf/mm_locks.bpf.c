@@ -29,7 +29,7 @@ static __always_inline struct mm_lock *mm_lock_of(struct mm_struct *mm,
 SEC("tp_btf/mmap_lock_start_locking")
 int BPF_PROG(on_mmap_start, struct mm_struct *mm, bool write)
 {
-	struct cpu *cpu = this_cpu(PROG_MMAP_START);
+	struct cpu *cpu = this_cpu(PROG_MMAP_LOCK_START_LOCKING);
 	struct thread *t;
 
 	if (!cpu)
@@ -246,7 +246,7 @@ static __always_inline struct hold *free_reader_slot(struct mm_lock *lock)
 SEC("tp_btf/mmap_lock_acquire_returned")
 int BPF_PROG(on_mmap_acquired, struct mm_struct *mm, bool write, bool success)
 {
-	struct cpu *cpu = this_cpu(PROG_MMAP_ACQUIRED);
+	struct cpu *cpu = this_cpu(PROG_MMAP_LOCK_ACQUIRE_RETURNED);
 	struct mm_lock *lock;
 	struct thread *t;
 	struct hold *hold;
@@ -286,7 +286,7 @@ out:
 SEC("tp_btf/mmap_lock_released")
 int BPF_PROG(on_mmap_released, struct mm_struct *mm, bool write)
 {
-	struct cpu *cpu = this_cpu(PROG_MMAP_RELEASED);
+	struct cpu *cpu = this_cpu(PROG_MMAP_LOCK_RELEASED);
 	u64 key = (u64)mm;
 	struct mm_lock *lock;
 	struct hold *hold;

@@ -11,7 +11,7 @@ struct bpf_perf_event_data;	/* only passed on */
 SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)
 {
-	struct cpu *cpu = this_cpu(PROG_SAMPLE);
+	struct cpu *cpu = this_cpu(PROG_CPU_CLOCK);
 	struct path_key key = {};
 	struct thread *t;
 

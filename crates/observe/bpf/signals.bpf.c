@@ -12,7 +12,7 @@ int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info,
 {
 	struct task_struct *sender = bpf_get_current_task_btf();
 
-	if (!this_cpu(PROG_SIGNAL) || stopped || !thread_of(task))
+	if (!this_cpu(PROG_SIGNAL_GENERATE) || stopped || !thread_of(task))
 		return 0;
 	send_event(EVENT_SIGNAL, task->pid, task->tgid, bpf_ktime_get_ns(),
 		   sig, sender->pid, sender->comm);

@@ -15,8 +15,6 @@
 
 /* ---- set by the loader before the programs are loaded ---- */
 
-enum target_kind { TARGET_COMMAND, TARGET_PROCESS, TARGET_THREAD, TARGET_HOST };
-
 const volatile u32 target_kind;
 const volatile u32 target_pid;		/* process, or thread */
 const volatile u32 target_tgid;		/* that process, or that thread's */

@@ -206,7 +206,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev,
 	     struct task_struct *next, unsigned int prev_state)
 {
-	struct cpu *cpu = this_cpu(PROG_SWITCH);
+	struct cpu *cpu = this_cpu(PROG_SCHED_SWITCH);
 	bool was_watched;
 	u64 now;
 
@@ -231,7 +231,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev,
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
-	struct cpu *cpu = this_cpu(PROG_WAKING);
+	struct cpu *cpu = this_cpu(PROG_SCHED_WAKING);
 	struct thread *t, *waker;
 	struct task_struct *current;
 	u64 now;
@@ -268,7 +268,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_migrate, struct task_struct *p)
 {
-	struct cpu *cpu = this_cpu(PROG_MIGRATE);
+	struct cpu *cpu = this_cpu(PROG_SCHED_MIGRATE_TASK);
 	struct thread *t;
 
 	if (!cpu || stopped)

@@ -229,8 +229,8 @@ static __always_inline void binding_ends(struct cpu *cpu, struct thread *t,
 	o->start_ns = t->binding_start;
 	o->duration_ns = now - t->binding_start;
 	o->user_stack = id;
-	o->args[0] = task->min_flt - t->binding_min_flt;
-	o->args[1] = task->maj_flt - t->binding_maj_flt;
+	o->minor_faults = task->min_flt - t->binding_min_flt;
+	o->major_faults = task->maj_flt - t->binding_maj_flt;
 	__builtin_memcpy(o->breakdown, t->in_call, sizeof(o->breakdown));
 	bpf_get_current_comm(o->comm, sizeof(o->comm));
 	bpf_ringbuf_submit(o, ring_flags(&outliers));

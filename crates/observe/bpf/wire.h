@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * What crosses from the kernel to the recorder. The Rust side of the structs
- * is generated from their BTF (build.rs); the enums are mirrored in
- * src/wire.rs.
+ * What crosses between the kernel and the recorder. The Rust side is generated:
+ * of the structs from their BTF, of the enums and the numbers defined here by
+ * build/header.rs. src/wire.rs says what each enumerator means.
  */
 #ifndef WHYLAG_WIRE_H
 #define WHYLAG_WIRE_H
+
+/* Whose threads are watched: a command from its exec on. */
+enum target_kind { TARGET_COMMAND, TARGET_PROCESS, TARGET_THREAD, TARGET_HOST };
 
 /* Accounts: model::Account by number. */
 enum account {
@@ -21,8 +24,7 @@ enum account {
 	ACCT_RUNNABLE_PREEMPTED,
 	ACCT_THROTTLED,
 	ACCT_RUNNING,		/* user or kernel not told apart */
-	ACCT_BLOCKED,		/* the first of the sleeping ones */
-	ACCT_FUTEX = ACCT_BLOCKED,
+	ACCT_FUTEX,		/* the first of the sleeping ones */
 	ACCT_MMAP_LOCK_READ,
 	ACCT_MMAP_LOCK_WRITE,
 	ACCT_RWSEM,
@@ -48,6 +50,7 @@ enum account {
 	ACCT_UNINTERRUPTIBLE,
 	ACCT_MAX,
 };
+#define ACCT_BLOCKED	ACCT_FUTEX
 
 /* How the arguments of a system call say what it waits for (call_kinds). */
 enum call_kind {
@@ -105,11 +108,16 @@ struct hist {
 	u32 buckets[HIST_BUCKETS];
 };
 
-/* Lock classes in hist_key.id and wait_key.object. */
-#define LOCK_CLASS_MMAP_READ	1
-#define LOCK_CLASS_MMAP_WRITE	2
-#define LOCK_CLASS_SPIN		3
-/* Any other: the address of the code that takes the lock. */
+/*
+ * Lock classes in hist_key.id and wait_key.object. Any other number is the
+ * address of the code that takes the lock.
+ */
+enum lock_class {
+	LOCK_CLASS_UNKNOWN,
+	LOCK_CLASS_MMAP_READ,
+	LOCK_CLASS_MMAP_WRITE,
+	LOCK_CLASS_SPIN,
+};
 
 /* Interrupt vectors beyond device interrupts, in hist_key.id. */
 enum vector {
@@ -347,6 +355,7 @@ struct outlier_record {
 	u64 args[6];
 	s64 result;
 	u64 user_stack;
+	u64 minor_faults, major_faults;	/* of a first call */
 	u64 breakdown[ACCT_MAX];	/* ACCT_SYSCALL: running in `call` */
 	struct sleep sleep;
 	char comm[16];
@@ -460,14 +469,34 @@ enum loss {
 	LOSS_MAX,
 };
 
+/* Where runs are counted; the cost shows these names in small letters. */
 enum program {
-	PROG_SWITCH, PROG_WAKING, PROG_MIGRATE, PROG_FORK,
-	PROG_EXEC, PROG_EXIT, PROG_SYS_ENTER, PROG_SYS_EXIT,
-	PROG_CONTENTION_BEGIN, PROG_CONTENTION_END, PROG_MMAP_START,
-	PROG_MMAP_ACQUIRED, PROG_MMAP_RELEASED, PROG_FAULT_USER,
-	PROG_FAULT_KERNEL, PROG_IRQ, PROG_SOFTIRQ, PROG_VECTOR,
-	PROG_BLOCK, PROG_SIGNAL, PROG_MEMORY, PROG_WRITEBACK, PROG_SAMPLE,
-	PROG_TIMER, PROG_DROP, PROG_RETRANSMIT,
+	PROG_SCHED_SWITCH,
+	PROG_SCHED_WAKING,
+	PROG_SCHED_MIGRATE_TASK,
+	PROG_SCHED_PROCESS_FORK,
+	PROG_SCHED_PROCESS_EXEC,
+	PROG_SCHED_PROCESS_EXIT,
+	PROG_SYS_ENTER,
+	PROG_SYS_EXIT,
+	PROG_CONTENTION_BEGIN,
+	PROG_CONTENTION_END,
+	PROG_MMAP_LOCK_START_LOCKING,
+	PROG_MMAP_LOCK_ACQUIRE_RETURNED,
+	PROG_MMAP_LOCK_RELEASED,
+	PROG_PAGE_FAULT_USER,
+	PROG_PAGE_FAULT_KERNEL,
+	PROG_IRQ_HANDLER,
+	PROG_SOFTIRQ,
+	PROG_IRQ_VECTORS,
+	PROG_BLOCK_RQ,
+	PROG_SIGNAL_GENERATE,
+	PROG_RECLAIM_COMPACTION,
+	PROG_WRITEBACK,
+	PROG_CPU_CLOCK,
+	PROG_TIMERS,
+	PROG_KFREE_SKB,
+	PROG_TCP_RETRANSMIT_SKB,
 	PROG_MAX,
 };
 

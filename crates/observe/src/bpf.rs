@@ -12,12 +12,7 @@ mod skel {
     include!(concat!(env!("OUT_DIR"), "/whylag.skel.rs"));
 }
 
-pub use skel::types::{
-    beside_key, beside_sum, call_error_key, call_key, cpu, event_record, hist, hist_key, hold_key,
-    hold_sum, mapping_record, outlier_record, path_key, path_sum, presence, presence_key,
-    queue_record, runner_key, runner_sum, send_key, send_sum, sleep, stack_record, thread_record,
-    wait_key, wait_sum, words_record,
-};
+pub use skel::types::sleep;
 pub use skel::{WhylagSkel, WhylagSkelBuilder};
 
 /// A record of integers only, so that any bytes are a valid value of it.
@@ -29,14 +24,22 @@ pub unsafe trait Record: Copy {}
 macro_rules! records {
     ($($name:ident)*) => {
         $(
+            pub use skel::types::$name;
             // SAFETY: generated from wire.h, where this struct has integer fields only.
             unsafe impl Record for $name {}
         )*
     };
 }
 
-records!(beside_key beside_sum call_error_key call_key cpu event_record hist hist_key hold_key hold_sum mapping_record
-         outlier_record path_key path_sum presence presence_key queue_record runner_key runner_sum send_key send_sum thread_record wait_key wait_sum u64 u32);
+records!(beside_key beside_sum call_error_key call_key cpu event_record hist hist_key hold_key
+         hold_sum mapping_record outlier_record path_key path_sum presence presence_key
+         queue_record runner_key runner_sum send_key send_sum stack_record thread_record wait_key
+         wait_sum words_record);
+
+// SAFETY: an integer.
+unsafe impl Record for u32 {}
+// SAFETY: an integer.
+unsafe impl Record for u64 {}
 
 /// The record at the start of `bytes`, `None` if they are too few.
 pub fn read<T: Record>(bytes: &[u8]) -> Option<T> {

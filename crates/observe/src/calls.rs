@@ -7,7 +7,7 @@ use std::path::Path;
 
 use inspect::elf::{Call, CallSites};
 use inspect::live::{Process, bindings_at};
-use model::SlotsLeft;
+use model::{ImportedCall, SlotsLeft};
 
 /// Calls in files, by device and inode: the same path can be another file in a container.
 #[derive(Default)]
@@ -16,12 +16,12 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// What the call calls that returns to this offset of a file: `sched_yield@plt`,
-    /// `*sched_yield@got`; `None` if it is no call of another library.
-    pub fn before(&mut self, path: &Path, offset: u64) -> Option<String> {
+    /// What the call calls that returns to this offset of a file; `None` if it is no call of another
+    /// library.
+    pub fn before(&mut self, path: &Path, offset: u64) -> Option<ImportedCall> {
         match self.file(path)?.at_offset(offset)?.after? {
-            Call::Plt(symbol) => Some(format!("{symbol}@plt")),
-            Call::AtLoad(symbol) => Some(format!("*{symbol}@got")),
+            Call::Plt(symbol) => Some(ImportedCall::Plt(symbol)),
+            Call::AtLoad(symbol) => Some(ImportedCall::Got(symbol)),
             Call::Own(_) | Call::Indirect => None,
         }
     }

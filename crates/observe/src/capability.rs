@@ -7,149 +7,9 @@ use std::path::Path;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{FuncProto, Typedef};
-use model::Capability;
+use model::{Capability, RecorderPart};
 
-/// A group of probes that is on or off as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
-    /// On and off the CPU, asleep, woken, born, dead.
-    Threads,
-    /// Which system call, for how long.
-    SystemCalls,
-    /// Contended kernel locks.
-    Locks,
-    /// Who holds mmap_lock.
-    MmapLock,
-    /// Page faults.
-    Faults,
-    /// Device interrupts and softirqs.
-    Interrupts,
-    /// Inter-processor and timer interrupts.
-    Vectors,
-    /// Block I/O.
-    BlockIo,
-    /// Signals.
-    Signals,
-    /// Direct reclaim and compaction.
-    Reclaim,
-    /// Dirty page throttling and journal commits.
-    Writeback,
-    /// What runs on the CPUs, by a timer.
-    Samples,
-    /// Which timer ended a sleep, and when it should have.
-    Timers,
-    /// Queues of sockets, what was dropped at them, and what TCP sent once more.
-    Sockets,
-}
-
-impl Part {
-    /// Every part.
-    pub const ALL: [Part; 14] = [
-        Part::Threads,
-        Part::SystemCalls,
-        Part::Locks,
-        Part::MmapLock,
-        Part::Faults,
-        Part::Interrupts,
-        Part::Vectors,
-        Part::BlockIo,
-        Part::Signals,
-        Part::Reclaim,
-        Part::Writeback,
-        Part::Samples,
-        Part::Timers,
-        Part::Sockets,
-    ];
-
-    /// Its name, as reports show it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Part::Threads => "threads",
-            Part::SystemCalls => "system calls",
-            Part::Locks => "kernel locks",
-            Part::MmapLock => "mmap_lock holders",
-            Part::Faults => "page faults",
-            Part::Interrupts => "interrupts",
-            Part::Vectors => "interrupt vectors",
-            Part::BlockIo => "block I/O",
-            Part::Signals => "signals",
-            Part::Reclaim => "reclaim and compaction",
-            Part::Writeback => "writeback and journal",
-            Part::Samples => "on-CPU samples",
-            Part::Timers => "timers",
-            Part::Sockets => "sockets",
-        }
-    }
-
-    /// Its programs (names in bpf/) and the tracepoints (or the clock) that they need, in the order in which they
-    /// are attached: the end of an interrupt or lock before its begin, so that no begin is seen
-    /// whose end is not.
-    pub fn probes(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Part::Threads => &[
-                ("on_switch", "sched_switch"),
-                ("on_waking", "sched_waking"),
-                ("on_migrate", "sched_migrate_task"),
-                ("on_fork", "sched_process_fork"),
-                ("on_exec", "sched_process_exec"),
-                ("on_exit", "sched_process_exit"),
-            ],
-            Part::SystemCalls => &[("on_sys_exit", "sys_exit"), ("on_sys_enter", "sys_enter")],
-            Part::Locks => &[
-                ("on_contention_end", "contention_end"),
-                ("on_contention_begin", "contention_begin"),
-            ],
-            Part::MmapLock => &[
-                ("on_mmap_released", "mmap_lock_released"),
-                ("on_mmap_acquired", "mmap_lock_acquire_returned"),
-                ("on_mmap_start", "mmap_lock_start_locking"),
-            ],
-            Part::Faults => {
-                &[("on_fault_user", "page_fault_user"), ("on_fault_kernel", "page_fault_kernel")]
-            }
-            Part::Interrupts => &[
-                ("on_irq_exit", "irq_handler_exit"),
-                ("on_irq_entry", "irq_handler_entry"),
-                ("on_softirq_exit", "softirq_exit"),
-                ("on_softirq_entry", "softirq_entry"),
-            ],
-            Part::Vectors => &[
-                ("on_local_timer_exit", "local_timer_exit"),
-                ("on_local_timer_entry", "local_timer_entry"),
-                ("on_reschedule_exit", "reschedule_exit"),
-                ("on_reschedule_entry", "reschedule_entry"),
-                ("on_call_function_exit", "call_function_exit"),
-                ("on_call_function_entry", "call_function_entry"),
-                ("on_call_function_single_exit", "call_function_single_exit"),
-                ("on_call_function_single_entry", "call_function_single_entry"),
-                ("on_irq_work_exit", "irq_work_exit"),
-                ("on_irq_work_entry", "irq_work_entry"),
-            ],
-            Part::BlockIo => {
-                &[("on_block_complete", "block_rq_complete"), ("on_block_issue", "block_rq_issue")]
-            }
-            Part::Signals => &[("on_signal", "signal_generate")],
-            Part::Reclaim => &[
-                ("on_reclaim_end", "mm_vmscan_direct_reclaim_end"),
-                ("on_reclaim_begin", "mm_vmscan_direct_reclaim_begin"),
-                ("on_compaction_end", "mm_compaction_end"),
-                ("on_compaction_begin", "mm_compaction_begin"),
-            ],
-            Part::Writeback => &[
-                ("on_dirty_pause", "balance_dirty_pages"),
-                ("on_journal_commit", "jbd2_run_stats"),
-            ],
-            Part::Samples => &[("on_sample", "cpu_clock")],
-            Part::Timers => &[
-                ("on_hrtimer_exit", "hrtimer_expire_exit"),
-                ("on_hrtimer_entry", "hrtimer_expire_entry"),
-                ("on_timer_exit", "timer_expire_exit"),
-                ("on_timer_entry", "timer_expire_entry"),
-            ],
-            Part::Sockets => &[("on_drop", "kfree_skb"), ("on_retransmit", "tcp_retransmit_skb")],
-        }
-    }
-}
+use crate::parts::{PROBES, probes};
 
 /// What the host offers.
 #[derive(Clone, Debug)]
@@ -195,13 +55,12 @@ impl HostFacts {
             if !tells_the_socket(&kernel) {
                 missing_tracepoints.push(DROP);
             }
-            let parts = Part::ALL.iter().filter(|part| **part != Part::Samples);
-            for (_, tracepoint) in parts.flat_map(|part| part.probes()) {
-                if kernel.type_by_name::<Typedef<'_>>(&format!("btf_trace_{tracepoint}")).is_none()
-                {
-                    missing_tracepoints.push(*tracepoint);
-                }
-            }
+            let is_there = |tracepoint: &str| {
+                kernel.type_by_name::<Typedef<'_>>(&format!("btf_trace_{tracepoint}")).is_some()
+            };
+            let needed = PROBES.iter().filter(|probe| probe.part != RecorderPart::Samples);
+            let needed = needed.map(|probe| probe.tracepoint);
+            missing_tracepoints.extend(needed.filter(|tracepoint| !is_there(tracepoint)));
         }
         HostFacts { btf, capabilities, missing_tracepoints }
     }
@@ -215,7 +74,7 @@ impl HostFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// With eBPF; the parts that are off, and why.
-    Record(Vec<(Part, String)>),
+    Record(Vec<(RecorderPart, String)>),
     /// Only samples from /proc, and why.
     Sample(String),
 }
@@ -235,15 +94,15 @@ pub fn decide(facts: &HostFacts) -> Plan {
                 .to_owned(),
         );
     }
-    let missing = |part: Part| -> Vec<&str> {
-        let needed = part.probes().iter().map(|(_, tracepoint)| *tracepoint);
+    let missing = |part: RecorderPart| -> Vec<&str> {
+        let needed = probes(part).map(|probe| probe.tracepoint);
         let missing = needed.filter(|tracepoint| facts.missing_tracepoints.contains(tracepoint));
         missing.map(in_words).collect()
     };
-    if let [first, ..] = missing(Part::Threads)[..] {
+    if let [first, ..] = missing(RecorderPart::Threads)[..] {
         return Plan::Sample(format!("this kernel has no tracepoint {first}"));
     }
-    let off = Part::ALL.into_iter().filter_map(|part| match missing(part)[..] {
+    let off = RecorderPart::ALL.into_iter().filter_map(|part| match missing(part)[..] {
         [] => None,
         ref list => Some((part, format!("this kernel has no tracepoint {}", list.join(", ")))),
     });
@@ -259,10 +118,10 @@ fn in_words(tracepoint: &'static str) -> &'static str {
 
 /// What to try when the kernel refuses a plan: first the essential parts alone, then samples.
 pub fn retreat(plan: &Plan, refusal: &str) -> Plan {
-    const ESSENTIAL: [Part; 2] = [Part::Threads, Part::SystemCalls];
+    const ESSENTIAL: [RecorderPart; 2] = [RecorderPart::Threads, RecorderPart::SystemCalls];
     let because = format!("the kernel refused it: {refusal}");
     let Plan::Record(off) = plan else { return Plan::Sample(because) };
-    let more = Part::ALL
+    let more = RecorderPart::ALL
         .into_iter()
         .filter(|part| !ESSENTIAL.contains(part) && off.iter().all(|(known, _)| known != part));
     let more: Vec<_> = more.map(|part| (part, because.clone())).collect();
@@ -273,8 +132,8 @@ pub fn retreat(plan: &Plan, refusal: &str) -> Plan {
 }
 
 /// The plan, for the report; parts that nobody asked for are not mentioned.
-pub fn describe(plan: &Plan, unasked: &[Part]) -> Vec<Capability> {
-    let asked = Part::ALL.into_iter().filter(|part| !unasked.contains(part));
+pub fn describe(plan: &Plan, unasked: &[RecorderPart]) -> Vec<Capability> {
+    let asked = RecorderPart::ALL.into_iter().filter(|part| !unasked.contains(part));
     asked
         .map(|part| {
             let because = match plan {
@@ -283,7 +142,7 @@ pub fn describe(plan: &Plan, unasked: &[Part]) -> Vec<Capability> {
                     off.iter().find(|(p, _)| *p == part).map_or(String::new(), |(_, w)| w.clone())
                 }
             };
-            Capability { part: part.name().to_owned(), on: because.is_empty(), because }
+            Capability { part, on: because.is_empty(), because }
         })
         .collect()
 }
@@ -313,9 +172,9 @@ mod tests {
 
     #[test]
     fn what_nobody_asked_for_is_not_mentioned() {
-        let told = describe(&decide(&root()), &[Part::Timers]);
-        assert_eq!(told.len(), Part::ALL.len() - 1);
-        assert!(told.iter().all(|capability| capability.part != "timers"));
+        let told = describe(&decide(&root()), &[RecorderPart::Timers]);
+        assert_eq!(told.len(), RecorderPart::ALL.len() - 1);
+        assert!(told.iter().all(|capability| capability.part != RecorderPart::Timers));
     }
 
     #[test]
@@ -329,7 +188,7 @@ mod tests {
         let plan = decide(&HostFacts { missing_tracepoints: vec!["jbd2_run_stats"], ..root() });
         let Plan::Record(off) = &plan else { panic!("{plan:?}") };
         assert_eq!(off.len(), 1);
-        assert_eq!(off[0].0, Part::Writeback);
+        assert_eq!(off[0].0, RecorderPart::Writeback);
         assert!(off[0].1.contains("jbd2_run_stats"));
     }
 
@@ -337,30 +196,8 @@ mod tests {
     fn a_refused_plan_retreats_to_the_essential_parts_and_then_to_samples() {
         let less = retreat(&Plan::Record(Vec::new()), "too large");
         let Plan::Record(off) = &less else { panic!("{less:?}") };
-        assert_eq!(off.len(), Part::ALL.len() - 2);
-        assert!(off.iter().all(|(part, _)| *part != Part::Threads));
+        assert_eq!(off.len(), RecorderPart::ALL.len() - 2);
+        assert!(off.iter().all(|(part, _)| *part != RecorderPart::Threads));
         assert!(matches!(retreat(&less, "again"), Plan::Sample(why) if why.contains("again")));
-    }
-
-    #[test]
-    fn every_program_of_the_kernel_side_belongs_to_a_part() {
-        let mut sources = String::new();
-        for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf")).unwrap() {
-            sources.push_str(&fs::read_to_string(entry.unwrap().path()).unwrap());
-        }
-        assert!(sources.contains("SEC(\"perf_event\")\nint on_sample("));
-        let parts = Part::ALL.iter().filter(|part| **part != Part::Samples);
-        for (program, tracepoint) in parts.flat_map(|part| part.probes()) {
-            let generated = sources.contains(&format!(
-                "VECTOR({}",
-                tracepoint.trim_end_matches("_entry").trim_end_matches("_exit")
-            ));
-            assert!(
-                generated
-                    || (sources.contains(&format!("SEC(\"tp_btf/{tracepoint}\")"))
-                        && sources.contains(&format!("BPF_PROG({program}"))),
-                "{program} on {tracepoint}"
-            );
-        }
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use model::{
-    Account, Accounts, Event, EventKind, FirstCall, Holder, Interrupts, Outlier, OutlierKind,
-    Runner, StackId, Syscall, SyscallCall, ThreadAccounts, TimerLegs, Waker,
+    Account, Accounts, FirstCall, Holder, Interrupts, Outlier, OutlierKind, Runner, StackId,
+    Syscall, SyscallCall, ThreadAccounts, TimerLegs, Waker,
 };
 
-use crate::bpf::{self, event_record, outlier_record, sleep, thread_record};
+use crate::bpf::{self, outlier_record, sleep, thread_record};
 use crate::wire;
 
 /// Time in calls that were evicted from a thread's slots: (tid, first_ns) -> (call, ns).
@@ -20,7 +20,7 @@ pub type EvictedCalls = HashMap<(u32, u64), Vec<(u16, u64)>>;
 pub fn thread(record: &thread_record, evicted: &EvictedCalls) -> Option<ThreadAccounts> {
     let mut accounts = Accounts::new();
     for (number, ns) in record.accounts.iter().enumerate() {
-        accounts.add(wire::account(number as u32, record.open_call), *ns);
+        accounts.add(wire::account(number as u64, wire::call(record.open_call)), *ns);
     }
     for slot in record.calls.iter().filter(|slot| slot.used != 0) {
         accounts.add(Account::Syscall(Syscall(slot.nr)), slot.ns);
@@ -31,7 +31,7 @@ pub fn thread(record: &thread_record, evicted: &EvictedCalls) -> Option<ThreadAc
     if record.first_ns.checked_add(accounts.total())? != record.since {
         return None;
     }
-    let open = wire::account(record.open, record.open_call);
+    let open = wire::account(record.open, wire::call(record.open_call));
     let last_ns = record.now.max(record.since);
     if record.alive != 0 {
         accounts.add(open, last_ns - record.since);
@@ -54,13 +54,14 @@ pub fn thread(record: &thread_record, evicted: &EvictedCalls) -> Option<ThreadAc
     })
 }
 
-/// An outlier.
-pub fn outlier(record: &outlier_record) -> Outlier {
-    let call = (record.call != wire::NO_CALL).then_some(Syscall(record.call));
+/// An outlier; `None` if its kind is not known.
+pub fn outlier(record: &outlier_record) -> Option<Outlier> {
+    let kind = wire::outlier_kind(record.kind)?;
+    let call = wire::call(record.call);
     let sleep = &record.sleep;
     let breakdown = record.breakdown.iter().enumerate();
-    Outlier {
-        kind: wire::outlier_kind(record.kind),
+    Some(Outlier {
+        kind,
         tid: record.tid,
         tgid: record.tgid,
         comm: bpf::text(&record.comm),
@@ -72,12 +73,12 @@ pub fn outlier(record: &outlier_record) -> Outlier {
             args: record.args,
             result: (record.has_result != 0).then_some(record.result),
         }),
-        blocked: match wire::account(sleep.account, record.call) {
+        blocked: match wire::account(sleep.account, call) {
             Account::Blocked(kind) => Some(kind),
             _ => None,
         },
         breakdown: breakdown
-            .map(|(number, ns)| (wire::account(number as u32, record.call), *ns))
+            .map(|(number, ns)| (wire::account(number as u64, call), *ns))
             .collect(),
         object: sleep.object,
         fault_ip: (sleep.fault_ip != 0).then_some(sleep.fault_ip),
@@ -88,17 +89,11 @@ pub fn outlier(record: &outlier_record) -> Outlier {
         holder: holder(sleep, record.start_ns),
         timer: timer(sleep),
         interrupts: interrupts(sleep),
-        first_call: first_call(record),
-    }
-}
-
-/// What the kernel counted of a first call.
-fn first_call(record: &outlier_record) -> Option<FirstCall> {
-    let is_it = wire::outlier_kind(record.kind) == OutlierKind::FirstCall;
-    is_it.then(|| FirstCall {
-        minor_faults: record.args[0],
-        major_faults: record.args[1],
-        left: None,
+        first_call: (kind == OutlierKind::FirstCall).then_some(FirstCall {
+            minor_faults: record.minor_faults,
+            major_faults: record.major_faults,
+            left: None,
+        }),
     })
 }
 
@@ -108,7 +103,7 @@ pub fn stack_id(id: u64) -> Option<StackId> {
 }
 
 fn waker(sleep: &sleep) -> Option<Waker> {
-    let slept = matches!(wire::account(sleep.account, wire::NO_CALL), Account::Blocked(_));
+    let slept = matches!(wire::account(sleep.account, None), Account::Blocked(_));
     (slept && sleep.waker.comm[0] != 0).then(|| Waker {
         tid: sleep.waker.tid,
         tgid: sleep.waker.tgid,
@@ -149,7 +144,7 @@ fn holder(sleep: &sleep, start_ns: u64) -> Option<Holder> {
         tgid: hold.who.tgid,
         comm: bpf::text(&hold.who.comm),
         write: hold.write != 0,
-        call: (hold.call != wire::NO_CALL).then_some(Syscall(hold.call)),
+        call: wire::call(hold.call),
         overlap_ns: hold.until - hold.since,
     })
 }
@@ -173,44 +168,20 @@ fn interrupts(sleep: &sleep) -> Option<Interrupts> {
     })
 }
 
-/// A rare event; `None` if its kind is not known.
-pub fn event(record: &event_record) -> Option<Event> {
-    let kind = wire::event_kind(record.kind)?;
-    let text = bpf::text(&record.text);
-    let device = format!("{}:{}", record.value2 >> 20, record.value2 & 0xfffff);
-    let detail = match kind {
-        EventKind::Signal => format!("from {text} (tid {})", record.value2),
-        EventKind::BlockIo | EventKind::JournalCommit => device,
-        EventKind::HeldSend => {
-            let times = record.value2 >> 16;
-            format!("{} {times} times", Syscall((record.value2 & 0xffff) as u16))
-        }
-        _ => text,
-    };
-    Some(Event {
-        time_ns: record.time_ns,
-        kind,
-        tid: record.tid,
-        tgid: record.tgid,
-        value: record.value,
-        detail,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn record() -> thread_record {
         let mut record = thread_record { tid: 5, first_ns: 1_000, alive: 1, ..Default::default() };
-        record.accounts[1] = 300;
-        record.accounts[27] = 150;
+        record.accounts[wire::Account::User as usize] = 300;
+        record.accounts[wire::Account::Poll as usize] = 150;
         record.calls[0].nr = 0;
         record.calls[0].used = 1;
         record.calls[0].ns = 50;
         record.since = 1_500;
         record.now = 1_700;
-        record.open = 12;
+        record.open = wire::Account::Futex as u32;
         record.open_call = 202;
         record
     }

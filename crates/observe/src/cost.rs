@@ -3,7 +3,7 @@
 //! The kernel can time every run (BPF statistics), but that itself costs two clock reads a run.
 //! So it is on in short windows only, and the mean of those is multiplied by the counted runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -12,13 +12,13 @@ use std::time::Duration;
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::skel::Skel;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags};
-use model::{Cost, ProbeCost};
+use model::{Cost, ProbeCost, RecorderPart};
 
 use crate::Error;
 use crate::bpf::{self, cpu};
-use crate::capability::Part;
+use crate::parts::{self, PROBES};
 use crate::probes::Probes;
-use crate::wire;
+use crate::wire::{Loss, Program};
 
 /// Length of a window in which the kernel times the programs.
 const WINDOW: Duration = Duration::from_millis(50);
@@ -27,8 +27,8 @@ const PERIOD: Duration = Duration::from_secs(5);
 /// The same with a budget, which needs fresher figures.
 const PERIOD_WITH_BUDGET: Duration = Duration::from_secs(1);
 
-/// Duration and runs seen in the windows, by position in [`wire::PROGRAMS`].
-type Timed = BTreeMap<usize, (u64, u64)>;
+/// Duration and runs seen in the windows.
+type Timed = BTreeMap<Program, (u64, u64)>;
 
 struct Shared {
     timed: Mutex<(Timed, bool)>,
@@ -46,11 +46,10 @@ impl CostSampler {
     pub fn start(probes: &Probes, with_budget: bool) -> Result<CostSampler, Error> {
         let mut programs = Vec::new();
         for program in probes.skel().object().progs() {
-            let name = program.name().to_string_lossy().into_owned();
-            if let Some(position) = position(&name)
+            if let Some(probe) = PROBES.iter().find(|probe| program.name() == probe.program)
                 && let Ok(fd) = duplicate(program_fd(&program))
             {
-                programs.push((position, fd));
+                programs.push((probe.counted, fd));
             }
         }
         let shared = Arc::new(Shared { timed: Mutex::default(), stop: Condvar::new() });
@@ -80,21 +79,20 @@ impl CostSampler {
         let (all_ns, all_runs) =
             timed.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let mut cost = Cost::default();
-        for (position, program) in wire::PROGRAMS.iter().enumerate() {
-            let runs = runs.get(position).copied().unwrap_or(0);
+        for (program, runs) in Program::ALL.into_iter().zip(runs) {
             // A program that ran in no window is taken to cost as much as the others on average.
             let (ns, n) =
-                timed.get(&position).copied().filter(|one| one.1 > 0).unwrap_or((all_ns, all_runs));
+                timed.get(&program).copied().filter(|one| one.1 > 0).unwrap_or((all_ns, all_runs));
             let ns =
                 (u128::from(runs) * u128::from(ns)).checked_div(u128::from(n)).unwrap_or(0) as u64;
             if runs > 0 {
-                cost.probes.push(ProbeCost { program: (*program).to_owned(), runs, ns });
+                cost.probes.push(ProbeCost { program: program.name().to_owned(), runs, ns });
             }
             cost.bpf_runs += runs;
             cost.bpf_ns += ns;
         }
         cost.probes.sort_by_key(|probe| std::cmp::Reverse(probe.ns));
-        cost.cpu_ns = own_cpu_ns();
+        cost.cpu_ns = clock::process_cpu_ns();
         cost.peak_rss_bytes = peak_rss_bytes();
         Ok(cost)
     }
@@ -107,41 +105,21 @@ impl Drop for CostSampler {
 }
 
 /// The part that costs most and can be given up: everything but the threads themselves.
-pub fn dearest(cost: &Cost, attached: &[Part]) -> Option<Part> {
-    let ns_of = |part: &Part| -> u64 {
-        let mut positions: Vec<_> =
-            part.probes().iter().filter_map(|(program, _)| position(program)).collect();
-        positions.dedup();
-        let names: Vec<_> = positions.iter().map(|p| wire::PROGRAMS[*p]).collect();
-        cost.probes.iter().filter(|p| names.contains(&p.program.as_str())).map(|p| p.ns).sum()
+pub fn dearest(cost: &Cost, attached: &[RecorderPart]) -> Option<RecorderPart> {
+    let ns_of = |part: &RecorderPart| -> u64 {
+        let names: BTreeSet<_> = parts::probes(*part).map(|probe| probe.counted.name()).collect();
+        cost.probes.iter().filter(|p| names.contains(p.program.as_str())).map(|p| p.ns).sum()
     };
-    let sheddable = attached.iter().copied().filter(|part| *part != Part::Threads);
+    let sheddable = attached.iter().copied().filter(|part| *part != RecorderPart::Threads);
     sheddable.max_by_key(ns_of).filter(|part| ns_of(part) > 0)
 }
 
-/// Where the cost of a program of bpf/ is counted.
-fn position(program: &str) -> Option<usize> {
-    let parts = Part::ALL.iter().flat_map(|part| part.probes().iter().map(move |p| (part, p)));
-    let (part, (_, tracepoint)) = parts.into_iter().find(|(_, (name, _))| *name == program)?;
-    let name = match part {
-        Part::Interrupts if tracepoint.starts_with("irq_handler") => "irq_handler",
-        Part::Interrupts => "softirq",
-        Part::Vectors => "irq_vectors",
-        Part::BlockIo => "block_rq",
-        Part::Reclaim => "reclaim_compaction",
-        Part::Writeback => "writeback",
-        Part::Timers => "timers",
-        _ => tracepoint,
-    };
-    wire::PROGRAMS.iter().position(|program| *program == name)
-}
-
-fn sample(programs: &[(usize, OwnedFd)], period: Duration, shared: &Shared) {
+fn sample(programs: &[(Program, OwnedFd)], period: Duration, shared: &Shared) {
     loop {
         let window = measure(programs, shared);
         let mut state = lock(shared);
-        for (position, ns, runs) in window {
-            let sum = state.0.entry(position).or_default();
+        for (program, ns, runs) in window {
+            let sum = state.0.entry(program).or_default();
             sum.0 += ns;
             sum.1 += runs;
         }
@@ -151,8 +129,8 @@ fn sample(programs: &[(usize, OwnedFd)], period: Duration, shared: &Shared) {
     }
 }
 
-/// (position, ns, runs) within one window; empty if the kernel refuses to time.
-fn measure(programs: &[(usize, OwnedFd)], shared: &Shared) -> Vec<(usize, u64, u64)> {
+/// (program, ns, runs) within one window; empty if the kernel refuses to time.
+fn measure(programs: &[(Program, OwnedFd)], shared: &Shared) -> Vec<(Program, u64, u64)> {
     // SAFETY: takes no pointer; returns a new descriptor or a negative error.
     let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     if fd < 0 {
@@ -166,9 +144,7 @@ fn measure(programs: &[(usize, OwnedFd)], shared: &Shared) -> Vec<(usize, u64, u
     drop(timing);
     let windows = programs.iter().zip(before.into_iter().zip(after));
     windows
-        .map(|((position, _), (b, a))| {
-            (*position, a.0.saturating_sub(b.0), a.1.saturating_sub(b.1))
-        })
+        .map(|((program, _), (b, a))| (*program, a.0.saturating_sub(b.0), a.1.saturating_sub(b.1)))
         .collect()
 }
 
@@ -208,26 +184,18 @@ fn duplicate(fd: RawFd) -> std::io::Result<OwnedFd> {
     unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
 }
 
-/// Runs by position in [`wire::PROGRAMS`], all CPUs together.
-fn runs(probes: &Probes) -> Result<Vec<u64>, Error> {
-    let mut sums = vec![0; wire::PROGRAMS.len()];
-    for cpu in cpus(probes)? {
-        for (sum, runs) in sums.iter_mut().zip(cpu.runs) {
-            *sum += runs;
-        }
-    }
-    Ok(sums)
+/// Runs of each [`Program`], all CPUs together.
+fn runs(probes: &Probes) -> Result<[u64; Program::ALL.len()], Error> {
+    Ok(sum(cpus(probes)?.iter().map(|cpu| cpu.runs)))
 }
 
-/// Losses by position in [`wire::LOSSES`], all CPUs together.
-pub fn losses(probes: &Probes) -> Result<Vec<u64>, Error> {
-    let mut sums = vec![0; wire::LOSSES.len()];
-    for cpu in cpus(probes)? {
-        for (sum, lost) in sums.iter_mut().zip(cpu.losses) {
-            *sum += lost;
-        }
-    }
-    Ok(sums)
+/// Losses of each kind, all CPUs together.
+pub fn losses(probes: &Probes) -> Result<[u64; Loss::ALL.len()], Error> {
+    Ok(sum(cpus(probes)?.iter().map(|cpu| cpu.losses)))
+}
+
+fn sum<const N: usize>(of_cpus: impl Iterator<Item = [u64; N]>) -> [u64; N] {
+    of_cpus.fold([0; N], |sum, one| std::array::from_fn(|n| sum[n] + one[n]))
 }
 
 fn cpus(probes: &Probes) -> Result<Vec<cpu>, Error> {
@@ -235,12 +203,6 @@ fn cpus(probes: &Probes) -> Result<Vec<cpu>, Error> {
     let values = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
     let values = values.map_err(Error::bpf("reading counters"))?.unwrap_or_default();
     Ok(values.iter().filter_map(|bytes| bpf::read::<cpu>(bytes)).collect())
-}
-
-/// CPU time of this process so far, ns.
-pub fn own_cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Peak resident memory of this process, bytes.
@@ -254,22 +216,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_program_has_a_place_where_its_cost_is_counted() {
-        for (program, _) in Part::ALL.iter().flat_map(|part| part.probes()) {
-            assert!(position(program).is_some(), "{program}");
-        }
-    }
-
-    #[test]
     fn the_dearest_part_is_shed_but_never_the_threads() {
         let probe = |program: &str, ns| ProbeCost { program: program.into(), runs: 1, ns };
         let cost = Cost {
             probes: vec![probe("sched_switch", 900), probe("sys_exit", 50), probe("softirq", 40)],
             ..Cost::default()
         };
-        let all = [Part::Threads, Part::SystemCalls, Part::Interrupts];
-        assert_eq!(dearest(&cost, &all), Some(Part::SystemCalls));
-        assert_eq!(dearest(&cost, &[Part::Threads, Part::Interrupts]), Some(Part::Interrupts));
-        assert_eq!(dearest(&cost, &[Part::Threads]), None);
+        let all = [RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Interrupts];
+        assert_eq!(dearest(&cost, &all), Some(RecorderPart::SystemCalls));
+        assert_eq!(
+            dearest(&cost, &[RecorderPart::Threads, RecorderPart::Interrupts]),
+            Some(RecorderPart::Interrupts)
+        );
+        assert_eq!(dearest(&cost, &[RecorderPart::Threads]), None);
     }
 }

@@ -12,7 +12,7 @@ use crate::bpf::{
     self, event_record, mapping_record, outlier_record, stack_record, thread_record, words_record,
 };
 use crate::probes::Probes;
-use crate::wire;
+use crate::wire::RecordType;
 
 /// Outliers waiting to be stored; beyond it they are dropped and counted. 65,536 of about 700
 /// bytes: 45 MB.
@@ -60,29 +60,26 @@ impl Inbox {
     fn put(&mut self, bytes: &[u8]) {
         self.records += 1;
         self.bytes += bytes.len() as u64;
-        let kind = bpf::read::<u32>(bytes).unwrap_or(0);
+        let Some(kind) = bpf::read::<u32>(bytes).and_then(RecordType::of) else {
+            self.malformed += 1;
+            return;
+        };
         let rare =
             self.events.len() + self.mappings.len() + self.dead_threads.len() + self.stacks.len();
-        if kind == wire::RECORD_OUTLIER {
-            if self.outliers.len() >= OUTLIERS_WAITING {
-                self.outliers_dropped += 1;
-            } else {
-                self.outliers.extend(bpf::read::<outlier_record>(bytes));
-            }
-            return;
-        }
-        let is_words = kind == wire::RECORD_WORDS;
-        if rare >= RARE_WAITING || (is_words && self.words.len() >= WORDS_WAITING) {
-            self.rare_dropped += 1;
-            return;
-        }
+        let is_full = match kind {
+            RecordType::Outlier => self.outliers.len() >= OUTLIERS_WAITING,
+            RecordType::Words => rare >= RARE_WAITING || self.words.len() >= WORDS_WAITING,
+            _ => rare >= RARE_WAITING,
+        };
         match kind {
-            wire::RECORD_THREAD => self.dead_threads.extend(bpf::read::<thread_record>(bytes)),
-            wire::RECORD_EVENT => self.events.extend(bpf::read::<event_record>(bytes)),
-            wire::RECORD_MAPPING => self.mappings.extend(bpf::read::<mapping_record>(bytes)),
-            wire::RECORD_STACK => self.stacks.extend(read_stack(bytes)),
-            wire::RECORD_WORDS => self.words.extend(read_words(bytes)),
-            _ => self.malformed += 1,
+            RecordType::Outlier if is_full => self.outliers_dropped += 1,
+            _ if is_full => self.rare_dropped += 1,
+            RecordType::Outlier => self.outliers.extend(bpf::read::<outlier_record>(bytes)),
+            RecordType::Thread => self.dead_threads.extend(bpf::read::<thread_record>(bytes)),
+            RecordType::Event => self.events.extend(bpf::read::<event_record>(bytes)),
+            RecordType::Mapping => self.mappings.extend(bpf::read::<mapping_record>(bytes)),
+            RecordType::Stack => self.stacks.extend(read_stack(bytes)),
+            RecordType::Words => self.words.extend(read_words(bytes)),
         }
     }
 }
@@ -199,7 +196,7 @@ mod tests {
     #[test]
     fn a_stack_is_read_by_its_own_length_and_hostile_lengths_are_harmless() {
         let mut bytes = Vec::new();
-        bytes.extend(wire::RECORD_STACK.to_ne_bytes());
+        bytes.extend((RecordType::Stack as u32).to_ne_bytes());
         bytes.extend(77u32.to_ne_bytes());
         bytes.extend(5u64.to_ne_bytes());
         bytes.extend(2u32.to_ne_bytes());
@@ -216,7 +213,7 @@ mod tests {
     fn a_full_inbox_counts_what_it_drops() {
         let mut inbox = Inbox::default();
         let mut bytes = vec![0; size_of::<outlier_record>()];
-        bytes[..4].copy_from_slice(&wire::RECORD_OUTLIER.to_ne_bytes());
+        bytes[..4].copy_from_slice(&(RecordType::Outlier as u32).to_ne_bytes());
         for _ in 0..OUTLIERS_WAITING + 7 {
             inbox.put(&bytes);
         }

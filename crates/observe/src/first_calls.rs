@@ -2,18 +2,19 @@
 
 use std::collections::HashMap;
 
-use model::OutlierKind;
+use model::RecorderPart;
 
 use crate::bpf::outlier_record;
-use crate::capability::{HostFacts, Part, Plan, decide};
+use crate::capability::{HostFacts, Plan, decide};
 use crate::drain::{Drain, OUTLIERS_WAITING};
 use crate::kallsyms::TextRanges;
 use crate::names::Names;
-use crate::probes::{Config, Probes, TargetKind};
-use crate::wire;
+use crate::probes::{Config, Probes};
+use crate::wire::{OutlierKind, TargetKind};
 
 /// What sees a first call: its page faults, and the system call after it.
-const NEEDED: [Part; 3] = [Part::Threads, Part::SystemCalls, Part::Faults];
+const NEEDED: [RecorderPart; 3] =
+    [RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Faults];
 
 /// A first call in which the dynamic linker touched a page that was not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +67,8 @@ impl FirstCalls {
             late_only: false,
             no_stacks: false,
         };
-        let off: Vec<Part> = Part::ALL.into_iter().filter(|part| !NEEDED.contains(part)).collect();
+        let off: Vec<RecorderPart> =
+            RecorderPart::ALL.into_iter().filter(|part| !NEEDED.contains(part)).collect();
         let probes = Probes::start(&config, &off, &TextRanges::of_this_kernel())
             .map_err(|error| error.to_string())?;
         let drain = Drain::start(&probes).map_err(|error| error.to_string())?;
@@ -84,7 +86,7 @@ impl FirstCalls {
             self.callers.insert(words.id, call);
         }
         let is_it = |record: &outlier_record| {
-            wire::outlier_kind(record.kind) == OutlierKind::FirstCall && record.user_stack != 0
+            OutlierKind::of(record.kind) == Some(OutlierKind::FirstCall) && record.user_stack != 0
         };
         let new: Vec<_> = inbox.outliers.into_iter().filter(is_it).collect();
         // What has no caller by the second time never gets one: it was lost.
@@ -101,8 +103,8 @@ impl FirstCalls {
                     symbol,
                     start_ns: record.start_ns,
                     at_most_ns: record.duration_ns,
-                    minor_faults: record.args[0],
-                    major_faults: record.args[1],
+                    minor_faults: record.minor_faults,
+                    major_faults: record.major_faults,
                 }),
                 None if is_new => self.waiting.push(*record),
                 _ => {}

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::bpf::{self, hist, hist_key};
 use crate::names::Names;
 use crate::probes::Probes;
-use crate::wire;
+use crate::wire::{self, HistKind};
 
 /// Programs run with preemption off and for microseconds: after this long nobody still counts
 /// into the half that was flipped away.
@@ -95,20 +95,20 @@ fn merge(cpus: &[Vec<u8>]) -> Option<Histogram> {
     sum.filter(|histogram| histogram.count() > 0)
 }
 
-/// `enum hist_kind`.
+/// `enum hist_kind`; `None` if there is no such number.
 fn metric(key: &hist_key, names: &mut Names) -> Option<Metric> {
-    Some(match key.kind {
-        0 => Metric::Syscall(Syscall(u16::try_from(key.id).ok()?)),
-        1 => Metric::OffCpu,
-        2 => Metric::RunQueueDelay,
-        3 => Metric::Lock(names.lock_class(key.id)),
-        4 => Metric::PageFaultSleep,
-        5 => Metric::HardIrq(wire::hard_irq_name(key.id)),
-        6 => Metric::SoftIrq(wire::softirq_name(key.id)),
-        7 => Metric::BlockIo(format!("{}:{}", key.id >> 20, key.id & 0xfffff)),
-        8 => Metric::DirectReclaim,
-        9 => Metric::Compaction,
-        10 => Metric::HeldSend(Syscall(u16::try_from(key.id).ok()?)),
-        _ => return None,
+    let call = || u16::try_from(key.id).ok().map(Syscall);
+    Some(match HistKind::of(key.kind)? {
+        HistKind::Syscall => Metric::Syscall(call()?),
+        HistKind::OffCpu => Metric::OffCpu,
+        HistKind::RunQueue => Metric::RunQueueDelay,
+        HistKind::Lock => Metric::Lock(names.lock_class(key.id)),
+        HistKind::Fault => Metric::PageFaultSleep,
+        HistKind::Hardirq => Metric::HardIrq(wire::hard_irq_name(key.id)),
+        HistKind::Softirq => Metric::SoftIrq(wire::softirq_name(key.id)),
+        HistKind::BlockIo => Metric::BlockIo(wire::device_name(key.id)),
+        HistKind::Reclaim => Metric::DirectReclaim,
+        HistKind::Compaction => Metric::Compaction,
+        HistKind::HeldSend => Metric::HeldSend(call()?),
     })
 }

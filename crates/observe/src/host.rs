@@ -4,15 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use model::{Batch, CpuTime, EventKind, Process};
+use model::{Batch, CpuTime, EventDetail, EventKind, Process};
 use procfs::{CurrentSI, KernelStats};
-use rustix::time::{ClockId, clock_gettime};
-
-/// CLOCK_MONOTONIC, ns: the clock of everything recorded.
-pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
 
 /// CPUs that are online.
 pub fn cpu_count() -> usize {
@@ -75,8 +68,10 @@ pub fn processes(batch: &Batch, known: &mut HashMap<u32, Process>) -> Vec<Proces
     let executed: HashMap<u32, &str> = batch
         .events
         .iter()
-        .filter(|event| event.kind == EventKind::Exec)
-        .map(|event| (event.tgid, event.detail.as_str()))
+        .filter_map(|event| match (event.kind, &event.detail) {
+            (EventKind::Exec, EventDetail::Program(path)) => Some((event.tgid, path.as_str())),
+            _ => None,
+        })
         .collect();
     let mut see = |tgid: u32, comm: &str, a_thread: &str, watched: bool| {
         let program = executed.get(&tgid).copied();
@@ -162,8 +157,8 @@ mod tests {
     fn the_cpus_are_counted_and_their_time_advances() {
         let before = cpu_times();
         assert!(before.len() >= cpu_count());
-        let start = now_ns();
-        while now_ns() - start < 50_000_000 {}
+        let start = clock::monotonic_ns();
+        while clock::monotonic_ns() - start < 50_000_000 {}
         let since = cpu_times_since(&before);
         assert!(since.iter().map(|cpu| cpu.busy_ns).sum::<u64>() > 0);
     }

@@ -19,7 +19,7 @@ impl TextRanges {
     /// Of the running kernel; /proc/kallsyms shows zeros without CAP_SYSLOG.
     pub fn of_this_kernel() -> TextRanges {
         let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-        TextRanges { jiffy_ns: jiffy_ns(), ..parse(&symbols) }
+        TextRanges { jiffy_ns: u32::try_from(clock::jiffy_ns()).unwrap_or(0), ..parse(&symbols) }
     }
 }
 
@@ -55,12 +55,6 @@ fn parse(kallsyms: &str) -> TextRanges {
     ranges
 }
 
-/// From the coarse clock, which advances once a jiffy (its resolution is a jiffy).
-fn jiffy_ns() -> u32 {
-    let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
-    u32::try_from(resolution.tv_nsec).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,10 +69,5 @@ mod tests {
         assert_eq!(ranges.sched, [0xffffffff82000000, 0xffffffff82000010]);
         assert_eq!(ranges.handle_mm_fault, [0xffffffff81000100, 0xffffffff81000200]);
         assert_eq!(ranges.lock, [0, 0]);
-    }
-
-    #[test]
-    fn a_jiffy_is_between_100_and_1000_hertz() {
-        assert!((1_000_000..=10_000_000).contains(&jiffy_ns()), "{}", jiffy_ns());
     }
 }

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use procfs::process::{MMPermissions, MMapPath, Process};
 
 use crate::bpf::{self, mapping_record};
-
-/// Room for one name in a mapping record (bpf/wire.h).
-const PATH_PART: usize = 40;
+use crate::wire::PATH_PART;
 
 /// Mappings of the past that are kept of a process.
 const GONE_KEPT: usize = 1_024;

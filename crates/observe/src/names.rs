@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use blazesym::symbolize::source::{Elf, Kernel, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
-use model::Frame;
+use model::{Frame, ImportedCall, ObjectName};
 
 use crate::calls::Calls;
 use crate::mappings::Mappings;
 use crate::perf_map::PerfMap;
-use crate::wire;
+use crate::wire::LockClass;
 
 /// The symbolizer and what it needs to know of processes.
 #[derive(Default)]
@@ -28,12 +28,8 @@ type Symbol = Result<(String, u64), String>;
 impl Names {
     /// Name of a lock class: `mmap_lock (write)`, `lock in ext4_file_write_iter`.
     pub fn lock_class(&mut self, id: u64) -> String {
-        match id {
-            wire::LOCK_CLASS_MMAP_READ => return "mmap_lock (read)".into(),
-            wire::LOCK_CLASS_MMAP_WRITE => return "mmap_lock (write)".into(),
-            wire::LOCK_CLASS_SPIN => return "spinlock".into(),
-            0 => return "lock of unknown code".into(),
-            _ => {}
+        if let Some(class) = LockClass::of(id) {
+            return class.text().to_owned();
         }
         if let Some(name) = self.locks.get(&id) {
             return name.clone();
@@ -46,17 +42,14 @@ impl Names {
         name
     }
 
-    /// File mapped at an address of a process, or `anonymous memory`.
-    pub fn mapping(&mut self, tgid: u32, address: u64) -> Option<String> {
+    /// What is mapped at an address of a process.
+    pub fn mapping(&mut self, tgid: u32, address: u64) -> Option<ObjectName> {
         if self.mappings.find(tgid, address).is_none() {
             self.mappings.refresh(tgid);
         }
         // A region of 2 MiB is named after what lies in it first.
         let found = (0..512).find_map(|page| self.mappings.find(tgid, address + page * 4096));
-        found.map(|mapping| match mapping.path.as_str() {
-            "" => "anonymous memory".to_owned(),
-            path => path.to_owned(),
-        })
+        found.map(|mapping| ObjectName::of_mapping(mapping.path.clone()))
     }
 
     /// How many of the addresses, from the innermost on, can be code. Code built without frame
@@ -91,8 +84,10 @@ impl Names {
     pub fn call_at(&mut self, tgid: u32, address: u64) -> Option<(String, String)> {
         let mapping = self.mappings.find(tgid, address)?;
         let (path, offset) = (mapping.path.clone(), address - mapping.start + mapping.offset);
-        let call = self.calls.before(&file_of(tgid, &path), offset)?;
-        Some((path, call.strip_suffix("@plt")?.to_owned()))
+        match self.calls.before(&file_of(tgid, &path), offset)? {
+            ImportedCall::Plt(symbol) => Some((path, symbol)),
+            ImportedCall::Got(_) => None,
+        }
     }
 
     /// Frames with module and offset; symbols come later, all at once. A return address is looked

@@ -7,18 +7,20 @@ use std::os::fd::AsFd;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore, MapHandle, OpenObject};
+use model::RecorderPart;
 
 use crate::Error;
 use crate::bpf::{self, WhylagSkel, WhylagSkelBuilder, hist, thread_record};
-use crate::capability::Part;
 use crate::kallsyms::TextRanges;
+use crate::parts::probes;
 use crate::queues::Walks;
-use crate::{files_of, sample_timers, wire};
+use crate::wire::{self, TargetKind};
+use crate::{files_of, sample_timers};
 
 /// What the kernel side has to know.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `enum target_kind` of bpf/state.h.
+    /// What is watched.
     pub target_kind: TargetKind,
     /// Process or thread id.
     pub target_pid: u32,
@@ -36,19 +38,6 @@ pub struct Config {
     pub no_stacks: bool,
 }
 
-/// `enum target_kind` of bpf/state.h.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TargetKind {
-    /// Watched from its exec on.
-    Command = 0,
-    /// All threads of a process.
-    Process = 1,
-    /// One thread.
-    Thread = 2,
-    /// All threads of the host.
-    Host = 3,
-}
-
 /// Memory for histograms in the kernel, on all CPUs together.
 const HISTOGRAM_BYTES: usize = 64 << 20;
 
@@ -59,13 +48,17 @@ const THREADS: u32 = 24_576;
 /// Loaded and attached programs. Dropping it detaches them.
 pub struct Probes {
     skel: WhylagSkel<'static>,
-    links: BTreeMap<Part, Vec<Link>>,
+    links: BTreeMap<RecorderPart, Vec<Link>>,
 }
 
 impl Probes {
     /// Loads the parts that are not `off`, attaches them and begins to watch what the target
     /// already has.
-    pub fn start(config: &Config, off: &[Part], text: &TextRanges) -> Result<Probes, Error> {
+    pub fn start(
+        config: &Config,
+        off: &[RecorderPart],
+        text: &TextRanges,
+    ) -> Result<Probes, Error> {
         // The generated skeleton borrows the object for its whole life; one small object per
         // recorder lives as long as the process.
         libbpf_rs::set_print(None); // the verifier's pages of log; errors reach the user as ours
@@ -103,8 +96,8 @@ impl Probes {
             bss.threshold_ns = config.threshold_ns;
         }
         let mut unwanted: Vec<&str> =
-            off.iter().flat_map(|part| part.probes()).map(|(program, _)| *program).collect();
-        if off.contains(&Part::Sockets) {
+            off.iter().flat_map(|part| probes(*part)).map(|probe| probe.program).collect();
+        if off.contains(&RecorderPart::Sockets) {
             unwanted.extend(["find_sockets", "dump_queues"]);
         }
         for mut program in open.open_object_mut().progs_mut() {
@@ -112,22 +105,22 @@ impl Probes {
             program.set_autoload(!unwanted.contains(&name.as_str()));
         }
         let skel = open.load().map_err(Error::bpf("loading"))?;
-        let mut probes = Probes { skel, links: BTreeMap::new() };
-        if off.contains(&Part::SystemCalls) {
-            probes.system_calls_are_off();
+        let mut loaded = Probes { skel, links: BTreeMap::new() };
+        if off.contains(&RecorderPart::SystemCalls) {
+            loaded.system_calls_are_off();
         }
-        for part in Part::ALL.into_iter().filter(|part| !off.contains(part)) {
-            probes.attach(part)?;
+        for part in RecorderPart::ALL.into_iter().filter(|part| !off.contains(part)) {
+            loaded.attach(part)?;
         }
-        probes.iterate("start_watching")?;
-        Ok(probes)
+        loaded.iterate("start_watching")?;
+        Ok(loaded)
     }
 
-    fn attach(&mut self, part: Part) -> Result<(), Error> {
+    fn attach(&mut self, part: RecorderPart) -> Result<(), Error> {
         let mut links = Vec::new();
-        for (name, _) in part.probes() {
-            for program in self.skel.object().progs_mut().filter(|p| p.name() == *name) {
-                if part == Part::Samples {
+        for probe in probes(part) {
+            for program in self.skel.object().progs_mut().filter(|p| p.name() == probe.program) {
+                if part == RecorderPart::Samples {
                     links.extend(sample_timers::attach(&program)?);
                 } else {
                     links.push(program.attach().map_err(Error::bpf("attaching"))?);
@@ -139,8 +132,8 @@ impl Probes {
     }
 
     /// Detaches a part; false if it was not attached.
-    pub fn shed(&mut self, part: Part) -> bool {
-        if part == Part::SystemCalls {
+    pub fn shed(&mut self, part: RecorderPart) -> bool {
+        if part == RecorderPart::SystemCalls {
             self.system_calls_are_off();
         }
         let Some(mut links) = self.links.remove(&part) else { return false };
@@ -150,7 +143,7 @@ impl Probes {
     }
 
     /// The parts that are attached.
-    pub fn attached(&self) -> impl Iterator<Item = Part> + '_ {
+    pub fn attached(&self) -> impl Iterator<Item = RecorderPart> + '_ {
         self.links.keys().copied()
     }
 
@@ -211,7 +204,7 @@ impl Probes {
     /// The walks over sockets, `None` if that part is off. Where one process alone is watched, its
     /// files alone are walked over: the host may have millions.
     pub fn socket_walks(&self, of_process: Option<u32>) -> Result<Option<Walks>, Error> {
-        if !self.links.contains_key(&Part::Sockets) {
+        if !self.links.contains_key(&RecorderPart::Sockets) {
             return Ok(None);
         }
         let attached = Error::bpf("attaching an iterator");

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use model::{
-    BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketKind, Sockets, Timeout,
-    TimeoutKind,
+    BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketAddress, SocketKind, Sockets,
+    Timeout, TimeoutKind,
 };
 
 use crate::bpf::queue_record;
@@ -208,8 +208,8 @@ impl State {
     fn unseen(&self, start_ns: u64, key: SendKey, blocked_sends: BlockedSends) -> QueueSecond {
         let (inode, tgid, fd) = key;
         let (kind, address) = self.known.get(&inode).map_or_else(
-            || (SocketKind::Other, String::new()),
-            |known| (known.socket.kind, known.socket.address.clone()),
+            || (SocketKind::Other, SocketAddress::default()),
+            |known| (known.socket.kind, known.socket.address),
         );
         QueueSecond {
             start_ns,

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Child;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use model::{
-    Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RunHeader, StackSum,
-    Target,
+    Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RecorderPart, RunHeader,
+    StackSum, Target,
 };
 
 use crate::bpf::{outlier_record, thread_record};
 use crate::calls::slots_left;
-use crate::capability::{self, HostFacts, Part, Plan};
+use crate::capability::{self, HostFacts, Plan};
 use crate::cost::{self, CostSampler};
 use crate::counters::Counters;
 use crate::drain::{Drain, Inbox};
@@ -21,12 +21,13 @@ use crate::histograms::Histograms;
 use crate::kallsyms::TextRanges;
 use crate::launch::{self, Held};
 use crate::names::Names;
-use crate::probes::{Config, Probes, TargetKind};
+use crate::probes::{Config, Probes};
 use crate::queues::Queues;
 use crate::sampled::Sampler;
 use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
-use crate::{Error, convert, host, presence, privilege, wire};
+use crate::wire::{Loss, TargetKind};
+use crate::{Error, convert, events, host, presence, privilege};
 
 /// What to watch, and how.
 #[derive(Clone, Debug)]
@@ -46,8 +47,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    fn unasked(&self) -> &'static [Part] {
-        if self.timers == Timers::Off { &[Part::Timers] } else { &[] }
+    fn unasked(&self) -> &'static [RecorderPart] {
+        if self.timers == Timers::Off { &[RecorderPart::Timers] } else { &[] }
     }
 }
 
@@ -97,7 +98,7 @@ struct Bpf {
     names: Names,
     stacks: Stacks,
     stack_sums: HashMap<StackKey, (u64, u64)>,
-    losses: BTreeMap<String, u64>,
+    losses: BTreeMap<Loss, u64>,
     /// As asked for at the start: shorter intervals, if they come, are in no sum.
     threshold_ns: u64,
     lowered: bool,
@@ -157,7 +158,7 @@ impl Recorder {
             cpus: host::cpu_times(),
             processes: HashMap::new(),
             counters: Counters::start(pid),
-            last_batch_ns: host::now_ns(),
+            last_batch_ns: clock::monotonic_ns(),
             attach_ns: started.elapsed().as_nanos() as u64,
         };
         recorder.child = held.map(Held::release).transpose()?;
@@ -276,7 +277,7 @@ impl Recorder {
         // The work of finishing counts, too.
         if let (Some(last), Some(cost)) = (batches.last_mut(), cost) {
             last.cost = Some(Cost {
-                cpu_ns: cost::own_cpu_ns(),
+                cpu_ns: clock::process_cpu_ns(),
                 peak_rss_bytes: cost::peak_rss_bytes(),
                 ..cost
             });
@@ -313,10 +314,9 @@ fn facts(target: &WatchTarget) -> Vec<Fact> {
 }
 
 fn header(watch: &Watch, sampled: bool) -> RunHeader {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     RunHeader {
-        started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
-        started_ns: host::now_ns(),
+        started_unix_ns: clock::unix_ns(),
+        started_ns: clock::monotonic_ns(),
         target: match &watch.target {
             WatchTarget::Command(words) => Target::Command(
                 words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -345,9 +345,9 @@ fn begin(watch: &Watch, pid: u32, mut plan: Plan) -> Result<(Backend, Plan), Err
     Ok((Backend::Sampled(Sampler::start(watch, pid)?), plan))
 }
 
-fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Error> {
+fn record(watch: &Watch, pid: u32, off: &[(RecorderPart, String)]) -> Result<Backend, Error> {
     let off = off.iter().map(|(part, _)| part).chain(watch.unasked());
-    let off: Vec<Part> = off.copied().collect();
+    let off: Vec<RecorderPart> = off.copied().collect();
     let target_tgid = match watch.target {
         WatchTarget::Thread(tid) => host::process_of(tid).unwrap_or(tid),
         _ => pid,
@@ -397,7 +397,7 @@ fn record(watch: &Watch, pid: u32, off: &[(Part, String)]) -> Result<Backend, Er
 
 impl Bpf {
     fn batch(&mut self, inbox: Inbox, since_ns: u64, last: bool) -> Result<Batch, Error> {
-        let mut batch = Batch { heartbeat_ns: host::now_ns(), ..Batch::default() };
+        let mut batch = Batch { heartbeat_ns: clock::monotonic_ns(), ..Batch::default() };
         self.ring_bytes += inbox.bytes;
         self.events += inbox.records;
         self.count_losses(&inbox, &mut batch)?;
@@ -427,16 +427,11 @@ impl Bpf {
         } else {
             self.torn = torn;
         }
-        batch.events = inbox.events.iter().filter_map(convert::event).collect();
+        batch.events = inbox.events.iter().filter_map(events::event).collect();
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         batch.stacks.extend(self.stacks.take_words(&mut self.names, inbox.words));
         batch.seconds = self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
-        batch.waits = self.sums.waits(&self.probes, &mut self.names)?;
-        batch.holds = self.sums.holds(&self.probes)?;
-        batch.runners = self.sums.runners(&self.probes)?;
-        batch.paths = self.sums.paths(&self.probes)?;
-        batch.beside = self.sums.beside(&self.probes)?;
-        batch.call_errors = self.sums.call_errors(&self.probes)?;
+        self.sums.read(&self.probes, &mut self.names, &mut batch)?;
         batch.sockets =
             self.queues.as_ref().map(|queues| queues.take(since_ns)).unwrap_or_default();
         let (presences, left_out) = presence::take(&self.probes, batch.heartbeat_ns, last)?;
@@ -462,7 +457,7 @@ impl Bpf {
         let mut grown = HashSet::new();
         let mut looks = 0;
         for record in records {
-            let mut outlier = convert::outlier(record);
+            let Some(mut outlier) = convert::outlier(record) else { continue };
             let is_first_call = outlier.kind == OutlierKind::FirstCall;
             if is_first_call && self.stacks.is_no_first_call(outlier.user_stack) {
                 continue;
@@ -491,11 +486,9 @@ impl Bpf {
 
     fn count_losses(&mut self, inbox: &Inbox, batch: &mut Batch) -> Result<(), Error> {
         let in_kernel = cost::losses(&self.probes)?;
-        for (name, total) in wire::LOSSES.iter().zip(in_kernel) {
-            let seen = self.losses.entry((*name).to_owned()).or_default();
-            let new = total.saturating_sub(*seen);
-            *seen = total;
-            push_loss(batch, name, new);
+        for (loss, total) in Loss::ALL.into_iter().zip(in_kernel) {
+            let seen = self.losses.insert(loss, total).unwrap_or(0);
+            push_loss(batch, loss.text(), total.saturating_sub(seen));
         }
         push_loss(batch, "outliers (recorder's queue full)", inbox.outliers_dropped);
         push_loss(batch, "rare records (recorder's queue full)", inbox.rare_dropped);
@@ -512,7 +505,7 @@ impl Bpf {
         capabilities: &mut Vec<Capability>,
     ) -> Vec<Capability> {
         let (Some(budget), Some(cost)) = (self.budget_percent, cost) else { return Vec::new() };
-        let now = host::now_ns();
+        let now = clock::monotonic_ns();
         let spent = cost.cpu_ns + cost.bpf_ns;
         let (since, before) = std::mem::replace(&mut self.budget_seen, (now, spent));
         if since == 0 || now <= since {
@@ -523,11 +516,11 @@ impl Bpf {
         if percent <= budget {
             return Vec::new();
         }
-        let attached: Vec<Part> = self.probes.attached().collect();
+        let attached: Vec<RecorderPart> = self.probes.attached().collect();
         let Some(part) = cost::dearest(cost, &attached) else { return Vec::new() };
         self.probes.shed(part);
         let shed = Capability {
-            part: part.name().to_owned(),
+            part,
             on: false,
             because: format!(
                 "shed: recording took {percent:.1} % of the CPUs, the budget is {budget} %"

@@ -14,7 +14,8 @@ use std::time::Duration;
 use model::{Account, Accounts, Batch, Blocked, Cost, Syscall, ThreadAccounts};
 
 use crate::recorder::{Watch, WatchTarget};
-use crate::{Error, cost, host, wire};
+use crate::wire::CallKind;
+use crate::{Error, cost, host};
 
 /// From one sample to the next.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -70,10 +71,10 @@ impl Sampler {
     pub fn batch(&mut self) -> Batch {
         let threads = lock(&self.threads).values().map(|sampled| sampled.thread.clone()).collect();
         Batch {
-            heartbeat_ns: host::now_ns(),
+            heartbeat_ns: clock::monotonic_ns(),
             threads,
             cost: Some(Cost {
-                cpu_ns: cost::own_cpu_ns(),
+                cpu_ns: clock::process_cpu_ns(),
                 peak_rss_bytes: cost::peak_rss_bytes(),
                 ..Cost::default()
             }),
@@ -102,7 +103,7 @@ fn sample(scope: Scope, threads: &Mutex<Threads>) {
     for (tgid, tid) in tasks(scope) {
         let Some(state) = state(tgid, tid) else { continue };
         seen.insert(tid);
-        let now = host::now_ns();
+        let now = clock::monotonic_ns();
         let key = threads.iter().find(|((t, _), s)| *t == tid && s.thread.alive).map(|(k, _)| *k);
         let sampled = threads.entry(key.unwrap_or((tid, now))).or_insert_with(|| Sampled {
             thread: begin(tgid, tid, now, state.account),
@@ -233,20 +234,22 @@ fn sleep_account(letter: char, wchan: &str, syscall: &str) -> Account {
     }))
 }
 
-/// The numbers are those of `enum call_kind`, as for the kernel side.
-fn by_call(Syscall(number): Syscall) -> Option<Blocked> {
-    Some(match wire::call_kinds().get(usize::from(number))? {
-        1 => Blocked::Futex,
-        2 => Blocked::Poll,
-        3 => Blocked::TimerSleep,
-        4 => Blocked::ChildWait,
-        5 => Blocked::SocketAccept,
-        6 => Blocked::SocketConnect,
-        7 => Blocked::SocketReceive,
-        8 => Blocked::SocketSend,
-        9 => Blocked::FileLock,
-        13 => Blocked::Disk,
-        _ => return None,
+/// What a call sleeps for, where its arguments do not decide.
+fn by_call(call: Syscall) -> Option<Blocked> {
+    Some(match CallKind::of_call(call) {
+        CallKind::Futex => Blocked::Futex,
+        CallKind::Poll => Blocked::Poll,
+        CallKind::Timer => Blocked::TimerSleep,
+        CallKind::Child => Blocked::ChildWait,
+        CallKind::Accept => Blocked::SocketAccept,
+        CallKind::Connect => Blocked::SocketConnect,
+        CallKind::Receive => Blocked::SocketReceive,
+        CallKind::Send => Blocked::SocketSend,
+        CallKind::FileLock => Blocked::FileLock,
+        CallKind::Disk => Blocked::Disk,
+        CallKind::Other | CallKind::Fcntl | CallKind::Read | CallKind::Write | CallKind::Yield => {
+            return None;
+        }
     })
 }
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Enum;
-use model::{Socket, SocketKind};
+use model::{Socket, SocketAddress, SocketKind};
 
 use crate::bpf::queue_record;
 
@@ -32,9 +32,9 @@ pub fn socket(record: &queue_record) -> Socket {
     let local = address(record.family, record.local, record.local_port);
     let remote = address(record.family, record.remote, record.remote_port);
     let address = match (kind, record.local_port, record.remote_port) {
-        (SocketKind::Unix, ..) | (_, 0, _) => String::new(),
-        (_, _, 0) => local.to_string(),
-        _ => format!("{local} to {remote}"),
+        (SocketKind::Unix, ..) | (_, 0, _) => SocketAddress::default(),
+        (_, _, 0) => SocketAddress { local: Some(local), remote: None },
+        _ => SocketAddress { local: Some(local), remote: Some(remote) },
     };
     Socket { inode: record.inode, tgid: record.tgid, fd: record.fd, kind, address }
 }

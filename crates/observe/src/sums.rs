@@ -1,184 +1,166 @@
 //! Reads the kernel's sums of waits, holds, runners, code paths and failed calls; gives those that changed.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 
 use libbpf_rs::{MapCore, MapFlags};
-use model::{Account, BesideSum, CallError, HoldSum, PathSum, RunnerSum, Syscall, WaitSum};
+use model::{
+    Account, Batch, BesideSum, Blocked, CallError, HoldSum, ObjectName, PathSum, RunnerSum,
+    Syscall, WaitSum,
+};
 
 use crate::Error;
 use crate::bpf::{
     self, Record, beside_key, beside_sum, call_error_key, call_key, hold_key, hold_sum, path_key,
     path_sum, runner_key, runner_sum, wait_key, wait_sum,
 };
-use crate::convert::{self, EvictedCalls};
+use crate::convert::{EvictedCalls, stack_id};
 use crate::names::Names;
 use crate::probes::Probes;
 use crate::wire;
 
-/// What was read last time, by count, to give only what changed.
+/// Counts that were read last time, by map and key, to give only what changed.
 #[derive(Default)]
-pub struct Sums {
-    waits: HashMap<Vec<u8>, u64>,
-    holds: HashMap<Vec<u8>, u64>,
-    runners: HashMap<Vec<u8>, u64>,
-    paths: HashMap<Vec<u8>, u64>,
-    call_errors: HashMap<Vec<u8>, u64>,
-    beside: HashMap<Vec<u8>, u64>,
+pub struct Sums(HashMap<OsString, HashMap<Vec<u8>, u64>>);
+
+impl Sums {
+    /// All sums that grew.
+    pub fn read(
+        &mut self,
+        probes: &Probes,
+        names: &mut Names,
+        batch: &mut Batch,
+    ) -> Result<(), Error> {
+        let maps = &probes.skel().maps;
+        batch.waits = self.grown(&maps.wait_sums, |key, sum| wait(key, sum, names))?;
+        batch.holds = self.grown(&maps.hold_sums, hold)?;
+        batch.runners = self.grown(&maps.runner_sums, runner)?;
+        batch.paths = self.grown(&maps.path_sums, path)?;
+        batch.beside = self.grown(&maps.beside_sums, beside)?;
+        batch.call_errors = self.grown(&maps.call_errors, call_error)?;
+        Ok(())
+    }
+
+    /// Those of one map. A sum begins with its count.
+    fn grown<K: Record, V: Record, T>(
+        &mut self,
+        map: &dyn MapCore,
+        mut convert: impl FnMut(K, V) -> T,
+    ) -> Result<Vec<T>, Error> {
+        let seen = self.0.entry(map.name().to_owned()).or_default();
+        let mut sums = Vec::new();
+        for (key, value) in all(map)? {
+            let count = bpf::read::<u64>(&value);
+            if let (Some(count), Some(typed), Some(sum)) =
+                (count, bpf::read(&key), bpf::read(&value))
+                && seen.insert(key, count) != Some(count)
+            {
+                sums.push(convert(typed, sum));
+            }
+        }
+        Ok(sums)
+    }
 }
 
-/// All of a map.
-pub fn entries<K: Record, V: Record>(map: &dyn MapCore) -> Result<Vec<(Vec<u8>, K, V)>, Error> {
+/// All of a map, as bytes.
+fn all(map: &dyn MapCore) -> Result<impl Iterator<Item = (Vec<u8>, Vec<u8>)>, Error> {
     // All at once: libbpf-rs takes a batch that is not full for the last one, but the kernel also
     // ends a batch early, before a bucket that does not fit in whole.
-    let batch = map
-        .lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
-        .map_err(Error::bpf("reading a map"))?;
+    map.lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
+        .map_err(Error::bpf("reading a map"))
+}
+
+/// All of a map: key as bytes, key and value.
+pub fn entries<K: Record, V: Record>(map: &dyn MapCore) -> Result<Vec<(Vec<u8>, K, V)>, Error> {
     let read = |(key, value): (Vec<u8>, Vec<u8>)| {
         let typed = (bpf::read::<K>(&key)?, bpf::read::<V>(&value)?);
         Some((key, typed.0, typed.1))
     };
-    Ok(batch.filter_map(read).collect())
+    Ok(all(map)?.filter_map(read).collect())
 }
 
-/// True if the count differs from the one remembered.
-fn changed(seen: &mut HashMap<Vec<u8>, u64>, key: Vec<u8>, count: u64) -> bool {
-    seen.insert(key, count) != Some(count)
-}
-
-impl Sums {
-    /// Waits that grew.
-    pub fn waits(&mut self, probes: &Probes, names: &mut Names) -> Result<Vec<WaitSum>, Error> {
-        let mut sums = Vec::new();
-        for (raw, key, sum) in entries::<wait_key, wait_sum>(&probes.skel().maps.wait_sums)? {
-            if !changed(&mut self.waits, raw, sum.count) {
-                continue;
-            }
-            let account = wire::account(key.account, wire::NO_CALL);
-            let name = match account {
-                Account::Blocked(kind) if kind.is_kernel_lock() => {
-                    Some(names.lock_class(key.object))
-                }
-                Account::Blocked(model::Blocked::FaultMajor | model::Blocked::FaultMinor) => {
-                    names.mapping(key.tgid, key.object)
-                }
-                _ => None,
-            };
-            sums.push(WaitSum {
-                tgid: key.tgid,
-                account,
-                object: key.object,
-                name,
-                waker_tgid: key.waker_tgid,
-                waker_comm: bpf::text(&sum.waker_comm),
-                count: sum.count,
-                ns: sum.ns,
-                max_ns: sum.max_ns,
-                by_waiter: sum.by_waiter,
-                lock_like: sum.lock_like,
-            });
+fn wait(key: wait_key, sum: wait_sum, names: &mut Names) -> WaitSum {
+    let account = wire::account(key.account, None);
+    let name = match account {
+        Account::Blocked(kind) if kind.is_kernel_lock() => {
+            Some(ObjectName::LockClass(names.lock_class(key.object)))
         }
-        Ok(sums)
-    }
-
-    /// Holds of mmap_lock that grew.
-    pub fn holds(&mut self, probes: &Probes) -> Result<Vec<HoldSum>, Error> {
-        let mut sums = Vec::new();
-        for (raw, key, sum) in entries::<hold_key, hold_sum>(&probes.skel().maps.hold_sums)? {
-            if changed(&mut self.holds, raw, sum.count) {
-                sums.push(HoldSum {
-                    tgid: key.tgid,
-                    waiter_write: key.waiter_write != 0,
-                    holder_tgid: key.holder_tgid,
-                    holder_comm: bpf::text(&sum.holder_comm),
-                    holder_write: key.holder_write != 0,
-                    holder_call: (key.holder_call != wire::NO_CALL)
-                        .then_some(Syscall(key.holder_call)),
-                    count: sum.count,
-                    ns: sum.ns,
-                    max_ns: sum.max_ns,
-                });
-            }
+        Account::Blocked(Blocked::FaultMajor | Blocked::FaultMinor) => {
+            names.mapping(key.tgid, key.object)
         }
-        Ok(sums)
-    }
-
-    /// Runners that grew.
-    pub fn runners(&mut self, probes: &Probes) -> Result<Vec<RunnerSum>, Error> {
-        let mut sums = Vec::new();
-        for (raw, key, sum) in entries::<runner_key, runner_sum>(&probes.skel().maps.runner_sums)? {
-            if changed(&mut self.runners, raw, sum.count) {
-                sums.push(RunnerSum {
-                    tgid: key.tgid,
-                    runner_tgid: key.runner_tgid,
-                    runner_comm: bpf::text(&sum.runner_comm),
-                    realtime: key.realtime,
-                    count: sum.count,
-                    ns: sum.ns,
-                });
-            }
-        }
-        Ok(sums)
+        _ => None,
+    };
+    WaitSum {
+        tgid: key.tgid,
+        account,
+        object: key.object,
+        name,
+        waker_tgid: key.waker_tgid,
+        waker_comm: bpf::text(&sum.waker_comm),
+        count: sum.count,
+        ns: sum.ns,
+        max_ns: sum.max_ns,
+        by_waiter: sum.by_waiter,
+        lock_like: sum.lock_like,
     }
 }
 
-impl Sums {
-    /// Code paths that grew.
-    pub fn paths(&mut self, probes: &Probes) -> Result<Vec<PathSum>, Error> {
-        let mut sums = Vec::new();
-        for (raw, key, sum) in entries::<path_key, path_sum>(&probes.skel().maps.path_sums)? {
-            if changed(&mut self.paths, raw, sum.count) {
-                sums.push(PathSum {
-                    tgid: key.tgid,
-                    account: wire::account(u32::from(key.account), key.call),
-                    call: (key.call != wire::NO_CALL).then_some(Syscall(key.call)),
-                    kernel: convert::stack_id(key.kernel),
-                    user: convert::stack_id(key.user),
-                    sampled: key.sampled != 0,
-                    count: sum.count,
-                    ns: sum.ns,
-                    max_ns: sum.max_ns,
-                });
-            }
-        }
-        Ok(sums)
+fn hold(key: hold_key, sum: hold_sum) -> HoldSum {
+    HoldSum {
+        tgid: key.tgid,
+        waiter_write: key.waiter_write != 0,
+        holder_tgid: key.holder_tgid,
+        holder_comm: bpf::text(&sum.holder_comm),
+        holder_write: key.holder_write != 0,
+        holder_call: wire::call(key.holder_call),
+        count: sum.count,
+        ns: sum.ns,
+        max_ns: sum.max_ns,
     }
+}
 
-    /// Neighbours of spinning threads that grew.
-    pub fn beside(&mut self, probes: &Probes) -> Result<Vec<BesideSum>, Error> {
-        let mut sums = Vec::new();
-        for (raw, key, sum) in entries::<beside_key, beside_sum>(&probes.skel().maps.beside_sums)? {
-            if changed(&mut self.beside, raw, sum.count) {
-                sums.push(BesideSum {
-                    tgid: key.tgid,
-                    other_tgid: key.other_tgid,
-                    other_comm: bpf::text(&sum.comm),
-                    other_call: Syscall(key.call),
-                    reads: wire::read_by(key.kind, &bpf::text(&sum.folder), &bpf::text(&sum.name)),
-                    kernel: convert::stack_id(key.kernel),
-                    count: sum.count,
-                    ns: sum.ns,
-                    max_ns: sum.max_ns,
-                });
-            }
-        }
-        Ok(sums)
+fn runner(key: runner_key, sum: runner_sum) -> RunnerSum {
+    RunnerSum {
+        tgid: key.tgid,
+        runner_tgid: key.runner_tgid,
+        runner_comm: bpf::text(&sum.runner_comm),
+        realtime: key.realtime,
+        count: sum.count,
+        ns: sum.ns,
     }
+}
 
-    /// Failed calls that became more.
-    pub fn call_errors(&mut self, probes: &Probes) -> Result<Vec<CallError>, Error> {
-        let mut sums = Vec::new();
-        for (raw, key, count) in entries::<call_error_key, u64>(&probes.skel().maps.call_errors)? {
-            if changed(&mut self.call_errors, raw, count) {
-                sums.push(CallError {
-                    tgid: key.tgid,
-                    call: Syscall(key.call),
-                    errno: i32::from(key.error),
-                    count,
-                });
-            }
-        }
-        Ok(sums)
+fn path(key: path_key, sum: path_sum) -> PathSum {
+    let call = wire::call(key.call);
+    PathSum {
+        tgid: key.tgid,
+        account: wire::account(key.account, call),
+        call,
+        kernel: stack_id(key.kernel),
+        user: stack_id(key.user),
+        sampled: key.sampled != 0,
+        count: sum.count,
+        ns: sum.ns,
+        max_ns: sum.max_ns,
     }
+}
+
+fn beside(key: beside_key, sum: beside_sum) -> BesideSum {
+    BesideSum {
+        tgid: key.tgid,
+        other_tgid: key.other_tgid,
+        other_comm: bpf::text(&sum.comm),
+        other_call: Syscall(key.call),
+        reads: wire::read_by(key.kind, &bpf::text(&sum.folder), &bpf::text(&sum.name)),
+        kernel: stack_id(key.kernel),
+        count: sum.count,
+        ns: sum.ns,
+        max_ns: sum.max_ns,
+    }
+}
+
+fn call_error(key: call_error_key, count: u64) -> CallError {
+    CallError { tgid: key.tgid, call: Syscall(key.call), errno: i32::from(key.error), count }
 }
 
 /// Time in calls that did not fit a thread's slots.

@@ -1,182 +1,160 @@
-//! The numbers of bpf/wire.h, and their model types.
+//! What the numbers of bpf/wire.h mean.
+//!
+//! The enums and constants are written by build/header.rs from the header. Every match here names
+//! all enumerators, so that a new one does not compile until it is said what it means.
 
-use model::{Account, Blocked, Context, EventKind, OutlierKind, Syscall, TableRead};
+#[allow(dead_code, reason = "what one side alone uses is in the header, too")]
+mod header {
+    include!(concat!(env!("OUT_DIR"), "/wire.rs"));
+}
 
-/// `ACCT_SYSCALL`: on a CPU in the call that the record names.
-pub const ACCOUNT_SYSCALL: u32 = 2;
-/// No system call.
-pub const NO_CALL: u16 = 0xffff;
+pub use header::*;
+use model::{Blocked, Syscall, TableRead};
 
-pub const RECORD_THREAD: u32 = 1;
-pub const RECORD_OUTLIER: u32 = 2;
-pub const RECORD_STACK: u32 = 3;
-pub const RECORD_EVENT: u32 = 4;
-pub const RECORD_MAPPING: u32 = 5;
-pub const RECORD_WORDS: u32 = 6;
+/// Room for one name in a mapping record.
+pub const PATH_PART: usize = header::PATH_PART as usize;
+const NO_CALL: u16 = header::NO_CALL as u16;
 
-pub const LOCK_CLASS_MMAP_READ: u64 = 1;
-pub const LOCK_CLASS_MMAP_WRITE: u64 = 2;
-pub const LOCK_CLASS_SPIN: u64 = 3;
+// The model counts in the same units.
+const _: () = assert!(header::HIST_PRECISION == model::histogram::PRECISION_KERNEL as u64);
+const _: () = assert!(header::PRESENCE_PIECE_NS == model::Presence::PIECE_NS);
 
-/// `enum loss`, as shown.
-pub const LOSSES: [&str; 17] = [
-    "outliers (ring full)",
-    "rare records (ring full)",
-    "threads not watched (no memory)",
-    "wait sums (map full)",
-    "lock hold sums (map full)",
-    "runner sums (map full)",
-    "system call sums (map full)",
-    "block requests (map full)",
-    "clock steps backwards",
-    "nested lock waits",
-    "mmap_lock readers (slots full)",
-    "wakeups and switches (not told)",
-    "code paths (map full)",
-    "failed calls (map full)",
-    "blocked sends (map full)",
-    "presence of programs (map full)",
-    "spinners' neighbours (map full)",
-];
+impl Loss {
+    /// As shown.
+    pub fn text(self) -> &'static str {
+        match self {
+            Loss::EventRing => "outliers (ring full)",
+            Loss::RareRing => "rare records (ring full)",
+            Loss::Thread => "threads not watched (no memory)",
+            Loss::Wait => "wait sums (map full)",
+            Loss::Hold => "lock hold sums (map full)",
+            Loss::Runner => "runner sums (map full)",
+            Loss::Call => "system call sums (map full)",
+            Loss::Request => "block requests (map full)",
+            Loss::Negative => "clock steps backwards",
+            Loss::NestedLock => "nested lock waits",
+            Loss::Reader => "mmap_lock readers (slots full)",
+            Loss::Switch => "wakeups and switches (not told)",
+            Loss::Path => "code paths (map full)",
+            Loss::CallError => "failed calls (map full)",
+            Loss::Send => "blocked sends (map full)",
+            Loss::Presence => "presence of programs (map full)",
+            Loss::Beside => "spinners' neighbours (map full)",
+        }
+    }
+}
 
-/// `enum program`, as shown in the cost.
-pub const PROGRAMS: [&str; 26] = [
-    "sched_switch",
-    "sched_waking",
-    "sched_migrate_task",
-    "sched_process_fork",
-    "sched_process_exec",
-    "sched_process_exit",
-    "sys_enter",
-    "sys_exit",
-    "contention_begin",
-    "contention_end",
-    "mmap_lock_start_locking",
-    "mmap_lock_acquire_returned",
-    "mmap_lock_released",
-    "page_fault_user",
-    "page_fault_kernel",
-    "irq_handler",
-    "softirq",
-    "irq_vectors",
-    "block_rq",
-    "signal_generate",
-    "reclaim_compaction",
-    "writeback",
-    "cpu_clock",
-    "timers",
-    "kfree_skb",
-    "tcp_retransmit_skb",
-];
+impl LockClass {
+    /// As shown.
+    pub fn text(self) -> &'static str {
+        match self {
+            LockClass::Unknown => "lock of unknown code",
+            LockClass::MmapRead => "mmap_lock (read)",
+            LockClass::MmapWrite => "mmap_lock (write)",
+            LockClass::Spin => "spinlock",
+        }
+    }
+}
 
-/// `enum account`; a call is needed for ACCT_SYSCALL only.
-pub fn account(number: u32, call: u16) -> Account {
-    let blocked = |kind| Account::Blocked(kind);
-    match number {
-        1 => Account::User,
-        ACCOUNT_SYSCALL if call == NO_CALL => Account::Kernel,
-        ACCOUNT_SYSCALL => Account::Syscall(Syscall(call)),
-        3 => Account::Kernel,
-        4 => Account::Spin,
-        5 => Account::HardIrq,
-        6 => Account::SoftIrq,
-        7 => Account::Stolen,
-        8 => Account::RunnableWakeup,
-        9 => Account::RunnablePreempted,
-        10 => Account::Throttled,
-        11 => Account::Running,
-        12 => blocked(Blocked::Futex),
-        13 => blocked(Blocked::MmapLockRead),
-        14 => blocked(Blocked::MmapLockWrite),
-        15 => blocked(Blocked::Rwsem),
-        16 => blocked(Blocked::Mutex),
-        17 => blocked(Blocked::RtMutex),
-        18 => blocked(Blocked::OtherLock),
-        19 => blocked(Blocked::FaultMinor),
-        20 => blocked(Blocked::FaultMajor),
-        21 => blocked(Blocked::Disk),
-        22 => blocked(Blocked::DirtyThrottle),
-        23 => blocked(Blocked::SocketReceive),
-        24 => blocked(Blocked::SocketSend),
-        25 => blocked(Blocked::SocketAccept),
-        26 => blocked(Blocked::SocketConnect),
-        27 => blocked(Blocked::Poll),
-        28 => blocked(Blocked::PipeRead),
-        29 => blocked(Blocked::PipeWrite),
-        30 => blocked(Blocked::TimerSleep),
-        31 => blocked(Blocked::ChildWait),
-        32 => blocked(Blocked::FileLock),
-        33 => blocked(Blocked::Stopped),
-        34 => blocked(Blocked::Other),
-        35 => blocked(Blocked::Uninterruptible),
-        _ => Account::Unaccounted,
+/// The call of a record, if it names one.
+pub fn call(number: u16) -> Option<Syscall> {
+    (number != NO_CALL).then_some(Syscall(number))
+}
+
+/// `enum account`; unaccounted if there is no such number. On a CPU in a system call it is the
+/// account of that call.
+pub fn account(number: impl Into<u64>, call: Option<Syscall>) -> model::Account {
+    let Some(account) = Account::of(number) else { return model::Account::Unaccounted };
+    let blocked = model::Account::Blocked;
+    match account {
+        Account::Unaccounted => model::Account::Unaccounted,
+        Account::User => model::Account::User,
+        Account::Syscall => call.map_or(model::Account::Kernel, model::Account::Syscall),
+        Account::Kernel => model::Account::Kernel,
+        Account::Spin => model::Account::Spin,
+        Account::Hardirq => model::Account::HardIrq,
+        Account::Softirq => model::Account::SoftIrq,
+        Account::Stolen => model::Account::Stolen,
+        Account::RunnableWakeup => model::Account::RunnableWakeup,
+        Account::RunnablePreempted => model::Account::RunnablePreempted,
+        Account::Throttled => model::Account::Throttled,
+        Account::Running => model::Account::Running,
+        Account::Futex => blocked(Blocked::Futex),
+        Account::MmapLockRead => blocked(Blocked::MmapLockRead),
+        Account::MmapLockWrite => blocked(Blocked::MmapLockWrite),
+        Account::Rwsem => blocked(Blocked::Rwsem),
+        Account::Mutex => blocked(Blocked::Mutex),
+        Account::RtMutex => blocked(Blocked::RtMutex),
+        Account::OtherLock => blocked(Blocked::OtherLock),
+        Account::FaultMinor => blocked(Blocked::FaultMinor),
+        Account::FaultMajor => blocked(Blocked::FaultMajor),
+        Account::Disk => blocked(Blocked::Disk),
+        Account::DirtyThrottle => blocked(Blocked::DirtyThrottle),
+        Account::SocketReceive => blocked(Blocked::SocketReceive),
+        Account::SocketSend => blocked(Blocked::SocketSend),
+        Account::SocketAccept => blocked(Blocked::SocketAccept),
+        Account::SocketConnect => blocked(Blocked::SocketConnect),
+        Account::Poll => blocked(Blocked::Poll),
+        Account::PipeRead => blocked(Blocked::PipeRead),
+        Account::PipeWrite => blocked(Blocked::PipeWrite),
+        Account::Timer => blocked(Blocked::TimerSleep),
+        Account::Child => blocked(Blocked::ChildWait),
+        Account::FileLock => blocked(Blocked::FileLock),
+        Account::Stopped => blocked(Blocked::Stopped),
+        Account::Other => blocked(Blocked::Other),
+        Account::Uninterruptible => blocked(Blocked::Uninterruptible),
     }
 }
 
 /// `enum outlier_kind`.
-pub fn outlier_kind(number: u32) -> OutlierKind {
-    match number {
-        0 => OutlierKind::Syscall,
-        1 => OutlierKind::OffCpu,
-        2 => OutlierKind::RunQueue,
-        4 => OutlierKind::FirstCall,
-        _ => OutlierKind::LockHold,
-    }
+pub fn outlier_kind(number: u32) -> Option<model::OutlierKind> {
+    Some(match OutlierKind::of(number)? {
+        OutlierKind::Syscall => model::OutlierKind::Syscall,
+        OutlierKind::OffCpu => model::OutlierKind::OffCpu,
+        OutlierKind::RunQueue => model::OutlierKind::RunQueue,
+        OutlierKind::LockHold => model::OutlierKind::LockHold,
+        OutlierKind::FirstCall => model::OutlierKind::FirstCall,
+    })
 }
 
 /// `enum context`.
-pub fn context(number: u16) -> Context {
-    match number {
-        1 => Context::SoftIrq,
-        2 => Context::HardIrq,
-        _ => Context::Task,
+pub fn context(number: u16) -> model::Context {
+    match Context::of(number) {
+        Some(Context::Softirq) => model::Context::SoftIrq,
+        Some(Context::Hardirq) => model::Context::HardIrq,
+        Some(Context::Task) | None => model::Context::Task,
     }
 }
 
 /// `enum beside_kind`: what is read, with the names of a file of /proc and of its folder.
 pub fn read_by(kind: u16, folder: &str, name: &str) -> TableRead {
-    match kind {
-        1 if folder == "/" && name == "/" => TableRead::Proc("/proc".to_owned()),
-        1 if folder == "/" => TableRead::Proc(format!("/proc/{name}")),
-        1 => TableRead::Proc(format!("{folder}/{name}")),
-        2 => TableRead::SocketDiag,
-        _ => TableRead::Unknown,
+    match BesideKind::of(kind) {
+        Some(BesideKind::ProcFile) => match (folder, name) {
+            ("/", "/") => TableRead::Proc("/proc".to_owned()),
+            ("/", name) => TableRead::Proc(format!("/proc/{name}")),
+            (folder, name) => TableRead::Proc(format!("{folder}/{name}")),
+        },
+        Some(BesideKind::SockDiag) => TableRead::SocketDiag,
+        Some(BesideKind::Other) | None => TableRead::Unknown,
     }
 }
 
-/// `enum event_kind`.
-pub fn event_kind(number: u32) -> Option<EventKind> {
-    Some(match number {
-        0 => EventKind::Exec,
-        1 => EventKind::Fork,
-        2 => EventKind::Exit,
-        3 => EventKind::Signal,
-        4 => EventKind::DirectReclaim,
-        5 => EventKind::Compaction,
-        6 => EventKind::DirtyThrottle,
-        7 => EventKind::JournalCommit,
-        8 => EventKind::BlockIo,
-        9 => EventKind::HeldSend,
-        _ => return None,
-    })
+/// `MAJOR:MINOR` of a device number of the kernel.
+pub fn device_name(id: u64) -> String {
+    format!("{}:{}", id >> 20, id & 0xfffff)
 }
 
-/// `enum vector` and device interrupts.
+/// `enum vector`, and device interrupts.
 pub fn hard_irq_name(id: u64) -> String {
-    match id {
-        0x10000 => "local_timer".into(),
-        0x10001 => "reschedule".into(),
-        0x10002 => "call_function".into(),
-        0x10003 => "call_function_single".into(),
-        0x10004 => "irq_work".into(),
-        irq => format!("irq{irq}"),
-    }
+    Vector::of(id).map_or_else(|| format!("irq{id}"), |vector| vector.name().to_owned())
 }
 
 /// An interrupt by `enum hist_kind` and its vector.
 pub fn interrupt_name(kind: u32, id: u64) -> String {
-    const HIST_SOFTIRQ: u32 = 6;
-    if kind == HIST_SOFTIRQ { format!("softirq {}", softirq_name(id)) } else { hard_irq_name(id) }
+    match HistKind::of(kind) {
+        Some(HistKind::Softirq) => format!("softirq {}", softirq_name(id)),
+        _ => hard_irq_name(id),
+    }
 }
 
 /// Softirq vectors, in the kernel's order (include/linux/interrupt.h).
@@ -188,13 +166,13 @@ pub fn softirq_name(id: u64) -> String {
     NAMES.get(id as usize).map_or_else(|| format!("softirq{id}"), |name| (*name).to_owned())
 }
 
-/// What a call waits for when it sleeps: `enum call_kind` by system call number.
-pub fn call_kinds() -> [u8; 512] {
-    const KINDS: [(u8, &[&str]); 14] = [
-        (1, &["futex", "futex_waitv", "futex_wait", "futex_requeue"]),
-        (
-            2,
-            &[
+impl CallKind {
+    /// The calls of this kind, by name.
+    fn calls(self) -> &'static [&'static str] {
+        match self {
+            CallKind::Other => &[],
+            CallKind::Futex => &["futex", "futex_waitv", "futex_wait", "futex_requeue"],
+            CallKind::Poll => &[
                 "poll",
                 "ppoll",
                 "select",
@@ -204,27 +182,35 @@ pub fn call_kinds() -> [u8; 512] {
                 "epoll_pwait2",
                 "epoll_wait_old",
             ],
-        ),
-        (3, &["nanosleep", "clock_nanosleep"]),
-        (4, &["wait4", "waitid", "vfork", "clone", "clone3"]),
-        (5, &["accept", "accept4"]),
-        (6, &["connect"]),
-        (7, &["recvfrom", "recvmsg", "recvmmsg"]),
-        (8, &["sendto", "sendmsg", "sendmmsg"]),
-        (9, &["flock"]),
-        (10, &["fcntl"]),
-        (11, &["read", "readv", "pread64", "preadv", "preadv2"]),
-        (12, &["write", "writev", "pwrite64", "pwritev", "pwritev2"]),
-        (13, &["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range"]),
-        (14, &["sched_yield"]),
-    ];
-    let mut kinds = [0; 512];
-    for (kind, calls) in KINDS {
-        for call in calls {
-            if let Some(Syscall(number)) = Syscall::named(call)
-                && let Some(entry) = kinds.get_mut(usize::from(number))
-            {
-                *entry = kind;
+            CallKind::Timer => &["nanosleep", "clock_nanosleep"],
+            CallKind::Child => &["wait4", "waitid", "vfork", "clone", "clone3"],
+            CallKind::Accept => &["accept", "accept4"],
+            CallKind::Connect => &["connect"],
+            CallKind::Receive => &["recvfrom", "recvmsg", "recvmmsg"],
+            CallKind::Send => &["sendto", "sendmsg", "sendmmsg"],
+            CallKind::FileLock => &["flock"],
+            CallKind::Fcntl => &["fcntl"],
+            CallKind::Read => &["read", "readv", "pread64", "preadv", "preadv2"],
+            CallKind::Write => &["write", "writev", "pwrite64", "pwritev", "pwritev2"],
+            CallKind::Disk => &["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range"],
+            CallKind::Yield => &["sched_yield"],
+        }
+    }
+
+    /// The kind of a call.
+    pub fn of_call(call: Syscall) -> CallKind {
+        let kind = CallKind::ALL.into_iter().find(|kind| call.is_one_of(kind.calls()));
+        kind.unwrap_or(CallKind::Other)
+    }
+}
+
+/// What a call waits for when it sleeps: `enum call_kind` by system call number.
+pub fn call_kinds() -> [u8; CALLS_MAX as usize] {
+    let mut kinds = [CallKind::Other as u8; CALLS_MAX as usize];
+    for kind in CallKind::ALL {
+        for Syscall(number) in kind.calls().iter().filter_map(|call| Syscall::named(call)) {
+            if let Some(entry) = kinds.get_mut(usize::from(number)) {
+                *entry = kind as u8;
             }
         }
     }
@@ -233,48 +219,38 @@ pub fn call_kinds() -> [u8; 512] {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
-    /// The numbers of an enum of wire.h, by counting its names.
-    fn enumerators(name: &str) -> Vec<String> {
-        let header = include_str!("../bpf/wire.h");
-        let body = header.split(&format!("enum {name} {{")).nth(1).unwrap();
-        let body = body.split('}').next().unwrap();
-        body.lines()
-            .map(|line| line.split("/*").next().unwrap())
-            .flat_map(|line| line.split(','))
-            .map(|item| item.trim().to_owned())
-            .filter(|item| !item.is_empty() && item != "ACCT_BLOCKED")
-            .map(|item| item.split(" =").next().unwrap().to_owned())
-            .collect()
+    #[test]
+    fn each_account_of_the_header_has_its_own_in_the_model() {
+        let accounts = Account::ALL.map(|account| super::account(account as u64, None));
+        let different: BTreeSet<_> = accounts.iter().collect();
+        // A system call without its number is time in the kernel.
+        assert_eq!(different.len(), Account::ALL.len() - 1);
+        assert_eq!(account(Account::ALL.len() as u64, None), model::Account::Unaccounted);
+        let futex = Syscall::named("futex").unwrap();
+        assert_eq!(account(Account::Syscall as u64, Some(futex)), model::Account::Syscall(futex));
     }
 
     #[test]
-    fn accounts_are_those_of_the_header() {
-        let names = enumerators("account");
-        let count = names.iter().position(|n| n == "ACCT_MAX").unwrap();
-        assert_eq!(account(count as u32, 0), Account::Unaccounted);
-        let mut seen = std::collections::BTreeSet::new();
-        for (number, name) in names.iter().enumerate().take(count) {
-            let account = account(number as u32, 0);
-            assert!(seen.insert(account), "{name} maps to {account}, which another one has");
-            let words = account.to_string().to_uppercase().replace("BLOCKED:", "");
-            let tail = name.rsplit('_').next().unwrap();
-            let renamed =
-                ["ACCT_SYSCALL", "ACCT_HARDIRQ", "ACCT_UNINTERRUPTIBLE"].contains(&name.as_str());
-            assert!(renamed || words.contains(tail), "{name} maps to {words}");
-        }
+    fn numbers_are_those_of_the_header() {
+        assert_eq!((RecordType::Thread as u64, RecordType::Words as u64), (1, 6));
+        assert_eq!((Vector::IrqWork as u64, NO_CALL), (0x1_0004, 0xffff));
+        assert_eq!(hard_irq_name(0x1_0003), "call_function_single");
+        assert_eq!(hard_irq_name(24), "irq24");
+        assert_eq!(EventKind::of(EventKind::ALL.len() as u64), None);
     }
 
     #[test]
-    fn losses_programs_and_records_are_those_of_the_header() {
-        assert_eq!(enumerators("loss").len(), LOSSES.len() + 1);
-        assert_eq!(enumerators("program").len(), PROGRAMS.len() + 1);
-        let records = enumerators("record_type");
-        assert_eq!(records[RECORD_MAPPING as usize - 1], "RECORD_MAPPING");
-        assert_eq!(records[RECORD_WORDS as usize - 1], "RECORD_WORDS");
-        let kinds = enumerators("outlier_kind");
-        assert_eq!(outlier_kind(kinds.len() as u32 - 1), OutlierKind::FirstCall);
-        assert_eq!(enumerators("event_kind").len(), (0..20).filter_map(event_kind).count());
+    fn each_call_has_one_kind() {
+        let kinds = call_kinds();
+        let fsync = Syscall::named("fsync").unwrap();
+        assert_eq!(kinds[usize::from(fsync.0)], CallKind::Disk as u8);
+        assert_eq!(CallKind::of_call(fsync), CallKind::Disk);
+        let named: usize = CallKind::ALL.iter().map(|kind| kind.calls().len()).sum();
+        let known = CallKind::ALL.iter().flat_map(|kind| kind.calls());
+        assert_eq!(known.collect::<BTreeSet<_>>().len(), named);
     }
 }

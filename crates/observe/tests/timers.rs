@@ -9,23 +9,18 @@ use std::time::{Duration, Instant};
 use model::{Outlier, OutlierKind, TimerLegs};
 use observe::{Recorder, Timers, Watch, WatchTarget};
 use rustix::thread::{clock_nanosleep_absolute, gettid};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, Timespec};
 
 const MS: u64 = 1_000_000;
 const SLACK_NS: u64 = 5 * MS;
 const SLEEPS: u64 = 10;
-
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000 * MS + now.tv_nsec as u64
-}
 
 /// Sleeps of 20 ms, each with the time it asked for.
 fn sleep_with_slack(asked: &Sender<u64>) {
     // SAFETY: changes a number of the calling thread.
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) }, 0);
     for _ in 0..SLEEPS {
-        let until = now_ns() + 20 * MS;
+        let until = clock::monotonic_ns() + 20 * MS;
         let time = Timespec {
             tv_sec: (until / (1_000 * MS)) as i64,
             tv_nsec: (until % (1_000 * MS)) as i64,
@@ -49,7 +44,7 @@ fn sleeps(outliers: &[Outlier], call: &str) -> Vec<(u64, u64, TimerLegs)> {
         o.kind == OutlierKind::OffCpu
             && o.syscall.is_some_and(|syscall| syscall.call.to_string() == call)
     });
-    named.filter_map(|o| Some((o.start_ns, o.start_ns + o.duration_ns, o.timer?))).collect()
+    named.filter_map(|o| Some((o.start_ns, o.end_ns(), o.timer?))).collect()
 }
 
 #[test]
@@ -72,7 +67,12 @@ fn a_timer_is_told_with_what_was_asked_of_it() {
         pipe_stdout: false,
     };
     let recorder = Recorder::start(&watch, Instant::now()).unwrap();
-    let timers = recorder.capabilities().iter().find(|part| part.part == "timers").unwrap().clone();
+    let timers = recorder
+        .capabilities()
+        .iter()
+        .find(|part| part.part == model::RecorderPart::Timers)
+        .unwrap()
+        .clone();
     go.send(()).unwrap();
     sleeper.join().unwrap();
     let batches = recorder.finish().unwrap();

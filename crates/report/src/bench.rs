@@ -74,7 +74,7 @@ pub fn json(run: &Run) -> Value {
 
 /// CPUs of the host, by its facts.
 pub(crate) fn cpus(run: &Run) -> Option<u32> {
-    run.fact("cpu.count").and_then(|count| count.parse().ok())
+    run.fact_number("cpu.count").and_then(|count| count.try_into().ok())
 }
 
 /// `2 threads`, `1 process beside 10,000`.

@@ -26,6 +26,7 @@ pub mod jitter;
 pub mod json;
 pub mod messages;
 pub mod outlier;
+pub mod page;
 pub mod runs;
 #[cfg(test)]
 mod sample;

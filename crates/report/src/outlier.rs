@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use model::{Account, Blocked, Outlier, OutlierKind, Run, Space, StackId};
+use model::{Account, Blocked, Frame, Outlier, OutlierKind, Run, Space, StackId};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
@@ -49,11 +49,12 @@ fn subject(outlier: &Outlier, run: &Run) -> String {
 }
 
 /// Which function was called for the first time, by whom, and the page faults that it took.
-fn first_call(outlier: &Outlier, run: &Run, length: &str) -> String {
+fn first_call<'a>(outlier: &Outlier, run: &'a Run, length: &str) -> String {
     let stack = outlier.user_stack.and_then(|id| run.stacks.get(&id));
-    let caller = stack.and_then(|stack| stack.frames.iter().find(|frame| frame.after.is_some()));
+    let call = |frame: &'a Frame| Some((frame, frame.after.as_ref()?));
+    let caller = stack.and_then(|stack| stack.frames.iter().find_map(call));
     let (called, by) = match caller {
-        Some(frame) => (frame.after.as_deref().unwrap_or_default(), frame.place()),
+        Some((frame, call)) => (call.symbol(), frame.place()),
         None => ("an unknown function", "unknown code".to_owned()),
     };
     let faults = outlier.first_call.map_or_else(String::new, |call| {
@@ -62,7 +63,6 @@ fn first_call(outlier: &Outlier, run: &Run, length: &str) -> String {
         });
         format!(", {} minor and {} major page faults{left}", call.minor_faults, call.major_faults)
     });
-    let called = called.trim_end_matches("@plt");
     format!("the first call of {called}, by {by}, took at most {length}{faults}")
 }
 
@@ -100,8 +100,8 @@ fn object(outlier: &Outlier, run: &Run, kind: Blocked) -> String {
                 .iter()
                 .filter(|wait| wait.account == Account::Blocked(kind) && outlier.object != 0)
                 .filter(|wait| wait.tgid == outlier.tgid && wait.object == outlier.object)
-                .find_map(|wait| wait.name.as_deref());
-            name.map_or_else(String::new, |name| format!(" ({name})"))
+                .find_map(|wait| wait.name.as_ref());
+            name.map_or_else(String::new, |name| format!(" ({})", name.as_str()))
         }
     }
 }
@@ -220,7 +220,7 @@ fn write_stack(
 mod tests {
     use super::*;
     use crate::sample;
-    use model::{Accounts, Context, FirstCall};
+    use model::{Accounts, Context, FirstCall, ImportedCall};
 
     #[test]
     fn a_slow_call_is_told_in_one_sentence() {
@@ -259,7 +259,7 @@ mod tests {
         outlier.first_call = Some(FirstCall { minor_faults: 6, major_faults: 7, left: None });
         outlier.user_stack = Some(StackId(2));
         let stack = run.stacks.get_mut(&StackId(2)).unwrap();
-        stack.frames[1].after = Some("sched_yield@plt".to_owned());
+        stack.frames[1].after = Some(ImportedCall::Plt("sched_yield".to_owned()));
         let text = sentence(&outlier, &run);
         let expected = "the first call of sched_yield, by scanner:scan_block(u8; 4)+0x10 (after \
                         call sched_yield@plt), took at most 3.00 ms, 6 minor and 7 major page \

@@ -90,11 +90,11 @@ pub fn run() -> Run {
     .into();
     run.capabilities = vec![
         Capability {
-            part: "locks".into(),
+            part: RecorderPart::Locks,
             on: false,
             because: "no tracepoint lock:contention_begin on this kernel".into(),
         },
-        Capability { part: "threads".into(), on: true, because: String::new() },
+        Capability { part: RecorderPart::Threads, on: true, because: String::new() },
     ];
     run.processes = vec![Process {
         tgid: 77,

@@ -199,12 +199,16 @@ fn wrapped(out: &mut dyn Write, style: &Style, line: &str) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::sample;
-    use model::{Drops, Resent, Sockets};
+    use model::{Drops, Resent, SocketAddress, Sockets};
+
+    fn address() -> SocketAddress {
+        "[::1]:9".parse().unwrap()
+    }
 
     #[test]
     fn a_socket_that_lost_packets_comes_first_with_its_bursts() {
         let socket =
-            |fd: u32, kind| Socket { inode: fd.into(), tgid: 77, fd, kind, address: "a".into() };
+            |fd: u32, kind| Socket { inode: fd.into(), tgid: 77, fd, kind, address: address() };
         let second = |socket: &Socket, largest, drops| QueueSecond {
             start_ns: 0,
             socket: socket.clone(),
@@ -240,8 +244,11 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let words: Vec<&str> = lines[3].split_whitespace().collect();
-        assert_eq!((&words[..4], words.last()), (&["udp", "a", "(fd", "3)"][..], Some(&"7")));
-        assert!(lines[4].contains("scan (77)") && lines[5].contains("tcp a (fd 4)"), "{text}");
+        assert_eq!((&words[..4], words.last()), (&["udp", "[::1]:9", "(fd", "3)"][..], Some(&"7")));
+        assert!(
+            lines[4].contains("scan (77)") && lines[5].contains("tcp [::1]:9 (fd 4)"),
+            "{text}"
+        );
         assert!(lines[7].contains("+14.0 ms: 7 packets dropped within 6.00 ms"), "{text}");
         assert!(lines[8].ends_with("queue had filled for 4.00 ms"), "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
@@ -251,12 +258,12 @@ mod tests {
     fn timeouts_and_blocked_sends_are_said_below_the_table() {
         let mut run = sample::run();
         let begin = run.header.started_ns;
-        let (kind, address) = (SocketKind::Tcp, "a".into());
+        let kind = SocketKind::Tcp;
         let at_ns = begin + 50_000_000;
         let timeout = Timeout { at_ns, kind: TimeoutKind::Retransmission, after_ns: 204_000_000 };
         let second = |refused| QueueSecond {
             start_ns: begin,
-            socket: Socket { inode: 9, tgid: 77, fd: 4, kind, address: String::clone(&address) },
+            socket: Socket { inode: 9, tgid: 77, fd: 4, kind, address: address() },
             looks: 50,
             receive: Depth::default(),
             send: Depth::default(),
@@ -268,10 +275,10 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out, &run, &Style { color: false, width: 140 }).unwrap();
         let text = String::from_utf8(out).unwrap();
-        let told = "+50.0 ms: a timer sent a segment of tcp a (fd 4) again: nothing was \
+        let told = "+50.0 ms: a timer sent a segment of tcp [::1]:9 (fd 4) again: nothing was \
                     acknowledged for 204 ms";
         assert!(text.contains(told), "{text}");
-        let told = "17 sends found no room on tcp a (fd 4): 13 refused, 4 waited 0 ns in all; in 2 \
+        let told = "17 sends found no room on tcp [::1]:9 (fd 4): 13 refused, 4 waited 0 ns in all; in 2 \
                     seconds, at most 10 in one";
         assert!(text.contains(told), "{text}");
     }

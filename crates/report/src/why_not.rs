@@ -63,7 +63,7 @@ pub fn write(out: &mut dyn Write, answer: &WhyNot, style: &Style) -> io::Result<
 mod tests {
     use super::*;
     use crate::sample;
-    use model::{Capability, RunId};
+    use model::{Capability, RecorderPart, RunId};
 
     fn text(standing: Standing, off: Vec<Capability>) -> String {
         let answer = WhyNot {
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn each_standing_says_what_it_rests_on() {
         let missing = "no thread waited for an mmap_lock".to_owned();
-        let off = Capability { part: "kernel locks".into(), on: false, because: "shed".into() };
+        let off = Capability { part: RecorderPart::Locks, on: false, because: "shed".into() };
         let absent = text(Standing::Absent { missing }, vec![off]);
         assert!(absent.starts_with("mmap-lock is not claimed in run 12.\n"), "{absent}");
         assert!(absent.contains("missing    no thread waited"), "{absent}");

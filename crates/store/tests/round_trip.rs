@@ -153,7 +153,7 @@ fn a_second_batch_adds_to_some_parts_and_replaces_others() {
     let mut second = full_batch();
     second.heartbeat_ns += 1;
     second.capabilities =
-        vec![Capability { part: "threads".into(), on: false, because: "it died".into() }];
+        vec![Capability { part: RecorderPart::Threads, on: false, because: "it died".into() }];
     second.processes[0].comm = "renamed".into();
     second.threads[0] = ThreadAccounts {
         accounts: [(Account::Stolen, 400)].into_iter().collect(),

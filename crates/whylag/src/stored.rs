@@ -1,7 +1,6 @@
 //! The run that a verb is asked about, and the beginning of one that is not recorded.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::{Run, RunHeader, RunId, Target};
 use store::{Sqlite, Store, location};
@@ -48,10 +47,9 @@ pub fn must_be_recorded(run: &Run) -> Result<(), Failure> {
 
 /// Header of a run that begins now and is measured by something else than the recorder.
 pub fn header(target: Target) -> RunHeader {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     RunHeader {
-        started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
-        started_ns: monotonic_ns(),
+        started_unix_ns: clock::unix_ns(),
+        started_ns: clock::monotonic_ns(),
         target,
         follow: false,
         threshold_ns: 0,
@@ -59,10 +57,4 @@ pub fn header(target: Target) -> RunHeader {
         recorder_pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
-}
-
-/// CLOCK_MONOTONIC.
-pub fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

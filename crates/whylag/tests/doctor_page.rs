@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use inspect::doctor;
-use observe::capability::Part;
+use model::RecorderPart;
 
 /// (heading, rows with their head) of each table of the page.
 fn tables() -> Vec<(&'static str, String)> {
@@ -26,9 +26,14 @@ fn tables() -> Vec<(&'static str, String)> {
         tables.push((report::doctor::title(of_subject[0].subject), table));
     }
     let mut table = "| cause | what it is | parts of the recorder |\n|---|---|---|\n".to_owned();
-    for cause in explain::causes::ALL {
+    for cause in explain::catalogue::ALL {
         // Every one is named by a part that exists.
-        assert!(cause.needs.iter().all(|need| Part::ALL.iter().any(|part| part.name() == *need)));
+        assert!(
+            cause
+                .needs
+                .iter()
+                .all(|need| RecorderPart::ALL.iter().any(|part| part.name() == *need))
+        );
         table += &row([&format!("`{}`", cause.id), cause.title, &cause.needs.join(", ")]);
     }
     tables.push((report::doctor::title(model::Subject::Recorder), table));

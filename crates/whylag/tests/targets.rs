@@ -85,7 +85,8 @@ fn the_sockets_of_one_thread_are_those_of_its_process() {
     thread.join().unwrap();
     assert_eq!(run.threads.len(), 1);
     let seconds = &run.sockets.queues;
-    let own = seconds.iter().find(|second| second.socket.address == address.to_string());
+    let own =
+        seconds.iter().find(|second| second.socket.address.to_string() == address.to_string());
     assert!(own.is_some_and(|second| second.receive.max > 0), "{seconds:?}");
 }
 
@@ -110,7 +111,7 @@ fn short_lived_children_are_all_seen_with_follow() {
     let run = lab.record(&["--follow"], ["sh", "-c", CHILDREN]).run;
     assert_eq!(run.threads.len(), 201, "the shell and 200 children");
     let execs = run.events.iter().filter(|event| event.kind == EventKind::Exec);
-    assert_eq!(execs.filter(|event| event.detail == "/bin/true").count(), 200);
+    assert_eq!(execs.filter(|event| event.detail.to_string() == "/bin/true").count(), 200);
     assert_eq!(lost(&run), BTreeMap::new());
     assert!(run.threads.iter().all(|t| !t.alive && t.accounts.total() == t.wall_ns()));
 }

@@ -31,7 +31,7 @@ impl<'a> Case<'a> {
         let sleeps = |o: &&Outlier| o.kind == OutlierKind::OffCpu && victim(o);
         for outlier in self.run.outliers.iter().filter(sleeps).filter(|o| self.is_lost(o)) {
             let Some(account) = outlier.blocked.map(Account::Blocked) else { continue };
-            let until = outlier.start_ns.saturating_add(outlier.duration_ns);
+            let until = outlier.end_ns();
             let mut ns = 0u64;
             for end in self.chains.ends(outlier, outlier.start_ns, until) {
                 let Some(last) = end.holders.last() else { continue };

@@ -1,7 +1,7 @@
 //! Sends that their own thread held back: it did nothing but wait (sched_yield, nanosleep) and
 //! then sent, as a limit of the sending rate makes it do.
 
-use model::{Account, Blocked, Event, EventKind, Metric, Run, Syscall};
+use model::{Account, Blocked, Event, EventDetail, EventKind, Metric, Run, Syscall};
 
 /// Calls that send.
 const SENDS: [&str; 3] = ["sendto", "sendmsg", "sendmmsg"];
@@ -55,7 +55,10 @@ pub(crate) fn kept(run: &Run) -> impl Iterator<Item = &Event> {
 
 /// What it waited with.
 pub(crate) fn waited_in(event: &Event) -> Option<Syscall> {
-    Syscall::named(event.detail.split(' ').next()?)
+    match event.detail {
+        EventDetail::Waits { call, .. } => Some(call),
+        _ => None,
+    }
 }
 
 /// The account of the calls that it waited with.
@@ -68,7 +71,7 @@ pub(crate) fn account(event: &Event) -> Option<Account> {
 /// The interval of a limit: what mostly lies between the ends of held sends of one burst, where
 /// nine in ten of these gaps are a multiple of it. `None` for fewer than three gaps, or otherwise.
 pub(crate) fn interval_ns(events: &[&Event]) -> Option<u64> {
-    let mut ends: Vec<u64> = events.iter().map(|e| e.time_ns.saturating_add(e.value)).collect();
+    let mut ends: Vec<u64> = events.iter().map(|e| e.end_ns()).collect();
     ends.sort_unstable();
     let gaps: Vec<u64> =
         ends.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap < BURST_NS).collect();

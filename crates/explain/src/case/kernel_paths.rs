@@ -4,9 +4,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use model::{Accounts, PathSum, StackId};
+use model::{Accounts, PathSum, StackId, part_of};
 
-use crate::case::lost::part_of;
 use crate::case::sums::Case;
 use crate::text::count;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Blocked, Run, WaitSum};
+use model::{Account, Blocked, Run, WaitSum, part_of};
 
 /// What a nanosecond of an account means to the one who waits for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl LockWord {
         self.by_waiter = self.by_waiter.saturating_add(wait.by_waiter);
         self.lock_like = self.lock_like.saturating_add(wait.lock_like);
         if self.name.is_none() {
-            self.name.clone_from(&wait.name);
+            self.name = wait.name.as_ref().map(|name| name.as_str().to_owned());
         }
     }
 }
@@ -133,14 +133,6 @@ pub fn lock_words(run: &Run) -> Vec<LockWord> {
     let mut locks: Vec<_> = words.into_values().filter(LockWord::is_lock).collect();
     locks.sort_by_key(|word| std::cmp::Reverse(word.lost_ns()));
     locks
-}
-
-/// `ns * part / whole` rounded down; nothing of an empty whole, at most `ns`.
-pub fn part_of(ns: u64, part: u64, whole: u64) -> u64 {
-    if whole == 0 {
-        return 0;
-    }
-    (u128::from(ns) * u128::from(part.min(whole)) / u128::from(whole)) as u64
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 //!
 //! Two causes share this split, so that no nanosecond is explained twice.
 
-use model::{Account, Accounts, Blocked, HoldSum};
+use model::{Account, Accounts, Blocked, HoldSum, part_of};
 
-use crate::case::lost::part_of;
 use crate::case::sums::Case;
 
 /// Waiting to read an address space: page faults, /proc readers.

@@ -8,9 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, PathSum, Run};
-
-use crate::case::lost::part_of;
+use model::{Account, Accounts, PathSum, Run, part_of};
 
 /// A process with fewer samples of an account is scaled together with others like it.
 const SAMPLES_OF_ONE: u64 = 20;

@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use model::{Account, Blocked, Outlier, OutlierKind, Run};
+use model::{Account, Blocked, Outlier, OutlierKind, Run, part_of};
 
-use crate::case::lost::{Class, LockWord, class, part_of};
+use crate::case::lost::{Class, LockWord, class};
 
 /// Stopped by a signal, frozen, or held by a tracer.
 pub const STOPPED: Account = Account::Blocked(Blocked::Stopped);
@@ -36,7 +36,7 @@ impl Stops {
         // Where each thread's waits for work ended.
         let mut ends = HashMap::<u32, Vec<u64>>::new();
         for o in sleeps().filter(|o| is_idle(o, locks)) {
-            ends.entry(o.tid).or_default().push(o.start_ns.saturating_add(o.duration_ns));
+            ends.entry(o.tid).or_default().push(o.end_ns());
         }
         for times in ends.values_mut() {
             times.sort_unstable();

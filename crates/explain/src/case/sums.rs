@@ -138,7 +138,7 @@ impl<'a> Case<'a> {
 
     /// Those of the `needed` parts of the recorder that were off.
     pub fn off(&self, needed: &[&str]) -> Vec<&'a Capability> {
-        let needed = |c: &&Capability| !c.on && needed.contains(&c.part.as_str());
+        let needed = |c: &&Capability| !c.on && needed.contains(&c.part.name());
         self.run.capabilities.iter().filter(needed).collect()
     }
 

@@ -40,7 +40,7 @@ impl<'a> Chains<'a> {
     fn during(&self, tid: u32, from: u64, until: u64) -> impl Iterator<Item = &'a Outlier> + '_ {
         let all = self.0.get(&tid).map_or(&[][..], Vec::as_slice);
         // Intervals of one thread do not overlap each other.
-        let first = all.partition_point(|o| o.start_ns.saturating_add(o.duration_ns) <= from);
+        let first = all.partition_point(|o| o.end_ns() <= from);
         all[first..].iter().copied().take_while(move |o| o.start_ns < until)
     }
 
@@ -67,7 +67,7 @@ impl<'a> Chains<'a> {
         let until = until.min(waiting.start_ns.saturating_add(asleep(waiting)));
         for holder in self.during(tid, from, until) {
             let begin = holder.start_ns.max(from);
-            let end = holder.start_ns.saturating_add(holder.duration_ns).min(until);
+            let end = holder.end_ns().min(until);
             path.push(holder);
             let before = ends.len();
             self.walk(holder, begin, end, path, ends);

@@ -4,7 +4,7 @@ use crate::case::mmap_holders::{READ, WRITE};
 use crate::cause::{Cause, Claim};
 use crate::part::question::Focus;
 use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, runner, wait};
-use model::{Account, Blocked, Metric, WaitSum};
+use model::{Account, Blocked, Metric, ObjectName, WaitSum};
 use proptest::prelude::*;
 
 const POLL: Account = Account::Blocked(Blocked::Poll);
@@ -264,7 +264,7 @@ fn any_run(ns: std::ops::RangeInclusive<u64>) -> impl Strategy<Value = Run> {
                 builder = builder.thread(tid as u32, tgid, &accounts);
             }
             for (tgid, account, object, (count, ns, by_waiter, lock_like), named) in waits {
-                let name = named.then(|| "/file".to_owned());
+                let name = named.then(|| ObjectName::File("/file".to_owned()));
                 let object = u64::from(object);
                 let sum = wait(tgid, account, object, count, ns);
                 builder = builder.wait(WaitSum { by_waiter, lock_like, name, ..sum });

@@ -41,7 +41,7 @@ pub fn why_not_focused(focused: &Focused, id: &str) -> Result<WhyNot, UnknownCau
     Ok(of(&Case::focused(focused).asking(ALL), known(id)?))
 }
 
-fn known(id: &str) -> Result<&'static Cause, UnknownCause> {
+pub(crate) fn known(id: &str) -> Result<&'static Cause, UnknownCause> {
     let cause = ALL.iter().find(|cause| cause.id == id);
     cause.copied().ok_or_else(|| UnknownCause(id.to_owned()))
 }

@@ -6,9 +6,7 @@
 
 use std::cmp::Reverse;
 
-use model::{Account, Accounts, Outlier, OutlierKind};
-
-use crate::case::lost::part_of;
+use model::{Account, Accounts, Outlier, OutlierKind, part_of};
 
 /// Time that belongs to one interval and to no other.
 #[derive(Debug)]
@@ -26,11 +24,6 @@ pub struct Piece<'a> {
 struct Nest<'a> {
     outer: &'a Outlier,
     inner: Vec<&'a Outlier>,
-}
-
-/// Where an interval ends.
-pub fn end_of(outlier: &Outlier) -> u64 {
-    outlier.start_ns.saturating_add(outlier.duration_ns)
 }
 
 /// The pieces of one thread's intervals within `from..to`. How long a lock was held is no interval
@@ -56,14 +49,14 @@ pub fn pieces<'a>(
         };
         for inner in nest.inner {
             gap(at, inner.start_ns);
-            at = end_of(inner);
+            at = inner.end_ns();
             left = left
                 .iter()
                 .map(|(account, ns)| (account, ns.saturating_sub(inner.breakdown.get(account))))
                 .collect();
             push(&mut pieces, inner, cut(inner, from, to), true);
         }
-        gap(at, end_of(outer));
+        gap(at, outer.end_ns());
         let share = |(account, ns)| (account, part_of(ns, gaps_within, gaps));
         push(&mut pieces, outer, left.iter().map(share).collect(), false);
     }
@@ -87,12 +80,12 @@ fn nests<'a>(outliers: impl Iterator<Item = &'a Outlier>) -> Vec<Nest<'a>> {
             nests.push(Nest { outer: outlier, inner: Vec::new() });
             continue;
         };
-        let taken = last.inner.last().map_or(last.outer.start_ns, |inner| end_of(inner));
-        if outlier.start_ns >= end_of(last.outer) {
+        let taken = last.inner.last().map_or(last.outer.start_ns, |inner| inner.end_ns());
+        if outlier.start_ns >= last.outer.end_ns() {
             nests.push(Nest { outer: outlier, inner: Vec::new() });
         } else if last.outer.kind == OutlierKind::Syscall
             && outlier.start_ns >= taken
-            && end_of(outlier) <= end_of(last.outer)
+            && outlier.end_ns() <= last.outer.end_ns()
         {
             last.inner.push(outlier);
         }
@@ -103,7 +96,7 @@ fn nests<'a>(outliers: impl Iterator<Item = &'a Outlier>) -> Vec<Nest<'a>> {
 /// The part of an interval within `from..to`. A sleep comes before the wait for a CPU that ends
 /// it; of a call nothing is known of the order, so all its accounts are cut alike.
 fn cut(outlier: &Outlier, from: u64, to: u64) -> Accounts {
-    let (begin, end) = (outlier.start_ns, end_of(outlier));
+    let (begin, end) = (outlier.start_ns, outlier.end_ns());
     if outlier.kind == OutlierKind::Syscall {
         let within = end.min(to).saturating_sub(begin.max(from));
         let share = |(account, ns)| (account, part_of(ns, within, outlier.duration_ns));

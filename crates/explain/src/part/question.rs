@@ -4,7 +4,6 @@
 
 use model::{Message, Part, Run};
 
-use crate::part::clip::end_of;
 use crate::text::{count, counted, duration};
 
 /// What is asked about.
@@ -83,7 +82,7 @@ impl Focus {
                     number,
                     there: numbered(run),
                 })?;
-                let (from_ns, to_ns) = (outlier.start_ns, end_of(outlier));
+                let (from_ns, to_ns) = (outlier.start_ns, outlier.end_ns());
                 Ok(Part { from_ns, to_ns, tid: Some(outlier.tid) })
             }
             Focus::Message(number) => {

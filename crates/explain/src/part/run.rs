@@ -10,11 +10,10 @@ use std::cmp::Reverse;
 
 use model::{
     Account, Accounts, Cost, Losses, Messages, Outlier, Part, Run, RunEnd, Scope, Sockets,
-    ThreadAccounts,
+    ThreadAccounts, part_of,
 };
 
-use crate::case::lost::part_of;
-use crate::part::clip::{end_of, pieces};
+use crate::part::clip::pieces;
 use crate::part::question::{Focus, FocusError, basis, message, what};
 use crate::part::sums::Rebuilt;
 use crate::text::{count, counted};
@@ -83,7 +82,7 @@ impl<'a> Focused<'a> {
                 });
             }
         }
-        mine.iter().filter(|o| end_of(o) <= part.to_ns).for_each(|o| sums.add_value(o));
+        mine.iter().filter(|o| o.end_ns() <= part.to_ns).for_each(|o| sums.add_value(o));
         run.outliers = parts
             .iter()
             .flat_map(|part| {
@@ -135,14 +134,14 @@ impl<'a> Focused<'a> {
 }
 
 fn overlaps(outlier: &Outlier, part: &Part) -> bool {
-    outlier.start_ns < part.to_ns && end_of(outlier) > part.from_ns
+    outlier.start_ns < part.to_ns && outlier.end_ns() > part.from_ns
 }
 
 /// Tids are reused: an interval is of the thread during whose life it began.
 fn is_of(outlier: &Outlier, thread: &ThreadAccounts) -> bool {
     outlier.tid == thread.tid
         && outlier.start_ns < thread.last_ns
-        && end_of(outlier) > thread.first_ns
+        && outlier.end_ns() > thread.first_ns
 }
 
 /// All threads of its process had this tid.
@@ -245,8 +244,8 @@ fn cut_thread(thread: &ThreadAccounts, from: u64, to: u64, mut known: Accounts) 
 
 /// An interval as it is within the part.
 fn cut_outlier(outlier: &Outlier, all: &[&Outlier], part: &Part) -> Outlier {
-    let (from, to) = (outlier.start_ns.max(part.from_ns), end_of(outlier).min(part.to_ns));
-    if from == outlier.start_ns && to == end_of(outlier) {
+    let (from, to) = (outlier.start_ns.max(part.from_ns), outlier.end_ns().min(part.to_ns));
+    if from == outlier.start_ns && to == outlier.end_ns() {
         return outlier.clone();
     }
     let mut breakdown = Accounts::new();
@@ -254,7 +253,7 @@ fn cut_outlier(outlier: &Outlier, all: &[&Outlier], part: &Part) -> Outlier {
         breakdown.add(Account::Unaccounted, to - from);
     } else {
         let is_within = |o: &&Outlier| {
-            o.tid == outlier.tid && o.start_ns >= outlier.start_ns && end_of(o) <= end_of(outlier)
+            o.tid == outlier.tid && o.start_ns >= outlier.start_ns && o.end_ns() <= outlier.end_ns()
         };
         let within = all.iter().copied().filter(is_within);
         pieces(within, from, to).iter().for_each(|piece| breakdown.merge(&piece.accounts));

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use model::histogram::PRECISION_KERNEL;
 use model::{
     Account, Blocked, CallError, Context, Event, EventKind, Histogram, HoldSum, Metric,
-    MetricSecond, Outlier, OutlierKind, PathSum, Run, RunnerSum, StackId, StackSum, WaitSum,
+    MetricSecond, ObjectName, Outlier, OutlierKind, PathSum, Run, RunnerSum, StackId, StackSum,
+    WaitSum, part_of,
 };
 
-use crate::case::lost::{Class, class, part_of};
+use crate::case::lost::{Class, class};
 use crate::part::clip::Piece;
 
 /// Waits for the disk within page faults are summed by this much of the address space.
@@ -23,7 +24,7 @@ type Object = (u32, Account, u64);
 /// What the whole run knows of an object.
 #[derive(Default)]
 struct Known<'a> {
-    name: Option<&'a str>,
+    name: Option<&'a ObjectName>,
     count: u64,
     by_waiter: u64,
     lock_like: u64,
@@ -53,7 +54,7 @@ impl<'a> Rebuilt<'a> {
         let mut known = HashMap::<Object, Known>::new();
         for wait in &whole.waits {
             let object = known.entry((wait.tgid, wait.account, wait.object)).or_default();
-            object.name = object.name.or(wait.name.as_deref());
+            object.name = object.name.or(wait.name.as_ref());
             object.count = object.count.saturating_add(wait.count);
             object.by_waiter = object.by_waiter.saturating_add(wait.by_waiter);
             object.lock_like = object.lock_like.saturating_add(wait.lock_like);
@@ -120,7 +121,7 @@ impl<'a> Rebuilt<'a> {
     pub fn add_event(&mut self, event: &Event) {
         match event.kind {
             EventKind::BlockIo => {
-                self.value(0, Metric::BlockIo(event.detail.clone()), event.value);
+                self.value(0, Metric::BlockIo(event.detail.to_string()), event.value);
             }
             EventKind::DirectReclaim => self.value(event.tgid, Metric::DirectReclaim, event.value),
             EventKind::Compaction => self.value(event.tgid, Metric::Compaction, event.value),
@@ -172,7 +173,7 @@ impl<'a> Rebuilt<'a> {
             tgid: outlier.tgid,
             account,
             object: object.2,
-            name: known.and_then(|known| known.name).map(str::to_owned),
+            name: known.and_then(|known| known.name).cloned(),
             waker_tgid,
             waker_comm: waker.map_or(String::new(), |waker| waker.comm.clone()),
             count: 0,

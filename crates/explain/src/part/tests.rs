@@ -1,6 +1,6 @@
 use model::{
-    Account, Blocked, Context, Event, EventKind, Holder, Outlier, OutlierKind, Run, Runner,
-    Syscall, SyscallCall, WaitSum, Waker,
+    Account, Blocked, Context, Event, EventDetail, EventKind, Holder, Outlier, OutlierKind, Run,
+    Runner, Syscall, SyscallCall, WaitSum, Waker,
 };
 
 use crate::case::mmap_holders::WRITE;
@@ -277,7 +277,7 @@ fn values_and_events_of_the_part_are_its_histograms() {
         tid: 0,
         tgid: 0,
         value: 3 * MS,
-        detail: "253:0".into(),
+        detail: EventDetail::Device("253:0".into()),
     };
     let run = one_slow_call().event(device(505 * MS)).event(device(900 * MS)).build();
     let part = focused(&run, &Focus::Window(490 * MS, 520 * MS));

@@ -6,7 +6,6 @@ use model::{Blocked, Outlier, OutlierKind, Run};
 
 use crate::case::held_sends;
 use crate::case::lost::{Class, class};
-use crate::part::clip::end_of;
 
 /// A process from one exec to the next.
 pub(crate) type Life = (u32, usize);
@@ -56,7 +55,7 @@ pub(crate) fn repeated(run: &Run) -> Vec<Repeated> {
     }
     for event in held_sends::kept(run) {
         let words = format!("sends that {} held back", run.comm(event.tgid));
-        add(words, event.tgid, event.time_ns, event.time_ns.saturating_add(event.value));
+        add(words, event.tgid, event.time_ns, event.end_ns());
     }
     let of_sockets = run.sockets.queues.iter().any(|second| second.blocked_sends.waited > 0);
     for outlier in run.outliers.iter().filter(|outlier| is_lost(outlier)) {
@@ -64,7 +63,7 @@ pub(crate) fn repeated(run: &Run) -> Vec<Repeated> {
             continue; // counted by socket, the short ones too
         }
         if let Some(words) = words(run, outlier) {
-            add(words, outlier.tgid, outlier.start_ns, end_of(outlier));
+            add(words, outlier.tgid, outlier.start_ns, outlier.end_ns());
         }
     }
     groups.into_iter().map(|(words, events)| Repeated { words, events }).collect()

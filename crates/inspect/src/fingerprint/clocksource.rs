@@ -21,5 +21,10 @@ pub fn facts() -> Vec<Fact> {
         format!("{:.0}", clock::read_alone()),
         "CPU time of a clock_gettime(CLOCK_MONOTONIC), measured",
     );
-    which.into_iter().chain([cost]).collect()
+    let jiffy = fact(
+        "clock.jiffy_ns",
+        ::clock::jiffy_ns().to_string(),
+        "resolution of CLOCK_MONOTONIC_COARSE, which advances once a jiffy",
+    );
+    which.into_iter().chain([cost, jiffy]).collect()
 }

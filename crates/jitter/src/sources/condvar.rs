@@ -6,7 +6,6 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::{Served, Source, Ticker};
-use crate::clock;
 
 pub const SOURCE: Source = Source {
     id: "condvar",

@@ -99,7 +99,7 @@ pub fn named(name: &str) -> Result<Vec<&'static Source>, Error> {
 
 /// Milliseconds until a moment, rounded up as event loops do; `None` once it has passed.
 fn whole_ms_until(moment_ns: u64) -> Option<i32> {
-    let left = moment_ns.checked_sub(crate::clock::monotonic_ns()).filter(|left| *left > 0)?;
+    let left = moment_ns.checked_sub(clock::monotonic_ns()).filter(|left| *left > 0)?;
     Some(left.div_ceil(1_000_000).min(i32::MAX as u64) as i32)
 }
 

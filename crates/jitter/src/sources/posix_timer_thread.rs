@@ -10,7 +10,6 @@ use rustix::io::Errno;
 
 use super::posix_timer::TimerId;
 use super::{Beat, Served, Source, Ticker};
-use crate::clock;
 
 pub const SOURCE: Source = Source {
     id: "posix-timer-thread",
@@ -63,7 +62,7 @@ impl Timer {
 
 /// What is called for a tick: says when.
 extern "C" fn called(writer: *mut c_void) {
-    let times = [clock::monotonic_ns(), clock::raw_ns()];
+    let times = [clock::monotonic_ns(), clock::monotonic_raw_ns()];
     // SAFETY: 16 bytes of an array; pipes take so few whole. Without a reader it fails, which is
     // all right after the end.
     unsafe { libc::write(writer as usize as libc::c_int, times.as_ptr().cast(), 16) };

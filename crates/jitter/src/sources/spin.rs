@@ -3,7 +3,6 @@
 use rustix::io::Errno;
 
 use super::{Served, Source, Ticker};
-use crate::clock;
 
 pub const SOURCE: Source = Source {
     id: "spin",

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    BesideSum, Capability, Cost, CpuTime, Event, Fact, Frame, Outlier, Part, PathSum, Process,
-    RunId, Stack, StackId, StackSum,
+    BesideSum, Capability, Cost, CpuTime, Event, EventDetail, EventKind, Fact, Frame, Outlier,
+    Part, PathSum, Process, RunId, Stack, StackId, StackSum,
 };
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::types::Type;
+use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
 use serde::de::DeserializeOwned;
 
 use super::columns::{Json, Text, U64};
@@ -25,7 +26,7 @@ pub(super) fn facts(conn: &Connection, run: RunId) -> Result<Vec<Fact>> {
 pub(super) fn capabilities(conn: &Connection, run: RunId) -> Result<Vec<Capability>> {
     let sql = "SELECT part, \"on\", because FROM capabilities WHERE run = ?1 ORDER BY rowid";
     all(conn, sql, [run.0], |row| {
-        Ok(Capability { part: row.get(0)?, on: row.get(1)?, because: row.get(2)? })
+        Ok(Capability { part: row.get::<_, Text<_>>(0)?.0, on: row.get(1)?, because: row.get(2)? })
     })
 }
 
@@ -167,15 +168,22 @@ pub(super) fn events(conn: &Connection, run: RunId, part: Option<&Part>) -> Resu
                WHERE number <= ?2 ORDER BY time_ns, place";
     let (from, to) = part.map_or((0, i64::MAX as u64), |part| (part.from_ns, part.to_ns));
     all(conn, sql, params![run.0, LOADED_EVENTS as i64, U64(from), U64(to)], |row| {
+        let kind = row.get::<_, Text<_>>(1)?.0;
         Ok(Event {
             time_ns: u64_at(row, 0)?,
-            kind: row.get::<_, Text<_>>(1)?.0,
+            kind,
             tid: row.get(2)?,
             tgid: row.get(3)?,
             value: u64_at(row, 4)?,
-            detail: row.get(5)?,
+            detail: detail(row, 5, kind)?,
         })
     })
+}
+
+fn detail(row: &Row<'_>, column: usize, kind: EventKind) -> Result<EventDetail> {
+    let text: String = row.get(column)?;
+    EventDetail::read(kind, &text)
+        .map_err(|error| Error::FromSqlConversionFailure(column, Type::Text, error.into()))
 }
 
 /// The stacks that these refer to, as far as they were stored.
@@ -221,7 +229,7 @@ fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option<Stack>> {
             symbol: row.get(3)?,
             symbol_offset: u64_at(row, 4)?,
             unknown_because: row.get(5)?,
-            after: row.get(6)?,
+            after: row.get::<_, Option<Text<_>>>(6)?.map(|call| call.0),
         })
     })?;
     Ok(Some(Stack { id, space, frames, truncated }))

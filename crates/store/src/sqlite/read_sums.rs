@@ -1,7 +1,8 @@
 //! Sums since the start of a run, the largest first.
 
 use model::{
-    BesideSum, CallError, Counter, HoldSum, PathSum, RunId, RunnerSum, StackId, StackSum, WaitSum,
+    BesideSum, CallError, Counter, HoldSum, ObjectName, PathSum, RunId, RunnerSum, StackId,
+    StackSum, WaitSum,
 };
 use rusqlite::{Connection, Result, Row};
 
@@ -90,11 +91,13 @@ pub(super) fn waits(conn: &Connection, run: RunId) -> Result<Vec<WaitSum>> {
                       by_waiter, lock_like
                FROM waits WHERE run = ?1 ORDER BY ns DESC, tgid, account, object, waker_tgid";
     all(conn, sql, [run.0], |row| {
+        let account = row.get::<_, Text<_>>(1)?.0;
+        let name: Option<String> = row.get(3)?;
         Ok(WaitSum {
             tgid: row.get(0)?,
-            account: row.get::<_, Text<_>>(1)?.0,
+            account,
             object: u64_at(row, 2)?,
-            name: row.get(3)?,
+            name: name.map(|name| ObjectName::read(account, name)),
             waker_tgid: row.get(4)?,
             waker_comm: row.get(5)?,
             count: u64_at(row, 6)?,

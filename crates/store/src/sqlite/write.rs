@@ -223,7 +223,7 @@ fn add_events(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Resu
             e.tid,
             e.tgid,
             U64(e.value),
-            e.detail
+            e.detail.to_string()
         ])?;
     }
     let mut insert = tx
@@ -260,7 +260,7 @@ fn put_stack(tx: &Transaction<'_>, run: RunId, stack: &Stack) -> rusqlite::Resul
             frame.symbol,
             U64(frame.symbol_offset),
             frame.unknown_because,
-            frame.after,
+            frame.after.as_ref().map(Text),
         ])?;
     }
     Ok(())
@@ -280,7 +280,7 @@ fn put_own_state(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::R
          ON CONFLICT DO UPDATE SET \"on\" = ?3, because = ?4",
     )?;
     for capability in &batch.capabilities {
-        put.execute(params![run.0, capability.part, capability.on, capability.because])?;
+        put.execute(params![run.0, Text(capability.part), capability.on, capability.because])?;
     }
     if let Some(cost) = &batch.cost {
         tx.prepare_cached(

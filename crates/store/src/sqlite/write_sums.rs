@@ -1,6 +1,6 @@
 //! Sums since the start of a run: a later one replaces the one before.
 
-use model::{Batch, RunId, StackId};
+use model::{Batch, ObjectName, RunId, StackId};
 use rusqlite::{Transaction, params};
 
 use super::columns::{Json, Text, U64};
@@ -51,7 +51,7 @@ fn put_waits(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Resul
             U64(wait.object),
             wait.waker_tgid,
             wait.waker_comm,
-            wait.name,
+            wait.name.as_ref().map(ObjectName::as_str),
             U64(wait.count),
             U64(wait.ns),
             U64(wait.max_ns),

@@ -135,7 +135,7 @@ pub fn stack(id: u64, space: Space) -> Stack {
         symbol: symbol.map(str::to_owned),
         symbol_offset: 0x1f,
         unknown_because: symbol.is_none().then(|| "stripped".into()),
-        after: symbol.map(|_| "sched_yield@plt".into()),
+        after: symbol.map(|_| ImportedCall::Plt("sched_yield".into())),
     };
     let frames = vec![frame(0xffff_ffff_8100_0042, Some("down_write")), frame(id, None)];
     Stack { id: StackId(id), space, frames, truncated: space == Space::User }
@@ -154,7 +154,7 @@ pub fn event(time_ns: u64) -> Event {
         tid: 101,
         tgid: 100,
         value: 12_345,
-        detail: "253:0".into(),
+        detail: EventDetail::Device("253:0".into()),
     }
 }
 
@@ -163,7 +163,7 @@ pub fn wait(ns: u64) -> WaitSum {
         tgid: 100,
         account: Account::Blocked(Blocked::MmapLockRead),
         object: u64::MAX - 5,
-        name: Some("mmap_lock".into()),
+        name: Some(ObjectName::LockClass("mmap_lock".into())),
         waker_tgid: 0,
         waker_comm: "w".into(),
         count: 2,
@@ -209,8 +209,12 @@ pub fn full_batch() -> Batch {
             Fact { name: "clocksource.current".into(), value: "tsc".into(), source: "/sys".into() },
         ],
         capabilities: vec![
-            Capability { part: "threads".into(), on: true, because: String::new() },
-            Capability { part: "locks".into(), on: false, because: "no such tracepoint".into() },
+            Capability { part: RecorderPart::Threads, on: true, because: String::new() },
+            Capability {
+                part: RecorderPart::Locks,
+                on: false,
+                because: "no such tracepoint".into(),
+            },
         ],
         processes: vec![
             Process {
@@ -471,7 +475,7 @@ pub fn sockets() -> Sockets {
         tgid: 7,
         fd: 3,
         kind: SocketKind::Udp,
-        address: "127.0.0.1:9000".into(),
+        address: "127.0.0.1:9000".parse().unwrap(),
     };
     let receive = Depth { mean: 100, max: 212_992, max_ns: STARTED_NS + 7, limit: 212_992 };
     let queue = QueueSecond {

@@ -302,7 +302,7 @@ impl Measuring {
     }
 
     fn finish(mut self, ended: Ended, options: &Options) -> Result<ExitCode, Failure> {
-        let mut batch = Batch { heartbeat_ns: stored::monotonic_ns(), ..Batch::default() };
+        let mut batch = Batch { heartbeat_ns: clock::monotonic_ns(), ..Batch::default() };
         match self.recorder.take() {
             Some(recorder) => {
                 for batch in recorder.finish()? {
@@ -328,7 +328,7 @@ impl Measuring {
             Ended::Failed(why) => why.clone(),
             Ended::Interrupted => "interrupted".to_owned(),
         };
-        let ended_ns = stored::monotonic_ns();
+        let ended_ns = clock::monotonic_ns();
         self.store.finish(self.id, &RunEnd { ended_ns, exit_status: None, reason })?;
         self.report(options)?;
         match ended {

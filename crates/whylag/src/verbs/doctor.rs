@@ -7,7 +7,6 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use inspect::live::{Process, bindings};
@@ -83,11 +82,10 @@ fn checkup(pid: Option<u32>) -> Result<Checkup, Failure> {
         facts.extend(fingerprint::process(pid));
     }
     checks.extend(recorder::checks());
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Checkup {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        taken_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
+        taken_unix_ns: clock::unix_ns(),
         pid,
         checks,
         facts,

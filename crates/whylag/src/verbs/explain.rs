@@ -26,7 +26,8 @@ Example:
   whylag explain 7 --message 1          its slowest message, part by part
   whylag explain 7 --window 1.2..1.5s   what happened in these 300 ms
   whylag explain 7 --thread 4711        one thread, by its own accounts
-  whylag explain --why-not mmap-lock    which evidence of it was missing")]
+  whylag explain --why-not mmap-lock    which evidence of it was missing
+  whylag explain --cause mmap-lock      what that cause is, and how to see it")]
 pub struct Options {
     /// Number of the run, as 'whylag runs' lists it [default: the newest]
     run: Option<i64>,
@@ -45,6 +46,9 @@ pub struct Options {
     /// Say which piece of this cause's evidence was missing, or how it ranks
     #[arg(long, value_name = "CAUSE")]
     why_not: Option<String>,
+    /// Print the page of a cause: what it is, its evidence, look-alikes and fix; of no run
+    #[arg(long, value_name = "CAUSE", conflicts_with_all = ["run", "outlier", "message", "window", "thread", "why_not", "json"])]
+    cause: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -69,6 +73,12 @@ impl Options {
 
 /// Explains.
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+    if let Some(cause) = &options.cause {
+        let (mut out, _) = output::stdout();
+        report::page::write(&mut out, &explain::page(cause)?)?;
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let focus = options.focus()?;
     let run = stored::load(store, options.run)?;
     stored::must_be_recorded(&run)?;

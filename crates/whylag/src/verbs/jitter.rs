@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::ProgressBar;
 use jitter::plan::{self, Setting, Step};
-use jitter::{Series, Started, clock, control, sources};
+use jitter::{Series, Started, control, drift, sources};
 use model::{Batch, Conversion, Jitter, JitterProgram, Outlier, RunEnd, RunId, Target};
 use store::{Sqlite, Store, location};
 
@@ -147,10 +147,10 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         true => ProgressBar::new_spinner(),
         false => ProgressBar::hidden(),
     };
-    let mut session = Session { watched, recording, drift: clock::Drift::default(), progress, id };
+    let mut session = Session { watched, recording, drift: drift::Drift::default(), progress, id };
     let reason = session.watch_until_end(options, &signal)?;
     session.progress.finish_and_clear();
-    let ended_ns = stored::monotonic_ns();
+    let ended_ns = clock::monotonic_ns();
     let measured = session.conclude(options, conversion)?;
     let exit_status = measured.exit_status;
     let batch = Batch {
@@ -211,7 +211,7 @@ struct Measured {
 struct Session {
     watched: Watched,
     recording: Started,
-    drift: clock::Drift,
+    drift: drift::Drift,
     progress: ProgressBar,
     id: RunId,
 }

@@ -16,7 +16,7 @@ use signal_hook::consts::SIGTERM;
 use store::{Sqlite, Store, StoreError, location};
 
 use crate::failure::Failure;
-use crate::{output, signals, stored, told};
+use crate::{output, signals, told};
 
 /// Options of `record`.
 #[derive(Args)]
@@ -105,8 +105,8 @@ fn tell_what_is_off(capabilities: &[Capability]) {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for part in capabilities.iter().filter(|part| !part.on) {
         match reasons.iter_mut().find(|(because, _)| *because == part.because) {
-            Some((_, parts)) => parts.push(&part.part),
-            None => reasons.push((&part.because, vec![&part.part])),
+            Some((_, parts)) => parts.push(part.part.name()),
+            None => reasons.push((&part.because, vec![part.part.name()])),
         }
     }
     for (because, parts) in reasons {
@@ -188,7 +188,7 @@ impl Session {
                 return Ok(stop("--time was over"));
             }
             let also_keep = |ns| self.recorder.also_keep(ns);
-            say(self.traced.look(stored::monotonic_ns(), also_keep));
+            say(self.traced.look(clock::monotonic_ns(), also_keep));
             let batch = if stored.elapsed() >= STEP {
                 stored = Instant::now();
                 Some(self.recorder.batch()?)
@@ -221,7 +221,7 @@ impl Session {
     /// Stores the rest, prints the report, and waits for a command that still runs.
     fn finish(mut self, stop: Stop, signal: &AtomicUsize) -> Result<ExitCode, Failure> {
         let child = self.recorder.child_pid().filter(|_| stop.exit_status.is_none());
-        let ended_ns = stored::monotonic_ns();
+        let ended_ns = clock::monotonic_ns();
         let waiter = child.map(|pid| forward_and_wait(pid, signal));
         self.progress.finish_and_clear();
         let mut failed = stop.store_failed;

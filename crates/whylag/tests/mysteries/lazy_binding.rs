@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use model::{Finding, Outlier, OutlierKind};
+use model::{Finding, ImportedCall, Outlier, OutlierKind};
 
 use crate::Case;
 
 const CAUSE: &str = "lazy-binding";
-const CALL: &str = "sched_yield@plt";
+const CALL: &str = "sched_yield";
 /// One process that executes itself, and lives six times.
 const LIVES: [&str; 2] = ["12", "6"];
 /// The buffer holds 554 datagrams, of which 30 come in a millisecond.
@@ -92,10 +92,11 @@ fn finding<'a>(case: &'a Case, cause: &str) -> Option<&'a Finding> {
 
 /// The first calls of sched_yield by the limiter.
 fn first_calls(case: &Case) -> Vec<&Outlier> {
+    let call = Some(ImportedCall::Plt(CALL.to_owned()));
     let is_it = |outlier: &&Outlier| {
         let stack = outlier.user_stack.and_then(|id| case.run.stacks.get(&id));
         outlier.kind == OutlierKind::FirstCall
-            && stack.is_some_and(|s| s.frames.iter().any(|f| f.after.as_deref() == Some(CALL)))
+            && stack.is_some_and(|s| s.frames.iter().any(|f| f.after == call))
     };
     case.run.outliers.iter().filter(is_it).collect()
 }

@@ -3,11 +3,10 @@
 //! Either the program has more runnable threads than CPUs, or another process takes the CPU. Only
 //! waits during which someone is known to have run are claimed: waking on an idle CPU is not this.
 
-use model::{Account, Accounts, Metric, OutlierKind, RunnerSum};
+use model::{Account, Accounts, Metric, OutlierKind, RunnerSum, part_of};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::case::lost::part_of;
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::text::{counted, duration, percent, quantiles};
 

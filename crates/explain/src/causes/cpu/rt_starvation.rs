@@ -7,12 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Accounts, Metric, Outlier, OutlierKind, RunnerSum};
+use model::{Account, Accounts, Metric, Outlier, OutlierKind, RunnerSum, part_of};
 
 use crate::case::Case;
 use crate::case::behind_holders::BehindHolders;
 use crate::case::in_words::in_words;
-use crate::case::lost::part_of;
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::text::{counted, duration, quantiles};
 

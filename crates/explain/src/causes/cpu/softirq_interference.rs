@@ -6,10 +6,9 @@
 //! its own system calls (a packet that it sends over the loopback) are its own doing and no
 //! interference: their kernel stack passes the end of a section with bottom halves off.
 
-use model::{Account, Accounts, Metric, PathSum};
+use model::{Account, Accounts, Metric, PathSum, part_of};
 
 use crate::case::Case;
-use crate::case::lost::part_of;
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::text::{count, counted, duration, percent, quantiles};
 

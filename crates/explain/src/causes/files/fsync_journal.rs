@@ -4,10 +4,9 @@
 //! everybody else has changed meanwhile. The stack of the wait tells it from waiting for the
 //! file's own data.
 
-use model::{Account, Blocked, EventKind, PathSum, Syscall};
+use model::{Account, Blocked, EventKind, PathSum, Syscall, part_of};
 
 use crate::case::Case;
-use crate::case::lost::part_of;
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::text::{count, counted, duration, mean, percent};
 

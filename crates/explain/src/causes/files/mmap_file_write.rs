@@ -4,11 +4,10 @@
 //! middle of the program's own code, and waits: until the page is on the disk, for the journal, or
 //! for a block.
 
-use model::{Account, Blocked};
+use model::{Account, Blocked, ObjectName, WaitSum, part_of};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
-use crate::case::lost::part_of;
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::text::{counted, duration, mean, percent};
 
@@ -157,22 +156,24 @@ fn on_cpu(case: &Case) -> PathTime {
 
 /// The mapped file with the longest sleeps in faults.
 fn dearest_file<'a>(case: &Case<'a>) -> Option<&'a str> {
-    let named = case.waits(MAJOR).filter(|w| w.name.as_deref().is_some_and(|n| n.starts_with('/')));
-    named.max_by_key(|wait| wait.ns).and_then(|wait| wait.name.as_deref())
+    let of_file = |wait: &'a WaitSum| match &wait.name {
+        Some(ObjectName::File(path)) => Some((wait.ns, path.as_str())),
+        _ => None,
+    };
+    case.waits(MAJOR).filter_map(of_file).max_by_key(|(ns, _)| *ns).map(|(_, path)| path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, wait};
-    use model::WaitSum;
 
     const STORE: [&str; 4] =
         ["folio_wait_writeback", "ext4_page_mkwrite", "do_page_mkwrite", "handle_mm_fault"];
 
     fn run() -> RunBuilder {
         let fault = ["do_page_mkwrite", "handle_mm_fault", "asm_exc_page_fault"];
-        let file = Some("/tmp/hsperfdata_app/7".to_owned());
+        let file = Some(ObjectName::File("/tmp/hsperfdata_app/7".to_owned()));
         RunBuilder::new()
             .thread(10, 10, &[(USER, SECOND), (MAJOR, 2 * SECOND)])
             .slept_path(10, MAJOR, "", &STORE, 100, 2 * SECOND)

@@ -8,11 +8,10 @@
 //! A wakeup is useful if the call returned and the thread then got something. A loop that reads
 //! until EAGAIN (edge-triggered epoll) has a successful read in each turn, and so no useless one.
 
-use model::{Account, Accounts, Blocked, Histogram, Metric, Run, Syscall, ThreadAccounts};
+use model::{Account, Accounts, Blocked, Histogram, Metric, Run, Syscall, ThreadAccounts, part_of};
 
 use crate::case::Case;
 use crate::case::in_words::stacks;
-use crate::case::lost::part_of;
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::text::{count, counted, duration, percent, quantiles};
 

@@ -2,10 +2,9 @@
 //!
 //! The thread sleeps in the middle of its own code, with no system call to be seen.
 
-use model::{Account, Accounts, Blocked, Metric, Outlier, WaitSum};
+use model::{Account, Accounts, Blocked, Metric, ObjectName, Outlier, WaitSum, part_of};
 
 use crate::case::in_words::{in_words, stacks};
-use crate::case::lost::part_of;
 use crate::case::{Case, sum_of};
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::text::{count, counted, duration, mean, percent, quantiles};
@@ -42,8 +41,8 @@ fn examine(case: &Case) -> Verdict {
         .iter()
         .filter(|o| is_in_dynamic_linker(case, o))
         .fold(0u64, |sum, o| sum.saturating_add(o.breakdown.get(MAJOR)));
-    let anonymous = sum_of(case.waits(MAJOR).filter(|w| kind_of(w) == Mapped::Anonymous));
-    let named = sum_of(case.waits(MAJOR).filter(|w| kind_of(w) == Mapped::File));
+    let anonymous = sum_of(case.waits(MAJOR).filter(|w| is_anonymous(w)));
+    let named = sum_of(case.waits(MAJOR).filter(|w| file(w).is_some()));
     let all = case.wait_total(MAJOR);
 
     let not_linker = slept - part_of(slept, by_linker, seen_ns);
@@ -138,27 +137,23 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
-#[derive(PartialEq, Eq)]
-enum Mapped {
-    File,
-    /// `[heap]`, `[stack]`, `[anon]`: comes back from swap.
-    Anonymous,
-    Unknown,
+/// What it faulted on comes back from swap.
+fn is_anonymous(wait: &WaitSum) -> bool {
+    matches!(wait.name, Some(ObjectName::Anonymous(_)))
 }
 
-fn kind_of(wait: &WaitSum) -> Mapped {
-    match wait.name.as_deref() {
-        Some(name) if name.starts_with('[') => Mapped::Anonymous,
-        Some(name) if !name.is_empty() => Mapped::File,
-        _ => Mapped::Unknown,
+/// Path of the file that it faulted on.
+fn file(wait: &WaitSum) -> Option<&str> {
+    match &wait.name {
+        Some(ObjectName::File(path)) => Some(path),
+        _ => None,
     }
 }
 
 /// (name, faults, time) of each file, longest first.
 fn files<'a>(case: &Case<'a>) -> Vec<(&'a str, u64, u64)> {
     let mut files: Vec<(&str, u64, u64)> = Vec::new();
-    for wait in case.waits(MAJOR).filter(|w| kind_of(w) == Mapped::File) {
-        let name = wait.name.as_deref().unwrap_or_default();
+    for (wait, name) in case.waits(MAJOR).filter_map(|wait| Some((wait, file(wait)?))) {
         match files.iter_mut().find(|(seen, ..)| *seen == name) {
             Some((_, n, ns)) => {
                 *n = n.saturating_add(wait.count);
@@ -186,7 +181,8 @@ mod tests {
     use crate::testing::{RunBuilder, SECOND, USER, wait};
 
     fn faults(name: Option<&str>) -> RunBuilder {
-        let sum = WaitSum { name: name.map(str::to_owned), ..wait(10, MAJOR, 0, 900, 3 * SECOND) };
+        let name = name.map(|name| ObjectName::of_mapping(name.to_owned()));
+        let sum = WaitSum { name, ..wait(10, MAJOR, 0, 900, 3 * SECOND) };
         RunBuilder::new().thread(10, 10, &[(USER, SECOND), (MAJOR, 3 * SECOND)]).wait(sum)
     }
 

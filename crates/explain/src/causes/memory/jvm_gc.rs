@@ -12,7 +12,6 @@ use crate::case::in_words::in_words;
 use crate::case::lost::{Class, class};
 use crate::case::safepoints::{COLLECTORS, VM_THREAD, is_stop};
 use crate::cause::{Absent, Cause, Claim, Verdict};
-use crate::part::clip::end_of;
 use crate::text::{counted, duration};
 
 pub const CAUSE: Cause = Cause {
@@ -82,7 +81,7 @@ fn examine(case: &Case) -> Verdict {
 /// Time in which at least one thread of the process was stopped.
 fn stood_still(run: &Run, tgid: u32) -> u64 {
     let stops = run.outliers.iter().filter(|o| is_stop(o) && o.tgid == tgid);
-    let mut spans: Vec<(u64, u64)> = stops.map(|o| (o.start_ns, end_of(o))).collect();
+    let mut spans: Vec<(u64, u64)> = stops.map(|o| (o.start_ns, o.end_ns())).collect();
     spans.sort_unstable();
     let mut until = 0;
     spans.iter().fold(0, |sum, (from, to)| {

@@ -127,7 +127,7 @@ fn first<'a>(case: &Case<'a>, outlier: &'a Outlier) -> Option<First<'a>> {
     }
     let stack = case.run.stacks.get(&outlier.user_stack?)?;
     let caller = stack.frames.iter().find(|frame| frame.after.is_some())?;
-    let called = caller.after.as_deref()?.trim_end_matches("@plt");
+    let called = caller.after.as_ref()?.symbol();
     let lost = outlier.breakdown.iter().filter(|(account, _)| class(*account) == Class::Lost);
     Some(First { outlier, caller, called, lost: lost.collect() })
 }

@@ -8,7 +8,6 @@ use model::Outlier;
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::cause::Claim;
-use crate::part::clip::end_of;
 use crate::part::question::Focus;
 use crate::part::run::Focused;
 
@@ -50,7 +49,7 @@ fn of_one(case: &Case, stall: &Outlier) -> Option<(&'static str, Claim)> {
     let is_it = |o: &Outlier| {
         (o.tid, o.kind) == (stall.tid, stall.kind)
             && o.start_ns <= stall.start_ns
-            && end_of(o) >= end_of(stall)
+            && o.end_ns() >= stall.end_ns()
     };
     let number = whole.outliers.iter().position(is_it)? + 1;
     let focused = Focused::new(whole, &Focus::Outlier(number)).ok()?;

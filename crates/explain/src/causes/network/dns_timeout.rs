@@ -24,7 +24,7 @@ pub const CAUSE: Cause = Cause {
 };
 
 /// Where name servers are asked.
-const PORT: &str = ":53";
+const PORT: u16 = 53;
 const WAITS: [Account; 2] =
     [Account::Blocked(Blocked::Poll), Account::Blocked(Blocked::SocketReceive)];
 /// No resolver gives up earlier; the C library's shortest timeout is a second.
@@ -113,10 +113,10 @@ fn queries(case: &Case) -> BTreeMap<u64, Query> {
     let mut queries = BTreeMap::<u64, Query>::new();
     let udp = |second: &&QueueSecond| second.socket.kind == SocketKind::Udp;
     for second in case.run.sockets.queues.iter().filter(udp) {
-        let remote = second.socket.address.split_once(" to ").map(|(_, remote)| remote);
-        if let Some(server) = remote.filter(|remote| remote.ends_with(PORT)) {
+        let remote = second.socket.address.remote;
+        if let Some(server) = remote.filter(|remote| remote.port() == PORT) {
             let query = queries.entry(second.socket.inode).or_default();
-            server.clone_into(&mut query.server);
+            query.server = server.to_string();
             query.drops += second.drops;
             query.received = query.received.max(second.receive.max);
         }
@@ -135,7 +135,7 @@ mod tests {
     /// Waits of a second each on a socket connected to `server`, that end with `result`.
     fn looks_up(server: &str, call: &str, account: Account, result: i64) -> RunBuilder {
         let mut socket = queue(SocketKind::Udp, 0, 212_992, 0);
-        socket.socket.address = format!("10.0.0.7:40000 to {server}");
+        socket.socket.address = format!("10.0.0.7:40000 to {server}").parse().unwrap();
         let mut run = RunBuilder::new()
             .thread(10, 10, &[(USER, SECOND / 10), (account, 3 * SECOND)])
             .queue(socket);

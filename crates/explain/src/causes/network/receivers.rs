@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use model::{
-    Account, Accounts, Blocked, Event, Outlier, OutlierKind, Run, Syscall, ThreadAccounts,
+    Account, Accounts, Blocked, Event, Outlier, OutlierKind, Run, Syscall, ThreadAccounts, part_of,
 };
 
 use crate::case::Case;
 use crate::case::held_sends;
-use crate::case::lost::{Class, class, part_of};
-use crate::part::clip::{Piece, end_of, pieces};
+use crate::case::lost::{Class, class};
+use crate::part::clip::{Piece, pieces};
 
 /// Calls that receive from a socket and from nothing else.
 const RECEIVES: [&str; 3] = ["recvfrom", "recvmsg", "recvmmsg"];
@@ -82,13 +82,13 @@ impl<'a> Window<'a> {
         let near = |o: &&Outlier| {
             o.tid == tid
                 && o.start_ns < to
-                && end_of(o) > from
+                && o.end_ns() > from
                 && o.kind != OutlierKind::LockHold
                 && o.breakdown.sum_of(is_away) > 0
         };
         let kept: Vec<&Outlier> = self.run.outliers.iter().filter(near).collect();
         let accounts = away(&kept, from, to);
-        let of_it = |e: &&Event| e.tid == tid && e.time_ns < to && end(e) > from;
+        let of_it = |e: &&Event| e.tid == tid && e.time_ns < to && e.end_ns() > from;
         let held: Vec<&Event> = held_sends::kept(self.run).filter(of_it).collect();
         let held_accounts = self.waits_for_sends(&held);
         if held_accounts.total() > accounts.total() {
@@ -99,13 +99,9 @@ impl<'a> Window<'a> {
     }
 
     fn waits_for_sends(&self, held: &[&Event]) -> Accounts {
-        let within = |e: &Event| end(e).min(self.to).saturating_sub(e.time_ns.max(self.from));
+        let within = |e: &Event| e.end_ns().min(self.to).saturating_sub(e.time_ns.max(self.from));
         held.iter().filter_map(|e| Some((held_sends::account(e)?, within(e)))).collect()
     }
-}
-
-fn end(event: &Event) -> u64 {
-    event.time_ns.saturating_add(event.value)
 }
 
 /// What a thread did in a window other than wait for work: sums of its own intervals, or of first
@@ -114,7 +110,7 @@ fn away(kept: &[&Outlier], from: u64, to: u64) -> Accounts {
     let of_pieces = |piece: Piece| piece.accounts.iter().collect::<Vec<_>>();
     let own = pieces(kept.iter().copied(), from, to).into_iter().flat_map(of_pieces);
     let first_calls = kept.iter().filter(|o| o.kind == OutlierKind::FirstCall).flat_map(|o| {
-        let within = end_of(o).min(to).saturating_sub(o.start_ns.max(from));
+        let within = o.end_ns().min(to).saturating_sub(o.start_ns.max(from));
         o.breakdown.iter().map(move |(account, ns)| (account, part_of(ns, within, o.duration_ns)))
     });
     let own: Accounts = own.filter(|(account, _)| is_away(*account)).collect();

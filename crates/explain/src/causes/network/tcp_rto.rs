@@ -6,13 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Accounts, TimeoutKind};
+use model::{Accounts, SocketAddress, TimeoutKind};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Verdict};
-use crate::causes::network::tcp_timers::{End, Wait, ends, mirrored, waits};
-use crate::part::clip::end_of;
+use crate::causes::network::tcp_timers::{End, Wait, ends, waits};
 use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
@@ -68,7 +67,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw(by_kind, "tracepoint tcp_retransmit_skb, by socket");
     claim.saw(timers_in_words(&waits), "tracepoint tcp_retransmit_skb and the system calls");
     let after =
-        mean(waits.iter().map(|w| end_of(w.outlier).saturating_sub(w.timeout.at_ns)).sum(), n);
+        mean(waits.iter().map(|w| w.outlier.end_ns().saturating_sub(w.timeout.at_ns)).sum(), n);
     claim.saw(format!("after the segment was sent again it took {after} until they ended"), "both");
     for (name, words, field) in COUNTERS {
         let grown = case.run.counter(name).map(|counter| counter.growth());
@@ -91,8 +90,8 @@ const COUNTERS: [(&str, &str, &str); 3] = [
 
 /// What the target's own sockets dropped of it, if the other side is recorded, too.
 fn lost_where(case: &Case, waits: &[Wait], ends: &BTreeMap<u64, End>) -> String {
-    let of_wait = |wait: &Wait| ends.get(&wait.inode).map(|end| mirrored(&end.socket.address));
-    let others: BTreeSet<String> = waits.iter().filter_map(of_wait).collect();
+    let of_wait = |wait: &Wait| ends.get(&wait.inode)?.socket.address.mirrored();
+    let others: BTreeSet<SocketAddress> = waits.iter().filter_map(of_wait).collect();
     let drops = case.run.sockets.drops.iter().filter(|d| others.contains(&d.socket.address));
     // What comes twice because it was sent again is dropped as well.
     let lost = drops.filter(|d| !d.reason.starts_with("TCP_"));
@@ -166,8 +165,12 @@ mod tests {
     fn end(inode: u64, timeouts: &[(u64, TimeoutKind, u64)]) -> QueueSecond {
         let mut end = queue(SocketKind::Tcp, 0, 0, 0);
         end.socket.inode = inode;
-        let (own, other) = if inode == CLIENT { ("c:1", "s:2") } else { ("s:2", "c:1") };
-        end.socket.address = format!("{own} to {other}");
+        let (own, other) = if inode == CLIENT {
+            ("10.0.0.1:1", "10.0.0.2:2")
+        } else {
+            ("10.0.0.2:2", "10.0.0.1:1")
+        };
+        end.socket.address = format!("{own} to {other}").parse().unwrap();
         let timeout = |(at_ns, kind, after_ns): &(u64, TimeoutKind, u64)| Timeout {
             at_ns: *at_ns,
             kind: *kind,

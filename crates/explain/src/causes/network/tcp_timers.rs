@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Blocked, Outlier, OutlierKind, Run, Socket, SocketKind, Timeout, TimeoutKind,
+    Account, Blocked, Outlier, OutlierKind, Run, Socket, SocketAddress, SocketKind, Timeout,
+    TimeoutKind,
 };
 
 use crate::case::Case;
-use crate::part::clip::end_of;
 
 pub const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
 pub const POLL: Account = Account::Blocked(Blocked::Poll);
@@ -54,8 +54,8 @@ pub fn ends(run: &Run) -> BTreeMap<u64, End<'_>> {
 /// Waits that a timer ended, each once. Of two threads that wait for each other, the one whose own
 /// socket sent the segment is the one that lost the time.
 pub fn waits<'a>(case: &Case<'a>, ends: &BTreeMap<u64, End>) -> Vec<Wait<'a>> {
-    let by_address: BTreeMap<&str, &End> =
-        ends.values().map(|end| (end.socket.address.as_str(), end)).collect();
+    let by_address: BTreeMap<SocketAddress, &End> =
+        ends.values().map(|end| (end.socket.address, end)).collect();
     let mut waits = Vec::new();
     for account in [RECEIVE, POLL, SEND] {
         for outlier in case.outliers_in(account).filter(|o| o.kind == OutlierKind::Syscall) {
@@ -69,7 +69,7 @@ pub fn waits<'a>(case: &Case<'a>, ends: &BTreeMap<u64, End>) -> Vec<Wait<'a>> {
             };
             if let Some(end) = ends.get(&outlier.object) {
                 let own = last(outlier, &end.timeouts);
-                let other = by_address.get(mirrored(&end.socket.address).as_str());
+                let other = end.socket.address.mirrored().and_then(|a| by_address.get(&a));
                 let other = other.and_then(|end| last(outlier, &end.timeouts));
                 match (own, other) {
                     (Some(own), other) if other.is_none_or(|other| other.at_ns < own.at_ns) => {
@@ -95,7 +95,7 @@ pub fn waits<'a>(case: &Case<'a>, ends: &BTreeMap<u64, End>) -> Vec<Wait<'a>> {
 /// The last timeout in a wait, if it can have ended it: the wait lasted as long as the timer was
 /// set, and soon after it was over.
 fn last(outlier: &Outlier, timeouts: &[Timeout]) -> Option<Timeout> {
-    let end = end_of(outlier);
+    let end = outlier.end_ns();
     let inside = |t: &&Timeout| t.at_ns > outlier.start_ns && t.at_ns <= end;
     let timers = timeouts.iter().filter(|timeout| timeout.kind != TimeoutKind::Connecting);
     let last = timers.filter(inside).max_by_key(|timeout| timeout.at_ns)?;
@@ -105,12 +105,4 @@ fn last(outlier: &Outlier, timeouts: &[Timeout]) -> Option<Timeout> {
         _ => before >= last.after_ns / 5 * 4,
     };
     (is_late && end - last.at_ns <= before / 4).then_some(*last)
-}
-
-/// The address of the other end.
-pub fn mirrored(address: &str) -> String {
-    match address.split_once(" to ") {
-        Some((own, other)) => format!("{other} to {own}"),
-        None => String::new(),
-    }
 }

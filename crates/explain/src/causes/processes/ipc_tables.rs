@@ -4,11 +4,10 @@
 //! removing, attaching and detaching take it for writing, listing takes it for reading, whoever
 //! does it and whatever the objects are for. A writer first spins, on the CPU, and then sleeps.
 
-use model::{Account, Blocked, PathSum, Syscall};
+use model::{Account, Blocked, PathSum, Syscall, part_of};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
-use crate::case::lost::part_of;
 use crate::text::{count, counted, duration, mean, percent};
 
 /// Spinning and sleeping for a read-write semaphore of the kernel.

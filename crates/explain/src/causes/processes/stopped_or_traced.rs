@@ -179,7 +179,7 @@ fn threads(case: &Case) -> usize {
 mod tests {
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, interval, wait};
-    use model::Blocked;
+    use model::{Blocked, EventDetail};
 
     const POLL: Account = Account::Blocked(Blocked::Poll);
 
@@ -239,7 +239,7 @@ mod tests {
             tid: 10,
             tgid: 10,
             value: 19,
-            detail: "from bash (tid 77)".into(),
+            detail: EventDetail::Sender { comm: "bash".into(), tid: 77 },
         };
         let child = Event { value: 17, ..event.clone() };
         let run = held("do_signal_stop").event(child).event(event).build();

@@ -39,7 +39,7 @@ const CPU_CLOCKS: &[&str] =
 
 fn examine(case: &Case) -> Verdict {
     let source = case.run.fact("clocksource.current").unwrap_or("unknown");
-    let read_ns = case.run.fact("clocksource.read_ns").and_then(|value| value.parse::<u64>().ok());
+    let read_ns = case.run.fact_number("clocksource.read_ns").and_then(|ns| ns.try_into().ok());
     let Some(read_ns) = read_ns else {
         return Err(Absent("what a read of the clock costs here was not measured".to_owned()));
     };

@@ -1,6 +1,7 @@
 //! Which parts of the recorder work here, and which causes can be found with them.
 
-use explain::causes::{self, Cause};
+use explain::catalogue;
+use explain::cause::Cause;
 use model::{Capability, Check, Compared, Subject, Verdict};
 use observe::capability::{HostFacts, Plan, decide, describe};
 
@@ -10,12 +11,12 @@ pub fn checks() -> Vec<Check> {
     let plan = decide(&HostFacts::of_this_host());
     let is_sampled = matches!(plan, Plan::Sample(_));
     let parts = describe(&plan, &[]);
-    let causes = causes::ALL.iter().map(|cause| of_cause(cause, &parts, is_sampled));
+    let causes = catalogue::ALL.iter().map(|cause| of_cause(cause, &parts, is_sampled));
     parts.iter().map(of_part).chain(causes).collect()
 }
 
 fn of_part(part: &Capability) -> Check {
-    let id = format!("part-{}", part.part.replace(' ', "-"));
+    let id = format!("part-{}", part.part.name().replace(' ', "-"));
     let why = format!("What whylag record says about {} rests on it.", part.part);
     match part.on {
         true => check(id, Verdict::Good, "can be recorded", why, String::new()),
@@ -26,7 +27,7 @@ fn of_part(part: &Capability) -> Check {
 /// With all it needs a cause is measured; sampled thread states carry those that need no more.
 fn of_cause(cause: &Cause, parts: &[Capability], is_sampled: bool) -> Check {
     let (id, why) = (format!("cause-{}", cause.id), format!("{}.", cause.title));
-    let missing = parts.iter().find(|part| !part.on && cause.needs.contains(&part.part.as_str()));
+    let missing = parts.iter().find(|part| !part.on && cause.needs.contains(&part.part.name()));
     let Some(missing) = missing else {
         return check(id, Verdict::Good, "measured", why, String::new());
     };
@@ -58,11 +59,11 @@ mod tests {
     #[test]
     fn every_cause_is_measured_approximated_or_unavailable() {
         let part = |name: &str, on| Capability {
-            part: name.to_owned(),
+            part: name.parse().unwrap(),
             on,
             because: if on { String::new() } else { "no privilege".to_owned() },
         };
-        let cause = |id: &str| causes::ALL.iter().find(|cause| cause.id == id).unwrap();
+        let cause = |id: &str| catalogue::ALL.iter().find(|cause| cause.id == id).unwrap();
         let fact = |id, parts: &[_], sampled| of_cause(cause(id), parts, sampled).fact;
         let all = [part("threads", true), part("system calls", true), part("on-CPU samples", true)];
         assert_eq!(fact("malloc-trim", &all, false), "measured");
@@ -73,6 +74,6 @@ mod tests {
             [part("threads", false), part("system calls", false), part("on-CPU samples", false)];
         assert_eq!(fact("malloc-trim", &none, true), "unavailable here");
         assert_eq!(fact("cpu-runqueue", &none, true), "approximated");
-        assert_eq!(checks().len(), observe::capability::Part::ALL.len() + causes::ALL.len());
+        assert_eq!(checks().len(), model::RecorderPart::ALL.len() + catalogue::ALL.len());
     }
 }

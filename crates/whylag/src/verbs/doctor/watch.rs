@@ -10,7 +10,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use inspect::live::{Bound, Library, LiveError, Process, Watch};
@@ -20,7 +20,7 @@ use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::failure::Failure;
-use crate::{output, stored};
+use crate::output;
 
 /// A look every so often: so exact is the time of a line.
 const LOOK: Duration = Duration::from_millis(10);
@@ -93,7 +93,7 @@ impl Watching {
             watch,
             recorder,
             as_json,
-            looked_ns: since_1970(),
+            looked_ns: clock::unix_ns(),
             refreshed: Instant::now(),
             seen: VecDeque::new(),
             calls: Vec::new(),
@@ -125,7 +125,7 @@ impl Watching {
 
     fn look(&mut self) -> Result<(), LiveError> {
         let bound = self.watch.look()?;
-        let now = since_1970();
+        let now = clock::unix_ns();
         let after_ns = std::mem::replace(&mut self.looked_ns, now);
         let seen = |bound| Seen { bound, after_ns, by_ns: now, since: Instant::now(), call: None };
         self.seen.extend(bound.into_iter().map(seen));
@@ -202,15 +202,10 @@ impl Watching {
     }
 }
 
-fn since_1970() -> i64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX)
-}
-
 /// A time of CLOCK_MONOTONIC that was not long ago, in ns since 1970.
 fn unix_ns(monotonic_ns: u64) -> i64 {
-    let ago = stored::monotonic_ns().saturating_sub(monotonic_ns);
-    since_1970().saturating_sub(i64::try_from(ago).unwrap_or(0))
+    let ago = clock::monotonic_ns().saturating_sub(monotonic_ns);
+    clock::unix_ns().saturating_sub(i64::try_from(ago).unwrap_or(0))
 }
 
 fn tell_unknown(libraries: &[Library]) {

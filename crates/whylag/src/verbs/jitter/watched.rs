@@ -5,7 +5,6 @@ use jitter::{Program, Recording, Series, Started, Timers};
 
 use super::{Options, setting};
 use crate::failure::Failure;
-use crate::stored;
 
 /// Timers of our own, or of a program.
 pub enum Watched {
@@ -35,7 +34,7 @@ impl Watched {
     }
 
     fn start_command(options: &Options) -> Result<(Watched, Started), Failure> {
-        let started_ns = stored::monotonic_ns();
+        let started_ns = clock::monotonic_ns();
         let (recording, child) = match options.no_record {
             true => (Err("--no-record".to_owned()), None),
             false => Recording::of_command(&options.command)?,

@@ -1,7 +1,9 @@
-//! Compiles the kernel side and generates its skeleton.
+//! Compiles the kernel side, generates its skeleton, and writes the enums of bpf/wire.h in Rust.
 
-use std::env;
+mod header;
+
 use std::path::PathBuf;
+use std::{env, fs};
 
 use libbpf_cargo::SkeletonBuilder;
 
@@ -10,6 +12,9 @@ fn main() {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang-19".to_owned());
     println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
+    let wire = fs::read_to_string("bpf/wire.h").expect("bpf/wire.h can be read");
+    let wire = header::in_rust(&wire).unwrap_or_else(|error| panic!("bpf/wire.h: {error}"));
+    fs::write(out.join("wire.rs"), wire).expect("OUT_DIR can be written");
     SkeletonBuilder::new()
         .source("bpf/whylag.bpf.c")
         .clang(clang)

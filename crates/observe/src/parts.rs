@@ -1,0 +1,152 @@
+//! The programs of each part of the recorder.
+
+use model::RecorderPart as Part;
+
+use crate::wire::Program;
+
+/// A program of bpf/ and what it is attached to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The part that it belongs to.
+    pub part: Part,
+    /// Name of the program.
+    pub program: &'static str,
+    /// The tracepoint; for samples the perf event.
+    pub tracepoint: &'static str,
+    /// Where its runs are counted, and its name in the cost.
+    pub counted: Program,
+}
+
+const fn probe(
+    part: Part,
+    program: &'static str,
+    tracepoint: &'static str,
+    counted: Program,
+) -> Probe {
+    Probe { part, program, tracepoint, counted }
+}
+
+/// The programs of each part in the order in which they are attached: the end of an interrupt or lock
+/// before its begin, so that no begin is seen whose end is not.
+pub const PROBES: &[Probe] = &[
+    probe(Part::Threads, "on_switch", "sched_switch", Program::SchedSwitch),
+    probe(Part::Threads, "on_waking", "sched_waking", Program::SchedWaking),
+    probe(Part::Threads, "on_migrate", "sched_migrate_task", Program::SchedMigrateTask),
+    probe(Part::Threads, "on_fork", "sched_process_fork", Program::SchedProcessFork),
+    probe(Part::Threads, "on_exec", "sched_process_exec", Program::SchedProcessExec),
+    probe(Part::Threads, "on_exit", "sched_process_exit", Program::SchedProcessExit),
+    probe(Part::SystemCalls, "on_sys_exit", "sys_exit", Program::SysExit),
+    probe(Part::SystemCalls, "on_sys_enter", "sys_enter", Program::SysEnter),
+    probe(Part::Locks, "on_contention_end", "contention_end", Program::ContentionEnd),
+    probe(Part::Locks, "on_contention_begin", "contention_begin", Program::ContentionBegin),
+    probe(Part::MmapLock, "on_mmap_released", "mmap_lock_released", Program::MmapLockReleased),
+    probe(
+        Part::MmapLock,
+        "on_mmap_acquired",
+        "mmap_lock_acquire_returned",
+        Program::MmapLockAcquireReturned,
+    ),
+    probe(
+        Part::MmapLock,
+        "on_mmap_start",
+        "mmap_lock_start_locking",
+        Program::MmapLockStartLocking,
+    ),
+    probe(Part::Faults, "on_fault_user", "page_fault_user", Program::PageFaultUser),
+    probe(Part::Faults, "on_fault_kernel", "page_fault_kernel", Program::PageFaultKernel),
+    probe(Part::Interrupts, "on_irq_exit", "irq_handler_exit", Program::IrqHandler),
+    probe(Part::Interrupts, "on_irq_entry", "irq_handler_entry", Program::IrqHandler),
+    probe(Part::Interrupts, "on_softirq_exit", "softirq_exit", Program::Softirq),
+    probe(Part::Interrupts, "on_softirq_entry", "softirq_entry", Program::Softirq),
+    probe(Part::Vectors, "on_local_timer_exit", "local_timer_exit", Program::IrqVectors),
+    probe(Part::Vectors, "on_local_timer_entry", "local_timer_entry", Program::IrqVectors),
+    probe(Part::Vectors, "on_reschedule_exit", "reschedule_exit", Program::IrqVectors),
+    probe(Part::Vectors, "on_reschedule_entry", "reschedule_entry", Program::IrqVectors),
+    probe(Part::Vectors, "on_call_function_exit", "call_function_exit", Program::IrqVectors),
+    probe(Part::Vectors, "on_call_function_entry", "call_function_entry", Program::IrqVectors),
+    probe(
+        Part::Vectors,
+        "on_call_function_single_exit",
+        "call_function_single_exit",
+        Program::IrqVectors,
+    ),
+    probe(
+        Part::Vectors,
+        "on_call_function_single_entry",
+        "call_function_single_entry",
+        Program::IrqVectors,
+    ),
+    probe(Part::Vectors, "on_irq_work_exit", "irq_work_exit", Program::IrqVectors),
+    probe(Part::Vectors, "on_irq_work_entry", "irq_work_entry", Program::IrqVectors),
+    probe(Part::BlockIo, "on_block_complete", "block_rq_complete", Program::BlockRq),
+    probe(Part::BlockIo, "on_block_issue", "block_rq_issue", Program::BlockRq),
+    probe(Part::Signals, "on_signal", "signal_generate", Program::SignalGenerate),
+    probe(
+        Part::Reclaim,
+        "on_reclaim_end",
+        "mm_vmscan_direct_reclaim_end",
+        Program::ReclaimCompaction,
+    ),
+    probe(
+        Part::Reclaim,
+        "on_reclaim_begin",
+        "mm_vmscan_direct_reclaim_begin",
+        Program::ReclaimCompaction,
+    ),
+    probe(Part::Reclaim, "on_compaction_end", "mm_compaction_end", Program::ReclaimCompaction),
+    probe(Part::Reclaim, "on_compaction_begin", "mm_compaction_begin", Program::ReclaimCompaction),
+    probe(Part::Writeback, "on_dirty_pause", "balance_dirty_pages", Program::Writeback),
+    probe(Part::Writeback, "on_journal_commit", "jbd2_run_stats", Program::Writeback),
+    probe(Part::Samples, "on_sample", "cpu_clock", Program::CpuClock),
+    probe(Part::Timers, "on_hrtimer_exit", "hrtimer_expire_exit", Program::Timers),
+    probe(Part::Timers, "on_hrtimer_entry", "hrtimer_expire_entry", Program::Timers),
+    probe(Part::Timers, "on_timer_exit", "timer_expire_exit", Program::Timers),
+    probe(Part::Timers, "on_timer_entry", "timer_expire_entry", Program::Timers),
+    probe(Part::Sockets, "on_drop", "kfree_skb", Program::KfreeSkb),
+    probe(Part::Sockets, "on_retransmit", "tcp_retransmit_skb", Program::TcpRetransmitSkb),
+];
+
+/// The programs of a part.
+pub fn probes(part: Part) -> impl Iterator<Item = &'static Probe> {
+    PROBES.iter().filter(move |probe| probe.part == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::mem::MaybeUninit;
+
+    use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+
+    use super::*;
+    use crate::bpf::WhylagSkelBuilder;
+
+    /// (program, section) as they are in the BPF object, but for the walks over tasks and sockets.
+    fn in_the_object() -> BTreeSet<(String, String)> {
+        let mut storage = MaybeUninit::uninit();
+        let open = WhylagSkelBuilder::default().open(&mut storage).unwrap();
+        let text = |text: &std::ffi::OsStr| text.to_str().unwrap().to_owned();
+        let programs = open.open_object().progs();
+        let programs = programs.map(|program| (text(program.name()), text(program.section())));
+        programs.filter(|(_, section)| !section.starts_with("iter/")).collect()
+    }
+
+    #[test]
+    fn the_programs_are_those_of_the_bpf_object_on_the_same_tracepoints() {
+        let section = |probe: &Probe| match probe.counted {
+            Program::CpuClock => "perf_event".to_owned(),
+            _ => format!("tp_btf/{}", probe.tracepoint),
+        };
+        let here: BTreeSet<_> =
+            PROBES.iter().map(|probe| (probe.program.to_owned(), section(probe))).collect();
+        assert_eq!(here, in_the_object());
+        assert_eq!(here.len(), PROBES.len(), "each program once");
+    }
+
+    #[test]
+    fn every_part_has_programs_and_every_counter_is_that_of_one() {
+        assert!(Part::ALL.into_iter().all(|part| probes(part).count() > 0));
+        let counted: BTreeSet<_> = PROBES.iter().map(|probe| probe.counted).collect();
+        assert_eq!(counted.len(), Program::ALL.len());
+    }
+}
