@@ -1,6 +1,7 @@
 # make demo        see whylag solve a mystery: a program with a known fault, then with its fix
 # make test        all tests; as root, because the recorder is tested on the real kernel
-# make test-mysteries  the mysteries alone; their table goes to docs/mysteries.md
+# make test-mysteries  the figures of mysteries, timers and ordinary programs; the table of the
+#                  mysteries goes to docs/mysteries.md
 # make build       target/release/whylag
 # make lint        formatting, clippy, shellcheck, rustdoc
 # make mysteries   the programs with known faults, in mysteries/bin
@@ -11,6 +12,7 @@
 #                   (or --chatty-clock, --garbage) gives it a fault to find
 # make fuzz-trace   the reader of trace files against RUNS hostile inputs
 # make test-java    the tests of the Java tracer and of the exchange
+# make new-cause ID=swap-in GROUP=memory  lays down a cause, its mystery, test and page
 # make install-deps  Debian packages that are missing (other targets do it by themselves)
 #
 # On Debian missing packages are installed when run as root; otherwise you are told which.
@@ -87,9 +89,13 @@ fuzz-trace:
 	@scripts/install-deps.sh build test
 	@RUNS=$(RUNS) scripts/fuzz-trace.sh
 
+new-cause:
+	@scripts/install-deps.sh build
+	@scripts/new-cause.sh "$(ID)" "$(GROUP)"
+
 test-java:
 	@scripts/install-deps.sh java
 	@scripts/test-java.sh
 
 .PHONY: all install-deps build mysteries demo test test-mysteries lint bench-peers \
-	bench-trace trace-kills exchange fuzz-trace test-java
+	bench-trace trace-kills exchange fuzz-trace new-cause test-java

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Records every mystery and its fixed twin, prints what whylag said of them beside what they say
-# themselves, and keeps that in docs/mysteries.md.
+# Records every mystery and its fixed twin, and ordinary programs; judges the figures, which `make
+# test` does not; prints what whylag said of the mysteries beside what they say themselves, and keeps
+# that in docs/mysteries.md.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -11,12 +12,13 @@ rows=$folder/rows
 
 echo "== building"
 scripts/cargo.sh build --locked -p whylag
-scripts/cargo.sh test --locked -p whylag --test mysteries --no-run
+tests=(-p whylag --test mysteries --test timer_mysteries --test healthy)
+scripts/cargo.sh test --locked "${tests[@]}" --no-run
 
 echo "== recording each mystery and its twin (about 10 s each)"
 status=0
-AS_ROOT=1 WHYLAG_MYSTERIES_TABLE=$rows scripts/cargo.sh test --locked -p whylag --test mysteries \
-	-- --nocapture --test-threads 1 2>&1 | tee "$folder/log" |
+AS_ROOT=1 WHYLAG_FIGURES=1 WHYLAG_MYSTERIES_TABLE=$rows scripts/cargo.sh test --locked \
+	--no-fail-fast "${tests[@]}" -- --nocapture --test-threads 1 2>&1 | tee "$folder/log" |
 	awk '/^test .* \.\.\. / { print $2; fflush() }
 		/FAILED$/ { print "  FAILED"; fflush() }
 		/panicked at/ { shown = 3 }
@@ -24,6 +26,9 @@ AS_ROOT=1 WHYLAG_MYSTERIES_TABLE=$rows scripts/cargo.sh test --locked -p whylag 
 
 echo "== what whylag said, and what is true (parts of the threads' wall time)"
 scripts/mysteries-table.sh "$rows"
+# Without capturing, the first line of a test comes behind its name.
+sed 's/^test .* \.\.\. //' "$folder/log" >"$folder/lines"
+scripts/not-judged.sh "$folder/lines"
 echo "== skipped"
 grep -o 'skipped: .*' "$folder/log" || echo "nothing"
 
@@ -33,10 +38,14 @@ grep -o 'skipped: .*' "$folder/log" || echo "nothing"
 	echo "Written by \`make test-mysteries\` on Linux $(uname -r), $(nproc) CPUs, on $(date -u +%Y-%m-%d)."
 	echo "Each mystery was recorded for two seconds by a whylag that knows nothing about it. Said: what"
 	echo "its first finding explains; true: what the program's own clocks say the fault cost it; both as"
-	echo "parts of the wall time of its threads. s: seconds for the faulty program, waiting for a quiet"
-	echo "machine included."
+	echo "parts of the wall time of its threads. s: seconds for the faulty program, recorded again where"
+	echo "something disturbed it."
 	echo
 	scripts/mysteries-table.sh --markdown "$rows"
+	if grep -q '^not judged: ' "$folder/lines"; then
+		printf '\nNot judged:\n\n'
+		grep '^not judged: ' "$folder/lines" | sed 's/^not judged: /- /'
+	fi
 	if grep -q 'skipped: ' "$folder/log"; then
 		printf '\nSkipped:\n\n'
 		grep -o 'skipped: .*' "$folder/log" | sed 's/^skipped: /- /'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs all tests and lists what they skipped. Fails as well if the recorder cannot record here at
-# all, because then everything about it would be skipped.
+# Runs all tests and lists what they skipped, and which figures were not judged because something
+# disturbed their recordings. Fails as well if the recorder cannot record here at all, because then
+# everything about it would be skipped.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -11,6 +12,8 @@ trap 'rm -rf "$folder"' EXIT
 echo "== building the program and the tests"
 scripts/cargo.sh build --workspace --locked
 scripts/cargo.sh test --workspace --locked --no-run
+echo "== built in $SECONDS s"
+began=$SECONDS
 
 echo "== does the recorder record here?"
 if ! "$WHYLAG" --store "$folder/whylag.db" record -- true 2>"$folder/report"; then
@@ -24,23 +27,36 @@ if "$WHYLAG" --store "$folder/whylag.db" runs --json | grep -q '"sampled": true'
 fi
 echo "yes"
 
-# What tests that passed have printed is kept for the list below, and not shown.
-echo "== testing"
 status=0
-: >"$folder/rows"
-AS_ROOT=1 WHYLAG_MYSTERIES_TABLE=$folder/rows scripts/cargo.sh test --workspace --locked --no-fail-fast -- --show-output 2>&1 |
-	tee "$folder/log" |
-	awk '/^successes:$/ { quiet = 1 }
-		/^failures:$|^test result:/ { quiet = 0 }
-		!quiet { print; fflush() }' || status=$?
+# What tests that passed have printed is kept for the lists below, and not shown.
+run_tests() {
+	AS_ROOT=1 scripts/cargo.sh test --locked --no-fail-fast "$@" -- --show-output 2>&1 |
+		tee -a "$folder/log" |
+		awk '/^successes:$/ { quiet = 1 }
+			/^failures:$|^test result:/ { quiet = 0 }
+			!quiet { print; fflush() }' || status=$?
+}
 
+# At the same time, because they record nothing that this would disturb.
+echo "== the reader of trace files against hostile ones, the Java tracer and the exchange: meanwhile"
+scripts/fuzz-trace.sh >"$folder/fuzz" 2>&1 &
+fuzz=$!
+scripts/test-java.sh >"$folder/java" 2>&1 &
+java=$!
+echo "== testing all but the recorder"
+run_tests --workspace --exclude whylag --exclude whylag-observe
 echo "== the reader of trace files against hostile ones"
-scripts/fuzz-trace.sh || status=$?
+wait "$fuzz" || status=$?
+cat "$folder/fuzz"
 echo "== the Java tracer and the exchange"
-scripts/test-java.sh 2>&1 | tee -a "$folder/log" || status=$?
+wait "$java" || status=$?
+tee -a "$folder/log" <"$folder/java"
 
-echo "== what whylag said of the mysteries, and what is true (parts of the threads' wall time)"
-scripts/mysteries-table.sh "$folder/rows"
+echo "== testing what records"
+run_tests -p whylag-observe -p whylag
+
+scripts/not-judged.sh "$folder/log"
 echo "== skipped"
 grep 'skipped: ' "$folder/log" | sort | uniq -c || echo "nothing"
+echo "== tested in $((SECONDS - began)) s"
 exit "$status"

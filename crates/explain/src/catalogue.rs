@@ -2,8 +2,8 @@
 //!
 //! `make new-cause ID=x GROUP=y` adds one, with its file in `causes/`, its mystery and its test.
 
-use crate::cause::Cause;
-use crate::causes::{cpu, files, locks, memory, network, processes, requests, timers};
+use crate::cause::{Cause, Id};
+use crate::causes::{cpu, files, ids, locks, memory, network, processes, requests, timers};
 
 /// Every known cause.
 pub const ALL: &[&Cause] = &[
@@ -59,12 +59,12 @@ pub const ALL: &[&Cause] = &[
 ];
 
 /// Those that make ticks late: looked for in what `whylag jitter` measured, and nowhere else.
-const OF_TICKS: [&str; 5] = [
-    timers::timer_ms_rounding::CAUSE.id,
-    timers::timer_jiffies::CAUSE.id,
-    timers::timer_proportional::CAUSE.id,
-    timers::timer_slack::CAUSE.id,
-    timers::rt_throttling::CAUSE.id,
+const OF_TICKS: [Id; 5] = [
+    ids::TIMER_MS_ROUNDING,
+    ids::TIMER_JIFFIES,
+    ids::TIMER_PROPORTIONAL,
+    ids::TIMER_SLACK,
+    ids::RT_THROTTLING,
 ];
 
 /// True for a cause of late ticks; the others are causes of time that threads lost.
@@ -72,11 +72,23 @@ pub(crate) fn is_of_ticks(cause: &Cause) -> bool {
     OF_TICKS.contains(&cause.id)
 }
 
+/// The look-alikes of a cause, whichever of each two has the pair, and what tells them apart.
+pub fn look_alikes(of: &Cause) -> impl Iterator<Item = (Id, &'static str)> {
+    let id = of.id;
+    let own = of.look_alikes.iter().map(|other| (other.cause, other.tell_apart));
+    let others = ALL.iter().flat_map(move |cause| {
+        let back = cause.look_alikes.iter().filter(move |other| other.mutual && other.cause == id);
+        back.map(|other| (cause.id, other.tell_apart))
+    });
+    own.chain(others)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::cause::LookAlike;
 
     #[test]
     fn five_causes_are_of_ticks() {
@@ -84,12 +96,28 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_unique_and_look_alikes_are_in_the_catalogue() {
+    fn ids_are_unique_and_each_pair_is_written_once() {
         let ids: BTreeSet<_> = ALL.iter().map(|cause| cause.id).collect();
         assert_eq!(ids.len(), ALL.len());
+        let mut seen = BTreeSet::new();
+        for cause in ALL {
+            for LookAlike { cause: other, tell_apart, .. } in cause.look_alikes {
+                assert!(ids.contains(other) && *other != cause.id, "{}: {other}", cause.id);
+                let pair = (cause.id.min(*other), cause.id.max(*other));
+                assert!(seen.insert(pair), "{} and {other} twice", cause.id);
+                assert!(!tell_apart.ends_with('.') && tell_apart.contains(':'), "{tell_apart}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_pair_is_found_from_both_sides_if_it_is_mutual() {
+        let of = |id| ALL.iter().find(|cause| cause.id == id).map(|cause| look_alikes(cause));
+        let has = |id, other| of(id).unwrap().any(|(found, _)| found == other);
         for cause in ALL {
             for other in cause.look_alikes {
-                assert!(ids.contains(other) && *other != cause.id, "{}: {other}", cause.id);
+                assert!(has(cause.id, other.cause));
+                assert_eq!(has(other.cause, cause.id), other.mutual);
             }
         }
     }

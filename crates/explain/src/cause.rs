@@ -3,29 +3,43 @@
 //! A cause is claimed only with its evidence, and says which look-alikes it excludes, and by which
 //! datum. The causes themselves are in `causes/`, listed in [`crate::catalogue`].
 
-use model::{Accounts, Evidence, Link, RuledOut};
+use model::{Accounts, Evidence, Excluded, Link, RecorderPart, Role, RuledOut};
 
 use crate::case::Case;
+pub use crate::causes::ids::Id;
 
 /// A cause of the catalogue.
 pub struct Cause {
     /// Stable name, as in `Finding::cause`.
-    pub id: &'static str,
+    pub id: Id,
     /// One line for people, true of every run that has it.
     pub title: &'static str,
     /// What to do about it.
     pub fix: &'static str,
     /// A command that produces it.
     pub reproduce: &'static str,
-    /// Parts of the recorder without which its evidence is thin (`Capability::part`).
-    pub needs: &'static [&'static str],
-    /// Other causes of the catalogue that look the same.
-    pub look_alikes: &'static [&'static str],
+    /// Parts of the recorder without which its evidence is thin.
+    pub needs: &'static [RecorderPart],
+    /// Other causes of the catalogue that look the same, each pair in one of its two causes; all of
+    /// a cause's are given by [`crate::catalogue::look_alikes`]. Pairs of which each excludes the
+    /// other by a datum of its own, whatever the run, are not here.
+    pub look_alikes: &'static [LookAlike],
     /// True if it says only what threads waited for (a CPU, a lock): it gets what no mechanism
     /// claims.
     pub symptom: bool,
     /// Looks for it.
     pub(crate) examine: fn(&Case) -> Verdict,
+}
+
+/// Another cause that shows the same symptom.
+pub struct LookAlike {
+    /// The other cause.
+    pub cause: Id,
+    /// One measurement that decides between the two: `to tell them apart, ...`.
+    pub tell_apart: &'static str,
+    /// True if a finding of the other has to exclude this cause, too. It does not where the other
+    /// is proven by an account or a kernel stack that this cause never has.
+    pub mutual: bool,
 }
 
 /// A claim, or the evidence that was not there.
@@ -60,6 +74,8 @@ pub(crate) struct Claim {
     pub evidence: Vec<Evidence>,
     /// Look-alikes excluded by a datum of this cause; the engine adds those of the catalogue.
     pub ruled_out: Vec<RuledOut>,
+    /// Other explanations that are no cause of the catalogue, and the data that exclude them.
+    pub excluded: Vec<Excluded>,
     /// What could not be seen.
     pub doubts: Vec<Doubt>,
 }
@@ -100,6 +116,7 @@ impl Claim {
             chain: Vec::new(),
             evidence: Vec::new(),
             ruled_out: Vec::new(),
+            excluded: Vec::new(),
             doubts: Vec::new(),
         }
     }
@@ -111,17 +128,17 @@ impl Claim {
 
     /// Adds the mechanism to the chain.
     pub(crate) fn mechanism(&mut self, text: String) {
-        self.chain.push(Link { role: "mechanism".to_owned(), cause: None, text });
+        self.chain.push(Link { role: Role::Mechanism, cause: None, text });
     }
 
     /// Adds the trigger to the chain.
     pub(crate) fn trigger(&mut self, text: String) {
-        self.chain.push(Link { role: "trigger".to_owned(), cause: None, text });
+        self.chain.push(Link { role: Role::Trigger, cause: None, text });
     }
 
     /// Adds another cause of the catalogue to the chain.
-    pub(crate) fn caused_by(&mut self, role: &str, cause: &str, text: String) {
-        self.chain.push(Link { role: role.to_owned(), cause: Some(cause.to_owned()), text });
+    pub(crate) fn caused_by(&mut self, role: Role, cause: Id, text: String) {
+        self.chain.push(Link { role, cause: Some(cause.to_string()), text });
     }
 
     /// Adds evidence.
@@ -136,9 +153,14 @@ impl Claim {
         }
     }
 
-    /// Excludes a look-alike.
-    pub(crate) fn rule_out(&mut self, cause: &str, because: String) {
-        self.ruled_out.push(RuledOut { cause: cause.to_owned(), because });
+    /// Excludes another cause of the catalogue.
+    pub(crate) fn rule_out(&mut self, cause: Id, because: String) {
+        self.ruled_out.push(RuledOut { cause: cause.to_string(), because });
+    }
+
+    /// Excludes what is no cause of the catalogue, in plain words: `not WHAT: because`.
+    pub(crate) fn exclude(&mut self, what: &str, because: String) {
+        self.excluded.push(Excluded { what: what.to_owned(), because });
     }
 
     /// Lowers the confidence.

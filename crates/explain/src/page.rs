@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use crate::catalogue::look_alikes;
 use crate::cause::Cause;
 use crate::judge::why_not::{UnknownCause, known};
 
@@ -19,11 +20,12 @@ pub fn page(id: &str) -> Result<String, UnknownCause> {
 }
 
 fn of_cause(cause: &Cause) -> String {
-    let comment = COMMENTS.iter().find(|(id, _)| *id == cause.id).map_or("", |(_, text)| text);
+    let comment =
+        COMMENTS.iter().find(|(id, _)| *id == cause.id.as_str()).map_or("", |(_, text)| text);
     let prefix = format!("{}: ", cause.id);
     let comment = comment.strip_prefix(&prefix).unwrap_or(comment);
     let mut page = format!("# {}\n\n{}\n", cause.id, comment.replace("\n# ", "\n## "));
-    section(&mut page, "Look-alikes", &look_alikes(cause));
+    section(&mut page, "Look-alikes", &others(cause));
     section(&mut page, "Fix", cause.fix);
     section(&mut page, "Reproduce", &format!("    {}", cause.reproduce));
     page
@@ -36,8 +38,10 @@ fn section(page: &mut String, heading: &str, text: &str) {
     }
 }
 
-fn look_alikes(cause: &Cause) -> String {
-    let lines = cause.look_alikes.iter().map(|other| format!("- {other}"));
+fn others(cause: &Cause) -> String {
+    let lines = look_alikes(cause).map(|(other, tell_apart)| {
+        format!("- [{other}]({other}.md). To tell them apart, {tell_apart}.")
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -50,7 +54,7 @@ mod tests {
     fn every_cause_has_a_comment_that_begins_with_its_name() {
         assert_eq!(COMMENTS.len(), ALL.len());
         for cause in ALL {
-            let comment = COMMENTS.iter().find(|(id, _)| *id == cause.id).unwrap().1;
+            let comment = COMMENTS.iter().find(|(id, _)| *id == cause.id.as_str()).unwrap().1;
             assert!(comment.starts_with(&format!("{}: ", cause.id)), "{comment}");
         }
     }

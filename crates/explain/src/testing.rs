@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use model::{
     Account, Accounts, BesideSum, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime,
     Depth, Drops, Event, EventDetail, EventKind, Frame, Histogram, HoldSum, JitterSeries, Losses,
-    Metric, MetricSecond, Outlier, OutlierKind, PathSum, Presence, Process, QueueSecond, Run,
-    RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId,
-    Syscall, TableRead, Target, ThreadAccounts, Tick, WaitSum, Waker,
+    Metric, MetricSecond, Outlier, OutlierKind, PathSum, Presence, Process, QueueSecond,
+    RecorderPart, Run, RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Socket, SocketKind, Space,
+    Stack, StackId, Syscall, TableRead, Target, ThreadAccounts, Tick, WaitSum, Waker,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -356,9 +356,9 @@ impl RunBuilder {
         self
     }
 
-    pub fn off(mut self, part: &str) -> Self {
+    pub fn off(mut self, part: RecorderPart) -> Self {
         let because = "not permitted".to_owned();
-        self.0.capabilities.push(Capability { part: part.parse().unwrap(), on: false, because });
+        self.0.capabilities.push(Capability { part, on: false, because });
         self
     }
 

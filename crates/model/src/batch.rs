@@ -1,5 +1,7 @@
 //! What a source hands to the store about once a second.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Bench, BesideSum, CallError, Capability, Cost, Counter, CpuTime, Event, Fact, HoldSum, Jitter,
     Messages, MetricSecond, Outlier, PathSum, Presence, Process, RunnerSum, Sockets, Stack,
@@ -16,7 +18,10 @@ use crate::{
 /// `counters` (name, source), `capabilities` (part), `cpus` (cpu), `cost`,
 /// `bench`, `jitter`. Of `messages`, `programs` (program) and `fast` (program, flow, sample) are
 /// replaced, `seconds` and `slow` are added.
-#[derive(Clone, Debug, Default)]
+///
+/// Run files consist of batches. What an older whylag did not know is then empty.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Batch {
     /// Data is complete up to here.
     pub heartbeat_ns: u64,

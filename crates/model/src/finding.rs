@@ -6,11 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Account, Capability, RunId};
 
+/// What a link of a chain is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// What was lost.
+    Symptom,
+    /// How.
+    Mechanism,
+    /// What set that off.
+    Trigger,
+}
+
+impl Role {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Symptom => "symptom",
+            Role::Mechanism => "mechanism",
+            Role::Trigger => "trigger",
+        }
+    }
+}
+
 /// A link of a chain, from the symptom to its trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// `symptom`, `mechanism` or `trigger`.
-    pub role: String,
+    /// Where it stands in the chain.
+    pub role: Role,
     /// Id of the cause that it is, if that is another than the finding's.
     #[serde(default)]
     pub cause: Option<String>,
@@ -32,6 +55,15 @@ pub struct Evidence {
 pub struct RuledOut {
     /// Id of the other cause.
     pub cause: String,
+    /// The datum that excludes it.
+    pub because: String,
+}
+
+/// Another explanation that was considered and excluded, and is no cause of the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excluded {
+    /// What is excluded, in plain words.
+    pub what: String,
     /// The datum that excludes it.
     pub because: String,
 }
@@ -68,6 +100,9 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Look-alikes.
     pub ruled_out: Vec<RuledOut>,
+    /// Other explanations that are excluded.
+    #[serde(default)]
+    pub excluded: Vec<Excluded>,
     /// Look-alikes that stay possible, or are findings themselves.
     #[serde(default)]
     pub not_ruled_out: Vec<NotRuledOut>,

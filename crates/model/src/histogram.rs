@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 /// p = 5, 0.78 % at p = 7, where they coincide with HdrHistogram's at 2 significant digits).
 /// Count, sum, min and max are exact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Parts")]
 pub struct Histogram {
     precision: u8,
     buckets: BTreeMap<u32, u64>,
@@ -20,13 +21,43 @@ pub struct Histogram {
     max: u64,
 }
 
+/// A histogram as it was written, not yet known to be one.
+#[derive(Deserialize)]
+struct Parts {
+    precision: u8,
+    buckets: BTreeMap<u32, u64>,
+    sum: u64,
+    min: u64,
+    max: u64,
+}
+
+impl TryFrom<Parts> for Histogram {
+    type Error = String;
+
+    fn try_from(parts: Parts) -> Result<Self, Self::Error> {
+        let Parts { precision, buckets, sum, min, max } = parts;
+        if precision > MAX_PRECISION {
+            return Err(format!("no histogram has the precision {precision}"));
+        }
+        match buckets.last_key_value() {
+            Some((index, _)) if *index > Self::index_of(u64::MAX, precision) => {
+                Err(format!("a histogram of precision {precision} has no bucket {index}"))
+            }
+            _ => Ok(Histogram::from_parts(precision, buckets, sum, min, max)),
+        }
+    }
+}
+
+/// The highest precision of a histogram.
+const MAX_PRECISION: u8 = 14;
+
 /// Precision used by the kernel side and by applications.
 pub const PRECISION_KERNEL: u8 = 5;
 
 impl Histogram {
     /// An empty histogram of precision `p` (at most 14).
     pub fn new(precision: u8) -> Self {
-        debug_assert!(precision <= 14);
+        debug_assert!(precision <= MAX_PRECISION);
         Histogram { precision, buckets: BTreeMap::new(), count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
@@ -81,11 +112,14 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Adds all of `other`. Both must have the same precision.
+    /// Adds all of `other`. A bucket of another precision is counted by its lowest value.
     pub fn merge(&mut self, other: &Histogram) {
-        assert_eq!(self.precision, other.precision, "merging needs equal precision");
         for (index, count) in &other.buckets {
-            let sum = self.buckets.entry(*index).or_default();
+            let index = match other.precision == self.precision {
+                true => *index,
+                false => Self::index_of(Self::bounds_of(*index, other.precision).0, self.precision),
+            };
+            let sum = self.buckets.entry(index).or_default();
             *sum = sum.saturating_add(*count);
         }
         self.count = self.count.saturating_add(other.count);
@@ -188,6 +222,30 @@ mod tests {
             let (_, high) = Histogram::bounds_of(index, 5);
             assert_eq!(Histogram::bounds_of(index + 1, 5).0, high + 1, "after bucket {index}");
         }
+    }
+
+    #[test]
+    fn another_precision_is_merged_by_the_lowest_values() {
+        let mut coarse = Histogram::new(2);
+        coarse.record(1_000);
+        let mut fine = Histogram::new(7);
+        [1_000, 9_000].into_iter().for_each(|value| fine.record(value));
+        coarse.merge(&fine);
+        assert_eq!((coarse.count(), coarse.sum(), coarse.max()), (3, 11_000, Some(9_000)));
+        assert_eq!(coarse.buckets().map(|(_, count)| count).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn what_cannot_be_a_histogram_is_not_read() {
+        let mut histogram = Histogram::new(5);
+        [7, u64::MAX].into_iter().for_each(|value| histogram.record(value));
+        let text = serde_json::to_string(&histogram).unwrap();
+        let read = |text: &str| serde_json::from_str::<Histogram>(text);
+        assert_eq!(read(&text).unwrap(), histogram);
+        let last = Histogram::index_of(u64::MAX, 5);
+        let beyond = text.replace(&format!("\"{last}\""), &format!("\"{}\"", last + 1));
+        assert!(read(&beyond).unwrap_err().to_string().contains("no bucket 1920"), "{beyond}");
+        assert!(read(&text.replace("\"precision\":5", "\"precision\":15")).is_err());
     }
 
     #[test]

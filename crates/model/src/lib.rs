@@ -35,8 +35,8 @@ pub use bench::{Bench, BenchCase, BenchOutlier, BenchRound, BenchStep, StoryShap
 pub use check::{Check, Checkup, Compared, Subject, Unbound, Verdict};
 pub use event::{Event, EventDetail, EventKind};
 pub use finding::{
-    Coincidence, Evidence, Explanation, Finding, Link, LostStack, NotRuledOut, Rhythm, RhythmKind,
-    RuledOut, Scope, Standing, WhyNot,
+    Coincidence, Evidence, Excluded, Explanation, Finding, Link, LostStack, NotRuledOut, Rhythm,
+    RhythmKind, Role, RuledOut, Scope, Standing, WhyNot,
 };
 pub use histogram::Histogram;
 pub use jitter::{

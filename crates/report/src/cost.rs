@@ -77,7 +77,7 @@ mod tests {
         assert!(flat.contains("7 events lost"), "{flat}");
         assert!(flat.contains("lost: 7 ring buffer full"), "{flat}");
         assert!(flat.contains("dearest probes: sched_switch 500 us in 8,000 runs"), "{flat}");
-        assert!(flat.contains("off: locks (no tracepoint lock:contention_begin"), "{flat}");
+        assert!(flat.contains("off: kernel locks (no tracepoint lock:contention_begin"), "{flat}");
         assert!(!flat.contains("off: threads"), "{flat}");
     }
 }

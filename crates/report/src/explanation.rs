@@ -171,11 +171,14 @@ pub(crate) fn write_finding(
     for (n, link) in finding.chain.iter().enumerate() {
         let arrow = if n == 0 { "" } else { "<- " };
         let cause = link.cause.as_ref().map_or_else(String::new, |cause| format!("{cause}: "));
-        labelled(&link.role, &format!("{arrow}{cause}{}", link.text))?;
+        labelled(link.role.name(), &format!("{arrow}{cause}{}", link.text))?;
     }
     let evidence = finding.evidence.iter().map(|e| format!("- {} [{}]", e.text, e.source));
     each(&mut labelled, "evidence", evidence)?;
-    let ruled_out = finding.ruled_out.iter().map(|r| format!("- not {}: {}", r.cause, r.because));
+    let ruled_out = finding.ruled_out.iter().map(|r| (&r.cause, &r.because));
+    let excluded = finding.excluded.iter().map(|e| (&e.what, &e.because));
+    let ruled_out =
+        ruled_out.chain(excluded).map(|(what, because)| format!("- not {what}: {because}"));
     each(&mut labelled, "ruled out", ruled_out)?;
     let not_ruled_out = finding.not_ruled_out.iter().map(|other| {
         format!(

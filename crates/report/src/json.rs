@@ -115,7 +115,7 @@ mod tests {
         for key in ["cause", "fix", "reproduce", "verify", "title"] {
             assert!(first[key].is_string(), "{key}");
         }
-        for key in ["chain", "evidence", "ruled_out"] {
+        for key in ["chain", "evidence", "ruled_out", "excluded"] {
             assert!(first[key].is_array(), "{key}");
         }
         assert_eq!(first["chain"][0]["role"], "symptom");

@@ -320,11 +320,11 @@ pub fn explanation() -> Explanation {
         confidence: 0.85,
         doubts: vec!["only 12 waits were long enough to have a stack of their own".into()],
         chain: [
-            ("symptom", "mmap takes 12.1 ms at p99 where 0.1 ms would do"),
-            ("mechanism", "the lock of the one address space is held while pages are mapped"),
-            ("trigger", "MAP_POPULATE of 1,265,444 bytes by 16 threads"),
+            (Role::Symptom, "mmap takes 12.1 ms at p99 where 0.1 ms would do"),
+            (Role::Mechanism, "the lock of the one address space is held while pages are mapped"),
+            (Role::Trigger, "MAP_POPULATE of 1,265,444 bytes by 16 threads"),
         ]
-        .map(|(role, text)| Link { role: role.into(), cause: None, text: text.into() })
+        .map(|(role, text)| Link { role, cause: None, text: text.into() })
         .into(),
         evidence: vec![Evidence {
             text: "2,000 waits for mmap_lock, 1.60 s, overlapped holds of the same lock".into(),
@@ -333,6 +333,10 @@ pub fn explanation() -> Explanation {
         ruled_out: vec![RuledOut {
             cause: "cpu-runqueue".into(),
             because: "threads were in state D, and the CPUs 37.5 % idle".into(),
+        }],
+        excluded: vec![Excluded {
+            what: "waiting for the disk".into(),
+            because: "0 ns in block I/O".into(),
         }],
         not_ruled_out: vec![NotRuledOut {
             cause: "mm-reader".into(),

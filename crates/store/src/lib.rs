@@ -3,7 +3,9 @@
 //! The one important type is the trait [`Store`]. [`Sqlite`] is its embedded implementation, one
 //! file at the place that [`location::locate`] names. A recorder calls [`Store::begin`], then
 //! [`Store::append`] about once a second, then [`Store::finish`]; everybody else reads with
-//! [`Store::runs`] and [`Store::load`].
+//! [`Store::runs`] and [`Store::load`]. A run can leave as one file ([`Sqlite::export`]), which
+//! another store takes in ([`Sqlite::import`]), or which is read by itself
+//! ([`Sqlite::open_run_file`]).
 //!
 //! Caveats. A batch is stored as a whole or not at all, so a recorder that is killed loses at most
 //! its last batch; a power cut may lose a few more, but never damages the file. Whether a run
@@ -14,6 +16,7 @@
 mod error;
 pub mod location;
 mod recorder;
+mod run_file;
 mod sqlite;
 
 use std::collections::HashMap;
@@ -23,6 +26,7 @@ use model::{
 };
 
 pub use error::StoreError;
+pub use run_file::{FORMAT_VERSION, RunFileError, is_run_file};
 pub use sqlite::Sqlite;
 
 /// [`Store::load`] fetches this many outliers, the longest: enough for every table and picture,

@@ -17,6 +17,11 @@ impl Recorder {
         Recorder { pid, start_ticks: start_ticks(pid), boot_id: boot_id() }
     }
 
+    /// One of another host.
+    pub fn elsewhere(pid: u32) -> Recorder {
+        Recorder { pid, start_ticks: None, boot_id: None }
+    }
+
     /// True if that very process still runs.
     pub fn is_alive(&self) -> bool {
         self.start_ticks.is_some()

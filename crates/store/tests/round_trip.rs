@@ -120,7 +120,7 @@ fn every_kind_comes_back() {
     .into_iter()
     .enumerate()
     {
-        batch.events.push(Event { kind, ..event(n as u64) });
+        batch.events.push(event(kind, n as u64));
     }
     let run = begun_with(&mut store, std::slice::from_ref(&batch));
     let loaded = store.load(run).unwrap();
@@ -225,7 +225,7 @@ fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
         let tid = if n < 5 { 7 } else { 8 };
         batch.outliers.push(Outlier { tid, start_ns: 10_000 * n, ..bare_outlier(10 + n) });
     }
-    batch.events.extend((0..LOADED_EVENTS as u64 + 3).map(event));
+    batch.events.extend((0..LOADED_EVENTS as u64 + 3).map(|at| event(EventKind::BlockIo, at)));
     let run = begun_with(&mut store, &[batch]);
     let whole = store.load(run).unwrap();
     assert!(whole.outliers.iter().all(|outlier| outlier.tid == 8));
@@ -239,7 +239,7 @@ fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
     assert_eq!(stored, 1, "one ends where the window begins, one begins where it ends");
     assert_eq!(loaded.outliers.last().unwrap().start_ns, 20_000);
 
-    let last = event(LOADED_EVENTS as u64 + 2).time_ns;
+    let last = event(EventKind::BlockIo, LOADED_EVENTS as u64 + 2).time_ns;
     let end = Part { from_ns: last, to_ns: last + 1, tid: None };
     let (loaded, _) = store.load_part(run, &end).unwrap();
     assert_eq!(loaded.events.len(), 1);
@@ -274,8 +274,9 @@ fn the_longest_outliers_and_the_first_events_are_loaded_with_their_stacks_only()
     }
     batch.stacks.push(stack(1 << 40, Space::Kernel));
     batch.stack_sums.push(stack_sum(1, Some(1 << 40), Some(1 << 41)));
-    batch.events.extend((0..LOADED_EVENTS as u64 + 3).rev().map(event));
-    let exec = Event { kind: EventKind::Exec, ..event(LOADED_EVENTS as u64 + 1) };
+    let requests = (0..LOADED_EVENTS as u64 + 3).rev();
+    batch.events.extend(requests.map(|at| event(EventKind::BlockIo, at)));
+    let exec = event(EventKind::Exec, LOADED_EVENTS as u64 + 1);
     batch.events.push(exec.clone());
     let run = begun_with(&mut store, &[batch]);
     let loaded = store.load(run).unwrap();
@@ -362,9 +363,10 @@ fn finding(cause: &str, share: f64) -> Finding {
         lost_ns: u64::MAX,
         confidence: 0.1 + 0.2,
         doubts: vec![text("doubt")],
-        chain: vec![Link { role: "symptom".into(), cause: Some("c".into()), text: text("link") }],
+        chain: vec![Link { role: Role::Symptom, cause: Some("c".into()), text: text("link") }],
         evidence: vec![Evidence { text: text("evidence"), source: "sched_switch".into() }],
         ruled_out: vec![RuledOut { cause: "other".into(), because: text("because") }],
+        excluded: vec![Excluded { what: "luck".into(), because: text("because") }],
         not_ruled_out: vec![],
         fix: text("fix"),
         reproduce: text("reproduce"),

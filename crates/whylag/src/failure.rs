@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use inspect::live::LiveError;
 use observe::Error;
-use store::StoreError;
+use store::{RunFileError, StoreError};
 
 /// Why a verb could not do its work.
 pub enum Failure {
@@ -46,6 +46,19 @@ impl From<StoreError> for Failure {
             StoreError::DiskFull(_) | StoreError::Busy(_) | StoreError::Sqlite { .. } => {
                 Failure::Failed(error.into())
             }
+            _ => Failure::Usage(error.to_string()),
+        }
+    }
+}
+
+impl From<RunFileError> for Failure {
+    fn from(error: RunFileError) -> Failure {
+        match error {
+            RunFileError::Store(error) => error.into(),
+            RunFileError::Unwritable(source) if source.kind() == io::ErrorKind::BrokenPipe => {
+                Failure::ReaderLeft
+            }
+            RunFileError::Unwritable(_) => Failure::Failed(error.into()),
             _ => Failure::Usage(error.to_string()),
         }
     }

@@ -58,8 +58,10 @@ enum Verb {
     Show(verbs::show::Options),
     /// Two benchmark runs: which steps became slower or faster, and how sure that is
     Compare(verbs::compare::Options),
-    /// A run in another format: json, folded, svg or csv
+    /// A run as one file to send or keep, or in another format: json, folded, svg or csv
     Export(verbs::export::Options),
+    /// Store a run that 'export --format run' wrote, here or on another host
+    Import(verbs::import::Options),
 }
 
 fn main() -> ExitCode {
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Verb::Show(options) => verbs::show::run(&options, store),
         Verb::Compare(options) => verbs::compare::run(&options, store),
         Verb::Export(options) => verbs::export::run(&options, store),
+        Verb::Import(options) => verbs::import::run(&options, store),
     };
     match result {
         Ok(code) => code,

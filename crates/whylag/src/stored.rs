@@ -1,6 +1,8 @@
 //! The run that a verb is asked about, and the beginning of one that is not recorded.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use model::{Run, RunHeader, RunId, Target};
 use store::{Sqlite, Store, location};
@@ -13,33 +15,83 @@ pub fn open(store: Option<&Path>) -> Result<Sqlite, Failure> {
     Ok(Sqlite::open_read_only(&path)?)
 }
 
-/// Loads a run: the newest if none is named.
-pub fn load(store: Option<&Path>, run: Option<i64>) -> Result<Run, Failure> {
-    let store = open(store)?;
-    let id = match run {
-        Some(number) => RunId(number),
-        None => store.newest()?.ok_or_else(|| {
-            Failure::Usage("the store has no run yet: record one with 'whylag record'".to_owned())
-        })?,
-    };
-    Ok(store.load(id)?)
+/// What a verb is given to name a run: its number in the store, or a file that has it.
+#[derive(Clone, Debug)]
+pub enum RunName {
+    Number(i64),
+    File(PathBuf),
+}
+
+impl From<OsString> for RunName {
+    fn from(name: OsString) -> RunName {
+        match name.to_str().and_then(|text| text.parse().ok()) {
+            Some(number) => RunName::Number(number),
+            None => RunName::File(name.into()),
+        }
+    }
+}
+
+impl fmt::Display for RunName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunName::Number(number) => number.fmt(f),
+            RunName::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// The run of this name, the newest if there is none, and the store that it is in. The run of a
+/// file is in a store of its own.
+pub fn choose(store: Option<&Path>, run: Option<&RunName>) -> Result<(Sqlite, RunId), Failure> {
+    match run {
+        Some(RunName::File(path)) if matches!(path.try_exists(), Ok(false)) => {
+            Err(Failure::Usage(format!(
+                "{}: neither the number of a run, as 'whylag runs' lists it, nor a file that \
+                 'whylag export --format run' wrote",
+                path.display()
+            )))
+        }
+        Some(RunName::File(path)) => Ok(Sqlite::open_run_file(path)?),
+        Some(RunName::Number(number)) => Ok((open(store)?, RunId(*number))),
+        None => {
+            let store = open(store)?;
+            let newest = store.newest()?.ok_or_else(|| {
+                let what = "the store has no run yet: record one with 'whylag record'";
+                Failure::Usage(what.to_owned())
+            })?;
+            Ok((store, newest))
+        }
+    }
+}
+
+/// As [`choose`], and loads it.
+pub fn load(store: Option<&Path>, run: Option<&RunName>) -> Result<(Sqlite, Run), Failure> {
+    let (store, id) = choose(store, run)?;
+    let run = store.load(id)?;
+    Ok((store, run))
+}
+
+/// The run with its timers judged, if any were measured: stored is what was measured.
+pub fn judged(mut run: Run) -> Run {
+    run.jitter = explain::timers(&run).map(|judged| judged.jitter);
+    run
 }
 
 /// Refuses a run of benchmarks without the recorder, and what a crashed program left: there is
 /// nothing to explain or to draw.
-pub fn must_be_recorded(run: &Run) -> Result<(), Failure> {
+pub fn must_be_recorded(run: &Run, name: Option<&RunName>) -> Result<(), Failure> {
+    let id = run.id;
+    let name = name.map_or_else(|| id.to_string(), RunName::to_string);
     if matches!(run.header.target, Target::Trace(_)) {
         return Err(Failure::Usage(format!(
-            "run {0} is what a program traced before it died, nothing was recorded beside it: \
-             'whylag show {0}' has its messages",
-            run.id
+            "run {id} is what a program traced before it died, nothing was recorded beside it: \
+             'whylag show {name}' has its messages"
         )));
     }
     if run.bench.is_some() && run.threads.is_empty() {
         return Err(Failure::Usage(format!(
-            "run {0} is a benchmark that was not recorded: 'whylag show {0}' has its figures, and \
-             'whylag bench --with-kernel' records the workers",
-            run.id
+            "run {id} is a benchmark that was not recorded: 'whylag show {name}' has its figures, \
+             and 'whylag bench --with-kernel' records the workers"
         )));
     }
     Ok(())

@@ -7,11 +7,12 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::OnceLock;
 
+use common::disturbance::{Figures, undisturbed};
 use common::programs::program;
-use common::quiet::alone;
 use common::values::Values;
-use common::{Lab, lost};
+use common::{Lab, Recorded, lost};
 use model::*;
 
 const MS: u64 = 1_000_000;
@@ -83,7 +84,7 @@ fn each_kind_of_wait_has_its_account() {
         let accounts = &named(run, name).accounts;
         let (ours, theirs) = (accounts.get(Account::Blocked(kind)), measured.get(name));
         // The sleep is a part of the call; the rest of it is getting a CPU.
-        if ours > theirs || ours * 10 < theirs * 8 {
+        if ours > theirs || ours * 2 < theirs || (ours + for_cpu(accounts)) * 10 < theirs * 8 {
             wrong.push(format!("{name}: {ours} of {theirs} ns as {}: {accounts:?}", kind.name()));
         }
     }
@@ -112,10 +113,19 @@ fn a_sleep_is_an_outlier_as_long_as_the_program_says() {
     assert!(sleep.breakdown.total() >= 149 * MS, "{sleep:?}");
 }
 
+/// Three threads and a hog on one CPU, recorded once for all tests.
+fn queued() -> Option<&'static (Recorded, Figures)> {
+    static QUEUED: OnceLock<Option<(Recorded, Figures)>> = OnceLock::new();
+    let record = || {
+        let lab = Lab::new()?;
+        Some(undisturbed(|| lab.record(&[], [program("runqueue")]), |recorded| Some(&recorded.run)))
+    };
+    QUEUED.get_or_init(record).as_ref()
+}
+
 #[test]
 fn cpu_time_and_run_queue_time_are_those_of_the_kernel() {
-    let Some(lab) = Lab::new() else { return };
-    let Some(recorded) = alone(|| lab.record(&[], [program("runqueue")])) else { return };
+    let Some((recorded, figures)) = queued() else { return };
     let (run, kernel) = (&recorded.run, Values::of(recorded.stdout()));
     sums_are_exact(run);
     for name in ["compute", "wake", "call"] {
@@ -130,21 +140,25 @@ fn cpu_time_and_run_queue_time_are_those_of_the_kernel() {
         let accounts = &named(run, name).accounts;
         assert!(accounts.get(account) * 10 > whole * 8, "{name}: {account}: {accounts:?}");
     };
-    most_of("compute", Account::User, kernel.get("cpu.compute"));
-    most_of("compute", Account::RunnablePreempted, kernel.get("runq.compute"));
-    most_of("wake", Account::RunnableWakeup, kernel.get("runq.wake"));
     most_of("call", Account::Syscall(Syscall::named("readlink").unwrap()), 80 * MS);
+    if figures.judge("a thread that computes is preempted, one that sleeps is late to wake") {
+        most_of("compute", Account::User, kernel.get("cpu.compute"));
+        most_of("compute", Account::RunnablePreempted, kernel.get("runq.compute"));
+        most_of("wake", Account::RunnableWakeup, kernel.get("runq.wake"));
+    }
 }
 
 #[test]
 fn whoever_ran_instead_is_named() {
-    let Some(lab) = Lab::new() else { return };
-    let Some(recorded) = alone(|| lab.record(&[], [program("runqueue")])) else { return };
-    let run = recorded.run;
+    let Some((recorded, figures)) = queued() else { return };
+    let run = &recorded.run;
     // The longest sums come first; its own threads are in each other's way, too.
-    let others = run.runners.iter().find(|r| r.runner_tgid != r.tgid).unwrap();
-    assert_eq!(others.runner_comm, "hog", "{:?}", run.runners);
-    let hog = run.processes.iter().find(|process| process.tgid == others.runner_tgid).unwrap();
+    let mut others = run.runners.iter().filter(|r| r.runner_tgid != r.tgid);
+    if figures.judge("the hog ran longer than any other") {
+        assert_eq!(others.clone().next().unwrap().runner_comm, "hog", "{:?}", run.runners);
+    }
+    let by_hog = others.find(|r| r.runner_comm == "hog").unwrap();
+    let hog = run.processes.iter().find(|process| process.tgid == by_hog.runner_tgid).unwrap();
     assert!(!hog.watched);
     assert_eq!(hog.comm, "hog");
     let delays = run.outliers.iter().filter(|outlier| outlier.kind == OutlierKind::RunQueue);

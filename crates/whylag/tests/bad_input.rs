@@ -29,7 +29,6 @@ fn wrong_options() {
     assert_wrong_usage(&["record", "-a", "--budget", "0"], &["percentage", "2%"]);
     assert_wrong_usage(&["record", "-a", "--budget", "two"], &["percentage"]);
     assert_wrong_usage(&["export", "--format", "pdf"], &["pdf", "svg"]);
-    assert_wrong_usage(&["show", "one"], &["one"]);
 }
 
 #[test]

@@ -4,10 +4,12 @@
 
 mod common;
 
-use common::Lab;
+use std::sync::OnceLock;
+
+use common::disturbance::{Figures, undisturbed};
 use common::programs::program;
-use common::quiet::alone;
 use common::values::Values;
+use common::{Lab, Recorded};
 use model::{Account, Blocked, PathSum, Run, Syscall};
 
 fn passes(run: &Run, path: &PathSum, function: &str) -> bool {
@@ -23,18 +25,31 @@ fn close(found: f64, truth: f64, within: f64) {
     assert!((found / truth - 1.0).abs() < within, "found {found}, truth {truth}");
 }
 
+/// The program, recorded once for both tests.
+fn recorded() -> Option<&'static (Recorded, Figures)> {
+    static RECORDED: OnceLock<Option<(Recorded, Figures)>> = OnceLock::new();
+    let record = || {
+        let lab = Lab::new()?;
+        let record = || lab.record(&[], [program("code_paths")]);
+        Some(undisturbed(record, |recorded| Some(&recorded.run)))
+    };
+    RECORDED.get_or_init(record).as_ref()
+}
+
 #[test]
 fn time_by_code_path_is_what_the_program_measured() {
-    let Some(lab) = Lab::new() else { return };
-    let Some(recorded) = alone(|| lab.record(&[], [program("code_paths")])) else { return };
+    let Some((recorded, figures)) = recorded() else { return };
     let (run, truth) = (&recorded.run, Values::of(recorded.stdout()));
 
-    // On a CPU, by samples: about 1,000 of them here, so 3 % are the standard error.
     let faults = sum(run, |p| p.sampled && passes(run, p, "asm_exc_page_fault"));
-    close(faults, truth.get("faults") as f64, 0.15);
-    // Asleep, exactly; the program's clock also has the way there and the wait for a CPU.
     let membarrier = |p: &PathSum| !p.sampled && p.call == Syscall::named("membarrier");
-    close(sum(run, membarrier), truth.get("membarriers") as f64, 0.1);
+    if figures.judge("time by code path is what the program measured") {
+        // On a CPU, by samples: about 1,000 of them here, so 3 % are the standard error.
+        close(faults, truth.get("faults") as f64, 0.15);
+        // Asleep, exactly; the program's clock also has the way there and the wait for a CPU.
+        close(sum(run, membarrier), truth.get("membarriers") as f64, 0.1);
+    }
+    assert!(faults > 0.0 && sum(run, membarrier) <= truth.get("membarriers") as f64);
     assert!(run.paths.iter().filter(|p| membarrier(p)).all(|p| passes(
         run,
         p,
@@ -47,12 +62,13 @@ fn time_by_code_path_is_what_the_program_measured() {
 
 #[test]
 fn code_paths_sum_to_the_accounts() {
-    let Some(lab) = Lab::new() else { return };
-    let Some(recorded) = alone(|| lab.record(&[], [program("code_paths")])) else { return };
+    let Some((recorded, figures)) = recorded() else { return };
     let (run, accounts) = (&recorded.run, recorded.run.accounts());
     let uninterruptible = Account::Blocked(Blocked::Uninterruptible);
     let asleep = sum(run, |p| p.account == uninterruptible);
     close(asleep, accounts.get(uninterruptible) as f64, 0.02);
-    let running = accounts.sum_of(Account::is_running) as f64;
-    close(sum(run, |p| p.sampled && p.account.is_running()), running, 0.1);
+    if figures.judge("samples of running sum to the accounts") {
+        let running = accounts.sum_of(Account::is_running) as f64;
+        close(sum(run, |p| p.sampled && p.account.is_running()), running, 0.1);
+    }
 }

@@ -82,7 +82,6 @@ fn what_cannot_be_compared_is_refused_in_a_line() {
     for (arguments, named) in [
         (["compare", "1", "2", "--threshold", "none"], "percentage"),
         (["compare", "1", "2", "--threshold", "0"], "percentage"),
-        (["compare", "1", "two", "--threshold", "5"], "two"),
     ] {
         let output = whylag().args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2));

@@ -69,7 +69,7 @@ fn explain_as_json_has_its_fixed_keys() {
     for key in ["cause", "fix", "reproduce", "verify"] {
         assert!(answer["findings"][0][key].is_string(), "{key}");
     }
-    for key in ["chain", "evidence", "ruled_out"] {
+    for key in ["chain", "evidence", "ruled_out", "excluded"] {
         assert!(!answer["findings"][0][key].as_array().unwrap().is_empty(), "{key}");
     }
     for key in ["share", "confidence"] {

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use common::disturbance::undisturbed;
 use common::programs::program;
-use common::{Lab, whylag};
+use common::{Lab, Recorded, whylag};
 use model::{Message, Run, TraceState};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -113,13 +114,15 @@ fn time_in(part: &Value, accounts: &[&str]) -> u64 {
 fn slow_messages_have_the_breakdown_that_the_program_knows() {
     let Some(lab) = Lab::new() else { return };
     let traces = traces();
-    let mut record = lab.recording(
-        &[],
-        [program("traced").to_str().unwrap(), "1000", lab.folder.path().to_str().unwrap()],
-    );
-    let output = record.env("WHYLAG_TRACE_DIR", traces.path()).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let run = lab.run();
+    let record = || {
+        let folder = lab.folder.path().to_str().unwrap();
+        let mut record = lab.recording(&[], [program("traced").to_str().unwrap(), "1000", folder]);
+        let output = record.env("WHYLAG_TRACE_DIR", traces.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        Recorded { run: lab.run(), output }
+    };
+    let (Recorded { run, output }, figures) = undisturbed(record, |recorded| Some(&recorded.run));
+    let is_quiet = figures.judge("what slow messages waited for is little but the fault");
     let program = &run.messages.programs[0];
     assert_eq!((program.language.as_str(), program.state), ("C", TraceState::Closed));
     let flow = &program.flows[0];
@@ -165,7 +168,8 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
         }
         let (mutex, cpu) = (time_in(gap, &["blocked:futex"]), time_in(gap, &["runnable:"]));
         match truth.kind.as_str() {
-            "mutex" => assert!(mutex > 5 * cpu, "order {}: {gap}", truth.id),
+            // On a busy machine the mutex may be free before this thread has a CPU.
+            "mutex" => assert!(!is_quiet || mutex > 5 * cpu, "order {}: {gap}", truth.id),
             "cpu" => assert!(cpu > 5 * mutex, "order {}: {gap}", truth.id),
             _ => {
                 let is_sync = |time: &&Value| time["call"] == "fsync";

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Capability, Histogram, Metric, Outlier, Run, Scope, ThreadAccounts,
-    WaitSum,
+    Account, Accounts, Blocked, Capability, Histogram, Metric, Outlier, RecorderPart, Run, Scope,
+    ThreadAccounts, WaitSum,
 };
 
 use crate::case::lost::{Class, LockWord, class, lock_words};
@@ -137,8 +137,8 @@ impl<'a> Case<'a> {
     }
 
     /// Those of the `needed` parts of the recorder that were off.
-    pub fn off(&self, needed: &[&str]) -> Vec<&'a Capability> {
-        let needed = |c: &&Capability| !c.on && needed.contains(&c.part.name());
+    pub fn off(&self, needed: &[RecorderPart]) -> Vec<&'a Capability> {
+        let needed = |c: &&Capability| !c.on && needed.contains(&c.part);
         self.run.capabilities.iter().filter(needed).collect()
     }
 

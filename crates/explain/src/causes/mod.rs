@@ -3,6 +3,7 @@
 
 pub(crate) mod cpu;
 pub(crate) mod files;
+pub(crate) mod ids;
 pub(crate) mod locks;
 pub(crate) mod memory;
 pub(crate) mod network;

@@ -1,10 +1,11 @@
 //! A claim as a finding: with its chain, what was ruled out, and how to see whether the fix works.
 
-use model::{Finding, Link, NotRuledOut, RuledOut, Target};
+use model::{Finding, Link, NotRuledOut, Role, RuledOut, Target};
 
+use super::confidence;
 use super::rank::{Judged, is_worth_naming};
-use super::{confidence, tell_apart};
 use crate::case::Case;
+use crate::catalogue::look_alikes;
 use crate::cause::{Absent, Cause, Claim};
 use crate::text::{duration, percent};
 use crate::timers::source::TimerSource;
@@ -19,23 +20,7 @@ pub(super) fn finding(
     judged: &[Judged],
 ) -> Finding {
     let (confidence, doubts) = confidence::of(case, cause, claim);
-    let mut ruled_out = claim.ruled_out.clone();
-    let mut not_ruled_out = Vec::new();
-    for id in cause.look_alikes {
-        if ruled_out.iter().all(|other| other.cause != *id)
-            && let Some(other) = judged.iter().find(|other| other.cause.id == *id)
-        {
-            let other_id = (*id).to_owned();
-            match why_not(case, other) {
-                Ok(because) => ruled_out.push(RuledOut { cause: other_id, because }),
-                Err(because) => not_ruled_out.push(NotRuledOut {
-                    cause: other_id,
-                    because,
-                    tell_apart: tell_apart::measurement(cause.id, id),
-                }),
-            }
-        }
-    }
+    let (ruled_out, not_ruled_out) = others(case, cause, claim, judged);
     let lost_ns = claim.lost_ns();
     let symptom = match case.timers {
         Some(source) => late_ticks(source),
@@ -44,7 +29,7 @@ pub(super) fn finding(
     let mut chain = vec![symptom];
     chain.extend(claim.chain.iter().cloned());
     Finding {
-        cause: cause.id.to_owned(),
+        cause: cause.id.to_string(),
         title: claim.title.clone(),
         share: claim.late.as_ref().map_or(share(lost_ns, all_lost_ns), |late| late.share),
         lost_ns,
@@ -53,11 +38,38 @@ pub(super) fn finding(
         chain,
         evidence: claim.evidence.clone(),
         ruled_out,
+        excluded: claim.excluded.clone(),
         not_ruled_out,
         fix: claim.fix.unwrap_or(cause.fix).to_owned(),
         reproduce: cause.reproduce.to_owned(),
         verify: verify(&case.run.header.target),
     }
+}
+
+/// The look-alikes that the claim or the catalogue excludes, and those that stay possible.
+fn others(
+    case: &Case,
+    cause: &Cause,
+    claim: &Claim,
+    judged: &[Judged],
+) -> (Vec<RuledOut>, Vec<NotRuledOut>) {
+    let mut ruled_out = claim.ruled_out.clone();
+    let mut not_ruled_out = Vec::new();
+    for (id, tell_apart) in look_alikes(cause) {
+        if ruled_out.iter().all(|other| other.cause != id.as_str())
+            && let Some(other) = judged.iter().find(|other| other.cause.id == id)
+        {
+            let cause = id.to_string();
+            match why_not(case, other) {
+                Ok(because) => ruled_out.push(RuledOut { cause, because }),
+                Err(because) => {
+                    let tell_apart = tell_apart.to_owned();
+                    not_ruled_out.push(NotRuledOut { cause, because, tell_apart });
+                }
+            }
+        }
+    }
+    (ruled_out, not_ruled_out)
 }
 
 /// Every chain begins with what was lost, in the same words.
@@ -80,7 +92,7 @@ fn symptom(case: &Case, claim: &Claim, lost_ns: u64) -> Link {
             percent(cpus.idle_ns, cpus.total_ns)
         );
     }
-    Link { role: "symptom".to_owned(), cause: None, text }
+    Link { role: Role::Symptom, cause: None, text }
 }
 
 /// The same of ticks.
@@ -91,7 +103,7 @@ fn late_ticks(source: &TimerSource) -> Link {
         source.name,
         time(source.mean_late())
     );
-    Link { role: "symptom".to_owned(), cause: None, text }
+    Link { role: Role::Symptom, cause: None, text }
 }
 
 /// The datum that excludes a look-alike of the catalogue, or else why none does: it is a finding

@@ -4,7 +4,6 @@
 pub(crate) mod confidence;
 mod finding;
 mod rank;
-mod tell_apart;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timers;

@@ -4,7 +4,7 @@ use crate::case::mmap_holders::{READ, WRITE};
 use crate::cause::{Cause, Claim};
 use crate::part::question::Focus;
 use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, runner, wait};
-use model::{Account, Blocked, Metric, ObjectName, WaitSum};
+use model::{Account, Blocked, Metric, ObjectName, RecorderPart, Role, WaitSum};
 use proptest::prelude::*;
 
 const POLL: Account = Account::Blocked(Blocked::Poll);
@@ -68,8 +68,8 @@ fn dear_work_is_named_however_many_threads_are_idle() {
 fn a_finding_is_complete() {
     let explanation = explain(&story_two().build());
     let first = &explanation.findings[0];
-    let roles: Vec<_> = first.chain.iter().map(|link| link.role.as_str()).collect();
-    assert_eq!(roles, ["symptom", "mechanism", "trigger"]);
+    let roles: Vec<_> = first.chain.iter().map(|link| link.role).collect();
+    assert_eq!(roles, [Role::Symptom, Role::Mechanism, Role::Trigger]);
     let symptom = &first.chain[0].text;
     assert_eq!(
         symptom,
@@ -78,7 +78,7 @@ fn a_finding_is_complete() {
     );
     assert!(!first.evidence.is_empty());
     let excluded: Vec<_> = first.ruled_out.iter().map(|r| r.cause.as_str()).collect();
-    assert_eq!(excluded, ["cpu-runqueue", "mm-reader"]);
+    assert_eq!(excluded, ["cpu-runqueue", "mm-reader", "malloc-trim", "tlb-shootdown"]);
     assert_eq!(first.verify, "whylag record -- ./server --name 'a b' && whylag explain");
     assert!(first.reproduce.contains("mmap-lock-faulty"));
 }
@@ -121,7 +121,7 @@ fn a_look_alike_that_stays_possible_is_named_with_what_tells_it_apart() {
 fn a_look_alike_whose_evidence_was_not_recorded_is_not_ruled_out() {
     let whole = explain(&story_two().build()).findings.remove(0);
     assert!(whole.not_ruled_out.is_empty());
-    let blind = explain(&story_two().off("mmap_lock holders").build()).findings.remove(0);
+    let blind = explain(&story_two().off(RecorderPart::MmapLock).build()).findings.remove(0);
     assert!(blind.ruled_out.iter().all(|other| other.cause != "mm-reader"));
     assert_eq!(blind.not_ruled_out[0].cause, "mm-reader");
     assert!(blind.not_ruled_out[0].because.contains("'mmap_lock holders' was off"));
@@ -185,8 +185,8 @@ fn confidence_falls_with_losses_sampling_missing_parts_and_few_waits() {
     let many = confidence(story_two().lost("event_ring", 50_000, 100_000));
     assert!(whole > few && few > many && many > 0.0, "{whole} {few} {many}");
     assert!(confidence(story_two().sampled()) < whole);
-    assert!(confidence(story_two().off("mmap_lock holders")) < whole);
-    assert_eq!(confidence(story_two().off("interrupts")), whole);
+    assert!(confidence(story_two().off(RecorderPart::MmapLock)) < whole);
+    assert_eq!(confidence(story_two().off(RecorderPart::Interrupts)), whole);
 
     let pipe = Account::Blocked(Blocked::PipeWrite);
     let stuck = |count| {
@@ -351,8 +351,35 @@ proptest! {
             if let Ok(focused) = Focused::new(&run, &focus) {
                 explain_focused(&focused);
                 for cause in ALL {
-                    prop_assert!(crate::why_not_focused(&focused, cause.id).is_ok());
+                    prop_assert!(crate::why_not_focused(&focused, cause.id.as_str()).is_ok());
                 }
+            }
+        }
+    }
+}
+
+/// A claim that is large enough for a finding.
+fn large_claim() -> Claim {
+    Claim::new("seen".into(), [(FUTEX, 4 * SECOND)].into_iter().collect(), 100)
+}
+
+#[test]
+fn each_pair_of_look_alikes_is_printed_from_the_sides_that_it_is_for() {
+    let run = RunBuilder::new().thread(10, 10, &[(FUTEX, 8 * SECOND)]).build();
+    let case = Case::new(&run);
+    let known = |id| ALL.iter().copied().find(|cause| cause.id == id).unwrap();
+    for cause in ALL {
+        for pair in cause.look_alikes {
+            let other = known(pair.cause);
+            let back = pair.mutual.then_some((other, *cause));
+            for (found, open) in [(*cause, other)].into_iter().chain(back) {
+                let judged =
+                    [Judged { cause: open, verdict: Ok(large_claim()), claimed_ns: 4 * SECOND }];
+                let finding = finding(&case, found, &large_claim(), 8 * SECOND, &judged);
+                let printed = &finding.not_ruled_out[..];
+                assert_eq!(printed.len(), 1, "{} or {}", found.id, open.id);
+                assert_eq!(printed[0].cause, open.id.as_str());
+                assert_eq!(printed[0].tell_apart, pair.tell_apart);
             }
         }
     }

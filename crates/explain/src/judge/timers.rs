@@ -5,7 +5,7 @@ use model::{Explanation, Finding, Jitter, JitterSeries, NotRuledOut, RuledOut, R
 use super::finding::finding;
 use super::rank::{Judged, judged, shortfall};
 use crate::case::Case;
-use crate::catalogue::is_of_ticks;
+use crate::catalogue::{is_of_ticks, look_alikes};
 use crate::cause::{Absent, Cause};
 use crate::causes::timers::timer_proportional;
 use crate::timers::source::{self, TimerSource};
@@ -37,7 +37,7 @@ pub(super) fn standing(run: &Run, cause: &Cause) -> Option<Standing> {
         return Some(Standing::NotLookedFor { because: because.to_owned() });
     }
     let findings = &judged.jitter.findings;
-    if let Some(place) = findings.iter().position(|finding| finding.cause == cause.id) {
+    if let Some(place) = findings.iter().position(|finding| finding.cause == cause.id.as_str()) {
         let finding = &findings[place];
         return Some(Standing::Finding {
             rank: place as u64 + 1,
@@ -127,7 +127,7 @@ impl JudgedRun {
             // As it was judged when it was recorded.
             let of_findings = self.jitter.findings.iter().flat_map(|finding| &finding.ruled_out);
             let stored = of_findings.chain(&self.jitter.ruled_out);
-            let of_cause = stored.filter(|ruled_out| ruled_out.cause == cause.id);
+            let of_cause = stored.filter(|ruled_out| ruled_out.cause == cause.id.as_str());
             missing.extend(of_cause.map(|ruled_out| ruled_out.because.clone()).take(1));
         }
         Standing::Absent { missing: missing.join("; ") }
@@ -136,30 +136,26 @@ impl JudgedRun {
 
 fn findings_of(case: &Case, source: &TimerSource, causes: &[Judged]) -> Vec<Finding> {
     let named = causes.iter().filter_map(|one| Some((one.cause, one.named(case)?)));
-    let findings =
-        named.map(|(cause, claim)| finding(case, cause, claim, source.late_ns(), causes));
-    let mut findings: Vec<Finding> = findings.collect();
-    if !timer_proportional::can_be_seen(source) {
-        findings.iter_mut().for_each(leave_growth_open);
-    }
-    findings
+    let of_claim = |(cause, claim)| {
+        let mut finding = finding(case, cause, claim, source.late_ns(), causes);
+        if !timer_proportional::can_be_seen(source) {
+            leave_growth_open(cause, &mut finding);
+        }
+        finding
+    };
+    named.map(of_claim).collect()
 }
 
 /// Sleeps of one length only do not exclude that lateness grows with it.
-fn leave_growth_open(finding: &mut Finding) {
-    let is_growth = |other: &RuledOut| other.cause == timer_proportional::CAUSE.id;
-    let (open, ruled_out) = std::mem::take(&mut finding.ruled_out).into_iter().partition(is_growth);
-    finding.ruled_out = ruled_out;
-    let open: Vec<RuledOut> = open;
-    finding.not_ruled_out.extend(open.into_iter().map(|other| {
-        NotRuledOut {
-            cause: other.cause,
-            because: other.because,
-            tell_apart: "let it sleep for several different times, the longest at least twice the \
-                     shortest (whylag's own timers: --ladder 100us..100ms)"
-                .to_owned(),
-        }
-    }));
+fn leave_growth_open(cause: &Cause, finding: &mut Finding) {
+    let growth = timer_proportional::CAUSE.id;
+    let pair = look_alikes(cause).find(|(other, _)| *other == growth);
+    let place = finding.ruled_out.iter().position(|other| other.cause == growth.as_str());
+    if let (Some((_, tell_apart)), Some(place)) = (pair, place) {
+        let RuledOut { cause, because } = finding.ruled_out.remove(place);
+        let tell_apart = tell_apart.to_owned();
+        finding.not_ruled_out.push(NotRuledOut { cause, because, tell_apart });
+    }
 }
 
 /// Why it is not this cause.
@@ -168,7 +164,7 @@ fn excluded(one: &Judged) -> RuledOut {
         Err(Absent(missing)) => missing.clone(),
         Ok(_) => "its part of the lateness is small".to_owned(),
     };
-    RuledOut { cause: one.cause.id.to_owned(), because }
+    RuledOut { cause: one.cause.id.to_string(), because }
 }
 
 /// What follows from the ticks, then what was noted when they were measured.

@@ -16,7 +16,7 @@ use crate::text::{duration, percent};
 pub struct UnknownCause(pub String);
 
 fn names() -> String {
-    let mut names: Vec<_> = ALL.iter().map(|cause| cause.id).collect();
+    let mut names: Vec<_> = ALL.iter().map(|cause| cause.id.as_str()).collect();
     names.sort_unstable();
     names.join(", ")
 }
@@ -42,7 +42,7 @@ pub fn why_not_focused(focused: &Focused, id: &str) -> Result<WhyNot, UnknownCau
 }
 
 pub(crate) fn known(id: &str) -> Result<&'static Cause, UnknownCause> {
-    let cause = ALL.iter().find(|cause| cause.id == id);
+    let cause = ALL.iter().find(|cause| cause.id.as_str() == id);
     cause.copied().ok_or_else(|| UnknownCause(id.to_owned()))
 }
 
@@ -54,7 +54,7 @@ fn answer(case: &Case, cause: &Cause, standing: Standing) -> WhyNot {
     WhyNot {
         run: case.run.id,
         scope: case.scope().cloned(),
-        cause: cause.id.to_owned(),
+        cause: cause.id.to_string(),
         title: cause.title.to_owned(),
         standing,
         off: case.off(cause.needs).into_iter().cloned().collect(),
@@ -72,7 +72,7 @@ fn standing(case: &Case, cause: &Cause) -> Standing {
         Ok(claim) => claim,
     };
     let findings = explained(case, &judged).findings;
-    if let Some(place) = findings.iter().position(|finding| finding.cause == cause.id) {
+    if let Some(place) = findings.iter().position(|finding| finding.cause == cause.id.as_str()) {
         let finding = &findings[place];
         return Standing::Finding {
             rank: place as u64 + 1,
@@ -101,13 +101,14 @@ mod tests {
     use super::*;
     use crate::case::mmap_holders::WRITE;
     use crate::testing::{RunBuilder, SECOND, USER, hold, runner};
-    use model::Account;
+    use model::{Account, RecorderPart};
 
     const QUEUED: Account = Account::RunnablePreempted;
 
     #[test]
     fn a_cause_without_its_evidence_says_which_piece_was_missing() {
-        let run = RunBuilder::new().thread(10, 10, &[(USER, SECOND)]).off("kernel locks").build();
+        let run =
+            RunBuilder::new().thread(10, 10, &[(USER, SECOND)]).off(RecorderPart::Locks).build();
         let answer = why_not(&run, "mmap-lock").unwrap();
         let missing = "no thread waited for an mmap_lock".to_owned();
         assert_eq!(answer.standing, Standing::Absent { missing });

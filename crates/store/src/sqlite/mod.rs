@@ -2,11 +2,13 @@
 //!
 //! `guard` refuses files that must not be touched, `schema` makes the tables, `write` fills them,
 //! `read` reads them back, `messages`, `sockets` and `presences` do both for theirs; `columns`, `buckets` and `outlier` say
-//! how values are laid down.
+//! how values are laid down. `export` and `import` take a whole run to a file and from one.
 
 mod buckets;
 mod columns;
+mod export;
 mod guard;
+mod import;
 mod messages;
 mod outlier;
 mod presences;
@@ -19,6 +21,7 @@ mod write;
 mod write_sums;
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use model::{
@@ -27,7 +30,11 @@ use model::{
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use self::guard::Found;
+use crate::run_file::RunFileError;
 use crate::{Store, StoreError, location};
+
+/// Pages in memory. Outliers come in no order of their length: their index has to stay there.
+const CACHE_KIB: i64 = 16 * 1024;
 
 /// A store in one SQLite file, which several processes may use at once.
 ///
@@ -87,6 +94,34 @@ impl Sqlite {
             return Sqlite::open_read_only(&path);
         }
         Ok(Sqlite { path, conn })
+    }
+
+    /// Opens a store that has only the run of this file, and is gone when it is dropped: large ones
+    /// lie in a file without a name, where SQLite keeps its temporary data (`SQLITE_TMPDIR`,
+    /// /var/tmp). The number of the run is that which it had where it comes from.
+    pub fn open_run_file(path: &Path) -> Result<(Sqlite, RunId), RunFileError> {
+        let failed = |error| StoreError::of_sqlite(path, error);
+        let conn = open_temporary().map_err(failed)?;
+        let mut store = Sqlite { path: path.to_owned(), conn };
+        let run = import::import(&mut store.conn, path, import::Number::AsThere)
+            .map_err(|error| error.of_store(path))?;
+        Ok((store, run))
+    }
+
+    /// Writes all that is stored of a run, as one portable file.
+    pub fn export(&self, run: RunId, out: impl Write) -> Result<(), RunFileError> {
+        export::export(&self.conn, run, out).map_err(|error| match error {
+            Failed::Sqlite(error) => self.failed_for(run, error).into(),
+            Failed::File(error) => error,
+        })
+    }
+
+    /// Stores the run of such a file as a new one: all of it, or nothing if that fails. It is never
+    /// taken for one that is being recorded. Other writers wait meanwhile, some 10 s for a million
+    /// outliers.
+    pub fn import(&mut self, path: &Path) -> Result<RunId, RunFileError> {
+        import::import(&mut self.conn, path, import::Number::Next)
+            .map_err(|error| error.of_store(&self.path))
     }
 
     fn failed(&self, error: rusqlite::Error) -> StoreError {
@@ -152,6 +187,39 @@ impl Store for Sqlite {
     }
 }
 
+/// Why a run could not be taken to a file or from one.
+enum Failed {
+    Sqlite(rusqlite::Error),
+    File(RunFileError),
+}
+
+impl Failed {
+    fn of_store(self, path: &Path) -> RunFileError {
+        match self {
+            Failed::Sqlite(error) => StoreError::of_sqlite(path, error).into(),
+            Failed::File(error) => error,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Failed {
+        Failed::Sqlite(error)
+    }
+}
+
+impl From<RunFileError> for Failed {
+    fn from(error: RunFileError) -> Failed {
+        Failed::File(error)
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::File(error.into())
+    }
+}
+
 /// SQLite takes some relative names (`:memory:`, `file:...`) for more than a name.
 fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     std::path::absolute(path)
@@ -170,9 +238,19 @@ fn open_for_writing(path: &Path) -> rusqlite::Result<(Connection, usize)> {
     schema::use_write_ahead_log(&conn)?;
     // With a log this risks the last batches in a power cut, never the file.
     conn.pragma_update(None, "synchronous", "NORMAL")?;
-    // KiB. Outliers come in no order of their length: their index has to stay in memory.
-    conn.pragma_update(None, "cache_size", -16 * 1024)?;
+    conn.pragma_update(None, "cache_size", -CACHE_KIB)?;
     Ok((conn, version))
+}
+
+fn open_temporary() -> rusqlite::Result<Connection> {
+    // The empty name: a file of its own, without a name, and in memory as long as it is small.
+    let mut conn = Connection::open("")?;
+    set_up(&conn)?;
+    schema::migrate(&mut conn, schema::MIGRATIONS)?;
+    // Nobody needs what is left of it when something fails.
+    conn.pragma_update(None, "journal_mode", "off")?;
+    conn.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    Ok(conn)
 }
 
 fn open_for_reading(opened: rusqlite::Result<Connection>) -> rusqlite::Result<(Connection, usize)> {

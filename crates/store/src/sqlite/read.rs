@@ -17,12 +17,12 @@ use super::{messages, presences, read_parts as parts, read_sums as sums, sockets
 use crate::recorder::Recorder;
 
 /// A row of `runs`.
-struct RunRow {
+pub(super) struct RunRow {
     id: RunId,
-    header: RunHeader,
+    pub header: RunHeader,
     status: RunStatus,
-    end: Option<RunEnd>,
-    heartbeat_ns: u64,
+    pub end: Option<RunEnd>,
+    pub heartbeat_ns: u64,
     outlier_count: u64,
     event_count: u64,
 }
@@ -65,9 +65,19 @@ pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<RunId>> {
 pub(super) fn findings(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<Finding>> {
     let tx = conn.unchecked_transaction()?;
     tx.query_row("SELECT 1 FROM runs WHERE id = ?1", [run.0], |_| Ok(()))?;
-    all(&tx, "SELECT finding FROM findings WHERE run = ?1 ORDER BY rank", [run.0], |row| {
+    findings_of(&tx, run)
+}
+
+/// The findings of a run that is there.
+pub(super) fn findings_of(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<Finding>> {
+    all(conn, "SELECT finding FROM findings WHERE run = ?1 ORDER BY rank", [run.0], |row| {
         Ok(row.get::<_, Json<Finding>>(0)?.0)
     })
+}
+
+/// The row of a run.
+pub(super) fn one(conn: &Connection, run: RunId) -> rusqlite::Result<RunRow> {
+    conn.query_row(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE id = ?1"), [run.0], run_row)
 }
 
 /// A run, and how many of its outliers overlap the part.
@@ -78,8 +88,7 @@ pub(super) fn load(
 ) -> rusqlite::Result<(Run, u64)> {
     // One transaction: a recorder may be adding to the run meanwhile.
     let tx = conn.unchecked_transaction()?;
-    let row =
-        tx.query_row(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE id = ?1"), [run.0], run_row)?;
+    let row = one(&tx, run)?;
     let mut threads = threads(&tx, run)?;
     if row.end.is_none() {
         threads.iter_mut().for_each(|thread| extend_open(thread, row.heartbeat_ns));
@@ -175,7 +184,7 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
     })
 }
 
-fn threads(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<ThreadAccounts>> {
+pub(super) fn threads(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<ThreadAccounts>> {
     let mut accounts = accounts(conn, run)?;
     all(
         conn,
@@ -227,7 +236,7 @@ fn extend_open(thread: &mut ThreadAccounts, heartbeat_ns: u64) {
     }
 }
 
-fn seconds(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<MetricSecond>> {
+pub(super) fn seconds(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<MetricSecond>> {
     let mut unpacker = Unpacker::new();
     all(
         conn,

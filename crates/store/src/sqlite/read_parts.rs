@@ -44,7 +44,8 @@ pub(super) fn processes(conn: &Connection, run: RunId) -> Result<Vec<Process>> {
     })
 }
 
-const OUTLIER_COLUMNS: &str = "kind, tid, tgid, comm, cpu, start_ns, duration_ns, blocked, object,
+pub(super) const OUTLIER_COLUMNS: &str =
+    "kind, tid, tgid, comm, cpu, start_ns, duration_ns, blocked, object,
                                kernel_stack, user_stack, detail";
 
 /// Outliers that overlap a part of a run: ?1 the run, ?3 and ?4 its time, ?5 its thread.
@@ -133,7 +134,7 @@ pub(super) fn count_in(conn: &Connection, run: RunId, part: &Part) -> Result<u64
     Ok(count.cast_unsigned())
 }
 
-fn outlier(row: &Row<'_>) -> Result<Outlier> {
+pub(super) fn outlier(row: &Row<'_>) -> Result<Outlier> {
     let Json(detail) = row.get::<_, Json<Detail<'static>>>(11)?;
     Ok(Outlier {
         kind: row.get::<_, Text<_>>(0)?.0,
@@ -167,16 +168,19 @@ pub(super) fn events(conn: &Connection, run: RunId, part: Option<&Part>) -> Resu
                    FROM events WHERE run = ?1 AND time_ns BETWEEN ?3 AND ?4)
                WHERE number <= ?2 ORDER BY time_ns, place";
     let (from, to) = part.map_or((0, i64::MAX as u64), |part| (part.from_ns, part.to_ns));
-    all(conn, sql, params![run.0, LOADED_EVENTS as i64, U64(from), U64(to)], |row| {
-        let kind = row.get::<_, Text<_>>(1)?.0;
-        Ok(Event {
-            time_ns: u64_at(row, 0)?,
-            kind,
-            tid: row.get(2)?,
-            tgid: row.get(3)?,
-            value: u64_at(row, 4)?,
-            detail: detail(row, 5, kind)?,
-        })
+    all(conn, sql, params![run.0, LOADED_EVENTS as i64, U64(from), U64(to)], event)
+}
+
+/// An event, from these columns in the order of the table.
+pub(super) fn event(row: &Row<'_>) -> Result<Event> {
+    let kind = row.get::<_, Text<_>>(1)?.0;
+    Ok(Event {
+        time_ns: u64_at(row, 0)?,
+        kind,
+        tid: row.get(2)?,
+        tgid: row.get(3)?,
+        value: u64_at(row, 4)?,
+        detail: detail(row, 5, kind)?,
     })
 }
 
@@ -211,7 +215,7 @@ pub(super) fn stacks(
     Ok(stacks)
 }
 
-fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option<Stack>> {
+pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option<Stack>> {
     let header = conn
         .prepare_cached("SELECT id, space, truncated FROM stacks WHERE run = ?1 AND stack = ?2")?
         .query_row(params![run.0, U64(id.0)], |row| {

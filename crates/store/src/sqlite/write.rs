@@ -14,11 +14,20 @@ use super::{presences, sockets};
 use crate::recorder::Recorder;
 
 pub(super) fn begin(conn: &Connection, header: &RunHeader) -> rusqlite::Result<RunId> {
-    let recorder = Recorder::of_pid(header.recorder_pid);
+    put_run(conn, None, header, &Recorder::of_pid(header.recorder_pid))
+}
+
+/// A new run; `number` is free, or `None` for the next.
+pub(super) fn put_run(
+    conn: &Connection,
+    number: Option<RunId>,
+    header: &RunHeader,
+    recorder: &Recorder,
+) -> rusqlite::Result<RunId> {
     conn.execute(
         "INSERT INTO runs (started_unix_ns, started_ns, target, follow, threshold_ns, sampled,
-                           recorder_pid, recorder_start, boot_id, version, heartbeat_ns)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?2)",
+                           recorder_pid, recorder_start, boot_id, version, heartbeat_ns, id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?2, ?11)",
         params![
             header.started_unix_ns,
             U64(header.started_ns),
@@ -30,6 +39,7 @@ pub(super) fn begin(conn: &Connection, header: &RunHeader) -> rusqlite::Result<R
             recorder.start_ticks,
             recorder.boot_id,
             header.version,
+            number.map(|number| number.0),
         ],
     )?;
     Ok(RunId(conn.last_insert_rowid()))
@@ -37,20 +47,24 @@ pub(super) fn begin(conn: &Connection, header: &RunHeader) -> rusqlite::Result<R
 
 pub(super) fn append(conn: &mut Connection, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    advance(&tx, run, batch)?;
-    environment(&tx, run, batch)?;
-    batch.threads.iter().try_for_each(|thread| put_thread(&tx, run, thread))?;
-    add_seconds(&tx, run, batch)?;
-    add_outliers(&tx, run, &batch.outliers)?;
-    add_events(&tx, run, batch)?;
-    batch.stacks.iter().try_for_each(|stack| put_stack(&tx, run, stack))?;
-    write_sums::put_all(&tx, run, batch)?;
-    put_own_state(&tx, run, batch)?;
-    put_results(&tx, run, batch)?;
-    messages::put(&tx, run, &batch.messages)?;
-    sockets::put(&tx, run, &batch.sockets)?;
-    presences::put(&tx, run, &batch.presences)?;
+    put_batch(&tx, run, batch)?;
     tx.commit()
+}
+
+pub(super) fn put_batch(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    advance(tx, run, batch)?;
+    environment(tx, run, batch)?;
+    batch.threads.iter().try_for_each(|thread| put_thread(tx, run, thread))?;
+    add_seconds(tx, run, batch)?;
+    add_outliers(tx, run, &batch.outliers)?;
+    add_events(tx, run, batch)?;
+    batch.stacks.iter().try_for_each(|stack| put_stack(tx, run, stack))?;
+    write_sums::put_all(tx, run, batch)?;
+    put_own_state(tx, run, batch)?;
+    put_results(tx, run, batch)?;
+    messages::put(tx, run, &batch.messages)?;
+    sockets::put(tx, run, &batch.sockets)?;
+    presences::put(tx, run, &batch.presences)
 }
 
 pub(super) fn finish(conn: &Connection, run: RunId, end: &RunEnd) -> rusqlite::Result<()> {
@@ -68,6 +82,15 @@ pub(super) fn put_findings(
 ) -> rusqlite::Result<()> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.query_row("SELECT 1 FROM runs WHERE id = ?1", [run.0], |_| Ok(()))?;
+    replace_findings(&tx, run, findings)?;
+    tx.commit()
+}
+
+pub(super) fn replace_findings(
+    tx: &Transaction<'_>,
+    run: RunId,
+    findings: &[Finding],
+) -> rusqlite::Result<()> {
     tx.execute("DELETE FROM findings WHERE run = ?1", [run.0])?;
     for (rank, finding) in findings.iter().enumerate() {
         tx.execute(
@@ -75,7 +98,7 @@ pub(super) fn put_findings(
             params![run.0, rank as i64, finding.cause, finding.share, Json(finding)],
         )?;
     }
-    tx.commit()
+    Ok(())
 }
 
 fn some_run(changed: usize) -> rusqlite::Result<()> {

@@ -147,15 +147,18 @@ pub fn second(metric: Metric, start_ns: u64, values: &[u64]) -> MetricSecond {
     MetricSecond { tgid: 100, metric, start_ns, histogram }
 }
 
-pub fn event(time_ns: u64) -> Event {
-    Event {
-        time_ns,
-        kind: EventKind::BlockIo,
-        tid: 101,
-        tgid: 100,
-        value: 12_345,
-        detail: EventDetail::Device("253:0".into()),
-    }
+pub fn event(kind: EventKind, time_ns: u64) -> Event {
+    let detail = match kind {
+        EventKind::Exec | EventKind::Fork => EventDetail::Program("/bin/true".into()),
+        EventKind::Signal => EventDetail::Sender { comm: "bash".into(), tid: 77 },
+        EventKind::BlockIo | EventKind::JournalCommit => EventDetail::Device("253:0".into()),
+        EventKind::HeldSend => EventDetail::Waits { call: syscall("sched_yield"), times: 12 },
+        EventKind::Exit
+        | EventKind::DirectReclaim
+        | EventKind::Compaction
+        | EventKind::DirtyThrottle => EventDetail::None,
+    };
+    Event { time_ns, kind, tid: 101, tgid: 100, value: 12_345, detail }
 }
 
 pub fn wait(ns: u64) -> WaitSum {
@@ -240,8 +243,8 @@ pub fn full_batch() -> Batch {
         ],
         outliers: vec![outlier(9_000_000), bare_outlier(400_000)],
         events: vec![
-            event(STARTED_NS + 5),
-            Event { kind: EventKind::Exec, ..event(STARTED_NS + 6) },
+            event(EventKind::BlockIo, STARTED_NS + 5),
+            event(EventKind::Exec, STARTED_NS + 6),
         ],
         stacks: vec![stack(u64::MAX - 1, Space::Kernel), stack(7, Space::User)],
         stack_sums: vec![stack_sum(50, Some(u64::MAX - 1), None), stack_sum(40, None, Some(7))],

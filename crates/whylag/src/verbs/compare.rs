@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::{output, stored};
+use crate::output;
+use crate::stored::{self, RunName};
 
 /// Practical threshold, as a part.
 const THRESHOLD: f64 = 0.05;
@@ -21,12 +22,14 @@ With --threshold the exit status is 3 if a step is slower.
 
 Example:
   whylag compare 7 8                  run 8 against run 7
-  whylag compare 7 8 --threshold 10%  exit status 3 if a step is 10 % slower")]
+  whylag compare 7 8 --threshold 10%  exit status 3 if a step is 10 % slower
+  whylag compare a.whylag 8           run 8 against the run of a file")]
 pub struct Options {
-    /// Number of the first run, as 'whylag runs' lists it: the baseline
-    first: i64,
-    /// Number of the second run
-    second: i64,
+    /// Number of the first run, as 'whylag runs' lists it, or a file that 'export --format run'
+    /// wrote: the baseline
+    first: RunName,
+    /// The second run, likewise
+    second: RunName,
     /// Smaller differences do not matter, in percent [default: 5%]
     #[arg(long, value_name = "PCT", value_parser = percent)]
     threshold: Option<f64>,
@@ -46,8 +49,14 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// Compares.
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
-    let first = stored::load(store, Some(options.first))?;
-    let second = stored::load(store, Some(options.second))?;
+    let (_, first) = stored::load(store, Some(&options.first))?;
+    let (_, mut second) = stored::load(store, Some(&options.second))?;
+    let of_files =
+        [&options.first, &options.second].iter().any(|name| matches!(name, RunName::File(_)));
+    if of_files && first.id == second.id {
+        // Two stores may each have a run of this number.
+        second.id.0 += 1;
+    }
     let threshold = options.threshold.unwrap_or(THRESHOLD);
     let compared = report::compare::compare(&first, &second, threshold)
         .map_err(|error| Failure::Usage(error.to_string()))?;
@@ -56,6 +65,10 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         serde_json::to_writer_pretty(&mut out, &compared).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
+        if of_files {
+            let (a, b) = (&options.first, &options.second);
+            writeln!(out, "Run {} here is {a}, run {} is {b}.", first.id, second.id)?;
+        }
         report::compare::write(&mut out, &compared, &style)?;
     }
     out.flush()?;

@@ -3,6 +3,7 @@
 mod recorder;
 mod watch;
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -15,7 +16,8 @@ use model::{Checkup, Verdict};
 use report::doctor::Side;
 
 use crate::failure::Failure;
-use crate::{output, stored};
+use crate::output;
+use crate::stored::{self, RunName};
 
 /// Options of `doctor`.
 #[derive(Args)]
@@ -30,7 +32,8 @@ Example:
   whylag doctor -p 1234 --watch        each as it becomes bound
   whylag doctor --json > good.json     to be compared later, or with another host
   whylag doctor --diff good.json       what differs now
-  whylag doctor --diff 7 8             in what surroundings two runs differ")]
+  whylag doctor --diff 7 8             in what surroundings two runs differ
+  whylag doctor --diff 7 x.whylag      run 7 and the run of a file")]
 pub struct Options {
     /// Look at a running process, too
     #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
@@ -45,8 +48,8 @@ pub struct Options {
     #[arg(long, value_name = "D", requires = "watch",
           value_parser = report::units::parse_duration)]
     time: Option<u64>,
-    /// What differs between two: files that --json wrote, or numbers of runs; with one, between it
-    /// and now
+    /// What differs between two: files that --json wrote, numbers of runs, or files that 'export
+    /// --format run' wrote; with one, between it and now
     #[arg(long, value_name = "A [B]", num_args = 1..=2)]
     diff: Vec<String>,
     /// Say why each check matters, also where it is good
@@ -140,10 +143,12 @@ fn write_diff(
     Ok(strict(options, diff.differences.iter().any(|difference| difference.is_bad)))
 }
 
-/// A run by its number, or a file.
+/// A run by its number, a file that has one, or one that has a checkup.
 fn side(store: Option<&Path>, name: &str) -> Result<Side, Failure> {
-    if let Ok(number) = name.parse() {
-        return Ok(Side::of_run(&stored::load(store, Some(number))?));
+    let run = RunName::from(OsString::from(name));
+    if matches!(run, RunName::Number(_)) || store::is_run_file(Path::new(name)) {
+        let (_, run) = stored::load(store, Some(&run))?;
+        return Ok(Side::of_run(&run));
     }
     let text = fs::read(name).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
     let checkup = serde_json::from_slice(&text).map_err(|error| {

@@ -10,7 +10,8 @@ use model::{Part, Run};
 use store::Store;
 
 use crate::failure::Failure;
-use crate::{output, stored};
+use crate::output;
+use crate::stored::{self, RunName};
 
 /// Options of `explain`.
 #[derive(Args)]
@@ -22,6 +23,7 @@ how many they are. With --why-not and a part, the cause is looked for there.
 Example:
   whylag explain                        the newest run
   whylag explain 7 --json               run 7 as one JSON object
+  whylag explain x.whylag               the run of a file
   whylag explain 7 --outlier 1          its longest outlier alone
   whylag explain 7 --message 1          its slowest message, part by part
   whylag explain 7 --window 1.2..1.5s   what happened in these 300 ms
@@ -29,8 +31,9 @@ Example:
   whylag explain --why-not mmap-lock    which evidence of it was missing
   whylag explain --cause mmap-lock      what that cause is, and how to see it")]
 pub struct Options {
-    /// Number of the run, as 'whylag runs' lists it [default: the newest]
-    run: Option<i64>,
+    /// Number of the run, as 'whylag runs' lists it, or a file that 'export --format run' wrote
+    /// [default: the newest]
+    run: Option<RunName>,
     /// Explain one outlier alone, by its number in 'whylag show': 1 is the longest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     outlier: Option<u32>,
@@ -80,13 +83,15 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         return Ok(ExitCode::SUCCESS);
     }
     let focus = options.focus()?;
-    let run = stored::load(store, options.run)?;
-    stored::must_be_recorded(&run)?;
+    let (store, run) = stored::load(store, options.run.as_ref())?;
+    stored::must_be_recorded(&run, options.run.as_ref())?;
     let Some(focus) = focus else {
-        match (&options.why_not, explain::timers(&run)) {
-            (Some(cause), _) => write_why_not(options, &explain::why_not(&run, cause)?)?,
-            (None, Some(judged)) => write_timers(options, judged, &run)?,
-            (None, None) => write_explanation(options, &explain::explain(&run), &run)?,
+        if let Some(cause) = &options.why_not {
+            write_why_not(options, &explain::why_not(&run, cause)?)?;
+        } else if let Some(judged) = explain::timers(&run) {
+            write_timers(options, judged, &run)?;
+        } else {
+            write_explanation(options, &explain::explain(&run), &run)?;
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -94,7 +99,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     let part = focus.part(&run)?;
     // Chains lead from an outlier to the intervals of other threads.
     let wanted = if options.outlier.is_some() { Part { tid: None, ..part } } else { part };
-    let (run, in_part) = stored::open(store)?.load_part(run.id, &wanted)?;
+    let (run, in_part) = store.load_part(run.id, &wanted)?;
     let mut focused = Focused::new(&run, &focus)?;
     if options.outlier.is_none() && options.message.is_none() {
         focused = focused.stored(in_part);

@@ -7,14 +7,19 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::{output, stored, told};
+use crate::stored::{self, RunName};
+use crate::{output, told};
 
 /// Options of `show`.
 #[derive(Args)]
-#[command(after_help = "Example:\n  whylag show 7 | less")]
+#[command(after_help = "\
+Example:
+  whylag show 7 | less
+  whylag show x.whylag    the run of a file")]
 pub struct Options {
-    /// Number of the run, as 'whylag runs' lists it [default: the newest]
-    run: Option<i64>,
+    /// Number of the run, as 'whylag runs' lists it, or a file that 'export --format run' wrote
+    /// [default: the newest]
+    run: Option<RunName>,
     /// Print the whole run as one JSON object, as 'export --format json' does
     #[arg(long)]
     json: bool,
@@ -22,13 +27,13 @@ pub struct Options {
 
 /// Shows.
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
-    let mut run = stored::load(store, options.run)?;
-    run.jitter = explain::timers(&run).map(|judged| judged.jitter);
+    let (store, run) = stored::load(store, options.run.as_ref())?;
+    let run = stored::judged(run);
     let (mut out, style) = output::stdout();
     if options.json {
         report::export::json::write(&mut out, &run)?;
     } else {
-        let told = told::messages(&stored::open(store)?, &run)?;
+        let told = told::messages(&store, &run)?;
         report::show::write(&mut out, &run, &told, &style)?;
         report::company::write(&mut out, &explain::coincidences(&run), &style)?;
     }

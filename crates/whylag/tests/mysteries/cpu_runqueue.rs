@@ -6,6 +6,6 @@ fn cpu_runqueue() {
         cause: "cpu-runqueue",
         follow: false,
         part: EXACT,
-        ruled_out: &["cgroup-throttle", "cpu-steal"],
+        ruled_out: &["cgroup-throttle", "CPU time stolen by the hypervisor"],
     });
 }

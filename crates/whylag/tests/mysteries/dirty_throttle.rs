@@ -6,6 +6,6 @@ fn dirty_throttle() {
         cause: "dirty-throttle",
         follow: false,
         part: EXACT,
-        ruled_out: &["fsync-journal", "disk-read", "memcg-reclaim"],
+        ruled_out: &["fsync-journal", "waiting for the disk", "memcg-reclaim"],
     });
 }

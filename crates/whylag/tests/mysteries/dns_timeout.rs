@@ -6,6 +6,6 @@ fn dns_timeout() {
         cause: "dns-timeout",
         follow: false,
         part: EXACT,
-        ruled_out: &["slow-server", "udp-rcvbuf-stall"],
+        ruled_out: &["a slow name server", "udp-rcvbuf-stall"],
     });
 }

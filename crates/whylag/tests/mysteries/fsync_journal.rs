@@ -6,6 +6,6 @@ fn fsync_journal() {
         cause: "fsync-journal",
         follow: false,
         part: EXACT,
-        ruled_out: &["disk-read", "dirty-throttle", "mmap-file-write"],
+        ruled_out: &["waiting for the file's own data", "dirty-throttle", "mmap-file-write"],
     });
 }

@@ -8,6 +8,6 @@ fn futex_convoy() {
         cause: "futex-convoy",
         follow: false,
         part: 0.6..1.1,
-        ruled_out: &["waiting-for-work"],
+        ruled_out: &["waiting for work"],
     });
 }

@@ -6,20 +6,24 @@ use std::collections::BTreeSet;
 use model::{Finding, ImportedCall, Outlier, OutlierKind};
 
 use crate::Case;
+use crate::common::disturbance::figures_are_asked_for;
 
 const CAUSE: &str = "lazy-binding";
 const CALL: &str = "sched_yield";
-/// One process that executes itself, and lives six times.
+/// Seconds and lives of one process that executes itself.
 const LIVES: [&str; 2] = ["12", "6"];
+const FEW_LIVES: [&str; 2] = ["6", "3"];
 /// The buffer holds 554 datagrams, of which 30 come in a millisecond.
 const FILLS_NS: u64 = 18_000_000;
 
 #[test]
 fn lazy_binding() {
-    let Some(faulty) = Case::record_as("lazy-binding-faulty", false, &LIVES) else { return };
+    let lives = if figures_are_asked_for() { LIVES } else { FEW_LIVES };
+    let Some(faulty) = Case::record_as("lazy-binding-faulty", false, &lives) else { return };
     let stalled = faulty.truth.get("stalled_lives");
     // A life whose limit is reached before its pages are reclaimed has no stall.
-    assert!((3..=6).contains(&stalled), "{}", faulty.summary());
+    let lives: u64 = lives[1].parse().unwrap();
+    assert!((lives / 2..=lives).contains(&stalled), "{}", faulty.summary());
     let calls: Vec<&Outlier> = first_calls(&faulty);
     assert_eq!(calls.len() as u64, stalled, "{calls:#?}");
     let lives: BTreeSet<usize> =
@@ -38,15 +42,23 @@ fn lazy_binding() {
     assert!(left.iter().all(|left| (left.unbound, left.slots) == (3, 7)), "{left:?}");
     let took: u64 = calls.iter().map(|call| call.duration_ns).sum();
     let truth = faulty.truth.get("lost_ns");
-    assert!(took <= truth + truth / 10 && took > truth / 2, "{took} of {truth} ns");
+    assert!(took <= truth + truth / 10, "{took} of {truth} ns");
 
     is_explained(&faulty, &calls);
-    chain_has_three_links(&faulty, &calls);
+    if faulty.figures.judge("lazy-binding takes as long as the program says, and loses datagrams") {
+        assert!(took > truth / 2, "{took} of {truth} ns");
+        chain_has_three_links(&faulty, &calls);
+    }
 
+    if !figures_are_asked_for() {
+        return;
+    }
     let Some(fixed) = Case::record_as("lazy-binding-fixed", false, &["2"]) else { return };
     assert_eq!(first_calls(&fixed).len(), 0, "{}", fixed.summary());
     assert!(finding(&fixed, CAUSE).is_none(), "{}", fixed.summary());
-    assert!(finding(&fixed, "udp-rcvbuf-stall").is_none(), "{}", fixed.summary());
+    if fixed.figures.judge("lazy-binding loses no datagram with its fix") {
+        assert!(finding(&fixed, "udp-rcvbuf-stall").is_none(), "{}", fixed.summary());
+    }
 }
 
 /// The finding names who called what, how often in a life, and when in the second.

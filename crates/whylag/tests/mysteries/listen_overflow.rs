@@ -6,6 +6,6 @@ fn listen_overflow() {
         cause: "listen-overflow",
         follow: false,
         part: EXACT,
-        ruled_out: &["lost-on-the-way"],
+        ruled_out: &["loss on the way to the socket"],
     });
 }

@@ -6,6 +6,6 @@ fn membarrier_global() {
         cause: "membarrier-global",
         follow: false,
         part: EXACT,
-        ruled_out: &["rcu-sync-fdtable", "membarrier-registration", "cpu-runqueue"],
+        ruled_out: &["rcu-sync-fdtable", "registering for an expedited command", "cpu-runqueue"],
     });
 }

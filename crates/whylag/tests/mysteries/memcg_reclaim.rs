@@ -6,6 +6,10 @@ fn memcg_reclaim() {
         cause: "memcg-reclaim",
         follow: false,
         part: EXACT,
-        ruled_out: &["direct-reclaim", "swap", "dirty-throttle"],
+        ruled_out: &[
+            "reclaim for the whole host",
+            "reading pages back from swap",
+            "dirty-throttle",
+        ],
     });
 }

@@ -6,6 +6,6 @@ fn nagle_delack() {
         cause: "nagle-delack",
         follow: false,
         part: EXACT,
-        ruled_out: &["slow-server"],
+        ruled_out: &["a slow server"],
     });
 }

@@ -6,6 +6,6 @@ fn rcu_sync_fdtable() {
         cause: "rcu-sync-fdtable",
         follow: false,
         part: EXACT,
-        ruled_out: &["membarrier-global", "other-grace-periods", "cpu-runqueue"],
+        ruled_out: &["membarrier-global", "other RCU grace periods", "cpu-runqueue"],
     });
 }

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use model::{Coincidence, TableRead};
 
+use crate::common::disturbance::undisturbed;
 use crate::common::programs::mystery;
-use crate::common::quiet::alone;
 use crate::common::{Helper, Lab};
 use crate::{EXACT, Mystery, solve};
 
@@ -26,20 +26,26 @@ fn what_else_ran_when_sockets_were_slow_is_told_with_chance() {
     let Some(lab) = Lab::new() else { return };
     let program = mystery("socket-diag-reader-faulty");
     let unrelated = "while :; do /bin/sleep 0.25; done";
-    let recorded = alone(|| {
+    let record = || {
         let _unrelated = Helper::spawn(Command::new("sh").args(["-c", unrelated]));
         lab.record(&["--threshold", "100us"], [program.as_os_str(), "6".as_ref()])
-    });
-    let Some(recorded) = recorded else { return };
+    };
+    let (recorded, figures) = undisturbed(record, |recorded| Some(&recorded.run));
     let answer = lab.explain()["coincidences"].take();
     let found: Vec<Coincidence> = serde_json::from_value(answer).unwrap();
 
     let is_of_sockets = |one: &&Coincidence| one.events.contains("long bind of");
     let binds: Vec<_> = found.iter().filter(is_of_sockets).collect();
-    let [agent] = binds[..] else { panic!("{found:#?}") };
-    assert_eq!((agent.comm.as_str(), agent.pids.len()), ("agent", 1), "{agent:?}");
-    assert!(agent.seen >= agent.n - agent.n / 10 && agent.n >= 5, "{agent:?}");
-    assert!(agent.expected < agent.seen as f64 * 0.75 && agent.p < 0.01, "{agent:?}");
+    let agent = binds.iter().find(|one| one.comm == "agent");
+    // Another program makes further calls long, and comes when they are.
+    let is_quiet = figures.judge("sockets are slow while the agent reads, and then only");
+    let Some(agent) = agent else { return assert!(!is_quiet, "{found:#?}") };
+    assert!(agent.pids.len() == 1 && agent.n >= 5 && agent.p < 0.01, "{agent:?}");
+    if is_quiet {
+        assert_eq!(binds.len(), 1, "{binds:#?}");
+        assert!(agent.seen >= agent.n - agent.n / 10, "{agent:?}");
+        assert!(agent.expected < agent.seen as f64 * 0.75, "{agent:?}");
+    }
 
     let run = recorded.run;
     let sleeps = run.presences.iter().filter(|one| one.comm == "sleep").map(|one| one.tgid);

@@ -6,6 +6,6 @@ fn softirq_interference() {
         cause: "softirq-interference",
         follow: false,
         part: EXACT,
-        ruled_out: &["own-packets", "irq-interference", "cpu-runqueue"],
+        ruled_out: &["packets of the threads' own", "hardware interrupts", "cpu-runqueue"],
     });
 }

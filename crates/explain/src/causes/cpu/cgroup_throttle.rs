@@ -4,22 +4,23 @@
 //! together; then they are off the CPU for the rest of the period, with CPUs idle. The kernel says
 //! of a task that leaves the CPU whether it is throttled, so this is an account of its own.
 
-use model::{Account, Accounts, Outlier, OutlierKind};
+use model::{Account, Accounts, Outlier, OutlierKind, RecorderPart};
 
 use crate::case::in_words::in_words;
 use crate::case::{Case, Cpus};
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "cgroup-throttle",
+    id: ids::CGROUP_THROTTLE,
     title: "a CPU quota (cgroup) stops the threads until its next period",
     fix: "Raise or remove the quota (cpu.max, cpu.cfs_quota_us; a container's CPU limit), run no \
           more threads than the quota has CPUs (GOMAXPROCS, thread pools), or allow bursts \
           (cpu.max.burst).",
     reproduce: "mysteries/bin/cgroup-throttle-faulty 5",
-    needs: &["threads"],
-    look_alikes: &["cpu-runqueue", "rt-starvation"],
+    needs: &[RecorderPart::Threads],
+    look_alikes: &[],
     symptom: false,
     examine,
 };
@@ -115,7 +116,7 @@ fn rule_out<'o>(case: &Case, stops: impl Iterator<Item = &'o Outlier>, claim: &m
         format!("; the CPUs of the host were idle {} of the time", percent(idle_ns, total_ns))
     });
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "while threads were throttled, others had their CPU for {} of {}; waiting for a CPU \
              otherwise took {}{idle}",
@@ -124,15 +125,15 @@ fn rule_out<'o>(case: &Case, stops: impl Iterator<Item = &'o Outlier>, claim: &m
             duration(queued)
         ),
     );
-    claim.rule_out(
-        "cpu-steal",
+    claim.exclude(
+        "CPU time stolen by the hypervisor",
         format!(
             "{} stolen from the threads by the hypervisor",
             duration(case.accounts.get(Account::Stolen))
         ),
     );
     claim.rule_out(
-        "stopped-or-traced",
+        ids::STOPPED_OR_TRACED,
         format!(
             "stopped or frozen threads are an account of their own: {}",
             duration(case.accounts.get(Account::Blocked(model::Blocked::Stopped)))

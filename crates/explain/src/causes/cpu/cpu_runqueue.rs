@@ -3,22 +3,38 @@
 //! Either the program has more runnable threads than CPUs, or another process takes the CPU. Only
 //! waits during which someone is known to have run are claimed: waking on an idle CPU is not this.
 
-use model::{Account, Accounts, Metric, OutlierKind, RunnerSum, part_of};
+use model::{Account, Accounts, Metric, OutlierKind, RecorderPart, RunnerSum, part_of};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{counted, duration, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "cpu-runqueue",
+    id: ids::CPU_RUNQUEUE,
     title: "runnable threads wait for a CPU that runs something else",
     fix: "Own threads: run no more busy threads than there are CPUs, or add CPUs. Another \
           process: move it to other CPUs (taskset, cpuset), lower its weight (nice, cpu.weight), \
           or keep CPUs for the latency-critical threads.",
     reproduce: "mysteries/bin/cpu-runqueue-faulty 5",
-    needs: &["threads"],
-    look_alikes: &["rt-starvation", "yield-spin"],
+    needs: &[RecorderPart::Threads],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::RT_STARVATION,
+            tell_apart: "see the scheduling policy of who ran meanwhile ('ps -eLo \
+                         tid,cls,rtprio,comm'; record with -a to see all of the host): FF or RR is \
+                         starvation",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::YIELD_SPIN,
+            tell_apart: "count the calls of sched_yield ('perf stat -e \
+                         syscalls:sys_enter_sched_yield -p PID'): threads that only queue for a \
+                         CPU make none",
+            mutual: true,
+        },
+    ],
     symptom: true,
     examine,
 };
@@ -136,15 +152,15 @@ fn examine(case: &Case) -> Verdict {
 
 fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
     claim.rule_out(
-        "cgroup-throttle",
+        ids::CGROUP_THROTTLE,
         format!(
             "time taken away by a CPU quota is an account of its own: {}",
             duration(case.accounts.get(Account::Throttled))
         ),
     );
     if let Some(cpus) = case.cpus() {
-        claim.rule_out(
-            "cpu-steal",
+        claim.exclude(
+            "CPU time stolen by the hypervisor",
             format!(
                 "{} stolen from the threads, {} from all CPUs of the host",
                 duration(case.accounts.get(Account::Stolen)),
@@ -152,8 +168,8 @@ fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
             ),
         );
     }
-    claim.rule_out(
-        "idle-exit",
+    claim.exclude(
+        "waking an idle CPU",
         format!("the CPU was idle for {} of the waiting, not counted here", duration(ran.idle)),
     );
 }

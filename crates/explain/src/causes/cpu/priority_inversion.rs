@@ -5,22 +5,28 @@
 //! urgent those are who wait for it. Proven by three priorities: the waiter's is above that of
 //! whoever had the CPU, and that is not below the holder's.
 
-use model::{Account, Outlier, RunnerSum};
+use model::{Account, Outlier, RecorderPart, RunnerSum};
 
 use crate::case::Case;
 use crate::case::behind_holders::BehindHolders;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
 use crate::causes::cpu::rt_starvation::Priorities;
+use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "priority-inversion",
+    id: ids::PRIORITY_INVERSION,
     title: "a real-time thread waits for a lock whose holder is kept off the CPU",
     fix: "Use a lock that lends its holder the waiter's priority (PTHREAD_PRIO_INHERIT), run all \
           who take the lock at one priority, or share by something that needs no lock.",
     reproduce: "mysteries/bin/priority-inversion-faulty 5",
-    needs: &["threads", "system calls"],
-    look_alikes: &["cgroup-throttle"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    look_alikes: &[LookAlike {
+        cause: ids::CGROUP_THROTTLE,
+        tell_apart: "read nr_throttled in cpu.stat of the lock holder's cgroup before and \
+                         after: if it grew, the quota kept the holder off the CPU",
+        mutual: false,
+    }],
     symptom: false,
     examine,
 };
@@ -116,7 +122,7 @@ fn rule_out(case: &Case, ns: u64, in_locks: u64, claim: &mut Claim) {
         percent(ns.min(in_locks), in_locks)
     );
     if ns > in_locks / 2 {
-        claim.rule_out("futex-convoy", against);
+        claim.rule_out(ids::FUTEX_CONVOY, against);
     } else {
         claim.doubt(0.7, &format!("{against}: the lock may be held for long, too (futex-convoy)"));
     }
@@ -124,7 +130,7 @@ fn rule_out(case: &Case, ns: u64, in_locks: u64, claim: &mut Claim) {
     let queued =
         waiters.fold(0u64, |sum, t| sum.saturating_add(t.accounts.sum_of(Account::is_runnable)));
     if queued < ns / 2 {
-        for cause in ["cpu-runqueue", "rt-starvation"] {
+        for cause in [ids::CPU_RUNQUEUE, ids::RT_STARVATION] {
             let because = format!(
                 "the real-time threads themselves waited {} for a CPU, {} for the lock",
                 duration(queued),

@@ -7,23 +7,38 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Accounts, Metric, Outlier, OutlierKind, RunnerSum, part_of};
+use model::{Account, Accounts, Metric, Outlier, OutlierKind, RecorderPart, RunnerSum, part_of};
 
 use crate::case::Case;
 use crate::case::behind_holders::BehindHolders;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{counted, duration, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "rt-starvation",
+    id: ids::RT_STARVATION,
     title: "a real-time thread keeps the CPU from ordinary ones",
     fix: "Let the real-time thread sleep (wait for its event instead of polling), give it a CPU \
           of its own (isolcpus, cpuset) and keep the others off it, or run it as an ordinary \
           thread or under SCHED_DEADLINE with a budget.",
     reproduce: "mysteries/bin/rt-starvation-faulty 5",
-    needs: &["threads"],
-    look_alikes: &["cgroup-throttle", "priority-inversion"],
+    needs: &[RecorderPart::Threads],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::CGROUP_THROTTLE,
+            tell_apart: "read nr_throttled in cpu.stat of the program's cgroup before and after: \
+                         only a quota raises it",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::PRIORITY_INVERSION,
+            tell_apart: "follow the longest lock wait of a real-time thread to the thread that \
+                         ended it ('whylag explain --outlier N'): if that one waited for a CPU \
+                         meanwhile, it is an inversion",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };
@@ -129,7 +144,7 @@ fn rule_out(case: &Case, queued: u64, starved: u64, claim: &mut Claim) {
     let ordinary = ordinary.fold(0u64, |sum, r| sum.saturating_add(r.ns)).min(queued);
     if ordinary < starved {
         claim.rule_out(
-            "cpu-runqueue",
+            ids::CPU_RUNQUEUE,
             format!(
                 "ordinary threads had the CPU for {} of {} of waiting for one, real-time threads \
                  for {}",
@@ -139,8 +154,8 @@ fn rule_out(case: &Case, queued: u64, starved: u64, claim: &mut Claim) {
             ),
         );
     }
-    claim.rule_out(
-        "cpu-steal",
+    claim.exclude(
+        "CPU time stolen by the hypervisor",
         format!(
             "{} stolen from the threads by the hypervisor",
             duration(case.accounts.get(Account::Stolen))

@@ -6,20 +6,21 @@
 //! its own system calls (a packet that it sends over the loopback) are its own doing and no
 //! interference: their kernel stack passes the end of a section with bottom halves off.
 
-use model::{Account, Accounts, Metric, PathSum, part_of};
+use model::{Account, Accounts, Metric, PathSum, RecorderPart, part_of};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "softirq-interference",
+    id: ids::SOFTIRQ_INTERFERENCE,
     title: "the CPU serves softirqs in the thread's time",
     fix: "Keep packets and latency-critical threads on different CPUs: set rps_cpus of the receive \
           queues and smp_affinity of the device's interrupts, or move the threads (taskset, \
           cpuset). For timers and RCU: isolcpus, nohz_full, rcu_nocbs.",
     reproduce: "mysteries/bin/softirq-interference-faulty 5",
-    needs: &["threads", "interrupts"],
+    needs: &[RecorderPart::Threads, RecorderPart::Interrupts],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -93,8 +94,8 @@ fn examine(case: &Case) -> Verdict {
 fn rule_out(case: &Case, own: u64, served: u64, claim: &mut Claim) {
     let samples = case.time_through(&[], |path| path.account == Account::SoftIrq).samples;
     if samples > 0 {
-        claim.rule_out(
-            "own-packets",
+        claim.exclude(
+            "packets of the threads' own",
             format!(
                 "{} of {} in softirqs was raised by the threads' own system calls ({}); it is not \
                  counted here",
@@ -109,15 +110,15 @@ fn rule_out(case: &Case, own: u64, served: u64, claim: &mut Claim) {
             "without samples it is not known whether the threads' own packets were served",
         );
     }
-    claim.rule_out(
-        "irq-interference",
+    claim.exclude(
+        "hardware interrupts",
         format!(
             "hardware interrupts are an account of their own: {}",
             duration(case.accounts.get(Account::HardIrq))
         ),
     );
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "the threads were on their CPU meanwhile; waiting for one came to {}",
             duration(case.accounts.sum_of(Account::is_runnable))
@@ -130,7 +131,7 @@ fn rule_out(case: &Case, own: u64, served: u64, claim: &mut Claim) {
             duration(stolen),
             duration(cpus.stolen_ns)
         );
-        claim.rule_out("cpu-steal", because);
+        claim.exclude("CPU time stolen by the hypervisor", because);
     }
 }
 

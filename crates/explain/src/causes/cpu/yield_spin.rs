@@ -5,20 +5,42 @@
 //! the holder has to wait for its turn among them. To the scheduler they are busy threads that
 //! queue for a CPU; what tells them apart is that they queue inside sched_yield.
 
-use model::{Account, Accounts, Metric, Syscall, ThreadAccounts};
+use model::{Account, Accounts, Metric, RecorderPart, Syscall, ThreadAccounts};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "yield-spin",
+    id: ids::YIELD_SPIN,
     title: "threads wait by calling sched_yield() in a loop",
     fix: "Wait in the kernel: a mutex or a condition variable (or a futex of one's own) sleeps \
           until its holder wakes one waiter. And hold the lock for less time.",
     reproduce: "mysteries/bin/yield-spin-faulty 5",
-    needs: &["threads", "system calls"],
-    look_alikes: &["futex-convoy", "rt-starvation", "cgroup-throttle"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::FUTEX_CONVOY,
+            tell_apart: "count the calls ('perf stat -e \
+                         syscalls:sys_enter_sched_yield,syscalls:sys_enter_futex -p PID'): who \
+                         queues for a mutex sleeps in futex and does not yield",
+            mutual: false,
+        },
+        LookAlike {
+            cause: ids::RT_STARVATION,
+            tell_apart: "see who had the CPU while the callers of sched_yield were ready ('perf \
+                         sched timehist' and 'ps -eLo tid,cls,rtprio,comm'): a thread of class FF \
+                         or RR is starvation",
+            mutual: false,
+        },
+        LookAlike {
+            cause: ids::CGROUP_THROTTLE,
+            tell_apart: "read nr_throttled in cpu.stat of the program's cgroup before and after: a \
+                         quota counts there, sched_yield does not",
+            mutual: false,
+        },
+    ],
     symptom: false,
     examine,
 };
@@ -121,7 +143,7 @@ fn rule_out(case: &Case, gave_way: u64, running: u64, claim: &mut Claim) {
     let queued = case.accounts.sum_of(Account::is_runnable);
     if gave_way >= queued / 2 {
         claim.rule_out(
-            "cpu-runqueue",
+            ids::CPU_RUNQUEUE,
             format!(
                 "{} of {} of waiting for a CPU was inside sched_yield: given up, not taken away",
                 duration(gave_way),

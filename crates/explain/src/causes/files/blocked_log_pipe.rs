@@ -5,22 +5,23 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, Metric, Syscall};
+use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall};
 
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "blocked-log-pipe",
+    id: ids::BLOCKED_LOG_PIPE,
     title: "write() to a full pipe waits for its reader",
     fix: "Never let the critical thread write to a pipe that can fill: log through a bounded queue \
           and a thread of its own, drop or count what does not fit, make the reader faster, or \
           enlarge the pipe (F_SETPIPE_SZ).",
     reproduce: "mysteries/bin/blocked-log-pipe-faulty 5",
-    needs: &["threads", "system calls"],
-    look_alikes: &["futex-convoy"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    look_alikes: &[],
     symptom: false,
     examine,
 };
@@ -103,7 +104,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(user.map(|s| format!("written in {s}")), "user stack");
 
     for (cause, kind) in
-        [("fsync-journal", Blocked::Disk), ("dirty-throttle", Blocked::DirtyThrottle)]
+        [(ids::FSYNC_JOURNAL, Blocked::Disk), (ids::DIRTY_THROTTLE, Blocked::DirtyThrottle)]
     {
         let ns = duration(case.accounts.get(Account::Blocked(kind)));
         let because =

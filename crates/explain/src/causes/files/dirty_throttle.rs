@@ -4,21 +4,49 @@
 //! of one slow device or file system. From then on the kernel makes each writer pause, so that
 //! pages become dirty no faster than they are written.
 
-use model::{Account, Blocked, EventKind};
+use model::{Account, Blocked, EventKind, RecorderPart};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "dirty-throttle",
+    id: ids::DIRTY_THROTTLE,
     title: "writers are made to pause: too many pages wait to be written",
     fix: "Write less than the file system behind can take (log less, compress), or keep the write \
           off the path that waits (another thread with a bounded queue). Start writing earlier \
           (sync_file_range, vm.dirty_background_bytes): a higher vm.dirty_bytes only postpones it.",
     reproduce: "mysteries/bin/dirty-throttle-faulty 5",
-    needs: &["threads"],
-    look_alikes: &["fsync-journal", "memcg-reclaim", "mmap-file-write", "blocked-log-pipe"],
+    needs: &[RecorderPart::Threads],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::FSYNC_JOURNAL,
+            tell_apart: "see the call: fsync waits for the journal, write() is paused in \
+                         balance_dirty_pages",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::MEMCG_RECLAIM,
+            tell_apart: "see the kernel stack of the sleep ('cat /proc/PID/task/TID/stack' as \
+                         root): balance_dirty_pages is a pause of a writer, \
+                         try_to_free_mem_cgroup_pages is reclaim",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::MMAP_FILE_WRITE,
+            tell_apart: "see the kernel stack of the sleep ('cat /proc/PID/task/TID/stack' as \
+                         root): balance_dirty_pages is a pause of a writer, do_page_mkwrite is a \
+                         store that waits for the file system",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::BLOCKED_LOG_PIPE,
+            tell_apart: "see what is written to ('ls -l /proc/PID/fd'): a pipe waits for its \
+                         reader, a file for the disk",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };
@@ -61,14 +89,13 @@ fn examine(case: &Case) -> Verdict {
 
     let disk = case.accounts.get(Account::Blocked(Blocked::Disk));
     if disk < paused / 5 {
-        for cause in ["fsync-journal", "disk-read"] {
-            let because = format!(
-                "waiting for the disk itself is an account of its own: {} against {} in pauses",
-                duration(disk),
-                duration(paused)
-            );
-            claim.rule_out(cause, because);
-        }
+        let because = format!(
+            "waiting for the disk itself is an account of its own: {} against {} in pauses",
+            duration(disk),
+            duration(paused)
+        );
+        claim.rule_out(ids::FSYNC_JOURNAL, because.clone());
+        claim.exclude("waiting for the disk", because);
     }
     Ok(claim)
 }

@@ -4,22 +4,43 @@
 //! everybody else has changed meanwhile. The stack of the wait tells it from waiting for the
 //! file's own data.
 
-use model::{Account, Blocked, EventKind, PathSum, Syscall, part_of};
+use model::{Account, Blocked, EventKind, PathSum, RecorderPart, Syscall, part_of};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "fsync-journal",
+    id: ids::FSYNC_JOURNAL,
     title: "making a file durable waits for the journal of the whole file system",
     fix: "Change no metadata on the path that waits: write the file to its full size once, then \
           overwrite it and use fdatasync(). Or sync once for many requests (group commit), outside \
           the request's own path; or keep the file on a file system that the other writers do not \
           use.",
     reproduce: "mysteries/bin/fsync-journal-faulty 5",
-    needs: &["threads", "system calls"],
-    look_alikes: &["mmap-file-write", "dirty-throttle", "memcg-reclaim", "file-major-fault"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::MMAP_FILE_WRITE,
+            tell_apart: "see the call: fsync is a system call, a store into a mapping is a page \
+                         fault",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::MEMCG_RECLAIM,
+            tell_apart: "see the kernel stack of the sleep ('cat /proc/PID/task/TID/stack' as \
+                         root): jbd2_log_wait_commit, xfs_log_force or btrfs_sync_log is the \
+                         journal, try_to_free_mem_cgroup_pages is reclaim",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::FILE_MAJOR_FAULT,
+            tell_apart: "read /proc/PID/task/TID/syscall while the thread sleeps: the number of \
+                         fsync or fdatasync is the journal, -1 is a page fault",
+            mutual: false,
+        },
+    ],
     symptom: false,
     examine,
 };
@@ -128,8 +149,8 @@ fn examine(case: &Case) -> Verdict {
         claim.saw(text, "kernel stacks of sleeps and samples");
     }
 
-    claim.rule_out(
-        "disk-read",
+    claim.exclude(
+        "waiting for the file's own data",
         format!(
             "of {} in syncs {} were for the journal and {} for the files' own data",
             duration(all.ns()),
@@ -144,7 +165,7 @@ fn examine(case: &Case) -> Verdict {
             duration(throttled),
             duration(journal.ns())
         );
-        claim.rule_out("dirty-throttle", because);
+        claim.rule_out(ids::DIRTY_THROTTLE, because);
     }
     Ok(claim)
 }
@@ -189,7 +210,8 @@ mod tests {
         assert_eq!(claim.lost.get(DISK), 2 * SECOND);
         assert_eq!(claim.waits, 300);
         let excluded: Vec<_> = claim.ruled_out.iter().map(|r| r.cause.as_str()).collect();
-        assert_eq!(excluded, ["disk-read", "dirty-throttle"]);
+        assert_eq!(excluded, ["dirty-throttle"]);
+        assert_eq!(claim.excluded[0].what, "waiting for the file's own data");
         assert!(claim.evidence.iter().any(|e| e.text.contains("jbd2_log_wait_commit")));
     }
 

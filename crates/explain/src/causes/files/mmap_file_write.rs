@@ -4,22 +4,38 @@
 //! middle of the program's own code, and waits: until the page is on the disk, for the journal, or
 //! for a block.
 
-use model::{Account, Blocked, ObjectName, WaitSum, part_of};
+use model::{Account, Blocked, ObjectName, RecorderPart, WaitSum, part_of};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "mmap-file-write",
+    id: ids::MMAP_FILE_WRITE,
     title: "stores into a mapped file wait for the file system",
     fix: "Keep files that are written through a mapping in memory (tmpfs, /dev/shm; for the JVM \
           -XX:+PerfDisableSharedMem or hsperfdata on tmpfs), or count in ordinary memory and write \
           the file from another thread.",
     reproduce: "mysteries/bin/mmap-file-write-faulty 5",
-    needs: &["threads", "page faults"],
-    look_alikes: &["fsync-journal", "dirty-throttle", "memcg-reclaim"],
+    needs: &[RecorderPart::Threads, RecorderPart::Faults],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::MEMCG_RECLAIM,
+            tell_apart: "see the kernel stack of the sleep ('cat /proc/PID/task/TID/stack' as \
+                         root): try_to_free_mem_cgroup_pages is reclaim, do_page_mkwrite without \
+                         it is the file system",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::FILE_MAJOR_FAULT,
+            tell_apart: "see the kernel stack of the fault ('cat /proc/PID/task/TID/stack' as \
+                         root): do_page_mkwrite is a store into a page that is in memory, \
+                         filemap_fault without it reads the disk",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };
@@ -120,7 +136,7 @@ fn examine(case: &Case) -> Verdict {
     let stores = asleep.accounts.get(MAJOR);
     if stores >= major.saturating_sub(stores) {
         claim.rule_out(
-            "file-major-fault",
+            ids::FILE_MAJOR_FAULT,
             format!(
                 "of {} asleep in faults that waited for a disk {} were stores asking for leave, \
                  of pages that were in memory",
@@ -135,7 +151,7 @@ fn examine(case: &Case) -> Verdict {
         .fold((0u64, 0u64), |sum, (n, ns)| (sum.0.saturating_add(n), sum.1.saturating_add(ns)));
     if ns < total {
         claim.rule_out(
-            "fsync-journal",
+            ids::FSYNC_JOURNAL,
             format!("{} of these threads, {}", counted(calls, "sync"), duration(ns)),
         );
     }

@@ -7,21 +7,27 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, Metric, Outlier, Syscall, WaitSum};
+use model::{Account, Accounts, Blocked, Metric, Outlier, RecorderPart, Syscall, WaitSum};
 
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "file-lock",
+    id: ids::FILE_LOCK,
     title: "threads queue for a locked file",
     fix: "Hold the lock for the access to the file alone and do the work before or after, lock a \
           range of the file or a file per shard, or let one process own the file and ask it.",
     reproduce: "mysteries/bin/file-lock-faulty 5",
-    needs: &["threads", "system calls"],
-    look_alikes: &["futex-convoy", "blocked-log-pipe"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    look_alikes: &[LookAlike {
+        cause: ids::BLOCKED_LOG_PIPE,
+        tell_apart: "see the call that the waiting threads sleep in ('strace -f -p PID'): \
+                         flock or fcntl waits for the lock, write for room in a pipe",
+        mutual: false,
+    }],
     symptom: false,
     examine,
 };
@@ -120,11 +126,11 @@ fn is_disk(account: Account) -> bool {
 fn rule_out(case: &Case, slept: u64, claim: &mut Claim) {
     for (causes, which, what) in [
         (
-            &["cpu-runqueue", "cgroup-throttle"][..],
+            &[ids::CPU_RUNQUEUE, ids::CGROUP_THROTTLE][..],
             Account::is_waiting_for_cpu as fn(_) -> _,
             "a CPU",
         ),
-        (&["fsync-journal"][..], is_disk, "the disk"),
+        (&[ids::FSYNC_JOURNAL][..], is_disk, "the disk"),
     ] {
         let behind = case.behind_holders(waits_here, |_, account| which(account));
         let ns = behind.accounts.total().min(slept);
@@ -135,7 +141,7 @@ fn rule_out(case: &Case, slept: u64, claim: &mut Claim) {
                 duration(slept)
             );
             for cause in causes {
-                claim.rule_out(cause, because.clone());
+                claim.rule_out(*cause, because.clone());
             }
         } else {
             let text = format!(

@@ -4,22 +4,48 @@
 //! it ask for the value that means "locked, and others wait", or are ended by a thread that had
 //! waited there itself.
 
-use model::{Account, Accounts, Blocked, Metric, Syscall};
+use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::lost::LockWord;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "futex-convoy",
+    id: ids::FUTEX_CONVOY,
     title: "threads queue for a user-space lock",
     fix: "Hold the lock for less time (no system call, no allocation, no logging inside it), split \
           it (one per shard or per thread), or let fewer threads need it.",
     reproduce: "mysteries/bin/futex-convoy-faulty 5",
-    needs: &["threads", "system calls"],
-    look_alikes: &["blocked-log-pipe", "mmap-lock", "file-lock", "priority-inversion"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::BLOCKED_LOG_PIPE,
+            tell_apart: "send the program's output to /dev/null and record again: waits behind a \
+                         thread that logs go, a convoy stays",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::MMAP_LOCK,
+            tell_apart: "see what the owner of the lock slept for: record with a lower --threshold \
+                         and follow the waker of the longest futex wait",
+            mutual: false,
+        },
+        LookAlike {
+            cause: ids::FILE_LOCK,
+            tell_apart: "see the call that the waiting threads sleep in ('strace -f -p PID'): \
+                         flock or fcntl waits for a file, futex for a lock in memory",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::PRIORITY_INVERSION,
+            tell_apart: "give the lock PTHREAD_PRIO_INHERIT and record again: an inversion goes, a \
+                         convoy stays",
+            mutual: true,
+        },
+    ],
     symptom: true,
     examine,
 };
@@ -97,8 +123,8 @@ fn examine(case: &Case) -> Verdict {
 }
 
 fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
-    claim.rule_out(
-        "waiting-for-work",
+    claim.exclude(
+        "waiting for work",
         format!(
             "other futex waits, {}, count as idle; on this word {} show a lock",
             duration(case.accounts.get(FUTEX).saturating_sub(lost)),
@@ -108,7 +134,7 @@ fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     let against = format!("{} against {} in the lock", duration(queued), duration(lost));
     if queued < lost / 5 {
-        for cause in ["cpu-runqueue", "priority-inversion"] {
+        for cause in [ids::CPU_RUNQUEUE, ids::PRIORITY_INVERSION] {
             let because = format!("threads that could hold it hardly waited for a CPU: {against}");
             claim.rule_out(cause, because);
         }

@@ -4,24 +4,30 @@
 //! CPU has switched tasks. The expedited commands interrupt the CPUs instead and take microseconds.
 //! Registering for those waits for a grace period too, but once in the life of a process.
 
-use model::{Outlier, OutlierKind, PathSum, Syscall};
+use model::{Outlier, OutlierKind, PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::causes::locks::grace_period::{ASLEEP, others, path, waited};
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "membarrier-global",
+    id: ids::MEMBARRIER_GLOBAL,
     title: "membarrier() waits until every CPU of the host has switched tasks",
     fix: "Register once with MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, before there are threads, \
           then call MEMBARRIER_CMD_PRIVATE_EXPEDITED: it interrupts only CPUs that run this \
           process. (liburcu: the bulletproof or memb flavour on a kernel with private expedited \
           membarrier.)",
     reproduce: "mysteries/bin/membarrier-global-faulty 5",
-    needs: &["threads", "system calls"],
-    look_alikes: &["rcu-sync-fdtable"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    look_alikes: &[LookAlike {
+        cause: ids::RCU_SYNC_FDTABLE,
+        tell_apart: "see which call sleeps ('strace -f -T -p PID'): membarrier, or one that \
+                         makes a descriptor (open, socket, accept, dup)",
+        mutual: true,
+    }],
     symptom: false,
     examine,
 };
@@ -95,12 +101,12 @@ fn examine(case: &Case) -> Verdict {
 }
 
 fn rule_out(case: &Case, claimed: u64, registering: u64, claim: &mut Claim) {
-    claim.rule_out(
-        "membarrier-registration",
+    claim.exclude(
+        "registering for an expedited command",
         format!("registering for an expedited command took {}", duration(registering)),
     );
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "the sleeps are counted until the wake-up only; waiting for a CPU came to {}",
             duration(case.accounts.sum_of(|account| account.is_waiting_for_cpu()))

@@ -3,22 +3,28 @@
 //! Monitors that read /proc/PID/smaps walk the page tables of the process they watch under its
 //! mmap_lock; its own mmap, munmap and, behind those, page faults wait.
 
-use model::Outlier;
+use model::{Outlier, RecorderPart};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::case::mmap_holders::{READ, WRITE, holders, is_foreign, is_mmap_lock, place, split};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "mm-reader",
+    id: ids::MM_READER,
     title: "another process holds the mmap_lock of the address space that it reads",
     fix: "Stop the reader or let it read less often. What it wants is often in \
           /proc/PID/statm, which takes no lock; smaps and smaps_rollup both walk all page tables.",
     reproduce: "mysteries/bin/mm-reader-faulty 5",
-    needs: &["threads", "kernel locks", "mmap_lock holders"],
-    look_alikes: &["mmap-lock"],
+    needs: &[RecorderPart::Threads, RecorderPart::Locks, RecorderPart::MmapLock],
+    look_alikes: &[LookAlike {
+        cause: ids::MMAP_LOCK,
+        tell_apart: "stop whatever reads /proc/PID/smaps or maps of the process and record \
+                         again: waiting for mmap_lock that stays is the program's own",
+        mutual: true,
+    }],
     symptom: false,
     examine,
 };

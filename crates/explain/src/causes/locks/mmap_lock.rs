@@ -3,23 +3,24 @@
 //! The kernel takes that one lock exclusively for mmap, munmap, mprotect and brk, and shared for
 //! page faults. Threads that map much queue up behind each other, asleep, while CPUs are idle.
 
-use model::{Metric, Syscall};
+use model::{Metric, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::mmap_holders::{READ, WRITE, holders, is_mmap_lock, is_own, place, split};
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{counted, duration, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "mmap-lock",
+    id: ids::MMAP_LOCK,
     title: "threads of one process wait for each other to change their address space",
     fix: "Map less often: read with pread() into a buffer that is kept instead of mmap() and \
           munmap() per request; leave out MAP_POPULATE; or split the work over several processes, \
           each with its own address space.",
     reproduce: "mysteries/bin/mmap-lock-faulty 5",
-    needs: &["threads", "kernel locks", "mmap_lock holders"],
-    look_alikes: &["mm-reader"],
+    needs: &[RecorderPart::Threads, RecorderPart::Locks, RecorderPart::MmapLock],
+    look_alikes: &[],
     symptom: false,
     examine,
 };
@@ -104,7 +105,7 @@ fn examine(case: &Case) -> Verdict {
 
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "this time was asleep (state D), not runnable; all waiting for a CPU together is {} \
              against {}",

@@ -6,23 +6,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{OutlierKind, PathSum, Syscall};
+use model::{OutlierKind, PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::causes::locks::grace_period::{ASLEEP, others, path, waited};
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "rcu-sync-fdtable",
+    id: ids::RCU_SYNC_FDTABLE,
     title: "threads that share a table of descriptors wait while it grows",
     fix: "Make the table large before there are threads: open the highest descriptor once with \
           dup2() or fcntl(F_DUPFD) right after the start and close it again, the table stays \
           large. Or keep descriptors and processes instead of making new ones.",
     reproduce: "mysteries/bin/rcu-sync-fdtable-faulty 5",
-    needs: &["threads", "system calls"],
-    look_alikes: &["membarrier-global"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    look_alikes: &[],
     symptom: false,
     examine,
 };
@@ -87,8 +88,8 @@ fn examine(case: &Case) -> Verdict {
 
 fn rule_out(case: &Case, claimed: u64, claim: &mut Claim) {
     let rest = others(case, claimed);
-    claim.rule_out(
-        "other-grace-periods",
+    claim.exclude(
+        "other RCU grace periods",
         format!(
             "{} of all uninterruptible sleep passed expand_files; other sleeps of that kind took \
              {}",
@@ -97,7 +98,7 @@ fn rule_out(case: &Case, claimed: u64, claim: &mut Claim) {
         ),
     );
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "the sleeps are counted until the wake-up only; waiting for a CPU came to {}",
             duration(case.accounts.sum_of(|account| account.is_waiting_for_cpu()))
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!((claim.lost.get(ASLEEP), claim.waits), (2 * SECOND, 300));
         let trigger = &claim.chain[1].text;
         assert_eq!(trigger, "dup found a table that was full, at 256 descriptors");
-        let rest = &claim.ruled_out[0];
+        let rest = &claim.excluded[0];
         assert!(rest.because.starts_with("67 % of all") && rest.because.ends_with("1.00 s"));
     }
 

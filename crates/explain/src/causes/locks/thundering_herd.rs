@@ -8,21 +8,25 @@
 //! A wakeup is useful if the call returned and the thread then got something. A loop that reads
 //! until EAGAIN (edge-triggered epoll) has a successful read in each turn, and so no useless one.
 
-use model::{Account, Accounts, Blocked, Histogram, Metric, Run, Syscall, ThreadAccounts, part_of};
+use model::{
+    Account, Accounts, Blocked, Histogram, Metric, RecorderPart, Run, Syscall, ThreadAccounts,
+    part_of,
+};
 
 use crate::case::Case;
 use crate::case::in_words::stacks;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "thundering-herd",
+    id: ids::THUNDERING_HERD,
     title: "one event wakes many threads, and one of them gets it",
     fix: "Watch the shared socket or eventfd with EPOLLEXCLUSIVE, or from one epoll that all \
           threads wait on, or give each thread a queue of its own (SO_REUSEPORT for listening \
           sockets).",
     reproduce: "mysteries/bin/thundering-herd-faulty 5",
-    needs: &["threads", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -210,7 +214,7 @@ fn rule_out(case: &Case, herd: &Herd, claim: &mut Claim) {
     });
     if own >= all / 2 {
         claim.rule_out(
-            "cpu-runqueue",
+            ids::CPU_RUNQUEUE,
             format!(
                 "{} of the waiting for a CPU was behind threads of the same process, which were \
                  woken for the same event{idle}",
@@ -224,7 +228,7 @@ fn rule_out(case: &Case, herd: &Herd, claim: &mut Claim) {
     }
     let locks = case.lost.get(Account::Blocked(Blocked::Futex));
     claim.rule_out(
-        "futex-convoy",
+        ids::FUTEX_CONVOY,
         format!(
             "the threads sleep in poll or epoll; waiting for locks came to {}",
             duration(locks)

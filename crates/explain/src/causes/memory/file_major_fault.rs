@@ -2,21 +2,24 @@
 //!
 //! The thread sleeps in the middle of its own code, with no system call to be seen.
 
-use model::{Account, Accounts, Blocked, Metric, ObjectName, Outlier, WaitSum, part_of};
+use model::{
+    Account, Accounts, Blocked, Metric, ObjectName, Outlier, RecorderPart, WaitSum, part_of,
+};
 
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, sum_of};
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "file-major-fault",
+    id: ids::FILE_MAJOR_FAULT,
     title: "page faults on a mapped file wait for the disk",
     fix: "Have the pages in memory before they are needed: mlock(), MAP_POPULATE or \
           madvise(MADV_WILLNEED) outside the critical path; or read with pread() where a wait can \
           be seen and planned for. Look for what evicts the file: memory limits, other readers.",
     reproduce: "mysteries/bin/file-major-fault-faulty 5",
-    needs: &["threads", "page faults"],
+    needs: &[RecorderPart::Threads, RecorderPart::Faults],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -119,16 +122,16 @@ fn examine(case: &Case) -> Verdict {
     if outliers.is_empty() {
         claim.doubt(0.8, "which instruction faulted is not known: lazy-binding looks the same");
     } else {
-        claim.rule_out("lazy-binding", linker);
+        claim.rule_out(ids::LAZY_BINDING, linker);
     }
     if named.count > 0 {
         let because = format!("{} on memory that is no file", duration(anonymous.ns));
-        claim.rule_out("swap", because);
+        claim.exclude("reading pages back from swap", because);
     } else {
         claim.doubt(0.8, "which file was not recorded: memory swapped out looks the same");
     }
-    claim.rule_out(
-        "disk-read",
+    claim.exclude(
+        "disk reads of system calls",
         format!(
             "waiting for the disk in system calls is an account of its own: {}",
             duration(case.accounts.get(Account::Blocked(Blocked::Disk)))
@@ -195,7 +198,9 @@ mod tests {
         assert!(claim.title.ends_with("/data/prices.bin"), "{}", claim.title);
         assert!(claim.doubts.is_empty());
         let excluded: Vec<_> = claim.ruled_out.iter().map(|r| r.cause.as_str()).collect();
-        assert_eq!(excluded, ["lazy-binding", "swap", "disk-read"]);
+        assert_eq!(excluded, ["lazy-binding"]);
+        let in_words: Vec<_> = claim.excluded.iter().map(|e| e.what.as_str()).collect();
+        assert_eq!(in_words, ["reading pages back from swap", "disk reads of system calls"]);
     }
 
     #[test]

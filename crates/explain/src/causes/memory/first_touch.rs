@@ -3,22 +3,23 @@
 //! What malloc or mmap gives is an address only. The first store to each of its pages is a page
 //! fault, in which the kernel finds a page, clears it and maps it: about a microsecond for 4 KiB.
 
-use model::Account;
+use model::{Account, RecorderPart};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::causes::memory::page_faults::{self, GivenBack};
 use crate::text::{counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "first-touch",
+    id: ids::FIRST_TOUCH,
     title: "memory is touched for the first time where time matters",
     fix: "Touch the memory before: fill buffers at start, use MAP_POPULATE or \
           madvise(MADV_POPULATE_WRITE) outside the critical path, keep and reuse buffers, or use \
           huge pages (one fault for 2 MiB).",
     reproduce: "mysteries/bin/first-touch-faulty 5",
-    needs: &["threads", "on-CPU samples"],
-    look_alikes: &["malloc-trim", "fork-cow", "file-major-fault"],
+    needs: &[RecorderPart::Threads, RecorderPart::Samples],
+    look_alikes: &[],
     symptom: false,
     examine,
 };
@@ -73,7 +74,7 @@ fn examine(case: &Case) -> Verdict {
 
 fn rule_out(case: &Case, back: &GivenBack, ns: u64, claim: &mut Claim) {
     claim.rule_out(
-        "malloc-trim",
+        ids::MALLOC_TRIM,
         format!(
             "brk, munmap and madvise took {} on a CPU against {} in the faults: what was touched \
              is kept",
@@ -83,7 +84,7 @@ fn rule_out(case: &Case, back: &GivenBack, ns: u64, claim: &mut Claim) {
     );
     let copied = page_faults::copied_pages(case);
     claim.rule_out(
-        "fork-cow",
+        ids::FORK_COW,
         format!(
             "copying shared pages took {}, {} of this",
             duration(copied.ns()),
@@ -92,11 +93,11 @@ fn rule_out(case: &Case, back: &GivenBack, ns: u64, claim: &mut Claim) {
     );
     let major = case.accounts.get(Account::Blocked(model::Blocked::FaultMajor));
     claim.rule_out(
-        "file-major-fault",
+        ids::FILE_MAJOR_FAULT,
         format!("these faults did not wait for a disk; those that did took {}", duration(major)),
     );
     claim.rule_out(
-        "memcg-reclaim",
+        ids::MEMCG_RECLAIM,
         format!(
             "faults that had to reclaim memory first took {}",
             duration(

@@ -4,22 +4,43 @@
 //! page first gets a copy of it in a page fault. A process that forks to save a snapshot of its
 //! memory, or merely to run another program, pays that for each page it goes on to change.
 
-use model::EventKind;
+use model::{EventKind, RecorderPart};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::causes::memory::page_faults;
 use crate::text::{counted, duration, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "fork-cow",
+    id: ids::FORK_COW,
     title: "stores after a fork copy pages",
     fix: "Run other programs with posix_spawn or vfork, which share nothing; fork a small helper \
           process at the start and let that one fork; save memory from a thread, or give the \
           child only what it needs (MADV_DONTFORK).",
     reproduce: "mysteries/bin/fork-cow-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
-    look_alikes: &["first-touch", "malloc-trim", "ksm-cow"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::FIRST_TOUCH,
+            tell_apart: "sample kernel stacks ('perf record -g -p PID'): wp_page_copy copies a \
+                         shared page, do_anonymous_page makes a new one",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::MALLOC_TRIM,
+            tell_apart: "count the calls ('strace -f -c -e \
+                         trace=fork,clone,clone3,brk,munmap,madvise -p PID'): without a fork \
+                         nothing is copied, without the others nothing is given back",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::KSM_COW,
+            tell_apart: "read pages_shared in /sys/kernel/mm/ksm and see whether the process \
+                         forked: KSM merges without any fork",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };
@@ -84,13 +105,13 @@ fn examine(case: &Case) -> Verdict {
     let against = format!("{} of these", percent(new.ns(), time.ns()));
     if new.ns() < time.ns() {
         claim.rule_out(
-            "first-touch",
+            ids::FIRST_TOUCH,
             format!("faults on memory never touched took {}, {against}", duration(new.ns())),
         );
     }
     let source = case.run.counter("process.ksm_merging_pages");
     match source {
-        Some(_) => claim.rule_out("ksm-cow", "none of its pages is merged by KSM".to_owned()),
+        Some(_) => claim.rule_out(ids::KSM_COW, "none of its pages is merged by KSM".to_owned()),
         None => claim.doubt(0.9, "whether KSM merged its pages could not be read (ksm-cow)"),
     }
     Ok(claim)

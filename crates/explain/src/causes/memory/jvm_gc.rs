@@ -5,24 +5,30 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, Accounts, Blocked, Outlier, Run};
+use model::{Account, Accounts, Blocked, Outlier, RecorderPart, Run};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::case::lost::{Class, class};
 use crate::case::safepoints::{COLLECTORS, VM_THREAD, is_stop};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{counted, duration};
 
 pub const CAUSE: Cause = Cause {
-    id: "jvm-gc",
+    id: ids::JVM_GC,
     title: "a Java program stands still while its garbage is collected",
     fix: "Make less garbage on the hot path, and keep less of what is made (-Xlog:gc* tells how much \
           each collection copied). Or use a collector that works beside the program (-XX:+UseZGC, \
           -XX:+UseShenandoahGC), with CPUs to spare for it.",
     reproduce: "make exchange FAULT='--garbage --folder /dev/shm'",
-    needs: &["threads"],
-    look_alikes: &["futex-convoy", "cpu-runqueue"],
+    needs: &[RecorderPart::Threads],
+    look_alikes: &[LookAlike {
+        cause: ids::CPU_RUNQUEUE,
+        tell_apart: "have the JVM log its pauses (-Xlog:gc,safepoint): a stall outside of them \
+                         is no collection",
+        mutual: false,
+    }],
     symptom: false,
     examine,
 };
@@ -71,7 +77,7 @@ fn examine(case: &Case) -> Verdict {
     ));
     claim.saw(in_words(case, longest), "who woke it (sched_waking)");
     claim.rule_out(
-        "futex-convoy",
+        ids::FUTEX_CONVOY,
         "these waits were ended by the JVM's own thread, not by the owner of a lock".to_owned(),
     );
     claim.doubt(0.9, "stops shorter than the shortest interval that was kept are not in it");

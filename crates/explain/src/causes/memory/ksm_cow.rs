@@ -4,20 +4,23 @@
 //! (MADV_MERGEABLE, usually guests of an emulator) by one write-protected page. The next store to
 //! any of them is a page fault that copies it, as after a fork, but without any fork.
 
+use model::RecorderPart;
+
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::causes::memory::page_faults;
 use crate::text::{count, counted, duration};
 
 pub const CAUSE: Cause = Cause {
-    id: "ksm-cow",
+    id: ids::KSM_COW,
     title: "stores to pages that KSM merged copy them",
     fix: "Offer for merging only what is rarely written (no MADV_MERGEABLE on working memory; for \
           guests mem-merge=off), or slow down or stop KSM (pages_to_scan, sleep_millisecs, run in \
           /sys/kernel/mm/ksm).",
     reproduce: "mysteries/bin/ksm-cow-faulty 5",
-    needs: &["threads", "on-CPU samples"],
-    look_alikes: &["fork-cow", "first-touch"],
+    needs: &[RecorderPart::Threads, RecorderPart::Samples],
+    look_alikes: &[],
     symptom: false,
     examine,
 };
@@ -69,13 +72,13 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(path.map(|p| format!("written in {p}")), "dearest sampled path");
     let forks = ["fork", "clone", "clone3"].iter().fold(0, |sum, name| sum + case.calls(name).0);
     if forks == 0 {
-        claim.rule_out("fork-cow", "no watched process forked".to_owned());
+        claim.rule_out(ids::FORK_COW, "no watched process forked".to_owned());
     } else {
         claim.doubt(0.7, "it also called fork or clone: part of the copies may be due to that");
     }
     let new = page_faults::new_pages(case);
     claim.rule_out(
-        "first-touch",
+        ids::FIRST_TOUCH,
         format!("faults on memory never touched took {}", duration(new.ns())),
     );
     Ok(claim)

@@ -6,25 +6,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Accounts, Frame, Outlier, OutlierKind, Syscall};
+use model::{Accounts, Frame, Outlier, OutlierKind, RecorderPart, Role, Syscall};
 
 use crate::case::Case;
 use crate::case::held_sends::Sends;
 use crate::case::in_words::in_words;
 use crate::case::lost::{Class, class};
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::causes::network::rate_limit_burst;
 use crate::patterns::rhythm;
 use crate::text::{count, counted, duration};
 
 pub const CAUSE: Cause = Cause {
-    id: "lazy-binding",
+    id: ids::LAZY_BINDING,
     title: "first calls of functions wait for the dynamic linker's pages",
     fix: "Bind all calls when the program starts: LD_BIND_NOW=1 in its environment, or link it and \
           its libraries with -Wl,-z,now. 'whylag doctor -p PID --plt' lists the calls that can \
           still do this once.",
     reproduce: "mysteries/bin/lazy-binding-faulty 5",
-    needs: &["threads", "page faults", "system calls"],
+    needs: &[RecorderPart::Threads, RecorderPart::Faults, RecorderPart::SystemCalls],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -81,7 +82,7 @@ fn examine(case: &Case) -> Verdict {
         duration(phase_ns(case, worst.outlier.start_ns))
     ));
     if let Some(text) = limit_of_rate(case, worst) {
-        claim.caused_by("trigger", rate_limit_burst::CAUSE.id, text);
+        claim.caused_by(Role::Trigger, ids::RATE_LIMIT_BURST, text);
     }
     for call in calls.iter().take(CALLS_SHOWN) {
         claim.saw(
@@ -110,7 +111,7 @@ fn examine(case: &Case) -> Verdict {
     let times: Vec<u64> = calls.iter().map(|call| call.outlier.start_ns).collect();
     claim.saw_if(rhythm::of_second(case.run, &times), "Rayleigh's test of when they began");
     claim.rule_out(
-        "file-major-fault",
+        ids::FILE_MAJOR_FAULT,
         "the faulting instructions are the dynamic linker's, not the program's, and the same call \
          did not fault there again"
             .to_owned(),

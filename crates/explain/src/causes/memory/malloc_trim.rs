@@ -4,23 +4,29 @@
 //! and unmaps each block above 128 KiB at first (M_MMAP_THRESHOLD). A program whose use goes up and
 //! down pays for each turn: the call, and a page fault for each page that it needs again.
 
-use model::{Account, Syscall};
+use model::{Account, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::causes::memory::page_faults::{self, GivenBack};
 use crate::text::{count, counted, duration};
 
 pub const CAUSE: Cause = Cause {
-    id: "malloc-trim",
+    id: ids::MALLOC_TRIM,
     title: "memory is given back to the kernel and taken again",
     fix: "Let the allocator keep it: mallopt or GLIBC_TUNABLES with a higher \
           glibc.malloc.trim_threshold, top_pad and mmap_threshold; or keep buffers in the program; \
           or use an allocator that returns memory slowly.",
     reproduce: "mysteries/bin/malloc-trim-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
-    look_alikes: &["first-touch", "mmap-lock", "fork-cow"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    look_alikes: &[LookAlike {
+        cause: ids::MMAP_LOCK,
+        tell_apart: "raise glibc.malloc.trim_threshold and mmap_threshold (GLIBC_TUNABLES) and \
+                         record again: waiting for mmap_lock that stays is not the allocator's",
+        mutual: true,
+    }],
     symptom: false,
     examine,
 };
@@ -96,7 +102,7 @@ fn by_call(case: &Case) -> Vec<(&'static str, u64, u64)> {
 
 fn rule_out(case: &Case, back: &GivenBack, new_ns: u64, claim: &mut Claim) {
     claim.rule_out(
-        "first-touch",
+        ids::FIRST_TOUCH,
         format!(
             "memory is not new: giving it back took {} on a CPU against {} to get it",
             duration(back.accounts.total()),
@@ -106,13 +112,13 @@ fn rule_out(case: &Case, back: &GivenBack, new_ns: u64, claim: &mut Claim) {
     let waited = case.accounts.sum_of(is_mmap_lock);
     if waited < new_ns {
         claim.rule_out(
-            "mmap-lock",
+            ids::MMAP_LOCK,
             format!("waiting for the mmap_lock took {} in all", duration(waited)),
         );
     }
     let copied = page_faults::copied_pages(case);
     claim.rule_out(
-        "fork-cow",
+        ids::FORK_COW,
         format!(
             "copying shared pages took {} ({} samples)",
             duration(copied.ns()),

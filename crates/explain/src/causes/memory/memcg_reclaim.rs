@@ -4,22 +4,36 @@
 //! The host may have plenty of free memory. Reclaim is done by the thread that asks: on a CPU, or
 //! asleep until pages have been written.
 
-use model::{Account, Blocked, Counter};
+use model::{Account, Blocked, Counter, RecorderPart};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration};
 
 pub const CAUSE: Cause = Cause {
-    id: "memcg-reclaim",
+    id: ids::MEMCG_RECLAIM,
     title: "a memory cgroup at its limit makes its own threads reclaim",
     fix: "Raise the cgroup's limit above what it really uses, page cache included (memory.max, \
           memory.limit_in_bytes), or use less: drop file pages behind a stream \
           (posix_fadvise DONTNEED, O_DIRECT), write dirty ones early (sync_file_range). With \
           version 2, memory.low of the important one protects it.",
     reproduce: "mysteries/bin/memcg-reclaim-faulty 5",
-    needs: &["threads"],
-    look_alikes: &["dirty-throttle", "fsync-journal", "file-major-fault", "mmap-file-write"],
+    needs: &[RecorderPart::Threads],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::FILE_MAJOR_FAULT,
+            tell_apart: "raise the cgroup's memory limit and record again: pages that were evicted \
+                         by the limit then stay",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::FIRST_TOUCH,
+            tell_apart: "read memory.events (version 1: memory.failcnt) of the cgroup before and \
+                         after: only a limit that is hit raises it",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };
@@ -78,8 +92,8 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(ran.map(|p| format!("on a CPU in {p}")), "samples of what ran");
 
     if host.ns() < reclaim.ns() / 5 {
-        claim.rule_out(
-            "direct-reclaim",
+        claim.exclude(
+            "reclaim for the whole host",
             format!(
                 "{} in reclaim because the host is short of memory, {} because the cgroup is",
                 duration(host.ns()),
@@ -94,7 +108,7 @@ fn examine(case: &Case) -> Verdict {
     let fresh = case.time_through(&NEW_PAGE, |path| !case.passes(path, &RECLAIM)).ns();
     if fresh < reclaim.ns() {
         claim.rule_out(
-            "first-touch",
+            ids::FIRST_TOUCH,
             format!(
                 "allocating and clearing new pages took {} besides, reclaim {}",
                 duration(fresh),
@@ -102,8 +116,8 @@ fn examine(case: &Case) -> Verdict {
             ),
         );
     }
-    claim.rule_out(
-        "swap",
+    claim.exclude(
+        "reading pages back from swap",
         format!(
             "{} in faults that read pages back, besides reclaim",
             duration(major.saturating_sub(in_reclaim))
@@ -158,7 +172,7 @@ mod tests {
         assert_eq!((claim.lost.get(MINOR), claim.lost.get(USER)), (SECOND, SECOND / 4));
         assert!(claim.chain.iter().any(|l| l.text.contains("may use 16.0 MiB")), "{claim:?}");
         assert!(claim.evidence.iter().any(|e| e.text.contains("4,000 times")));
-        assert!(claim.ruled_out.iter().any(|r| r.cause == "direct-reclaim"));
+        assert!(claim.excluded.iter().any(|e| e.what == "reclaim for the whole host"));
     }
 
     #[test]

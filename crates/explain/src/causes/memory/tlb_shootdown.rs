@@ -5,22 +5,37 @@
 //! the process has to forget them: an interrupt to each, and a wait until the last has answered.
 //! On a virtual machine a CPU that is not scheduled makes the wait long.
 
-use model::{Metric, PathSum};
+use model::{Metric, PathSum, RecorderPart};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{counted, duration, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "tlb-shootdown",
+    id: ids::TLB_SHOOTDOWN,
     title: "changes of mappings interrupt other CPUs and wait for them",
     fix: "Change mappings less often: keep buffers instead of munmap and madvise per request, \
           change many pages in one call, raise the allocator's thresholds; split the work over \
           processes, whose address spaces do not concern each other.",
     reproduce: "mysteries/bin/tlb-shootdown-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
-    look_alikes: &["membarrier-global", "mmap-lock", "malloc-trim"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::MMAP_LOCK,
+            tell_apart: "read the rows TLB and CAL of /proc/interrupts before and after: \
+                         shootdowns count there, threads that sleep for the lock do not",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::MALLOC_TRIM,
+            tell_apart: "keep the program on one CPU ('taskset -c 0') and record again: then \
+                         nothing is shot down, and what giving memory back and taking it again \
+                         costs stays",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };
@@ -83,13 +98,13 @@ fn examine(case: &Case) -> Verdict {
 
     let barrier = case.time_through(&["sys_membarrier", "__x64_sys_membarrier"], |_| true);
     claim.rule_out(
-        "membarrier-global",
+        ids::MEMBARRIER_GLOBAL,
         format!("membarrier took {} in all", duration(barrier.ns())),
     );
     let waited = case.accounts.sum_of(is_mmap_lock);
     if waited < time.ns() {
         claim.rule_out(
-            "mmap-lock",
+            ids::MMAP_LOCK,
             format!("waiting for the mmap_lock took {} in all", duration(waited)),
         );
     }

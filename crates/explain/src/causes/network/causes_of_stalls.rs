@@ -7,7 +7,7 @@ use model::Outlier;
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::cause::Claim;
+use crate::cause::{Claim, Id};
 use crate::part::question::Focus;
 use crate::part::run::Focused;
 
@@ -17,7 +17,7 @@ const EXAMINED: usize = 20;
 /// A cause that stood behind some of the stalls.
 pub(crate) struct Upstream {
     /// Its id.
-    pub cause: &'static str,
+    pub cause: Id,
     /// What it claims of the longest of them.
     pub claim: Claim,
     /// Of so many stalls.
@@ -32,7 +32,7 @@ pub(crate) fn shared_cause(case: &Case, stalls: &[&Outlier]) -> Option<Upstream>
     let mut stalls = stalls.to_vec();
     stalls.sort_by_key(|stall| std::cmp::Reverse(stall.duration_ns));
     stalls.truncate(EXAMINED);
-    let mut found = BTreeMap::<&str, (u64, Claim)>::new();
+    let mut found = BTreeMap::<Id, (u64, Claim)>::new();
     for stall in &stalls {
         if let Some((cause, claim)) = of_one(case, stall) {
             found.entry(cause).or_insert((0, claim)).0 += 1;
@@ -44,7 +44,7 @@ pub(crate) fn shared_cause(case: &Case, stalls: &[&Outlier]) -> Option<Upstream>
 }
 
 /// Symptoms are left out: they only say what the thread waited for, as its accounts do.
-fn of_one(case: &Case, stall: &Outlier) -> Option<(&'static str, Claim)> {
+fn of_one(case: &Case, stall: &Outlier) -> Option<(Id, Claim)> {
     let whole = case.whole();
     let is_it = |o: &Outlier| {
         (o.tid, o.kind) == (stall.tid, stall.kind)

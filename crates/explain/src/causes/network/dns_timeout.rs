@@ -3,21 +3,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Accounts, Blocked, Outlier, OutlierKind, QueueSecond, SocketKind};
+use model::{
+    Account, Accounts, Blocked, Outlier, OutlierKind, QueueSecond, RecorderPart, SocketKind,
+};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
-    id: "dns-timeout",
+    id: ids::DNS_TIMEOUT,
     title: "look-ups wait for a name server that does not answer",
     fix: "Take the silent server out of /etc/resolv.conf, or put one that answers in front of it; \
           'options timeout:1 attempts:2' bounds the wait. Keep addresses that are needed again and \
           again, and look others up in a thread on which no work waits.",
     reproduce: "mysteries/bin/dns-timeout-faulty 5",
-    needs: &["threads", "system calls", "sockets"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -90,12 +93,12 @@ fn examine(case: &Case) -> Verdict {
     let queued = format!("{} bytes at most were seen received on these sockets", count(received));
     claim.saw(queued, "socket iterator, each 20 ms or more");
     claim.saw_if(Some(in_words(case, longest)), "longest of them");
-    claim.rule_out(
-        "slow-server",
+    claim.exclude(
+        "a slow name server",
         format!("an answer that is late ends the wait before its timeout; {answers}"),
     );
     claim.rule_out(
-        "udp-rcvbuf-stall",
+        ids::UDP_RCVBUF_STALL,
         format!("{} dropped at the sockets that asked", counted(drops, "datagram")),
     );
     Ok(claim)

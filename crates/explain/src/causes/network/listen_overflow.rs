@@ -3,21 +3,22 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, OutlierKind, QueueSecond, SocketKind};
+use model::{Account, Accounts, Blocked, OutlierKind, QueueSecond, RecorderPart, SocketKind};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
-    id: "listen-overflow",
+    id: ids::LISTEN_OVERFLOW,
     title: "a listening socket has no room for more connections",
     fix: "Enlarge the backlog given to listen() (the kernel takes at most net.core.somaxconn), and \
           accept in a loop and in a thread of its own, so that work on one connection does not \
           keep others waiting.",
     reproduce: "mysteries/bin/listen-overflow-faulty 5",
-    needs: &["threads", "system calls", "sockets"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -89,8 +90,8 @@ fn examine(case: &Case) -> Verdict {
     claim.saw(counted(overflows, "overflow"), "ListenOverflows of the network namespace");
     let longest = retried().max_by_key(|o| o.breakdown.get(CONNECT));
     claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest connect");
-    claim.rule_out(
-        "lost-on-the-way",
+    claim.exclude(
+        "loss on the way to the socket",
         format!(
             "the socket itself counted the drops: {}, the host {}",
             claim.dropped,

@@ -3,20 +3,21 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, Outlier, OutlierKind, SocketKind};
+use model::{Account, Accounts, Blocked, Outlier, OutlierKind, RecorderPart, SocketKind};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "nagle-delack",
+    id: ids::NAGLE_DELACK,
     title: "Nagle's algorithm waits for a delayed acknowledgement",
     fix: "Send a request with one call (writev, sendmsg, or a buffer), or set TCP_NODELAY on the \
           side that sends it.",
     reproduce: "mysteries/bin/nagle-delack-faulty 5",
-    needs: &["threads", "system calls", "sockets"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -109,8 +110,8 @@ fn examine(case: &Case) -> Verdict {
     claim.saw(counted(acks, "delayed acknowledgement"), "DelayedACKs of the network namespace");
     let longest = delayed.iter().max_by_key(|o| o.duration_ns);
     claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest of them");
-    claim.rule_out(
-        "slow-server",
+    claim.exclude(
+        "a slow server",
         format!(
             "a slow server has the whole request: here it was still in the send queue, and the \
              waits have one length ({} of {})",

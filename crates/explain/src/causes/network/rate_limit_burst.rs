@@ -6,24 +6,45 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, Event, Run, ThreadAccounts};
+use model::{Account, Accounts, Blocked, Event, RecorderPart, Run, ThreadAccounts};
 
 use crate::case::Case;
 use crate::case::held_sends::{self, Sends, interval_ns, kept};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::causes::network::receivers::receives;
 use crate::patterns::rhythm;
 use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
-    id: "rate-limit-burst",
+    id: ids::RATE_LIMIT_BURST,
     title: "a receiving thread waits for a limit of its own sending rate",
     fix: "Take the rate limit off the thread that receives: hand what is to be sent to another \
           thread, or send later what the limit does not allow now. Or spread the burst, or raise \
           the limit.",
     reproduce: "mysteries/bin/rate-limit-burst-faulty 5",
-    needs: &["threads", "system calls"],
-    look_alikes: &["yield-spin", "cgroup-throttle", "cpu-runqueue"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::YIELD_SPIN,
+            tell_apart: "see what follows the calls of sched_yield ('strace -f -p PID'): a limit \
+                         of the rate ends each series with a send of the same thread, a lock does \
+                         not",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::CGROUP_THROTTLE,
+            tell_apart: "read nr_throttled in cpu.stat of the program's cgroup before and after: a \
+                         quota counts there, a limit of the program's own does not",
+            mutual: false,
+        },
+        LookAlike {
+            cause: ids::CPU_RUNQUEUE,
+            tell_apart: "raise the limit of the sending rate and record again: waiting for a CPU \
+                         that stays is the run queue",
+            mutual: false,
+        },
+    ],
     symptom: false,
     examine,
 };
@@ -85,7 +106,7 @@ fn examine(case: &Case) -> Verdict {
         claim.saw(text, "ends of the waits");
     }
     claim.rule_out(
-        "yield-spin",
+        ids::YIELD_SPIN,
         "each of these waits ended with a send of the same thread, not with a lock".to_owned(),
     );
     Ok(claim)
@@ -215,7 +236,7 @@ mod tests {
         assert_eq!((claim.lost.total(), claim.waits), (15 * 40 * MS, 15));
         assert!(claim.chain[1].text.contains("15 of 4,000 sends"), "{:?}", claim.chain);
         assert!(claim.evidence.iter().any(|e| e.text.contains("50.0 ms apart")), "{claim:?}");
-        assert_eq!(crate::explain(&run).findings[0].cause, CAUSE.id);
+        assert_eq!(crate::explain(&run).findings[0].cause, CAUSE.id.as_str());
     }
 
     #[test]

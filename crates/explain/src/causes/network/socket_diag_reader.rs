@@ -6,22 +6,33 @@
 //! under its lock; /proc begins again at the head of the chain for every 4 KiB of text. Where many
 //! sockets are in one chain (UDP sockets of one port), socket calls that need it spin that long.
 
-use model::{BesideSum, PathSum, TableRead};
+use model::{BesideSum, PathSum, RecorderPart, TableRead};
 
 use crate::case::Case;
 use crate::case::spinning::{SPIN, in_words, readers, spun};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "socket-diag-reader",
+    id: ids::SOCKET_DIAG_READER,
     title: "socket calls wait for the socket tables while somebody lists all sockets",
     fix: "Stop whoever reads the tables, or have it read less often, or what it needs of a few \
           sockets only: getsockopt(SO_MEMINFO) in the process itself, /proc/net/sockstat for \
           counts, BPF iterators from outside. Spread UDP sockets over more ports.",
     reproduce: "mysteries/bin/socket-diag-reader-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples", "kernel locks"],
-    look_alikes: &["cpu-runqueue", "softirq-interference", "sysv-sem"],
+    needs: &[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Samples,
+        RecorderPart::Locks,
+    ],
+    look_alikes: &[LookAlike {
+        cause: ids::SYSV_SEM,
+        tell_apart: "see the call that spins ('perf record -g -p PID'): semget and semctl wait \
+                         for the table of semaphores, socket, bind and close for those of sockets",
+        mutual: true,
+    }],
     symptom: false,
     examine,
 };
@@ -112,7 +123,7 @@ fn examine(case: &Case) -> Verdict {
     );
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "{} were on a CPU, spinning; waiting for a CPU is {} of the wall time",
             duration(time.ns()),
@@ -120,7 +131,7 @@ fn examine(case: &Case) -> Verdict {
         ),
     );
     claim.rule_out(
-        "softirq-interference",
+        ids::SOFTIRQ_INTERFERENCE,
         format!(
             "softirqs took {} of the wall time; the spinning is in socket calls",
             percent(case.accounts.get(model::Account::SoftIrq), case.wall_ns)

@@ -6,23 +6,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Accounts, SocketAddress, TimeoutKind};
+use model::{Accounts, RecorderPart, SocketAddress, TimeoutKind};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::causes::network::tcp_timers::{End, Wait, ends, waits};
 use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
-    id: "tcp-rto",
+    id: ids::TCP_RTO,
     title: "TCP sends lost segments again only after its timer fires",
     fix: "Find where segments are lost ('whylag show' has what the target's own sockets dropped; \
           'ip -s link', 'tc -s qdisc', 'nstat' for the host) and end it. On a network of your own \
           a smaller net.ipv4.tcp_rto_min_us, or 'ip route change ... rto_min 5ms', shortens the \
           wait.",
     reproduce: "mysteries/bin/tcp-rto-faulty 5",
-    needs: &["threads", "system calls", "sockets"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -125,20 +126,20 @@ fn timers_in_words(waits: &[Wait]) -> String {
 fn rule_out(claim: &mut Claim, waits: &[Wait], segments: u64, timers: u64) {
     let shortest = waits.iter().map(|wait| wait.outlier.duration_ns).min().unwrap_or(0);
     claim.rule_out(
-        "nagle-delack",
+        ids::NAGLE_DELACK,
         format!(
             "an acknowledgement is delayed by 40 ms, and nothing is sent twice: the shortest of \
              these took {}",
             duration(shortest)
         ),
     );
-    claim.rule_out(
-        "slow-server",
+    claim.exclude(
+        "a slow server",
         "a slow server has the request: here each answer came only after a segment was sent again"
             .to_owned(),
     );
-    claim.rule_out(
-        "fast-retransmit",
+    claim.exclude(
+        "fast retransmission",
         format!(
             "segments resent because later ones arrived take a round trip; of {} the timer sent \
              {}, and these waits ended after one of a timer",

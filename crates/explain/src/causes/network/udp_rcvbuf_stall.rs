@@ -7,12 +7,13 @@
 
 use std::collections::BTreeSet;
 
-use model::{Accounts, Drops, SocketKind};
+use model::{Accounts, Drops, Link, RecorderPart, Role, SocketKind};
 
 use crate::case::Case;
 use crate::case::held_sends::{self, Sends};
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::causes::network::causes_of_stalls::shared_cause;
 use crate::causes::network::rate_limit_burst;
 use crate::causes::network::receivers::Stall;
@@ -20,15 +21,35 @@ use crate::patterns::rhythm;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "udp-rcvbuf-stall",
+    id: ids::UDP_RCVBUF_STALL,
     title: "a UDP receiver stalls until its socket's buffer is full",
     fix: "Remove the stall from the thread that receives (give the work to another thread), and \
           make the buffer hold what comes in the longest stall that remains: SO_RCVBUF up to \
           net.core.rmem_max, SO_RCVBUFFORCE with CAP_NET_ADMIN. A larger buffer alone turns loss \
           into delay.",
     reproduce: "mysteries/bin/udp-rcvbuf-stall-faulty 5",
-    needs: &["threads", "system calls", "sockets"],
-    look_alikes: &["cpu-runqueue", "rt-starvation", "cgroup-throttle"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::CPU_RUNQUEUE,
+            tell_apart: "see what the receiving thread did while the queue filled ('whylag explain \
+                         --window' from the time that 'whylag show' gives to the drops): without a \
+                         CPU it was runnable",
+            mutual: false,
+        },
+        LookAlike {
+            cause: ids::RT_STARVATION,
+            tell_apart: "see who ran on the receiver's CPU while the queue filled ('whylag explain \
+                         --window'): a real-time thread is starvation",
+            mutual: false,
+        },
+        LookAlike {
+            cause: ids::CGROUP_THROTTLE,
+            tell_apart: "read nr_throttled in cpu.stat of the receiver's cgroup before and after: \
+                         a quota counts there, a stall of its own does not",
+            mutual: false,
+        },
+    ],
     symptom: true,
     examine,
 };
@@ -97,7 +118,7 @@ fn say_what_stalled(case: &Case, stall: &Stall, claim: &mut Claim) {
         if let Some(call) = held_sends::waited_in(held) {
             let sends = Sends::of(case.whole(), held.tgid, call);
             let trigger = rate_limit_burst::reached(case.whole(), held.tgid, &sends);
-            claim.caused_by("trigger", rate_limit_burst::CAUSE.id, trigger);
+            claim.caused_by(Role::Trigger, ids::RATE_LIMIT_BURST, trigger);
         }
         return;
     }
@@ -120,9 +141,10 @@ fn say_what_stalled(case: &Case, stall: &Stall, claim: &mut Claim) {
     claim.mechanism(text);
     let (of, examined) = (count(upstream.of), count(upstream.examined));
     let mechanism = format!("{of} of {examined} stalls: {}", upstream.claim.title);
-    claim.caused_by("mechanism", upstream.cause, mechanism);
-    for link in upstream.claim.chain.into_iter().filter(|link| link.role == "trigger") {
-        claim.caused_by("trigger", link.cause.as_deref().unwrap_or(upstream.cause), link.text);
+    claim.caused_by(Role::Mechanism, upstream.cause, mechanism);
+    for link in upstream.claim.chain.into_iter().filter(|link| link.role == Role::Trigger) {
+        let cause = link.cause.or_else(|| Some(upstream.cause.to_string()));
+        claim.chain.push(Link { cause, ..link });
     }
 }
 
@@ -135,11 +157,11 @@ fn rule_out(case: &Case, stall: &Stall, claim: &mut Claim) {
             percent(runnable, stalled),
             duration(runnable)
         );
-        claim.rule_out("cpu-runqueue", because);
+        claim.rule_out(ids::CPU_RUNQUEUE, because);
     }
     let between = case.run.length_ns().saturating_sub(stall.windows_ns);
-    claim.rule_out(
-        "receiver-too-slow",
+    claim.exclude(
+        "a receiver that is too slow all the time",
         format!(
             "the queue was nearly empty before each time; {} of the run were without a full queue",
             percent(between, case.run.length_ns())
@@ -227,7 +249,11 @@ mod tests {
         assert_eq!(causes, ["lazy-binding", "lazy-binding"], "{:?}", claim.chain);
         assert!(claim.chain[2].text.starts_with("3 of 3 stalls: "), "{:?}", claim.chain);
         assert!(claim.chain[3].text.contains("librate.so:rate_timer+0x9e3"), "{:?}", claim.chain);
-        assert_eq!(crate::explain(&run).findings[0].cause, CAUSE.id, "dropped packets come first");
+        assert_eq!(
+            crate::explain(&run).findings[0].cause,
+            CAUSE.id.as_str(),
+            "dropped packets come first"
+        );
     }
 
     #[test]

@@ -9,21 +9,28 @@
 
 use std::collections::BTreeMap;
 
-use model::{PathSum, Syscall};
+use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "unix-population",
+    id: ids::UNIX_POPULATION,
     title: "the kernel searches long lists of abstract AF_UNIX names",
     fix: "Close the sockets that nobody uses, and keep those that are needed again; use names in \
           the file system, or none at all (socketpair, SCM_RIGHTS); or give the service a network \
           namespace of its own (unshare --net).",
     reproduce: "mysteries/bin/unix-population-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
-    look_alikes: &["rcu-sync-fdtable"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    look_alikes: &[LookAlike {
+        cause: ids::RCU_SYNC_FDTABLE,
+        tell_apart: "count the process's descriptors and the host's AF_UNIX sockets ('whylag \
+                         doctor -p PID'): a table of descriptors grows at powers of two, a search \
+                         is as long at any of them",
+        mutual: false,
+    }],
     symptom: false,
     examine,
 };
@@ -82,7 +89,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw(population, "/proc/PID/net/protocols of the target's namespace");
     claim.saw_if(case.path_in_words(SEARCH, on_cpu), "the dearest such stack, kernel first");
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "only time on a CPU is counted; waiting for one came to {}",
             duration(case.accounts.sum_of(|account| account.is_waiting_for_cpu()))

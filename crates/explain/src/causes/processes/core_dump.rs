@@ -5,20 +5,46 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, PathSum};
+use model::{Account, PathSum, RecorderPart};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{count, duration, mean};
 
 pub const CAUSE: Cause = Cause {
-    id: "core-dump",
+    id: ids::CORE_DUMP,
     title: "crashed processes write core dumps before they are gone",
     fix: "Find the crash first. Until then: no core (ulimit -c 0, LimitCORE=0), or less of it \
           (/proc/PID/coredump_filter, madvise(MADV_DONTDUMP) for large buffers), on a fast disk.",
     reproduce: "mysteries/bin/core-dump-faulty 5",
-    needs: &["threads"],
-    look_alikes: &["fsync-journal", "dirty-throttle", "memcg-reclaim", "mmap-file-write"],
+    needs: &[RecorderPart::Threads],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::FSYNC_JOURNAL,
+            tell_apart: "read CoreDumping in /proc/PID/status while it waits: 1 is a dump, 0 is a \
+                         program that makes a file durable",
+            mutual: false,
+        },
+        LookAlike {
+            cause: ids::DIRTY_THROTTLE,
+            tell_apart: "read CoreDumping in /proc/PID/status while it waits: 1 is a dump, 0 is an \
+                         ordinary writer",
+            mutual: false,
+        },
+        LookAlike {
+            cause: ids::MEMCG_RECLAIM,
+            tell_apart: "read CoreDumping in /proc/PID/status while it waits: 1 is a dump, 0 is a \
+                         live process that needs memory",
+            mutual: false,
+        },
+        LookAlike {
+            cause: ids::MMAP_FILE_WRITE,
+            tell_apart: "read CoreDumping in /proc/PID/status while it waits: 1 is a dump, 0 is a \
+                         live process that stores into a file",
+            mutual: false,
+        },
+    ],
     symptom: false,
     examine,
 };
@@ -79,13 +105,13 @@ fn examine(case: &Case) -> Verdict {
     let tear_down = case.time_through(&TEAR_DOWN, |_| true).ns();
     if tear_down < total {
         claim.rule_out(
-            "huge-exit",
+            ids::HUGE_EXIT,
             format!("giving the memory back took {} of CPU time", duration(tear_down)),
         );
     }
     let in_work = case.accounts.sum_of(|account| matches!(account, Account::Syscall(_)));
-    claim.rule_out(
-        "disk-read",
+    claim.exclude(
+        "system calls that use the disk",
         format!(
             "not in system calls ({} on a CPU in them), but after the crash",
             duration(in_work)

@@ -6,21 +6,27 @@
 
 use std::collections::BTreeMap;
 
-use model::{PathSum, Syscall};
+use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
-    id: "huge-exit",
+    id: ids::HUGE_EXIT,
     title: "processes with much memory take long to end",
     fix: "Let workers live longer, or fork them from a small process that has not mapped the \
           memory; use huge pages (512 times fewer to go through); give memory back beforehand, off \
           the critical path; start the successor before the end of its predecessor.",
     reproduce: "mysteries/bin/huge-exit-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
-    look_alikes: &["core-dump", "many-thread-vfork"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    look_alikes: &[LookAlike {
+        cause: ids::CORE_DUMP,
+        tell_apart: "read CoreDumping in /proc/PID/status while the process ends, or its exit \
+                         status afterwards: a dump follows a fatal signal",
+        mutual: true,
+    }],
     symptom: false,
     examine,
 };
@@ -88,10 +94,10 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(path.map(|p| format!("busy in {p}")), "dearest path");
 
     let dump = case.time_through(&["do_coredump", "vfs_coredump"], |_| true);
-    claim.rule_out("core-dump", format!("writing core files took {}", duration(dump.ns())));
+    claim.rule_out(ids::CORE_DUMP, format!("writing core files took {}", duration(dump.ns())));
     let accounting = case.time_through(&["acct_collect"], |_| true);
     claim.rule_out(
-        "many-thread-vfork",
+        ids::MANY_THREAD_VFORK,
         format!(
             "walking mappings for accounting (acct_collect) took {}",
             duration(accounting.ns())

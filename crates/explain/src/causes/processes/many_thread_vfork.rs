@@ -7,19 +7,20 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, Blocked, Syscall};
+use model::{Account, Blocked, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "many-thread-vfork",
+    id: ids::MANY_THREAD_VFORK,
     title: "children of vfork exit in the address space of a process of many threads",
     fix: "Start programs from a helper process that is made before the threads, look first \
           whether the program is there (access), or run fewer threads.",
     reproduce: "mysteries/bin/many-thread-vfork-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -104,7 +105,7 @@ fn examine(case: &Case) -> Verdict {
 
 fn rule_out(case: &Case, walked: u64, teardown: u64, children: u64, claim: &mut Claim) {
     claim.rule_out(
-        "huge-exit",
+        ids::HUGE_EXIT,
         format!(
             "the children freed no memory of their own: {} in freeing it, {} in the walk",
             duration(teardown),
@@ -113,12 +114,12 @@ fn rule_out(case: &Case, walked: u64, teardown: u64, children: u64, claim: &mut 
     );
     let copied = case.time_through(&["copy_page_range", "dup_mmap"], |_| true).ns();
     claim.rule_out(
-        "fork-cow",
+        ids::FORK_COW,
         format!("{} in copying page tables: they were not made by fork", duration(copied)),
     );
     let waited = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "this is time on a CPU; all waiting for one together is {} of the wall time",
             percent(waited, case.wall_ns)

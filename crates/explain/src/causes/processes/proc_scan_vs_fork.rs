@@ -5,22 +5,36 @@
 //! then, which everybody needs who begins or ends. Two that share the CPUs with a scanner are slow,
 //! too, but wait for a CPU; here they have one, and spin.
 
-use model::{Account, TableRead};
+use model::{Account, RecorderPart, TableRead};
 
 use crate::case::Case;
 use crate::case::spinning::{in_words, readers};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::text::{duration, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "proc-scan-vs-fork",
+    id: ids::PROC_SCAN_VS_FORK,
     title: "threads and processes begin and end slowly while somebody reads /proc",
     fix: "Look less often (top, ps, agents of monitoring), or at what is not added up over all \
           threads: /proc/PID/status, the cgroup's cpu.stat. Keep threads in a pool instead of \
           starting one for each request.",
     reproduce: "mysteries/bin/proc-scan-vs-fork-faulty 5",
-    needs: &["threads", "system calls", "kernel locks"],
-    look_alikes: &["cpu-runqueue", "many-thread-vfork", "socket-diag-reader"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Locks],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::MANY_THREAD_VFORK,
+            tell_apart: "stop whatever reads /proc (top, ps, agents) and record again: a walk over \
+                         the mappings of a process that ends stays",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::SOCKET_DIAG_READER,
+            tell_apart: "see which files the reader reads ('strace -e trace=openat -p READER'): \
+                         /proc/net/udp, tcp or unix lists sockets, /proc/PID/stat adds up threads",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };
@@ -89,7 +103,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if((!stack.is_empty()).then_some(stack), "where the longest wait ended");
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "this was spent on a CPU; what the scanner takes from the CPUs is an account of its \
              own: {} waiting for one",
@@ -97,7 +111,7 @@ fn examine(case: &Case) -> Verdict {
         ),
     );
     claim.rule_out(
-        "many-thread-vfork",
+        ids::MANY_THREAD_VFORK,
         "that is work of the one who ends, with nobody beside it; this is waiting for another CPU"
             .to_owned(),
     );

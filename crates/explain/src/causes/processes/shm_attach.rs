@@ -6,25 +6,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Blocked, PathSum};
+use model::{Account, Blocked, PathSum, RecorderPart};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::causes::processes::ipc_tables::{
     WAIT, calls_in_words, is_one_of, lock_in_words, waited,
 };
 use crate::text::{counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "shm-attach",
+    id: ids::SHM_ATTACH,
     title: "attaching shared memory waits for the lock of the table of all segments",
     fix: "Attach once and stay attached; use POSIX shared memory (shm_open or memfd_create, and \
           mmap), which has no table; let monitors list segments less often (SHM_INFO, ipcs, \
           /proc/sysvipc/shm) and remove segments that nobody uses.",
     reproduce: "mysteries/bin/shm-attach-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples", "kernel locks"],
-    look_alikes: &["mmap-lock", "sysv-sem"],
+    needs: &[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Samples,
+        RecorderPart::Locks,
+    ],
+    look_alikes: &[],
     symptom: false,
     examine,
 };
@@ -105,7 +111,7 @@ fn wakers(case: &Case) -> Option<String> {
 fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
     let mapping = case.accounts.sum_of(is_mmap_lock);
     claim.rule_out(
-        "mmap-lock",
+        ids::MMAP_LOCK,
         format!(
             "{} asleep for an mmap_lock, which is another lock, {} for this one",
             duration(mapping),
@@ -114,7 +120,7 @@ fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
     );
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "{} were on a CPU, spinning, or asleep, not ready to run; waiting for a CPU is {} of \
              the wall time",

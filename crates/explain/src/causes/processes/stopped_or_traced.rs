@@ -6,22 +6,23 @@
 //!
 //! A thread that waited for work when it was stopped lost nothing by it (`stops.rs`).
 
-use model::{Account, Accounts, Event, EventKind, WaitSum};
+use model::{Account, Accounts, Event, EventKind, RecorderPart, WaitSum};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::case::stops::STOPPED;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "stopped-or-traced",
+    id: ids::STOPPED_OR_TRACED,
     title: "threads are stopped by a tracer, a signal or the freezer",
     fix: "Stop whatever attaches to the process (pstack, gcore, a debugger, strace, a profiler \
           that uses ptrace) or let it do so less often; tools that read by eBPF or by \
           process_vm_readv() stop nobody. For stop signals: find their sender.",
     reproduce: "mysteries/bin/stopped-or-traced-faulty 5",
-    needs: &["threads"],
+    needs: &[RecorderPart::Threads],
     look_alikes: &[],
     symptom: false,
     examine,
@@ -124,14 +125,14 @@ fn title(
 
 fn rule_out(case: &Case, claim: &mut Claim) {
     claim.rule_out(
-        "cgroup-throttle",
+        ids::CGROUP_THROTTLE,
         format!(
             "time taken away by a CPU quota is an account of its own: {}",
             duration(case.accounts.get(Account::Throttled))
         ),
     );
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "a stopped thread is on no run queue: waiting for a CPU, {}, is not counted here",
             duration(case.accounts.sum_of(Account::is_runnable))
@@ -139,7 +140,7 @@ fn rule_out(case: &Case, claim: &mut Claim) {
     );
     let mmap_lock = case.accounts.sum_of(crate::case::mmap_holders::is_mmap_lock);
     claim.rule_out(
-        "mm-reader",
+        ids::MM_READER,
         format!("waiting for mmap_lock is an account of its own: {}", duration(mmap_lock)),
     );
 }

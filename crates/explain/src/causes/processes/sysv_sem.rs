@@ -5,24 +5,34 @@
 //! lock for writing and hold it while a set is allocated and cleared. (Unnamed POSIX semaphores are
 //! no kernel objects on Linux and cannot have this fault.)
 
-use model::{Account, Blocked};
+use model::{Account, Blocked, RecorderPart};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::causes::processes::ipc_tables::{
     WAIT, calls_in_words, is_one_of, lock_in_words, waited,
 };
 use crate::text::{counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "sysv-sem",
+    id: ids::SYSV_SEM,
     title: "processes wait for the lock of the table of System V semaphores",
     fix: "Make the sets once and keep them, use unnamed POSIX semaphores (sem_init: no kernel \
           object), or give unrelated jobs IPC namespaces of their own (unshare --ipc).",
     reproduce: "mysteries/bin/sysv-sem-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples", "kernel locks"],
-    look_alikes: &["mmap-lock", "shm-attach"],
+    needs: &[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Samples,
+        RecorderPart::Locks,
+    ],
+    look_alikes: &[LookAlike {
+        cause: ids::SHM_ATTACH,
+        tell_apart: "see the call that waits: semget and semctl against shmat and shmdt",
+        mutual: true,
+    }],
     symptom: false,
     examine,
 };
@@ -67,7 +77,7 @@ fn examine(case: &Case) -> Verdict {
 fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
     let mapping = case.accounts.sum_of(is_mmap_lock);
     claim.rule_out(
-        "mmap-lock",
+        ids::MMAP_LOCK,
         format!(
             "{} asleep for an mmap_lock; this lock is taken in semget and semctl, which map nothing",
             duration(mapping)
@@ -75,7 +85,7 @@ fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
     );
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "{} were on a CPU, spinning, or asleep, not ready to run; waiting for a CPU is {} of \
              the wall time",
@@ -85,7 +95,7 @@ fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
     );
     let futex = case.lost.get(Account::Blocked(Blocked::Futex));
     claim.rule_out(
-        "futex-convoy",
+        ids::FUTEX_CONVOY,
         format!("{} for locks in user space; the stack ends in a kernel table", duration(futex)),
     );
 }

@@ -8,24 +8,26 @@ use std::collections::BTreeMap;
 
 use model::histogram::PRECISION_KERNEL;
 use model::{
-    Account, Accounts, Histogram, Message, MessageAhead, MessageMetric, SegmentKind, TracedProgram,
+    Account, Accounts, Histogram, Message, MessageAhead, MessageMetric, RecorderPart, SegmentKind,
+    TracedProgram,
 };
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::part::clip::pieces;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
-    id: "queueing",
+    id: ids::QUEUEING,
     title: "messages waited behind earlier ones for the thread that handles them",
     fix: "Take the long messages out of the line: give them a thread of their own, or cut them into \
           parts that let others pass. Where there is no long one and messages come faster than they \
           are handled, share the line among several threads, or handle more of them at once.",
     reproduce: "mysteries/bin/queueing-faulty 5",
-    needs: &["threads"],
-    look_alikes: &["cpu-runqueue"],
+    needs: &[RecorderPart::Threads],
+    look_alikes: &[],
     symptom: true,
     examine,
 };
@@ -107,7 +109,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(depths(case), "the program's trace of its messages");
     let waited = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "only time in which the thread ran is counted; all waiting for a CPU is {} of the wall \
              time",

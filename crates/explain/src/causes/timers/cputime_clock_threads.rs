@@ -4,20 +4,21 @@
 //! `clock_gettime(CLOCK_PROCESS_CPUTIME_ID)`, `clock()`, `getrusage(RUSAGE_SELF)` and `times` walk
 //! the list of threads, about 8 ns for each on the machine where this was written.
 
-use model::{PathSum, Syscall};
+use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "cputime-clock-threads",
+    id: ids::CPUTIME_CLOCK_THREADS,
     title: "reading the CPU time of a process adds up all of its threads",
     fix: "Read the thread's own clock (CLOCK_THREAD_CPUTIME_ID, RUSAGE_THREAD), or read the \
           process's clock rarely and keep the value.",
     reproduce: "mysteries/bin/cputime-clock-threads-faulty 5",
-    needs: &["threads", "system calls", "on-CPU samples"],
-    look_alikes: &["slow-clocksource"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    look_alikes: &[],
     symptom: false,
     examine,
 };
@@ -99,7 +100,7 @@ fn rule_out(case: &Case, call: &str, claim: &mut Claim) {
     let inside = case.time_through(&[], |path| path.sampled && asks(path) == Some(call)).ns();
     let walk = through(case, call);
     claim.rule_out(
-        "slow-clocksource",
+        ids::SLOW_CLOCKSOURCE,
         format!(
             "of the CPU time in {call}, {}, {} went into adding up threads and not into reading \
              the hardware",
@@ -109,7 +110,7 @@ fn rule_out(case: &Case, call: &str, claim: &mut Claim) {
     );
     let waited = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "this is time on a CPU; all waiting for one together is {} of the wall time",
             percent(waited, case.wall_ns)

@@ -7,7 +7,8 @@
 use model::Tick;
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::causes::timers::late_ticks;
 use crate::timers::attribution::THROTTLED_RT;
 use crate::timers::recorded::Sign;
@@ -15,13 +16,34 @@ use crate::timers::source::TimerSource;
 use crate::timers::words::time;
 
 pub const CAUSE: Cause = Cause {
-    id: "rt-throttling",
+    id: ids::RT_THROTTLING,
     title: "a real-time thread that never sleeps loses its CPU every second",
     fix: "let the thread sleep or block for a few per cent of every second; or give it a CPU of its \
           own (isolcpus) where nothing else has to run",
     reproduce: "whylag jitter -- mysteries/bin/rt-throttling-faulty 5",
     needs: &[],
-    look_alikes: &["timer-ms-rounding", "timer-jiffies", "timer-proportional", "timer-slack"],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::TIMER_MS_ROUNDING,
+            tell_apart: "give the thread SCHED_OTHER for a moment and record again: the gaps of throttling go, rounding stays",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::TIMER_JIFFIES,
+            tell_apart: "give the thread SCHED_OTHER for a moment and record again: the gaps of throttling go, ends at ticks of the kernel stay",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::TIMER_PROPORTIONAL,
+            tell_apart: "give the thread SCHED_OTHER for a moment and record again: the gaps of throttling go, a wrong factor stays",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::TIMER_SLACK,
+            tell_apart: "read the policy of the thread ('ps -eLo tid,cls,rtprio,comm'): slack does not apply to FF and RR, throttling to nothing else",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };

@@ -7,22 +7,23 @@
 //! (`clocksource.read_ns`); without that no claim is made, because the clocks of processes and
 //! threads are system calls on every host.
 
-use model::{Account, Accounts, MessageMetric, PathSum, Syscall};
+use model::{Account, Accounts, MessageMetric, PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
-    id: "slow-clocksource",
+    id: ids::SLOW_CLOCKSOURCE,
     title: "reading the clock is slow on this host",
     fix: "Give the host its fast clock back: see why the kernel left tsc ('dmesg | grep -i \
           -e clocksource -e tsc'), repair firmware or hypervisor settings, and reboot, because a \
           kernel that has dropped tsc does not take it again. Until then read the clock less \
           often: once per message instead of once per step, or CLOCK_MONOTONIC_COARSE.",
     reproduce: "LD_PRELOAD=$PWD/mysteries/bin/slow-clock.so mysteries/bin/slow-clock 5",
-    needs: &["threads", "system calls"],
-    look_alikes: &["cpu-runqueue", "cputime-clock-threads"],
+    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    look_alikes: &[],
     symptom: false,
     examine,
 };
@@ -189,7 +190,7 @@ fn gaps_in_words(case: &Case) -> Option<String> {
 fn rule_out(case: &Case, claim: &mut Claim, in_calls: &Accounts) {
     let waited = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
-        "cpu-runqueue",
+        ids::CPU_RUNQUEUE,
         format!(
             "a read was measured in CPU time, and this is time on a CPU; all waiting for one is {} \
              of the wall time",
@@ -198,7 +199,7 @@ fn rule_out(case: &Case, claim: &mut Claim, in_calls: &Accounts) {
     );
     let walked = case.time_through(CPU_CLOCKS, |path| path.sampled && asks(path)).ns();
     claim.rule_out(
-        "cputime-clock-threads",
+        ids::CPUTIME_CLOCK_THREADS,
         format!(
             "of the CPU time in these calls, {}, {} went into clocks of processes and threads",
             duration(in_calls.total().saturating_add(walked)),

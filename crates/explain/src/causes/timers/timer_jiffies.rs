@@ -8,19 +8,24 @@
 use stats::law::Law;
 
 use crate::case::Case;
-use crate::cause::{Cause, Verdict};
+use crate::cause::{Cause, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::causes::timers::late_ticks;
 use crate::causes::timers::steps::{self, Steps};
 use crate::timers::attribution::JIFFIES;
 use crate::timers::recorded::Sign;
 
 pub const CAUSE: Cause = Cause {
-    id: "timer-jiffies",
+    id: ids::TIMER_JIFFIES,
     title: "timers end with a tick of the kernel's low-resolution clock",
     fix: "wait with ppoll, epoll_pwait2 or a timerfd, then receive without a timeout",
     reproduce: "whylag jitter -- mysteries/bin/timer-jiffies-faulty 5",
     needs: &[],
-    look_alikes: &["timer-ms-rounding", "timer-proportional", "timer-slack", "rt-throttling"],
+    look_alikes: &[LookAlike {
+        cause: ids::TIMER_MS_ROUNDING,
+        tell_apart: "sleep for whole milliseconds and record again: what is rounded to these is then in time, what counts in jiffies is not",
+        mutual: true,
+    }],
     symptom: false,
     examine,
 };

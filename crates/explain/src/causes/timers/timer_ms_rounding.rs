@@ -8,18 +8,19 @@ use stats::law::Law;
 
 use crate::case::Case;
 use crate::cause::{Cause, Verdict};
+use crate::causes::ids;
 use crate::causes::timers::late_ticks;
 use crate::causes::timers::steps::{self, Steps};
 use crate::timers::attribution::SET_LATE;
 use crate::timers::recorded::Sign;
 
 pub const CAUSE: Cause = Cause {
-    id: "timer-ms-rounding",
+    id: ids::TIMER_MS_ROUNDING,
     title: "timers are rounded to whole milliseconds",
     fix: "use epoll_pwait2, ppoll or a timerfd, which take nanoseconds",
     reproduce: "whylag jitter -- mysteries/bin/timer-ms-rounding-faulty 5",
     needs: &[],
-    look_alikes: &["timer-jiffies", "timer-proportional", "timer-slack", "rt-throttling"],
+    look_alikes: &[],
     symptom: false,
     examine,
 };

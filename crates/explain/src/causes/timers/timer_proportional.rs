@@ -10,7 +10,8 @@ use stats::law::{Comparison, Fit, Law};
 use stats::quantile;
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::causes::timers::late_ticks;
 use crate::timers::attribution::SET_LATE;
 use crate::timers::recorded::{SOURCE, Sign};
@@ -18,14 +19,25 @@ use crate::timers::source::TimerSource;
 use crate::timers::words::{part, time};
 
 pub const CAUSE: Cause = Cause {
-    id: "timer-proportional",
+    id: ids::TIMER_PROPORTIONAL,
     title: "every timer is late by the same part of the time asked for",
     fix: "correct the conversion between nanoseconds and ticks: keep the factor in more bits \
           (multiply and shift, as the kernel does), or the frequency it is made from; 'whylag \
           jitter --factor' computes how many",
     reproduce: "whylag jitter -- mysteries/bin/timer-proportional-faulty 5",
     needs: &[],
-    look_alikes: &["timer-ms-rounding", "timer-jiffies", "timer-slack", "rt-throttling"],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::TIMER_MS_ROUNDING,
+            tell_apart: "let it sleep for several different times, the longest at least twice the shortest (whylag's own timers: --ladder 100us..100ms): rounding is at most 1 ms, whatever the time, a wrong factor makes long sleeps later than short ones",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::TIMER_JIFFIES,
+            tell_apart: "let it sleep for several different times, the longest at least twice the shortest (whylag's own timers: --ladder 100us..100ms): counting in jiffies is at most two of them late, whatever the time, a wrong factor makes long sleeps later than short ones",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };

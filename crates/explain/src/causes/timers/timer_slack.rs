@@ -9,7 +9,8 @@ use stats::law::{Comparison, Fit, Law};
 use stats::quantile;
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::causes::ids;
 use crate::causes::timers::{late_ticks, steps};
 use crate::timers::attribution::SLACK;
 use crate::timers::recorded::Sign;
@@ -17,13 +18,29 @@ use crate::timers::source::TimerSource;
 use crate::timers::words::time;
 
 pub const CAUSE: Cause = Cause {
-    id: "timer-slack",
-    title: "the kernel may be late by the thread's timer slack, and is",
+    id: ids::TIMER_SLACK,
+    title: "the kernel puts off the end of sleeps by the thread's timer slack",
     fix: "prctl(PR_SET_TIMERSLACK, 1) in the thread that sleeps, a timerfd, which has no slack, or \
           a real-time policy",
     reproduce: "whylag jitter -- mysteries/bin/timer-slack-faulty 5",
     needs: &[],
-    look_alikes: &["timer-ms-rounding", "timer-jiffies", "timer-proportional", "rt-throttling"],
+    look_alikes: &[
+        LookAlike {
+            cause: ids::TIMER_MS_ROUNDING,
+            tell_apart: "set the slack to 1 ns (PR_SET_TIMERSLACK) and record again: what is rounded to milliseconds stays late",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::TIMER_JIFFIES,
+            tell_apart: "set the slack to 1 ns (PR_SET_TIMERSLACK) and record again: what counts in jiffies stays late",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::TIMER_PROPORTIONAL,
+            tell_apart: "let it sleep for several different times, the longest at least twice the shortest (whylag's own timers: --ladder 100us..100ms): a slack is the same for all, a wrong factor makes long sleeps later than short ones",
+            mutual: true,
+        },
+    ],
     symptom: false,
     examine,
 };

@@ -27,7 +27,7 @@ fn of_part(part: &Capability) -> Check {
 /// With all it needs a cause is measured; sampled thread states carry those that need no more.
 fn of_cause(cause: &Cause, parts: &[Capability], is_sampled: bool) -> Check {
     let (id, why) = (format!("cause-{}", cause.id), format!("{}.", cause.title));
-    let missing = parts.iter().find(|part| !part.on && cause.needs.contains(&part.part.name()));
+    let missing = parts.iter().find(|part| !part.on && cause.needs.contains(&part.part));
     let Some(missing) = missing else {
         return check(id, Verdict::Good, "measured", why, String::new());
     };
@@ -63,7 +63,7 @@ mod tests {
             on,
             because: if on { String::new() } else { "no privilege".to_owned() },
         };
-        let cause = |id: &str| catalogue::ALL.iter().find(|cause| cause.id == id).unwrap();
+        let cause = |id: &str| catalogue::ALL.iter().find(|cause| cause.id.as_str() == id).unwrap();
         let fact = |id, parts: &[_], sampled| of_cause(cause(id), parts, sampled).fact;
         let all = [part("threads", true), part("system calls", true), part("on-CPU samples", true)];
         assert_eq!(fact("malloc-trim", &all, false), "measured");

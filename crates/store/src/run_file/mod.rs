@@ -1,0 +1,79 @@
+//! A run as one portable file: to send it to somebody, and to keep it with tests.
+//!
+//! The format is lines of JSON, compressed with gzip. The first line is an [`Opening`], the last
+//! one an [`Ending`]; all between are batches, as [`Store::append`](crate::Store::append) takes
+//! them. What a later whylag adds to a batch gets a default when an older file is read, and is
+//! ignored by an older whylag; a change that either would misread needs another
+//! [`FORMAT_VERSION`].
+//!
+//! Caveat: a file may come from anybody. [`Reader`] takes only what [`Writer`] could have written,
+//! within the limits below.
+
+mod error;
+mod plausible;
+mod read;
+mod write;
+
+use model::{Batch, Finding, RunEnd, RunHeader};
+use serde::{Deserialize, Serialize};
+
+pub use error::RunFileError;
+pub use read::is_run_file;
+pub(crate) use read::{Next, Reader};
+pub(crate) use write::Writer;
+
+/// Version of the format.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// No line is longer, in bytes. 200 rows take less than 5 MB, and a series of a timer test, which
+/// keeps a million ticks, 35 MB.
+const MAX_LINE: u64 = 256 << 20;
+
+/// No file has more text than this, in bytes: some 20 million outliers.
+const MAX_TEXT: u64 = 16 << 30;
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+struct Opening {
+    /// Version of the format.
+    whylag_run: u32,
+    /// Version of the whylag that wrote the file.
+    by: String,
+    /// Number of the run in the store that it comes from.
+    number: i64,
+    header: RunHeader,
+}
+
+/// Every other line: `B` is a batch, `E` an [`Ending`], written from a reference and read as owned.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line<B, E> {
+    Batch(B),
+    Complete(E),
+}
+
+/// The last line: without it the file was cut short.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Ending {
+    /// `None` if the run was interrupted.
+    pub end: Option<RunEnd>,
+    pub findings: Vec<Finding>,
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// What the file has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    batches: u64,
+    outliers: u64,
+    events: u64,
+}
+
+impl Counts {
+    fn add(&mut self, batch: &Batch) {
+        self.batches += 1;
+        self.outliers += batch.outliers.len() as u64;
+        self.events += batch.events.len() as u64;
+    }
+}

@@ -1,0 +1,140 @@
+//! Takes a whole run to a file, a piece at a time.
+//!
+//! What [`load`](super::read::load) gives whole is in memory here, too; of the rest, which has no
+//! bound, only one piece. Everything is written in the order in which it is read from a store:
+//! stored again in this order, it is read in the same one.
+
+use std::io::Write;
+
+use model::{Batch, Message, RunId, StackId};
+use rusqlite::{Connection, Params, Result, Row};
+
+use super::columns::{Json, U64};
+use super::read::all;
+use super::read_parts::OUTLIER_COLUMNS;
+use super::{Failed, messages, presences, read, read_parts as parts, read_sums as sums, sockets};
+use crate::run_file::Writer;
+
+/// Rows of a piece.
+const ROWS: usize = 200;
+
+pub(super) fn export(
+    conn: &Connection,
+    run: RunId,
+    out: impl Write,
+) -> std::result::Result<(), Failed> {
+    // One transaction: a recorder may be adding to the run meanwhile.
+    let tx = conn.unchecked_transaction()?;
+    let row = read::one(&tx, run)?;
+    let mut pieces = Pieces { file: Writer::new(out, run, &row.header)?, conn: &tx, run };
+    pieces.file.batch(&Batch {
+        heartbeat_ns: row.heartbeat_ns,
+        cost: Some(parts::cost(&tx, run)?),
+        bench: parts::result(&tx, run, "bench")?,
+        ..Batch::default()
+    })?;
+    pieces.file.batch(&Batch { jitter: parts::result(&tx, run, "jitter")?, ..Batch::default() })?;
+    pieces.put(parts::facts(&tx, run)?, |batch| &mut batch.facts)?;
+    pieces.put(parts::capabilities(&tx, run)?, |batch| &mut batch.capabilities)?;
+    pieces.put(parts::processes(&tx, run)?, |batch| &mut batch.processes)?;
+    pieces.put(read::threads(&tx, run)?, |batch| &mut batch.threads)?;
+    pieces.put(read::seconds(&tx, run)?, |batch| &mut batch.seconds)?;
+    pieces.put(parts::cpus(&tx, run)?, |batch| &mut batch.cpus)?;
+    pieces.put(parts::losses(&tx, run)?, |batch| &mut batch.losses)?;
+    pieces.put(presences::load(&tx, run)?, |batch| &mut batch.presences)?;
+    put_sums(&mut pieces)?;
+    put_sockets_and_messages(&mut pieces)?;
+    put_unbounded(&mut pieces)?;
+    Ok(pieces.file.finish(row.end, read::findings_of(&tx, run)?)?)
+}
+
+fn put_sums<W: Write>(pieces: &mut Pieces<'_, W>) -> std::result::Result<(), Failed> {
+    let (conn, run) = (pieces.conn, pieces.run);
+    pieces.put(sums::stack_sums(conn, run)?, |batch| &mut batch.stack_sums)?;
+    pieces.put(sums::waits(conn, run)?, |batch| &mut batch.waits)?;
+    pieces.put(sums::holds(conn, run)?, |batch| &mut batch.holds)?;
+    pieces.put(sums::runners(conn, run)?, |batch| &mut batch.runners)?;
+    pieces.put(sums::paths(conn, run)?, |batch| &mut batch.paths)?;
+    pieces.put(sums::beside(conn, run)?, |batch| &mut batch.beside)?;
+    pieces.put(sums::call_errors(conn, run)?, |batch| &mut batch.call_errors)?;
+    pieces.put(sums::counters(conn, run)?, |batch| &mut batch.counters)
+}
+
+fn put_sockets_and_messages<W: Write>(
+    pieces: &mut Pieces<'_, W>,
+) -> std::result::Result<(), Failed> {
+    let (conn, run) = (pieces.conn, pieces.run);
+    let sockets = sockets::load(conn, run)?;
+    pieces.put(sockets.queues, |batch| &mut batch.sockets.queues)?;
+    pieces.put(sockets.drops, |batch| &mut batch.sockets.drops)?;
+    let messages = messages::load(conn, run)?;
+    pieces.put(messages.programs, |batch| &mut batch.messages.programs)?;
+    pieces.put(messages.seconds, |batch| &mut batch.messages.seconds)?;
+    pieces.put(messages.fast, |batch| &mut batch.messages.fast)
+}
+
+/// What a run may have millions of, and [`load`](super::read::load) gives a part of.
+fn put_unbounded<W: Write>(pieces: &mut Pieces<'_, W>) -> std::result::Result<(), Failed> {
+    let (conn, run) = (pieces.conn, pieces.run);
+    let stacks: Vec<StackId> =
+        all(conn, "SELECT stack FROM stacks WHERE run = ?1 ORDER BY id", [run.0], |row| {
+            Ok(StackId(row.get::<_, U64>(0)?.0))
+        })?;
+    let stacks = stacks.into_iter().filter_map(|id| parts::stack(conn, run, id).transpose());
+    pieces.stream(stacks, |batch| &mut batch.stacks)?;
+    let outliers = format!(
+        "SELECT {OUTLIER_COLUMNS} FROM outliers WHERE run = ?1 ORDER BY duration_ns DESC, rowid"
+    );
+    pieces.select(&outliers, [run.0], parts::outlier, |batch| &mut batch.outliers)?;
+    let events = "SELECT time_ns, kind, tid, tgid, value, detail FROM events
+                  WHERE run = ?1 ORDER BY time_ns, rowid";
+    pieces.select(events, [run.0], parts::event, |batch| &mut batch.events)?;
+    let slow = "SELECT detail FROM messages WHERE run = ?1 AND sample IS NULL
+                ORDER BY duration_ns DESC, rowid";
+    let message = |row: &Row<'_>| Ok(row.get::<_, Json<Message>>(0)?.0);
+    pieces.select(slow, [run.0], message, |batch| &mut batch.messages.slow)
+}
+
+/// Writes rows, some in a batch.
+struct Pieces<'a, W: Write> {
+    file: Writer<W>,
+    conn: &'a Connection,
+    run: RunId,
+}
+
+impl<W: Write> Pieces<'_, W> {
+    fn put<T>(
+        &mut self,
+        rows: Vec<T>,
+        part: impl Fn(&mut Batch) -> &mut Vec<T>,
+    ) -> std::result::Result<(), Failed> {
+        self.stream(rows.into_iter().map(Ok), part)
+    }
+
+    fn select<T>(
+        &mut self,
+        sql: &str,
+        params: impl Params,
+        row: impl FnMut(&Row<'_>) -> Result<T>,
+        part: impl Fn(&mut Batch) -> &mut Vec<T>,
+    ) -> std::result::Result<(), Failed> {
+        let mut select = self.conn.prepare(sql)?;
+        self.stream(select.query_map(params, row)?, part)
+    }
+
+    fn stream<T>(
+        &mut self,
+        mut rows: impl Iterator<Item = Result<T>>,
+        part: impl Fn(&mut Batch) -> &mut Vec<T>,
+    ) -> std::result::Result<(), Failed> {
+        loop {
+            let mut batch = Batch::default();
+            let piece: Vec<T> = rows.by_ref().take(ROWS).collect::<Result<_>>()?;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            *part(&mut batch) = piece;
+            self.file.batch(&batch)?;
+        }
+    }
+}

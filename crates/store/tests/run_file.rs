@@ -1,0 +1,358 @@
+//! A run goes into a file and comes back to the last count; what is no such file, is damaged or
+//! hostile gives one line, and leaves the store as it was.
+
+#![allow(clippy::unwrap_used, reason = "this is the test")]
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use common::*;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use model::*;
+use store::{LOADED_OUTLIERS, RunFileError, Sqlite, Store};
+use tempfile::TempDir;
+
+/// More outliers than `load` gives, some of them below the threshold; more than one piece of most.
+fn rich_batch() -> Batch {
+    let mut batch = full_batch();
+    let outliers = LOADED_OUTLIERS as u64 + 700;
+    batch.outliers = (0..outliers)
+        .map(|n| Outlier { start_ns: STARTED_NS + n, ..outlier(THRESHOLD_NS - 300 + n / 2) })
+        .collect();
+    batch.outliers.push(bare_outlier(400_000));
+    batch.events = (0..6_000).map(|n| event(STARTED_NS + n % 1000)).collect();
+    batch.threads = (101..400).map(thread).collect();
+    batch.messages.slow = (0..2_500).map(|n| message(n, None, 300_000 + n / 3)).collect();
+    batch
+}
+
+const THRESHOLD_NS: u64 = 100_000;
+
+fn rich_header() -> RunHeader {
+    RunHeader { threshold_ns: THRESHOLD_NS, ..header() }
+}
+
+fn finding(cause: &str) -> Finding {
+    Finding {
+        cause: cause.into(),
+        title: "it waits".into(),
+        share: 0.1 + 0.2,
+        lost_ns: 7,
+        confidence: 1.0 / 3.0,
+        doubts: vec!["few".into()],
+        chain: vec![],
+        evidence: vec![Evidence { text: "n = 3".into(), source: "probe".into() }],
+        ruled_out: vec![],
+        excluded: vec![],
+        not_ruled_out: vec![],
+        fix: "f".into(),
+        reproduce: "r".into(),
+        verify: "v".into(),
+    }
+}
+
+/// A folder with a store, which has a rich run.
+fn filled() -> (TempDir, Sqlite, RunId) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("w.db")).unwrap();
+    // Another run before and behind it, which must not come along.
+    store.begin(&header()).unwrap();
+    let run = store.begin(&rich_header()).unwrap();
+    store.append(run, &rich_batch()).unwrap();
+    store.finish(run, &end()).unwrap();
+    store.put_findings(run, &[finding("mmap-lock"), finding("futex-convoy")]).unwrap();
+    let other = store.begin(&header()).unwrap();
+    store.append(other, &full_batch()).unwrap();
+    (folder, store, run)
+}
+
+fn exported(store: &Sqlite, run: RunId, path: &Path) {
+    store.export(run, File::create(path).unwrap()).unwrap();
+}
+
+/// All that the trait gives of a run, in text; the number of the run and the state of its
+/// recorder left out.
+fn everything(store: &Sqlite, run: RunId) -> String {
+    let part = |from, to, tid| Part { from_ns: STARTED_NS + from, to_ns: STARTED_NS + to, tid };
+    let mut text = Vec::new();
+    let loaded = store.load(run).unwrap();
+    let of_part = store.load_part(run, &part(100, 300, Some(101))).unwrap();
+    let (outliers, stacks) = store.outliers_in(run, &[part(0, u64::MAX >> 8, None)]).unwrap();
+    for mut run in [loaded, of_part.0] {
+        run.id = RunId(0);
+        text.push(serde_json::to_value(&run).unwrap());
+    }
+    text.push(serde_json::to_value((of_part.1, outliers, stacks)).unwrap());
+    text.push(serde_json::to_value(store.findings(run).unwrap()).unwrap());
+    serde_json::to_string(&text).unwrap()
+}
+
+/// The text of a run file.
+fn text_of(path: &Path) -> String {
+    let mut text = String::new();
+    GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    text
+}
+
+fn compressed(text: &[u8]) -> Vec<u8> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::fast());
+    out.write_all(text).unwrap();
+    out.finish().unwrap()
+}
+
+#[test]
+fn a_run_comes_back_to_the_last_count() {
+    let (folder, store, run) = filled();
+    let path = folder.path().join("x.whylag");
+    exported(&store, run, &path);
+
+    let other = tempfile::tempdir().unwrap();
+    let mut importing = Sqlite::open(&other.path().join("o.db")).unwrap();
+    importing.begin(&header()).unwrap();
+    let imported = importing.import(&path).unwrap();
+    assert_eq!(imported, RunId(2));
+    assert!(everything(&importing, imported) == everything(&store, run));
+    let loaded = importing.load(imported).unwrap();
+    assert_eq!(loaded.status, RunStatus::Complete);
+    assert_eq!(loaded.outlier_count, 2_700 - 600 + 1, "those of the threshold and beyond");
+    assert_eq!(loaded.messages.slow_count, 2_500);
+    assert_eq!(importing.outliers_in(imported, &[ALL]).unwrap().0.len(), 2_701);
+    assert_eq!(importing.runs().unwrap()[1].leading_cause.as_deref(), Some("mmap-lock"));
+
+    let (alone, number) = Sqlite::open_run_file(&path).unwrap();
+    assert_eq!(number, run, "the number where it comes from");
+    assert!(everything(&alone, number) == everything(&store, run));
+    assert_eq!(alone.runs().unwrap().len(), 1);
+
+    let again = folder.path().join("again.whylag");
+    exported(&alone, number, &again);
+    assert!(fs::read(&path).unwrap() == fs::read(&again).unwrap(), "exporting what was imported");
+}
+
+const ALL: Part = Part { from_ns: 0, to_ns: u64::MAX >> 8, tid: None };
+
+#[test]
+fn a_run_without_an_end_is_interrupted_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("w.db")).unwrap();
+    let run = store.begin(&header()).unwrap();
+    store.append(run, &full_batch()).unwrap();
+    assert_eq!(store.load(run).unwrap().status, RunStatus::Recording, "this process is alive");
+    let path = folder.path().join("x.whylag");
+    exported(&store, run, &path);
+    let imported = store.import(&path).unwrap();
+    let loaded = store.load(imported).unwrap();
+    assert_eq!((loaded.status, loaded.end), (RunStatus::Interrupted, None));
+    assert_eq!(loaded.header, header());
+    assert_eq!(loaded.threads, store.load(run).unwrap().threads, "extended once, when loaded");
+}
+
+#[test]
+fn an_empty_run_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("w.db")).unwrap();
+    let run = store.begin(&header()).unwrap();
+    let path = folder.path().join("x.whylag");
+    exported(&store, run, &path);
+    let imported = store.import(&path).unwrap();
+    assert_eq!(store.load(imported).unwrap().heartbeat_ns, header().started_ns);
+    assert!(matches!(
+        store.export(RunId(77), Vec::new()).unwrap_err(),
+        RunFileError::Store(store::StoreError::NoSuchRun { .. })
+    ));
+}
+
+#[test]
+fn what_a_later_whylag_adds_is_ignored_and_what_an_older_one_lacks_is_empty() {
+    let (folder, store, run) = filled();
+    let path = folder.path().join("x.whylag");
+    exported(&store, run, &path);
+    let text = text_of(&path);
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for line in &mut lines {
+        let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+        if let Some(batch) = value.get_mut("batch").and_then(|batch| batch.as_object_mut()) {
+            batch.retain(|_, value| value.as_array().is_none_or(|rows| !rows.is_empty()));
+            batch.insert("gravity".into(), serde_json::json!({"g": [9.81, null]}));
+        }
+        value["more"] = serde_json::json!("ignored");
+        if value.get("whylag_run").is_none() {
+            value.as_object_mut().unwrap().remove("more");
+        }
+        *line = value.to_string();
+    }
+    let text = lines.join("\n") + "\n";
+    fs::write(&path, compressed(text.as_bytes())).unwrap();
+    let (alone, number) = Sqlite::open_run_file(&path).unwrap();
+    assert!(everything(&alone, number) == everything(&store, run));
+}
+
+/// Reads the file both ways: the same line, which names it, and nothing is left in the store.
+#[track_caller]
+fn refused(path: &Path) -> RunFileError {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("w.db")).unwrap();
+    let error = store.import(path).unwrap_err();
+    let line = error.to_string();
+    assert!(line.starts_with(&format!("{}: ", path.display())), "{line}");
+    assert!(!line.chars().any(char::is_control) && line.len() < 500, "{line}");
+    assert_eq!(line, Sqlite::open_run_file(path).unwrap_err().to_string());
+    assert!(store.runs().unwrap().is_empty());
+    assert_eq!(store.begin(&header()).unwrap(), RunId(1), "not even a number is used up");
+    error
+}
+
+fn written(folder: &TempDir, content: &[u8]) -> PathBuf {
+    let path = folder.path().join("x.whylag");
+    fs::write(&path, content).unwrap();
+    path
+}
+
+#[test]
+fn foreign_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (content, what) in [
+        (b"".as_slice(), "empty"),
+        (b"a text\n", "not compressed"),
+        (&[0; 9000], "not compressed"),
+        (b"SQLite format 3\0\x10\0", "--store"),
+        (&compressed(b""), "the file ends here"),
+        (&compressed(b"a text\n"), "something else"),
+        (&compressed(b"{\"whylag_run\":\"one\"}\n"), "something else"),
+        (&compressed(b"[[[[[[[[[[[[[[[[[[[[[[[[[\n"), "something else"),
+    ] {
+        let error = refused(&written(&folder, content));
+        assert!(error.to_string().contains(what), "{error}");
+    }
+    let error = refused(folder.path());
+    assert!(error.to_string().contains("no regular file"), "{error}");
+    let error = refused(Path::new("/dev/zero"));
+    assert!(error.to_string().contains("no regular file"), "{error}");
+    let fifo = folder.path().join("fifo");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let error = refused(&fifo);
+    assert!(error.to_string().contains("no regular file"), "{error}");
+    let error = refused(&folder.path().join("nothing"));
+    assert!(matches!(error, RunFileError::Unreadable { .. }), "{error}");
+}
+
+#[test]
+fn a_newer_format_is_refused_whatever_else_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = b"{\"whylag_run\":2,\"by\":\"9.1\\u001b[31m\",\"head\":[]}\n<more>\n";
+    let error = refused(&written(&folder, &compressed(text)));
+    assert!(error.to_string().contains("newer whylag (9.1?[31m; format 2, known up to 1)"));
+}
+
+/// A small run as a file.
+fn small_file() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("w.db")).unwrap();
+    let run = store.begin(&header()).unwrap();
+    store.append(run, &full_batch()).unwrap();
+    store.finish(run, &end()).unwrap();
+    let mut file = Vec::new();
+    store.export(run, &mut file).unwrap();
+    file
+}
+
+#[test]
+fn a_file_that_was_cut_short_anywhere_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = small_file();
+    for length in (2..file.len()).step_by(211).chain(file.len() - 9..file.len()) {
+        let error = refused(&written(&folder, &file[..length]));
+        assert!(error.to_string().contains("cut short"), "{length}: {error}");
+    }
+    let twice = [&file[..], &file[..]].concat();
+    let error = refused(&written(&folder, &twice));
+    assert!(error.to_string().contains("something follows"), "{error}");
+}
+
+#[test]
+fn a_flipped_bit_is_noticed_or_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = small_file();
+    let (whole, run) = Sqlite::open_run_file(&written(&folder, &file)).unwrap();
+    let whole = everything(&whole, run);
+    let mut harmless = 0;
+    for place in (0..10).chain((10..file.len()).step_by(97)) {
+        let mut flipped = file.clone();
+        flipped[place] ^= 1 << (place % 8);
+        let path = written(&folder, &flipped);
+        match Sqlite::open_run_file(&path) {
+            Ok((store, run)) => {
+                assert!(everything(&store, run) == whole, "byte {place}");
+                harmless += 1;
+            }
+            Err(_) => drop(refused(&path)),
+        }
+    }
+    // The time, the flags and the system in the header of gzip.
+    assert!(harmless <= 10, "{harmless}");
+}
+
+/// The lines of a small run with one of them changed.
+#[track_caller]
+fn changed(from: &str, to: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let text = text_of(&written(&folder, &small_file()));
+    let changed = text.replacen(from, to, 1);
+    assert!(changed != text, "{from} is not in {text}");
+    let error = refused(&written(&folder, &compressed(changed.as_bytes())));
+    error.to_string()
+}
+
+#[test]
+fn lines_that_no_whylag_writes_are_refused() {
+    let deep = format!("\"facts\":{}", "[".repeat(100_000));
+    let unknown = format!("\"deeper\":{}", "[".repeat(100_000));
+    let long = format!("\"tid\":{}", "9".repeat(100_000));
+    for (from, to, what) in [
+        ("\"facts\":[", deep.as_str(), "expected a string, column"),
+        ("\"facts\":[", &unknown, "line 2: "),
+        ("\"tid\":101", &long, "out of range"),
+        ("\"tid\":101", "\"tid\":-1", "invalid value"),
+        ("\"tid\":101", "\"tid\":4294967296", "invalid value"),
+        ("\"tid\":101", "\"tid\":101,\"tid\":102", "duplicate field"),
+        ("{\"batch\":", "{\"batch\":{},\"batch\":", "line 2"),
+        ("{\"batch\":", "{\"batches\":", "unknown variant"),
+        ("{\"batch\":", "\n{\"batch\":", "line 2"),
+        ("\"running:user\":300", "\"running:usher!\":300", "usher!"),
+        ("\"precision\":5", "\"precision\":99", "precision 99"),
+        ("\"buckets\":{", "\"buckets\":{\"4000000000\":1,", "no bucket 4000000000"),
+        (
+            "\"running:user\":300",
+            "\"running:user\":18446744073709551615",
+            "no host runs for so long",
+        ),
+        ("\"duration_ns\":9000000", "\"duration_ns\":9000000000000000000", "no host"),
+        ("\"first_ns\":1000000000000", "\"first_ns\":5000000000000", "before it begins"),
+        ("\"ended_ns\":1002500000000", "\"ended_ns\":5", "before its start"),
+        ("\"outliers\":2,", "\"outliers\":3,", "counts"),
+        ("\"batches\":", "\"batches\":-", "invalid"),
+    ] {
+        let line = changed(from, to);
+        assert!(line.contains("damaged (line "), "{from}: {line}");
+        assert!(line.contains(what), "{from}: {line}");
+    }
+}
+
+#[test]
+fn a_line_without_end_is_refused_before_it_fills_the_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    // 300 MiB of text in 1.3 MB: beyond the limit of a line.
+    let mut bomb = GzEncoder::new(Vec::new(), Compression::fast());
+    bomb.write_all(text_of(&written(&folder, &small_file())).lines().next().unwrap().as_bytes())
+        .unwrap();
+    let zeros = vec![b' '; 1 << 20];
+    (0..300).for_each(|_| bomb.write_all(&zeros).unwrap());
+    let error = refused(&written(&folder, &bomb.finish().unwrap()));
+    assert!(error.to_string().contains("a longer line than the limit of 256 MiB"), "{error}");
+}

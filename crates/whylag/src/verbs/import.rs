@@ -1,0 +1,34 @@
+//! `whylag import`: a run from a file into the store.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use store::{Sqlite, location};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Options of `import`.
+#[derive(Args)]
+#[command(after_help = "\
+The verbs that take the number of a run take such a file as well: it has to be
+imported only to be kept in the store.
+
+Example:
+  whylag import x.whylag")]
+pub struct Options {
+    /// The file, as 'whylag export --format run' wrote it
+    file: PathBuf,
+}
+
+/// Imports.
+pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+    let mut store = Sqlite::open(&location::locate(store)?)?;
+    let run = store.import(&options.file)?;
+    let (mut out, _) = output::stdout();
+    writeln!(out, "Run {run} is stored: 'whylag explain {run}' has its causes.")?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
