@@ -82,7 +82,7 @@ exchange:
 	@test "$$(id -u)" = 0 || { echo "Recording needs root. Run: sudo make exchange" >&2; exit 1; }
 	@scripts/install-deps.sh build test java
 	@$(MAKE) --no-print-directory build
-	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries bin/slow-clock.so
+	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries bin/slow-clocksource.so
 	@scripts/exchange.sh $(WHYLAG) $(FAULT)
 
 fuzz-trace:

@@ -16,7 +16,7 @@
 //!   time; locks of runtimes that park each thread on a word of its own (Go, the JVM,
 //!   parking_lot) are not seen as locks and count as idle.
 //! - Shares are of the lost time of all watched threads together. One rare long stall in a long
-//!   run is far below the floor in `judge/rank.rs`; the outliers show it, and [`explain_focused`]
+//!   run is far below the floor in `judge/rank.rs`; the outliers show it, and [`explain_part`]
 //!   explains one of them alone, or a window, or a thread (see `part/`).
 //! - No finding is a proper answer: "no known cause", and the right one for a healthy program.
 
@@ -24,7 +24,9 @@ mod case;
 pub mod catalogue;
 pub mod cause;
 mod causes;
+mod compare;
 mod judge;
+mod ladder;
 mod messages;
 mod page;
 mod part;
@@ -34,12 +36,22 @@ mod testing;
 mod text;
 mod timers;
 
+pub use compare::benchmarks::{NotComparable, compare_benchmarks};
+pub use compare::checkups::{Side, compare_checkups};
 pub use judge::timers::{JudgedTimers, timers};
-pub use judge::why_not::{UnknownCause, why_not, why_not_focused};
-pub use judge::{explain, explain_focused};
-pub use messages::{break_down, contrast, message_windows};
+pub use judge::why_not::{UnknownCause, why_not, why_not_part};
+pub use judge::{explain, explain_part};
+pub use ladder::judge_ladders;
+pub use messages::{break_down, message_windows, slow_messages};
 pub use page::page;
-pub use part::question::{Focus, FocusError};
-pub use part::run::Focused;
-pub use patterns::coincidence::coincidences;
+pub use part::question::{Question, QuestionError};
+pub use part::run::PartialRun;
 pub use timers::conversion::conversion;
+
+use model::{Annotations, Run, SlowMessages};
+
+/// What a run says apart from its causes. `messages` is what [`slow_messages`] found in it.
+pub fn annotations(run: &Run, messages: SlowMessages) -> Annotations {
+    let coincidences = patterns::coincidence::coincidences(run);
+    Annotations { ladders: judge_ladders(run), messages, coincidences }
+}

@@ -32,6 +32,25 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// A share of 0 to 1 as `47.3 %`; `-` if it is not a number. What is not zero is never shown as
+/// zero, and what is not all never as all: `<0.1 %`, `>99.9 %`.
+pub fn share(share: f64) -> String {
+    match share {
+        share if !share.is_finite() => "-".to_owned(),
+        share if share > 0.0 && share < 0.000_5 => "<0.1 %".to_owned(),
+        share if (0.999_5..1.0).contains(&share) => ">99.9 %".to_owned(),
+        share => format!("{:.1} %", share * 100.0),
+    }
+}
+
+/// How many times as much: `2.41x`, `31.4x`, `150x`.
+pub fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 999.5 => format!("{}x", count(ratio.round() as u64)),
+        ratio => format!("{}x", three_digits(ratio)),
+    }
+}
+
 /// With separators between thousands: `12,345`.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
@@ -101,6 +120,15 @@ mod tests {
         assert_eq!(percent(42, 1000), "4.2 %");
         assert_eq!(percent(1, 1_000_000), "under 0.01 %");
         assert_eq!(percent(5, 0), "0 %");
+    }
+
+    #[test]
+    fn shares_and_ratios() {
+        assert_eq!(
+            [0.0, 0.000_01, 0.473, 0.999_99, 1.0, f64::NAN].map(share),
+            ["0.0 %", "<0.1 %", "47.3 %", ">99.9 %", "100.0 %", "-"]
+        );
+        assert_eq!([0.5, 2.41, 150.2, 12_345.0].map(times), ["0.50x", "2.41x", "150x", "12,345x"]);
     }
 
     #[test]

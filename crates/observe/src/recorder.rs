@@ -291,11 +291,11 @@ impl Recorder {
         if batch.capabilities.is_empty() {
             batch.capabilities = self.capabilities.clone();
         }
-        batch.cpus = host::cpu_times_since(&self.cpus);
+        batch.sums.cpus = host::cpu_times_since(&self.cpus);
         let mut processes = host::processes(batch, &mut self.processes);
         batch.processes.append(&mut processes);
         let watched = self.processes.values().filter(|p| p.watched).map(|p| p.tgid);
-        batch.counters = self.counters.read(watched);
+        batch.sums.counters = self.counters.read(watched);
         if let Some(cost) = batch.cost.as_mut() {
             cost.attach_ns = self.attach_ns;
         }
@@ -481,7 +481,7 @@ impl Bpf {
             batch.outliers.push(outlier);
         }
         let sums = grown.into_iter().map(|key| stack_sum(key, self.stack_sums[&key]));
-        batch.stack_sums.extend(sums);
+        batch.sums.stack_sums.extend(sums);
     }
 
     fn count_losses(&mut self, inbox: &Inbox, batch: &mut Batch) -> Result<(), Error> {

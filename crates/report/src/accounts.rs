@@ -74,7 +74,7 @@ pub fn write_summary(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
 
 /// Writes how idle the CPUs of the host were; nothing if that was not recorded.
 fn write_cpus(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
-    let total = |pick: fn(&model::CpuTime) -> u64| sum(run.cpus.iter().map(pick));
+    let total = |pick: fn(&model::CpuTime) -> u64| sum(run.sums.cpus.iter().map(pick));
     let (idle, busy, stolen) =
         (total(|cpu| cpu.idle_ns), total(|cpu| cpu.busy_ns), total(|cpu| cpu.stolen_ns));
     let all = idle.saturating_add(busy).saturating_add(stolen);
@@ -88,6 +88,7 @@ fn write_cpus(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     words += ":";
 
     let mut cpus: Vec<(u32, u64, u64)> = run
+        .sums
         .cpus
         .iter()
         .map(|cpu| (cpu.cpu, cpu.idle_ns, sum([cpu.idle_ns, cpu.busy_ns, cpu.stolen_ns])))
@@ -247,7 +248,7 @@ mod tests {
         let text = summary(&run, &Style::default());
         assert!(text.contains("idle CPU: 37.5 % of all CPU time"), "{text}");
         assert!(text.contains("cpu0 50.0 %, cpu1 25.0 %"), "{text}");
-        run.cpus = (0..64)
+        run.sums.cpus = (0..64)
             .map(|cpu| CpuTime {
                 cpu,
                 idle_ns: u64::from(cpu) * 10,

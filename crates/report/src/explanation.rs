@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use model::{Explanation, Finding, RhythmKind, Run};
 
 use crate::units::{duration, part, plural, share};
-use crate::{Style, company, cost, outlier, text, unexplained};
+use crate::{Style, coincidences, cost, outlier, text, unexplained};
 
 /// Column in which the text beside a label begins.
 const INDENT: usize = 14;
@@ -52,7 +52,7 @@ pub fn write(
         unexplained::write_rest(out, explanation, style)?;
     }
     write_rhythms(out, explanation, style)?;
-    company::write(out, &explanation.coincidences, style)?;
+    coincidences::write(out, &explanation.coincidences, style)?;
     writeln!(out)?;
     cost::write(out, run, style)
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use model::{Account, Explanation, LostStack};
 
 use crate::units::{count, duration, part, plural, share};
-use crate::{Style, text, words};
+use crate::{Style, text};
 
 /// Accounts that are named.
 const ACCOUNTS: usize = 6;
@@ -41,7 +41,7 @@ pub fn write_all(out: &mut dyn Write, explanation: &Explanation, style: &Style) 
     };
     writeln!(out, "\n{what}")?;
     for (account, ns, part) in accounts.iter().take(ACCOUNTS) {
-        let words = format!("{} {} ({account})", share(*part), words::account(*account));
+        let words = format!("{} {} ({account})", share(*part), account.describe());
         write!(
             out,
             "{}",

@@ -22,7 +22,7 @@ mod sqlite;
 use std::collections::HashMap;
 
 use model::{
-    Batch, Finding, Outlier, Part, Run, RunEnd, RunHeader, RunId, RunSummary, Stack, StackId,
+    Batch, Finding, Outlier, Run, RunEnd, RunHeader, RunId, RunSummary, Stack, StackId, Window,
 };
 
 pub use error::StoreError;
@@ -74,14 +74,14 @@ pub trait Store {
     /// The same run as [`Store::load`] gives, with [`LOADED_OUTLIERS`] more outliers: the longest
     /// that overlap `part`; and with the [`LOADED_EVENTS`] first events of each kind of the part
     /// instead of the run. Also says how many outliers overlap the part, loaded or not.
-    fn load_part(&self, run: RunId, part: &Part) -> Result<(Run, u64), StoreError>;
+    fn load_part(&self, run: RunId, part: &Window) -> Result<(Run, u64), StoreError>;
 
     /// The outliers that overlap any of these parts, the [`LOADED_IN_PARTS`] longest, longest
     /// first; and the stacks that they refer to.
     fn outliers_in(
         &self,
         run: RunId,
-        parts: &[Part],
+        parts: &[Window],
     ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>), StoreError>;
 
     /// The findings of a run, the leading one first; empty if none were put.

@@ -25,7 +25,7 @@ fn rich_batch() -> Batch {
         .map(|n| Outlier { start_ns: STARTED_NS + n, ..outlier(THRESHOLD_NS - 300 + n / 2) })
         .collect();
     batch.outliers.push(bare_outlier(400_000));
-    batch.events = (0..6_000).map(|n| event(STARTED_NS + n % 1000)).collect();
+    batch.events = (0..6_000).map(|n| event(EventKind::BlockIo, STARTED_NS + n % 1000)).collect();
     batch.threads = (101..400).map(thread).collect();
     batch.messages.slow = (0..2_500).map(|n| message(n, None, 300_000 + n / 3)).collect();
     batch
@@ -78,7 +78,7 @@ fn exported(store: &Sqlite, run: RunId, path: &Path) {
 /// All that the trait gives of a run, in text; the number of the run and the state of its
 /// recorder left out.
 fn everything(store: &Sqlite, run: RunId) -> String {
-    let part = |from, to, tid| Part { from_ns: STARTED_NS + from, to_ns: STARTED_NS + to, tid };
+    let part = |from, to, tid| Window { from_ns: STARTED_NS + from, to_ns: STARTED_NS + to, tid };
     let mut text = Vec::new();
     let loaded = store.load(run).unwrap();
     let of_part = store.load_part(run, &part(100, 300, Some(101))).unwrap();
@@ -134,7 +134,7 @@ fn a_run_comes_back_to_the_last_count() {
     assert!(fs::read(&path).unwrap() == fs::read(&again).unwrap(), "exporting what was imported");
 }
 
-const ALL: Part = Part { from_ns: 0, to_ns: u64::MAX >> 8, tid: None };
+const ALL: Window = Window { from_ns: 0, to_ns: u64::MAX >> 8, tid: None };
 
 #[test]
 fn a_run_without_an_end_is_interrupted_elsewhere() {

@@ -103,8 +103,8 @@ impl From<trace::reader::ReadError> for Failure {
     }
 }
 
-impl From<explain::FocusError> for Failure {
-    fn from(error: explain::FocusError) -> Failure {
+impl From<explain::QuestionError> for Failure {
+    fn from(error: explain::QuestionError) -> Failure {
         Failure::Usage(error.to_string())
     }
 }

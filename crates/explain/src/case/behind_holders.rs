@@ -14,7 +14,7 @@ pub struct BehindHolders {
     /// Waits.
     pub count: u64,
     /// The longest such wait, in words from the victim to the end of its chain.
-    pub example: Option<String>,
+    pub longest_chain: Option<String>,
 }
 
 impl<'a> Case<'a> {
@@ -33,7 +33,7 @@ impl<'a> Case<'a> {
             let Some(account) = outlier.blocked.map(Account::Blocked) else { continue };
             let until = outlier.end_ns();
             let mut ns = 0u64;
-            for end in self.chains.ends(outlier, outlier.start_ns, until) {
+            for end in self.wait_chains.ends(outlier, outlier.start_ns, until) {
                 let Some(last) = end.holders.last() else { continue };
                 let why = main_account(last);
                 if !holder(last, why) {
@@ -42,7 +42,7 @@ impl<'a> Case<'a> {
                 ns = ns.saturating_add(end.ns);
                 if end.ns > longest {
                     longest = end.ns;
-                    behind.example = Some(in_words(outlier, &end.holders, why));
+                    behind.longest_chain = Some(in_words(outlier, &end.holders, why));
                 }
             }
             if ns > 0 {
@@ -134,7 +134,7 @@ mod tests {
             .build();
         let behind = Case::new(&run).behind_holders(|_| true, is_queued);
         assert_eq!((behind.accounts.get(FUTEX), behind.count), (70, 1));
-        assert!(behind.example.unwrap().contains("<- thread-11 (tid 11) runnable:preempted"));
+        assert!(behind.longest_chain.unwrap().contains("<- thread-11 (tid 11) runnable:preempted"));
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::case::lost::{Class, LockWord, class, lock_words};
 use crate::case::safepoints;
 use crate::case::scales::Scales;
 use crate::case::stops::{STOPPED, Stops};
-use crate::case::wait_chains::Chains;
+use crate::case::wait_chains::WaitChains;
 use crate::cause::Cause;
-use crate::part::run::Focused;
+use crate::part::run::PartialRun;
 use crate::timers::source::TimerSource;
 
 /// One run under examination.
@@ -34,8 +34,8 @@ pub struct Case<'a> {
     pub(crate) stops: Stops,
     processes: BTreeMap<u32, Accounts>,
     pub(crate) scales: Scales,
-    pub(crate) chains: Chains<'a>,
-    focus: Option<&'a Focused<'a>>,
+    pub(crate) wait_chains: WaitChains<'a>,
+    part: Option<&'a PartialRun<'a>>,
     /// The ticks under examination, if it is a run of timers.
     pub(crate) timers: Option<&'a TimerSource<'a>>,
     /// The catalogue, for causes that ask what was behind a stall.
@@ -85,7 +85,7 @@ impl<'a> Case<'a> {
             .saturating_add(accounts.get(STOPPED).saturating_sub(lost.get(STOPPED)));
         let wall_ns = accounts.total();
         let scales = Scales::new(run, &processes);
-        let chains = Chains::new(run);
+        let wait_chains = WaitChains::new(run);
         Case {
             run,
             wall_ns,
@@ -96,17 +96,17 @@ impl<'a> Case<'a> {
             stops,
             processes,
             scales,
-            chains,
-            focus: None,
+            wait_chains,
+            part: None,
             timers: None,
             causes: &[],
         }
     }
 
-    /// Sums up a part of a run. Chains may lead to threads that are not in it.
-    pub fn focused(focused: &'a Focused<'a>) -> Self {
-        let chains = Chains::new(focused.whole);
-        Case { chains, focus: Some(focused), ..Case::new(&focused.run) }
+    /// Sums up a part of a run. WaitChains may lead to threads that are not in it.
+    pub fn of_part(partial: &'a PartialRun<'a>) -> Self {
+        let wait_chains = WaitChains::new(partial.whole);
+        Case { wait_chains, part: Some(partial), ..Case::new(&partial.run) }
     }
 
     /// The ticks of one source, which were measured in `run`.
@@ -121,12 +121,12 @@ impl<'a> Case<'a> {
 
     /// The run that `run` is a part of; `run` itself if all of it is examined.
     pub fn whole(&self) -> &'a Run {
-        self.focus.map_or(self.run, |focused| focused.whole)
+        self.part.map_or(self.run, |partial| partial.whole)
     }
 
     /// The part of a run that is examined; `None` if it is all of it.
     pub fn scope(&self) -> Option<&'a Scope> {
-        self.focus.map(|focused| &focused.scope)
+        self.part.map(|partial| &partial.scope)
     }
 
     /// Wall time in which the threads worked or wanted to: all but idle and unaccounted.
@@ -199,7 +199,7 @@ impl<'a> Case<'a> {
 
     /// Ended waits of all processes in an account, one sum per object and waker.
     pub fn waits(&self, account: Account) -> impl Iterator<Item = &'a WaitSum> {
-        self.run.waits.iter().filter(move |wait| wait.account == account)
+        self.run.sums.waits.iter().filter(move |wait| wait.account == account)
     }
 
     /// Sum of the waits in an account. `count` is at least the number of threads that waited: a
@@ -249,8 +249,8 @@ impl<'a> Case<'a> {
     /// CPU times of the host, if they were recorded.
     pub fn cpus(&self) -> Option<Cpus> {
         let mut cpus =
-            Cpus { number: self.run.cpus.len() as u64, idle_ns: 0, stolen_ns: 0, total_ns: 0 };
-        for cpu in &self.run.cpus {
+            Cpus { number: self.run.sums.cpus.len() as u64, idle_ns: 0, stolen_ns: 0, total_ns: 0 };
+        for cpu in &self.run.sums.cpus {
             cpus.idle_ns = cpus.idle_ns.saturating_add(cpu.idle_ns);
             cpus.stolen_ns = cpus.stolen_ns.saturating_add(cpu.stolen_ns);
             let total = cpu.idle_ns.saturating_add(cpu.busy_ns).saturating_add(cpu.stolen_ns);

@@ -1,4 +1,4 @@
-//! Chains: what the one that a thread waited for was doing meanwhile.
+//! WaitChains: what the one that a thread waited for was doing meanwhile.
 //!
 //! A thread that waits for a lock is woken by whoever let go of it. If that thread was itself off
 //! the CPU meanwhile, for a reason of its own, then that reason made both wait, and it may have
@@ -21,9 +21,9 @@ pub(crate) struct End<'a> {
 }
 
 /// Intervals off the CPU by thread, in time order.
-pub(crate) struct Chains<'a>(HashMap<u32, Vec<&'a Outlier>>);
+pub(crate) struct WaitChains<'a>(HashMap<u32, Vec<&'a Outlier>>);
 
-impl<'a> Chains<'a> {
+impl<'a> WaitChains<'a> {
     pub(crate) fn new(run: &'a Run) -> Self {
         let mut threads = HashMap::<u32, Vec<&Outlier>>::new();
         let off_cpu = |o: &&Outlier| matches!(o.kind, OutlierKind::OffCpu | OutlierKind::RunQueue);
@@ -33,7 +33,7 @@ impl<'a> Chains<'a> {
         for intervals in threads.values_mut() {
             intervals.sort_by_key(|outlier| outlier.start_ns);
         }
-        Chains(threads)
+        WaitChains(threads)
     }
 
     /// Intervals of `tid` that overlap `from..until`.
@@ -44,7 +44,7 @@ impl<'a> Chains<'a> {
         all[first..].iter().copied().take_while(move |o| o.start_ns < until)
     }
 
-    /// Divides what `outlier` waited within `from..until` among the ends of its chains.
+    /// Divides what `outlier` waited within `from..until` among the ends of its wait chains.
     pub(crate) fn ends(&self, outlier: &'a Outlier, from: u64, until: u64) -> Vec<End<'a>> {
         let mut ends = Vec::new();
         self.walk(outlier, from, until, &mut Vec::new(), &mut ends);

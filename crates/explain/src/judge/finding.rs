@@ -138,33 +138,31 @@ fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
 /// How to see whether the fix works.
 fn verify(target: &Target) -> String {
     let watch = match target {
-        Target::Command(words) => {
-            format!("-- {}", command_line(words))
-        }
+        Target::Command(arguments) => format!("-- {}", command_line(arguments)),
         Target::Process(_) | Target::Thread(_) | Target::Trace(_) => "-p PID".to_owned(),
         Target::Host => "-a".to_owned(),
-        Target::Bench(words) => return again("bench --with-kernel", words),
-        Target::Jitter(words) => return format!("whylag jitter {}", command_line(words)),
+        Target::Bench(arguments) => {
+            return format!(
+                "whylag bench --with-kernel {} && whylag explain",
+                command_line(arguments)
+            );
+        }
+        Target::Jitter(arguments) => return format!("whylag jitter {}", command_line(arguments)),
     };
     format!("whylag record {watch} && whylag explain")
 }
 
-/// The same command line once more.
-fn again(verb: &str, words: &[String]) -> String {
-    format!("whylag {verb} {} && whylag explain", command_line(words))
+fn command_line(arguments: &[String]) -> String {
+    arguments.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(" ")
 }
 
-fn command_line(words: &[String]) -> String {
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+/// An argument as a shell takes it.
+fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        return argument.to_owned();
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 /// A part of a whole; 0 of nothing.

@@ -19,7 +19,7 @@ use self::rank::{Judged, judged, subtract};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::catalogue::ALL;
-use crate::part::run::Focused;
+use crate::part::run::PartialRun;
 use crate::patterns::coincidence::coincidences;
 use crate::patterns::rhythm;
 
@@ -39,8 +39,8 @@ pub fn explain(run: &Run) -> Explanation {
 }
 
 /// Explains a part of a run alone. Threads outside it are met only at the far ends of chains.
-pub fn explain_focused(focused: &Focused) -> Explanation {
-    let case = Case::focused(focused).asking(ALL);
+pub fn explain_part(partial: &PartialRun) -> Explanation {
+    let case = Case::of_part(partial).asking(ALL);
     explained(&case, &judged(&case))
 }
 

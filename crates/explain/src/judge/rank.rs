@@ -78,8 +78,8 @@ pub(super) fn cap(judged: &mut [Judged], claimable: &Accounts, idle: &Accounts) 
     let (mut left, mut idle_left) = (claimable.clone(), idle.clone());
     for (_, claim) in claims {
         let of_idle = |account| claim.takes_idle && class(account) == Class::Idle;
-        let room = |a| if of_idle(a) { idle_left.get(a) } else { left.get(a) };
-        claim.lost = claim.lost.iter().map(|(a, ns)| (a, ns.min(room(a)))).collect();
+        let left_in = |a| if of_idle(a) { idle_left.get(a) } else { left.get(a) };
+        claim.lost = claim.lost.iter().map(|(a, ns)| (a, ns.min(left_in(a)))).collect();
         let taken = claim.lost.iter().partition::<Vec<_>, _>(|(a, _)| of_idle(*a));
         idle_left = subtract(&idle_left, &taken.0.into_iter().collect());
         left = subtract(&left, &taken.1.into_iter().collect());

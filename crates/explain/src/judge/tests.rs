@@ -2,7 +2,7 @@ use super::rank::{FLOOR_NS, cap};
 use super::*;
 use crate::case::mmap_holders::{READ, WRITE};
 use crate::cause::{Cause, Claim};
-use crate::part::question::Focus;
+use crate::part::question::Question;
 use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, runner, wait};
 use model::{Account, Blocked, Metric, ObjectName, RecorderPart, Role, WaitSum};
 use proptest::prelude::*;
@@ -322,18 +322,18 @@ proptest! {
         length in 0u64..1 << 51,
         tid in 0u32..8,
     ) {
-        for focus in
-            [Focus::Outlier(number), Focus::Window(from, from + length), Focus::Thread(tid)]
+        for question in
+            [Question::Outlier(number), Question::Window(from, from + length), Question::Thread(tid)]
         {
-            let Ok(focused) = Focused::new(&run, &focus) else { continue };
-            let answer = explain_focused(&focused);
+            let Ok(partial) = PartialRun::new(&run, &question) else { continue };
+            let answer = explain_part(&partial);
             let accounts: u64 = answer.accounts.iter().map(|(_, ns, _)| ns).sum();
             prop_assert_eq!(accounts, answer.wall_ns);
             let claimed: u64 = answer.findings.iter().map(|f| f.lost_ns).sum();
             let unexplained: u64 = answer.unexplained.iter().map(|(_, ns)| ns).sum();
             prop_assert_eq!(claimed + unexplained, answer.lost_ns);
             prop_assert!(answer.findings.iter().all(|f| f.confidence > 0.0 && f.confidence <= 1.0));
-            for thread in &focused.run.threads {
+            for thread in &partial.run.threads {
                 prop_assert_eq!(thread.accounts.total(), thread.wall_ns());
             }
         }
@@ -347,11 +347,11 @@ proptest! {
         to: u64,
         tid in 0u32..8,
     ) {
-        for focus in [Focus::Outlier(number), Focus::Window(from, to), Focus::Thread(tid)] {
-            if let Ok(focused) = Focused::new(&run, &focus) {
-                explain_focused(&focused);
+        for question in [Question::Outlier(number), Question::Window(from, to), Question::Thread(tid)] {
+            if let Ok(partial) = PartialRun::new(&run, &question) {
+                explain_part(&partial);
                 for cause in ALL {
-                    prop_assert!(crate::why_not_focused(&focused, cause.id.as_str()).is_ok());
+                    prop_assert!(crate::why_not_part(&partial, cause.id.as_str()).is_ok());
                 }
             }
         }

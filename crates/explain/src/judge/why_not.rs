@@ -7,7 +7,7 @@ use super::{explained, timers};
 use crate::case::Case;
 use crate::catalogue::ALL;
 use crate::cause::{Absent, Cause};
-use crate::part::run::Focused;
+use crate::part::run::PartialRun;
 use crate::text::{duration, percent};
 
 /// A name that is no cause's.
@@ -37,8 +37,8 @@ pub fn why_not(run: &Run, id: &str) -> Result<WhyNot, UnknownCause> {
 ///
 /// # Errors
 /// If the catalogue has no such cause.
-pub fn why_not_focused(focused: &Focused, id: &str) -> Result<WhyNot, UnknownCause> {
-    Ok(of(&Case::focused(focused).asking(ALL), known(id)?))
+pub fn why_not_part(partial: &PartialRun, id: &str) -> Result<WhyNot, UnknownCause> {
+    Ok(of(&Case::of_part(partial).asking(ALL), known(id)?))
 }
 
 pub(crate) fn known(id: &str) -> Result<&'static Cause, UnknownCause> {

@@ -8,15 +8,45 @@ use std::collections::{BTreeMap, HashMap};
 
 use model::{
     Account, Context, ContrastSide, Message, MessageBreakdown, MessageContrast, MessagePart,
-    MessageSegment, MessageTime, Outlier, Part, Run, SegmentKind, Syscall,
+    MessageSegment, MessageTime, Outlier, Run, SegmentKind, SlowMessages, Syscall, Window,
 };
 
-use crate::part::clip::{Piece, pieces};
+use crate::part::clip::{Clip, clips};
 use crate::part::question::message_parts;
 
-/// Where to look for the intervals of these messages.
-pub fn message_windows<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Part> {
-    messages.into_iter().flat_map(message_parts).collect()
+/// Slow messages that are looked at, of the whole run.
+const LOOKED_AT: usize = 400;
+
+/// The slow messages that are looked at, the slowest first.
+fn looked_at(run: &Run) -> &[Message] {
+    let slow = &run.messages.slow;
+    &slow[..slow.len().min(LOOKED_AT)]
+}
+
+/// Whose intervals [`slow_messages`] has to have, and of which times.
+pub fn message_windows(run: &Run) -> Vec<Window> {
+    looked_at(run).iter().chain(&run.messages.fast).flat_map(message_parts).collect()
+}
+
+/// The slow messages of a run with what their threads did, and what they have more of than the
+/// control group of their flow. `run.outliers` has the intervals in [`message_windows`], below the
+/// threshold too, and `run.stacks` their stacks.
+pub fn slow_messages(run: &Run) -> SlowMessages {
+    let slowest = break_down(run, looked_at(run));
+    let fast = break_down(run, &run.messages.fast);
+    let mut contrasts = Vec::new();
+    for program in &run.messages.programs {
+        for flow in &program.flows {
+            let of = |all: &[MessageBreakdown]| -> Vec<MessageBreakdown> {
+                let is_of = |one: &&MessageBreakdown| {
+                    (one.message.program, one.message.flow) == (program.program, flow.flow)
+                };
+                all.iter().filter(is_of).cloned().collect()
+            };
+            contrasts.push((flow.name.clone(), contrast(&of(&slowest), &of(&fast))));
+        }
+    }
+    SlowMessages { slowest, contrasts }
 }
 
 /// The breakdown of each of these messages; `run.outliers` has the intervals of their time, below
@@ -65,14 +95,14 @@ fn time_of(run: &Run, segment: &MessageSegment, outliers: &[&Outlier]) -> Vec<Me
     let behind = outliers.partition_point(|outlier| outlier.start_ns < segment.to_ns);
     let of_it = outliers[..behind].iter().copied();
     let mut known: Vec<MessageTime> = Vec::new();
-    for piece in pieces(of_it, segment.from_ns, segment.to_ns) {
-        for (account, ns) in piece.accounts.iter().filter(|(_, ns)| *ns > 0) {
+    for clip in clips(of_it, segment.from_ns, segment.to_ns) {
+        for (account, ns) in clip.accounts.iter().filter(|(_, ns)| *ns > 0) {
             let time = MessageTime {
                 account: Some(account),
                 ns,
-                call: piece.outlier.syscall.map(|call| call.call),
-                place: place(run, &piece, account),
-                by: by(&piece, account),
+                call: clip.outlier.syscall.map(|call| call.call),
+                place: place(run, &clip, account),
+                by: by(&clip, account),
             };
             let same =
                 known.iter_mut().find(|known| MessageTime { ns, ..(*known).clone() } == time);
@@ -110,19 +140,19 @@ const WAYS_TO_SLEEP: [&str; 14] = [
 ];
 
 /// The function in which it slept.
-fn place(run: &Run, piece: &Piece, account: Account) -> Option<String> {
-    let is_its_own = piece.own_details && matches!(account, Account::Blocked(_));
-    let stack = run.stacks.get(&piece.outlier.kernel_stack.filter(|_| is_its_own)?)?;
+fn place(run: &Run, clip: &Clip, account: Account) -> Option<String> {
+    let is_its_own = clip.own_details && matches!(account, Account::Blocked(_));
+    let stack = run.stacks.get(&clip.outlier.kernel_stack.filter(|_| is_its_own)?)?;
     let is_way = |name: &str| WAYS_TO_SLEEP.iter().any(|way| name.starts_with(way));
     let mut names = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
     names.find(|name| !is_way(name)).map(str::to_owned)
 }
 
 /// Who was to blame, as far as it is known.
-fn by(piece: &Piece, account: Account) -> Option<String> {
-    let outlier = piece.outlier;
+fn by(clip: &Clip, account: Account) -> Option<String> {
+    let outlier = clip.outlier;
     match account {
-        Account::Blocked(kind) if piece.own_details && outlier.blocked == Some(kind) => {
+        Account::Blocked(kind) if clip.own_details && outlier.blocked == Some(kind) => {
             if let Some(holder) = outlier.holder.as_ref().filter(|_| kind.is_kernel_lock()) {
                 return Some(format!("held by {} (tid {})", holder.comm, holder.tid));
             }
@@ -149,7 +179,7 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// What the slow messages of a flow have more of than its control group, the most first. Both are
 /// of one flow; empty if one of them is.
-pub fn contrast(slow: &[MessageBreakdown], fast: &[MessageBreakdown]) -> Vec<MessageContrast> {
+fn contrast(slow: &[MessageBreakdown], fast: &[MessageBreakdown]) -> Vec<MessageContrast> {
     if slow.is_empty() || fast.is_empty() {
         return Vec::new();
     }

@@ -10,7 +10,7 @@ use model::{Account, Accounts, Outlier, OutlierKind, part_of};
 
 /// Time that belongs to one interval and to no other.
 #[derive(Debug)]
-pub struct Piece<'a> {
+pub struct Clip<'a> {
     /// The interval, uncut.
     pub outlier: &'a Outlier,
     /// The time, all of it within the window.
@@ -26,18 +26,14 @@ struct Nest<'a> {
     inner: Vec<&'a Outlier>,
 }
 
-/// The pieces of one thread's intervals within `from..to`. How long a lock was held is no interval
+/// The clips of one thread's intervals within `from..to`. How long a lock was held is no interval
 /// of a thread's own time, and is left out.
-pub fn pieces<'a>(
-    outliers: impl Iterator<Item = &'a Outlier>,
-    from: u64,
-    to: u64,
-) -> Vec<Piece<'a>> {
-    let mut pieces = Vec::new();
+pub fn clips<'a>(outliers: impl Iterator<Item = &'a Outlier>, from: u64, to: u64) -> Vec<Clip<'a>> {
+    let mut clips = Vec::new();
     for nest in nests(outliers) {
         let outer = nest.outer;
         if nest.inner.is_empty() {
-            push(&mut pieces, outer, cut(outer, from, to), true);
+            push(&mut clips, outer, cut(outer, from, to), true);
             continue;
         }
         let mut left = outer.breakdown.clone();
@@ -54,18 +50,18 @@ pub fn pieces<'a>(
                 .iter()
                 .map(|(account, ns)| (account, ns.saturating_sub(inner.breakdown.get(account))))
                 .collect();
-            push(&mut pieces, inner, cut(inner, from, to), true);
+            push(&mut clips, inner, cut(inner, from, to), true);
         }
         gap(at, outer.end_ns());
         let share = |(account, ns)| (account, part_of(ns, gaps_within, gaps));
-        push(&mut pieces, outer, left.iter().map(share).collect(), false);
+        push(&mut clips, outer, left.iter().map(share).collect(), false);
     }
-    pieces
+    clips
 }
 
-fn push<'a>(pieces: &mut Vec<Piece<'a>>, outlier: &'a Outlier, accounts: Accounts, own: bool) {
+fn push<'a>(clips: &mut Vec<Clip<'a>>, outlier: &'a Outlier, accounts: Accounts, own: bool) {
     if accounts.total() > 0 {
-        pieces.push(Piece { outlier, accounts, own_details: own });
+        clips.push(Clip { outlier, accounts, own_details: own });
     }
 }
 
@@ -125,9 +121,9 @@ mod tests {
     const CALL: Account = Account::Syscall(model::Syscall(202));
     const ALL: (u64, u64) = (0, u64::MAX);
 
-    fn sum(pieces: &[Piece]) -> Accounts {
+    fn sum(clips: &[Clip]) -> Accounts {
         let mut sum = Accounts::new();
-        pieces.iter().for_each(|piece| sum.merge(&piece.accounts));
+        clips.iter().for_each(|clip| sum.merge(&clip.accounts));
         sum
     }
 
@@ -148,9 +144,9 @@ mod tests {
     #[test]
     fn a_sleep_within_a_call_counts_once() {
         let kept = call_with_sleep();
-        let pieces = pieces(kept.iter(), ALL.0, ALL.1);
-        assert_eq!(sum(&pieces), kept[1].breakdown);
-        let details: Vec<_> = pieces.iter().map(|piece| piece.own_details).collect();
+        let clips = clips(kept.iter(), ALL.0, ALL.1);
+        assert_eq!(sum(&clips), kept[1].breakdown);
+        let details: Vec<_> = clips.iter().map(|clip| clip.own_details).collect();
         assert_eq!(details, [true, false]);
     }
 
@@ -158,26 +154,26 @@ mod tests {
     fn a_window_cuts_the_sleep_where_it_was_and_the_rest_of_the_call_evenly() {
         let kept = call_with_sleep();
         // 1050..1090: 10 of the sleep (it ends at 1060), 30 in the run queue, no gap.
-        let within = sum(&pieces(kept.iter(), 1050, 1090));
+        let within = sum(&clips(kept.iter(), 1050, 1090));
         assert_eq!(within.iter().collect::<Vec<_>>(), [(WAKING, 30), (FUTEX, 10)]);
         // 1090..1200: half of the gaps, so half of what is left: 10 asleep, 10 running.
-        let within = sum(&pieces(kept.iter(), 1090, 1200));
+        let within = sum(&clips(kept.iter(), 1090, 1200));
         assert_eq!((within.get(FUTEX), within.get(CALL), within.total()), (5, 5, 10));
-        assert_eq!(sum(&pieces(kept.iter(), 0, 1000)).total(), 0);
+        assert_eq!(sum(&clips(kept.iter(), 0, 1000)).total(), 0);
     }
 
     #[test]
     fn a_call_without_long_sleeps_is_cut_evenly() {
         let kept = call_with_sleep().split_off(1);
-        let pieces = pieces(kept.iter(), 1000, 1050);
-        assert_eq!((sum(&pieces).get(FUTEX), sum(&pieces).total()), (30, 50));
-        assert!(pieces[0].own_details);
+        let clips = clips(kept.iter(), 1000, 1050);
+        assert_eq!((sum(&clips).get(FUTEX), sum(&clips).total()), (30, 50));
+        assert!(clips[0].own_details);
     }
 
     #[test]
     fn holding_a_lock_is_no_time_of_its_own_and_overlaps_count_once() {
         let mut kept = vec![interval(1, FUTEX, 0, 100, None), interval(1, FUTEX, 50, 100, None)];
         kept.push(Outlier { kind: OutlierKind::LockHold, ..interval(1, FUTEX, 500, 9, None) });
-        assert_eq!(sum(&pieces(kept.iter(), ALL.0, ALL.1)).total(), 100);
+        assert_eq!(sum(&clips(kept.iter(), ALL.0, ALL.1)).total(), 100);
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! The part itself is made in `run`.
 
-use model::{Message, Part, Run};
+use model::{Message, Run, Window};
 
 use crate::text::{count, counted, duration};
 
 /// What is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Focus {
+pub enum Question {
     /// The outlier of this number: 1 is the longest of the run.
     Outlier(usize),
     /// From, to: nanoseconds since the start of the run. The end may be beyond that of the run.
@@ -22,7 +22,7 @@ pub enum Focus {
 /// Why a run has no such part; says what is there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "each message says what it is about")]
-pub enum FocusError {
+pub enum QuestionError {
     #[error(
         "run {0} has no interval kept whole: thread states were sampled from /proc, which gives \
          accounts only; 'whylag explain {0}' explains those"
@@ -47,14 +47,14 @@ pub enum FocusError {
     NoThread { run: model::RunId, tid: u32, threads: String },
 }
 
-impl Focus {
+impl Question {
     /// Where in `run` that is, thread by thread where it goes from one to another.
     ///
     /// # Errors
     /// If there is no such part.
-    pub fn parts(&self, run: &Run) -> Result<Vec<Part>, FocusError> {
+    pub fn parts(&self, run: &Run) -> Result<Vec<Window>, QuestionError> {
         match *self {
-            Focus::Message(number) => Ok(message_parts(message(run, number)?)),
+            Question::Message(number) => Ok(message_parts(message(run, number)?)),
             _ => Ok(vec![self.part(run)?]),
         }
     }
@@ -63,71 +63,71 @@ impl Focus {
     ///
     /// # Errors
     /// If it is not.
-    pub fn part(&self, run: &Run) -> Result<Part, FocusError> {
+    pub fn part(&self, run: &Run) -> Result<Window, QuestionError> {
         let start = run.header.started_ns;
         let length = run.length_ns();
         let no_intervals = run.header.sampled && run.outliers.is_empty();
         match *self {
-            Focus::Outlier(_) | Focus::Window(..) | Focus::Message(_) if no_intervals => {
-                Err(FocusError::Sampled(run.id))
+            Question::Outlier(_) | Question::Window(..) | Question::Message(_) if no_intervals => {
+                Err(QuestionError::Sampled(run.id))
             }
-            Focus::Outlier(_) if run.outliers.is_empty() => Err(FocusError::NoOutliers {
+            Question::Outlier(_) if run.outliers.is_empty() => Err(QuestionError::NoOutliers {
                 run: run.id,
                 threshold: duration(run.header.threshold_ns),
             }),
-            Focus::Outlier(number) => {
+            Question::Outlier(number) => {
                 let outlier = number.checked_sub(1).and_then(|place| run.outliers.get(place));
-                let outlier = outlier.ok_or_else(|| FocusError::NoSuchOutlier {
+                let outlier = outlier.ok_or_else(|| QuestionError::NoSuchOutlier {
                     run: run.id,
                     number,
                     there: numbered(run),
                 })?;
                 let (from_ns, to_ns) = (outlier.start_ns, outlier.end_ns());
-                Ok(Part { from_ns, to_ns, tid: Some(outlier.tid) })
+                Ok(Window { from_ns, to_ns, tid: Some(outlier.tid) })
             }
-            Focus::Message(number) => {
+            Question::Message(number) => {
                 let message = message(run, number)?;
-                Ok(Part { from_ns: message.t0_ns, to_ns: message.end_ns, tid: None })
+                Ok(Window { from_ns: message.t0_ns, to_ns: message.end_ns, tid: None })
             }
-            Focus::Window(from, to) => {
+            Question::Window(from, to) => {
                 let window = window(from, to);
                 let (id, length_text) = (run.id, duration(length));
                 if to <= from {
-                    return Err(FocusError::Reversed { run: id, window, length: length_text });
+                    return Err(QuestionError::Reversed { run: id, window, length: length_text });
                 }
                 if from >= length {
-                    return Err(FocusError::Outside { run: id, window, length: length_text });
+                    return Err(QuestionError::Outside { run: id, window, length: length_text });
                 }
                 let at = |offset: u64| start.saturating_add(offset.min(length));
-                Ok(Part { from_ns: at(from), to_ns: at(to), tid: None })
+                Ok(Window { from_ns: at(from), to_ns: at(to), tid: None })
             }
-            Focus::Thread(tid) => {
+            Question::Thread(tid) => {
                 if run.threads.iter().all(|thread| thread.tid != tid) {
                     let threads = counted(run.threads.len() as u64, "thread");
-                    return Err(FocusError::NoThread { run: run.id, tid, threads });
+                    return Err(QuestionError::NoThread { run: run.id, tid, threads });
                 }
                 let to_ns = start.saturating_add(length);
-                Ok(Part { from_ns: start, to_ns, tid: Some(tid) })
+                Ok(Window { from_ns: start, to_ns, tid: Some(tid) })
             }
         }
     }
 }
 
 /// The slow message of this number.
-pub(crate) fn message(run: &Run, number: usize) -> Result<&Message, FocusError> {
+pub(crate) fn message(run: &Run, number: usize) -> Result<&Message, QuestionError> {
     let slow = &run.messages.slow;
     if slow.is_empty() {
-        return Err(FocusError::NoMessages(run.id));
+        return Err(QuestionError::NoMessages(run.id));
     }
     number.checked_sub(1).and_then(|place| slow.get(place)).ok_or_else(|| {
-        FocusError::NoSuchMessage { run: run.id, number, there: count(slow.len() as u64) }
+        QuestionError::NoSuchMessage { run: run.id, number, there: count(slow.len() as u64) }
     })
 }
 
 /// The threads that had a message, each for its time; time of threads that are not known is left
 /// out.
-pub(crate) fn message_parts(message: &Message) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
+pub(crate) fn message_parts(message: &Message) -> Vec<Window> {
+    let mut parts: Vec<Window> = Vec::new();
     for segment in message.segments() {
         let Some(tid) = segment.tid else { continue };
         match parts.last_mut() {
@@ -136,7 +136,7 @@ pub(crate) fn message_parts(message: &Message) -> Vec<Part> {
             }
             _ => {
                 let (from_ns, to_ns) = (segment.from_ns, segment.to_ns);
-                parts.push(Part { from_ns, to_ns, tid: Some(tid) });
+                parts.push(Window { from_ns, to_ns, tid: Some(tid) });
             }
         }
     }
@@ -160,24 +160,24 @@ fn window(from: u64, to: u64) -> String {
     format!("{}..{}", duration(from), duration(to))
 }
 
-pub(crate) fn what(whole: &Run, focus: &Focus) -> String {
-    match *focus {
-        Focus::Outlier(number) => {
+pub(crate) fn what(whole: &Run, question: &Question) -> String {
+    match *question {
+        Question::Outlier(number) => {
             let outlier = number.checked_sub(1).and_then(|place| whole.outliers.get(place));
             let of = outlier.map(|o| format!(" ({}, tid {})", o.comm, o.tid));
             format!("outlier {number}{}", of.unwrap_or_default())
         }
-        Focus::Window(from, to) => {
+        Question::Window(from, to) => {
             format!("the window {}", window(from, to.min(whole.length_ns())))
         }
-        Focus::Message(number) => {
+        Question::Message(number) => {
             let of = message(whole, number).ok().map(|message| {
                 let flow = whole.messages.flow_of(message).map_or("message", |f| f.name.as_str());
                 format!(" ({flow} {}, {})", message.id, duration(message.total_ns()))
             });
             format!("slow message {number}{}", of.unwrap_or_default())
         }
-        Focus::Thread(tid) => {
+        Question::Thread(tid) => {
             let comm = whole.threads.iter().find(|t| t.tid == tid).map(|t| t.comm.as_str());
             format!("thread {} (tid {tid})", comm.unwrap_or("?"))
         }
@@ -185,18 +185,18 @@ pub(crate) fn what(whole: &Run, focus: &Focus) -> String {
 }
 
 /// What the explanation rests on, and what is not in it.
-pub(crate) fn basis(whole: &Run, focus: &Focus, intervals: u64, alone: bool) -> String {
+pub(crate) fn basis(whole: &Run, question: &Question, intervals: u64, alone: bool) -> String {
     let threshold = duration(whole.header.threshold_ns);
     let n = counted(intervals, "interval");
-    match focus {
-        Focus::Outlier(_) => format!(
+    match question {
+        Question::Outlier(_) => format!(
             "Based on {n} of at least {threshold} kept whole: the outlier and what is within it."
         ),
-        Focus::Window(..) => format!(
+        Question::Window(..) => format!(
             "Based on {n} of at least {threshold} kept whole, cut to the window. What threads did \
              in between, shorter intervals included, is not known and counts as unaccounted."
         ),
-        Focus::Message(number) => {
+        Question::Message(number) => {
             let message = message(whole, *number).ok();
             let kept = duration(message.map_or(whole.header.threshold_ns, |m| m.kept_ns));
             format!(
@@ -205,10 +205,10 @@ pub(crate) fn basis(whole: &Run, focus: &Focus, intervals: u64, alone: bool) -> 
                  that counts as unaccounted."
             )
         }
-        Focus::Thread(_) if alone => "The accounts of the thread are complete; it was the only \
+        Question::Thread(_) if alone => "The accounts of the thread are complete; it was the only \
                                       one of its process, so the sums of the process are its own."
             .to_owned(),
-        Focus::Thread(_) => format!(
+        Question::Thread(_) => format!(
             "The accounts of the thread are complete; whom it waited for is known only of its {n} \
              of at least {threshold}, kept whole: sums of its process are not divided by thread."
         ),

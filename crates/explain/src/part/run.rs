@@ -2,27 +2,27 @@
 //!
 //! Accounts are kept for each thread over its whole life, sums for each process over the whole
 //! run. Of a part of the time only the intervals that were kept whole are known, each at least the
-//! threshold long; [`Focused`] makes a smaller run of them, cut to the window. What a thread did
+//! threshold long; [`PartialRun`] makes a smaller run of them, cut to the window. What a thread did
 //! between two such intervals is unaccounted there. Of one thread the accounts over its life are
 //! exact and are used as they are.
 
 use std::cmp::Reverse;
 
 use model::{
-    Account, Accounts, Cost, Losses, Messages, Outlier, Part, Run, RunEnd, Scope, Sockets,
-    ThreadAccounts, part_of,
+    Account, Accounts, Cost, Losses, Messages, Outlier, Run, RunEnd, Scope, Sockets, Sums,
+    ThreadAccounts, Window, part_of,
 };
 
-use crate::part::clip::pieces;
-use crate::part::question::{Focus, FocusError, basis, message, what};
-use crate::part::sums::Rebuilt;
+use crate::part::clip::clips;
+use crate::part::question::{Question, QuestionError, basis, message, what};
+use crate::part::sums::PartSums;
 use crate::text::{count, counted};
 
 /// Losses are counted about once a second: one noticed this far from a part may be within it.
 const STEP_NS: u64 = 1_000_000_000;
 
 /// A run made of the part that is asked about.
-pub struct Focused<'a> {
+pub struct PartialRun<'a> {
     /// The run that it is a part of; its outliers should be those of the part, and others.
     pub whole: &'a Run,
     /// The part. Its `header.started_ns` and `length_ns()` are those of the part.
@@ -31,22 +31,22 @@ pub struct Focused<'a> {
     pub scope: Scope,
 }
 
-impl<'a> Focused<'a> {
+impl<'a> PartialRun<'a> {
     /// Takes the part out of `whole`.
     ///
     /// # Errors
     /// If there is no such part.
-    pub fn new(whole: &'a Run, focus: &Focus) -> Result<Self, FocusError> {
-        let part = focus.part(whole)?;
-        let parts = focus.parts(whole)?;
-        let exact = matches!(focus, Focus::Thread(_));
+    pub fn new(whole: &'a Run, question: &Question) -> Result<Self, QuestionError> {
+        let part = question.part(whole)?;
+        let parts = question.parts(whole)?;
+        let exact = matches!(question, Question::Thread(_));
         // Shorter ones than that are there for messages.
-        let shortest = match focus {
-            Focus::Message(_) => 0,
+        let shortest = match question {
+            Question::Message(_) => 0,
             _ => whole.header.threshold_ns,
         };
-        let is_asked = |part: &Part, tid: u32| part.tid.is_none_or(|only| only == tid);
-        let is_in = |o: &Outlier, part: &Part| is_asked(part, o.tid) && overlaps(o, part);
+        let is_asked = |part: &Window, tid: u32| part.tid.is_none_or(|only| only == tid);
+        let is_in = |o: &Outlier, part: &Window| is_asked(part, o.tid) && overlaps(o, part);
         let mine: Vec<&Outlier> = whole
             .outliers
             .iter()
@@ -54,11 +54,11 @@ impl<'a> Focused<'a> {
             .collect();
 
         let mut run = frame(whole, &part, exact);
-        if let Focus::Message(number) = focus {
+        if let Question::Message(number) = question {
             let this = message(whole, *number)?.clone();
             run.messages = Messages { slow: vec![this], slow_count: 1, ..run.messages };
         }
-        let mut sums = Rebuilt::new(whole);
+        let mut sums = PartSums::new(whole);
         let mut intervals = 0;
         for thread in &whole.threads {
             for part in parts.iter().filter(|part| is_asked(part, thread.tid)) {
@@ -70,10 +70,10 @@ impl<'a> Focused<'a> {
                 }
                 let of_it =
                     || mine.iter().copied().filter(|o| is_of(o, thread) && overlaps(o, part));
-                let pieces = pieces(of_it(), from, to);
-                pieces.iter().for_each(|piece| sums.add(piece));
+                let clips = clips(of_it(), from, to);
+                clips.iter().for_each(|clip| sums.add(clip));
                 let mut known = Accounts::new();
-                pieces.iter().for_each(|piece| known.merge(&piece.accounts));
+                clips.iter().for_each(|clip| known.merge(&clip.accounts));
                 intervals += of_it().filter(|o| o.kind.is_own_time()).count() as u64;
                 run.threads.push(if exact {
                     thread.clone()
@@ -99,7 +99,7 @@ impl<'a> Focused<'a> {
         if alone {
             take_sums_of_its_process(whole, &mut run);
         }
-        let mut basis = basis(whole, focus, intervals, alone);
+        let mut basis = basis(whole, question, intervals, alone);
         if by_waker > 0 && !alone {
             basis += &format!(
                 " Who held mmap_lock was not seen in {} and is taken to be who ended it.",
@@ -107,8 +107,12 @@ impl<'a> Focused<'a> {
             );
         }
         let scope = Scope {
-            what: what(whole, focus),
-            outlier: if let Focus::Outlier(number) = focus { Some(*number as u64) } else { None },
+            what: what(whole, question),
+            outlier: if let Question::Outlier(number) = question {
+                Some(*number as u64)
+            } else {
+                None
+            },
             from_ns: part.from_ns.saturating_sub(whole.header.started_ns),
             to_ns: part.to_ns.saturating_sub(whole.header.started_ns),
             threads: run.threads.len() as u64,
@@ -116,7 +120,7 @@ impl<'a> Focused<'a> {
             exact,
             basis,
         };
-        Ok(Focused { whole, run, scope })
+        Ok(PartialRun { whole, run, scope })
     }
 
     /// Says how many intervals of the part the store has, where that is more than it gave.
@@ -133,7 +137,7 @@ impl<'a> Focused<'a> {
     }
 }
 
-fn overlaps(outlier: &Outlier, part: &Part) -> bool {
+fn overlaps(outlier: &Outlier, part: &Window) -> bool {
     outlier.start_ns < part.to_ns && outlier.end_ns() > part.from_ns
 }
 
@@ -151,7 +155,7 @@ fn is_alone(run: &Run, tid: u32) -> bool {
 }
 
 /// What is as in the whole run, with room for the rest. Facts and counters are of the whole run.
-fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
+fn frame(whole: &Run, part: &Window, exact: bool) -> Run {
     // Losses from a second before it to a second after it, against what came in that time.
     let around = part.to_ns.saturating_sub(part.from_ns).saturating_add(2 * STEP_NS);
     let received = part_of(whole.cost.events, around, whole.length_ns());
@@ -183,23 +187,15 @@ fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
         facts: whole.facts.clone(),
         capabilities: whole.capabilities.clone(),
         processes: whole.processes.clone(),
-        threads: Vec::new(),
-        seconds: Vec::new(),
-        outliers: Vec::new(),
-        outlier_count: 0,
         event_count: events.len() as u64,
         events,
         stacks: whole.stacks.clone(),
-        stack_sums: Vec::new(),
-        waits: Vec::new(),
-        holds: Vec::new(),
-        paths: Vec::new(),
-        beside: Vec::new(),
-        call_errors: Vec::new(),
-        counters: whole.counters.clone(),
-        runners: Vec::new(),
-        // Of a shorter time than the run it is not known how busy the CPUs were.
-        cpus: if exact { whole.cpus.clone() } else { Vec::new() },
+        sums: Sums {
+            counters: whole.sums.counters.clone(),
+            // Of a shorter time than the run it is not known how busy the CPUs were.
+            cpus: if exact { whole.sums.cpus.clone() } else { Vec::new() },
+            ..Sums::default()
+        },
         losses: Losses {
             seen: whole.losses.seen.iter().filter(|(_, at, _)| near(*at)).cloned().collect(),
         },
@@ -208,13 +204,13 @@ fn frame(whole: &Run, part: &Part, exact: bool) -> Run {
         jitter: whole.jitter.clone(),
         messages: whole.messages.clone(),
         sockets: sockets(&whole.sockets, part),
-        // A part has too few events to be compared with the times of others.
-        presences: Vec::new(),
+        // No presences: a part has too few events to be compared with the times of others.
+        ..Run::default()
     }
 }
 
 /// Drops of the part, with those that came while it lasted; and the seconds that it touches.
-fn sockets(whole: &Sockets, part: &Part) -> Sockets {
+fn sockets(whole: &Sockets, part: &Window) -> Sockets {
     let touches = |from: u64, to: u64| from < part.to_ns && to >= part.from_ns;
     let queues = whole.queues.iter().filter(|s| touches(s.start_ns, s.start_ns + STEP_NS));
     let drops = whole.drops.iter().filter(|drops| touches(drops.filling_ns, drops.last_ns));
@@ -243,7 +239,7 @@ fn cut_thread(thread: &ThreadAccounts, from: u64, to: u64, mut known: Accounts) 
 }
 
 /// An interval as it is within the part.
-fn cut_outlier(outlier: &Outlier, all: &[&Outlier], part: &Part) -> Outlier {
+fn cut_outlier(outlier: &Outlier, all: &[&Outlier], part: &Window) -> Outlier {
     let (from, to) = (outlier.start_ns.max(part.from_ns), outlier.end_ns().min(part.to_ns));
     if from == outlier.start_ns && to == outlier.end_ns() {
         return outlier.clone();
@@ -256,7 +252,7 @@ fn cut_outlier(outlier: &Outlier, all: &[&Outlier], part: &Part) -> Outlier {
             o.tid == outlier.tid && o.start_ns >= outlier.start_ns && o.end_ns() <= outlier.end_ns()
         };
         let within = all.iter().copied().filter(is_within);
-        pieces(within, from, to).iter().for_each(|piece| breakdown.merge(&piece.accounts));
+        clips(within, from, to).iter().for_each(|clip| breakdown.merge(&clip.accounts));
     }
     Outlier { start_ns: from, duration_ns: to - from, breakdown, ..outlier.clone() }
 }
@@ -264,13 +260,7 @@ fn cut_outlier(outlier: &Outlier, all: &[&Outlier], part: &Part) -> Outlier {
 /// The sums of a process that has no other thread are those of its thread.
 fn take_sums_of_its_process(whole: &Run, run: &mut Run) {
     let Some(tgid) = run.threads.first().map(|thread| thread.tgid) else { return };
-    run.waits = whole.waits.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.holds = whole.holds.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.runners = whole.runners.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.paths = whole.paths.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.call_errors = whole.call_errors.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.beside = whole.beside.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.stack_sums = whole.stack_sums.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
+    run.sums = whole.sums.of_process(tgid);
     let seconds = whole.seconds.iter().filter(|s| s.tgid == tgid || s.tgid == 0);
     run.seconds = seconds.cloned().collect();
 }

@@ -13,7 +13,7 @@ use model::{
 };
 
 use crate::case::lost::{Class, class};
-use crate::part::clip::Piece;
+use crate::part::clip::Clip;
 
 /// Waits for the disk within page faults are summed by this much of the address space.
 const FAULT_REGION: u64 = 2 << 20;
@@ -31,7 +31,7 @@ struct Known<'a> {
 }
 
 /// The sums, and what they are made with.
-pub struct Rebuilt<'a> {
+pub struct PartSums<'a> {
     known: HashMap<Object, Known<'a>>,
     /// All holds of the run.
     all_holds: &'a [HoldSum],
@@ -47,21 +47,21 @@ pub struct Rebuilt<'a> {
     call_errors: BTreeMap<(u32, model::Syscall, i32), CallError>,
 }
 
-impl<'a> Rebuilt<'a> {
+impl<'a> PartSums<'a> {
     /// No time yet. Names of objects, and whether a futex word behaves like a lock, are taken from
     /// `whole`.
     pub fn new(whole: &'a Run) -> Self {
         let mut known = HashMap::<Object, Known>::new();
-        for wait in &whole.waits {
+        for wait in &whole.sums.waits {
             let object = known.entry((wait.tgid, wait.account, wait.object)).or_default();
             object.name = object.name.or(wait.name.as_ref());
             object.count = object.count.saturating_add(wait.count);
             object.by_waiter = object.by_waiter.saturating_add(wait.by_waiter);
             object.lock_like = object.lock_like.saturating_add(wait.lock_like);
         }
-        Rebuilt {
+        PartSums {
             known,
-            all_holds: &whole.holds,
+            all_holds: &whole.sums.holds,
             seen_holds: BTreeSet::new(),
             by_waker: 0,
             waits: BTreeMap::new(),
@@ -74,19 +74,19 @@ impl<'a> Rebuilt<'a> {
         }
     }
 
-    /// Adds a piece of an interval.
-    pub fn add(&mut self, piece: &Piece) {
-        for (account, ns) in piece.accounts.iter() {
+    /// Adds a clip of an interval.
+    pub fn add(&mut self, clip: &Clip) {
+        for (account, ns) in clip.accounts.iter() {
             if let Account::Blocked(kind) = account {
-                self.add_wait(piece, kind, ns);
+                self.add_wait(clip, kind, ns);
             }
             if matches!(account, Account::Blocked(_)) || account.is_waiting_for_cpu() {
-                self.add_stack(piece, account, ns);
+                self.add_stack(clip, account, ns);
             }
         }
-        self.add_hold(piece);
-        if piece.own_details {
-            self.add_runners(piece);
+        self.add_hold(clip);
+        if clip.own_details {
+            self.add_runners(clip);
         }
     }
 
@@ -132,18 +132,18 @@ impl<'a> Rebuilt<'a> {
     /// Puts the sums into `run`. Gives how many holders of mmap_lock were not seen and are taken to
     /// be who ended the wait.
     pub fn finish(self, run: &mut Run) -> u64 {
-        run.waits = self.waits.into_values().collect();
-        run.holds = self.holds;
-        run.runners = self.runners.into_values().collect();
-        run.stack_sums = self.stack_sums.into_values().collect();
-        run.paths = self.paths;
-        run.call_errors = self.call_errors.into_values().collect();
+        run.sums.waits = self.waits.into_values().collect();
+        run.sums.holds = self.holds;
+        run.sums.runners = self.runners.into_values().collect();
+        run.sums.stack_sums = self.stack_sums.into_values().collect();
+        run.sums.paths = self.paths;
+        run.sums.call_errors = self.call_errors.into_values().collect();
         let start_ns = run.header.started_ns;
         let second =
             |((tgid, metric), histogram)| MetricSecond { tgid, metric, start_ns, histogram };
         run.seconds = self.values.into_iter().map(second).collect();
-        run.waits.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
-        run.stack_sums.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
+        run.sums.waits.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
+        run.sums.stack_sums.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
         self.by_waker
     }
 
@@ -152,12 +152,12 @@ impl<'a> Rebuilt<'a> {
         self.values.entry((tgid, metric)).or_insert_with(new).record(ns);
     }
 
-    fn add_wait(&mut self, piece: &Piece, kind: Blocked, ns: u64) {
+    fn add_wait(&mut self, clip: &Clip, kind: Blocked, ns: u64) {
         let account = Account::Blocked(kind);
         if kind != Blocked::Futex && class(account) == Class::Idle {
             return;
         }
-        let outlier = piece.outlier;
+        let outlier = clip.outlier;
         let is_its_own = outlier.blocked == Some(kind);
         let object = match kind {
             _ if !is_its_own => 0,
@@ -193,9 +193,9 @@ impl<'a> Rebuilt<'a> {
         }
     }
 
-    fn add_stack(&mut self, piece: &Piece, account: Account, ns: u64) {
-        let outlier = piece.outlier;
-        let kernel = outlier.kernel_stack.filter(|_| piece.own_details);
+    fn add_stack(&mut self, clip: &Clip, account: Account, ns: u64) {
+        let outlier = clip.outlier;
+        let kernel = outlier.kernel_stack.filter(|_| clip.own_details);
         let (tgid, user) = (outlier.tgid, outlier.user_stack);
         let key = (tgid, account, kernel, user);
         let new = StackSum { tgid, account, kernel, user, count: 0, ns: 0 };
@@ -218,8 +218,8 @@ impl<'a> Rebuilt<'a> {
     }
 
     /// A call and the sleep inside it may name the same hold: it counts once.
-    fn add_hold(&mut self, piece: &Piece) {
-        let outlier = piece.outlier;
+    fn add_hold(&mut self, clip: &Clip) {
+        let outlier = clip.outlier;
         let waited = |kind| outlier.breakdown.get(Account::Blocked(kind));
         let (write, read) = (waited(Blocked::MmapLockWrite), waited(Blocked::MmapLockRead));
         let (waiter_write, waited) = (write >= read, write.max(read));
@@ -243,12 +243,12 @@ impl<'a> Rebuilt<'a> {
                 self.push_hold(hold(h.tgid, &h.comm, h.write, h.call, ns));
             }
         } else if let Some(waker) = outlier.waker.as_ref().filter(|w| w.context == Context::Task)
-            && piece.own_details
+            && clip.own_details
             && let Some(usual) = self.usual_hold(outlier.tgid, waiter_write, waker.tgid)
         {
             // Who lets go of the lock wakes the next one; how that process holds it is known only
             // of other waits.
-            let now = piece.accounts.sum_of(crate::case::mmap_holders::is_mmap_lock);
+            let now = clip.accounts.sum_of(crate::case::mmap_holders::is_mmap_lock);
             let (write, call) = (usual.holder_write, usual.holder_call);
             self.by_waker += 1;
             self.push_hold(hold(waker.tgid, &waker.comm, write, call, now));
@@ -284,10 +284,10 @@ impl<'a> Rebuilt<'a> {
         }
     }
 
-    fn add_runners(&mut self, piece: &Piece) {
-        let outlier = piece.outlier;
+    fn add_runners(&mut self, clip: &Clip) {
+        let outlier = clip.outlier;
         let queued = outlier.breakdown.sum_of(Account::is_waiting_for_cpu);
-        let within = piece.accounts.sum_of(Account::is_waiting_for_cpu);
+        let within = clip.accounts.sum_of(Account::is_waiting_for_cpu);
         for runner in &outlier.ran_instead {
             let ns = part_of(runner.ns, within, queued);
             if ns == 0 {

@@ -4,9 +4,9 @@ use model::{
 };
 
 use crate::case::mmap_holders::WRITE;
-use crate::part::question::Focus;
+use crate::part::question::Question;
 use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, interval, runner, wait};
-use crate::{Focused, explain_focused};
+use crate::{PartialRun, explain_part};
 
 const MS: u64 = 1_000_000;
 const QUEUED: Account = Account::RunnablePreempted;
@@ -55,15 +55,15 @@ fn one_slow_call() -> RunBuilder {
         .kept(sleep)
 }
 
-fn focused<'a>(run: &'a Run, focus: &Focus) -> Focused<'a> {
-    Focused::new(run, focus).unwrap()
+fn partial<'a>(run: &'a Run, question: &Question) -> PartialRun<'a> {
+    PartialRun::new(run, question).unwrap()
 }
 
 #[test]
 fn one_slow_call_has_its_cause_though_the_run_has_none() {
     let run = one_slow_call().build();
     assert!(crate::explain(&run).findings.is_empty());
-    let answer = explain_focused(&focused(&run, &Focus::Outlier(1)));
+    let answer = explain_part(&partial(&run, &Question::Outlier(1)));
     assert_eq!(answer.wall_ns, 8 * MS, "the sleep inside it counts once");
     assert_eq!((answer.lost_ns, answer.unaccounted_ns), (7 * MS, 0));
     let found: Vec<_> = answer.findings.iter().map(|f| (f.cause.as_str(), f.lost_ns)).collect();
@@ -90,18 +90,18 @@ fn a_long_wait_for_work_has_no_cause_because_its_thread_was_woken_a_little_late(
         ..interval(10, POLL, 0, 2 * SECOND + 3 * MS, None)
     };
     let run = RunBuilder::new().thread(10, 10, &[(POLL, 3 * SECOND)]).kept(sleep).build();
-    let answer = explain_focused(&focused(&run, &Focus::Outlier(1)));
+    let answer = explain_part(&partial(&run, &Question::Outlier(1)));
     assert!(answer.findings.is_empty() && answer.lost_ns == 3 * MS);
 }
 
 #[test]
 fn the_same_hold_told_by_a_call_and_by_its_sleep_counts_once() {
     let run = one_slow_call().build();
-    let part = focused(&run, &Focus::Outlier(1));
-    assert_eq!(part.run.holds.len(), 1);
-    assert_eq!((part.run.holds[0].count, part.run.holds[0].ns), (1, 5 * MS));
-    assert_eq!((part.run.runners.len(), part.run.runners[0].ns), (1, MS));
-    assert_eq!(part.run.waits[0].ns, 6 * MS);
+    let part = partial(&run, &Question::Outlier(1));
+    assert_eq!(part.run.sums.holds.len(), 1);
+    assert_eq!((part.run.sums.holds[0].count, part.run.sums.holds[0].ns), (1, 5 * MS));
+    assert_eq!((part.run.sums.runners.len(), part.run.sums.runners[0].ns), (1, MS));
+    assert_eq!(part.run.sums.waits[0].ns, 6 * MS);
 }
 
 #[test]
@@ -116,19 +116,19 @@ fn a_holder_that_was_not_seen_is_who_ended_the_wait_and_the_answer_says_so() {
         )
     };
     let run = builder().hold(hold(10, 10, true, SECOND)).build();
-    let answer = explain_focused(&focused(&run, &Focus::Outlier(1)));
+    let answer = explain_part(&partial(&run, &Question::Outlier(1)));
     assert_eq!(answer.findings[0].cause, "mmap-lock");
     let basis = answer.scope.unwrap().basis;
     assert!(basis.contains("not seen in 1 wait"), "{basis}");
     let run = builder().build();
-    assert!(explain_focused(&focused(&run, &Focus::Outlier(1))).findings.is_empty());
+    assert!(explain_part(&partial(&run, &Question::Outlier(1))).findings.is_empty());
 }
 
 #[test]
 fn a_window_cuts_intervals_at_its_edges_and_the_rest_is_unaccounted() {
     let run = one_slow_call().build();
     // The last 3 ms of the sleep, its wait for a CPU, and half a millisecond of mmap.
-    let part = focused(&run, &Focus::Window(503 * MS, 513 * MS));
+    let part = partial(&run, &Question::Window(503 * MS, 513 * MS));
     let of = |tid| part.run.threads.iter().find(|t| t.tid == tid).unwrap();
     assert_eq!(of(10).accounts.get(WRITE), 3 * MS);
     assert_eq!(of(10).accounts.get(WAKING), MS);
@@ -140,10 +140,10 @@ fn a_window_cuts_intervals_at_its_edges_and_the_rest_is_unaccounted() {
     assert_eq!((longest.start_ns, longest.duration_ns), (503 * MS, 9 * MS / 2));
     assert_eq!(longest.breakdown.total(), longest.duration_ns);
 
-    let answer = explain_focused(&part);
+    let answer = explain_part(&part);
     assert_eq!(answer.findings[0].cause, "mmap-lock");
     assert!(answer.findings[0].doubts.iter().any(|doubt| doubt.contains("kept whole")));
-    let elsewhere = explain_focused(&focused(&run, &Focus::Window(0, 400 * MS)));
+    let elsewhere = explain_part(&partial(&run, &Question::Window(0, 400 * MS)));
     assert!(elsewhere.findings.is_empty());
     assert_eq!((elsewhere.lost_ns, elsewhere.wall_ns), (0, 800 * MS));
 }
@@ -151,44 +151,47 @@ fn a_window_cuts_intervals_at_its_edges_and_the_rest_is_unaccounted() {
 #[test]
 fn a_window_may_end_beyond_the_run_but_not_begin_there() {
     let run = one_slow_call().build();
-    let part = focused(&run, &Focus::Window(900 * MS, 60 * SECOND));
+    let part = partial(&run, &Question::Window(900 * MS, 60 * SECOND));
     assert_eq!(part.scope.to_ns, SECOND);
-    let refused = |focus: Focus| Focused::new(&run, &focus).err().unwrap().to_string();
+    let refused = |question: Question| PartialRun::new(&run, &question).err().unwrap().to_string();
     assert_eq!(
-        refused(Focus::Window(2 * SECOND, 3 * SECOND)),
+        refused(Question::Window(2 * SECOND, 3 * SECOND)),
         "the window 2.00 s..3.00 s is outside run 1, which is 1.00 s long"
     );
-    let reversed = refused(Focus::Window(500 * MS, 200 * MS));
+    let reversed = refused(Question::Window(500 * MS, 200 * MS));
     assert!(reversed.starts_with("the window 500 ms..200 ms does not end after"), "{reversed}");
     assert!(reversed.ends_with("1.00 s long"), "{reversed}");
-    assert!(refused(Focus::Window(5, 5)).contains("5 ns..5 ns"));
+    assert!(refused(Question::Window(5, 5)).contains("5 ns..5 ns"));
 }
 
 #[test]
 fn what_is_not_there_is_refused_with_what_is() {
     let run = one_slow_call().build();
-    let refused = |run: &Run, focus: Focus| Focused::new(run, &focus).err().unwrap().to_string();
-    let text = refused(&run, Focus::Outlier(3));
+    let refused =
+        |run: &Run, question: Question| PartialRun::new(run, &question).err().unwrap().to_string();
+    let text = refused(&run, Question::Outlier(3));
     assert_eq!(text, "run 1 has no outlier 3: it has 2, 1 is the longest");
-    let text = refused(&run, Focus::Thread(99));
+    let text = refused(&run, Question::Thread(99));
     assert_eq!(text, "run 1 has no thread 99: 'whylag show 1' lists its 2 threads");
     let mut many = run.clone();
     many.outlier_count = 5_000;
-    assert!(refused(&many, Focus::Outlier(3)).contains("of its 5,000 the longest 2 are numbered"));
+    assert!(
+        refused(&many, Question::Outlier(3)).contains("of its 5,000 the longest 2 are numbered")
+    );
     let empty = RunBuilder::new().thread(10, 10, &[(USER, SECOND)]).build();
-    assert!(refused(&empty, Focus::Outlier(1)).contains("took 10.0 us or longer"));
+    assert!(refused(&empty, Question::Outlier(1)).contains("took 10.0 us or longer"));
     let sampled = RunBuilder::new().thread(10, 10, &[(USER, SECOND)]).sampled().build();
-    assert!(refused(&sampled, Focus::Window(0, SECOND)).contains("sampled from /proc"));
-    assert!(Focused::new(&sampled, &Focus::Thread(10)).is_ok());
+    assert!(refused(&sampled, Question::Window(0, SECOND)).contains("sampled from /proc"));
+    assert!(PartialRun::new(&sampled, &Question::Thread(10)).is_ok());
 }
 
 #[test]
 fn a_thread_keeps_its_own_accounts_and_only_whom_it_waited_for_is_rebuilt() {
     let run = one_slow_call().build();
-    let part = focused(&run, &Focus::Thread(10));
+    let part = partial(&run, &Question::Thread(10));
     assert_eq!(part.run.threads, [run.threads[0].clone()]);
     assert!(part.scope.exact);
-    let answer = explain_focused(&part);
+    let answer = explain_part(&part);
     assert_eq!((answer.wall_ns, answer.lost_ns), (SECOND, 8 * MS));
     assert_eq!(answer.findings[0].cause, "mmap-lock");
     assert_eq!(answer.findings[0].lost_ns, 6 * MS);
@@ -202,9 +205,9 @@ fn the_only_thread_of_a_process_has_the_sums_of_its_process() {
         .runner(runner(10, 77, 900, SECOND))
         .runner(runner(20, 66, 900, SECOND))
         .build();
-    let part = focused(&run, &Focus::Thread(10));
-    assert_eq!(part.run.runners.len(), 1);
-    let answer = explain_focused(&part);
+    let part = partial(&run, &Question::Thread(10));
+    assert_eq!(part.run.sums.runners.len(), 1);
+    let answer = explain_part(&part);
     assert_eq!(answer.findings[0].cause, "cpu-runqueue");
     assert!(answer.findings[0].title.contains("runner-77"));
 }
@@ -219,7 +222,7 @@ fn a_futex_word_is_a_lock_by_all_waits_of_the_run_on_it() {
             .wait(sum)
             .interval(10, FUTEX, 0, 5 * MS, Some(11))
             .build();
-        explain_focused(&focused(&run, &Focus::Outlier(1))).lost_ns
+        explain_part(&partial(&run, &Question::Outlier(1))).lost_ns
     };
     assert_eq!((at(100), at(0)), (5 * MS, 0));
 }
@@ -233,9 +236,9 @@ fn chains_lead_to_threads_outside_the_part() {
         .interval(10, FUTEX, 100, 10 * MS, Some(11))
         .interval(11, QUEUED, 200, 9 * MS, None)
         .build();
-    let part = focused(&run, &Focus::Outlier(1));
+    let part = partial(&run, &Question::Outlier(1));
     assert_eq!(part.run.outliers.len(), 1, "the other thread's is no evidence of this one");
-    let case = crate::case::Case::focused(&part);
+    let case = crate::case::Case::of_part(&part);
     let behind = case.behind_holders(|_| true, |_, account| account == QUEUED);
     assert_eq!(behind.accounts.get(FUTEX), 9 * MS);
 }
@@ -253,7 +256,7 @@ fn the_holder_of_a_lock_is_explained_by_its_own_intervals_meanwhile() {
         .kept(hold)
         .interval(10, QUEUED, 105 * MS, 10 * MS, None)
         .build();
-    let answer = explain_focused(&focused(&run, &Focus::Outlier(1)));
+    let answer = explain_part(&partial(&run, &Question::Outlier(1)));
     assert_eq!((answer.lost_ns, answer.unaccounted_ns), (10 * MS, 10 * MS));
 }
 
@@ -263,7 +266,7 @@ fn only_losses_near_the_part_lower_its_confidence() {
         let mut run = one_slow_call().length(60 * SECOND).build();
         run.losses.seen = vec![("ring".into(), at, 50)];
         run.cost.events = 60_000;
-        let answer = explain_focused(&focused(&run, &Focus::Outlier(1)));
+        let answer = explain_part(&partial(&run, &Question::Outlier(1)));
         answer.findings[0].doubts.iter().filter(|doubt| doubt.contains("50 events lost")).count()
     };
     assert_eq!((doubts(SECOND), doubts(30 * SECOND)), (1, 0));
@@ -280,8 +283,8 @@ fn values_and_events_of_the_part_are_its_histograms() {
         detail: EventDetail::Device("253:0".into()),
     };
     let run = one_slow_call().event(device(505 * MS)).event(device(900 * MS)).build();
-    let part = focused(&run, &Focus::Window(490 * MS, 520 * MS));
-    let case = crate::case::Case::focused(&part);
+    let part = partial(&run, &Question::Window(490 * MS, 520 * MS));
+    let case = crate::case::Case::of_part(&part);
     assert_eq!(case.calls("mmap").0, 1);
     let disk = case.merged(|metric| matches!(metric, model::Metric::BlockIo(_))).unwrap();
     assert_eq!(disk.count(), 1);
@@ -297,5 +300,5 @@ fn a_waker_in_an_interrupt_is_nobody() {
         .thread(11, 10, &[])
         .kept(woken)
         .build();
-    assert_eq!(focused(&run, &Focus::Thread(10)).run.waits[0].waker_comm, "");
+    assert_eq!(partial(&run, &Question::Thread(10)).run.sums.waits[0].waker_comm, "");
 }

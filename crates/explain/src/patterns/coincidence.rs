@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Coincidence, Presence, Run};
 use stats::coincidence::{Span, test};
 
-use crate::patterns::recurring::{Occurrence, Repeated, repeated};
+use crate::patterns::recurring::{Occurrence, Recurring, recurring};
 
 /// Kinds of events that are asked about, those that took most time.
 const KINDS: usize = 8;
@@ -30,15 +30,15 @@ struct Program {
     times: Vec<Span>,
 }
 
-/// Repeated events of a run that come while another program runs. The p of each is that of the
+/// Recurring events of a run that come while another program runs. The p of each is that of the
 /// stricter test or, times the number of tests made (Bonferroni), that of the other.
 pub fn coincidences(run: &Run) -> Vec<Coincidence> {
     let length = run.length_ns();
     if length > LENGTH_MAX {
         return Vec::new();
     }
-    let mut kinds: Vec<(Repeated, Vec<Span>)> =
-        repeated(run).into_iter().map(|kind| blips(run, kind)).collect();
+    let mut kinds: Vec<(Recurring, Vec<Span>)> =
+        recurring(run).into_iter().map(|kind| blips(run, kind)).collect();
     kinds.retain(|(_, blips)| blips.len() >= FEWEST);
     kinds.sort_by_key(|(_, blips)| Reverse(blips.iter().map(|(from, to)| to - from).sum::<u64>()));
     kinds.truncate(KINDS);
@@ -64,7 +64,7 @@ pub fn coincidences(run: &Run) -> Vec<Coincidence> {
             (p < ALPHA).then(|| Coincidence {
                 comm: comm.to_owned(),
                 pids: program.pids.into_iter().collect(),
-                events: kind.words.clone(),
+                events: kind.name.clone(),
                 n: found.n as u64,
                 seen: found.seen as u64,
                 expected: found.expected,
@@ -79,7 +79,7 @@ pub fn coincidences(run: &Run) -> Vec<Coincidence> {
 /// The long ones of a kind of events, those that follow within a piece of [`Presence`] as one. A few
 /// slow calls must not drown in many that were merely kept: the longest that make up half of the
 /// time say what is long, and a quarter of that counts, too.
-fn blips(run: &Run, kind: Repeated) -> (Repeated, Vec<Span>) {
+fn blips(run: &Run, kind: Recurring) -> (Recurring, Vec<Span>) {
     let since = |ns: u64| ns.saturating_sub(run.header.started_ns).min(run.length_ns());
     let span = |event: &Occurrence| (since(event.from_ns), since(event.to_ns.max(event.from_ns)));
     let mut spans: Vec<Span> = kind.events.iter().map(span).collect();

@@ -1,4 +1,4 @@
-//! Repeated events of one kind, whose rhythm and company are worth asking for.
+//! Recurring events of one kind, which may have a rhythm or coincide with other programs.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::case::lost::{Class, class};
 pub(crate) type Life = (u32, usize);
 
 /// Events of one kind.
-pub(crate) struct Repeated {
+pub(crate) struct Recurring {
     /// `long socket of worker`.
-    pub words: String,
+    pub name: String,
     pub events: Vec<Occurrence>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Occurrence {
     pub to_ns: u64,
 }
 
-impl Repeated {
+impl Recurring {
     /// When they began.
     pub fn times(&self) -> Vec<u64> {
         self.events.iter().map(|event| event.from_ns).collect()
@@ -34,15 +34,15 @@ impl Repeated {
 
 /// Drops, timeouts and sends without room by socket; sends held back, long calls and sleeps by
 /// program and call, those that wait for work left out.
-pub(crate) fn repeated(run: &Run) -> Vec<Repeated> {
+pub(crate) fn recurring(run: &Run) -> Vec<Recurring> {
     let mut groups = BTreeMap::<String, Vec<Occurrence>>::new();
-    let mut add = |words: String, tgid: u32, from_ns: u64, to_ns: u64| {
+    let mut add = |name: String, tgid: u32, from_ns: u64, to_ns: u64| {
         let life = (tgid, run.execs(tgid, from_ns));
-        groups.entry(words).or_default().push(Occurrence { life, from_ns, to_ns });
+        groups.entry(name).or_default().push(Occurrence { life, from_ns, to_ns });
     };
     for drops in &run.sockets.drops {
-        let words = format!("drops at {}", drops.socket);
-        add(words, drops.socket.tgid, drops.first_ns, drops.last_ns);
+        let name = format!("drops at {}", drops.socket);
+        add(name, drops.socket.tgid, drops.first_ns, drops.last_ns);
     }
     for second in &run.sockets.queues {
         let (socket, tgid) = (&second.socket, second.socket.tgid);
@@ -54,22 +54,22 @@ pub(crate) fn repeated(run: &Run) -> Vec<Repeated> {
         }
     }
     for event in held_sends::kept(run) {
-        let words = format!("sends that {} held back", run.comm(event.tgid));
-        add(words, event.tgid, event.time_ns, event.end_ns());
+        let name = format!("sends that {} held back", run.comm(event.tgid));
+        add(name, event.tgid, event.time_ns, event.end_ns());
     }
     let of_sockets = run.sockets.queues.iter().any(|second| second.blocked_sends.waited > 0);
     for outlier in run.outliers.iter().filter(|outlier| is_lost(outlier)) {
         if outlier.blocked == Some(Blocked::SocketSend) && of_sockets {
             continue; // counted by socket, the short ones too
         }
-        if let Some(words) = words(run, outlier) {
-            add(words, outlier.tgid, outlier.start_ns, outlier.end_ns());
+        if let Some(name) = name_of(run, outlier) {
+            add(name, outlier.tgid, outlier.start_ns, outlier.end_ns());
         }
     }
-    groups.into_iter().map(|(words, events)| Repeated { words, events }).collect()
+    groups.into_iter().map(|(name, events)| Recurring { name, events }).collect()
 }
 
-fn words(run: &Run, outlier: &Outlier) -> Option<String> {
+fn name_of(run: &Run, outlier: &Outlier) -> Option<String> {
     let name = run.comm(outlier.tgid);
     Some(match (outlier.blocked, outlier.syscall) {
         _ if outlier.kind == OutlierKind::FirstCall => format!("long first calls of {name}"),

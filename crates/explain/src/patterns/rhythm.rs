@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{Rhythm, RhythmKind, Run};
 use stats::periodicity::{Fold, fold};
 
-use crate::patterns::recurring::{Life, Repeated, repeated};
+use crate::patterns::recurring::{Life, Recurring, recurring};
 use crate::text::{count, duration};
 
 const SECOND: u64 = 1_000_000_000;
@@ -52,10 +52,10 @@ pub(crate) fn of_second(run: &Run, times: &[u64]) -> Option<String> {
     ))
 }
 
-/// Repeated events of a run that keep to a period of the wall clock or of other events, or come
+/// Recurring events of a run that keep to a period of the wall clock or of other events, or come
 /// once in each life of a process. The p of each is multiplied by the number of tests made (Bonferroni).
 pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
-    let all = repeated(run);
+    let all = recurring(run);
     let periods: Vec<Option<(u64, u64)>> = all.iter().map(own_period).collect();
     let tests = (all.len() * (WALL_PERIODS.len() + periods.iter().flatten().count() + 1)) as f64;
     let mut found = Vec::new();
@@ -76,7 +76,7 @@ pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
                     return None;
                 }
                 let fold = folded(&times, begin.into(), period_ns)?;
-                let (events, phase_ns) = (them.words.clone(), fold.phase as u64);
+                let (events, phase_ns) = (them.name.clone(), fold.phase as u64);
                 Some((RhythmKind::Others { events, period_ns, phase_ns }, fold.p, fold.n))
             });
         let best = of_others.chain(best_of_clock).chain(once(one));
@@ -84,7 +84,7 @@ pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
         if let Some((kind, p, n)) = best
             && p * tests < ALPHA
         {
-            found.push(Rhythm { events: one.words.clone(), n: n as u64, kind, p: p * tests });
+            found.push(Rhythm { events: one.name.clone(), n: n as u64, kind, p: p * tests });
         }
     }
     found.sort_by(|a, b| a.p.total_cmp(&b.p));
@@ -92,7 +92,7 @@ pub(crate) fn rhythms(run: &Run) -> Vec<Rhythm> {
 }
 
 /// Begin and period of events that are regular: gaps that differ by less than a tenth.
-fn own_period(one: &Repeated) -> Option<(u64, u64)> {
+fn own_period(one: &Recurring) -> Option<(u64, u64)> {
     let firsts = bursts(&one.times(), SECOND / 10);
     let begin = *firsts.first()?;
     let mut gaps: Vec<u64> = firsts.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -115,7 +115,7 @@ fn folded(times: &[u64], begin: i128, period_ns: u64) -> Option<Fold> {
 
 /// One event in each of several lives of processes. Were each event as likely to come in one life
 /// as in another, n events would come in n lives once each with probability n! / n^n.
-fn once(one: &Repeated) -> Option<(RhythmKind, f64, usize)> {
+fn once(one: &Recurring) -> Option<(RhythmKind, f64, usize)> {
     let lives: BTreeSet<Life> = one.events.iter().map(|event| event.life).collect();
     let n = lives.len();
     let p = (1..=n).map(|k| k as f64 / n as f64).product();

@@ -229,7 +229,7 @@ fn thermal_throttling(counts: &[String]) -> Result<Look, String> {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Good};
+    use model::CheckResult::{Attention, Good};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Read};
 
-use model::{Check, Compared, Subject, Verdict};
+use model::{Check, CheckResult, Compared, Subject};
 
 use crate::fingerprint::kernel;
 use crate::read::text;
@@ -23,7 +23,7 @@ pub(super) struct Entry<A> {
 /// What was found.
 #[derive(Debug)]
 pub(super) struct Look {
-    pub verdict: Verdict,
+    pub verdict: CheckResult,
     pub fact: String,
     detail: String,
     advice: String,
@@ -32,18 +32,18 @@ pub(super) struct Look {
 
 impl Look {
     pub fn good(fact: impl Display) -> Look {
-        Look::new(Verdict::Good, fact, String::new())
+        Look::new(CheckResult::Good, fact, String::new())
     }
 
     pub fn attention(fact: impl Display, advice: impl Into<String>) -> Look {
-        Look::new(Verdict::Attention, fact, advice.into())
+        Look::new(CheckResult::Attention, fact, advice.into())
     }
 
     pub fn bad(fact: impl Display, advice: impl Into<String>) -> Look {
-        Look::new(Verdict::Bad, fact, advice.into())
+        Look::new(CheckResult::Bad, fact, advice.into())
     }
 
-    fn new(verdict: Verdict, fact: impl Display, advice: String) -> Look {
+    fn new(verdict: CheckResult, fact: impl Display, advice: String) -> Look {
         let (fact, detail) = (fact.to_string(), String::new());
         Look { verdict, fact, detail, advice, compared: Compared::Setting }
     }
@@ -77,7 +77,7 @@ impl Look {
 pub(super) fn examine<A>(subject: Subject, table: &[Entry<A>], of: &A) -> Vec<Check> {
     let check = |entry: &Entry<A>| {
         let look = (entry.look)(of).unwrap_or_else(|because| {
-            Look { verdict: Verdict::Unknown, ..Look::good(because) }.passing()
+            Look { verdict: CheckResult::Unknown, ..Look::good(because) }.passing()
         });
         Check {
             id: entry.id.to_owned(),

@@ -198,7 +198,7 @@ fn aio(used: i64, most: i64) -> Look {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Good};
+    use model::CheckResult::{Attention, Good};
 
     use super::*;
 

@@ -184,7 +184,7 @@ fn vmstat_interval(seconds: i64, is_isolated: bool) -> Look {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Bad, Good};
+    use model::CheckResult::{Attention, Bad, Good};
 
     use super::*;
 

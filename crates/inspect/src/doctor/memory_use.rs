@@ -123,7 +123,7 @@ fn so_far(count: u64, attention: f64, advice: &str) -> Look {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Bad, Good};
+    use model::CheckResult::{Attention, Bad, Good};
 
     use super::*;
 

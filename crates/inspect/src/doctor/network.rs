@@ -192,7 +192,7 @@ fn resolver(config: &str) -> Result<Look, String> {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Bad, Good};
+    use model::CheckResult::{Attention, Bad, Good};
 
     use super::*;
 

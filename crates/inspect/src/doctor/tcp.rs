@@ -80,7 +80,7 @@ fn somaxconn(longest: i64) -> Look {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Bad, Good};
+    use model::CheckResult::{Attention, Bad, Good};
 
     use super::*;
 

@@ -151,7 +151,7 @@ fn tsc_flags(cpuinfo: &str) -> Result<Look, String> {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Bad, Good};
+    use model::CheckResult::{Attention, Bad, Good};
 
     use super::*;
 

@@ -165,7 +165,7 @@ fn halt_polling(is_guest: bool, driver: &str, poll_ns: Option<i64>) -> Look {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Bad, Good};
+    use model::CheckResult::{Attention, Bad, Good};
 
     use super::*;
 

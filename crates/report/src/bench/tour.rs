@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use model::{Bench, BenchCase, BenchStep};
 
-use super::each_ns;
 use crate::Style;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
@@ -76,7 +75,7 @@ fn row(case: &BenchCase, step: &BenchStep) -> [Cell; 7] {
 fn beside(case: &BenchCase, first: &BenchStep) -> Option<(String, String)> {
     let more = |step: &&BenchStep| step.workers > first.workers;
     let step = case.steps.iter().find(more).or(case.steps.get(1))?;
-    let each = |step| stats::quantile::median(&each_ns(step));
+    let each = |step: &BenchStep| stats::quantile::median(&step.each_ns());
     let ratio = each(step)? / each(first)?;
     let words = match step.workers > first.workers {
         true => step.kind.count_in_words(step.workers),

@@ -8,7 +8,7 @@ use model::{MessageBreakdown, MessageContrast, MessagePart, MessageTime, Run};
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::units::{count, duration, fine_duration, part, plural};
-use crate::{Style, text, words};
+use crate::{Style, text};
 
 /// Times of a part that are told; the rest are summed.
 const TIMES: usize = 4;
@@ -86,7 +86,7 @@ pub(crate) fn sentence(time: &[MessageTime], kept_ns: u64) -> String {
 
 fn what(time: &MessageTime, kept_ns: u64) -> String {
     let Some(account) = time.account else { return short(kept_ns) };
-    let mut what = words::account(account);
+    let mut what = account.describe();
     let is_in_it = matches!(account, model::Account::Syscall(_));
     if let Some(call) = time.call.filter(|_| !is_in_it) {
         what += &format!(" in {call}");
@@ -144,7 +144,7 @@ pub fn write_contrast(
                 let is_in_it = matches!(account, model::Account::Syscall(_));
                 let call = contrast.call.filter(|_| !is_in_it);
                 let call = call.map_or_else(String::new, |call| format!(" in {call}"));
-                format!("{}: {}{call}", contrast.part, words::account(account))
+                format!("{}: {}{call}", contrast.part, account.describe())
             }
         };
         let with = |side: &model::ContrastSide| Cell::painted(part(side.with, side.n), Paint::Dim);

@@ -16,7 +16,7 @@ use crate::units::{count, duration, plural};
 use crate::{Style, chart};
 
 pub use live::{write_end, write_interval, write_slow, write_stuck};
-pub use run::{ToldMessages, write};
+pub use run::write;
 
 /// A table of the metrics of a flow; those without values are left out. `length_ns` is the time
 /// that they were counted in, if it is known.

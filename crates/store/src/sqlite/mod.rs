@@ -25,7 +25,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use model::{
-    Batch, Finding, Outlier, Part, Run, RunEnd, RunHeader, RunId, RunSummary, Stack, StackId,
+    Batch, Finding, Outlier, Run, RunEnd, RunHeader, RunId, RunSummary, Stack, StackId, Window,
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -170,14 +170,14 @@ impl Store for Sqlite {
         loaded.map(|(run, _)| run).map_err(|error| self.failed_for(run, error))
     }
 
-    fn load_part(&self, run: RunId, part: &Part) -> Result<(Run, u64), StoreError> {
+    fn load_part(&self, run: RunId, part: &Window) -> Result<(Run, u64), StoreError> {
         read::load(&self.conn, run, Some(part)).map_err(|error| self.failed_for(run, error))
     }
 
     fn outliers_in(
         &self,
         run: RunId,
-        parts: &[Part],
+        parts: &[Window],
     ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>), StoreError> {
         read_parts::outliers_in(&self.conn, run, parts).map_err(|error| self.failed(error))
     }

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    BesideSum, Capability, Cost, CpuTime, Event, EventDetail, EventKind, Fact, Frame, Outlier,
-    Part, PathSum, Process, RunId, Stack, StackId, StackSum,
+    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Process, RunId, Stack,
+    StackId, Sums, Window,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
@@ -56,7 +56,11 @@ const IN_PART: &str = "run = ?1 AND start_ns < ?4 AND start_ns + duration_ns > ?
 const AS_ASKED: &str = "run = ?1 AND duration_ns >= (SELECT threshold_ns FROM runs WHERE id = ?1)";
 
 /// The longest of the run, and the longest of the part.
-pub(super) fn outliers(conn: &Connection, run: RunId, part: Option<&Part>) -> Result<Vec<Outlier>> {
+pub(super) fn outliers(
+    conn: &Connection,
+    run: RunId,
+    part: Option<&Window>,
+) -> Result<Vec<Outlier>> {
     let limit = LOADED_OUTLIERS as i64;
     // The order is that of the index outliers_by_length, whose entries end with the rowid.
     let longest = "ORDER BY duration_ns DESC, rowid LIMIT ?2";
@@ -78,10 +82,10 @@ pub(super) fn outliers(conn: &Connection, run: RunId, part: Option<&Part>) -> Re
 pub(super) fn outliers_in(
     conn: &Connection,
     run: RunId,
-    parts: &[Part],
+    parts: &[Window],
 ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>)> {
     let tx = conn.unchecked_transaction()?;
-    let mut by_start: Vec<&Part> = parts.iter().collect();
+    let mut by_start: Vec<&Window> = parts.iter().collect();
     by_start.sort_by_key(|part| part.from_ns);
     // How far the parts up to this one reach: those that can overlap lie together.
     let reach: Vec<u64> = by_start
@@ -120,12 +124,12 @@ pub(super) fn outliers_in(
         .into_iter()
         .map(|rowid| select.query_row([rowid], outlier))
         .collect::<Result<_>>()?;
-    let stacks = stacks(&tx, run, &outliers, &[], &[], &[])?;
+    let stacks = stacks(&tx, run, &outliers, &Sums::default())?;
     Ok((outliers, stacks))
 }
 
 /// How many outliers overlap a part of a run.
-pub(super) fn count_in(conn: &Connection, run: RunId, part: &Part) -> Result<u64> {
+pub(super) fn count_in(conn: &Connection, run: RunId, part: &Window) -> Result<u64> {
     // ?2 is the limit of `outliers`.
     let sql = format!("SELECT count(*) FROM outliers WHERE {IN_PART} AND ?2 IS NULL");
     let none: Option<i64> = None;
@@ -161,7 +165,7 @@ pub(super) fn outlier(row: &Row<'_>) -> Result<Outlier> {
 }
 
 /// The first of each kind of the run, or of the part.
-pub(super) fn events(conn: &Connection, run: RunId, part: Option<&Part>) -> Result<Vec<Event>> {
+pub(super) fn events(conn: &Connection, run: RunId, part: Option<&Window>) -> Result<Vec<Event>> {
     let sql = "SELECT time_ns, kind, tid, tgid, value, detail FROM (
                    SELECT *, rowid AS place,
                           row_number() OVER (PARTITION BY kind ORDER BY time_ns, rowid) AS number
@@ -195,17 +199,11 @@ pub(super) fn stacks(
     conn: &Connection,
     run: RunId,
     outliers: &[Outlier],
-    sums: &[StackSum],
-    paths: &[PathSum],
-    beside: &[BesideSum],
+    sums: &Sums,
 ) -> Result<HashMap<StackId, Stack>> {
     let of_outliers =
         outliers.iter().flat_map(|outlier| [outlier.kernel_stack, outlier.user_stack]);
-    let of_sums = sums.iter().flat_map(|sum| [sum.kernel, sum.user]);
-    let of_paths = paths.iter().flat_map(|path| [path.kernel, path.user]);
-    let of_waiters = beside.iter().map(|sum| sum.kernel);
-    let all = of_outliers.chain(of_sums).chain(of_paths).chain(of_waiters);
-    let wanted: HashSet<StackId> = all.flatten().collect();
+    let wanted: HashSet<StackId> = of_outliers.flatten().chain(sums.stacks()).collect();
     let mut stacks = HashMap::with_capacity(wanted.len());
     for id in wanted {
         if let Some(stack) = stack(conn, run, id)? {
@@ -237,18 +235,6 @@ pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option
         })
     })?;
     Ok(Some(Stack { id, space, frames, truncated }))
-}
-
-pub(super) fn cpus(conn: &Connection, run: RunId) -> Result<Vec<CpuTime>> {
-    let sql = "SELECT cpu, idle_ns, busy_ns, stolen_ns FROM cpus WHERE run = ?1 ORDER BY cpu";
-    all(conn, sql, [run.0], |row| {
-        Ok(CpuTime {
-            cpu: row.get(0)?,
-            idle_ns: u64_at(row, 1)?,
-            busy_ns: u64_at(row, 2)?,
-            stolen_ns: u64_at(row, 3)?,
-        })
-    })
 }
 
 pub(super) fn losses(conn: &Connection, run: RunId) -> Result<Vec<(String, u64, u64)>> {

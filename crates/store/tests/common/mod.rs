@@ -202,51 +202,9 @@ pub fn stack_sum(ns: u64, kernel: Option<u64>, user: Option<u64>) -> StackSum {
     }
 }
 
-/// A batch with something in every part.
-pub fn full_batch() -> Batch {
-    Batch {
-        sockets: sockets(),
-        heartbeat_ns: STARTED_NS + 2_000_000_000,
-        facts: vec![
-            Fact { name: "kernel.release".into(), value: "6.18".into(), source: "uname".into() },
-            Fact { name: "clocksource.current".into(), value: "tsc".into(), source: "/sys".into() },
-        ],
-        capabilities: vec![
-            Capability { part: RecorderPart::Threads, on: true, because: String::new() },
-            Capability {
-                part: RecorderPart::Locks,
-                on: false,
-                because: "no such tracepoint".into(),
-            },
-        ],
-        processes: vec![
-            Process {
-                tgid: 2,
-                comm: "other".into(),
-                exe: String::new(),
-                build_id: String::new(),
-                watched: false,
-            },
-            Process {
-                tgid: 100,
-                comm: "app".into(),
-                exe: "/bin/app".into(),
-                build_id: "abcd".into(),
-                watched: true,
-            },
-        ],
-        threads: vec![thread(101), thread(102)],
-        seconds: vec![
-            second(Metric::Syscall(syscall("mmap")), STARTED_NS, &[1, 900, 70_000, u64::MAX]),
-            second(Metric::Lock("a \"b\": c".into()), STARTED_NS + 1, &[0]),
-            second(Metric::OffCpu, STARTED_NS + 1, &[]),
-        ],
-        outliers: vec![outlier(9_000_000), bare_outlier(400_000)],
-        events: vec![
-            event(EventKind::BlockIo, STARTED_NS + 5),
-            event(EventKind::Exec, STARTED_NS + 6),
-        ],
-        stacks: vec![stack(u64::MAX - 1, Space::Kernel), stack(7, Space::User)],
+/// Something in every table.
+fn sums() -> Sums {
+    Sums {
         stack_sums: vec![stack_sum(50, Some(u64::MAX - 1), None), stack_sum(40, None, Some(7))],
         paths: vec![
             PathSum {
@@ -294,6 +252,55 @@ pub fn full_batch() -> Batch {
             CpuTime { cpu: 0, idle_ns: 1, busy_ns: 2, stolen_ns: 3 },
             CpuTime { cpu: 1, idle_ns: 4, busy_ns: 5, stolen_ns: 6 },
         ],
+    }
+}
+
+/// A batch with something in every part.
+pub fn full_batch() -> Batch {
+    Batch {
+        sockets: sockets(),
+        heartbeat_ns: STARTED_NS + 2_000_000_000,
+        facts: vec![
+            Fact { name: "kernel.release".into(), value: "6.18".into(), source: "uname".into() },
+            Fact { name: "clocksource.current".into(), value: "tsc".into(), source: "/sys".into() },
+        ],
+        capabilities: vec![
+            Capability { part: RecorderPart::Threads, on: true, because: String::new() },
+            Capability {
+                part: RecorderPart::Locks,
+                on: false,
+                because: "no such tracepoint".into(),
+            },
+        ],
+        processes: vec![
+            Process {
+                tgid: 2,
+                comm: "other".into(),
+                exe: String::new(),
+                build_id: String::new(),
+                watched: false,
+            },
+            Process {
+                tgid: 100,
+                comm: "app".into(),
+                exe: "/bin/app".into(),
+                build_id: "abcd".into(),
+                watched: true,
+            },
+        ],
+        threads: vec![thread(101), thread(102)],
+        seconds: vec![
+            second(Metric::Syscall(syscall("mmap")), STARTED_NS, &[1, 900, 70_000, u64::MAX]),
+            second(Metric::Lock("a \"b\": c".into()), STARTED_NS + 1, &[0]),
+            second(Metric::OffCpu, STARTED_NS + 1, &[]),
+        ],
+        outliers: vec![outlier(9_000_000), bare_outlier(400_000)],
+        events: vec![
+            event(EventKind::BlockIo, STARTED_NS + 5),
+            event(EventKind::Exec, STARTED_NS + 6),
+        ],
+        stacks: vec![stack(u64::MAX - 1, Space::Kernel), stack(7, Space::User)],
+        sums: sums(),
         losses: vec![("ring full".into(), STARTED_NS + 3, 44)],
         cost: Some(Cost {
             cpu_ns: 1,

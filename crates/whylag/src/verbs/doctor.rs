@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
+use explain::Side;
 use inspect::live::{Process, bindings};
 use inspect::{doctor, fingerprint};
-use model::{Checkup, Verdict};
-use report::doctor::Side;
+use model::{CheckResult, Checkup};
 
 use crate::failure::Failure;
 use crate::output;
@@ -105,7 +105,7 @@ fn write_checkup(options: &Options, pid: Option<u32>) -> Result<ExitCode, Failur
         report::doctor::write(&mut out, &checkup, options.why, &style)?;
     }
     out.flush()?;
-    Ok(strict(options, checkup.count(Verdict::Bad) > 0))
+    Ok(strict(options, checkup.count(CheckResult::Bad) > 0))
 }
 
 fn write_unbound(options: &Options, pid: u32) -> Result<ExitCode, Failure> {
@@ -132,7 +132,7 @@ fn write_diff(
         Some(second) => side(store, second)?,
         None => Side::of_checkup(checkup(options.pid)?, ""),
     };
-    let diff = report::doctor::diff(&first, &second);
+    let diff = explain::compare_checkups(&first, &second);
     let (mut out, style) = output::stdout();
     if options.json {
         write_json(&mut out, &diff)?;

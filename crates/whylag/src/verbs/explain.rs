@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use explain::{Focus, Focused, JudgedTimers};
-use model::{Part, Run};
+use explain::{JudgedTimers, PartialRun, Question};
+use model::{Run, Window};
 use store::Store;
 
 use crate::failure::Failure;
@@ -58,13 +58,13 @@ pub struct Options {
 }
 
 impl Options {
-    fn focus(&self) -> Result<Option<Focus>, Failure> {
+    fn question(&self) -> Result<Option<Question>, Failure> {
         match (self.outlier, self.message, self.window, self.thread) {
             (None, None, None, None) => Ok(None),
-            (Some(number), None, None, None) => Ok(Some(Focus::Outlier(number as usize))),
-            (None, Some(number), None, None) => Ok(Some(Focus::Message(number as usize))),
-            (None, None, Some((from, to)), None) => Ok(Some(Focus::Window(from, to))),
-            (None, None, None, Some(tid)) => Ok(Some(Focus::Thread(tid))),
+            (Some(number), None, None, None) => Ok(Some(Question::Outlier(number as usize))),
+            (None, Some(number), None, None) => Ok(Some(Question::Message(number as usize))),
+            (None, None, Some((from, to)), None) => Ok(Some(Question::Window(from, to))),
+            (None, None, None, Some(tid)) => Ok(Some(Question::Thread(tid))),
             _ => Err(Failure::Usage(
                 "--outlier, --message, --window and --thread exclude each other: ask about one \
                  part at a time"
@@ -82,10 +82,10 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let focus = options.focus()?;
+    let question = options.question()?;
     let (store, run) = stored::load(store, options.run.as_ref())?;
     stored::must_be_recorded(&run, options.run.as_ref())?;
-    let Some(focus) = focus else {
+    let Some(question) = question else {
         if let Some(cause) = &options.why_not {
             write_why_not(options, &explain::why_not(&run, cause)?)?;
         } else if let Some(judged) = explain::timers(&run) {
@@ -96,22 +96,22 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         return Ok(ExitCode::SUCCESS);
     };
 
-    let part = focus.part(&run)?;
+    let part = question.part(&run)?;
     // Chains lead from an outlier to the intervals of other threads.
-    let wanted = if options.outlier.is_some() { Part { tid: None, ..part } } else { part };
+    let wanted = if options.outlier.is_some() { Window { tid: None, ..part } } else { part };
     let (run, in_part) = store.load_part(run.id, &wanted)?;
-    let mut focused = Focused::new(&run, &focus)?;
+    let mut partial = PartialRun::new(&run, &question)?;
     if options.outlier.is_none() && options.message.is_none() {
-        focused = focused.stored(in_part);
+        partial = partial.stored(in_part);
     }
     match (&options.why_not, options.message) {
         (Some(cause), _) => {
-            write_why_not(options, &explain::why_not_focused(&focused, cause)?)?;
+            write_why_not(options, &explain::why_not_part(&partial, cause)?)?;
         }
         (None, Some(number)) => {
-            write_message(options, number as usize, &explain::explain_focused(&focused), &run)?;
+            write_message(options, number as usize, &explain::explain_part(&partial), &run)?;
         }
-        (None, None) => write_explanation(options, &explain::explain_focused(&focused), &run)?,
+        (None, None) => write_explanation(options, &explain::explain_part(&partial), &run)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -127,11 +127,7 @@ fn write_message(
     let (mut out, style) = output::stdout();
     let broken_down = explain::break_down(run, message);
     if options.json {
-        let mut value = report::json::explanation(answer, run);
-        value["message"] =
-            serde_json::to_value(broken_down.first()).map_err(std::io::Error::from)?;
-        serde_json::to_writer_pretty(&mut out, &value).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        report::json::write_explanation(&mut out, answer, run, broken_down.first())?;
         return Ok(out.flush()?);
     }
     for one in &broken_down {
@@ -149,7 +145,7 @@ fn write_explanation(
 ) -> Result<(), Failure> {
     let (mut out, style) = output::stdout();
     if options.json {
-        report::json::write_explanation(&mut out, answer, run)?;
+        report::json::write_explanation(&mut out, answer, run, None)?;
     } else {
         report::explanation::write(&mut out, answer, run, &style)?;
     }

@@ -16,7 +16,7 @@ use signal_hook::consts::SIGTERM;
 use store::{Sqlite, Store, StoreError, location};
 
 use crate::failure::Failure;
-use crate::{output, signals, told};
+use crate::{output, signals, slow_messages};
 
 /// Options of `record`.
 #[derive(Args)]
@@ -69,7 +69,7 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// How often the target, the clock and signals are looked at.
 const LOOK: Duration = Duration::from_millis(20);
-/// Slow messages told at the end.
+/// Slow messages in the report at the end.
 const MESSAGES: usize = 3;
 /// How often data is stored: what a killed recorder loses at most.
 const STEP: Duration = Duration::from_secs(1);
@@ -285,9 +285,9 @@ fn report(store: &mut Sqlite, id: RunId) -> Result<(), Failure> {
     writeln!(out)?;
     report::explanation::write(&mut out, &explanation, &run, &style)?;
     if !run.messages.is_empty() {
-        let told = told::messages(store, &run)?;
+        let slow = slow_messages::load(store, &run)?;
         writeln!(out)?;
-        report::messages::write(&mut out, &run, &told, MESSAGES, &style)?;
+        report::messages::write(&mut out, &run, &slow, MESSAGES, &style)?;
     }
     writeln!(out, "\nRun {id} is stored: 'whylag show {id}' has the rest.")?;
     out.flush()?;

@@ -73,7 +73,7 @@ fn examine(case: &Case) -> Verdict {
     );
     counters(case, &mut claim);
     claim.saw_if(longest.map(|o| in_words(case, o)), "longest time throttled");
-    claim.saw_if(behind.example, "outliers, from waiter to waker");
+    claim.saw_if(behind.longest_chain, "outliers, from waiter to waker");
     rule_out(case, stops(), &mut claim);
     Ok(claim)
 }
@@ -89,7 +89,7 @@ fn quota(case: &Case) -> Option<String> {
 
 fn counters(case: &Case, claim: &mut Claim) {
     if let Some(throttled) = case.run.counter("cgroup.cpu.nr_throttled") {
-        let of = case.run.counters.iter();
+        let of = case.run.sums.counters.iter();
         let of = of.filter(|c| c.source == throttled.source && c.name == "cgroup.cpu.nr_periods");
         let text = match of.map(|c| c.growth()).max() {
             Some(periods) => format!(

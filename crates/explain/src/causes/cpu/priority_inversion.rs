@@ -46,8 +46,8 @@ fn inverted(case: &Case, priorities: &Priorities) -> BehindHolders {
         );
         all.accounts.merge(&behind.accounts);
         all.count += behind.count;
-        // The highest priority comes last: its example is the one to show.
-        all.example = behind.example.or(all.example);
+        // The highest priority comes last: its longest_chain is the one to show.
+        all.longest_chain = behind.longest_chain.or(all.longest_chain);
     }
     all
 }
@@ -89,7 +89,7 @@ fn examine(case: &Case) -> Verdict {
          lock does not lend its holder that",
         hog.as_deref().unwrap_or("one of lower priority")
     ));
-    claim.saw_if(inverted.example, "outliers, from waiter to waker, and who ran instead");
+    claim.saw_if(inverted.longest_chain, "outliers, from waiter to waker, and who ran instead");
     for thread in case.run.threads.iter().filter(|t| t.realtime == highest).take(3) {
         claim.saw(
             format!(
@@ -106,7 +106,7 @@ fn examine(case: &Case) -> Verdict {
 /// Who had the CPU longest instead of threads below `waiter`, being below it itself.
 fn hog(case: &Case, waiter: u8) -> Option<String> {
     let below = |runner: &&RunnerSum| runner.runner_tgid != 0 && runner.realtime < waiter;
-    let runner = case.run.runners.iter().filter(below).max_by_key(|runner| runner.ns)?;
+    let runner = case.run.sums.runners.iter().filter(below).max_by_key(|runner| runner.ns)?;
     let name = format!("{} (pid {})", runner.runner_comm, runner.runner_tgid);
     Some(match runner.realtime {
         0 => name,

@@ -53,7 +53,7 @@ const RUNNERS_SHOWN: usize = 3;
 fn examine(case: &Case) -> Verdict {
     let queued = case.accounts.sum_of(Account::is_runnable);
     let mut runners: Vec<&RunnerSum> =
-        case.run.runners.iter().filter(|r| starves(case, r)).collect();
+        case.run.sums.runners.iter().filter(|r| starves(case, r)).collect();
     runners.sort_by_key(|runner| std::cmp::Reverse(runner.ns));
     let starved = runners.iter().fold(0u64, |sum, r| sum.saturating_add(r.ns)).min(queued);
     let Some(first) = runners.first().filter(|_| starved > 0) else {
@@ -69,7 +69,7 @@ fn examine(case: &Case) -> Verdict {
         .map(|(account, ns)| (account, part_of(ns, starved, queued)))
         .collect();
     let priorities = Priorities::of(case);
-    let behind = behind(case, &priorities);
+    let behind = behind_starved(case, &priorities);
     lost.merge(&behind.accounts);
 
     let hog = format!("{} (pid {})", first.runner_comm, first.runner_tgid);
@@ -128,7 +128,7 @@ fn examine(case: &Case) -> Verdict {
         claim.saw(text, "sched_rt_runtime_us");
     }
     claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait for a CPU");
-    claim.saw_if(behind.example, "outliers, from waiter to waker");
+    claim.saw_if(behind.longest_chain, "outliers, from waiter to waker");
     rule_out(case, queued, starved, &mut claim);
     if starved / waits.max(1) < SHORT_NS {
         claim.doubt(
@@ -140,7 +140,7 @@ fn examine(case: &Case) -> Verdict {
 }
 
 fn rule_out(case: &Case, queued: u64, starved: u64, claim: &mut Claim) {
-    let ordinary = case.run.runners.iter().filter(|r| r.realtime == 0 && r.runner_tgid != 0);
+    let ordinary = case.run.sums.runners.iter().filter(|r| r.realtime == 0 && r.runner_tgid != 0);
     let ordinary = ordinary.fold(0u64, |sum, r| sum.saturating_add(r.ns)).min(queued);
     if ordinary < starved {
         claim.rule_out(
@@ -182,7 +182,7 @@ fn waiting_priority(case: &Case, tgid: u32) -> u8 {
 
 /// Time that threads waited for locks whose holders are starved, by one that also comes before the
 /// waiter: if it does not, that is an inversion of priorities.
-fn behind(case: &Case, priorities: &Priorities) -> BehindHolders {
+fn behind_starved(case: &Case, priorities: &Priorities) -> BehindHolders {
     let mut all = BehindHolders::default();
     for waiter in priorities.levels() {
         let behind = case.behind_holders(
@@ -193,7 +193,7 @@ fn behind(case: &Case, priorities: &Priorities) -> BehindHolders {
         );
         all.accounts.merge(&behind.accounts);
         all.count += behind.count;
-        all.example = all.example.or(behind.example);
+        all.longest_chain = all.longest_chain.or(behind.longest_chain);
     }
     all
 }

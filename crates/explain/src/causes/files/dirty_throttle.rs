@@ -77,8 +77,8 @@ fn examine(case: &Case) -> Verdict {
         duration(pauses.max_ns)
     ));
     claim.trigger(limit_in_words(case));
-    if let Some(example) = &behind.example {
-        claim.saw(format!("and behind them: {example}"), "waker of the wait");
+    if let Some(longest_chain) = &behind.longest_chain {
+        claim.saw(format!("and behind them: {longest_chain}"), "waker of the wait");
     }
     let path = case.path_in_words(&THROTTLE, |path| path.account == PAUSED);
     claim.saw_if(path.map(|p| format!("asleep in {p}")), "kernel stack of the sleeps");

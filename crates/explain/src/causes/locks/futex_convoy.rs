@@ -113,7 +113,7 @@ fn examine(case: &Case) -> Verdict {
     let longest = case.run.outliers.iter().filter(|o| queued_here(o)).max_by_key(|o| o.duration_ns);
     claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait for this lock");
     let behind = case.behind_holders(queued_here, |_, _| true);
-    claim.saw_if(behind.example, "outliers, from waiter to waker");
+    claim.saw_if(behind.longest_chain, "outliers, from waiter to waker");
     claim.saw_if(case.stops_at(queued_here), "waker at sched_waking");
     let (_, user) = stacks(case, FUTEX, |o| o.object == first.address, "");
     claim.saw_if(user.map(|s| format!("asked for in {s}")), "user stack");

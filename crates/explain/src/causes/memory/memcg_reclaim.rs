@@ -131,7 +131,7 @@ fn limit_in_words(case: &Case, failures: &Counter) -> String {
     let directory = |source: &str| source.rsplit_once('/').map(|(dir, _)| dir.to_owned());
     let here = directory(&failures.source);
     let of_it = |name: &str| {
-        case.run.counters.iter().find(|c| c.name == name && directory(&c.source) == here)
+        case.run.sums.counters.iter().find(|c| c.name == name && directory(&c.source) == here)
     };
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     match (of_it("cgroup.memory.limit_bytes"), of_it("cgroup.memory.usage_bytes")) {

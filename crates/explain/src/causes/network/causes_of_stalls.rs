@@ -8,14 +8,14 @@ use model::Outlier;
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::cause::{Claim, Id};
-use crate::part::question::Focus;
-use crate::part::run::Focused;
+use crate::part::question::Question;
+use crate::part::run::PartialRun;
 
 /// Intervals that are examined, the longest.
 const EXAMINED: usize = 20;
 
 /// A cause that stood behind some of the stalls.
-pub(crate) struct Upstream {
+pub(crate) struct StallCause {
     /// Its id.
     pub cause: Id,
     /// What it claims of the longest of them.
@@ -28,7 +28,7 @@ pub(crate) struct Upstream {
 
 /// The cause that explains most of these stalls, each by at least half of what it lost; `None` if
 /// none does, or fewer than half of them have the same.
-pub(crate) fn shared_cause(case: &Case, stalls: &[&Outlier]) -> Option<Upstream> {
+pub(crate) fn shared_cause(case: &Case, stalls: &[&Outlier]) -> Option<StallCause> {
     let mut stalls = stalls.to_vec();
     stalls.sort_by_key(|stall| std::cmp::Reverse(stall.duration_ns));
     stalls.truncate(EXAMINED);
@@ -40,7 +40,7 @@ pub(crate) fn shared_cause(case: &Case, stalls: &[&Outlier]) -> Option<Upstream>
     }
     let examined = stalls.len() as u64;
     let (cause, (of, claim)) = found.into_iter().max_by_key(|(_, (of, _))| *of)?;
-    (of * 2 >= examined).then_some(Upstream { cause, claim, of, examined })
+    (of * 2 >= examined).then_some(StallCause { cause, claim, of, examined })
 }
 
 /// Symptoms are left out: they only say what the thread waited for, as its accounts do.
@@ -52,8 +52,8 @@ fn of_one(case: &Case, stall: &Outlier) -> Option<(Id, Claim)> {
             && o.end_ns() >= stall.end_ns()
     };
     let number = whole.outliers.iter().position(is_it)? + 1;
-    let focused = Focused::new(whole, &Focus::Outlier(number)).ok()?;
-    let inner = Case::focused(&focused).asking(case.causes);
+    let partial = PartialRun::new(whole, &Question::Outlier(number)).ok()?;
+    let inner = Case::of_part(&partial).asking(case.causes);
     let lost = stall.breakdown.sum_of(|account| class(account) == Class::Lost);
     let claims = case.causes.iter().filter(|cause| !cause.symptom);
     let claims = claims.filter_map(|cause| Some((cause.id, (cause.examine)(&inner).ok()?)));

@@ -9,7 +9,7 @@ use model::{
 use crate::case::Case;
 use crate::case::held_sends;
 use crate::case::lost::{Class, class};
-use crate::part::clip::{Piece, pieces};
+use crate::part::clip::{Clip, clips};
 
 /// Calls that receive from a socket and from nothing else.
 const RECEIVES: [&str; 3] = ["recvfrom", "recvmsg", "recvmmsg"];
@@ -107,8 +107,8 @@ impl<'a> Window<'a> {
 /// What a thread did in a window other than wait for work: sums of its own intervals, or of first
 /// calls where that is more, because the waits within these may be too short to be kept.
 fn away(kept: &[&Outlier], from: u64, to: u64) -> Accounts {
-    let of_pieces = |piece: Piece| piece.accounts.iter().collect::<Vec<_>>();
-    let own = pieces(kept.iter().copied(), from, to).into_iter().flat_map(of_pieces);
+    let of_clips = |clip: Clip| clip.accounts.iter().collect::<Vec<_>>();
+    let own = clips(kept.iter().copied(), from, to).into_iter().flat_map(of_clips);
     let first_calls = kept.iter().filter(|o| o.kind == OutlierKind::FirstCall).flat_map(|o| {
         let within = o.end_ns().min(to).saturating_sub(o.start_ns.max(from));
         o.breakdown.iter().map(move |(account, ns)| (account, part_of(ns, within, o.duration_ns)))

@@ -137,7 +137,7 @@ fn examine(case: &Case) -> Verdict {
             percent(case.accounts.get(model::Account::SoftIrq), case.wall_ns)
         ),
     );
-    if case.run.cpus.len() > 2 {
+    if case.run.sums.cpus.len() > 2 {
         let text = format!(
             "the holder of a spinlock is not told: {} were in such a read on one of the other CPUs",
             counted(readers.len() as u64, "process")

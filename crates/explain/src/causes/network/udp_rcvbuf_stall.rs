@@ -134,16 +134,16 @@ fn say_what_stalled(case: &Case, stall: &Stall, claim: &mut Claim) {
         duration(stalled),
         mostly(&stall.accounts)
     );
-    let Some(upstream) = shared_cause(case, &stall.each) else {
+    let Some(stall_cause) = shared_cause(case, &stall.each) else {
         claim.trigger(text);
         return;
     };
     claim.mechanism(text);
-    let (of, examined) = (count(upstream.of), count(upstream.examined));
-    let mechanism = format!("{of} of {examined} stalls: {}", upstream.claim.title);
-    claim.caused_by(Role::Mechanism, upstream.cause, mechanism);
-    for link in upstream.claim.chain.into_iter().filter(|link| link.role == Role::Trigger) {
-        let cause = link.cause.or_else(|| Some(upstream.cause.to_string()));
+    let (of, examined) = (count(stall_cause.of), count(stall_cause.examined));
+    let mechanism = format!("{of} of {examined} stalls: {}", stall_cause.claim.title);
+    claim.caused_by(Role::Mechanism, stall_cause.cause, mechanism);
+    for link in stall_cause.claim.chain.into_iter().filter(|link| link.role == Role::Trigger) {
+        let cause = link.cause.or_else(|| Some(stall_cause.cause.to_string()));
         claim.chain.push(Link { cause, ..link });
     }
 }

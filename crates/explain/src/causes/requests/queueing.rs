@@ -16,7 +16,7 @@ use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::causes::ids;
-use crate::part::clip::pieces;
+use crate::part::clip::clips;
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
@@ -173,9 +173,9 @@ fn worked(case: &Case, tid: u32, spans: &[Span]) -> Accounts {
     let mut worked = Accounts::default();
     for span in spans {
         let mut rest = span.ns();
-        for piece in pieces(own.iter().copied(), span.from_ns, span.to_ns) {
-            rest = rest.saturating_sub(piece.accounts.total());
-            for (account, ns) in piece.accounts.iter().filter(|(a, _)| class(*a) == Class::Work) {
+        for clip in clips(own.iter().copied(), span.from_ns, span.to_ns) {
+            rest = rest.saturating_sub(clip.accounts.total());
+            for (account, ns) in clip.accounts.iter().filter(|(a, _)| class(*a) == Class::Work) {
                 worked.add(account, ns);
             }
         }

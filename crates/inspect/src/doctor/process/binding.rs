@@ -187,7 +187,7 @@ fn uprobes(is_probed: bool) -> Look {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Good};
+    use model::CheckResult::{Attention, Good};
 
     use super::*;
     use crate::live::{Process, bindings};

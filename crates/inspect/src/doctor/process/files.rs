@@ -81,7 +81,7 @@ fn output_goes(out: &str, err: &str) -> Look {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Bad, Good};
+    use model::CheckResult::{Attention, Bad, Good};
 
     use super::*;
 

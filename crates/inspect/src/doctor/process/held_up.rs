@@ -118,7 +118,7 @@ fn cpu_quota(facts: &[Fact], throttled: u64) -> Result<Look, String> {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Bad, Good};
+    use model::CheckResult::{Attention, Bad, Good};
 
     use super::*;
 

@@ -215,7 +215,7 @@ fn core_limit(limit: u64, resident: u64) -> Look {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Bad, Good};
+    use model::CheckResult::{Attention, Bad, Good};
 
     use super::*;
 

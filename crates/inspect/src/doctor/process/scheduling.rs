@@ -157,7 +157,7 @@ fn run_queue_share(threads: &[(u64, u64)]) -> Result<Look, String> {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Bad, Good};
+    use model::CheckResult::{Attention, Bad, Good};
 
     use super::*;
 

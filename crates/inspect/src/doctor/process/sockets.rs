@@ -187,7 +187,7 @@ fn accept_queues(sockets: &[Socket]) -> Result<Look, String> {
 mod tests {
     use std::net::{TcpListener, TcpStream, UdpSocket};
 
-    use model::Verdict::{Attention, Bad, Good};
+    use model::CheckResult::{Attention, Bad, Good};
 
     use super::*;
     use crate::live::Process;

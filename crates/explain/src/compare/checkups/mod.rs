@@ -1,15 +1,16 @@
 //! What differs between two hosts, two runs, or a run and now.
 //!
 //! Checks are compared as each says (see [`Compared`]), facts of the fingerprint by their text. A
-//! fact that a check is about is not told twice.
+//! fact that a check is about is not reported twice.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Write};
 
-use model::{Check, Checkup, Compared, Fact, Run, Subject, Verdict};
-use serde::Serialize;
-
-use crate::{Style, text};
+use model::{
+    Check, CheckResult, Checkup, CheckupDiff, CheckupDifference, Compared, Fact, Run, Subject,
+};
 
 /// Measured numbers differ from this ratio on.
 const RATIO: f64 = 1.5;
@@ -17,7 +18,7 @@ const RATIO: f64 = 1.5;
 const LONG: usize = 60;
 
 /// Facts of the fingerprint, and the checks that are about the same; in the order of what they did
-/// in practice. What is not listed is told last.
+/// in practice. What is not listed comes last.
 const RELEVANT: [(&str, &str); 37] = [
     ("clocksource.current", "clocksource"),
     ("clocksource.read_ns", "clock-read"),
@@ -88,65 +89,37 @@ impl Side {
     }
 }
 
-/// Something that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Difference {
-    /// Name of the check, or of the fact where no check is about it.
-    pub name: String,
-    /// In the first.
-    pub first: String,
-    /// In the second.
-    pub second: String,
-    /// True if it is known to matter for latency.
-    pub matters: bool,
-    /// True if the second is bad, and the first is not.
-    pub is_bad: bool,
-}
-
-/// All that differs, what matters for latency first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Diff {
-    /// What is compared.
-    pub names: [String; 2],
-    /// What differs.
-    pub differences: Vec<Difference>,
-    /// Checks and facts that both have.
-    pub compared: usize,
-    /// What could not be compared, in words.
-    pub left_out: Vec<String>,
-}
-
 /// Compares.
-pub fn diff(first: &Side, second: &Side) -> Diff {
-    let mut found: Vec<(usize, Difference)> = Vec::new();
+pub fn compare_checkups(first: &Side, second: &Side) -> CheckupDiff {
+    let mut found: Vec<(usize, CheckupDifference)> = Vec::new();
     let mut compared = 0;
-    let mut told: Vec<&str> = Vec::new();
+    let mut checked: Vec<&str> = Vec::new();
     for (a, b) in pairs(&first.checks, &second.checks, |check| &check.id) {
-        told.push(&a.id);
-        if a.verdict == Verdict::Unknown || b.verdict == Verdict::Unknown {
+        checked.push(&a.id);
+        if a.verdict == CheckResult::Unknown || b.verdict == CheckResult::Unknown {
             continue;
         }
         compared += 1;
         if !differs(a, b) {
             continue;
         }
-        let is_bad = a.verdict == Verdict::Bad || b.verdict == Verdict::Bad;
+        let is_bad = a.verdict == CheckResult::Bad || b.verdict == CheckResult::Bad;
         let rank = rank(&a.id).unwrap_or(RELEVANT.len());
         let rank = if is_bad { rank.min(1) } else { rank };
         found.push((
             rank,
-            Difference {
+            CheckupDifference {
                 name: a.id.clone(),
                 first: a.fact.clone(),
                 second: b.fact.clone(),
                 matters: true,
-                is_bad: a.verdict != Verdict::Bad && b.verdict == Verdict::Bad,
+                is_bad: a.verdict != CheckResult::Bad && b.verdict == CheckResult::Bad,
             },
         ));
     }
     for (fact, a, b) in values(&first.facts, &second.facts) {
         let label = label(fact);
-        if told.contains(&label) {
+        if checked.contains(&label) {
             continue;
         }
         compared += 1;
@@ -157,12 +130,12 @@ pub fn diff(first: &Side, second: &Side) -> Diff {
         let name = label.to_owned();
         let (first, second) = shortened(a, b);
         let matters = rank.is_some();
-        let difference = Difference { name, first, second, matters, is_bad: false };
+        let difference = CheckupDifference { name, first, second, matters, is_bad: false };
         found.push((rank.unwrap_or(RELEVANT.len() + 1), difference));
     }
     // Stable: within a rank the order of the report stays.
     found.sort_by_key(|(rank, _)| *rank);
-    Diff {
+    CheckupDiff {
         names: [first.name.clone(), second.name.clone()],
         differences: found.into_iter().map(|(_, difference)| difference).collect(),
         compared,
@@ -177,7 +150,7 @@ fn pairs<'t, T>(first: &'t [T], second: &'t [T], name: fn(&T) -> &String) -> Vec
 }
 
 /// (name, value in the first, value in the second) of all facts. One that only one of them has is
-/// told if the other has facts of the same group (`env`, `sysctl`), and so could have had it.
+/// among them if the other has facts of the same group (`env`, `sysctl`), and so could have had it.
 fn values<'t>(first: &'t [Fact], second: &'t [Fact]) -> Vec<(&'t str, &'t str, &'t str)> {
     fn group(fact: &Fact) -> &str {
         fact.name.split('.').next().unwrap_or_default()
@@ -257,8 +230,8 @@ fn left_out(first: &Side, second: &Side) -> Vec<String> {
     for (one, other) in [(first, second), (second, first)] {
         let only_here = pairs(&one.checks, &other.checks, |check| &check.id).into_iter();
         let only_here = only_here.filter(|(here, there)| {
-            here.verdict != Verdict::Unknown
-                && there.verdict == Verdict::Unknown
+            here.verdict != CheckResult::Unknown
+                && there.verdict == CheckResult::Unknown
                 && here.subject != Subject::Recorder
         });
         let ids: Vec<&str> = only_here.map(|(check, _)| check.id.as_str()).collect();
@@ -267,38 +240,4 @@ fn left_out(first: &Side, second: &Side) -> Vec<String> {
         }
     }
     left_out
-}
-
-/// Writes a line for each difference: `clocksource: tsc -> kvm-clock`.
-///
-/// # Errors
-/// Those of `out`.
-pub fn write(out: &mut dyn Write, diff: &Diff, style: &Style) -> io::Result<()> {
-    let [first, second] = &diff.names;
-    writeln!(out, "{}", text::clean(&format!("{first} -> {second}")))?;
-    let (matters, others): (Vec<_>, Vec<_>) = diff.differences.iter().partition(|d| d.matters);
-    for (title, differences) in [("Known to matter for latency", matters), ("Others", others)] {
-        if differences.is_empty() {
-            continue;
-        }
-        writeln!(out, "\n{}", style.bold(title))?;
-        for one in differences {
-            let line = format!("{}: {} -> {}", one.name, shown(&one.first), shown(&one.second));
-            write!(out, "{}", text::labelled("", 2, &line, style.width))?;
-        }
-    }
-    let (differ, compared) = (diff.differences.len(), diff.compared);
-    writeln!(out, "\n{differ} of {compared} checks or facts differ")?;
-    for left_out in &diff.left_out {
-        write!(
-            out,
-            "{}",
-            text::labelled("", 0, &format!("not compared: {left_out}"), style.width)
-        )?;
-    }
-    Ok(())
-}
-
-fn shown(value: &str) -> &str {
-    if value.is_empty() { "(empty)" } else { value }
 }

@@ -4,7 +4,7 @@
  *
  * To be preloaded into everything that is to see the clock of such a host, whylag included:
  *
- *     LD_PRELOAD=$PWD/mysteries/bin/slow-clock.so whylag record -- mysteries/bin/slow-clock
+ *     LD_PRELOAD=$PWD/mysteries/bin/slow-clocksource.so whylag record -- mysteries/bin/slow-clocksource
  */
 #define _GNU_SOURCE
 #include <stdint.h>

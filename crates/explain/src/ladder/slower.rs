@@ -2,8 +2,7 @@
 
 use model::{Account, Accounts, BenchStep, Blocked};
 
-use crate::units::{share, times};
-use crate::words;
+use crate::text::{share, times};
 
 /// A part of the workers' time from which on an account is named.
 const WORTH_NAMING: f64 = 0.1;
@@ -40,7 +39,7 @@ impl PerOperation {
 }
 
 /// Why an operation takes longer on `last`; `None` if the data do not carry a reason.
-pub fn slower(first: &BenchStep, last: &BenchStep, cpus: Option<u32>) -> Option<String> {
+pub fn reason(first: &BenchStep, last: &BenchStep, cpus: Option<u32>) -> Option<String> {
     let (before, after) = (PerOperation::of(first), PerOperation::of(last));
     let growth = after.wall - before.wall;
     if growth <= 0.0 {
@@ -74,7 +73,7 @@ fn seen(now: &Accounts, before: Option<&Accounts>) -> Option<String> {
         .filter(|account| !is_plain(*account))
         .max_by(|a, b| growth(*a).total_cmp(&growth(*b)))
         .filter(|account| growth(*account) >= WORTH_NAMING)?;
-    let how = format!("{}, {} of their time", words::account(largest), share(part(now, largest)));
+    let how = format!("{}, {} of their time", largest.describe(), share(part(now, largest)));
     Some(match largest {
         Account::Blocked(kind) if kind.is_kernel_lock() => {
             format!("serialised by a kernel lock ({how})")

@@ -1,65 +1,38 @@
 //! What a ladder's rungs say together: the law of its throughput, its knee, and one sentence.
+//!
+//! The benchmark measures the rungs, and decides alone when a rung has rounds enough; what they
+//! amount to is decided here, of a stored run as well.
 
-use model::{BenchCase, BenchStep};
-use serde::Serialize;
+mod slower;
+#[cfg(test)]
+mod tests;
+
+use model::{Along, BenchCase, BenchStep, LadderVerdict, Run, ScalabilityLaw};
 use stats::{Interval, quantile, resample, usl};
 
-use super::reason;
-use crate::units::{count, share, times};
+use crate::text::{count, share, times};
 
 /// Less than this apart, the rungs are called equal.
 const ALIKE: f64 = 1.1;
 
-/// What grows from rung to rung.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Along {
-    /// The number of workers, beside the same population.
-    Workers,
-    /// The population, with the same number of workers.
-    Population,
-}
-
 /// Rungs that differ in one thing alone.
 #[derive(Clone, Debug)]
-pub struct Ladder<'a> {
-    pub along: Along,
-    pub steps: Vec<&'a BenchStep>,
+struct Ladder<'a> {
+    along: Along,
+    steps: Vec<&'a BenchStep>,
 }
 
-/// The verdict on a ladder.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
-    /// What grows.
-    pub along: Along,
-    /// Cost of an operation on the last rung over that on the first, for one worker.
-    pub ratio: Option<Interval>,
-    /// The Universal Scalability Law, from three rungs of workers on.
-    pub law: Option<Law>,
-    /// The first rung on which a worker does less than half of what one does on the first rung.
-    pub knee: Option<u32>,
-    /// All that in words.
-    pub sentences: Vec<String>,
-}
-
-/// The Universal Scalability Law as fitted to a ladder.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Law {
-    /// Part of the work that is serialised.
-    pub contention: Interval,
-    /// Cost that each pair of workers adds.
-    pub crosstalk: Interval,
-    /// Workers beyond which throughput falls, if crosstalk is certain.
-    pub peak: Option<f64>,
-    /// Rounds on each rung.
-    pub rounds: [usize; 2],
+/// For each case of a benchmark run, in its order: what its ladders say.
+pub fn judge_ladders(run: &Run) -> Vec<Vec<LadderVerdict>> {
+    let cpus = run.fact_number("cpu.count").and_then(|count| count.try_into().ok());
+    let of_case = |case| ladders(case).iter().filter_map(|l| l.verdict(case, cpus)).collect();
+    run.bench.iter().flat_map(|bench| &bench.cases).map(of_case).collect()
 }
 
 /// The ladders of a case: of workers at each size of the population, then of the population for
 /// each number of workers. What has one rung only is no ladder.
-pub fn ladders(case: &BenchCase) -> Vec<Ladder<'_>> {
-    let populations = distinct(case.steps.iter().map(|step| step.population));
-    let workers = distinct(case.steps.iter().map(|step| u64::from(step.workers)));
+fn ladders(case: &BenchCase) -> Vec<Ladder<'_>> {
+    let (populations, workers) = (case.populations(), case.worker_counts());
     let along = |along, keep: &dyn Fn(&BenchStep) -> bool| Ladder {
         along,
         steps: case.steps.iter().filter(|step| keep(step)).collect(),
@@ -67,25 +40,8 @@ pub fn ladders(case: &BenchCase) -> Vec<Ladder<'_>> {
     let of_workers =
         populations.iter().map(|size| along(Along::Workers, &|step| step.population == *size));
     let of_population =
-        workers.iter().map(|n| along(Along::Population, &|step| u64::from(step.workers) == *n));
+        workers.iter().map(|n| along(Along::Population, &|step| step.workers == *n));
     of_workers.chain(of_population).filter(|ladder| ladder.steps.len() > 1).collect()
-}
-
-/// In order of appearance.
-pub fn distinct(values: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut seen = Vec::new();
-    for value in values {
-        if !seen.contains(&value) {
-            seen.push(value);
-        }
-    }
-    seen
-}
-
-/// Time of an operation of one worker in each round, waiting included, ns.
-pub(crate) fn each_ns(step: &BenchStep) -> Vec<f64> {
-    let workers = f64::from(step.workers);
-    step.rounds.iter().filter(|round| round.rate > 0.0).map(|r| workers * 1e9 / r.rate).collect()
 }
 
 /// Median of an operation in each round without what the clock costs, ns.
@@ -97,10 +53,10 @@ fn net_ns(step: &BenchStep) -> Vec<f64> {
 
 impl Ladder<'_> {
     /// Judges; `cpus` is how many the host has.
-    pub fn verdict(&self, case: &BenchCase, cpus: Option<u32>) -> Option<Verdict> {
+    fn verdict(&self, case: &BenchCase, cpus: Option<u32>) -> Option<LadderVerdict> {
         let (first, last) = (*self.steps.first()?, *self.steps.last()?);
         let cost = match self.along {
-            Along::Workers => each_ns,
+            Along::Workers => BenchStep::each_ns,
             Along::Population => net_ns,
         };
         let ratio = resample::ratio_of_medians(&cost(first), &cost(last), 0.95);
@@ -116,10 +72,10 @@ impl Ladder<'_> {
         if self.along == Along::Workers && self.steps.len() > 2 {
             sentences.push(self.knee_sentence(knee));
         }
-        Some(Verdict { along: self.along, ratio, law, knee, sentences })
+        Some(LadderVerdict { along: self.along, ratio, law, knee, sentences })
     }
 
-    fn law(&self) -> Option<Law> {
+    fn law(&self) -> Option<ScalabilityLaw> {
         let rates = |step: &BenchStep| step.rounds.iter().map(|round| round.rate).collect();
         let points: Vec<(f64, Vec<f64>)> =
             self.steps.iter().map(|step| (f64::from(step.workers), rates(step))).collect();
@@ -128,7 +84,7 @@ impl Ladder<'_> {
         let peak = usl::fit(&medians)?.peak();
         let (contention, crosstalk) = usl::intervals(&points)?;
         let rounds = self.steps.iter().map(|step| step.rounds.len());
-        Some(Law {
+        Some(ScalabilityLaw {
             contention,
             crosstalk,
             peak: peak.filter(|_| crosstalk.low > 0.0),
@@ -142,7 +98,7 @@ impl Ladder<'_> {
         self.steps.iter().find(|step| each(step) < alone / 2.0).map(|step| step.workers)
     }
 
-    fn law_sentence(&self, law: &Law, cpus: Option<u32>) -> String {
+    fn law_sentence(&self, law: &ScalabilityLaw, cpus: Option<u32>) -> String {
         let interval = |of: Interval| {
             format!("{} (95 %: {} to {})", share(of.estimate), share(of.low), share(of.high))
         };
@@ -205,7 +161,7 @@ fn workers_sentence(
         format!("{who}: too noisy to say how each fares ({estimate}, {bounds}), {gain}")
     } else if ratio.estimate >= ALIKE {
         let mut text = format!("{who}: {} slower each ({bounds}), {gain}", times(ratio.estimate));
-        if let Some(reason) = reason::slower(first, last, cpus) {
+        if let Some(reason) = slower::reason(first, last, cpus) {
             text += &format!("; {reason}");
         }
         text
@@ -242,7 +198,7 @@ fn population_sentence(
     } else if !is_alike(ratio) {
         let mut text =
             format!("{place}: {} the cost beside {than} ({bounds})", times(ratio.estimate));
-        if let Some(growth) = reason::cpu_growth(first, last) {
+        if let Some(growth) = slower::cpu_growth(first, last) {
             text += &format!("; {growth}");
         }
         text

@@ -25,7 +25,7 @@ const READS: f64 = 100.0;
 
 /// Records the program, on a host whose reads `library` makes slow.
 fn record(lab: &Lab, library: Option<&Path>) -> Case {
-    let program = mystery("slow-clock");
+    let program = mystery("slow-clocksource");
     let seconds = if figures_are_asked_for() { "2" } else { "1" };
     let record = || {
         let mut record = lab.recording(&[], [program.as_os_str(), seconds.as_ref()]);
@@ -63,7 +63,7 @@ fn gaps(run: &Run) -> Vec<f64> {
 fn slow_reads_are_named_and_fast_ones_are_not() {
     let Some(lab) = Lab::new() else { return };
     let began = Instant::now();
-    let library = mystery("slow-clock.so");
+    let library = mystery("slow-clocksource.so");
     let slow = record(&lab, Some(&library));
     let finding = named(&slow).unwrap_or_else(|| panic!("{}", slow.summary()));
     if slow.figures.judge("slow-clocksource comes first, with what it cost") {
@@ -127,7 +127,7 @@ fn a_killed_test_leaves_the_clock_as_it_was() {
     let test = std::env::current_exe().unwrap();
     let holder = Helper::spawn(
         Command::new(test)
-            .args(["--exact", "slow_clock::holds_another_clock", "--ignored"])
+            .args(["--exact", "slow_clocksource::holds_another_clock", "--ignored"])
             .stdout(Stdio::null()),
     );
     wait_until("the other clock", || current() == other);

@@ -1,10 +1,10 @@
 //! What makes two runs less comparable than they look.
 
+use model::bench::merged_warnings;
 use model::{Bench, BenchCase, BenchStep, Run};
 use stats::quantile;
 
-use crate::bench::{merged_warnings, step_name};
-use crate::units::times;
+use crate::text::times;
 
 /// Facts that move the cost of system calls, or say that it was another host.
 const FACTS: [&str; 11] = [
@@ -39,11 +39,11 @@ pub fn warnings(a: &Run, b: &Run, pairs: &[(&BenchCase, &BenchStep, &BenchStep)]
             .iter()
             .map(|(case, of_a, of_b)| {
                 let step = if pick == 0 { of_a } else { of_b };
-                (format!("{}, {}", case.id, step_name(case, step)), *step)
+                (format!("{}, {}", case.id, case.step_name(step)), *step)
             })
             .collect();
-        let told = merged_warnings(&named);
-        warnings.extend(told.into_iter().map(|(place, text)| {
+        let of_run = merged_warnings(&named).into_iter();
+        warnings.extend(of_run.map(|(place, text)| {
             let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
             format!("run {}{place}: {text}", run.id)
         }));
