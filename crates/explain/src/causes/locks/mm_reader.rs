@@ -3,7 +3,7 @@
 //! Monitors that read /proc/PID/smaps walk the page tables of the process they watch under its
 //! mmap_lock; its own mmap, munmap and, behind those, page faults wait.
 
-use model::{Outlier, RecorderPart};
+use model::{HoldSum, Outlier, RecorderPart};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -56,26 +56,37 @@ fn examine(case: &Case) -> Verdict {
     );
     let overlaps = holders.iter().fold(0u64, |sum, hold| sum.saturating_add(hold.count));
     let mut claim = Claim::new(title, split.foreign.clone(), overlaps);
-
     claim.mechanism(format!(
         "threads waited {} to change their address space and {} to fault pages in, while another \
          process held the mmap_lock that both need",
         duration(split.foreign.get(WRITE)),
         duration(split.foreign.get(READ))
     ));
-    let behind: Vec<&Outlier> = case
-        .run
-        .outliers
-        .iter()
-        .filter(|o| {
-            o.kind.is_own_time() && o.holder.as_ref().is_some_and(|h| h.tgid == first.holder_tgid)
-        })
-        .collect();
-    let period = period(behind.iter().map(|o| (o.start_ns, o.duration_ns)));
+    let of_reader = |o: &&Outlier| {
+        o.kind.is_own_time() && o.holder.as_ref().is_some_and(|h| h.tgid == first.holder_tgid)
+    };
+    let waits: Vec<&Outlier> = case.run.outliers.iter().filter(of_reader).collect();
+    let period = period(waits.iter().map(|o| (o.start_ns, o.duration_ns)));
     claim.trigger(match &period {
         Some(period) => format!("{reader} reads in {}, {period}", place(first)),
         None => format!("{reader} reads in {}", place(first)),
     });
+    evidence(&holders, &mut claim);
+    let longest = waits.iter().max_by_key(|o| o.duration_ns);
+    claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait of the run");
+    let own = split.own.total();
+    claim.saw(
+        format!(
+            "its own threads held the lock for {} of the waiting ({}), which is not counted here",
+            duration(own),
+            percent(own, waited)
+        ),
+        "mmap_lock_acquire_returned, mmap_lock_released",
+    );
+    Ok(claim)
+}
+
+fn evidence(holders: &[HoldSum], claim: &mut Claim) {
     for hold in holders.iter().take(3) {
         claim.saw(
             format!(
@@ -90,19 +101,6 @@ fn examine(case: &Case) -> Verdict {
             "mmap_lock_acquire_returned, mmap_lock_released",
         );
     }
-    let longest = behind.iter().max_by_key(|o| o.duration_ns);
-    claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait of the run");
-
-    let own = split.own.total();
-    claim.saw(
-        format!(
-            "its own threads held the lock for {} of the waiting ({}), which is not counted here",
-            duration(own),
-            percent(own, waited)
-        ),
-        "mmap_lock_acquire_returned, mmap_lock_released",
-    );
-    Ok(claim)
 }
 
 /// `every 1.00 s (median of 9 gaps)` if the readings behind these (start, duration) are regular:

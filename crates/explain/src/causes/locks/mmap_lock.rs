@@ -7,7 +7,7 @@ use model::{Metric, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::{in_words, stacks};
-use crate::case::mmap_holders::{READ, WRITE, holders, is_mmap_lock, is_own, place, split};
+use crate::case::mmap_holders::{READ, Split, WRITE, holders, is_mmap_lock, is_own, place, split};
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, percent, quantiles};
@@ -53,7 +53,6 @@ fn examine(case: &Case) -> Verdict {
     );
     let waits = case.wait_total(WRITE).count.saturating_add(case.wait_total(READ).count);
     let mut claim = Claim::new(title, split.own.clone(), waits);
-
     claim.mechanism(format!(
         "the kernel serialises changes of an address space: {} asleep for its mmap_lock to write \
          (mmap, munmap, brk), {} to read (page faults)",
@@ -74,7 +73,12 @@ fn examine(case: &Case) -> Verdict {
         })
         .collect();
     claim.trigger(format!("its own threads held it in {}", places.join("; in ")));
+    evidence(case, &split, &mut claim);
+    rule_out(case, &split, &mut claim);
+    Ok(claim)
+}
 
+fn evidence(case: &Case, split: &Split, claim: &mut Claim) {
     for (account, mode) in [(WRITE, "write"), (READ, "read")] {
         let total = case.wait_total(account);
         if total.ns > 0 {
@@ -102,7 +106,9 @@ fn examine(case: &Case) -> Verdict {
     let (kernel, user) = stacks(case, account, |_| true, "rwsem_down");
     claim.saw_if(kernel.map(|s| format!("asleep in {s}")), "kernel stack");
     claim.saw_if(user.map(|s| format!("called from {s}")), "user stack");
+}
 
+fn rule_out(case: &Case, split: &Split, claim: &mut Claim) {
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
         ids::CPU_RUNQUEUE,
@@ -110,7 +116,7 @@ fn examine(case: &Case) -> Verdict {
             "this time was asleep (state D), not runnable; all waiting for a CPU together is {} \
              against {}",
             duration(queued),
-            duration(own)
+            duration(split.own.total())
         ),
     );
     if split.overlap_ns < split.waited_ns / 2 {
@@ -123,7 +129,6 @@ fn examine(case: &Case) -> Verdict {
             ),
         );
     }
-    Ok(claim)
 }
 
 #[cfg(test)]

@@ -142,6 +142,12 @@ fn examine(case: &Case) -> Verdict {
         count(first.useless()),
         percent(first.useless(), first.wakeups)
     ));
+    evidence(case, first, &mut claim);
+    rule_out(case, first, &mut claim);
+    Ok(claim)
+}
+
+fn evidence(case: &Case, first: &Herd, claim: &mut Claim) {
     claim.saw(
         format!(
             "{} and {} from poll and epoll: {} wakeups ended within the call, where the kernel \
@@ -164,8 +170,6 @@ fn examine(case: &Case) -> Verdict {
     let (kernel, user) = stacks(case, POLL, |o| o.tgid == first.tgid, "");
     claim.saw_if(kernel, "kernel stack of a wait");
     claim.saw_if(user.map(|s| format!("asked for in {s}")), "user stack");
-    rule_out(case, first, &mut claim);
-    Ok(claim)
 }
 
 /// What the useless wakeups cost: their part of the members' waiting for a CPU, of their CPU time in

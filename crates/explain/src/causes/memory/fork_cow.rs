@@ -7,6 +7,7 @@
 use model::{EventKind, RecorderPart};
 
 use crate::case::Case;
+use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
 use crate::causes::ids;
 use crate::causes::memory::page_faults;
@@ -83,8 +84,30 @@ fn examine(case: &Case) -> Verdict {
         "{} (threads included) share the memory, and its owner goes on to write to it",
         counted(forks.max(events), "call of fork or clone")
     ));
+    evidence(case, &time, &mut claim);
+    rule_out(case, &time, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out(case: &Case, time: &PathTime, claim: &mut Claim) {
+    let new = page_faults::new_pages(case);
+    let against = format!("{} of these", percent(new.ns(), time.ns()));
+    if new.ns() < time.ns() {
+        claim.rule_out(
+            ids::FIRST_TOUCH,
+            format!("faults on memory never touched took {}, {against}", duration(new.ns())),
+        );
+    }
+    let source = case.run.counter("process.ksm_merging_pages");
+    match source {
+        Some(_) => claim.rule_out(ids::KSM_COW, "none of its pages is merged by KSM".to_owned()),
+        None => claim.doubt(0.9, "whether KSM merged its pages could not be read (ksm-cow)"),
+    }
+}
+
+fn evidence(case: &Case, time: &PathTime, claim: &mut Claim) {
     claim.saw(
-        format!("{} were in such faults: {}", case.samples_in_words(&time), duration(time.ns())),
+        format!("{} were in such faults: {}", case.samples_in_words(time), duration(time.ns())),
         "on-CPU samples under wp_page_copy",
     );
     let calls = FORKS.iter().filter_map(|name| {
@@ -100,21 +123,6 @@ fn examine(case: &Case) -> Verdict {
     );
     let path = page_faults::copy_in_words(case);
     claim.saw_if(path.map(|p| format!("written in {p}")), "dearest sampled path");
-
-    let new = page_faults::new_pages(case);
-    let against = format!("{} of these", percent(new.ns(), time.ns()));
-    if new.ns() < time.ns() {
-        claim.rule_out(
-            ids::FIRST_TOUCH,
-            format!("faults on memory never touched took {}, {against}", duration(new.ns())),
-        );
-    }
-    let source = case.run.counter("process.ksm_merging_pages");
-    match source {
-        Some(_) => claim.rule_out(ids::KSM_COW, "none of its pages is merged by KSM".to_owned()),
-        None => claim.doubt(0.9, "whether KSM merged its pages could not be read (ksm-cow)"),
-    }
-    Ok(claim)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use model::{Account, Blocked, Counter, RecorderPart};
 
 use crate::case::Case;
+use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration};
@@ -91,6 +92,11 @@ fn examine(case: &Case) -> Verdict {
     let ran = case.path_in_words(&RECLAIM, |path| path.sampled);
     claim.saw_if(ran.map(|p| format!("on a CPU in {p}")), "samples of what ran");
 
+    rule_out(case, &reclaim, &host, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out(case: &Case, reclaim: &PathTime, host: &PathTime, claim: &mut Claim) {
     if host.ns() < reclaim.ns() / 5 {
         claim.exclude(
             "reclaim for the whole host",
@@ -123,7 +129,6 @@ fn examine(case: &Case) -> Verdict {
             duration(major.saturating_sub(in_reclaim))
         ),
     );
-    Ok(claim)
 }
 
 /// The limit of the cgroup whose counter this is: counters of one cgroup are in one directory.

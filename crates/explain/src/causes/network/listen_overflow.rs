@@ -61,21 +61,7 @@ fn examine(case: &Case) -> Verdict {
     let mut claim = Claim::new(format!("{of} has no room for more connections"), lost, waits);
     claim.takes_idle = true;
     claim.dropped = full.map_or(0, |(_, listener)| listener.drops);
-    if let Some((name, listener)) = full {
-        claim.mechanism(format!(
-            "{name} has room for {} that wait for accept; {} were seen waiting at once, {} dropped",
-            counted(listener.limit + 1, "connection"),
-            count(listener.largest),
-            count(listener.drops)
-        ));
-        claim.saw(
-            format!("largest queue {}, backlog {}", listener.largest, listener.limit),
-            "socket iterator, each 20 ms or more",
-        );
-    } else {
-        claim.mechanism("the other side drops connections that it has no room for".to_owned());
-        claim.doubt(0.7, "the listening socket is not one of the target's");
-    }
+    say_what_was_full(full, &mut claim);
     if waits > 0 {
         claim.trigger(format!(
             "{} waited for a second try: {} in all, mean {}",
@@ -99,6 +85,24 @@ fn examine(case: &Case) -> Verdict {
         ),
     );
     Ok(claim)
+}
+
+fn say_what_was_full(full: Option<(&String, &Listener)>, claim: &mut Claim) {
+    if let Some((name, listener)) = full {
+        claim.mechanism(format!(
+            "{name} has room for {} that wait for accept; {} were seen waiting at once, {} dropped",
+            counted(listener.limit + 1, "connection"),
+            count(listener.largest),
+            count(listener.drops)
+        ));
+        claim.saw(
+            format!("largest queue {}, backlog {}", listener.largest, listener.limit),
+            "socket iterator, each 20 ms or more",
+        );
+    } else {
+        claim.mechanism("the other side drops connections that it has no room for".to_owned());
+        claim.doubt(0.7, "the listening socket is not one of the target's");
+    }
 }
 
 /// By process and socket.

@@ -44,7 +44,20 @@ struct Unsent {
 impl Unsent {
     /// Something was waiting to be sent, or acknowledged, nearly always.
     fn is_held_back(&self) -> bool {
-        self.max > 0 && self.sum.checked_div(self.looks).unwrap_or(0) * 2 >= self.max
+        self.max > 0 && self.mean() * 2 >= self.max
+    }
+
+    fn mean(&self) -> u64 {
+        self.sum.checked_div(self.looks).unwrap_or(0)
+    }
+
+    fn in_words(&self) -> String {
+        format!(
+            "{}: {} bytes not yet acknowledged on average, at most {}",
+            self.name,
+            count(self.mean()),
+            count(self.max)
+        )
     }
 }
 
@@ -99,13 +112,7 @@ fn examine(case: &Case) -> Verdict {
         "system calls (sys_enter, sys_exit)",
     );
     if let Some((_, unsent)) = first {
-        let mean = unsent.sum.checked_div(unsent.looks).unwrap_or(0);
-        let text = format!(
-            "{socket}: {} bytes not yet acknowledged on average, at most {}",
-            count(mean),
-            count(unsent.max)
-        );
-        claim.saw(text, "socket iterator, each 20 ms or more");
+        claim.saw(unsent.in_words(), "socket iterator, each 20 ms or more");
     }
     claim.saw(counted(acks, "delayed acknowledgement"), "DelayedACKs of the network namespace");
     let longest = delayed.iter().max_by_key(|o| o.duration_ns);

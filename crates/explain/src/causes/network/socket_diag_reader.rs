@@ -121,12 +121,17 @@ fn examine(case: &Case) -> Verdict {
         case.path_in_words(TABLES, spins),
         "the dearest stack in the lock, kernel first (CPU samples)",
     );
+    rule_out(case, time.ns(), readers.len() as u64, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out(case: &Case, spun_ns: u64, readers: u64, claim: &mut Claim) {
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
         ids::CPU_RUNQUEUE,
         format!(
             "{} were on a CPU, spinning; waiting for a CPU is {} of the wall time",
-            duration(time.ns()),
+            duration(spun_ns),
             percent(queued, case.wall_ns)
         ),
     );
@@ -140,11 +145,10 @@ fn examine(case: &Case) -> Verdict {
     if case.run.cpus.len() > 2 {
         let text = format!(
             "the holder of a spinlock is not told: {} were in such a read on one of the other CPUs",
-            counted(readers.len() as u64, "process")
+            counted(readers, "process")
         );
         claim.doubt(0.9, &text);
     }
-    Ok(claim)
 }
 
 fn sum(readers: &[BesideSum], of: impl Fn(&BesideSum) -> u64) -> u64 {

@@ -102,6 +102,11 @@ fn examine(case: &Case) -> Verdict {
     let slept = case.path_in_words(&[], |path| !path.sampled && closing(path));
     claim.saw_if(slept.map(|p| format!("closing the core in {p}")), "kernel stack of the sleeps");
 
+    rule_out(case, total, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out(case: &Case, total: u64, claim: &mut Claim) {
     let tear_down = case.time_through(&TEAR_DOWN, |_| true).ns();
     if tear_down < total {
         claim.rule_out(
@@ -117,7 +122,6 @@ fn examine(case: &Case) -> Verdict {
             duration(in_work)
         ),
     );
-    Ok(claim)
 }
 
 #[cfg(test)]

@@ -85,9 +85,15 @@ fn examine(case: &Case) -> Verdict {
         duration(asleep),
         counted(threads, "thread")
     ));
+    evidence(case, parent, walked.samples, &mut claim);
+    rule_out(case, all, teardown, children, &mut claim);
+    Ok(claim)
+}
+
+fn evidence(case: &Case, parent: u32, samples: u64, claim: &mut Claim) {
     claim.saw_if(
-        case.path_in_words(WALK, is_child)
-            .map(|path| format!("{} samples under {path}", count(walked.samples))),
+        case.path_in_words(WALK, |path| path.tgid != parent)
+            .map(|path| format!("{} samples under {path}", count(samples))),
         "CPU samples with kernel stacks",
     );
     if let Some(text) = failed_execs(case, parent) {
@@ -99,8 +105,6 @@ fn examine(case: &Case) -> Verdict {
             claim.saw(text, &counter.source);
         }
     }
-    rule_out(case, all, teardown, children, &mut claim);
-    Ok(claim)
 }
 
 fn rule_out(case: &Case, walked: u64, teardown: u64, children: u64, claim: &mut Claim) {

@@ -80,6 +80,17 @@ fn examine(case: &Case) -> Verdict {
         }
         (None, None) => "who stopped them was not seen".to_owned(),
     });
+    evidence(case, stopped.saturating_sub(lost), &mut claim);
+    rule_out(case, &mut claim);
+    if stops.number == 0 && threads(case) > 1 {
+        let text = "no stop was kept whole: threads that only waited for work may be counted, too";
+        claim.doubt(0.8, text);
+    }
+    Ok(claim)
+}
+
+fn evidence(case: &Case, idle_ns: u64, claim: &mut Claim) {
+    let stops = &case.stops;
     for (functions, way) in WAYS {
         let time = case.time_through(functions, |path| path.account == STOPPED && !path.sampled);
         if time.sleeps > 0 {
@@ -93,19 +104,13 @@ fn examine(case: &Case) -> Verdict {
             "{} of {} kept whole interrupted a wait for work; that part, {}, is not counted here",
             count(stops.idle),
             counted(stops.number, "stop"),
-            duration(stopped.saturating_sub(lost))
+            duration(idle_ns)
         );
         claim.saw(text, "the thread's interval before the stop");
     }
     let tracer = case.run.counters.iter().find(|c| c.name == "process.tracer_pid" && c.last > 0);
     claim.saw_if(tracer.map(|c| format!("TracerPid was {}", c.last)), "/proc/PID/status");
     claim.saw_if(case.worst(STOPPED).map(|o| in_words(case, o)), "longest stop");
-    rule_out(case, &mut claim);
-    if stops.number == 0 && threads(case) > 1 {
-        let text = "no stop was kept whole: threads that only waited for work may be counted, too";
-        claim.doubt(0.8, text);
-    }
-    Ok(claim)
 }
 
 fn title(

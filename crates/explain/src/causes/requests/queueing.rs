@@ -105,7 +105,13 @@ fn examine(case: &Case) -> Verdict {
         percent(waits.ns, slow_ns)
     ));
     claim.trigger(trigger);
-    claim.saw(against_fast(case, &waits), "the program's trace of its messages");
+    evidence(case, &waits, &mut claim);
+    Ok(claim)
+}
+
+fn evidence(case: &Case, waits: &Waits, claim: &mut Claim) {
+    let messages = &case.run.messages;
+    claim.saw(against_fast(case, waits), "the program's trace of its messages");
     claim.saw_if(depths(case), "the program's trace of its messages");
     let waited = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
@@ -125,7 +131,6 @@ fn examine(case: &Case) -> Verdict {
     if (messages.slow.len() as u64) < messages.slow_count {
         claim.doubt(0.9, "not all slow messages were kept");
     }
-    Ok(claim)
 }
 
 fn waits(slow: &[Message]) -> Waits<'_> {
