@@ -2,6 +2,23 @@
 //!
 //! Either the program has more runnable threads than CPUs, or another process takes the CPU. Only
 //! waits during which someone is known to have run are claimed: waking on an idle CPU is not this.
+//!
+//! # Evidence
+//!
+//! The time that threads were ready to run and had no CPU (the accounts runnable:wakeup and
+//! runnable:preempted), as far as somebody else was seen on their CPU meanwhile; who that was, by
+//! process; the histogram of the waits; and how busy the CPUs were.
+//!
+//! # Without whylag
+//!
+//!     perf sched record -a -- sleep 10; perf sched timehist
+//!     cat /proc/PID/task/*/schedstat   # second figure: ns on a run queue
+//!     bpftrace -e 'tracepoint:sched:sched_switch /args.next_pid == TID/ {
+//!         @[args.prev_comm] = count(); }'
+//!
+//! # Sources
+//!
+//! kernel/sched/fair.c; Documentation/scheduler/sched-stats.rst (what /proc/PID/schedstat says).
 
 use model::{Account, Accounts, Histogram, Metric, OutlierKind, RecorderPart, RunnerSum, part_of};
 

@@ -4,6 +4,23 @@
 //! never sleeps, the kernel takes the CPU from it for 50 ms of each second (sched_rt_runtime_us,
 //! the fair server), so those who are bound to that CPU see gaps of 950 ms. Proven by the priority
 //! of whoever had the CPU during the wait.
+//!
+//! # Evidence
+//!
+//! Waiting for a CPU during which a thread of a higher real-time priority had it, by the priority
+//! of whoever ran (sched_switch); how long each of them had it; and the longest wait, which is 950
+//! ms with the kernel's defaults when a real-time thread never sleeps. Waits for locks that starved
+//! threads held are counted with it, if the one that has the CPU also comes before the waiter.
+//!
+//! # Without whylag
+//!
+//!     ps -eLo tid,cls,rtprio,psr,comm | awk '$2 == "FF" || $2 == "RR"'
+//!     sysctl kernel.sched_rt_runtime_us kernel.sched_rt_period_us
+//!     perf sched record -a -- sleep 5; perf sched timehist
+//!
+//! # Sources
+//!
+//! sched(7); kernel/sched/rt.c; Documentation/scheduler/sched-rt-group.rst.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,6 +2,20 @@
 //!
 //! Standard output and error of a service are often a pipe to a logger. A slow logger stops the
 //! thread that logs, wherever it happens to be, with whatever lock it holds.
+//!
+//! # Evidence
+//!
+//! Sleeps in write to a pipe that is full, by inode, with the process that ended each by reading;
+//! threads that still waited when the recording ended; the descriptor that was written to.
+//!
+//! # Without whylag
+//!
+//!     strace -f -T -e trace=write,writev -p PID  # writes that take long
+//!     ls -l /proc/PID/fd                         # pipe:[INODE]; lsof shows who reads it
+//!
+//! # Sources
+//!
+//! pipe(7); fs/pipe.c; fcntl(2) (F_SETPIPE_SZ).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

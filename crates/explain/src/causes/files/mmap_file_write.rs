@@ -3,6 +3,23 @@
 //! Each time a page was written out it is write-protected again. The next store finds that, in the
 //! middle of the program's own code, and waits: until the page is on the disk, for the journal, or
 //! for a block.
+//!
+//! # Evidence
+//!
+//! Sleeps in page faults within do_page_mkwrite, where the kernel asks the file system for leave to
+//! change a page, with what they waited for (the page to be on the disk, the journal, a lock of the
+//! page); CPU samples of such faults; the file, by the faulting address.
+//!
+//! # Without whylag
+//!
+//!     perf trace -F all --no-syscalls -p PID     # faults, with the file of each
+//!     bpftrace -e 'kprobe:do_page_mkwrite { @t[tid] = nsecs; }
+//!         kretprobe:do_page_mkwrite /@t[tid]/ { @us[comm] = hist((nsecs - @t[tid]) / 1000); delete(@t[tid]); }'
+//!     grep -l rw-s /proc/[0-9]*/maps             # who has shared mappings to write to
+//!
+//! # Sources
+//!
+//! mm/memory.c (do_page_mkwrite, if it is not inlined); fs/ext4/inode.c (ext4_page_mkwrite).
 
 use model::{Account, Accounts, Blocked, ObjectName, RecorderPart, WaitSum, part_of};
 

@@ -3,6 +3,23 @@
 //! A futex wait says nothing of its purpose. `lost.rs` takes a word for a lock when most waits on
 //! it ask for the value that means "locked, and others wait", or are ended by a thread that had
 //! waited there itself.
+//!
+//! # Evidence
+//!
+//! Sleeps in futex on words that behave like locks. Of each word: how many waits asked for the
+//! value that means locked with waiters, how many were ended by a thread that had waited there
+//! itself, mean and longest wait. The longest are followed from the waiter to the thread that ended
+//! the wait.
+//!
+//! # Without whylag
+//!
+//!     perf trace -s -e futex -p PID
+//!     strace -f -T -e trace=futex -p PID
+//!     bpftrace -e 'tracepoint:syscalls:sys_enter_futex /pid == PID/ { @[args.uaddr] = count(); }'
+//!
+//! # Sources
+//!
+//! futex(2); futex(7); kernel/futex/waitwake.c.
 
 use model::{Account, Accounts, Blocked, Metric, Outlier, RecorderPart, Syscall};
 

@@ -2,6 +2,22 @@
 //!
 //! Monitors that read /proc/PID/smaps walk the page tables of the process they watch under its
 //! mmap_lock; its own mmap, munmap and, behind those, page faults wait.
+//!
+//! # Evidence
+//!
+//! Sleeps for an mmap_lock while another process held it: which one, in which call, how long (the
+//! mmap_lock tracepoints). Where the waits come at regular times the period is given, as monitors
+//! read at regular times.
+//!
+//! # Without whylag
+//!
+//!     bpftrace -e 'kprobe:show_smap, kprobe:show_smaps_rollup { @[comm, pid] = count(); }'
+//!     bpftrace -e 'tracepoint:syscalls:sys_enter_openat {
+//!         @[comm, str(args.filename)] = count(); }'
+//!
+//! # Sources
+//!
+//! fs/proc/task_mmu.c; proc_pid_smaps(5).
 
 use model::{HoldSum, Outlier, RecorderPart};
 

@@ -1,7 +1,25 @@
 //! mmap-lock: threads of one process wait for the mmap_lock of their own address space.
 //!
 //! The kernel takes that one lock exclusively for mmap, munmap, mprotect and brk, and shared for
-//! page faults. Threads that map much queue up behind each other, asleep, while CPUs are idle.
+//! page faults that the lock of a single mapping does not serve. Threads that map much queue up
+//! behind each other, asleep, while CPUs are idle.
+//!
+//! # Evidence
+//!
+//! Sleeps for an mmap_lock, which the kernel names when a wait for a lock begins
+//! (contention_begin); who held it meanwhile, by process, call and mode (the mmap_lock
+//! tracepoints). Only what was waited while the process's own threads held it is claimed; what
+//! another process held is mm-reader.
+//!
+//! # Without whylag
+//!
+//!     perf lock contention -a -b -- sleep 5        # mmap_lock by caller
+//!     bpftrace -e 'kprobe:rwsem_down_write_slowpath { @[comm, kstack(5)] = count(); }'
+//!     perf trace -s -p PID                         # how long mmap, munmap and brk take
+//!
+//! # Sources
+//!
+//! include/linux/mmap_lock.h; mm/mmap_lock.c; Documentation/mm/process_addrs.rst.
 
 use model::{Metric, RecorderPart, Syscall};
 

@@ -7,6 +7,22 @@
 //!
 //! A wakeup is useful if the call returned and the thread then got something. A loop that reads
 //! until EAGAIN (edge-triggered epoll) has a successful read in each turn, and so no useless one.
+//!
+//! # Evidence
+//!
+//! Of threads that sleep in hardly anything but poll or epoll: how often they were woken, how often
+//! the call returned, and how many reads and accepts then failed with EAGAIN. A wakeup after which
+//! the thread got nothing is one for nothing; several threads and more than half of the wakeups
+//! make a herd.
+//!
+//! # Without whylag
+//!
+//!     strace -f -e trace=epoll_wait,epoll_pwait,accept4,read -p PID    # EAGAIN after the wait
+//!     grep ctxt /proc/PID/task/*/status
+//!
+//! # Sources
+//!
+//! epoll_ctl(2) (EPOLLEXCLUSIVE); fs/eventpoll.c.
 
 use model::{
     Account, Accounts, Blocked, Histogram, Metric, RecorderPart, Run, Syscall, ThreadAccounts,

@@ -1,6 +1,22 @@
 //! file-major-fault: a mapped file is touched, its page is not in memory, the disk must be read.
 //!
 //! The thread sleeps in the middle of its own code, with no system call to be seen.
+//!
+//! # Evidence
+//!
+//! Sleeps within page faults that waited for a disk, with the file of the faulting address. Faults
+//! of the dynamic linker (lazy-binding), on memory that is no file (swap), and of stores that ask
+//! the file system (mmap-file-write) are taken off.
+//!
+//! # Without whylag
+//!
+//!     ps -o pid,maj_flt,comm -p PID              # read it twice
+//!     perf trace -F maj --no-syscalls -p PID     # each fault, with its file
+//!     perf record -e major-faults -c 1 -g -p PID -- sleep 10
+//!
+//! # Sources
+//!
+//! mm/filemap.c (filemap_fault); mlock(2); madvise(2).
 
 use model::{
     Account, Accounts, Blocked, Metric, ObjectName, Outlier, RecorderPart, WaitSum, part_of,

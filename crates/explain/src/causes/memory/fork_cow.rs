@@ -3,6 +3,22 @@
 //! fork() shares all private memory between parent and child, write-protected. Whoever stores to a
 //! page first gets a copy of it in a page fault. A process that forks to save a snapshot of its
 //! memory, or merely to run another program, pays that for each page it goes on to change.
+//!
+//! # Evidence
+//!
+//! CPU samples within page faults that copy a page (wp_page_copy), scaled to the exact CPU time of
+//! the faults; the calls of fork and clone of the process; that none of its pages is merged by KSM,
+//! as merged pages are copied in the same function.
+//!
+//! # Without whylag
+//!
+//!     strace -f -e trace=fork,clone,clone3 -p PID
+//!     perf record -g -p PID -- sleep 5           # CPU time under wp_page_copy
+//!     bpftrace -e 'kprobe:wp_page_copy { @[comm] = count(); }'   # if the kernel has not inlined it
+//!
+//! # Sources
+//!
+//! fork(2); mm/memory.c (wp_page_copy).
 
 use model::{EventKind, RecorderPart};
 

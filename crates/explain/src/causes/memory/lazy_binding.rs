@@ -3,6 +3,23 @@
 //!
 //! Each call site's slot is bound once per process life, so there is one stall, on a path that is
 //! rarely taken, and no second one to be caught.
+//!
+//! # Evidence
+//!
+//! A page fault in the dynamic linker whose user stack has a call through the PLT with just the
+//! slot number that the PLT pushed: the first call of an imported function. Its sleeps, from the
+//! first fault to the next system call or fault elsewhere, are claimed. Each such call has its call
+//! site, its function, and the slots of the library that are still unbound.
+//!
+//! # Without whylag
+//!
+//!     LD_DEBUG=bindings PROGRAM 2>&1 | grep binding    # when each symbol is bound
+//!     readelf -d FILE | grep -E 'BIND_NOW|FLAGS'       # NOW: bound at the start
+//!     perf trace -F all --no-syscalls -p PID           # faults, with the file of each
+//!
+//! # Sources
+//!
+//! ld.so(8) (LD_BIND_NOW); ld(1) (-z now); elf/dl-runtime.c of glibc.
 
 use std::collections::{BTreeMap, BTreeSet};
 

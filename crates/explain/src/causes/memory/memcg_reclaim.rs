@@ -3,6 +3,22 @@
 //!
 //! The host may have plenty of free memory. Reclaim is done by the thread that asks: on a CPU, or
 //! asleep until pages have been written.
+//!
+//! # Evidence
+//!
+//! Sleeps and CPU samples within try_to_free_mem_cgroup_pages, or within the wait above
+//! memory.high; the growth of the count of times that the limit was hit; limit and use of the
+//! cgroup. Reclaim because the host is short of memory is counted apart.
+//!
+//! # Without whylag
+//!
+//!     cat /sys/fs/cgroup/GROUP/memory.events     # max, high; version 1: memory.failcnt
+//!     cat /sys/fs/cgroup/GROUP/memory.pressure
+//!     perf trace -a -e vmscan:mm_vmscan_memcg_reclaim_begin
+//!
+//! # Sources
+//!
+//! mm/memcontrol.c; mm/vmscan.c; Documentation/admin-guide/cgroup-v2.rst (memory.max, memory.high).
 
 use model::{Account, Blocked, Counter, RecorderPart};
 

@@ -1,5 +1,21 @@
 //! listen-overflow: connections that come faster than they are accepted fill the queue of a
 //! listening socket; the kernel drops what comes then, and the client tries again after 1, 3, 7 s.
+//!
+//! # Evidence
+//!
+//! A listening socket of the target whose queue was longer than its backlog, or that dropped
+//! connections (looked at every 20 ms or more); ListenOverflows of the network namespace; connects
+//! that took 0.8 s or more, so that a SYN was sent again.
+//!
+//! # Without whylag
+//!
+//!     ss -ltn                                    # Recv-Q: waiting for accept; Send-Q: the backlog
+//!     nstat -az TcpExtListenOverflows TcpExtListenDrops
+//!     sysctl net.core.somaxconn
+//!
+//! # Sources
+//!
+//! listen(2); tcp(7); net/ipv4/tcp_ipv4.c.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,21 @@
 //! nagle-delack: a request in two writes, of which Nagle's algorithm holds the second back until
 //! the first is acknowledged, while the other side delays that acknowledgement by 40 ms.
+//!
+//! # Evidence
+//!
+//! Waits for an answer of 38 to 52 ms on a connection that nearly always has something in its send
+//! queue; most waits longer than 5 ms are of this length; DelayedACKs of the network namespace
+//! counts them on the side that delays.
+//!
+//! # Without whylag
+//!
+//!     ss -tino dst ADDRESS                       # unacked, notsent
+//!     nstat -az TcpExtDelayedACKs
+//!     tcpdump -ni any -ttt port PORT             # 40 ms before a bare acknowledgement
+//!
+//! # Sources
+//!
+//! RFC 896; RFC 1122, section 4.2.3.2; tcp(7) (TCP_NODELAY); include/net/tcp.h (TCP_DELACK_MIN).
 
 use std::collections::BTreeMap;
 

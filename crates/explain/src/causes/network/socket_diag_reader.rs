@@ -5,6 +5,24 @@
 //! /proc/net/udp, unix or tcp, or asks as ss does (NETLINK_SOCK_DIAG), walks through each chain
 //! under its lock; /proc begins again at the head of the chain for every 4 KiB of text. Where many
 //! sockets are in one chain (UDP sockets of one port), socket calls that need it spin that long.
+//!
+//! # Evidence
+//!
+//! CPU samples that spin for a spinlock within functions that take the lock of a table of sockets;
+//! and who was in a read of /proc/net/udp, tcp or unix, or in a request of sock_diag, when waits of
+//! 10 us or more ended. On a host of more than two CPUs that is one of several, not proof of the
+//! holder.
+//!
+//! # Without whylag
+//!
+//!     perf record -a -g -- sleep 5               # native_queued_spin_lock_slowpath below bind, socket, close
+//!     perf lock contention -a -b -- sleep 5
+//!     bpftrace -e 'tracepoint:syscalls:sys_enter_openat {
+//!         @[comm, str(args.filename)] = count(); }'
+//!
+//! # Sources
+//!
+//! sock_diag(7); net/ipv4/udp.c; net/unix/af_unix.c; net/ipv4/inet_hashtables.c.
 
 use model::{BesideSum, PathSum, RecorderPart, TableRead};
 

@@ -5,6 +5,23 @@
 //! thread is on no run queue meanwhile, and it did not ask for anything.
 //!
 //! A thread that waited for work when it was stopped lost nothing by it (`stops.rs`).
+//!
+//! # Evidence
+//!
+//! Time in which threads stood still in ptrace_stop, for a stop signal, or in the freezer: an
+//! account of its own, known by the state of the task. With it: the sender of a stop signal, the
+//! process that let the threads go on, and TracerPid. Stops of threads that waited for work are
+//! taken off.
+//!
+//! # Without whylag
+//!
+//!     grep -E 'State|TracerPid' /proc/PID/status   # T: stopped, t: traced
+//!     perf trace -a -e signal:signal_generate --filter 'sig == 19'
+//!     cat /sys/fs/cgroup/GROUP/cgroup.freeze
+//!
+//! # Sources
+//!
+//! ptrace(2); signal(7); Documentation/admin-guide/cgroup-v2.rst (cgroup.freeze).
 
 use model::{Account, Accounts, Event, EventKind, RecorderPart, WaitSum};
 
