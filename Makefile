@@ -12,6 +12,7 @@
 #                   (or --chatty-clock, --garbage) gives it a fault to find
 # make fuzz-trace   the reader of trace files against RUNS hostile inputs
 # make test-java    the tests of the Java tracer and of the exchange
+# make new-cause ID=swap-in GROUP=memory  lays down a cause, its mystery, test and page
 # make install-deps  Debian packages that are missing (other targets do it by themselves)
 #
 # On Debian missing packages are installed when run as root; otherwise you are told which.
@@ -81,16 +82,20 @@ exchange:
 	@test "$$(id -u)" = 0 || { echo "Recording needs root. Run: sudo make exchange" >&2; exit 1; }
 	@scripts/install-deps.sh build test java
 	@$(MAKE) --no-print-directory build
-	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries bin/slow-clock.so
+	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries bin/slow-clocksource.so
 	@scripts/exchange.sh $(WHYLAG) $(FAULT)
 
 fuzz-trace:
 	@scripts/install-deps.sh build test
 	@RUNS=$(RUNS) scripts/fuzz-trace.sh
 
+new-cause:
+	@scripts/install-deps.sh build
+	@scripts/new-cause.sh "$(ID)" "$(GROUP)"
+
 test-java:
 	@scripts/install-deps.sh java
 	@scripts/test-java.sh
 
 .PHONY: all install-deps build mysteries demo test test-mysteries lint bench-peers \
-	bench-trace trace-kills exchange fuzz-trace test-java
+	bench-trace trace-kills exchange fuzz-trace new-cause test-java

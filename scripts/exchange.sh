@@ -29,8 +29,8 @@ trap 'umount "$folder/disk"; rmdir "$folder/disk"' EXIT
 echo "== the exchange, 20 s${*:+, with $*}"
 preload=
 if [[ " $* " == *" --chatty-clock "* ]]; then
-	echo "   on a host whose clock is slow, as mysteries/slow-clock makes it: elsewhere reading it costs nothing"
-	preload=$PWD/mysteries/bin/slow-clock.so
+	echo "   on a host whose clock is slow, as mysteries/slow-clocksource makes it: elsewhere reading it costs nothing"
+	preload=$PWD/mysteries/bin/slow-clocksource.so
 fi
 LD_PRELOAD=$preload "$WHYLAG" record --follow -- java/exchange/run.sh --folder "$folder/disk" --seconds 20 "$@" 2>&1 |
 	sed -n '1,/^engine: [0-9]/p; /^Messages of/,$p'

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 WHYLAG=${CARGO_TARGET_DIR:-target}/debug/whylag
 folder=$(mktemp -d "${TMPDIR:-/tmp}/whylag-test.XXXXXX")
-trap 'rm -rf "$folder"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$folder"' EXIT
 
 echo "== building the program and the tests"
 scripts/cargo.sh build --workspace --locked

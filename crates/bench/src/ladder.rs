@@ -2,6 +2,11 @@
 //!
 //! Populations grow, never shrink; at each size the rungs of workers take turns, round by round,
 //! so that what slows the machine slows all of them.
+//!
+//! Two things are decided here, because they are part of measuring: when a rung has rounds enough,
+//! and that a disturbed round needs another in its place. What the rungs amount to is decided by
+//! explain, from the stored rounds; only whether a kernel behaves as in a case's story stands in the
+//! case itself.
 
 use std::time::{Duration, Instant};
 

@@ -21,6 +21,7 @@ mod error;
 pub mod helpers;
 pub mod ladder;
 mod measure;
+pub mod recorded;
 pub mod round;
 mod session;
 mod spin;

@@ -21,7 +21,9 @@ mod case;
 pub mod catalogue;
 pub mod cause;
 mod causes;
+mod compare;
 mod judge;
+mod ladder;
 mod messages;
 mod page;
 mod part;
@@ -30,10 +32,20 @@ mod patterns;
 mod testing;
 mod text;
 
+pub use compare::benchmarks::{NotComparable, compare_benchmarks};
+pub use compare::checkups::{Side, compare_checkups};
 pub use judge::why_not::{UnknownCause, why_not, why_not_part};
 pub use judge::{explain, explain_part};
-pub use messages::{break_down, contrast, message_windows};
+pub use ladder::judge_ladders;
+pub use messages::{break_down, message_windows, slow_messages};
 pub use page::page;
 pub use part::question::{Question, QuestionError};
 pub use part::run::PartialRun;
-pub use patterns::coincidence::coincidences;
+
+use model::{Annotations, Run, SlowMessages};
+
+/// What a run says apart from its causes. `messages` is what [`slow_messages`] found in it.
+pub fn annotations(run: &Run, messages: SlowMessages) -> Annotations {
+    let coincidences = patterns::coincidence::coincidences(run);
+    Annotations { ladders: judge_ladders(run), messages, coincidences }
+}

@@ -1,13 +1,13 @@
 //! Builds runs from the evidence that a test is about.
 
-use std::collections::HashMap;
+pub mod benchmarks;
 
 use model::{
-    Account, Accounts, BesideSum, Blocked, CallError, Capability, Context, Cost, Counter, CpuTime,
-    Depth, Drops, Event, EventDetail, EventKind, Frame, Histogram, HoldSum, Losses, Metric,
-    MetricSecond, Outlier, OutlierKind, PathSum, Presence, Process, QueueSecond, RecorderPart, Run,
-    RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId,
-    Syscall, TableRead, Target, ThreadAccounts, WaitSum, Waker,
+    Account, Accounts, BesideSum, Blocked, CallError, Capability, Context, Counter, CpuTime, Depth,
+    Drops, Event, EventDetail, EventKind, Frame, Histogram, HoldSum, Metric, MetricSecond, Outlier,
+    OutlierKind, PathSum, Presence, Process, QueueSecond, RecorderPart, Run, RunEnd, RunHeader,
+    RunId, RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId, Syscall, TableRead,
+    Target, ThreadAccounts, WaitSum, Waker,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -204,32 +204,7 @@ impl RunBuilder {
             status: RunStatus::Complete,
             end: Some(end),
             heartbeat_ns: 4 * SECOND,
-            facts: Vec::new(),
-            capabilities: Vec::new(),
-            processes: Vec::new(),
-            threads: Vec::new(),
-            seconds: Vec::new(),
-            outliers: Vec::new(),
-            outlier_count: 0,
-            events: Vec::new(),
-            event_count: 0,
-            stacks: HashMap::new(),
-            stack_sums: Vec::new(),
-            paths: Vec::new(),
-            beside: Vec::new(),
-            call_errors: Vec::new(),
-            counters: Vec::new(),
-            waits: Vec::new(),
-            holds: Vec::new(),
-            runners: Vec::new(),
-            cpus: Vec::new(),
-            losses: Losses::default(),
-            cost: Cost::default(),
-            bench: None,
-            jitter: None,
-            messages: model::Messages::default(),
-            sockets: model::Sockets::default(),
-            presences: Vec::new(),
+            ..Run::default()
         })
     }
 
@@ -297,23 +272,23 @@ impl RunBuilder {
     }
 
     pub fn wait(mut self, wait: WaitSum) -> Self {
-        self.0.waits.push(wait);
+        self.0.sums.waits.push(wait);
         self
     }
 
     pub fn hold(mut self, hold: HoldSum) -> Self {
-        self.0.holds.push(hold);
+        self.0.sums.holds.push(hold);
         self
     }
 
     pub fn runner(mut self, runner: RunnerSum) -> Self {
-        self.0.runners.push(runner);
+        self.0.sums.runners.push(runner);
         self
     }
 
     pub fn cpus(mut self, number: u32, idle_ns: u64, busy_ns: u64) -> Self {
         let cpu = |cpu| CpuTime { cpu, idle_ns, busy_ns, stolen_ns: 0 };
-        self.0.cpus.extend((0..number).map(cpu));
+        self.0.sums.cpus.extend((0..number).map(cpu));
         self
     }
 
@@ -369,19 +344,19 @@ impl RunBuilder {
             self = self.stack(id, Space::Kernel, frames);
             path.kernel = Some(id);
         }
-        self.0.paths.push(path);
+        self.0.sums.paths.push(path);
         self
     }
 
     pub fn counter(mut self, name: &str, first: u64, last: u64) -> Self {
         let source = "/proc/test".to_owned();
-        self.0.counters.push(Counter { name: name.into(), source, first, last });
+        self.0.sums.counters.push(Counter { name: name.into(), source, first, last });
         self
     }
 
     pub fn call_error(mut self, tgid: u32, call: &str, errno: i32, count: u64) -> Self {
         let call = Syscall::named(call).unwrap();
-        self.0.call_errors.push(CallError { tgid, call, errno, count });
+        self.0.sums.call_errors.push(CallError { tgid, call, errno, count });
         self
     }
 
@@ -398,7 +373,7 @@ impl RunBuilder {
     /// The waiter had these kernel frames, innermost first.
     pub fn beside(mut self, sum: BesideSum, frames: &[&str]) -> Self {
         let id = StackId(self.0.stacks.len() as u64);
-        self.0.beside.push(BesideSum { kernel: Some(id), ..sum });
+        self.0.sums.beside.push(BesideSum { kernel: Some(id), ..sum });
         let frames = frames.iter().map(|symbol| frame("[kernel]", Some(symbol))).collect();
         self.stack(id, Space::Kernel, frames)
     }

@@ -104,7 +104,7 @@ fn no_files_import_each_other_in_a_circle() {
     files(&source(), &Module::new(), &mut all);
     let imports = imports(&all);
     let edges: usize = imports.values().map(BTreeSet::len).sum();
-    assert!(edges > 3 * all.len(), "only {edges} imports were found in {} files", all.len());
+    assert!(edges > 2 * all.len(), "only {edges} imports were found in {} files", all.len());
     let in_circle = |module: &&Module| reachable(module, &imports).contains(module);
     let circle: Vec<String> = all.keys().filter(in_circle).map(|module| module.join("/")).collect();
     println!("{} files, {edges} imports, in circles: {circle:?}", all.len());

@@ -1,4 +1,4 @@
-//! The fingerprint of the environment: what a run has to be compared with another run.
+//! The fingerprint of the environment: what has to be known to compare two runs.
 //!
 //! Names of facts are stable; `docs` and causes refer to them. A fact that cannot be read has the
 //! value `unknown: <reason>`.

@@ -16,7 +16,7 @@
 //! It would rather leave out too much (`SSH_AUTH_SOCK`, `KEYBOARD`) than too little. It cannot
 //! know a secret that is named and shaped like anything else.
 
-/// What stands in place of a secret.
+/// What replaces a secret.
 pub const LEFT_OUT: &str = "(left out)";
 
 const SECRET_WORDS: [&str; 12] = [

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bench, BesideSum, CallError, Capability, Cost, Counter, CpuTime, Event, Fact, HoldSum, Jitter,
-    Messages, MetricSecond, Outlier, PathSum, Presence, Process, RunnerSum, Sockets, Stack,
-    StackSum, ThreadAccounts, WaitSum,
+    Bench, Capability, Cost, Event, Fact, Jitter, Messages, MetricSecond, Outlier, Presence,
+    Process, Sockets, Stack, Sums, ThreadAccounts,
 };
 
 /// One step of a recording, stored as a whole or not at all.
@@ -13,9 +12,7 @@ use crate::{
 /// Additions: `seconds`, `outliers`, `events`, `stacks`, `facts`, `losses`, `sockets`,
 /// `presences`. Latest values that
 /// replace what was stored under the same key: `threads` (tid, first_ns), `processes` (tgid),
-/// `waits` (tgid, account, object, waker_tgid), `holds` and `runners` (all but the numbers),
-/// `stack_sums` (tgid, account, both stacks), `paths`, `beside` and `call_errors` (all but the numbers),
-/// `counters` (name, source), `capabilities` (part), `cpus` (cpu), `cost`,
+/// `sums` (each by its key), `capabilities` (part), `cost`,
 /// `bench`, `jitter`. Of `messages`, `programs` (program) and `fast` (program, flow, sample) are
 /// replaced, `seconds` and `slow` are added.
 ///
@@ -41,24 +38,9 @@ pub struct Batch {
     pub events: Vec<Event>,
     /// Added; a stack that is there already is replaced.
     pub stacks: Vec<Stack>,
-    /// Replaced: sums since the start of the run.
-    pub stack_sums: Vec<StackSum>,
-    /// Replaced: sums since the start of the run.
-    pub waits: Vec<WaitSum>,
-    /// Replaced: sums since the start of the run.
-    pub holds: Vec<HoldSum>,
-    /// Replaced: sums since the start of the run.
-    pub runners: Vec<RunnerSum>,
-    /// Replaced: sums since the start of the run.
-    pub paths: Vec<PathSum>,
-    /// Replaced: sums since the start of the run.
-    pub beside: Vec<BesideSum>,
-    /// Replaced: sums since the start of the run.
-    pub call_errors: Vec<CallError>,
-    /// Replaced by (name, source).
-    pub counters: Vec<Counter>,
-    /// Replaced by cpu.
-    pub cpus: Vec<CpuTime>,
+    /// Replaced by their keys.
+    #[serde(flatten)]
+    pub sums: Sums,
     /// Added: (kind, start of the interval, count).
     pub losses: Vec<(String, u64, u64)>,
     /// Replaced.

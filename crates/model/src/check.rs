@@ -31,7 +31,7 @@ pub enum Subject {
 /// How a check came out; worse is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum CheckResult {
     /// Nothing to do.
     Good,
     /// It cannot be told on this host, or not with these privileges.
@@ -62,7 +62,7 @@ pub struct Check {
     /// What it is about.
     pub subject: Subject,
     /// How it came out.
-    pub verdict: Verdict,
+    pub verdict: CheckResult,
     /// What was found, in a few words; of an unknown one the reason.
     pub fact: String,
     /// More of what was found; may be empty.
@@ -111,7 +111,7 @@ pub struct Checkup {
 
 impl Checkup {
     /// How many checks came out so.
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count(&self, verdict: CheckResult) -> usize {
         self.checks.iter().filter(|check| check.verdict == verdict).count()
     }
 }

@@ -52,6 +52,17 @@ pub struct Event {
     pub detail: EventDetail,
 }
 
+impl Event {
+    /// When it was over: a held send is noted with its begin and its length, any other event with one
+    /// moment.
+    pub fn end_ns(&self) -> u64 {
+        match self.kind {
+            EventKind::HeldSend => self.time_ns.saturating_add(self.value),
+            _ => self.time_ns,
+        }
+    }
+}
+
 /// What else is known of an event; its text is what is stored and exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EventDetail {
@@ -170,16 +181,5 @@ mod tests {
         }
         assert!(EventDetail::read(EventKind::HeldSend, "sched_yield often").is_err());
         assert!(EventDetail::read(EventKind::Signal, "8:16").is_err());
-    }
-}
-
-impl Event {
-    /// When it was over: a held send is noted with its begin and its length, any other event with one
-    /// moment.
-    pub fn end_ns(&self) -> u64 {
-        match self.kind {
-            EventKind::HeldSend => self.time_ns.saturating_add(self.value),
-            _ => self.time_ns,
-        }
     }
 }

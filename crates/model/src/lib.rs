@@ -9,13 +9,17 @@
 //! otherwise. Numbers of system calls are those of the architecture whylag was built for.
 
 pub mod account;
+pub mod annotations;
 pub mod batch;
 pub mod bench;
 pub mod check;
+pub mod comparison;
+mod describe;
 mod event;
 pub mod finding;
 pub mod histogram;
 pub mod jitter;
+pub mod ladder;
 pub mod message;
 pub mod metric;
 pub mod outlier;
@@ -24,15 +28,21 @@ mod recorder_part;
 pub mod run;
 pub mod socket;
 pub mod stack;
+pub mod sums;
 pub mod syscall;
 mod text_form;
 pub mod thread;
+pub mod units;
 pub mod wait;
 
 pub use account::{Account, Accounts, Blocked, ParseAccountError, part_of};
+pub use annotations::Annotations;
 pub use batch::Batch;
 pub use bench::{Bench, BenchCase, BenchOutlier, BenchRound, BenchStep, StoryShape, WorkerKind};
-pub use check::{Check, Checkup, Compared, Subject, Unbound, Verdict};
+pub use check::{Check, CheckResult, Checkup, Compared, Subject, Unbound};
+pub use comparison::{
+    BenchComparison, CheckupDiff, CheckupDifference, FigureComparison, StepComparison,
+};
 pub use event::{Event, EventDetail, EventKind};
 pub use finding::{
     Coincidence, Evidence, Excluded, Explanation, Finding, Link, LostStack, NotRuledOut, Rhythm,
@@ -43,10 +53,11 @@ pub use jitter::{
     Conversion, EarlyLatePairs, Estimate, Jitter, JitterControl, JitterLaw, JitterProgram,
     JitterSeries, JitterThread, LateTick, LawModel, Leg, Period, Tick,
 };
+pub use ladder::{Along, LadderVerdict, ScalabilityLaw};
 pub use message::{
     ContrastSide, Message, MessageAhead, MessageBreakdown, MessageContrast, MessageFlow,
     MessageMetric, MessagePart, MessagePoint, MessagePublish, MessageSecond, MessageSegment,
-    MessageTime, Messages, SegmentKind, TraceState, TracedProgram, UnfinishedMessage,
+    MessageTime, Messages, SegmentKind, SlowMessages, TraceState, TracedProgram, UnfinishedMessage,
 };
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{
@@ -64,6 +75,7 @@ pub use socket::{
     Timeout, TimeoutKind,
 };
 pub use stack::{Frame, ImportedCall, PathSum, Space, Stack, StackId, StackSum};
+pub use sums::Sums;
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
 pub use wait::{BesideSum, CallError, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};

@@ -6,13 +6,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Accounts, Bench, BesideSum, CallError, Event, EventKind, HoldSum, Jitter, Messages,
-    MetricSecond, Outlier, PathSum, Presence, RecorderPart, RunnerSum, Sockets, Stack, StackId,
-    StackSum, ThreadAccounts, WaitSum,
+    Accounts, Bench, Event, EventKind, Jitter, Messages, MetricSecond, Outlier, Presence,
+    RecorderPart, Sockets, Stack, StackId, Sums, ThreadAccounts,
 };
 
 /// Number of a run in its store, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct RunId(pub i64);
 
 impl fmt::Display for RunId {
@@ -22,7 +23,7 @@ impl fmt::Display for RunId {
 }
 
 /// What was watched.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
     /// A command that whylag started.
@@ -32,6 +33,7 @@ pub enum Target {
     /// One thread.
     Thread(u32),
     /// Every thread of the host.
+    #[default]
     Host,
     /// Micro-benchmarks; the words of the command line.
     Bench(Vec<String>),
@@ -56,10 +58,11 @@ impl fmt::Display for Target {
 }
 
 /// How a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Being recorded now.
+    #[default]
     Recording,
     /// Ended properly.
     Complete,
@@ -68,7 +71,7 @@ pub enum RunStatus {
 }
 
 /// Known when a run begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunHeader {
     /// Wall-clock start, nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
@@ -250,7 +253,7 @@ pub struct CpuTime {
 ///
 /// Everything is complete except `outliers`, which holds the longest (`outlier_count` says how
 /// many there are), and `events` and `messages.slow`, likewise (`event_count`, `slow_count`).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Run {
     /// Number.
     pub id: RunId,
@@ -282,25 +285,9 @@ pub struct Run {
     pub event_count: u64,
     /// Stacks by identity.
     pub stacks: HashMap<StackId, Stack>,
-    /// Off-CPU time by stack.
-    pub stack_sums: Vec<StackSum>,
-    /// Waits by object.
-    pub waits: Vec<WaitSum>,
-    /// Holds of mmap_lock that made others wait.
-    pub holds: Vec<HoldSum>,
-    /// Time by kernel code path.
-    pub paths: Vec<PathSum>,
-    /// Who was beside threads that waited for a spinlock.
-    #[serde(default)]
-    pub beside: Vec<BesideSum>,
-    /// Failed system calls.
-    pub call_errors: Vec<CallError>,
-    /// Numbers that the kernel keeps.
-    pub counters: Vec<Counter>,
-    /// Who ran while watched threads waited for a CPU.
-    pub runners: Vec<RunnerSum>,
-    /// CPUs.
-    pub cpus: Vec<CpuTime>,
+    /// Sums since its start.
+    #[serde(flatten)]
+    pub sums: Sums,
     /// Losses.
     pub losses: Losses,
     /// Cost of the recorder.
@@ -372,7 +359,7 @@ impl Run {
     /// The counter of this name that grew most, if it was read: there may be several processes, and
     /// each may have been in several cgroups.
     pub fn counter(&self, name: &str) -> Option<&Counter> {
-        let named = self.counters.iter().filter(|counter| counter.name == name);
+        let named = self.sums.counters.iter().filter(|counter| counter.name == name);
         named.max_by_key(|counter| (counter.growth(), counter.last))
     }
 

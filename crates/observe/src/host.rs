@@ -94,13 +94,13 @@ pub fn processes(batch: &Batch, known: &mut HashMap<u32, Process>) -> Vec<Proces
     for thread in batch.threads.iter().filter(|thread| thread.tid != thread.tgid) {
         see(thread.tgid, "", &thread.comm, true);
     }
-    for wait in &batch.waits {
+    for wait in &batch.sums.waits {
         see(wait.waker_tgid, "", &wait.waker_comm, false);
     }
-    for hold in &batch.holds {
+    for hold in &batch.sums.holds {
         see(hold.holder_tgid, "", &hold.holder_comm, false);
     }
-    for runner in &batch.runners {
+    for runner in &batch.sums.runners {
         see(runner.runner_tgid, "", &runner.runner_comm, false);
     }
     new

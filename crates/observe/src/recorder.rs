@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Instant;
 
+use model::units::share;
 use model::{
     Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RecorderPart, RunHeader,
     StackSum, Target,
@@ -198,7 +199,7 @@ impl Recorder {
     }
 
     /// The command that was started, from now on in the care of the caller: [`Recorder::ended`] no
-    /// longer tells its end.
+    /// longer reports its end.
     pub fn take_child(&mut self) -> Option<Child> {
         self.child.take()
     }
@@ -291,11 +292,11 @@ impl Recorder {
         if batch.capabilities.is_empty() {
             batch.capabilities = self.capabilities.clone();
         }
-        batch.cpus = host::cpu_times_since(&self.cpus);
+        batch.sums.cpus = host::cpu_times_since(&self.cpus);
         let mut processes = host::processes(batch, &mut self.processes);
         batch.processes.append(&mut processes);
         let watched = self.processes.values().filter(|p| p.watched).map(|p| p.tgid);
-        batch.counters = self.counters.read(watched);
+        batch.sums.counters = self.counters.read(watched);
         if let Some(cost) = batch.cost.as_mut() {
             cost.attach_ns = self.attach_ns;
         }
@@ -481,7 +482,7 @@ impl Bpf {
             batch.outliers.push(outlier);
         }
         let sums = grown.into_iter().map(|key| stack_sum(key, self.stack_sums[&key]));
-        batch.stack_sums.extend(sums);
+        batch.sums.stack_sums.extend(sums);
     }
 
     fn count_losses(&mut self, inbox: &Inbox, batch: &mut Batch) -> Result<(), Error> {
@@ -498,7 +499,7 @@ impl Bpf {
         Ok(())
     }
 
-    /// Sheds the dearest part if recording costs more than its budget; says so.
+    /// Sheds the most expensive part if recording costs more than its budget, and reports that.
     fn keep_budget(
         &mut self,
         cost: Option<&Cost>,
@@ -517,13 +518,14 @@ impl Bpf {
             return Vec::new();
         }
         let attached: Vec<RecorderPart> = self.probes.attached().collect();
-        let Some(part) = cost::dearest(cost, &attached) else { return Vec::new() };
+        let Some(part) = cost::most_expensive(cost, &attached) else { return Vec::new() };
         self.probes.shed(part);
         let shed = Capability {
             part,
             on: false,
             because: format!(
-                "shed: recording took {percent:.1} % of the CPUs, the budget is {budget} %"
+                "shed: recording took {} of the CPUs, the budget is {budget} %",
+                share(percent / 100.0)
             ),
         };
         capabilities.retain(|capability| capability.part != shed.part);

@@ -32,12 +32,12 @@ impl Sums {
         batch: &mut Batch,
     ) -> Result<(), Error> {
         let maps = &probes.skel().maps;
-        batch.waits = self.grown(&maps.wait_sums, |key, sum| wait(key, sum, names))?;
-        batch.holds = self.grown(&maps.hold_sums, hold)?;
-        batch.runners = self.grown(&maps.runner_sums, runner)?;
-        batch.paths = self.grown(&maps.path_sums, path)?;
-        batch.beside = self.grown(&maps.beside_sums, beside)?;
-        batch.call_errors = self.grown(&maps.call_errors, call_error)?;
+        batch.sums.waits = self.grown(&maps.wait_sums, |key, sum| wait(key, sum, names))?;
+        batch.sums.holds = self.grown(&maps.hold_sums, hold)?;
+        batch.sums.runners = self.grown(&maps.runner_sums, runner)?;
+        batch.sums.paths = self.grown(&maps.path_sums, path)?;
+        batch.sums.beside = self.grown(&maps.beside_sums, beside)?;
+        batch.sums.call_errors = self.grown(&maps.call_errors, call_error)?;
         Ok(())
     }
 

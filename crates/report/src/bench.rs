@@ -1,23 +1,18 @@
 //! A benchmark run: what the operations cost, rung by rung, and what the ladders say together.
 
-mod ladder;
-mod reason;
 mod rungs;
 #[cfg(test)]
 mod tests;
 mod tour;
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use model::{Bench, BenchCase, BenchStep, Run};
+use model::bench::merged_warnings;
+use model::units::{duration, moment};
+use model::{Bench, BenchCase, BenchStep, LadderVerdict, Run};
 use serde_json::{Value, json};
 
-pub(crate) use ladder::each_ns;
-pub use ladder::{Along, Law, Verdict};
-
 use crate::style::Paint;
-use crate::units::{count, duration};
 use crate::{Style, chart, text};
 
 /// The longest operations of a case that are listed.
@@ -29,27 +24,32 @@ const LEGEND: &str = "wall, user, system: seconds, the CPU times of a worker on 
     empty: no operation at all. Quantiles are of single operations, the clock included, within \
     0.8 %; intervals are of 95 %, from rounds that took turns.";
 
-/// Writes the empty operation and every case: its rungs, its longest operations, what the ladder
-/// says, warnings; with `histograms` the distribution of every rung on both axes. Many cases without
-/// histograms are written in a line each.
+/// Writes the empty operation and every case: its rungs, its longest operations, what its ladders
+/// say (`ladders`, case by case), warnings; with `histograms` the distribution of every rung on both
+/// axes. Many cases without histograms are written in a line each.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, run: &Run, histograms: bool, style: &Style) -> io::Result<()> {
+pub fn write(
+    out: &mut dyn Write,
+    run: &Run,
+    ladders: &[Vec<LadderVerdict>],
+    histograms: bool,
+    style: &Style,
+) -> io::Result<()> {
     let Some(bench) = &run.bench else { return Ok(()) };
-    let cpus = cpus(run);
-    write_head(out, bench, cpus, style)?;
+    write_head(out, bench, cpus(run), style)?;
     if bench.cases.len() >= tour::CASES && !histograms {
         writeln!(out)?;
         return tour::write(out, bench, style);
     }
-    for case in &bench.cases {
+    for (n, case) in bench.cases.iter().enumerate() {
         writeln!(out)?;
-        write_case(out, bench, case, run, style)?;
+        write_case(out, bench, case, ladders.get(n).map_or(&[], Vec::as_slice), run, style)?;
         if histograms {
             for step in &case.steps {
                 writeln!(out)?;
-                let title = format!("{}: {}", case.id, step_name(case, step));
+                let title = format!("{}: {}", case.id, case.step_name(step));
                 chart::histogram(out, &title, &step.single, style)?;
             }
         }
@@ -58,36 +58,22 @@ pub fn write(out: &mut dyn Write, run: &Run, histograms: bool, style: &Style) ->
     paragraph(out, LEGEND, style)
 }
 
-/// The verdicts on the ladders of each case, for machines, beside what was measured.
-pub fn json(run: &Run) -> Value {
+/// What was measured, for machines, with what the ladders of each case say.
+pub fn json(run: &Run, ladders: &[Vec<LadderVerdict>]) -> Value {
     let Some(bench) = &run.bench else { return Value::Null };
-    let cpus = cpus(run);
     let mut value = json!(bench);
-    for (case, into) in bench.cases.iter().zip(value["cases"].as_array_mut().into_iter().flatten())
+    for (verdicts, into) in ladders.iter().zip(value["cases"].as_array_mut().into_iter().flatten())
     {
-        into["verdicts"] = json!(verdicts(case, cpus));
+        into["verdicts"] = json!(verdicts);
     }
     value["run"] = json!(run.id);
-    value["cpus"] = json!(cpus);
+    value["cpus"] = json!(cpus(run));
     value
 }
 
 /// CPUs of the host, by its facts.
-pub(crate) fn cpus(run: &Run) -> Option<u32> {
+fn cpus(run: &Run) -> Option<u32> {
     run.fact_number("cpu.count").and_then(|count| count.try_into().ok())
-}
-
-/// `2 threads`, `1 process beside 10,000`.
-pub(crate) fn step_name(case: &BenchCase, step: &BenchStep) -> String {
-    let workers = step.kind.count_in_words(step.workers);
-    match case.population_of {
-        Some(_) => format!("{workers} beside {}", count(step.population)),
-        None => workers,
-    }
-}
-
-fn verdicts(case: &BenchCase, cpus: Option<u32>) -> Vec<Verdict> {
-    ladder::ladders(case).iter().filter_map(|ladder| ladder.verdict(case, cpus)).collect()
 }
 
 fn write_head(
@@ -116,6 +102,7 @@ fn write_case(
     out: &mut dyn Write,
     bench: &Bench,
     case: &BenchCase,
+    ladders: &[LadderVerdict],
     run: &Run,
     style: &Style,
 ) -> io::Result<()> {
@@ -124,7 +111,7 @@ fn write_case(
         writeln!(out, "{}", style.bold(&line))?;
     }
     rungs::write(out, case, &bench.empty, style)?;
-    for verdict in verdicts(case, cpus(run)) {
+    for verdict in ladders {
         for (n, sentence) in verdict.sentences.iter().enumerate() {
             for line in
                 text::labelled("  ", if n == 0 { 2 } else { 4 }, sentence, style.width).lines()
@@ -148,7 +135,7 @@ fn write_case(
     }
     write_longest(out, case, run, style)?;
     let steps: Vec<(String, &BenchStep)> =
-        case.steps.iter().map(|step| (step_name(case, step), step)).collect();
+        case.steps.iter().map(|step| (case.step_name(step), step)).collect();
     write_warnings(out, &steps, style)
 }
 
@@ -169,8 +156,8 @@ fn write_longest(
         .iter()
         .take(LONGEST)
         .map(|(step, outlier)| {
-            let at = outlier.start_ns.saturating_sub(run.header.started_ns) as f64 / 1e9;
-            format!("{} ({}, at {at:.3} s)", duration(outlier.ns), step_name(case, step))
+            let at = outlier.start_ns.saturating_sub(run.header.started_ns);
+            format!("{} ({}, at {})", duration(outlier.ns), case.step_name(step), moment(at))
         })
         .collect();
     if words.is_empty() {
@@ -192,29 +179,6 @@ fn write_warnings(
         }
     }
     Ok(())
-}
-
-/// Each warning once, after the steps it is about (empty: all). Of those that differ in their
-/// figures alone, the one with the largest.
-pub(crate) fn merged_warnings(steps: &[(String, &BenchStep)]) -> Vec<(String, String)> {
-    let mut by_words: BTreeMap<String, (&str, Vec<&str>)> = BTreeMap::new();
-    for (name, step) in steps {
-        for warning in &step.warnings {
-            let words = warning.replace(|c: char| c.is_ascii_digit(), "");
-            let (worst, about) = by_words.entry(words).or_default();
-            // Texts that are equal but for their digits order like these if as many.
-            *worst = (*worst).max(warning.as_str());
-            about.push(name);
-        }
-    }
-    by_words
-        .into_values()
-        .map(|(worst, about)| match about.len() {
-            _ if steps.len() == about.len() => (String::new(), worst.to_owned()),
-            1..=3 => (about.join(", "), worst.to_owned()),
-            n => (format!("{n} of {} steps", steps.len()), worst.to_owned()),
-        })
-        .collect()
 }
 
 /// Dim text; lines after the first keep its indent.

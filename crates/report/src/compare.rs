@@ -1,283 +1,147 @@
-//! Two benchmark runs, step by step: `whylag compare`.
-//!
-//! [`stats::ab`] has the rule by which a step is called slower, and why it is so.
+//! A comparison of two benchmark runs, for people.
 
-mod facts;
 #[cfg(test)]
 mod tests;
-mod write;
 
-use model::{BenchCase, BenchRound, BenchStep, Run, RunId, WorkerKind};
-use serde::Serialize;
-use stats::ab::{self, ALPHA, Difference, ENOUGH, Rounds, Verdict};
-use stats::{Interval, multiple, quantile};
+use std::io::{self, Write};
 
-use crate::bench::{each_ns, step_name};
-use crate::units::{share, times};
+use model::units::{count, fine_duration, share, times};
+use model::{BenchComparison, FigureComparison, StepComparison, WorkerKind};
+use stats::ab::{Change, RUN_NOISE};
 
-pub use write::write;
+use crate::style::Paint;
+use crate::table::{Align, Cell, Table};
+use crate::{Style, text};
 
-/// The second run against the first.
-#[derive(Clone, Debug, Serialize)]
-pub struct Comparison {
-    /// The first run.
-    pub a: RunId,
-    /// The second.
-    pub b: RunId,
-    /// Practical threshold: 0.05 is 5 %.
-    pub threshold: f64,
-    /// In one sentence.
-    pub summary: String,
-    /// What makes the runs less comparable.
-    pub warnings: Vec<String>,
-    /// Steps that both have.
-    pub steps: Vec<StepComparison>,
-    /// Steps that only the first has, and only the second.
-    pub unmatched: [Vec<String>; 2],
-}
+/// Steps that only one of the runs has, one by one.
+const UNMATCHED: usize = 6;
 
-/// A step of both runs.
-#[derive(Clone, Debug, Serialize)]
-pub struct StepComparison {
-    /// The case.
-    pub case: String,
-    /// The step in words: `2 threads beside 1,000`.
-    pub step: String,
-    /// Threads or processes.
-    pub kind: WorkerKind,
-    /// How many of them.
-    pub workers: u32,
-    /// Objects that existed.
-    pub population: u64,
-    /// The median's. The other figure has in it what any other program did on the CPUs meanwhile:
-    /// between equal runs it differs too often to be trusted.
-    pub verdict: Verdict,
-    /// Median of single operations.
-    pub median: Judged,
-    /// Wall time of a worker for an operation on average, waiting included: workers over throughput.
-    /// For the reader to judge.
-    pub each: Judged,
-}
-
-/// One figure of a step.
-#[derive(Clone, Debug, Serialize)]
-pub struct Judged {
-    /// Median over these rounds in the first run, ns.
-    pub a_ns: f64,
-    /// In the second.
-    pub b_ns: f64,
-    /// Second over first, with its 95 % interval that has the noise between runs in it.
-    pub ratio: Option<Interval>,
-    /// How much slower the reference computation was in the second run.
-    pub machine: Option<f64>,
-    /// Cost in the fastest round, second over first.
-    pub fastest: Option<f64>,
-    /// The test: `Mann-Whitney over rounds, exact`.
-    pub test: Option<&'static str>,
-    /// Two-sided.
-    pub p: Option<f64>,
-    /// Adjusted for the tests of this figure in all steps (Benjamini and Hochberg).
-    pub p_adjusted: Option<f64>,
-    /// Rounds in the first run and in the second, without those on a disturbed machine.
-    pub n: [usize; 2],
-    /// What it amounts to.
-    pub verdict: Verdict,
-    /// Why it is insufficient.
-    pub because: Option<String>,
-}
-
-/// Why two runs cannot be compared.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotComparable {
-    /// Not a run of `whylag bench`.
-    #[error("run {0} is no benchmark: only runs of 'whylag bench' can be compared so far")]
-    NoBenchmark(RunId),
-    /// Nothing in common.
-    #[error(
-        "runs {0} and {1} have no step in common: the same cases, with the same workers and \
-         populations, can be compared"
-    )]
-    NothingInCommon(RunId, RunId),
-}
-
-/// Compares.
+/// Writes the summary, what the runs differ in, and a line per step; a second one where waiting
+/// between operations says something else than the median of single operations.
 ///
 /// # Errors
-/// If one of them is no benchmark, or they measured different things.
-pub fn compare(a: &Run, b: &Run, threshold: f64) -> Result<Comparison, NotComparable> {
-    let bench = |run: &Run| run.bench.clone().ok_or(NotComparable::NoBenchmark(run.id));
-    let (bench_a, bench_b) = (bench(a)?, bench(b)?);
-    let pairs: Vec<_> = steps(&bench_a.cases)
-        .filter_map(|(case, step)| Some((case, step, partner(case, step, &bench_b.cases)?)))
-        .collect();
-    if pairs.is_empty() {
-        return Err(NotComparable::NothingInCommon(a.id, b.id));
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, comparison: &BenchComparison, style: &Style) -> io::Result<()> {
+    for line in text::wrap(&comparison.summary, style.width) {
+        writeln!(out, "{}", style.bold(&line))?;
     }
-    let unmatched = |of: &[BenchCase], with: &[BenchCase]| {
-        let alone = steps(of).filter(|(case, step)| partner(case, step, with).is_none());
-        alone.map(|(case, step)| format!("{}: {}", case.id, step_name(case, step))).collect()
-    };
-
-    let medians = |step: &BenchStep| rounds(step, |round| Some(round.median_ns));
-    let each = |step: &BenchStep| Rounds { cost: each_ns(step), ..medians(step) };
-    let sides: Vec<(Rounds, Rounds)> =
-        pairs.iter().flat_map(|(_, a, b)| [(medians(a), medians(b)), (each(a), each(b))]).collect();
-    let mut judged = judge(&sides, threshold).into_iter();
-    let mut compared = Vec::new();
-    for (case, step, _) in &pairs {
-        let (Some(median), Some(each)) = (judged.next(), judged.next()) else { break };
-        compared.push(StepComparison {
-            case: case.id.clone(),
-            step: step_name(case, step),
-            kind: step.kind,
-            workers: step.workers,
-            population: step.population,
-            verdict: median.verdict,
-            median,
-            each,
-        });
-    }
-    Ok(Comparison {
-        a: a.id,
-        b: b.id,
-        threshold,
-        summary: summary(a.id, b.id, &compared, threshold),
-        warnings: facts::warnings(a, b, &pairs),
-        unmatched: [
-            unmatched(&bench_a.cases, &bench_b.cases),
-            unmatched(&bench_b.cases, &bench_a.cases),
-        ],
-        steps: compared,
-    })
-}
-
-impl Comparison {
-    /// Steps that are slower by more than the threshold.
-    pub fn slower(&self) -> usize {
-        self.steps.iter().filter(|step| step.verdict == Verdict::Slower).count()
-    }
-}
-
-fn steps(cases: &[BenchCase]) -> impl Iterator<Item = (&BenchCase, &BenchStep)> {
-    cases.iter().flat_map(|case| case.steps.iter().map(move |step| (case, step)))
-}
-
-/// The same step among `cases`.
-fn partner<'a>(
-    case: &BenchCase,
-    step: &BenchStep,
-    cases: &'a [BenchCase],
-) -> Option<&'a BenchStep> {
-    let is_same = |other: &BenchStep| {
-        (other.kind, other.workers, other.population) == (step.kind, step.workers, step.population)
-    };
-    steps(cases).find(|(of, other)| of.id == case.id && is_same(other)).map(|(_, other)| other)
-}
-
-fn rounds(step: &BenchStep, cost: impl Fn(&BenchRound) -> Option<f64>) -> Rounds {
-    Rounds {
-        cost: step.rounds.iter().filter_map(cost).collect(),
-        reference: step.rounds.iter().map(|round| round.reference_ns).collect(),
-    }
-}
-
-/// Judges all together, because p is adjusted for their number.
-fn judge(sides: &[(Rounds, Rounds)], threshold: f64) -> Vec<Judged> {
-    let found: Vec<Option<Difference>> = sides.iter().map(|(a, b)| ab::compare(a, b)).collect();
-    let ps: Vec<f64> = found.iter().flatten().map(|difference| difference.test.p).collect();
-    let mut adjusted = multiple::benjamini_hochberg(&ps).into_iter();
-    let one = |((a, b), found): (&(Rounds, Rounds), Option<Difference>)| {
-        let adjusted = found.and_then(|_| adjusted.next());
-        let n = found.map_or([a.cost.len(), b.cost.len()], |found| found.n);
-        let all = [a, b].map(|side| quantile::median(&side.cost).unwrap_or(0.0));
-        let [a_ns, b_ns] = found.map_or(all, |found| found.medians);
-        let verdict = match (found, adjusted) {
-            (Some(found), Some(p)) => found.verdict(p, threshold),
-            _ => Verdict::Insufficient,
-        };
-        Judged {
-            a_ns,
-            b_ns,
-            ratio: found.map(|found| found.ratio),
-            machine: found.map(|found| found.machine),
-            fastest: found.map(|found| found.fastest),
-            test: found.map(|found| match found.test.exact {
-                true => "Mann-Whitney over rounds, exact",
-                false => "Mann-Whitney over rounds, normal approximation",
-            }),
-            p: found.map(|found| found.test.p),
-            p_adjusted: adjusted,
-            n,
-            verdict,
-            because: (verdict == Verdict::Insufficient)
-                .then(|| because(n, found, adjusted, threshold)),
+    for warning in &comparison.warnings {
+        for line in text::labelled("warning:", 9, warning, style.width).lines() {
+            writeln!(out, "{}", style.paint(Paint::Yellow, line))?;
         }
-    };
-    sides.iter().zip(found).map(one).collect()
-}
-
-fn because(
-    n: [usize; 2],
-    found: Option<Difference>,
-    adjusted: Option<f64>,
-    threshold: f64,
-) -> String {
-    let [a, b] = n;
-    match (found, adjusted) {
-        _ if a < ENOUGH || b < ENOUGH => {
-            format!("{a} + {b} rounds; it takes {ENOUGH} + {ENOUGH}")
-        }
-        (Some(_), Some(p)) if p > ALPHA => "the rounds of both overlap".to_owned(),
-        (Some(found), _) if (found.machine - 1.0).abs() > threshold => {
-            format!("the machine itself took {} as long", times(found.machine))
-        }
-        (Some(found), _)
-            if (1.0 / (1.0 + threshold)..=1.0 + threshold).contains(&found.fastest) =>
-        {
-            "the fastest rounds of both are alike: something disturbed the others".to_owned()
-        }
-        (Some(_), _) => format!(
-            "beyond {}, but equal runs differ as much now and then: repeat both",
-            share(threshold)
-        ),
-        (None, _) => "it cost nothing that could be measured".to_owned(),
     }
-}
-
-/// The first steps that differ are named in the summary.
-const NAMED: usize = 3;
-
-fn summary(a: RunId, b: RunId, steps: &[StepComparison], threshold: f64) -> String {
-    let of = |verdict| steps.iter().filter(move |step| step.verdict == verdict);
-    let all = match steps.len() {
-        1 => "the only step".to_owned(),
-        n => format!("{n} steps"),
-    };
-    let mut parts = Vec::new();
-    for (verdict, word) in [(Verdict::Slower, "slower"), (Verdict::Faster, "faster")] {
-        let n = of(verdict).count();
-        if n == 0 {
+    for (run, alone) in [comparison.a, comparison.b].into_iter().zip(&comparison.unmatched) {
+        if alone.is_empty() {
             continue;
         }
-        let named: Vec<String> = of(verdict).take(NAMED).filter_map(in_words).collect();
-        let more = if n > NAMED { " and others" } else { "" };
-        parts.push(format!("{word} in {n} of {all}: {}{more}", named.join(", ")));
+        let more = alone.len().saturating_sub(UNMATCHED);
+        let mut words = alone[..alone.len() - more].join(", ");
+        if more > 0 {
+            words += &format!(" and {more} more");
+        }
+        write!(out, "{}", text::labelled(&format!("only run {run}:"), 13, &words, style.width))?;
     }
-    let mut text = format!("Run {b} against run {a}: ");
-    text += &if parts.is_empty() {
-        format!("no difference beyond {} shown in {all}", share(threshold))
-    } else {
-        parts.join("; ")
-    };
-    match of(Verdict::Insufficient).count() {
-        0 => text + ".",
-        n => text + &format!("; {n} undecided."),
+    for steps in comparison.steps.chunk_by(|a, b| a.case == b.case) {
+        writeln!(out)?;
+        write_case(out, steps, style)?;
     }
+    writeln!(out)?;
+    let legend = format!(
+        "Figures are medians over rounds of the median operation, the clock included; + waiting: \
+         wall time per operation, where it differs. Ratios: run {b} over run {a}. Intervals are of 95 %: rounds \
+         resampled, noise of {} between runs and a change of the machine's own speed included. \
+         p: Mann-Whitney test over rounds (n), exact without ties, adjusted for all steps by \
+         Benjamini and Hochberg. A step is slower or faster if the whole interval and the ratio of \
+         the fastest rounds are beyond {} and p is at most 0.05.",
+        share(RUN_NOISE),
+        share(comparison.threshold),
+        a = comparison.a,
+        b = comparison.b,
+    );
+    for line in text::wrap(&legend, style.width) {
+        writeln!(out, "{}", style.dim(&line))?;
+    }
+    Ok(())
 }
 
-/// `getppid, 2 threads: 1.21x (1.14x to 1.29x)`.
-fn in_words(step: &StepComparison) -> Option<String> {
-    let ratio = step.median.ratio?;
-    let (low, high) = (times(ratio.low), times(ratio.high));
-    Some(format!("{}, {}: {} ({low} to {high})", step.case, step.step, times(ratio.estimate)))
+fn write_case(out: &mut dyn Write, steps: &[StepComparison], style: &Style) -> io::Result<()> {
+    let Some(first) = steps.first() else { return Ok(()) };
+    writeln!(out, "{}", style.bold(&text::clean(&first.case)))?;
+    let right = Align::Right;
+    // Lines are short of room: what all steps have in common is left out.
+    let same_population = steps.iter().all(|step| step.population == first.population);
+    let same_workers =
+        steps.iter().all(|step| (step.kind, step.workers) == (first.kind, first.workers));
+    let title = match first.kind {
+        _ if same_workers && !same_population => "beside",
+        WorkerKind::Threads if same_population => "threads",
+        WorkerKind::Processes if same_population => "processes",
+        _ => "",
+    };
+    let name = |step: &StepComparison| match title {
+        "" => step.step.clone(),
+        "beside" => count(step.population),
+        _ => step.workers.to_string(),
+    };
+    let mut table = Table::new(
+        2,
+        &[
+            (title, Align::Left),
+            ("first", right),
+            ("second", right),
+            ("ratio", right),
+            ("interval", right),
+            ("p", right),
+            ("n", right),
+            ("", right),
+        ],
+    );
+    for step in steps {
+        table.row(row(&name(step), &step.median));
+        reason(&mut table, &step.median);
+        if !agree(step) {
+            table.row(row("+ waiting", &step.each));
+            table.note(1, "on average: other programs on the CPUs do that as well; no verdict");
+        }
+    }
+    table.write(out, style)
+}
+
+/// True if the second figure adds nothing.
+fn agree(step: &StepComparison) -> bool {
+    step.each.verdict == step.median.verdict
+        || !matches!(step.each.verdict, Change::Slower | Change::Faster)
+}
+
+fn row(name: &str, figure: &FigureComparison) -> [Cell; 8] {
+    let ratio =
+        |pick: fn(&stats::Interval) -> String| figure.ratio.as_ref().map_or("-".to_owned(), pick);
+    let p = match figure.p_adjusted {
+        None => "-".to_owned(),
+        Some(p) if p < 0.001 => "<0.001".to_owned(),
+        Some(p) => format!("{p:.3}"),
+    };
+    let verdict = match figure.verdict {
+        Change::Slower => Cell::painted("slower", Paint::Red),
+        Change::Faster => Cell::painted("faster", Paint::Green),
+        Change::NoDifference => "no difference".into(),
+        Change::Insufficient => Cell::painted("insufficient", Paint::Yellow),
+    };
+    let [a, b] = figure.n;
+    [
+        name.into(),
+        fine_duration(figure.a_ns).into(),
+        fine_duration(figure.b_ns).into(),
+        ratio(|interval| times(interval.estimate)).into(),
+        ratio(|interval| format!("{:.2} to {:.2}", interval.low, interval.high)).into(),
+        p.into(),
+        format!("{a}+{b}").into(),
+        verdict,
+    ]
+}
+
+fn reason(table: &mut Table, figure: &FigureComparison) {
+    if let Some(because) = &figure.because {
+        table.note(1, because.as_str());
+    }
 }

@@ -1,6 +1,6 @@
 //! The answer of `whylag doctor` for people, and what differs between two of them.
 
-mod diff;
+mod differences;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -8,14 +8,14 @@ mod watch;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use model::{Check, Checkup, Subject, Unbound, Verdict};
+use model::units::{count, counted};
+use model::{Check, CheckResult, Checkup, Subject, Unbound};
 
-pub use diff::{Diff, Difference, Side, diff, write as write_diff};
+pub use differences::write as write_diff;
 pub use watch::{Took, bound, clock};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, plural};
 use crate::{Style, text};
 
 /// Column in which the text of an unbound library begins.
@@ -57,22 +57,22 @@ pub fn title(subject: Subject) -> &'static str {
     }
 }
 
-/// A verdict in a word or two.
-pub(crate) fn word(verdict: Verdict) -> &'static str {
+/// A result in a word or two.
+pub(crate) fn word(verdict: CheckResult) -> &'static str {
     match verdict {
-        Verdict::Good => "good",
-        Verdict::Unknown => "unknown here",
-        Verdict::Attention => "attention",
-        Verdict::Bad => "bad",
+        CheckResult::Good => "good",
+        CheckResult::Unknown => "unknown here",
+        CheckResult::Attention => "attention",
+        CheckResult::Bad => "bad",
     }
 }
 
-fn cell(verdict: Verdict) -> Cell {
+fn cell(verdict: CheckResult) -> Cell {
     let paint = match verdict {
-        Verdict::Good => Paint::Green,
-        Verdict::Unknown => Paint::Dim,
-        Verdict::Attention => Paint::Yellow,
-        Verdict::Bad => Paint::Red,
+        CheckResult::Good => Paint::Green,
+        CheckResult::Unknown => Paint::Dim,
+        CheckResult::Attention => Paint::Yellow,
+        CheckResult::Bad => Paint::Red,
     };
     Cell::painted(word(verdict), paint)
 }
@@ -89,7 +89,7 @@ fn write_checks(out: &mut dyn Write, checks: &[Check], why: bool, style: &Style)
             detail => format!("{} ({detail})", check.fact),
         };
         table.row([cell(check.verdict), check.id.as_str().into(), fact.into()]);
-        if why || matches!(check.verdict, Verdict::Attention | Verdict::Bad) {
+        if why || matches!(check.verdict, CheckResult::Attention | CheckResult::Bad) {
             table.note(1, format!("why: {}", check.why));
         }
         if !check.advice.is_empty() {
@@ -101,7 +101,7 @@ fn write_checks(out: &mut dyn Write, checks: &[Check], why: bool, style: &Style)
 
 /// Causes and parts that stand alike share a row.
 fn write_recorder(out: &mut dyn Write, checks: &[Check], style: &Style) -> io::Result<()> {
-    let mut groups: BTreeMap<(Verdict, &str, &str), Vec<&str>> = BTreeMap::new();
+    let mut groups: BTreeMap<(CheckResult, &str, &str), Vec<&str>> = BTreeMap::new();
     for check in checks {
         let key = (check.verdict, check.fact.as_str(), check.advice.as_str());
         groups.entry(key).or_default().push(&check.id);
@@ -120,13 +120,14 @@ fn write_recorder(out: &mut dyn Write, checks: &[Check], style: &Style) -> io::R
 }
 
 fn summary(checkup: &Checkup) -> String {
-    let verdicts = [Verdict::Bad, Verdict::Attention, Verdict::Unknown, Verdict::Good];
+    let verdicts =
+        [CheckResult::Bad, CheckResult::Attention, CheckResult::Unknown, CheckResult::Good];
     let counts = verdicts.map(|verdict| format!("{} {}", checkup.count(verdict), word(verdict)));
     let of = match checkup.pid {
         Some(pid) => format!("{} and process {pid}", checkup.host),
         None => checkup.host.clone(),
     };
-    format!("{of}: {}: {}.", plural(checkup.checks.len() as u64, "check"), counts.join(", "))
+    format!("{of}: {}: {}.", counted(checkup.checks.len() as u64, "check"), counts.join(", "))
 }
 
 /// Writes each library with calls that are not bound yet, and their names, most first; then those

@@ -2,13 +2,22 @@
 
 use std::io::{self, Write};
 
-use model::{Explanation, Run, WhyNot};
+use model::{Explanation, MessageBreakdown, Run, WhyNot};
 use serde_json::{Value, json};
 
-/// The object that `whylag explain --json` prints. These keys are fixed: `run`, `wall_ns`,
-/// `unaccounted_ns`, `accounts`, `findings` (largest share first), `losses`, `cost`; others may be
-/// added. Shares and confidences are 0 to 1, times are nanoseconds.
-pub fn explanation(explanation: &Explanation, run: &Run) -> Value {
+/// The `schema` of [`explanation`]. Within a schema keys are added, never renamed or removed, and
+/// none changes its meaning; who reads it ignores keys that it does not know. Outputs without this
+/// key have the same keys otherwise.
+const SCHEMA: u32 = 2;
+
+/// The object that `whylag explain --json` prints: `schema`, `run`, `wall_ns`, `unaccounted_ns`,
+/// `accounts`, `findings` (largest share first), `losses`, `cost`, and others; for one message alone
+/// also `message`, part by part. Shares and confidences are 0 to 1, times are nanoseconds.
+pub fn explanation(
+    explanation: &Explanation,
+    run: &Run,
+    message: Option<&MessageBreakdown>,
+) -> Value {
     let accounts: Vec<Value> = explanation
         .accounts
         .iter()
@@ -19,7 +28,8 @@ pub fn explanation(explanation: &Explanation, run: &Run) -> Value {
         .iter()
         .map(|(account, ns)| json!({"account": account, "ns": ns}))
         .collect();
-    json!({
+    let mut value = json!({
+        "schema": SCHEMA,
         "run": explanation.run,
         "scope": explanation.scope,
         "wall_ns": explanation.wall_ns,
@@ -34,22 +44,31 @@ pub fn explanation(explanation: &Explanation, run: &Run) -> Value {
         "coincidences": explanation.coincidences,
         "losses": explanation.losses,
         "cost": run.cost,
-        "cpus": run.cpus,
+        "cpus": run.sums.cpus,
         "capabilities": run.capabilities,
         "threads": run.threads.len(),
         "outlier_count": run.outlier_count,
         "length_ns": run.length_ns(),
         "sampled": run.header.sampled,
         "version": run.header.version,
-    })
+    });
+    if let Some(message) = message {
+        value["message"] = json!(message);
+    }
+    value
 }
 
 /// Writes [`explanation`] as indented JSON with a newline at its end.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_explanation(out: &mut dyn Write, answer: &Explanation, run: &Run) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &explanation(answer, run))?;
+pub fn write_explanation(
+    out: &mut dyn Write,
+    answer: &Explanation,
+    run: &Run,
+    message: Option<&MessageBreakdown>,
+) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &explanation(answer, run, message))?;
     writeln!(out)
 }
 
@@ -73,10 +92,11 @@ mod tests {
     fn the_fixed_keys_are_there_with_their_types() {
         let (answer, run) = (sample::explanation(), sample::run());
         let mut out = Vec::new();
-        write_explanation(&mut out, &answer, &run).unwrap();
+        write_explanation(&mut out, &answer, &run, None).unwrap();
         let value: Value = serde_json::from_slice(&out).unwrap();
 
-        assert_eq!(value["run"], 12);
+        assert_eq!((value["schema"].as_u64(), value["run"].as_u64()), (Some(2), Some(12)));
+        assert!(value.get("message").is_none());
         assert_eq!(value["wall_ns"].as_u64(), Some(answer.wall_ns));
         assert!(value["unaccounted_ns"].is_u64());
         let accounts = value["accounts"].as_array().unwrap();

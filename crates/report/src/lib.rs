@@ -16,7 +16,7 @@ pub mod bench;
 mod call;
 pub mod cases;
 pub mod chart;
-pub mod company;
+pub mod coincidences;
 pub mod compare;
 mod cost;
 pub mod doctor;
@@ -38,8 +38,7 @@ mod table;
 mod text;
 pub mod trace_files;
 mod unexplained;
-pub mod units;
+mod who;
 pub mod why_not;
-mod words;
 
 pub use style::Style;

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
+use model::units::{duration, moment, share_of};
 use model::{Account, Blocked, Frame, Outlier, OutlierKind, Run, Space, StackId};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{duration, part};
-use crate::{Style, call, text, words};
+use crate::{Style, call, text, who};
 
 /// How many parts of the breakdown a sentence names.
 const PARTS: usize = 4;
@@ -68,7 +68,7 @@ fn first_call<'a>(outlier: &Outlier, run: &'a Run, length: &str) -> String {
 
 /// A part of the breakdown, with who was to blame for it as far as is known.
 fn part_of(outlier: &Outlier, run: &Run, account: Account, ns: u64) -> String {
-    let mut words = format!("{} {}", duration(ns), words::account(account));
+    let mut words = format!("{} {}", duration(ns), account.describe());
     match account {
         Account::Blocked(kind) => {
             words += &object(outlier, run, kind);
@@ -78,7 +78,7 @@ fn part_of(outlier: &Outlier, run: &Run, account: Account, ns: u64) -> String {
         }
         account if account.is_waiting_for_cpu() => {
             if let Some(runner) = outlier.ran_instead.first() {
-                let who = words::thread(&runner.comm, runner.tid, runner.tgid);
+                let who = who::thread(&runner.comm, runner.tid, runner.tgid);
                 words += &format!(" while {who} ran {}", duration(runner.ns));
             }
         }
@@ -96,6 +96,7 @@ fn object(outlier: &Outlier, run: &Run, kind: Blocked) -> String {
         Blocked::Futex if outlier.object != 0 => format!(" at {:#x}", outlier.object),
         _ => {
             let name = run
+                .sums
                 .waits
                 .iter()
                 .filter(|wait| wait.account == Account::Blocked(kind) && outlier.object != 0)
@@ -109,11 +110,11 @@ fn object(outlier: &Outlier, run: &Run, kind: Blocked) -> String {
 fn ended_by(outlier: &Outlier, kind: Blocked) -> String {
     match (&outlier.holder, &outlier.waker) {
         (Some(holder), _) if kind.is_kernel_lock() => {
-            let who = words::thread(&holder.comm, holder.tid, holder.tgid);
+            let who = who::thread(&holder.comm, holder.tid, holder.tgid);
             let call = holder.call.map_or_else(String::new, |call| format!(" in {call}"));
             format!(", held {} by {who}{call}", duration(holder.overlap_ns))
         }
-        (_, Some(waker)) => format!(" until woken by {}", words::waker(waker)),
+        (_, Some(waker)) => format!(" until woken by {}", who::waker(waker)),
         _ => String::new(),
     }
 }
@@ -131,11 +132,11 @@ pub fn write(
 ) -> io::Result<()> {
     let into = outlier.start_ns.saturating_sub(run.header.started_ns);
     let heading = format!(
-        "{number}. {} of {}, on CPU {}, {:.3} s into the run",
+        "{number}. {} of {}, on CPU {}, {} into the run",
         duration(outlier.duration_ns),
-        words::thread(&outlier.comm, outlier.tid, outlier.tgid),
+        who::thread(&outlier.comm, outlier.tid, outlier.tgid),
         outlier.cpu,
-        into as f64 / 1e9,
+        moment(into),
     );
     writeln!(out, "{}", style.bold(&text::clean(&heading)))?;
     for line in text::wrap(&sentence(outlier, run), style.width.saturating_sub(3)) {
@@ -144,12 +145,12 @@ pub fn write(
 
     let mut table = Table::new(5, &[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
     for (account, ns) in outlier.breakdown.largest_first() {
-        let share = part(ns, outlier.duration_ns);
+        let share = share_of(ns, outlier.duration_ns);
         table.row([duration(ns).into(), share.into(), account.to_string().into()]);
     }
     let all = outlier.breakdown.total();
     let name = if all == outlier.duration_ns { "all" } else { "all that is accounted for" };
-    let all = [duration(all), part(all, outlier.duration_ns), name.to_owned()];
+    let all = [duration(all), share_of(all, outlier.duration_ns), name.to_owned()];
     table.row(all.map(|text| Cell::painted(text, Paint::Dim)));
     table.write(out, style)?;
 
@@ -170,17 +171,17 @@ fn details(outlier: &Outlier) -> Vec<(&'static str, String)> {
         details.push(("faulted at", format!("{ip:#x}")));
     }
     if let Some(waker) = &outlier.waker {
-        details.push(("woken by", words::waker(waker)));
+        details.push(("woken by", who::waker(waker)));
     }
     if let Some(holder) = &outlier.holder {
         let how = if holder.write { "writing" } else { "reading" };
         let call = holder.call.map_or_else(String::new, |call| format!(" in {call}"));
-        let who = words::thread(&holder.comm, holder.tid, holder.tgid);
+        let who = who::thread(&holder.comm, holder.tid, holder.tgid);
         let overlap = duration(holder.overlap_ns);
         details.push(("lock holder", format!("{who}, {how}{call}, for {overlap}")));
     }
     for (n, runner) in outlier.ran_instead.iter().enumerate() {
-        let who = words::thread(&runner.comm, runner.tid, runner.tgid);
+        let who = who::thread(&runner.comm, runner.tid, runner.tgid);
         let label = if n == 0 { "ran instead" } else { "" };
         details.push((label, format!("{who}, {}", duration(runner.ns))));
     }
@@ -304,6 +305,6 @@ mod tests {
     fn a_hard_interrupt_as_waker_is_not_blamed_on_the_thread() {
         let mut waker = sample::run().outliers[1].waker.clone().unwrap();
         waker.context = Context::HardIrq;
-        assert!(words::waker(&waker).starts_with("a hardware interrupt that interrupted "));
+        assert!(who::waker(&waker).starts_with("a hardware interrupt that interrupted "));
     }
 }

@@ -39,35 +39,8 @@ pub fn empty_run() -> Run {
             recorder_pid: 500,
             version: "0.1.0".into(),
         },
-        status: RunStatus::Recording,
-        end: None,
         heartbeat_ns: START,
-        facts: Vec::new(),
-        capabilities: Vec::new(),
-        processes: Vec::new(),
-        threads: Vec::new(),
-        seconds: Vec::new(),
-        outliers: Vec::new(),
-        outlier_count: 0,
-        events: Vec::new(),
-        event_count: 0,
-        stacks: HashMap::new(),
-        stack_sums: Vec::new(),
-        paths: Vec::new(),
-        beside: Vec::new(),
-        call_errors: Vec::new(),
-        counters: Vec::new(),
-        waits: Vec::new(),
-        holds: Vec::new(),
-        runners: Vec::new(),
-        cpus: Vec::new(),
-        losses: Losses::default(),
-        cost: Cost::default(),
-        bench: None,
-        jitter: None,
-        messages: model::Messages::default(),
-        sockets: model::Sockets::default(),
-        presences: Vec::new(),
+        ..Run::default()
     }
 }
 
@@ -108,8 +81,8 @@ pub fn run() -> Run {
     run.outliers = outliers();
     run.outlier_count = 2_000;
     run.stacks = stacks();
-    run.stack_sums = stack_sums();
-    run.cpus = [(0, 1_000, 0), (1, 500, 20)]
+    run.sums.stack_sums = stack_sums();
+    run.sums.cpus = [(0, 1_000, 0), (1, 500, 20)]
         .map(|(cpu, idle, stolen)| CpuTime {
             cpu,
             idle_ns: idle * MS,

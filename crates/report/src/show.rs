@@ -2,13 +2,15 @@
 
 use std::io::{self, Write};
 
-use model::{OutlierKind, Run, RunStatus};
+use model::units::{count, counted, duration};
+use model::{Annotations, OutlierKind, Run, RunStatus};
 
-use crate::messages::{self, ToldMessages};
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, duration, plural};
-use crate::{Style, accounts, bench, chart, cost, jitter, outlier, runs, series, sockets, text};
+use crate::{
+    Style, accounts, bench, chart, coincidences, cost, jitter, messages, outlier, runs, series,
+    sockets, text,
+};
 
 /// Metrics in the table, and of these the ones that are drawn.
 const METRICS: usize = 30;
@@ -23,17 +25,24 @@ const MESSAGES: usize = 5;
 /// Groups of facts that are long and rarely read; they are in the JSON.
 const DETAILS: [&str; 3] = ["sysctl.", "env.", "rlimit."];
 
-/// Writes the header and facts, what benchmarks measured, the messages of traced programs, the accounts (of all and of each thread), the histograms with most
-/// time, the slowest outliers in full, the sockets, and the cost of the recorder. What is left out is counted.
+/// Writes the header and facts, what benchmarks measured, the messages of traced programs, the
+/// accounts (of all and of each thread), the histograms with most time, the slowest outliers in
+/// full, the sockets, the cost of the recorder, and which other programs ran when repeated events
+/// came. What is left out is counted. `notes` is what explain reads in the run.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, run: &Run, told: &ToldMessages, style: &Style) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, run: &Run, notes: &Annotations, style: &Style) -> io::Result<()> {
+    write_run(out, run, notes, style)?;
+    coincidences::write(out, &notes.coincidences, style)
+}
+
+fn write_run(out: &mut dyn Write, run: &Run, notes: &Annotations, style: &Style) -> io::Result<()> {
     write_header(out, run, style)?;
     write_facts(out, run, style)?;
     writeln!(out)?;
     if run.bench.is_some() {
-        bench::write(out, run, false, style)?;
+        bench::write(out, run, &notes.ladders, false, style)?;
         // Nothing was recorded unless it was asked for.
         if run.threads.is_empty() {
             return Ok(());
@@ -48,7 +57,7 @@ pub fn write(out: &mut dyn Write, run: &Run, told: &ToldMessages, style: &Style)
         writeln!(out)?;
     }
     if !run.messages.is_empty() {
-        messages::write(out, run, told, MESSAGES, style)?;
+        messages::write(out, run, &notes.messages, MESSAGES, style)?;
         if run.threads.is_empty() {
             return Ok(());
         }
@@ -109,7 +118,7 @@ fn write_facts(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> 
     table.write(out, style)?;
     if !details.is_empty() {
         let more =
-            format!("  and {} under sysctl, env and rlimit", plural(details.len() as u64, "fact"));
+            format!("  and {} under sysctl, env and rlimit", counted(details.len() as u64, "fact"));
         writeln!(out, "{}", style.dim(&more))?;
     }
     Ok(())
@@ -166,7 +175,7 @@ fn write_outliers(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<(
         (OutlierKind::FirstCall, "in first calls"),
     ];
     let threshold = duration(run.header.threshold_ns);
-    let heading = format!("{} from {threshold} on", plural(run.outlier_count, "outlier"));
+    let heading = format!("{} from {threshold} on", counted(run.outlier_count, "outlier"));
     writeln!(out, "\n{}", style.bold(&heading))?;
     if run.outliers.is_empty() {
         return Ok(());
@@ -202,7 +211,7 @@ pub(crate) fn more(
     if left == 0 {
         return Ok(());
     }
-    let left = plural(left, &format!("more {noun}"));
+    let left = counted(left, &format!("more {noun}"));
     writeln!(out, "{}", style.dim(&format!("  and {left}")))
 }
 
@@ -215,7 +224,7 @@ mod tests {
     fn a_run_is_shown_in_full_within_80_columns() {
         let run = sample::run();
         let text =
-            sample::written(|out| write(out, &run, &ToldMessages::default(), &Style::default()));
+            sample::written(|out| write(out, &run, &Annotations::default(), &Style::default()));
         sample::assert_fits(&text, 80);
         assert!(!text.contains('\x1b'));
         for part in [
@@ -243,7 +252,7 @@ mod tests {
     fn an_empty_run_is_shown_without_a_panic() {
         let run = sample::empty_run();
         let text = sample::written(|out| {
-            write(out, &run, &ToldMessages::default(), &Style { color: true, width: 60 })
+            write(out, &run, &Annotations::default(), &Style { color: true, width: 60 })
         });
         assert!(text.contains("unaccounted"), "{text}");
     }
@@ -262,7 +271,7 @@ mod tests {
             stack.frames[0].symbol = Some(evil.clone());
         }
         let text =
-            sample::written(|out| write(out, &run, &ToldMessages::default(), &Style::default()));
+            sample::written(|out| write(out, &run, &Annotations::default(), &Style::default()));
         assert!(!text.contains(['\x1b', '\x07', '\r']), "{text}");
     }
 }

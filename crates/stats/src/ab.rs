@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::rank::{self, MannWhitney};
 use crate::{Interval, quantile, resample};
 
-/// Standard deviation between runs of the same thing that is taken for granted, as a part.
+/// Standard deviation between runs of the same thing that is assumed, as a part.
 pub const RUN_NOISE: f64 = 0.02;
 /// Fewer rounds in a run than this show nothing: exact p of 4 + 4 is at least 0.029, which no
 /// adjustment for several tests survives.
@@ -70,10 +70,10 @@ pub struct Difference {
     pub n: [usize; 2],
 }
 
-/// What a difference amounts to.
+/// The verdict on a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Change {
     /// The second costs more, by more than the threshold.
     Slower,
     /// The second costs less, by more than the threshold.
@@ -128,21 +128,21 @@ fn difference(a: &Rounds, b: &Rounds) -> Option<Difference> {
 }
 
 impl Difference {
-    /// The verdict with the test's p adjusted for all tests that were made; `threshold` 0.05 is 5 %.
-    pub fn verdict(&self, adjusted_p: f64, threshold: f64) -> Verdict {
+    /// The verdict, with the test's p adjusted for all tests made; `threshold` 0.05 is 5 %.
+    pub fn change(&self, adjusted_p: f64, threshold: f64) -> Change {
         let (slower, faster) = (1.0 + threshold, 1.0 / (1.0 + threshold));
         if self.n.iter().any(|n| *n < ENOUGH) {
-            Verdict::Insufficient
+            Change::Insufficient
         } else if (faster..=slower).contains(&self.ratio.estimate) {
-            Verdict::NoDifference
+            Change::NoDifference
         } else if adjusted_p > ALPHA {
-            Verdict::Insufficient
+            Change::Insufficient
         } else if self.ratio.low.min(self.fastest) > slower {
-            Verdict::Slower
+            Change::Slower
         } else if self.ratio.high.max(self.fastest) < faster {
-            Verdict::Faster
+            Change::Faster
         } else {
-            Verdict::Insufficient
+            Change::Insufficient
         }
     }
 }
@@ -179,11 +179,11 @@ mod tests {
         (0..steps).map(step).collect()
     }
 
-    fn verdicts(a: &[Rounds], b: &[Rounds]) -> Vec<Verdict> {
+    fn verdicts(a: &[Rounds], b: &[Rounds]) -> Vec<Change> {
         let found: Vec<Difference> = a.iter().zip(b).map(|(a, b)| compare(a, b).unwrap()).collect();
         let ps: Vec<f64> = found.iter().map(|difference| difference.test.p).collect();
         let adjusted = multiple::benjamini_hochberg(&ps);
-        found.iter().zip(adjusted).map(|(found, p)| found.verdict(p, 0.05)).collect()
+        found.iter().zip(adjusted).map(|(found, p)| found.change(p, 0.05)).collect()
     }
 
     /// Of [`PAIRS`] pairs of runs of `steps`, those in which any is one of `wanted`.
@@ -191,7 +191,7 @@ mod tests {
         steps: usize,
         between_runs: f64,
         (slower, machine): (f64, f64),
-        wanted: &[Verdict],
+        wanted: &[Change],
     ) -> usize {
         let mut rng = fastrand::Rng::with_seed(11);
         let pair = |_: &usize| {
@@ -202,7 +202,7 @@ mod tests {
         (0..PAIRS).filter(pair).count()
     }
 
-    const DIFFERENT: [Verdict; 2] = [Verdict::Slower, Verdict::Faster];
+    const DIFFERENT: [Change; 2] = [Change::Slower, Change::Faster];
     const EQUAL: (f64, f64) = (1.0, 1.0);
 
     #[test]
@@ -230,11 +230,11 @@ mod tests {
 
     #[test]
     fn a_fifth_more_is_found() {
-        let found = called(1, 0.02, (1.2, 1.0), &[Verdict::Slower]);
+        let found = called(1, 0.02, (1.2, 1.0), &[Change::Slower]);
         assert!(found >= 99, "{found} of {PAIRS} with 2 % between runs");
-        let found = called(1, 0.025, (1.2, 1.0), &[Verdict::Slower]);
+        let found = called(1, 0.025, (1.2, 1.0), &[Change::Slower]);
         assert!(found >= 95, "{found} of {PAIRS} with 2.5 % between runs");
-        let found = called(1, 0.02, (1.0 / 1.2, 1.0), &[Verdict::Faster]);
+        let found = called(1, 0.02, (1.0 / 1.2, 1.0), &[Change::Faster]);
         assert!(found >= 99, "{found} of {PAIRS} faster");
     }
 
@@ -242,7 +242,7 @@ mod tests {
     fn a_machine_that_is_slower_itself_is_no_finding() {
         let wrong = called(1, 0.02, (1.0, 1.3), &DIFFERENT);
         assert!(wrong <= 1, "{wrong} of {PAIRS}");
-        let undecided = called(1, 0.02, (1.0, 1.3), &[Verdict::Insufficient]);
+        let undecided = called(1, 0.02, (1.0, 1.3), &[Change::Insufficient]);
         assert!(undecided >= 99, "{undecided} of {PAIRS}");
     }
 
@@ -257,9 +257,9 @@ mod tests {
         };
         let found = compare(&side(100.0, 0), &side(120.0, 5)).unwrap();
         assert_eq!(found.n, [5, 5]);
-        assert_eq!(found.verdict(found.test.p, 0.05), Verdict::Slower, "{found:?}");
+        assert_eq!(found.change(found.test.p, 0.05), Change::Slower, "{found:?}");
         let found = compare(&side(100.0, 0), &side(100.0, 5)).unwrap();
-        assert_eq!(found.verdict(found.test.p, 0.05), Verdict::NoDifference, "{found:?}");
+        assert_eq!(found.change(found.test.p, 0.05), Change::NoDifference, "{found:?}");
     }
 
     #[test]
@@ -271,9 +271,9 @@ mod tests {
         let quiet = side([100.0; 3]);
         let found = compare(&quiet, &side([100.0, 130.0, 130.0])).unwrap();
         assert!(found.ratio.low > 1.05 && found.test.p < 0.05, "{found:?}");
-        assert_eq!(found.verdict(found.test.p, 0.05), Verdict::Insufficient);
+        assert_eq!(found.change(found.test.p, 0.05), Change::Insufficient);
         let found = compare(&quiet, &side([130.0; 3])).unwrap();
-        assert_eq!(found.verdict(found.test.p, 0.05), Verdict::Slower);
+        assert_eq!(found.change(found.test.p, 0.05), Change::Slower);
     }
 
     #[test]
@@ -284,10 +284,10 @@ mod tests {
         };
         let verdict = |n: usize| {
             let found = compare(&side(100.0, n), &side(200.0, 10)).unwrap();
-            found.verdict(found.test.p, 0.05)
+            found.change(found.test.p, 0.05)
         };
-        assert_eq!(verdict(4), Verdict::Insufficient);
-        assert_eq!(verdict(5), Verdict::Slower);
+        assert_eq!(verdict(4), Change::Insufficient);
+        assert_eq!(verdict(5), Change::Slower);
         assert!(compare(&side(100.0, 2), &side(100.0, 10)).is_none());
         assert!(compare(&side(-1.0, 5), &side(0.0, 5)).is_none());
     }

@@ -52,21 +52,21 @@ fn everything_comes_back_as_it_was() {
     let mut stacks: Vec<_> = loaded.stacks.into_values().collect();
     stacks.sort_by_key(|stack| std::cmp::Reverse(stack.id));
     assert_eq!(stacks, batch.stacks);
-    assert_eq!(loaded.stack_sums, batch.stack_sums);
-    assert_eq!(loaded.paths, batch.paths);
-    assert_eq!(loaded.call_errors, batch.call_errors);
-    assert_eq!(loaded.counters, batch.counters);
-    assert_eq!(loaded.waits, batch.waits);
-    assert_eq!(loaded.holds, batch.holds);
-    assert_eq!(loaded.runners, batch.runners);
-    assert_eq!(loaded.cpus, batch.cpus);
+    assert_eq!(loaded.sums.stack_sums, batch.sums.stack_sums);
+    assert_eq!(loaded.sums.paths, batch.sums.paths);
+    assert_eq!(loaded.sums.call_errors, batch.sums.call_errors);
+    assert_eq!(loaded.sums.counters, batch.sums.counters);
+    assert_eq!(loaded.sums.waits, batch.sums.waits);
+    assert_eq!(loaded.sums.holds, batch.sums.holds);
+    assert_eq!(loaded.sums.runners, batch.sums.runners);
+    assert_eq!(loaded.sums.cpus, batch.sums.cpus);
     assert_eq!(loaded.losses.seen, batch.losses);
     assert_eq!(Some(loaded.cost), batch.cost);
     assert_eq!(loaded.bench, batch.bench);
     assert_eq!(loaded.jitter, batch.jitter);
     assert_eq!(loaded.messages, batch.messages);
     assert_eq!(loaded.sockets, batch.sockets);
-    assert_eq!(loaded.beside, batch.beside);
+    assert_eq!(loaded.sums.beside, batch.sums.beside);
     assert_eq!(loaded.presences, batch.presences);
 }
 
@@ -120,7 +120,7 @@ fn every_kind_comes_back() {
     .into_iter()
     .enumerate()
     {
-        batch.events.push(Event { kind, ..event(n as u64) });
+        batch.events.push(event(kind, n as u64));
     }
     let run = begun_with(&mut store, std::slice::from_ref(&batch));
     let loaded = store.load(run).unwrap();
@@ -165,11 +165,11 @@ fn a_second_batch_adds_to_some_parts_and_replaces_others() {
     second.threads[1] = ThreadAccounts { first_ns: STARTED_NS + 900, alive: false, ..thread(102) };
     second.threads[1].last_ns = second.threads[1].first_ns + second.threads[1].accounts.total();
     second.stacks[0].frames.pop();
-    second.stack_sums = vec![stack_sum(51, Some(u64::MAX - 1), None)];
-    second.waits = vec![wait(61)];
-    second.holds = vec![hold(21, Some(syscall("mmap"))), hold(11, None)];
-    second.runners[0].ns = 78;
-    second.cpus = vec![CpuTime { cpu: 1, idle_ns: 7, busy_ns: 8, stolen_ns: 9 }];
+    second.sums.stack_sums = vec![stack_sum(51, Some(u64::MAX - 1), None)];
+    second.sums.waits = vec![wait(61)];
+    second.sums.holds = vec![hold(21, Some(syscall("mmap"))), hold(11, None)];
+    second.sums.runners[0].ns = 78;
+    second.sums.cpus = vec![CpuTime { cpu: 1, idle_ns: 7, busy_ns: 8, stolen_ns: 9 }];
     second.cost = Some(Cost { cpu_ns: 99, ..Cost::default() });
     let run = begun_with(&mut store, &[first.clone(), second.clone()]);
     store.finish(run, &end()).unwrap();
@@ -190,11 +190,14 @@ fn a_second_batch_adds_to_some_parts_and_replaces_others() {
     assert_eq!(loaded.event_count, 4);
     assert_eq!(loaded.stacks.len(), 2);
     assert_eq!(loaded.stacks[&StackId(u64::MAX - 1)], second.stacks[0]);
-    assert_eq!(loaded.stack_sums, [second.stack_sums[0].clone(), first.stack_sums[1].clone()]);
-    assert_eq!(loaded.waits, [second.waits[0].clone(), first.waits[1].clone()]);
-    assert_eq!(loaded.holds, second.holds);
-    assert_eq!(loaded.runners, second.runners);
-    assert_eq!(loaded.cpus, [first.cpus[0].clone(), second.cpus[0].clone()]);
+    assert_eq!(
+        loaded.sums.stack_sums,
+        [second.sums.stack_sums[0].clone(), first.sums.stack_sums[1].clone()]
+    );
+    assert_eq!(loaded.sums.waits, [second.sums.waits[0].clone(), first.sums.waits[1].clone()]);
+    assert_eq!(loaded.sums.holds, second.sums.holds);
+    assert_eq!(loaded.sums.runners, second.sums.runners);
+    assert_eq!(loaded.sums.cpus, [first.sums.cpus[0].clone(), second.sums.cpus[0].clone()]);
     assert_eq!(loaded.losses.total(), 88);
     assert_eq!(Some(loaded.cost), second.cost);
 }
@@ -225,7 +228,7 @@ fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
         let tid = if n < 5 { 7 } else { 8 };
         batch.outliers.push(Outlier { tid, start_ns: 10_000 * n, ..bare_outlier(10 + n) });
     }
-    batch.events.extend((0..LOADED_EVENTS as u64 + 3).map(event));
+    batch.events.extend((0..LOADED_EVENTS as u64 + 3).map(|at| event(EventKind::BlockIo, at)));
     let run = begun_with(&mut store, &[batch]);
     let whole = store.load(run).unwrap();
     assert!(whole.outliers.iter().all(|outlier| outlier.tid == 8));
@@ -239,7 +242,7 @@ fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
     assert_eq!(stored, 1, "one ends where the window begins, one begins where it ends");
     assert_eq!(loaded.outliers.last().unwrap().start_ns, 20_000);
 
-    let last = event(LOADED_EVENTS as u64 + 2).time_ns;
+    let last = event(EventKind::BlockIo, LOADED_EVENTS as u64 + 2).time_ns;
     let end = Window { from_ns: last, to_ns: last + 1, tid: None };
     let (loaded, _) = store.load_part(run, &end).unwrap();
     assert_eq!(loaded.events.len(), 1);
@@ -273,9 +276,10 @@ fn the_longest_outliers_and_the_first_events_are_loaded_with_their_stacks_only()
         batch.stacks.push(stack(length, Space::User));
     }
     batch.stacks.push(stack(1 << 40, Space::Kernel));
-    batch.stack_sums.push(stack_sum(1, Some(1 << 40), Some(1 << 41)));
-    batch.events.extend((0..LOADED_EVENTS as u64 + 3).rev().map(event));
-    let exec = Event { kind: EventKind::Exec, ..event(LOADED_EVENTS as u64 + 1) };
+    batch.sums.stack_sums.push(stack_sum(1, Some(1 << 40), Some(1 << 41)));
+    let requests = (0..LOADED_EVENTS as u64 + 3).rev();
+    batch.events.extend(requests.map(|at| event(EventKind::BlockIo, at)));
+    let exec = event(EventKind::Exec, LOADED_EVENTS as u64 + 1);
     batch.events.push(exec.clone());
     let run = begun_with(&mut store, &[batch]);
     let loaded = store.load(run).unwrap();

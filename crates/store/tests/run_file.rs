@@ -25,7 +25,7 @@ fn rich_batch() -> Batch {
         .map(|n| Outlier { start_ns: STARTED_NS + n, ..outlier(THRESHOLD_NS - 300 + n / 2) })
         .collect();
     batch.outliers.push(bare_outlier(400_000));
-    batch.events = (0..6_000).map(|n| event(STARTED_NS + n % 1000)).collect();
+    batch.events = (0..6_000).map(|n| event(EventKind::BlockIo, STARTED_NS + n % 1000)).collect();
     batch.threads = (101..400).map(thread).collect();
     batch.messages.slow = (0..2_500).map(|n| message(n, None, 300_000 + n / 3)).collect();
     batch

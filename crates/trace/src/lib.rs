@@ -28,7 +28,7 @@
 //! let fill = order.publish("fill")?;
 //! let mut thread = tracer.thread()?;
 //!
-//! // For each message. The trace lies beside the message and travels with it.
+//! // For each message. The trace lies next to the message and travels with it.
 //! let mut trace = Trace::new();
 //! trace.begin(&order, 8123, trace::now());
 //! trace.mark(JOURNALLED); // by any thread, also two at once
@@ -55,7 +55,7 @@
 //! - [`Trace::mark`] may be called by several threads, each its own point. What orders these calls
 //!   before [`Thread::logic_start`] is whatever hands the message over.
 //! - Times are CLOCK_MONOTONIC. On a host whose clocksource is slow every mark is slow: the reader
-//!   sees it, for all gaps grow alike.
+//!   sees it, because all gaps grow by the same amount.
 
 pub mod clock;
 mod error;

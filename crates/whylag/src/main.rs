@@ -7,8 +7,8 @@
 mod failure;
 mod output;
 mod signals;
+mod slow_messages;
 mod stored;
-mod told;
 mod verbs;
 
 use std::path::PathBuf;

@@ -153,9 +153,9 @@ fn whoever_ran_instead_is_named() {
     let Some((recorded, figures)) = queued() else { return };
     let run = &recorded.run;
     // The longest sums come first; its own threads are in each other's way, too.
-    let mut others = run.runners.iter().filter(|r| r.runner_tgid != r.tgid);
+    let mut others = run.sums.runners.iter().filter(|r| r.runner_tgid != r.tgid);
     if figures.judge("the hog ran longer than any other") {
-        assert_eq!(others.clone().next().unwrap().runner_comm, "hog", "{:?}", run.runners);
+        assert_eq!(others.clone().next().unwrap().runner_comm, "hog", "{:?}", run.sums.runners);
     }
     let by_hog = others.find(|r| r.runner_comm == "hog").unwrap();
     let hog = run.processes.iter().find(|process| process.tgid == by_hog.runner_tgid).unwrap();

@@ -18,7 +18,7 @@ fn passes(run: &Run, path: &PathSum, function: &str) -> bool {
 }
 
 fn sum(run: &Run, which: impl Fn(&PathSum) -> bool) -> f64 {
-    run.paths.iter().filter(|path| which(path)).map(|path| path.ns as f64).sum()
+    run.sums.paths.iter().filter(|path| which(path)).map(|path| path.ns as f64).sum()
 }
 
 fn close(found: f64, truth: f64, within: f64) {
@@ -50,13 +50,13 @@ fn time_by_code_path_is_what_the_program_measured() {
         close(sum(run, membarrier), truth.get("membarriers") as f64, 0.1);
     }
     assert!(faults > 0.0 && sum(run, membarrier) <= truth.get("membarriers") as f64);
-    assert!(run.paths.iter().filter(|p| membarrier(p)).all(|p| passes(
+    assert!(run.sums.paths.iter().filter(|p| membarrier(p)).all(|p| passes(
         run,
         p,
         "__x64_sys_membarrier"
     )));
-    assert_eq!(run.paths.iter().filter(|p| membarrier(p)).map(|p| p.count).sum::<u64>(), 20);
-    let failed = run.call_errors.iter().find(|e| Some(e.call) == Syscall::named("read"));
+    assert_eq!(run.sums.paths.iter().filter(|p| membarrier(p)).map(|p| p.count).sum::<u64>(), 20);
+    let failed = run.sums.call_errors.iter().find(|e| Some(e.call) == Syscall::named("read"));
     assert_eq!(failed.map(|e| (e.errno, e.count)), Some((11, truth.get("failures"))));
 }
 

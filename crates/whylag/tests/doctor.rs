@@ -14,7 +14,7 @@ use common::lazy::{CALLS, lazy, ready};
 use common::nobody::{as_nobody, for_anybody};
 use common::{Helper, Lab, assert_refused, whylag};
 use inspect::live::{Process, bindings};
-use model::{Account, Checkup, EventKind, Unbound, Verdict};
+use model::{Account, CheckResult, Checkup, EventKind, Unbound};
 use serde_json::Value;
 
 fn doctor(arguments: &[&str]) -> Output {
@@ -53,13 +53,13 @@ fn the_host_is_described_as_it_is() {
         found.checks.chunk_by(|a, b| a.subject == b.subject).map(|c| c[0].subject).collect();
     assert!(subjects.is_sorted() && subjects.len() == 8, "{subjects:?}");
     let strict = doctor(&["--strict"]).status.code();
-    if found.count(Verdict::Bad) == 0 {
+    if found.count(CheckResult::Bad) == 0 {
         // What passes by may have become bad in between.
         assert!(matches!(strict, Some(0 | 3)));
     } else if found
         .checks
         .iter()
-        .any(|c| c.verdict == Verdict::Bad && c.compared == model::Compared::Setting)
+        .any(|c| c.verdict == CheckResult::Bad && c.compared == model::Compared::Setting)
     {
         assert_eq!(strict, Some(3));
     }
@@ -80,7 +80,9 @@ fn without_privilege_it_says_what_it_could_not_read() {
     let unknown: Vec<&str> = found
         .checks
         .iter()
-        .filter(|check| check.verdict == Verdict::Unknown && check.fact.contains("no permission"))
+        .filter(|check| {
+            check.verdict == CheckResult::Unknown && check.fact.contains("no permission")
+        })
         .map(|check| check.id.as_str())
         .collect();
     assert!(unknown.contains(&"lazy-binding") && unknown.contains(&"environment"), "{unknown:?}");
@@ -111,7 +113,7 @@ fn a_process_is_described_with_its_calls() {
         // The C library's own slots are no reason to shout.
         assert_eq!(told.ends_with(&format!(", {} its own", 6 - called)), called < 6, "{told}");
         let binding = found.checks.iter().find(|check| check.id == "lazy-binding").unwrap();
-        assert_eq!(binding.verdict == Verdict::Good, called == 6, "{binding:?}");
+        assert_eq!(binding.verdict == CheckResult::Good, called == 6, "{binding:?}");
         assert_eq!(fact(&found, "threads"), "1 thread");
         assert_eq!(fact(&found, "program"), "position independent, bound at first calls");
         assert!(found.facts.iter().any(|fact| fact.name == "binary.path"));
@@ -182,7 +184,7 @@ fn altered(folder: &Path, checkup: &Checkup) -> PathBuf {
     other.host = "other".to_owned();
     let clock = other.checks.iter_mut().find(|check| check.id == "clocksource").unwrap();
     clock.fact = "hpet".to_owned();
-    clock.verdict = Verdict::Bad;
+    clock.verdict = CheckResult::Bad;
     let path = folder.join("other.json");
     fs::write(&path, serde_json::to_vec(&other).unwrap()).unwrap();
     path

@@ -88,7 +88,8 @@ fn two_thousand_threads_born_under_watch() {
 #[test]
 fn a_thread_that_ends_ends_its_recording() {
     let Some(lab) = Lab::new() else { return };
-    let (_crowd, known) = crowd(&["2", "1500"]);
+    // Long enough for a recorder to begin on a busy machine.
+    let (_crowd, known) = crowd(&["2", "4000"]);
     let tid = known.get("worker-0");
     let run = lab.record_target(&["-t", &tid.to_string()]).run;
     assert_sound(&run);

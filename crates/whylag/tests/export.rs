@@ -21,7 +21,7 @@ fn every_format_tells_of_the_same_run() {
         sum_us += us.parse::<u64>().unwrap();
         assert!(stack.starts_with("mmap-lock-fault"), "{line}");
     }
-    let in_run: u64 = run.stack_sums.iter().map(|sum| sum.ns).sum();
+    let in_run: u64 = run.sums.stack_sums.iter().map(|sum| sum.ns).sum();
     assert!(sum_us.abs_diff(in_run / 1000) <= folded.lines().count() as u64);
     // The story's picture: asleep in the slow path of the lock, called from mmap.
     let slow =

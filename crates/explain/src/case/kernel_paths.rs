@@ -151,7 +151,7 @@ impl Case<'_> {
                         .kernel
                         .is_some_and(|id| stacks.as_ref().is_some_and(|s| s.contains(&id))))
         };
-        self.run.paths.iter().filter(wanted).map(|path| (path, self.ns_of(path)))
+        self.run.sums.paths.iter().filter(wanted).map(|path| (path, self.ns_of(path)))
     }
 
     /// Stacks that pass one of the functions; `None` if any stack will do.

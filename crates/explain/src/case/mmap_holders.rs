@@ -54,6 +54,7 @@ pub fn split(case: &Case) -> Split {
             }
             let overlap = |which: &dyn Fn(&HoldSum) -> bool| {
                 case.run
+                    .sums
                     .holds
                     .iter()
                     .filter(|h| h.tgid == tgid && h.waiter_write == (account == WRITE) && which(h))
@@ -74,7 +75,7 @@ pub fn split(case: &Case) -> Split {
 /// The holds that `which` accepts, readers and writers waiting taken together, longest first.
 pub fn holders(case: &Case, which: fn(&HoldSum) -> bool) -> Vec<HoldSum> {
     let mut sums: Vec<HoldSum> = Vec::new();
-    for hold in case.run.holds.iter().filter(|hold| which(hold) && hold.ns > 0) {
+    for hold in case.run.sums.holds.iter().filter(|hold| which(hold) && hold.ns > 0) {
         let same = sums.iter_mut().find(|sum| {
             (sum.tgid, sum.holder_tgid, sum.holder_call, sum.holder_write)
                 == (hold.tgid, hold.holder_tgid, hold.holder_call, hold.holder_write)

@@ -44,7 +44,7 @@ impl Scales {
                 all.insert((*tgid, account), Scale { exact, ..Scale::default() });
             }
         }
-        for path in run.paths.iter().filter(|path| path.sampled) {
+        for path in run.sums.paths.iter().filter(|path| path.sampled) {
             let more = Scale { samples: path.count, sampled: path.ns, exact: 0 };
             all.entry((path.tgid, path.account)).or_default().add(more);
         }

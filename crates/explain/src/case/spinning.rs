@@ -35,7 +35,7 @@ pub fn readers(
 ) -> Vec<BesideSum> {
     let asked = |sum: &&BesideSum| sum.tgid == tgid && case.goes_through(sum.kernel, functions);
     let mut readers = BTreeMap::<u32, BesideSum>::new();
-    for sum in case.run.beside.iter().filter(asked) {
+    for sum in case.run.sums.beside.iter().filter(asked) {
         let Some(reader) = readers.get_mut(&sum.other_tgid) else {
             readers.insert(sum.other_tgid, sum.clone());
             continue;

@@ -190,7 +190,7 @@ impl<'a> Case<'a> {
 
     /// Ended waits of all processes in an account, one sum per object and waker.
     pub fn waits(&self, account: Account) -> impl Iterator<Item = &'a WaitSum> {
-        self.run.waits.iter().filter(move |wait| wait.account == account)
+        self.run.sums.waits.iter().filter(move |wait| wait.account == account)
     }
 
     /// Sum of the waits in an account. `count` is at least the number of threads that waited: a
@@ -240,8 +240,8 @@ impl<'a> Case<'a> {
     /// CPU times of the host, if they were recorded.
     pub fn cpus(&self) -> Option<Cpus> {
         let mut cpus =
-            Cpus { number: self.run.cpus.len() as u64, idle_ns: 0, stolen_ns: 0, total_ns: 0 };
-        for cpu in &self.run.cpus {
+            Cpus { number: self.run.sums.cpus.len() as u64, idle_ns: 0, stolen_ns: 0, total_ns: 0 };
+        for cpu in &self.run.sums.cpus {
             cpus.idle_ns = cpus.idle_ns.saturating_add(cpu.idle_ns);
             cpus.stolen_ns = cpus.stolen_ns.saturating_add(cpu.stolen_ns);
             let total = cpu.idle_ns.saturating_add(cpu.busy_ns).saturating_add(cpu.stolen_ns);

@@ -22,9 +22,9 @@ pub fn stacks(case: &Case, unexplained: &[(Account, u64)]) -> Vec<LostStack> {
 
 fn of_account(case: &Case, account: Account) -> Vec<LostStack> {
     let run = case.run;
-    let kept = run.stack_sums.iter().filter(|sum| sum.account == account);
+    let kept = run.sums.stack_sums.iter().filter(|sum| sum.account == account);
     let kept = kept.map(|sum| (sum.kernel, sum.user, sum.count, sum.ns));
-    let paths = run.paths.iter().filter(|path| path.account == account);
+    let paths = run.sums.paths.iter().filter(|path| path.account == account);
     let paths = paths.map(|path| (path.kernel, path.user, path.count, case.ns_of(path)));
     // Paths have the shorter ones too, but sleeps have their user side only among those kept.
     let (kept, paths) = (by_stack(kept), by_stack(paths));

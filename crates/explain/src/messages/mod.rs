@@ -8,15 +8,45 @@ use std::collections::{BTreeMap, HashMap};
 
 use model::{
     Account, Context, ContrastSide, Message, MessageBreakdown, MessageContrast, MessagePart,
-    MessageSegment, MessageTime, Outlier, Run, SegmentKind, Syscall, Window,
+    MessageSegment, MessageTime, Outlier, Run, SegmentKind, SlowMessages, Syscall, Window,
 };
 
 use crate::part::clip::{Clip, clips};
 use crate::part::question::message_parts;
 
-/// Where to look for the intervals of these messages.
-pub fn message_windows<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Window> {
-    messages.into_iter().flat_map(message_parts).collect()
+/// Slow messages that are looked at, of the whole run.
+const LOOKED_AT: usize = 400;
+
+/// The slow messages that are looked at, the slowest first.
+fn looked_at(run: &Run) -> &[Message] {
+    let slow = &run.messages.slow;
+    &slow[..slow.len().min(LOOKED_AT)]
+}
+
+/// Whose intervals [`slow_messages`] has to have, and of which times.
+pub fn message_windows(run: &Run) -> Vec<Window> {
+    looked_at(run).iter().chain(&run.messages.fast).flat_map(message_parts).collect()
+}
+
+/// The slow messages of a run with what their threads did, and what they have more of than the
+/// control group of their flow. `run.outliers` has the intervals in [`message_windows`], below the
+/// threshold too, and `run.stacks` their stacks.
+pub fn slow_messages(run: &Run) -> SlowMessages {
+    let slowest = break_down(run, looked_at(run));
+    let fast = break_down(run, &run.messages.fast);
+    let mut contrasts = Vec::new();
+    for program in &run.messages.programs {
+        for flow in &program.flows {
+            let of = |all: &[MessageBreakdown]| -> Vec<MessageBreakdown> {
+                let is_of = |one: &&MessageBreakdown| {
+                    (one.message.program, one.message.flow) == (program.program, flow.flow)
+                };
+                all.iter().filter(is_of).cloned().collect()
+            };
+            contrasts.push((flow.name.clone(), contrast(&of(&slowest), &of(&fast))));
+        }
+    }
+    SlowMessages { slowest, contrasts }
 }
 
 /// The breakdown of each of these messages; `run.outliers` has the intervals of their time, below
@@ -149,7 +179,7 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// What the slow messages of a flow have more of than its control group, the most first. Both are
 /// of one flow; empty if one of them is.
-pub fn contrast(slow: &[MessageBreakdown], fast: &[MessageBreakdown]) -> Vec<MessageContrast> {
+fn contrast(slow: &[MessageBreakdown], fast: &[MessageBreakdown]) -> Vec<MessageContrast> {
     if slow.is_empty() || fast.is_empty() {
         return Vec::new();
     }

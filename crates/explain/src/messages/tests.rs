@@ -101,3 +101,27 @@ fn slow_messages_are_told_apart_by_what_the_others_lack() {
     assert!((first.difference_ns() - 900_000.0).abs() < 1.0, "{first:?}");
     assert!(contrast.iter().all(|c| c.part != "to journalled"), "{contrast:?}");
 }
+
+#[test]
+fn each_flow_of_a_run_is_compared_with_its_own_control_group() {
+    let slow = vec![message(1, 1_000_000, 900_000), message(2, 5_000_000, 1_100_000)];
+    let other_flow = Message { flow: 2, tid: 8, ..message(9, 20_000_000, 700_000) };
+    let mut run = traced([slow, vec![other_flow]].concat());
+    let second =
+        MessageFlow { flow: 2, name: "quote".into(), ..run.messages.programs[0].flows[0].clone() };
+    run.messages.programs[0].flows.push(second);
+    run.messages.fast = vec![message(3, 9_000_000, 50_000)];
+    let windows = message_windows(&run);
+    assert!(windows.iter().any(|window| window.tid == Some(9) && window.from_ns == 1_010_000));
+    assert!(windows.iter().any(|window| window.to_ns == 9_000_000 + 15_000 + 50_000), "control");
+
+    run.outliers = vec![interval(9, DISK, 1_100_000, 800_000, None)];
+    let found = slow_messages(&run);
+    let ids: Vec<u64> = found.slowest.iter().map(|one| one.message.id).collect();
+    assert_eq!(ids, [1, 2, 9]);
+    let [(order, more), (quote, none)] = &found.contrasts[..] else { panic!("{found:#?}") };
+    assert_eq!((order.as_str(), quote.as_str()), ("order", "quote"));
+    let disk = more.iter().find(|one| one.account == Some(DISK)).unwrap();
+    assert_eq!((disk.slow.n, disk.slow.with, disk.fast.n), (2, 1, 1));
+    assert!(none.is_empty(), "a flow without a control group: {none:?}");
+}

@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 
 use model::{
-    Account, Accounts, Cost, Losses, Messages, Outlier, Run, RunEnd, Scope, Sockets,
+    Account, Accounts, Cost, Losses, Messages, Outlier, Run, RunEnd, Scope, Sockets, Sums,
     ThreadAccounts, Window, part_of,
 };
 
@@ -213,23 +213,15 @@ fn frame(whole: &Run, part: &Window, exact: bool) -> Run {
         facts: whole.facts.clone(),
         capabilities: whole.capabilities.clone(),
         processes: whole.processes.clone(),
-        threads: Vec::new(),
-        seconds: Vec::new(),
-        outliers: Vec::new(),
-        outlier_count: 0,
         event_count: events.len() as u64,
         events,
         stacks: whole.stacks.clone(),
-        stack_sums: Vec::new(),
-        waits: Vec::new(),
-        holds: Vec::new(),
-        paths: Vec::new(),
-        beside: Vec::new(),
-        call_errors: Vec::new(),
-        counters: whole.counters.clone(),
-        runners: Vec::new(),
-        // Of a shorter time than the run it is not known how busy the CPUs were.
-        cpus: if exact { whole.cpus.clone() } else { Vec::new() },
+        sums: Sums {
+            counters: whole.sums.counters.clone(),
+            // Of a shorter time than the run it is not known how busy the CPUs were.
+            cpus: if exact { whole.sums.cpus.clone() } else { Vec::new() },
+            ..Sums::default()
+        },
         losses: Losses {
             seen: whole.losses.seen.iter().filter(|(_, at, _)| near(*at)).cloned().collect(),
         },
@@ -238,8 +230,8 @@ fn frame(whole: &Run, part: &Window, exact: bool) -> Run {
         jitter: whole.jitter.clone(),
         messages: whole.messages.clone(),
         sockets: sockets(&whole.sockets, part),
-        // A part has too few events to be compared with the times of others.
-        presences: Vec::new(),
+        // No presences: a part has too few events to be compared with the times of others.
+        ..Run::default()
     }
 }
 
@@ -294,13 +286,7 @@ fn cut_outlier(outlier: &Outlier, all: &[&Outlier], part: &Window) -> Outlier {
 /// The sums of a process that has no other thread are those of its thread.
 fn take_sums_of_its_process(whole: &Run, run: &mut Run) {
     let Some(tgid) = run.threads.first().map(|thread| thread.tgid) else { return };
-    run.waits = whole.waits.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.holds = whole.holds.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.runners = whole.runners.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.paths = whole.paths.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.call_errors = whole.call_errors.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.beside = whole.beside.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
-    run.stack_sums = whole.stack_sums.iter().filter(|sum| sum.tgid == tgid).cloned().collect();
+    run.sums = whole.sums.of_process(tgid);
     let seconds = whole.seconds.iter().filter(|s| s.tgid == tgid || s.tgid == 0);
     run.seconds = seconds.cloned().collect();
 }

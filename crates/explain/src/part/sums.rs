@@ -52,7 +52,7 @@ impl<'a> PartSums<'a> {
     /// `whole`.
     pub fn new(whole: &'a Run) -> Self {
         let mut known = HashMap::<Object, Known>::new();
-        for wait in &whole.waits {
+        for wait in &whole.sums.waits {
             let object = known.entry((wait.tgid, wait.account, wait.object)).or_default();
             object.name = object.name.or(wait.name.as_ref());
             object.count = object.count.saturating_add(wait.count);
@@ -61,7 +61,7 @@ impl<'a> PartSums<'a> {
         }
         PartSums {
             known,
-            all_holds: &whole.holds,
+            all_holds: &whole.sums.holds,
             seen_holds: BTreeSet::new(),
             by_waker: 0,
             waits: BTreeMap::new(),
@@ -132,18 +132,18 @@ impl<'a> PartSums<'a> {
     /// Puts the sums into `run`. Gives how many holders of mmap_lock were not seen and are taken to
     /// be who ended the wait.
     pub fn finish(self, run: &mut Run) -> u64 {
-        run.waits = self.waits.into_values().collect();
-        run.holds = self.holds;
-        run.runners = self.runners.into_values().collect();
-        run.stack_sums = self.stack_sums.into_values().collect();
-        run.paths = self.paths;
-        run.call_errors = self.call_errors.into_values().collect();
+        run.sums.waits = self.waits.into_values().collect();
+        run.sums.holds = self.holds;
+        run.sums.runners = self.runners.into_values().collect();
+        run.sums.stack_sums = self.stack_sums.into_values().collect();
+        run.sums.paths = self.paths;
+        run.sums.call_errors = self.call_errors.into_values().collect();
         let start_ns = run.header.started_ns;
         let second =
             |((tgid, metric), histogram)| MetricSecond { tgid, metric, start_ns, histogram };
         run.seconds = self.values.into_iter().map(second).collect();
-        run.waits.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
-        run.stack_sums.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
+        run.sums.waits.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
+        run.sums.stack_sums.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
         self.by_waker
     }
 

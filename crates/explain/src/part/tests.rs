@@ -98,10 +98,10 @@ fn a_long_wait_for_work_has_no_cause_because_its_thread_was_woken_a_little_late(
 fn the_same_hold_told_by_a_call_and_by_its_sleep_counts_once() {
     let run = one_slow_call().build();
     let part = partial(&run, &Question::Outlier(1));
-    assert_eq!(part.run.holds.len(), 1);
-    assert_eq!((part.run.holds[0].count, part.run.holds[0].ns), (1, 5 * MS));
-    assert_eq!((part.run.runners.len(), part.run.runners[0].ns), (1, MS));
-    assert_eq!(part.run.waits[0].ns, 6 * MS);
+    assert_eq!(part.run.sums.holds.len(), 1);
+    assert_eq!((part.run.sums.holds[0].count, part.run.sums.holds[0].ns), (1, 5 * MS));
+    assert_eq!((part.run.sums.runners.len(), part.run.sums.runners[0].ns), (1, MS));
+    assert_eq!(part.run.sums.waits[0].ns, 6 * MS);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn the_only_thread_of_a_process_has_the_sums_of_its_process() {
         .runner(runner(20, 66, 900, SECOND))
         .build();
     let part = partial(&run, &Question::Thread(10));
-    assert_eq!(part.run.runners.len(), 1);
+    assert_eq!(part.run.sums.runners.len(), 1);
     let answer = explain_part(&part);
     assert_eq!(answer.findings[0].cause, "cpu-runqueue");
     assert!(answer.findings[0].title.contains("runner-77"));
@@ -300,5 +300,5 @@ fn a_waker_in_an_interrupt_is_nobody() {
         .thread(11, 10, &[])
         .kept(woken)
         .build();
-    assert_eq!(partial(&run, &Question::Thread(10)).run.waits[0].waker_comm, "");
+    assert_eq!(partial(&run, &Question::Thread(10)).run.sums.waits[0].waker_comm, "");
 }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Read};
 
-use model::{Check, Compared, Subject, Verdict};
+use model::{Check, CheckResult, Compared, Subject};
 
 use crate::fingerprint::kernel;
 use crate::read::text;
@@ -23,7 +23,7 @@ pub(super) struct Entry<A> {
 /// What was found.
 #[derive(Debug)]
 pub(super) struct Look {
-    pub verdict: Verdict,
+    pub verdict: CheckResult,
     pub fact: String,
     detail: String,
     advice: String,
@@ -32,18 +32,18 @@ pub(super) struct Look {
 
 impl Look {
     pub fn good(fact: impl Display) -> Look {
-        Look::new(Verdict::Good, fact, String::new())
+        Look::new(CheckResult::Good, fact, String::new())
     }
 
     pub fn attention(fact: impl Display, advice: impl Into<String>) -> Look {
-        Look::new(Verdict::Attention, fact, advice.into())
+        Look::new(CheckResult::Attention, fact, advice.into())
     }
 
     pub fn bad(fact: impl Display, advice: impl Into<String>) -> Look {
-        Look::new(Verdict::Bad, fact, advice.into())
+        Look::new(CheckResult::Bad, fact, advice.into())
     }
 
-    fn new(verdict: Verdict, fact: impl Display, advice: String) -> Look {
+    fn new(verdict: CheckResult, fact: impl Display, advice: String) -> Look {
         let (fact, detail) = (fact.to_string(), String::new());
         Look { verdict, fact, detail, advice, compared: Compared::Setting }
     }
@@ -77,7 +77,7 @@ impl Look {
 pub(super) fn examine<A>(subject: Subject, table: &[Entry<A>], of: &A) -> Vec<Check> {
     let check = |entry: &Entry<A>| {
         let look = (entry.look)(of).unwrap_or_else(|because| {
-            Look { verdict: Verdict::Unknown, ..Look::good(because) }.passing()
+            Look { verdict: CheckResult::Unknown, ..Look::good(because) }.passing()
         });
         Check {
             id: entry.id.to_owned(),
@@ -206,35 +206,6 @@ pub(super) fn pressure(path: &str) -> Result<f64, String> {
     value.and_then(|value| value.parse().ok()).ok_or_else(|| format!("{path} has no avg10"))
 }
 
-/// `1 line`, `7 lines`; thousands with commas.
-pub(super) fn counted(n: u64, one: &str) -> String {
-    let plural = if n == 1 { "" } else { "s" };
-    format!("{} {one}{plural}", thousands(n))
-}
-
-/// `1,234,567`.
-pub(super) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `512 B`, `64 KiB`, `1.5 GiB`.
-pub(super) fn bytes(n: u64) -> String {
-    let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match units.iter().find(|(_, size)| n >= *size) {
-        Some((unit, size)) if n.is_multiple_of(*size) => format!("{} {unit}", thousands(n / size)),
-        Some((unit, size)) => format!("{:.1} {unit}", n as f64 / *size as f64),
-        None => format!("{n} B"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,14 +216,6 @@ mod tests {
         assert_eq!(cpus(""), []);
         assert_eq!(row("Threads:\t7\nVmLck: 12 kB", "VmLck"), Some(12));
         assert_eq!(row("Threads:\t7", "Thread"), None);
-        assert_eq!(
-            (bytes(512), bytes(212_992), bytes(3 << 30)),
-            ("512 B".into(), "208 KiB".into(), "3 GiB".into())
-        );
-        assert_eq!(
-            (counted(1, "task"), counted(1_200, "task")),
-            ("1 task".into(), "1,200 tasks".into())
-        );
         assert!(get("/proc/no-such-file").unwrap_err().contains("this host has no"));
         assert!(pressure("/proc/uptime").is_err());
     }

@@ -1,13 +1,13 @@
-//! Facts at rest that are known to cost latency, and what to do about them.
+//! Settings and state of a host or a process that are known to cost latency, and what to do.
 //!
 //! [`host()`] and [`process()`] give a list of [`Check`]s. A check is an entry in the table of its
 //! subject's file: a name, why it matters, and a function that reads a fact and has it judged. The
 //! judgement is a function of what was read alone, so it can be tested on made-up values.
 //!
-//! Caveats. Nothing is changed; what cannot be read is [`model::Verdict::Unknown`], with the reason. The
+//! Caveats. Nothing is changed; what cannot be read is [`model::CheckResult::Unknown`], with the reason. The
 //! cost of a clock read is measured, which keeps each CPU busy for some milliseconds at the lowest
 //! priority. "Bad" means that it costs latency by itself, "attention" that it can.
-//! Network figures are those of the network name space that whylag runs in, and pressure and
+//! Network figures are those of the network namespace that whylag runs in, and pressure and
 //! counters say what has been since boot, not what is now.
 
 mod cgroups;
@@ -72,9 +72,9 @@ pub fn process(pid: u32) -> Result<(Vec<Check>, Vec<Unbound>), LiveError> {
     Ok((checks, unbound(target.libraries().unwrap_or_default())))
 }
 
-/// A check as its table has it.
+/// What a table says about a check.
 pub struct Described {
-    /// Where it is told.
+    /// Under which heading it is reported.
     pub subject: Subject,
     /// Its name.
     pub id: &'static str,
@@ -108,7 +108,7 @@ pub fn unbound(libraries: &[Library]) -> Vec<Unbound> {
 mod tests {
     use std::collections::HashSet;
 
-    use model::{Compared, Verdict};
+    use model::{CheckResult, Compared};
 
     use super::*;
 
@@ -117,7 +117,7 @@ mod tests {
         for check in checks {
             assert!(ids.insert(&check.id), "{} twice", check.id);
             assert!(!check.fact.is_empty() && !check.why.is_empty() && !check.source.is_empty());
-            let is_asked = matches!(check.verdict, Verdict::Attention | Verdict::Bad);
+            let is_asked = matches!(check.verdict, CheckResult::Attention | CheckResult::Bad);
             assert_eq!(is_asked, !check.advice.is_empty(), "{check:?}");
             assert!(check.why.ends_with('.') && !check.fact.ends_with('.'), "{check:?}");
             assert!(!check.fact.contains('\n'), "{check:?}");
@@ -130,7 +130,7 @@ mod tests {
         check_each(&checks);
         assert!(checks.len() >= 60, "{}", checks.len());
         // Without root there is no kernel log; without hardware no frequencies.
-        let unknown: Vec<_> = checks.iter().filter(|c| c.verdict == Verdict::Unknown).collect();
+        let unknown: Vec<_> = checks.iter().filter(|c| c.verdict == CheckResult::Unknown).collect();
         assert!(unknown.len() < checks.len() / 2, "{unknown:#?}");
     }
 

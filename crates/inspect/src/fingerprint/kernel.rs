@@ -37,8 +37,8 @@ fn without_secrets(command_line: &str) -> String {
 
 /// How a thread in the kernel can be preempted: `none`, `voluntary`, `lazy`, `full` or `rt`.
 ///
-/// With PREEMPT_DYNAMIC it can be changed while the system runs, and only debugfs tells; else the
-/// word `preempt=` of the command line holds, and without it the kernel's configuration.
+/// With PREEMPT_DYNAMIC it can be changed while the system runs, and only debugfs shows it.
+/// Otherwise `preempt=` on the command line holds, and without it the kernel's configuration.
 pub(crate) fn preemption() -> Fact {
     const DEBUGFS: &str = "/sys/kernel/debug/sched/preempt";
     if let Some(model) = text(DEBUGFS).ok().as_deref().and_then(in_parentheses) {

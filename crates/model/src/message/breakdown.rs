@@ -80,3 +80,12 @@ impl MessageContrast {
         self.slow.mean_ns - self.fast.mean_ns
     }
 }
+
+/// The slow messages of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SlowMessages {
+    /// Where the time of each went, the slowest first.
+    pub slowest: Vec<MessageBreakdown>,
+    /// By flow: its name, and what its slow messages have more of than its control group.
+    pub contrasts: Vec<(String, Vec<MessageContrast>)>,
+}

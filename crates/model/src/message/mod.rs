@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::Histogram;
 use crate::histogram::PRECISION_KERNEL;
 
-pub use breakdown::{ContrastSide, MessageBreakdown, MessageContrast, MessagePart, MessageTime};
+pub use breakdown::{
+    ContrastSide, MessageBreakdown, MessageContrast, MessagePart, MessageTime, SlowMessages,
+};
 pub use metric::{MessageMetric, MessageSecond};
 pub use segment::{MessageSegment, SegmentKind};
 

@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 
-use model::{BenchCase, BenchStep, WorkerKind};
+use model::units::{compact, count, duration, fine_duration, seconds, times};
+use model::{Along, BenchCase, BenchStep, WorkerKind};
 
-use super::ladder::{Along, distinct};
 use crate::accounts::bar;
 use crate::chart::quantile;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{compact, count, duration, fine_duration, seconds, times};
 use crate::{Style, text};
 
 const RIGHT: Align = Align::Right;
@@ -24,8 +23,7 @@ pub fn write(
     empty: &BenchStep,
     style: &Style,
 ) -> io::Result<()> {
-    let sizes = distinct(case.steps.iter().map(|step| step.population));
-    let workers = distinct(case.steps.iter().map(|step| u64::from(step.workers)));
+    let (sizes, workers) = (case.populations(), case.worker_counts());
     if sizes.len() < 2 || workers.len() < 2 {
         let along = if sizes.len() > 1 { Along::Population } else { Along::Workers };
         let all: Vec<&BenchStep> = case.steps.iter().collect();

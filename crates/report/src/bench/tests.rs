@@ -1,10 +1,12 @@
-use model::{Account, Accounts, Blocked, Histogram};
+use explain::judge_ladders;
+use model::Histogram;
 
 use super::*;
 use crate::sample::{self, bench_step};
 
 fn written(run: &Run, histograms: bool) -> String {
-    let text = sample::written(|out| write(out, run, histograms, &Style::default()));
+    let text =
+        sample::written(|out| write(out, run, &judge_ladders(run), histograms, &Style::default()));
     sample::assert_fits(&text, 80);
     text
 }
@@ -23,13 +25,6 @@ fn case(steps: Vec<BenchStep>) -> BenchCase {
         stopped: None,
         shape: None,
     }
-}
-
-/// What a ladder of these steps says first, on two CPUs.
-fn sentence(steps: Vec<BenchStep>) -> String {
-    let case = case(steps);
-    let ladders = ladder::ladders(&case);
-    ladders[0].verdict(&case, Some(2)).unwrap().sentences[0].clone()
 }
 
 #[test]
@@ -87,101 +82,11 @@ fn a_quantile_that_n_does_not_carry_is_not_printed() {
 }
 
 #[test]
-fn want_of_a_cpu_is_told_from_waiting_for_each_other() {
-    let alone = || bench_step(1, 0, 1_000.0, (100.0, 900.0));
-    let queued = |step: BenchStep, part: f64| {
-        let all = (step.wall_ns * u64::from(step.workers)) as f64;
-        BenchStep { queued_ns: Some((all * part) as u64), ..step }
-    };
-    let both = |workers, each_ns, part| {
-        let last = bench_step(workers, 0, each_ns, (100.0, 900.0));
-        sentence(vec![queued(alone(), 0.0), queued(last, part)])
-    };
-    // Both CPUs are busy: four workers of 1 us each take 2 us.
-    let text = both(4, 2_000.0, 0.5);
-    assert!(text.starts_with("4 processes: 2.00x slower each"), "{text}");
-    assert!(text.contains("2.00x the throughput of 1"), "{text}");
-    assert!(text.ends_with("waiting for a CPU 50.0 % of their time: 2 CPUs for 4"), "{text}");
-    // As many workers as CPUs: it is not they who take them from each other.
-    let text = both(2, 2_000.0, 0.5);
-    assert!(text.ends_with("waiting 50.0 % of their time for a CPU that another program had"));
-    // Most of the time neither on a CPU nor ready for one.
-    let text = both(4, 8_000.0, 0.1);
-    assert!(text.ends_with("asleep 77.5 % of their time; --with-kernel tells for what"), "{text}");
-    // A kernel that does not count what is ready.
-    let text = sentence(vec![alone(), bench_step(4, 0, 8_000.0, (100.0, 900.0))]);
-    assert!(text.contains("waiting off the CPU 87.5 % of their time; --with-kernel"), "{text}");
-    // Dearer on the CPU.
-    let text = sentence(vec![alone(), bench_step(2, 0, 2_000.0, (100.0, 1_900.0))]);
-    assert!(text.contains("system time per operation 2.11x: they get in each"), "{text}");
-    assert!(!text.contains("user time"), "{text}");
-}
-
-#[test]
-fn what_was_recorded_is_named() {
-    let sleeping = |kind, ns| -> Accounts {
-        [(Account::Blocked(kind), ns), (Account::User, 500), (Account::Kernel, 500)]
-            .into_iter()
-            .collect()
-    };
-    let steps = |kind| {
-        let mut last = bench_step(4, 0, 8_000.0, (100.0, 900.0));
-        last.accounts = Some(sleeping(kind, 3_000));
-        vec![bench_step(1, 0, 1_000.0, (100.0, 900.0)), last]
-    };
-    let text = sentence(steps(Blocked::Rwsem));
-    assert!(text.contains("serialised by a kernel lock (waiting for a kernel rw-sem"), "{text}");
-    assert!(text.contains("75.0 % of their time"), "{text}");
-    let text = sentence(steps(Blocked::Futex));
-    assert!(text.contains("serialised by a lock of their own"), "{text}");
-    // What a single worker waits for as much does not explain why four are slower.
-    let mut equal = steps(Blocked::PipeRead);
-    equal[0].accounts = Some(sleeping(Blocked::PipeRead, 3_000));
-    let text = sentence(equal);
-    assert!(!text.contains("pipe") && text.contains("for nothing in particular"), "{text}");
-    let mut spinning = steps(Blocked::Rwsem);
-    spinning[1].accounts = Some([(Account::Spin, 800), (Account::User, 200)].into_iter().collect());
-    assert!(sentence(spinning).contains("serialised by a kernel spinlock"));
-}
-
-#[test]
-fn what_its_rounds_do_not_agree_on_is_not_called_slower() {
-    let mut last = bench_step(2, 0, 1_500.0, (100.0, 900.0));
-    for (n, round) in last.rounds.iter_mut().enumerate() {
-        round.rate *= if n % 2 == 0 { 0.6 } else { 2.0 };
-    }
-    let text = sentence(vec![bench_step(1, 0, 1_000.0, (100.0, 900.0)), last]);
-    assert!(text.starts_with("2 processes: too noisy to say how each fares ("), "{text}");
-}
-
-#[test]
-fn what_scales_is_not_called_slower() {
-    let steps = [1, 2, 4]
-        .map(|n| bench_step(n, 0, 1_000.0, (100.0, 900.0)))
-        .into_iter()
-        .collect::<Vec<_>>();
-    let case = case(steps);
-    let ladders = ladder::ladders(&case);
-    assert_eq!(ladders.len(), 1);
-    let verdict = ladders[0].verdict(&case, Some(8)).unwrap();
-    assert!(verdict.sentences[0].starts_with("4 processes: no slower each (1.00x"), "{verdict:?}");
-    let law = verdict.law.unwrap();
-    assert!(law.contention.low < 0.01 && law.crosstalk.high < 0.01, "{law:?}");
-    assert_eq!((verdict.knee, law.peak), (None, None));
-    assert!(verdict.sentences[2].starts_with("no knee up to 4 processes"), "{verdict:?}");
-}
-
-#[test]
-fn workers_and_population_make_a_ladder_each() {
+fn steps_of_workers_and_population_have_a_table_for_each_size() {
     let steps = [0, 1_000].into_iter().flat_map(|population| {
         [1, 2, 4].map(|n| bench_step(n, population, 1_000.0, (100.0, 900.0)))
     });
     let case = BenchCase { population_of: Some("tasks".to_owned()), ..case(steps.collect()) };
-    let ladders = ladder::ladders(&case);
-    let lengths: Vec<_> = ladders.iter().map(|l| (l.along, l.steps.len())).collect();
-    let workers = (Along::Workers, 3);
-    let population = (Along::Population, 2);
-    assert_eq!(lengths, [workers, workers, population, population, population]);
     let mut run = sample::bench_run();
     run.bench.as_mut().unwrap().cases = vec![case];
     let text = flat(&written(&run, false));
@@ -199,23 +104,8 @@ fn a_case_that_could_not_run_says_why() {
 }
 
 #[test]
-fn equal_warnings_are_told_once_with_the_worst_figure() {
-    let mut steps = [1, 2, 4].map(|n| bench_step(n, 0, 1_000.0, (100.0, 900.0)));
-    for (step, figure) in steps.iter_mut().zip(["1.10", "1.30", "1.20"]) {
-        step.warnings.push(format!("took {figure} times as long"));
-    }
-    steps[2].warnings.push("stolen".to_owned());
-    let named: Vec<(String, &BenchStep)> =
-        steps.iter().map(|step| (step.workers.to_string(), step)).collect();
-    let told = merged_warnings(&named);
-    assert!(told.contains(&(String::new(), "took 1.30 times as long".to_owned())), "{told:?}");
-    assert!(told.contains(&("4".to_owned(), "stolen".to_owned())), "{told:?}");
-    assert_eq!(told.len(), 2);
-}
-
-#[test]
 fn machines_get_the_verdicts_beside_the_figures() {
-    let value = json(&sample::bench_run());
+    let value = json(&sample::bench_run(), &judge_ladders(&sample::bench_run()));
     assert_eq!(value["cpus"], 2);
     let verdict = &value["cases"][0]["verdicts"][0];
     assert_eq!(verdict["along"], "workers");

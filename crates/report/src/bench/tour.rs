@@ -2,13 +2,12 @@
 
 use std::io::{self, Write};
 
+use model::units::{compact, count, duration, times};
 use model::{Bench, BenchCase, BenchStep};
 
-use super::each_ns;
 use crate::Style;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{compact, count, duration, times};
 
 /// From so many cases on they are written in a line each.
 pub const CASES: usize = 20;
@@ -76,7 +75,7 @@ fn row(case: &BenchCase, step: &BenchStep) -> [Cell; 7] {
 fn beside(case: &BenchCase, first: &BenchStep) -> Option<(String, String)> {
     let more = |step: &&BenchStep| step.workers > first.workers;
     let step = case.steps.iter().find(more).or(case.steps.get(1))?;
-    let each = |step| stats::quantile::median(&each_ns(step));
+    let each = |step: &BenchStep| stats::quantile::median(&step.each_ns());
     let ratio = each(step)? / each(first)?;
     let words = match step.workers > first.workers {
         true => step.kind.count_in_words(step.workers),

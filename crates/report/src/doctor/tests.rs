@@ -1,10 +1,12 @@
-use model::{Check, Checkup, Compared, Fact, Subject, Unbound, Verdict};
+use model::{
+    Check, CheckResult, Checkup, CheckupDiff, CheckupDifference, Compared, Subject, Unbound,
+};
 
 use super::*;
-use crate::sample::{assert_fits, run, written};
+use crate::sample::{assert_fits, written};
 
-fn check(id: &str, verdict: Verdict, fact: &str, compared: Compared) -> Check {
-    let is_asked = matches!(verdict, Verdict::Attention | Verdict::Bad);
+fn check(id: &str, verdict: CheckResult, fact: &str, compared: Compared) -> Check {
+    let is_asked = matches!(verdict, CheckResult::Attention | CheckResult::Bad);
     Check {
         id: id.to_owned(),
         subject: Subject::Time,
@@ -18,19 +20,14 @@ fn check(id: &str, verdict: Verdict, fact: &str, compared: Compared) -> Check {
     }
 }
 
-fn checkup(host: &str, checks: Vec<Check>, facts: &[(&str, &str)]) -> Checkup {
-    let fact = |(name, value): &(&str, &str)| Fact {
-        name: (*name).to_owned(),
-        value: (*value).to_owned(),
-        source: "/proc".to_owned(),
-    };
+fn checkup(host: &str, checks: Vec<Check>) -> Checkup {
     Checkup {
         version: "1".to_owned(),
         host: host.to_owned(),
         taken_unix_ns: 0,
         pid: None,
         checks,
-        facts: facts.iter().map(fact).collect(),
+        facts: Vec::new(),
         unbound: Vec::new(),
     }
 }
@@ -38,14 +35,14 @@ fn checkup(host: &str, checks: Vec<Check>, facts: &[(&str, &str)]) -> Checkup {
 #[test]
 fn a_table_says_why_and_what_to_do_where_it_is_needed() {
     let checks = vec![
-        check("clocksource", Verdict::Bad, "hpet", Compared::Setting),
-        check("vdso", Verdict::Good, "used", Compared::Setting),
+        check("clocksource", CheckResult::Bad, "hpet", Compared::Setting),
+        check("vdso", CheckResult::Good, "used", Compared::Setting),
         Check {
             subject: Subject::Cpu,
-            ..check("smt", Verdict::Unknown, "no such file", Compared::Setting)
+            ..check("smt", CheckResult::Unknown, "no such file", Compared::Setting)
         },
     ];
-    let checkup = checkup("left", checks, &[]);
+    let checkup = checkup("left", checks);
     let text = written(|out| write(out, &checkup, false, &Style::default()));
     assert_fits(&text, 80);
     assert_eq!((text.matches("why:").count(), text.matches("do:").count()), (1, 1), "{text}");
@@ -68,11 +65,11 @@ fn causes_that_stand_alike_share_a_row() {
         ..check(id, verdict, fact, Compared::Setting)
     };
     let checks = vec![
-        cause("cause-mmap-lock", Verdict::Good, "measured"),
-        cause("cause-sysv-sem", Verdict::Attention, "approximated"),
-        cause("cause-cpu-runqueue", Verdict::Good, "measured"),
+        cause("cause-mmap-lock", CheckResult::Good, "measured"),
+        cause("cause-sysv-sem", CheckResult::Attention, "approximated"),
+        cause("cause-cpu-runqueue", CheckResult::Good, "measured"),
     ];
-    let text = written(|out| write(out, &checkup("left", checks, &[]), false, &Style::default()));
+    let text = written(|out| write(out, &checkup("left", checks), false, &Style::default()));
     assert!(text.contains("mmap-lock, cpu-runqueue"), "{text}");
     assert_eq!(text.matches("measured").count(), 1, "{text}");
 }
@@ -115,108 +112,28 @@ fn unbound_calls_are_listed_by_library() {
 }
 
 #[test]
-fn only_what_differs_is_told_and_the_clock_comes_first() {
-    let measure =
-        |ns: f64| check("clock-read", Verdict::Good, &format!("{ns} ns"), Compared::Measure(ns));
-    let steal = |verdict, fact| check("steal", verdict, fact, Compared::Passing);
-    let left = vec![
-        check("thp", Verdict::Good, "madvise", Compared::Setting),
-        check("clocksource", Verdict::Good, "tsc", Compared::Setting),
-        measure(25.0),
-        steal(Verdict::Good, "0.01 %"),
-        check("smt", Verdict::Unknown, "no such file", Compared::Setting),
-    ];
-    let right = vec![
-        check("clocksource", Verdict::Attention, "kvm-clock", Compared::Setting),
-        measure(33.0),
-        steal(Verdict::Good, "0.03 %"),
-        check("smt", Verdict::Attention, "in use", Compared::Setting),
-        check("thp", Verdict::Attention, "always", Compared::Setting),
-    ];
-    let long = |word: &str| {
-        format!("root=/dev/vda console=ttyS0 quiet loglevel=3 panic=1 reboot=k {word}")
+fn a_line_for_each_difference_first_those_that_matter() {
+    let difference = |name: &str, first: &str, second: &str, matters| CheckupDifference {
+        name: name.to_owned(),
+        first: first.to_owned(),
+        second: second.to_owned(),
+        matters,
+        is_bad: false,
     };
-    let facts = |clock: &'static str, line: &str, home: &'static str| {
-        checkup(
-            "x",
-            Vec::new(),
-            &[
-                ("clocksource.current", clock),
-                ("kernel.command_line", line),
-                ("env.HOME", home),
-                ("kernel.release", "6.18"),
-            ],
-        )
-        .facts
+    let found = CheckupDiff {
+        names: ["left (a.json)".to_owned(), "right now".to_owned()],
+        differences: vec![
+            difference("clocksource", "tsc", "kvm-clock", true),
+            difference("env.HOME", "", "/home/me", false),
+        ],
+        compared: 7,
+        left_out: vec!["smt: unknown of left (a.json)".to_owned()],
     };
-    let left = Checkup {
-        facts: facts("tsc", &long("nohz_full=1"), "/root"),
-        ..checkup("left", left, &[])
-    };
-    let right = Checkup {
-        facts: facts("kvm-clock", &long(""), "/home/me"),
-        ..checkup("right", right, &[])
-    };
-    let (left, right) = (Side::of_checkup(left, "a.json"), Side::of_checkup(right, ""));
-    let found = diff(&left, &right);
-    let lines: Vec<String> = found
-        .differences
-        .iter()
-        .map(|d| format!("{}: {} -> {}", d.name, d.first, d.second))
-        .collect();
-    assert_eq!(
-        lines,
-        [
-            "clocksource: tsc -> kvm-clock",
-            "kernel.command_line: nohz_full=1 -> (the same without)",
-            "thp: madvise -> always",
-            "env.HOME: /root -> /home/me",
-        ]
-    );
-    assert_eq!(found.left_out, ["smt: unknown of left (a.json)"]);
     let text = written(|out| write_diff(out, &found, &Style::default()));
-    assert!(text.starts_with("left (a.json) -> right now\n"), "{text}");
-    assert!(text.contains("4 of 7 checks or facts differ"), "{text}");
-    assert_eq!(diff(&left, &left).differences, []);
-}
-
-#[test]
-fn a_slow_clock_is_told_by_what_a_read_costs() {
-    let side = |ns: f64, verdict| {
-        let checks = vec![check("clock-read", verdict, &format!("{ns} ns"), Compared::Measure(ns))];
-        Side::of_checkup(checkup("x", checks, &[]), "")
-    };
-    let found = diff(&side(25.0, Verdict::Good), &side(612.0, Verdict::Bad));
-    assert_eq!(found.differences[0].first, "25 ns");
-    assert_eq!(diff(&side(25.0, Verdict::Good), &side(30.0, Verdict::Good)).differences, []);
-}
-
-#[test]
-fn a_run_is_compared_by_its_facts() {
-    let mut a = run();
-    let fact = |name: &str, value: &str| Fact {
-        name: name.into(),
-        value: value.into(),
-        source: "x".into(),
-    };
-    a.facts = vec![fact("clocksource.current", "tsc"), fact("binary.path", "/bin/x")];
-    let mut b = a.clone();
-    a.facts.extend([fact("env.HOME", "/root"), fact("clocksource.read_ns", "25")]);
-    b.facts.push(fact("clocksource.read_ns", "29"));
-    b.facts.extend([fact("env.HOME", "/root"), fact("env.LD_BIND_NOW", "1")]);
-    let found = diff(&Side::of_run(&a), &Side::of_run(&b)).differences;
     assert_eq!(
-        (found.len(), found[0].first.as_str(), found[0].second.as_str()),
-        (1, "(not set)", "1")
+        text,
+        "left (a.json) -> right now\n\nKnown to matter for latency\n  clocksource: tsc -> kvm-clock\n\n\
+         Others\n  env.HOME: (empty) -> /home/me\n\n2 of 7 checks or facts differ\nnot compared: smt: \
+         unknown of left (a.json)\n"
     );
-    assert!(found[0].matters);
-    b.facts.retain(|fact| fact.name != "clocksource.read_ns");
-    b.facts.push(fact("clocksource.read_ns", "612"));
-    let found = diff(&Side::of_run(&a), &Side::of_run(&b)).differences;
-    assert_eq!((found[0].name.as_str(), found[0].second.as_str()), ("clock-read", "612"));
-    let now = checkup("host", Vec::new(), &[("clocksource.current", "hpet")]);
-    let found = diff(&Side::of_run(&a), &Side::of_checkup(now, ""));
-    assert_eq!(found.differences.len(), 1);
-    assert_eq!(found.differences[0].name, "clocksource");
-    assert_eq!(found.left_out, ["facts of a process: host now has none"]);
 }

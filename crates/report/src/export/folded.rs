@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
+use model::units::{duration, share_of};
 use model::{Account, Run, StackId};
 
 use crate::text;
-use crate::units::{duration, part};
 
 /// Stands between user and kernel frames.
 pub(crate) const BOUNDARY: &str = "-";
@@ -33,7 +33,7 @@ impl Coverage {
             account.is_waiting_for_cpu() || matches!(account, Account::Blocked(_))
         };
         Coverage {
-            stacks_ns: run.stack_sums.iter().fold(0, |sum, s| s.ns.saturating_add(sum)),
+            stacks_ns: run.sums.stack_sums.iter().fold(0, |sum, s| s.ns.saturating_add(sum)),
             off_cpu_ns: run.accounts().sum_of(off_cpu),
             threshold_ns: run.header.threshold_ns,
         }
@@ -48,7 +48,7 @@ impl fmt::Display for Coverage {
             "stacks cover {} of {} off the CPU ({}): intervals from {} on",
             duration(self.stacks_ns),
             duration(self.off_cpu_ns),
-            part(self.stacks_ns, self.off_cpu_ns),
+            share_of(self.stacks_ns, self.off_cpu_ns),
             duration(self.threshold_ns),
         )
     }
@@ -69,7 +69,7 @@ pub fn write(out: &mut dyn Write, run: &Run) -> io::Result<Coverage> {
 /// The lines, sorted; equal stacks are summed, and sums below half a microsecond left out.
 pub(crate) fn lines(run: &Run) -> Vec<String> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    for stack_sum in &run.stack_sums {
+    for stack_sum in &run.sums.stack_sums {
         let mut frames = vec![frame(run.comm(stack_sum.tgid))];
         frames.extend(stack(run, stack_sum.user, "[no user stack]"));
         frames.push(BOUNDARY.to_owned());
@@ -119,7 +119,7 @@ mod tests {
     fn totals_are_those_of_the_run() {
         let run = sample::run();
         let total: u64 = parsed(&run).iter().map(|(_, us)| us).sum();
-        let ns: u64 = run.stack_sums.iter().map(|s| s.ns).sum();
+        let ns: u64 = run.sums.stack_sums.iter().map(|s| s.ns).sum();
         assert_eq!(total, ns / 1_000);
         assert_eq!(Coverage::of(&run).stacks_ns, ns);
     }

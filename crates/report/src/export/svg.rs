@@ -102,8 +102,8 @@ mod tests {
     fn it_is_well_formed_and_has_every_frame_with_its_time() {
         let run = sample::run();
         let frames = frames(&drawn(&run));
-        let ns: u64 = run.stack_sums.iter().map(|s| s.ns).sum();
-        let all = format!("all ({} us, 100%)", crate::units::count(ns / 1_000));
+        let ns: u64 = run.sums.stack_sums.iter().map(|s| s.ns).sum();
+        let all = format!("all ({} us, 100%)", model::units::count(ns / 1_000));
         assert!(frames.iter().any(|(title, _)| *title == all), "{frames:?}");
         for name in ["rwsem_down_write_slowpath (", "scanner+0x1234 (", "[no user stack] ("] {
             assert!(frames.iter().any(|(title, _)| title.starts_with(name)), "{name} {frames:?}");
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn without_stacks_nothing_is_written_and_the_error_says_what_to_do() {
         let mut run = sample::run();
-        run.stack_sums.clear();
+        run.sums.stack_sums.clear();
         let mut out = Vec::new();
         let error = write(&mut out, &run).unwrap_err();
         assert!(out.is_empty());

@@ -3,12 +3,12 @@
 
 use std::io::{self, Write};
 
+use model::units::{count, counted, duration, fine_duration, moment, share_of};
 use model::{MessageBreakdown, MessageContrast, MessagePart, MessageTime, Run};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, duration, fine_duration, part, plural};
-use crate::{Style, text, words};
+use crate::{Style, text};
 
 /// Times of a part that are told; the rest are summed.
 const TIMES: usize = 4;
@@ -30,11 +30,11 @@ pub fn write(
     let message = &broken_down.message;
     let into = message.t0_ns.saturating_sub(run.header.started_ns);
     let mut heading = format!(
-        "{number}. {} {}: {}, received {:.3} s into the run",
+        "{number}. {} {}: {}, received {} into the run",
         broken_down.flow,
         message.id,
         duration(message.total_ns()),
-        into as f64 / 1e9,
+        moment(into),
     );
     if let Some(depth) = message.depth {
         heading += &format!("; {} waited behind it", count(u64::from(depth)));
@@ -45,7 +45,7 @@ pub fn write(
         ("logic", message.logic_ns(), false),
     ];
     for (name, ns, infrastructure) in halves {
-        let share = part(ns, message.total_ns());
+        let share = share_of(ns, message.total_ns());
         writeln!(out, "   {name} {} ({share})", duration(ns))?;
         let of_it = |p: &&MessagePart| p.segment.is_infrastructure() == infrastructure;
         let mut table = Table::new(5, &[("", Align::Right), ("", Align::Left), ("", Align::Left)]);
@@ -86,7 +86,7 @@ pub(crate) fn sentence(time: &[MessageTime], kept_ns: u64) -> String {
 
 fn what(time: &MessageTime, kept_ns: u64) -> String {
     let Some(account) = time.account else { return short(kept_ns) };
-    let mut what = words::account(account);
+    let mut what = account.describe();
     let is_in_it = matches!(account, model::Account::Syscall(_));
     if let Some(call) = time.call.filter(|_| !is_in_it) {
         what += &format!(" in {call}");
@@ -123,7 +123,7 @@ pub fn write_contrast(
     let Some(first) = contrasts.first() else { return Ok(()) };
     let title = format!(
         "What {} of {} have more of than {} that were not slow",
-        plural(first.slow.n, "slow message"),
+        counted(first.slow.n, "slow message"),
         text::clean(flow),
         count(first.fast.n),
     );
@@ -144,10 +144,11 @@ pub fn write_contrast(
                 let is_in_it = matches!(account, model::Account::Syscall(_));
                 let call = contrast.call.filter(|_| !is_in_it);
                 let call = call.map_or_else(String::new, |call| format!(" in {call}"));
-                format!("{}: {}{call}", contrast.part, words::account(account))
+                format!("{}: {}{call}", contrast.part, account.describe())
             }
         };
-        let with = |side: &model::ContrastSide| Cell::painted(part(side.with, side.n), Paint::Dim);
+        let with =
+            |side: &model::ContrastSide| Cell::painted(share_of(side.with, side.n), Paint::Dim);
         table.row([
             fine_duration(contrast.slow.mean_ns).into(),
             with(&contrast.slow),

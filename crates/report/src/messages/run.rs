@@ -2,21 +2,12 @@
 
 use std::io::{self, Write};
 
-use model::{MessageBreakdown, MessageContrast, MessageFlow, Run, TraceState, TracedProgram};
+use model::units::{count, counted, duration};
+use model::{MessageFlow, Run, SlowMessages, TraceState, TracedProgram};
 
 use super::breakdown;
 use crate::style::Paint;
-use crate::units::{count, duration, plural};
 use crate::{Style, text};
-
-/// What is told of the messages of a run beside what the run itself has.
-#[derive(Debug, Default)]
-pub struct ToldMessages {
-    /// The slowest, the slowest first.
-    pub slowest: Vec<MessageBreakdown>,
-    /// By flow: its name, and what its slow messages have that the others lack.
-    pub contrasts: Vec<(String, Vec<MessageContrast>)>,
-}
 
 /// Writes counts and histograms of each flow, what slow messages have that the others lack, the
 /// `most` slowest, and those that never ended. Nothing if no program traced.
@@ -26,24 +17,26 @@ pub struct ToldMessages {
 pub fn write(
     out: &mut dyn Write,
     run: &Run,
-    told: &ToldMessages,
+    messages: &SlowMessages,
     most: usize,
     style: &Style,
 ) -> io::Result<()> {
     for program in &run.messages.programs {
         write_program(out, run, program, style)?;
     }
-    for (flow, contrasts) in told.contrasts.iter().filter(|(_, contrasts)| !contrasts.is_empty()) {
+    for (flow, contrasts) in
+        messages.contrasts.iter().filter(|(_, contrasts)| !contrasts.is_empty())
+    {
         writeln!(out)?;
         breakdown::write_contrast(out, flow, contrasts, style)?;
     }
-    for (n, message) in told.slowest.iter().take(most).enumerate() {
+    for (n, message) in messages.slowest.iter().take(most).enumerate() {
         writeln!(out)?;
         breakdown::write(out, n + 1, message, run, style)?;
     }
-    let left = run.messages.slow_count.saturating_sub(told.slowest.len().min(most) as u64);
+    let left = run.messages.slow_count.saturating_sub(messages.slowest.len().min(most) as u64);
     if left > 0 {
-        writeln!(out, "{}", style.dim(&format!("  and {}", plural(left, "more slow message"))))?;
+        writeln!(out, "{}", style.dim(&format!("  and {}", counted(left, "more slow message"))))?;
     }
     if run.messages.slow_count > 0 && !run.threads.is_empty() {
         let hint = format!("  'whylag explain {} --message N' explains one of them alone", run.id);
@@ -104,8 +97,8 @@ fn counts(flow: &MessageFlow) -> String {
 #[cfg(test)]
 mod tests {
     use model::{
-        Account, Blocked, ContrastSide, Message, MessagePart, MessageSegment, MessageTime,
-        SegmentKind, UnfinishedMessage,
+        Account, Blocked, ContrastSide, Message, MessageBreakdown, MessageContrast, MessagePart,
+        MessageSegment, MessageTime, SegmentKind, UnfinishedMessage,
     };
 
     use super::*;
@@ -172,7 +165,7 @@ mod tests {
         MessageBreakdown { message, flow: "order".into(), parts }
     }
 
-    fn traced() -> (Run, ToldMessages) {
+    fn traced() -> (Run, SlowMessages) {
         let mut run = sample::run();
         let one = broken_down(run.header.started_ns + 1_500_000_000);
         run.messages.programs.push(TracedProgram {
@@ -212,13 +205,13 @@ mod tests {
             fast: side(0, 0.0),
         };
         let contrasts = vec![("order".to_owned(), vec![contrast])];
-        (run, ToldMessages { slowest: vec![one], contrasts })
+        (run, SlowMessages { slowest: vec![one], contrasts })
     }
 
     #[test]
     fn a_run_tells_its_messages_within_80_columns() {
-        let (run, told) = traced();
-        let text = sample::written(|out| write(out, &run, &told, 5, &Style::default()));
+        let (run, slow) = traced();
+        let text = sample::written(|out| write(out, &run, &slow, 5, &Style::default()));
         sample::assert_fits(&text, 80);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [

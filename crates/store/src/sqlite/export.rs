@@ -12,7 +12,7 @@ use rusqlite::{Connection, Params, Result, Row};
 use super::columns::{Json, U64};
 use super::read::all;
 use super::read_parts::OUTLIER_COLUMNS;
-use super::{Failed, messages, presences, read, read_parts as parts, read_sums as sums, sockets};
+use super::{Failed, messages, presences, read, read_parts as parts, read_sums, sockets};
 use crate::run_file::Writer;
 
 /// Rows of a piece.
@@ -39,7 +39,6 @@ pub(super) fn export(
     pieces.put(parts::processes(&tx, run)?, |batch| &mut batch.processes)?;
     pieces.put(read::threads(&tx, run)?, |batch| &mut batch.threads)?;
     pieces.put(read::seconds(&tx, run)?, |batch| &mut batch.seconds)?;
-    pieces.put(parts::cpus(&tx, run)?, |batch| &mut batch.cpus)?;
     pieces.put(parts::losses(&tx, run)?, |batch| &mut batch.losses)?;
     pieces.put(presences::load(&tx, run)?, |batch| &mut batch.presences)?;
     put_sums(&mut pieces)?;
@@ -49,15 +48,16 @@ pub(super) fn export(
 }
 
 fn put_sums<W: Write>(pieces: &mut Pieces<'_, W>) -> std::result::Result<(), Failed> {
-    let (conn, run) = (pieces.conn, pieces.run);
-    pieces.put(sums::stack_sums(conn, run)?, |batch| &mut batch.stack_sums)?;
-    pieces.put(sums::waits(conn, run)?, |batch| &mut batch.waits)?;
-    pieces.put(sums::holds(conn, run)?, |batch| &mut batch.holds)?;
-    pieces.put(sums::runners(conn, run)?, |batch| &mut batch.runners)?;
-    pieces.put(sums::paths(conn, run)?, |batch| &mut batch.paths)?;
-    pieces.put(sums::beside(conn, run)?, |batch| &mut batch.beside)?;
-    pieces.put(sums::call_errors(conn, run)?, |batch| &mut batch.call_errors)?;
-    pieces.put(sums::counters(conn, run)?, |batch| &mut batch.counters)
+    let sums = read_sums::load(pieces.conn, pieces.run)?;
+    pieces.put(sums.cpus, |batch| &mut batch.sums.cpus)?;
+    pieces.put(sums.stack_sums, |batch| &mut batch.sums.stack_sums)?;
+    pieces.put(sums.waits, |batch| &mut batch.sums.waits)?;
+    pieces.put(sums.holds, |batch| &mut batch.sums.holds)?;
+    pieces.put(sums.runners, |batch| &mut batch.sums.runners)?;
+    pieces.put(sums.paths, |batch| &mut batch.sums.paths)?;
+    pieces.put(sums.beside, |batch| &mut batch.sums.beside)?;
+    pieces.put(sums.call_errors, |batch| &mut batch.sums.call_errors)?;
+    pieces.put(sums.counters, |batch| &mut batch.sums.counters)
 }
 
 fn put_sockets_and_messages<W: Write>(

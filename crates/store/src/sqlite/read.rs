@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::buckets::{Unpacker, UnreadableBuckets};
 use super::columns::{Json, Text, U64};
-use super::{messages, presences, read_parts as parts, read_sums as sums, sockets};
+use super::{messages, presences, read_parts as parts, read_sums, sockets};
 use crate::recorder::Recorder;
 
 /// A row of `runs`.
@@ -95,9 +95,7 @@ pub(super) fn load(
     }
     let outliers = parts::outliers(&tx, run, part)?;
     let in_part = part.map_or(Ok(row.outlier_count), |part| parts::count_in(&tx, run, part))?;
-    let stack_sums = sums::stack_sums(&tx, run)?;
-    let paths = sums::paths(&tx, run)?;
-    let beside = sums::beside(&tx, run)?;
+    let sums = read_sums::load(&tx, run)?;
     let loaded = Run {
         id: row.id,
         header: row.header,
@@ -109,20 +107,12 @@ pub(super) fn load(
         processes: parts::processes(&tx, run)?,
         threads,
         seconds: seconds(&tx, run)?,
-        stacks: parts::stacks(&tx, run, &outliers, &stack_sums, &paths, &beside)?,
+        stacks: parts::stacks(&tx, run, &outliers, &sums)?,
         outliers,
         outlier_count: row.outlier_count,
         events: parts::events(&tx, run, part)?,
         event_count: row.event_count,
-        stack_sums,
-        waits: sums::waits(&tx, run)?,
-        holds: sums::holds(&tx, run)?,
-        paths,
-        beside,
-        call_errors: sums::call_errors(&tx, run)?,
-        counters: sums::counters(&tx, run)?,
-        runners: sums::runners(&tx, run)?,
-        cpus: parts::cpus(&tx, run)?,
+        sums,
         losses: Losses { seen: parts::losses(&tx, run)? },
         cost: parts::cost(&tx, run)?,
         bench: parts::result(&tx, run, "bench")?,

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    BesideSum, Capability, Cost, CpuTime, Event, EventDetail, EventKind, Fact, Frame, Outlier,
-    PathSum, Process, RunId, Stack, StackId, StackSum, Window,
+    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Process, RunId, Stack,
+    StackId, Sums, Window,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
@@ -124,7 +124,7 @@ pub(super) fn outliers_in(
         .into_iter()
         .map(|rowid| select.query_row([rowid], outlier))
         .collect::<Result<_>>()?;
-    let stacks = stacks(&tx, run, &outliers, &[], &[], &[])?;
+    let stacks = stacks(&tx, run, &outliers, &Sums::default())?;
     Ok((outliers, stacks))
 }
 
@@ -199,17 +199,11 @@ pub(super) fn stacks(
     conn: &Connection,
     run: RunId,
     outliers: &[Outlier],
-    sums: &[StackSum],
-    paths: &[PathSum],
-    beside: &[BesideSum],
+    sums: &Sums,
 ) -> Result<HashMap<StackId, Stack>> {
     let of_outliers =
         outliers.iter().flat_map(|outlier| [outlier.kernel_stack, outlier.user_stack]);
-    let of_sums = sums.iter().flat_map(|sum| [sum.kernel, sum.user]);
-    let of_paths = paths.iter().flat_map(|path| [path.kernel, path.user]);
-    let of_waiters = beside.iter().map(|sum| sum.kernel);
-    let all = of_outliers.chain(of_sums).chain(of_paths).chain(of_waiters);
-    let wanted: HashSet<StackId> = all.flatten().collect();
+    let wanted: HashSet<StackId> = of_outliers.flatten().chain(sums.stacks()).collect();
     let mut stacks = HashMap::with_capacity(wanted.len());
     for id in wanted {
         if let Some(stack) = stack(conn, run, id)? {
@@ -241,18 +235,6 @@ pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option
         })
     })?;
     Ok(Some(Stack { id, space, frames, truncated }))
-}
-
-pub(super) fn cpus(conn: &Connection, run: RunId) -> Result<Vec<CpuTime>> {
-    let sql = "SELECT cpu, idle_ns, busy_ns, stolen_ns FROM cpus WHERE run = ?1 ORDER BY cpu";
-    all(conn, sql, [run.0], |row| {
-        Ok(CpuTime {
-            cpu: row.get(0)?,
-            idle_ns: u64_at(row, 1)?,
-            busy_ns: u64_at(row, 2)?,
-            stolen_ns: u64_at(row, 3)?,
-        })
-    })
 }
 
 pub(super) fn losses(conn: &Connection, run: RunId) -> Result<Vec<(String, u64, u64)>> {

@@ -1,15 +1,29 @@
 //! Sums since the start of a run, the largest first.
 
 use model::{
-    BesideSum, CallError, Counter, HoldSum, ObjectName, PathSum, RunId, RunnerSum, StackId,
-    StackSum, WaitSum,
+    BesideSum, CallError, Counter, CpuTime, HoldSum, ObjectName, PathSum, RunId, RunnerSum,
+    StackId, StackSum, Sums, WaitSum,
 };
 use rusqlite::{Connection, Result, Row};
 
 use super::columns::{Json, Text, U64};
 use super::read::{all, u64_at};
 
-pub(super) fn stack_sums(conn: &Connection, run: RunId) -> Result<Vec<StackSum>> {
+pub(super) fn load(conn: &Connection, run: RunId) -> Result<Sums> {
+    Ok(Sums {
+        stack_sums: stack_sums(conn, run)?,
+        waits: waits(conn, run)?,
+        holds: holds(conn, run)?,
+        paths: paths(conn, run)?,
+        beside: beside(conn, run)?,
+        call_errors: call_errors(conn, run)?,
+        counters: counters(conn, run)?,
+        runners: runners(conn, run)?,
+        cpus: cpus(conn, run)?,
+    })
+}
+
+fn stack_sums(conn: &Connection, run: RunId) -> Result<Vec<StackSum>> {
     let sql = "SELECT tgid, account, kernel_stack, user_stack, count, ns FROM stack_sums
                WHERE run = ?1 ORDER BY ns DESC, rowid";
     all(conn, sql, [run.0], |row| {
@@ -24,7 +38,7 @@ pub(super) fn stack_sums(conn: &Connection, run: RunId) -> Result<Vec<StackSum>>
     })
 }
 
-pub(super) fn paths(conn: &Connection, run: RunId) -> Result<Vec<PathSum>> {
+fn paths(conn: &Connection, run: RunId) -> Result<Vec<PathSum>> {
     let sql = "SELECT tgid, account, call, kernel_stack, user_stack, sampled, count, ns, max_ns
                FROM paths WHERE run = ?1 ORDER BY ns DESC, rowid";
     all(conn, sql, [run.0], |row| {
@@ -42,7 +56,7 @@ pub(super) fn paths(conn: &Connection, run: RunId) -> Result<Vec<PathSum>> {
     })
 }
 
-pub(super) fn call_errors(conn: &Connection, run: RunId) -> Result<Vec<CallError>> {
+fn call_errors(conn: &Connection, run: RunId) -> Result<Vec<CallError>> {
     let sql = "SELECT tgid, call, errno, count FROM call_errors
                WHERE run = ?1 ORDER BY count DESC, tgid, call, errno";
     all(conn, sql, [run.0], |row| {
@@ -55,7 +69,7 @@ pub(super) fn call_errors(conn: &Connection, run: RunId) -> Result<Vec<CallError
     })
 }
 
-pub(super) fn beside(conn: &Connection, run: RunId) -> Result<Vec<BesideSum>> {
+fn beside(conn: &Connection, run: RunId) -> Result<Vec<BesideSum>> {
     let sql =
         "SELECT tgid, other_tgid, other_call, reads, kernel_stack, other_comm, count, ns, max_ns
                FROM beside WHERE run = ?1 ORDER BY ns DESC, rowid";
@@ -74,7 +88,7 @@ pub(super) fn beside(conn: &Connection, run: RunId) -> Result<Vec<BesideSum>> {
     })
 }
 
-pub(super) fn counters(conn: &Connection, run: RunId) -> Result<Vec<Counter>> {
+fn counters(conn: &Connection, run: RunId) -> Result<Vec<Counter>> {
     let sql = "SELECT name, source, first, last FROM counters WHERE run = ?1 ORDER BY name, source";
     all(conn, sql, [run.0], |row| {
         Ok(Counter {
@@ -86,7 +100,7 @@ pub(super) fn counters(conn: &Connection, run: RunId) -> Result<Vec<Counter>> {
     })
 }
 
-pub(super) fn waits(conn: &Connection, run: RunId) -> Result<Vec<WaitSum>> {
+fn waits(conn: &Connection, run: RunId) -> Result<Vec<WaitSum>> {
     let sql = "SELECT tgid, account, object, name, waker_tgid, waker_comm, count, ns, max_ns,
                       by_waiter, lock_like
                FROM waits WHERE run = ?1 ORDER BY ns DESC, tgid, account, object, waker_tgid";
@@ -109,7 +123,7 @@ pub(super) fn waits(conn: &Connection, run: RunId) -> Result<Vec<WaitSum>> {
     })
 }
 
-pub(super) fn holds(conn: &Connection, run: RunId) -> Result<Vec<HoldSum>> {
+fn holds(conn: &Connection, run: RunId) -> Result<Vec<HoldSum>> {
     let sql = "SELECT tgid, waiter_write, holder_tgid, holder_comm, holder_write, holder_call,
                       count, ns, max_ns
                FROM holds WHERE run = ?1 ORDER BY ns DESC, rowid";
@@ -128,7 +142,7 @@ pub(super) fn holds(conn: &Connection, run: RunId) -> Result<Vec<HoldSum>> {
     })
 }
 
-pub(super) fn runners(conn: &Connection, run: RunId) -> Result<Vec<RunnerSum>> {
+fn runners(conn: &Connection, run: RunId) -> Result<Vec<RunnerSum>> {
     let sql = "SELECT tgid, runner_tgid, runner_comm, realtime, count, ns FROM runners
                WHERE run = ?1 ORDER BY ns DESC, tgid, runner_tgid, realtime";
     all(conn, sql, [run.0], |row| {
@@ -139,6 +153,18 @@ pub(super) fn runners(conn: &Connection, run: RunId) -> Result<Vec<RunnerSum>> {
             realtime: row.get(3)?,
             count: u64_at(row, 4)?,
             ns: u64_at(row, 5)?,
+        })
+    })
+}
+
+fn cpus(conn: &Connection, run: RunId) -> Result<Vec<CpuTime>> {
+    let sql = "SELECT cpu, idle_ns, busy_ns, stolen_ns FROM cpus WHERE run = ?1 ORDER BY cpu";
+    all(conn, sql, [run.0], |row| {
+        Ok(CpuTime {
+            cpu: row.get(0)?,
+            idle_ns: u64_at(row, 1)?,
+            busy_ns: u64_at(row, 2)?,
+            stolen_ns: u64_at(row, 3)?,
         })
     })
 }

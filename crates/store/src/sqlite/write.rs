@@ -59,7 +59,7 @@ pub(super) fn put_batch(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusq
     add_outliers(tx, run, &batch.outliers)?;
     add_events(tx, run, batch)?;
     batch.stacks.iter().try_for_each(|stack| put_stack(tx, run, stack))?;
-    write_sums::put_all(tx, run, batch)?;
+    write_sums::put_all(tx, run, &batch.sums)?;
     put_own_state(tx, run, batch)?;
     put_results(tx, run, batch)?;
     messages::put(tx, run, &batch.messages)?;
@@ -289,15 +289,8 @@ fn put_stack(tx: &Transaction<'_>, run: RunId, stack: &Stack) -> rusqlite::Resul
     Ok(())
 }
 
-/// What the recorder says of the host's CPUs and of itself.
+/// What the recorder says of itself.
 fn put_own_state(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
-    let mut put = tx.prepare_cached(
-        "INSERT INTO cpus (run, cpu, idle_ns, busy_ns, stolen_ns) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT DO UPDATE SET idle_ns = ?3, busy_ns = ?4, stolen_ns = ?5",
-    )?;
-    for c in &batch.cpus {
-        put.execute(params![run.0, c.cpu, U64(c.idle_ns), U64(c.busy_ns), U64(c.stolen_ns)])?;
-    }
     let mut put = tx.prepare_cached(
         "INSERT INTO capabilities (run, part, \"on\", because) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET \"on\" = ?3, because = ?4",

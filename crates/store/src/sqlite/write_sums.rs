@@ -1,26 +1,26 @@
 //! Sums since the start of a run: a later one replaces the one before.
 
-use model::{Batch, ObjectName, RunId, StackId};
+use model::{ObjectName, RunId, StackId, Sums};
 use rusqlite::{Transaction, params};
 
 use super::columns::{Json, Text, U64};
 
-pub(super) fn put_all(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
-    put_stack_sums(tx, run, batch)?;
-    put_paths(tx, run, batch)?;
-    put_waits(tx, run, batch)?;
-    put_holds_and_runners(tx, run, batch)?;
-    put_beside(tx, run, batch)?;
-    put_counts(tx, run, batch)
+pub(super) fn put_all(tx: &Transaction<'_>, run: RunId, sums: &Sums) -> rusqlite::Result<()> {
+    put_stack_sums(tx, run, sums)?;
+    put_paths(tx, run, sums)?;
+    put_waits(tx, run, sums)?;
+    put_holds_and_runners(tx, run, sums)?;
+    put_beside(tx, run, sums)?;
+    put_counts(tx, run, sums)
 }
 
-fn put_stack_sums(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+fn put_stack_sums(tx: &Transaction<'_>, run: RunId, sums: &Sums) -> rusqlite::Result<()> {
     let mut put = tx.prepare_cached(
         "INSERT INTO stack_sums (run, tgid, account, kernel_stack, user_stack, count, ns)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT DO UPDATE SET count = ?6, ns = ?7",
     )?;
-    for sum in &batch.stack_sums {
+    for sum in &sums.stack_sums {
         put.execute(params![
             run.0,
             sum.tgid,
@@ -34,7 +34,7 @@ fn put_stack_sums(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::
     Ok(())
 }
 
-fn put_waits(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+fn put_waits(tx: &Transaction<'_>, run: RunId, sums: &Sums) -> rusqlite::Result<()> {
     let mut put = tx.prepare_cached(
         "INSERT INTO waits (run, tgid, account, object, waker_tgid, waker_comm, name, count, ns,
                             max_ns, by_waiter, lock_like)
@@ -43,7 +43,7 @@ fn put_waits(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Resul
              waker_comm = ?6, name = ?7, count = ?8, ns = ?9, max_ns = ?10, by_waiter = ?11,
              lock_like = ?12",
     )?;
-    for wait in &batch.waits {
+    for wait in &sums.waits {
         put.execute(params![
             run.0,
             wait.tgid,
@@ -62,14 +62,14 @@ fn put_waits(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Resul
     Ok(())
 }
 
-fn put_holds_and_runners(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+fn put_holds_and_runners(tx: &Transaction<'_>, run: RunId, sums: &Sums) -> rusqlite::Result<()> {
     let mut put = tx.prepare_cached(
         "INSERT INTO holds (run, tgid, waiter_write, holder_tgid, holder_comm, holder_write,
                             holder_call, count, ns, max_ns)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
          ON CONFLICT DO UPDATE SET count = ?8, ns = ?9, max_ns = ?10",
     )?;
-    for hold in &batch.holds {
+    for hold in &sums.holds {
         put.execute(params![
             run.0,
             hold.tgid,
@@ -88,7 +88,7 @@ fn put_holds_and_runners(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rus
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT DO UPDATE SET runner_comm = ?4, count = ?6, ns = ?7",
     )?;
-    for r in &batch.runners {
+    for r in &sums.runners {
         put.execute(params![
             run.0,
             r.tgid,
@@ -102,14 +102,14 @@ fn put_holds_and_runners(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rus
     Ok(())
 }
 
-fn put_beside(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+fn put_beside(tx: &Transaction<'_>, run: RunId, sums: &Sums) -> rusqlite::Result<()> {
     let mut put = tx.prepare_cached(
         "INSERT INTO beside (run, tgid, other_tgid, other_call, reads, kernel_stack, other_comm, count,
                              ns, max_ns)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
          ON CONFLICT DO UPDATE SET other_comm = ?7, count = ?8, ns = ?9, max_ns = ?10",
     )?;
-    for sum in &batch.beside {
+    for sum in &sums.beside {
         put.execute(params![
             run.0,
             sum.tgid,
@@ -126,14 +126,14 @@ fn put_beside(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Resu
     Ok(())
 }
 
-fn put_paths(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+fn put_paths(tx: &Transaction<'_>, run: RunId, sums: &Sums) -> rusqlite::Result<()> {
     let mut put = tx.prepare_cached(
         "INSERT INTO paths (run, tgid, account, call, kernel_stack, user_stack, sampled, count, ns,
                             max_ns)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
          ON CONFLICT DO UPDATE SET count = ?8, ns = ?9, max_ns = ?10",
     )?;
-    for path in &batch.paths {
+    for path in &sums.paths {
         put.execute(params![
             run.0,
             path.tgid,
@@ -150,20 +150,27 @@ fn put_paths(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Resul
     Ok(())
 }
 
-fn put_counts(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+fn put_counts(tx: &Transaction<'_>, run: RunId, sums: &Sums) -> rusqlite::Result<()> {
     let mut put = tx.prepare_cached(
         "INSERT INTO call_errors (run, tgid, call, errno, count) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT DO UPDATE SET count = ?5",
     )?;
-    for e in &batch.call_errors {
+    for e in &sums.call_errors {
         put.execute(params![run.0, e.tgid, Text(e.call), e.errno, U64(e.count)])?;
     }
     let mut put = tx.prepare_cached(
         "INSERT INTO counters (run, name, source, first, last) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT DO UPDATE SET last = ?5",
     )?;
-    for c in &batch.counters {
+    for c in &sums.counters {
         put.execute(params![run.0, c.name, c.source, U64(c.first), U64(c.last)])?;
+    }
+    let mut put = tx.prepare_cached(
+        "INSERT INTO cpus (run, cpu, idle_ns, busy_ns, stolen_ns) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO UPDATE SET idle_ns = ?3, busy_ns = ?4, stolen_ns = ?5",
+    )?;
+    for c in &sums.cpus {
+        put.execute(params![run.0, c.cpu, U64(c.idle_ns), U64(c.busy_ns), U64(c.stolen_ns)])?;
     }
     Ok(())
 }

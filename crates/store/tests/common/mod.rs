@@ -147,15 +147,18 @@ pub fn second(metric: Metric, start_ns: u64, values: &[u64]) -> MetricSecond {
     MetricSecond { tgid: 100, metric, start_ns, histogram }
 }
 
-pub fn event(time_ns: u64) -> Event {
-    Event {
-        time_ns,
-        kind: EventKind::BlockIo,
-        tid: 101,
-        tgid: 100,
-        value: 12_345,
-        detail: EventDetail::Device("253:0".into()),
-    }
+pub fn event(kind: EventKind, time_ns: u64) -> Event {
+    let detail = match kind {
+        EventKind::Exec | EventKind::Fork => EventDetail::Program("/bin/true".into()),
+        EventKind::Signal => EventDetail::Sender { comm: "bash".into(), tid: 77 },
+        EventKind::BlockIo | EventKind::JournalCommit => EventDetail::Device("253:0".into()),
+        EventKind::HeldSend => EventDetail::Waits { call: syscall("sched_yield"), times: 12 },
+        EventKind::Exit
+        | EventKind::DirectReclaim
+        | EventKind::Compaction
+        | EventKind::DirtyThrottle => EventDetail::None,
+    };
+    Event { time_ns, kind, tid: 101, tgid: 100, value: 12_345, detail }
 }
 
 pub fn wait(ns: u64) -> WaitSum {
@@ -199,51 +202,9 @@ pub fn stack_sum(ns: u64, kernel: Option<u64>, user: Option<u64>) -> StackSum {
     }
 }
 
-/// A batch with something in every part.
-pub fn full_batch() -> Batch {
-    Batch {
-        sockets: sockets(),
-        heartbeat_ns: STARTED_NS + 2_000_000_000,
-        facts: vec![
-            Fact { name: "kernel.release".into(), value: "6.18".into(), source: "uname".into() },
-            Fact { name: "clocksource.current".into(), value: "tsc".into(), source: "/sys".into() },
-        ],
-        capabilities: vec![
-            Capability { part: RecorderPart::Threads, on: true, because: String::new() },
-            Capability {
-                part: RecorderPart::Locks,
-                on: false,
-                because: "no such tracepoint".into(),
-            },
-        ],
-        processes: vec![
-            Process {
-                tgid: 2,
-                comm: "other".into(),
-                exe: String::new(),
-                build_id: String::new(),
-                watched: false,
-            },
-            Process {
-                tgid: 100,
-                comm: "app".into(),
-                exe: "/bin/app".into(),
-                build_id: "abcd".into(),
-                watched: true,
-            },
-        ],
-        threads: vec![thread(101), thread(102)],
-        seconds: vec![
-            second(Metric::Syscall(syscall("mmap")), STARTED_NS, &[1, 900, 70_000, u64::MAX]),
-            second(Metric::Lock("a \"b\": c".into()), STARTED_NS + 1, &[0]),
-            second(Metric::OffCpu, STARTED_NS + 1, &[]),
-        ],
-        outliers: vec![outlier(9_000_000), bare_outlier(400_000)],
-        events: vec![
-            event(STARTED_NS + 5),
-            Event { kind: EventKind::Exec, ..event(STARTED_NS + 6) },
-        ],
-        stacks: vec![stack(u64::MAX - 1, Space::Kernel), stack(7, Space::User)],
+/// Something in every table.
+fn sums() -> Sums {
+    Sums {
         stack_sums: vec![stack_sum(50, Some(u64::MAX - 1), None), stack_sum(40, None, Some(7))],
         paths: vec![
             PathSum {
@@ -291,6 +252,55 @@ pub fn full_batch() -> Batch {
             CpuTime { cpu: 0, idle_ns: 1, busy_ns: 2, stolen_ns: 3 },
             CpuTime { cpu: 1, idle_ns: 4, busy_ns: 5, stolen_ns: 6 },
         ],
+    }
+}
+
+/// A batch with something in every part.
+pub fn full_batch() -> Batch {
+    Batch {
+        sockets: sockets(),
+        heartbeat_ns: STARTED_NS + 2_000_000_000,
+        facts: vec![
+            Fact { name: "kernel.release".into(), value: "6.18".into(), source: "uname".into() },
+            Fact { name: "clocksource.current".into(), value: "tsc".into(), source: "/sys".into() },
+        ],
+        capabilities: vec![
+            Capability { part: RecorderPart::Threads, on: true, because: String::new() },
+            Capability {
+                part: RecorderPart::Locks,
+                on: false,
+                because: "no such tracepoint".into(),
+            },
+        ],
+        processes: vec![
+            Process {
+                tgid: 2,
+                comm: "other".into(),
+                exe: String::new(),
+                build_id: String::new(),
+                watched: false,
+            },
+            Process {
+                tgid: 100,
+                comm: "app".into(),
+                exe: "/bin/app".into(),
+                build_id: "abcd".into(),
+                watched: true,
+            },
+        ],
+        threads: vec![thread(101), thread(102)],
+        seconds: vec![
+            second(Metric::Syscall(syscall("mmap")), STARTED_NS, &[1, 900, 70_000, u64::MAX]),
+            second(Metric::Lock("a \"b\": c".into()), STARTED_NS + 1, &[0]),
+            second(Metric::OffCpu, STARTED_NS + 1, &[]),
+        ],
+        outliers: vec![outlier(9_000_000), bare_outlier(400_000)],
+        events: vec![
+            event(EventKind::BlockIo, STARTED_NS + 5),
+            event(EventKind::Exec, STARTED_NS + 6),
+        ],
+        stacks: vec![stack(u64::MAX - 1, Space::Kernel), stack(7, Space::User)],
+        sums: sums(),
         losses: vec![("ring full".into(), STARTED_NS + 3, 44)],
         cost: Some(Cost {
             cpu_ns: 1,

@@ -10,10 +10,7 @@ use bench::ladder::Settings;
 use bench::{Message, Session};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{
-    Accounts, Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, RunId, Target, ThreadAccounts,
-    WorkerKind,
-};
+use model::{Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, RunId, Target, WorkerKind};
 use observe::{Recorder, Timers, Watch, WatchTarget};
 use store::{Sqlite, Store, location};
 
@@ -46,7 +43,7 @@ pub struct Options {
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = size)]
     population: Vec<u64>,
     /// For each case, all its steps together [default: 2s; less in the tour]
-    #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
+    #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     time: Option<u64>,
     /// Bind each worker to a CPU
     #[arg(long)]
@@ -203,7 +200,7 @@ fn words(options: &Options) -> Vec<String> {
     list("--population", options.population.iter().map(u64::to_string).collect());
     list(
         "--time",
-        options.time.iter().map(|ns| report::units::duration(*ns).replace(' ', "")).collect(),
+        options.time.iter().map(|ns| model::units::duration(*ns).replace(' ', "")).collect(),
     );
     words.extend(options.pin.then(|| "--pin".to_owned()));
     words.extend(options.with_kernel.then(|| "--with-kernel".to_owned()));
@@ -319,7 +316,7 @@ impl Measuring {
                 cases: std::mem::take(&mut self.cases),
             };
             let recorded = self.store.load(self.id)?.threads;
-            bench.cases.iter_mut().for_each(|case| add_accounts(case, &recorded));
+            bench::recorded::add_accounts(&mut bench.cases, &recorded);
             batch.bench = Some(bench);
         }
         self.store.append(self.id, &batch)?;
@@ -344,12 +341,13 @@ impl Measuring {
     fn report(&mut self, options: &Options) -> Result<(), Failure> {
         let run = self.store.load(self.id)?;
         let (mut out, style) = output::stdout();
+        let ladders = explain::judge_ladders(&run);
         if options.json {
-            let json = report::bench::json(&run);
+            let json = report::bench::json(&run, &ladders);
             serde_json::to_writer_pretty(&mut out, &json).map_err(std::io::Error::from)?;
             writeln!(out)?;
         } else {
-            report::bench::write(&mut out, &run, options.histogram, &style)?;
+            report::bench::write(&mut out, &run, &ladders, options.histogram, &style)?;
         }
         out.flush()?;
         if options.with_kernel {
@@ -358,21 +356,5 @@ impl Measuring {
         }
         eprintln!("whylag: run {} is stored: 'whylag show {}' has it again", self.id, self.id);
         Ok(())
-    }
-}
-
-/// Puts the time of a step's workers, as it was recorded, beside its figures. In each round the
-/// workers are threads of their own.
-fn add_accounts(case: &mut BenchCase, threads: &[ThreadAccounts]) {
-    let workers: Vec<_> = threads.iter().filter(|t| t.comm == bench::round::WORKER_NAME).collect();
-    for step in &mut case.steps {
-        let mut sum = Accounts::new();
-        for round in &step.rounds {
-            let there = |t: &&&ThreadAccounts| {
-                t.first_ns <= round.started_ns && t.last_ns >= round.started_ns
-            };
-            workers.iter().filter(there).for_each(|t| sum.merge(&t.accounts));
-        }
-        step.accounts = (sum.total() > 0).then_some(sum);
     }
 }

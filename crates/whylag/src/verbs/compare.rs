@@ -58,7 +58,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         second.id.0 += 1;
     }
     let threshold = options.threshold.unwrap_or(THRESHOLD);
-    let compared = report::compare::compare(&first, &second, threshold)
+    let compared = explain::compare_benchmarks(&first, &second, threshold)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let (mut out, style) = output::stdout();
     if options.json {

@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
+use explain::Side;
 use inspect::live::{Process, bindings};
 use inspect::{doctor, fingerprint};
-use model::{Checkup, Verdict};
-use report::doctor::Side;
+use model::{CheckResult, Checkup};
 
 use crate::failure::Failure;
 use crate::output;
@@ -46,7 +46,7 @@ pub struct Options {
     watch: bool,
     /// Stop watching after this long, such as 10s
     #[arg(long, value_name = "D", requires = "watch",
-          value_parser = report::units::parse_duration)]
+          value_parser = model::units::parse_duration)]
     time: Option<u64>,
     /// What differs between two: files that --json wrote, numbers of runs, or files that 'export
     /// --format run' wrote; with one, between it and now
@@ -105,7 +105,7 @@ fn write_checkup(options: &Options, pid: Option<u32>) -> Result<ExitCode, Failur
         report::doctor::write(&mut out, &checkup, options.why, &style)?;
     }
     out.flush()?;
-    Ok(strict(options, checkup.count(Verdict::Bad) > 0))
+    Ok(strict(options, checkup.count(CheckResult::Bad) > 0))
 }
 
 fn write_unbound(options: &Options, pid: u32) -> Result<ExitCode, Failure> {
@@ -132,7 +132,7 @@ fn write_diff(
         Some(second) => side(store, second)?,
         None => Side::of_checkup(checkup(options.pid)?, ""),
     };
-    let diff = report::doctor::diff(&first, &second);
+    let diff = explain::compare_checkups(&first, &second);
     let (mut out, style) = output::stdout();
     if options.json {
         write_json(&mut out, &diff)?;

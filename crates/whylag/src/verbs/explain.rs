@@ -41,7 +41,7 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     message: Option<u32>,
     /// Explain a window alone: from..to, in seconds (or with ms, us) since the start of the run
-    #[arg(long, value_name = "T1..T2", value_parser = report::units::parse_window)]
+    #[arg(long, value_name = "T1..T2", value_parser = model::units::parse_window)]
     window: Option<(u64, u64)>,
     /// Explain one thread alone
     #[arg(long, value_name = "TID")]
@@ -126,11 +126,7 @@ fn write_message(
     let (mut out, style) = output::stdout();
     let broken_down = explain::break_down(run, message);
     if options.json {
-        let mut value = report::json::explanation(answer, run);
-        value["message"] =
-            serde_json::to_value(broken_down.first()).map_err(std::io::Error::from)?;
-        serde_json::to_writer_pretty(&mut out, &value).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        report::json::write_explanation(&mut out, answer, run, broken_down.first())?;
         return Ok(out.flush()?);
     }
     for one in &broken_down {
@@ -148,7 +144,7 @@ fn write_explanation(
 ) -> Result<(), Failure> {
     let (mut out, style) = output::stdout();
     if options.json {
-        report::json::write_explanation(&mut out, answer, run)?;
+        report::json::write_explanation(&mut out, answer, run, None)?;
     } else {
         report::explanation::write(&mut out, answer, run, &style)?;
     }

@@ -16,7 +16,7 @@ use signal_hook::consts::SIGTERM;
 use store::{Sqlite, Store, StoreError, location};
 
 use crate::failure::Failure;
-use crate::{output, signals, told};
+use crate::{output, signals, slow_messages};
 
 /// Options of `record`.
 #[derive(Args)]
@@ -48,11 +48,11 @@ pub struct Options {
     #[arg(long)]
     follow: bool,
     /// Stop recording after this long, such as 10s
-    #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
+    #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     time: Option<u64>,
     /// Keep every system call, sleep and run-queue delay whole that is at least this long
     #[arg(long, value_name = "D", default_value = "1ms",
-          value_parser = report::units::parse_duration)]
+          value_parser = model::units::parse_duration)]
     threshold: u64,
     /// Shed the dearest probes when recording costs more than this share of all CPUs, such as 2%
     #[arg(long, value_name = "PCT", value_parser = percent)]
@@ -69,7 +69,7 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// How often the target, the clock and signals are looked at.
 const LOOK: Duration = Duration::from_millis(20);
-/// Slow messages told at the end.
+/// Slow messages in the report at the end.
 const MESSAGES: usize = 3;
 /// How often data is stored: what a killed recorder loses at most.
 const STEP: Duration = Duration::from_secs(1);
@@ -285,9 +285,9 @@ fn report(store: &mut Sqlite, id: RunId) -> Result<(), Failure> {
     writeln!(out)?;
     report::explanation::write(&mut out, &explanation, &run, &style)?;
     if !run.messages.is_empty() {
-        let told = told::messages(store, &run)?;
+        let slow = slow_messages::load(store, &run)?;
         writeln!(out)?;
-        report::messages::write(&mut out, &run, &told, MESSAGES, &style)?;
+        report::messages::write(&mut out, &run, &slow, MESSAGES, &style)?;
     }
     writeln!(out, "\nRun {id} is stored: 'whylag show {id}' has the rest.")?;
     out.flush()?;

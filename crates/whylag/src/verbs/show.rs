@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::failure::Failure;
 use crate::stored::{self, RunName};
-use crate::{output, told};
+use crate::{output, slow_messages};
 
 /// Options of `show`.
 #[derive(Args)]
@@ -32,9 +32,8 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     if options.json {
         report::export::json::write(&mut out, &run)?;
     } else {
-        let told = told::messages(&store, &run)?;
-        report::show::write(&mut out, &run, &told, &style)?;
-        report::company::write(&mut out, &explain::coincidences(&run), &style)?;
+        let messages = slow_messages::load(&store, &run)?;
+        report::show::write(&mut out, &run, &explain::annotations(&run, messages), &style)?;
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

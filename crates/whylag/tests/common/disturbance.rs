@@ -101,8 +101,8 @@ pub fn disturbance(run: &Run) -> Option<String> {
 }
 
 fn stolen(run: &Run) -> Option<String> {
-    let stolen: u64 = run.cpus.iter().map(|cpu| cpu.stolen_ns).sum();
-    let all: u64 = run.cpus.iter().map(|cpu| cpu.idle_ns + cpu.busy_ns + cpu.stolen_ns).sum();
+    let stolen: u64 = run.sums.cpus.iter().map(|cpu| cpu.stolen_ns).sum();
+    let all: u64 = run.sums.cpus.iter().map(|cpu| cpu.idle_ns + cpu.busy_ns + cpu.stolen_ns).sum();
     let part = stolen as f64 / all.max(1) as f64;
     (part > STOLEN).then(|| format!("the hypervisor, which took {:.1} % of the CPUs", part * 100.0))
 }
@@ -114,7 +114,7 @@ fn waits_behind_others(run: &Run) -> Option<String> {
         let process = run.processes.iter().find(|process| process.tgid == tgid);
         process.is_some_and(|process| !process.watched && is_foreign(run, &process.exe))
     };
-    let behind = run.runners.iter().filter(|runner| is_foreign(runner.runner_tgid));
+    let behind = run.sums.runners.iter().filter(|runner| is_foreign(runner.runner_tgid));
     let longest = behind.clone().max_by_key(|runner| runner.ns)?;
     let part = behind.map(|runner| runner.ns).sum::<u64>() as f64 / run.wall_ns().max(1) as f64;
     (part > BEHIND_OTHERS).then(|| {

@@ -43,7 +43,7 @@ mod rate_limit_burst;
 mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
-mod slow_clock;
+mod slow_clocksource;
 mod socket_diag_reader;
 mod softirq_interference;
 mod stopped_or_traced;
@@ -83,6 +83,27 @@ const EXACT: Range<f64> = 0.85..1.15;
 
 /// Faults that come about once a second, or rest on counters that are read so often.
 const RARE: [&str; 4] = ["dns-timeout", "nagle-delack", "tcp-rto", "udp-rcvbuf-stall"];
+
+/// Whom or what the findings of these have to name: a process, a thread, a call, an address.
+const WHO: [(&str, &str); 17] = [
+    ("blocked-log-pipe", "slow-logger"),
+    ("cpu-runqueue", "batch-hog"),
+    ("dns-timeout", "127.0.0.1:53"),
+    ("file-lock", "deliver-"),
+    ("many-thread-vfork", "many-thread-vfo"),
+    ("membarrier-global", "MEMBARRIER_CMD_GLOBAL"),
+    ("mm-reader", "smaps-agent"),
+    ("priority-inversion", "camera"),
+    ("queueing", "mass-quote"),
+    ("rate-limit-burst", "rx-0"),
+    ("rcu-sync-fdtable", "dup"),
+    ("rt-starvation", "rt-control"),
+    ("shm-attach", "broker"),
+    ("socket-diag-reader", "agent"),
+    ("softirq-interference", "net_rx"),
+    ("stopped-or-traced", "agent"),
+    ("tcp-rto", "SOCKET_FILTER"),
+];
 
 /// A recorded mystery.
 struct Case {
@@ -242,13 +263,18 @@ fn part_named(mystery: &Mystery, case: &Case) -> bool {
     mystery.part.contains(&part)
 }
 
-/// The finding has all that a reader needs, and excludes its look-alikes where they are not found,
-/// too.
+/// The finding has all that a reader needs, names who did it, and excludes its look-alikes where they
+/// are not found, too.
 fn is_complete(mystery: &Mystery, case: &Case) {
     let of_cause = |cause: &str| case.findings.iter().find(|finding| finding.cause == cause);
     let finding = of_cause(mystery.cause).expect("explain and --why-not agree");
     assert!(!finding.evidence.is_empty());
     assert!(!finding.fix.is_empty() && !finding.reproduce.is_empty() && !finding.verify.is_empty());
+    let chain = finding.chain.iter().map(|link| link.text.as_str());
+    let mut texts = chain.chain(finding.evidence.iter().map(|evidence| evidence.text.as_str()));
+    if let Some((_, who)) = WHO.iter().find(|(cause, _)| *cause == mystery.cause) {
+        assert!(texts.any(|text| text.contains(who)), "{who}: {:#?}", finding.chain);
+    }
     for other in mystery.ruled_out {
         let causes = finding.ruled_out.iter().map(|r| (&r.cause, &r.because));
         let in_words = finding.excluded.iter().map(|e| (&e.what, &e.because));

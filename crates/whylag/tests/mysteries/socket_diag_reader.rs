@@ -53,7 +53,7 @@ fn what_else_ran_when_sockets_were_slow_is_told_with_chance() {
     assert!((10..40).contains(&sleeps), "{sleeps} executions in about 7 s, 4 a second");
     assert!(run.presences.iter().all(|one| one.comm != "swapper/0"), "an idle CPU is no program");
     // Who was on the other CPU is told with what it read.
-    let beside = run.beside.iter().max_by_key(|sum| sum.ns).unwrap();
+    let beside = run.sums.beside.iter().max_by_key(|sum| sum.ns).unwrap();
     assert_eq!(beside.other_tgid, agent.pids[0], "{beside:?}");
     assert_eq!(beside.reads, TableRead::Proc("net/udp".to_owned()), "{beside:?}");
     // In words, too.

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use model::TimeoutKind;
 
 use crate::{Case, EXACT, Mystery, solve};
@@ -23,9 +25,10 @@ fn timeouts_are_recorded_with_what_the_timer_was_set_to(case: &Case) {
     let timers: Vec<_> = timeouts.iter().filter(|timeout| is_timer(timeout.kind)).collect();
     // One outage of 50 ms, and one of 300 ms: longer than the timer is set to at first.
     assert!(timers.len() >= 2, "{timeouts:?}");
-    let least = timers.iter().map(|timeout| timeout.after_ns).min().unwrap();
-    let most = timers.iter().map(|timeout| timeout.after_ns).max().unwrap();
-    assert!((200_000_000..300_000_000).contains(&least) && most == 2 * least, "{timers:?}");
+    // It is set by the round trips so far, which a busy machine makes longer.
+    let set_to: BTreeSet<u64> = timers.iter().map(|timeout| timeout.after_ns).collect();
+    let is_first = |ns: &&u64| (200_000_000..300_000_000).contains(*ns);
+    assert!(set_to.iter().filter(is_first).any(|ns| set_to.contains(&(2 * ns))), "{timers:?}");
     let segments: u64 = seconds().map(|second| second.resent.segments).sum();
     assert!(segments >= timeouts.len() as u64, "{segments} of {timeouts:?}");
 }

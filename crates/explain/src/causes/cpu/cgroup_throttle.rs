@@ -105,7 +105,7 @@ fn quota(case: &Case) -> Option<String> {
 
 fn counters(case: &Case, claim: &mut Claim) {
     if let Some(throttled) = case.run.counter("cgroup.cpu.nr_throttled") {
-        let of = case.run.counters.iter();
+        let of = case.run.sums.counters.iter();
         let of = of.filter(|c| c.source == throttled.source && c.name == "cgroup.cpu.nr_periods");
         let text = match of.map(|c| c.growth()).max() {
             Some(periods) => format!(

@@ -121,7 +121,7 @@ fn measure(case: &Case) -> Result<Queue, Absent> {
     };
     let ran = who_ran(case);
     let busy = ran.own.saturating_add(ran.other);
-    let unseen = case.run.runners.is_empty() && case.run.header.sampled;
+    let unseen = case.run.sums.runners.is_empty() && case.run.header.sampled;
     if busy == 0 && !unseen {
         return Err(Absent(format!(
             "all waiting for a CPU together is {}, and no other thread was seen on the CPU \
@@ -130,7 +130,7 @@ fn measure(case: &Case) -> Result<Queue, Absent> {
         )));
     }
     let delays = case.histogram(&Metric::RunQueueDelay);
-    let seen = case.run.runners.iter().filter(|r| r.runner_tgid != 0);
+    let seen = case.run.sums.runners.iter().filter(|r| r.runner_tgid != 0);
     let waits = match unseen {
         true => delays.as_ref().map_or(0, |h| h.count()),
         false => seen.fold(0u64, |sum, r| sum.saturating_add(r.count)),
@@ -208,7 +208,7 @@ fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
 
 fn who_ran(case: &Case) -> Ran {
     let mut ran = Ran::default();
-    for runner in &case.run.runners {
+    for runner in &case.run.sums.runners {
         let sum = match runner.runner_tgid {
             0 => &mut ran.idle,
             tgid if tgid == runner.tgid => &mut ran.own,
@@ -221,7 +221,7 @@ fn who_ran(case: &Case) -> Ran {
 
 /// Runners other than the idle task, largest first.
 fn largest<'a>(case: &Case<'a>) -> Vec<&'a RunnerSum> {
-    let mut runners: Vec<_> = case.run.runners.iter().filter(|r| r.runner_tgid != 0).collect();
+    let mut runners: Vec<_> = case.run.sums.runners.iter().filter(|r| r.runner_tgid != 0).collect();
     runners.sort_by_key(|runner| std::cmp::Reverse(runner.ns));
     runners
 }

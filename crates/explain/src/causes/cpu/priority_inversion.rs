@@ -121,7 +121,7 @@ fn examine(case: &Case) -> Verdict {
 /// Who had the CPU longest instead of threads below `waiter`, being below it itself.
 fn hog(case: &Case, waiter: u8) -> Option<String> {
     let below = |runner: &&RunnerSum| runner.runner_tgid != 0 && runner.realtime < waiter;
-    let runner = case.run.runners.iter().filter(below).max_by_key(|runner| runner.ns)?;
+    let runner = case.run.sums.runners.iter().filter(below).max_by_key(|runner| runner.ns)?;
     let name = format!("{} (pid {})", runner.runner_comm, runner.runner_tgid);
     Some(match runner.realtime {
         0 => name,

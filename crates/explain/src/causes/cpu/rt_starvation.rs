@@ -85,7 +85,7 @@ impl<'a> Starvation<'a> {
     fn of(case: &Case<'a>) -> Self {
         let queued_ns = case.accounts.sum_of(Account::is_runnable);
         let mut runners: Vec<&RunnerSum> =
-            case.run.runners.iter().filter(|r| starves(case, r)).collect();
+            case.run.sums.runners.iter().filter(|r| starves(case, r)).collect();
         runners.sort_by_key(|runner| std::cmp::Reverse(runner.ns));
         let sum = |of: fn(&RunnerSum) -> u64| {
             runners.iter().fold(0u64, |sum, runner| sum.saturating_add(of(runner)))
@@ -183,7 +183,7 @@ fn evidence(case: &Case, found: &Starvation, claim: &mut Claim) {
 }
 
 fn rule_out(case: &Case, queued: u64, starved: u64, claim: &mut Claim) {
-    let ordinary = case.run.runners.iter().filter(|r| r.realtime == 0 && r.runner_tgid != 0);
+    let ordinary = case.run.sums.runners.iter().filter(|r| r.realtime == 0 && r.runner_tgid != 0);
     let ordinary = ordinary.fold(0u64, |sum, r| sum.saturating_add(r.ns)).min(queued);
     if ordinary < starved {
         claim.rule_out(

@@ -191,7 +191,7 @@ fn kinds(case: &Case) -> Vec<Kind> {
 /// Waiting for a CPU while ksoftirqd had it: its part of the waiting of each process.
 fn behind_daemon(case: &Case) -> Accounts {
     let mut sum = Accounts::new();
-    for runner in case.run.runners.iter().filter(|r| r.runner_comm.starts_with(DAEMON)) {
+    for runner in case.run.sums.runners.iter().filter(|r| r.runner_comm.starts_with(DAEMON)) {
         let Some(accounts) = case.process(runner.tgid) else { continue };
         let all = accounts.sum_of(Account::is_runnable);
         for (account, ns) in accounts.iter().filter(|(account, _)| account.is_runnable()) {

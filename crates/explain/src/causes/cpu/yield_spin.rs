@@ -212,7 +212,7 @@ fn rule_out(case: &Case, gave_way: u64, running: u64, claim: &mut Claim) {
 
 /// Waiting for a CPU that the waiting process's own threads had meanwhile.
 fn own_threads_ran(case: &Case) -> u64 {
-    let own = case.run.runners.iter().filter(|r| r.runner_tgid == r.tgid);
+    let own = case.run.sums.runners.iter().filter(|r| r.runner_tgid == r.tgid);
     own.fold(0, |sum, runner| sum.saturating_add(runner.ns))
 }
 

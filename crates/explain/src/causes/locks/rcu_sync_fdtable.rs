@@ -133,7 +133,7 @@ fn dearest_process(case: &Case, grows: impl Fn(&PathSum) -> bool) -> Option<u32>
 /// The calls that slept so: how often, how long.
 fn calls(case: &Case, grows: impl Fn(&PathSum) -> bool) -> BTreeMap<Syscall, (u64, u64)> {
     let mut calls = BTreeMap::<Syscall, (u64, u64)>::new();
-    let calls_of = case.run.paths.iter().filter_map(|path| path.call);
+    let calls_of = case.run.sums.paths.iter().filter_map(|path| path.call);
     for call in calls_of.collect::<BTreeSet<_>>() {
         let time = waited(case, |path| path.call == Some(call) && grows(path));
         if time.sleeps > 0 {

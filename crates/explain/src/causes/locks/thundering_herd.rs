@@ -78,7 +78,7 @@ impl Herd {
         let members = || run.threads.iter().filter(|t| t.tgid == tgid && is_member(t));
         let slept = members().fold(0u64, |sum, t| sum.saturating_add(t.sleeps));
         // Short waits for something else among them, as far as they are counted.
-        let others = run.waits.iter().filter(|w| w.tgid == tgid && w.account != POLL);
+        let others = run.sums.waits.iter().filter(|w| w.tgid == tgid && w.account != POLL);
         let others = others.fold(0u64, |sum, w| sum.saturating_add(w.count));
         let returns =
             WAITS.iter().fold(0u64, |sum, call| sum.saturating_add(calls(run, tgid, call)));
@@ -220,7 +220,8 @@ fn price(case: &Case, herd: &Herd) -> Accounts {
 
 /// Waiting for a CPU that another thread had: all of it, and behind threads of the same process.
 fn ran_instead(case: &Case, herd: &Herd) -> (u64, u64) {
-    let runners = case.run.runners.iter().filter(|r| r.tgid == herd.tgid && r.runner_tgid != 0);
+    let runners =
+        case.run.sums.runners.iter().filter(|r| r.tgid == herd.tgid && r.runner_tgid != 0);
     runners.fold((0u64, 0u64), |(all, own), r| {
         let mine = if r.runner_tgid == herd.tgid { r.ns } else { 0 };
         (all.saturating_add(r.ns), own.saturating_add(mine))
@@ -265,7 +266,7 @@ fn calls(run: &Run, tgid: u32, name: &str) -> u64 {
 
 /// How many of them failed with EAGAIN.
 fn failed(run: &Run, tgid: u32, name: &str) -> u64 {
-    let errors = run.call_errors.iter().filter(|e| e.tgid == tgid && e.errno == EAGAIN);
+    let errors = run.sums.call_errors.iter().filter(|e| e.tgid == tgid && e.errno == EAGAIN);
     let errors = errors.filter(|e| e.call.is_one_of(&[name]));
     errors.fold(0, |sum, error| sum.saturating_add(error.count))
 }

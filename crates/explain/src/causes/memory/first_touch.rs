@@ -19,6 +19,7 @@
 //!
 //! mm/memory.c (do_anonymous_page); madvise(2) (MADV_POPULATE_WRITE).
 
+use model::units::bytes;
 use model::{Account, RecorderPart};
 
 use crate::case::Case;
@@ -78,8 +79,9 @@ fn examine(case: &Case) -> Verdict {
     );
     for name in ["process.rss_kb", "process.vm_size_kb"] {
         if let Some(counter) = case.run.counter(name).filter(|c| c.growth() > 0) {
-            let (first, last) = (counter.first / 1024, counter.last / 1024);
-            claim.saw(format!("{name} grew from {first} to {last} MiB"), &counter.source);
+            let [first, last] =
+                [counter.first, counter.last].map(|kb| bytes(kb.saturating_mul(1024)));
+            claim.saw(format!("{name} grew from {first} to {last}"), &counter.source);
         }
     }
     let path = page_faults::new_page_in_words(case);

@@ -20,6 +20,7 @@
 //!
 //! mm/memcontrol.c; mm/vmscan.c; Documentation/admin-guide/cgroup-v2.rst (memory.max, memory.high).
 
+use model::units::bytes;
 use model::{Account, Blocked, Counter, RecorderPart};
 
 use crate::case::Case;
@@ -152,14 +153,13 @@ fn limit_in_words(case: &Case, failures: &Counter) -> String {
     let directory = |source: &str| source.rsplit_once('/').map(|(dir, _)| dir.to_owned());
     let here = directory(&failures.source);
     let of_it = |name: &str| {
-        case.run.counters.iter().find(|c| c.name == name && directory(&c.source) == here)
+        case.run.sums.counters.iter().find(|c| c.name == name && directory(&c.source) == here)
     };
-    let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     match (of_it("cgroup.memory.limit_bytes"), of_it("cgroup.memory.usage_bytes")) {
         (Some(limit), Some(usage)) => format!(
             "the cgroup may use {} and used {} when it was last read",
-            mib(limit.last),
-            mib(usage.last.max(usage.first))
+            bytes(limit.last),
+            bytes(usage.last.max(usage.first))
         ),
         _ => "the cgroup is at its limit".to_owned(),
     }

@@ -160,7 +160,7 @@ fn rule_out(case: &Case, spun_ns: u64, readers: u64, claim: &mut Claim) {
             percent(case.accounts.get(model::Account::SoftIrq), case.wall_ns)
         ),
     );
-    if case.run.cpus.len() > 2 {
+    if case.run.sums.cpus.len() > 2 {
         let text = format!(
             "the holder of a spinlock is not told: {} were in such a read on one of the other CPUs",
             counted(readers, "process")

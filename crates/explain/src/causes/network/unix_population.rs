@@ -120,7 +120,7 @@ fn examine(case: &Case) -> Verdict {
 /// Calls that searched, and how long.
 fn calls(case: &Case) -> BTreeMap<Syscall, u64> {
     let mut calls = BTreeMap::<Syscall, u64>::new();
-    let found = case.run.paths.iter().filter(|path| path.sampled && case.passes(path, SEARCH));
+    let found = case.run.sums.paths.iter().filter(|path| path.sampled && case.passes(path, SEARCH));
     for call in found.filter_map(|path| path.call) {
         calls.entry(call).or_insert_with(|| {
             case.time_through(SEARCH, |path| path.sampled && path.call == Some(call)).ns()

@@ -74,6 +74,7 @@ const TEAR_DOWN: [&str; 1] = ["exit_mmap"];
 fn examine(case: &Case) -> Verdict {
     let dumped: BTreeSet<u32> = case
         .run
+        .sums
         .paths
         .iter()
         .filter(|path| case.passes(path, &DUMP))

@@ -166,7 +166,7 @@ fn children(case: &Case, parent: u32) -> u64 {
 /// Programs that children could not execute.
 fn failed_execs(case: &Case, parent: u32) -> Option<String> {
     let execve = Syscall::named("execve")?;
-    let failed = case.run.call_errors.iter().filter(|e| e.call == execve && e.tgid != parent);
+    let failed = case.run.sums.call_errors.iter().filter(|e| e.call == execve && e.tgid != parent);
     let failed = failed.fold(0u64, |sum, error| sum.saturating_add(error.count));
     (failed > 0).then(|| format!("{} of execve failed in child processes", counted(failed, "call")))
 }

@@ -132,7 +132,7 @@ fn examine(case: &Case) -> Verdict {
         "that is work of the one who ends, with nobody beside it; this is waiting for another CPU"
             .to_owned(),
     );
-    if case.run.cpus.len() > 2 {
+    if case.run.sums.cpus.len() > 2 {
         claim.doubt(0.9, "who has a spinlock is not told: only who was in the kernel meanwhile");
     }
     Ok(claim)

@@ -98,7 +98,8 @@ fn examine(case: &Case) -> Verdict {
 /// Who holds the lock, as far as it was recorded.
 fn holder(case: &Case) -> String {
     let listing = |path: &&PathSum| path.sampled && is_one_of(path, LISTS);
-    let readers: BTreeSet<u32> = case.run.paths.iter().filter(listing).map(|p| p.tgid).collect();
+    let readers: BTreeSet<u32> =
+        case.run.sums.paths.iter().filter(listing).map(|p| p.tgid).collect();
     let walked = |tgid| case.time_through(WALKS, |p| p.sampled && p.tgid == tgid).ns();
     let walkers = readers.into_iter().map(|tgid| (tgid, walked(tgid)));
     match walkers.filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns) {

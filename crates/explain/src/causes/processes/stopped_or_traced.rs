@@ -125,7 +125,8 @@ fn evidence(case: &Case, idle_ns: u64, claim: &mut Claim) {
         );
         claim.saw(text, "the thread's interval before the stop");
     }
-    let tracer = case.run.counters.iter().find(|c| c.name == "process.tracer_pid" && c.last > 0);
+    let tracer =
+        case.run.sums.counters.iter().find(|c| c.name == "process.tracer_pid" && c.last > 0);
     claim.saw_if(tracer.map(|c| format!("TracerPid was {}", c.last)), "/proc/PID/status");
     claim.saw_if(case.worst(STOPPED).map(|o| in_words(case, o)), "longest stop");
 }

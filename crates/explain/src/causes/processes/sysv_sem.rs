@@ -118,7 +118,7 @@ fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
 
 /// Watched processes that made such calls.
 fn users(case: &Case) -> u64 {
-    let uses = |tgid| case.run.paths.iter().any(|p| p.tgid == tgid && is_one_of(p, CALLS));
+    let uses = |tgid| case.run.sums.paths.iter().any(|p| p.tgid == tgid && is_one_of(p, CALLS));
     case.processes().filter(|(tgid, _)| uses(*tgid)).count() as u64
 }
 

@@ -38,7 +38,7 @@ pub const CAUSE: Cause = Cause {
           -e clocksource -e tsc'), repair firmware or hypervisor settings, and reboot, because a \
           kernel that has dropped tsc does not take it again. Until then read the clock less \
           often: once per message instead of once per step, or CLOCK_MONOTONIC_COARSE.",
-    reproduce: "LD_PRELOAD=$PWD/mysteries/bin/slow-clock.so mysteries/bin/slow-clock 5",
+    reproduce: "LD_PRELOAD=$PWD/mysteries/bin/slow-clocksource.so mysteries/bin/slow-clocksource 5",
     needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
     look_alikes: &[],
     symptom: false,

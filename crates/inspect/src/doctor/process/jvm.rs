@@ -124,7 +124,7 @@ fn pre_touch(is_jvm: bool, command_line: &str) -> Look {
 
 #[cfg(test)]
 mod tests {
-    use model::Verdict::{Attention, Good};
+    use model::CheckResult::{Attention, Good};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use explain::catalogue;
 use explain::cause::Cause;
-use model::{Capability, Check, Compared, Subject, Verdict};
+use model::{Capability, Check, CheckResult, Compared, Subject};
 use observe::capability::{HostFacts, Plan, decide, describe};
 
 /// A check for each part and for each cause. Nothing is loaded: whether the kernel then takes the
@@ -19,8 +19,8 @@ fn of_part(part: &Capability) -> Check {
     let id = format!("part-{}", part.part.name().replace(' ', "-"));
     let why = format!("What whylag record says about {} rests on it.", part.part);
     match part.on {
-        true => check(id, Verdict::Good, "can be recorded", why, String::new()),
-        false => check(id, Verdict::Unknown, "off", why, format!("{}.", part.because)),
+        true => check(id, CheckResult::Good, "can be recorded", why, String::new()),
+        false => check(id, CheckResult::Unknown, "off", why, format!("{}.", part.because)),
     }
 }
 
@@ -29,16 +29,16 @@ fn of_cause(cause: &Cause, parts: &[Capability], is_sampled: bool) -> Check {
     let (id, why) = (format!("cause-{}", cause.id), format!("{}.", cause.title));
     let missing = parts.iter().find(|part| !part.on && cause.needs.contains(&part.part));
     let Some(missing) = missing else {
-        return check(id, Verdict::Good, "measured", why, String::new());
+        return check(id, CheckResult::Good, "measured", why, String::new());
     };
     let because = format!("{}.", missing.because);
     match is_sampled && cause.needs.len() > 1 {
-        true => check(id, Verdict::Unknown, "unavailable here", why, because),
-        false => check(id, Verdict::Attention, "approximated", why, because),
+        true => check(id, CheckResult::Unknown, "unavailable here", why, because),
+        false => check(id, CheckResult::Attention, "approximated", why, because),
     }
 }
 
-fn check(id: String, verdict: Verdict, fact: &str, why: String, advice: String) -> Check {
+fn check(id: String, verdict: CheckResult, fact: &str, why: String, advice: String) -> Check {
     Check {
         id,
         subject: Subject::Recorder,

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# new-cause.sh ID GROUP: lays down a cause of the catalogue with all that belongs to it (its file,
+# its mystery and the fixed twin, its test, its page), and registers them. Afterwards everything
+# compiles and every test passes but its own, which ask for what is still to be written.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+causes=crates/explain/src/causes
+tests=crates/whylag/tests/mysteries
+
+fail() {
+	echo "new-cause: $*" >&2
+	exit 2
+}
+
+id=${1:-} group=${2:-}
+groups=$(find $causes -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort | tr '\n' ' ')
+[[ -n $id && -n $group ]] || fail "usage: make new-cause ID=swap-in GROUP=memory; GROUP is one of: $groups"
+[[ $id =~ ^[a-z][a-z0-9]*(-[a-z0-9]+)+$ ]] || fail "'$id' is no id: small letters and digits, words joined by '-', at least two"
+[[ -d $causes/$group ]] || fail "there is no group '$group'; there are: $groups"
+name=${id//-/_}
+upper=${name^^}
+! compgen -G "$causes/*/$name.rs" >/dev/null || fail "there is a cause '$id' already: $(compgen -G "$causes/*/$name.rs")"
+[[ ! -e mysteries/$id ]] || fail "there is a mystery '$id' already: mysteries/$id"
+
+# template NAME FILE: writes the template with the names of this cause.
+template() {
+	mkdir -p "$(dirname "$2")"
+	sed "s/@ID@/$id/g; s/@NAME@/$name/g; s/@UPPER@/$upper/g; s/@GROUP@/$group/g" "scripts/new-cause/$1" >"$2"
+	echo "  wrote     $2"
+}
+
+# add_sorted LINE FILE: adds the line among those like it, in order.
+add_sorted() {
+	local line=$1 file=$2 like=${1%% "$name"*}
+	like=${like%%"$upper"*}
+	awk -v line="$line" -v like="$like" '
+		index($0, like) == 1 && !done && $0 > line { print line; done = 1 }
+		index($0, like) == 1 { seen = NR }
+		{ lines[NR] = $0; print }
+		END { exit !done }
+	' "$file" >"$file.new" || {
+		# It comes last.
+		awk -v line="$line" -v like="$like" '
+			{ lines[NR] = $0 }
+			index($0, like) == 1 { last = NR }
+			END { for (n = 1; n <= NR; n++) { print lines[n]; if (n == last) print line } }
+		' "$file" >"$file.new"
+	}
+	mv "$file.new" "$file"
+	echo "  added to  $file"
+}
+
+echo "new cause $id ($group):"
+template cause.rs "$causes/$group/$name.rs"
+template program.c "mysteries/$id/program.c"
+template README.md "mysteries/$id/README.md"
+template test.rs "$tests/$name.rs"
+add_sorted "pub(crate) mod $name;" "$causes/$group/mod.rs"
+add_sorted "pub(crate) const $upper: Id = Id(\"$id\");" "$causes/ids.rs"
+add_sorted "mod $name;" "$tests/main.rs"
+# The last entry of its group, because the order within a group is by hand.
+awk -v entry="    &$group::$name::CAUSE," -v like="    &$group::" '
+	{ lines[NR] = $0 }
+	index($0, like) == 1 { last = NR }
+	END { for (n = 1; n <= NR; n++) { print lines[n]; if (n == last) print entry } }
+' crates/explain/src/catalogue.rs >crates/explain/src/catalogue.rs.new
+mv crates/explain/src/catalogue.rs.new crates/explain/src/catalogue.rs
+echo "  added to  crates/explain/src/catalogue.rs"
+sed -i "s/^| \[healthy\](healthy) /| [$id]($id) | what the user sees | measured |\n&/" mysteries/README.md
+echo "  added to  mysteries/README.md"
+scripts/cargo.sh fmt --all
+echo "  writing README.md (table of causes), docs/causes/$id.md, docs/doctor.md"
+WHYLAG_UPDATE_DOCS=1 scripts/cargo.sh test --quiet --locked -p whylag --test cause_pages --test doctor_page >/dev/null
+cat <<END
+
+Next:
+  1. mysteries/$id/program.c: the fault, and its fix under -DFIXED; try it with
+       make mysteries && mysteries/bin/$id-faulty 2
+  2. $causes/$group/$name.rs: what the cause is, its evidence, its look-alikes;
+     its tests with 'cargo test -p whylag-explain $name'
+  3. see it found (root):
+       cargo test -p whylag --test mysteries $name -- --nocapture
+  4. the figures in mysteries/README.md and mysteries/$id/README.md; the pages again with
+       WHYLAG_UPDATE_DOCS=1 cargo test -p whylag --test cause_pages --test doctor_page
+END
