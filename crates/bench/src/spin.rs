@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use model::units::{duration, number, percentage};
 use stats::ab;
 
 /// Length of the reference, about.
@@ -41,8 +42,9 @@ pub fn drift(references: impl Iterator<Item = f64>) -> Option<String> {
     let ratio = most / least;
     (ratio > 1.0 + ab::DISTURBED).then(|| {
         format!(
-            "the machine itself changed: a reference computation took {ratio:.2} times as long \
-             around one round as around another"
+            "the machine itself changed: a reference computation took {} times as long \
+             around one round as around another",
+            number(ratio)
         )
     })
 }
@@ -68,12 +70,12 @@ impl Disturbance {
         let part = stolen.as_secs_f64() / (now.at - self.at).as_secs_f64() / cpus as f64;
         let mut warnings = Vec::new();
         if part > STOLEN {
-            warnings.push(format!("the hypervisor took {:.1} % of the CPUs", part * 100.0));
+            warnings.push(format!("the hypervisor took {} of the CPUs", percentage(part)));
         }
         let throttled = now.throttled_ns.saturating_sub(self.throttled_ns);
         if throttled > 0 {
-            let ms = throttled as f64 / 1e6;
-            warnings.push(format!("the cgroup's CPU quota stopped us for {ms:.1} ms"));
+            let time = duration(throttled);
+            warnings.push(format!("the cgroup's CPU quota stopped us for {time}"));
         }
         warnings
     }

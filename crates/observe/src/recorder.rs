@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Instant;
 
+use model::units::share;
 use model::{
     Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RecorderPart, RunHeader,
     StackSum, Target,
@@ -523,7 +524,8 @@ impl Bpf {
             part,
             on: false,
             because: format!(
-                "shed: recording took {percent:.1} % of the CPUs, the budget is {budget} %"
+                "shed: recording took {} of the CPUs, the budget is {budget} %",
+                share(percent / 100.0)
             ),
         };
         capabilities.retain(|capability| capability.part != shed.part);

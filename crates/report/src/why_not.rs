@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use model::units::{duration, share};
 use model::{Standing, WhyNot};
 
-use crate::units::{duration, share};
 use crate::{Style, text};
 
 /// Column in which the text beside a label begins.

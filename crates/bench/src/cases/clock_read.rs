@@ -3,6 +3,7 @@
 //! The CPU time of a read is compared, not its duration: many readers wait for CPUs, which says
 //! nothing about the clock.
 
+use model::units::fine_duration;
 use model::{BenchStep, StoryShape};
 use rustix::io::Errno;
 
@@ -41,12 +42,14 @@ pub fn shape(steps: &[BenchStep]) -> StoryShape {
     let source = std::fs::read_to_string(CLOCKSOURCE).unwrap_or_default();
     let (alone, many) = (cpu_ns(first), cpu_ns(last));
     let text = format!(
-        "clocksource {}: {:.0} ns a read; with the harness {alone:.0} ns of CPU time for {} and \
-         {many:.0} for {}; in the story 25 ns on tsc however many read, on hpet 612 ns alone, \
+        "clocksource {}: {} a read; with the harness {} of CPU time for {} and \
+         {} for {}; in the story 25 ns on tsc however many read, on hpet 612 ns alone, \
          1,443 and 7,949 ns for 4 and 16 readers",
         source.trim(),
-        first.net_ns,
+        fine_duration(first.net_ns),
+        fine_duration(alone),
         first.kind.count_in_words(first.workers),
+        fine_duration(many),
         last.kind.count_in_words(last.workers),
     );
     StoryShape { present: first.net_ns > SLOW_NS || many > GROWS * alone, text }

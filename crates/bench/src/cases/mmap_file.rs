@@ -1,5 +1,6 @@
 //! mmap-file: a cached file is mapped at once, by threads of one address space (story 2).
 
+use model::units::{fine_duration, number, percentage};
 use model::{BenchStep, StoryShape};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -56,14 +57,15 @@ fn shape(steps: &[BenchStep]) -> StoryShape {
     let awake_ns = (many.user_ns + many.system_ns + queued_ns) as f64;
     let asleep = 1.0 - awake_ns / (many.wall_ns as f64 * f64::from(many.workers));
     let text = format!(
-        "a call takes {:.0} us with {} and {:.0} us with {} (means): {beyond:.1} times what \
-         sharing {cpus} CPUs explains, and they sleep {:.0} % of the time; in the story 9 to 20 \
+        "a call takes {} with {} and {} with {} (means): {} times what \
+         sharing {cpus} CPUs explains, and they sleep {} of the time; in the story 9 to 20 \
          ms with 16 threads, and half of the cores idle",
-        few_ns / 1e3,
+        fine_duration(few_ns),
         few.kind.count_in_words(few.workers),
-        many_ns / 1e3,
+        fine_duration(many_ns),
         many.kind.count_in_words(many.workers),
-        asleep.max(0.0) * 100.0,
+        number(beyond),
+        percentage(asleep.max(0.0)),
     );
     StoryShape { present: beyond >= BEYOND_SHARING && asleep >= ASLEEP, text }
 }

@@ -171,6 +171,7 @@ mod writev;
 
 use std::fmt;
 
+use model::units::number;
 use model::{BenchStep, StoryShape, WorkerKind};
 
 use crate::ceiling::Resource;
@@ -268,8 +269,10 @@ fn grows_with_population(steps: &[BenchStep], times: f64, story: &str) -> StoryS
     };
     let ratio = last.net_ns / first.net_ns.max(1.0);
     let text = format!(
-        "{ratio:.1} times the cost with {} as with {}; {story}",
-        last.population, first.population
+        "{} times the cost with {} as with {}; {story}",
+        number(ratio),
+        last.population,
+        first.population
     );
     StoryShape { present: ratio >= times, text }
 }

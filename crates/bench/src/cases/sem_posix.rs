@@ -1,5 +1,6 @@
 //! sem-posix: do processes that make and remove POSIX semaphores hinder each other? (story 4)
 
+use model::units::percentage;
 use model::{BenchStep, StoryShape};
 use rustix::io::Errno;
 
@@ -33,8 +34,8 @@ fn judge(steps: &[BenchStep]) -> StoryShape {
         return seen;
     }
     let text = format!(
-        "sem_init() makes no system call on Linux (of its CPU time, {:.0} % is the kernel's): {}",
-        100.0 * kernel,
+        "sem_init() makes no system call on Linux (of its CPU time, {} is the kernel's): {}",
+        percentage(kernel),
         seen.text
     );
     StoryShape { present: false, text }

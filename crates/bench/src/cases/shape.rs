@@ -3,6 +3,7 @@
 //! More workers than CPUs wait for CPUs, whatever they do, so only steps in which each has a CPU
 //! are compared, and without the time in which another program had it.
 
+use model::units::{count, fine_duration, number, percentage};
 use model::{BenchStep, StoryShape};
 
 /// Beyond this part of the time off the CPU, the slowest operations are those that lost their CPU.
@@ -22,11 +23,12 @@ pub fn slows_each_other(steps: &[BenchStep], times: f64, story: &str) -> StorySh
     let (alone, together) = (mean_ns(first), mean_ns(last));
     let slower = together / alone.max(1.0);
     let text = format!(
-        "an operation takes {} for {} and {} for {} on average, {slower:.1} times as long; {story}",
-        time(alone),
+        "an operation takes {} for {} and {} for {} on average, {} times as long; {story}",
+        fine_duration(alone),
         first.kind.count_in_words(first.workers),
-        time(together),
+        fine_duration(together),
         last.kind.count_in_words(last.workers),
+        number(slower),
     );
     StoryShape { present: slower >= times, text }
 }
@@ -54,23 +56,24 @@ pub fn held_up(steps: &[BenchStep], times: f64, story: &str) -> StoryShape {
     }
     let slower = tail(last) / tail(first).max(1.0);
     let text = format!(
-        "p99.9 is {} with {} and {} with {} ({slower:.1} times, n = {} and {}), the longest \
+        "p99.9 is {} with {} and {} with {} ({} times, n = {} and {}), the longest \
          {} and {}; {story}",
-        time(tail(first)),
+        fine_duration(tail(first)),
         first.population,
-        time(tail(last)),
+        fine_duration(tail(last)),
         last.population,
-        first.single.count(),
-        last.single.count(),
-        time(most(first)),
-        time(most(last)),
+        number(slower),
+        count(first.single.count()),
+        count(last.single.count()),
+        fine_duration(most(first)),
+        fine_duration(most(last)),
     );
     let off = off_cpu(last);
     if slower >= times && off > MOST_OFF_CPU {
         let text = format!(
-            "cannot be judged: workers were off their CPUs for {:.0} % of the time, which other \
+            "cannot be judged: workers were off their CPUs for {} of the time, which other \
              programs may have used (--with-kernel says why); {text}",
-            100.0 * off
+            percentage(off)
         );
         return StoryShape { present: false, text };
     }
@@ -81,14 +84,6 @@ pub fn held_up(steps: &[BenchStep], times: f64, story: &str) -> StoryShape {
 fn off_cpu(step: &BenchStep) -> f64 {
     let there = step.wall_ns as f64 * f64::from(step.workers);
     1.0 - (step.user_ns + step.system_ns) as f64 / there.max(1.0)
-}
-
-fn time(ns: f64) -> String {
-    match ns {
-        ns if ns < 1e3 => format!("{ns:.0} ns"),
-        ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),
-        ns => format!("{:.2} ms", ns / 1e6),
-    }
 }
 
 fn unknown(cpus: u64) -> StoryShape {

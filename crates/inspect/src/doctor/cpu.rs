@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::entry::{Entry, Host, Look, counted, cpus, get, number, numbered};
+use model::units::{counted, duration};
+
+use super::entry::{Entry, Host, Look, cpus, get, number, numbered};
 
 pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -120,10 +122,10 @@ fn idle_states(driver: &str, deepest: Option<(i64, String)>) -> Look {
     const ADVICE: &str = "Hold /dev/cpu_dma_latency open with the latency allowed (tuned does it), or \
                           cpupower idle-set -D 10.";
     match deepest {
-        Some((us, name)) if us > 20 => {
-            Look::attention(format!("down to {name}: {us} us to wake"), ADVICE)
+        Some((us, name)) => {
+            let fact = format!("down to {name}: {} to wake", duration(us.unsigned_abs() * 1_000));
+            if us > 20 { Look::attention(fact, ADVICE) } else { Look::good(fact) }
         }
-        Some((us, name)) => Look::good(format!("down to {name}: {us} us to wake")),
         None => Look::good("none that the kernel chooses").detail(driver),
     }
 }

@@ -1,6 +1,8 @@
 //! How many there are of things that somebody walks through one by one.
 
-use super::entry::{Entry, Host, Look, counted, get, number, thousands};
+use model::units::{count, counted, percentage};
+
+use super::entry::{Entry, Host, Look, get, number};
 
 pub(super) const ENTRIES: &[Entry<Host>] = &[
     Entry {
@@ -106,7 +108,7 @@ fn tasks(all: u64, most: i64) -> Look {
         (50.0.., _) | (_, 20_000..) => Look::attention(fact, ADVICE),
         _ => Look::good(fact),
     }
-    .detail(format!("{share:.1} % of what is allowed"))
+    .detail(format!("{} of what is allowed", percentage(share / 100.0)))
     .passing()
 }
 
@@ -131,7 +133,7 @@ fn sockets(protocols: &str) -> Look {
     let families = families(protocols);
     let all: u64 = families.iter().map(|(_, count)| count).sum();
     let counts: Vec<String> =
-        families.iter().map(|(name, count)| format!("{name} {}", thousands(*count))).collect();
+        families.iter().map(|(name, n)| format!("{name} {}", count(*n))).collect();
     const ADVICE: &str = "Close what is not used; have nobody read all of them more than once a \
                           minute.";
     Look::by(all as f64, 50_000.0, f64::INFINITY, counted(all, "socket"), ADVICE)
@@ -190,8 +192,8 @@ fn max_map_count(most: i64) -> Look {
 fn descriptors(used: u64, most: u64) -> Look {
     let share = 100.0 * used as f64 / most.max(1) as f64;
     const ADVICE: &str = "Find who has them (ls /proc/*/fd | wc -l); raise fs.file-max.";
-    Look::by(share, 50.0, 90.0, format!("{} in use", thousands(used)), ADVICE)
-        .detail(format!("{share:.3} % of what is allowed"))
+    Look::by(share, 50.0, 90.0, format!("{} in use", count(used)), ADVICE)
+        .detail(format!("{} of what is allowed", percentage(share / 100.0)))
         .passing()
 }
 

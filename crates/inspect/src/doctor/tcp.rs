@@ -1,6 +1,8 @@
 //! TCP: what is lost, and what waits.
 
-use super::entry::{Entry, Host, Look, counted, get, number, thousands};
+use model::units::{count, counted, percentage};
+
+use super::entry::{Entry, Host, Look, get, number};
 use super::network::field;
 
 pub(super) const ENTRIES: &[Entry<Host>] = &[
@@ -65,10 +67,10 @@ fn slow_start(enabled: i64) -> Look {
 
 fn retransmits(repeated: u64, sent: u64) -> Look {
     let percent = 100.0 * repeated as f64 / sent.max(1) as f64;
-    let fact = format!("{percent:.3} % of the segments sent since boot");
+    let fact = format!("{} of the segments sent since boot", percentage(percent / 100.0));
     const ADVICE: &str = "Look for loss on the way: errors of the interface (ip -s link), switches, \
                           buffers too small.";
-    Look::by(percent, 0.1, 2.0, fact, ADVICE).detail(thousands(repeated)).passing()
+    Look::by(percent, 0.1, 2.0, fact, ADVICE).detail(count(repeated)).passing()
 }
 
 fn somaxconn(longest: i64) -> Look {

@@ -41,7 +41,7 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     message: Option<u32>,
     /// Explain a window alone: from..to, in seconds (or with ms, us) since the start of the run
-    #[arg(long, value_name = "T1..T2", value_parser = report::units::parse_window)]
+    #[arg(long, value_name = "T1..T2", value_parser = model::units::parse_window)]
     window: Option<(u64, u64)>,
     /// Explain one thread alone
     #[arg(long, value_name = "TID")]

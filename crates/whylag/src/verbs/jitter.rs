@@ -43,21 +43,21 @@ pub struct Options {
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     source: Option<String>,
     /// Time from tick to tick [default: 20ms; 100us for spin]
-    #[arg(long, value_name = "D", value_parser = report::units::parse_duration,
+    #[arg(long, value_name = "D", value_parser = model::units::parse_duration,
           conflicts_with_all = ["ladder", "command"])]
     interval: Option<u64>,
     /// Several intervals, 1 and 3 of each decade, one after the other
     #[arg(long, value_name = "D..D", value_parser = ladder, conflicts_with = "command")]
     ladder: Option<Ladder>,
     /// Count ticks that are later than this, and look for a beat in them
-    #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
+    #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     over: Option<u64>,
     /// Report so often meanwhile
-    #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
+    #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     every: Option<u64>,
     /// How long for each source and interval [default: 10s, of several 2s each]; a command: until
     /// it ends
-    #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
+    #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     time: Option<u64>,
     /// Bind the measuring thread to this CPU
     #[arg(long, value_name = "N", conflicts_with = "command")]
@@ -97,7 +97,7 @@ struct Ladder(u64, u64);
 
 fn ladder(text: &str) -> Result<Ladder, String> {
     let ends = text.split_once("..").ok_or("write a ladder as 100us..100ms")?;
-    let end = |text| report::units::parse_duration(text).map_err(|error| error.to_string());
+    let end = |text| model::units::parse_duration(text).map_err(|error| error.to_string());
     Ok(Ladder(end(ends.0)?, end(ends.1)?))
 }
 
@@ -260,7 +260,7 @@ impl Session {
             "{:>6.1} s  {} {}  {line}",
             at.as_secs_f64(),
             series.summary().source,
-            report::units::duration(series.summary().interval_ns)
+            model::units::duration(series.summary().interval_ns)
         );
         self.progress.suspend(|| {
             if options.json {

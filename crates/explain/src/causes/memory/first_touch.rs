@@ -3,6 +3,7 @@
 //! What malloc or mmap gives is an address only. The first store to each of its pages is a page
 //! fault, in which the kernel finds a page, clears it and maps it: about a microsecond for 4 KiB.
 
+use model::units::bytes;
 use model::{Account, RecorderPart};
 
 use crate::case::Case;
@@ -62,8 +63,9 @@ fn examine(case: &Case) -> Verdict {
     );
     for name in ["process.rss_kb", "process.vm_size_kb"] {
         if let Some(counter) = case.run.counter(name).filter(|c| c.growth() > 0) {
-            let (first, last) = (counter.first / 1024, counter.last / 1024);
-            claim.saw(format!("{name} grew from {first} to {last} MiB"), &counter.source);
+            let [first, last] =
+                [counter.first, counter.last].map(|kb| bytes(kb.saturating_mul(1024)));
+            claim.saw(format!("{name} grew from {first} to {last}"), &counter.source);
         }
     }
     let path = page_faults::new_page_in_words(case);

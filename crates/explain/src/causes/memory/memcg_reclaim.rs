@@ -4,6 +4,7 @@
 //! The host may have plenty of free memory. Reclaim is done by the thread that asks: on a CPU, or
 //! asleep until pages have been written.
 
+use model::units::bytes;
 use model::{Account, Blocked, Counter, RecorderPart};
 
 use crate::case::Case;
@@ -133,12 +134,11 @@ fn limit_in_words(case: &Case, failures: &Counter) -> String {
     let of_it = |name: &str| {
         case.run.sums.counters.iter().find(|c| c.name == name && directory(&c.source) == here)
     };
-    let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     match (of_it("cgroup.memory.limit_bytes"), of_it("cgroup.memory.usage_bytes")) {
         (Some(limit), Some(usage)) => format!(
             "the cgroup may use {} and used {} when it was last read",
-            mib(limit.last),
-            mib(usage.last.max(usage.first))
+            bytes(limit.last),
+            bytes(usage.last.max(usage.first))
         ),
         _ => "the cgroup is at its limit".to_owned(),
     }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use model::units::bytes;
 use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
@@ -88,7 +89,10 @@ fn examine(case: &Case) -> Verdict {
     );
     claim.saw(format!("{} ended", counted(ends, "watched process")), "sched_process_exit");
     if let Some(rss) = case.run.counter("process.rss_kb") {
-        claim.saw(format!("up to {} MiB of memory", rss.last.max(rss.first) / 1024), &rss.source);
+        claim.saw(
+            format!("up to {} of memory", bytes(rss.last.max(rss.first).saturating_mul(1024))),
+            &rss.source,
+        );
     }
     let path = case.path_in_words(&TEARDOWN, at_the_end);
     claim.saw_if(path.map(|p| format!("busy in {p}")), "dearest path");

@@ -1,7 +1,9 @@
 //! How its calls of libraries are bound, and what comes between caller and callee.
 
+use model::units::{count, counted};
+
 use super::Target;
-use crate::doctor::entry::{Entry, Look, counted, thousands};
+use crate::doctor::entry::{Entry, Look};
 use crate::elf::{Binding, Kind};
 use crate::live::Library;
 
@@ -98,7 +100,7 @@ fn lazy_binding(libraries: &[Library], executable: &str, is_locked: bool) -> Res
     let mut worst: Vec<_> = counted_libraries.iter().filter(|(.., left)| *left > 0).collect();
     worst.sort_by_key(|(.., left)| std::cmp::Reverse(*left));
     let most_unbound = worst.iter().take(5).map(|(library, slots, left)| {
-        format!("{} {} of {}", library.name(), thousands(*left as u64), thousands(*slots as u64))
+        format!("{} {} of {}", library.name(), count(*left as u64), count(*slots as u64))
     });
     let mut detail = most_unbound.collect::<Vec<_>>().join(", ");
     if worst.len() > 5 {
@@ -108,14 +110,14 @@ fn lazy_binding(libraries: &[Library], executable: &str, is_locked: bool) -> Res
         detail += &format!("; {unknown} unknown here");
     }
     let all = counted(slots as u64, "slot");
-    let fact = format!("{} of {all} not bound yet", thousands(unbound as u64));
+    let fact = format!("{} of {all} not bound yet", count(unbound as u64));
     let look = match (unbound, own) {
         _ if slots == 0 => Look::good("no slots: nothing to bind"),
         (0, _) => Look::good(format!("none left of {all}")),
         (_, 0) => Look::good(format!("{fact}, all in libraries of the system")),
         _ if is_locked => Look::good(format!("{fact}, in locked memory")),
         _ => Look::attention(
-            format!("{fact}, {} its own", thousands(own as u64)),
+            format!("{fact}, {} its own", count(own as u64)),
             "Start it with LD_BIND_NOW=1, or link with -Wl,-z,now; whylag doctor -p PID --plt lists \
              the calls, --watch shows them as they are bound.",
         ),

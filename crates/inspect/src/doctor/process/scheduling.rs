@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use model::units::{counted, duration, percentage};
+
 use super::Target;
-use crate::doctor::entry::{Entry, Look, counted, cpus, get};
+use crate::doctor::entry::{Entry, Look, cpus, get};
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
     Entry {
@@ -80,10 +82,9 @@ fn threads(of: &Target) -> impl Iterator<Item = String> {
 fn timer_slack(threads: &[u64]) -> Result<Look, String> {
     let (least, most) =
         threads.iter().min().zip(threads.iter().max()).ok_or("no thread could be read")?;
-    let us = |ns: u64| ns as f64 / 1_000.0;
     let fact = match least == most {
-        true => format!("{} us", us(*most)),
-        false => format!("{} to {} us", us(*least), us(*most)),
+        true => duration(*most),
+        false => format!("{} to {}", duration(*least), duration(*most)),
     };
     Ok(match most {
         10_000.. => Look::attention(
@@ -151,8 +152,8 @@ fn run_queue_share(threads: &[(u64, u64)]) -> Result<Look, String> {
     let percent = 100.0 * waited as f64 / (ran + waited) as f64;
     const ADVICE: &str = "whylag record -p PID shows who runs instead; CPUs of its own, a real-time \
                           class, or fewer threads.";
-    let fact = format!("{percent:.1} % since its threads began");
-    let detail = format!("{:.2} s waited, {:.2} s run", waited as f64 / 1e9, ran as f64 / 1e9);
+    let fact = format!("{} since its threads began", percentage(percent / 100.0));
+    let detail = format!("{} waited, {} run", duration(waited), duration(ran));
     Ok(Look::by(percent, 5.0, 30.0, fact, ADVICE).detail(detail).passing())
 }
 

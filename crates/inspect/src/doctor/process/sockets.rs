@@ -10,8 +10,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use model::units::{bytes, counted, percentage};
+
 use super::Target;
-use crate::doctor::entry::{Entry, Look, bytes, counted};
+use crate::doctor::entry::{Entry, Look};
 
 /// Sockets that are looked at; some 5 us each.
 const MOST: usize = 10_000;
@@ -154,7 +156,7 @@ fn queues(sockets: &[Socket], name: &str, of: fn(&Socket) -> (u32, u32)) -> Resu
     let fullest = sockets.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
     let Some(fullest) = fullest else { return Ok(Look::good("it has no sockets").passing()) };
     let percent = 100.0 * share(&fullest);
-    let fact = format!("the fullest is {percent:.0} % full");
+    let fact = format!("the fullest is {} full", percentage(percent / 100.0));
     let advice = format!(
         "whylag record -p PID shows what its threads do meanwhile; see also the {name} buffer's size."
     );
