@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What `whylag bench` and `whylag compare` are worth, in four parts (all, or those named):
+# How fast and how reliable `whylag bench` and `whylag compare` are, in four parts (all, or those named):
 #   time    how long a verdict with intervals takes, for 1, 2, 4 threads and 1, 2, 4 processes
-#   floor   the empty operation, and getppid beside `perf bench syscall basic`
+#   floor   the empty operation, and getppid compared with `perf bench syscall basic`
 #   equal   false alarms over PAIRS pairs of runs of the same thing
-#   dearer  how many of PAIRS slowdowns by a fifth are found: every getppid() is made dearer by a
-#           seccomp filter (dearer.c), whose size is chosen with `perf bench`
+#   slower  how many of PAIRS slowdowns by a fifth are found: every getppid() is made slower by a
+#           seccomp filter (slower.c), whose size is chosen with `perf bench`
 set -euo pipefail
 # shellcheck source=bench-peers/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -81,16 +81,16 @@ part_floor() {
 			r, (r >= 0.9 && r <= 1.1) ? "met" : "not met" }'
 }
 
-# --- equal and dearer --------------------------------------------------------------------------
+# --- equal and slower --------------------------------------------------------------------------
 
 # run PADDING: measures under a filter of so many instructions.
 run() {
-	"$TMP/dearer" "$1" "$WHYLAG" bench "${CASE[@]}" --store "$STORE" >"$TMP/tool.log" 2>&1 ||
+	"$TMP/slower" "$1" "$WHYLAG" bench "${CASE[@]}" --store "$STORE" >"$TMP/tool.log" 2>&1 ||
 		die "whylag bench failed: $(tail -n 3 "$TMP/tool.log")"
 }
 
 # What perf says of getppid now, the best of three short runs: other programs' tracing of system
-# calls, for one, makes all of them dearer by a half.
+# calls, for one, makes all of them slower by a half.
 control() {
 	local LOOPS=200000
 	for _ in 1 2 3; do getppid_ns; done | sort -g | sed -n 1p
@@ -143,12 +143,12 @@ part_equal() {
 least() {
 	local round
 	for ((round = 0; round < 2 * ROUNDS; round++)); do
-		getppid_ns "$TMP/dearer" "$1"
+		getppid_ns "$TMP/slower" "$1"
 	done | sort -g | sed -n 1p
 }
 
-# The padding that makes getppid dearer by FACTOR. The first instructions cost less than later ones
-# (the CPU runs them beside others), so that it is found by trying.
+# The padding that makes getppid slower by FACTOR. The first instructions cost less than later ones
+# (the CPU runs them in parallel with others), so that it is found by trying.
 padding() {
 	local LOOPS=400000 base tries padding=200
 	base=$(least "$BASE")
@@ -162,10 +162,10 @@ padding() {
 
 # What perf sees of the slowdown: the truth to be found.
 side() {
-	getppid_ns "$TMP/dearer" "$1"
+	getppid_ns "$TMP/slower" "$1"
 }
 
-part_dearer() {
+part_slower() {
 	local padding missed
 	padding=$(padding)
 	run_rounds side "$BASE" "$padding"
@@ -174,18 +174,18 @@ part_dearer() {
 	awk -v a="$(fastest "$BASE")" -v b="$(fastest "$padding")" -v f="$FACTOR" \
 		'BEGIN { exit !(b / a > f - 0.03 && b / a < f + 0.03) }' ||
 		die "the machine is too disturbed to size a slowdown of $FACTOR times"
-	pairs dearer "$padding"
+	pairs slower "$padding"
 	missed=$((QUIET - SLOWER))
 	goal "missed of $QUIET slowdowns in quiet pairs" "$missed" "$((QUIET / 20))" pairs
 }
 
-built dearer
+built slower
 parts=("$@")
-((${#parts[@]})) || parts=(time floor equal dearer)
+((${#parts[@]})) || parts=(time floor equal slower)
 for part in "${parts[@]}"; do
 	case $part in
-	time | floor | equal | dearer) "part_$part" ;;
-	*) die "there is no part '$part': time, floor, equal, dearer" ;;
+	time | floor | equal | slower) "part_$part" ;;
+	*) die "there is no part '$part': time, floor, equal, slower" ;;
 	esac
 done
 echo "written to ${TSV#"$PWD"/}"

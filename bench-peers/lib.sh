@@ -173,7 +173,7 @@ table() {
 }
 
 # compare PEER GOAL: what whylag adds over what the peer adds, as the median of each round's
-# ratio, beside the goal.
+# ratio, with the goal.
 compare() {
 	local ratio
 	ratio=$(awk -F '\t' -v p="$1" '
@@ -190,7 +190,7 @@ compare() {
 	}'
 }
 
-# goal WHAT FIGURE LIMIT UNIT: a figure beside its goal.
+# goal WHAT FIGURE LIMIT UNIT: a figure with its goal.
 goal() {
 	awk -v w="$1" -v f="$2" -v g="$3" -v u="$4" 'BEGIN {
 		printf "%s: %.4g %s; goal: at most %g %s: %s\n", w, f, u, g, u, f <= g ? "met" : "not met"

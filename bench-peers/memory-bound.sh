@@ -22,7 +22,7 @@ passes() {
 	awk '/passes\/s$/ { print $(NF - 1); found = 1 } END { exit !found }' "$1"
 }
 
-# Prints the rate; says memory, events and losses on stderr and in a .txt beside the TSV.
+# Prints the rate; says memory, events and losses on stderr and in a .txt next to the TSV.
 under_whylag() {
 	local store recorder peak_kib=0 kib json
 	store=$(mktemp -u "$TMP/store.XXXXXX")

@@ -93,7 +93,7 @@ static void hold_some(int number, long count)
 	int listener = listening(server), pair[2];
 	long i;
 
-	/* With something in the queue: the recorder tells how often it looked. */
+	/* With something in the queue: the recorder reports how often it looked. */
 	for (i = 0; i < count * 2 / 5; i += 2)
 		if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || write(pair[0], "x", 1) != 1)
 			fail("socketpair");

@@ -187,7 +187,7 @@ static inline uint64_t compute(uint64_t x, uint64_t rounds)
 }
 
 /* How many rounds of compute() take about `ns` here: the best of several, so that a thread
- * beside us does not count. */
+ * next to us does not count. */
 static inline uint64_t rounds_for(uint64_t ns)
 {
 	const uint64_t probe = 200000;
@@ -205,7 +205,7 @@ static inline uint64_t rounds_for(uint64_t ns)
 }
 
 /* Nanoseconds that this thread has so far been runnable without a CPU; 0 if the kernel does
- * not tell. */
+ * not report it. */
 static inline uint64_t runq_ns(void)
 {
 	unsigned long long ran = 0, waited = 0;

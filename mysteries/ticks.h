@@ -1,5 +1,5 @@
 /*
- * What the timer mysteries share: every tick is told on a line of its own as `intended_ns
+ * What the timer mysteries share: every tick is printed on a line of its own as `intended_ns
  * actual_ns`, both CLOCK_MONOTONIC.
  */
 #ifndef MYSTERIES_TICKS_H
@@ -7,7 +7,7 @@
 
 #include "common.h"
 
-/* Tells a tick that was intended for `intended_ns` and is served at `actual_ns`. */
+/* Prints a tick that was intended for `intended_ns` and is served at `actual_ns`. */
 static inline void tell_tick(struct account *mine, uint64_t intended_ns, uint64_t actual_ns)
 {
 	printf("%llu %llu\n", (unsigned long long)intended_ns, (unsigned long long)actual_ns);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Records stressors of stress-ng that correspond to causes here, and puts what whylag says of each
-# beside what the stressor does; keeps that in docs/stress-ng.md. Needs root and stress-ng (Debian).
+# next to what the stressor does; keeps that in docs/stress-ng.md. Needs root and stress-ng (Debian).
 # Usage: scripts/compare-stress-ng.sh [WHYLAG]
 set -euo pipefail
 

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 		end_process(hog[i]);
 
 	ops = sum.ops ? (double)sum.ops : 1;
-	printf("%llu cycles of 5 ms beside %ld batch processes, %llu missed\n",
+	printf("%llu cycles of 5 ms with %ld batch processes, %llu missed\n",
 	       (unsigned long long)sum.ops, hogs, (unsigned long long)missed);
 	printf("a cycle starts %.0f us late and is stretched by %.0f us on average, %.1f ms lost at worst\n",
 	       (double)late_sum_ns / ops / 1e3, (double)stretch_sum_ns / ops / 1e3,

@@ -1,6 +1,6 @@
 /*
  * Two threads answer lookups in a 64 MiB index that is mapped from a file: 64 lookups a request,
- * a request every 10 ms. Memory is short: five times a second the kernel is told to reclaim the
+ * a request every 10 ms. Memory is short: five times a second the kernel is asked to reclaim the
  * index (MADV_PAGEOUT, what reclaim does by itself under pressure).
  *
  * Faulty: the mapping is an ordinary one, so the next lookups read from the disk, in a page

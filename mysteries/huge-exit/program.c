@@ -2,7 +2,7 @@
  * A server holds a table of 1 GB and starts a process for each connection, so that a bad request
  * can spoil one of them only. A connection takes 10 ms.
  *
- * Faulty: the process that served it exits, and before its parent hears of that, the kernel goes
+ * Faulty: the process that served it exits, and before its parent sees that, the kernel goes
  * through all that it had mapped: a quarter of a million pages that it inherited with the fork.
  * Fixed (-DFIXED): one process serves all connections, one after the other.
  */

@@ -2,7 +2,7 @@
  * One thread, rx, receives a feed and publishes each message again through librate. A sender
  * gives 30 numbered datagrams each millisecond; where numbers are missing rx sends a NAK. At each
  * full second of the wall clock rx publishes a snapshot of 1,200 messages. Memory is short: twenty
- * times a second the kernel is told to reclaim (MADV_PAGEOUT, what reclaim does by itself under
+ * times a second the kernel is asked to reclaim (MADV_PAGEOUT, what reclaim does by itself under
  * pressure) the pages that nobody needs: the dynamic linker's and those of the library's tables,
  * while others use the disk.
  *
@@ -227,7 +227,7 @@ static bool live(double seconds)
 	return sum.wall_ns >= (uint64_t)(seconds * 1e9) - 50 * MILLISECOND;
 }
 
-static void tell(void)
+static void report(void)
 {
 	printf("%llu messages, %llu missing: %llu NAKs; the rate limit blocked %llu sends\n",
 	       (unsigned long long)state->sum.ops, (unsigned long long)state->missing,
@@ -260,6 +260,6 @@ int main(int argc, char **argv)
 		live_again(argv);
 	end_process(state->sender);
 	end_process(state->reader);
-	tell();
+	report();
 	return 0;
 }

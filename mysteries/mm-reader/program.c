@@ -1,6 +1,6 @@
 /*
  * A service with one GiB of memory answers 1,000 requests a second in each of two threads; every
- * request maps a scratch buffer, uses it and unmaps it. Beside it runs a monitoring agent, a
+ * request maps a scratch buffer, uses it and unmaps it. Next to it runs a monitoring agent, a
  * process of its own, that asks twenty times a second how much memory the service uses.
  *
  * Faulty: the agent adds up /proc/PID/smaps, for which the kernel walks every page table entry

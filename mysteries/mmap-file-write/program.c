@@ -4,7 +4,7 @@
  * pages each. Another process keeps the file on the disk up to date.
  *
  * Faulty: the file is on a disk. Whenever it is written out its pages are write-protected again,
- * and the next store faults and asks the file system for leave: it waits until the page is on the
+ * and the next store faults and asks the file system for permission: it waits until the page is on the
  * disk. Fixed (-DFIXED): the file is in memory (tmpfs).
  *
  * The same stores into pages that are writable already are measured before the other process

@@ -1,6 +1,6 @@
 /*
  * A server has a thread for each of thousands of idle connections, and starts one for each request,
- * which ends with it. Beside it a monitor looks at the server now and then, as top does.
+ * which ends with it. Next to it a monitor looks at the server now and then, as top does.
  *
  * Faulty: the monitor reads /proc/PID/stat. The kernel adds up the CPU times of all threads for
  * that, and does so under a lock where a thread came or went meanwhile; who ends must take that lock
@@ -77,7 +77,7 @@ struct kind {
 };
 
 /*
- * Who waits for a spinlock is on its CPU: the loss is the CPU time that a request takes more while
+ * A thread that waits for a spinlock is on its CPU: the loss is the CPU time that a request takes more while
  * the monitor reads. A request is over for the server before its thread is gone, so the times of
  * calls do not show it. The clock adds up all threads, too; it is read only where the slot changes.
  */
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 	sum = run_workers(1, "server", serve, seconds);
 	end_process(monitor);
 	end_idle_threads();
-	printf("%llu requests beside %d idle threads; %lu reads of /proc/PID/" FILE_READ " of %.2f ms\n",
+	printf("%llu requests with %d idle threads; %lu reads of /proc/PID/" FILE_READ " of %.2f ms\n",
 	       (unsigned long long)sum.ops, CONNECTIONS, shared->reads,
 	       shared->reads ? (double)shared->read_ns / (double)shared->reads / 1e6 : 0);
 	print_truth(&sum, " reads=%lu", shared->reads);

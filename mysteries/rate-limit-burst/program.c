@@ -23,7 +23,7 @@ static int receiver, group;
 static _Atomic uint64_t worst_ns;
 static struct rate answers = { 0 }, snapshots = { 0 };
 
-/* Publishes; what a send waits for the limit is told by the limiter's own count. */
+/* Publishes; what a send waits for the limit is in the limiter's own count. */
 static void publish(struct rate *rate, struct account *mine)
 {
 	uint64_t blocked = rate->blocked, began = now_ns();

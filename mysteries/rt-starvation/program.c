@@ -78,7 +78,7 @@ static int last_cpu(void)
 	int last = 0;
 
 	if (sched_getaffinity(0, sizeof set, &set))
-		die("cannot tell which CPUs there are");
+		die("cannot read which CPUs there are");
 	for (int i = 0; i < CPU_SETSIZE; i++) {
 		if (CPU_ISSET(i, &set))
 			last = i;
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 
 	printf("%llu requests answered, %llu missed\n", (unsigned long long)sum.ops,
 	       (unsigned long long)missed);
-	printf("the service lost %.0f %% of its time beside the real-time process, %.0f ms at worst\n",
+	printf("the service lost %.0f %% of its time to the real-time process, %.0f ms at worst\n",
 	       share(sum.lost_ns, sum.wall_ns), (double)sum.max_ns / 1e6);
 	print_truth(&sum, " missed=%llu", (unsigned long long)missed);
 	return 0;

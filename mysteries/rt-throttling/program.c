@@ -64,7 +64,7 @@ static int last_cpu(void)
 	int last = 0;
 
 	if (sched_getaffinity(0, sizeof set, &set))
-		die("cannot tell which CPUs there are");
+		die("cannot read which CPUs there are");
 	for (int i = 0; i < CPU_SETSIZE; i++) {
 		if (CPU_ISSET(i, &set))
 			last = i;

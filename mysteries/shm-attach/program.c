@@ -1,6 +1,6 @@
 /*
  * A process answers requests, each from one of four thousand tables in memory that it shares with
- * others: map the table, read it, unmap it. Beside it a broker hands out shared memory, two
+ * others: map the table, read it, unmap it. Next to it a broker hands out shared memory, two
  * thousand times a second, and asks each time how much is in use already.
  *
  * Faulty: the tables are System V segments. shmat and shmdt need the lock of the list of all

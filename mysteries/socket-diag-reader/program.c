@@ -1,6 +1,6 @@
 /*
  * A gateway has thousands of UDP sockets on one port, each on an address of its own, and opens
- * another one for each session. Beside it an agent looks at the host now and then.
+ * another one for each session. Next to it an agent looks at the host now and then.
  *
  * Faulty: the agent reads /proc/net/udp. All sockets of a port are in one chain of the kernel's
  * table. Each read of 4 KiB walks through the chain from its begin to where the last one ended,
@@ -103,14 +103,13 @@ static void look_at_host(void *unused)
 }
 
 /*
- * Who waits for a spinlock is on its CPU, so the clock of the thread's CPU time shows the loss, and
- * nothing of what waiting for a CPU takes. The ordinary price is that of sessions while nobody
- * reads.
+ * A thread that waits for a spinlock is on its CPU, so its CPU clock shows the loss and contains no
+ * waiting for a CPU. The ordinary price is that of sessions while nobody reads.
  */
 static void serve(int id, struct account *mine)
 {
 	static uint64_t alone[PRICES];
-	uint64_t took, beside_ns = 0, beside = 0, longest = 0;
+	uint64_t took, during_ns = 0, during = 0, longest = 0;
 	size_t prices = 0;
 
 	move_to_own_cpu();
@@ -124,8 +123,8 @@ static void serve(int id, struct account *mine)
 		close(fd);
 		took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
 		if (reading || shared->reading) {
-			beside_ns += took;
-			beside++;
+			during_ns += took;
+			during++;
 			if (took > longest)
 				longest = took;
 		} else if (prices < PRICES) {
@@ -134,7 +133,7 @@ static void serve(int id, struct account *mine)
 		compute(mine->ops + (uint64_t)id, work_rounds);
 	}
 	ordinary_ns = prices ? median(alone, prices) : 0;
-	mine->lost_ns = above(beside_ns, beside * ordinary_ns);
+	mine->lost_ns = above(during_ns, during * ordinary_ns);
 	mine->max_ns = above(longest, ordinary_ns);
 }
 
@@ -163,7 +162,7 @@ int main(int argc, char **argv)
 	sum = run_workers(1, "gateway", serve, seconds);
 	for (int i = 0; i <= HOLDERS; i++)
 		end_process(helpers[i]);
-	printf("%llu sessions beside %d sockets, ordinarily %.1f us each; %lu reads of " TABLE
+	printf("%llu sessions with %d sockets, ordinarily %.1f us each; %lu reads of " TABLE
 	       " of %.1f ms\n", (unsigned long long)sum.ops, HOLDERS * SOCKETS,
 	       (double)ordinary_ns / 1e3, shared->reads,
 	       shared->reads ? (double)shared->read_ns / (double)shared->reads / 1e6 : 0);

@@ -1,5 +1,5 @@
 /*
- * Two threads compute. Beside them runs an agent, a process of its own, that takes a picture of
+ * Two threads compute. Next to them runs an agent, a process of its own, that takes a picture of
  * all their memory ten times a second.
  *
  * Faulty: as gcore and pstack do, it attaches to every thread with ptrace and holds it while it

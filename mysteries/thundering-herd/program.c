@@ -56,7 +56,7 @@ static uint64_t sleeps(void)
 }
 
 /*
- * What a thread did beside its orders is the price of being woken: its CPU time without the
+ * What a thread did apart from its orders is the price of being woken: its CPU time without the
  * orders' (its own clock), and its waiting for a CPU (the kernel's count). An order needs one
  * wakeup at most; the other wakeups' part of the price is the loss.
  */

@@ -2,9 +2,9 @@
  * A session over UDP with a peer that has gone silent: after its recorded distance from the last
  * one a packet is due, sent again if the peer did not answer by then.
  *
- * Faulty: the wait is a receive time-out (SO_RCVTIMEO), which the kernel keeps in ticks of its
+ * Faulty: the wait is a receive timeout (SO_RCVTIMEO), which the kernel keeps in ticks of its
  * clock, 4 ms with HZ=250: rounded up, and from the next tick on. Fixed (-DFIXED): ppoll() waits
- * for the answer; its time-out is a high-resolution timer.
+ * for the answer; its timeout is a high-resolution timer.
  */
 #include "../ticks.h"
 #include <netinet/in.h>
@@ -36,7 +36,7 @@ static void receive_within(int fd, uint64_t gap_ns)
 	struct timeval timeout = { .tv_usec = (long)(gap_ns / MICROSECOND) };
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout))
-		die("cannot set a receive time-out");
+		die("cannot set a receive timeout");
 	recv(fd, answer, sizeof answer, 0);
 #endif
 }

@@ -2,7 +2,7 @@
  * An event loop that paces packets: each is due at its recorded distance from the one before, in
  * microseconds.
  *
- * Faulty: until then the loop waits in epoll_wait(), whose time-out is in whole milliseconds, and
+ * Faulty: until then the loop waits in epoll_wait(), whose timeout is in whole milliseconds, and
  * rounds it up so as never to be early. Fixed (-DFIXED): epoll_pwait2() takes nanoseconds.
  */
 #include "../ticks.h"

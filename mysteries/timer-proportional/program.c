@@ -100,7 +100,7 @@ static uint64_t line_period_ns(uint64_t age_ns)
 	if (age_ns < run_ns / 8)
 		return 5 * MILLISECOND;
 	if (age_ns % (20 * MILLISECOND) != 0)
-		return 5 * MILLISECOND; /* so that the call begins on its own beat */
+		return 5 * MILLISECOND; /* so that the call begins at its own ticks */
 	if (age_ns < run_ns * 2 / 3)
 		return 20 * MILLISECOND;
 	return 200 * MILLISECOND;

@@ -1,6 +1,6 @@
 /*
  * A service answers from a table of 64 pages that it keeps write-protected; for each update it makes
- * one page writable, enters the value, and protects it again. Beside the one thread that updates,
+ * one page writable, enters the value, and protects it again. Next to the one thread that updates,
  * threads on all other CPUs evaluate requests.
  *
  * Faulty: they are threads of one process, so a CPU that runs one of them may remember the old
@@ -36,7 +36,7 @@ static uint64_t update(uint64_t number)
 	return open - began + now_ns() - entered;
 }
 
-/* Until told to stop, on a CPU of its own. */
+/* Until asked to stop, on a CPU of its own. */
 static void evaluate(void *cpu)
 {
 	cpu_set_t set;

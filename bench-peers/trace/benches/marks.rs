@@ -15,7 +15,7 @@ use bench_peers_trace::{BATCH, MARKS, Tracer};
 use criterion::Criterion;
 use trace::{Point, Trace, now};
 
-/// Counts what is allocated while it is told to.
+/// Counts what is allocated while it is switched on.
 struct Counting;
 
 static COUNTS: AtomicBool = AtomicBool::new(false);

@@ -14,7 +14,7 @@ pub const PRECISION: u8 = model::bench::PRECISION_BENCH;
 pub const BUCKETS: usize = (37 - 7) << 7;
 /// The longest operations kept one by one.
 pub const OUTLIERS: usize = 16;
-/// Bytes of a worker's failure in words.
+/// Most bytes of the text of a worker's failure.
 const FAILURE: usize = 200;
 
 /// A histogram that one worker writes.
@@ -59,7 +59,7 @@ impl SharedHistogram {
     }
 }
 
-/// What one worker tells. 128 bytes: two lines, because processors fetch them in pairs.
+/// What one worker reports. 128 bytes: two cache lines, because processors fetch them in pairs.
 #[repr(C, align(128))]
 pub struct Cell {
     /// Single operations.
@@ -98,7 +98,7 @@ impl Cell {
         length(shortest())
     }
 
-    /// Tells why the worker cannot go on.
+    /// Notes why the worker cannot go on.
     pub fn fail(&self, why: &str) {
         let bytes = &why.as_bytes()[..why.len().min(FAILURE)];
         for (slot, byte) in self.failure.iter().zip(bytes) {

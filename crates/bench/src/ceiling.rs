@@ -76,12 +76,12 @@ fn free_files() -> Limit {
 fn tasks() -> Vec<Limit> {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let running = load.split(['/', ' ']).nth(4).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
-    let beside = |(most, what): Limit| (most.saturating_sub(running), what);
+    let less_running = |(most, what): Limit| (most.saturating_sub(running), what);
     let own = rustix::process::getrlimit(rustix::process::Resource::Nproc).current;
     vec![
-        beside(number("/proc/sys/kernel/threads-max", "threads (kernel.threads-max)")),
-        beside(number("/proc/sys/kernel/pid_max", "pids (kernel.pid_max)")),
-        beside((own.unwrap_or(u64::MAX), "tasks of this user (ulimit -u)")),
+        less_running(number("/proc/sys/kernel/threads-max", "threads (kernel.threads-max)")),
+        less_running(number("/proc/sys/kernel/pid_max", "pids (kernel.pid_max)")),
+        less_running((own.unwrap_or(u64::MAX), "tasks of this user (ulimit -u)")),
         cgroup_pids(),
         memory(32 * 1024),
     ]
@@ -118,15 +118,15 @@ fn cgroup_pids() -> Limit {
 fn semaphores() -> Limit {
     let text = fs::read_to_string("/proc/sys/kernel/sem").unwrap_or_default();
     let most = text.split_ascii_whitespace().nth(3).and_then(|n| n.parse().ok()).unwrap_or(0);
-    (beside_used(most, "sem"), "sets of semaphores (kernel.sem)")
+    (less_used(most, "sem"), "sets of semaphores (kernel.sem)")
 }
 
 fn segments() -> Limit {
     let (most, what) = number("/proc/sys/kernel/shmmni", "segments (kernel.shmmni)");
-    (beside_used(most, "shm"), what)
+    (less_used(most, "shm"), what)
 }
 
-fn beside_used(most: u64, table: &str) -> u64 {
+fn less_used(most: u64, table: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/sysvipc/{table}")).unwrap_or_default();
     most.saturating_sub(text.lines().skip(1).count() as u64)
 }

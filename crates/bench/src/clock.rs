@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use clock::monotonic_ns;
+use model::units::duration;
 
 /// Where the choice is read from.
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -68,7 +69,7 @@ impl Clock {
             Clock::Tsc { ns_per_tick } => format!("rdtsc at {:.3} GHz", 1.0 / ns_per_tick),
             Clock::Monotonic => "clock_gettime(CLOCK_MONOTONIC)".to_owned(),
         };
-        format!("{name}, in steps of {} ns", self.step_ns())
+        format!("{name}, in steps of {}", duration(self.step_ns()))
     }
 }
 
@@ -97,7 +98,7 @@ fn has_invariant_tsc() -> bool {
     false
 }
 
-/// Slope of CLOCK_MONOTONIC over the counter by least squares; `None` if they do not go together.
+/// Slope of CLOCK_MONOTONIC over the counter by least squares; `None` if they do not advance together.
 fn calibrate() -> Option<f64> {
     let (ticks_0, ns_0) = pair();
     let began = Instant::now();

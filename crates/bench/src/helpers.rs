@@ -1,5 +1,5 @@
-//! Helper processes: they hold a share of a population, or keep doing something beside the workers,
-//! until they are dropped.
+//! Helper processes: until they are dropped they hold a share of a population, or keep doing
+//! something while the workers are measured.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -12,8 +12,8 @@ use crate::{Error, stop};
 /// Helper processes that have not been dropped.
 static WANTED: Mutex<BTreeSet<libc::pid_t>> = Mutex::new(BTreeSet::new());
 
-/// True if a helper has ended by itself or been killed: what it held is gone, and what is measured
-/// beside it is not what it says.
+/// True if a helper has ended by itself or been killed: what it held is gone, so a step does not
+/// measure what its title says.
 pub(crate) fn one_has_died() -> bool {
     let wanted = WANTED.lock().unwrap_or_else(PoisonError::into_inner);
     wanted.iter().any(|pid| {
@@ -109,11 +109,11 @@ impl Helpers {
         }
         drop(theirs);
         let mut first = [0];
-        let told = ours.read(&mut first).map_err(failed("waiting for a helper process"))?;
-        if (told, first[0]) == (1, b'+') {
+        let bytes = ours.read(&mut first).map_err(failed("waiting for a helper process"))?;
+        if (bytes, first[0]) == (1, b'+') {
             return Ok(());
         }
-        let mut rest = Vec::from(&first[..told]);
+        let mut rest = Vec::from(&first[..bytes]);
         ours.read_to_end(&mut rest).map_err(failed("waiting for a helper process"))?;
         Err(Error::Refused(match rest.is_empty() {
             true => "a helper process died".to_owned(),

@@ -39,10 +39,10 @@ impl<F: FnMut() -> Result<(), Errno>> Work for F {
 
 /// Operations before the gate: caches, page tables and lazy set-up are not measured.
 const WARM_UP: u32 = 2;
-/// One of so many times two operations are timed together.
+/// Every so many measurements, two operations are timed together.
 const DOUBLE_EVERY: u64 = 4;
 
-/// Measures `work` as worker `id`; a failure is told in its cell, and ends the round for all.
+/// Measures `work` as worker `id`; a failure is noted in its cell, and ends the round for all.
 pub fn run(area: &Area, id: usize, clock: Clock, time: Duration, work: &mut dyn Work) {
     let (gate, cell) = (area.gate(), &area.cells()[id]);
     let outcome = (0..WARM_UP).try_for_each(|_| whole(work));

@@ -1,4 +1,4 @@
-//! What the recorder saw of the workers, put to the steps that they worked for.
+//! What the recorder saw of the workers, added to the steps that they worked for.
 
 use model::{Accounts, BenchCase, ThreadAccounts};
 

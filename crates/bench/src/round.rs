@@ -219,8 +219,8 @@ fn collect(area: &Area, plan: &Plan, started_ns: u64, reference_ns: f64) -> Roun
     }
 }
 
-/// Median of what a clock of so coarse a step measured, ns. Within a bucket, or within a step of the
-/// clock, values are taken as evenly spread: else all medians would be equal.
+/// Median of what a clock with so coarse a step measured, ns. Within a bucket, or within a step of
+/// the clock, values are assumed to be evenly spread: otherwise all medians would be equal.
 pub fn middle(histogram: &Histogram, clock_step_ns: u64) -> f64 {
     let half = histogram.count() as f64 / 2.0;
     let mut below = 0.0;

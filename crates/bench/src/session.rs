@@ -1,8 +1,8 @@
 //! A run of benchmarks in a process of its own.
 //!
-//! The process that asks stays outside: it can be recording the other, and it removes what the
-//! other leaves if that one is killed. The other one removes everything itself if the asking
-//! process is killed.
+//! The asking process stays outside: it can record the measuring process, and removes what that
+//! one leaves if it is killed. If the asking process is killed, the measuring process removes
+//! everything itself.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -17,10 +17,10 @@ use crate::ladder::{Bench, MOST_ROUNDS, ROUNDS, Settings};
 use crate::tidy::Traces;
 use crate::{Error, stop};
 
-/// What the measuring process tells.
+/// What the measuring process reports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// First: the clock in words.
+    /// First: a description of the clock.
     Clock(String),
     /// Then: the empty operation.
     Empty(BenchStep),
@@ -90,8 +90,8 @@ impl Session {
 
     /// Lets the measurement begin.
     pub fn go(&mut self) -> Result<(), Error> {
-        let told = self.to_child.write_all(b"\n");
-        told.map_err(|source| Error::Os { doing: "starting the measurement".to_owned(), source })
+        let sent = self.to_child.write_all(b"\n");
+        sent.map_err(|source| Error::Os { doing: "starting the measurement".to_owned(), source })
     }
 
     /// The next message; `None` when the process is gone.
@@ -145,7 +145,7 @@ impl Drop for Session {
     }
 }
 
-/// Has the calling process told to end (SIGTERM) when `parent`, which forked it, ends.
+/// Has the calling process get SIGTERM when `parent`, which forked it, ends.
 fn end_with(parent: u32) {
     // SAFETY: plain system calls with constants.
     unsafe {
@@ -170,14 +170,14 @@ impl Measuring {
             return Err(Error::Stopped);
         }
         match self.measure(settings, traces) {
-            Ok(()) => self.tell(&Message::End),
-            Err(error) => self.tell(&Message::Failed(error.to_string())),
+            Ok(()) => self.send(&Message::End),
+            Err(error) => self.send(&Message::Failed(error.to_string())),
         }
     }
 
     fn measure(&mut self, settings: &Settings, traces: &Traces) -> Result<(), Error> {
         let clock = Clock::choose();
-        self.tell(&Message::Clock(clock.describe()))?;
+        self.send(&Message::Clock(clock.describe()))?;
         let mut bench = Bench {
             clock,
             clock_step_ns: clock.step_ns(),
@@ -194,25 +194,25 @@ impl Measuring {
         let empty = bench.measure(cases::EMPTY, &alone, &mut |_| {})?.steps.pop();
         let empty = empty.ok_or_else(|| Error::Refused("the empty operation failed".to_owned()))?;
         bench.empty_ns = crate::round::middle(&empty.single, bench.clock_step_ns);
-        self.tell(&Message::Empty(empty))?;
+        self.send(&Message::Empty(empty))?;
         for case in &settings.cases {
-            let mut told = Ok(());
-            let mut tell = |part| told = self.tell(&Message::Progress(case.id.to_owned(), part));
-            tell(0.0);
-            let measured = bench.measure(case, settings, &mut tell)?;
-            told?;
-            self.tell(&Message::Case(measured))?;
+            let mut sent = Ok(());
+            let mut report = |part| sent = self.send(&Message::Progress(case.id.to_owned(), part));
+            report(0.0);
+            let measured = bench.measure(case, settings, &mut report)?;
+            sent?;
+            self.send(&Message::Case(measured))?;
         }
         Ok(())
     }
 
     /// Fails if nobody listens any more.
-    fn tell(&mut self, message: &Message) -> Result<(), Error> {
-        let told =
+    fn send(&mut self, message: &Message) -> Result<(), Error> {
+        let sent =
             serde_json::to_vec(message).map_err(std::io::Error::from).and_then(|mut line| {
                 line.push(b'\n');
                 self.to.write_all(&line)
             });
-        told.map_err(|source| Error::Os { doing: "telling the results".to_owned(), source })
+        sent.map_err(|source| Error::Os { doing: "sending the results".to_owned(), source })
     }
 }

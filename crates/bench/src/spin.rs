@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use model::units::{duration, number, percentage};
 use stats::ab;
 
 /// Length of the reference, about.
@@ -41,13 +42,14 @@ pub fn drift(references: impl Iterator<Item = f64>) -> Option<String> {
     let ratio = most / least;
     (ratio > 1.0 + ab::DISTURBED).then(|| {
         format!(
-            "the machine itself changed: a reference computation took {ratio:.2} times as long \
-             around one round as around another"
+            "the machine itself changed: a reference computation took {} times as long \
+             around one round as around another",
+            number(ratio)
         )
     })
 }
 
-/// What others took from this machine so far.
+/// What the hypervisor and the cgroup's quota took from this machine so far.
 pub struct Disturbance {
     at: Instant,
     stolen: Duration,
@@ -60,7 +62,7 @@ impl Disturbance {
         Disturbance { at: Instant::now(), stolen: stolen(), throttled_ns: throttled_ns() }
     }
 
-    /// What was taken since, in words.
+    /// A warning for what was taken since.
     pub fn since(&self) -> Vec<String> {
         let now = Disturbance::now();
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -68,12 +70,12 @@ impl Disturbance {
         let part = stolen.as_secs_f64() / (now.at - self.at).as_secs_f64() / cpus as f64;
         let mut warnings = Vec::new();
         if part > STOLEN {
-            warnings.push(format!("the hypervisor took {:.1} % of the CPUs", part * 100.0));
+            warnings.push(format!("the hypervisor took {} of the CPUs", percentage(part)));
         }
         let throttled = now.throttled_ns.saturating_sub(self.throttled_ns);
         if throttled > 0 {
-            let ms = throttled as f64 / 1e6;
-            warnings.push(format!("the cgroup's CPU quota stopped us for {ms:.1} ms"));
+            let time = duration(throttled);
+            warnings.push(format!("the cgroup's CPU quota stopped us for {time}"));
         }
         warnings
     }

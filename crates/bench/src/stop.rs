@@ -1,4 +1,4 @@
-//! Whether the user, or the end of the process that asked for a measurement, wants it ended.
+//! Whether the measurement is to end: the user wants it, or the process that asked for it ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

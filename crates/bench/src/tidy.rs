@@ -1,8 +1,8 @@
 //! What a benchmark leaves behind in the kernel if it is killed, and its removal.
 //!
-//! Processes end with their parent by themselves. Files live in one folder, System V objects have
-//! keys that begin alike, POSIX queues a note in the folder, so whoever outlives the measurement
-//! can remove all of it.
+//! Processes end with their parent. Whoever outlives the measurement can remove the rest: files
+//! are in one folder, the keys of System V objects begin with the same bytes, and POSIX queues
+//! have a note in the folder.
 
 use std::ffi::CString;
 use std::fs;
@@ -62,7 +62,7 @@ impl Drop for Traces {
     }
 }
 
-/// The second byte of a key tells runs apart that are under way at a time.
+/// The second byte of a key distinguishes runs that are under way at the same time.
 fn tag_of(pid: u32, nth: u32) -> u32 {
     KEY_PREFIX | (pid.wrapping_add(nth) & 0xff) << 16
 }

@@ -1,4 +1,4 @@
-//! The fingerprint of the environment: what a run has to be compared with another run.
+//! The fingerprint of the environment: what has to be known to compare two runs.
 //!
 //! Names of facts are stable; `docs` and causes refer to them. A fact that cannot be read has the
 //! value `unknown: <reason>`.
@@ -35,7 +35,7 @@ pub fn host() -> Vec<Fact> {
 
 /// Facts of a command about to be started by this process, with the environment it will get.
 ///
-/// `program` is its first word; without a slash it is looked for in the `PATH` of `environment`.
+/// `program` is its name or path; without a slash it is looked for in the `PATH` of `environment`.
 /// Limits and cgroup are those of this process, which the command inherits.
 pub fn command(
     program: &Path,

@@ -1,5 +1,5 @@
-//! Facts at rest: what can be known of a host, a process or a program file without watching
-//! anything happen.
+//! Settings and state: what can be known of a host, a process or a program file without recording
+//! anything.
 //!
 //! Two runs can only be compared by someone who knows in what they differ. So every run carries a
 //! fingerprint of its environment: a list of [`model::Fact`], the one important type here, each

@@ -260,7 +260,7 @@ fn calls_agree_with_objdump() {
             Some(Call::Plt(name) | Call::AtLoad(name)) => name,
             other => panic!("{address:#x}: {other:?}, not {symbol}"),
         };
-        // objdump shows the version beside the name of some.
+        // objdump shows a version after some names.
         let symbol = symbol.split('@').next().unwrap();
         assert_eq!(name, symbol, "{address:#x}");
         compared += 1;

@@ -59,7 +59,7 @@ fn the_host_agrees_with_its_own_commands() {
 #[test]
 fn a_read_of_the_clock_costs_what_it_costs_this_program() {
     let facts = fingerprint::host();
-    let told: f64 = value(&facts, "clocksource.read_ns").parse().unwrap();
+    let recorded: f64 = value(&facts, "clocksource.read_ns").parse().unwrap();
     // A loop is as long as its reads and no shorter; the fastest of many met no interrupt.
     let fastest = (0..50).map(|_| {
         let began = std::time::Instant::now();
@@ -69,7 +69,7 @@ fn a_read_of_the_clock_costs_what_it_costs_this_program() {
         began.elapsed().as_nanos() as f64 / 1000.0
     });
     let fastest = fastest.fold(f64::INFINITY, f64::min);
-    assert!((0.4..2.5).contains(&(told / fastest)), "{told} ns, here {fastest} ns");
+    assert!((0.4..2.5).contains(&(recorded / fastest)), "{recorded} ns, here {fastest} ns");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_process_is_described_from_outside() {
     }
 }
 
-/// As the linker was told, of the command and of the process that it becomes.
+/// What the linker was asked for: the same of the command and of the process that it becomes.
 #[test]
 fn a_program_says_when_its_calls_are_bound() {
     let directory = tempfile::tempdir().unwrap();

@@ -89,7 +89,7 @@ fn each_call_is_seen_as_it_becomes_bound() {
     let mut watch = Watch::new(Process::open(running.pid()).unwrap()).unwrap();
     assert_eq!(watch.look().unwrap(), []);
     for n in 2..6 {
-        running.tell(b'.');
+        running.send(b'.');
         running.ready();
         if n == 4 {
             watch.refresh().unwrap();
@@ -101,8 +101,8 @@ fn each_call_is_seen_as_it_becomes_bound() {
         assert!(bound[0].provider.as_ref().unwrap().ends_with("/libten.so"), "{bound:?}");
     }
     assert_eq!(unbound(watch.libraries()), functions(6..10));
-    // Told to execute another program: an end with a reason, not slots of two programs.
-    running.tell(b'x');
+    // It is asked to execute another program: an end with a reason, not slots of two programs.
+    running.send(b'x');
     let began = Instant::now();
     let end = loop {
         match watch.look() {
@@ -113,7 +113,7 @@ fn each_call_is_seen_as_it_becomes_bound() {
     };
     assert!(matches!(end, LiveError::Gone(_)), "{end}");
     assert!(end.to_string().contains("exited or executed another program"), "{end}");
-    // It can be looked at anew.
+    // It can be looked at again.
     assert!(look(running.pid()).iter().any(|library| library.name() == "sleep"));
 }
 
@@ -187,7 +187,7 @@ fn a_process_in_other_name_spaces_is_read_where_it_is() {
     let mut can = Command::new("unshare");
     can.args(["--mount", "--pid", "--fork", "true"]).stderr(Stdio::null());
     if !can.status().is_ok_and(|status| status.success()) {
-        println!("skipped: no privilege for name spaces");
+        println!("skipped: no privilege for namespaces");
         return;
     }
     let running = Running::start(&mut command);

@@ -1,4 +1,4 @@
-//! What traced programs tell of their messages, turned into model types while they run.
+//! What traced programs report of their messages, turned into model types while they run.
 //!
 //! [`Follower`] follows one trace file: each look gives the slow messages that are new, some of the
 //! others, and once in a while what the histograms counted. [`Watched`] does so for all processes

@@ -8,10 +8,10 @@ use trace::reader::{ReadError, TraceFile};
 use crate::follower::is_alive;
 use crate::{Follower, Look};
 
-/// Processes that are asked for a trace at a time: each costs some 30 us.
+/// Processes in which a trace is looked for at a time: each costs some 30 us.
 const ASKED: usize = 16;
 
-/// How often they are, ns; but at every look in the beginning, for what a command does first.
+/// How often that is done, ns; in the beginning at every look, for what a command does first.
 const ASK_NS: u64 = 100_000_000;
 const BEGINNING_NS: u64 = 3_000_000_000;
 
@@ -22,11 +22,11 @@ const EVERY_NS: u64 = 1_000_000_000;
 #[derive(Default)]
 pub struct Watched {
     followers: Vec<Follower>,
-    /// Processes without a trace, the one to be asked next first.
+    /// Processes without a trace, the one to be looked at next first.
     asked: VecDeque<Asked>,
-    /// Why a process's trace is not read: told once.
+    /// Why a process's trace is not read: reported once.
     refused: BTreeMap<u32, String>,
-    untold: Vec<(u32, String)>,
+    unreported: Vec<(u32, String)>,
     programs: u32,
     last_asked_ns: u64,
     started_ns: u64,
@@ -37,12 +37,12 @@ pub struct Watched {
 #[derive(Clone, Copy)]
 struct Asked {
     tgid: u32,
-    /// It was asked for by number: one that is worth to be disturbed a little.
+    /// The user named it by its pid, so disturbing it a little is accepted.
     is_named: bool,
     times: u32,
 }
 
-/// Every so many times a process is asked thoroughly.
+/// Every so many times a process is looked at thoroughly.
 const THOROUGH: u32 = 32;
 
 impl Watched {
@@ -68,7 +68,7 @@ impl Watched {
 
     /// Reasons why traces are not read, of those that are new.
     pub fn take_refusals(&mut self) -> Vec<(u32, String)> {
-        std::mem::take(&mut self.untold)
+        std::mem::take(&mut self.unreported)
     }
 
     /// What is new at this moment, of all.
@@ -147,7 +147,7 @@ impl Watched {
     fn refuse(&mut self, tgid: u32, why: &ReadError) {
         let why = why.to_string();
         if self.refused.get(&tgid) != Some(&why) {
-            self.untold.push((tgid, why.clone()));
+            self.unreported.push((tgid, why.clone()));
             self.refused.insert(tgid, why);
         }
     }

@@ -32,6 +32,7 @@ pub mod sums;
 pub mod syscall;
 mod text_form;
 pub mod thread;
+pub mod units;
 pub mod wait;
 
 pub use account::{Account, Accounts, Blocked, ParseAccountError, part_of};
@@ -74,7 +75,7 @@ pub use socket::{
     Timeout, TimeoutKind,
 };
 pub use stack::{Frame, ImportedCall, PathSum, Space, Stack, StackId, StackSum};
-pub use sums::Sums;
+pub use sums::{Sum, SumVisitor, Sums};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
 pub use wait::{BesideSum, CallError, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * Who was inside the kernel on the other CPUs when a wait for a spinlock
- * ended. A spinlock does not say who had it, but only somebody on a CPU can.
+ * ended. A spinlock does not record its holder, but its holder is on a CPU.
  */
 #ifndef WHYLAG_BESIDE_H
 #define WHYLAG_BESIDE_H
@@ -25,7 +25,7 @@ struct {
 extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
-struct beside {
+struct spin_wait {
 	u64 ns;
 	u64 kernel;
 	u32 tgid;
@@ -68,8 +68,8 @@ static __always_inline u32 what_is_read(struct task_struct *task, u16 call,
 	return BESIDE_PROC_FILE;
 }
 
-static __always_inline void add_beside(struct task_struct *task,
-				       struct beside *wait)
+static __always_inline void add_possible_holder(struct task_struct *task,
+						struct spin_wait *wait)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	struct beside_key key = {
@@ -100,7 +100,7 @@ static __always_inline void add_beside(struct task_struct *task,
 		sum->max_ns = wait->ns;
 }
 
-static long look_beside(u32 i, struct beside *wait)
+static long look_at_cpu(u32 i, struct spin_wait *wait)
 {
 	u32 zero = 0;
 	struct task_struct *task, *current;
@@ -120,7 +120,7 @@ static long look_beside(u32 i, struct beside *wait)
 	task = bpf_task_from_pid(pid);
 	if (!task)
 		return 0;
-	add_beside(task, wait);
+	add_possible_holder(task, wait);
 	bpf_task_release(task);
 	return 0;
 }
@@ -128,11 +128,11 @@ static long look_beside(u32 i, struct beside *wait)
 /* The current thread waited for a spinlock until now. */
 static __noinline int spun(u32 tgid, u64 kernel, u64 ns)
 {
-	struct beside wait = { .ns = ns, .tgid = tgid, .kernel = kernel };
+	struct spin_wait wait = { .ns = ns, .tgid = tgid, .kernel = kernel };
 
 	wait.here = bpf_get_smp_processor_id();
 	if (bpf_task_from_pid && bpf_task_release)
-		bpf_loop(CPUS_MAX, look_beside, &wait, 0);
+		bpf_loop(CPUS_MAX, look_at_cpu, &wait, 0);
 	return 0;
 }
 

@@ -136,7 +136,7 @@ static __always_inline bool borrows_memory(struct task_struct *task)
 	return task->mm && task->mm == BPF_CORE_READ(task, real_parent, mm);
 }
 
-/* Nobody can read /proc/PID/maps afterwards, so the kernel tells now. */
+/* Nobody can read /proc/PID/maps afterwards, so the mappings are sent now. */
 static __always_inline void send_mappings(struct task_struct *task)
 {
 	struct bpf_iter_task_vma it;
@@ -170,7 +170,7 @@ int BPF_PROG(on_exit, struct task_struct *p, bool group_dead)
 	return 0;
 }
 
-/* Call a task that is not running is in, and so what it waits for. */
+/* The call that a task off the CPU is in: it shows what the task waits for. */
 static __always_inline u16 call_of(struct task_struct *task)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);

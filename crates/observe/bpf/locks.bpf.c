@@ -7,7 +7,7 @@
 #include "threads.h"
 #include "beside.h"
 
-/* For shorter waits it is not worth looking who was beside. */
+/* For shorter waits it is not worth looking at the other CPUs. */
 #define SPUN_MIN_NS	10000
 
 static __always_inline bool in_text(u64 ip, const volatile u64 *range)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * mmap_lock: waits by its tracepoints, which also tell who holds it.
+ * mmap_lock: waits by its tracepoints, which also show who holds it.
  */
 #include "threads.h"
 

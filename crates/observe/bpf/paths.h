@@ -29,7 +29,7 @@ struct {
 #define DISK_STACK_MIN_NS	100000
 
 /*
- * Sleeps whose code path tells why: in the kernel, for no work to come and
+* Sleeps whose code path shows why: in the kernel, for no work to come and
  * for no object that wait_sums already names.
  */
 static __always_inline bool sleeps_inside(u32 account)

@@ -24,7 +24,7 @@ struct socket_note {
 	u32 tgid, fd;
 	u64 inode;
 	u64 drops_before;	/* of the kernel's count, when it was found */
-	u64 drops;		/* told by kfree_skb */
+	u64 drops;		/* reported by kfree_skb */
 	u64 drop_first;		/* since the last walk */
 	u64 drop_last;
 	u32 drop_reason;

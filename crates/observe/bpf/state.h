@@ -113,7 +113,7 @@ struct thread {
 /*
  * The threads are in an array, because looking one up there costs a tenth of
  * a task storage look-up, and a CPU remembers the slot of the thread that it
- * runs. Storage only tells the slot of a task that comes or is woken. Slots
+ * runs. Storage only gives the slot of a task that comes or is woken. Slots
  * are given back when threads die; the loader sets how many there are.
  */
 struct {

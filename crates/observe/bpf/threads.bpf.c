@@ -35,7 +35,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	t->object = 0;
 	t->lock_like = 0;
 	if (calls_off)
-		t->call = current_call();	/* not told at its entry */
+		t->call = current_call();	/* its entry was not reported */
 	if (!preempt && (state & (TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN)))
 		t->open = ACCT_STOPPED;
 	else if (is_throttled(prev))
@@ -146,7 +146,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	if (t->open >= ACCT_BLOCKED) {
 		if (t->woken) {
 			t->open = ACCT_RUNNABLE_WAKEUP;
-		} else {	/* or nobody told, and it counts as asleep */
+		} else {	/* no wakeup was reported: it counts as asleep */
 			cpu->losses[LOSS_SWITCH]++;
 			t->wake_ns = now;
 		}

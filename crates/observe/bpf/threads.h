@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
-/* Begins to watch a thread, and tells what became of it. */
+/* Begins to watch a thread, and reports its end. */
 #ifndef WHYLAG_THREADS_H
 #define WHYLAG_THREADS_H
 

@@ -40,7 +40,7 @@ int BPF_PROG(on_timer_entry, struct timer_list *timer)
 	cpu->firing.softexpires = 0;
 	/*
 	 * The timer wheel adds one jiffy to all (calc_index() in kernel/time/timer.c). The time of
-	 * a jiffy is not told; its functions run early in it.
+	 * a jiffy is not reported; its functions run early in it.
 	 */
 	cpu->firing.expires = cpu->firing.fired - (late ? late - 1 : 0) * jiffy_ns;
 	cpu->firing.jiffies = 1;

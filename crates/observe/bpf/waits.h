@@ -23,7 +23,7 @@
 
 /*
  * ns the hypervisor has taken from the CPU that `task` runs on, as its run
- * queue has noticed at ticks; 0 where the host does not tell.
+ * queue has noticed at ticks; 0 where the host does not report it.
  */
 static __always_inline u64 steal_clock(struct task_struct *task)
 {
@@ -234,7 +234,7 @@ static __always_inline u32 sleep_account(void *ctx, struct cpu *cpu,
 	return call_account(t, task, otherwise);
 }
 
-/* Waiting for work: nobody is to blame for it, so no sum tells who ended it. */
+/* Waiting for work: nobody is to blame for it, so no sum names who ended it. */
 static __always_inline bool waits_for_work(u32 account)
 {
 	const u64 kinds = 1ULL << ACCT_POLL | 1ULL << ACCT_TIMER |

@@ -23,7 +23,7 @@ enum account {
 	ACCT_RUNNABLE_WAKEUP,
 	ACCT_RUNNABLE_PREEMPTED,
 	ACCT_THROTTLED,
-	ACCT_RUNNING,		/* user or kernel not told apart */
+	ACCT_RUNNING,		/* user or kernel is not known */
 	ACCT_FUTEX,		/* the first of the sleeping ones */
 	ACCT_MMAP_LOCK_READ,
 	ACCT_MMAP_LOCK_WRITE,
@@ -71,7 +71,7 @@ enum call_kind {
 	CALL_YIELD,
 };
 
-#define CALLS_MAX	512	/* highest system call number told apart */
+#define CALLS_MAX	512	/* system call numbers below this are distinguished */
 #define CALL_SLOTS	16	/* calls of a thread accumulated without a map */
 #define NO_CALL		0xffff
 
@@ -436,7 +436,7 @@ struct queue_record {
 	u64 receive, receive_limit;	/* bytes; listening: connections; AF_UNIX: packets */
 	u64 send, send_limit;	/* bytes */
 	u64 drops;		/* since it was found */
-	u64 drop_first;		/* since the last record, 0: none was told */
+	u64 drop_first;		/* since the last record, 0: none was reported */
 	u64 drop_last;
 	u32 drop_reason;	/* enum skb_drop_reason */
 	u32 resent;		/* segments, since it was found */
@@ -460,7 +460,7 @@ enum loss {
 	LOSS_NEGATIVE,		/* clock went backwards between CPUs */
 	LOSS_NESTED_LOCK,	/* contention inside contention */
 	LOSS_READER,		/* readers of one mmap_lock beyond the slots */
-	LOSS_SWITCH,		/* a task woke or came to a CPU untold */
+	LOSS_SWITCH,		/* a task woke or came to a CPU unreported */
 	LOSS_PATH,		/* path_sums full */
 	LOSS_CALL_ERROR,	/* call_errors full */
 	LOSS_SEND,		/* send_sums full */

@@ -1,6 +1,6 @@
 //! The enums and the constants of a C header in Rust.
 //!
-//! It believes in the style of bpf/wire.h: enums have a name, their enumerators share a prefix up to
+//! It relies on the style of bpf/wire.h: enums have a name, their enumerators share a prefix up to
 //! an underscore, a value is a number or the one after the enumerator before, and one that ends in
 //! `_MAX` counts the others. `ACCT_MMAP_LOCK_READ` of `enum account` becomes
 //! `Account::MmapLockRead`. An enum that it does not understand is an error.

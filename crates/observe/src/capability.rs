@@ -1,4 +1,4 @@
-//! What of the recorder works on this host: facts, then a decision, then words for the user.
+//! Which parts of the recorder work on this host: facts, then a decision, then text for the user.
 //!
 //! The three steps are kept apart so that each can be tested on its own.
 
@@ -111,7 +111,7 @@ pub fn decide(facts: &HostFacts) -> Plan {
 
 fn in_words(tracepoint: &'static str) -> &'static str {
     match tracepoint {
-        DROP => "kfree_skb that tells the socket (since 6.11)",
+        DROP => "kfree_skb that names the socket (since 6.11)",
         other => other,
     }
 }
@@ -172,9 +172,9 @@ mod tests {
 
     #[test]
     fn what_nobody_asked_for_is_not_mentioned() {
-        let told = describe(&decide(&root()), &[RecorderPart::Timers]);
-        assert_eq!(told.len(), RecorderPart::ALL.len() - 1);
-        assert!(told.iter().all(|capability| capability.part != RecorderPart::Timers));
+        let described = describe(&decide(&root()), &[RecorderPart::Timers]);
+        assert_eq!(described.len(), RecorderPart::ALL.len() - 1);
+        assert!(described.iter().all(|capability| capability.part != RecorderPart::Timers));
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Drop for CostSampler {
 }
 
 /// The part that costs most and can be given up: everything but the threads themselves.
-pub fn dearest(cost: &Cost, attached: &[RecorderPart]) -> Option<RecorderPart> {
+pub fn most_expensive(cost: &Cost, attached: &[RecorderPart]) -> Option<RecorderPart> {
     let ns_of = |part: &RecorderPart| -> u64 {
         let names: BTreeSet<_> = parts::probes(*part).map(|probe| probe.counted.name()).collect();
         cost.probes.iter().filter(|p| names.contains(p.program.as_str())).map(|p| p.ns).sum()
@@ -148,7 +148,7 @@ fn measure(programs: &[(Program, OwnedFd)], shared: &Shared) -> Vec<(Program, u6
         .collect()
 }
 
-/// Waits; true if it was told to stop.
+/// Waits; true if it is to stop.
 fn wait(shared: &Shared, state: MutexGuard<'_, (Timed, bool)>, time: Duration) -> bool {
     let waited = shared.stop.wait_timeout_while(state, time, |(_, stop)| !*stop);
     waited.unwrap_or_else(PoisonError::into_inner).0.1
@@ -162,7 +162,7 @@ fn lock(shared: &Shared) -> MutexGuard<'_, (Timed, bool)> {
 fn run_time(fd: &OwnedFd) -> (u64, u64) {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
-    // SAFETY: `info` is writable and `length` tells its size; no pointers inside are set, so the
+    // SAFETY: `info` is writable and `length` is its size; no pointers inside are set, so the
     // kernel fills in plain numbers only.
     let failed = unsafe {
         libbpf_sys::bpf_prog_get_info_by_fd(fd.as_raw_fd(), &raw mut info, &raw mut length)
@@ -223,11 +223,11 @@ mod tests {
             ..Cost::default()
         };
         let all = [RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Interrupts];
-        assert_eq!(dearest(&cost, &all), Some(RecorderPart::SystemCalls));
+        assert_eq!(most_expensive(&cost, &all), Some(RecorderPart::SystemCalls));
         assert_eq!(
-            dearest(&cost, &[RecorderPart::Threads, RecorderPart::Interrupts]),
+            most_expensive(&cost, &[RecorderPart::Threads, RecorderPart::Interrupts]),
             Some(RecorderPart::Interrupts)
         );
-        assert_eq!(dearest(&cost, &[RecorderPart::Threads]), None);
+        assert_eq!(most_expensive(&cost, &[RecorderPart::Threads]), None);
     }
 }

@@ -76,8 +76,8 @@ impl FirstCalls {
         Ok(FirstCalls { drain, _probes: probes, names, callers, waiting })
     }
 
-    /// Those that ended since the last time. One that goes on is not told, nor one that touched no
-    /// page that was missing.
+    /// Those that ended since the last time. One that goes on is not reported, nor one that touched
+    /// no page that was missing.
     pub fn take(&mut self) -> Vec<SeenCall> {
         let inbox = self.drain.take(OUTLIERS_WAITING);
         for words in inbox.words {

@@ -33,7 +33,7 @@ impl Drop for Held {
 /// pipe, and waits before exec.
 ///
 /// `Command::spawn` returns only after exec, so it runs in a thread of its own, and the child
-/// tells its pid through a pipe.
+/// reports its pid through a pipe.
 pub fn hold(words: &[OsString], pipe_stdout: bool) -> Result<Held, Error> {
     let program = words.first().cloned().unwrap_or_default();
     let (mut pid_reader, pid_writer) = io::pipe().map_err(Error::io("making a pipe"))?;

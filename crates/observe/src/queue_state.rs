@@ -1,4 +1,4 @@
-//! From looks at sockets to their seconds, and to bursts of drops.
+//! Turns looks at sockets into figures for each second, and into bursts of drops.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub struct State {
 struct Known {
     socket: Socket,
     ports: (u16, u16),
-    told: bool,
+    reported: bool,
     seen: bool,
     looks: u64,
     receive: Sum,
@@ -68,7 +68,7 @@ impl Sum {
 }
 
 impl Known {
-    /// Takes in that it was bound, connected, or listens. False if it has been closed: then its
+    /// Notes that it was bound, connected, or listens. False if it has been closed: then its
     /// queues mean something else.
     fn is_still(&mut self, record: &queue_record) -> bool {
         let ports = (record.local_port, record.remote_port);
@@ -99,9 +99,9 @@ impl Known {
         }
     }
 
-    fn is_worth_telling(&self) -> bool {
+    fn is_worth_reporting(&self) -> bool {
         let something = self.receive.max > 0 || self.send.max > 0 || self.drops > 0;
-        self.looks > 0 && (!self.told || something || self.resent.segments > 0)
+        self.looks > 0 && (!self.reported || something || self.resent.segments > 0)
     }
 }
 
@@ -116,7 +116,7 @@ impl State {
         let known = self.known.entry(record.inode).or_insert_with(|| Known {
             socket: socket(record),
             ports: (record.local_port, record.remote_port),
-            told: false,
+            reported: false,
             seen: false,
             looks: 0,
             receive: Sum::default(),
@@ -142,8 +142,8 @@ impl State {
         known.drops_before = known.drops_before.max(record.drops);
         known.drops += new;
         if new > 0 {
-            let told = record.drop_first != 0;
-            let first_ns = if told { record.drop_first } else { now };
+            let timed = record.drop_first != 0;
+            let first_ns = if timed { record.drop_first } else { now };
             let burst = known.burst.get_or_insert_with(|| Drops {
                 socket: socket(record),
                 reason: String::new(),
@@ -155,9 +155,9 @@ impl State {
                 limit,
             });
             burst.count += new;
-            burst.last_ns = if told { record.drop_last } else { now };
+            burst.last_ns = if timed { record.drop_last } else { now };
             burst.queued = burst.queued.max(queued);
-            if told && let Some(reason) = self.reasons.get(&record.drop_reason) {
+            if timed && let Some(reason) = self.reasons.get(&record.drop_reason) {
                 burst.reason.clone_from(reason);
             }
         } else if let Some(burst) = known.burst.take() {
@@ -175,8 +175,8 @@ impl State {
         for known in self.known.values_mut() {
             let socket = &known.socket;
             let blocked_sends = blocked.remove(&(socket.inode, socket.tgid, socket.fd));
-            if known.is_worth_telling() || blocked_sends.is_some() {
-                known.told = true;
+            if known.is_worth_reporting() || blocked_sends.is_some() {
+                known.reported = true;
                 queues.push(QueueSecond {
                     start_ns,
                     socket: known.socket.clone(),
@@ -268,13 +268,13 @@ mod tests {
         state.note(&look(0, 0, 0));
         state.note(&look(20, 900, 0));
         for (at, drops) in [(40, 7), (60, 30)] {
-            let told = queue_record {
+            let dropping = queue_record {
                 drop_first: (at - 5) * MS,
                 drop_last: (at - 1) * MS,
                 drop_reason: 6,
                 ..look(at, 1000, drops)
             };
-            state.note(&told);
+            state.note(&dropping);
         }
         state.note(&look(80, 0, 30));
         let sockets = state.take(0);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_queues_are_told_once_and_closed_sockets_are_forgotten() {
+    fn empty_queues_are_reported_once_and_closed_sockets_are_forgotten() {
         let mut state = State::default();
         state.note(&look(0, 0, 0));
         assert_eq!(state.take(0).queues.len(), 1);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_again_is_told_with_the_timer_that_did_it() {
+    fn what_was_sent_again_is_reported_with_the_timer_that_did_it() {
         let mut state = State::default();
         let tcp = |at, resent, timeouts| queue_record {
             resent,
@@ -316,7 +316,7 @@ mod tests {
         state.take(0);
         state.note(&tcp(20, 3, 1));
         state.note(&tcp(40, 4, 1));
-        let [second] = &state.take(20).queues[..] else { panic!("not told") };
+        let [second] = &state.take(20).queues[..] else { panic!("not reported") };
         let kind = TimeoutKind::Retransmission;
         let timeouts = vec![Timeout { at_ns: 7 * MS, kind, after_ns: 200 * MS }];
         assert_eq!(second.resent, Resent { segments: 4, timeouts });

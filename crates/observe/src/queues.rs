@@ -108,7 +108,7 @@ fn look(walks: &Walks, state: &Mutex<State>, bytes: &mut Vec<u8>) {
     let _ = state.sends.look(&walks.sends);
 }
 
-/// Puts what a walk says in place of what was there.
+/// Replaces what was known by the result of a walk.
 fn walk(link: &Link, bytes: &mut Vec<u8>) -> Result<(), Error> {
     bytes.clear();
     let mut iter = Iter::new(link).map_err(Error::bpf("opening an iterator"))?;
@@ -116,7 +116,7 @@ fn walk(link: &Link, bytes: &mut Vec<u8>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A poisoned state still holds whole looks, but for one.
+/// A poisoned state still holds whole looks, except one.
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Instant;
 
+use model::units::share;
 use model::{
     Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RecorderPart, RunHeader,
     StackSum, Target,
@@ -68,7 +69,7 @@ pub enum Timers {
 /// The target of a recording.
 #[derive(Clone, Debug)]
 pub enum WatchTarget {
-    /// A command to start: program and arguments, at least one word.
+    /// A command to start: the program, and its arguments if any.
     Command(Vec<OsString>),
     /// A running process.
     Process(u32),
@@ -198,7 +199,7 @@ impl Recorder {
     }
 
     /// The command that was started, from now on in the care of the caller: [`Recorder::ended`] no
-    /// longer tells its end.
+    /// longer reports its end.
     pub fn take_child(&mut self) -> Option<Child> {
         self.child.take()
     }
@@ -498,7 +499,7 @@ impl Bpf {
         Ok(())
     }
 
-    /// Sheds the dearest part if recording costs more than its budget; says so.
+    /// Sheds the most expensive part if recording costs more than its budget, and reports that.
     fn keep_budget(
         &mut self,
         cost: Option<&Cost>,
@@ -517,13 +518,14 @@ impl Bpf {
             return Vec::new();
         }
         let attached: Vec<RecorderPart> = self.probes.attached().collect();
-        let Some(part) = cost::dearest(cost, &attached) else { return Vec::new() };
+        let Some(part) = cost::most_expensive(cost, &attached) else { return Vec::new() };
         self.probes.shed(part);
         let shed = Capability {
             part,
             on: false,
             because: format!(
-                "shed: recording took {percent:.1} % of the CPUs, the budget is {budget} %"
+                "shed: recording took {} of the CPUs, the budget is {budget} %",
+                share(percent / 100.0)
             ),
         };
         capabilities.retain(|capability| capability.part != shed.part);

@@ -1,6 +1,6 @@
 //! Without privilege: thread states sampled from /proc, marked as such.
 //!
-//! Between two samples a thread is taken to have been in the state of the second one, except that
+//! Between two samples a thread is assumed to have been in the state of the second one, except that
 //! its time on the CPU and waiting for one comes from /proc/PID/task/TID/schedstat where the
 //! kernel has it.
 

@@ -1,7 +1,7 @@
 //! What the numbers of bpf/wire.h mean.
 //!
 //! The enums and constants are written by build/header.rs from the header. Every match here names
-//! all enumerators, so that a new one does not compile until it is said what it means.
+//! all enumerators, so that a new one does not compile until its meaning is given.
 
 #[allow(dead_code, reason = "what one side alone uses is in the header, too")]
 mod header {

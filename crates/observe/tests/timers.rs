@@ -1,4 +1,4 @@
-//! Which timer ended a sleep: told for a thread of this process that knows what it asked for.
+//! Which timer ended a sleep, recorded for a thread of this process that knows what it asked for.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -80,14 +80,14 @@ fn a_timer_is_told_with_what_was_asked_of_it() {
         println!("skipped: {}", timers.because);
         return;
     }
-    // Some hosts hide tasks of their own; a sleep that ends behind one is not told, but counted.
-    let untold: u64 =
+    // Some hosts hide tasks of their own; a sleep that ends behind one is not seen, but counted.
+    let hidden: u64 =
         batches.iter().flat_map(|batch| &batch.losses).map(|(_, _, count)| count).sum();
     let outliers: Vec<Outlier> = batches.into_iter().flat_map(|batch| batch.outliers).collect();
 
     let slept = sleeps(&outliers, "clock_nanosleep");
     let asked: Vec<u64> = times.iter().collect();
-    assert!(slept.len() as u64 + untold >= SLEEPS, "{} of {SLEEPS}", slept.len());
+    assert!(slept.len() as u64 + hidden >= SLEEPS, "{} of {SLEEPS}", slept.len());
     for (.., timer) in &slept {
         let programmed = timer.softexpires_ns.unwrap();
         assert!(asked.contains(&programmed), "not one of the times that were asked for");
@@ -99,7 +99,7 @@ fn a_timer_is_told_with_what_was_asked_of_it() {
     }
 
     let waited = sleeps(&outliers, "recvfrom");
-    assert!(waited.len() as u64 + untold >= SLEEPS, "{} of {SLEEPS}", waited.len());
+    assert!(waited.len() as u64 + hidden >= SLEEPS, "{} of {SLEEPS}", waited.len());
     for (start, end, timer) in waited {
         assert_eq!(
             timer.softexpires_ns, None,

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use model::units::{count, counted, duration, share_of};
 use model::{Account, Accounts, Run, ThreadAccounts};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, duration, part, plural};
 use crate::{Style, text};
 
 /// Accounts shown one by one; smaller ones are summed.
@@ -31,7 +31,7 @@ pub fn write_summary(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
     let heading = format!(
         "Where {} of wall time went: {} in {}",
         duration(total),
-        plural(run.threads.len() as u64, "thread"),
+        counted(run.threads.len() as u64, "thread"),
         duration(run.length_ns()),
     );
     writeln!(out, "{}", style.bold(&heading))?;
@@ -43,7 +43,7 @@ pub fn write_summary(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
     let mut table = Table::new(2, &[columns.as_slice(), &[("", Align::Left)]].concat());
     let row = |table: &mut Table, name: Cell, ns: u64| {
         let bar = Cell::painted(bar(ns, total, BAR), Paint::Cyan);
-        table.row([name, duration(ns).into(), part(ns, total).into(), bar]);
+        table.row([name, duration(ns).into(), share_of(ns, total).into(), bar]);
     };
     let known: Vec<_> = accounts
         .largest_first()
@@ -63,7 +63,7 @@ pub fn write_summary(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
     let paint = if unaccounted > 0 { Paint::Yellow } else { Paint::Dim };
     row(&mut table, Cell::painted("unaccounted", paint), unaccounted);
     let all =
-        [Cell::painted("all", Paint::Bold), duration(total).into(), part(total, total).into()];
+        [Cell::painted("all", Paint::Bold), duration(total).into(), share_of(total, total).into()];
     table.row(all);
     table.write(out, style)?;
     if accounts.get(Account::Stolen) > 0 {
@@ -81,9 +81,9 @@ fn write_cpus(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     if all == 0 {
         return Ok(());
     }
-    let mut words = format!("{} of all CPU time", part(idle, all));
+    let mut words = format!("{} of all CPU time", share_of(idle, all));
     if stolen > 0 {
-        words += &format!(", stolen {} (as far as the host tells)", part(stolen, all));
+        words += &format!(", stolen {} (as far as the host tells)", share_of(stolen, all));
     }
     words += ":";
 
@@ -93,7 +93,7 @@ fn write_cpus(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
         .iter()
         .map(|cpu| (cpu.cpu, cpu.idle_ns, sum([cpu.idle_ns, cpu.busy_ns, cpu.stolen_ns])))
         .collect();
-    let name = |(cpu, idle, all): &(u32, u64, u64)| format!("cpu{cpu} {}", part(*idle, *all));
+    let name = |(cpu, idle, all): &(u32, u64, u64)| format!("cpu{cpu} {}", share_of(*idle, *all));
     let share = |(_, idle, all): &(u32, u64, u64)| *idle as f64 / (*all).max(1) as f64;
     if cpus.len() <= 2 * CPUS {
         words += &format!(" {}", cpus.iter().map(name).collect::<Vec<_>>().join(", "));
@@ -155,7 +155,7 @@ fn thread_row(tid: &str, comm: &str, accounts: &Accounts) -> [Cell; 8] {
         _ => "-".to_owned(),
     };
     let percent = |ns: u64| {
-        let text = part(ns, wall);
+        let text = share_of(ns, wall);
         Cell::from(text.strip_suffix(" %").unwrap_or(&text))
     };
     [
@@ -198,8 +198,8 @@ pub(crate) fn bar(part: u64, whole: u64, columns: usize) -> String {
 mod tests {
     use super::*;
     use crate::sample;
-    use crate::units::parse_duration;
     use model::CpuTime;
+    use model::units::parse_duration;
 
     fn summary(run: &Run, style: &Style) -> String {
         sample::written(|out| write_summary(out, run, style))

@@ -8,11 +8,11 @@ mod tour;
 use std::io::{self, Write};
 
 use model::bench::merged_warnings;
+use model::units::{duration, moment};
 use model::{Bench, BenchCase, BenchStep, LadderVerdict, Run};
 use serde_json::{Value, json};
 
 use crate::style::Paint;
-use crate::units::duration;
 use crate::{Style, chart, text};
 
 /// The longest operations of a case that are listed.
@@ -156,8 +156,8 @@ fn write_longest(
         .iter()
         .take(LONGEST)
         .map(|(step, outlier)| {
-            let at = outlier.start_ns.saturating_sub(run.header.started_ns) as f64 / 1e9;
-            format!("{} ({}, at {at:.3} s)", duration(outlier.ns), case.step_name(step))
+            let at = outlier.start_ns.saturating_sub(run.header.started_ns);
+            format!("{} ({}, at {})", duration(outlier.ns), case.step_name(step), moment(at))
         })
         .collect();
     if words.is_empty() {

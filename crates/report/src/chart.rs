@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
+use model::units::{count, duration};
 use model::{Histogram, MetricSecond};
 
 use crate::accounts::bar;
 use crate::series::carries;
 use crate::style::Paint;
-use crate::units::{count, duration};
 use crate::{Style, text};
 
 /// The most rows of a chart with a linear axis, and what a logarithmic one tries to keep to.

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use model::Coincidence;
+use model::units::{count, counted};
 
-use crate::units::{count, plural};
 use crate::{Style, text};
 
 /// Lines at most.
@@ -29,7 +29,7 @@ pub fn write(out: &mut dyn Write, found: &[Coincidence], style: &Style) -> io::R
 fn in_words(one: &Coincidence) -> String {
     let who = match one.pids[..] {
         [pid] => format!("pid {pid}"),
-        _ => plural(one.pids.len() as u64, "execution"),
+        _ => counted(one.pids.len() as u64, "execution"),
     };
     let p = if one.p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {:.3}", one.p) };
     format!(

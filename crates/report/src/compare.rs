@@ -5,12 +5,12 @@ mod tests;
 
 use std::io::{self, Write};
 
+use model::units::{count, fine_duration, share, times};
 use model::{BenchComparison, FigureComparison, StepComparison, WorkerKind};
 use stats::ab::{Change, RUN_NOISE};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, fine_duration, share, times};
 use crate::{Style, text};
 
 /// Steps that only one of the runs has, one by one.

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use model::Run;
+use model::units::{bytes, count, duration, share_of};
 
-use crate::units::{bytes, count, duration, part};
 use crate::{Style, text};
 
 /// How many of the dearest probes are named.
@@ -13,7 +13,7 @@ const PROBES: usize = 3;
 /// Writes the paragraph about the recorder.
 pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     let cost = &run.cost;
-    let cpu = part(cost.cpu_ns, run.length_ns());
+    let cpu = share_of(cost.cpu_ns, run.length_ns());
     let lost = run.losses.total();
     let mut sentence = format!(
         "{} CPU ({cpu} of one CPU over {}), BPF {} in {} runs, {} events ({}), {} events lost",

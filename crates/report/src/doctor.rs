@@ -8,6 +8,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use model::units::{count, counted};
 use model::{Check, CheckResult, Checkup, Subject, Unbound};
 
 pub use differences::write as write_diff;
@@ -15,7 +16,6 @@ pub use watch::{Took, bound, clock};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, plural};
 use crate::{Style, text};
 
 /// Column in which the text of an unbound library begins.
@@ -127,7 +127,7 @@ fn summary(checkup: &Checkup) -> String {
         Some(pid) => format!("{} and process {pid}", checkup.host),
         None => checkup.host.clone(),
     };
-    format!("{of}: {}: {}.", plural(checkup.checks.len() as u64, "check"), counts.join(", "))
+    format!("{of}: {}: {}.", counted(checkup.checks.len() as u64, "check"), counts.join(", "))
 }
 
 /// Writes each library with calls that are not bound yet, and their names, most first; then those

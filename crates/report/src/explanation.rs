@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use model::units::{counted, duration, moment, share, share_of};
 use model::{Explanation, Finding, RhythmKind, Run};
 
-use crate::units::{duration, part, plural, share};
 use crate::{Style, coincidences, cost, outlier, text, unexplained};
 
 /// Column in which the text beside a label begins.
@@ -119,8 +119,8 @@ fn sums(explanation: &Explanation, run: &Run) -> String {
             let subject = format!(
                 "{} ({target}), {} to {} into it",
                 place(explanation),
-                seconds(scope.from_ns),
-                seconds(scope.to_ns)
+                moment(scope.from_ns),
+                moment(scope.to_ns)
             );
             (subject, scope.threads)
         }
@@ -130,20 +130,15 @@ fn sums(explanation: &Explanation, run: &Run) -> String {
         "{}: {} and {} of wall time, of which {} ({}) lost, {} ({}) waiting for work, {} ({}) \
          unaccounted.",
         capitalized(&subject),
-        plural(threads, "thread"),
+        counted(threads, "thread"),
         duration(wall),
         duration(explanation.lost_ns),
-        part(explanation.lost_ns, wall),
+        share_of(explanation.lost_ns, wall),
         duration(explanation.idle_ns),
-        part(explanation.idle_ns, wall),
+        share_of(explanation.idle_ns, wall),
         duration(explanation.unaccounted_ns),
-        part(explanation.unaccounted_ns, wall),
+        share_of(explanation.unaccounted_ns, wall),
     )
-}
-
-/// A moment, as outliers are listed with.
-fn seconds(ns: u64) -> String {
-    format!("{:.3} s", ns as f64 / 1e9)
 }
 
 fn capitalized(text: &str) -> String {

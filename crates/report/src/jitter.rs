@@ -2,17 +2,19 @@
 
 use std::io::{self, Write};
 
+use model::units::{count, counted, duration, moment, signed_duration};
 use model::{
     Conversion, Finding, Histogram, Jitter, JitterLaw, JitterSeries, JitterThread, LateTick, Period,
 };
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, duration, plural};
 use crate::{Style, chart, explanation, text};
 
 /// Late ticks that are listed for each series.
 const WORST: usize = 5;
+/// Single ticks that are printed as JSON, of all series together: the first of each.
+const TICKS: usize = 20_000;
 /// With more series than this, their distributions are not drawn.
 const CHARTS: usize = 2;
 
@@ -44,6 +46,22 @@ pub fn write(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Result<
     Ok(())
 }
 
+/// Writes all of it as indented JSON with a newline at its end, but of the ticks only the first.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_json(out: &mut dyn Write, jitter: Jitter) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &with_first_ticks(jitter))?;
+    writeln!(out)
+}
+
+/// With as many of its ticks as are printed.
+pub(crate) fn with_first_ticks(mut jitter: Jitter) -> Jitter {
+    let share = TICKS / jitter.series.len().max(1);
+    jitter.series.iter_mut().for_each(|series| series.ticks.truncate(share));
+    jitter
+}
+
 /// `timerfd 20.0 ms: 1,234 ticks, mean 57.1 us late, max 1.20 ms, 3 over`.
 pub fn in_one_line(series: &JitterSeries) -> String {
     let over =
@@ -52,8 +70,8 @@ pub fn in_one_line(series: &JitterSeries) -> String {
         "{} {}: {}, mean {} late, max {}{over}",
         series.source,
         duration(series.interval_ns),
-        plural(series.intended, "tick"),
-        signed(series.mean_ns().unwrap_or(0.0)),
+        counted(series.intended, "tick"),
+        signed_duration(series.mean_ns().unwrap_or(0.0)),
         duration(series.late.max().unwrap_or(0))
     )
 }
@@ -68,7 +86,7 @@ pub fn recent(late: &Histogram, early: u64, over: u64, over_ns: Option<u64>) -> 
         .unwrap_or_default();
     format!(
         "{}{early}{over}: p50 {}, p99 {}, max {}",
-        plural(n, "tick"),
+        counted(n, "tick"),
         quantile(0.5),
         quantile(0.99),
         duration(late.max().unwrap_or(0))
@@ -82,7 +100,7 @@ fn write_subject(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Res
             program.pid,
             match program.other_lines {
                 0 => String::new(),
-                n => format!(" ({} were no ticks)", plural(n, "line")),
+                n => format!(" ({} were no ticks)", counted(n, "line")),
             }
         ),
         None => "Timers of whylag itself, against the intended time of every tick.".to_owned(),
@@ -130,7 +148,7 @@ fn write_table(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Resul
             series.source.as_str().into(),
             duration(series.interval_ns).into(),
             count(series.intended).into(),
-            series.mean_ns().map_or_else(|| "-".to_owned(), signed).into(),
+            series.mean_ns().map_or_else(|| "-".to_owned(), signed_duration).into(),
             quantile(0.5),
             quantile(0.99),
             series.late.max().map_or_else(|| "-".to_owned(), duration).into(),
@@ -163,15 +181,17 @@ fn write_series(
         chart::histogram(out, &format!("Lateness, {name}"), &series.late, style)?;
     }
     if let Some(pairs) = &series.pairs {
-        let every =
-            pairs.every_ns.map(|ns| format!(", one every {}", signed(ns))).unwrap_or_default();
+        let every = pairs
+            .every_ns
+            .map(|ns| format!(", one every {}", signed_duration(ns)))
+            .unwrap_or_default();
         let text = format!(
             "{name}: {} in which a tick comes {} earlier than the one before and the next {} \
              later: net {}{every}",
-            plural(pairs.pairs, "pair"),
-            signed(-pairs.early_ns),
-            signed(pairs.late_ns),
-            signed(pairs.net_ns)
+            counted(pairs.pairs, "pair"),
+            signed_duration(-pairs.early_ns),
+            signed_duration(pairs.late_ns),
+            signed_duration(pairs.net_ns)
         );
         write!(out, "{}", text::labelled("pairs", 7, &text, style.width))?;
     }
@@ -209,10 +229,13 @@ fn write_worst(
     style: &Style,
 ) -> io::Result<()> {
     for tick in worst.iter().take(WORST) {
-        let at = tick.intended_ns.saturating_sub(started_ns) as f64 / 1e9;
-        let mut text = format!("{} late at {at:.3} s", signed(tick.late_ns as f64));
-        let legs: Vec<String> =
-            tick.legs.iter().map(|leg| format!("{} {}", leg.what, signed(leg.ns as f64))).collect();
+        let at = tick.intended_ns.saturating_sub(started_ns);
+        let mut text = format!("{} late at {}", signed_duration(tick.late_ns as f64), moment(at));
+        let legs: Vec<String> = tick
+            .legs
+            .iter()
+            .map(|leg| format!("{} {}", leg.what, signed_duration(leg.ns as f64)))
+            .collect();
         if !legs.is_empty() {
             text += &format!(" = {}", legs.join(" + "));
         }
@@ -227,7 +250,7 @@ fn write_worst(
 fn write_law(out: &mut dyn Write, law: &JitterLaw, style: &Style) -> io::Result<()> {
     let n = match law.n {
         0 => String::new(),
-        n => format!(" ({} at {})", plural(n, "tick"), plural(law.intervals, "different time")),
+        n => format!(" ({} at {})", counted(n, "tick"), counted(law.intervals, "different time")),
     };
     let text = format!("Law of {}{n}: {}", law.source, law.text);
     for line in text::wrap(&text, style.width) {
@@ -265,14 +288,14 @@ pub fn write_conversion(
             "{factor} ns per tick, where {truth:.6} ns {}: every time is {error:+.1} ppm of what \
              is asked for ({} of 20 ms, {} of 1 s).",
             if conversion.inferred { "follow from the measured law" } else { "are true" },
-            signed(error * 20.0),
-            signed(error * 1_000.0)
+            signed_duration(error * 20.0),
+            signed_duration(error * 1_000.0)
         ),
         _ => format!(
             "{factor} ns per tick in whole nanoseconds may be {:.0} ppm off either way ({} of 20 \
              ms); --true or --clock-hz says how much it is.",
             conversion.largest_error_ppm,
-            signed(conversion.largest_error_ppm * 20.0)
+            signed_duration(conversion.largest_error_ppm * 20.0)
         ),
     };
     let needed = format!(
@@ -307,12 +330,6 @@ pub fn write_findings(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io
         write!(out, "{}", text::labelled("  -", 4, &text, style.width))?;
     }
     Ok(())
-}
-
-/// A duration with its sign.
-fn signed(ns: f64) -> String {
-    let sign = if ns < 0.0 { "-" } else { "" };
-    format!("{sign}{}", duration(ns.abs().round() as u64))
 }
 
 #[cfg(test)]

@@ -38,7 +38,6 @@ mod table;
 mod text;
 pub mod trace_files;
 mod unexplained;
-pub mod units;
 mod who;
 pub mod why_not;
 

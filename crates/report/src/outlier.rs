@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use model::units::{duration, moment, share_of};
 use model::{Account, Blocked, Frame, Outlier, OutlierKind, Run, Space, StackId};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{duration, part};
 use crate::{Style, call, text, who};
 
 /// How many parts of the breakdown a sentence names.
@@ -132,11 +132,11 @@ pub fn write(
 ) -> io::Result<()> {
     let into = outlier.start_ns.saturating_sub(run.header.started_ns);
     let heading = format!(
-        "{number}. {} of {}, on CPU {}, {:.3} s into the run",
+        "{number}. {} of {}, on CPU {}, {} into the run",
         duration(outlier.duration_ns),
         who::thread(&outlier.comm, outlier.tid, outlier.tgid),
         outlier.cpu,
-        into as f64 / 1e9,
+        moment(into),
     );
     writeln!(out, "{}", style.bold(&text::clean(&heading)))?;
     for line in text::wrap(&sentence(outlier, run), style.width.saturating_sub(3)) {
@@ -145,12 +145,12 @@ pub fn write(
 
     let mut table = Table::new(5, &[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
     for (account, ns) in outlier.breakdown.largest_first() {
-        let share = part(ns, outlier.duration_ns);
+        let share = share_of(ns, outlier.duration_ns);
         table.row([duration(ns).into(), share.into(), account.to_string().into()]);
     }
     let all = outlier.breakdown.total();
     let name = if all == outlier.duration_ns { "all" } else { "all that is accounted for" };
-    let all = [duration(all), part(all, outlier.duration_ns), name.to_owned()];
+    let all = [duration(all), share_of(all, outlier.duration_ns), name.to_owned()];
     table.row(all.map(|text| Cell::painted(text, Paint::Dim)));
     table.write(out, style)?;
 

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
+use model::units::{count, duration};
 use model::{RunStatus, RunSummary, Target};
 
 use crate::Style;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, duration};
 
 /// Writes two lines per run: its numbers and leading cause, and below them what was watched.
 ///

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use model::units::{count, counted, duration};
 use model::{Annotations, OutlierKind, Run, RunStatus};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, duration, plural};
 use crate::{
     Style, accounts, bench, chart, coincidences, cost, jitter, messages, outlier, runs, series,
     sockets, text,
@@ -118,7 +118,7 @@ fn write_facts(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> 
     table.write(out, style)?;
     if !details.is_empty() {
         let more =
-            format!("  and {} under sysctl, env and rlimit", plural(details.len() as u64, "fact"));
+            format!("  and {} under sysctl, env and rlimit", counted(details.len() as u64, "fact"));
         writeln!(out, "{}", style.dim(&more))?;
     }
     Ok(())
@@ -175,7 +175,7 @@ fn write_outliers(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<(
         (OutlierKind::FirstCall, "in first calls"),
     ];
     let threshold = duration(run.header.threshold_ns);
-    let heading = format!("{} from {threshold} on", plural(run.outlier_count, "outlier"));
+    let heading = format!("{} from {threshold} on", counted(run.outlier_count, "outlier"));
     writeln!(out, "\n{}", style.bold(&heading))?;
     if run.outliers.is_empty() {
         return Ok(());
@@ -211,7 +211,7 @@ pub(crate) fn more(
     if left == 0 {
         return Ok(());
     }
-    let left = plural(left, &format!("more {noun}"));
+    let left = counted(left, &format!("more {noun}"));
     writeln!(out, "{}", style.dim(&format!("  and {left}")))
 }
 

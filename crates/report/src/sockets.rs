@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use model::units::{bytes, count, counted, duration};
 use model::{BlockedSends, Depth, QueueSecond, Run, Socket, SocketKind, Timeout, TimeoutKind};
 
 use crate::show::more;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{bytes, count, duration, plural};
 use crate::{Style, text};
 
 /// Sockets in the table; bursts of drops and timeouts below it.
@@ -118,7 +118,7 @@ fn rest(run: &Run, socket: &Socket, row: &Row) -> String {
         words += &format!("; at most {} to send", bytes(row.send.max));
     }
     if row.resent > 0 {
-        words += &format!("; {} sent again", plural(row.resent, "segment"));
+        words += &format!("; {} sent again", counted(row.resent, "segment"));
     }
     words
 }
@@ -140,7 +140,7 @@ fn bursts(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
         let line = format!(
             "+{}: {} dropped within {} at {}: {reason}{queue}",
             duration(drops.first_ns.saturating_sub(run.header.started_ns)),
-            plural(drops.count, "packet"),
+            counted(drops.count, "packet"),
             duration(drops.last_ns.saturating_sub(drops.first_ns)),
             drops.socket,
         );
@@ -176,11 +176,11 @@ fn blocked(out: &mut dyn Write, style: &Style, socket: &Socket, row: &Row) -> io
     }
     let line = format!(
         "{} found no room on {socket}: {} refused, {} waited {} in all; in {}, at most {} in one",
-        plural(sends.count(), "send"),
+        counted(sends.count(), "send"),
         count(sends.refused),
         count(sends.waited),
         duration(sends.waited_ns),
-        plural(row.blocked_seconds, "second"),
+        counted(row.blocked_seconds, "second"),
         count(row.blocked_most)
     );
     wrapped(out, style, &line)

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use model::units::{count, counted, duration, share, share_of};
 use model::{Account, Explanation, LostStack};
 
-use crate::units::{count, duration, part, plural, share};
 use crate::{Style, text};
 
 /// Accounts that are named.
@@ -54,7 +54,7 @@ pub fn write_all(out: &mut dyn Write, explanation: &Explanation, style: &Style) 
 /// Beside findings: what they leave.
 pub fn write_rest(out: &mut dyn Write, explanation: &Explanation, style: &Style) -> io::Result<()> {
     let total = explanation.unexplained.iter().fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
-    let mut words = format!("{} of the lost time", part(total, explanation.lost_ns));
+    let mut words = format!("{} of the lost time", share_of(total, explanation.lost_ns));
     if total > 0 {
         let accounts = explanation.unexplained.iter().take(ACCOUNTS);
         let named: Vec<String> =
@@ -81,7 +81,7 @@ fn write_stacks(out: &mut dyn Write, explanation: &Explanation, style: &Style) -
     writeln!(out, "The largest stacks in these accounts, innermost function first:")?;
     for stack in stacks() {
         let label = format!("  {}", duration(stack.ns));
-        let head = format!("{} ({})", stack.account, plural(stack.count, "time"));
+        let head = format!("{} ({})", stack.account, counted(stack.count, "time"));
         write!(out, "{}", text::labelled(&label, 13, &head, style.width))?;
         write!(out, "{}", text::labelled("", 15, &frames(stack), style.width))?;
     }

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::rank::{self, MannWhitney};
 use crate::{Interval, quantile, resample};
 
-/// Standard deviation between runs of the same thing that is taken for granted, as a part.
+/// Standard deviation between runs of the same thing that is assumed, as a part.
 pub const RUN_NOISE: f64 = 0.02;
 /// Fewer rounds in a run than this show nothing: exact p of 4 + 4 is at least 0.029, which no
 /// adjustment for several tests survives.
@@ -70,7 +70,7 @@ pub struct Difference {
     pub n: [usize; 2],
 }
 
-/// What a difference amounts to.
+/// The verdict on a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -128,7 +128,7 @@ fn difference(a: &Rounds, b: &Rounds) -> Option<Difference> {
 }
 
 impl Difference {
-    /// What it amounts to, with the test's p adjusted for all tests that were made; `threshold` 0.05 is 5 %.
+    /// The verdict, with the test's p adjusted for all tests made; `threshold` 0.05 is 5 %.
     pub fn change(&self, adjusted_p: f64, threshold: f64) -> Change {
         let (slower, faster) = (1.0 + threshold, 1.0 / (1.0 + threshold));
         if self.n.iter().any(|n| *n < ENOUGH) {

@@ -1,17 +1,16 @@
-//! Do rare events of one thing fall into the times of another more often than chance would have it?
+//! Do rare events of one thing fall into the times of another more often than by chance?
 //!
-//! Chance is not "any time": both may have a rhythm, and two rhythms of one period meet always or
-//! never. So the events stay where they are, and the times are moved in two ways that keep
-//! their rhythm:
-//! - all of them together, around the length of the run (a circular shift), which keeps everything
-//!   but where they lie; two strict rhythms of one period, or two that both gather in one part of
-//!   the run, meet in many shifts;
-//! - with the times, and the gaps between them, in another order (and then shifted), which keeps
-//!   only their lengths: the first cannot tell how unlikely a meeting at uneven distances is, for
-//!   there is only one shift where all meet.
+//! "At any time" would be the wrong null model: both may have a rhythm, and two rhythms of the same
+//! period either always meet or never do. So the events stay where they are, and the times are moved
+//! in two ways that keep their rhythm:
+//! - shifted: all of them together, around the length of the run (a circular shift). Two strict
+//!   rhythms of the same period, or two that both gather in one part of the run, meet in many shifts;
+//! - shuffled: the times, and the gaps between them, in another order, and then shifted. Only their
+//!   lengths are kept. A shift alone cannot say how unlikely it is to meet at uneven distances,
+//!   because there is only one shift where all meet.
 //!
-//! Of the two the larger p counts. What is compared is the time that both have in common: it tells
-//! a meeting that is exact from one that a shift by the length of an event would still give.
+//! The larger p of the two counts. The test statistic is the time that both have in common. It
+//! distinguishes an exact meeting from one that a shift by the length of an event would still give.
 
 /// A range of time: from, and up to. Unit and zero are the caller's.
 pub type Span = (u64, u64);
@@ -23,16 +22,16 @@ pub struct Coincidence {
     pub n: usize,
     /// Those that touch one of the times.
     pub seen: usize,
-    /// How many would on average of all shifts.
+    /// How many would touch one, on average over all shifts.
     pub expected: f64,
-    /// How often they have as much time in common by chance, if that one question is asked.
+    /// How often they have as much time in common by chance: p if this is the only test made.
     pub p_shifted: f64,
     /// The same with times and gaps in another order.
     pub p_reordered: f64,
 }
 
 const SEED: u64 = 0x636f_696e;
-/// After so many of chance that are as good, it is clear.
+/// Draws of chance that are as good: after so many the test stops.
 const ENOUGH: usize = 50;
 
 /// Tests `events` against `times`, both sorted, without overlaps, within 0 to `length`. Chance is
@@ -202,7 +201,7 @@ mod tests {
 
     #[test]
     fn two_strict_rhythms_of_one_period_prove_nothing() {
-        // Every time is met, and yet one shift in twenty would do as well.
+        // Every time is met, and yet one shift in twenty would meet them as well.
         let times: Vec<Span> = (0..20).map(|n| (n * S, n * S + 50)).collect();
         let events: Vec<Span> = times.iter().map(|(from, _)| (from + 10, from + 12)).collect();
         let found = test(&events, &times, 20 * S, DRAWS).unwrap();

@@ -95,7 +95,7 @@ pub struct Fit {
 /// All laws that can be fitted, and which is the one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// In the order of [`LAWS`]; those that the ticks cannot tell apart are left out.
+    /// In the order of [`LAWS`]; those that the ticks cannot distinguish are left out.
     pub fits: Vec<Fit>,
     /// The simplest that leaves as little as any.
     pub best: Law,
@@ -113,7 +113,7 @@ impl Comparison {
         self.fits.iter().find(|fit| fit.law == law)
     }
 
-    /// True if constant, proportional and saturating can be told apart: at least 3 different times
+    /// True if constant, proportional and saturating can be distinguished: at least 3 different times
     /// asked for, the longest 2 times the shortest.
     pub fn has_spread(&self) -> bool {
         self.intervals >= 3 && self.spread >= 2.0

@@ -5,8 +5,8 @@
 //!
 //! Caveats.
 //! - The sample is the run, or the block of a run, never the single operation: operations next to
-//!   each other are not independent, and tests that take them for such find a difference between
-//!   any two runs.
+//!   each other are not independent, and tests that assume they are find a difference between any
+//!   two runs.
 //! - Resampling draws from a generator with a fixed seed, so that the same data give the same
 //!   verdict.
 //! - Pure: no I/O, no clock. Nothing panics; what cannot be computed is `None`.

@@ -1,4 +1,4 @@
-//! Do rare events come at a beat? Their phases in a period, and Rayleigh's test, before any
+//! Do rare events have a rhythm? Their phases in a period, and Rayleigh's test, before any
 //! spectrum: a handful of events has none.
 
 use std::f64::consts::TAU;
@@ -40,7 +40,7 @@ fn rayleigh_p(concentration: f64, n: f64) -> f64 {
     (root - (1.0 + 2.0 * n)).exp().clamp(f64::MIN_POSITIVE, 1.0)
 }
 
-/// The beat among `periods` in which events gather most surely, with p times the number of periods
+/// The rhythm among `periods` in which events gather most surely, with p times the number of periods
 /// tried (Bonferroni); `None` if at most `alpha` is not reached, or for fewer than 5 events.
 ///
 /// `clock` are the times at which events can happen at all. A period in which these gather, too,
@@ -62,7 +62,7 @@ pub fn beat(times: &[f64], clock: &[f64], periods: &[f64], alpha: f64) -> Option
         .collect();
     let corrected = |fold: &Fold| (fold.p * tried.len() as f64).min(1.0);
     let best = tried.iter().min_by(|a, b| {
-        // Multiples of a beat are no worse than the beat: the longest concentration wins ties.
+        // Multiples of a period fit no worse than it: the longest concentration wins ties.
         a.p.total_cmp(&b.p).then(b.concentration.total_cmp(&a.concentration))
     })?;
     let p = corrected(best);

@@ -588,7 +588,7 @@ void whylag_next_second(whylag_block *block, uint64_t second)
 	for (metric = 0; metric < WHYLAG_METRICS; metric++) {
 		whylag_histogram *histogram = &block->metrics[metric];
 		const uint64_t maximum = WHYLAG_LOAD_RELAXED(histogram->maximum);
-		/* In this order a reader can tell to which second a maximum belongs. A second
+		/* In this order a reader can see to which second a maximum belongs. A second
 		 * without values leaves the earlier one as it is. */
 		if (maximum) {
 			WHYLAG_STORE_RELEASE(histogram->earlier_second, 0);

@@ -3,9 +3,9 @@
 //!
 //! Tracers that sample miss the one order in a million that took 4 ms; those that write every span
 //! cost too much to stay on. Here every message is timed, what is usual goes into histograms, and
-//! a message that takes longer than its threshold keeps its whole breakdown. All lies in one file
-//! in shared memory, whose format is docs/trace-format.md; the program makes no system call for it
-//! after the set-up, and no lock, and allocates nothing.
+//! a message that takes longer than its threshold keeps its whole breakdown. Everything is in one file
+//! in shared memory, whose format is docs/trace-format.md. After the set-up the program makes no
+//! system call for it, takes no lock and allocates nothing.
 //!
 //! ```
 //! # fn main() -> Result<(), trace::Error> {
@@ -28,7 +28,7 @@
 //! let fill = order.publish("fill")?;
 //! let mut thread = tracer.thread()?;
 //!
-//! // For each message. The trace lies beside the message and travels with it.
+//! // For each message. The trace lies next to the message and travels with it.
 //! let mut trace = Trace::new();
 //! trace.begin(&order, 8123, trace::now());
 //! trace.mark(JOURNALLED); // by any thread, also two at once
@@ -55,7 +55,7 @@
 //! - [`Trace::mark`] may be called by several threads, each its own point. What orders these calls
 //!   before [`Thread::logic_start`] is whatever hands the message over.
 //! - Times are CLOCK_MONOTONIC. On a host whose clocksource is slow every mark is slow: the reader
-//!   sees it, for all gaps grow alike.
+//!   sees it, because all gaps grow by the same amount.
 
 pub mod clock;
 mod error;

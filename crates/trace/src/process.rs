@@ -1,4 +1,4 @@
-//! What tells one process from another, of this boot and namespace or not.
+//! What identifies a process, of this boot and namespace or of another.
 
 use std::fs;
 use std::io;

@@ -238,7 +238,7 @@ fn c_refuses_with_a_reason() {
     expect_success(run("refusals"));
     let why = expect_success(run("none"));
     assert!(why.contains("/proc/no-such-folder: making the folder"), "{why}");
-    // The program called main without whylag_stop: a crash, as far as the reader can tell.
+    // The program called main without whylag_stop: a crash, as far as the reader can see.
     let listed = trace::reader::list_in(folder.path()).unwrap();
     let (_, standing) = listed[0].what.as_ref().unwrap();
     assert_eq!(*standing, trace::reader::Standing::Crashed);

@@ -219,7 +219,7 @@ fn another_pid_namespace_is_foreign() {
         let (identity, standing) = listed[0].what.as_ref().unwrap();
         assert_eq!((*standing, identity.pid < 10), (Standing::Foreign, true));
         let file = TraceFile::open(&listed[0].path).unwrap();
-        assert!(file.remove().is_err(), "nobody here can tell whether it is in use");
+        assert!(file.remove().is_err(), "whether it is in use cannot be known here");
     }
 }
 

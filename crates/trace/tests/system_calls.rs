@@ -81,7 +81,7 @@ fn none_after_the_set_up() {
     let log = std::fs::read_to_string(log).unwrap();
     for line in log.lines() {
         let (thread, call) = line.split_once(' ').unwrap();
-        // The second half of a call that strace had to tell in two.
+        // The second half of a call that strace printed in two parts.
         if call.contains("resumed>") {
             continue;
         }

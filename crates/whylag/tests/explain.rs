@@ -103,13 +103,13 @@ fn an_outlier_a_window_and_a_thread_have_their_own_cause() {
 
 /// What cannot be explained is refused in one line that says what is there.
 fn refusals(lab: &Lab, run: &Run) {
-    let length = report::units::duration(run.length_ns());
-    let numbered = format!("the longest {} are numbered", report::units::count(2_000));
+    let length = model::units::duration(run.length_ns());
+    let numbered = format!("the longest {} are numbered", model::units::count(2_000));
     let threads = format!("its {} threads", run.threads.len());
     let outliers = if run.outlier_count > 2_000 {
         numbered
     } else {
-        format!("it has {}", report::units::count(run.outlier_count))
+        format!("it has {}", model::units::count(run.outlier_count))
     };
     for (options, named) in [
         (&["--why-not", "mmap"][..], &["'mmap'", "mmap-lock", "futex-convoy"][..]),

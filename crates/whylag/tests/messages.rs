@@ -354,7 +354,9 @@ fn a_running_program_is_followed_until_it_ends() {
     assert_eq!(end[0]["program"]["flows"][0]["ended"], counted);
     assert!(counted > 600, "{counted}");
     let slow = of("slow");
-    assert_eq!(end[0]["program"]["flows"][0]["slow"], slow.len());
+    // On a busy machine there are more, of which the slowest are kept: 200 at once.
+    let (told, all) = (slow.len() as u64, end[0]["program"]["flows"][0]["slow"].as_u64().unwrap());
+    assert!(told == all || (200..all).contains(&told), "{told} of {all}");
     assert!(slow.iter().any(|line| line["message"]["id"].as_u64().unwrap() % 50 == 49));
 }
 

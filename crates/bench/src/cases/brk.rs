@@ -1,5 +1,5 @@
-//! brk: the end of the heap is moved. It is one per process and the allocator moves it, too, so
-//! threads cannot measure it beside each other.
+//! brk: moves the end of the heap. A process has one heap, which the allocator moves too, so
+//! two threads of a process cannot measure it at the same time.
 
 use model::WorkerKind;
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! clock-monotonic: what a read of the clock of intervals costs, alone and beside other readers. (story 5)
+//! clock-monotonic: what a read of the clock for intervals costs, alone and with other readers. (story 5)
 
 use super::{Case, Ladder, clock_read};
 

@@ -1,8 +1,9 @@
 //! Reading a clock. Not a case itself: one file per clock, and the judgement of story 5.
 //!
-//! Readers in numbers wait for CPUs, and that says nothing about a clock: what is compared is the
-//! CPU time that a read costs.
+//! The CPU time of a read is compared, not its duration: many readers wait for CPUs, which says
+//! nothing about the clock.
 
+use model::units::fine_duration;
 use model::{BenchStep, StoryShape};
 use rustix::io::Errno;
 
@@ -12,9 +13,9 @@ use crate::{Error, Work};
 /// The readers of the story.
 pub const READERS: Ladder = Ladder { workers: &[1, 4, 16], ..THREADS };
 
-/// Where the kernel tells which clock it reads.
+/// Where the kernel names the clock that it reads.
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// A read of tsc takes 25 ns; four times that is no vDSO read of tsc any more.
+/// A vDSO read of tsc takes 25 ns; one of four times that is not a vDSO read of tsc.
 const SLOW_NS: f64 = 100.0;
 /// On tsc a read costs 16 readers what it costs one.
 const GROWS: f64 = 2.0;
@@ -33,7 +34,7 @@ fn read(clock: libc::clockid_t) -> Result<(), Errno> {
     }
 }
 
-/// Present if a read is slow, or becomes dearer the more readers there are.
+/// Present if a read is slow, or costs more the more readers there are.
 pub fn shape(steps: &[BenchStep]) -> StoryShape {
     let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
         return StoryShape { present: false, text: "nothing was measured".to_owned() };
@@ -41,12 +42,14 @@ pub fn shape(steps: &[BenchStep]) -> StoryShape {
     let source = std::fs::read_to_string(CLOCKSOURCE).unwrap_or_default();
     let (alone, many) = (cpu_ns(first), cpu_ns(last));
     let text = format!(
-        "clocksource {}: {:.0} ns a read; with the harness {alone:.0} ns of CPU time for {} and \
-         {many:.0} for {}; in the story 25 ns on tsc however many read, on hpet 612 ns alone, \
+        "clocksource {}: {} a read; with the harness {} of CPU time for {} and \
+         {} for {}; in the story 25 ns on tsc however many read, on hpet 612 ns alone, \
          1,443 and 7,949 ns for 4 and 16 readers",
         source.trim(),
-        first.net_ns,
+        fine_duration(first.net_ns),
+        fine_duration(alone),
         first.kind.count_in_words(first.workers),
+        fine_duration(many),
         last.kind.count_in_words(last.workers),
     );
     StoryShape { present: first.net_ns > SLOW_NS || many > GROWS * alone, text }

@@ -6,7 +6,7 @@ use super::{Alone, Case, watched};
 
 pub const CASE: Case = Case {
     id: "epoll-ctl",
-    measures: "epoll_ctl() that adds a descriptor and one that deletes it, beside others",
+    measures: "epoll_ctl() that adds a descriptor and one that deletes it, with others watched",
     ladder: watched::LADDER,
     prepare: |request| {
         let idle = request.population;

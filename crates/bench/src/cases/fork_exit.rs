@@ -1,4 +1,4 @@
-//! fork-exit: the life of a process that does nothing. The larger the parent, the dearer.
+//! fork-exit: the life of a process that does nothing. The larger the parent, the more it costs.
 
 use super::{Case, PROCESSES, last_error, operation};
 

@@ -9,7 +9,7 @@ use crate::{Error, Work, cases};
 
 pub const CASE: Case = Case {
     id: "fork-population",
-    measures: "a process from fork() over its exit to wait(), beside sleeping threads of others",
+    measures: "a process from fork() over its exit to wait(), while threads of others sleep",
     ladder: Ladder {
         workers: &[1],
         population: Some(tasks::LADDER),
@@ -20,10 +20,10 @@ pub const CASE: Case = Case {
 };
 
 fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
-    let beside = tasks::hold(request.population)?;
+    let others = tasks::hold(request.population)?;
     Ok(Box::new(Alone(move |_| {
         // What the closure names lives as long as it does.
-        let _beside = &beside;
+        let _others = &others;
         Ok(Box::new(fork_and_wait) as Box<dyn Work>)
     })))
 }
@@ -39,6 +39,6 @@ fn fork_and_wait() -> Result<(), Errno> {
 }
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
-    let told = "in the story processes started and ended slowly beside 125,000 and 250,000 threads";
-    cases::grows_with_population(steps, 1.5, told)
+    let story = "in the story processes started and ended slowly with 125,000 and 250,000 threads";
+    cases::grows_with_population(steps, 1.5, story)
 }

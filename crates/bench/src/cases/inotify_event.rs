@@ -1,4 +1,4 @@
-//! inotify-event: from a change to the news of it.
+//! inotify-event: from a change to the event that reports it.
 
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 use rustix::io::{pwrite, read};
@@ -7,7 +7,7 @@ use super::{Case, THREADS, folder};
 
 pub const CASE: Case = Case {
     id: "inotify-event",
-    measures: "pwrite() of a byte to a watched file, and read() of the event that tells of it",
+    measures: "pwrite() of a byte to a watched file, and read() of the event that reports it",
     ladder: THREADS,
     prepare: |request| {
         folder::each(request, |own| {

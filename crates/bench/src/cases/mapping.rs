@@ -45,7 +45,7 @@ impl Mapping {
         Ok(Mapping { start: start.cast(), bytes })
     }
 
-    /// Tells the kernel about all of it.
+    /// Calls madvise() for all of it.
     pub fn advise(&self, advice: Advice) -> Result<(), Errno> {
         // SAFETY: the mapping is ours, nothing refers to it, and any content will do.
         unsafe { madvise(self.start.cast(), self.bytes, advice) }

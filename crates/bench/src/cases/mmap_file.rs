@@ -1,5 +1,6 @@
 //! mmap-file: a cached file is mapped at once, by threads of one address space (story 2).
 
+use model::units::{fine_duration, number, percentage};
 use model::{BenchStep, StoryShape};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -33,7 +34,7 @@ pub const CASE: Case = Case {
 
 /// A call that takes so many times as long as sharing the CPUs explains waits for something else.
 const BEYOND_SHARING: f64 = 1.3;
-/// Part of their time that workers sleep if they wait for each other. Some is seen always: a
+/// Part of their time that workers sleep if they wait for each other. There is always some: a
 /// worker's own time begins when it gets a CPU and ends before the last of the others ends.
 const ASLEEP: f64 = 0.5;
 
@@ -47,7 +48,7 @@ fn shape(steps: &[BenchStep]) -> StoryShape {
         return StoryShape { present: false, text: "nothing was measured".to_owned() };
     };
     let Some(queued_ns) = many.queued_ns else {
-        let why = "cannot be told: this kernel does not count how long threads wait for a CPU";
+        let why = "cannot be judged: this kernel does not count how long threads wait for a CPU";
         return StoryShape { present: false, text: why.to_owned() };
     };
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64;
@@ -56,14 +57,15 @@ fn shape(steps: &[BenchStep]) -> StoryShape {
     let awake_ns = (many.user_ns + many.system_ns + queued_ns) as f64;
     let asleep = 1.0 - awake_ns / (many.wall_ns as f64 * f64::from(many.workers));
     let text = format!(
-        "a call takes {:.0} us with {} and {:.0} us with {} (means): {beyond:.1} times what \
-         sharing {cpus} CPUs explains, and they sleep {:.0} % of the time; in the story 9 to 20 \
+        "a call takes {} with {} and {} with {} (means): {} times what \
+         sharing {cpus} CPUs explains, and they sleep {} of the time; in the story 9 to 20 \
          ms with 16 threads, and half of the cores idle",
-        few_ns / 1e3,
+        fine_duration(few_ns),
         few.kind.count_in_words(few.workers),
-        many_ns / 1e3,
+        fine_duration(many_ns),
         many.kind.count_in_words(many.workers),
-        asleep.max(0.0) * 100.0,
+        number(beyond),
+        percentage(asleep.max(0.0)),
     );
     StoryShape { present: beyond >= BEYOND_SHARING && asleep >= ASLEEP, text }
 }

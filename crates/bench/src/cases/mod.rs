@@ -171,6 +171,7 @@ mod writev;
 
 use std::fmt;
 
+use model::units::number;
 use model::{BenchStep, StoryShape, WorkerKind};
 
 use crate::ceiling::Resource;
@@ -214,7 +215,7 @@ pub const THREADS: Ladder =
 /// 1, 2 and 4 processes.
 pub const PROCESSES: Ladder = Ladder { kind: WorkerKind::Processes, ..THREADS };
 
-/// The objects beside which a case is measured.
+/// The objects that exist while a case is measured.
 pub struct Population {
     /// What they are: `open AF_UNIX sockets`.
     pub of: &'static str,
@@ -260,17 +261,18 @@ macro_rules! operation {
 }
 use operation;
 
-/// The story's shape, where it is that an operation becomes dearer the more objects there are:
-/// present if the last step costs at least `times` as much as the first. `told` is what the story
-/// saw.
-fn grows_with_population(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
+/// The shape of a story in which an operation costs more the more objects there are: present if
+/// the last step costs at least `times` as much as the first. `story` is what the story saw.
+fn grows_with_population(steps: &[BenchStep], times: f64, story: &str) -> StoryShape {
     let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
         return StoryShape { present: false, text: "nothing was measured".to_owned() };
     };
     let ratio = last.net_ns / first.net_ns.max(1.0);
     let text = format!(
-        "{ratio:.1} times the cost beside {} as beside {}; {told}",
-        last.population, first.population
+        "{} times the cost with {} as with {}; {story}",
+        number(ratio),
+        last.population,
+        first.population
     );
     StoryShape { present: ratio >= times, text }
 }

@@ -48,7 +48,7 @@ impl Dropped {
 
     fn is_in_memory(&self) -> Result<bool, Errno> {
         let mut resident = 0u8;
-        // SAFETY: a mapping of one page, and a valid place for the byte that tells of it.
+        // SAFETY: a mapping of one page, and a valid place for the byte that describes it.
         match unsafe { libc::mincore(self.page.start.cast(), self.page.bytes, &raw mut resident) } {
             0 => Ok(resident & 1 == 1),
             _ => Err(Errno::INVAL),

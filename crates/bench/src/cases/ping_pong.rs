@@ -130,7 +130,7 @@ fn answer<E: End>(mut theirs: E) {
 }
 
 extern "C" fn partner_died(_: libc::c_int) {
-    // SAFETY: allowed in a signal handler. The round is told that a worker died.
+    // SAFETY: allowed in a signal handler. The round sees that a worker died.
     unsafe { libc::_exit(1) };
 }
 

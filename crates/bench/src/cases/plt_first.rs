@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 
+use model::units::{duration, fine_duration};
 use model::{BenchStep, StoryShape};
 use rustix::io::Errno;
 
@@ -69,10 +70,10 @@ fn shape(steps: &[BenchStep]) -> StoryShape {
         return StoryShape { present: false, text: "nothing was measured".to_owned() };
     };
     let text = format!(
-        "{:.0} ns at the median and {:.0} us at most, with all pages in memory, where a bound call \
+        "{} at the median and {} at most, with all pages in memory, where a bound call \
          takes a few ns; in the story 11.9 ms, as the linker's pages had to come from disk",
-        step.net_ns,
-        step.single.max().unwrap_or(0) as f64 / 1e3,
+        fine_duration(step.net_ns),
+        duration(step.single.max().unwrap_or(0)),
     );
     StoryShape { present: step.net_ns > BINDS_NS, text }
 }

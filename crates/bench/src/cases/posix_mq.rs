@@ -50,11 +50,11 @@ impl Work for Queue {
         let mut message = [7; MESSAGE];
         let place = (&raw mut message).cast::<libc::c_char>();
         // SAFETY: a message of so many bytes, to read from and then to write to.
-        let told = unsafe {
+        let done = unsafe {
             libc::mq_send(self.0, place, MESSAGE, 0) == 0
                 && libc::mq_receive(self.0, place, MESSAGE, std::ptr::null_mut()) >= 0
         };
-        if told { Ok(()) } else { Err(last_error()) }
+        if done { Ok(()) } else { Err(last_error()) }
     }
 }
 

@@ -18,16 +18,16 @@ pub const CASE: Case = Case {
 };
 
 fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
-    let beside = tasks::hold(request.population)?;
+    let others = tasks::hold(request.population)?;
     Ok(Box::new(Alone(move |_| {
         // What the closure names lives as long as it does.
-        let _beside = &beside;
+        let _others = &others;
         let mut buffer = vec![0; 16 << 10];
         Ok(Box::new(move || tasks::scan(&mut buffer)) as Box<dyn Work>)
     })))
 }
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
-    let told = "in the story 0.17 s, then 0.48 and 1.9 s beside 125,000 and 250,000 threads";
-    cases::grows_with_population(steps, 2.0, told)
+    let story = "in the story 0.17 s, then 0.48 and 1.9 s with 125,000 and 250,000 threads";
+    cases::grows_with_population(steps, 2.0, story)
 }

@@ -8,7 +8,7 @@ use crate::{Error, Work};
 
 pub const CASE: Case = Case {
     id: "proc-scan-many",
-    measures: "one scan of /proc as by ps, beside 5,000 sleeping threads of 100 processes",
+    measures: "one scan of /proc as by ps, with 5,000 sleeping threads of 100 processes",
     ladder: Ladder { shape: Some(judge), ..PROCESSES },
     prepare,
 };
@@ -17,10 +17,10 @@ const THREADS: u64 = 5_000;
 
 fn prepare(_: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
     ceiling::check(Resource::Tasks, THREADS, "sleeping threads")?;
-    let beside = tasks::hold(THREADS)?;
+    let others = tasks::hold(THREADS)?;
     Ok(Box::new(Alone(move |_| {
         // What the closure names lives as long as it does.
-        let _beside = &beside;
+        let _others = &others;
         let mut buffer = vec![0; 16 << 10];
         Ok(Box::new(move || tasks::scan(&mut buffer)) as Box<dyn Work>)
     })))

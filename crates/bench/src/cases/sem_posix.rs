@@ -1,5 +1,6 @@
 //! sem-posix: do processes that make and remove POSIX semaphores hinder each other? (story 4)
 
+use model::units::percentage;
 use model::{BenchStep, StoryShape};
 use rustix::io::Errno;
 
@@ -25,16 +26,16 @@ fn init_and_destroy() -> Result<(), Errno> {
 
 /// A semaphore that is only memory cannot make its users wait for each other in the kernel.
 fn judge(steps: &[BenchStep]) -> StoryShape {
-    let told = "in the story 8.3 s alone, 14.3, 16.5, 22.4 s for 2, 3, 4 processes";
-    let seen = shape::slows_each_other(steps, 1.5, told);
+    let story = "in the story 8.3 s alone, 14.3, 16.5, 22.4 s for 2, 3, 4 processes";
+    let seen = shape::slows_each_other(steps, 1.5, story);
     let sum = |of: fn(&BenchStep) -> u64| steps.iter().map(of).sum::<u64>() as f64;
     let kernel = sum(|step| step.system_ns) / sum(|step| step.user_ns + step.system_ns).max(1.0);
     if kernel >= 0.5 {
         return seen;
     }
     let text = format!(
-        "sem_init() makes no system call on Linux (of its CPU time, {:.0} % is the kernel's): {}",
-        100.0 * kernel,
+        "sem_init() makes no system call on Linux (of its CPU time, {} is the kernel's): {}",
+        percentage(kernel),
         seen.text
     );
     StoryShape { present: false, text }

@@ -7,7 +7,7 @@ use crate::{Error, Work, stop};
 
 pub const CASE: Case = Case {
     id: "sem-sysv-population",
-    measures: "semget() of a new set and semctl(IPC_RMID) beside other sets",
+    measures: "semget() of a new set and semctl(IPC_RMID) while other sets exist",
     ladder: Ladder {
         workers: &[1],
         population: Some(Population {
@@ -25,7 +25,7 @@ fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
     let population = sets(request)?;
     Ok(Box::new(Alone(move |id| {
         // What the closure names lives as long as it does.
-        let _beside = &population;
+        let _others = &population;
         let key = keys[id];
         Ok(Box::new(move || Semaphore::create(key).map(drop)) as Box<dyn Work>)
     })))

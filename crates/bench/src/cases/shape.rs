@@ -3,14 +3,15 @@
 //! More workers than CPUs wait for CPUs, whatever they do, so only steps in which each has a CPU
 //! are compared, and without the time in which another program had it.
 
+use model::units::{count, fine_duration, number, percentage};
 use model::{BenchStep, StoryShape};
 
 /// Beyond this part of the time off the CPU, the slowest operations are those that lost their CPU.
 const MOST_OFF_CPU: f64 = 0.1;
 
 /// The shape of a story in which each worker becomes slower the more there are: present if an
-/// operation takes at least `times` as long as for one worker. `told` is what the story saw.
-pub fn slows_each_other(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
+/// operation takes at least `times` as long as for one worker. `story` is what the story saw.
+pub fn slows_each_other(steps: &[BenchStep], times: f64, story: &str) -> StoryShape {
     let cpus = cpus();
     let fits = |step: &&BenchStep| u64::from(step.workers) <= cpus;
     let (Some(first), Some(last)) = (steps.first(), steps.iter().rfind(fits)) else {
@@ -22,16 +23,17 @@ pub fn slows_each_other(steps: &[BenchStep], times: f64, told: &str) -> StorySha
     let (alone, together) = (mean_ns(first), mean_ns(last));
     let slower = together / alone.max(1.0);
     let text = format!(
-        "an operation takes {} for {} and {} for {} on average, {slower:.1} times as long; {told}",
-        time(alone),
+        "an operation takes {} for {} and {} for {} on average, {} times as long; {story}",
+        fine_duration(alone),
         first.kind.count_in_words(first.workers),
-        time(together),
+        fine_duration(together),
         last.kind.count_in_words(last.workers),
+        number(slower),
     );
     StoryShape { present: slower >= times, text }
 }
 
-/// A worker's time for an operation, but for waiting for a CPU. The mean, as in the story's tables:
+/// A worker's time for an operation, without its waits for a CPU. The mean, as in the story's tables:
 /// the median does not see that one in three waits for the others.
 fn mean_ns(step: &BenchStep) -> f64 {
     let all = step.wall_ns.saturating_mul(u64::from(step.workers));
@@ -39,9 +41,9 @@ fn mean_ns(step: &BenchStep) -> f64 {
 }
 
 /// The shape of a story in which few operations are held up for long by something that others do
-/// beside it: present if the slowest of a thousand take at least `times` as long, unless the
+/// at the same time: present if the slowest of a thousand take at least `times` as long, unless the
 /// workers were off their CPUs so much that other programs may be the reason.
-pub fn held_up(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
+pub fn held_up(steps: &[BenchStep], times: f64, story: &str) -> StoryShape {
     let cpus = cpus();
     let fits = |step: &&BenchStep| u64::from(step.workers) + step.population <= cpus;
     let tail = |step: &BenchStep| step.single.quantile(0.999).unwrap_or(0) as f64;
@@ -54,23 +56,24 @@ pub fn held_up(steps: &[BenchStep], times: f64, told: &str) -> StoryShape {
     }
     let slower = tail(last) / tail(first).max(1.0);
     let text = format!(
-        "p99.9 is {} beside {} and {} beside {} ({slower:.1} times, n = {} and {}), the longest \
-         {} and {}; {told}",
-        time(tail(first)),
+        "p99.9 is {} with {} and {} with {} ({} times, n = {} and {}), the longest \
+         {} and {}; {story}",
+        fine_duration(tail(first)),
         first.population,
-        time(tail(last)),
+        fine_duration(tail(last)),
         last.population,
-        first.single.count(),
-        last.single.count(),
-        time(most(first)),
-        time(most(last)),
+        number(slower),
+        count(first.single.count()),
+        count(last.single.count()),
+        fine_duration(most(first)),
+        fine_duration(most(last)),
     );
     let off = off_cpu(last);
     if slower >= times && off > MOST_OFF_CPU {
         let text = format!(
-            "cannot be told: workers were off their CPUs for {:.0} % of the time, which other \
+            "cannot be judged: workers were off their CPUs for {} of the time, which other \
              programs may have used (--with-kernel says why); {text}",
-            100.0 * off
+            percentage(off)
         );
         return StoryShape { present: false, text };
     }
@@ -83,18 +86,10 @@ fn off_cpu(step: &BenchStep) -> f64 {
     1.0 - (step.user_ns + step.system_ns) as f64 / there.max(1.0)
 }
 
-fn time(ns: f64) -> String {
-    match ns {
-        ns if ns < 1e3 => format!("{ns:.0} ns"),
-        ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),
-        ns => format!("{:.2} ms", ns / 1e6),
-    }
-}
-
 fn unknown(cpus: u64) -> StoryShape {
     let text = format!(
-        "cannot be told from these steps: it takes one alone and one beside others that all have \
-         one of the {cpus} CPUs"
+        "cannot be judged from these steps: it takes a step with one worker and one with several \
+         that all have one of the {cpus} CPUs"
     );
     StoryShape { present: false, text }
 }

@@ -26,6 +26,6 @@ fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
 }
 
 fn judge(steps: &[BenchStep]) -> StoryShape {
-    let told = "in the story 3.2 s alone, 98.8 s (33.6 s of it system time) for 4 processes";
-    shape::slows_each_other(steps, 5.0, told)
+    let story = "in the story 3.2 s alone, 98.8 s (33.6 s of it system time) for 4 processes";
+    shape::slows_each_other(steps, 5.0, story)
 }

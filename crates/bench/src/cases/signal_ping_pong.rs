@@ -51,7 +51,7 @@ fn ends() -> Result<(Signals, Signals), Error> {
 }
 
 impl Signals {
-    /// Tells the other end where this one is.
+    /// Says to the other end where this one is.
     fn announce(&self) {
         let own = &self.addresses[self.own];
         let process = rustix::process::getpid().as_raw_nonzero().get();

@@ -52,7 +52,7 @@ pub const READERS: Ladder = Ladder {
 };
 
 /// Workers that make sockets while others keep reading the table of all.
-pub fn beside_readers(
+pub fn with_readers(
     request: &Request<'_>,
     read: fn() -> Result<(), Error>,
 ) -> Result<Box<dyn Prepared>, Error> {
@@ -66,15 +66,15 @@ pub fn beside_readers(
     let readers = Helpers::repeat(request.population, |_| read())?;
     Ok(Box::new(Alone(move |_| {
         // What the closure names lives as long as it does.
-        let _beside = (&sockets, &readers);
+        let _others = (&sockets, &readers);
         Ok(Box::new(|| open().map(drop)) as Box<dyn Work>)
     })))
 }
 
 /// Present if the slowest operations wait for the readers.
 pub fn held_up(steps: &[BenchStep]) -> StoryShape {
-    let told = "in the story sockets were held up exactly while netstat read their table";
-    shape::held_up(steps, 5.0, told)
+    let story = "in the story sockets were held up exactly while netstat read their table";
+    shape::held_up(steps, 5.0, story)
 }
 
 /// Reads the table as netstat does.

@@ -40,11 +40,11 @@ impl Work for Queue {
         let mut message = Message { kind: 1, text: [7; 64] };
         let (place, bytes) = ((&raw mut message).cast(), size_of_val(&message.text));
         // SAFETY: a message of so many bytes after its kind, to read from and then to write to.
-        let told = unsafe {
+        let done = unsafe {
             libc::msgsnd(self.0, place, bytes, 0) == 0
                 && libc::msgrcv(self.0, place, bytes, 0, 0) >= 0
         };
-        if told { Ok(()) } else { Err(last_error()) }
+        if done { Ok(()) } else { Err(last_error()) }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{Error, Work, cases};
 
 pub const CASE: Case = Case {
     id: "thread-create-population",
-    measures: "a thread from its creation to its join, beside sleeping threads of others",
+    measures: "a thread from its creation to its join, while threads of others sleep",
     ladder: Ladder {
         workers: &[1],
         population: Some(tasks::LADDER),
@@ -19,10 +19,10 @@ pub const CASE: Case = Case {
 };
 
 fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
-    let beside = tasks::hold(request.population)?;
+    let others = tasks::hold(request.population)?;
     Ok(Box::new(Alone(move |_| {
         // What the closure names lives as long as it does.
-        let _beside = &beside;
+        let _others = &others;
         Ok(Box::new(create_and_join) as Box<dyn Work>)
     })))
 }
@@ -34,6 +34,7 @@ fn create_and_join() -> Result<(), Errno> {
 }
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
-    let told = "in the story threads started and ended slowly beside 125,000 and 250,000";
-    cases::grows_with_population(steps, 1.5, told)
+    let story =
+        "in the story threads started and ended slowly while there were 125,000 and 250,000";
+    cases::grows_with_population(steps, 1.5, story)
 }

@@ -8,7 +8,7 @@ use crate::{Error, Work, cases};
 
 pub const CASE: Case = Case {
     id: "unix-socket",
-    measures: "socket(AF_UNIX) and close() beside open AF_UNIX sockets",
+    measures: "socket(AF_UNIX) and close() while other AF_UNIX sockets are open",
     ladder: Ladder {
         workers: &[1],
         population: Some(Population {
@@ -23,15 +23,15 @@ pub const CASE: Case = Case {
 };
 
 fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
-    let beside = sockets::hold(request.population, |_| sockets::open())?;
+    let others = sockets::hold(request.population, |_| sockets::open())?;
     Ok(Box::new(Alone(move |_| {
         // What the closure names lives as long as it does.
-        let _beside = &beside;
+        let _others = &others;
         Ok(Box::new(|| sockets::open().map(drop)) as Box<dyn Work>)
     })))
 }
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
-    let told = "in the story 0.24 s for the first 32,768 and 0.585 s for the sixth, 2.4 times";
-    cases::grows_with_population(steps, 1.5, told)
+    let story = "in the story 0.24 s for the first 32,768 and 0.585 s for the sixth, 2.4 times";
+    cases::grows_with_population(steps, 1.5, story)
 }

@@ -12,7 +12,7 @@ use crate::{Error, Work, cases};
 
 pub const CASE: Case = Case {
     id: "unix-socket-bound",
-    measures: "socket(AF_UNIX), bind() to an abstract name and close() beside bound sockets",
+    measures: "socket(AF_UNIX), bind() to an abstract name and close() while others are bound",
     ladder: Ladder {
         workers: &[1],
         population: Some(Population {
@@ -29,10 +29,10 @@ pub const CASE: Case = Case {
 fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
     let run = std::process::id();
     let (population, workers) = (request.population, u64::from(request.workers));
-    let beside = sockets::hold(population, |number| sockets::open_bound(&name(run, number)))?;
+    let others = sockets::hold(population, |number| sockets::open_bound(&name(run, number)))?;
     Ok(Box::new(Alone(move |id| {
         // What the closure names lives as long as it does.
-        let _beside = &beside;
+        let _others = &others;
         let mut number = population + id as u64;
         Ok(Box::new(move || {
             number += workers;
@@ -48,6 +48,6 @@ fn name(run: u32, number: u64) -> String {
 }
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
-    let told = "in the story 0.24 s for the first 32,768 and 0.585 s for the sixth, 2.4 times";
-    cases::grows_with_population(steps, 1.5, told)
+    let story = "in the story 0.24 s for the first 32,768 and 0.585 s for the sixth, 2.4 times";
+    cases::grows_with_population(steps, 1.5, story)
 }

@@ -6,5 +6,5 @@ pub const CASE: Case = Case {
     id: "unix-socket-read-diag",
     measures: "socket(AF_UNIX) and close() while others keep dumping sock_diag, as ss does",
     ladder: Ladder { shape: Some(sockets::held_up), ..sockets::READERS },
-    prepare: |request| sockets::beside_readers(request, sockets::read_diag),
+    prepare: |request| sockets::with_readers(request, sockets::read_diag),
 };

@@ -6,5 +6,5 @@ pub const CASE: Case = Case {
     id: "unix-socket-read-proc",
     measures: "socket(AF_UNIX) and close() while others keep reading /proc/net/unix",
     ladder: Ladder { shape: Some(sockets::held_up), ..sockets::READERS },
-    prepare: |request| sockets::beside_readers(request, sockets::read_proc),
+    prepare: |request| sockets::with_readers(request, sockets::read_proc),
 };

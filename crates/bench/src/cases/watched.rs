@@ -12,7 +12,7 @@ use crate::ceiling::Resource;
 pub const LADDER: Ladder = Ladder {
     workers: &[1],
     population: Some(Population {
-        of: "idle descriptors watched beside the ready one",
+        of: "watched descriptors that are idle",
         sizes: &[1, 10, 100, 1000],
         uses: Resource::Descriptors,
     }),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::entry::{Entry, Host, Look, counted, cpus, get, number, numbered};
+use model::units::{counted, duration};
+
+use super::entry::{Entry, Host, Look, cpus, get, number, numbered};
 
 pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -120,10 +122,10 @@ fn idle_states(driver: &str, deepest: Option<(i64, String)>) -> Look {
     const ADVICE: &str = "Hold /dev/cpu_dma_latency open with the latency allowed (tuned does it), or \
                           cpupower idle-set -D 10.";
     match deepest {
-        Some((us, name)) if us > 20 => {
-            Look::attention(format!("down to {name}: {us} us to wake"), ADVICE)
+        Some((us, name)) => {
+            let fact = format!("down to {name}: {} to wake", duration(us.unsigned_abs() * 1_000));
+            if us > 20 { Look::attention(fact, ADVICE) } else { Look::good(fact) }
         }
-        Some((us, name)) => Look::good(format!("down to {name}: {us} us to wake")),
         None => Look::good("none that the kernel chooses").detail(driver),
     }
 }
@@ -155,7 +157,7 @@ fn mitigations(word: &str, all: &[(String, String)]) -> Result<Look, String> {
     if all.is_empty() {
         return Err(format!("this host has no {CPUS}/vulnerabilities"));
     }
-    let is_dear = |(name, state): &&(String, String)| {
+    let is_costly = |(name, state): &&(String, String)| {
         (name == "meltdown" && state.contains("PTI"))
             || (state.contains("IBRS") && state.starts_with("Mitigation: IBRS"))
     };
@@ -164,12 +166,12 @@ fn mitigations(word: &str, all: &[(String, String)]) -> Result<Look, String> {
         .filter(|(_, state)| state.starts_with("Mitigation"))
         .map(|(name, _)| name.as_str())
         .collect();
-    let dear: Vec<&str> = all.iter().filter(is_dear).map(|(name, _)| name.as_str()).collect();
+    let costly: Vec<&str> = all.iter().filter(is_costly).map(|(name, _)| name.as_str()).collect();
     let fact = format!("{word}; {} active", active.len());
-    let look = match dear[..] {
+    let look = match costly[..] {
         [] => Look::good(fact),
         _ => Look::attention(
-            format!("{fact}, dear ones for {}", dear.join(" and ")),
+            format!("{fact}, costly ones for {}", costly.join(" and ")),
             "Fewer system calls; a newer processor; or, where nobody untrusted runs code, \
              mitigations=off.",
         ),
@@ -219,7 +221,7 @@ fn cpus_online(online: usize, present: usize) -> Look {
 
 fn thermal_throttling(counts: &[String]) -> Result<Look, String> {
     if counts.is_empty() {
-        return Err("the processor does not tell (as on virtual machines)".to_owned());
+        return Err("the processor does not report it (as on virtual machines)".to_owned());
     }
     let events = counts.iter().filter_map(|count| count.parse::<u64>().ok()).sum::<u64>();
     let fact = format!("{} since boot", counted(events, "time"));

@@ -206,35 +206,6 @@ pub(super) fn pressure(path: &str) -> Result<f64, String> {
     value.and_then(|value| value.parse().ok()).ok_or_else(|| format!("{path} has no avg10"))
 }
 
-/// `1 line`, `7 lines`; thousands with commas.
-pub(super) fn counted(n: u64, one: &str) -> String {
-    let plural = if n == 1 { "" } else { "s" };
-    format!("{} {one}{plural}", thousands(n))
-}
-
-/// `1,234,567`.
-pub(super) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `512 B`, `64 KiB`, `1.5 GiB`.
-pub(super) fn bytes(n: u64) -> String {
-    let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match units.iter().find(|(_, size)| n >= *size) {
-        Some((unit, size)) if n.is_multiple_of(*size) => format!("{} {unit}", thousands(n / size)),
-        Some((unit, size)) => format!("{:.1} {unit}", n as f64 / *size as f64),
-        None => format!("{n} B"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,14 +216,6 @@ mod tests {
         assert_eq!(cpus(""), []);
         assert_eq!(row("Threads:\t7\nVmLck: 12 kB", "VmLck"), Some(12));
         assert_eq!(row("Threads:\t7", "Thread"), None);
-        assert_eq!(
-            (bytes(512), bytes(212_992), bytes(3 << 30)),
-            ("512 B".into(), "208 KiB".into(), "3 GiB".into())
-        );
-        assert_eq!(
-            (counted(1, "task"), counted(1_200, "task")),
-            ("1 task".into(), "1,200 tasks".into())
-        );
         assert!(get("/proc/no-such-file").unwrap_err().contains("this host has no"));
         assert!(pressure("/proc/uptime").is_err());
     }

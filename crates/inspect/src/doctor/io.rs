@@ -1,5 +1,7 @@
 //! Disks, file systems, and where kernel messages go.
 
+use model::units::{fine_duration, percentage};
+
 use super::entry::{Entry, Host, Look, choice, get, number, pressure};
 
 pub(super) const ENTRIES: &[Entry<Host>] = &[
@@ -12,7 +14,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "disk-writes",
-        why: "So long a write to the disk took on average, queueing included; fsync waits for two \
+        why: "How long a write to the disk took on average, queueing included; fsync waits for two \
               or three of them.",
         source: "/proc/diskstats",
         look: |_| disk_writes(&get("/proc/diskstats")?),
@@ -82,9 +84,9 @@ fn disks() -> Vec<Disk> {
 }
 
 fn io_scheduler(disks: &[Disk]) -> Result<Look, String> {
-    let told: Vec<String> =
+    let schedulers: Vec<String> =
         disks.iter().map(|(name, scheduler, _)| format!("{name}: {scheduler}")).collect();
-    let fact = told.join(", ");
+    let fact = schedulers.join(", ");
     if disks.is_empty() {
         return Err("no disk in /sys/block".to_owned());
     }
@@ -111,7 +113,7 @@ fn disk_writes(diskstats: &str) -> Result<Look, String> {
     let (ms, name) = slowest.ok_or("no disk was written to a hundred times")?;
     const ADVICE: &str = "whylag bench fsync shows what one costs now; a slow disk needs fewer \
                           flushes, or another disk for the journal.";
-    let fact = format!("{name}: {ms:.1} ms each since boot");
+    let fact = format!("{name}: {} each since boot", fine_duration(ms * 1e6));
     Ok(Look::by(ms, 10.0, 100.0, fact, ADVICE).passing())
 }
 
@@ -156,7 +158,7 @@ fn access_times(mounts: &str) -> Look {
 
 fn io_pressure(percent: f64) -> Look {
     const ADVICE: &str = "whylag record -a shows who waits for the disk, and who writes.";
-    let fact = format!("{percent:.1} % of the last 10 s");
+    let fact = format!("{} of the last 10 s", percentage(percent / 100.0));
     Look::by(percent, 5.0, 30.0, fact, ADVICE).passing()
 }
 
@@ -193,7 +195,8 @@ fn core_dumps(pattern: &str) -> Look {
 fn aio(used: i64, most: i64) -> Look {
     let share = 100.0 * used as f64 / most.max(1) as f64;
     const ADVICE: &str = "sysctl fs.aio-max-nr=1048576.";
-    Look::by(share, 70.0, 95.0, format!("{share:.0} % of {most} in use"), ADVICE).passing()
+    Look::by(share, 70.0, 95.0, format!("{} of {most} in use", percentage(share / 100.0)), ADVICE)
+        .passing()
 }
 
 #[cfg(test)]

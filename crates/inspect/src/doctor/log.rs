@@ -1,6 +1,8 @@
 //! What the kernel has said: a line in its log is often the only trace of a stall.
 
-use super::entry::{Entry, Host, Look, counted};
+use model::units::counted;
+
+use super::entry::{Entry, Host, Look};
 
 /// The log is at most some MiB; no more than this is read, bytes.
 const LONGEST: usize = 32 << 20;

@@ -1,6 +1,8 @@
 //! Memory: settings that make a page fault slow.
 
-use super::entry::{Entry, Host, Look, bytes, choice, counted, get, number, row};
+use model::units::{bytes, counted, percentage};
+
+use super::entry::{Entry, Host, Look, choice, get, number, row};
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
@@ -72,7 +74,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "vmstat-interval",
-        why: "So often each CPU folds its memory counters, in a kernel thread that interrupts what \
+        why: "How often each CPU folds its memory counters, in a kernel thread that interrupts what \
               runs there.",
         source: "/proc/sys/vm/stat_interval",
         look: |_| {
@@ -144,7 +146,7 @@ fn numa_balancing(value: Result<i64, String>, nodes: usize) -> Look {
 fn min_free(reserve: u64, total: u64) -> Look {
     let share = 100.0 * reserve as f64 / total.max(1) as f64;
     let fact = bytes(reserve);
-    let detail = format!("{share:.2} % of {}", bytes(total));
+    let detail = format!("{} of {}", percentage(share / 100.0), bytes(total));
     match share < 0.1 {
         true => Look::attention(
             fact,

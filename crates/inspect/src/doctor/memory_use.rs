@@ -1,6 +1,8 @@
 //! How much memory is in use, and who has waited for some.
 
-use super::entry::{Entry, Host, Look, bytes, get, pressure, row, thousands};
+use model::units::{self, bytes, percentage};
+
+use super::entry::{Entry, Host, Look, get, pressure, row};
 
 const PAGE: u64 = 4096;
 
@@ -45,13 +47,13 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "direct-reclaim",
-        why: "So often a thread that asked for memory had to free some itself first.",
+        why: "How often a thread that asked for memory had to free some itself first.",
         source: "/proc/vmstat",
         look: |host| Ok(so_far(host.vmstat_sum("allocstall_"), 100.0, RECLAIM)),
     },
     Entry {
         id: "compaction-stalls",
-        why: "So often a thread that asked for memory had to move pages about first.",
+        why: "How often a thread that asked for memory had to move pages about first.",
         source: "/proc/vmstat",
         look: |host| Ok(so_far(host.vmstat("compact_stall")?, 100.0, COMPACTION)),
     },
@@ -99,13 +101,13 @@ fn dirty_limits(background: u64, limit: u64) -> Look {
 fn memory_pressure(percent: f64) -> Look {
     const ADVICE: &str = "See memory-available and the limits of cgroups; whylag record shows who \
                           waits in reclaim.";
-    let fact = format!("{percent:.1} % of the last 10 s");
+    let fact = format!("{} of the last 10 s", percentage(percent / 100.0));
     Look::by(percent, 1.0, 10.0, fact, ADVICE).passing()
 }
 
 fn available_memory(available: u64, total: u64) -> Look {
     let share = 100.0 * available as f64 / total.max(1) as f64;
-    let fact = format!("{share:.0} %");
+    let fact = percentage(share / 100.0);
     const ADVICE: &str = "Find the largest (ps aux --sort -rss | head), or add memory.";
     Look::by(100.0 - share, 90.0, 97.0, fact, ADVICE)
         .detail(format!("{} of {}", bytes(available), bytes(total)))
@@ -116,7 +118,7 @@ fn available_memory(available: u64, total: u64) -> Look {
 fn so_far(count: u64, attention: f64, advice: &str) -> Look {
     let fact = format!(
         "{} since boot",
-        if count == 1 { "once".to_owned() } else { format!("{} times", thousands(count)) }
+        if count == 1 { "once".to_owned() } else { format!("{} times", units::count(count)) }
     );
     Look::by(count as f64, attention, f64::INFINITY, fact, advice).passing()
 }

@@ -1,4 +1,4 @@
-//! Facts at rest that are known to cost latency, and what to do about them.
+//! Settings and state of a host or a process that are known to cost latency, and what to do.
 //!
 //! [`host()`] and [`process()`] give a list of [`Check`]s. A check is an entry in the table of its
 //! subject's file: a name, why it matters, and a function that reads a fact and has it judged. The
@@ -7,7 +7,7 @@
 //! Caveats. Nothing is changed; what cannot be read is [`model::CheckResult::Unknown`], with the reason. The
 //! cost of a clock read is measured, which keeps each CPU busy for some milliseconds at the lowest
 //! priority. "Bad" means that it costs latency by itself, "attention" that it can.
-//! Network figures are those of the network name space that whylag runs in, and pressure and
+//! Network figures are those of the network namespace that whylag runs in, and pressure and
 //! counters say what has been since boot, not what is now.
 
 mod cgroups;
@@ -72,9 +72,9 @@ pub fn process(pid: u32) -> Result<(Vec<Check>, Vec<Unbound>), LiveError> {
     Ok((checks, unbound(target.libraries().unwrap_or_default())))
 }
 
-/// A check as its table has it.
+/// What a table says about a check.
 pub struct Described {
-    /// Where it is told.
+    /// Under which heading it is reported.
     pub subject: Subject,
     /// Its name.
     pub id: &'static str,

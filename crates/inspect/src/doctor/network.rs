@@ -1,6 +1,8 @@
 //! Network: buffers, and what was dropped so far.
 
-use super::entry::{Entry, Host, Look, bytes, counted, get, number, thousands};
+use model::units::{bytes, count, counted, duration, percentage};
+
+use super::entry::{Entry, Host, Look, get, number};
 
 const CORE: &str = "/proc/sys/net/core";
 
@@ -50,7 +52,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "softnet-squeezes",
-        why: "So often a CPU had more packets than it may take at once: they waited for ksoftirqd, \
+        why: "How often a CPU had more packets than it may take at once: they waited for ksoftirqd, \
               an ordinary thread.",
         source: "/proc/net/softnet_stat",
         look: |_| {
@@ -63,7 +65,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "netdev-backlog",
-        why: "So many packets fit into a CPU's queue before they are dropped.",
+        why: "How many packets fit into a CPU's queue before they are dropped.",
         source: "/proc/sys/net/core/netdev_max_backlog",
         look: |_| {
             let packets = number(&format!("{CORE}/netdev_max_backlog"))?;
@@ -77,7 +79,11 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
         source: "/proc/sys/net/core/busy_poll",
         look: |_| {
             let us = number(&format!("{CORE}/busy_poll"))?;
-            Ok(Look::good(if us == 0 { "off".to_owned() } else { format!("{us} us") }))
+            Ok(Look::good(if us == 0 {
+                "off".to_owned()
+            } else {
+                duration(us.unsigned_abs() * 1_000)
+            }))
         },
     },
     Entry {
@@ -138,15 +144,15 @@ fn udp_errors(receive: u64, send: u64, received: u64) -> Look {
     Look::by(lost as f64, 1.0, 100_000.0, fact, ADVICE)
         .detail(format!(
             "{} for lack of receive buffer, {} received",
-            thousands(receive),
-            thousands(received)
+            count(receive),
+            count(received)
         ))
         .passing()
 }
 
 fn conntrack(used: i64, most: i64) -> Look {
     let percent = 100.0 * used as f64 / most.max(1) as f64;
-    let fact = format!("{percent:.0} % of the table");
+    let fact = format!("{} of the table", percentage(percent / 100.0));
     const ADVICE: &str = "sysctl net.netfilter.nf_conntrack_max, or no tracking for this traffic.";
     Look::by(percent, 50.0, 90.0, fact, ADVICE).passing()
 }

@@ -1,6 +1,8 @@
 //! How many there are of things that somebody walks through one by one.
 
-use super::entry::{Entry, Host, Look, counted, get, number, thousands};
+use model::units::{count, counted, percentage};
+
+use super::entry::{Entry, Host, Look, get, number};
 
 pub(super) const ENTRIES: &[Entry<Host>] = &[
     Entry {
@@ -88,7 +90,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
         look: |_| {
             let mounts = get("/proc/self/mountinfo")?.lines().count();
             const ADVICE: &str =
-                "Unmount what is left over; give containers name spaces of their own.";
+                "Unmount what is left over; give containers namespaces of their own.";
             let fact = counted(mounts as u64, "mount");
             Ok(Look::by(mounts as f64, 1_000.0, 10_000.0, fact, ADVICE).passing())
         },
@@ -102,11 +104,11 @@ fn tasks(all: u64, most: i64) -> Look {
     let fact = counted(all, "thread");
     match (share, all) {
         (90.0.., _) => Look::bad(fact, ADVICE),
-        // So many made a scan of /proc 30 times as long as on an idle host.
+        // As many as this made a scan of /proc 30 times as long as on an idle host.
         (50.0.., _) | (_, 20_000..) => Look::attention(fact, ADVICE),
         _ => Look::good(fact),
     }
-    .detail(format!("{share:.1} % of what is allowed"))
+    .detail(format!("{} of what is allowed", percentage(share / 100.0)))
     .passing()
 }
 
@@ -130,12 +132,12 @@ fn families(protocols: &str) -> Vec<(&'static str, u64)> {
 fn sockets(protocols: &str) -> Look {
     let families = families(protocols);
     let all: u64 = families.iter().map(|(_, count)| count).sum();
-    let told: Vec<String> =
-        families.iter().map(|(name, count)| format!("{name} {}", thousands(*count))).collect();
+    let counts: Vec<String> =
+        families.iter().map(|(name, n)| format!("{name} {}", count(*n))).collect();
     const ADVICE: &str = "Close what is not used; have nobody read all of them more than once a \
                           minute.";
     Look::by(all as f64, 50_000.0, f64::INFINITY, counted(all, "socket"), ADVICE)
-        .detail(told.join(", "))
+        .detail(counts.join(", "))
         .passing()
 }
 
@@ -145,9 +147,9 @@ fn unix_sockets(count: u64) -> Look {
     Look::by(count as f64, 10_000.0, f64::INFINITY, fact, ADVICE).passing()
 }
 
-/// Semaphore sets, shared memories and queues. Asked for as numbers: whoever reads /proc/sysvipc
-/// walks through all of them, under the lock that making one needs. Of shared memories the kernel
-/// only tells the highest number without a walk.
+/// Semaphore sets, shared memory segments and queues. The counts are asked for by system calls,
+/// because reading /proc/sysvipc walks through all of them, under the lock that making one needs.
+/// Of the segments the kernel gives only the highest index without a walk.
 fn system_v() -> Result<[u64; 3], String> {
     let failed = |what: &str| format!("{what}: {}", std::io::Error::last_os_error());
     // SAFETY: all zero is a valid seminfo and msginfo: they are numbers.
@@ -190,8 +192,8 @@ fn max_map_count(most: i64) -> Look {
 fn descriptors(used: u64, most: u64) -> Look {
     let share = 100.0 * used as f64 / most.max(1) as f64;
     const ADVICE: &str = "Find who has them (ls /proc/*/fd | wc -l); raise fs.file-max.";
-    Look::by(share, 50.0, 90.0, format!("{} in use", thousands(used)), ADVICE)
-        .detail(format!("{share:.3} % of what is allowed"))
+    Look::by(share, 50.0, 90.0, format!("{} in use", count(used)), ADVICE)
+        .detail(format!("{} of what is allowed", percentage(share / 100.0)))
         .passing()
 }
 

@@ -1,8 +1,10 @@
 //! Who gets the CPUs, and who waits for them.
 
+use model::units::{count, counted, duration, percentage};
+
 use super::cgroups;
 use super::cpu::CPUS;
-use super::entry::{Entry, Host, Look, counted, cpus, get, number, pressure, thousands};
+use super::entry::{Entry, Host, Look, cpus, get, number, pressure};
 use crate::fingerprint::kernel;
 
 pub(super) const ENTRIES: &[Entry<Host>] = &[
@@ -76,11 +78,11 @@ fn steal(stat: &str) -> Result<Look, String> {
         .skip(1)
         .filter_map(|field| field.parse().ok())
         .collect();
-    let stolen = *fields.get(7).ok_or("/proc/stat does not tell stolen time")?;
+    let stolen = *fields.get(7).ok_or("/proc/stat has no stolen time")?;
     // Guest time, behind it, is in user time already.
     let all: u64 = fields[..8].iter().sum();
     let percent = 100.0 * stolen as f64 / all.max(1) as f64;
-    let fact = format!("{percent:.2} % of all CPU time since boot");
+    let fact = format!("{} of all CPU time since boot", percentage(percent / 100.0));
     const ADVICE: &str = "A virtual machine with CPUs of its own, or a less crowded host; whylag \
                           record shows which intervals were hit.";
     Ok(Look::by(percent, 0.5, 5.0, fact, ADVICE).passing())
@@ -88,7 +90,7 @@ fn steal(stat: &str) -> Result<Look, String> {
 
 fn cpu_pressure(percent: f64) -> Look {
     const ADVICE: &str = "whylag record -a shows who runs while others wait.";
-    let fact = format!("{percent:.1} % of the last 10 s");
+    let fact = format!("{} of the last 10 s", percentage(percent / 100.0));
     Look::by(percent, 10.0, 50.0, fact, ADVICE).passing()
 }
 
@@ -97,9 +99,10 @@ fn rt_throttling(runtime_us: i64, period_us: i64) -> Look {
         ..0 => Look::good("off"),
         _ if runtime_us >= period_us => Look::good("off"),
         _ => {
-            let lost = (period_us - runtime_us) / 1000;
+            let of_us = |us: i64| duration(us.unsigned_abs() * 1_000);
             let detail = "only matters to real-time threads that never sleep";
-            Look::good(format!("{lost} ms of each {} ms", period_us / 1000)).detail(detail)
+            Look::good(format!("{} of each {}", of_us(period_us - runtime_us), of_us(period_us)))
+                .detail(detail)
         }
     }
 }
@@ -132,7 +135,7 @@ fn cgroup_throttling(throttled: cgroups::Throttled) -> Result<Look, String> {
     let look = match throttled.worst {
         None => Look::good("none throttled since it was made"),
         Some((path, times)) => Look::attention(
-            format!("{path} {} times", thousands(times)),
+            format!("{path} {} times", count(times)),
             "Raise its CPU quota (cpu.max, cpu.cfs_quota_us) or spread its bursts; whylag record -p \
              shows the stalls as throttled.",
         ),

@@ -1,12 +1,14 @@
 //! TCP: what is lost, and what waits.
 
-use super::entry::{Entry, Host, Look, counted, get, number, thousands};
+use model::units::{count, counted, percentage};
+
+use super::entry::{Entry, Host, Look, get, number};
 use super::network::field;
 
 pub(super) const ENTRIES: &[Entry<Host>] = &[
     Entry {
         id: "slow-start-after-idle",
-        why: "A TCP connection that was idle begins anew with 10 segments: the first large message \
+        why: "A TCP connection that was idle starts again with 10 segments: the first large message \
               after a pause takes several round trips.",
         source: "/proc/sys/net/ipv4/tcp_slow_start_after_idle",
         look: |_| Ok(slow_start(number("/proc/sys/net/ipv4/tcp_slow_start_after_idle")?)),
@@ -23,7 +25,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "tcp-timeouts",
-        why: "So often a connection waited for its whole retransmission timeout, 200 ms and doubling.",
+        why: "How often a connection waited for its whole retransmission timeout, 200 ms and doubling.",
         source: "/proc/net/netstat",
         look: |_| {
             let netstat = get("/proc/net/netstat")?;
@@ -65,10 +67,10 @@ fn slow_start(enabled: i64) -> Look {
 
 fn retransmits(repeated: u64, sent: u64) -> Look {
     let percent = 100.0 * repeated as f64 / sent.max(1) as f64;
-    let fact = format!("{percent:.3} % of the segments sent since boot");
+    let fact = format!("{} of the segments sent since boot", percentage(percent / 100.0));
     const ADVICE: &str = "Look for loss on the way: errors of the interface (ip -s link), switches, \
                           buffers too small.";
-    Look::by(percent, 0.1, 2.0, fact, ADVICE).detail(thousands(repeated)).passing()
+    Look::by(percent, 0.1, 2.0, fact, ADVICE).detail(count(repeated)).passing()
 }
 
 fn somaxconn(longest: i64) -> Look {

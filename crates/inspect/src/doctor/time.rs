@@ -1,5 +1,7 @@
 //! Clocks.
 
+use model::units::{duration, fine_duration};
+
 use super::entry::{Entry, Host, Look, get};
 use crate::clock;
 
@@ -27,7 +29,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
     },
     Entry {
         id: "clock-read-contended",
-        why: "A clock in a shared device becomes dearer the more CPUs read it; one in each CPU does \
+        why: "A clock in a shared device costs more the more CPUs read it; one in each CPU does \
               not.",
         source: "clock_gettime(CLOCK_MONOTONIC) on all CPUs",
         look: |_| {
@@ -89,10 +91,11 @@ const COSTS: [(&str, f64); 7] = [
 ];
 
 fn clock_read(source: &str, ns: f64) -> Look {
-    let fact = format!("{ns:.0} ns of CPU time a read");
+    let fact = format!("{} of CPU time a read", fine_duration(ns));
     let should = COSTS.iter().find(|(name, _)| *name == source).map(|(_, most)| *most);
-    let detail =
-        should.map_or_else(String::new, |most| format!("{source} should cost up to {most} ns"));
+    let detail = should.map_or_else(String::new, |most| {
+        format!("{source} should cost up to {}", duration(most as u64))
+    });
     let advice = match should {
         Some(most) if ns >= 2.0 * most => {
             "More than this clock should cost: see vdso; on a virtual machine its reads may be \
@@ -112,15 +115,16 @@ fn clock_read_contended(alone: f64, readers: usize, together: f64) -> Look {
     const ADVICE: &str =
         "The clock is a shared device: see clocksource; read the clock in fewer threads.";
     let ratio = together / alone.max(1.0);
-    let fact = format!("{together:.0} ns of CPU time a read with {readers} readers");
+    let fact = format!("{} of CPU time a read with {readers} readers", fine_duration(together));
     Look::by(ratio, 2.0, 4.0, fact, ADVICE)
-        .detail(format!("{alone:.0} ns alone"))
+        .detail(format!("{} alone", fine_duration(alone)))
         .measured(together)
 }
 
 fn vdso(library: f64, system_call: f64) -> Look {
+    let [library_words, call_words] = [library, system_call].map(fine_duration);
+    let detail = format!("{library_words}, by a system call {call_words}");
     if library < 0.7 * system_call {
-        let detail = format!("{library:.0} ns, by a system call {system_call:.0} ns");
         return Look::good("used").detail(detail);
     }
     Look::bad(
@@ -128,7 +132,7 @@ fn vdso(library: f64, system_call: f64) -> Look {
         "The clocksource cannot be read in user mode, or the program runs under something that \
          takes the vDSO away (vdso=0, a sandbox, valgrind).",
     )
-    .detail(format!("{library:.0} ns, by a system call {system_call:.0} ns"))
+    .detail(detail)
 }
 
 fn tsc_flags(cpuinfo: &str) -> Result<Look, String> {
@@ -169,7 +173,7 @@ mod tests {
         }
         let read = |source, ns| clock_read(source, ns).verdict;
         assert_eq!([25.0, 150.0, 612.0].map(|ns| read("tsc", ns)), [Good, Attention, Bad]);
-        // As dear as it always is, and still bad.
+        // As expensive as it always is, and still bad.
         assert_eq!(read("hpet", 612.0), Bad);
         assert_eq!((read("kvm-clock", 60.0), read("unheard-of", 60.0)), (Good, Good));
         assert_eq!(read("unheard-of", 150.0), Attention);

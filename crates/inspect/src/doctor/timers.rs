@@ -1,5 +1,7 @@
 //! Timers and ticks.
 
+use model::units::{self, duration};
+
 use super::entry::{Entry, Host, Look, choice, get, number};
 
 pub(super) const ENTRIES: &[Entry<Host>] = &[
@@ -98,7 +100,7 @@ fn high_resolution(step_ns: u64) -> Look {
     match step_ns {
         1 => Look::good("on"),
         _ => Look::bad(
-            format!("off: the clock steps by {:.1} ms", step_ns as f64 / 1e6),
+            format!("off: the clock steps by {}", duration(step_ns)),
             "Boot without highres=off, with a kernel that has CONFIG_HIGH_RES_TIMERS.",
         ),
     }
@@ -117,7 +119,7 @@ fn clock_slewing() -> Result<Look, String> {
 }
 
 fn slewing(is_synchronised: bool, ppm: f64) -> Look {
-    let by = format!("corrected by {ppm:.1} ppm");
+    let by = format!("corrected by {} ppm", units::number(ppm));
     match (is_synchronised, ppm.abs() >= 100.0) {
         (true, false) => Look::good("synchronised").detail(by),
         (true, true) => Look::attention(

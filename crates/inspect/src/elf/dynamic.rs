@@ -1,4 +1,4 @@
-//! The dynamic segment: what the dynamic linker is told.
+//! The dynamic segment: what a file asks of the dynamic linker.
 
 use object::LittleEndian as Le;
 use object::elf::{

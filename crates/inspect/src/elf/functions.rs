@@ -89,7 +89,7 @@ fn from_section(
     Ok(Some(Functions::new(entries("the symbol table", &symbols)?, Strings(names))))
 }
 
-/// Without section headers only the hash table tells how many dynamic symbols there are: the last
+/// Without section headers only the hash table shows how many dynamic symbols there are: the last
 /// symbol is the end of the chain that begins last.
 fn from_hash(source: &dyn Bytes, elf: &Elf) -> Result<Functions, ElfError> {
     const WHAT: &str = "the hash table";

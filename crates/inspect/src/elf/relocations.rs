@@ -33,8 +33,8 @@ pub(super) struct Imports {
     /// Slots of the PLT, in the order of their relocations.
     pub slots: Vec<Import>,
     /// What is filled in at load time and may be a function: `-fno-plt`, functions whose address
-    /// is taken, and the library's own that another could replace. (Of a library that was linked
-    /// without those it needs, the linker could not tell functions from data.)
+    /// is taken, and the library's own that another could replace. (In a library that was linked
+    /// without the ones it needs, functions and data look the same.)
     pub at_load: Vec<Import>,
 }
 

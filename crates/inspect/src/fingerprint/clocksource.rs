@@ -2,7 +2,7 @@
 //!
 //! `tsc` is read in user mode within tens of nanoseconds; `hpet` and `acpi_pm` need a system call
 //! and a slow device read, so this fact alone can explain a host on which everything timed is slow.
-//! The cost is measured, too: the name does not tell what a hypervisor makes of a clock, nor whether
+//! The cost is measured, too: the name does not show what a hypervisor makes of a clock, nor whether
 //! reads get by without a system call here.
 
 use model::Fact;

@@ -26,7 +26,7 @@ pub fn facts() -> Vec<Fact> {
     ]
 }
 
-/// `name=value` words of a kernel command line, the secret values left out.
+/// The parameters of a kernel command line, secret values left out.
 fn without_secrets(command_line: &str) -> String {
     let word = |word: &str| match word.split_once('=') {
         Some((name, value)) => format!("{name}={}", without_secret(name, value)),
@@ -37,8 +37,8 @@ fn without_secrets(command_line: &str) -> String {
 
 /// How a thread in the kernel can be preempted: `none`, `voluntary`, `lazy`, `full` or `rt`.
 ///
-/// With PREEMPT_DYNAMIC it can be changed while the system runs, and only debugfs tells; else the
-/// word `preempt=` of the command line holds, and without it the kernel's configuration.
+/// With PREEMPT_DYNAMIC it can be changed while the system runs, and only debugfs shows it.
+/// Otherwise `preempt=` on the command line holds, and without it the kernel's configuration.
 pub(crate) fn preemption() -> Fact {
     const DEBUGFS: &str = "/sys/kernel/debug/sched/preempt";
     if let Some(model) = text(DEBUGFS).ok().as_deref().and_then(in_parentheses) {

@@ -109,7 +109,7 @@ pub(super) struct MappedFile {
     pub path: String,
     pub is_deleted: bool,
     pub elf: Result<Elf, ElfError>,
-    /// One for each time that it is loaded (a plugin can be, in several name spaces of the linker).
+    /// One for each time that it is loaded (a plugin can be, in several namespaces of the linker).
     pub bases: Vec<u64>,
 }
 

@@ -49,7 +49,7 @@ impl Process {
         Ok(Process { pid, memory, mappings, is_refused })
     }
 
-    /// Its number, in the name space of whoever asks.
+    /// Its pid, in the namespace of the caller.
     pub fn pid(&self) -> u32 {
         self.pid
     }

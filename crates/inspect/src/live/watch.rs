@@ -53,7 +53,7 @@ impl Watch {
     }
 
     /// Finds libraries that were loaded since, and forgets those that are gone. A library that is
-    /// new has no history: what is bound in it already is not told.
+    /// new has no history: what is bound in it already is not reported.
     ///
     /// # Errors
     /// If the process is gone.

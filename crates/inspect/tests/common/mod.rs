@@ -52,7 +52,7 @@ impl Running {
         assert_eq!(byte, *b"!");
     }
 
-    pub fn tell(&mut self, byte: u8) {
+    pub fn send(&mut self, byte: u8) {
         self.0.stdin.as_mut().unwrap().write_all(&[byte]).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Which intervals are kept beside messages.
+//! Which intervals are kept together with messages.
 
 use model::{Account, Accounts, Blocked, MessagePoint, OutlierKind, Target};
 

@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
+use model::units::{compact, count, duration, fine_duration, seconds, times};
 use model::{Along, BenchCase, BenchStep, WorkerKind};
 
 use crate::accounts::bar;
 use crate::chart::quantile;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{compact, count, duration, fine_duration, seconds, times};
 use crate::{Style, text};
 
 const RIGHT: Align = Align::Right;

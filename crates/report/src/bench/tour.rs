@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
+use model::units::{compact, count, duration, times};
 use model::{Bench, BenchCase, BenchStep};
 
 use crate::Style;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{compact, count, duration, times};
 
 /// From so many cases on they are written in a line each.
 pub const CASES: usize = 20;

@@ -1,7 +1,8 @@
 //! Lines about calls as they become bound.
 
+use model::units::duration;
+
 use crate::text::clean;
-use crate::units::duration;
 
 /// What is known of how long it took to bind a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
+use model::units::{duration, share_of};
 use model::{Account, Run, StackId};
 
 use crate::text;
-use crate::units::{duration, part};
 
 /// Stands between user and kernel frames.
 pub(crate) const BOUNDARY: &str = "-";
@@ -48,7 +48,7 @@ impl fmt::Display for Coverage {
             "stacks cover {} of {} off the CPU ({}): intervals from {} on",
             duration(self.stacks_ns),
             duration(self.off_cpu_ns),
-            part(self.stacks_ns, self.off_cpu_ns),
+            share_of(self.stacks_ns, self.off_cpu_ns),
             duration(self.threshold_ns),
         )
     }

@@ -103,7 +103,7 @@ mod tests {
         let run = sample::run();
         let frames = frames(&drawn(&run));
         let ns: u64 = run.sums.stack_sums.iter().map(|s| s.ns).sum();
-        let all = format!("all ({} us, 100%)", crate::units::count(ns / 1_000));
+        let all = format!("all ({} us, 100%)", model::units::count(ns / 1_000));
         assert!(frames.iter().any(|(title, _)| *title == all), "{frames:?}");
         for name in ["rwsem_down_write_slowpath (", "scanner+0x1234 (", "[no user stack] ("] {
             assert!(frames.iter().any(|(title, _)| title.starts_with(name)), "{name} {frames:?}");

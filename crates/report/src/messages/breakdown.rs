@@ -3,11 +3,11 @@
 
 use std::io::{self, Write};
 
+use model::units::{count, counted, duration, fine_duration, moment, share_of};
 use model::{MessageBreakdown, MessageContrast, MessagePart, MessageTime, Run};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, duration, fine_duration, part, plural};
 use crate::{Style, text};
 
 /// Times of a part that are told; the rest are summed.
@@ -30,11 +30,11 @@ pub fn write(
     let message = &broken_down.message;
     let into = message.t0_ns.saturating_sub(run.header.started_ns);
     let mut heading = format!(
-        "{number}. {} {}: {}, received {:.3} s into the run",
+        "{number}. {} {}: {}, received {} into the run",
         broken_down.flow,
         message.id,
         duration(message.total_ns()),
-        into as f64 / 1e9,
+        moment(into),
     );
     if let Some(depth) = message.depth {
         heading += &format!("; {} waited behind it", count(u64::from(depth)));
@@ -45,7 +45,7 @@ pub fn write(
         ("logic", message.logic_ns(), false),
     ];
     for (name, ns, infrastructure) in halves {
-        let share = part(ns, message.total_ns());
+        let share = share_of(ns, message.total_ns());
         writeln!(out, "   {name} {} ({share})", duration(ns))?;
         let of_it = |p: &&MessagePart| p.segment.is_infrastructure() == infrastructure;
         let mut table = Table::new(5, &[("", Align::Right), ("", Align::Left), ("", Align::Left)]);
@@ -123,7 +123,7 @@ pub fn write_contrast(
     let Some(first) = contrasts.first() else { return Ok(()) };
     let title = format!(
         "What {} of {} have more of than {} that were not slow",
-        plural(first.slow.n, "slow message"),
+        counted(first.slow.n, "slow message"),
         text::clean(flow),
         count(first.fast.n),
     );
@@ -147,7 +147,8 @@ pub fn write_contrast(
                 format!("{}: {}{call}", contrast.part, account.describe())
             }
         };
-        let with = |side: &model::ContrastSide| Cell::painted(part(side.with, side.n), Paint::Dim);
+        let with =
+            |side: &model::ContrastSide| Cell::painted(share_of(side.with, side.n), Paint::Dim);
         table.row([
             fine_duration(contrast.slow.mean_ns).into(),
             with(&contrast.slow),

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use model::units::{count, counted, duration};
 use model::{
     Histogram, Message, MessageSecond, TraceState, TracedProgram, UnfinishedMessage,
     histogram::PRECISION_KERNEL,
@@ -9,7 +10,6 @@ use model::{
 
 use super::slow::sentence;
 use crate::style::Paint;
-use crate::units::{count, duration, plural};
 use crate::{Style, text};
 
 /// What was counted in one interval, a table per flow.
@@ -117,7 +117,7 @@ pub fn write_end(out: &mut dyn Write, program: &TracedProgram, style: &Style) ->
         TraceState::Closed => "ended its tracing",
         TraceState::Crashed => "is gone and left its trace: 'whylag trace harvest' keeps it",
     };
-    let messages = plural(ended, "message");
+    let messages = counted(ended, "message");
     let line = format!("pid {} {how}; {messages} ended, {} slow", program.tgid, count(slow));
     writeln!(out, "{}", style.bold(&line))
 }

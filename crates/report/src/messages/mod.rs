@@ -8,11 +8,11 @@ mod slow;
 
 use std::io::{self, Write};
 
+use model::units::{count, counted, duration};
 use model::{Histogram, MessageFlow, MessageMetric, TracedProgram};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::units::{count, duration, plural};
 use crate::{Style, chart};
 
 pub use live::{write_end, write_interval, write_slow, write_stuck};
@@ -71,7 +71,7 @@ fn write_losses(out: &mut dyn Write, program: &TracedProgram, style: &Style) -> 
         (program.misplaced, "mark", "outside of its message"),
     ] {
         if n > 0 {
-            writeln!(out, "{}", style.dim(&format!("  {} {what}", plural(n, one))))?;
+            writeln!(out, "{}", style.dim(&format!("  {} {what}", counted(n, one))))?;
         }
     }
     Ok(())

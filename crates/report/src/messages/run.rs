@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use model::units::{count, counted, duration};
 use model::{MessageFlow, Run, SlowMessages, TraceState, TracedProgram};
 
 use super::breakdown;
 use crate::style::Paint;
-use crate::units::{count, duration, plural};
 use crate::{Style, text};
 
 /// Writes counts and histograms of each flow, what slow messages have that the others lack, the
@@ -36,7 +36,7 @@ pub fn write(
     }
     let left = run.messages.slow_count.saturating_sub(messages.slowest.len().min(most) as u64);
     if left > 0 {
-        writeln!(out, "{}", style.dim(&format!("  and {}", plural(left, "more slow message"))))?;
+        writeln!(out, "{}", style.dim(&format!("  and {}", counted(left, "more slow message"))))?;
     }
     if run.messages.slow_count > 0 && !run.threads.is_empty() {
         let hint = format!("  'whylag explain {} --message N' explains one of them alone", run.id);

@@ -1,8 +1,7 @@
 //! One message in a sentence.
 
+use model::units::duration;
 use model::{Message, MessageFlow, MessageSegment};
-
-use crate::units::duration;
 
 /// `order 8123: 4.10 ms; infrastructure 100 us (to journalled 90.0 us ...), logic ...`.
 pub fn sentence(message: &Message, flow: &MessageFlow, flows: &[MessageFlow]) -> String {

@@ -10,7 +10,7 @@
  *     whylag_thread thread;
  *     whylag_register(&thread);                                  // in each thread that runs logic
  *
- *     static whylag_trace trace;                                 // beside the message, zeroed
+ *     static whylag_trace trace;                                 // next to the message, zeroed
  *     whylag_begin(&trace, &order, id, received);
  *     whylag_mark(&trace, 0);                                    // by any thread
  *     whylag_logic_start(&thread, &trace, depth);
@@ -108,7 +108,7 @@ typedef struct whylag_published_cell {
 	whylag_publish publish;
 } whylag_published_cell;
 
-/* The times of one message, beside it. All zero before it is first used. Two threads use it, one
+/* The times of one message, stored next to it. All zero before it is first used. Two threads use it, one
  * after the other: what the first writes lies together, what only the second does elsewhere. */
 typedef struct whylag_trace {
 	whylag_flow_entry *entry;

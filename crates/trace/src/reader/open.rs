@@ -23,7 +23,7 @@ pub enum Standing {
     Closed,
     /// Its program is gone, or made an exec.
     Crashed,
-    /// Of another boot or pid namespace: nobody here can tell.
+    /// Of another boot or pid namespace: nothing can be known of it here.
     Foreign,
 }
 

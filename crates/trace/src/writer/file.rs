@@ -72,7 +72,7 @@ impl TraceFile {
     pub fn close(&self, keep: bool) {
         self.area.header().state.store_release(layout::CLOSED);
         if !keep {
-            // Nobody is left to be told; a reader would take a file that stays for a closed one.
+            // There is nobody to report it to; a reader takes a file that stays for a closed one.
             let _ = fs::unlinkat(&self.folder, &self.name, AtFlags::empty());
         }
         self.area.let_go();
@@ -111,7 +111,7 @@ impl<'a> Draft<'a> {
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
         if !self.keep {
-            // The error that led here is the one to tell.
+            // The error that led here is the one to report.
             let _ = fs::unlinkat(self.folder, &self.name, AtFlags::empty());
         }
     }

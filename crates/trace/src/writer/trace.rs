@@ -24,8 +24,8 @@ pub(crate) enum State {
     InLogic,
 }
 
-/// The times of one message. Made once, beside the message (in its slot of a ring, say), and begun
-/// anew for each message that uses the place.
+/// The times of one message. Made once, next to the message (in its slot of a ring, say), and begun
+/// again for each message that uses the place.
 ///
 /// Two threads use it, one after the other: what the first writes lies together, and what only the
 /// second does lies in other cache lines.

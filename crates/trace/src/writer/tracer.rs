@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub names: Names,
     /// Names of the flows so far; held while one is made.
     pub flows: Mutex<Vec<String>>,
-    /// Tells this tracer from an earlier one of the process.
+    /// Distinguishes this tracer from an earlier one of the process.
     pub generation: u32,
     file: TraceFile,
     keep: bool,

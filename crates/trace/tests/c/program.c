@@ -112,7 +112,7 @@ int main(int argc, char **argv)
 	options.slow = 2;
 	options.blocks = 1;
 	if (argc > 1 && !strcmp(argv[1], "none")) {
-		/* Nowhere to write: told, and the program goes on untraced. */
+		/* Nowhere to write: reported, and the program goes on untraced. */
 		options.folder = "/proc/no-such-folder";
 		if (!whylag_start(&options))
 			return 2;

@@ -43,7 +43,7 @@ pub struct Options {
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = size)]
     population: Vec<u64>,
     /// For each case, all its steps together [default: 2s; less in the tour]
-    #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
+    #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     time: Option<u64>,
     /// Bind each worker to a CPU
     #[arg(long)]
@@ -200,7 +200,7 @@ fn words(options: &Options) -> Vec<String> {
     list("--population", options.population.iter().map(u64::to_string).collect());
     list(
         "--time",
-        options.time.iter().map(|ns| report::units::duration(*ns).replace(' ', "")).collect(),
+        options.time.iter().map(|ns| model::units::duration(*ns).replace(' ', "")).collect(),
     );
     words.extend(options.pin.then(|| "--pin".to_owned()));
     words.extend(options.with_kernel.then(|| "--with-kernel".to_owned()));

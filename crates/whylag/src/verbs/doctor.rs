@@ -46,7 +46,7 @@ pub struct Options {
     watch: bool,
     /// Stop watching after this long, such as 10s
     #[arg(long, value_name = "D", requires = "watch",
-          value_parser = report::units::parse_duration)]
+          value_parser = model::units::parse_duration)]
     time: Option<u64>,
     /// What differs between two: files that --json wrote, numbers of runs, or files that 'export
     /// --format run' wrote; with one, between it and now

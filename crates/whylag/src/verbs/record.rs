@@ -48,11 +48,11 @@ pub struct Options {
     #[arg(long)]
     follow: bool,
     /// Stop recording after this long, such as 10s
-    #[arg(long, value_name = "D", value_parser = report::units::parse_duration)]
+    #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     time: Option<u64>,
     /// Keep every system call, sleep and run-queue delay whole that is at least this long
     #[arg(long, value_name = "D", default_value = "1ms",
-          value_parser = report::units::parse_duration)]
+          value_parser = model::units::parse_duration)]
     threshold: u64,
     /// Shed the dearest probes when recording costs more than this share of all CPUs, such as 2%
     #[arg(long, value_name = "PCT", value_parser = percent)]

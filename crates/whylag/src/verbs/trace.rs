@@ -33,7 +33,7 @@ pub struct Options {
     pid: Option<u32>,
     /// Length of an interval
     #[arg(long, value_name = "D", default_value = "1s", requires = "pid",
-          value_parser = report::units::parse_duration)]
+          value_parser = model::units::parse_duration)]
     every: u64,
     /// Print one JSON object per line
     #[arg(long, requires = "pid")]

@@ -1,7 +1,9 @@
-//! How its calls of libraries are bound, and what stands between.
+//! How its calls of libraries are bound, and what comes between caller and callee.
+
+use model::units::{count, counted};
 
 use super::Target;
-use crate::doctor::entry::{Entry, Look, counted, thousands};
+use crate::doctor::entry::{Entry, Look};
 use crate::elf::{Binding, Kind};
 use crate::live::Library;
 
@@ -30,13 +32,13 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
     Entry {
         id: "dynamic-linker",
         why: "An auditor (LD_AUDIT) or profiler sees each call through the PLT, and LD_PRELOAD puts \
-              functions in front of others: both make binding, or each call, dearer.",
+              functions in front of others: both make binding, or each call, more expensive.",
         source: "/proc/PID/environ",
         look: |of| Ok(dynamic_linker(&of.get("environ")?)),
     },
     Entry {
         id: "deleted-libraries",
-        why: "Code of a file that was replaced runs on until the process starts anew; its pages \
+        why: "Code of a file that was replaced runs on until the process is restarted; its pages \
               cannot be shared with newer processes any more.",
         source: "/proc/PID/maps",
         look: |of| Ok(deleted(of.libraries()?)),
@@ -71,10 +73,10 @@ fn is_locked(of: &Target) -> bool {
     kib("VmLck") * 2 >= kib("VmRSS").max(1)
 }
 
-/// What weighs is not that something is lazy: Debian and others link the C library and most others
-/// so, and their last slots are internal calls of rare paths that nobody can relink. It is calls of
-/// the program itself and of libraries that came with it, and those only as long as the linker's
-/// pages can be dropped: in locked memory a first call takes microseconds.
+/// Only calls of the program itself and of libraries that came with it count. Debian and others
+/// link the C library and most others lazily, whose last slots are internal calls of rare paths
+/// that nobody can relink. And they count only as long as the linker's pages can be dropped: in
+/// locked memory a first call takes microseconds.
 fn lazy_binding(libraries: &[Library], executable: &str, is_locked: bool) -> Result<Look, String> {
     let counted_libraries: Vec<(&Library, usize, usize)> = libraries
         .iter()
@@ -97,10 +99,10 @@ fn lazy_binding(libraries: &[Library], executable: &str, is_locked: bool) -> Res
     }
     let mut worst: Vec<_> = counted_libraries.iter().filter(|(.., left)| *left > 0).collect();
     worst.sort_by_key(|(.., left)| std::cmp::Reverse(*left));
-    let told = worst.iter().take(5).map(|(library, slots, left)| {
-        format!("{} {} of {}", library.name(), thousands(*left as u64), thousands(*slots as u64))
+    let most_unbound = worst.iter().take(5).map(|(library, slots, left)| {
+        format!("{} {} of {}", library.name(), count(*left as u64), count(*slots as u64))
     });
-    let mut detail = told.collect::<Vec<_>>().join(", ");
+    let mut detail = most_unbound.collect::<Vec<_>>().join(", ");
     if worst.len() > 5 {
         detail += &format!(", and {} more", worst.len() - 5);
     }
@@ -108,14 +110,14 @@ fn lazy_binding(libraries: &[Library], executable: &str, is_locked: bool) -> Res
         detail += &format!("; {unknown} unknown here");
     }
     let all = counted(slots as u64, "slot");
-    let fact = format!("{} of {all} not bound yet", thousands(unbound as u64));
+    let fact = format!("{} of {all} not bound yet", count(unbound as u64));
     let look = match (unbound, own) {
         _ if slots == 0 => Look::good("no slots: nothing to bind"),
         (0, _) => Look::good(format!("none left of {all}")),
         (_, 0) => Look::good(format!("{fact}, all in libraries of the system")),
         _ if is_locked => Look::good(format!("{fact}, in locked memory")),
         _ => Look::attention(
-            format!("{fact}, {} its own", thousands(own as u64)),
+            format!("{fact}, {} its own", count(own as u64)),
             "Start it with LD_BIND_NOW=1, or link with -Wl,-z,now; whylag doctor -p PID --plt lists \
              the calls, --watch shows them as they are bound.",
         ),

@@ -1,8 +1,10 @@
 //! Its descriptors.
 
+use model::units::{count, counted, percentage};
+
 use super::Target;
 use super::memory::limit;
-use crate::doctor::entry::{Entry, Look, counted, thousands};
+use crate::doctor::entry::{Entry, Look};
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
     Entry {
@@ -44,7 +46,7 @@ fn open(of: &Target) -> Result<u64, String> {
 }
 
 fn table(used: u64, size: u64, threads: u64) -> Look {
-    let fact = format!("{} of {} places used", thousands(used), thousands(size));
+    let fact = format!("{} of {} places used", count(used), count(size));
     let is_nearly_full = used * 10 >= size * 9;
     match is_nearly_full && threads > 1 && size >= 256 {
         true => Look::attention(
@@ -61,7 +63,9 @@ fn near_limit(used: u64, limit: u64) -> Look {
     let share = 100.0 * used as f64 / limit.max(1) as f64;
     const ADVICE: &str = "Raise LimitNOFILE, or find the descriptors that are not closed.";
     let fact = format!("{} open", counted(used, "descriptor"));
-    Look::by(share, 70.0, 95.0, fact, ADVICE).detail(format!("{share:.1} % of its limit")).passing()
+    Look::by(share, 70.0, 95.0, fact, ADVICE)
+        .detail(format!("{} of its limit", percentage(share / 100.0)))
+        .passing()
 }
 
 fn output_goes(out: &str, err: &str) -> Look {

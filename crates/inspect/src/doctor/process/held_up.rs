@@ -1,11 +1,12 @@
 //! What holds its threads up from outside.
 
 use model::Fact;
+use model::units::{self, count, counted};
 
 use super::Target;
 use super::scheduling::Stat;
 use crate::counters;
-use crate::doctor::entry::{Entry, Look, counted, thousands};
+use crate::doctor::entry::{Entry, Look};
 use crate::fingerprint::cgroup;
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
@@ -23,7 +24,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
     },
     Entry {
         id: "seccomp",
-        why: "A filter runs at each system call; the longer it is, the dearer each of them.",
+        why: "A filter runs at each system call; the longer it is, the more each of them costs.",
         source: "/proc/PID/status",
         look: |of| Ok(seccomp(of.number("Seccomp")?, of.number("Seccomp_filters").unwrap_or(1))),
     },
@@ -106,14 +107,14 @@ fn cpu_quota(facts: &[Fact], throttled: u64) -> Result<Look, String> {
     else {
         return Ok(Look::good("none"));
     };
-    let fact = format!("{:.2} CPUs", quota / period);
+    let fact = format!("{} CPUs", units::number(quota / period));
     const ADVICE: &str = "Raise cpu.max (cpu.cfs_quota_us), allow bursts (cpu.max.burst), or run \
                           fewer threads at a time.";
     let look = match throttled {
         0 => Look::attention(&fact, ADVICE),
         _ => Look::bad(&fact, ADVICE),
     };
-    Ok(look.detail(format!("throttled {} times", thousands(throttled))))
+    Ok(look.detail(format!("throttled {} times", count(throttled))))
 }
 
 #[cfg(test)]

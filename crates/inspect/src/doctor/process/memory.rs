@@ -1,8 +1,10 @@
 //! Its memory: what of it may have to come from a disk.
 
+use model::units::{bytes, count, counted, percentage};
+
 use super::Target;
 use crate::counters;
-use crate::doctor::entry::{Entry, Look, bytes, counted, get, number, pressure, row, thousands};
+use crate::doctor::entry::{Entry, Look, get, number, pressure, row};
 use crate::fingerprint::cgroup;
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
@@ -32,7 +34,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
     },
     Entry {
         id: "major-faults",
-        why: "So often a thread of it waited for a page from disk.",
+        why: "How often a thread of it waited for a page from disk.",
         source: "/proc/PID/stat",
         look: |of| major_faults(&of.get("stat")?),
     },
@@ -159,7 +161,7 @@ fn major_faults(stat: &str) -> Result<Look, String> {
     let faults = faults.ok_or("its stat has no count of major faults")?;
     const ADVICE: &str = "See locked-memory and memory-pressure; whylag record -p PID shows the \
                           faults that took long.";
-    let fact = format!("{} since it began", thousands(faults));
+    let fact = format!("{} since it began", count(faults));
     Ok(Look::by(faults as f64, 1_000.0, f64::INFINITY, fact, ADVICE).passing())
 }
 
@@ -173,7 +175,7 @@ fn mappings(count: u64, most: u64) -> Look {
         (50.0.., _) | (_, 20_000..) => Look::attention(fact, ADVICE),
         _ => Look::good(fact),
     };
-    look.detail(format!("{share:.1} % of what is allowed")).passing()
+    look.detail(format!("{} of what is allowed", percentage(share / 100.0))).passing()
 }
 
 fn memory_limit(limit: Option<u64>, usage: u64, reached: u64) -> Look {
@@ -183,7 +185,7 @@ fn memory_limit(limit: Option<u64>, usage: u64, reached: u64) -> Look {
         return Look::good("none").detail(format!("{} used", bytes(usage)));
     };
     let share = 100.0 * usage as f64 / limit.max(1) as f64;
-    let fact = format!("{share:.0} % of {}", bytes(limit));
+    let fact = format!("{} of {}", percentage(share / 100.0), bytes(limit));
     const ADVICE: &str = "Raise memory.max (memory.limit_in_bytes), or have the program use less.";
     let look = match (share, reached) {
         (95.0.., 1..) => Look::bad(fact, ADVICE),
@@ -196,7 +198,7 @@ fn memory_limit(limit: Option<u64>, usage: u64, reached: u64) -> Look {
 fn cgroup_pressure(percent: f64) -> Look {
     const ADVICE: &str = "A higher memory.high and memory.max, or fewer cached files of its own; \
                           whylag record -p PID shows who waits.";
-    let fact = format!("{percent:.1} % of the last 10 s");
+    let fact = format!("{} of the last 10 s", percentage(percent / 100.0));
     Look::by(percent, 1.0, 10.0, fact, ADVICE).passing()
 }
 

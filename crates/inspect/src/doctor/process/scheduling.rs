@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use model::units::{counted, duration, percentage};
+
 use super::Target;
-use crate::doctor::entry::{Entry, Look, counted, cpus, get};
+use crate::doctor::entry::{Entry, Look, cpus, get};
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
     Entry {
@@ -11,7 +13,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
         why: "The kernel lets every sleep and timeout of an ordinary thread end this much later.",
         source: "/proc/TID/timerslack_ns of its threads",
         look: |of| {
-            // Each thread has its own; the first one tells whether they may be read.
+            // Each thread has its own; the first one shows whether they may be read.
             of.get("timerslack_ns")?;
             let of_thread = |tid: String| get(&format!("/proc/{tid}/timerslack_ns")).ok();
             let slacks = threads(of).filter_map(of_thread).filter_map(|ns| ns.parse().ok());
@@ -78,11 +80,11 @@ fn threads(of: &Target) -> impl Iterator<Item = String> {
 }
 
 fn timer_slack(threads: &[u64]) -> Result<Look, String> {
-    let (least, most) = threads.iter().min().zip(threads.iter().max()).ok_or("no thread tells")?;
-    let us = |ns: u64| ns as f64 / 1_000.0;
+    let (least, most) =
+        threads.iter().min().zip(threads.iter().max()).ok_or("no thread could be read")?;
     let fact = match least == most {
-        true => format!("{} us", us(*most)),
-        false => format!("{} to {} us", us(*least), us(*most)),
+        true => duration(*most),
+        false => format!("{} to {}", duration(*least), duration(*most)),
     };
     Ok(match most {
         10_000.. => Look::attention(
@@ -116,9 +118,9 @@ fn scheduling(stats: &[Stat]) -> Result<Look, String> {
     if classes.is_empty() {
         return Err("none of its threads can be read".to_owned());
     }
-    let told: Vec<String> =
+    let counts: Vec<String> =
         classes.iter().map(|(class, n)| format!("{} {class}", counted(*n, "thread"))).collect();
-    let fact = told.join("; ");
+    let fact = counts.join("; ");
     let is_behind = |stat: &Stat| {
         matches!(field(stat, 38), 3 | 5) || (field(stat, 38) == 0 && field(stat, 16) > 0)
     };
@@ -145,13 +147,13 @@ fn run_queue_share(threads: &[(u64, u64)]) -> Result<Look, String> {
     let ran: u64 = threads.iter().map(|(ran, _)| ran).sum();
     let waited: u64 = threads.iter().map(|(_, waited)| waited).sum();
     if ran == 0 {
-        return Err("no thread has used a CPU yet, or the kernel does not tell".to_owned());
+        return Err("no thread has used a CPU yet, or the kernel does not count it".to_owned());
     }
     let percent = 100.0 * waited as f64 / (ran + waited) as f64;
     const ADVICE: &str = "whylag record -p PID shows who runs instead; CPUs of its own, a real-time \
                           class, or fewer threads.";
-    let fact = format!("{percent:.1} % since its threads began");
-    let detail = format!("{:.2} s waited, {:.2} s run", waited as f64 / 1e9, ran as f64 / 1e9);
+    let fact = format!("{} since its threads began", percentage(percent / 100.0));
+    let detail = format!("{} waited, {} run", duration(waited), duration(ran));
     Ok(Look::by(percent, 5.0, 30.0, fact, ADVICE).detail(detail).passing())
 }
 
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn this_thread_has_the_class_that_the_kernel_tells() {
+    fn this_thread_has_the_class_that_the_kernel_reports() {
         let process = crate::live::Process::open(std::process::id()).unwrap();
         let target = Target::new(process, Ok(Vec::new()));
         let stats = target.stats();

@@ -10,12 +10,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use model::units::{bytes, counted, percentage};
+
 use super::Target;
-use crate::doctor::entry::{Entry, Look, bytes, counted};
+use crate::doctor::entry::{Entry, Look};
 
 /// Sockets that are looked at; some 5 us each.
 const MOST: usize = 10_000;
-/// Descriptors of which it is asked whether they are sockets; some 1 us each.
+/// Descriptors that are checked for being sockets; some 1 us each.
 const MOST_DESCRIPTORS: usize = 100_000;
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
@@ -134,7 +136,7 @@ fn drops(sockets: &[Socket]) -> Result<Look, String> {
                           receiver: whylag record -p PID shows them.";
     let mut worst: Vec<&Socket> = sockets.iter().filter(|socket| socket.drops > 0).collect();
     worst.sort_by_key(|socket| std::cmp::Reverse(socket.drops));
-    let told = worst.iter().take(3).map(|socket| {
+    let most_drops = worst.iter().take(3).map(|socket| {
         format!(
             "descriptor {}: {} (buffer {})",
             socket.descriptor,
@@ -144,7 +146,7 @@ fn drops(sockets: &[Socket]) -> Result<Look, String> {
     });
     let detail = match lost {
         0 => counted(sockets.len() as u64, "socket"),
-        _ => told.collect::<Vec<_>>().join(", "),
+        _ => most_drops.collect::<Vec<_>>().join(", "),
     };
     Ok(Look::by(lost as f64, 1.0, 100_000.0, fact, ADVICE).detail(detail).passing())
 }
@@ -154,7 +156,7 @@ fn queues(sockets: &[Socket], name: &str, of: fn(&Socket) -> (u32, u32)) -> Resu
     let fullest = sockets.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
     let Some(fullest) = fullest else { return Ok(Look::good("it has no sockets").passing()) };
     let percent = 100.0 * share(&fullest);
-    let fact = format!("the fullest is {percent:.0} % full");
+    let fact = format!("the fullest is {} full", percentage(percent / 100.0));
     let advice = format!(
         "whylag record -p PID shows what its threads do meanwhile; see also the {name} buffer's size."
     );

@@ -28,7 +28,7 @@ impl Watched {
         let timers = Timers::start(plan, setting(options), options.over)?;
         eprintln!(
             "whylag: measuring timers for {}; Ctrl-C ends it",
-            report::units::duration(length)
+            model::units::duration(length)
         );
         Ok((Watched::Timers(timers), recording))
     }

@@ -15,8 +15,8 @@ import org.whylag.trace.Tracer;
 
 /**
  * One thread's part of {@value Shape#SLOTS} messages, timed while the other thread waits; between two
- * such times the other does its part. So the slots move from thread to thread as they do in a ring,
- * and waiting for each other is in no time. The parts of both threads are added later.
+ * parts the other thread does its own. So the slots move from thread to thread as they do in a ring,
+ * and no time contains a wait for the other thread. The parts of both threads are added later.
  */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.SampleTime)

@@ -1,11 +1,11 @@
 package org.whylag.exchange;
 
 /**
- * An order book by price, then time: the best price trades first, and at one price whoever came
+ * An order book by price, then time: the best price trades first, and at one price the order that came
  * first. It allocates only while it grows.
  */
 final class OrderBook {
-    /** Told of each trade, at the price of the order that rested. */
+    /** Called for each trade, at the price of the order that rested. */
     interface Trades {
         void trade(long restingId, int price, int quantity);
     }

@@ -96,7 +96,7 @@ public final class Flow {
         memory.addLong(at + FlowDescriptor.ABANDONED, 1);
     }
 
-    /** A mark of a point that the flow has not. */
+    /** A mark of a point that the flow does not have. */
     void countUndeclared() {
         memory.addLong(at + FlowDescriptor.UNDECLARED, 1);
     }
@@ -110,7 +110,7 @@ public final class Flow {
         return (int) (publishName >>> Integer.SIZE);
     }
 
-    /** A reader may have written anything; 0 stands for what was declared. */
+    /** A reader may have written anything; 0 means what was declared. */
     long threshold() {
         long threshold = memory.getLongOpaque(at + FlowDescriptor.THRESHOLD);
         return threshold == 0 ? declaredThreshold : FlowBuilder.clamp(threshold);

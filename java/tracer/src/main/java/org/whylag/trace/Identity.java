@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Who this process is, as the kernel tells it: what names the file and lets a reader check it. */
+/** Who this process is, as the kernel reports it: what names the file and lets a reader check it. */
 record Identity(int pid, long start, long uid, long pidNamespace, String bootId) {
     /** Position of the start time in a stat line, counted from the field after the name. */
     private static final int START_AFTER_NAME = 19;

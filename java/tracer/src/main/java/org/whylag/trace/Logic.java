@@ -1,7 +1,7 @@
 package org.whylag.trace;
 
 /**
- * What the thread that runs the business logic tells of its messages. It belongs to that thread,
+ * What the thread that runs the business logic reports of its messages. It belongs to that thread,
  * which is thereby the only writer of its rings, histograms and current message.
  */
 public final class Logic {

@@ -8,7 +8,7 @@ import java.nio.MappedByteBuffer;
 
 /**
  * The mapped file, for set-up and for what several threads or processes write. The name of a method
- * tells its memory order: a plain put is ordered only by the release that follows it. What a single
+ * states its memory order: a plain put is ordered only by the release that follows it. What a single
  * thread writes, and often, it writes through {@link Words}.
  */
 final class Memory {

@@ -52,7 +52,7 @@ public final class Trace {
         this.flow = flow;
     }
 
-    /** The message passed an infrastructure point; any thread may tell. */
+    /** The message passed an infrastructure point; any thread may report it. */
     public void mark(int point) {
         Flow flow = this.flow;
         if (flow == null) {

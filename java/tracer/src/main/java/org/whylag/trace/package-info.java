@@ -17,7 +17,7 @@
  *
  * <p>The file is specified in docs/trace-format.md. The {@code *Descriptor} classes hold its layout
  * and nothing else; {@link org.whylag.trace.Memory} is the only class that touches the mapping, and
- * its method names tell the memory order. There is one writer for every region: the message's own
+ * its method names state the memory order. There is one writer for every region: the message's own
  * cells live in {@link org.whylag.trace.Trace}, and only the thread that ends a message writes
  * records and histograms.
  *

@@ -113,7 +113,7 @@ class MessageTest extends Fixture {
 
     @Test
     void thresholdMayBeChangedFromOutside() throws IOException {
-        assertFalse(isSlowAfter(0, 40_000_000), "0 stands for the 50 ms that were declared");
+        assertFalse(isSlowAfter(0, 40_000_000), "0 means the 50 ms that were declared");
         assertTrue(isSlowAfter(0, 60_000_000));
         assertTrue(isSlowAfter(1, 10_000_000), "1 ns is taken as 1 us");
         assertFalse(isSlowAfter(-1, 3_599_000_000_000L), "2^64 - 1 is taken as 1 h");

@@ -1,4 +1,4 @@
-/* dearer N COMMAND WORD...: runs the command with every getppid() dearer by N instructions of a
+/* slower N COMMAND WORD...: runs the command with every getppid() slower by N instructions of a
  * seccomp filter. A real slowdown of one system call, whose size can be chosen: what a benchmark
  * has to find. Other system calls pass the filter with a look at their number. */
 
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
 	long padding = argc > 2 ? strtol(argv[1], &end, 10) : -1;
 
 	if (padding < 1 || padding > MOST || *end) {
-		fprintf(stderr, "usage: dearer N COMMAND WORD...   (N from 1 to %d)\n", MOST);
+		fprintf(stderr, "usage: slower N COMMAND WORD...   (N from 1 to %d)\n", MOST);
 		return 2;
 	}
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
@@ -41,10 +41,10 @@ int main(int argc, char **argv)
 	struct sock_fprog program = { .len = n, .filter = code };
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
-		fprintf(stderr, "dearer: no seccomp filter: %s\n", strerror(errno));
+		fprintf(stderr, "slower: no seccomp filter: %s\n", strerror(errno));
 		return 1;
 	}
 	execvp(argv[2], argv + 2);
-	fprintf(stderr, "dearer: %s: %s\n", argv[2], strerror(errno));
+	fprintf(stderr, "slower: %s: %s\n", argv[2], strerror(errno));
 	return 1;
 }
