@@ -191,7 +191,7 @@ mod tests {
             .build();
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!((claim.lost.get(MINOR), claim.lost.get(USER)), (SECOND, SECOND / 4));
-        assert!(claim.chain.iter().any(|l| l.text.contains("may use 16.0 MiB")), "{claim:?}");
+        assert!(claim.chain.iter().any(|l| l.text.contains("may use 16 MiB")), "{claim:?}");
         assert!(claim.evidence.iter().any(|e| e.text.contains("4,000 times")));
         assert!(claim.excluded.iter().any(|e| e.what == "reclaim for the whole host"));
     }
