@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `whylag bench` and `whylag compare` are worth, in four parts (all, or those named):
+# How fast and how reliable `whylag bench` and `whylag compare` are, in four parts (all, or those named):
 #   time    how long a verdict with intervals takes, for 1, 2, 4 threads and 1, 2, 4 processes
 #   floor   the empty operation, and getppid compared with `perf bench syscall basic`
 #   equal   false alarms over PAIRS pairs of runs of the same thing

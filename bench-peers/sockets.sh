@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What it costs to look at sockets every 20 ms while the host has 100,000 of them, and what that does
 # to a program that makes sockets (the worker): whylag record of the worker, and of another process,
-# so that the looking is all that is left; ss; netstat. In a network name space of its own; the
+# so that the looking is all that is left; ss; netstat. In a network namespace of its own; the
 # sockets are sockets.c's.
 set -euo pipefail
 # shellcheck source=bench-peers/lib.sh

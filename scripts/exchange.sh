@@ -4,8 +4,8 @@
 # those of the exchange: its faults, for example.
 #
 # The journal of the exchange is on a file system of its own, ext4 on a loop device, so that its
-# syncs wait for a journal on every host. It is mounted in a name space of this script, and is gone
-# when the script is, whichever way it ends.
+# syncs wait for a journal on every host. It is mounted in a namespace of this script, and goes
+# when the script ends, however it ends.
 set -euo pipefail
 
 if [[ ${OWN_MOUNTS:-} != yes ]]; then

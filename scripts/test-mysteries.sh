@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Records every mystery and its fixed twin, and ordinary programs; judges the figures, which `make
-# test` does not; prints whylag's figures next to the mysteries' own, and keeps
-# that in docs/mysteries.md.
+# test` does not; prints whylag's figures next to the mysteries' own, and keeps them in
+# docs/mysteries.md.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

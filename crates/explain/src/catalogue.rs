@@ -3,7 +3,7 @@
 //! `make new-cause ID=x GROUP=y` adds one, with its file in `causes/`, its mystery and its test.
 
 use crate::cause::{Cause, Id};
-use crate::causes::{cpu, files, locks, memory, network, processes, requests, timers};
+use crate::causes::{cpu, files, ids, locks, memory, network, processes, requests, timers};
 
 /// Every known cause.
 pub const ALL: &[&Cause] = &[
@@ -50,8 +50,27 @@ pub const ALL: &[&Cause] = &[
     &processes::proc_scan_vs_fork::CAUSE,
     &timers::cputime_clock_threads::CAUSE,
     &timers::slow_clocksource::CAUSE,
+    &timers::timer_ms_rounding::CAUSE,
+    &timers::timer_jiffies::CAUSE,
+    &timers::timer_proportional::CAUSE,
+    &timers::timer_slack::CAUSE,
+    &timers::rt_throttling::CAUSE,
     &requests::queueing::CAUSE,
 ];
+
+/// Those that make ticks late: looked for in what `whylag jitter` measured, and nowhere else.
+const OF_TICKS: [Id; 5] = [
+    ids::TIMER_MS_ROUNDING,
+    ids::TIMER_JIFFIES,
+    ids::TIMER_PROPORTIONAL,
+    ids::TIMER_SLACK,
+    ids::RT_THROTTLING,
+];
+
+/// True for a cause of late ticks; the others are causes of time that threads lost.
+pub(crate) fn is_of_ticks(cause: &Cause) -> bool {
+    OF_TICKS.contains(&cause.id)
+}
 
 /// The look-alikes of a cause, whichever of each two has the pair, and what tells them apart.
 pub fn look_alikes(of: &Cause) -> impl Iterator<Item = (Id, &'static str)> {
@@ -70,6 +89,11 @@ mod tests {
 
     use super::*;
     use crate::cause::LookAlike;
+
+    #[test]
+    fn five_causes_are_of_ticks() {
+        assert_eq!(ALL.iter().filter(|cause| is_of_ticks(cause)).count(), OF_TICKS.len());
+    }
 
     #[test]
     fn ids_are_unique_and_each_pair_is_written_once() {

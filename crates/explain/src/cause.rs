@@ -54,8 +54,12 @@ pub(crate) struct Absent(pub String);
 pub(crate) struct Claim {
     /// One line for people, with this run's names.
     pub title: String,
+    /// What to do about it here, if not what is said of the cause.
+    pub fix: Option<&'static str>,
     /// The lost time it explains.
     pub lost: Accounts,
+    /// The part of the lateness of ticks that it explains instead, if timers were measured.
+    pub late: Option<LatePart>,
     /// How many waits the time is made of.
     pub waits: u64,
     /// Packets that were lost through it, too: these alone make it worth naming.
@@ -76,6 +80,19 @@ pub(crate) struct Claim {
     pub doubts: Vec<Doubt>,
 }
 
+/// A part of the lateness of ticks: nobody lost it on an account of a thread.
+#[derive(Debug)]
+pub(crate) struct LatePart {
+    /// 0 to 1.
+    pub share: f64,
+    /// The same, summed over the ticks.
+    pub ns: u64,
+    /// Confidence in the claim, 0 to 1.
+    pub confidence: f64,
+    /// Why it is no higher.
+    pub doubts: Vec<String>,
+}
+
 /// A reason for less confidence.
 #[derive(Debug)]
 pub(crate) struct Doubt {
@@ -89,7 +106,9 @@ impl Claim {
     pub(crate) fn new(title: String, lost: Accounts, waits: u64) -> Self {
         Claim {
             title,
+            fix: None,
             lost,
+            late: None,
             waits,
             dropped: 0,
             takes_idle: false,
@@ -100,6 +119,11 @@ impl Claim {
             excluded: Vec::new(),
             doubts: Vec::new(),
         }
+    }
+
+    /// The time it explains: lost by threads, or the lateness of ticks.
+    pub(crate) fn lost_ns(&self) -> u64 {
+        self.late.as_ref().map_or_else(|| self.lost.total(), |late| late.ns)
     }
 
     /// Adds the mechanism to the chain.

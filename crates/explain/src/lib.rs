@@ -5,6 +5,9 @@
 //! one important type is [`cause::Cause`]: an entry of the catalogue [`catalogue::ALL`], which looks
 //! at a run and either claims lost nanoseconds or says which piece of evidence was not there.
 //!
+//! Runs of `whylag jitter` have no threads: [`timers`] judges how late their ticks were, with the
+//! causes of late ticks.
+//!
 //! What "lost" means is in `case/lost.rs`: time that a thread did not choose to spend. Waiting for work
 //! (poll, accept, a timer it set itself) is idle, and shown, but never explained.
 //!
@@ -31,9 +34,11 @@ mod patterns;
 #[cfg(test)]
 mod testing;
 mod text;
+mod timers;
 
 pub use compare::benchmarks::{NotComparable, compare_benchmarks};
 pub use compare::checkups::{Side, compare_checkups};
+pub use judge::timers::{JudgedTimers, timers};
 pub use judge::why_not::{UnknownCause, why_not, why_not_part};
 pub use judge::{explain, explain_part};
 pub use ladder::judge_ladders;
@@ -41,6 +46,7 @@ pub use messages::{break_down, message_windows, slow_messages};
 pub use page::page;
 pub use part::question::{Question, QuestionError};
 pub use part::run::PartialRun;
+pub use timers::conversion::conversion;
 
 use model::{Annotations, Run, SlowMessages};
 

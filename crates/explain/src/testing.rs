@@ -4,10 +4,10 @@ pub mod benchmarks;
 
 use model::{
     Account, Accounts, BesideSum, Blocked, CallError, Capability, Context, Counter, CpuTime, Depth,
-    Drops, Event, EventDetail, EventKind, Frame, Histogram, HoldSum, Metric, MetricSecond, Outlier,
-    OutlierKind, PathSum, Presence, Process, QueueSecond, RecorderPart, Run, RunEnd, RunHeader,
-    RunId, RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId, Syscall, TableRead,
-    Target, ThreadAccounts, WaitSum, Waker,
+    Drops, Event, EventDetail, EventKind, Frame, Histogram, HoldSum, JitterSeries, Metric,
+    MetricSecond, Outlier, OutlierKind, PathSum, Presence, Process, QueueSecond, RecorderPart, Run,
+    RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId,
+    Syscall, TableRead, Target, ThreadAccounts, Tick, WaitSum, Waker,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -180,6 +180,34 @@ pub fn presence(tgid: u32, comm: &str, from_ms: u64, to_ms: u64) -> Presence {
     let piece = |ms: u64| ((ms - from_ms / 1000 * 1000) / 10).min(100) as u8;
     let pieces = vec![(piece(from_ms), piece(to_ms).max(piece(from_ms) + 1).min(100))];
     Presence { start_ns, tgid, comm: comm.to_owned(), pieces }
+}
+
+/// Ticks that were asked for after so long and came so late, the first soon after the start.
+pub fn timer_series(source: &str, interval_ns: u64, ticks: &[(u64, i64)]) -> JitterSeries {
+    let mut series = JitterSeries {
+        source: source.to_owned(),
+        interval_ns,
+        thread: None,
+        started_ns: 0,
+        to_wall_ns: 0,
+        intended: ticks.len() as u64,
+        missed: 0,
+        over: 0,
+        late: Histogram::new(7),
+        early: Histogram::new(7),
+        ticks: Vec::new(),
+        worst: Vec::new(),
+        periods: Vec::new(),
+        pairs: None,
+    };
+    let mut served: u64 = 0;
+    for (asked, late) in ticks {
+        series.ticks.push(Tick(served + asked, *late, *asked));
+        let side = if *late < 0 { &mut series.early } else { &mut series.late };
+        side.record(late.unsigned_abs());
+        served = (served + asked).saturating_add_signed(*late);
+    }
+    series
 }
 
 /// A run with nothing in it, and what a test adds.

@@ -35,7 +35,7 @@ pub fn host() -> Vec<Fact> {
 
 /// Facts of a command about to be started by this process, with the environment it will get.
 ///
-/// `program` is its first word; without a slash it is looked for in the `PATH` of `environment`.
+/// `program` is its name or path; without a slash it is looked for in the `PATH` of `environment`.
 /// Limits and cgroup are those of this process, which the command inherits.
 pub fn command(
     program: &Path,

@@ -1,8 +1,8 @@
 //! What is left out of a fingerprint.
 //!
-//! The rule, for a variable `NAME=value` of an environment or a word `name=value` of the kernel's
-//! command line. Letter case does not matter. The name is always kept; the value is replaced by
-//! [`LEFT_OUT`] when one of these holds:
+//! The rule, for a variable `NAME=value` of an environment or a parameter `name=value` of the
+//! kernel's command line. Letter case does not matter. The name is always kept; the value is
+//! replaced by [`LEFT_OUT`] when one of these holds:
 //!
 //! 1. The name is that of a secret: it contains one of `KEY`, `TOKEN`, `SECRET`, `PASS`, `PWD`,
 //!    `CRED`, `AUTH`, `COOKIE`, `SESSION`, `PRIVATE`, `DSN`, `JWT`; but not the shell's `PWD` and

@@ -70,7 +70,7 @@ fn control(asked_ns: u64, late: &[f64]) -> Option<JitterControl> {
 /// proportional from constant.
 fn asked_for<'a>(series: impl Iterator<Item = &'a Series>) -> Vec<u64> {
     let mut asked: Vec<u64> = series
-        .flat_map(|series| series.ticks.iter().map(|tick| tick.2))
+        .flat_map(|series| series.summary().ticks.iter().map(|tick| tick.2))
         .filter(|asked| (1_000..=LONGEST_NS).contains(asked))
         .collect();
     asked.sort_unstable();

@@ -1,6 +1,7 @@
 //! CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW.
 
 use clock::{monotonic_ns, monotonic_raw_ns};
+use model::Estimate;
 
 /// How the two clocks drift apart: pairs of readings over a run.
 #[derive(Debug, Default)]
@@ -24,9 +25,16 @@ impl Drift {
         self.pairs.push((monotonic, raw));
     }
 
-    /// By how many ppm CLOCK_MONOTONIC runs faster than CLOCK_MONOTONIC_RAW, one figure per
-    /// twentieth of the time; empty for less than a second.
-    pub fn parts_per_million(&self) -> Vec<f64> {
+    /// By how many ppm CLOCK_MONOTONIC runs faster than CLOCK_MONOTONIC_RAW; `None` for less than a
+    /// second.
+    pub fn estimate(&self) -> Option<Estimate> {
+        let mean = |values: &[f64]| Some(values.iter().sum::<f64>() / values.len() as f64);
+        let interval = stats::resample::interval(&self.parts_per_million(), 0.95, mean)?;
+        Some(Estimate { value: interval.estimate, low: interval.low, high: interval.high })
+    }
+
+    /// One figure per twentieth of the time; empty for less than a second.
+    fn parts_per_million(&self) -> Vec<f64> {
         const PARTS: u64 = 20;
         let (Some(first), Some(last)) = (self.pairs.first(), self.pairs.last()) else {
             return Vec::new();
@@ -69,6 +77,8 @@ mod tests {
         let ppm = drift.parts_per_million();
         let mean = ppm.iter().sum::<f64>() / ppm.len() as f64;
         assert!((mean - 100.0).abs() < 0.1, "{ppm:?}");
-        assert!(Drift::default().parts_per_million().is_empty());
+        let estimate = drift.estimate().unwrap();
+        assert!(estimate.low <= 100.1 && estimate.high >= 99.9, "{estimate:?}");
+        assert!(Drift::default().estimate().is_none());
     }
 }

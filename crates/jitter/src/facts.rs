@@ -58,11 +58,6 @@ fn policy(number: u32) -> &'static str {
     }
 }
 
-/// True if timer slack does not apply to it, and real-time throttling may.
-pub fn is_real_time(thread: &JitterThread) -> bool {
-    matches!(thread.policy.as_str(), "SCHED_FIFO" | "SCHED_RR")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,11 +1,10 @@
-//! Periodic timers: how late each intended tick came, and the law that the lateness follows.
+//! Periodic timers: how late each intended tick came.
 //!
 //! Ticks come from whylag's own timers ([`Timers`], one file per kind in [`sources`]) or from a
-//! program that prints its own ([`Program`]). Both fill a [`Series`] per source and interval;
-//! [`judge::judge`] makes a [`model::Jitter`] of them: laws, pairs, beats, and the causes that
-//! have a name.
-//! With enough privilege a [`Recording`] in the kernel says of the latest ticks where the time went
-//! between the intended moment and the served one.
+//! program that prints its own ([`Program`]). Both fill a [`Series`] per source and interval. With
+//! enough privilege a [`Recording`] in the kernel keeps what happened to the thread between the
+//! moments that the latest ticks were intended for and served. What made them late is judged by
+//! `explain`, from the stored run.
 //!
 //! Caveats.
 //! - Every intended tick counts, also those that passed while nobody waited: a thread that was
@@ -15,13 +14,11 @@
 //!   hundred nanoseconds later.
 //! - Nothing of the system is changed; priority and CPU of the measuring thread only on request.
 
-mod attribute;
 pub mod control;
-pub mod conversion;
 pub mod drift;
 mod error;
-pub mod facts;
-pub mod judge;
+mod facts;
+mod intervals;
 pub mod plan;
 mod program;
 mod recording;
@@ -29,7 +26,6 @@ mod ring;
 mod series;
 pub mod sources;
 mod timers;
-mod words;
 
 pub use error::Error;
 pub use program::Program;

@@ -1,10 +1,11 @@
 //! What is to be measured.
 
+use model::units::fine_duration;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::Error;
 use crate::sources::Source;
-use crate::{Error, words};
 
 /// Intervals that make sense: below, reading the clock takes a noticeable part.
 const SHORTEST_NS: u64 = 10_000;
@@ -113,13 +114,13 @@ pub fn steps(
 }
 
 fn step(source: &'static Source, interval_ns: u64, time_ns: u64) -> Result<Step, Error> {
-    let interval = words::time(interval_ns as f64);
+    let interval = fine_duration(interval_ns as f64);
     if !(SHORTEST_NS..=LONGEST_NS).contains(&interval_ns) {
         return Err(Error::Plan(format!("an interval of {interval} is none: 10 us to 1 h")));
     }
     let ticks = time_ns / interval_ns;
     if ticks == 0 {
-        let time = words::time(time_ns as f64);
+        let time = fine_duration(time_ns as f64);
         return Err(Error::Plan(format!(
             "--time {time} has no tick at an interval of {interval}: make it longer"
         )));
@@ -138,8 +139,8 @@ pub fn ladder(low_ns: u64, high_ns: u64) -> Result<Vec<u64>, Error> {
         return Err(Error::Plan(format!(
             "a ladder goes from a shorter to a longer interval, such as 100us..100ms, not from {} \
              to {}",
-            words::time(low_ns as f64),
-            words::time(high_ns as f64)
+            fine_duration(low_ns as f64),
+            fine_duration(high_ns as f64)
         )));
     }
     // 1 and 3 of each decade, in between the ends.

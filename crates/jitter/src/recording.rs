@@ -9,11 +9,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use model::{Batch, RecorderPart};
+use model::{Batch, Outlier, RecorderPart};
 use observe::capability::{HostFacts, Plan, decide};
 use observe::{Recorder, Timers, Watch, WatchTarget};
 
-use crate::attribute::Absences;
+use crate::intervals::Intervals;
 use crate::{Error, Series};
 
 /// How often what was recorded is taken: rarely, because that takes a CPU for milliseconds.
@@ -28,7 +28,7 @@ pub struct Recording {
     stop: Sender<()>,
     batches: Receiver<Batch>,
     thread: JoinHandle<Result<(), observe::Error>>,
-    absences: Absences,
+    intervals: Intervals,
 }
 
 /// A recording that began, or why there is none.
@@ -48,26 +48,25 @@ impl Recording {
         start(watch(WatchTarget::Command(words.to_vec()), 0, Timers::On))
     }
 
-    /// Takes what was recorded, and tells why ticks were late.
-    pub fn attribute(&mut self, series: &mut [Series]) {
+    /// Takes what was recorded, and keeps what lies in the latest ticks.
+    pub fn take(&mut self, series: &[Series]) {
         let new: Vec<Batch> = self.batches.try_iter().collect();
         if !new.is_empty() {
-            new.into_iter().for_each(|batch| self.absences.add(batch));
-            self.absences.attribute(series);
+            new.into_iter().for_each(|batch| self.intervals.add(batch));
+            self.intervals.find(series);
         }
     }
 
-    /// Ends it and tells the rest; gives what failed, if anything did.
-    pub fn finish(mut self, series: &mut [Series]) -> Option<String> {
+    /// Ends it: what was recorded of the latest ticks, and what failed, if anything did.
+    pub fn finish(mut self, series: &[Series]) -> (Vec<Outlier>, Option<String>) {
         // It has ended already if it failed.
         let _ = self.stop.send(());
         let failed = match self.thread.join() {
             Ok(result) => result.err().map(|error| error.to_string()),
             Err(_) => Some("the recorder panicked".to_owned()),
         };
-        self.batches.try_iter().for_each(|batch| self.absences.add(batch));
-        self.absences.attribute(series);
-        failed
+        self.batches.try_iter().for_each(|batch| self.intervals.add(batch));
+        (self.intervals.of_latest(series), failed)
     }
 }
 
@@ -97,8 +96,8 @@ fn start(watch: Watch) -> Result<(Started, Option<Child>), Error> {
         .map_err(Error::system("starting the recorder"))?;
     match told.recv() {
         Ok((child, None)) => {
-            let absences = Absences::default();
-            Ok((Ok(Recording { stop, batches, thread, absences }), child))
+            let intervals = Intervals::default();
+            Ok((Ok(Recording { stop, batches, thread, intervals }), child))
         }
         Ok((child, Some(because))) => Ok((Err(because), child)),
         Err(_) => match thread.join() {

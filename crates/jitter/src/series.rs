@@ -3,16 +3,15 @@
 use model::jitter::PRECISION_JITTER;
 use model::{Histogram, JitterSeries, JitterThread, LateTick, Tick};
 
-/// Ticks that are judged one by one: 24 MB. Histograms hold all.
-pub const JUDGED: usize = 1_000_000;
+/// Ticks that are kept one by one, to be judged: 24 MB. Histograms hold all.
+const KEPT: usize = 1_000_000;
 /// The latest ones that are kept.
 const WORST: usize = 30;
 
 /// A series that grows.
 #[derive(Debug)]
 pub struct Series {
-    pub(crate) summary: JitterSeries,
-    pub(crate) ticks: Vec<Tick>,
+    summary: JitterSeries,
     over_ns: u64,
     before: Option<u64>,
     recent: Recent,
@@ -55,7 +54,7 @@ impl Series {
             pairs: None,
         };
         let over_ns = over_ns.unwrap_or(u64::MAX);
-        Series { summary, ticks: Vec::new(), over_ns, before: None, recent: Recent::new() }
+        Series { summary, over_ns, before: None, recent: Recent::new() }
     }
 
     /// The thread that measures, and when it began to wait for the first tick.
@@ -65,9 +64,18 @@ impl Series {
         self.before = Some(started_ns);
     }
 
-    /// What is known so far, without single ticks.
+    /// What is known so far.
     pub fn summary(&self) -> &JitterSeries {
         &self.summary
+    }
+
+    /// All of it. A program did not say its interval: it is the usual one.
+    pub fn measured(self) -> JitterSeries {
+        let mut summary = self.summary;
+        if summary.interval_ns == 0 {
+            summary.interval_ns = usual_interval(&summary.ticks);
+        }
+        summary
     }
 
     /// The ticks since this was last asked.
@@ -96,10 +104,10 @@ impl Series {
             }
         }
         self.before = Some(self.before.unwrap_or(0).max(actual));
-        if self.ticks.len() < JUDGED
+        if self.summary.ticks.len() < KEPT
             && let Some(asked) = asked
         {
-            self.ticks.push(Tick(intended, late, asked));
+            self.summary.ticks.push(Tick(intended, late, asked));
         }
         // Those that had passed are late for the same reason as the one before them.
         if asked != Some(0) {
@@ -116,6 +124,12 @@ impl Series {
         worst.truncate(WORST - 1);
         worst.insert(place, LateTick { number, intended_ns, late_ns, ..LateTick::default() });
     }
+}
+
+/// The median time between intended ticks.
+fn usual_interval(ticks: &[Tick]) -> u64 {
+    let gaps: Vec<f64> = ticks.windows(2).map(|two| two[1].0.abs_diff(two[0].0) as f64).collect();
+    stats::quantile::median(&gaps).unwrap_or(0.0).round() as u64
 }
 
 #[cfg(test)]
@@ -149,7 +163,7 @@ mod tests {
         series.tick(1_000, 400);
         series.tick(2_000, 2_600);
         assert_eq!(series.summary().early.max(), Some(600));
-        assert_eq!(series.ticks, [Tick(1_000, -600, 1_000), Tick(2_000, 600, 1_600)]);
+        assert_eq!(series.summary.ticks, [Tick(1_000, -600, 1_000), Tick(2_000, 600, 1_600)]);
         assert_eq!(series.summary().mean_ns(), Some(0.0));
     }
 }

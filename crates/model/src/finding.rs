@@ -198,6 +198,11 @@ pub enum Standing {
         /// Which, and what was seen instead.
         missing: String,
     },
+    /// Nothing that could show it was measured in this run.
+    NotLookedFor {
+        /// What was measured instead, and what measures it.
+        because: String,
+    },
 }
 
 /// Everything `whylag explain` says.

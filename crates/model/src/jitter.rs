@@ -7,7 +7,11 @@ use crate::{Finding, Histogram, RuledOut};
 /// Precision of the histograms of lateness: buckets 0.78 % wide.
 pub const PRECISION_JITTER: u8 = 7;
 
-/// A run of `whylag jitter`.
+/// A run of `whylag jitter`: what was measured, and what `explain` makes of it.
+///
+/// A run keeps what was measured. Laws, beats, pairs, legs, findings and what is ruled out are
+/// empty in the store, and are judged anew when the run is printed; only runs that were stored
+/// before that carry them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Jitter {
     /// What was judged instead of whylag's own timers.
@@ -32,7 +36,7 @@ pub struct Jitter {
     pub findings: Vec<Finding>,
     /// What is not the cause, and the datum that excludes it, if nothing is named.
     pub ruled_out: Vec<RuledOut>,
-    /// What else is to be told: warnings, and what could not be judged.
+    /// What else there is to say: warnings, and what could not be measured or judged.
     pub notes: Vec<String>,
 }
 
@@ -96,6 +100,13 @@ pub struct JitterThread {
     pub priority: u32,
 }
 
+impl JitterThread {
+    /// True if timer slack does not apply to it, and real-time throttling may.
+    pub fn is_real_time(&self) -> bool {
+        matches!(self.policy.as_str(), "SCHED_FIFO" | "SCHED_RR")
+    }
+}
+
 /// The ticks of one source at one interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JitterSeries {
@@ -120,7 +131,7 @@ pub struct JitterSeries {
     pub late: Histogram,
     /// How early those were that came before their time.
     pub early: Histogram,
-    /// The first ticks, one by one.
+    /// The ticks that are judged, one by one: the first million.
     pub ticks: Vec<Tick>,
     /// The latest ticks, latest first.
     pub worst: Vec<LateTick>,
@@ -131,6 +142,12 @@ pub struct JitterSeries {
 }
 
 impl JitterSeries {
+    /// True if more ticks came than are kept one by one. The first tick of a program is not among
+    /// these: nobody knows how long it was waited for.
+    pub fn is_cut(&self) -> bool {
+        (self.ticks.len() as u64).saturating_add(1) < self.intended
+    }
+
     /// Mean lateness, early ticks negative; `None` without ticks.
     pub fn mean_ns(&self) -> Option<f64> {
         let n = self.late.count() + self.early.count();
@@ -164,6 +181,13 @@ pub struct LateTick {
     pub legs: Vec<Leg>,
     /// What made it late, in words.
     pub because: Vec<String>,
+}
+
+impl LateTick {
+    /// When it came, CLOCK_MONOTONIC.
+    pub fn served_ns(&self) -> u64 {
+        self.intended_ns.saturating_add_signed(self.late_ns)
+    }
 }
 
 /// A part of the way from the intended time to the moment a tick was served.

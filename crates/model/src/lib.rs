@@ -75,7 +75,7 @@ pub use socket::{
     Timeout, TimeoutKind,
 };
 pub use stack::{Frame, ImportedCall, PathSum, Space, Stack, StackId, StackSum};
-pub use sums::Sums;
+pub use sums::{Sum, SumVisitor, Sums};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
 pub use wait::{BesideSum, CallError, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};

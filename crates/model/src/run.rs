@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Accounts, Bench, Event, EventKind, Jitter, Messages, MetricSecond, Outlier, Presence,
-    RecorderPart, Sockets, Stack, StackId, Sums, ThreadAccounts,
+    RecorderPart, Sockets, Stack, StackId, Sum, Sums, ThreadAccounts,
 };
 
 /// Number of a run in its store, from 1.
@@ -146,6 +146,20 @@ pub struct Counter {
     pub last: u64,
 }
 
+impl Sum for Counter {
+    fn key(&self) -> impl Serialize {
+        (&self.name, &self.source)
+    }
+
+    fn amount(&self) -> u64 {
+        0
+    }
+
+    fn tgid(&self) -> Option<u32> {
+        None
+    }
+}
+
 impl Counter {
     /// By how much it grew.
     pub fn growth(&self) -> u64 {
@@ -247,6 +261,20 @@ pub struct CpuTime {
     pub busy_ns: u64,
     /// Stolen by the hypervisor.
     pub stolen_ns: u64,
+}
+
+impl Sum for CpuTime {
+    fn key(&self) -> impl Serialize {
+        self.cpu
+    }
+
+    fn amount(&self) -> u64 {
+        0
+    }
+
+    fn tgid(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// A run as read back from the store.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::text_form::text_form;
-use crate::{Account, Syscall};
+use crate::{Account, Sum, Syscall};
 
 /// Identity of a stack within a run: a 64-bit hash of its addresses (and of the process, for user
 /// stacks).
@@ -181,6 +181,25 @@ pub struct PathSum {
     pub max_ns: u64,
 }
 
+impl Sum for PathSum {
+    fn key(&self) -> impl Serialize {
+        let stacks = (self.kernel, self.user);
+        (self.tgid, self.account, self.call, stacks, self.sampled)
+    }
+
+    fn amount(&self) -> u64 {
+        self.ns
+    }
+
+    fn tgid(&self) -> Option<u32> {
+        Some(self.tgid)
+    }
+
+    fn stacks(&self) -> [Option<StackId>; 2] {
+        [self.kernel, self.user]
+    }
+}
+
 /// Time off the CPU (at least the threshold long each time) summed by where it was spent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackSum {
@@ -196,6 +215,24 @@ pub struct StackSum {
     pub count: u64,
     /// Their sum.
     pub ns: u64,
+}
+
+impl Sum for StackSum {
+    fn key(&self) -> impl Serialize {
+        (self.tgid, self.account, self.kernel, self.user)
+    }
+
+    fn amount(&self) -> u64 {
+        self.ns
+    }
+
+    fn tgid(&self) -> Option<u32> {
+        Some(self.tgid)
+    }
+
+    fn stacks(&self) -> [Option<StackId>; 2] {
+        [self.kernel, self.user]
+    }
 }
 
 #[cfg(test)]

@@ -1,64 +1,122 @@
 //! Sums since the start of a run, which its source hands over again when they have grown.
 
-use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     BesideSum, CallError, Counter, CpuTime, HoldSum, PathSum, RunnerSum, StackId, StackSum, WaitSum,
 };
 
-/// The tables of sums. In a batch those that changed: each replaces what was stored under the same
-/// key, which is all of a row but its numbers and the names that processes and objects had last.
-/// In a run all of them, the largest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Sums {
-    /// Off-CPU time by stack.
-    pub stack_sums: Vec<StackSum>,
-    /// Waits by object.
-    pub waits: Vec<WaitSum>,
-    /// Holds of mmap_lock that made others wait.
-    pub holds: Vec<HoldSum>,
-    /// Time by kernel code path.
-    pub paths: Vec<PathSum>,
-    /// Waits for spinlocks, by who was in a call on another CPU.
-    pub beside: Vec<BesideSum>,
-    /// Failed system calls.
-    pub call_errors: Vec<CallError>,
-    /// Numbers that the kernel keeps, by name and source.
-    pub counters: Vec<Counter>,
-    /// Who ran while watched threads waited for a CPU.
-    pub runners: Vec<RunnerSum>,
-    /// CPUs.
-    pub cpus: Vec<CpuTime>,
+/// A sum since the start of a run, a row of one of the tables of [`Sums`].
+///
+/// Stores and run files keep it in its serde form: a field that is added later needs a default.
+pub trait Sum: Serialize {
+    /// What it is the sum of. A sum replaces an earlier one of its table with the same key.
+    fn key(&self) -> impl Serialize;
+
+    /// The largest come first. 0 where they stay in the order in which they came.
+    fn amount(&self) -> u64;
+
+    /// Process that it is about; `None`: the host.
+    fn tgid(&self) -> Option<u32>;
+
+    /// Stacks that it refers to.
+    fn stacks(&self) -> [Option<StackId>; 2] {
+        [None; 2]
+    }
 }
 
-impl Sums {
-    /// Those of one process; numbers of the host stay.
-    pub fn of_process(&self, tgid: u32) -> Sums {
-        Sums {
-            stack_sums: only(&self.stack_sums, |sum| sum.tgid == tgid),
-            waits: only(&self.waits, |sum| sum.tgid == tgid),
-            holds: only(&self.holds, |sum| sum.tgid == tgid),
-            paths: only(&self.paths, |sum| sum.tgid == tgid),
-            beside: only(&self.beside, |sum| sum.tgid == tgid),
-            call_errors: only(&self.call_errors, |sum| sum.tgid == tgid),
-            counters: self.counters.clone(),
-            runners: only(&self.runners, |sum| sum.tgid == tgid),
-            cpus: self.cpus.clone(),
+/// Does something with sums of any table.
+pub trait SumVisitor {
+    /// Why it may fail.
+    type Error;
+
+    /// A sum, and the name of its table.
+    ///
+    /// # Errors
+    /// Those of the visitor.
+    fn visit(&mut self, table: &'static str, sum: &impl Sum) -> Result<(), Self::Error>;
+}
+
+/// Writes the struct of the tables, and what has to be done with each of them.
+macro_rules! tables {
+    ($($(#[$doc:meta])* $table:ident: $sum:ty,)*) => {
+        /// The tables of sums: in a batch those that changed, in a run all, the largest first.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct Sums {
+            $($(#[$doc])* pub $table: Vec<$sum>,)*
         }
-    }
 
-    /// The stacks that they refer to.
-    pub fn stacks(&self) -> impl Iterator<Item = StackId> {
-        let of_sums = self.stack_sums.iter().flat_map(|sum| [sum.kernel, sum.user]);
-        let of_paths = self.paths.iter().flat_map(|path| [path.kernel, path.user]);
-        let of_waiters = self.beside.iter().map(|sum| sum.kernel);
-        of_sums.chain(of_paths).chain(of_waiters).flatten()
-    }
+        impl Sums {
+            /// Shows all sums to `visitor`.
+            ///
+            /// # Errors
+            /// The first of the visitor.
+            pub fn visit<V: SumVisitor>(&self, visitor: &mut V) -> Result<(), V::Error> {
+                $(self.$table.iter().try_for_each(|sum| visitor.visit(stringify!($table), sum))?;)*
+                Ok(())
+            }
+
+            /// Adds a sum in its serde form to the table of this name; one of a table that only a
+            /// later version has is left out.
+            ///
+            /// # Errors
+            /// If it is no sum of this table.
+            pub fn add<'de, D: Deserializer<'de>>(
+                &mut self,
+                table: &str,
+                sum: D,
+            ) -> Result<(), D::Error> {
+                match table {
+                    $(stringify!($table) => self.$table.push(Deserialize::deserialize(sum)?),)*
+                    _ => {}
+                }
+                Ok(())
+            }
+
+            /// Puts the largest first in each table.
+            pub fn sort(&mut self) {
+                $(self.$table.sort_by_key(|sum| Reverse(sum.amount()));)*
+            }
+
+            /// Those of one process and of the host.
+            pub fn of_process(&self, tgid: u32) -> Sums {
+                Sums { $($table: of_process(&self.$table, tgid),)* }
+            }
+
+            /// The stacks that they refer to.
+            pub fn stacks(&self) -> impl Iterator<Item = StackId> {
+                std::iter::empty()$(.chain(self.$table.iter().flat_map(Sum::stacks)))*.flatten()
+            }
+        }
+    };
 }
 
-fn only<T: Clone>(all: &[T], wanted: impl Fn(&&T) -> bool) -> Vec<T> {
-    all.iter().filter(wanted).cloned().collect()
+tables! {
+    /// Off-CPU time by stack.
+    stack_sums: StackSum,
+    /// Waits by object.
+    waits: WaitSum,
+    /// Holds of mmap_lock that made others wait.
+    holds: HoldSum,
+    /// Time by kernel code path.
+    paths: PathSum,
+    /// Waits for spinlocks, by who was in a call on another CPU.
+    beside: BesideSum,
+    /// Failed system calls.
+    call_errors: CallError,
+    /// Numbers that the kernel keeps, by name and source.
+    counters: Counter,
+    /// Who ran while watched threads waited for a CPU.
+    runners: RunnerSum,
+    /// CPUs.
+    cpus: CpuTime,
+}
+
+fn of_process<T: Sum + Clone>(sums: &[T], tgid: u32) -> Vec<T> {
+    sums.iter().filter(|sum| sum.tgid().is_none_or(|of| of == tgid)).cloned().collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, Blocked, StackId, Syscall};
+use crate::{Account, Blocked, StackId, Sum, Syscall};
 
 /// All waits of a process on one object that one process ended; waits for work (poll, accept,
 /// receive, an empty pipe, a timer, a child) are not summed here, nobody is to blame for them.
@@ -36,6 +36,20 @@ pub struct WaitSum {
     /// Waits that asked for a futex word known to mean a contended lock: FUTEX_WAIT for the
     /// value 2 (glibc, musl, Rust), or FUTEX_LOCK_PI.
     pub lock_like: u64,
+}
+
+impl Sum for WaitSum {
+    fn key(&self) -> impl Serialize {
+        (self.tgid, self.account, self.object, self.waker_tgid)
+    }
+
+    fn amount(&self) -> u64 {
+        self.ns
+    }
+
+    fn tgid(&self) -> Option<u32> {
+        Some(self.tgid)
+    }
 }
 
 /// The name of what was waited for; exported as its text.
@@ -146,6 +160,21 @@ pub struct HoldSum {
     pub max_ns: u64,
 }
 
+impl Sum for HoldSum {
+    fn key(&self) -> impl Serialize {
+        let holder = (self.holder_tgid, &self.holder_comm, self.holder_write, self.holder_call);
+        (self.tgid, self.waiter_write, holder)
+    }
+
+    fn amount(&self) -> u64 {
+        self.ns
+    }
+
+    fn tgid(&self) -> Option<u32> {
+        Some(self.tgid)
+    }
+}
+
 /// Time that threads of a process waited for a CPU while another process was on it. Its key is
 /// (tgid, runner_tgid, realtime).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +193,20 @@ pub struct RunnerSum {
     pub ns: u64,
 }
 
+impl Sum for RunnerSum {
+    fn key(&self) -> impl Serialize {
+        (self.tgid, self.runner_tgid, self.realtime)
+    }
+
+    fn amount(&self) -> u64 {
+        self.ns
+    }
+
+    fn tgid(&self) -> Option<u32> {
+        Some(self.tgid)
+    }
+}
+
 /// System calls of a process that failed in the same way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallError {
@@ -175,6 +218,20 @@ pub struct CallError {
     pub errno: i32,
     /// How often.
     pub count: u64,
+}
+
+impl Sum for CallError {
+    fn key(&self) -> impl Serialize {
+        (self.tgid, self.call, self.errno)
+    }
+
+    fn amount(&self) -> u64 {
+        self.count
+    }
+
+    fn tgid(&self) -> Option<u32> {
+        Some(self.tgid)
+    }
 }
 
 /// Waits of a process for spinlocks (10 us at least), by who was in a system call on another CPU
@@ -199,6 +256,24 @@ pub struct BesideSum {
     pub ns: u64,
     /// The longest.
     pub max_ns: u64,
+}
+
+impl Sum for BesideSum {
+    fn key(&self) -> impl Serialize {
+        (self.tgid, self.other_tgid, self.other_call, &self.reads, self.kernel)
+    }
+
+    fn amount(&self) -> u64 {
+        self.ns
+    }
+
+    fn tgid(&self) -> Option<u32> {
+        Some(self.tgid)
+    }
+
+    fn stacks(&self) -> [Option<StackId>; 2] {
+        [self.kernel, None]
+    }
 }
 
 /// What a call reads that walks through tables of the kernel.

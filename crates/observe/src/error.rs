@@ -14,7 +14,7 @@ pub enum Error {
     /// The command cannot be started.
     #[error("cannot run '{program}': {source}")]
     Command {
-        /// First word of the command.
+        /// The program of the command.
         program: String,
         /// Why.
         source: io::Error,

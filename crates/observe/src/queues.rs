@@ -116,7 +116,7 @@ fn walk(link: &Link, bytes: &mut Vec<u8>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A poisoned state still holds whole looks, but for one.
+/// A poisoned state still holds whole looks, except one.
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

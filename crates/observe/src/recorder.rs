@@ -69,7 +69,7 @@ pub enum Timers {
 /// The target of a recording.
 #[derive(Clone, Debug)]
 pub enum WatchTarget {
-    /// A command to start: program and arguments, at least one word.
+    /// A command to start: the program, and its arguments if any.
     Command(Vec<OsString>),
     /// A running process.
     Process(u32),

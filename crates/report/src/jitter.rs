@@ -13,6 +13,8 @@ use crate::{Style, chart, explanation, text};
 
 /// Late ticks that are listed for each series.
 const WORST: usize = 5;
+/// Single ticks that are printed as JSON, of all series together: the first of each.
+const TICKS: usize = 20_000;
 /// With more series than this, their distributions are not drawn.
 const CHARTS: usize = 2;
 
@@ -42,6 +44,22 @@ pub fn write(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Result<
         write!(out, "{}", text::labelled("note:", 6, note, style.width))?;
     }
     Ok(())
+}
+
+/// Writes all of it as indented JSON with a newline at its end, but of the ticks only the first.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_json(out: &mut dyn Write, jitter: Jitter) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &with_first_ticks(jitter))?;
+    writeln!(out)
+}
+
+/// With as many of its ticks as are printed.
+pub(crate) fn with_first_ticks(mut jitter: Jitter) -> Jitter {
+    let share = TICKS / jitter.series.len().max(1);
+    jitter.series.iter_mut().for_each(|series| series.ticks.truncate(share));
+    jitter
 }
 
 /// `timerfd 20.0 ms: 1,234 ticks, mean 57.1 us late, max 1.20 ms, 3 over`.

@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
-use model::{Explanation, MessageBreakdown, Run, WhyNot};
+use model::{Explanation, Jitter, MessageBreakdown, Run, WhyNot};
 use serde_json::{Value, json};
+
+use crate::jitter::with_first_ticks;
 
 /// The `schema` of [`explanation`]. Within a schema keys are added, never renamed or removed, and
 /// none changes its meaning; who reads it ignores keys that it does not know. Outputs without this
@@ -72,9 +74,29 @@ pub fn write_explanation(
     writeln!(out)
 }
 
+/// Writes [`explanation`] of a run of timers, and with it all that `whylag jitter --json` prints.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_timers(
+    out: &mut dyn Write,
+    answer: &Explanation,
+    jitter: Jitter,
+    run: &Run,
+) -> io::Result<()> {
+    let mut value = explanation(answer, run, None);
+    let of_jitter = serde_json::to_value(with_first_ticks(jitter))?;
+    if let (Value::Object(all), Value::Object(of_jitter)) = (&mut value, of_jitter) {
+        // The findings are the same.
+        all.extend(of_jitter);
+    }
+    serde_json::to_writer_pretty(&mut *out, &value)?;
+    writeln!(out)
+}
+
 /// Writes how one cause stands, as indented JSON with a newline at its end: `run`, `scope` (null: all
-/// of the run), `cause`, `title`, `standing` (`verdict`: `finding`, `below_floor` or `absent`, with
-/// its figures) and `off`.
+/// of the run), `cause`, `title`, `standing` (`verdict`: `finding`, `below_floor`, `absent` or
+/// `not_looked_for`, with its figures) and `off`.
 ///
 /// # Errors
 /// Those of `out`.

@@ -26,6 +26,9 @@ pub fn write(out: &mut dyn Write, answer: &WhyNot, style: &Style) -> io::Result<
             answer.cause
         ),
         Standing::Absent { .. } => format!("{} is not claimed in {place}run {run}.", answer.cause),
+        Standing::NotLookedFor { .. } => {
+            format!("{} was not looked for in {place}run {run}.", answer.cause)
+        }
     };
     for line in text::wrap(&heading, style.width) {
         writeln!(out, "{}", style.bold(&line))?;
@@ -45,6 +48,7 @@ pub fn write(out: &mut dyn Write, answer: &WhyNot, style: &Style) -> io::Result<
             labelled("floor", because)?;
         }
         Standing::Absent { missing } => labelled("missing", missing)?,
+        Standing::NotLookedFor { because } => labelled("because", because)?,
     }
     for off in &answer.off {
         labelled("off", &format!("{}: {}; its evidence needs this part", off.part, off.because))?;
@@ -99,5 +103,9 @@ mod tests {
             text(Standing::BelowFloor { claimed_ns: 2_000_000, left_ns: 0, because }, vec![]);
         assert!(small.contains("explains too little"), "{small}");
         assert!(small.contains("floor      2.00 ms is less"), "{small}");
+        let because = "no timers were measured in this run".to_owned();
+        let unlooked = text(Standing::NotLookedFor { because }, vec![]);
+        assert!(unlooked.starts_with("mmap-lock was not looked for in run 12.\n"), "{unlooked}");
+        assert!(unlooked.contains("because    no timers were measured"), "{unlooked}");
     }
 }

@@ -1,4 +1,4 @@
-//! How fast a million outliers are stored, and a run that has them is loaded.
+//! How fast a million outliers and many sums are stored, and a run that has them is loaded.
 //!
 //! `cargo bench -p whylag-store`; prints figures, and passes or fails nothing.
 
@@ -9,8 +9,8 @@ use std::time::Instant;
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{STARTED_NS, bare_outlier, header, outlier, second, stack, thread};
-use model::{Batch, Metric, Outlier, Space, StackId};
+use common::{STARTED_NS, bare_outlier, full_batch, header, outlier, second, stack, thread};
+use model::{Batch, Metric, Outlier, PathSum, Space, StackId, StackSum, Sums, WaitSum};
 use store::{Sqlite, Store};
 
 const OUTLIERS: u64 = 1_000_000;
@@ -43,6 +43,14 @@ fn main() {
     let start = Instant::now();
     store.append(run, &Batch { seconds, ..Batch::default() }).unwrap();
     println!("{histograms} histograms stored: {:?}", start.elapsed());
+
+    let sums = sums_of(10_000);
+    let batch = Batch { sums, ..Batch::default() };
+    for what in ["stored", "replaced"] {
+        let start = Instant::now();
+        store.append(run, &batch).unwrap();
+        println!("30,000 sums {what}: {:?}", start.elapsed());
+    }
     drop(store);
 
     let bytes = path.metadata().unwrap().len();
@@ -63,6 +71,21 @@ fn main() {
     let start = Instant::now();
     let runs = Sqlite::open_read_only(&path).unwrap().runs().unwrap();
     println!("opened and listed: {:?} ({} outliers)", start.elapsed(), runs[0].outliers);
+}
+
+/// So many of three kinds: a wait, a code path and a stack each.
+fn sums_of(number: u64) -> Sums {
+    let Sums { waits, paths, stack_sums, .. } = full_batch().sums;
+    let (wait, path, stack) = (&waits[0], &paths[0], &stack_sums[0]);
+    let id = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let path_of = |n| PathSum { kernel: Some(StackId(id(n))), ns: n, ..path.clone() };
+    let stack_of = |n| StackSum { user: Some(StackId(id(n))), ns: n, ..stack.clone() };
+    Sums {
+        waits: (0..number).map(|n| WaitSum { object: id(n), ns: n, ..wait.clone() }).collect(),
+        paths: (0..number).map(path_of).collect(),
+        stack_sums: (0..number).map(stack_of).collect(),
+        ..Sums::default()
+    }
 }
 
 /// Half of them with all there is to an outlier, half with little; lengths in no order.

@@ -3,9 +3,9 @@
 //!
 //! Tracers that sample miss the one order in a million that took 4 ms; those that write every span
 //! cost too much to stay on. Here every message is timed, what is usual goes into histograms, and
-//! a message that takes longer than its threshold keeps its whole breakdown. All lies in one file
-//! in shared memory, whose format is docs/trace-format.md; the program makes no system call for it
-//! after the set-up, and no lock, and allocates nothing.
+//! a message that takes longer than its threshold keeps its whole breakdown. Everything is in one file
+//! in shared memory, whose format is docs/trace-format.md. After the set-up the program makes no
+//! system call for it, takes no lock and allocates nothing.
 //!
 //! ```
 //! # fn main() -> Result<(), trace::Error> {

@@ -71,6 +71,12 @@ pub fn load(store: Option<&Path>, run: Option<&RunName>) -> Result<(Sqlite, Run)
     Ok((store, run))
 }
 
+/// The run with its timers judged, if any were measured: stored is what was measured.
+pub fn judged(mut run: Run) -> Run {
+    run.jitter = explain::timers(&run).map(|judged| judged.jitter);
+    run
+}
+
 /// Refuses a run of benchmarks without the recorder, and what a crashed program left: there is
 /// nothing to explain or to draw.
 pub fn must_be_recorded(run: &Run, name: Option<&RunName>) -> Result<(), Failure> {

@@ -11,6 +11,8 @@ use std::time::Duration;
 use common::Lab;
 use model::{Jitter, JitterSeries};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use store::{Sqlite, Store};
 
 fn jitter(output: &Output) -> Jitter {
     assert!(output.status.success(), "{output:?}");
@@ -45,6 +47,52 @@ fn each_source_gives_all_its_ticks_and_the_run_is_kept() {
     assert!(listed.contains("jitter --source all --interval 2ms"), "{listed}");
     let shown = String::from_utf8(lab.answer("show", &[])).unwrap();
     assert!(shown.contains("posix-timer-thread") && shown.contains("Law of timerfd"), "{shown}");
+}
+
+#[test]
+fn a_stored_run_is_judged_anew_from_all_its_ticks() {
+    let lab = Lab::anywhere();
+    let options = ["--source", "spin", "--interval", "100us", "--time", "3s", "--json"];
+    let output = lab.verb("jitter").args(options).output().unwrap();
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let measured = jitter(&output);
+    assert_eq!((measured.series[0].intended, measured.series[0].ticks.len()), (30_000, 20_000));
+
+    let store = Sqlite::open_read_only(&lab.store()).unwrap();
+    let stored = store.load(store.newest().unwrap().unwrap()).unwrap().jitter.unwrap();
+    assert_eq!(stored.series[0].ticks.len(), 30_000);
+    assert!(stored.laws.is_empty() && stored.findings.is_empty() && stored.ruled_out.is_empty());
+
+    let explained = lab.explain();
+    for (key, value) in printed.as_object().unwrap() {
+        assert!(explained[key] == *value, "{key}");
+    }
+    for key in ["run", "wall_ns", "unaccounted_ns", "lost_ns", "accounts", "losses", "cost"] {
+        assert!(!explained[key].is_null(), "{key}");
+    }
+    // What is printed is not all that is judged.
+    let exported = lab.run().jitter.unwrap();
+    assert_eq!(exported.series[0].ticks.len(), 30_000);
+    assert_eq!(exported.laws, measured.laws);
+    assert_eq!(exported.series[0].periods, measured.series[0].periods);
+}
+
+#[test]
+fn a_cause_of_late_ticks_is_looked_for_where_timers_were_measured() {
+    let lab = Lab::anywhere();
+    let options = ["--source", "timerfd", "--interval", "2ms", "--time", "200ms", "--no-record"];
+    lab.answer("jitter", &options);
+    let why_not = |cause| String::from_utf8(lab.answer("explain", &["--why-not", cause])).unwrap();
+    let slack = why_not("timer-slack");
+    assert!(slack.contains("is not claimed") && slack.contains("missing"), "{slack}");
+    let throttled = why_not("rt-throttling");
+    assert!(throttled.contains("no thread is real-time"), "{throttled}");
+    let other = why_not("mmap-lock");
+    assert!(other.contains("was not looked for") && other.contains("whylag record"), "{other}");
+
+    lab.record(&[], ["true"]);
+    let slack = why_not("timer-slack");
+    assert!(slack.contains("no timers were measured in this run"), "{slack}");
 }
 
 #[test]

@@ -46,12 +46,17 @@ fn explained(name: &str) -> String {
     let (store, id) = Sqlite::open_run_file(&path).unwrap();
     let run = store.load(id).unwrap();
     let mut text = Vec::new();
-    if let Some(jitter) = run.jitter.as_ref().filter(|_| run.threads.is_empty()) {
-        report::jitter::write_findings(&mut text, jitter, &STYLE).unwrap();
-        return String::from_utf8(text).unwrap();
-    }
-    let answer = explain::explain(&run);
-    report::explanation::write(&mut text, &answer, &run, &STYLE).unwrap();
+    let answer = match explain::timers(&run) {
+        Some(judged) => {
+            report::jitter::write_findings(&mut text, &judged.jitter, &STYLE).unwrap();
+            judged.explanation
+        }
+        None => {
+            let answer = explain::explain(&run);
+            report::explanation::write(&mut text, &answer, &run, &STYLE).unwrap();
+            answer
+        }
+    };
     let mut text = String::from_utf8(text).unwrap();
     text += "\n--json:\n";
     let found = report::json::explanation(&answer, &run, None);

@@ -9,6 +9,7 @@ use common::Lab;
 use common::disturbance::{Figures, figures_are_asked_for, undisturbed};
 use common::programs::mystery;
 use model::{Jitter, LateTick, Run};
+use serde_json::Value;
 
 const CAUSES: [&str; 5] =
     ["timer-proportional", "timer-slack", "timer-jiffies", "timer-ms-rounding", "rt-throttling"];
@@ -57,7 +58,21 @@ fn solve(cause: &str, seconds: &str) -> Option<(Lab, Jitter, Figures)> {
             assert!(ruled_out.is_some_and(|r| !r.because.is_empty()), "{other}: {finding:#?}");
         }
     }
+    assert_judged_alike_again(&lab, &faulty);
     Some((lab, faulty, figures))
+}
+
+/// The newest run is judged again, from what it keeps of ticks and recorded intervals: as printed.
+fn assert_judged_alike_again(lab: &Lab, printed: &Jitter) {
+    assert!(printed.series[0].worst.iter().any(|tick| !tick.legs.is_empty()), "{printed:#?}");
+    let again: Jitter = serde_json::from_slice(&lab.answer("explain", &["--json"])).unwrap();
+    assert!(again == *printed, "judged anew it is not what was printed");
+    for cause in CAUSES {
+        let why_not = lab.answer("explain", &["--json", "--why-not", cause]);
+        let why_not: Value = serde_json::from_slice(&why_not).unwrap();
+        let is_finding = why_not["standing"]["verdict"] == "finding";
+        assert_eq!(is_finding, named(printed).contains(&cause), "{why_not:#}");
+    }
 }
 
 /// True of most of the latest ticks whose way was recorded: another program may have made one late.

@@ -14,6 +14,7 @@ use crate::case::stops::{STOPPED, Stops};
 use crate::case::wait_chains::WaitChains;
 use crate::cause::Cause;
 use crate::part::run::PartialRun;
+use crate::timers::source::TimerSource;
 
 /// One run under examination.
 pub struct Case<'a> {
@@ -35,6 +36,8 @@ pub struct Case<'a> {
     pub(crate) scales: Scales,
     pub(crate) wait_chains: WaitChains<'a>,
     part: Option<&'a PartialRun<'a>>,
+    /// The ticks under examination, if it is a run of timers.
+    pub(crate) timers: Option<&'a TimerSource<'a>>,
     /// The catalogue, for causes that ask what was behind a stall.
     pub(crate) causes: &'static [&'static Cause],
 }
@@ -95,6 +98,7 @@ impl<'a> Case<'a> {
             scales,
             wait_chains,
             part: None,
+            timers: None,
             causes: &[],
         }
     }
@@ -103,6 +107,11 @@ impl<'a> Case<'a> {
     pub fn of_part(partial: &'a PartialRun<'a>) -> Self {
         let wait_chains = WaitChains::new(partial.whole);
         Case { wait_chains, part: Some(partial), ..Case::new(&partial.run) }
+    }
+
+    /// The ticks of one source, which were measured in `run`.
+    pub fn of_timers(run: &'a Run, source: &'a TimerSource<'a>) -> Self {
+        Case { timers: Some(source), ..Case::new(run) }
     }
 
     /// With the catalogue at hand.

@@ -11,6 +11,8 @@
 //! | more than 5 % of the wall time is unaccounted | 1 - that share |
 //! | the same, where that is what threads did between intervals kept whole | 1 - half of it |
 //! | what the cause itself could not see | as the cause says |
+//!
+//! Causes of late ticks say their confidence themselves: it comes from how well the law fits.
 
 use model::Account;
 
@@ -20,6 +22,9 @@ use crate::text::{count, counted, percent};
 
 /// Confidence from 0 to 1 in `claim`, and the reasons why it is below 1.
 pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
+    if let Some(late) = &claim.late {
+        return (late.confidence, late.doubts.clone());
+    }
     let mut confidence = 1.0;
     let mut doubts = Vec::new();
     let mut doubt = |factor: f64, text: String| {

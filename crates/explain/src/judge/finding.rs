@@ -8,6 +8,8 @@ use crate::case::Case;
 use crate::catalogue::look_alikes;
 use crate::cause::{Absent, Cause, Claim};
 use crate::text::{duration, percent};
+use crate::timers::source::TimerSource;
+use model::units::{deviation, fine_duration};
 
 /// A claim that is worth naming, in full.
 pub(super) fn finding(
@@ -19,13 +21,17 @@ pub(super) fn finding(
 ) -> Finding {
     let (confidence, doubts) = confidence::of(case, cause, claim);
     let (ruled_out, not_ruled_out) = others(case, cause, claim, judged);
-    let lost_ns = claim.lost.total();
-    let mut chain = vec![symptom(case, claim, lost_ns)];
+    let lost_ns = claim.lost_ns();
+    let symptom = match case.timers {
+        Some(source) => late_ticks(source),
+        None => symptom(case, claim, lost_ns),
+    };
+    let mut chain = vec![symptom];
     chain.extend(claim.chain.iter().cloned());
     Finding {
         cause: cause.id.to_string(),
         title: claim.title.clone(),
-        share: share(lost_ns, all_lost_ns),
+        share: claim.late.as_ref().map_or(share(lost_ns, all_lost_ns), |late| late.share),
         lost_ns,
         confidence,
         doubts,
@@ -34,7 +40,7 @@ pub(super) fn finding(
         ruled_out,
         excluded: claim.excluded.clone(),
         not_ruled_out,
-        fix: cause.fix.to_owned(),
+        fix: claim.fix.unwrap_or(cause.fix).to_owned(),
         reproduce: cause.reproduce.to_owned(),
         verify: verify(&case.run.header.target),
     }
@@ -89,6 +95,17 @@ fn symptom(case: &Case, claim: &Claim, lost_ns: u64) -> Link {
     Link { role: Role::Symptom, cause: None, text }
 }
 
+/// The same of ticks.
+fn late_ticks(source: &TimerSource) -> Link {
+    let text = format!(
+        "{} ticks of {} are {} late on average",
+        source.intended(),
+        source.name,
+        fine_duration(source.mean_late())
+    );
+    Link { role: Role::Symptom, cause: None, text }
+}
+
 /// The datum that excludes a look-alike of the catalogue, or else why none does: it is a finding
 /// itself, or the recorder could not see its evidence.
 fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
@@ -102,8 +119,11 @@ fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
         },
         Ok(claim) if is_worth_naming(case, claim) => Err(format!(
             "it has evidence of its own and explains {} here",
-            duration(claim.lost.total())
+            duration(claim.lost_ns())
         )),
+        Ok(Claim { late: Some(late), .. }) => {
+            Ok(format!("it makes only {} of the lateness", deviation(late.share)))
+        }
         Ok(claim) => {
             let ns = claim.lost.total();
             Ok(format!(
@@ -118,22 +138,22 @@ fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
 /// How to see whether the fix works.
 fn verify(target: &Target) -> String {
     let watch = match target {
-        Target::Command(arguments) => {
-            let arguments: Vec<_> = arguments.iter().map(|argument| quoted(argument)).collect();
-            format!("-- {}", arguments.join(" "))
-        }
+        Target::Command(arguments) => format!("-- {}", command_line(arguments)),
         Target::Process(_) | Target::Thread(_) | Target::Trace(_) => "-p PID".to_owned(),
         Target::Host => "-a".to_owned(),
-        Target::Bench(arguments) => return again("bench --with-kernel", arguments),
-        Target::Jitter(arguments) => return again("jitter", arguments),
+        Target::Bench(arguments) => {
+            return format!(
+                "whylag bench --with-kernel {} && whylag explain",
+                command_line(arguments)
+            );
+        }
+        Target::Jitter(arguments) => return format!("whylag jitter {}", command_line(arguments)),
     };
     format!("whylag record {watch} && whylag explain")
 }
 
-/// The same command line once more.
-fn again(verb: &str, arguments: &[String]) -> String {
-    let arguments: Vec<_> = arguments.iter().map(|argument| quoted(argument)).collect();
-    format!("whylag {verb} {} && whylag explain", arguments.join(" "))
+fn command_line(arguments: &[String]) -> String {
+    arguments.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(" ")
 }
 
 /// An argument as a shell takes it.

@@ -6,6 +6,7 @@ mod finding;
 mod rank;
 #[cfg(test)]
 mod tests;
+pub(crate) mod timers;
 mod unexplained;
 pub(crate) mod why_not;
 
@@ -27,7 +28,12 @@ use crate::patterns::rhythm;
 /// Shares of the findings add up to at most 1; lost time that none explains is in `unexplained`,
 /// by account. Findings through which packets were dropped come first, the largest share first of
 /// these and of the others.
+///
+/// A run of timers has no threads: of it the findings explain the lateness of its ticks.
 pub fn explain(run: &Run) -> Explanation {
+    if let Some(judged) = timers::timers(run) {
+        return judged.explanation;
+    }
     let case = Case::new(run).asking(ALL);
     explained(&case, &judged(&case))
 }

@@ -16,6 +16,8 @@
 //! A claim below that stays part of the unexplained time. One through which packets were dropped is
 //! always a finding: what they cost is elsewhere.
 //!
+//! A cause of late ticks has to explain 5 % of their lateness.
+//!
 //! A part of a run that was asked about (`part/`) may be short and still deserve its cause: there
 //! a claim has to be 5 % of the lost time of the part, and 0.5 % of the part's length.
 
@@ -25,12 +27,15 @@ use model::Accounts;
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::catalogue::ALL;
+use crate::catalogue::{ALL, is_of_ticks};
 use crate::cause::{Cause, Claim, Verdict};
 use crate::text::{duration, percent};
+use model::units::deviation;
 
 pub(super) const FLOOR_NS: u64 = 10_000_000;
 const FLOOR_MEAN_NS: u64 = 100_000;
+/// The part of the lateness of ticks that a cause of it has to explain.
+const FLOOR_OF_TICKS: f64 = 0.05;
 const FLOOR_ONCE_NS: u64 = 2_000_000;
 
 /// What one cause says of a case.
@@ -49,14 +54,15 @@ impl Judged {
     }
 }
 
-/// What each cause of the catalogue says.
+/// What each cause says that explains what was measured: time that threads lost, or late ticks.
 pub(super) fn judged(case: &Case) -> Vec<Judged> {
     let examined = |cause: &&'static Cause| {
         let verdict = (cause.examine)(case);
-        let claimed_ns = verdict.as_ref().map_or(0, |claim| claim.lost.total());
+        let claimed_ns = verdict.as_ref().map_or(0, Claim::lost_ns);
         Judged { cause, verdict, claimed_ns }
     };
-    let mut judged: Vec<Judged> = ALL.iter().map(examined).collect();
+    let asked = ALL.iter().filter(|cause| is_of_ticks(cause) == case.timers.is_some());
+    let mut judged: Vec<Judged> = asked.map(examined).collect();
     cap(&mut judged, &case.claimable(), &case.idle());
     judged
 }
@@ -91,6 +97,12 @@ pub(super) fn is_worth_naming(case: &Case, claim: &Claim) -> bool {
 
 /// Which part of the rule a claim does not meet, with its figures.
 pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
+    if let Some(late) = &claim.late {
+        let share = deviation(late.share);
+        return (late.share < FLOOR_OF_TICKS).then(|| {
+            format!("{share} of the lateness is less than {}", deviation(FLOOR_OF_TICKS))
+        });
+    }
     let lost = claim.lost.total();
     if claim.dropped > 0 {
         return None;

@@ -2,8 +2,8 @@
 
 use model::{Run, Standing, WhyNot};
 
-use super::explained;
 use super::rank::{judged, shortfall};
+use super::{explained, timers};
 use crate::case::Case;
 use crate::catalogue::ALL;
 use crate::cause::{Absent, Cause};
@@ -26,7 +26,11 @@ fn names() -> String {
 /// # Errors
 /// If the catalogue has no such cause.
 pub fn why_not(run: &Run, id: &str) -> Result<WhyNot, UnknownCause> {
-    Ok(of(&Case::new(run).asking(ALL), known(id)?))
+    let (case, cause) = (Case::new(run).asking(ALL), known(id)?);
+    Ok(match timers::standing(run, cause) {
+        Some(standing) => answer(&case, cause, standing),
+        None => of(&case, cause),
+    })
 }
 
 /// How the cause `id` stands in a part of a run.
@@ -43,12 +47,16 @@ pub(crate) fn known(id: &str) -> Result<&'static Cause, UnknownCause> {
 }
 
 fn of(case: &Case, cause: &Cause) -> WhyNot {
+    answer(case, cause, standing(case, cause))
+}
+
+fn answer(case: &Case, cause: &Cause, standing: Standing) -> WhyNot {
     WhyNot {
         run: case.run.id,
         scope: case.scope().cloned(),
         cause: cause.id.to_string(),
         title: cause.title.to_owned(),
-        standing: standing(case, cause),
+        standing,
         off: case.off(cause.needs).into_iter().cloned().collect(),
     }
 }
@@ -56,7 +64,8 @@ fn of(case: &Case, cause: &Cause) -> WhyNot {
 fn standing(case: &Case, cause: &Cause) -> Standing {
     let judged = judged(case);
     let Some(one) = judged.iter().find(|one| one.cause.id == cause.id) else {
-        return Standing::Absent { missing: "the catalogue does not have it".to_owned() };
+        let because = "no timers were measured in this run; 'whylag jitter' measures them";
+        return Standing::NotLookedFor { because: because.to_owned() };
     };
     let claim = match &one.verdict {
         Err(Absent(missing)) => return Standing::Absent { missing: missing.clone() },

@@ -59,6 +59,14 @@ impl Question {
         }
     }
 
+    /// The number of the outlier, if one is asked about.
+    pub fn outlier(&self) -> Option<u64> {
+        match *self {
+            Question::Outlier(number) => Some(number as u64),
+            _ => None,
+        }
+    }
+
     /// Where in `run` that is. Checks that it is there.
     ///
     /// # Errors

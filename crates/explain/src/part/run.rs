@@ -13,7 +13,7 @@ use model::{
     ThreadAccounts, Window, part_of,
 };
 
-use crate::part::clip::clips;
+use crate::part::clip::{Clip, clips};
 use crate::part::question::{Question, QuestionError, basis, message, what};
 use crate::part::sums::PartSums;
 use crate::text::{count, counted};
@@ -37,23 +37,11 @@ impl<'a> PartialRun<'a> {
     /// # Errors
     /// If there is no such part.
     pub fn new(whole: &'a Run, question: &Question) -> Result<Self, QuestionError> {
-        let part = question.part(whole)?;
-        let parts = question.parts(whole)?;
+        let window = question.part(whole)?;
+        let windows = question.parts(whole)?;
         let exact = matches!(question, Question::Thread(_));
-        // Shorter ones than that are there for messages.
-        let shortest = match question {
-            Question::Message(_) => 0,
-            _ => whole.header.threshold_ns,
-        };
-        let is_asked = |part: &Window, tid: u32| part.tid.is_none_or(|only| only == tid);
-        let is_in = |o: &Outlier, part: &Window| is_asked(part, o.tid) && overlaps(o, part);
-        let mine: Vec<&Outlier> = whole
-            .outliers
-            .iter()
-            .filter(|o| o.duration_ns >= shortest && parts.iter().any(|part| is_in(o, part)))
-            .collect();
-
-        let mut run = frame(whole, &part, exact);
+        let kept = kept(whole, question, &windows);
+        let mut run = frame(whole, &window, exact);
         if let Question::Message(number) = question {
             let this = message(whole, *number)?.clone();
             run.messages = Messages { slow: vec![this], slow_count: 1, ..run.messages };
@@ -61,41 +49,21 @@ impl<'a> PartialRun<'a> {
         let mut sums = PartSums::new(whole);
         let mut intervals = 0;
         for thread in &whole.threads {
-            for part in parts.iter().filter(|part| is_asked(part, thread.tid)) {
-                let (from, to) =
-                    (part.from_ns.max(thread.first_ns), part.to_ns.min(thread.last_ns));
-                // A thread's last interval may end when its accounts are already closed.
-                if from > to || (from == to && !exact) {
-                    continue;
-                }
-                let of_it =
-                    || mine.iter().copied().filter(|o| is_of(o, thread) && overlaps(o, part));
-                let clips = clips(of_it(), from, to);
-                clips.iter().for_each(|clip| sums.add(clip));
-                let mut known = Accounts::new();
-                clips.iter().for_each(|clip| known.merge(&clip.accounts));
-                intervals += of_it().filter(|o| o.kind.is_own_time()).count() as u64;
-                run.threads.push(if exact {
-                    thread.clone()
-                } else {
-                    cut_thread(thread, from, to, known)
-                });
+            for window in windows.iter().filter(|window| is_asked(window, thread.tid)) {
+                let Some(cut) = ThreadPart::new(thread, window, &kept, exact) else { continue };
+                cut.clips.iter().for_each(|clip| sums.add(clip));
+                intervals += cut.intervals;
+                run.threads.push(if exact { thread.clone() } else { cut.thread() });
             }
         }
-        mine.iter().filter(|o| o.end_ns() <= part.to_ns).for_each(|o| sums.add_value(o));
-        run.outliers = parts
-            .iter()
-            .flat_map(|part| {
-                let inside = mine.iter().filter(|o| is_in(o, part));
-                inside.map(|o| cut_outlier(o, &mine, part)).collect::<Vec<_>>()
-            })
-            .collect();
+        kept.iter().filter(|o| o.end_ns() <= window.to_ns).for_each(|o| sums.add_value(o));
+        run.outliers = windows.iter().flat_map(|window| cut_outliers(&kept, window)).collect();
         run.outliers.sort_by_key(|o| Reverse(o.duration_ns));
         run.outlier_count = run.outliers.len() as u64;
         run.events.iter().for_each(|event| sums.add_event(event));
         let by_waker = sums.finish(&mut run);
 
-        let alone = part.tid.filter(|_| exact).is_some_and(|tid| is_alone(whole, tid));
+        let alone = window.tid.filter(|_| exact).is_some_and(|tid| is_alone(whole, tid));
         if alone {
             take_sums_of_its_process(whole, &mut run);
         }
@@ -108,13 +76,9 @@ impl<'a> PartialRun<'a> {
         }
         let scope = Scope {
             what: what(whole, question),
-            outlier: if let Question::Outlier(number) = question {
-                Some(*number as u64)
-            } else {
-                None
-            },
-            from_ns: part.from_ns.saturating_sub(whole.header.started_ns),
-            to_ns: part.to_ns.saturating_sub(whole.header.started_ns),
+            outlier: question.outlier(),
+            from_ns: window.from_ns.saturating_sub(whole.header.started_ns),
+            to_ns: window.to_ns.saturating_sub(whole.header.started_ns),
             threads: run.threads.len() as u64,
             intervals,
             exact,
@@ -135,6 +99,68 @@ impl<'a> PartialRun<'a> {
         }
         self
     }
+}
+
+/// Intervals of the whole run that are in the part.
+fn kept<'a>(whole: &'a Run, question: &Question, windows: &[Window]) -> Vec<&'a Outlier> {
+    // Shorter ones than the threshold are there for messages.
+    let shortest = match question {
+        Question::Message(_) => 0,
+        _ => whole.header.threshold_ns,
+    };
+    let long = whole.outliers.iter().filter(|o| o.duration_ns >= shortest);
+    long.filter(|o| windows.iter().any(|window| is_in(o, window))).collect()
+}
+
+fn is_asked(window: &Window, tid: u32) -> bool {
+    window.tid.is_none_or(|only| only == tid)
+}
+
+fn is_in(outlier: &Outlier, window: &Window) -> bool {
+    is_asked(window, outlier.tid) && overlaps(outlier, window)
+}
+
+/// A thread within a window.
+struct ThreadPart<'a> {
+    whole: &'a ThreadAccounts,
+    from_ns: u64,
+    to_ns: u64,
+    clips: Vec<Clip<'a>>,
+    /// How many were kept whole.
+    intervals: u64,
+}
+
+impl<'a> ThreadPart<'a> {
+    /// `None` if the thread did not live then.
+    fn new(
+        thread: &'a ThreadAccounts,
+        window: &Window,
+        kept: &[&'a Outlier],
+        exact: bool,
+    ) -> Option<Self> {
+        let from_ns = window.from_ns.max(thread.first_ns);
+        let to_ns = window.to_ns.min(thread.last_ns);
+        // A thread's last interval may end when its accounts are already closed.
+        if from_ns > to_ns || (from_ns == to_ns && !exact) {
+            return None;
+        }
+        let own = || kept.iter().copied().filter(|o| is_of(o, thread) && overlaps(o, window));
+        let clips = clips(own(), from_ns, to_ns);
+        let intervals = own().filter(|o| o.kind.is_own_time()).count() as u64;
+        Some(ThreadPart { whole: thread, from_ns, to_ns, clips, intervals })
+    }
+
+    fn thread(&self) -> ThreadAccounts {
+        let mut known = Accounts::new();
+        self.clips.iter().for_each(|clip| known.merge(&clip.accounts));
+        cut_thread(self.whole, self.from_ns, self.to_ns, known)
+    }
+}
+
+/// The intervals of a window, as they are within it.
+fn cut_outliers(kept: &[&Outlier], window: &Window) -> Vec<Outlier> {
+    let inside = kept.iter().filter(|o| is_in(o, window));
+    inside.map(|o| cut_outlier(o, kept, window)).collect()
 }
 
 fn overlaps(outlier: &Outlier, part: &Window) -> bool {

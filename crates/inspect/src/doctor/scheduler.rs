@@ -163,7 +163,7 @@ mod tests {
         assert!(steal("cpu 1 2 3\n").is_err());
         assert_eq!((cpu_pressure(1.0).verdict, cpu_pressure(60.0).verdict), (Good, Bad));
         assert_eq!(rt_throttling(-1, 1_000_000).fact, "off");
-        assert_eq!(rt_throttling(950_000, 1_000_000).fact, "50 ms of each 1000 ms");
+        assert_eq!(rt_throttling(950_000, 1_000_000).fact, "50.0 ms of each 1.00 s");
         assert_eq!(preemption("none").unwrap().verdict, Attention);
         assert_eq!((run_queue(2, 2).verdict, run_queue(9, 2).verdict), (Good, Bad));
         assert_eq!((autogroup(0).verdict, autogroup(1).verdict), (Good, Attention));

@@ -26,7 +26,7 @@ pub fn facts() -> Vec<Fact> {
     ]
 }
 
-/// `name=value` words of a kernel command line, the secret values left out.
+/// The parameters of a kernel command line, secret values left out.
 fn without_secrets(command_line: &str) -> String {
     let word = |word: &str| match word.split_once('=') {
         Some((name, value)) => format!("{name}={}", without_secret(name, value)),

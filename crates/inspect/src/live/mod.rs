@@ -4,7 +4,7 @@
 //! - [`bindings()`]: each library with the slots of its PLT that still point back into it, and so
 //!   will go through the dynamic linker at their first call.
 //! - [`Watch`]: those slots again and again: what became bound meanwhile.
-//! - [`Places`]: return addresses of the process in words.
+//! - [`Places`]: return addresses of the process as text.
 //!
 //! Nothing here stops the process, attaches to it or sends it a signal: its memory is read through
 //! /proc/PID/mem while it runs on. The kernel takes the process's mmap_lock for reading meanwhile,

@@ -1,4 +1,4 @@
-//! Return addresses of a live process in words.
+//! Return addresses of a live process as text.
 
 use super::bindings::files;
 use super::error::LiveError;

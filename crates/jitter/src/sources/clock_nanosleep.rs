@@ -9,8 +9,6 @@ use super::{Served, Source, Ticker};
 pub const SOURCE: Source = Source {
     id: "clock_nanosleep",
     says: "clock_nanosleep until an absolute time",
-    whole_ms: false,
-    has_slack: true,
     usual_ns: super::USUAL_NS,
     make: |_| Ok(Box::new(Sleep)),
 };

@@ -10,8 +10,6 @@ use super::{Served, Source, Ticker};
 pub const SOURCE: Source = Source {
     id: "condvar",
     says: "timed wait for a condition variable (a futex until an absolute time)",
-    whole_ms: false,
-    has_slack: true,
     usual_ns: super::USUAL_NS,
     make: |_| Ok(Box::new(Condition::default())),
 };

@@ -10,8 +10,6 @@ use super::{Served, Source, Ticker, last_error, whole_ms_until};
 pub const SOURCE: Source = Source {
     id: "epoll",
     says: "timeout of epoll_wait, in whole milliseconds, rounded up",
-    whole_ms: true,
-    has_slack: true,
     usual_ns: super::USUAL_NS,
     make: |_| Ok(Box::new(Epoll(create(CreateFlags::CLOEXEC)?))),
 };

@@ -15,9 +15,6 @@ use crate::Error;
 
 pub(crate) use clock_nanosleep::absolute_sleep;
 
-/// The name of a program that prints its own ticks, as a source.
-pub const PROGRAM: &str = "program";
-
 /// Waits for ticks, in the thread that made it.
 pub trait Ticker {
     /// Waits for the tick of this moment of CLOCK_MONOTONIC, the next one of its beat. Returns at
@@ -62,10 +59,6 @@ pub struct Source {
     pub id: &'static str,
     /// What it is, in one line.
     pub says: &'static str,
-    /// True if it takes whole milliseconds only.
-    pub whole_ms: bool,
-    /// True if the timer slack of the thread applies to it.
-    pub has_slack: bool,
     /// Interval if none is given: short for a loop, which is late only at its ticks.
     pub usual_ns: u64,
     /// Sets it up.
@@ -102,16 +95,6 @@ pub fn named(name: &str) -> Result<Vec<&'static Source>, Error> {
         }
     };
     Err(Error::UnknownSource { name: name.to_owned(), hint })
-}
-
-/// True for a source that takes whole milliseconds only.
-pub fn asks_for_whole_ms(id: &str) -> bool {
-    ALL.iter().any(|source| source.id == id && source.whole_ms)
-}
-
-/// True for a source to which timer slack applies, or may apply.
-pub fn has_slack(id: &str) -> bool {
-    id == PROGRAM || ALL.iter().any(|source| source.id == id && source.has_slack)
 }
 
 /// Milliseconds until a moment, rounded up as event loops do; `None` once it has passed.

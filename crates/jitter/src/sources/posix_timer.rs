@@ -11,8 +11,6 @@ use super::{Beat, Served, Source, Ticker, last_error};
 pub const SOURCE: Source = Source {
     id: "posix-timer",
     says: "POSIX timer by a signal to the thread, taken with sigwaitinfo",
-    whole_ms: false,
-    has_slack: false,
     usual_ns: super::USUAL_NS,
     make: |beat| Ok(Box::new(Timer::new(beat)?)),
 };

@@ -14,8 +14,6 @@ use super::{Beat, Served, Source, Ticker};
 pub const SOURCE: Source = Source {
     id: "posix-timer-thread",
     says: "POSIX timer that starts a thread for each tick (SIGEV_THREAD)",
-    whole_ms: false,
-    has_slack: false,
     usual_ns: super::USUAL_NS,
     make: |beat| Ok(Box::new(Timer::new(beat)?)),
 };

@@ -7,8 +7,6 @@ use super::{Served, Source, Ticker};
 pub const SOURCE: Source = Source {
     id: "spin",
     says: "busy loop until the time has come: hiccups of the CPU",
-    whole_ms: false,
-    has_slack: false,
     usual_ns: 100_000,
     make: |_| Ok(Box::new(Spin)),
 };

@@ -13,8 +13,6 @@ use super::{Beat, Served, Source, Ticker};
 pub const SOURCE: Source = Source {
     id: "timerfd",
     says: "read of a periodic timerfd, which counts the ticks that have passed",
-    whole_ms: false,
-    has_slack: false,
     usual_ns: super::USUAL_NS,
     make: |beat| Ok(Box::new(TimerFile::new(beat)?)),
 };

@@ -38,7 +38,7 @@ fn a_run_is_written_in_full_within_80_columns() {
         "clock rdtsc at 2.596 GHz",
         "bound to no CPU, on 2 CPUs",
         "4 4,000,000 4.00 0.100 0.900 1.00 M 0.25x",
-        "empty 1.0 ns 23 ns",
+        "empty 1.00 ns 23 ns",
         "USL fit, n = 10 rounds a rung: contention",
         "with 2 CPUs, want of a CPU is in both",
         "knee: 4 processes (each does less than half of what 1 alone does)",

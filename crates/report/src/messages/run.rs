@@ -220,7 +220,7 @@ mod tests {
             "never ended order 9: received 3.00 s ago",
             "4 slow messages could not be read in time",
             "What 12 slow messages of order have more of than 12 that were not slow",
-            "3.50 ms 91.7 % 0.0 ns 0.0 %",
+            "3.50 ms 91.7 % 0 ns 0.0 %",
             "1. order 8123: 4.10 ms, received 1.500 s into the run; 3 waited behind it",
             "logic 4.00 ms (97.6 %)",
             "and 11 more slow messages",

@@ -1,12 +1,24 @@
-//! Refuses what no recorder gives, where the readers of runs rely on it: they add up times, and
-//! subtract the start of the run from them.
+//! Refuses numbers that no recorder gives, because the readers of runs add them up.
+//!
+//! What gets through need not be true, but all lengths, and all counts, can be added up without an
+//! overflow.
 
-use model::{Batch, RunHeader};
+use model::{Accounts, Batch, Histogram, Outlier, RunHeader, Sockets, Sums, ThreadAccounts};
 
 use super::Ending;
 
-/// The longest time, and the latest since the host's start: 18 years. 32 of them can be added up.
-const MAX_NS: u64 = 1 << 59;
+/// The latest time, in ns since the host's start: nine years.
+const MAX_NS: u64 = 1 << 58;
+
+/// All lengths of a run together, in ns: 146 years of all threads.
+const MAX_LENGTHS: u64 = 1 << 62;
+
+/// All counts together.
+const MAX_COUNTS: u64 = 1 << 56;
+
+/// Looks at a queue within a second, which are 50, and bytes in it: they are multiplied.
+const MAX_LOOKS: u64 = 1 << 16;
+const MAX_BYTES: u64 = 1 << 44;
 
 type Checked = Result<(), String>;
 
@@ -24,22 +36,120 @@ pub(super) fn ending(ending: &Ending, header: &RunHeader) -> Checked {
     }
 }
 
-pub(super) fn batch(batch: &Batch, _header: &RunHeader) -> Checked {
-    time("the last moment", batch.heartbeat_ns)?;
-    for thread in &batch.threads {
-        time("a thread's end", thread.last_ns)?;
+/// What was added up so far.
+#[derive(Default)]
+pub(super) struct Totals {
+    lengths: u64,
+    counts: u64,
+}
+
+impl Totals {
+    /// Adds a batch, if it can be one.
+    pub fn add(&mut self, batch: &Batch) -> Checked {
+        time("the last moment", batch.heartbeat_ns)?;
+        batch.threads.iter().try_for_each(|thread| self.thread(thread))?;
+        batch.outliers.iter().try_for_each(|outlier| self.outlier(outlier))?;
+        for second in &batch.seconds {
+            self.histogram(second.start_ns, &second.histogram)?;
+        }
+        for second in &batch.messages.seconds {
+            self.histogram(second.start_ns, &second.histogram)?;
+        }
+        for message in batch.messages.slow.iter().chain(&batch.messages.fast) {
+            time("a message", message.t0_ns.max(message.end_ns))?;
+        }
+        batch.events.iter().try_for_each(|event| time("an event", event.time_ns))?;
+        self.sums(&batch.sums)?;
+        self.sockets(&batch.sockets)
+    }
+
+    fn thread(&mut self, thread: &ThreadAccounts) -> Checked {
         if thread.first_ns > thread.last_ns {
             return Err(format!("thread {} ends before it begins", thread.tid));
         }
-        thread.accounts.iter().try_for_each(|(_, ns)| time("a thread's account", ns))?;
+        time("the end of a thread", thread.last_ns)?;
+        self.accounts(&thread.accounts)?;
+        self.count(thread.minor_faults)?;
+        self.count(thread.major_faults)?;
+        self.count(thread.sleeps)?;
+        self.count(thread.preemptions)?;
+        self.count(thread.migrations)
     }
-    for outlier in &batch.outliers {
-        time("an outlier's start", outlier.start_ns)?;
-        time("an outlier's length", outlier.duration_ns)?;
+
+    fn outlier(&mut self, outlier: &Outlier) -> Checked {
+        time("the start of an outlier", outlier.start_ns)?;
+        self.length(outlier.duration_ns)?;
+        self.accounts(&outlier.breakdown)?;
+        outlier.ran_instead.iter().try_for_each(|runner| self.length(runner.ns))?;
+        self.length(outlier.holder.as_ref().map_or(0, |holder| holder.overlap_ns))?;
+        self.length(outlier.interrupts.as_ref().map_or(0, |interrupts| interrupts.ns))
     }
-    Ok(())
+
+    fn accounts(&mut self, accounts: &Accounts) -> Checked {
+        accounts.iter().try_for_each(|(_, ns)| self.length(ns))
+    }
+
+    fn histogram(&mut self, start_ns: u64, histogram: &Histogram) -> Checked {
+        time("the second of a histogram", start_ns)?;
+        self.count(histogram.count())
+    }
+
+    fn sums(&mut self, sums: &Sums) -> Checked {
+        let stacks = sums.stack_sums.iter().map(|sum| (sum.count, sum.ns));
+        let waits = sums.waits.iter().map(|sum| (sum.count.max(sum.by_waiter), sum.ns));
+        let locks = sums.waits.iter().map(|sum| (sum.lock_like, sum.max_ns));
+        let holds = sums.holds.iter().map(|sum| (sum.count, sum.ns.max(sum.max_ns)));
+        let runners = sums.runners.iter().map(|sum| (sum.count, sum.ns));
+        let paths = sums.paths.iter().map(|sum| (sum.count, sum.ns.max(sum.max_ns)));
+        let beside = sums.beside.iter().map(|sum| (sum.count, sum.ns.max(sum.max_ns)));
+        let waiting = stacks.chain(waits).chain(locks).chain(holds);
+        for (n, ns) in waiting.chain(runners).chain(paths).chain(beside) {
+            self.count(n)?;
+            self.length(ns)?;
+        }
+        sums.call_errors.iter().try_for_each(|errors| self.count(errors.count))?;
+        for cpu in &sums.cpus {
+            self.length(cpu.idle_ns)?;
+            self.length(cpu.busy_ns)?;
+            self.length(cpu.stolen_ns)?;
+        }
+        Ok(())
+    }
+
+    fn sockets(&mut self, sockets: &Sockets) -> Checked {
+        for second in &sockets.queues {
+            let sends = &second.blocked_sends;
+            time("a second of a queue", second.start_ns)?;
+            at_most("looks at a queue", second.looks, MAX_LOOKS)?;
+            at_most("bytes in a queue", second.receive.mean, MAX_BYTES)?;
+            self.length(sends.waited_ns)?;
+            self.count(second.drops)?;
+            self.count(second.resent.segments)?;
+            self.count(sends.refused)?;
+            self.count(sends.waited)?;
+        }
+        for drops in &sockets.drops {
+            time("a drop", drops.first_ns.max(drops.last_ns))?;
+            self.count(drops.count)?;
+        }
+        Ok(())
+    }
+
+    fn length(&mut self, ns: u64) -> Checked {
+        self.lengths = self.lengths.saturating_add(ns);
+        at_most("all times together, in ns", self.lengths, MAX_LENGTHS)
+    }
+
+    fn count(&mut self, n: u64) -> Checked {
+        self.counts = self.counts.saturating_add(n);
+        at_most("all counts together", self.counts, MAX_COUNTS)
+    }
 }
 
 fn time(what: &str, ns: u64) -> Checked {
-    if ns <= MAX_NS { Ok(()) } else { Err(format!("{what} is {ns} ns: no host runs for so long")) }
+    at_most(what, ns, MAX_NS)
+}
+
+fn at_most(what: &str, n: u64, most: u64) -> Checked {
+    if n <= most { Ok(()) } else { Err(format!("{what}: {n} is beyond what any host gives")) }
 }

@@ -17,6 +17,7 @@ use super::{
 pub(crate) struct Reader {
     lines: Lines,
     counts: Counts,
+    totals: plausible::Totals,
     /// Number of the run in the store that it comes from.
     pub run: RunId,
     pub header: RunHeader,
@@ -35,7 +36,13 @@ impl Reader {
         lines.read()?;
         let Opening { number, header, .. } = opening(&lines)?;
         plausible::header(&header).map_err(|what| lines.damaged(&what))?;
-        Ok(Reader { lines, counts: Counts::default(), run: RunId(number.max(1)), header })
+        Ok(Reader {
+            lines,
+            counts: Counts::default(),
+            totals: plausible::Totals::default(),
+            run: RunId(number.max(1)),
+            header,
+        })
     }
 
     /// The next line. The ending comes only if all is there, and nothing behind it.
@@ -45,7 +52,7 @@ impl Reader {
             .map_err(|error| self.lines.unreadable(&error))?;
         match line {
             Line::Batch(batch) => {
-                plausible::batch(&batch, &self.header).map_err(|what| self.lines.damaged(&what))?;
+                self.totals.add(&batch).map_err(|what| self.lines.damaged(&what))?;
                 self.counts.add(&batch);
                 Ok(Next::Batch(batch))
             }

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use model::StackId;
+use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use serde::de::value::{Error as TextError, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
@@ -20,6 +22,14 @@ impl FromSql for U64 {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         value.as_i64().map(|n| U64(n.cast_unsigned()))
     }
+}
+
+pub(super) fn stack_key(stack: StackId) -> U64 {
+    U64(stack.0)
+}
+
+pub(super) fn stack_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<StackId>> {
+    Ok(row.get::<_, Option<U64>>(column)?.map(|id| StackId(id.0)))
 }
 
 /// A value whose serde form is a bare text: an account, a metric, a kind.

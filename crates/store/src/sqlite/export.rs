@@ -12,7 +12,7 @@ use rusqlite::{Connection, Params, Result, Row};
 use super::columns::{Json, U64};
 use super::read::all;
 use super::read_parts::OUTLIER_COLUMNS;
-use super::{Failed, messages, presences, read, read_parts as parts, read_sums, sockets};
+use super::{Failed, messages, presences, read, read_parts as parts, sockets, sums};
 use crate::run_file::Writer;
 
 /// Rows of a piece.
@@ -48,16 +48,22 @@ pub(super) fn export(
 }
 
 fn put_sums<W: Write>(pieces: &mut Pieces<'_, W>) -> std::result::Result<(), Failed> {
-    let sums = read_sums::load(pieces.conn, pieces.run)?;
-    pieces.put(sums.cpus, |batch| &mut batch.sums.cpus)?;
-    pieces.put(sums.stack_sums, |batch| &mut batch.sums.stack_sums)?;
-    pieces.put(sums.waits, |batch| &mut batch.sums.waits)?;
-    pieces.put(sums.holds, |batch| &mut batch.sums.holds)?;
-    pieces.put(sums.runners, |batch| &mut batch.sums.runners)?;
-    pieces.put(sums.paths, |batch| &mut batch.sums.paths)?;
-    pieces.put(sums.beside, |batch| &mut batch.sums.beside)?;
-    pieces.put(sums.call_errors, |batch| &mut batch.sums.call_errors)?;
-    pieces.put(sums.counters, |batch| &mut batch.sums.counters)
+    let mut select = pieces.conn.prepare(sums::OF_RUN)?;
+    let mut rows = select.query([pieces.run.0])?;
+    loop {
+        let mut batch = Batch::default();
+        let mut number = 0;
+        while number < ROWS
+            && let Some(row) = rows.next()?
+        {
+            sums::add(&mut batch.sums, row)?;
+            number += 1;
+        }
+        if number == 0 {
+            return Ok(());
+        }
+        pieces.file.batch(&batch)?;
+    }
 }
 
 fn put_sockets_and_messages<W: Write>(

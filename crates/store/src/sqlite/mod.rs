@@ -1,8 +1,9 @@
 //! The embedded store: one SQLite file.
 //!
 //! `guard` refuses files that must not be touched, `schema` makes the tables, `write` fills them,
-//! `read` reads them back, `messages`, `sockets` and `presences` do both for theirs; `columns`, `buckets` and `outlier` say
-//! how values are laid down. `export` and `import` take a whole run to a file and from one.
+//! `read` reads them back, `messages`, `presences`, `sockets` and `sums` do both for theirs;
+//! `columns`, `buckets` and `outlier` say how values are laid down. `export` and `import` take a
+//! whole run to a file and from one.
 
 mod buckets;
 mod columns;
@@ -14,11 +15,10 @@ mod outlier;
 mod presences;
 mod read;
 mod read_parts;
-mod read_sums;
 mod schema;
 mod sockets;
+mod sums;
 mod write;
-mod write_sums;
 
 use std::collections::HashMap;
 use std::io::{self, Write};

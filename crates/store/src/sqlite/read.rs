@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::buckets::{Unpacker, UnreadableBuckets};
 use super::columns::{Json, Text, U64};
-use super::{messages, presences, read_parts as parts, read_sums, sockets};
+use super::{messages, presences, read_parts as parts, sockets, sums};
 use crate::recorder::Recorder;
 
 /// A row of `runs`.
@@ -95,7 +95,7 @@ pub(super) fn load(
     }
     let outliers = parts::outliers(&tx, run, part)?;
     let in_part = part.map_or(Ok(row.outlier_count), |part| parts::count_in(&tx, run, part))?;
-    let sums = read_sums::load(&tx, run)?;
+    let sums = sums::load(&tx, run)?;
     let loaded = Run {
         id: row.id,
         header: row.header,

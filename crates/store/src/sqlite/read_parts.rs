@@ -10,10 +10,9 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
 use serde::de::DeserializeOwned;
 
-use super::columns::{Json, Text, U64};
+use super::columns::{Json, Text, U64, stack_at};
 use super::outlier::Detail;
 use super::read::{all, u64_at};
-use super::read_sums::stack_at;
 use crate::{LOADED_EVENTS, LOADED_IN_PARTS, LOADED_OUTLIERS};
 
 pub(super) fn facts(conn: &Connection, run: RunId) -> Result<Vec<Fact>> {

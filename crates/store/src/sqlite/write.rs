@@ -6,11 +6,10 @@ use model::{Batch, Finding, Outlier, RunEnd, RunHeader, RunId, Stack, ThreadAcco
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::buckets::Packer;
-use super::columns::{Json, Text, U64};
+use super::columns::{Json, Text, U64, stack_key};
 use super::messages;
 use super::outlier::Detail;
-use super::write_sums::{self, stack_key};
-use super::{presences, sockets};
+use super::{presences, sockets, sums};
 use crate::recorder::Recorder;
 
 pub(super) fn begin(conn: &Connection, header: &RunHeader) -> rusqlite::Result<RunId> {
@@ -59,7 +58,7 @@ pub(super) fn put_batch(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusq
     add_outliers(tx, run, &batch.outliers)?;
     add_events(tx, run, batch)?;
     batch.stacks.iter().try_for_each(|stack| put_stack(tx, run, stack))?;
-    write_sums::put_all(tx, run, &batch.sums)?;
+    sums::put(tx, run, &batch.sums)?;
     put_own_state(tx, run, batch)?;
     put_results(tx, run, batch)?;
     messages::put(tx, run, &batch.messages)?;

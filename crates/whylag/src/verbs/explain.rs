@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use explain::{PartialRun, Question};
+use explain::{JudgedTimers, PartialRun, Question};
 use model::{Run, Window};
 use store::Store;
 
@@ -86,11 +86,12 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     let (store, run) = stored::load(store, options.run.as_ref())?;
     stored::must_be_recorded(&run, options.run.as_ref())?;
     let Some(question) = question else {
-        match &options.why_not {
-            Some(cause) => write_why_not(options, &explain::why_not(&run, cause)?)?,
-            // Timers are judged when they are measured; no thread was recorded.
-            None if run.jitter.is_some() && run.threads.is_empty() => write_timers(options, &run)?,
-            None => write_explanation(options, &explain::explain(&run), &run)?,
+        if let Some(cause) = &options.why_not {
+            write_why_not(options, &explain::why_not(&run, cause)?)?;
+        } else if let Some(judged) = explain::timers(&run) {
+            write_timers(options, judged, &run)?;
+        } else {
+            write_explanation(options, &explain::explain(&run), &run)?;
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -151,14 +152,12 @@ fn write_explanation(
     Ok(out.flush()?)
 }
 
-fn write_timers(options: &Options, run: &Run) -> Result<(), Failure> {
-    let Some(jitter) = &run.jitter else { return Ok(()) };
+fn write_timers(options: &Options, judged: JudgedTimers, run: &Run) -> Result<(), Failure> {
     let (mut out, style) = output::stdout();
     if options.json {
-        serde_json::to_writer_pretty(&mut out, jitter).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        report::json::write_timers(&mut out, &judged.explanation, judged.jitter, run)?;
     } else {
-        report::jitter::write_findings(&mut out, jitter, &style)?;
+        report::jitter::write_findings(&mut out, &judged.jitter, &style)?;
     }
     Ok(out.flush()?)
 }

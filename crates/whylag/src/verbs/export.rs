@@ -62,7 +62,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         write_run(&store, id, options.output.as_deref())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let run = store.load(id)?;
+    let run = stored::judged(store.load(id)?);
     if matches!(options.format, Format::Folded | Format::Svg) {
         stored::must_be_recorded(&run, options.run.as_ref())?;
     }

@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::ProgressBar;
-use jitter::judge::{Measured, judge};
 use jitter::plan::{self, Setting, Step};
-use jitter::{Started, control, conversion, drift, sources};
-use model::{Batch, Conversion, Jitter, JitterProgram, RunEnd, RunId, Target};
+use jitter::{Series, Started, control, drift, sources};
+use model::{Batch, Conversion, Jitter, JitterProgram, Outlier, RunEnd, RunId, Target};
 use store::{Sqlite, Store, location};
 
 mod watched;
@@ -126,11 +125,11 @@ const LOOK: Duration = Duration::from_millis(100);
 /// A command is started to be judged: its output is waited for.
 const LOOK_AT_COMMAND: Duration = Duration::from_millis(20);
 
-/// Measures and judges.
+/// Measures, stores what was measured, and has the stored run judged.
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
     let conversion = options.factor.map(|factor| {
         let truth = options.truth.or(options.clock_hz.map(|hertz| 1e9 / hertz));
-        conversion::judge(factor, truth, options.bound)
+        explain::conversion(factor, truth, options.bound)
     });
     if let Some(conversion) = &conversion
         && options.command.is_empty()
@@ -152,18 +151,21 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     let reason = session.watch_until_end(options, &signal)?;
     session.progress.finish_and_clear();
     let ended_ns = clock::monotonic_ns();
-    let (jitter, exit_status) = session.conclude(options, conversion)?;
+    let measured = session.conclude(options, conversion)?;
+    let exit_status = measured.exit_status;
     let batch = Batch {
         heartbeat_ns: ended_ns,
         facts: facts(options),
-        jitter: Some(jitter),
+        jitter: Some(measured.jitter),
+        outliers: measured.intervals,
         ..Batch::default()
     };
     store.append(id, &batch)?;
-    let jitter = batch.jitter.unwrap_or_default();
-    store.put_findings(id, &jitter.findings)?;
     store.finish(id, &RunEnd { ended_ns, exit_status, reason: reason.to_owned() })?;
-    tell(&jitter, options)?;
+    if let Some(judged) = explain::timers(&store.load(id)?) {
+        store.put_findings(id, &judged.jitter.findings)?;
+        write(judged.jitter, options)?;
+    }
     eprintln!("whylag: run {id} is stored: 'whylag show {id}' has it again");
     Ok(ExitCode::from(exit_status.map_or(0, |status| status as u8)))
 }
@@ -196,6 +198,14 @@ fn facts(options: &Options) -> Vec<model::Fact> {
         facts.extend(inspect::fingerprint::command(program, std::env::vars_os()));
     }
     facts
+}
+
+/// What was measured, and how the command ended.
+struct Measured {
+    jitter: Jitter,
+    /// What was recorded of the latest ticks.
+    intervals: Vec<Outlier>,
+    exit_status: Option<i32>,
 }
 
 struct Session {
@@ -235,7 +245,7 @@ impl Session {
                 self.tell_recent(started.elapsed(), options)?;
             }
             if let Ok(recording) = &mut self.recording {
-                recording.attribute(self.watched.series());
+                recording.take(self.watched.series());
             }
             self.show_progress();
             std::thread::sleep(if is_command { LOOK_AT_COMMAND } else { LOOK });
@@ -274,17 +284,17 @@ impl Session {
         Ok(())
     }
 
-    /// Ends what is watched and judges it.
+    /// Ends what is watched.
     fn conclude(
         self,
         options: &Options,
         conversion: Option<Conversion>,
-    ) -> Result<(Jitter, Option<i32>), Failure> {
+    ) -> Result<Measured, Failure> {
         let setting = setting(options);
         let mut drift = self.drift;
         let mut program: Option<JitterProgram> = None;
         let (mut exit_status, mut lost) = (None, 0);
-        let mut series = match self.watched {
+        let series = match self.watched {
             Watched::Timers(timers) => {
                 let (series, read_with_ticks, not_taken) = timers.finish()?;
                 (drift, lost) = (read_with_ticks, not_taken);
@@ -296,39 +306,40 @@ impl Session {
                 vec![series]
             }
         };
-        let unrecorded = match self.recording {
-            Ok(recording) => recording.finish(&mut series),
-            Err(because) => Some(because),
+        let (intervals, unrecorded) = match self.recording {
+            Ok(recording) => recording.finish(&series),
+            Err(because) => (Vec::new(), Some(because)),
         };
-        let controls = control::measure(&series, setting);
-        let mut jitter = judge(Measured {
-            series,
+        let jitter = Jitter {
             program,
-            drift,
-            controls,
             changed: setting.changed(),
             over_ns: options.over,
+            jiffy_ns: clock::jiffy_ns(),
+            controls: control::measure(&series, setting),
+            series: series.into_iter().map(Series::measured).collect(),
+            drift_ppm: drift.estimate(),
             conversion,
-        });
-        if lost > 0 {
-            jitter.notes.push(format!("{lost} ticks came faster than they could be counted"));
-        }
-        if let Some(because) = unrecorded {
-            jitter.notes.push(format!("not recorded why single ticks were late: {because}"));
-        }
-        let again = format!("whylag jitter {}", words().join(" "));
-        jitter.findings.iter_mut().for_each(|finding| finding.verify.clone_from(&again));
-        Ok((jitter, exit_status))
+            notes: notes(lost, unrecorded),
+            ..Jitter::default()
+        };
+        Ok(Measured { jitter, intervals, exit_status })
     }
 }
 
-fn tell(jitter: &Jitter, options: &Options) -> Result<(), Failure> {
+/// What could not be measured.
+fn notes(lost: u64, unrecorded: Option<String>) -> Vec<String> {
+    let lost = (lost > 0).then(|| format!("{lost} ticks came faster than they could be counted"));
+    let unrecorded =
+        unrecorded.map(|because| format!("not recorded why single ticks were late: {because}"));
+    lost.into_iter().chain(unrecorded).collect()
+}
+
+fn write(jitter: Jitter, options: &Options) -> Result<(), Failure> {
     let (mut out, style) = output::stdout();
     if options.json {
-        serde_json::to_writer_pretty(&mut out, jitter).map_err(std::io::Error::from)?;
-        writeln!(out)?;
+        report::jitter::write_json(&mut out, jitter)?;
     } else {
-        report::jitter::write(&mut out, jitter, &style)?;
+        report::jitter::write(&mut out, &jitter, &style)?;
     }
     Ok(out.flush()?)
 }

@@ -28,6 +28,7 @@ pub struct Options {
 /// Shows.
 pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
     let (store, run) = stored::load(store, options.run.as_ref())?;
+    let run = stored::judged(run);
     let (mut out, style) = output::stdout();
     if options.json {
         report::export::json::write(&mut out, &run)?;

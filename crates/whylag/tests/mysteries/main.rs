@@ -212,7 +212,9 @@ fn is_claimed(mystery: &Mystery, case: &Case) -> Result<(), String> {
         }
         Standing::BelowFloor { claimed_ns, .. } if claimed_ns > 0 => Ok(()),
         Standing::BelowFloor { because, .. } => Err(format!("{because}: {}", case.summary())),
-        Standing::Absent { missing } => Err(format!("{missing}: {}", case.summary())),
+        Standing::Absent { missing: because } | Standing::NotLookedFor { because } => {
+            Err(format!("{because}: {}", case.summary()))
+        }
     }
 }
 

@@ -35,6 +35,6 @@ fn claimed_ns(case: &Case) -> u64 {
     match case.standing(CAUSE) {
         Standing::Finding { lost_ns, .. } => lost_ns,
         Standing::BelowFloor { claimed_ns, .. } => claimed_ns,
-        Standing::Absent { .. } => 0,
+        Standing::Absent { .. } | Standing::NotLookedFor { .. } => 0,
     }
 }

@@ -3,6 +3,22 @@
 //! A cgroup with a quota of 20 ms in each 100 ms has used it up after 20 ms of all its threads
 //! together; then they are off the CPU for the rest of the period, with CPUs idle. The kernel says
 //! of a task that leaves the CPU whether it is throttled, so this is an account of its own.
+//!
+//! # Evidence
+//!
+//! Time in the account throttled: a thread leaves its CPU, is ready to run, and its task has the
+//! flag of a throttled task. Beside it stand the quota and period of the cgroup, and the growth of
+//! nr_throttled in its cpu.stat. Waits for locks that a throttled thread held are counted with it.
+//!
+//! # Without whylag
+//!
+//!     cat /sys/fs/cgroup/GROUP/cpu.{max,stat}   # nr_throttled, throttled_usec
+//!     cat /proc/PID/cgroup                      # which group it is
+//!
+//! # Sources
+//!
+//! Documentation/scheduler/sched-bwc.rst; Documentation/admin-guide/cgroup-v2.rst (cpu.max,
+//! cpu.stat); kernel/sched/fair.c.
 
 use model::{Account, Accounts, Outlier, OutlierKind, RecorderPart};
 

@@ -2,8 +2,25 @@
 //!
 //! Either the program has more runnable threads than CPUs, or another process takes the CPU. Only
 //! waits during which someone is known to have run are claimed: waking on an idle CPU is not this.
+//!
+//! # Evidence
+//!
+//! The time that threads were ready to run and had no CPU (the accounts runnable:wakeup and
+//! runnable:preempted), as far as somebody else was seen on their CPU meanwhile; who that was, by
+//! process; the histogram of the waits; and how busy the CPUs were.
+//!
+//! # Without whylag
+//!
+//!     perf sched record -a -- sleep 10; perf sched timehist
+//!     cat /proc/PID/task/*/schedstat   # second figure: ns on a run queue
+//!     bpftrace -e 'tracepoint:sched:sched_switch /args.next_pid == TID/ {
+//!         @[args.prev_comm] = count(); }'
+//!
+//! # Sources
+//!
+//! kernel/sched/fair.c; Documentation/scheduler/sched-stats.rst (what /proc/PID/schedstat says).
 
-use model::{Account, Accounts, Metric, OutlierKind, RecorderPart, RunnerSum, part_of};
+use model::{Account, Accounts, Histogram, Metric, OutlierKind, RecorderPart, RunnerSum, part_of};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -51,8 +68,54 @@ struct Ran {
     idle: u64,
 }
 
+/// Waiting for a CPU in a run.
+struct Queue {
+    /// The process that waited longest.
+    process: u32,
+    waited_ns: u64,
+    /// Of it: while someone was seen on the CPU.
+    claimed_ns: u64,
+    waits: u64,
+    ran: Ran,
+    delays: Option<Histogram>,
+    /// Nothing is known of who ran: thread states were sampled.
+    unseen: bool,
+}
+
 fn examine(case: &Case) -> Verdict {
-    let queued = case.accounts.sum_of(Account::is_runnable);
+    let queue = measure(case)?;
+    let lost: Accounts = case
+        .accounts
+        .iter()
+        .filter(|(account, _)| account.is_runnable())
+        .map(|(account, ns)| (account, part_of(ns, queue.claimed_ns, queue.waited_ns)))
+        .collect();
+    let mut claim = Claim::new(title(case, &queue), lost, queue.waits);
+    claim.mechanism(format!(
+        "threads that were ready to run waited {} for a CPU: {} after being woken, {} after being \
+         preempted",
+        duration(queue.waited_ns),
+        duration(case.accounts.get(Account::RunnableWakeup)),
+        duration(case.accounts.get(Account::RunnablePreempted))
+    ));
+    if !queue.unseen {
+        claim.trigger(format!(
+            "on the CPU meanwhile: threads of the same process for {} of the waiting, other \
+             processes for {}",
+            duration(queue.ran.own),
+            duration(queue.ran.other)
+        ));
+    }
+    evidence(case, &queue, &mut claim);
+    rule_out(case, &queue.ran, &mut claim);
+    if queue.unseen {
+        claim.doubt(0.7, "who ran meanwhile is not known");
+    }
+    Ok(claim)
+}
+
+fn measure(case: &Case) -> Result<Queue, Absent> {
+    let waited_ns = case.accounts.sum_of(Account::is_runnable);
     let Some(process) = case.main_process(Account::is_runnable) else {
         return Err(Absent("no thread waited for a CPU".to_owned()));
     };
@@ -63,46 +126,20 @@ fn examine(case: &Case) -> Verdict {
         return Err(Absent(format!(
             "all waiting for a CPU together is {}, and no other thread was seen on the CPU \
              meanwhile",
-            duration(queued)
+            duration(waited_ns)
         )));
     }
-
-    let claimed = if unseen { queued } else { busy.min(queued) };
-    let lost: Accounts = case
-        .accounts
-        .iter()
-        .filter(|(account, _)| account.is_runnable())
-        .map(|(account, ns)| (account, part_of(ns, claimed, queued)))
-        .collect();
     let delays = case.histogram(&Metric::RunQueueDelay);
-    let waits = case.run.sums.runners.iter().filter(|r| r.runner_tgid != 0);
-    let mut waits = waits.fold(0u64, |sum, r| sum.saturating_add(r.count));
-    if unseen {
-        waits = delays.as_ref().map_or(0, |h| h.count());
-    }
-
-    let own_threads = unseen || ran.own >= ran.other;
-    let title = if unseen {
-        format!("{} waits for a CPU; who had it is not known", case.process_name(process))
-    } else {
-        title(case, process, own_threads)
+    let seen = case.run.sums.runners.iter().filter(|r| r.runner_tgid != 0);
+    let waits = match unseen {
+        true => delays.as_ref().map_or(0, |h| h.count()),
+        false => seen.fold(0u64, |sum, r| sum.saturating_add(r.count)),
     };
-    let mut claim = Claim::new(title, lost, waits);
-    claim.mechanism(format!(
-        "threads that were ready to run waited {} for a CPU: {} after being woken, {} after being \
-         preempted",
-        duration(queued),
-        duration(case.accounts.get(Account::RunnableWakeup)),
-        duration(case.accounts.get(Account::RunnablePreempted))
-    ));
-    if !unseen {
-        claim.trigger(format!(
-            "on the CPU meanwhile: threads of the same process for {} of the waiting, other \
-             processes for {}",
-            duration(ran.own),
-            duration(ran.other)
-        ));
-    }
+    let claimed_ns = if unseen { waited_ns } else { busy.min(waited_ns) };
+    Ok(Queue { process, waited_ns, claimed_ns, waits, ran, delays, unseen })
+}
+
+fn evidence(case: &Case, queue: &Queue, claim: &mut Claim) {
     for runner in largest(case).into_iter().take(RUNNERS_SHOWN) {
         claim.saw(
             format!(
@@ -116,7 +153,7 @@ fn examine(case: &Case) -> Verdict {
         );
     }
     claim.saw_if(
-        delays.as_ref().map(|h| format!("waiting for a CPU: {}", quantiles(h))),
+        queue.delays.as_ref().map(|h| format!("waiting for a CPU: {}", quantiles(h))),
         "run-queue histogram (sched_waking, sched_switch)",
     );
     if let Some(cpus) = case.cpus() {
@@ -143,11 +180,6 @@ fn examine(case: &Case) -> Verdict {
         .filter(|o| o.kind == OutlierKind::RunQueue)
         .max_by_key(|o| o.duration_ns);
     claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait for a CPU");
-    rule_out(case, &ran, &mut claim);
-    if unseen {
-        claim.doubt(0.7, "who ran meanwhile is not known");
-    }
-    Ok(claim)
 }
 
 fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
@@ -205,15 +237,18 @@ fn runnable(case: &Case, process: Option<u32>) -> f64 {
     ns / case.run.length_ns().max(1) as f64
 }
 
-fn title(case: &Case, process: u32, own_threads: bool) -> String {
+fn title(case: &Case, queue: &Queue) -> String {
+    let name = case.process_name(queue.process);
+    if queue.unseen {
+        return format!("{name} waits for a CPU; who had it is not known");
+    }
     let cpus = case.cpus().map(|cpus| counted(cpus.number, "CPU"));
     let cpus = cpus.unwrap_or_else(|| "the CPUs".to_owned());
-    let name = case.process_name(process);
-    if own_threads {
+    if queue.ran.own >= queue.ran.other {
         let Some(numbered) = case.cpus() else {
             return format!("{name} waits for CPUs that its own threads use");
         };
-        let threads = runnable(case, Some(process));
+        let threads = runnable(case, Some(queue.process));
         if threads < numbered.number as f64 {
             return format!("threads of {name} wait for each other on the same CPU");
         }

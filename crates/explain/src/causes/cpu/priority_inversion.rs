@@ -4,6 +4,21 @@
 //! An ordinary mutex knows nothing of priorities: its holder is scheduled by its own, however
 //! urgent those are who wait for it. Proven by three priorities: the waiter's is above that of
 //! whoever had the CPU, and that is not below the holder's.
+//!
+//! # Evidence
+//!
+//! A lock wait of a thread with a real-time priority, followed to the thread that ended it; that
+//! one was ready to run meanwhile and had no CPU; and the priority of whoever had the CPU is below
+//! the waiter's and not below the holder's.
+//!
+//! # Without whylag
+//!
+//!     ps -eLo tid,cls,rtprio,comm -p PID     # the priorities of waiter and holder
+//!     perf sched record -a -- sleep 5; perf sched timehist   # who ran while the holder was ready
+//!
+//! # Sources
+//!
+//! futex(2) (FUTEX_LOCK_PI); pthread_mutexattr_setprotocol(3p); Documentation/locking/pi-futex.rst.
 
 use model::{Account, Outlier, RecorderPart, RunnerSum};
 

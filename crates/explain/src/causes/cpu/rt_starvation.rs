@@ -4,6 +4,23 @@
 //! never sleeps, the kernel takes the CPU from it for 50 ms of each second (sched_rt_runtime_us,
 //! the fair server), so those who are bound to that CPU see gaps of 950 ms. Proven by the priority
 //! of whoever had the CPU during the wait.
+//!
+//! # Evidence
+//!
+//! Waiting for a CPU during which a thread of a higher real-time priority had it, by the priority
+//! of whoever ran (sched_switch); how long each of them had it; and the longest wait, which is 950
+//! ms with the kernel's defaults when a real-time thread never sleeps. Waits for locks that starved
+//! threads held are counted with it, if the one that has the CPU also comes before the waiter.
+//!
+//! # Without whylag
+//!
+//!     ps -eLo tid,cls,rtprio,psr,comm | awk '$2 == "FF" || $2 == "RR"'
+//!     sysctl kernel.sched_rt_runtime_us kernel.sched_rt_period_us
+//!     perf sched record -a -- sleep 5; perf sched timehist
+//!
+//! # Sources
+//!
+//! sched(7); kernel/sched/rt.c; Documentation/scheduler/sched-rt-group.rst.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,42 +67,67 @@ const SHORT_NS: u64 = 5_000_000;
 /// Runners worth a line.
 const RUNNERS_SHOWN: usize = 3;
 
+/// Waiting for a CPU that real-time threads had.
+struct Starvation<'a> {
+    /// Those that had it, the longest first.
+    runners: Vec<&'a RunnerSum>,
+    /// All waiting for a CPU.
+    queued_ns: u64,
+    /// Of it: while they had it.
+    starved_ns: u64,
+    waits: u64,
+    priorities: Priorities,
+    /// Waiting for locks that starved threads held.
+    behind: BehindHolders,
+}
+
+impl<'a> Starvation<'a> {
+    fn of(case: &Case<'a>) -> Self {
+        let queued_ns = case.accounts.sum_of(Account::is_runnable);
+        let mut runners: Vec<&RunnerSum> =
+            case.run.sums.runners.iter().filter(|r| starves(case, r)).collect();
+        runners.sort_by_key(|runner| std::cmp::Reverse(runner.ns));
+        let sum = |of: fn(&RunnerSum) -> u64| {
+            runners.iter().fold(0u64, |sum, runner| sum.saturating_add(of(runner)))
+        };
+        let (starved_ns, waits) = (sum(|r| r.ns).min(queued_ns), sum(|r| r.count));
+        let priorities = Priorities::of(case);
+        let behind = behind_starved(case, &priorities);
+        Starvation { runners, queued_ns, starved_ns, waits, priorities, behind }
+    }
+
+    fn lost(&self, case: &Case) -> Accounts {
+        let queued = case.accounts.iter().filter(|(account, _)| Account::is_runnable(*account));
+        let starved =
+            queued.map(|(account, ns)| (account, part_of(ns, self.starved_ns, self.queued_ns)));
+        let mut lost: Accounts = starved.collect();
+        lost.merge(&self.behind.accounts);
+        lost
+    }
+}
+
 fn examine(case: &Case) -> Verdict {
-    let queued = case.accounts.sum_of(Account::is_runnable);
-    let mut runners: Vec<&RunnerSum> =
-        case.run.sums.runners.iter().filter(|r| starves(case, r)).collect();
-    runners.sort_by_key(|runner| std::cmp::Reverse(runner.ns));
-    let starved = runners.iter().fold(0u64, |sum, r| sum.saturating_add(r.ns)).min(queued);
-    let Some(first) = runners.first().filter(|_| starved > 0) else {
+    let found = Starvation::of(case);
+    let Some(first) = found.runners.first().filter(|_| found.starved_ns > 0) else {
         return Err(Absent(format!(
             "no real-time thread of a higher priority had the CPU during {} of waiting for one",
-            duration(queued)
+            duration(found.queued_ns)
         )));
     };
-    let mut lost: Accounts = case
-        .accounts
-        .iter()
-        .filter(|(account, _)| Account::is_runnable(*account))
-        .map(|(account, ns)| (account, part_of(ns, starved, queued)))
-        .collect();
-    let priorities = Priorities::of(case);
-    let behind = behind_starved(case, &priorities);
-    lost.merge(&behind.accounts);
-
     let hog = format!("{} (pid {})", first.runner_comm, first.runner_tgid);
-    let waits = runners.iter().fold(0u64, |sum, r| sum.saturating_add(r.count));
     let title = format!(
         "{} waits for a CPU that {hog} has at real-time priority {}",
         case.process_name(first.tgid),
         first.realtime
     );
-    let mut claim = Claim::new(title, lost, waits.saturating_add(behind.count));
+    let waits = found.waits.saturating_add(found.behind.count);
+    let mut claim = Claim::new(title, found.lost(case), waits);
     claim.mechanism(format!(
         "threads that were ready to run waited {} while real-time threads of higher priority had \
          their CPU: {}{}",
-        duration(starved),
-        counted(waits, "wait"),
-        match behind.accounts.total() {
+        duration(found.starved_ns),
+        counted(found.waits, "wait"),
+        match found.behind.accounts.total() {
             0 => String::new(),
             ns => format!("; others waited {} for locks that those had", duration(ns)),
         }
@@ -94,7 +136,19 @@ fn examine(case: &Case) -> Verdict {
         "{hog} runs at real-time priority {} and gives way to nobody below it",
         first.realtime
     ));
-    for runner in runners.iter().take(RUNNERS_SHOWN) {
+    evidence(case, &found, &mut claim);
+    rule_out(case, found.queued_ns, found.starved_ns, &mut claim);
+    if found.starved_ns / found.waits.max(1) < SHORT_NS {
+        claim.doubt(
+            0.8,
+            "the waits are short: the real-time threads do sleep, and may be right to run",
+        );
+    }
+    Ok(claim)
+}
+
+fn evidence(case: &Case, found: &Starvation, claim: &mut Claim) {
+    for runner in found.runners.iter().take(RUNNERS_SHOWN) {
         claim.saw(
             format!(
                 "{} (pid {}), real-time priority {}, had the CPU for {} of the waiting ({})",
@@ -112,12 +166,9 @@ fn examine(case: &Case) -> Verdict {
         delays.as_ref().map(|h| format!("waiting for a CPU: {}", quantiles(h))),
         "run-queue histogram (sched_waking, sched_switch)",
     );
-    let longest = case
-        .run
-        .outliers
-        .iter()
-        .filter(|o| o.kind == OutlierKind::RunQueue && is_starved(&priorities, o, 0))
-        .max_by_key(|o| o.duration_ns);
+    let starved =
+        |o: &&Outlier| o.kind == OutlierKind::RunQueue && is_starved(&found.priorities, o, 0);
+    let longest = case.run.outliers.iter().filter(starved).max_by_key(|o| o.duration_ns);
     let longest_ns = longest.map(|o| o.duration_ns).max(delays.and_then(|h| h.max()));
     if let Some(ns) = longest_ns.filter(|ns| *ns >= RT_GAP_NS) {
         let text = format!(
@@ -128,15 +179,7 @@ fn examine(case: &Case) -> Verdict {
         claim.saw(text, "sched_rt_runtime_us");
     }
     claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait for a CPU");
-    claim.saw_if(behind.longest_chain, "outliers, from waiter to waker");
-    rule_out(case, queued, starved, &mut claim);
-    if starved / waits.max(1) < SHORT_NS {
-        claim.doubt(
-            0.8,
-            "the waits are short: the real-time threads do sleep, and may be right to run",
-        );
-    }
-    Ok(claim)
+    claim.saw_if(found.behind.longest_chain.clone(), "outliers, from waiter to waker");
 }
 
 fn rule_out(case: &Case, queued: u64, starved: u64, claim: &mut Claim) {

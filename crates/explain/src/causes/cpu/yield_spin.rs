@@ -4,8 +4,25 @@
 //! sleep: it lets the others that are ready go first, so the waiters take turns on the CPUs, and
 //! the holder has to wait for its turn among them. To the scheduler they are busy threads that
 //! queue for a CPU; what tells them apart is that they queue inside sched_yield.
+//!
+//! # Evidence
+//!
+//! The number of calls of sched_yield, the time from entry to exit, and of it the CPU time and the
+//! time in which the callers were ready and others ran; at least two threads that spend more than a
+//! fiftieth of their time in the call, or more time given way than used. Calls right before a send
+//! of the same thread are a limit of its rate (rate-limit-burst) and are not claimed.
+//!
+//! # Without whylag
+//!
+//!     perf stat -e syscalls:sys_enter_sched_yield -p PID -- sleep 5
+//!     strace -f -c -p PID
+//!     perf record -g -p PID -- sleep 5   # who calls it
+//!
+//! # Sources
+//!
+//! sched_yield(2).
 
-use model::{Account, Accounts, Metric, RecorderPart, Syscall, ThreadAccounts};
+use model::{Account, Metric, RecorderPart, Syscall, ThreadAccounts};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -51,62 +68,86 @@ const FUNCTIONS: [&str; 2] = ["__do_sys_sched_yield", "do_sched_yield"];
 /// A thread that spends more of its wall time in the call than 1 in so many spins.
 const SPINS: u64 = 50;
 
-fn examine(case: &Case) -> Verdict {
+/// What threads did in sched_yield.
+struct Yields<'a> {
+    account: Account,
+    calls: u64,
+    /// From entry to exit of all calls.
+    wall_ns: u64,
+    /// On a CPU within the call.
+    running_ns: u64,
+    /// Ready, while others ran.
+    gave_way_ns: u64,
+    /// Threads that do little else.
+    spinners: Vec<&'a ThreadAccounts>,
+}
+
+impl<'a> Yields<'a> {
+    fn of(case: &Case<'a>, syscall: Syscall) -> Self {
+        let account = Account::Syscall(syscall);
+        let (calls, wall_ns) = case.calls(CALL);
+        let running_ns = case.accounts.get(account);
+        // The time from entry to exit also has what a quota took: that is not the program's
+        // yielding.
+        let gave_way_ns = wall_ns
+            .saturating_sub(running_ns)
+            .saturating_sub(case.accounts.get(Account::Throttled))
+            .min(case.accounts.get(Account::RunnablePreempted));
+        let spins =
+            |thread: &&ThreadAccounts| thread.accounts.get(account) > thread.wall_ns() / SPINS;
+        let spinners = case.threads_in(|a| a == account).filter(spins).collect();
+        Yields { account, calls, wall_ns, running_ns, gave_way_ns, spinners }
+    }
+}
+
+fn measure<'a>(case: &Case<'a>) -> Result<Yields<'a>, Absent> {
     let Some(syscall) = Syscall::named(CALL) else {
         return Err(Absent("this processor's table of system calls has no sched_yield".to_owned()));
     };
-    let call = Account::Syscall(syscall);
-    let (calls, wall) = case.calls(CALL);
-    if calls == 0 {
+    let yields = Yields::of(case, syscall);
+    if yields.calls == 0 {
         return Err(Absent("sched_yield was not called".to_owned()));
     }
     let held = case.histogram(&Metric::HeldSend(syscall)).map_or(0, |held| held.sum());
-    if held > wall / 2 {
+    if held > yields.wall_ns / 2 {
         return Err(Absent(format!(
             "{} of sched_yield, most of them right before a send of the same thread: a limit of \
              its rate",
-            counted(calls, "call")
+            counted(yields.calls, "call")
         )));
     }
-    // On a CPU within the call; and ready, while others ran. The time from entry to exit also has
-    // what a quota took: that is not the program's yielding.
-    let running = case.accounts.get(call);
-    let gave_way = wall
-        .saturating_sub(running)
-        .saturating_sub(case.accounts.get(Account::Throttled))
-        .min(case.accounts.get(Account::RunnablePreempted));
-    let spinners: Vec<&ThreadAccounts> = case
-        .threads_in(|account| account == call)
-        .filter(|thread| thread.accounts.get(call) > thread.wall_ns() / SPINS)
-        .collect();
-    if spinners.len() < 2 && gave_way < running {
+    if yields.spinners.len() < 2 && yields.gave_way_ns < yields.running_ns {
         return Err(Absent(format!(
             "{} of sched_yield, {} in all, {} of it while others ran: {}",
-            counted(calls, "call"),
-            duration(wall),
-            duration(gave_way),
-            match spinners.len() {
+            counted(yields.calls, "call"),
+            duration(yields.wall_ns),
+            duration(yields.gave_way_ns),
+            match yields.spinners.len() {
                 0 => "no thread spins with it",
                 _ => "one thread alone spins with it, and may be polling for work",
             }
         )));
     }
+    Ok(yields)
+}
 
+fn examine(case: &Case) -> Verdict {
+    let yields = measure(case)?;
+    let (calls, call) = (yields.calls, yields.account);
     let process = case.main_process(|account| account == call).unwrap_or(0);
     let title =
         format!("threads of {} wait by calling sched_yield in a loop", case.process_name(process));
-    let lost: Accounts =
-        [(call, running), (Account::RunnablePreempted, gave_way)].into_iter().collect();
-    let mut claim = Claim::new(title, lost, calls);
+    let lost = [(call, yields.running_ns), (Account::RunnablePreempted, yields.gave_way_ns)];
+    let mut claim = Claim::new(title, lost.into_iter().collect(), calls);
     let threads = case.threads_in(|account| account == call).count() as u64;
     claim.mechanism(format!(
         "{} called sched_yield {} times, {} each: {} on a CPU for nothing, {} ready while others \
          had the CPU",
         counted(threads, "thread"),
         count(calls),
-        mean(wall, calls),
-        duration(running),
-        duration(gave_way)
+        mean(yields.wall_ns, calls),
+        duration(yields.running_ns),
+        duration(yields.gave_way_ns)
     ));
     let own = own_threads_ran(case);
     claim.trigger(format!(
@@ -115,11 +156,22 @@ fn examine(case: &Case) -> Verdict {
          waiting for a CPU)",
         duration(own)
     ));
+    evidence(case, &yields, &mut claim);
+    rule_out(case, yields.gave_way_ns, yields.running_ns, &mut claim);
+    Ok(claim)
+}
+
+fn evidence(case: &Case, yields: &Yields, claim: &mut Claim) {
+    let (calls, call) = (yields.calls, yields.account);
     claim.saw(
-        format!("sched_yield: {}, {} from entry to exit", counted(calls, "call"), duration(wall)),
+        format!(
+            "sched_yield: {}, {} from entry to exit",
+            counted(calls, "call"),
+            duration(yields.wall_ns)
+        ),
         "system call histogram (sys_enter, sys_exit)",
     );
-    for thread in dearest(&spinners, call) {
+    for thread in dearest(&yields.spinners, call) {
         claim.saw(
             format!(
                 "{} (tid {}): on a CPU in sched_yield for {} of its wall time, for itself {}, ready \
@@ -135,8 +187,6 @@ fn examine(case: &Case) -> Verdict {
     }
     let path = case.path_in_words(&FUNCTIONS, |path| path.account == call);
     claim.saw_if(path.map(|p| format!("called in {p}")), "samples of what ran");
-    rule_out(case, gave_way, running, &mut claim);
-    Ok(claim)
 }
 
 fn rule_out(case: &Case, gave_way: u64, running: u64, claim: &mut Claim) {

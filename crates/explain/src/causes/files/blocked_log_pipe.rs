@@ -2,7 +2,22 @@
 //!
 //! Standard output and error of a service are often a pipe to a logger. A slow logger stops the
 //! thread that logs, wherever it happens to be, with whatever lock it holds.
+//!
+//! # Evidence
+//!
+//! Sleeps in write to a pipe that is full, by inode, with the process that ended each by reading;
+//! threads that still waited when the recording ended; the descriptor that was written to.
+//!
+//! # Without whylag
+//!
+//!     strace -f -T -e trace=write,writev -p PID  # writes that take long
+//!     ls -l /proc/PID/fd                         # pipe:[INODE]; lsof shows who reads it
+//!
+//! # Sources
+//!
+//! pipe(7); fs/pipe.c; fcntl(2) (F_SETPIPE_SZ).
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall};
@@ -37,7 +52,7 @@ fn examine(case: &Case) -> Verdict {
     };
     let total = case.wait_total(PIPE);
     let reader = reader(case);
-    let by = reader.as_ref().map_or("its reader".to_owned(), |reader| reader.name.clone());
+    let by = reader.as_ref().map_or("its reader", |reader| reader.name.as_str());
     let title = format!("{} waits for {by} to empty a pipe", case.process_name(process));
     let lost: Accounts = [(PIPE, slept)].into_iter().collect();
     let mut claim = Claim::new(title, lost, total.count);
@@ -68,9 +83,20 @@ fn examine(case: &Case) -> Verdict {
             claim.doubt(0.8, "who reads the pipe is not known");
         }
     }
-    let mut pipes: Vec<_> = case.waits(PIPE).collect();
-    pipes.sort_by_key(|wait| std::cmp::Reverse(wait.ns));
-    if let Some(pipe) = pipes.first() {
+    evidence(case, &mut claim);
+    for (cause, kind) in
+        [(ids::FSYNC_JOURNAL, Blocked::Disk), (ids::DIRTY_THROTTLE, Blocked::DirtyThrottle)]
+    {
+        let ns = duration(case.accounts.get(Account::Blocked(kind)));
+        let because =
+            format!("waiting for the disk is an account of its own ({}): {ns}", kind.name());
+        claim.rule_out(cause, because);
+    }
+    Ok(claim)
+}
+
+fn evidence(case: &Case, claim: &mut Claim) {
+    if let Some(pipe) = case.waits(PIPE).min_by_key(|wait| Reverse(wait.ns)) {
         claim.saw(
             format!(
                 "pipe with inode {}: {}, mean {}, longest {}",
@@ -102,16 +128,6 @@ fn examine(case: &Case) -> Verdict {
     }
     let (_, user) = stacks(case, PIPE, |_| true, "");
     claim.saw_if(user.map(|s| format!("written in {s}")), "user stack");
-
-    for (cause, kind) in
-        [(ids::FSYNC_JOURNAL, Blocked::Disk), (ids::DIRTY_THROTTLE, Blocked::DirtyThrottle)]
-    {
-        let ns = duration(case.accounts.get(Account::Blocked(kind)));
-        let because =
-            format!("waiting for the disk is an account of its own ({}): {ns}", kind.name());
-        claim.rule_out(cause, because);
-    }
-    Ok(claim)
 }
 
 struct Reader {

@@ -3,6 +3,23 @@
 //! A write() only fills the page cache, until as many pages are dirty as may be: of the host, or
 //! of one slow device or file system. From then on the kernel makes each writer pause, so that
 //! pages become dirty no faster than they are written.
+//!
+//! # Evidence
+//!
+//! Pauses in balance_dirty_pages: an account of its own, known by the kernel stack of the sleep;
+//! how many the kernel reported itself; dirty pages of the host against its thresholds, which shows
+//! whether the host or one device is at its limit. Waits for locks that a paused writer held are
+//! counted with it.
+//!
+//! # Without whylag
+//!
+//!     grep -E 'nr_dirty|nr_writeback' /proc/vmstat   # with nr_dirty_threshold
+//!     sysctl vm.dirty_ratio vm.dirty_background_ratio
+//!     perf trace -a -e writeback:balance_dirty_pages
+//!
+//! # Sources
+//!
+//! mm/page-writeback.c; Documentation/admin-guide/sysctl/vm.rst.
 
 use model::{Account, Blocked, EventKind, RecorderPart};
 

@@ -3,10 +3,27 @@
 //! A journal commits for the whole file system at once: who asks for one small file waits for what
 //! everybody else has changed meanwhile. The stack of the wait tells it from waiting for the
 //! file's own data.
+//!
+//! # Evidence
+//!
+//! Sleeps within a sync of a file (fsync, fdatasync, msync, a write with O_SYNC) whose kernel stack
+//! passes the wait for a commit of the journal: of ext4, XFS or Btrfs. Waiting for the file's own
+//! data is divided from it. With ext4 the commits of the host are listed, each with its length.
+//!
+//! # Without whylag
+//!
+//!     strace -f -T -e trace=fsync,fdatasync,msync -p PID
+//!     cat /proc/fs/jbd2/*/info                   # mean length of a commit
+//!     perf trace -a -e jbd2:jbd2_run_stats
+//!
+//! # Sources
+//!
+//! fsync(2); fs/jbd2/commit.c; Documentation/filesystems/ext4/journal.rst.
 
 use model::{Account, Blocked, EventKind, PathSum, RecorderPart, Syscall, part_of};
 
 use crate::case::Case;
+use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
@@ -73,41 +90,66 @@ const CALLS: [&str; 4] = ["fsync", "fdatasync", "msync", "syncfs"];
 /// A sync waits for the data of its own file.
 const OWN_DATA: [&str; 2] = ["file_write_and_wait_range", "filemap_write_and_wait_range"];
 
-fn examine(case: &Case) -> Verdict {
+/// Where the time of syncs went.
+struct Syncs {
+    /// The process that waited longest for a journal.
+    waiter: Option<u32>,
+    all_ns: u64,
+    journal: PathTime,
+    /// Waiting for the data of the files themselves.
+    data_ns: u64,
+    /// Sleeps in calls that sync, too short for a stack.
+    short: PathTime,
+    /// Sleeps with a stack: all, and those for a journal.
+    asleep_ns: u64,
+    for_journal_ns: u64,
+}
+
+fn measure(case: &Case) -> Result<Syncs, Absent> {
     let in_sync = |path: &PathSum| case.passes(path, &SYNC);
     let journal = case.time_through(&JOURNAL, in_sync);
-    let all = case.time_through(&SYNC, |_| true);
+    let all_ns = case.time_through(&SYNC, |_| true).ns();
     if journal.ns() == 0 || journal.sleeps == 0 {
         return Err(Absent(format!(
             "no sync of a file waited for a journal; syncs took {} in all",
-            duration(all.ns())
+            duration(all_ns)
         )));
     }
-    let waits = |path: &PathSum| !path.sampled && in_sync(path);
+    let waits = |path: &PathSum| waits_in_sync(case, path);
     let waiter = case.main_of(&JOURNAL, waits);
     // A neighbour that writes much and waits for that does not speak for others.
     let of_waiter = |path: &PathSum| in_sync(path) && waiter.is_none_or(|tgid| path.tgid == tgid);
-    let own = case.time_through(&JOURNAL, of_waiter);
-    let data = case.time_through(&OWN_DATA, |path| of_waiter(path) && !case.passes(path, &JOURNAL));
-    if own.ns() < data.ns() {
+    let own_ns = case.time_through(&JOURNAL, of_waiter).ns();
+    let for_data = |path: &PathSum| of_waiter(path) && !case.passes(path, &JOURNAL);
+    let data_ns = case.time_through(&OWN_DATA, for_data).ns();
+    if own_ns < data_ns {
         return Err(Absent(format!(
             "syncs waited for the data of their own files, {}, rather than for the journal, {}",
-            duration(data.ns()),
-            duration(own.ns())
+            duration(data_ns),
+            duration(own_ns)
         )));
     }
-
-    let process = waiter.map_or("a process".to_owned(), |tgid| case.process_name(tgid));
-    let title = format!("{process} waits for the journal when it makes a file durable");
-    // The stack of a short sleep is not walked: they are divided as the others are.
     let short = case.time_through(&[], |path| {
         !path.sampled && path.kernel.is_none() && path.call.is_some_and(is_sync)
     });
-    let asleep = case.time_through(&SYNC, |path| !path.sampled).ns();
-    let for_journal = case.time_through(&JOURNAL, waits);
+    let asleep_ns = case.time_through(&SYNC, |path| !path.sampled).ns();
+    let for_journal_ns = case.time_through(&JOURNAL, waits).ns();
+    Ok(Syncs { waiter, all_ns, journal, data_ns, short, asleep_ns, for_journal_ns })
+}
+
+fn waits_in_sync(case: &Case, path: &PathSum) -> bool {
+    !path.sampled && case.passes(path, &SYNC)
+}
+
+fn examine(case: &Case) -> Verdict {
+    let syncs = measure(case)?;
+    let journal = &syncs.journal;
+    let process = syncs.waiter.map_or("a process".to_owned(), |tgid| case.process_name(tgid));
+    let title = format!("{process} waits for the journal when it makes a file durable");
     let mut lost = journal.accounts.clone();
-    for (account, ns) in short.accounts.iter() {
-        lost.add(account, part_of(ns, for_journal.ns(), asleep));
+    // The stack of a short sleep is not walked: they are divided as the others are.
+    for (account, ns) in syncs.short.accounts.iter() {
+        lost.add(account, part_of(ns, syncs.for_journal_ns, syncs.asleep_ns));
     }
     let mut claim = Claim::new(title, lost, journal.sleeps);
     claim.mechanism(format!(
@@ -122,6 +164,12 @@ fn examine(case: &Case) -> Verdict {
          file that grew (or is new) cannot be durable without it"
             .to_owned(),
     );
+    evidence(case, &syncs, &mut claim);
+    rule_out(case, &syncs, &mut claim);
+    Ok(claim)
+}
+
+fn evidence(case: &Case, syncs: &Syncs, claim: &mut Claim) {
     for name in CALLS {
         let (calls, ns) = case.calls(name);
         if calls > 0 {
@@ -129,45 +177,47 @@ fn examine(case: &Case) -> Verdict {
             claim.saw(text, "system call histogram (sys_enter, sys_exit)");
         }
     }
-    if short.sleeps > 0 {
+    if syncs.short.sleeps > 0 {
         claim.saw(
             format!(
                 "{} too short for a stack, {}, divided as the others: {} for the journal",
-                counted(short.sleeps, "sleep"),
-                duration(short.ns()),
-                percent(for_journal.ns(), asleep)
+                counted(syncs.short.sleeps, "sleep"),
+                duration(syncs.short.ns()),
+                percent(syncs.for_journal_ns, syncs.asleep_ns)
             ),
             "sleeps by system call",
         );
     }
-    let path = case.path_in_words(&JOURNAL, waits);
+    let path = case.path_in_words(&JOURNAL, |path| waits_in_sync(case, path));
     claim.saw_if(path.map(|p| format!("asleep in {p}")), "kernel stack of the sleeps");
     claim.saw_if(commits(case), "jbd2_run_stats of the host");
-    let elsewhere = case.time_through(&JOURNAL, |path| !in_sync(path)).ns();
+    let elsewhere = case.time_through(&JOURNAL, |path| !case.passes(path, &SYNC)).ns();
     if elsewhere > 0 {
         let text = format!("other calls and faults waited {} for a journal", duration(elsewhere));
         claim.saw(text, "kernel stacks of sleeps and samples");
     }
+}
 
+fn rule_out(case: &Case, syncs: &Syncs, claim: &mut Claim) {
+    let journal_ns = syncs.journal.ns();
     claim.exclude(
         "waiting for the file's own data",
         format!(
             "of {} in syncs {} were for the journal and {} for the files' own data",
-            duration(all.ns()),
-            percent(journal.ns(), all.ns()),
-            percent(data.ns(), all.ns())
+            duration(syncs.all_ns),
+            percent(journal_ns, syncs.all_ns),
+            percent(syncs.data_ns, syncs.all_ns)
         ),
     );
     let throttled = case.accounts.get(Account::Blocked(Blocked::DirtyThrottle));
-    if throttled < journal.ns() / 5 {
+    if throttled < journal_ns / 5 {
         let because = format!(
             "pauses of writers are an account of their own: {} against {} for the journal",
             duration(throttled),
-            duration(journal.ns())
+            duration(journal_ns)
         );
         claim.rule_out(ids::DIRTY_THROTTLE, because);
     }
-    Ok(claim)
 }
 
 fn is_sync(call: Syscall) -> bool {

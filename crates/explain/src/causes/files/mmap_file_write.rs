@@ -3,8 +3,25 @@
 //! Each time a page was written out it is write-protected again. The next store finds that, in the
 //! middle of the program's own code, and waits: until the page is on the disk, for the journal, or
 //! for a block.
+//!
+//! # Evidence
+//!
+//! Sleeps in page faults within do_page_mkwrite, where the kernel asks the file system for leave to
+//! change a page, with what they waited for (the page to be on the disk, the journal, a lock of the
+//! page); CPU samples of such faults; the file, by the faulting address.
+//!
+//! # Without whylag
+//!
+//!     perf trace -F all --no-syscalls -p PID     # faults, with the file of each
+//!     bpftrace -e 'kprobe:do_page_mkwrite { @t[tid] = nsecs; }
+//!         kretprobe:do_page_mkwrite /@t[tid]/ { @us[comm] = hist((nsecs - @t[tid]) / 1000); delete(@t[tid]); }'
+//!     grep -l rw-s /proc/[0-9]*/maps             # who has shared mappings to write to
+//!
+//! # Sources
+//!
+//! mm/memory.c (do_page_mkwrite, if it is not inlined); fs/ext4/inode.c (ext4_page_mkwrite).
 
-use model::{Account, Blocked, ObjectName, RecorderPart, WaitSum, part_of};
+use model::{Account, Accounts, Blocked, ObjectName, RecorderPart, WaitSum, part_of};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
@@ -71,7 +88,14 @@ const REASONS: [(&str, &[&str]); 3] = [
 ];
 const MAJOR: Account = Account::Blocked(Blocked::FaultMajor);
 
-fn examine(case: &Case) -> Verdict {
+/// Time of stores that asked a file system.
+struct Stores {
+    asleep: PathTime,
+    on_cpu: PathTime,
+    lost: Accounts,
+}
+
+fn measure(case: &Case) -> Result<Stores, Absent> {
     let asleep = case.time_through(&LEAVE, |path| !path.sampled);
     let on_cpu = on_cpu(case);
     if asleep.ns().saturating_add(on_cpu.ns()) == 0 {
@@ -89,7 +113,12 @@ fn examine(case: &Case) -> Verdict {
             duration(asked)
         )));
     }
+    Ok(Stores { asleep, on_cpu, lost })
+}
 
+fn examine(case: &Case) -> Verdict {
+    let stores = measure(case)?;
+    let (asleep, on_cpu) = (&stores.asleep, &stores.on_cpu);
     let process = case
         .main_of(&LEAVE, |_| true)
         .map_or("a process".to_owned(), |tgid| case.process_name(tgid));
@@ -98,7 +127,8 @@ fn examine(case: &Case) -> Verdict {
         "stores of {process} into {} wait for the file system",
         file.unwrap_or("a mapped file")
     );
-    let mut claim = Claim::new(title, lost, asleep.sleeps.saturating_add(on_cpu.samples));
+    let waits = asleep.sleeps.saturating_add(on_cpu.samples);
+    let mut claim = Claim::new(title, stores.lost.clone(), waits);
     claim.mechanism(format!(
         "a store into a page of a file that was just written out faults and asks the file system \
          again: {} asleep ({}, mean {}, longest {}) and {} on a CPU",
@@ -108,15 +138,7 @@ fn examine(case: &Case) -> Verdict {
         duration(asleep.max_ns),
         duration(on_cpu.ns())
     ));
-    let reasons: Vec<String> = REASONS
-        .iter()
-        .map(|(what, functions)| {
-            let through = |path: &model::PathSum| !path.sampled && case.passes(path, &LEAVE);
-            (what, case.time_through(functions, through).ns())
-        })
-        .filter(|(_, ns)| *ns > 0)
-        .map(|(what, ns)| format!("{} for {what}", percent(ns, asleep.ns())))
-        .collect();
+    let reasons = reasons(case, asleep.ns());
     if reasons.is_empty() {
         claim.trigger("something writes the file out again and again".to_owned());
     } else {
@@ -131,17 +153,30 @@ fn examine(case: &Case) -> Verdict {
         claim
             .saw(format!("stores into {file}"), "page_fault_user, mapping of the faulting address");
     }
+    rule_out(case, &stores, &mut claim);
+    Ok(claim)
+}
 
+/// What the sleeps were for: `80 % for the journal`.
+fn reasons(case: &Case, asleep_ns: u64) -> Vec<String> {
+    let asks = |path: &model::PathSum| !path.sampled && case.passes(path, &LEAVE);
+    let each = REASONS.iter().map(|(what, through)| (what, case.time_through(through, asks).ns()));
+    each.filter(|(_, ns)| *ns > 0)
+        .map(|(what, ns)| format!("{} for {what}", percent(ns, asleep_ns)))
+        .collect()
+}
+
+fn rule_out(case: &Case, stores: &Stores, claim: &mut Claim) {
     let major = case.accounts.get(MAJOR);
-    let stores = asleep.accounts.get(MAJOR);
-    if stores >= major.saturating_sub(stores) {
+    let asking = stores.asleep.accounts.get(MAJOR);
+    if asking >= major.saturating_sub(asking) {
         claim.rule_out(
             ids::FILE_MAJOR_FAULT,
             format!(
                 "of {} asleep in faults that waited for a disk {} were stores asking for leave, \
                  of pages that were in memory",
                 duration(major),
-                percent(stores, major)
+                percent(asking, major)
             ),
         );
     }
@@ -149,13 +184,12 @@ fn examine(case: &Case) -> Verdict {
         .iter()
         .map(|name| case.calls(name))
         .fold((0u64, 0u64), |sum, (n, ns)| (sum.0.saturating_add(n), sum.1.saturating_add(ns)));
-    if ns < total {
+    if ns < stores.lost.total() {
         claim.rule_out(
             ids::FSYNC_JOURNAL,
             format!("{} of these threads, {}", counted(calls, "sync"), duration(ns)),
         );
     }
-    Ok(claim)
 }
 
 /// CPU time of such faults, with their part of what all faults have in common: entry, look-up of

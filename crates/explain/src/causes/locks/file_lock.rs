@@ -3,6 +3,21 @@
 //! Nobody waits for a file lock as a way to wait for work, so all of it is lost. The one that ends
 //! a wait is the one that unlocked: what it did meanwhile, as far as it was recorded, says why it
 //! had the file locked for so long.
+//!
+//! # Evidence
+//!
+//! Sleeps in flock and fcntl for a file lock, by inode, with the process that ended each wait; what
+//! that holder waited for itself meanwhile (the disk, a CPU), as far as it was recorded.
+//!
+//! # Without whylag
+//!
+//!     lslocks                                   # who holds which file lock
+//!     cat /proc/locks                           # lines with -> are waiters
+//!     strace -f -T -e trace=flock,fcntl -p PID
+//!
+//! # Sources
+//!
+//! flock(2); fcntl(2); fs/locks.c; proc_locks(5).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -3,8 +3,25 @@
 //! A futex wait says nothing of its purpose. `lost.rs` takes a word for a lock when most waits on
 //! it ask for the value that means "locked, and others wait", or are ended by a thread that had
 //! waited there itself.
+//!
+//! # Evidence
+//!
+//! Sleeps in futex on words that behave like locks. Of each word: how many waits asked for the
+//! value that means locked with waiters, how many were ended by a thread that had waited there
+//! itself, mean and longest wait. The longest are followed from the waiter to the thread that ended
+//! the wait.
+//!
+//! # Without whylag
+//!
+//!     perf trace -s -e futex -p PID
+//!     strace -f -T -e trace=futex -p PID
+//!     bpftrace -e 'tracepoint:syscalls:sys_enter_futex /pid == PID/ { @[args.uaddr] = count(); }'
+//!
+//! # Sources
+//!
+//! futex(2); futex(7); kernel/futex/waitwake.c.
 
-use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall};
+use model::{Account, Accounts, Blocked, Metric, Outlier, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::{in_words, stacks};
@@ -70,7 +87,6 @@ fn examine(case: &Case) -> Verdict {
     let waits = locks.iter().fold(0u64, |sum, word| sum.saturating_add(word.count));
     let claimed: Accounts = [(FUTEX, lost)].into_iter().collect();
     let mut claim = Claim::new(title, claimed, waits);
-
     claim.mechanism(format!(
         "{} asleep for {}; each wait lasts for the turns of all who queue in front (mean {})",
         duration(lost),
@@ -97,13 +113,23 @@ fn examine(case: &Case) -> Verdict {
             "futex arguments at sched_switch, waker at sched_waking",
         );
     }
-    let queued_here = |o: &model::Outlier| {
-        o.kind.is_own_time() && o.object == first.address && o.blocked == Some(Blocked::Futex)
+    longest_waits(case, first, &mut claim);
+    rule_out(case, first, lost, &mut claim);
+    Ok(claim)
+}
+
+/// Evidence from the waits for a lock that were kept whole.
+fn longest_waits(case: &Case, lock: &LockWord, claim: &mut Claim) {
+    let queued_here = |o: &Outlier| {
+        o.kind.is_own_time() && o.object == lock.address && o.blocked == Some(Blocked::Futex)
     };
     let threads = case.threads_among(queued_here);
     if threads > 0 {
-        let text = format!("{} among the longest waits for the {lock}", counted(threads, "thread"));
-        claim.saw(text, "outliers");
+        let threads = counted(threads, "thread");
+        claim.saw(
+            format!("{threads} among the longest waits for the {}", described(lock)),
+            "outliers",
+        );
     }
     let calls = Syscall::named("futex").and_then(|c| case.histogram(&Metric::Syscall(c)));
     claim.saw_if(
@@ -115,11 +141,8 @@ fn examine(case: &Case) -> Verdict {
     let behind = case.behind_holders(queued_here, |_, _| true);
     claim.saw_if(behind.longest_chain, "outliers, from waiter to waker");
     claim.saw_if(case.stops_at(queued_here), "waker at sched_waking");
-    let (_, user) = stacks(case, FUTEX, |o| o.object == first.address, "");
+    let (_, user) = stacks(case, FUTEX, |o| o.object == lock.address, "");
     claim.saw_if(user.map(|s| format!("asked for in {s}")), "user stack");
-
-    rule_out(case, first, lost, &mut claim);
-    Ok(claim)
 }
 
 fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {

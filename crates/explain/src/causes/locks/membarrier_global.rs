@@ -3,6 +3,21 @@
 //! It makes sure that every thread of the host has passed a memory barrier, by waiting until every
 //! CPU has switched tasks. The expedited commands interrupt the CPUs instead and take microseconds.
 //! Registering for those waits for a grace period too, but once in the life of a process.
+//!
+//! # Evidence
+//!
+//! Sleeps for an RCU grace period in the call membarrier, with the command that slow calls were
+//! given. Registering for an expedited command sleeps elsewhere (sync_runqueues_membarrier_state)
+//! and is not claimed.
+//!
+//! # Without whylag
+//!
+//!     strace -f -T -e trace=membarrier -p PID
+//!     bpftrace -e 'tracepoint:syscalls:sys_enter_membarrier { @[comm, args.cmd] = count(); }'
+//!
+//! # Sources
+//!
+//! membarrier(2); kernel/sched/membarrier.c.
 
 use model::{Outlier, OutlierKind, PathSum, RecorderPart, Syscall};
 

@@ -2,8 +2,24 @@
 //!
 //! Monitors that read /proc/PID/smaps walk the page tables of the process they watch under its
 //! mmap_lock; its own mmap, munmap and, behind those, page faults wait.
+//!
+//! # Evidence
+//!
+//! Sleeps for an mmap_lock while another process held it: which one, in which call, how long (the
+//! mmap_lock tracepoints). Where the waits come at regular times the period is given, as monitors
+//! read at regular times.
+//!
+//! # Without whylag
+//!
+//!     bpftrace -e 'kprobe:show_smap, kprobe:show_smaps_rollup { @[comm, pid] = count(); }'
+//!     bpftrace -e 'tracepoint:syscalls:sys_enter_openat {
+//!         @[comm, str(args.filename)] = count(); }'
+//!
+//! # Sources
+//!
+//! fs/proc/task_mmu.c; proc_pid_smaps(5).
 
-use model::{Outlier, RecorderPart};
+use model::{HoldSum, Outlier, RecorderPart};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -56,26 +72,37 @@ fn examine(case: &Case) -> Verdict {
     );
     let overlaps = holders.iter().fold(0u64, |sum, hold| sum.saturating_add(hold.count));
     let mut claim = Claim::new(title, split.foreign.clone(), overlaps);
-
     claim.mechanism(format!(
         "threads waited {} to change their address space and {} to fault pages in, while another \
          process held the mmap_lock that both need",
         duration(split.foreign.get(WRITE)),
         duration(split.foreign.get(READ))
     ));
-    let behind: Vec<&Outlier> = case
-        .run
-        .outliers
-        .iter()
-        .filter(|o| {
-            o.kind.is_own_time() && o.holder.as_ref().is_some_and(|h| h.tgid == first.holder_tgid)
-        })
-        .collect();
-    let period = period(behind.iter().map(|o| (o.start_ns, o.duration_ns)));
+    let of_reader = |o: &&Outlier| {
+        o.kind.is_own_time() && o.holder.as_ref().is_some_and(|h| h.tgid == first.holder_tgid)
+    };
+    let waits: Vec<&Outlier> = case.run.outliers.iter().filter(of_reader).collect();
+    let period = period(waits.iter().map(|o| (o.start_ns, o.duration_ns)));
     claim.trigger(match &period {
         Some(period) => format!("{reader} reads in {}, {period}", place(first)),
         None => format!("{reader} reads in {}", place(first)),
     });
+    evidence(&holders, &mut claim);
+    let longest = waits.iter().max_by_key(|o| o.duration_ns);
+    claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait of the run");
+    let own = split.own.total();
+    claim.saw(
+        format!(
+            "its own threads held the lock for {} of the waiting ({}), which is not counted here",
+            duration(own),
+            percent(own, waited)
+        ),
+        "mmap_lock_acquire_returned, mmap_lock_released",
+    );
+    Ok(claim)
+}
+
+fn evidence(holders: &[HoldSum], claim: &mut Claim) {
     for hold in holders.iter().take(3) {
         claim.saw(
             format!(
@@ -90,19 +117,6 @@ fn examine(case: &Case) -> Verdict {
             "mmap_lock_acquire_returned, mmap_lock_released",
         );
     }
-    let longest = behind.iter().max_by_key(|o| o.duration_ns);
-    claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait of the run");
-
-    let own = split.own.total();
-    claim.saw(
-        format!(
-            "its own threads held the lock for {} of the waiting ({}), which is not counted here",
-            duration(own),
-            percent(own, waited)
-        ),
-        "mmap_lock_acquire_returned, mmap_lock_released",
-    );
-    Ok(claim)
 }
 
 /// `every 1.00 s (median of 9 gaps)` if the readings behind these (start, duration) are regular:

@@ -1,13 +1,31 @@
 //! mmap-lock: threads of one process wait for the mmap_lock of their own address space.
 //!
 //! The kernel takes that one lock exclusively for mmap, munmap, mprotect and brk, and shared for
-//! page faults. Threads that map much queue up behind each other, asleep, while CPUs are idle.
+//! page faults that the lock of a single mapping does not serve. Threads that map much queue up
+//! behind each other, asleep, while CPUs are idle.
+//!
+//! # Evidence
+//!
+//! Sleeps for an mmap_lock, which the kernel names when a wait for a lock begins
+//! (contention_begin); who held it meanwhile, by process, call and mode (the mmap_lock
+//! tracepoints). Only what was waited while the process's own threads held it is claimed; what
+//! another process held is mm-reader.
+//!
+//! # Without whylag
+//!
+//!     perf lock contention -a -b -- sleep 5        # mmap_lock by caller
+//!     bpftrace -e 'kprobe:rwsem_down_write_slowpath { @[comm, kstack(5)] = count(); }'
+//!     perf trace -s -p PID                         # how long mmap, munmap and brk take
+//!
+//! # Sources
+//!
+//! include/linux/mmap_lock.h; mm/mmap_lock.c; Documentation/mm/process_addrs.rst.
 
 use model::{Metric, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::{in_words, stacks};
-use crate::case::mmap_holders::{READ, WRITE, holders, is_mmap_lock, is_own, place, split};
+use crate::case::mmap_holders::{READ, Split, WRITE, holders, is_mmap_lock, is_own, place, split};
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, percent, quantiles};
@@ -53,7 +71,6 @@ fn examine(case: &Case) -> Verdict {
     );
     let waits = case.wait_total(WRITE).count.saturating_add(case.wait_total(READ).count);
     let mut claim = Claim::new(title, split.own.clone(), waits);
-
     claim.mechanism(format!(
         "the kernel serialises changes of an address space: {} asleep for its mmap_lock to write \
          (mmap, munmap, brk), {} to read (page faults)",
@@ -74,7 +91,12 @@ fn examine(case: &Case) -> Verdict {
         })
         .collect();
     claim.trigger(format!("its own threads held it in {}", places.join("; in ")));
+    evidence(case, &split, &mut claim);
+    rule_out(case, &split, &mut claim);
+    Ok(claim)
+}
 
+fn evidence(case: &Case, split: &Split, claim: &mut Claim) {
     for (account, mode) in [(WRITE, "write"), (READ, "read")] {
         let total = case.wait_total(account);
         if total.ns > 0 {
@@ -102,7 +124,9 @@ fn examine(case: &Case) -> Verdict {
     let (kernel, user) = stacks(case, account, |_| true, "rwsem_down");
     claim.saw_if(kernel.map(|s| format!("asleep in {s}")), "kernel stack");
     claim.saw_if(user.map(|s| format!("called from {s}")), "user stack");
+}
 
+fn rule_out(case: &Case, split: &Split, claim: &mut Claim) {
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
         ids::CPU_RUNQUEUE,
@@ -110,7 +134,7 @@ fn examine(case: &Case) -> Verdict {
             "this time was asleep (state D), not runnable; all waiting for a CPU together is {} \
              against {}",
             duration(queued),
-            duration(own)
+            duration(split.own.total())
         ),
     );
     if split.overlap_ns < split.waited_ns / 2 {
@@ -123,7 +147,6 @@ fn examine(case: &Case) -> Verdict {
             ),
         );
     }
-    Ok(claim)
 }
 
 #[cfg(test)]

@@ -3,6 +3,23 @@
 //! The kernel keeps a process's open files in a table that doubles when it is full. If more than
 //! one thread uses the table, the one that finds it full waits for an RCU grace period before it
 //! puts the larger table in place; a process with one thread does not.
+//!
+//! # Evidence
+//!
+//! Uninterruptible sleeps for an RCU grace period whose kernel stack passes expand_files, by system
+//! call; the sizes at which that happened, where the slow calls returned a descriptor that is a
+//! power of two.
+//!
+//! # Without whylag
+//!
+//!     strace -f -T -e trace=%desc -p PID            # calls that take milliseconds
+//!     bpftrace -e 'kprobe:expand_files { @t[tid] = nsecs; }
+//!         kretprobe:expand_files /@t[tid]/ { @us = hist((nsecs - @t[tid]) / 1000); delete(@t[tid]); }'
+//!     ls /proc/PID/fd | wc -l; grep FDSize /proc/PID/status
+//!
+//! # Sources
+//!
+//! fs/file.c (expand_fdtable); Documentation/filesystems/files.rst.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,6 +7,22 @@
 //!
 //! A wakeup is useful if the call returned and the thread then got something. A loop that reads
 //! until EAGAIN (edge-triggered epoll) has a successful read in each turn, and so no useless one.
+//!
+//! # Evidence
+//!
+//! Of threads that sleep in hardly anything but poll or epoll: how often they were woken, how often
+//! the call returned, and how many reads and accepts then failed with EAGAIN. A wakeup after which
+//! the thread got nothing is one for nothing; several threads and more than half of the wakeups
+//! make a herd.
+//!
+//! # Without whylag
+//!
+//!     strace -f -e trace=epoll_wait,epoll_pwait,accept4,read -p PID    # EAGAIN after the wait
+//!     grep ctxt /proc/PID/task/*/status
+//!
+//! # Sources
+//!
+//! epoll_ctl(2) (EPOLLEXCLUSIVE); fs/eventpoll.c.
 
 use model::{
     Account, Accounts, Blocked, Histogram, Metric, RecorderPart, Run, Syscall, ThreadAccounts,
@@ -142,6 +158,12 @@ fn examine(case: &Case) -> Verdict {
         count(first.useless()),
         percent(first.useless(), first.wakeups)
     ));
+    evidence(case, first, &mut claim);
+    rule_out(case, first, &mut claim);
+    Ok(claim)
+}
+
+fn evidence(case: &Case, first: &Herd, claim: &mut Claim) {
     claim.saw(
         format!(
             "{} and {} from poll and epoll: {} wakeups ended within the call, where the kernel \
@@ -164,8 +186,6 @@ fn examine(case: &Case) -> Verdict {
     let (kernel, user) = stacks(case, POLL, |o| o.tgid == first.tgid, "");
     claim.saw_if(kernel, "kernel stack of a wait");
     claim.saw_if(user.map(|s| format!("asked for in {s}")), "user stack");
-    rule_out(case, first, &mut claim);
-    Ok(claim)
 }
 
 /// What the useless wakeups cost: their part of the members' waiting for a CPU, of their CPU time in

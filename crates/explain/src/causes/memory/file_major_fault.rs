@@ -1,13 +1,29 @@
 //! file-major-fault: a mapped file is touched, its page is not in memory, the disk must be read.
 //!
 //! The thread sleeps in the middle of its own code, with no system call to be seen.
+//!
+//! # Evidence
+//!
+//! Sleeps within page faults that waited for a disk, with the file of the faulting address. Faults
+//! of the dynamic linker (lazy-binding), on memory that is no file (swap), and of stores that ask
+//! the file system (mmap-file-write) are taken off.
+//!
+//! # Without whylag
+//!
+//!     ps -o pid,maj_flt,comm -p PID              # read it twice
+//!     perf trace -F maj --no-syscalls -p PID     # each fault, with its file
+//!     perf record -e major-faults -c 1 -g -p PID -- sleep 10
+//!
+//! # Sources
+//!
+//! mm/filemap.c (filemap_fault); mlock(2); madvise(2).
 
 use model::{
     Account, Accounts, Blocked, Metric, ObjectName, Outlier, RecorderPart, WaitSum, part_of,
 };
 
 use crate::case::in_words::{in_words, stacks};
-use crate::case::{Case, sum_of};
+use crate::case::{Case, Waits, sum_of};
 use crate::cause::{Absent, Cause, Claim, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
@@ -33,48 +49,68 @@ const STORES: [&str; 1] = ["do_page_mkwrite"];
 /// Files worth a line.
 const FILES_SHOWN: usize = 3;
 
-fn examine(case: &Case) -> Verdict {
-    let slept = case.accounts.get(MAJOR);
-    if slept == 0 {
+/// Sleeps in page faults that waited for a disk.
+struct Faults<'a> {
+    /// All of them.
+    slept_ns: u64,
+    /// Of it: reads of mapped files by the program.
+    claimed_ns: u64,
+    /// By the kernel's count of sleeps and by the kept intervals.
+    sleeps: Waits,
+    kept: bool,
+    /// Of the kept intervals: how long, and how long in the dynamic linker.
+    kept_ns: u64,
+    linker_ns: u64,
+    /// On memory that is no file.
+    anonymous_ns: u64,
+    files: Vec<(&'a str, u64, u64)>,
+}
+
+fn measure<'a>(case: &Case<'a>) -> Result<Faults<'a>, Absent> {
+    let slept_ns = case.accounts.get(MAJOR);
+    if slept_ns == 0 {
         return Err(Absent("no page fault waited for a disk".to_owned()));
     }
-    let outliers: Vec<&Outlier> = case.outliers_in(MAJOR).collect();
-    let seen_ns = outliers.iter().fold(0u64, |sum, o| sum.saturating_add(o.breakdown.get(MAJOR)));
-    let by_linker = outliers
-        .iter()
-        .filter(|o| is_in_dynamic_linker(case, o))
-        .fold(0u64, |sum, o| sum.saturating_add(o.breakdown.get(MAJOR)));
-    let anonymous = sum_of(case.waits(MAJOR).filter(|w| is_anonymous(w)));
-    let named = sum_of(case.waits(MAJOR).filter(|w| file(w).is_some()));
-    let all = case.wait_total(MAJOR);
+    let kept: Vec<&Outlier> = case.outliers_in(MAJOR).collect();
+    let sum = |sum: u64, o: &&Outlier| sum.saturating_add(o.breakdown.get(MAJOR));
+    let kept_ns = kept.iter().fold(0, sum);
+    let linker_ns = kept.iter().filter(|o| is_in_dynamic_linker(case, o)).fold(0, sum);
+    let anonymous_ns = sum_of(case.waits(MAJOR).filter(|w| is_anonymous(w))).ns;
+    let sleeps = case.wait_total(MAJOR);
 
-    let not_linker = slept - part_of(slept, by_linker, seen_ns);
+    let not_linker = slept_ns - part_of(slept_ns, linker_ns, kept_ns);
     let stores = case.time_through(&STORES, |path| !path.sampled && path.account == MAJOR).ns();
-    let claimed = (not_linker - part_of(not_linker, anonymous.ns, all.ns)).saturating_sub(stores);
-    if claimed < slept / 2 {
+    let claimed_ns =
+        (not_linker - part_of(not_linker, anonymous_ns, sleeps.ns)).saturating_sub(stores);
+    if claimed_ns < slept_ns / 2 {
         return Err(Absent(format!(
             "of {} in page faults that waited for a disk, {} of the longest were in the dynamic \
              linker (lazy-binding), {} on memory that is no file (swap) and {} stores that asked \
              the file system for leave (mmap-file-write)",
-            duration(slept),
-            percent(by_linker, seen_ns),
-            percent(anonymous.ns, all.ns),
-            percent(stores, slept)
+            duration(slept_ns),
+            percent(linker_ns, kept_ns),
+            percent(anonymous_ns, sleeps.ns),
+            percent(stores, slept_ns)
         )));
     }
-
     let files = files(case);
-    let file = files.first().map_or("a mapped file".to_owned(), |(name, ..)| (*name).to_owned());
+    let kept = !kept.is_empty();
+    Ok(Faults { slept_ns, claimed_ns, sleeps, kept, kept_ns, linker_ns, anonymous_ns, files })
+}
+
+fn examine(case: &Case) -> Verdict {
+    let faults = measure(case)?;
+    let file = faults.files.first().map_or("a mapped file", |(name, ..)| *name);
     let process = case.main_process(|a| a == MAJOR).unwrap_or(0);
     let title = format!("{} waits for the disk to page in {file}", case.process_name(process));
     // The fault also takes CPU time: to find a page, to ask the disk for it, to map it.
     let on_cpu = case.faults_through(&READS, |_| true);
-    let mut lost: Accounts = [(MAJOR, claimed)].into_iter().collect();
+    let mut lost: Accounts = [(MAJOR, faults.claimed_ns)].into_iter().collect();
     for (account, ns) in on_cpu.accounts.iter() {
-        lost.add(account, part_of(ns, claimed, slept));
+        lost.add(account, part_of(ns, faults.claimed_ns, faults.slept_ns));
     }
+    let all = faults.sleeps;
     let mut claim = Claim::new(title, lost, all.count);
-
     claim.mechanism(format!(
         "touching a page of a mapped file that is not in memory reads the disk within the page \
          fault: {}, mean {}, longest {}",
@@ -90,7 +126,13 @@ fn examine(case: &Case) -> Verdict {
         "on-CPU samples under filemap_fault",
     );
     claim.trigger(format!("pages of {file} were not in the page cache when they were touched"));
-    for (name, n, ns) in files.iter().take(FILES_SHOWN) {
+    evidence(case, &faults, &mut claim);
+    rule_out(case, &faults, &mut claim);
+    Ok(claim)
+}
+
+fn evidence(case: &Case, faults: &Faults, claim: &mut Claim) {
+    for (name, n, ns) in faults.files.iter().take(FILES_SHOWN) {
         claim.saw(
             format!("{name}: {} asleep in {}", duration(*ns), counted(*n, "fault")),
             "page_fault_user, mapping of the faulting address",
@@ -116,19 +158,23 @@ fn examine(case: &Case) -> Verdict {
     let (kernel, user) = stacks(case, MAJOR, |_| true, "filemap_fault");
     claim.saw_if(user.map(|s| format!("touched in {s}")), "user stack");
     claim.saw_if(kernel.map(|s| format!("asleep in {s}")), "kernel stack");
+}
 
-    let linker =
-        format!("{} of the longest were in the dynamic linker", percent(by_linker, seen_ns));
-    if outliers.is_empty() {
+fn rule_out(case: &Case, faults: &Faults, claim: &mut Claim) {
+    if faults.kept {
+        let part = percent(faults.linker_ns, faults.kept_ns);
+        claim.rule_out(
+            ids::LAZY_BINDING,
+            format!("{part} of the longest were in the dynamic linker"),
+        );
+    } else {
         claim.doubt(0.8, "which instruction faulted is not known: lazy-binding looks the same");
-    } else {
-        claim.rule_out(ids::LAZY_BINDING, linker);
     }
-    if named.count > 0 {
-        let because = format!("{} on memory that is no file", duration(anonymous.ns));
-        claim.exclude("reading pages back from swap", because);
-    } else {
+    if faults.files.is_empty() {
         claim.doubt(0.8, "which file was not recorded: memory swapped out looks the same");
+    } else {
+        let because = format!("{} on memory that is no file", duration(faults.anonymous_ns));
+        claim.exclude("reading pages back from swap", because);
     }
     claim.exclude(
         "disk reads of system calls",
@@ -137,7 +183,6 @@ fn examine(case: &Case) -> Verdict {
             duration(case.accounts.get(Account::Blocked(Blocked::Disk)))
         ),
     );
-    Ok(claim)
 }
 
 /// What it faulted on comes back from swap.

@@ -3,10 +3,27 @@
 //! fork() shares all private memory between parent and child, write-protected. Whoever stores to a
 //! page first gets a copy of it in a page fault. A process that forks to save a snapshot of its
 //! memory, or merely to run another program, pays that for each page it goes on to change.
+//!
+//! # Evidence
+//!
+//! CPU samples within page faults that copy a page (wp_page_copy), scaled to the exact CPU time of
+//! the faults; the calls of fork and clone of the process; that none of its pages is merged by KSM,
+//! as merged pages are copied in the same function.
+//!
+//! # Without whylag
+//!
+//!     strace -f -e trace=fork,clone,clone3 -p PID
+//!     perf record -g -p PID -- sleep 5           # CPU time under wp_page_copy
+//!     bpftrace -e 'kprobe:wp_page_copy { @[comm] = count(); }'   # if the kernel has not inlined it
+//!
+//! # Sources
+//!
+//! fork(2); mm/memory.c (wp_page_copy).
 
 use model::{EventKind, RecorderPart};
 
 use crate::case::Case;
+use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
 use crate::causes::ids;
 use crate::causes::memory::page_faults;
@@ -83,8 +100,30 @@ fn examine(case: &Case) -> Verdict {
         "{} (threads included) share the memory, and its owner goes on to write to it",
         counted(forks.max(events), "call of fork or clone")
     ));
+    evidence(case, &time, &mut claim);
+    rule_out(case, &time, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out(case: &Case, time: &PathTime, claim: &mut Claim) {
+    let new = page_faults::new_pages(case);
+    let against = format!("{} of these", percent(new.ns(), time.ns()));
+    if new.ns() < time.ns() {
+        claim.rule_out(
+            ids::FIRST_TOUCH,
+            format!("faults on memory never touched took {}, {against}", duration(new.ns())),
+        );
+    }
+    let source = case.run.counter("process.ksm_merging_pages");
+    match source {
+        Some(_) => claim.rule_out(ids::KSM_COW, "none of its pages is merged by KSM".to_owned()),
+        None => claim.doubt(0.9, "whether KSM merged its pages could not be read (ksm-cow)"),
+    }
+}
+
+fn evidence(case: &Case, time: &PathTime, claim: &mut Claim) {
     claim.saw(
-        format!("{} were in such faults: {}", case.samples_in_words(&time), duration(time.ns())),
+        format!("{} were in such faults: {}", case.samples_in_words(time), duration(time.ns())),
         "on-CPU samples under wp_page_copy",
     );
     let calls = FORKS.iter().filter_map(|name| {
@@ -100,21 +139,6 @@ fn examine(case: &Case) -> Verdict {
     );
     let path = page_faults::copy_in_words(case);
     claim.saw_if(path.map(|p| format!("written in {p}")), "dearest sampled path");
-
-    let new = page_faults::new_pages(case);
-    let against = format!("{} of these", percent(new.ns(), time.ns()));
-    if new.ns() < time.ns() {
-        claim.rule_out(
-            ids::FIRST_TOUCH,
-            format!("faults on memory never touched took {}, {against}", duration(new.ns())),
-        );
-    }
-    let source = case.run.counter("process.ksm_merging_pages");
-    match source {
-        Some(_) => claim.rule_out(ids::KSM_COW, "none of its pages is merged by KSM".to_owned()),
-        None => claim.doubt(0.9, "whether KSM merged its pages could not be read (ksm-cow)"),
-    }
-    Ok(claim)
 }
 
 #[cfg(test)]

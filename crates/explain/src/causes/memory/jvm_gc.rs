@@ -2,6 +2,21 @@
 //!
 //! Known by who ended the waits (`safepoints.rs`), and by the collector's CPU time. A JVM that stops
 //! its threads and then waits for one that is late to stop uses none: that is not claimed.
+//!
+//! # Evidence
+//!
+//! Sleeps of the program's threads that the thread named VM Thread ended; and the CPU time of the
+//! collector's threads, which has to be a fifth of the time that the program stood still, or more.
+//!
+//! # Without whylag
+//!
+//!     java -Xlog:gc*,safepoint ...               # each pause, and how long it took to stop
+//!     jcmd PID GC.heap_info
+//!     jstat -gcutil PID 1000
+//!
+//! # Sources
+//!
+//! the manual of java (-Xlog, -XX:+UseZGC); src/hotspot/share/runtime/safepoint.cpp of OpenJDK.
 
 use std::collections::BTreeSet;
 

@@ -3,6 +3,22 @@
 //! Kernel samepage merging replaces equal pages of memory that was offered to it
 //! (MADV_MERGEABLE, usually guests of an emulator) by one write-protected page. The next store to
 //! any of them is a page fault that copies it, as after a fork, but without any fork.
+//!
+//! # Evidence
+//!
+//! CPU samples within page faults that copy a page (wp_page_copy), in a process of which the kernel
+//! says that pages are merged (ksm_merging_pages). Copies after a fork look the same: whether the
+//! process forked is looked at.
+//!
+//! # Without whylag
+//!
+//!     grep . /sys/kernel/mm/ksm/{run,pages_shared,pages_sharing,full_scans}
+//!     cat /proc/PID/ksm_merging_pages
+//!     perf record -g -p PID -- sleep 5           # CPU time under wp_page_copy
+//!
+//! # Sources
+//!
+//! Documentation/admin-guide/mm/ksm.rst; mm/ksm.c; madvise(2) (MADV_MERGEABLE).
 
 use model::RecorderPart;
 

@@ -3,6 +3,23 @@
 //!
 //! Each call site's slot is bound once per process life, so there is one stall, on a path that is
 //! rarely taken, and no second one to be caught.
+//!
+//! # Evidence
+//!
+//! A page fault in the dynamic linker whose user stack has a call through the PLT with just the
+//! slot number that the PLT pushed: the first call of an imported function. Its sleeps, from the
+//! first fault to the next system call or fault elsewhere, are claimed. Each such call has its call
+//! site, its function, and the slots of the library that are still unbound.
+//!
+//! # Without whylag
+//!
+//!     LD_DEBUG=bindings PROGRAM 2>&1 | grep binding    # when each symbol is bound
+//!     readelf -d FILE | grep -E 'BIND_NOW|FLAGS'       # NOW: bound at the start
+//!     perf trace -F all --no-syscalls -p PID           # faults, with the file of each
+//!
+//! # Sources
+//!
+//! ld.so(8) (LD_BIND_NOW); ld(1) (-z now); elf/dl-runtime.c of glibc.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,6 +101,20 @@ fn examine(case: &Case) -> Verdict {
     if let Some(text) = limit_of_rate(case, worst) {
         claim.caused_by(Role::Trigger, ids::RATE_LIMIT_BURST, text);
     }
+    evidence(case, &calls, worst, &mut claim);
+    claim.rule_out(
+        ids::FILE_MAJOR_FAULT,
+        "the faulting instructions are the dynamic linker's, not the program's, and the same call \
+         did not fault there again"
+            .to_owned(),
+    );
+    if most_repeated(case, &calls) > 1 {
+        claim.doubt(0.7, "one call was seen to be bound twice: its library was loaded again?");
+    }
+    Ok(claim)
+}
+
+fn evidence(case: &Case, calls: &[First], worst: &First, claim: &mut Claim) {
     for call in calls.iter().take(CALLS_SHOWN) {
         claim.saw(
             format!("{}: {}", call.caller.place(), in_words(case, call.outlier)),
@@ -91,7 +122,7 @@ fn examine(case: &Case) -> Verdict {
         );
     }
     claim.saw_if(still_unbound(worst), "the library's slots, in the memory of the process");
-    let repeated = most_repeated(case, &calls);
+    let repeated = most_repeated(case, calls);
     let lives: BTreeSet<_> = calls.iter().map(|call| life(case, call)).collect();
     claim.saw(
         format!(
@@ -110,16 +141,6 @@ fn examine(case: &Case) -> Verdict {
     );
     let times: Vec<u64> = calls.iter().map(|call| call.outlier.start_ns).collect();
     claim.saw_if(rhythm::of_second(case.run, &times), "Rayleigh's test of when they began");
-    claim.rule_out(
-        ids::FILE_MAJOR_FAULT,
-        "the faulting instructions are the dynamic linker's, not the program's, and the same call \
-         did not fault there again"
-            .to_owned(),
-    );
-    if repeated > 1 {
-        claim.doubt(0.7, "one call was seen to be bound twice: its library was loaded again?");
-    }
-    Ok(claim)
 }
 
 fn first<'a>(case: &Case<'a>, outlier: &'a Outlier) -> Option<First<'a>> {

@@ -3,11 +3,28 @@
 //!
 //! The host may have plenty of free memory. Reclaim is done by the thread that asks: on a CPU, or
 //! asleep until pages have been written.
+//!
+//! # Evidence
+//!
+//! Sleeps and CPU samples within try_to_free_mem_cgroup_pages, or within the wait above
+//! memory.high; the growth of the count of times that the limit was hit; limit and use of the
+//! cgroup. Reclaim because the host is short of memory is counted apart.
+//!
+//! # Without whylag
+//!
+//!     cat /sys/fs/cgroup/GROUP/memory.events     # max, high; version 1: memory.failcnt
+//!     cat /sys/fs/cgroup/GROUP/memory.pressure
+//!     perf trace -a -e vmscan:mm_vmscan_memcg_reclaim_begin
+//!
+//! # Sources
+//!
+//! mm/memcontrol.c; mm/vmscan.c; Documentation/admin-guide/cgroup-v2.rst (memory.max, memory.high).
 
 use model::units::bytes;
 use model::{Account, Blocked, Counter, RecorderPart};
 
 use crate::case::Case;
+use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration};
@@ -92,6 +109,11 @@ fn examine(case: &Case) -> Verdict {
     let ran = case.path_in_words(&RECLAIM, |path| path.sampled);
     claim.saw_if(ran.map(|p| format!("on a CPU in {p}")), "samples of what ran");
 
+    rule_out(case, &reclaim, &host, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out(case: &Case, reclaim: &PathTime, host: &PathTime, claim: &mut Claim) {
     if host.ns() < reclaim.ns() / 5 {
         claim.exclude(
             "reclaim for the whole host",
@@ -124,7 +146,6 @@ fn examine(case: &Case) -> Verdict {
             duration(major.saturating_sub(in_reclaim))
         ),
     );
-    Ok(claim)
 }
 
 /// The limit of the cgroup whose counter this is: counters of one cgroup are in one directory.

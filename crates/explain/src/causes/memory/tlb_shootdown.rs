@@ -4,6 +4,22 @@
 //! away from its address space (munmap, mprotect, madvise), every other CPU that runs a thread of
 //! the process has to forget them: an interrupt to each, and a wait until the last has answered.
 //! On a virtual machine a CPU that is not scheduled makes the wait long.
+//!
+//! # Evidence
+//!
+//! CPU samples that wait in smp_call_function_many_cond below a flush of the TLB
+//! (flush_tlb_mm_range and others), scaled to the exact time of the calls; the interrupts that
+//! asked the CPUs of watched threads; and the host's count of flushes on other CPUs.
+//!
+//! # Without whylag
+//!
+//!     grep -E 'TLB|CAL' /proc/interrupts         # read it twice
+//!     perf stat -e tlb:tlb_flush -a -- sleep 5
+//!     perf record -g -p PID -- sleep 5           # CPU time under flush_tlb_mm_range
+//!
+//! # Sources
+//!
+//! arch/x86/mm/tlb.c; kernel/smp.c; Documentation/arch/x86/tlb.rst.
 
 use model::{Metric, PathSum, RecorderPart};
 

@@ -1,5 +1,21 @@
 //! listen-overflow: connections that come faster than they are accepted fill the queue of a
 //! listening socket; the kernel drops what comes then, and the client tries again after 1, 3, 7 s.
+//!
+//! # Evidence
+//!
+//! A listening socket of the target whose queue was longer than its backlog, or that dropped
+//! connections (looked at every 20 ms or more); ListenOverflows of the network namespace; connects
+//! that took 0.8 s or more, so that a SYN was sent again.
+//!
+//! # Without whylag
+//!
+//!     ss -ltn                                    # Recv-Q: waiting for accept; Send-Q: the backlog
+//!     nstat -az TcpExtListenOverflows TcpExtListenDrops
+//!     sysctl net.core.somaxconn
+//!
+//! # Sources
+//!
+//! listen(2); tcp(7); net/ipv4/tcp_ipv4.c.
 
 use std::collections::BTreeMap;
 
@@ -61,21 +77,7 @@ fn examine(case: &Case) -> Verdict {
     let mut claim = Claim::new(format!("{of} has no room for more connections"), lost, waits);
     claim.takes_idle = true;
     claim.dropped = full.map_or(0, |(_, listener)| listener.drops);
-    if let Some((name, listener)) = full {
-        claim.mechanism(format!(
-            "{name} has room for {} that wait for accept; {} were seen waiting at once, {} dropped",
-            counted(listener.limit + 1, "connection"),
-            count(listener.largest),
-            count(listener.drops)
-        ));
-        claim.saw(
-            format!("largest queue {}, backlog {}", listener.largest, listener.limit),
-            "socket iterator, each 20 ms or more",
-        );
-    } else {
-        claim.mechanism("the other side drops connections that it has no room for".to_owned());
-        claim.doubt(0.7, "the listening socket is not one of the target's");
-    }
+    say_what_was_full(full, &mut claim);
     if waits > 0 {
         claim.trigger(format!(
             "{} waited for a second try: {} in all, mean {}",
@@ -99,6 +101,24 @@ fn examine(case: &Case) -> Verdict {
         ),
     );
     Ok(claim)
+}
+
+fn say_what_was_full(full: Option<(&String, &Listener)>, claim: &mut Claim) {
+    if let Some((name, listener)) = full {
+        claim.mechanism(format!(
+            "{name} has room for {} that wait for accept; {} were seen waiting at once, {} dropped",
+            counted(listener.limit + 1, "connection"),
+            count(listener.largest),
+            count(listener.drops)
+        ));
+        claim.saw(
+            format!("largest queue {}, backlog {}", listener.largest, listener.limit),
+            "socket iterator, each 20 ms or more",
+        );
+    } else {
+        claim.mechanism("the other side drops connections that it has no room for".to_owned());
+        claim.doubt(0.7, "the listening socket is not one of the target's");
+    }
 }
 
 /// By process and socket.

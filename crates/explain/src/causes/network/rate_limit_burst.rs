@@ -3,6 +3,20 @@
 //!
 //! The limiter is the program's own, and waits by calls that do nothing but wait (sched_yield,
 //! nanosleep). The recorder keeps such waits that are followed by a send.
+//!
+//! # Evidence
+//!
+//! Waits in calls that do nothing else (sched_yield, nanosleep), one after the other, that end with
+//! a send of the same thread, which also receives. Of all sends some are held back and most are
+//! not: a limit, not a pace. The times between the ends show the limiter's interval.
+//!
+//! # Without whylag
+//!
+//!     strace -f -r -e trace=sched_yield,nanosleep,clock_nanosleep,sendto,sendmsg,sendmmsg -p PID
+//!
+//! # Sources
+//!
+//! sched_yield(2); clock_nanosleep(2).
 
 use std::collections::BTreeMap;
 

@@ -5,6 +5,24 @@
 //! /proc/net/udp, unix or tcp, or asks as ss does (NETLINK_SOCK_DIAG), walks through each chain
 //! under its lock; /proc begins again at the head of the chain for every 4 KiB of text. Where many
 //! sockets are in one chain (UDP sockets of one port), socket calls that need it spin that long.
+//!
+//! # Evidence
+//!
+//! CPU samples that spin for a spinlock within functions that take the lock of a table of sockets;
+//! and who was in a read of /proc/net/udp, tcp or unix, or in a request of sock_diag, when waits of
+//! 10 us or more ended. On a host of more than two CPUs that is one of several, not proof of the
+//! holder.
+//!
+//! # Without whylag
+//!
+//!     perf record -a -g -- sleep 5               # native_queued_spin_lock_slowpath below bind, socket, close
+//!     perf lock contention -a -b -- sleep 5
+//!     bpftrace -e 'tracepoint:syscalls:sys_enter_openat {
+//!         @[comm, str(args.filename)] = count(); }'
+//!
+//! # Sources
+//!
+//! sock_diag(7); net/ipv4/udp.c; net/unix/af_unix.c; net/ipv4/inet_hashtables.c.
 
 use model::{BesideSum, PathSum, RecorderPart, TableRead};
 
@@ -121,12 +139,17 @@ fn examine(case: &Case) -> Verdict {
         case.path_in_words(TABLES, spins),
         "the dearest stack in the lock, kernel first (CPU samples)",
     );
+    rule_out(case, time.ns(), readers.len() as u64, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out(case: &Case, spun_ns: u64, readers: u64, claim: &mut Claim) {
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
         ids::CPU_RUNQUEUE,
         format!(
             "{} were on a CPU, spinning; waiting for a CPU is {} of the wall time",
-            duration(time.ns()),
+            duration(spun_ns),
             percent(queued, case.wall_ns)
         ),
     );
@@ -140,11 +163,10 @@ fn examine(case: &Case) -> Verdict {
     if case.run.sums.cpus.len() > 2 {
         let text = format!(
             "the holder of a spinlock is not told: {} were in such a read on one of the other CPUs",
-            counted(readers.len() as u64, "process")
+            counted(readers, "process")
         );
         claim.doubt(0.9, &text);
     }
-    Ok(claim)
 }
 
 fn sum(readers: &[BesideSum], of: impl Fn(&BesideSum) -> u64) -> u64 {

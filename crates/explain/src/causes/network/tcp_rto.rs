@@ -3,6 +3,24 @@
 //!
 //! A segment that is lost among others is sent again within a round trip, because the others are
 //! acknowledged. The last ones of a request have no others behind them: TCP probes once, and waits.
+//!
+//! # Evidence
+//!
+//! Waits for a socket that ended shortly after a timer had sent a segment again, and that lasted as
+//! long as the timer was set (tcp_retransmit_skb, with the state of the connection); what the other
+//! end's socket dropped, if it is recorded, too; TCPTimeouts and RetransSegs of the network
+//! namespace.
+//!
+//! # Without whylag
+//!
+//!     nstat -az TcpExtTCPTimeouts TcpRetransSegs TcpExtTCPLostRetransmit
+//!     ss -ti dst ADDRESS                         # rto, retrans, backoff
+//!     perf trace -a -e tcp:tcp_retransmit_skb
+//!
+//! # Sources
+//!
+//! RFC 6298; RFC 8985 (the probe for a lost tail); net/ipv4/tcp_timer.c;
+//! Documentation/networking/ip-sysctl.rst.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,6 +4,23 @@
 //! The kernel queues datagrams in the socket, up to the size of its receive buffer. Nothing waits
 //! and nothing fails: the sender does not learn that the queue is full, and the receiver sees a
 //! gap in the sequence numbers.
+//!
+//! # Evidence
+//!
+//! Datagrams dropped at a socket of the target for a full buffer (kfree_skb with the reason, or the
+//! socket's own count); the time in which its queue had filled before (looked at every 20 ms or
+//! more); and what the receiving thread did in that time: its longest interval off the socket, and
+//! the cause behind that.
+//!
+//! # Without whylag
+//!
+//!     ss -uamn                                   # skmem: d and a number are drops
+//!     nstat -az UdpRcvbufErrors UdpInErrors
+//!     perf trace -a -e skb:kfree_skb
+//!
+//! # Sources
+//!
+//! socket(7) (SO_RCVBUF); udp(7); net/ipv4/udp.c.
 
 use std::collections::BTreeSet;
 

@@ -6,6 +6,22 @@
 //! words, so sockets with names alike share a few lists. bind(), connect() and sends to a name
 //! compare with all in one list. Sockets without a name, or with one in the file system, are in
 //! others.
+//!
+//! # Evidence
+//!
+//! CPU samples in the search for a socket by its abstract name (unix_find_socket_byname), by system
+//! call; how many AF_UNIX sockets the network namespace has, and how many that makes in each of 256
+//! lists.
+//!
+//! # Without whylag
+//!
+//!     grep -c @ /proc/net/unix                   # sockets with abstract names
+//!     ss -xa | wc -l
+//!     perf record -g -p PID -- sleep 5           # CPU time under __unix_find_socket_byname
+//!
+//! # Sources
+//!
+//! unix(7); net/unix/af_unix.c.
 
 use std::collections::BTreeMap;
 

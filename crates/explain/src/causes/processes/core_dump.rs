@@ -2,6 +2,22 @@
 //!
 //! Whoever waits for the end of the process (a supervisor that starts the next one) waits for
 //! that, too.
+//!
+//! # Evidence
+//!
+//! Kernel stacks of watched processes in the function that writes the core; the time that takes,
+//! with the closing of the file at the exit, and the time that other threads of the process were
+//! held for it.
+//!
+//! # Without whylag
+//!
+//!     coredumpctl list; cat /proc/sys/kernel/core_pattern
+//!     grep CoreDumping /proc/PID/status          # 1 while it writes
+//!     dmesg | grep -E 'segfault|traps:'
+//!
+//! # Sources
+//!
+//! core(5); fs/coredump.c; proc_pid_coredump_filter(5).
 
 use std::collections::BTreeSet;
 
@@ -103,6 +119,11 @@ fn examine(case: &Case) -> Verdict {
     let slept = case.path_in_words(&[], |path| !path.sampled && closing(path));
     claim.saw_if(slept.map(|p| format!("closing the core in {p}")), "kernel stack of the sleeps");
 
+    rule_out(case, total, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out(case: &Case, total: u64, claim: &mut Claim) {
     let tear_down = case.time_through(&TEAR_DOWN, |_| true).ns();
     if tear_down < total {
         claim.rule_out(
@@ -118,7 +139,6 @@ fn examine(case: &Case) -> Verdict {
             duration(in_work)
         ),
     );
-    Ok(claim)
 }
 
 #[cfg(test)]

@@ -3,6 +3,22 @@
 //! Before a process is gone the kernel goes through all that it had mapped and gives each page
 //! back, also what it only inherited with a fork: about 30 ms for a gigabyte in small pages. Until
 //! then its parent is not told, its sockets and locks are not free, and a CPU is busy.
+//!
+//! # Evidence
+//!
+//! CPU samples and sleeps within exit_mmap at the end of watched processes, but not where exec
+//! replaces a program; how many ended; the memory that they had. Less than 1 ms for each is the
+//! ordinary price.
+//!
+//! # Without whylag
+//!
+//!     bpftrace -e 'kprobe:exit_mmap { @t[tid] = nsecs; }
+//!         kretprobe:exit_mmap /@t[tid]/ { @ms[comm] = hist((nsecs - @t[tid]) / 1000000); delete(@t[tid]); }'
+//!     perf record -a -g -- sleep 5               # CPU time under exit_mmap
+//!
+//! # Sources
+//!
+//! mm/mmap.c (exit_mmap); kernel/exit.c.
 
 use std::collections::BTreeMap;
 

@@ -4,6 +4,23 @@
 //! came or went meanwhile. Who ends takes that lock, and has the lock of the host's list of tasks
 //! then, which everybody needs who begins or ends. Two that share the CPUs with a scanner are slow,
 //! too, but wait for a CPU; here they have one, and spin.
+//!
+//! # Evidence
+//!
+//! Waits of 10 us or more for a spinlock where threads begin or end (copy_process, release_task,
+//! exit_notify), that ended while another process was in a read of /proc/PID/stat or of a list of
+//! tasks; which file, how often, how long. The holder of a spinlock is not known for certain on
+//! more than two CPUs.
+//!
+//! # Without whylag
+//!
+//!     perf lock contention -a -b -- sleep 5
+//!     perf trace -a -s -e openat,read            # who reads much
+//!     perf record -a -g -- sleep 5               # spinning below release_task, copy_process
+//!
+//! # Sources
+//!
+//! fs/proc/array.c (do_task_stat); kernel/sched/cputime.c; kernel/exit.c (__exit_signal).
 
 use model::{Account, RecorderPart, TableRead};
 

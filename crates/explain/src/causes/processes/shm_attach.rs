@@ -3,6 +3,22 @@
 //! All segments of an IPC namespace are in one table. shmat, shmdt and the end of a process that
 //! has segments attached take its lock for writing; whoever lists or adds up the segments
 //! (SHM_INFO, /proc/sysvipc/shm, ipcs) holds it for reading, the longer the more there are.
+//!
+//! # Evidence
+//!
+//! CPU samples that spin, and sleeps, for a read-write semaphore of the kernel within shmat and
+//! shmdt; who walked through the table of segments meanwhile (shmctl with SHM_INFO, a read of
+//! /proc/sysvipc/shm); who ended the sleeps.
+//!
+//! # Without whylag
+//!
+//!     ipcs -m | wc -l                            # segments there are
+//!     strace -f -T -e trace=shmat,shmdt,shmctl -p PID
+//!     perf lock contention -a -b -- sleep 5
+//!
+//! # Sources
+//!
+//! shmop(2); shmctl(2); ipc/shm.c; ipc/util.c.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,6 +5,23 @@
 //! thread is on no run queue meanwhile, and it did not ask for anything.
 //!
 //! A thread that waited for work when it was stopped lost nothing by it (`stops.rs`).
+//!
+//! # Evidence
+//!
+//! Time in which threads stood still in ptrace_stop, for a stop signal, or in the freezer: an
+//! account of its own, known by the state of the task. With it: the sender of a stop signal, the
+//! process that let the threads go on, and TracerPid. Stops of threads that waited for work are
+//! taken off.
+//!
+//! # Without whylag
+//!
+//!     grep -E 'State|TracerPid' /proc/PID/status   # T: stopped, t: traced
+//!     perf trace -a -e signal:signal_generate --filter 'sig == 19'
+//!     cat /sys/fs/cgroup/GROUP/cgroup.freeze
+//!
+//! # Sources
+//!
+//! ptrace(2); signal(7); Documentation/admin-guide/cgroup-v2.rst (cgroup.freeze).
 
 use model::{Account, Accounts, Event, EventKind, RecorderPart, WaitSum};
 
@@ -80,6 +97,17 @@ fn examine(case: &Case) -> Verdict {
         }
         (None, None) => "who stopped them was not seen".to_owned(),
     });
+    evidence(case, stopped.saturating_sub(lost), &mut claim);
+    rule_out(case, &mut claim);
+    if stops.number == 0 && threads(case) > 1 {
+        let text = "no stop was kept whole: threads that only waited for work may be counted, too";
+        claim.doubt(0.8, text);
+    }
+    Ok(claim)
+}
+
+fn evidence(case: &Case, idle_ns: u64, claim: &mut Claim) {
+    let stops = &case.stops;
     for (functions, way) in WAYS {
         let time = case.time_through(functions, |path| path.account == STOPPED && !path.sampled);
         if time.sleeps > 0 {
@@ -93,7 +121,7 @@ fn examine(case: &Case) -> Verdict {
             "{} of {} kept whole interrupted a wait for work; that part, {}, is not counted here",
             count(stops.idle),
             counted(stops.number, "stop"),
-            duration(stopped.saturating_sub(lost))
+            duration(idle_ns)
         );
         claim.saw(text, "the thread's interval before the stop");
     }
@@ -101,12 +129,6 @@ fn examine(case: &Case) -> Verdict {
         case.run.sums.counters.iter().find(|c| c.name == "process.tracer_pid" && c.last > 0);
     claim.saw_if(tracer.map(|c| format!("TracerPid was {}", c.last)), "/proc/PID/status");
     claim.saw_if(case.worst(STOPPED).map(|o| in_words(case, o)), "longest stop");
-    rule_out(case, &mut claim);
-    if stops.number == 0 && threads(case) > 1 {
-        let text = "no stop was kept whole: threads that only waited for work may be counted, too";
-        claim.doubt(0.8, text);
-    }
-    Ok(claim)
 }
 
 fn title(

@@ -3,6 +3,13 @@
 //! Known only of programs that trace their messages. The time is that of the thread that worked
 //! meanwhile, each nanosecond once however many messages waited for it. What it was blocked for is
 //! not claimed: that has a cause of its own, and queueing is how one slow message becomes many.
+//!
+//! # Evidence
+//!
+//! The program's own trace of its messages: of slow messages the time from their arrival until
+//! their thread began with them, while it worked on earlier ones; the earlier ones that took five
+//! times the median or longer; and how long fast messages waited in the same way, as a control
+//! group.
 
 use std::collections::BTreeMap;
 
@@ -105,7 +112,13 @@ fn examine(case: &Case) -> Verdict {
         percent(waits.ns, slow_ns)
     ));
     claim.trigger(trigger);
-    claim.saw(against_fast(case, &waits), "the program's trace of its messages");
+    evidence(case, &waits, &mut claim);
+    Ok(claim)
+}
+
+fn evidence(case: &Case, waits: &Waits, claim: &mut Claim) {
+    let messages = &case.run.messages;
+    claim.saw(against_fast(case, waits), "the program's trace of its messages");
     claim.saw_if(depths(case), "the program's trace of its messages");
     let waited = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
@@ -125,7 +138,6 @@ fn examine(case: &Case) -> Verdict {
     if (messages.slow.len() as u64) < messages.slow_count {
         claim.doubt(0.9, "not all slow messages were kept");
     }
-    Ok(claim)
 }
 
 fn waits(slow: &[Message]) -> Waits<'_> {

@@ -3,6 +3,21 @@
 //!
 //! `clock_gettime(CLOCK_PROCESS_CPUTIME_ID)`, `clock()`, `getrusage(RUSAGE_SELF)` and `times` walk
 //! the list of threads, about 8 ns for each on the machine where this was written.
+//!
+//! # Evidence
+//!
+//! CPU samples in thread_group_cputime within clock_gettime, getrusage and times, in a process of
+//! 32 threads or more; how many calls there were and how long each took.
+//!
+//! # Without whylag
+//!
+//!     strace -f -c -e trace=clock_gettime,getrusage,times -p PID
+//!     perf record -g -p PID -- sleep 5           # CPU time under thread_group_cputime
+//!     grep Threads /proc/PID/status
+//!
+//! # Sources
+//!
+//! clock_gettime(2); getrusage(2); kernel/sched/cputime.c; kernel/time/posix-cpu-timers.c.
 
 use model::{PathSum, RecorderPart, Syscall};
 

@@ -140,7 +140,7 @@ mod tests {
             source: "x".into(),
         };
         let quota = [fact("cgroup.cpu.quota_us", "20000"), fact("cgroup.cpu.period_us", "100000")];
-        assert_eq!(cpu_quota(&quota, 0).unwrap().fact, "0.20 CPUs");
+        assert_eq!(cpu_quota(&quota, 0).unwrap().fact, "0.200 CPUs");
         assert_eq!(cpu_quota(&quota, 9).unwrap().verdict, Bad);
         assert_eq!(cpu_quota(&[fact("cgroup.cpu.quota_us", "none")], 0).unwrap().verdict, Good);
         assert!(cpu_quota(&[], 0).is_err());

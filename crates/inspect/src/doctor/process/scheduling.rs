@@ -201,9 +201,9 @@ mod tests {
     #[test]
     fn slack_and_affinity() {
         assert_eq!(timer_slack(&[50_000]).unwrap().verdict, Attention);
-        assert_eq!(timer_slack(&[1, 1]).unwrap().fact, "0.001 us");
+        assert_eq!(timer_slack(&[1, 1]).unwrap().fact, "1 ns");
         let mixed = timer_slack(&[1, 50_000, 0]).unwrap();
-        assert_eq!((mixed.fact.as_str(), mixed.verdict), ("0 to 50 us", Attention));
+        assert_eq!((mixed.fact.as_str(), mixed.verdict), ("0 ns to 50.0 us", Attention));
         assert!(timer_slack(&[]).is_err());
         assert_eq!(affinity("0", 1, 8, 20).verdict, Attention);
         assert_eq!(affinity("0-7", 8, 8, 200).verdict, Good);

@@ -1,12 +1,12 @@
-//! Late ticks at a beat, and early ticks that the next one makes up for.
+//! Unusual ticks at a beat.
 
-use model::{EarlyLatePairs, JitterSeries, Period, Tick};
-use stats::{pairs, periodicity, quantile};
+use model::{JitterSeries, Period, Tick};
+use stats::{periodicity, quantile};
 
 /// Periods that things in a computer have: the second of the wall clock, its multiples and parts
 /// (CPU quotas are refilled each 100 ms).
 const PERIODS_MS: [f64; 7] = [1000.0, 100.0, 10.0, 2000.0, 5000.0, 10_000.0, 60_000.0];
-/// p at which a beat is told.
+/// p at which a beat is reported.
 const ALPHA: f64 = 0.001;
 /// Concentration below which it is not, however sure: most late ticks come at other times.
 const GATHERED: f64 = 0.3;
@@ -14,17 +14,13 @@ const GATHERED: f64 = 0.3;
 const RARE: f64 = 0.2;
 /// Median absolute deviations, and ns, that make a tick unusual.
 const UNUSUAL: f64 = 8.0;
-const UNUSUAL_NS: f64 = 5_000.0;
+pub const UNUSUAL_NS: f64 = 5_000.0;
 /// Ticks that show at which times ticks come at all.
 const CLOCK: usize = 5_000;
 
 /// The beat of unusual ticks, if there is one.
-pub fn periods(
-    series: &JitterSeries,
-    ticks: &[Tick],
-    over_ns: Option<u64>,
-    jiffy_ns: u64,
-) -> Vec<Period> {
+pub fn periods(series: &JitterSeries, over_ns: Option<u64>, jiffy_ns: u64) -> Vec<Period> {
+    let ticks = &series.ticks;
     let wall = |tick: &Tick| tick.0 as f64 + series.to_wall_ns as f64;
     let clock: Vec<f64> = ticks.iter().step_by(ticks.len() / CLOCK + 1).map(wall).collect();
     let mut candidates: Vec<f64> = PERIODS_MS.iter().map(|ms| ms * 1e6).collect();
@@ -46,7 +42,7 @@ pub fn periods(
 
 /// The first tick of each row of unusual ones: those over the threshold, if one is given and few
 /// are, else those far from the median on either side.
-pub fn episodes(ticks: &[Tick], over_ns: Option<u64>) -> Vec<&Tick> {
+fn episodes(ticks: &[Tick], over_ns: Option<u64>) -> Vec<&Tick> {
     let late: Vec<f64> = ticks.iter().map(|tick| tick.1 as f64).collect();
     let Some(median) = quantile::median(&late) else { return Vec::new() };
     let away: Vec<f64> = late.iter().map(|late| (late - median).abs()).collect();
@@ -71,36 +67,38 @@ pub fn episodes(ticks: &[Tick], over_ns: Option<u64>) -> Vec<&Tick> {
     first
 }
 
-/// Pairs among the ticks of the main timer: a program may print those of others in between.
-pub fn pairs(series: &JitterSeries, ticks: &[Tick]) -> Option<EarlyLatePairs> {
-    let main = main_timer(series.interval_ns as f64, ticks);
-    let late: Vec<f64> = main.iter().map(|tick| tick.1 as f64).collect();
-    let found = pairs::early_late(&late, UNUSUAL_NS)?;
-    // A single one is chance.
-    (found.n >= 3).then(|| EarlyLatePairs {
-        pairs: found.n as u64,
-        early_ns: found.early,
-        late_ns: found.late,
-        net_ns: found.net,
-        every_ns: found.every.map(|ticks| ticks * series.interval_ns as f64),
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Ticks at whole intervals from each other; all, if they are no such series.
-fn main_timer(interval: f64, ticks: &[Tick]) -> Vec<&Tick> {
-    let all: Vec<&Tick> = ticks.iter().collect();
-    let Some(first) = ticks.first() else { return all };
-    let since: Vec<f64> = ticks.iter().map(|tick| tick.0 as f64 - first.0 as f64).collect();
-    let Some(fold) = periodicity::fold(&since, interval) else { return all };
-    let tolerance = interval / 100.0;
-    let main: Vec<&Tick> = ticks
-        .iter()
-        .zip(&since)
-        .filter(|(_, since)| {
-            let off = (*since - fold.phase).rem_euclid(interval);
-            off.min(interval - off) < tolerance
-        })
-        .map(|(tick, _)| tick)
-        .collect();
-    if main.len() * 2 > ticks.len() { main } else { all }
+    /// A tick each 10 ms, 20 us late; those for which `is_late` is true 300 us.
+    fn ticks(n: u64, is_late: impl Fn(u64) -> bool) -> Vec<Tick> {
+        let tick = |n| Tick(n * 10_000_000, if is_late(n) { 300_000 } else { 20_000 }, 10_000_000);
+        (1..=n).map(tick).collect()
+    }
+
+    fn series(ticks: Vec<Tick>) -> JitterSeries {
+        let mut series = crate::testing::timer_series("timerfd", 10_000_000, &[]);
+        series.ticks = ticks;
+        series
+    }
+
+    #[test]
+    fn late_ticks_once_a_second_are_a_beat() {
+        let found = periods(&series(ticks(6_000, |n| n % 100 == 5 + n / 100 % 5)), None, 4_000_000);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].period_ns, found[0].n), (1_000_000_000, 60));
+        assert!(found[0].phase_ns.abs_diff(70_000_000) < 10_000_000, "{found:?}");
+        // At no time in particular: 7 and 11 have no common beat with the second.
+        let found = periods(&series(ticks(6_000, |n| n * n % 101 == 7)), None, 4_000_000);
+        assert_eq!(found, []);
+    }
+
+    #[test]
+    fn ticks_that_are_late_in_a_row_are_one_event() {
+        let ticks = ticks(1_000, |n| (100..150).contains(&n) || n == 400);
+        let first: Vec<u64> = episodes(&ticks, None).iter().map(|t| t.0 / 10_000_000).collect();
+        assert_eq!(first, [100, 400]);
+        assert!(episodes(&ticks, Some(1_000_000)).is_empty());
+    }
 }

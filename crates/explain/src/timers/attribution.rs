@@ -1,15 +1,12 @@
 //! Why single ticks were late: the way from the intended time to the moment a tick was served, cut
 //! at the times that were recorded in the kernel. The parts sum to the lateness, whatever is known.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
-use model::{Account, Batch, Blocked, LateTick, Leg, Outlier, OutlierKind, Runner};
+use model::{Account, Blocked, Jitter, LateTick, Leg, Outlier, OutlierKind, Runner};
 
-use crate::Series;
-use crate::words::time;
+use model::units::fine_duration;
 
-/// Absences from the CPU that are kept, the newest: about 100 MB.
-const KEPT: usize = 100_000;
 /// A real-time thread may have to wait this long for an ordinary one to let go.
 const A_MOMENT_NS: u64 = 1_000_000;
 /// A part of the lateness that is worth a sentence.
@@ -32,61 +29,44 @@ const THROTTLED: &str = "CPU limit of the cgroup";
 const STOPPED: &str = "stopped";
 const ASLEEP: &str = "asleep, not for a timer";
 
-/// What was recorded of the threads whose ticks are judged.
-#[derive(Debug, Default)]
-pub struct Absences {
-    kept: VecDeque<Outlier>,
-    priorities: HashMap<u32, u8>,
+/// Fills in why the latest ticks of each series were late, from the recorded intervals. Runs that
+/// were judged when they were recorded have it already, and not the intervals.
+pub fn attribute(jitter: &mut Jitter, intervals: &[Outlier]) {
+    let of_series = jitter.series.iter().filter_map(|series| series.thread.as_ref());
+    let of_program = jitter.program.iter().flat_map(|program| &program.threads);
+    let priorities: HashMap<u32, u32> =
+        of_series.chain(of_program).map(|thread| (thread.tid, thread.priority)).collect();
+    for series in &mut jitter.series {
+        let thread = series.thread.as_ref().map(|thread| thread.tid);
+        for tick in series.worst.iter_mut().filter(|tick| tick.legs.is_empty()) {
+            attribute_tick(tick, thread, intervals, &priorities);
+        }
+    }
 }
 
-impl Absences {
-    /// Adds what came since the last time.
-    pub fn add(&mut self, batch: Batch) {
-        for thread in batch.threads {
-            self.priorities.insert(thread.tid, thread.realtime);
-        }
-        let absent = batch
-            .outliers
-            .into_iter()
-            .filter(|o| matches!(o.kind, OutlierKind::OffCpu | OutlierKind::RunQueue));
-        self.kept.extend(absent);
-        let too_many = self.kept.len().saturating_sub(KEPT);
-        self.kept.drain(..too_many);
+fn attribute_tick(
+    tick: &mut LateTick,
+    thread: Option<u32>,
+    intervals: &[Outlier],
+    priorities: &HashMap<u32, u32>,
+) {
+    let (from, to) = (tick.intended_ns, tick.served_ns());
+    let mut within: Vec<&Outlier> = intervals
+        .iter()
+        .filter(|o| matches!(o.kind, OutlierKind::OffCpu | OutlierKind::RunQueue))
+        .filter(|o| o.start_ns < to && o.end_ns() > from && thread.is_none_or(|tid| o.tid == tid))
+        .collect();
+    within.sort_by_key(|o| o.end_ns());
+    // Of several threads it is the one that came to a CPU last before the tick was served.
+    let Some(tid) = within.iter().rev().find(|o| o.end_ns() <= to).map(|o| o.tid) else { return };
+    within.retain(|o| o.tid == tid);
+    let mut way = Way { at: from, to, legs: Vec::new(), because: Vec::new() };
+    for interval in within {
+        way.pass(interval, priorities.get(&tid).copied().unwrap_or(0));
     }
-
-    /// Fills in the latest ticks of each series, as far as they have not been.
-    pub fn attribute(&self, series: &mut [Series]) {
-        for series in series {
-            let thread = series.summary.thread.as_ref().map(|thread| thread.tid);
-            for tick in series.summary.worst.iter_mut().filter(|tick| tick.legs.is_empty()) {
-                self.explain(tick, thread);
-            }
-        }
-    }
-
-    fn explain(&self, tick: &mut LateTick, thread: Option<u32>) {
-        let (from, to) = (tick.intended_ns, tick.intended_ns.saturating_add_signed(tick.late_ns));
-        let mut within: Vec<&Outlier> = self
-            .kept
-            .iter()
-            .filter(|o| {
-                o.start_ns < to && o.end_ns() > from && thread.is_none_or(|tid| o.tid == tid)
-            })
-            .collect();
-        within.sort_by_key(|o| o.end_ns());
-        // Of several threads it is the one that came to a CPU last before the tick was served.
-        let Some(tid) = within.iter().rev().find(|o| o.end_ns() <= to).map(|o| o.tid) else {
-            return;
-        };
-        within.retain(|o| o.tid == tid);
-        let mut way = Way { at: from, to, legs: Vec::new(), because: Vec::new() };
-        for absence in within {
-            way.pass(absence, self.priorities.get(&tid).copied().unwrap_or(0));
-        }
-        way.until(to, RUNNING);
-        tick.because = way.because;
-        tick.legs = way.legs;
-    }
+    way.until(to, RUNNING);
+    tick.because = way.because;
+    tick.legs = way.legs;
 }
 
 /// The way from the intended time to the moment of serving, as far as it has been gone.
@@ -124,30 +104,30 @@ impl Way {
         }
     }
 
-    fn pass(&mut self, absence: &Outlier, priority: u8) {
+    fn pass(&mut self, interval: &Outlier, priority: u32) {
         let late = self.to - self.at.min(self.to);
-        self.until(absence.start_ns, RUNNING);
-        let asleep: u64 = absence
+        self.until(interval.start_ns, RUNNING);
+        let asleep: u64 = interval
             .breakdown
             .iter()
             .filter(|(account, _)| matches!(account, Account::Blocked(_)))
             .map(|(_, ns)| ns)
             .sum();
-        let woken = absence.start_ns + asleep;
+        let woken = interval.start_ns + asleep;
         if asleep > 0 {
-            self.sleep(absence, woken, late);
+            self.sleep(interval, woken, late);
         }
-        if absence.breakdown.get(Account::Throttled) > 0 {
-            let ns = self.until(absence.end_ns(), THROTTLED);
+        if interval.breakdown.get(Account::Throttled) > 0 {
+            let ns = self.until(interval.end_ns(), THROTTLED);
             self.because(ns, late, || {
                 format!("its cgroup had used up its CPU time and was throttled for {}", ms(ns))
             });
         }
-        self.wait(absence, priority, late);
+        self.wait(interval, priority, late);
     }
 
-    fn sleep(&mut self, absence: &Outlier, woken: u64, late: u64) {
-        match (absence.timer, absence.blocked) {
+    fn sleep(&mut self, interval: &Outlier, woken: u64, late: u64) {
+        match (interval.timer, interval.blocked) {
             (Some(timer), _) => {
                 match timer.softexpires_ns {
                     Some(asked) => {
@@ -173,7 +153,10 @@ impl Way {
                     }
                 }
                 let (what, text) = if timer.was_idle {
-                    (FROM_IDLE, "its CPU was idle and took that long to wake (C-states not told)")
+                    (
+                        FROM_IDLE,
+                        "its CPU was idle and took that long to wake (C-states are not recorded)",
+                    )
                 } else {
                     (
                         FIRED_LATE,
@@ -198,13 +181,13 @@ impl Way {
     }
 
     /// Ready, but not on the CPU: who was, how long interrupts took, and the rest.
-    fn wait(&mut self, absence: &Outlier, priority: u8, late: u64) {
-        let whole = absence.end_ns().min(self.to).saturating_sub(self.at);
+    fn wait(&mut self, interval: &Outlier, priority: u32, late: u64) {
+        let whole = interval.end_ns().min(self.to).saturating_sub(self.at);
         let mut left = whole;
         self.at += whole;
-        let is_throttled = priority > 0 && is_throttling(absence, whole);
+        let is_throttled = priority > 0 && is_throttling(interval, whole);
         let state = if is_throttled { THROTTLED_RT } else { READY };
-        for runner in &absence.ran_instead {
+        for runner in &interval.ran_instead {
             let ns = runner.ns.min(left);
             left -= ns;
             self.add(&format!("{state}, {} ran", who(runner)), ns);
@@ -213,9 +196,9 @@ impl Way {
             }
         }
         if is_throttled {
-            self.because(whole, late, || throttled(&absence.ran_instead, whole, priority));
+            self.because(whole, late, || throttled(&interval.ran_instead, whole, priority));
         }
-        if let Some(interrupts) = &absence.interrupts {
+        if let Some(interrupts) = &interval.interrupts {
             let ns = interrupts.ns.min(left);
             left -= ns;
             self.add(&format!("{READY}, interrupts came first"), ns);
@@ -235,15 +218,15 @@ impl Way {
 
 /// A real-time thread waits only for those of real-time priority, and for moments until an
 /// ordinary one can be stopped; unless the kernel takes the CPU away from it.
-fn is_throttling(absence: &Outlier, whole_ns: u64) -> bool {
-    let was_preempted = absence.breakdown.get(Account::RunnablePreempted) > 0;
-    let runners = &absence.ran_instead;
+fn is_throttling(interval: &Outlier, whole_ns: u64) -> bool {
+    let was_preempted = interval.breakdown.get(Account::RunnablePreempted) > 0;
+    let runners = &interval.ran_instead;
     (was_preempted || whole_ns >= A_MOMENT_NS)
         && !runners.is_empty()
         && runners.iter().all(|runner| runner.realtime == 0)
 }
 
-fn throttled(runners: &[Runner], ns: u64, priority: u8) -> String {
+fn throttled(runners: &[Runner], ns: u64, priority: u32) -> String {
     let all: Vec<String> = runners.iter().map(who).collect();
     format!(
         "real-time throttling: ordinary threads had its CPU for {} although it has real-time \
@@ -267,7 +250,7 @@ fn who(runner: &Runner) -> String {
 }
 
 fn ms(ns: u64) -> String {
-    time(ns as f64)
+    fine_duration(ns as f64)
 }
 
 #[cfg(test)]
@@ -302,15 +285,15 @@ mod tests {
         }
     }
 
-    fn explained(outliers: Vec<Outlier>, priority: u8, intended: u64, actual: u64) -> LateTick {
-        let mut absences = Absences { priorities: [(7, priority)].into(), ..Absences::default() };
-        absences.add(Batch { outliers, ..Batch::default() });
-        let mut series = Series::new("made up", 0, None);
-        series.begin(JitterThread { tid: 7, ..JitterThread::default() }, 0);
-        series.tick(intended, actual);
-        absences.attribute(std::slice::from_mut(&mut series));
-        let tick = series.summary().worst[0].clone();
-        assert_eq!(tick.legs.iter().map(|leg| leg.ns).sum::<i64>(), tick.late_ns, "{tick:#?}");
+    fn attributed(intervals: &[Outlier], priority: u32, intended: u64, late_ns: i64) -> LateTick {
+        let mut series = crate::testing::timer_series("made up", 0, &[]);
+        series.thread = Some(JitterThread { tid: 7, priority, ..JitterThread::default() });
+        series.worst.push(LateTick { intended_ns: intended, late_ns, ..LateTick::default() });
+        let mut jitter = Jitter { series: vec![series], ..Jitter::default() };
+        attribute(&mut jitter, intervals);
+        let tick = jitter.series[0].worst[0].clone();
+        let sum = tick.legs.iter().map(|leg| leg.ns).sum::<i64>();
+        assert!(tick.legs.is_empty() || sum == late_ns, "{tick:#?}");
         tick
     }
 
@@ -331,7 +314,7 @@ mod tests {
         sleep.ran_instead.push(runner);
         sleep.interrupts =
             Some(Interrupts { ns: 60, longest: "softirq net_rx".into(), longest_ns: 40 });
-        let tick = explained(vec![sleep], 0, 1_000, 1_850);
+        let tick = attributed(&[sleep], 0, 1_000, 850);
         let expected = [
             (SET_LATE, 80),
             (SLACK, 50),
@@ -354,7 +337,7 @@ mod tests {
             fired_ns: 1_050,
             was_idle: true,
         };
-        let tick = explained(vec![sleep(1_060, 1_100, timer)], 0, 1_000, 1_100);
+        let tick = attributed(&[sleep(1_060, 1_100, timer)], 0, 1_000, 100);
         assert_eq!(
             legs(&tick),
             [(FROM_IDLE, 50), (WAKING, 10), ("ready, CPU idle or others in turns", 40)]
@@ -374,22 +357,30 @@ mod tests {
         preempted.breakdown = Accounts::from_iter([(Account::RunnablePreempted, 50_000)]);
         let runner = Runner { tid: 9, tgid: 9, comm: "hog".into(), realtime: 0, ns: 50_000 };
         preempted.ran_instead.push(runner);
-        let tick = explained(vec![preempted.clone()], 10, 1_000, 50_500);
+        let tick = attributed(std::slice::from_ref(&preempted), 10, 1_000, 49_500);
         assert_eq!(legs(&tick), [("real-time throttled, hog (tid 9) ran", 49_000), (RUNNING, 500)]);
         assert!(tick.because[0].contains("once a second"), "{tick:?}");
-        let tick = explained(vec![preempted], 0, 1_000, 50_500);
+        let tick = attributed(&[preempted], 0, 1_000, 49_500);
         assert_eq!(legs(&tick)[0].0, "ready, hog (tid 9) ran");
     }
 
     #[test]
-    fn what_was_not_recorded_is_not_told() {
+    fn what_was_not_recorded_is_not_made_up() {
         let timer =
             TimerLegs { softexpires_ns: None, expires_ns: 100, fired_ns: 100, was_idle: false };
-        let mut absences = Absences::default();
-        absences.add(Batch { outliers: vec![sleep(110, 120, timer)], ..Batch::default() });
-        let mut series = Series::new("made up", 0, None);
-        series.tick(1_000, 2_000);
-        absences.attribute(std::slice::from_mut(&mut series));
-        assert!(series.summary().worst[0].legs.is_empty());
+        let before = sleep(110, 120, timer);
+        assert!(attributed(std::slice::from_ref(&before), 0, 1_000, 1_000).legs.is_empty());
+        let of_another = Outlier { tid: 8, start_ns: 1_100, ..before };
+        assert!(attributed(&[of_another], 0, 1_000, 1_000).legs.is_empty());
+    }
+
+    #[test]
+    fn what_an_older_run_was_judged_to_be_stays() {
+        let legs = vec![Leg { what: SLACK.to_owned(), ns: 5 }];
+        let worst = vec![LateTick { legs: legs.clone(), ..LateTick::default() }];
+        let series = model::JitterSeries { worst, ..crate::testing::timer_series("x", 0, &[]) };
+        let mut jitter = Jitter { series: vec![series], ..Jitter::default() };
+        attribute(&mut jitter, &[]);
+        assert_eq!(jitter.series[0].worst[0].legs, legs);
     }
 }

@@ -1,50 +1,39 @@
 //! The law of a source's lateness, in words.
 
-use model::{Estimate, Jitter, JitterLaw, JitterSeries, JitterThread, LawModel, Tick};
+use model::{Estimate, JitterLaw, LawModel, Tick};
 use stats::Interval;
 use stats::law::{Comparison, Fit, Law, Point, Steps, compare};
 
-use crate::sources::PROGRAM;
-use crate::words::{part, time};
+use model::units::{deviation, fine_duration};
 
-/// A law with what it was made of.
-pub struct Judged {
-    /// For the report.
-    pub law: JitterLaw,
-    /// The figures; `None` with too few ticks.
-    pub comparison: Option<Comparison>,
-    /// The threads whose timers these are.
-    pub threads: Vec<JitterThread>,
-    /// Their timer slack, if they all have the same and it is known.
+/// What a law may be made of.
+pub struct Surroundings {
+    /// One jiffy.
+    pub jiffy_ns: u64,
+    /// Timer slack of the threads, if it is known and the same.
     pub slack_ns: Option<u64>,
+    /// True if the timers may be timeouts of poll, select or epoll.
+    pub may_poll: bool,
+    /// What waking up costs here.
+    pub waking_ns: i64,
 }
 
-/// Fits the laws to the ticks of a source.
-pub fn of(source: &str, series: &[(&JitterSeries, &[Tick])], jitter: &Jitter) -> Judged {
-    let threads: Vec<JitterThread> = match &jitter.program {
-        Some(program) => program.threads.clone(),
-        None => series.iter().filter_map(|(series, _)| series.thread.clone()).collect(),
+/// Fits the laws to the ticks of a source; without figures if there are too few.
+pub fn of<'a>(
+    source: &str,
+    ticks: impl Iterator<Item = &'a Tick>,
+    around: &Surroundings,
+) -> (JitterLaw, Option<Comparison>) {
+    let point = |tick: &Tick| Point {
+        asked: tick.2 as f64,
+        late: tick.1 as f64,
+        phase: (tick.0 % around.jiffy_ns.max(1)) as f64,
     };
-    let slack_ns = threads
-        .first()
-        .and_then(|first| first.slack_ns)
-        .filter(|slack| threads.iter().all(|thread| thread.slack_ns == Some(*slack)));
-    let jiffy = jitter.jiffy_ns as f64;
-    let points: Vec<Point> = series
-        .iter()
-        .flat_map(|(_, ticks)| ticks.iter())
-        .map(|tick| Point {
-            asked: tick.2 as f64,
-            late: tick.1 as f64,
-            phase: (tick.0 % jitter.jiffy_ns.max(1)) as f64,
-        })
-        .collect();
-    let may_poll = matches!(source, "epoll" | "poll" | PROGRAM);
-    let slack = slack_ns.filter(|_| may_poll).map(|ns| ns as f64);
-    let waking = jitter.controls.iter().map(|control| control.late_ns).min().unwrap_or(0) as f64;
-    let comparison = compare(&points, &Steps { jiffy, slack, waking });
-    let law = in_words(source, comparison.as_ref(), jiffy, slack_ns);
-    Judged { law, comparison, threads, slack_ns }
+    let points: Vec<Point> = ticks.map(point).collect();
+    let jiffy = around.jiffy_ns as f64;
+    let slack = around.slack_ns.filter(|_| around.may_poll).map(|ns| ns as f64);
+    let comparison = compare(&points, &Steps { jiffy, slack, waking: around.waking_ns as f64 });
+    (in_words(source, comparison.as_ref(), jiffy, around.slack_ns), comparison)
 }
 
 fn in_words(
@@ -97,9 +86,13 @@ fn model(fit: &Fit, best: Law, least: f64, jiffy: f64, slack_ns: Option<u64>) ->
     let because = if fit.law == best {
         String::new()
     } else if fit.left > least * 1.1 {
-        format!("leaves {} of a tick unexplained, not {}", time(fit.left), time(least))
+        format!(
+            "leaves {} of a tick unexplained, not {}",
+            fine_duration(fit.left),
+            fine_duration(least)
+        )
     } else {
-        format!("leaves {}, which is no better, and is less simple", time(fit.left))
+        format!("leaves {}, which is no better, and is less simple", fine_duration(fit.left))
     };
     LawModel {
         name: name(fit.law).to_owned(),
@@ -111,7 +104,7 @@ fn model(fit: &Fit, best: Law, least: f64, jiffy: f64, slack_ns: Option<u64>) ->
 }
 
 /// What a law is called.
-pub fn name(law: Law) -> &'static str {
+fn name(law: Law) -> &'static str {
     match law {
         Law::Constant => "constant",
         Law::Milliseconds => "stepped 1 ms",
@@ -123,24 +116,24 @@ pub fn name(law: Law) -> &'static str {
 }
 
 fn formula(fit: &Fit, jiffy: f64, slack_ns: Option<u64>) -> String {
-    let constant = with_bounds(&fit.constant, time);
+    let constant = with_bounds(&fit.constant, fine_duration);
     match (fit.law, &fit.factor) {
         (Law::Milliseconds, _) => {
             let way = if fit.rounds_down { "down" } else { "up" };
             format!("the time asked for rounded {way} to whole milliseconds, and {constant}")
         }
-        (Law::Jiffies, _) => format!("up to a tick of {}, and {constant}", time(jiffy)),
+        (Law::Jiffies, _) => format!("up to a tick of {}, and {constant}", fine_duration(jiffy)),
         (Law::PollSlack, _) => format!(
             "a thousandth of the time asked for, at least the slack of {}, and {constant}",
-            time(slack_ns.unwrap_or(0) as f64)
+            fine_duration(slack_ns.unwrap_or(0) as f64)
         ),
         (Law::Proportional, Some(factor)) => {
-            format!("{} of the time asked for, and {constant}", with_bounds(factor, part))
+            format!("{} of the time asked for, and {constant}", with_bounds(factor, deviation))
         }
         (Law::Saturating, Some(growth)) => format!(
             "{constant}, growing by up to {} (half of it at {})",
-            with_bounds(growth, time),
-            time(fit.half_at.unwrap_or(0.0))
+            with_bounds(growth, fine_duration),
+            fine_duration(fit.half_at.unwrap_or(0.0))
         ),
         _ => constant,
     }

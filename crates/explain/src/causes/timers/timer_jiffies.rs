@@ -1,0 +1,71 @@
+//! timer-jiffies: timers end with a tick of the kernel's low-resolution clock, which counts in
+//! jiffies (1/HZ: 1 to 10 ms).
+//!
+//! Lateness is anything up to a jiffy and two, whatever the time asked for, but the moments at
+//! which ticks are served keep to one phase of the jiffy. The recorder sees a timer of the timer
+//! wheel fire instead of an hrtimer.
+
+use stats::law::Law;
+
+use crate::case::Case;
+use crate::cause::{Cause, LookAlike, Verdict};
+use crate::causes::ids;
+use crate::causes::timers::late_ticks;
+use crate::causes::timers::steps::{self, Steps};
+use crate::timers::attribution::JIFFIES;
+use crate::timers::recorded::Sign;
+
+pub const CAUSE: Cause = Cause {
+    id: ids::TIMER_JIFFIES,
+    title: "timers end with a tick of the kernel's low-resolution clock",
+    fix: "wait with ppoll, epoll_pwait2 or a timerfd, then receive without a timeout",
+    reproduce: "whylag jitter -- mysteries/bin/timer-jiffies-faulty 5",
+    needs: &[],
+    look_alikes: &[LookAlike {
+        cause: ids::TIMER_MS_ROUNDING,
+        tell_apart: "sleep for whole milliseconds and record again: what is rounded to these is then in time, what counts in jiffies is not",
+        mutual: true,
+    }],
+    symptom: false,
+    examine,
+};
+
+const MECHANISM: &str = "timeouts of sockets (SO_RCVTIMEO, SO_SNDTIMEO) and others inside the \
+                         kernel are counted in jiffies and rounded up, and one more is added";
+
+fn examine(case: &Case) -> Verdict {
+    let (source, comparison) = late_ticks::of(case)?;
+    let steps = Steps {
+        law: Law::Jiffies,
+        step_ns: source.jiffy_ns,
+        title: CAUSE.title,
+        mechanism: MECHANISM,
+        sign: Sign { leg: JIFFIES, least_ns: 5_000.0 },
+    };
+    steps::claim(source, comparison, &steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::causes::timers::made_up::{self, JIFFY_NS, Ticks};
+
+    /// Up to the tick of the kernel after the next.
+    fn to_a_tick(intended_ns: u64) -> u64 {
+        intended_ns.next_multiple_of(JIFFY_NS) + JIFFY_NS - intended_ns + 20_000
+    }
+
+    #[test]
+    fn sleeps_that_end_with_a_tick_of_the_kernel_are_it() {
+        let found = made_up::findings(Ticks::late_at(to_a_tick));
+        assert_eq!(made_up::causes(&found), ["timer-jiffies"]);
+        made_up::assert_others_ruled_out(&found[0]);
+        assert!(found[0].evidence[0].text.contains("up to a tick of 4.00 ms"), "{:#?}", found[0]);
+    }
+
+    #[test]
+    fn with_timers_of_high_resolution_it_is_not() {
+        let ticks = Ticks::late_at(to_a_tick).with_leg("timer set for later", 2_000_000);
+        let why = made_up::why_not(ticks, "timer-jiffies");
+        assert!(why.contains("'rounded up to a tick of the kernel' is 0 ns"), "{why}");
+    }
+}

@@ -1,0 +1,74 @@
+//! timer-ms-rounding: a program's timers end at whole milliseconds, because the call that it waits
+//! with takes no finer time.
+//!
+//! Lateness then saws with the time asked for: up to the next whole millisecond, and next to
+//! nothing for whole ones. In the kernel the timer is set late, by just that.
+
+use stats::law::Law;
+
+use crate::case::Case;
+use crate::cause::{Cause, Verdict};
+use crate::causes::ids;
+use crate::causes::timers::late_ticks;
+use crate::causes::timers::steps::{self, Steps};
+use crate::timers::attribution::SET_LATE;
+use crate::timers::recorded::Sign;
+
+pub const CAUSE: Cause = Cause {
+    id: ids::TIMER_MS_ROUNDING,
+    title: "timers are rounded to whole milliseconds",
+    fix: "use epoll_pwait2, ppoll or a timerfd, which take nanoseconds",
+    reproduce: "whylag jitter -- mysteries/bin/timer-ms-rounding-faulty 5",
+    needs: &[],
+    look_alikes: &[],
+    symptom: false,
+    examine,
+};
+
+const STEPS: Steps = Steps {
+    law: Law::Milliseconds,
+    step_ns: 1e6,
+    title: CAUSE.title,
+    mechanism: "epoll_wait and poll take their timeout in whole milliseconds",
+    // What rounding makes of the latest ticks at least.
+    sign: Sign { leg: SET_LATE, least_ns: 50_000.0 },
+};
+
+fn examine(case: &Case) -> Verdict {
+    let (source, comparison) = late_ticks::of(case)?;
+    let mut claim = steps::claim(source, comparison, &STEPS)?;
+    if source.asks_for_whole_ms() {
+        late_ticks::doubt(&mut claim, "it is whylag that asks for whole milliseconds here");
+    }
+    Ok(claim)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::causes::timers::made_up::{self, Ticks};
+
+    #[test]
+    fn sleeps_that_end_at_whole_milliseconds_are_it() {
+        let rounded = |asked: u64| asked.next_multiple_of(1_000_000) - asked + 30_000;
+        let found = made_up::findings(Ticks::late_by(rounded));
+        assert_eq!(made_up::causes(&found), ["timer-ms-rounding"]);
+        assert!(found[0].share > 0.9, "{}", found[0].share);
+        made_up::assert_others_ruled_out(&found[0]);
+        assert!(found[0].evidence[0].text.starts_with("lateness is stepped 1 ms"));
+    }
+
+    #[test]
+    fn timers_that_were_set_for_the_right_time_are_not() {
+        let rounded = |asked: u64| asked.next_multiple_of(1_000_000) - asked + 30_000;
+        let ticks = Ticks::late_by(rounded).with_leg("timer slack", 600_000);
+        let why = made_up::why_not(ticks, "timer-ms-rounding");
+        assert!(why.contains("'timer set for later' is 0 ns"), "{why}");
+    }
+
+    #[test]
+    fn a_constant_lateness_is_not() {
+        // Steps that no tick shows are not even tried.
+        let why = made_up::why_not(Ticks::late_by(|_| 57_000), "timer-ms-rounding");
+        assert_eq!(why, "its law was not fitted");
+    }
+}

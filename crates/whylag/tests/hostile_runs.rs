@@ -1,0 +1,150 @@
+//! Run files with absurd numbers in them: each is refused, or explained and shown, and none makes
+//! whylag panic. A test is built with checks for overflow, which a release is not.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::panic::catch_unwind;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use model::SlowMessages;
+use report::Style;
+use store::{Sqlite, Store};
+
+/// Small ones that have something in most parts of a run.
+const RUNS: [&str; 6] = [
+    "udp-rcvbuf-stall-fixed",
+    "tcp-rto-faulty",
+    "nagle-delack-fixed",
+    "timer-slack-faulty",
+    "healthy-perl",
+    "cgroup-throttle-faulty",
+];
+
+/// What numbers are replaced with.
+const ABSURD: [&str; 9] = [
+    "0",
+    "1",
+    "255",
+    "4294967295",
+    "9007199254740992",
+    "576460752303423488",
+    "9223372036854775807",
+    "288230376151711744",
+    "18446744073709551615",
+];
+
+/// How often each of them is changed.
+const ROUNDS: usize = 20;
+
+fn text_of(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let mut text = Vec::new();
+    let file = File::open(folder.join(name).with_extension("whylag")).unwrap();
+    GzDecoder::new(file).read_to_end(&mut text).unwrap();
+    text
+}
+
+fn written(text: &[u8], path: &Path) {
+    let mut out = GzEncoder::new(File::create(path).unwrap(), Compression::fast());
+    out.write_all(text).unwrap();
+    out.finish().unwrap();
+}
+
+/// Reads it as `explain`, `show` and `export` do. True if it was taken for a run.
+fn read(path: &Path) -> bool {
+    let Ok((store, id)) = Sqlite::open_run_file(path) else { return false };
+    let Ok(run) = store.load(id) else { return true };
+    let style = Style { color: false, width: 80 };
+    let answer = explain::explain(&run);
+    report::explanation::write(&mut Vec::new(), &answer, &run, &style).unwrap();
+    report::show::write(
+        &mut Vec::new(),
+        &run,
+        &explain::annotations(&run, SlowMessages::default()),
+        &style,
+    )
+    .unwrap();
+    drop(report::export::csv::write(&mut Vec::new(), &run));
+    true
+}
+
+/// Where the numbers of a text are, by the key that they have.
+fn numbers(text: &[u8]) -> BTreeMap<Vec<u8>, Vec<Range<usize>>> {
+    let mut all = BTreeMap::<_, Vec<_>>::new();
+    let mut key = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let length = text[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if text[at] == b'"' {
+            let quoted = text[at + 1..].iter().position(|byte| *byte == b'"').unwrap();
+            if text.get(at + quoted + 2) == Some(&b':') {
+                key = text[at + 1..=at + quoted].to_vec();
+                key.retain(|byte| !byte.is_ascii_digit());
+            }
+            at += quoted + 2;
+        } else {
+            if length > 0 {
+                all.entry(key.clone()).or_default().push(at..at + length);
+            }
+            at += length.max(1);
+        }
+    }
+    all
+}
+
+/// The text with this in place of all these.
+fn with(text: &[u8], places: &[Range<usize>], absurd: &str) -> Vec<u8> {
+    let mut changed = Vec::new();
+    let mut at = 0;
+    for place in places {
+        changed.extend_from_slice(&text[at..place.start]);
+        changed.extend_from_slice(absurd.as_bytes());
+        at = place.end;
+    }
+    changed.extend_from_slice(&text[at..]);
+    changed
+}
+
+#[test]
+fn absurd_numbers_make_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.whylag");
+    let (mut taken, mut panics) = (0, Vec::new());
+    let mut seed = 1u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (seed >> 33) as usize % below
+    };
+    for name in RUNS {
+        let text = text_of(name);
+        let numbers = numbers(&text);
+        let keys: Vec<_> = numbers.keys().collect();
+        for _ in 0..ROUNDS {
+            let key = keys[random(keys.len())];
+            let mut places = numbers[key].as_slice();
+            if random(2) == 0 {
+                let one = random(places.len());
+                places = &places[one..=one];
+            }
+            let absurd = ABSURD[random(ABSURD.len())];
+            written(&with(&text, places, absurd), &path);
+            match catch_unwind(|| read(&path)) {
+                Ok(true) => taken += 1,
+                Ok(false) => {}
+                Err(_) => {
+                    let key = String::from_utf8_lossy(key);
+                    panics.push(format!("{name}: {} of {key} -> {absurd}", places.len()));
+                }
+            }
+        }
+    }
+    assert!(panics.is_empty(), "{}", panics.join("\n"));
+    assert!(taken > 20, "so many were read: {taken}");
+}
