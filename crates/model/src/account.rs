@@ -22,7 +22,7 @@ pub enum Account {
     Syscall(Syscall),
     /// On a CPU in the kernel outside any system call: a kernel thread, or a thread that exits.
     Kernel,
-    /// On a CPU, user and kernel not told apart: the system call probes are off, or the state was
+    /// On a CPU, user or kernel not known: the system call probes are off, or the state was
     /// sampled from /proc.
     Running,
     /// On a CPU, spinning for a contended kernel spinlock.

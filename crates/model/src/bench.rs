@@ -40,11 +40,11 @@ pub struct BenchCase {
 }
 
 impl BenchCase {
-    /// A step in words: `2 threads`, `1 process beside 10,000`.
+    /// A step in words: `2 threads`, `1 process with 10,000`.
     pub fn step_name(&self, step: &BenchStep) -> String {
         let workers = step.kind.count_in_words(step.workers);
         match self.population_of {
-            Some(_) => format!("{workers} beside {}", count(step.population)),
+            Some(_) => format!("{workers} with {}", count(step.population)),
             None => workers,
         }
     }
@@ -132,7 +132,7 @@ impl WorkerKind {
     }
 }
 
-/// One rung of a ladder: so many workers beside such a population.
+/// One rung of a ladder: so many workers with such a population.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchStep {
     /// Workers.

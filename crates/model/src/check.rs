@@ -34,7 +34,7 @@ pub enum Subject {
 pub enum CheckResult {
     /// Nothing to do.
     Good,
-    /// It cannot be told on this host, or not with these privileges.
+    /// It is not known on this host, or not with these privileges.
     Unknown,
     /// It can cost latency; whether it does, a recording shows.
     Attention,

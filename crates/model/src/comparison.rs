@@ -37,7 +37,7 @@ impl BenchComparison {
 pub struct StepComparison {
     /// The case.
     pub case: String,
-    /// The step in words: `2 threads beside 1,000`.
+    /// The step in words: `2 threads with 1,000`.
     pub step: String,
     /// Threads or processes.
     pub kind: WorkerKind,

@@ -61,7 +61,7 @@ impl Histogram {
         Histogram { precision, buckets: BTreeMap::new(), count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
-    /// From bucket counts and the exact moments kept beside them. `min` of an empty histogram is
+    /// From bucket counts and the exact moments kept with them. `min` of an empty histogram is
     /// ignored.
     pub fn from_parts(
         precision: u8,

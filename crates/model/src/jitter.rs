@@ -28,7 +28,7 @@ pub struct Jitter {
     pub laws: Vec<JitterLaw>,
     /// CLOCK_MONOTONIC against CLOCK_MONOTONIC_RAW, ppm: positive if the former runs faster.
     pub drift_ppm: Option<Estimate>,
-    /// whylag's own timer beside what was judged, to see what this host adds.
+    /// whylag's own timer, run with what was judged, to see what this host adds.
     pub controls: Vec<JitterControl>,
     /// An integer conversion factor that was asked about.
     pub conversion: Option<Conversion>,

@@ -235,7 +235,7 @@ pub struct Cost {
     pub peak_rss_bytes: u64,
     /// From start of whylag to all probes attached.
     pub attach_ns: u64,
-    /// By program, dearest first.
+    /// By program, most expensive first.
     pub probes: Vec<ProbeCost>,
 }
 
@@ -324,7 +324,7 @@ pub struct Run {
     pub bench: Option<Bench>,
     /// What was seen of timers, if it was a run of `whylag jitter`.
     pub jitter: Option<Jitter>,
-    /// What traced programs told of their messages: the slowest, and all that was counted.
+    /// What traced programs reported of their messages: the slowest, and all that was counted.
     #[serde(default)]
     pub messages: Messages,
     /// The target's sockets.

@@ -211,7 +211,7 @@ pub struct QueueSecond {
 pub struct Drops {
     /// Where.
     pub socket: Socket,
-    /// The kernel's reason, `SOCKET_RCVBUFF`; empty if it told none.
+    /// The kernel's reason, `SOCKET_RCVBUFF`; empty if it gave none.
     pub reason: String,
     /// When the queue was last seen nearly empty, before.
     pub filling_ns: u64,

@@ -158,7 +158,7 @@ impl fmt::Display for Frame {
 /// Time of a process by kernel code path: every sleep inside the kernel that is no wait for work
 /// (exact), and samples of what ran on the CPUs.
 ///
-/// Futex, pipe and socket waits are not in here: they are told apart by object in `WaitSum`.
+/// Futex, pipe and socket waits are not in here: they are kept by object in `WaitSum`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSum {
     /// Process.

@@ -123,7 +123,7 @@ pub fn compact(value: f64) -> String {
 }
 
 /// How many times as much: `0.50x`, `2.41x`, `31.4x`. Two digits after the point at most, since
-/// ratios below 1 stand beside others.
+/// ratios below 1 are read next to others.
 pub fn times(ratio: f64) -> String {
     if ratio < 0.995 { format!("{ratio:.2}x") } else { format!("{}x", number(ratio)) }
 }

@@ -67,7 +67,7 @@ pub fn write_summary(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
     table.row(all);
     table.write(out, style)?;
     if accounts.get(Account::Stolen) > 0 {
-        writeln!(out, "  {}", style.dim("* stolen (per CPU, as far as the host tells)"))?;
+        writeln!(out, "  {}", style.dim("* stolen (per CPU, as far as the host reports)"))?;
     }
     write_cpus(out, run, style)
 }
@@ -83,7 +83,7 @@ fn write_cpus(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     }
     let mut words = format!("{} of all CPU time", share_of(idle, all));
     if stolen > 0 {
-        words += &format!(", stolen {} (as far as the host tells)", share_of(stolen, all));
+        words += &format!(", stolen {} (as far as the host reports)", share_of(stolen, all));
     }
     words += ":";
 
@@ -229,7 +229,7 @@ mod tests {
         let mut run = sample::run();
         let text = summary(&run, &Style::default());
         assert!(text.contains("stolen *"), "{text}");
-        assert!(text.contains("(per CPU, as far as the host tells)"), "{text}");
+        assert!(text.contains("(per CPU, as far as the host reports)"), "{text}");
         run.threads.clear();
         let text = summary(&run, &Style::default());
         assert!(text.contains("unaccounted"), "{text}");

@@ -73,14 +73,14 @@ fn write_case(out: &mut dyn Write, steps: &[StepComparison], style: &Style) -> i
     let same_workers =
         steps.iter().all(|step| (step.kind, step.workers) == (first.kind, first.workers));
     let title = match first.kind {
-        _ if same_workers && !same_population => "beside",
+        _ if same_workers && !same_population => "population",
         WorkerKind::Threads if same_population => "threads",
         WorkerKind::Processes if same_population => "processes",
         _ => "",
     };
     let name = |step: &StepComparison| match title {
         "" => step.step.clone(),
-        "beside" => count(step.population),
+        "population" => count(step.population),
         _ => step.workers.to_string(),
     };
     let mut table = Table::new(

@@ -7,7 +7,7 @@ use model::units::{bytes, count, duration, share_of};
 
 use crate::{Style, text};
 
-/// How many of the dearest probes are named.
+/// How many of the most expensive probes are named.
 const PROBES: usize = 3;
 
 /// Writes the paragraph about the recorder.
@@ -30,7 +30,7 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     }
     paragraph(out, style, "whylag itself: ", &sentence)?;
 
-    let dearest: Vec<String> = cost
+    let most_expensive: Vec<String> = cost
         .probes
         .iter()
         .take(PROBES)
@@ -38,8 +38,8 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
             format!("{} {} in {} runs", probe.program, duration(probe.ns), count(probe.runs))
         })
         .collect();
-    if !dearest.is_empty() {
-        paragraph(out, style, "dearest probes: ", &dearest.join(", "))?;
+    if !most_expensive.is_empty() {
+        paragraph(out, style, "most expensive probes: ", &most_expensive.join(", "))?;
     }
 
     let losses: Vec<String> =
@@ -76,7 +76,10 @@ mod tests {
         assert!(flat.contains("BPF 800 us in 12,345 runs"), "{flat}");
         assert!(flat.contains("7 events lost"), "{flat}");
         assert!(flat.contains("lost: 7 ring buffer full"), "{flat}");
-        assert!(flat.contains("dearest probes: sched_switch 500 us in 8,000 runs"), "{flat}");
+        assert!(
+            flat.contains("most expensive probes: sched_switch 500 us in 8,000 runs"),
+            "{flat}"
+        );
         assert!(flat.contains("off: kernel locks (no tracepoint lock:contention_begin"), "{flat}");
         assert!(!flat.contains("off: threads"), "{flat}");
     }

@@ -7,9 +7,9 @@ use model::{Explanation, Finding, RhythmKind, Run};
 
 use crate::{Style, coincidences, cost, outlier, text, unexplained};
 
-/// Column in which the text beside a label begins.
+/// Column in which the text after a label begins.
 const INDENT: usize = 14;
-/// Events whose rhythm is told.
+/// Events whose rhythm is printed.
 const RHYTHMS: usize = 5;
 
 /// Writes the leading cause, each finding with its chain and evidence, what stays unexplained, and
@@ -181,7 +181,7 @@ pub(crate) fn write_finding(
             finding.cause, other.cause, other.because, other.tell_apart
         )
     });
-    each(&mut labelled, "or is it", not_ruled_out)?;
+    each(&mut labelled, "undecided", not_ruled_out)?;
     if !finding.fix.is_empty() {
         labelled("fix", &finding.fix)?;
     }
@@ -195,7 +195,7 @@ pub(crate) fn write_finding(
     Ok(())
 }
 
-/// One paragraph per item, the label beside the first.
+/// One paragraph per item, the label before the first.
 fn each(
     labelled: &mut impl FnMut(&str, &str) -> io::Result<()>,
     label: &str,
@@ -247,7 +247,7 @@ mod tests {
             "evidence   - 2,000 waits",
             "[mmap_lock tracepoints]",
             "ruled out  - not cpu-runqueue: threads were in state D",
-            "or is it   - mmap-lock or mm-reader: the recorder's part",
+            "undecided  - mmap-lock or mm-reader: the recorder's part",
             "apart, stop whatever reads",
             "fix        read() instead",
             "reproduce  whylag bench mmap-populate",

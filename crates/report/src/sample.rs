@@ -388,7 +388,7 @@ pub fn bench_step(workers: u32, population: u64, each_ns: f64, cpu_ns: (f64, f64
 }
 
 /// A run of two cases: one that four processes on two CPUs share a lock in, and one that becomes
-/// dearer beside a population.
+/// slower with a population.
 pub fn bench_run() -> Run {
     let case = |id: &str, steps: Vec<BenchStep>| BenchCase {
         id: id.to_owned(),

@@ -131,7 +131,7 @@ fn keep_larger(largest: &mut Depth, other: Depth) {
 
 fn bursts(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     for drops in run.sockets.drops.iter().take(BURSTS) {
-        let reason = if drops.reason.is_empty() { "reason not told" } else { &drops.reason };
+        let reason = if drops.reason.is_empty() { "reason not reported" } else { &drops.reason };
         let filled = drops.first_ns.saturating_sub(drops.filling_ns);
         let queue = match drops.queued {
             0 => String::new(),

@@ -53,7 +53,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// `label` in a column of `indent`, and `text` wrapped beside it. Ends in a newline.
+/// `label` in a column of `indent`, and `text` wrapped after it. Ends in a newline.
 pub fn labelled(label: &str, indent: usize, text: &str, width: usize) -> String {
     let mut out = String::new();
     for (n, line) in wrap(text, width.saturating_sub(indent).max(20)).into_iter().enumerate() {

@@ -51,7 +51,7 @@ pub fn write_all(out: &mut dyn Write, explanation: &Explanation, style: &Style) 
     write_stacks(out, explanation, style)
 }
 
-/// Beside findings: what they leave.
+/// After findings: what they leave.
 pub fn write_rest(out: &mut dyn Write, explanation: &Explanation, style: &Style) -> io::Result<()> {
     let total = explanation.unexplained.iter().fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
     let mut words = format!("{} of the lost time", share_of(total, explanation.lost_ns));

@@ -7,7 +7,7 @@ use model::{Standing, WhyNot};
 
 use crate::{Style, text};
 
-/// Column in which the text beside a label begins.
+/// Column in which the text after a label begins.
 const INDENT: usize = 14;
 
 /// Writes whether the cause is a finding, and if not, what was missing or how little it explains.

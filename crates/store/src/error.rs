@@ -70,7 +70,7 @@ pub enum StoreError {
          with --store or WHYLAG_STORE"
     )]
     ReadOnly(PathBuf),
-    /// The log beside a store in a read-only folder cannot be read there.
+    /// The log next to a store in a read-only folder cannot be read there.
     #[error(
         "{0}: its last batches are still in {0}-wal, which cannot be read in a read-only folder; \
          copy both files to a folder that can be written"

@@ -34,7 +34,7 @@ fn locate_in(
 }
 
 /// Makes the file, empty and for its owner only, and its folder likewise, unless they are there.
-/// SQLite gives the files it puts beside it the same mode.
+/// SQLite gives the files it puts next to it the same mode.
 pub(crate) fn create(file: &Path) -> Result<(), StoreError> {
     if let Some(folder) = file.parent().filter(|folder| !folder.exists()) {
         DirBuilder::new()

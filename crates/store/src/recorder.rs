@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// A process, told apart from any other that ever had its pid.
+/// A process, distinguished from any other that ever had its pid.
 pub(crate) struct Recorder {
     pub pid: u32,
     /// Start time in clock ticks since boot; `None` if it was gone already when the run began.

@@ -84,7 +84,7 @@ pub fn must_be_recorded(run: &Run, name: Option<&RunName>) -> Result<(), Failure
     let name = name.map_or_else(|| id.to_string(), RunName::to_string);
     if matches!(run.header.target, Target::Trace(_)) {
         return Err(Failure::Usage(format!(
-            "run {id} is what a program traced before it died, nothing was recorded beside it: \
+            "run {id} is what a program traced before it died, nothing was recorded with it: \
              'whylag show {name}' has its messages"
         )));
     }

@@ -1,4 +1,4 @@
-//! `whylag compare`, on real benchmark runs and on one that is made dearer in the store; and what
+//! `whylag compare`, on real benchmark runs and on one that is made slower in the store; and what
 //! other verbs say of a benchmark.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -18,7 +18,7 @@ fn measured() -> Lab {
 }
 
 /// Stores `run` again with every operation of its first step so many times as dear.
-fn dearer(lab: &Lab, run: &Run, times: f64) -> RunId {
+fn made_slower(lab: &Lab, run: &Run, times: f64) -> RunId {
     let mut bench = run.bench.clone().unwrap();
     for round in &mut bench.cases[0].steps[0].rounds {
         round.median_ns *= times;
@@ -37,7 +37,7 @@ fn dearer(lab: &Lab, run: &Run, times: f64) -> RunId {
 fn the_exit_status_is_3_only_if_a_threshold_was_set_and_crossed() {
     let lab = measured();
     let run = lab.run();
-    let slower = dearer(&lab, &run, 2.0).to_string();
+    let slower = made_slower(&lab, &run, 2.0).to_string();
     let first = run.id.to_string();
     let compare = |arguments: &[&str]| {
         let output = lab.verb("compare").args(arguments).output().unwrap();

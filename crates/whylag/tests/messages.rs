@@ -133,7 +133,7 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
 
     let slow = slow_by_id(&run);
     let mut compared = HashMap::<String, u32>::new();
-    let mut untold = Vec::new();
+    let mut unreported = Vec::new();
     for truth in truths(&output.stdout).iter().filter(|truth| truth.total >= 1_500_000) {
         // The first ones ended before the trace was found, and its threshold known.
         let Some((place, message)) = slow.get(&truth.id) else {
@@ -163,7 +163,7 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
         let part_of_off = if truth.kind == "fsync" { off / 2 } else { off / 10 };
         let tolerance = part_of_off + 3 * message.kept_ns + (gap_ns - truth.part);
         if told.abs_diff(off) > tolerance {
-            untold.push(format!("order {}: {told} of {off} in {gap}", truth.id));
+            unreported.push(format!("order {}: {told} of {off} in {gap}", truth.id));
             continue;
         }
         let (mutex, cpu) = (time_in(gap, &["blocked:futex"]), time_in(gap, &["runnable:"]));
@@ -182,7 +182,7 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
     }
     // A switch that the host hides from BPF programs is counted, and takes its interval along.
     let hidden = run.losses.by_kind().get("wakeups and switches (not told)").copied().unwrap_or(0);
-    assert!(untold.len() as u64 <= hidden.min(2), "{hidden} hidden: {untold:#?}");
+    assert!(unreported.len() as u64 <= hidden.min(2), "{hidden} hidden: {unreported:#?}");
     assert!(compared.len() == 3 && compared.values().all(|n| *n >= 4), "{compared:?}");
 
     // Whoever came while order 149 was worked on waited behind it.

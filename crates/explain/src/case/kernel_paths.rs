@@ -114,7 +114,7 @@ impl Case<'_> {
         stack.is_some_and(|stack| passes(stack, functions))
     }
 
-    /// The dearest of these paths on one line: the kernel's frames down to the function asked for,
+    /// The longest of these paths on one line: the kernel's frames down to the function asked for,
     /// then its caller in user space.
     pub fn path_in_words(
         &self,

@@ -112,7 +112,7 @@ impl LockWord {
     }
 }
 
-/// The futex words of the run that are locks, the dearest first.
+/// The futex words of the run that are locks, the longest first.
 pub fn lock_words(run: &Run) -> Vec<LockWord> {
     let mut words = BTreeMap::<(u32, u64), LockWord>::new();
     for wait in run.sums.waits.iter().filter(|w| w.account == Account::Blocked(Blocked::Futex)) {

@@ -2,7 +2,7 @@
 //!
 //! For a collection, and for some other work, the JVM stops all threads of the program: each sleeps
 //! on a futex until the JVM's "VM Thread" wakes it. For the kernel that is a wait for work like any
-//! other; who ended it tells that it was not.
+//! other; who ended it shows that it was not.
 
 use std::collections::BTreeMap;
 

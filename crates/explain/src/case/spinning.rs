@@ -1,4 +1,4 @@
-//! Waits for spinlocks of the kernel: in which code, and beside whom.
+//! Waits for spinlocks of the kernel: in which code, and who ran on the other CPUs.
 //!
 //! A spinlock does not say who has it, but only somebody inside the kernel on another CPU can: the
 //! recorder looks at those when a wait of 10 us or more ends.
@@ -24,9 +24,9 @@ pub fn spun(case: &Case, functions: &[&str]) -> PathTime {
     case.time_through(functions, |path| path.sampled && case.passes(path, SPIN))
 }
 
-/// The readers of tables beside which threads of a process spun for a lock that one of these
+/// The readers of tables that ran while threads of a process spun for a lock that one of these
 /// functions takes, the largest sum first. A reader may be in its next call when the wait ends, so
-/// all that ended beside a process counts that was seen reading.
+/// every wait that ended while a process ran counts that was seen reading.
 pub fn readers(
     case: &Case,
     tgid: u32,

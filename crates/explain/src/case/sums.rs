@@ -28,7 +28,7 @@ pub struct Case<'a> {
     pub lost: Accounts,
     /// Waiting for work.
     pub idle_ns: u64,
-    /// Futex words that are locks, the dearest first.
+    /// Futex words that are locks, the longest first.
     pub locks: Vec<LockWord>,
     /// Stops, and which of them interrupted waits for work.
     pub(crate) stops: Stops,

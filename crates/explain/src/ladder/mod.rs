@@ -188,21 +188,21 @@ fn population_sentence(
     } else {
         format!("{}, ", first.kind.count_in_words(first.workers))
     };
-    let place = format!("{who}beside {} {of}", count(last.population));
+    let place = format!("{who}with {} {of}", count(last.population));
     let Some(ratio) = ratio else { return format!("{place}: too few rounds to say more") };
     let bounds = format!("{} to {}", times(ratio.low), times(ratio.high));
     let than = count(first.population);
     if ratio.contains(1.0) && !is_alike(ratio) {
         let estimate = times(ratio.estimate);
-        format!("{place}: too noisy to compare with beside {than} ({estimate}, {bounds})")
+        format!("{place}: too noisy to compare with {than} ({estimate}, {bounds})")
     } else if !is_alike(ratio) {
         let mut text =
-            format!("{place}: {} the cost beside {than} ({bounds})", times(ratio.estimate));
+            format!("{place}: {} the cost with {than} ({bounds})", times(ratio.estimate));
         if let Some(growth) = slower::cpu_growth(first, last) {
             text += &format!("; {growth}");
         }
         text
     } else {
-        format!("{place}: as cheap as beside {than} ({}, {bounds})", times(ratio.estimate))
+        format!("{place}: as cheap as with {than} ({}, {bounds})", times(ratio.estimate))
     }
 }

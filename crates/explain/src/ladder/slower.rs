@@ -95,7 +95,7 @@ fn off_cpu(
     let (off, queued) = (share(after.off() / after.wall), after.queued);
     let hint = match last.accounts {
         Some(_) => ", for nothing in particular",
-        None => "; --with-kernel tells for what",
+        None => "; --with-kernel says for what",
     };
     let Some(queued) = queued else {
         return format!("waiting off the CPU {off} of their time{hint}");

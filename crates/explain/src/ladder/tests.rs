@@ -25,10 +25,7 @@ fn each_case_of_a_run_has_the_verdicts_on_its_ladders() {
         (Along::Population, None, None)
     );
     let text = &population.sentences[0];
-    assert!(
-        text.starts_with("beside 50,000 open AF_UNIX sockets: 2.40x the cost beside 0"),
-        "{text}"
-    );
+    assert!(text.starts_with("with 50,000 open AF_UNIX sockets: 2.40x the cost with 0"), "{text}");
     assert!(text.ends_with("system time per operation 2.56x"), "{text}");
 }
 
@@ -53,11 +50,11 @@ fn want_of_a_cpu_is_told_apart_from_waiting_for_each_other() {
     assert!(text.ends_with("waiting 50.0 % of their time for a CPU that another program had"));
     // Most of the time neither on a CPU nor ready for one.
     let text = both(4, 8_000.0, 0.1);
-    assert!(text.ends_with("asleep 77.5 % of their time; --with-kernel tells for what"), "{text}");
+    assert!(text.ends_with("asleep 77.5 % of their time; --with-kernel says for what"), "{text}");
     // A kernel that does not count what is ready.
     let text = sentence(vec![alone(), bench_step(4, 0, 8_000.0, (100.0, 900.0))]);
     assert!(text.contains("waiting off the CPU 87.5 % of their time; --with-kernel"), "{text}");
-    // Dearer on the CPU.
+    // More CPU time.
     let text = sentence(vec![alone(), bench_step(2, 0, 2_000.0, (100.0, 1_900.0))]);
     assert!(text.contains("system time per operation 2.11x: they get in each"), "{text}");
     assert!(!text.contains("user time"), "{text}");

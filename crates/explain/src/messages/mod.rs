@@ -1,7 +1,7 @@
 //! Where the time of a message went: its parts, each filled from the intervals of the thread that
 //! had it. And what slow messages have that the others lack.
 //!
-//! What no interval covers is told as such: there the thread ran, or waited for less than the
+//! What no interval covers is reported as not covered: there the thread ran, or waited for less than the
 //! shortest interval that was kept. Nothing is spread over the rest.
 
 use std::collections::{BTreeMap, HashMap};
@@ -174,7 +174,7 @@ fn by(clip: &Clip, account: Account) -> Option<String> {
 /// What is compared: the part without numbers of other messages, and what was done in it.
 type Kind = (String, Option<Account>, Option<Syscall>);
 
-/// Differences smaller than this part of the slow messages' mean are not told.
+/// Differences smaller than this part of the slow messages' mean are not reported.
 const LEAST_SHARE: f64 = 0.01;
 
 /// What the slow messages of a flow have more of than its control group, the most first. Both are

@@ -1,8 +1,8 @@
-//! What traced programs told of their own messages: orders, requests, packets.
+//! What traced programs reported of their own messages: orders, requests, packets.
 //!
 //! A program says when each message was received, passed its points, published and ended. How long
 //! messages took is counted for all of them; those at or above the threshold of their flow are kept
-//! whole, and beside them a sample of the others, to compare them with.
+//! whole, and a sample of the others, to compare them with.
 
 mod breakdown;
 mod metric;
@@ -157,7 +157,7 @@ pub struct Message {
     /// longest of it, as far as it was read.
     pub ahead: Vec<MessageAhead>,
     /// Intervals of its threads were kept whole from this length on, while it lasted; 0 if nothing
-    /// was recorded beside it.
+    /// was recorded with it.
     pub kept_ns: u64,
 }
 

@@ -16,7 +16,7 @@ const RIGHT: Align = Align::Right;
 /// The most columns of a bar.
 const BAR: usize = 40;
 
-/// Writes the rungs, those beside the same population together if workers grow as well.
+/// Writes the rungs, those with the same population together if workers grow as well.
 pub fn write(
     out: &mut dyn Write,
     case: &BenchCase,
@@ -31,13 +31,13 @@ pub fn write(
         if let Some(step) = alone {
             write_title(out, &step.kind.count_in_words(step.workers), case, style)?;
         } else if let (Some(of), Some(size)) = (&case.population_of, sizes.first()) {
-            write_title(out, &format!("beside {} {of}", count(*size)), case, style)?;
+            write_title(out, &format!("with {} {of}", count(*size)), case, style)?;
         }
         return group(out, along, &all, empty, style);
     }
     for size in sizes {
         let of = case.population_of.as_deref().unwrap_or("objects");
-        write_title(out, &format!("beside {} {of}", count(size)), case, style)?;
+        write_title(out, &format!("with {} {of}", count(size)), case, style)?;
         let steps: Vec<&BenchStep> =
             case.steps.iter().filter(|step| step.population == size).collect();
         group(out, Along::Workers, &steps, empty, style)?;
@@ -52,7 +52,7 @@ fn write_title(
     style: &Style,
 ) -> io::Result<()> {
     let objects = case.population_of.as_deref().filter(|of| !title.contains(*of));
-    let beside = objects.map_or(String::new(), |of| format!(", beside {of}"));
+    let beside = objects.map_or(String::new(), |of| format!(", with {of}"));
     let line = text::clean(&format!("{title}{beside}:"));
     writeln!(out, "  {}", style.dim(&line))
 }
@@ -66,7 +66,7 @@ fn group(
 ) -> io::Result<()> {
     let Some(first) = steps.first() else { return Ok(()) };
     let rung_title = match (along, first.kind) {
-        (Along::Population, _) => "beside",
+        (Along::Population, _) => "population",
         (Along::Workers, WorkerKind::Threads) => "threads",
         (Along::Workers, WorkerKind::Processes) => "processes",
     };
@@ -79,7 +79,7 @@ fn group(
 }
 
 /// Operations and seconds, and the curve of the ladder: throughput of all workers together, or the
-/// cost of an operation beside a growing population.
+/// cost of an operation with a growing population.
 fn costs(
     out: &mut dyn Write,
     along: Along,
@@ -113,7 +113,7 @@ fn costs(
             (curve, Align::Left),
         ],
     );
-    // What is left of the line beside the other columns, at their usual widths.
+    // What is left of the line next to the other columns, at their usual widths.
     let columns = style.width.saturating_sub(66).clamp(8, BAR);
     for step in steps {
         let workers = f64::from(step.workers.max(1));

@@ -42,8 +42,8 @@ fn a_run_is_written_in_full_within_80_columns() {
         "USL fit, n = 10 rounds a rung: contention",
         "with 2 CPUs, want of a CPU is in both",
         "knee: 4 processes (each does less than half of what 1 alone does)",
-        "1 process, beside open AF_UNIX sockets:",
-        "beside 50,000 open AF_UNIX sockets: 2.40x the cost beside 0",
+        "1 process, with open AF_UNIX sockets:",
+        "with 50,000 open AF_UNIX sockets: 2.40x the cost with 0",
         "system time per operation 2.56x",
         "the story's shape is present: 2.4 times the cost",
         "stopped: no more than 60000",
@@ -90,8 +90,8 @@ fn steps_of_workers_and_population_have_a_table_for_each_size() {
     let mut run = sample::bench_run();
     run.bench.as_mut().unwrap().cases = vec![case];
     let text = flat(&written(&run, false));
-    assert!(text.contains("beside 1,000 tasks: processes operations"), "{text}");
-    assert!(text.contains("2 processes, beside 1,000 tasks: as cheap as beside 0"), "{text}");
+    assert!(text.contains("with 1,000 tasks: processes operations"), "{text}");
+    assert!(text.contains("2 processes, with 1,000 tasks: as cheap as with 0"), "{text}");
 }
 
 #[test]

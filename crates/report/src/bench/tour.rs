@@ -12,9 +12,9 @@ use crate::table::{Align, Cell, Table};
 /// From so many cases on they are written in a line each.
 pub const CASES: usize = 20;
 
-const LEGEND: &str = "net: median of one worker's operations without the clock's own cost. beside: \
+const LEGEND: &str = "net: median of one worker's operations without the clock's own cost. cost: \
     how much longer an operation takes, on average, for each of so many workers at once, or \
-    beside so many objects. whylag bench CASE has the rest.";
+    with so many objects. whylag bench CASE has the rest.";
 
 /// Writes a line per case, and below it what there is to say of it: the shape of its story, where
 /// it is there, and why it ended early.
@@ -31,7 +31,7 @@ pub fn write(out: &mut dyn Write, bench: &Bench, style: &Style) -> io::Result<()
             ("max", Align::Right),
             ("n", Align::Right),
             ("cost", Align::Right),
-            ("beside", Align::Left),
+            ("with", Align::Left),
         ],
     );
     for case in &bench.cases {
@@ -55,7 +55,7 @@ fn add(table: &mut Table, case: &BenchCase) {
 }
 
 fn row(case: &BenchCase, step: &BenchStep) -> [Cell; 7] {
-    let (cost, beside) = beside(case, step).unwrap_or_default();
+    let (cost, at) = second_rung(case, step).unwrap_or_default();
     let quantile = |q| match stats::quantile::carries(step.single.count(), q) {
         true => step.single.quantile(q).map_or("-".to_owned(), duration),
         false => "-".to_owned(),
@@ -67,12 +67,12 @@ fn row(case: &BenchCase, step: &BenchStep) -> [Cell; 7] {
         step.single.max().map_or("-".to_owned(), duration).into(),
         compact(step.single.count() as f64).into(),
         cost.into(),
-        beside.into(),
+        at.into(),
     ]
 }
 
 /// What an operation costs on the second rung against the first, and what differs there.
-fn beside(case: &BenchCase, first: &BenchStep) -> Option<(String, String)> {
+fn second_rung(case: &BenchCase, first: &BenchStep) -> Option<(String, String)> {
     let more = |step: &&BenchStep| step.workers > first.workers;
     let step = case.steps.iter().find(more).or(case.steps.get(1))?;
     let each = |step: &BenchStep| stats::quantile::median(&step.each_ns());

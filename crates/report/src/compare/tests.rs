@@ -71,5 +71,5 @@ fn warnings_and_steps_of_one_run_alone_are_named() {
     bench.cases[1].steps.pop();
     let text = written(&compare_benchmarks(&bench_run(), &second, 0.05).unwrap());
     assert!(text.contains("warning: only in run 13 was each worker bound to a CPU"), "{text}");
-    assert!(text.contains("only run 12: unix-socket: 1 process beside 50,000"), "{text}");
+    assert!(text.contains("only run 12: unix-socket: 1 process with 50,000"), "{text}");
 }

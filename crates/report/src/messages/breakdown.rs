@@ -10,10 +10,10 @@ use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::{Style, text};
 
-/// Times of a part that are told; the rest are summed.
+/// Times of a part that are printed; the rest are summed.
 const TIMES: usize = 4;
 
-/// Of parts that are shorter than one in so many of the message only the length is told.
+/// Of parts that are shorter than one in so many of the message only the length is printed.
 const LEAST: u64 = 50;
 
 /// Writes a message in full; `number` is its place among the slow ones.

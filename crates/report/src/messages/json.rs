@@ -1,4 +1,4 @@
-//! What `whylag trace -p --json` prints: one object per line, told apart by `kind`.
+//! What `whylag trace -p --json` prints: one object per line, distinguished by `kind`.
 
 use std::io::{self, Write};
 

@@ -75,7 +75,7 @@ pub(super) fn refuse_newer(path: &Path, found: usize) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// Opens the file alone, without its log, and without making any file beside it. Right only while
+/// Opens the file alone, without its log, and without making any file next to it. Right only while
 /// nobody writes.
 pub(super) fn open_immutable(path: &Path) -> rusqlite::Result<Connection> {
     let mut uri = String::from("file:");

@@ -38,7 +38,7 @@ const CACHE_KIB: i64 = 16 * 1024;
 
 /// A store in one SQLite file, which several processes may use at once.
 ///
-/// Beside the file, SQLite keeps `-wal` (batches not yet moved into the file) and `-shm` while the
+/// Next to the file, SQLite keeps `-wal` (batches not yet moved into the file) and `-shm` while the
 /// store is open, or after its last user was killed; they belong to it. All three are for their
 /// owner only.
 #[derive(Debug)]

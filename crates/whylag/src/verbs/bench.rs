@@ -39,7 +39,7 @@ pub struct Options {
     /// Measure with so many processes, one after the other
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     processes: Vec<u32>,
-    /// Measure beside so many objects, such as 0,1k,10k
+    /// Measure with so many objects, such as 0,1k,10k
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = size)]
     population: Vec<u64>,
     /// For each case, all its steps together [default: 2s; less in the tour]
@@ -264,7 +264,7 @@ enum Ended {
 }
 
 impl Measuring {
-    /// Takes what the measuring process tells until it ends.
+    /// Takes what the measuring process sends until it ends.
     fn receive(&mut self, session: &mut Session) -> Result<Ended, Failure> {
         while let Some(message) = session.receive() {
             match message {

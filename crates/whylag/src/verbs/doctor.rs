@@ -22,7 +22,7 @@ use crate::stored::{self, RunName};
 /// Options of `doctor`.
 #[derive(Args)]
 #[command(after_help = "\
-Nothing is changed, and no process is stopped. What cannot be read is told; root
+Nothing is changed, and no process is stopped. What cannot be read is listed; root
 can read all. With --strict the exit status is 3 if something is bad.
 
 Example:

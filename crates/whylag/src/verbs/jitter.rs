@@ -261,7 +261,7 @@ impl Session {
         }
     }
 
-    /// The line of `--every`; beside JSON it goes to standard error.
+    /// The line of `--every`; with --json it goes to standard error.
     fn tell_recent(&mut self, at: Duration, options: &Options) -> Result<(), Failure> {
         let Some(series) = self.watched.newest() else { return Ok(()) };
         let recent = series.take_recent();

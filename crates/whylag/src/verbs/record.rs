@@ -54,7 +54,7 @@ pub struct Options {
     #[arg(long, value_name = "D", default_value = "1ms",
           value_parser = model::units::parse_duration)]
     threshold: u64,
-    /// Shed the dearest probes when recording costs more than this share of all CPUs, such as 2%
+    /// Shed the most expensive probes when recording costs more than this share of all CPUs, such as 2%
     #[arg(long, value_name = "PCT", value_parser = percent)]
     budget: Option<f64>,
 }

@@ -69,7 +69,7 @@ fn slow_reads_are_named_and_fast_ones_are_not() {
     if slow.figures.judge("slow-clocksource comes first, with what it cost") {
         assert_eq!(slow.findings[0].cause, CAUSE, "{}", slow.summary());
         let part = finding.lost_ns as f64 / slow.truth.get("lost_ns") as f64;
-        // What a read takes is measured before recording, which makes each call dearer.
+        // What a read takes is measured before recording, which makes each call slower.
         assert!((0.6..1.15).contains(&part), "{part:.2} of the truth: {}", slow.summary());
         table::add(CAUSE, &slow, began);
     }

@@ -7,7 +7,7 @@
 //! # Evidence
 //!
 //! Time in the account throttled: a thread leaves its CPU, is ready to run, and its task has the
-//! flag of a throttled task. Beside it stand the quota and period of the cgroup, and the growth of
+//! flag of a throttled task. With it come the quota and period of the cgroup, and the growth of
 //! nr_throttled in its cpu.stat. Waits for locks that a throttled thread held are counted with it.
 //!
 //! # Without whylag

@@ -80,7 +80,7 @@ fn examine(case: &Case) -> Verdict {
         percent(foreign, on_cpu(case)),
         duration(behind.total())
     ));
-    let dearest = case.path_in_words(&[], in_softirq);
+    let most_expensive = case.path_in_words(&[], in_softirq);
     claim.trigger(match kinds.first() {
         Some(kind) => format!(
             "{} of it was {} ({}): {}",
@@ -97,7 +97,8 @@ fn examine(case: &Case) -> Verdict {
             "softirq histogram (softirq_entry, softirq_exit)",
         );
     }
-    claim.saw_if(dearest.map(|path| format!("most of all in {path}")), "samples in softirqs");
+    claim
+        .saw_if(most_expensive.map(|path| format!("most of all in {path}")), "samples in softirqs");
     let counter = kinds.first().and_then(|k| case.run.counter(&format!("softirq.{}", k.name)));
     claim.saw_if(
         counter.map(|c| format!("{} of them on all CPUs of the host", count(c.growth()))),
@@ -159,7 +160,7 @@ struct Kind {
     quantiles: String,
 }
 
-/// The dearest first.
+/// The longest first.
 fn kinds(case: &Case) -> Vec<Kind> {
     let mut names: Vec<&str> = case
         .run

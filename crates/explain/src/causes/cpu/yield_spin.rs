@@ -3,7 +3,7 @@
 //! The usual shape is a home-made lock whose holder is slow or off the CPU. sched_yield does not
 //! sleep: it lets the others that are ready go first, so the waiters take turns on the CPUs, and
 //! the holder has to wait for its turn among them. To the scheduler they are busy threads that
-//! queue for a CPU; what tells them apart is that they queue inside sched_yield.
+//! queue for a CPU; the difference is that they queue inside sched_yield.
 //!
 //! # Evidence
 //!
@@ -171,7 +171,7 @@ fn evidence(case: &Case, yields: &Yields, claim: &mut Claim) {
         ),
         "system call histogram (sys_enter, sys_exit)",
     );
-    for thread in dearest(&yields.spinners, call) {
+    for thread in most_expensive(&yields.spinners, call) {
         claim.saw(
             format!(
                 "{} (tid {}): on a CPU in sched_yield for {} of its wall time, for itself {}, ready \
@@ -217,7 +217,7 @@ fn own_threads_ran(case: &Case) -> u64 {
 }
 
 /// The two threads that were longest in the call.
-fn dearest<'a>(threads: &[&'a ThreadAccounts], call: Account) -> Vec<&'a ThreadAccounts> {
+fn most_expensive<'a>(threads: &[&'a ThreadAccounts], call: Account) -> Vec<&'a ThreadAccounts> {
     let mut sorted = threads.to_vec();
     sorted.sort_by_key(|thread| std::cmp::Reverse(thread.accounts.get(call)));
     sorted.truncate(2);

@@ -99,9 +99,13 @@ fn examine(case: &Case) -> Verdict {
     }
     let path = case.path_in_words(&THROTTLE, |path| path.account == PAUSED);
     claim.saw_if(path.map(|p| format!("asleep in {p}")), "kernel stack of the sleeps");
-    let told = case.run.events.iter().filter(|e| e.kind == EventKind::DirtyThrottle).count() as u64;
-    if told > 0 {
-        claim.saw(format!("{} told by the kernel", counted(told, "pause")), "balance_dirty_pages");
+    let reported =
+        case.run.events.iter().filter(|e| e.kind == EventKind::DirtyThrottle).count() as u64;
+    if reported > 0 {
+        claim.saw(
+            format!("{} reported by the kernel", counted(reported, "pause")),
+            "balance_dirty_pages",
+        );
     }
 
     let disk = case.accounts.get(Account::Blocked(Blocked::Disk));

@@ -1,7 +1,7 @@
 //! fsync-journal: fsync() waits until the file system's journal has committed.
 //!
 //! A journal commits for the whole file system at once: who asks for one small file waits for what
-//! everybody else has changed meanwhile. The stack of the wait tells it from waiting for the
+//! everybody else has changed meanwhile. The stack of the wait distinguishes it from waiting for the
 //! file's own data.
 //!
 //! # Evidence
@@ -229,7 +229,7 @@ fn commits(case: &Case) -> Option<String> {
     let events = || case.run.events.iter().filter(|e| e.kind == EventKind::JournalCommit);
     let longest = events().max_by_key(|event| event.value)?;
     Some(format!(
-        "{} commits told, the longest took {} ({})",
+        "{} commits reported, the longest took {} ({})",
         count(events().count() as u64),
         duration(longest.value),
         longest.detail

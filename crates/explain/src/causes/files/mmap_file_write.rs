@@ -59,8 +59,8 @@ pub const CAUSE: Cause = Cause {
 
 /// The file system is asked for leave to write to a page.
 const LEAVE: [&str; 1] = ["do_page_mkwrite"];
-/// All of such a fault that can be told on the CPU; and a copy of private memory, which cannot be
-/// told from it before.
+/// All of such a fault that can be recognised on the CPU; and a copy of private memory, which cannot be
+/// distinguished from it before.
 const WRITE_FAULT: [&str; 4] =
     ["do_wp_page", "do_page_mkwrite", "finish_mkwrite_fault", "fault_dirty_shared_page"];
 const COPY: [&str; 2] = ["wp_page_copy", "do_cow_fault"];

@@ -174,7 +174,7 @@ fn main_holder<'a>(case: &Case<'a>) -> Option<&'a WaitSum> {
     case.waits(FILE_LOCK).filter(|wait| wait.waker_tgid != 0).max_by_key(|wait| wait.ns)
 }
 
-/// Waits by file, the dearest first: (inode, waits, how many were ended by a waiter).
+/// Waits by file, the longest first: (inode, waits, how many were ended by a waiter).
 fn files(case: &Case) -> Vec<(u64, Waits, u64)> {
     let mut files = BTreeMap::<u64, Vec<&WaitSum>>::new();
     for wait in case.waits(FILE_LOCK).filter(|wait| wait.object != 0) {

@@ -18,7 +18,7 @@ pub fn waited(case: &Case, which: impl Fn(&PathSum) -> bool) -> PathTime {
     case.time_through(&WAITS, |path| !path.sampled && path.account == ASLEEP && which(path))
 }
 
-/// The dearest of these paths on one line.
+/// The longest of these paths on one line.
 pub fn path(case: &Case, which: impl Fn(&PathSum) -> bool) -> Option<String> {
     case.path_in_words(&WAITS, |path| !path.sampled && path.account == ASLEEP && which(path))
 }

@@ -85,7 +85,7 @@ fn examine(case: &Case) -> Verdict {
         }
     }
     let path = page_faults::new_page_in_words(case);
-    claim.saw_if(path.map(|p| format!("touched in {p}")), "dearest sampled path");
+    claim.saw_if(path.map(|p| format!("touched in {p}")), "most frequent sampled path");
     rule_out(case, &back, time.ns(), &mut claim);
     Ok(claim)
 }

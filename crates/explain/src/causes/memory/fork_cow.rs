@@ -138,7 +138,7 @@ fn evidence(case: &Case, time: &PathTime, claim: &mut Claim) {
         "min_flt of each thread",
     );
     let path = page_faults::copy_in_words(case);
-    claim.saw_if(path.map(|p| format!("written in {p}")), "dearest sampled path");
+    claim.saw_if(path.map(|p| format!("written in {p}")), "most frequent sampled path");
 }
 
 #[cfg(test)]

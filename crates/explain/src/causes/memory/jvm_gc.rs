@@ -33,8 +33,8 @@ use crate::text::{counted, duration};
 pub const CAUSE: Cause = Cause {
     id: ids::JVM_GC,
     title: "a Java program stands still while its garbage is collected",
-    fix: "Make less garbage on the hot path, and keep less of what is made (-Xlog:gc* tells how much \
-          each collection copied). Or use a collector that works beside the program (-XX:+UseZGC, \
+    fix: "Make less garbage on the hot path, and keep less of what is made (-Xlog:gc* says how much \
+          each collection copied). Or use a collector that works while the program runs (-XX:+UseZGC, \
           -XX:+UseShenandoahGC), with CPUs to spare for it.",
     reproduce: "make exchange FAULT='--garbage --folder /dev/shm'",
     needs: &[RecorderPart::Threads],

@@ -85,7 +85,7 @@ fn examine(case: &Case) -> Verdict {
             .saw(format!("KSM went {} times over all it may merge", scans.growth()), &scans.source);
     }
     let path = page_faults::copy_in_words(case);
-    claim.saw_if(path.map(|p| format!("written in {p}")), "dearest sampled path");
+    claim.saw_if(path.map(|p| format!("written in {p}")), "most frequent sampled path");
     let forks = ["fork", "clone", "clone3"].iter().fold(0, |sum, name| sum + case.calls(name).0);
     if forks == 0 {
         claim.rule_out(ids::FORK_COW, "no watched process forked".to_owned());

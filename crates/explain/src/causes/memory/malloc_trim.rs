@@ -95,16 +95,16 @@ fn examine(case: &Case) -> Verdict {
         "on-CPU samples under do_anonymous_page, min_flt",
     );
     let path = page_faults::new_page_in_words(case);
-    claim.saw_if(path.map(|p| format!("touched in {p}")), "dearest sampled path");
+    claim.saw_if(path.map(|p| format!("touched in {p}")), "most frequent sampled path");
     let calls = by_call(case).first().map_or("brk", |(name, ..)| *name);
     let in_call = Syscall::named(calls).map(Account::Syscall);
     let path = case.path_in_words(&[], |p| p.sampled && Some(p.account) == in_call);
-    claim.saw_if(path.map(|p| format!("given back in {p}")), "dearest sampled path");
+    claim.saw_if(path.map(|p| format!("given back in {p}")), "most frequent sampled path");
     rule_out(case, &back, new.ns(), &mut claim);
     Ok(claim)
 }
 
-/// Calls that give back, with their number and time on a CPU, dearest first.
+/// Calls that give back, with their number and time on a CPU, most expensive first.
 fn by_call(case: &Case) -> Vec<(&'static str, u64, u64)> {
     let row = |name: &'static str| {
         let account = Syscall::named(name).map(Account::Syscall)?;

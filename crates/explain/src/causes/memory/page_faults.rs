@@ -28,12 +28,12 @@ pub fn copied_pages(case: &Case) -> PathTime {
     case.faults_through(&COPIED, |_| true)
 }
 
-/// The dearest first touch, in words.
+/// The most expensive first touch, in words.
 pub fn new_page_in_words(case: &Case) -> Option<String> {
     case.path_in_words(&NEW, |path| path.sampled)
 }
 
-/// The dearest copy, in words.
+/// The most expensive copy, in words.
 pub fn copy_in_words(case: &Case) -> Option<String> {
     case.path_in_words(&COPIED, |path| path.sampled)
 }

@@ -110,7 +110,7 @@ fn examine(case: &Case) -> Verdict {
         claim.saw(counted(flushes.growth(), "flush on other CPUs"), &flushes.source);
     }
     let path = case.path_in_words(&ASKS, flushes);
-    claim.saw_if(path.map(|p| format!("waits in {p}")), "dearest sampled path");
+    claim.saw_if(path.map(|p| format!("waits in {p}")), "most frequent sampled path");
 
     let barrier = case.time_through(&["sys_membarrier", "__x64_sys_membarrier"], |_| true);
     claim.rule_out(

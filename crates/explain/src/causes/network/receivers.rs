@@ -44,11 +44,11 @@ impl<'a> Stall<'a> {
             let window = Window { run: case.run, from, to };
             let threads = case.run.threads.iter().filter(|t| t.tgid == tgid && receives(t));
             let tids: BTreeSet<u32> = threads.map(|thread| thread.tid).collect();
-            let dearest = tids.into_iter().map(|tid| window.thread(tid));
-            if let Some(dearest) = dearest.max_by_key(|away| away.accounts.total()) {
-                stall.accounts.merge(&dearest.accounts);
-                stall.each.extend(dearest.longest);
-                stall.held.extend(dearest.held);
+            let most_away = tids.into_iter().map(|tid| window.thread(tid));
+            if let Some(most_away) = most_away.max_by_key(|away| away.accounts.total()) {
+                stall.accounts.merge(&most_away.accounts);
+                stall.each.extend(most_away.longest);
+                stall.held.extend(most_away.held);
             }
         }
         if stall.each.len() > stall.held.len() {

@@ -131,13 +131,13 @@ fn examine(case: &Case) -> Verdict {
     ));
     for reader in readers.iter().take(3) {
         claim.saw(
-            format!("waits of 10 us or more that ended beside {}", in_words(reader)),
+            format!("waits of 10 us or more that ended while this ran: {}", in_words(reader)),
             "contention_begin, contention_end; the tasks of the other CPUs",
         );
     }
     claim.saw_if(
         case.path_in_words(TABLES, spins),
-        "the dearest stack in the lock, kernel first (CPU samples)",
+        "the most frequent stack in the lock, kernel first (CPU samples)",
     );
     rule_out(case, time.ns(), readers.len() as u64, &mut claim);
     Ok(claim)
@@ -162,7 +162,7 @@ fn rule_out(case: &Case, spun_ns: u64, readers: u64, claim: &mut Claim) {
     );
     if case.run.sums.cpus.len() > 2 {
         let text = format!(
-            "the holder of a spinlock is not told: {} were in such a read on one of the other CPUs",
+            "the kernel does not report the holder of a spinlock: {} were in such a read on one of the other CPUs",
             counted(readers, "process")
         );
         claim.doubt(0.9, &text);

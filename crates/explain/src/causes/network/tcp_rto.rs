@@ -1,4 +1,4 @@
-//! tcp-rto: segments of TCP were lost, and nothing came that could have told so; only the
+//! tcp-rto: segments of TCP were lost, and nothing came that could have shown it; only the
 //! retransmission timer, 200 ms and doubling, sent them again.
 //!
 //! A segment that is lost among others is sent again within a round trip, because the others are
@@ -95,7 +95,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(Some(in_words(case, longest.outlier)), "longest of them");
     rule_out(&mut claim, &waits, segments, timers);
     if waits.iter().any(|wait| wait.guessed) {
-        claim.doubt(0.8, "which of its descriptors a thread in epoll_wait waited for is not told");
+        claim.doubt(0.8, "which of its descriptors a thread in epoll_wait waited for is not known");
     }
     Ok(claim)
 }

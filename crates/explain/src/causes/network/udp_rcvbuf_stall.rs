@@ -110,7 +110,7 @@ fn examine(case: &Case) -> Verdict {
         ),
         "socket iterator, each 20 ms or more",
     );
-    let reason = if worst.reason.is_empty() { "not told" } else { &worst.reason };
+    let reason = if worst.reason.is_empty() { "not reported" } else { &worst.reason };
     claim.saw(format!("reason: {reason}"), "tracepoint kfree_skb, or the socket's own count");
     claim.saw_if(stall.longest().map(|longest| in_words(case, longest)), "longest stall");
     let times: Vec<u64> = drops.iter().map(|drops| drops.first_ns).collect();

@@ -103,7 +103,7 @@ fn examine(case: &Case) -> Verdict {
         claim.saw(text, "system call histograms; CPU samples");
     }
     claim.saw(population, "/proc/PID/net/protocols of the target's namespace");
-    claim.saw_if(case.path_in_words(SEARCH, on_cpu), "the dearest such stack, kernel first");
+    claim.saw_if(case.path_in_words(SEARCH, on_cpu), "the most frequent such stack, kernel first");
     claim.rule_out(
         ids::CPU_RUNQUEUE,
         format!(

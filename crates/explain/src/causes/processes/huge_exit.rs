@@ -111,7 +111,7 @@ fn examine(case: &Case) -> Verdict {
         );
     }
     let path = case.path_in_words(&TEARDOWN, at_the_end);
-    claim.saw_if(path.map(|p| format!("busy in {p}")), "dearest path");
+    claim.saw_if(path.map(|p| format!("busy in {p}")), "most expensive path");
 
     let dump = case.time_through(&["do_coredump", "vfs_coredump"], |_| true);
     claim.rule_out(ids::CORE_DUMP, format!("writing core files took {}", duration(dump.ns())));

@@ -90,7 +90,7 @@ fn examine(case: &Case) -> Verdict {
             duration(spun)
         )));
     };
-    // Several may have read at once, each beside the same waits.
+    // Several may have read at once, each during the same waits.
     let ns = readers.iter().map(|reader| reader.ns).max().unwrap_or(0).min(spun);
     let lost = [(Account::Spin, ns)].into_iter().collect();
     let title = format!(
@@ -112,7 +112,7 @@ fn examine(case: &Case) -> Verdict {
     ));
     for reader in readers.iter().take(3) {
         claim.saw(
-            format!("waits of 10 us or more that ended beside {}", in_words(reader)),
+            format!("waits of 10 us or more that ended while this ran: {}", in_words(reader)),
             "contention_begin, contention_end; the tasks of the other CPUs",
         );
     }
@@ -129,11 +129,14 @@ fn examine(case: &Case) -> Verdict {
     );
     claim.rule_out(
         ids::MANY_THREAD_VFORK,
-        "that is work of the one who ends, with nobody beside it; this is waiting for another CPU"
+        "that is work of the one who ends, with no other CPU involved; this is waiting for another CPU"
             .to_owned(),
     );
     if case.run.sums.cpus.len() > 2 {
-        claim.doubt(0.9, "who has a spinlock is not told: only who was in the kernel meanwhile");
+        claim.doubt(
+            0.9,
+            "the kernel does not report who holds a spinlock: only who was in the kernel meanwhile",
+        );
     }
     Ok(claim)
 }

@@ -81,7 +81,7 @@ fn examine(case: &Case) -> Verdict {
     let here = |path: &PathSum| is_one_of(path, CALLS);
     claim.saw_if(
         case.path_in_words(WAIT, here),
-        "the dearest stack in the lock, kernel first (CPU samples, sched_switch)",
+        "the most frequent stack in the lock, kernel first (CPU samples, sched_switch)",
     );
     let walks = case.time_through(WALKS, |path| path.sampled);
     claim.saw_if(

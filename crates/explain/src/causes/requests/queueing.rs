@@ -64,7 +64,7 @@ type Head<'a> = (&'a (u32, u32, u64), &'a (MessageAhead, u64, u64));
 #[derive(Default)]
 struct Waits<'a> {
     messages: Vec<&'a Message>,
-    /// By thread: the times, as they are told.
+    /// By thread: the times, as they are reported.
     spans: BTreeMap<u32, Vec<Span>>,
     /// As in [`Head`].
     ahead: BTreeMap<(u32, u32, u64), (MessageAhead, u64, u64)>,
@@ -207,9 +207,9 @@ fn heads(case: &Case, waits: &Waits) -> (String, String) {
             logic_ns(ahead) >= LONG.saturating_mul(median(*program))
         });
     let waited = |heads: &[Head]| heads.iter().map(|(_, (_, _, ns))| *ns).sum::<u64>();
-    let dearest = long.iter().max_by_key(|(_, (_, _, ns))| *ns);
+    let most_expensive = long.iter().max_by_key(|(_, (_, _, ns))| *ns);
     let Some(((program, flow, id), (ahead, number, ns))) =
-        dearest.filter(|_| waited(&long) >= waited(&ordinary))
+        most_expensive.filter(|_| waited(&long) >= waited(&ordinary))
     else {
         return (
             "messages came faster than their thread handles them".to_owned(),
@@ -266,7 +266,7 @@ fn against_fast(case: &Case, waits: &Waits) -> String {
     )
 }
 
-/// How many messages waited behind those that were slow and those that were not, where it was told.
+/// How many messages waited behind those that were slow and those that were not, where it was reported.
 fn depths(case: &Case) -> Option<String> {
     let median = |messages: &[Message]| {
         let mut depths: Vec<u32> = messages.iter().filter_map(|message| message.depth).collect();

@@ -52,8 +52,8 @@ fn asks(path: &PathSum) -> Option<&'static str> {
 
 fn examine(case: &Case) -> Verdict {
     let walked = case.time_through(WALK, |path| asks(path).is_some());
-    let dearest = CALLS.into_iter().max_by_key(|call| through(case, call));
-    let Some(call) = dearest.filter(|_| walked.ns() > 0) else {
+    let most_expensive = CALLS.into_iter().max_by_key(|call| through(case, call));
+    let Some(call) = most_expensive.filter(|_| walked.ns() > 0) else {
         return Err(Absent(
             "no CPU time was seen in the walk over the threads of a process \
              (thread_group_cputime) in clock_gettime, getrusage or times"

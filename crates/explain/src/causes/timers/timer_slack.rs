@@ -139,7 +139,7 @@ fn beyond_waking(source: &TimerSource, fit: &Fit) -> Vec<f64> {
 }
 
 /// True if ticks are as late as the slack makes them. That any interrupt ended it sooner can be
-/// told from other delays only if the slack is long.
+/// distinguished from other delays only if the slack is long.
 fn is_the_slack(late: &[f64], slack: f64) -> bool {
     let middle = quantile::median(late).unwrap_or(0.0);
     let away: Vec<f64> = late.iter().map(|late| (late - middle).abs()).collect();

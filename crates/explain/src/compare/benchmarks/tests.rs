@@ -124,7 +124,7 @@ fn other_hosts_and_other_ways_to_measure_are_warnings() {
     ] {
         assert!(warnings.contains(part), "{part}\n{warnings}");
     }
-    assert_eq!(comparison.unmatched[0], ["unix-socket: 1 process beside 50,000"]);
+    assert_eq!(comparison.unmatched[0], ["unix-socket: 1 process with 50,000"]);
     assert!(compared(&other(&[])).warnings.is_empty());
 }
 

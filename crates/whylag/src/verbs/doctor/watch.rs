@@ -3,7 +3,7 @@
 //! When a slot became bound is known from one look to the next. How long that took is known where
 //! the recorder may run and the dynamic linker touched a page that was not there: these are the
 //! calls that can take milliseconds. Of the others nothing can be measured without a probe in the
-//! linker, which would make each of them dearer.
+//! linker, which would make each of them slower.
 
 use std::collections::VecDeque;
 use std::io::Write;
