@@ -20,6 +20,11 @@
 //!   explains one of them alone, or a window, or a thread (see `part/`).
 //! - No finding is a proper answer: "no known cause", and the right one for a healthy program.
 
+#![allow(
+    rustdoc::invalid_rust_codeblocks,
+    reason = "comments of causes have shell commands in them, for their pages"
+)]
+
 mod case;
 pub mod catalogue;
 pub mod cause;
