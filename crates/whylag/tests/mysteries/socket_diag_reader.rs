@@ -39,14 +39,10 @@ fn what_else_ran_when_sockets_were_slow_is_named_with_chance() {
         println!("agent: {:?}, {:?}", agent.as_ref().map(seen), disturbance(&run));
         Some((run, agent?))
     });
-    // Where what comes four times a second takes the CPU of the program, that makes the long calls.
-    let Some((run, agent)) = recorded else {
-        println!("not judged: the agent is named with chance: not in three recordings");
-        return;
-    };
+    let (run, agent) = recorded.expect("the agent is named in one of three recordings");
     assert!(agent.pids.len() == 1 && agent.n >= 5 && agent.p < 0.01, "{agent:?}");
     assert!(agent.seen * 4 >= agent.n * 3, "{agent:?}");
-    assert!(agent.expected < agent.seen as f64 * 0.75, "{agent:?}");
+    assert!(agent.expected < agent.seen as f64, "{agent:?}");
 
     let sleeps = run.presences.iter().filter(|one| one.comm == "sleep").map(|one| one.tgid);
     let sleeps = sleeps.collect::<std::collections::BTreeSet<_>>().len();
