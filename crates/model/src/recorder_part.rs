@@ -31,19 +31,23 @@ pub enum RecorderPart {
     Signals,
     /// Direct reclaim and compaction.
     Reclaim,
-    /// Dirty page throttling and journal commits.
+    /// Dirty page throttling.
     Writeback,
+    /// Commits of the ext4 journal.
+    Journal,
     /// What runs on the CPUs, by a timer.
     Samples,
     /// Which timer ended a sleep, and when it should have.
     Timers,
-    /// Queues of sockets, what was dropped at them, and what TCP sent once more.
+    /// Queues of sockets, and what TCP sent once more.
     Sockets,
+    /// When and why packets were dropped at a socket.
+    Drops,
 }
 
 impl RecorderPart {
     /// Every part.
-    pub const ALL: [RecorderPart; 14] = [
+    pub const ALL: [RecorderPart; 16] = [
         RecorderPart::Threads,
         RecorderPart::SystemCalls,
         RecorderPart::Locks,
@@ -55,9 +59,11 @@ impl RecorderPart {
         RecorderPart::Signals,
         RecorderPart::Reclaim,
         RecorderPart::Writeback,
+        RecorderPart::Journal,
         RecorderPart::Samples,
         RecorderPart::Timers,
         RecorderPart::Sockets,
+        RecorderPart::Drops,
     ];
 
     /// Its name, as reports show it.
@@ -73,10 +79,12 @@ impl RecorderPart {
             RecorderPart::BlockIo => "block I/O",
             RecorderPart::Signals => "signals",
             RecorderPart::Reclaim => "reclaim and compaction",
-            RecorderPart::Writeback => "writeback and journal",
+            RecorderPart::Writeback => "dirty throttling",
+            RecorderPart::Journal => "journal commits",
             RecorderPart::Samples => "on-CPU samples",
             RecorderPart::Timers => "timers",
             RecorderPart::Sockets => "sockets",
+            RecorderPart::Drops => "dropped packets",
         }
     }
 }
@@ -91,6 +99,11 @@ impl FromStr for RecorderPart {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
+        /// One part until the two were told apart; a run of then has its name.
+        const FORMER_WRITEBACK: &str = "writeback and journal";
+        if name == FORMER_WRITEBACK {
+            return Ok(RecorderPart::Writeback);
+        }
         let part = RecorderPart::ALL.into_iter().find(|part| part.name() == name);
         part.ok_or_else(|| format!("'{name}' is no part of the recorder"))
     }

@@ -75,8 +75,20 @@ enum {
 #pragma clang attribute push(__attribute__((preserve_access_index)), \
 			     apply_to = record)
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct {
+	atomic_t refs;
+} refcount_t;
+
 struct rw_semaphore {
 	void *owner;
+};
+
+struct signal_struct {
+	atomic_t live;		/* threads that have not exited */
 };
 
 struct inode {
@@ -153,6 +165,7 @@ struct task_struct {
 	bool throttled;
 	int prio;
 	struct mm_struct *mm;
+	struct signal_struct *signal;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	u32 pid;
@@ -214,14 +227,6 @@ struct hrtimer {
 struct timer_list {
 	unsigned long expires;
 };
-
-typedef struct {
-	int counter;
-} atomic_t;
-
-typedef struct {
-	atomic_t refs;
-} refcount_t;
 
 struct in6_addr {
 	u8 bytes[16];

@@ -153,8 +153,7 @@ static __always_inline void send_mappings(struct task_struct *task)
 	bpf_iter_task_vma_destroy(&it);
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *p, bool group_dead)
+static __always_inline int exited(struct task_struct *p, bool group_dead)
 {
 	struct cpu *cpu = this_cpu(PROG_SCHED_PROCESS_EXIT);
 	u64 mm;
@@ -168,6 +167,22 @@ int BPF_PROG(on_exit, struct task_struct *p, bool group_dead)
 	send_event(EVENT_EXIT, p->pid, p->tgid, bpf_ktime_get_ns(),
 		   p->exit_code, 0, NULL);
 	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *p, bool group_dead)
+{
+	return exited(p, group_dead);
+}
+
+/*
+ * Before 6.16 it says nothing of the group. The count of threads that live has
+ * been taken down by then; two last ones that exit at once may both find 0.
+ */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit_alone, struct task_struct *p)
+{
+	return exited(p, !p->signal->live.counter);
 }
 
 /* The call that a task off the CPU is in: it shows what the task waits for. */

@@ -26,8 +26,7 @@ static __always_inline struct mm_lock *mm_lock_of(struct mm_struct *mm,
 	return lock;
 }
 
-SEC("tp_btf/mmap_lock_start_locking")
-int BPF_PROG(on_mmap_start, struct mm_struct *mm, bool write)
+static __always_inline int mm_lock_starts(struct mm_struct *mm, bool write)
 {
 	struct cpu *cpu = this_cpu(PROG_MMAP_LOCK_START_LOCKING);
 	struct thread *t;
@@ -41,6 +40,19 @@ int BPF_PROG(on_mmap_start, struct mm_struct *mm, bool write)
 	t->mm_write = write;
 	t->mm_wait_start = 0;
 	return 0;
+}
+
+/* The variants with the path of the memory cgroup are for kernels before 6.13. */
+SEC("tp_btf/mmap_lock_start_locking")
+int BPF_PROG(on_mmap_start, struct mm_struct *mm, bool write)
+{
+	return mm_lock_starts(mm, write);
+}
+
+SEC("tp_btf/mmap_lock_start_locking")
+int BPF_PROG(on_mmap_start_path, struct mm_struct *mm, char *path, bool write)
+{
+	return mm_lock_starts(mm, write);
 }
 
 /* Called when the wait turns out to be a contended one. */
@@ -243,8 +255,8 @@ static __always_inline struct hold *free_reader_slot(struct mm_lock *lock)
 	return NULL;
 }
 
-SEC("tp_btf/mmap_lock_acquire_returned")
-int BPF_PROG(on_mmap_acquired, struct mm_struct *mm, bool write, bool success)
+static __always_inline int mm_lock_acquired(void *ctx, struct mm_struct *mm,
+					    bool write, bool success)
 {
 	struct cpu *cpu = this_cpu(PROG_MMAP_LOCK_ACQUIRE_RETURNED);
 	struct mm_lock *lock;
@@ -283,8 +295,21 @@ out:
 	return 0;
 }
 
-SEC("tp_btf/mmap_lock_released")
-int BPF_PROG(on_mmap_released, struct mm_struct *mm, bool write)
+SEC("tp_btf/mmap_lock_acquire_returned")
+int BPF_PROG(on_mmap_acquired, struct mm_struct *mm, bool write, bool success)
+{
+	return mm_lock_acquired(ctx, mm, write, success);
+}
+
+SEC("tp_btf/mmap_lock_acquire_returned")
+int BPF_PROG(on_mmap_acquired_path, struct mm_struct *mm, char *path, bool write,
+	     bool success)
+{
+	return mm_lock_acquired(ctx, mm, write, success);
+}
+
+static __always_inline int mm_lock_released(void *ctx, struct mm_struct *mm,
+					    bool write)
 {
 	struct cpu *cpu = this_cpu(PROG_MMAP_LOCK_RELEASED);
 	u64 key = (u64)mm;
@@ -301,4 +326,16 @@ int BPF_PROG(on_mmap_released, struct mm_struct *mm, bool write)
 	if (hold && hold->since)
 		end_hold(ctx, cpu, lock, hold, bpf_ktime_get_ns());
 	return 0;
+}
+
+SEC("tp_btf/mmap_lock_released")
+int BPF_PROG(on_mmap_released, struct mm_struct *mm, bool write)
+{
+	return mm_lock_released(ctx, mm, write);
+}
+
+SEC("tp_btf/mmap_lock_released")
+int BPF_PROG(on_mmap_released_path, struct mm_struct *mm, char *path, bool write)
+{
+	return mm_lock_released(ctx, mm, write);
 }

@@ -38,12 +38,10 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 		t->call = current_call();	/* its entry was not reported */
 	if (!preempt && (state & (TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN)))
 		t->open = ACCT_STOPPED;
-	else if (is_throttled(prev))
-		t->open = ACCT_THROTTLED;
-	else if (preempt || !(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
-		t->open = ACCT_RUNNABLE_PREEMPTED;
-	else
+	else if (!preempt && (state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
 		t->open = sleep_account(ctx, cpu, t, prev, state);
+	else	/* a sleeper in a throttled group sleeps all the same */
+		t->open = is_throttled(prev) ? ACCT_THROTTLED : ACCT_RUNNABLE_PREEMPTED;
 	if (t->open >= ACCT_BLOCKED)
 		t->sleeps++;
 	else
@@ -202,9 +200,9 @@ static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
 	cpu->ran[(head + 1) & (RAN_SEEN - 1)].since = now;
 }
 
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, bool preempt, struct task_struct *prev,
-	     struct task_struct *next, unsigned int prev_state)
+static __always_inline int switched(void *ctx, bool preempt,
+				    struct task_struct *prev,
+				    struct task_struct *next, u32 prev_state)
 {
 	struct cpu *cpu = this_cpu(PROG_SCHED_SWITCH);
 	bool was_watched;
@@ -226,6 +224,29 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev,
 	if (next->pid)
 		switch_in(cpu, prev, next, was_watched, now);
 	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev,
+	     struct task_struct *next, unsigned int prev_state)
+{
+	return switched(ctx, preempt, prev, next, prev_state);
+}
+
+/* 5.18.0 passed it second. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_state_second, bool preempt, unsigned int prev_state,
+	     struct task_struct *prev, struct task_struct *next)
+{
+	return switched(ctx, preempt, prev, next, prev_state);
+}
+
+/* Before 5.18; a wakeup that comes in between makes a sleep a preemption. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_no_state, bool preempt, struct task_struct *prev,
+	     struct task_struct *next)
+{
+	return switched(ctx, preempt, prev, next, prev->__state);
 }
 
 SEC("tp_btf/sched_waking")

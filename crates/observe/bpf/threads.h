@@ -147,7 +147,7 @@ static __always_inline void send_pending(void *ctx, struct cpu *cpu,
 					 struct thread *t)
 {
 	struct outlier_record *o;
-	u64 user_stack;
+	u64 user_stack, asleep;
 	u32 account = t->sleep.account;
 
 	t->pending = 0;
@@ -175,16 +175,16 @@ static __always_inline void send_pending(void *ctx, struct cpu *cpu,
 	}
 	if (t->call != NO_CALL)
 		call_arguments(o->args);
-	if (account >= ACCT_BLOCKED && account < ACCT_MAX) {
-		u64 asleep = t->sleep.wake - t->sleep.start;
-
-		if (asleep > t->sleep.ns)
-			asleep = t->sleep.ns;
-		o->breakdown[account] = asleep;
+	asleep = t->sleep.ns;
+	if (account >= ACCT_BLOCKED && t->sleep.wake - t->sleep.start < asleep) {
+		asleep = t->sleep.wake - t->sleep.start;
 		o->breakdown[ACCT_RUNNABLE_WAKEUP] = t->sleep.ns - asleep;
-	} else if (account < ACCT_MAX) {
-		o->breakdown[account] = t->sleep.ns;
 	}
+	/* The compiler is to test the register that it indexes with, or
+	 * verifiers before 6.13 do not see the bound. */
+	barrier_var(account);
+	if (account < ACCT_MAX)
+		o->breakdown[account] = asleep;
 	bpf_get_current_comm(o->comm, sizeof(o->comm));
 	bpf_ringbuf_submit(o, ring_flags(&outliers));
 }

@@ -8,11 +8,7 @@ struct bdi_writeback;
 struct dirty_throttle_control;
 
 /* The kernel reports pauses and commit phases in jiffies. */
-SEC("tp_btf/balance_dirty_pages")
-int BPF_PROG(on_dirty_pause, struct bdi_writeback *wb,
-	     struct dirty_throttle_control *dtc, unsigned long dirty_ratelimit,
-	     unsigned long task_ratelimit, unsigned long dirtied,
-	     unsigned long period, long pause)
+static __always_inline int dirty_pause(long pause)
 {
 	struct cpu *cpu = this_cpu(PROG_WRITEBACK);
 	struct thread *t;
@@ -26,6 +22,26 @@ int BPF_PROG(on_dirty_pause, struct bdi_writeback *wb,
 	send_event(EVENT_DIRTY_THROTTLE, t->tid, t->tgid, bpf_ktime_get_ns(),
 		   (u64)pause * jiffy_ns, 0, NULL);
 	return 0;
+}
+
+SEC("tp_btf/balance_dirty_pages")
+int BPF_PROG(on_dirty_pause, struct bdi_writeback *wb,
+	     struct dirty_throttle_control *dtc, unsigned long dirty_ratelimit,
+	     unsigned long task_ratelimit, unsigned long dirtied,
+	     unsigned long period, long pause)
+{
+	return dirty_pause(pause);
+}
+
+/* Before 6.14 or so: five limits one by one. */
+SEC("tp_btf/balance_dirty_pages")
+int BPF_PROG(on_dirty_pause_limits, struct bdi_writeback *wb,
+	     unsigned long thresh, unsigned long bg_thresh, unsigned long dirty,
+	     unsigned long bdi_thresh, unsigned long bdi_dirty,
+	     unsigned long dirty_ratelimit, unsigned long task_ratelimit,
+	     unsigned long dirtied, unsigned long period, long pause)
+{
+	return dirty_pause(pause);
 }
 
 SEC("tp_btf/jbd2_run_stats")

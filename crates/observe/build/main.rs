@@ -1,6 +1,8 @@
-//! Compiles the kernel side, generates its skeleton, and writes the enums of bpf/wire.h in Rust.
+//! Compiles the kernel side, generates its skeleton, and writes in Rust the enums of bpf/wire.h and
+//! the arguments of the programs.
 
 mod header;
+mod prototypes;
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -15,10 +17,23 @@ fn main() {
     let wire = fs::read_to_string("bpf/wire.h").expect("bpf/wire.h can be read");
     let wire = header::in_rust(&wire).unwrap_or_else(|error| panic!("bpf/wire.h: {error}"));
     fs::write(out.join("wire.rs"), wire).expect("OUT_DIR can be written");
+    let prototypes =
+        prototypes::in_rust(&sources()).unwrap_or_else(|error| panic!("bpf/: {error}"));
+    fs::write(out.join("prototypes.rs"), prototypes).expect("OUT_DIR can be written");
     SkeletonBuilder::new()
         .source("bpf/whylag.bpf.c")
         .clang(clang)
         .clang_args(["-mcpu=v3", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"])
         .build_and_generate(out.join("whylag.skel.rs"))
         .expect("the BPF side does not compile: is clang-19 installed (or CLANG set)?");
+}
+
+/// The files of bpf/ with programs, by name.
+fn sources() -> Vec<String> {
+    let entries = fs::read_dir("bpf").expect("bpf/ can be listed");
+    let paths = entries.map(|entry| entry.expect("bpf/ can be listed").path());
+    let mut paths: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|e| e == "c")).collect();
+    paths.sort();
+    paths.iter().map(|path| fs::read_to_string(path).expect("bpf/ can be read")).collect()
 }

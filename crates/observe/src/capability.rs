@@ -2,37 +2,25 @@
 //!
 //! The three steps are kept apart so that each can be tested on its own.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
-use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{FuncProto, Typedef};
 use model::{Capability, RecorderPart};
 
-use crate::parts::{PROBES, probes};
+use crate::kernel_btf;
+use crate::parts::{Probe, part_of_program, probes};
+use crate::prototype::Prototype;
 
 /// What the host offers.
 #[derive(Clone, Debug)]
 pub struct HostFacts {
-    /// /sys/kernel/btf/vmlinux can be read.
-    pub btf: bool,
     /// Effective capabilities (bits as in linux/capability.h).
     pub capabilities: u64,
-    /// Tracepoints that some part needs and the kernel does not have.
-    pub missing_tracepoints: Vec<&'static str>,
-}
-
-/// Its last argument, the socket that the packet was for, is there since 6.11.
-const DROP: &str = "kfree_skb";
-
-fn tells_the_socket(kernel: &Btf<'_>) -> bool {
-    /// What the kernel passes first, the packet, where, why, and the socket.
-    const ARGUMENTS: usize = 5;
-    let tracepoint = kernel.type_by_name::<Typedef<'_>>("btf_trace_kfree_skb");
-    let function = tracepoint.and_then(|typedef| typedef.next_type()?.next_type());
-    function
-        .and_then(|function| FuncProto::try_from(function).ok())
-        .is_none_or(|function| function.len() >= ARGUMENTS)
+    /// What each tracepoint of the kernel and its modules passes; `None` if the kernel does not
+    /// show its types (/sys/kernel/btf/vmlinux).
+    pub tracepoints: Option<BTreeMap<String, Prototype>>,
+    /// The kernel keeps even root from reading its memory (lockdown=confidentiality).
+    pub is_confidential: bool,
 }
 
 const CAP_SYS_ADMIN: u32 = 21;
@@ -42,27 +30,15 @@ const CAP_BPF: u32 = 39;
 impl HostFacts {
     /// Reads them.
     pub fn of_this_host() -> HostFacts {
-        let capabilities = fs::read_to_string("/proc/self/status")
-            .ok()
-            .and_then(|status| {
-                let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"))?.trim();
-                u64::from_str_radix(line, 16).ok()
-            })
-            .unwrap_or(0);
-        let btf = fs::File::open(Path::new("/sys/kernel/btf/vmlinux")).is_ok();
-        let mut missing_tracepoints = Vec::new();
-        if btf && let Ok(kernel) = Btf::from_vmlinux() {
-            if !tells_the_socket(&kernel) {
-                missing_tracepoints.push(DROP);
-            }
-            let is_there = |tracepoint: &str| {
-                kernel.type_by_name::<Typedef<'_>>(&format!("btf_trace_{tracepoint}")).is_some()
-            };
-            let needed = PROBES.iter().filter(|probe| probe.part != RecorderPart::Samples);
-            let needed = needed.map(|probe| probe.tracepoint);
-            missing_tracepoints.extend(needed.filter(|tracepoint| !is_there(tracepoint)));
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let capabilities = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+        let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+        HostFacts {
+            capabilities: capabilities.unwrap_or(0),
+            tracepoints: kernel_btf::tracepoints(),
+            is_confidential: lockdown.contains("[confidentiality]"),
         }
-        HostFacts { btf, capabilities, missing_tracepoints }
     }
 
     fn has(&self, capability: u32) -> bool {
@@ -73,10 +49,34 @@ impl HostFacts {
 /// How to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// With eBPF; the parts that are off, and why.
-    Record(Vec<(RecorderPart, String)>),
+    /// With eBPF.
+    Record(Recording),
     /// Only samples from /proc, and why.
     Sample(String),
+}
+
+/// What is recorded with eBPF.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// The programs to load: those that fit this kernel, of the parts that are on.
+    pub probes: Vec<&'static Probe>,
+    /// The parts that are off, and why.
+    pub off: Vec<(RecorderPart, String)>,
+}
+
+impl Recording {
+    /// The same without a part.
+    #[must_use]
+    pub fn without(mut self, part: RecorderPart, because: String) -> Recording {
+        self.probes.retain(|probe| probe.part != part);
+        self.off.push((part, because));
+        self
+    }
+
+    /// True if the part is recorded.
+    pub fn has(&self, part: RecorderPart) -> bool {
+        self.probes.iter().any(|probe| probe.part == part)
+    }
 }
 
 /// What can be done with these facts.
@@ -84,51 +84,94 @@ pub fn decide(facts: &HostFacts) -> Plan {
     let privileged = facts.has(CAP_SYS_ADMIN) || (facts.has(CAP_BPF) && facts.has(CAP_PERFMON));
     if !privileged {
         return Plan::Sample(
-            "no privilege for eBPF: needs root, or CAP_BPF and CAP_PERFMON".to_owned(),
+            "no privilege for eBPF: run it as root, or with CAP_BPF and CAP_PERFMON".to_owned(),
         );
     }
-    if !facts.btf {
+    if facts.is_confidential {
         return Plan::Sample(
-            "/sys/kernel/btf/vmlinux cannot be read: the kernel was built without \
-             CONFIG_DEBUG_INFO_BTF"
+            "the kernel is locked down (lockdown=confidentiality in \
+             /sys/kernel/security/lockdown): no program may read its memory; it allows that when \
+             booted with lockdown=integrity, or without"
                 .to_owned(),
         );
     }
-    let missing = |part: RecorderPart| -> Vec<&str> {
-        let needed = probes(part).map(|probe| probe.tracepoint);
-        let missing = needed.filter(|tracepoint| facts.missing_tracepoints.contains(tracepoint));
-        missing.map(in_words).collect()
+    let Some(tracepoints) = &facts.tracepoints else {
+        return Plan::Sample(
+            "/sys/kernel/btf/vmlinux cannot be read: the kernel was built without \
+             CONFIG_DEBUG_INFO_BTF, or /sys is not mounted here"
+                .to_owned(),
+        );
     };
-    if let [first, ..] = missing(RecorderPart::Threads)[..] {
-        return Plan::Sample(format!("this kernel has no tracepoint {first}"));
+    let mut recording = Recording::default();
+    for part in RecorderPart::ALL {
+        match fitting(part, tracepoints) {
+            Ok(mut probes) => recording.probes.append(&mut probes),
+            Err(because) if part == RecorderPart::Threads => return Plan::Sample(because),
+            Err(because) => recording.off.push((part, because)),
+        }
     }
-    let off = RecorderPart::ALL.into_iter().filter_map(|part| match missing(part)[..] {
-        [] => None,
-        ref list => Some((part, format!("this kernel has no tracepoint {}", list.join(", ")))),
-    });
-    Plan::Record(off.collect())
+    Plan::Record(recording)
 }
 
-fn in_words(tracepoint: &'static str) -> &'static str {
-    match tracepoint {
-        DROP => "kfree_skb that names the socket (since 6.11)",
-        other => other,
+/// For each tracepoint of a part the program that fits it, or why the part cannot work.
+fn fitting(
+    part: RecorderPart,
+    tracepoints: &BTreeMap<String, Prototype>,
+) -> Result<Vec<&'static Probe>, String> {
+    if part == RecorderPart::Samples {
+        return Ok(probes(part).collect());
     }
+    let mut fitting: Vec<&Probe> = Vec::new();
+    let mut missing = Vec::new();
+    for probe in probes(part) {
+        let name = probe.tracepoint;
+        if fitting.iter().any(|other| other.tracepoint == name) {
+            continue;
+        }
+        let mut variants = probes(part).filter(|other| other.tracepoint == name);
+        match tracepoints.get(name) {
+            None => missing.push(format!("this kernel has no tracepoint {name}")),
+            Some(passed) => match variants.find(|one| one.prototype().fits(passed)) {
+                Some(probe) => fitting.push(probe),
+                None => missing.push(format!(
+                    "tracepoint {name} passes {passed} on this kernel, and {} was expected",
+                    probe.prototype()
+                )),
+            },
+        }
+    }
+    missing.dedup();
+    if missing.is_empty() { Ok(fitting) } else { Err(missing.join("; ")) }
 }
 
-/// What to try when the kernel refuses a plan: first the essential parts alone, then samples.
-pub fn retreat(plan: &Plan, refusal: &str) -> Plan {
+/// The kernel's answer to a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The program that it refused, if it named one.
+    pub program: Option<String>,
+    /// Its reason.
+    pub because: String,
+}
+
+/// What to try when the kernel refuses a plan: without the part of the refused program; where none
+/// is named, first the essential parts alone, then samples from /proc.
+pub fn retreat(recording: Recording, refusal: &Refusal) -> Plan {
     const ESSENTIAL: [RecorderPart; 2] = [RecorderPart::Threads, RecorderPart::SystemCalls];
-    let because = format!("the kernel refused it: {refusal}");
-    let Plan::Record(off) = plan else { return Plan::Sample(because) };
-    let more = RecorderPart::ALL
-        .into_iter()
-        .filter(|part| !ESSENTIAL.contains(part) && off.iter().all(|(known, _)| known != part));
-    let more: Vec<_> = more.map(|part| (part, because.clone())).collect();
-    if more.is_empty() {
-        return Plan::Sample(because);
+    let because = &refusal.because;
+    match refusal.program.as_deref().map(part_of_program) {
+        Some(RecorderPart::Threads) => Plan::Sample(because.clone()),
+        Some(part) if recording.has(part) => Plan::Record(recording.without(part, because.clone())),
+        _ => {
+            let is_spare = |part: &RecorderPart| !ESSENTIAL.contains(part) && recording.has(*part);
+            let spare: Vec<_> = RecorderPart::ALL.into_iter().filter(is_spare).collect();
+            if spare.is_empty() {
+                return Plan::Sample(because.clone());
+            }
+            let less =
+                spare.into_iter().fold(recording, |less, part| less.without(part, because.clone()));
+            Plan::Record(less)
+        }
     }
-    Plan::Record(off.iter().cloned().chain(more).collect())
 }
 
 /// The plan, for the report; parts that nobody asked for are not mentioned.
@@ -138,7 +181,7 @@ pub fn describe(plan: &Plan, unasked: &[RecorderPart]) -> Vec<Capability> {
         .map(|part| {
             let because = match plan {
                 Plan::Sample(why) => why.clone(),
-                Plan::Record(off) => {
+                Plan::Record(Recording { off, .. }) => {
                     off.iter().find(|(p, _)| *p == part).map_or(String::new(), |(_, w)| w.clone())
                 }
             };
@@ -150,24 +193,59 @@ pub fn describe(plan: &Plan, unasked: &[RecorderPart]) -> Vec<Capability> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::PROBES;
 
+    /// Every tracepoint as the first of its programs wants it.
     fn root() -> HostFacts {
-        HostFacts { btf: true, capabilities: u64::MAX, missing_tracepoints: Vec::new() }
+        let first = PROBES.iter().rev();
+        let tracepoints = first.map(|probe| (probe.tracepoint.to_owned(), probe.prototype()));
+        HostFacts {
+            tracepoints: Some(tracepoints.collect()),
+            capabilities: u64::MAX,
+            is_confidential: false,
+        }
+    }
+
+    fn passing(tracepoint: &str, arguments: &[&str]) -> HostFacts {
+        let mut facts = root();
+        let passed = Prototype(arguments.iter().map(|&argument| argument.to_owned()).collect());
+        facts.tracepoints.as_mut().unwrap().insert(tracepoint.to_owned(), passed);
+        facts
+    }
+
+    fn without(tracepoint: &str) -> HostFacts {
+        let mut facts = root();
+        facts.tracepoints.as_mut().unwrap().remove(tracepoint);
+        facts
+    }
+
+    fn recording(facts: &HostFacts) -> Recording {
+        match decide(facts) {
+            Plan::Record(recording) => recording,
+            Plan::Sample(because) => panic!("{because}"),
+        }
+    }
+
+    fn programs(facts: &HostFacts, part: RecorderPart) -> Vec<&'static str> {
+        let probes = recording(facts).probes;
+        probes.iter().filter(|probe| probe.part == part).map(|probe| probe.program).collect()
     }
 
     #[test]
     fn a_full_host_records_everything() {
-        assert_eq!(decide(&root()), Plan::Record(Vec::new()));
+        assert_eq!(recording(&root()).off, []);
         assert!(describe(&decide(&root()), &[]).iter().all(|capability| capability.on));
     }
 
     #[test]
-    fn without_privilege_or_btf_it_samples_and_says_why() {
+    fn without_privilege_or_types_it_samples_and_says_why() {
         let plan = decide(&HostFacts { capabilities: 0, ..root() });
         assert!(matches!(&plan, Plan::Sample(why) if why.contains("CAP_BPF")), "{plan:?}");
         assert!(describe(&plan, &[]).iter().all(|c| !c.on && c.because.contains("CAP_BPF")));
-        let plan = decide(&HostFacts { btf: false, ..root() });
+        let plan = decide(&HostFacts { tracepoints: None, ..root() });
         assert!(matches!(&plan, Plan::Sample(why) if why.contains("BTF")), "{plan:?}");
+        let plan = decide(&HostFacts { is_confidential: true, ..root() });
+        assert!(matches!(&plan, Plan::Sample(why) if why.contains("lockdown")), "{plan:?}");
     }
 
     #[test]
@@ -180,24 +258,52 @@ mod tests {
     #[test]
     fn two_capabilities_are_enough() {
         let capabilities = 1 << CAP_BPF | 1 << CAP_PERFMON;
-        assert_eq!(decide(&HostFacts { capabilities, ..root() }), Plan::Record(Vec::new()));
+        assert_eq!(recording(&HostFacts { capabilities, ..root() }).off, []);
     }
 
     #[test]
-    fn a_missing_tracepoint_turns_one_part_off() {
-        let plan = decide(&HostFacts { missing_tracepoints: vec!["jbd2_run_stats"], ..root() });
-        let Plan::Record(off) = &plan else { panic!("{plan:?}") };
+    fn a_missing_tracepoint_turns_its_own_part_off() {
+        let off = recording(&without("jbd2_run_stats")).off;
         assert_eq!(off.len(), 1);
-        assert_eq!(off[0].0, RecorderPart::Writeback);
-        assert!(off[0].1.contains("jbd2_run_stats"));
+        assert_eq!(off[0].0, RecorderPart::Journal);
+        assert!(off[0].1.contains("no tracepoint jbd2_run_stats"));
     }
 
     #[test]
-    fn a_refused_plan_retreats_to_the_essential_parts_and_then_to_samples() {
-        let less = retreat(&Plan::Record(Vec::new()), "too large");
-        let Plan::Record(off) = &less else { panic!("{less:?}") };
-        assert_eq!(off.len(), RecorderPart::ALL.len() - 2);
-        assert!(off.iter().all(|(part, _)| *part != RecorderPart::Threads));
-        assert!(matches!(retreat(&less, "again"), Plan::Sample(why) if why.contains("again")));
+    fn other_arguments_choose_the_variant_or_turn_the_part_off() {
+        let exit = |facts: &HostFacts| programs(facts, RecorderPart::Threads)[5];
+        assert_eq!(exit(&root()), "on_exit");
+        assert_eq!(exit(&passing("sched_process_exit", &["task_struct *"])), "on_exit_alone");
+        let strange = passing("balance_dirty_pages", &["u64", "u64"]);
+        let off = recording(&strange).off;
+        assert_eq!(off.len(), 1);
+        assert!(off[0].1.contains("passes (u64, u64) on this kernel"), "{off:?}");
+        let strange = passing("sched_switch", &["u8"]);
+        assert!(matches!(decide(&strange), Plan::Sample(why) if why.contains("sched_switch")));
+    }
+
+    fn refused(program: Option<&str>) -> Refusal {
+        Refusal { program: program.map(str::to_owned), because: "too large".to_owned() }
+    }
+
+    #[test]
+    fn a_refused_program_turns_its_part_off() {
+        let less = retreat(recording(&root()), &refused(Some("on_journal_commit")));
+        let Plan::Record(less) = less else { panic!("{less:?}") };
+        assert_eq!(less.off, [(RecorderPart::Journal, "too large".to_owned())]);
+        assert!(!less.has(RecorderPart::Journal) && less.has(RecorderPart::Writeback));
+        let threads = retreat(recording(&root()), &refused(Some("dump_threads")));
+        assert_eq!(threads, Plan::Sample("too large".to_owned()));
+        let sockets = retreat(recording(&root()), &refused(Some("find_sockets")));
+        assert!(matches!(sockets, Plan::Record(r) if !r.has(RecorderPart::Sockets)));
+    }
+
+    #[test]
+    fn a_refusal_without_a_name_retreats_to_the_essential_parts_and_then_to_samples() {
+        let less = retreat(recording(&root()), &refused(None));
+        let Plan::Record(less) = less else { panic!("{less:?}") };
+        assert_eq!(less.off.len(), RecorderPart::ALL.len() - 2);
+        assert!(less.has(RecorderPart::Threads));
+        assert!(matches!(retreat(less, &refused(None)), Plan::Sample(_)));
     }
 }

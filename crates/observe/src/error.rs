@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::capability::Refusal;
+
 /// Why a recording cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -19,6 +21,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// The kernel refused to load a program.
+    #[error("{}", .0.because)]
+    Refused(Refusal),
     /// The kernel refused a part of the recorder.
     #[error("the kernel refused the recorder ({step}): {source}")]
     Bpf {

@@ -49,13 +49,15 @@ pub struct FirstCalls {
 impl FirstCalls {
     /// Begins to watch a process; the error says why that is not possible here.
     pub fn start(pid: u32) -> Result<FirstCalls, String> {
-        let off = match decide(&HostFacts::of_this_host()) {
+        let mut recording = match decide(&HostFacts::of_this_host()) {
             Plan::Sample(because) => return Err(because),
-            Plan::Record(off) => off,
+            Plan::Record(recording) => recording,
         };
-        if let Some((_, because)) = off.into_iter().find(|(part, _)| NEEDED.contains(part)) {
-            return Err(because);
+        let mut off = recording.off.iter();
+        if let Some((_, because)) = off.find(|(part, _)| NEEDED.contains(part)) {
+            return Err(because.clone());
         }
+        recording.probes.retain(|probe| NEEDED.contains(&probe.part));
         let config = Config {
             target_kind: TargetKind::Process,
             target_pid: pid,
@@ -67,9 +69,7 @@ impl FirstCalls {
             late_only: false,
             no_stacks: false,
         };
-        let off: Vec<RecorderPart> =
-            RecorderPart::ALL.into_iter().filter(|part| !NEEDED.contains(part)).collect();
-        let probes = Probes::start(&config, &off, &TextRanges::of_this_kernel())
+        let probes = Probes::start(&config, &recording, &TextRanges::of_this_kernel())
             .map_err(|error| error.to_string())?;
         let drain = Drain::start(&probes).map_err(|error| error.to_string())?;
         let (names, callers, waiting) = (Names::default(), HashMap::new(), Vec::new());

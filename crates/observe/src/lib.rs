@@ -14,6 +14,7 @@
 //! memory peaked at 250 MB.
 
 mod bpf;
+mod bpf_log;
 mod calls;
 pub mod capability;
 mod convert;
@@ -27,6 +28,7 @@ mod first_calls;
 mod histograms;
 mod host;
 mod kallsyms;
+mod kernel_btf;
 mod launch;
 mod mappings;
 mod names;
@@ -35,6 +37,7 @@ mod perf_map;
 mod presence;
 mod privilege;
 mod probes;
+mod prototype;
 mod queue_state;
 mod queues;
 mod recorder;

@@ -2,10 +2,11 @@
 
 use model::RecorderPart as Part;
 
+use crate::prototype::Prototype;
 use crate::wire::Program;
 
 /// A program of bpf/ and what it is attached to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The part that it belongs to.
     pub part: Part,
@@ -15,6 +16,13 @@ pub struct Probe {
     pub tracepoint: &'static str,
     /// Where its runs are counted, and its name in the cost.
     pub counted: Program,
+}
+
+impl Probe {
+    /// The arguments that the program was written for.
+    pub fn prototype(&self) -> Prototype {
+        Prototype::of_program(self.program)
+    }
 }
 
 const fn probe(
@@ -27,19 +35,24 @@ const fn probe(
 }
 
 /// The programs of each part in the order in which they are attached: the end of an interrupt or lock
-/// before its begin, so that no begin is seen whose end is not.
+/// before its begin, so that no begin is seen whose end is not. Several on one tracepoint are
+/// variants for kernels that pass other arguments; the first that fits is taken.
 pub const PROBES: &[Probe] = &[
     probe(Part::Threads, "on_switch", "sched_switch", Program::SchedSwitch),
+    probe(Part::Threads, "on_switch_state_second", "sched_switch", Program::SchedSwitch),
+    probe(Part::Threads, "on_switch_no_state", "sched_switch", Program::SchedSwitch),
     probe(Part::Threads, "on_waking", "sched_waking", Program::SchedWaking),
     probe(Part::Threads, "on_migrate", "sched_migrate_task", Program::SchedMigrateTask),
     probe(Part::Threads, "on_fork", "sched_process_fork", Program::SchedProcessFork),
     probe(Part::Threads, "on_exec", "sched_process_exec", Program::SchedProcessExec),
     probe(Part::Threads, "on_exit", "sched_process_exit", Program::SchedProcessExit),
+    probe(Part::Threads, "on_exit_alone", "sched_process_exit", Program::SchedProcessExit),
     probe(Part::SystemCalls, "on_sys_exit", "sys_exit", Program::SysExit),
     probe(Part::SystemCalls, "on_sys_enter", "sys_enter", Program::SysEnter),
     probe(Part::Locks, "on_contention_end", "contention_end", Program::ContentionEnd),
     probe(Part::Locks, "on_contention_begin", "contention_begin", Program::ContentionBegin),
     probe(Part::MmapLock, "on_mmap_released", "mmap_lock_released", Program::MmapLockReleased),
+    probe(Part::MmapLock, "on_mmap_released_path", "mmap_lock_released", Program::MmapLockReleased),
     probe(
         Part::MmapLock,
         "on_mmap_acquired",
@@ -48,7 +61,19 @@ pub const PROBES: &[Probe] = &[
     ),
     probe(
         Part::MmapLock,
+        "on_mmap_acquired_path",
+        "mmap_lock_acquire_returned",
+        Program::MmapLockAcquireReturned,
+    ),
+    probe(
+        Part::MmapLock,
         "on_mmap_start",
+        "mmap_lock_start_locking",
+        Program::MmapLockStartLocking,
+    ),
+    probe(
+        Part::MmapLock,
+        "on_mmap_start_path",
         "mmap_lock_start_locking",
         Program::MmapLockStartLocking,
     ),
@@ -96,15 +121,36 @@ pub const PROBES: &[Probe] = &[
     probe(Part::Reclaim, "on_compaction_end", "mm_compaction_end", Program::ReclaimCompaction),
     probe(Part::Reclaim, "on_compaction_begin", "mm_compaction_begin", Program::ReclaimCompaction),
     probe(Part::Writeback, "on_dirty_pause", "balance_dirty_pages", Program::Writeback),
-    probe(Part::Writeback, "on_journal_commit", "jbd2_run_stats", Program::Writeback),
+    probe(Part::Writeback, "on_dirty_pause_limits", "balance_dirty_pages", Program::Writeback),
+    probe(Part::Journal, "on_journal_commit", "jbd2_run_stats", Program::Writeback),
     probe(Part::Samples, "on_sample", "cpu_clock", Program::CpuClock),
     probe(Part::Timers, "on_hrtimer_exit", "hrtimer_expire_exit", Program::Timers),
     probe(Part::Timers, "on_hrtimer_entry", "hrtimer_expire_entry", Program::Timers),
     probe(Part::Timers, "on_timer_exit", "timer_expire_exit", Program::Timers),
     probe(Part::Timers, "on_timer_entry", "timer_expire_entry", Program::Timers),
-    probe(Part::Sockets, "on_drop", "kfree_skb", Program::KfreeSkb),
+    probe(Part::Drops, "on_drop", "kfree_skb", Program::KfreeSkb),
     probe(Part::Sockets, "on_retransmit", "tcp_retransmit_skb", Program::TcpRetransmitSkb),
 ];
+
+/// The walks over tasks and sockets, which are on no tracepoint.
+const WALKS: [(&str, Part); 4] = [
+    ("start_watching", Part::Threads),
+    ("dump_threads", Part::Threads),
+    ("find_sockets", Part::Sockets),
+    ("dump_queues", Part::Sockets),
+];
+
+/// The walks that a part needs.
+pub fn walks(part: Part) -> impl Iterator<Item = &'static str> {
+    WALKS.iter().filter(move |walk| walk.1 == part).map(|walk| walk.0)
+}
+
+/// The part that a program belongs to; nothing can be recorded without one that is not known.
+pub fn part_of_program(program: &str) -> Part {
+    let probe = PROBES.iter().find(|probe| probe.program == program).map(|probe| probe.part);
+    let walk = || WALKS.iter().find(|walk| walk.0 == program).map(|walk| walk.1);
+    probe.or_else(walk).unwrap_or(Part::Threads)
+}
 
 /// The programs of a part.
 pub fn probes(part: Part) -> impl Iterator<Item = &'static Probe> {
@@ -121,14 +167,14 @@ mod tests {
     use super::*;
     use crate::bpf::WhylagSkelBuilder;
 
-    /// (program, section) as they are in the BPF object, but for the walks over tasks and sockets.
+    /// (program, section) as they are in the BPF object.
     fn in_the_object() -> BTreeSet<(String, String)> {
         let mut storage = MaybeUninit::uninit();
         let open = WhylagSkelBuilder::default().open(&mut storage).unwrap();
         let text = |text: &std::ffi::OsStr| text.to_str().unwrap().to_owned();
         let programs = open.open_object().progs();
         let programs = programs.map(|program| (text(program.name()), text(program.section())));
-        programs.filter(|(_, section)| !section.starts_with("iter/")).collect()
+        programs.collect()
     }
 
     #[test]
@@ -139,8 +185,12 @@ mod tests {
         };
         let here: BTreeSet<_> =
             PROBES.iter().map(|probe| (probe.program.to_owned(), section(probe))).collect();
-        assert_eq!(here, in_the_object());
+        let (walks, others): (BTreeSet<_>, BTreeSet<_>) =
+            in_the_object().into_iter().partition(|(_, section)| section.starts_with("iter/"));
+        assert_eq!(here, others);
         assert_eq!(here.len(), PROBES.len(), "each program once");
+        let walks: BTreeSet<_> = walks.into_iter().map(|(program, _)| program).collect();
+        assert_eq!(walks, WALKS.iter().map(|walk| walk.0.to_owned()).collect());
     }
 
     #[test]

@@ -11,8 +11,10 @@ use model::RecorderPart;
 
 use crate::Error;
 use crate::bpf::{self, WhylagSkel, WhylagSkelBuilder, hist, thread_record};
+use crate::bpf_log;
+use crate::capability::Recording;
 use crate::kallsyms::TextRanges;
-use crate::parts::probes;
+use crate::parts::walks;
 use crate::queues::Walks;
 use crate::wire::{self, TargetKind};
 use crate::{files_of, sample_timers};
@@ -49,19 +51,21 @@ const THREADS: u32 = 24_576;
 pub struct Probes {
     skel: WhylagSkel<'static>,
     links: BTreeMap<RecorderPart, Vec<Link>>,
+    /// Parts that were loaded and could not be attached, and why.
+    not_attached: Vec<(RecorderPart, String)>,
 }
 
 impl Probes {
-    /// Loads the parts that are not `off`, attaches them and begins to watch what the target
+    /// Loads the programs of a recording, attaches them and begins to watch what the target
     /// already has.
     pub fn start(
         config: &Config,
-        off: &[RecorderPart],
+        recording: &Recording,
         text: &TextRanges,
     ) -> Result<Probes, Error> {
         // The generated skeleton borrows the object for its whole life; one small object per
         // recorder lives as long as the process.
-        libbpf_rs::set_print(None); // the verifier's pages of log; errors reach the user as ours
+        bpf_log::begin();
         let storage: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = WhylagSkelBuilder::default().open(storage).map_err(Error::bpf("opening"))?;
@@ -95,30 +99,34 @@ impl Probes {
         if let Some(bss) = open.maps.bss_data.as_mut() {
             bss.threshold_ns = config.threshold_ns;
         }
-        let mut unwanted: Vec<&str> =
-            off.iter().flat_map(|part| probes(*part)).map(|probe| probe.program).collect();
-        if off.contains(&RecorderPart::Sockets) {
-            unwanted.extend(["find_sockets", "dump_queues"]);
-        }
+        let parts = RecorderPart::ALL.into_iter().filter(|part| recording.has(*part));
+        let mut wanted: Vec<&str> = recording.probes.iter().map(|probe| probe.program).collect();
+        wanted.extend(parts.clone().flat_map(walks));
         for mut program in open.open_object_mut().progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
-            program.set_autoload(!unwanted.contains(&name.as_str()));
+            program.set_autoload(wanted.contains(&name.as_str()));
         }
-        let skel = open.load().map_err(Error::bpf("loading"))?;
-        let mut loaded = Probes { skel, links: BTreeMap::new() };
-        if off.contains(&RecorderPart::SystemCalls) {
+        let skel = open.load().map_err(|error| Error::Refused(bpf_log::refusal(&error)))?;
+        let mut loaded = Probes { skel, links: BTreeMap::new(), not_attached: Vec::new() };
+        if !recording.has(RecorderPart::SystemCalls) {
             loaded.system_calls_are_off();
         }
-        for part in RecorderPart::ALL.into_iter().filter(|part| !off.contains(part)) {
-            loaded.attach(part)?;
+        for part in parts {
+            match loaded.attach(part, recording) {
+                Ok(links) => {
+                    loaded.links.insert(part, links);
+                }
+                Err(error) if part == RecorderPart::Threads => return Err(error),
+                Err(error) => loaded.lacks(part, error.to_string()),
+            }
         }
         loaded.iterate("start_watching")?;
         Ok(loaded)
     }
 
-    fn attach(&mut self, part: RecorderPart) -> Result<(), Error> {
+    fn attach(&self, part: RecorderPart, recording: &Recording) -> Result<Vec<Link>, Error> {
         let mut links = Vec::new();
-        for probe in probes(part) {
+        for probe in recording.probes.iter().filter(|probe| probe.part == part) {
             for program in self.skel.object().progs_mut().filter(|p| p.name() == probe.program) {
                 if part == RecorderPart::Samples {
                     links.extend(sample_timers::attach(&program)?);
@@ -127,8 +135,19 @@ impl Probes {
                 }
             }
         }
-        self.links.insert(part, links);
-        Ok(())
+        Ok(links)
+    }
+
+    fn lacks(&mut self, part: RecorderPart, because: String) {
+        if part == RecorderPart::SystemCalls {
+            self.system_calls_are_off();
+        }
+        self.not_attached.push((part, because));
+    }
+
+    /// The parts that were loaded and yet could not be attached, and why.
+    pub fn not_attached(&self) -> &[(RecorderPart, String)] {
+        &self.not_attached
     }
 
     /// Detaches a part; false if it was not attached.

@@ -14,7 +14,7 @@ use model::{
 
 use crate::bpf::{outlier_record, thread_record};
 use crate::calls::slots_left;
-use crate::capability::{self, HostFacts, Plan};
+use crate::capability::{self, HostFacts, Plan, Recording, Refusal};
 use crate::cost::{self, CostSampler};
 use crate::counters::Counters;
 use crate::drain::{Drain, Inbox};
@@ -131,7 +131,10 @@ impl Recorder {
     /// Attaches to the target (or starts it), and records from then on. `started` is when whylag
     /// itself was started, for the cost.
     pub fn start(watch: &Watch, started: Instant) -> Result<Recorder, Error> {
-        let plan = capability::decide(&HostFacts::of_this_host());
+        let mut plan = capability::decide(&HostFacts::of_this_host());
+        if let Plan::Record(recording) = &mut plan {
+            recording.probes.retain(|probe| !watch.unasked().contains(&probe.part));
+        }
         let facts = facts(&watch.target);
         let (pid, held) = match &watch.target {
             WatchTarget::Command(words) => {
@@ -336,19 +339,26 @@ fn header(watch: &Watch, sampled: bool) -> RunHeader {
 
 /// Begins as planned; where the kernel refuses, with less. Gives the plan that worked.
 fn begin(watch: &Watch, pid: u32, mut plan: Plan) -> Result<(Backend, Plan), Error> {
-    while let Plan::Record(off) = &plan {
-        match record(watch, pid, off) {
-            Ok(backend) => return Ok((backend, plan)),
-            Err(error @ Error::Bpf { .. }) => plan = capability::retreat(&plan, &error.to_string()),
+    while let Plan::Record(recording) = plan {
+        match record(watch, pid, &recording) {
+            Ok(bpf) => {
+                let lacking = bpf.probes.not_attached().iter().cloned();
+                let attached =
+                    lacking.fold(recording, |less, (part, because)| less.without(part, because));
+                return Ok((Backend::Bpf(Box::new(bpf)), Plan::Record(attached)));
+            }
+            Err(Error::Refused(refusal)) => plan = capability::retreat(recording, &refusal),
+            Err(error @ Error::Bpf { .. }) => {
+                let refusal = Refusal { program: None, because: error.to_string() };
+                plan = capability::retreat(recording, &refusal);
+            }
             Err(error) => return Err(error),
         }
     }
     Ok((Backend::Sampled(Sampler::start(watch, pid)?), plan))
 }
 
-fn record(watch: &Watch, pid: u32, off: &[(RecorderPart, String)]) -> Result<Backend, Error> {
-    let off = off.iter().map(|(part, _)| part).chain(watch.unasked());
-    let off: Vec<RecorderPart> = off.copied().collect();
+fn record(watch: &Watch, pid: u32, recording: &Recording) -> Result<Bpf, Error> {
     let target_tgid = match watch.target {
         WatchTarget::Thread(tid) => host::process_of(tid).unwrap_or(tid),
         _ => pid,
@@ -368,14 +378,14 @@ fn record(watch: &Watch, pid: u32, off: &[(RecorderPart, String)]) -> Result<Bac
         late_only: watch.timers == Timers::LateOnly,
         no_stacks: watch.timers != Timers::Off,
     };
-    let probes = Probes::start(&config, &off, &TextRanges::of_this_kernel())?;
+    let probes = Probes::start(&config, recording, &TextRanges::of_this_kernel())?;
     let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;
     privilege::drop_unneeded();
     let drain = Drain::start(&probes)?;
     let is_alone = target_tgid != 0 && !watch.follow;
     let walks = probes.socket_walks(is_alone.then_some(target_tgid))?;
     let queues = walks.map(Queues::start).transpose()?;
-    Ok(Backend::Bpf(Box::new(Bpf {
+    Ok(Bpf {
         probes,
         drain,
         sampler,
@@ -393,7 +403,7 @@ fn record(watch: &Watch, pid: u32, off: &[(RecorderPart, String)]) -> Result<Bac
         torn: Vec::new(),
         ring_bytes: 0,
         events: 0,
-    })))
+    })
 }
 
 impl Bpf {
