@@ -165,6 +165,7 @@ struct task_struct {
 	bool throttled;
 	int prio;
 	struct mm_struct *mm;
+	struct mm_struct *active_mm;
 	struct signal_struct *signal;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;

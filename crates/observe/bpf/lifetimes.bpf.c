@@ -131,9 +131,9 @@ static __always_inline void send_mapping(u32 tgid, struct vm_area_struct *vma)
  * After vfork a child runs in its parent's memory until it calls exec. What is there stays when
  * the child ends, and may be thousands of mappings.
  */
-static __always_inline bool borrows_memory(struct task_struct *task)
+static __always_inline bool borrows(struct task_struct *task, struct mm_struct *mm)
 {
-	return task->mm && task->mm == BPF_CORE_READ(task, real_parent, mm);
+	return mm && mm == BPF_CORE_READ(task, real_parent, mm);
 }
 
 /* Nobody can read /proc/PID/maps afterwards, so the mappings are sent now. */
@@ -145,7 +145,7 @@ static __always_inline void send_mappings(struct task_struct *task)
 
 	if (!bpf_iter_task_vma_new ||
 	    bpf_map_delete_elem(&stack_owners, &tgid) ||
-	    borrows_memory(task))
+	    borrows(task, task->mm))
 		return;
 	bpf_iter_task_vma_new(&it, task, 0);
 	while ((vma = bpf_iter_task_vma_next(&it)))
@@ -153,17 +153,17 @@ static __always_inline void send_mappings(struct task_struct *task)
 	bpf_iter_task_vma_destroy(&it);
 }
 
-static __always_inline int exited(struct task_struct *p, bool group_dead)
+static __always_inline int exited(struct task_struct *p, struct mm_struct *mm,
+				  bool group_dead)
 {
 	struct cpu *cpu = this_cpu(PROG_SCHED_PROCESS_EXIT);
-	u64 mm;
+	u64 key = (u64)mm;
 
 	if (!cpu || stopped || !cpu->slot || !group_dead)
 		return 0;
 	send_mappings(bpf_get_current_task_btf());
-	mm = (u64)p->mm;
-	if (!borrows_memory(p))
-		bpf_map_delete_elem(&mm_locks, &mm);
+	if (!borrows(p, mm))
+		bpf_map_delete_elem(&mm_locks, &key);
 	send_event(EVENT_EXIT, p->pid, p->tgid, bpf_ktime_get_ns(),
 		   p->exit_code, 0, NULL);
 	return 0;
@@ -172,17 +172,19 @@ static __always_inline int exited(struct task_struct *p, bool group_dead)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *p, bool group_dead)
 {
-	return exited(p, group_dead);
+	return exited(p, p->mm, group_dead);
 }
 
 /*
- * Before 6.16 it says nothing of the group. The count of threads that live has
- * been taken down by then; two last ones that exit at once may both find 0.
+ * Before 6.16 it comes later, when the memory has been given up: then it is
+ * still the active one. And it says nothing of the group. The count of threads
+ * that live has been taken down by then; two last ones that exit at once may
+ * both find 0.
  */
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit_alone, struct task_struct *p)
+int BPF_PROG(on_exit_late, struct task_struct *p)
 {
-	return exited(p, !p->signal->live.counter);
+	return exited(p, p->mm ?: p->active_mm, !p->signal->live.counter);
 }
 
 /* The call that a task off the CPU is in: it shows what the task waits for. */

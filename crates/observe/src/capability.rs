@@ -273,7 +273,7 @@ mod tests {
     fn other_arguments_choose_the_variant_or_turn_the_part_off() {
         let exit = |facts: &HostFacts| programs(facts, RecorderPart::Threads)[5];
         assert_eq!(exit(&root()), "on_exit");
-        assert_eq!(exit(&passing("sched_process_exit", &["task_struct *"])), "on_exit_alone");
+        assert_eq!(exit(&passing("sched_process_exit", &["task_struct *"])), "on_exit_late");
         let strange = passing("balance_dirty_pages", &["u64", "u64"]);
         let off = recording(&strange).off;
         assert_eq!(off.len(), 1);

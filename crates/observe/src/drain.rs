@@ -11,8 +11,9 @@ use crate::Error;
 use crate::bpf::{
     self, event_record, mapping_record, outlier_record, stack_record, thread_record, words_record,
 };
+use crate::mappings::{self, Mapping};
 use crate::probes::Probes;
-use crate::wire::RecordType;
+use crate::wire::{EventKind, RecordType};
 
 /// Outliers waiting to be stored; beyond it they are dropped and counted. 65,536 of about 700
 /// bytes: 45 MB.
@@ -25,6 +26,10 @@ const WORDS_WAITING: usize = 4_096;
 /// side wakes us.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// Programs begun whose mappings are read in one round, about 100 us each, and that may wait.
+const LOOKS_PER_ROUND: usize = 32;
+const LOOKS_WAITING: usize = 1_024;
+
 /// What came out of the rings since the last time it was taken.
 #[derive(Default)]
 pub struct Inbox {
@@ -35,6 +40,10 @@ pub struct Inbox {
     /// (process or 0 for the kernel, identity, addresses)
     pub stacks: Vec<(u32, u64, Vec<u64>)>,
     pub words: Vec<Words>,
+    /// What was mapped in processes soon after they began to run a program.
+    pub early_mappings: Vec<(u32, Vec<Mapping>)>,
+    /// Processes that began to run a program and whose mappings are still to be read.
+    executed: Vec<u32>,
     /// Outliers that found the inbox full.
     pub outliers_dropped: u64,
     /// Other records that found it full.
@@ -76,11 +85,22 @@ impl Inbox {
             _ if is_full => self.rare_dropped += 1,
             RecordType::Outlier => self.outliers.extend(bpf::read::<outlier_record>(bytes)),
             RecordType::Thread => self.dead_threads.extend(bpf::read::<thread_record>(bytes)),
-            RecordType::Event => self.events.extend(bpf::read::<event_record>(bytes)),
+            RecordType::Event => self.put_event(bytes),
             RecordType::Mapping => self.mappings.extend(bpf::read::<mapping_record>(bytes)),
             RecordType::Stack => self.stacks.extend(read_stack(bytes)),
             RecordType::Words => self.words.extend(read_words(bytes)),
         }
+    }
+}
+
+impl Inbox {
+    fn put_event(&mut self, bytes: &[u8]) {
+        let Some(event) = bpf::read::<event_record>(bytes) else { return };
+        if EventKind::of(event.kind) == Some(EventKind::Exec) && self.executed.len() < LOOKS_WAITING
+        {
+            self.executed.push(event.tgid);
+        }
+        self.events.push(event);
     }
 }
 
@@ -117,6 +137,7 @@ pub struct Drain {
 impl Drain {
     /// Begins to drain.
     pub fn start(probes: &Probes) -> Result<Drain, Error> {
+        let looks_early = !probes.shows_mappings_at_exit();
         let inbox = Arc::new(Mutex::new(Inbox::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let mut builder = RingBufferBuilder::new();
@@ -132,9 +153,13 @@ impl Drain {
         }
         let rings = builder.build().map_err(Error::bpf("opening a ring buffer"))?;
         let stopped = Arc::clone(&stop);
+        let theirs = Arc::clone(&inbox);
         let thread = std::thread::Builder::new()
             .name("drain".into())
-            .spawn(move || drain(&rings, &stopped))
+            .spawn(move || {
+                let mut looks = looks_early.then(|| Looks::new(theirs));
+                drain(&rings, &stopped, || looks.iter_mut().for_each(Looks::look));
+            })
             .map_err(Error::io("starting the draining thread"))?;
         Ok(Drain { inbox, stop, thread: Some(thread) })
     }
@@ -175,13 +200,43 @@ impl Drop for Drain {
     }
 }
 
-fn drain(rings: &RingBuffer<'_>, stop: &AtomicBool) {
+fn drain(rings: &RingBuffer<'_>, stop: &AtomicBool, mut after_each: impl FnMut()) {
     while !stop.load(Ordering::Acquire) {
         // Errors are interrupted system calls; the next round comes anyway.
         let _ = rings.poll(PATIENCE);
         let _ = rings.consume();
+        after_each();
     }
     let _ = rings.consume();
+}
+
+/// Reads the mappings of processes soon after they began to run a program: where the kernel does
+/// not show them at its end, that is the only time when they can be seen of one that soon ends.
+struct Looks {
+    inbox: Arc<Mutex<Inbox>>,
+    /// Looked at in the last round: the linker may have gone on to map libraries.
+    again: Vec<u32>,
+}
+
+impl Looks {
+    fn new(inbox: Arc<Mutex<Inbox>>) -> Looks {
+        Looks { inbox, again: Vec::new() }
+    }
+
+    fn look(&mut self) {
+        let fresh: Vec<u32> = {
+            let mut inbox = lock(&self.inbox);
+            let some = inbox.executed.len().min(LOOKS_PER_ROUND);
+            inbox.executed.drain(..some).collect()
+        };
+        let again = std::mem::replace(&mut self.again, fresh);
+        for tgid in again.into_iter().chain(self.again.iter().copied()) {
+            let mappings = mappings::of_process(tgid);
+            if !mappings.is_empty() {
+                lock(&self.inbox).early_mappings.push((tgid, mappings));
+            }
+        }
+    }
 }
 
 /// A poisoned inbox still holds whole records: each is put in one step.

@@ -5,13 +5,18 @@ use std::fs;
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use procfs::process::{MMPermissions, MMapPath, Process};
+use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process};
 
-use crate::bpf::{self, mapping_record};
-use crate::wire::PATH_PART;
+use crate::bpf::{self, event_record, mapping_record};
+use crate::wire::{EventKind, PATH_PART};
 
 /// Mappings of the past that are kept of a process.
 const GONE_KEPT: usize = 1_024;
+
+/// Births that are remembered, 8 bytes each.
+const PARENTS_KEPT: usize = 65_536;
+/// Births without exec in a row, at most.
+const GENERATIONS: usize = 8;
 
 /// One mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +37,8 @@ pub struct Mapping {
 #[derive(Default)]
 pub struct Mappings {
     processes: HashMap<u32, Vec<Mapping>>,
+    /// Of those that did not exec since they were born.
+    parents: HashMap<u32, u32>,
 }
 
 impl Mappings {
@@ -39,24 +46,11 @@ impl Mappings {
     /// Code that an exec or an unmapping took away stays known, where nothing else is now: stacks
     /// of before are still to be named.
     pub fn refresh(&mut self, tgid: u32) {
-        let maps = i32::try_from(tgid).ok().and_then(|pid| Process::new(pid).ok()?.maps().ok());
-        let Some(maps) = maps else { return };
-        let mappings: Vec<Mapping> = maps
-            .into_iter()
-            .map(|map| Mapping {
-                start: map.address.0,
-                end: map.address.1,
-                offset: map.offset,
-                path: match map.pathname {
-                    MMapPath::Path(path) => path.to_string_lossy().into_owned(),
-                    MMapPath::Vdso => "[vdso]".into(),
-                    MMapPath::Heap => "[heap]".into(),
-                    MMapPath::Stack => "[stack]".into(),
-                    _ => String::new(),
-                },
-                executable: map.perms.contains(MMPermissions::EXECUTE),
-            })
-            .collect();
+        self.replace(tgid, of_process(tgid));
+    }
+
+    /// Takes what was read of a process some time ago; nothing if it was gone by then.
+    pub fn replace(&mut self, tgid: u32, mappings: Vec<Mapping>) {
         if mappings.is_empty() {
             return;
         }
@@ -68,6 +62,29 @@ impl Mappings {
         let gone = before.into_iter().filter(|old| is_file(old) && is_free(old));
         let gone: Vec<Mapping> = gone.take(GONE_KEPT).collect();
         known.extend(gone);
+    }
+
+    /// Births and programs begun, as the kernel side sent them.
+    pub fn follow(&mut self, events: &[event_record]) {
+        for event in events {
+            match EventKind::of(event.kind) {
+                Some(EventKind::Fork) => self.forked(event.tgid, event.value as u32),
+                Some(EventKind::Exec) => self.executed(event.tgid),
+                _ => {}
+            }
+        }
+    }
+
+    /// A process was born with the memory of another.
+    fn forked(&mut self, parent: u32, child: u32) {
+        if self.parents.len() < PARENTS_KEPT {
+            self.parents.insert(child, parent);
+        }
+    }
+
+    /// A process runs another program from now on.
+    fn executed(&mut self, tgid: u32) {
+        self.parents.remove(&tgid);
     }
 
     /// True if nothing is known of this process yet.
@@ -95,11 +112,37 @@ impl Mappings {
         }
     }
 
-    /// The mapping that an address lies in.
+    /// The mapping that an address lies in. Of a process that ended before its own could be read,
+    /// those that it was born with.
     pub fn find(&self, tgid: u32, address: u64) -> Option<&Mapping> {
-        let mappings = self.processes.get(&tgid)?;
-        mappings.iter().find(|m| m.start <= address && address < m.end)
+        let mut process = tgid;
+        for _ in 0..GENERATIONS {
+            if let Some(mappings) = self.processes.get(&process) {
+                return mappings.iter().find(|m| m.start <= address && address < m.end);
+            }
+            process = *self.parents.get(&process)?;
+        }
+        None
     }
+}
+
+/// What is mapped in a process now; nothing if it is gone.
+pub fn of_process(tgid: u32) -> Vec<Mapping> {
+    let maps = i32::try_from(tgid).ok().and_then(|pid| Process::new(pid).ok()?.maps().ok());
+    let mapping = |map: MemoryMap| Mapping {
+        start: map.address.0,
+        end: map.address.1,
+        offset: map.offset,
+        path: match map.pathname {
+            MMapPath::Path(path) => path.to_string_lossy().into_owned(),
+            MMapPath::Vdso => "[vdso]".into(),
+            MMapPath::Heap => "[heap]".into(),
+            MMapPath::Stack => "[stack]".into(),
+            _ => String::new(),
+        },
+        executable: map.perms.contains(MMPermissions::EXECUTE),
+    };
+    maps.into_iter().flatten().map(mapping).collect()
 }
 
 /// The path of a file whose names are given innermost first, up to the root of its mount: the
@@ -130,6 +173,21 @@ mod tests {
         let mapping = mappings.find(me, here).unwrap();
         assert_eq!(Path::new(&mapping.path), std::env::current_exe().unwrap());
         assert!(mappings.find(me, 8).is_none());
+    }
+
+    #[test]
+    fn a_process_that_is_gone_had_the_mappings_it_was_born_with_until_it_executed() {
+        let mut mappings = Mappings::default();
+        let me = std::process::id();
+        mappings.refresh(me);
+        let here = of_process as *const () as u64;
+        let (child, grandchild) = (u32::MAX - 1, u32::MAX);
+        mappings.forked(me, child);
+        mappings.forked(child, grandchild);
+        assert_eq!(mappings.find(grandchild, here), mappings.find(me, here));
+        assert!(mappings.find(grandchild, here).is_some());
+        mappings.executed(grandchild);
+        assert_eq!(mappings.find(grandchild, here), None);
     }
 
     #[test]

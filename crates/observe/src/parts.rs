@@ -46,7 +46,7 @@ pub const PROBES: &[Probe] = &[
     probe(Part::Threads, "on_fork", "sched_process_fork", Program::SchedProcessFork),
     probe(Part::Threads, "on_exec", "sched_process_exec", Program::SchedProcessExec),
     probe(Part::Threads, "on_exit", "sched_process_exit", Program::SchedProcessExit),
-    probe(Part::Threads, "on_exit_alone", "sched_process_exit", Program::SchedProcessExit),
+    probe(Part::Threads, "on_exit_late", "sched_process_exit", Program::SchedProcessExit),
     probe(Part::SystemCalls, "on_sys_exit", "sys_exit", Program::SysExit),
     probe(Part::SystemCalls, "on_sys_enter", "sys_enter", Program::SysEnter),
     probe(Part::Locks, "on_contention_end", "contention_end", Program::ContentionEnd),

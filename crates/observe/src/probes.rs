@@ -53,6 +53,7 @@ pub struct Probes {
     links: BTreeMap<RecorderPart, Vec<Link>>,
     /// Parts that were loaded and could not be attached, and why.
     not_attached: Vec<(RecorderPart, String)>,
+    shows_mappings_at_exit: bool,
 }
 
 impl Probes {
@@ -107,7 +108,12 @@ impl Probes {
             program.set_autoload(wanted.contains(&name.as_str()));
         }
         let skel = open.load().map_err(|error| Error::Refused(bpf_log::refusal(&error)))?;
-        let mut loaded = Probes { skel, links: BTreeMap::new(), not_attached: Vec::new() };
+        let mut loaded = Probes {
+            skel,
+            links: BTreeMap::new(),
+            not_attached: Vec::new(),
+            shows_mappings_at_exit: wanted.contains(&"on_exit"),
+        };
         if !recording.has(RecorderPart::SystemCalls) {
             loaded.system_calls_are_off();
         }
@@ -143,6 +149,12 @@ impl Probes {
             self.system_calls_are_off();
         }
         self.not_attached.push((part, because));
+    }
+
+    /// True if the kernel reports the end of a process while its memory is still there, so that what
+    /// was mapped is sent then.
+    pub fn shows_mappings_at_exit(&self) -> bool {
+        self.shows_mappings_at_exit
     }
 
     /// The parts that were loaded and yet could not be attached, and why.

@@ -439,6 +439,10 @@ impl Bpf {
             self.torn = torn;
         }
         batch.events = inbox.events.iter().filter_map(events::event).collect();
+        self.names.mappings.follow(&inbox.events);
+        for (tgid, mappings) in inbox.early_mappings {
+            self.names.mappings.replace(tgid, mappings);
+        }
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         batch.stacks.extend(self.stacks.take_words(&mut self.names, inbox.words));
         batch.seconds = self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
