@@ -161,6 +161,35 @@ mod tests {
     }
 
     #[test]
+    fn claimed_where_the_compiler_made_the_new_page_a_part_of_its_caller() {
+        // As on Debian's Linux 6.1.
+        let zeroing = [
+            "clear_page_erms",
+            "get_page_from_freelist",
+            "__alloc_pages",
+            "vma_alloc_folio",
+            "__handle_mm_fault",
+            "handle_mm_fault",
+            "asm_exc_page_fault",
+        ];
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND)])
+            .sampled_path(10, USER, &zeroing, 600)
+            .sampled_path(10, USER, &["do_user_addr_fault", "asm_exc_page_fault"], 200)
+            .sampled_path(10, USER, &[], 200)
+            .build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(USER), SECOND * 8 / 10);
+        let copying = ["clear_page_erms", "wp_page_copy", "handle_mm_fault", "asm_exc_page_fault"];
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND)])
+            .sampled_path(10, USER, &copying, 900)
+            .sampled_path(10, USER, &[], 100)
+            .build();
+        assert!(examine(&Case::new(&run)).is_err(), "a copy is no first touch");
+    }
+
+    #[test]
     fn other_faults_are_not_this() {
         let wp = ["wp_page_copy", "handle_mm_fault", "exc_page_fault", "asm_exc_page_fault"];
         let run = RunBuilder::new()

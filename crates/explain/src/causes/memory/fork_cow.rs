@@ -170,6 +170,18 @@ mod tests {
     }
 
     #[test]
+    fn one_copy_does_not_stand_for_faults_of_unknown_kind() {
+        let unknown = ["__handle_mm_fault", "handle_mm_fault", "asm_exc_page_fault"];
+        let run = forks(RunBuilder::new().thread(10, 10, &[(USER, SECOND)]))
+            .sampled_path(10, USER, &FAULT, 1)
+            .sampled_path(10, USER, &unknown, 899)
+            .sampled_path(10, USER, &[], 100)
+            .build();
+        let absent = examine(&Case::new(&run)).unwrap_err();
+        assert!(absent.0.contains("ordinarily pay"), "{}", absent.0);
+    }
+
+    #[test]
     fn not_claimed_without_a_fork() {
         assert!(examine(&Case::new(&copying().build())).unwrap_err().0.contains("forked"));
     }

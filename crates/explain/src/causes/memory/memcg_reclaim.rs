@@ -23,6 +23,7 @@
 use model::units::bytes;
 use model::{Account, Blocked, Counter, RecorderPart};
 
+use super::page_faults;
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
@@ -65,8 +66,6 @@ const RECLAIM: [&str; 3] = [
 ];
 /// The same for the host, when it is short of memory itself.
 const HOST_RECLAIM: [&str; 2] = ["__alloc_pages_direct_reclaim", "try_to_free_pages"];
-/// New anonymous memory, reclaim or not.
-const NEW_PAGE: [&str; 1] = ["do_anonymous_page"];
 const FAILURES: &str = "cgroup.memory.failcnt";
 
 fn examine(case: &Case) -> Verdict {
@@ -128,7 +127,9 @@ fn rule_out(case: &Case, reclaim: &PathTime, host: &PathTime, claim: &mut Claim)
     }
     let major = case.accounts.get(Account::Blocked(Blocked::FaultMajor));
     let in_reclaim = reclaim.accounts.get(Account::Blocked(Blocked::FaultMajor));
-    let fresh = case.time_through(&NEW_PAGE, |path| !case.passes(path, &RECLAIM)).ns();
+    let fresh = case
+        .time_through(&[], |path| page_faults::is_new(case, path) && !case.passes(path, &RECLAIM))
+        .ns();
     if fresh < reclaim.ns() {
         claim.rule_out(
             ids::FIRST_TOUCH,

@@ -1,6 +1,6 @@
 //! Page faults on a CPU by kind, and memory given back: what the causes about memory share.
 
-use model::{Account, Accounts, Syscall};
+use model::{Account, Accounts, PathSum, Syscall};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
@@ -13,6 +13,20 @@ const NEW: [&str; 4] = [
     "do_huge_pmd_anonymous_page",
     "vma_alloc_anon_folio_pmd",
 ];
+/// The same where these are parts of their caller: the page is made and zeroed.
+const ZEROED: [&str; 8] = [
+    "vma_alloc_folio",
+    "vma_alloc_folio_noprof",
+    "clear_page_erms",
+    "clear_page_rep",
+    "clear_page_orig",
+    "clear_huge_page",
+    "folio_zero_user",
+    "folio_add_new_anon_rmap",
+];
+/// Pages are zeroed there as well: for files in memory, for tables of pages.
+const ZEROED_FOR_OTHERS: [&str; 5] =
+    ["__do_fault", "shmem_get_folio_gfp", "shmem_fault", "__pte_alloc", "__pmd_alloc"];
 /// Where it copies a page that is shared and written to.
 const COPIED: [&str; 3] = ["wp_page_copy", "do_wp_page", "do_huge_pmd_wp_page"];
 /// Calls by which memory goes back to the kernel.
@@ -20,7 +34,18 @@ const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 
 /// On-CPU time of first touches.
 pub fn new_pages(case: &Case) -> PathTime {
-    case.faults_through(&NEW, |_| true)
+    case.faults_through(&[&NEW[..], &ZEROED].concat(), |path| is_new(case, path))
+}
+
+/// True if a sample in a page fault shows that memory is touched for the first time.
+pub fn is_new(case: &Case, path: &PathSum) -> bool {
+    let is_zeroed = || {
+        case.passes(path, &["handle_mm_fault"])
+            && case.passes(path, &ZEROED)
+            && !case.passes(path, &COPIED)
+            && !case.passes(path, &ZEROED_FOR_OTHERS)
+    };
+    path.sampled && (case.passes(path, &NEW) || is_zeroed())
 }
 
 /// On-CPU time of copying shared pages.
@@ -30,7 +55,7 @@ pub fn copied_pages(case: &Case) -> PathTime {
 
 /// The most expensive first touch, in words.
 pub fn new_page_in_words(case: &Case) -> Option<String> {
-    case.path_in_words(&NEW, |path| path.sampled)
+    case.path_in_words(&[&NEW[..], &ZEROED].concat(), |path| is_new(case, path))
 }
 
 /// The most expensive copy, in words.
