@@ -1,4 +1,4 @@
-//! mmap-file-write: a store into a mapped file faults, and asks the file system for leave.
+//! mmap-file-write: a store into a mapped file faults, and has to ask the file system for permission.
 //!
 //! Each time a page was written out it is write-protected again. The next store finds that, in the
 //! middle of the program's own code, and waits: until the page is on the disk, for the journal, or
@@ -12,7 +12,8 @@
 //!
 //! # Without whylag
 //!
-//!     perf trace -F all --no-syscalls -p PID     # faults, with the file of each
+//!     perf trace -F all --no-syscalls -p PID     # faults: the code, and the address
+//!     # with CONFIG_KPROBES:
 //!     bpftrace -e 'kprobe:do_page_mkwrite { @t[tid] = nsecs; }
 //!         kretprobe:do_page_mkwrite /@t[tid]/ { @us[comm] = hist((nsecs - @t[tid]) / 1000); delete(@t[tid]); }'
 //!     grep -l rw-s /proc/[0-9]*/maps             # who has shared mappings to write to

@@ -11,7 +11,7 @@
 //! # Without whylag
 //!
 //!     ps -o pid,maj_flt,comm -p PID              # read it twice
-//!     perf trace -F maj --no-syscalls -p PID     # each fault, with its file
+//!     perf trace -F maj --no-syscalls -p PID     # the code, and the address
 //!     perf record -e major-faults -c 1 -g -p PID -- sleep 10
 //!
 //! # Sources

@@ -12,6 +12,7 @@
 //!
 //! # Without whylag
 //!
+//!     # with CONFIG_KPROBES:
 //!     bpftrace -e 'kprobe:exit_mmap { @t[tid] = nsecs; }
 //!         kretprobe:exit_mmap /@t[tid]/ { @ms[comm] = hist((nsecs - @t[tid]) / 1000000); delete(@t[tid]); }'
 //!     perf record -a -g -- sleep 5               # CPU time under exit_mmap
@@ -80,7 +81,7 @@ fn examine(case: &Case) -> Verdict {
 
     let process = case.main_of(&TEARDOWN, at_the_end).unwrap_or(0);
     let title = format!(
-        "processes like {} take {} to end",
+        "processes such as {} take {} to end",
         case.process_name(process),
         mean(time.ns(), ends)
     );
