@@ -2,7 +2,7 @@
 //!
 //! fork() shares all private memory between parent and child, write-protected. Whoever stores to a
 //! page first gets a copy of it in a page fault. A process that forks to save a snapshot of its
-//! memory, or merely to run another program, pays that for each page it goes on to change.
+//! memory, or only to run another program, pays that for each page it goes on to change.
 //!
 //! # Evidence
 //!

@@ -4,7 +4,7 @@
 //! # Evidence
 //!
 //! Waits of 0.3 s or more in poll, or in a receive, on a socket that is connected to port 53, that
-//! ended without anything having come. Answers that were merely late are counted apart.
+//! ended without anything having come. Answers that were only late are counted separately.
 //!
 //! # Without whylag
 //!

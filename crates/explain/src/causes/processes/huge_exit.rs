@@ -2,7 +2,7 @@
 //!
 //! Before a process is gone the kernel goes through all that it had mapped and gives each page
 //! back, also what it only inherited with a fork: about 30 ms for a gigabyte in small pages. Until
-//! then its parent is not told, its sockets and locks are not free, and a CPU is busy.
+//! then its parent does not see its end, its sockets and locks are not free, and a CPU is busy.
 //!
 //! # Evidence
 //!

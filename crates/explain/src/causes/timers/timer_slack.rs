@@ -10,8 +10,8 @@
 //!
 //! The slack of the threads, 1 us or more, as /proc says; and either lateness that is that slack,
 //! whatever the time asked for, or the latest ticks as recorded: each timer carries the earliest
-//! and the latest time at which it may fire (softexpires, expires), and fired at the later one. What
-//! the same sleeps cost whylag itself with a slack of 1 ns is taken off.
+//! and the latest time at which it may fire (softexpires, expires), and fired at the later one.
+//! What the same sleeps cost whylag itself with a slack of 1 ns is taken off.
 //!
 //! # Without whylag
 //!
