@@ -13,6 +13,7 @@
 # make fuzz-trace   the reader of trace files against RUNS hostile inputs
 # make test-java    the tests of the Java tracer and of the exchange
 # make new-cause ID=swap-in GROUP=memory  lays down a cause, its mystery, test and page
+# make help        this list
 # make install-deps  Debian packages that are missing (other targets do it by themselves)
 #
 # On Debian missing packages are installed when run as root; otherwise you are told which.
@@ -24,6 +25,9 @@ AS_USER = $(if $(SUDO_USER),sudo -u $(SUDO_USER))
 WHYLAG = $(abspath $(or $(CARGO_TARGET_DIR),target))/release/whylag
 
 all: build
+
+help:
+	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
 
 install-deps:
 	scripts/install-deps.sh build test lint
@@ -97,5 +101,5 @@ test-java:
 	@scripts/install-deps.sh java
 	@scripts/test-java.sh
 
-.PHONY: all install-deps build mysteries demo test test-mysteries lint bench-peers \
+.PHONY: all help install-deps build mysteries demo test test-mysteries lint bench-peers \
 	bench-trace trace-kills exchange fuzz-trace new-cause test-java

@@ -12,11 +12,11 @@ sort "${1:?usage: mysteries-table.sh [--markdown] ROWS}" | awk -F '\t' -v style=
 function percent(part) { return sprintf("%.1f %%", part * 100) }
 BEGIN {
 	if (style == "markdown") {
-		print "| mystery | cause named first | lost, said | lost, true | said / true | unaccounted | s |"
+		print "| mystery | cause named first | lost, by whylag | lost, by the program | ratio | unaccounted | s |"
 		print "|---|---|---|---|---|---|---|"
 	} else {
 		row = "%-22s %-22s %7s %7s %6s %8s\n"
-		printf row, "mystery", "cause named first", "said", "true", "ratio", "unacc."
+		printf row, "mystery", "cause named first", "whylag", "truth", "ratio", "unacc."
 	}
 }
 {

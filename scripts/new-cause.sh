@@ -75,12 +75,25 @@ WHYLAG_UPDATE_DOCS=1 scripts/cargo.sh test --quiet --locked -p whylag --test cau
 cat <<END
 
 Next:
-  1. mysteries/$id/program.c: the fault, and its fix under -DFIXED; try it with
-       make mysteries && mysteries/bin/$id-faulty 2
+  1. mysteries/$id/program.c: the fault, and its fix under -DFIXED; try both with
+       make mysteries && mysteries/bin/$id-faulty 2 && mysteries/bin/$id-fixed 2
   2. $causes/$group/$name.rs: what the cause is, its evidence, its look-alikes;
-     its tests with 'cargo test -p whylag-explain $name'
-  3. see it found (root):
-       cargo test -p whylag --test mysteries $name -- --nocapture
-  4. the figures in mysteries/README.md and mysteries/$id/README.md; the pages again with
+     its tests with
+       cargo test -p whylag-explain $name
+  3. see it found in the faulty program, and gone in the fixed one (root):
+       cargo build -p whylag
+       target/debug/whylag record -- mysteries/bin/$id-faulty 2 && target/debug/whylag explain
+       target/debug/whylag explain --why-not $id     # if it is not named
+       WHYLAG_FIGURES=1 cargo test -p whylag --test mysteries $name -- --nocapture
+     Compare what it explains with the lost_ns that the program prints: a claim is cut to the time
+     of its accounts, so one that counts twice still looks right there, but not in its mechanism.
+  4. see that no other recorded run has it now:
+       cargo test -p whylag --test recorded_runs
+     and keep a recording of both programs there (root, minutes):
+       scripts/record-fixtures.sh $id-faulty $id-fixed
+       INSTA_UPDATE=always cargo test -p whylag --test recorded_runs
+  5. the rows of mysteries/README.md and mysteries/$id/README.md, a line in CHANGELOG.md; the
+     pages again after each change of the cause's comment, title or fix:
        WHYLAG_UPDATE_DOCS=1 cargo test -p whylag --test cause_pages --test doctor_page
+'git status' shows all that was made here.
 END

@@ -24,7 +24,7 @@ AS_ROOT=1 WHYLAG_FIGURES=1 WHYLAG_MYSTERIES_TABLE=$rows scripts/cargo.sh test --
 		/panicked at/ { shown = 3 }
 		shown > 0 { print "  " $0; shown--; fflush() }' || status=$?
 
-echo "== what whylag said, and what is true (parts of the threads' wall time)"
+echo "== by whylag, and by the programs' own clocks (parts of the threads' wall time)"
 scripts/mysteries-table.sh "$rows"
 # Without capturing, the first line of a test comes behind its name.
 sed 's/^test .* \.\.\. //' "$folder/log" >"$folder/lines"
@@ -36,9 +36,9 @@ grep -o 'skipped: .*' "$folder/log" || echo "nothing"
 	echo "# What whylag says of the mysteries"
 	echo
 	echo "Written by \`make test-mysteries\` on Linux $(uname -r), $(nproc) CPUs, on $(date -u +%Y-%m-%d)."
-	echo "Each mystery was recorded for two seconds by a whylag that knows nothing about it. Said: what"
-	echo "its first finding explains; true: what the program's own clocks say the fault cost it; both as"
-	echo "parts of the wall time of its threads. s: seconds for the faulty program, recorded again where"
+	echo "Each mystery was recorded for two seconds by a whylag that knows nothing about it. By whylag: what"
+	echo "its first finding explains; by the program: what its own clocks say the fault cost it; both as"
+	echo "fractions of the wall time of its threads. s: seconds for the faulty program, recorded again where"
 	echo "something disturbed it."
 	echo
 	scripts/mysteries-table.sh --markdown "$rows"

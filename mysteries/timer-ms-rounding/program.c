@@ -16,12 +16,12 @@ static void wait_for_events(int epoll, uint64_t gap_ns)
 #ifdef FIXED
 	struct timespec timeout = { .tv_nsec = (long)gap_ns };
 
-	if (epoll_pwait2(epoll, &event, 1, &timeout, NULL) < 0)
+	if (epoll_pwait2(epoll, &event, 1, &timeout, NULL) < 0 && errno != EINTR)
 		die("cannot wait for events");
 #else
 	int timeout_ms = (int)((gap_ns + MILLISECOND - 1) / MILLISECOND);
 
-	if (epoll_wait(epoll, &event, 1, timeout_ms) < 0)
+	if (epoll_wait(epoll, &event, 1, timeout_ms) < 0 && errno != EINTR)
 		die("cannot wait for events");
 #endif
 }

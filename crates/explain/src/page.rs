@@ -23,12 +23,22 @@ fn of_cause(cause: &Cause) -> String {
     let comment =
         COMMENTS.iter().find(|(id, _)| *id == cause.id.as_str()).map_or("", |(_, text)| text);
     let prefix = format!("{}: ", cause.id);
-    let comment = comment.strip_prefix(&prefix).unwrap_or(comment);
+    let comment = sentence(comment.strip_prefix(&prefix).unwrap_or(comment));
     let mut page = format!("# {}\n\n{}\n", cause.id, comment.replace("\n# ", "\n## "));
     section(&mut page, "Look-alikes", &others(cause));
     section(&mut page, "Fix", cause.fix);
     section(&mut page, "Reproduce", &format!("    {}", cause.reproduce));
     page
+}
+
+/// With a capital letter, unless it begins with the name of a function: `write() to ...`.
+fn sentence(text: &str) -> String {
+    let is_word = text.split_whitespace().next().is_some_and(|w| !w.contains(['(', '_', '.']));
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) if is_word => first.to_uppercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
 }
 
 fn section(page: &mut String, heading: &str, text: &str) {
@@ -62,7 +72,7 @@ mod tests {
     #[test]
     fn a_page_has_what_is_needed_to_act() {
         let text = page("mmap-lock").unwrap();
-        assert!(text.starts_with("# mmap-lock\n\nthreads of one process"), "{text}");
+        assert!(text.starts_with("# mmap-lock\n\nThreads of one process"), "{text}");
         for heading in ["## Look-alikes", "## Fix", "## Reproduce"] {
             assert!(text.contains(heading), "{text}");
         }

@@ -34,7 +34,7 @@ impl Loss {
             Loss::Negative => "clock steps backwards",
             Loss::NestedLock => "nested lock waits",
             Loss::Reader => "mmap_lock readers (slots full)",
-            Loss::Switch => "wakeups and switches (not told)",
+            Loss::Switch => "wakeups and switches (hidden by the host)",
             Loss::Path => "code paths (map full)",
             Loss::CallError => "failed calls (map full)",
             Loss::Send => "blocked sends (map full)",

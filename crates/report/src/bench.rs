@@ -123,7 +123,7 @@ fn write_case(
     }
     if let Some(shape) = &case.shape {
         let present = if shape.present { "present" } else { "absent" };
-        let sentence = format!("the story's shape is {present}: {}", shape.text);
+        let sentence = format!("the reported shape is {present}: {}", shape.text);
         write!(out, "{}", text::labelled("  ", 2, &sentence, style.width))?;
     }
     if let Some(stopped) = &case.stopped {

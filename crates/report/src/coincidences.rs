@@ -18,7 +18,11 @@ pub fn write(out: &mut dyn Write, found: &[Coincidence], style: &Style) -> io::R
     if found.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}", style.bold("What else ran then (a coincidence is no cause yet)"))?;
+    writeln!(
+        out,
+        "\n{}",
+        style.bold("Other programs that ran at these times (a coincidence, not yet a cause)")
+    )?;
     for one in found.iter().take(LINES) {
         write!(out, "{}", text::labelled("", 2, &in_words(one), style.width))?;
     }

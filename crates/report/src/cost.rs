@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use model::Run;
-use model::units::{bytes, count, duration, share_of};
+use model::units::{bytes, count, counted, duration, share_of};
 
 use crate::{Style, text};
 
@@ -16,14 +16,14 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     let cpu = share_of(cost.cpu_ns, run.length_ns());
     let lost = run.losses.total();
     let mut sentence = format!(
-        "{} CPU ({cpu} of one CPU over {}), BPF {} in {} runs, {} events ({}), {} events lost",
+        "{} CPU ({cpu} of one CPU over {}), BPF {} in {} runs, {} ({}), {} lost",
         duration(cost.cpu_ns),
         duration(run.length_ns()),
         duration(cost.bpf_ns),
         count(cost.bpf_runs),
-        count(cost.events),
+        counted(cost.events, "event"),
         bytes(cost.ring_bytes),
-        count(lost),
+        counted(lost, "event"),
     );
     if cost.peak_rss_bytes > 0 {
         sentence += &format!(", {} of memory at most", bytes(cost.peak_rss_bytes));

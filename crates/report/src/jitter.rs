@@ -316,7 +316,7 @@ pub fn write_conversion(
 pub fn write_findings(out: &mut dyn Write, jitter: &Jitter, style: &Style) -> io::Result<()> {
     let verdict = match jitter.findings.first() {
         Some(Finding { cause, title, .. }) => format!("{cause}: {title}."),
-        None => "No cause that has a name.".to_owned(),
+        None => "No known cause explains the lateness.".to_owned(),
     };
     for line in text::wrap(&verdict, style.width) {
         writeln!(out, "{}", style.bold(&line))?;
@@ -368,7 +368,7 @@ mod tests {
         let jitter = Jitter { series: vec![series(&[57_000; 3], &[])], ..Jitter::default() };
         let text = written(&jitter, 80);
         assert!(text.contains("n small") && !text.contains("of them early"), "{text}");
-        assert!(text.contains("No cause that has a name."), "{text}");
+        assert!(text.contains("No known cause explains the lateness."), "{text}");
         assert!(!text.contains("drift"), "{text}");
     }
 

@@ -181,7 +181,8 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
         *compared.entry(truth.kind.clone()).or_default() += 1;
     }
     // A switch that the host hides from BPF programs is counted, and takes its interval along.
-    let hidden = run.losses.by_kind().get("wakeups and switches (not told)").copied().unwrap_or(0);
+    let hidden =
+        run.losses.by_kind().get("wakeups and switches (hidden by the host)").copied().unwrap_or(0);
     assert!(unreported.len() as u64 <= hidden.min(2), "{hidden} hidden: {unreported:#?}");
     assert!(compared.len() == 3 && compared.values().all(|n| *n >= 4), "{compared:?}");
 

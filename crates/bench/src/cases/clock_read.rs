@@ -43,7 +43,7 @@ pub fn shape(steps: &[BenchStep]) -> StoryShape {
     let (alone, many) = (cpu_ns(first), cpu_ns(last));
     let text = format!(
         "clocksource {}: {} a read; with the harness {} of CPU time for {} and \
-         {} for {}; in the story 25 ns on tsc however many read, on hpet 612 ns alone, \
+         {} for {}; in the reported case 25 ns on tsc however many read, on hpet 612 ns alone, \
          1,443 and 7,949 ns for 4 and 16 readers",
         source.trim(),
         fine_duration(first.net_ns),

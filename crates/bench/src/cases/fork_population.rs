@@ -39,6 +39,7 @@ fn fork_and_wait() -> Result<(), Errno> {
 }
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
-    let story = "in the story processes started and ended slowly with 125,000 and 250,000 threads";
+    let story =
+        "in the reported case processes started and ended slowly with 125,000 and 250,000 threads";
     cases::grows_with_population(steps, 1.5, story)
 }

@@ -58,7 +58,7 @@ fn shape(steps: &[BenchStep]) -> StoryShape {
     let asleep = 1.0 - awake_ns / (many.wall_ns as f64 * f64::from(many.workers));
     let text = format!(
         "a call takes {} with {} and {} with {} (means): {} times what \
-         sharing {cpus} CPUs explains, and they sleep {} of the time; in the story 9 to 20 \
+         sharing {cpus} CPUs explains, and they sleep {} of the time; in the reported case 9 to 20 \
          ms with 16 threads, and half of the cores idle",
         fine_duration(few_ns),
         few.kind.count_in_words(few.workers),

@@ -71,7 +71,7 @@ fn shape(steps: &[BenchStep]) -> StoryShape {
     };
     let text = format!(
         "{} at the median and {} at most, with all pages in memory, where a bound call \
-         takes a few ns; in the story 11.9 ms, as the linker's pages had to come from disk",
+         takes a few ns; in the reported case 11.9 ms, as the linker's pages had to come from disk",
         fine_duration(step.net_ns),
         duration(step.single.max().unwrap_or(0)),
     );

@@ -28,6 +28,6 @@ fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
 }
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
-    let story = "in the story 0.17 s, then 0.48 and 1.9 s with 125,000 and 250,000 threads";
+    let story = "in the reported case 0.17 s, then 0.48 and 1.9 s with 125,000 and 250,000 threads";
     cases::grows_with_population(steps, 2.0, story)
 }

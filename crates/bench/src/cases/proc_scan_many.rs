@@ -27,5 +27,9 @@ fn prepare(_: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
 }
 
 fn judge(steps: &[BenchStep]) -> StoryShape {
-    shape::slows_each_other(steps, 1.5, "in the story 1.2 s alone, 2.6 to 4.4 s for 4 at once")
+    shape::slows_each_other(
+        steps,
+        1.5,
+        "in the reported case 1.2 s alone, 2.6 to 4.4 s for 4 at once",
+    )
 }

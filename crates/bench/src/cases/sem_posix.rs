@@ -26,7 +26,7 @@ fn init_and_destroy() -> Result<(), Errno> {
 
 /// A semaphore that is only memory cannot make its users wait for each other in the kernel.
 fn judge(steps: &[BenchStep]) -> StoryShape {
-    let story = "in the story 8.3 s alone, 14.3, 16.5, 22.4 s for 2, 3, 4 processes";
+    let story = "in the reported case 8.3 s alone, 14.3, 16.5, 22.4 s for 2, 3, 4 processes";
     let seen = shape::slows_each_other(steps, 1.5, story);
     let sum = |of: fn(&BenchStep) -> u64| steps.iter().map(of).sum::<u64>() as f64;
     let kernel = sum(|step| step.system_ns) / sum(|step| step.user_ns + step.system_ns).max(1.0);

@@ -22,6 +22,7 @@ fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
 }
 
 fn judge(steps: &[BenchStep]) -> StoryShape {
-    let story = "in the story (sem_init) 8.3 s alone, 14.3, 16.5, 22.4 s for 2, 3, 4 processes";
+    let story =
+        "in the reported case (sem_init) 8.3 s alone, 14.3, 16.5, 22.4 s for 2, 3, 4 processes";
     shape::slows_each_other(steps, 1.5, story)
 }

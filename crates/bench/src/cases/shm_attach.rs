@@ -26,6 +26,7 @@ fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
 }
 
 fn judge(steps: &[BenchStep]) -> StoryShape {
-    let story = "in the story 3.2 s alone, 98.8 s (33.6 s of it system time) for 4 processes";
+    let story =
+        "in the reported case 3.2 s alone, 98.8 s (33.6 s of it system time) for 4 processes";
     shape::slows_each_other(steps, 5.0, story)
 }

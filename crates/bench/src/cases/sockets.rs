@@ -73,7 +73,7 @@ pub fn with_readers(
 
 /// Present if the slowest operations wait for the readers.
 pub fn held_up(steps: &[BenchStep]) -> StoryShape {
-    let story = "in the story sockets were held up exactly while netstat read their table";
+    let story = "in the reported case sockets were held up exactly while netstat read their table";
     shape::held_up(steps, 5.0, story)
 }
 

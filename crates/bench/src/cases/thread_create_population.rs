@@ -34,7 +34,6 @@ fn create_and_join() -> Result<(), Errno> {
 }
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
-    let story =
-        "in the story threads started and ended slowly while there were 125,000 and 250,000";
+    let story = "in the reported case threads started and ended slowly while there were 125,000 and 250,000";
     cases::grows_with_population(steps, 1.5, story)
 }

@@ -32,6 +32,7 @@ fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
 }
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
-    let story = "in the story 0.24 s for the first 32,768 and 0.585 s for the sixth, 2.4 times";
+    let story =
+        "in the reported case 0.24 s for the first 32,768 and 0.585 s for the sixth, 2.4 times";
     cases::grows_with_population(steps, 1.5, story)
 }

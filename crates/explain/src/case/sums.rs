@@ -228,6 +228,8 @@ impl<'a> Case<'a> {
     }
 
     /// Outliers of watched threads with time in `account`. How long a lock was held is no wait.
+    /// A long sleep within a system call is here twice, as the sleep and as the call: who adds up
+    /// takes one kind.
     pub fn outliers_in(&self, account: Account) -> impl Iterator<Item = &'a Outlier> {
         self.run
             .outliers

@@ -80,7 +80,7 @@ fn symptom(case: &Case, claim: &Claim, lost_ns: u64) -> Link {
         n => format!("{} dropped; ", crate::text::counted(n, "packet")),
     };
     let mut text = format!(
-        "{dropped}{} lost {}: {} of their wall time",
+        "{dropped}{} lost {}: {} of the wall time of all threads",
         crate::text::counted(threads, "thread"),
         duration(lost_ns),
         percent(lost_ns, case.wall_ns)

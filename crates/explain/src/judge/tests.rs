@@ -73,7 +73,7 @@ fn a_finding_is_complete() {
     let symptom = &first.chain[0].text;
     assert_eq!(
         symptom,
-        "16 threads lost 32.0 s: 50 % of their wall time; \
+        "16 threads lost 32.0 s: 50 % of the wall time of all threads; \
          the 2 CPUs of the host were idle 50 % of the time"
     );
     assert!(!first.evidence.is_empty());

@@ -45,7 +45,7 @@ fn a_run_is_written_in_full_within_80_columns() {
         "1 process, with open AF_UNIX sockets:",
         "with 50,000 open AF_UNIX sockets: 2.40x the cost with 0",
         "system time per operation 2.56x",
-        "the story's shape is present: 2.4 times the cost",
+        "the reported shape is present: 2.4 times the cost",
         "stopped: no more than 60000",
         "warning: 2 processes: the hypervisor took 2.0 %",
         "longest: 4.00 ms (4 processes, at 0.250 s)",

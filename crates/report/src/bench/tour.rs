@@ -47,7 +47,7 @@ fn add(table: &mut Table, case: &BenchCase) {
         None => table.row([Cell::painted(case.id.as_str(), Paint::Yellow)]),
     }
     if let Some(shape) = case.shape.as_ref().filter(|shape| shape.present) {
-        table.note(1, format!("the story's shape is present: {}", shape.text));
+        table.note(1, format!("the reported shape is present: {}", shape.text));
     }
     if let Some(stopped) = &case.stopped {
         table.note(1, stopped.as_str());

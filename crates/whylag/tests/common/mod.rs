@@ -170,7 +170,7 @@ pub fn lost(run: &Run) -> BTreeMap<String, u64> {
     losses.retain(|kind, count| match kind.as_str() {
         "nested lock waits" => *count > NESTED_WAITS,
         "clock steps backwards" => *count > LATE_CHARGES,
-        "wakeups and switches (not told)" => *count > few,
+        "wakeups and switches (hidden by the host)" => *count > few,
         // Of the whole host, where others may start any number.
         "presence of programs (too many in a second)" => false,
         _ => true,

@@ -12,8 +12,9 @@
 //!
 //! # Without whylag
 //!
+//!     cat /proc/PID/cgroup                      # which GROUP it is
 //!     cat /sys/fs/cgroup/GROUP/cpu.{max,stat}   # nr_throttled, throttled_usec
-//!     cat /proc/PID/cgroup                      # which group it is
+//!     cat /sys/fs/cgroup/cpu/GROUP/cpu.stat     # version 1: nr_throttled, throttled_time
 //!
 //! # Sources
 //!

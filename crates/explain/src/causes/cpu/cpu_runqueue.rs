@@ -13,8 +13,8 @@
 //!
 //!     perf sched record -a -- sleep 10; perf sched timehist
 //!     cat /proc/PID/task/*/schedstat   # second figure: ns on a run queue
-//!     bpftrace -e 'tracepoint:sched:sched_switch /args.next_pid == TID/ {
-//!         @[args.prev_comm] = count(); }'
+//!     bpftrace -e 'tracepoint:sched:sched_switch /args->next_pid == TID/ {
+//!         @[args->prev_comm] = count(); }'
 //!
 //! # Sources
 //!

@@ -13,7 +13,7 @@
 //!
 //! # Without whylag
 //!
-//!     ps -eLo tid,cls,rtprio,comm -p PID     # the priorities of waiter and holder
+//!     ps -Lo tid,cls,rtprio,comm -p PID      # the priorities of waiter and holder
 //!     perf sched record -a -- sleep 5; perf sched timehist   # who ran while the holder was ready
 //!
 //! # Sources

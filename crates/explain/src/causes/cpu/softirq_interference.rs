@@ -16,7 +16,7 @@
 //!
 //!     cat /proc/softirqs                      # by kind and CPU; read it twice
 //!     mpstat -I SCPU 1
-//!     bpftrace -e 'tracepoint:irq:softirq_entry { @[cpu, args.vec] = count(); }'
+//!     bpftrace -e 'tracepoint:irq:softirq_entry { @[cpu, args->vec] = count(); }'
 //!
 //! # Sources
 //!

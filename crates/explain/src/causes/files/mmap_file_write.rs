@@ -1,4 +1,4 @@
-//! mmap-file-write: a store into a mapped file faults, and asks the file system for leave.
+//! mmap-file-write: a store into a mapped file faults, and must ask the file system for permission.
 //!
 //! Each time a page was written out it is write-protected again. The next store finds that, in the
 //! middle of the program's own code, and waits: until the page is on the disk, for the journal, or
@@ -6,13 +6,14 @@
 //!
 //! # Evidence
 //!
-//! Sleeps in page faults within do_page_mkwrite, where the kernel asks the file system for leave to
-//! change a page, with what they waited for (the page to be on the disk, the journal, a lock of the
-//! page); CPU samples of such faults; the file, by the faulting address.
+//! Sleeps in page faults within do_page_mkwrite, where the kernel asks the file system for
+//! permission to change a page, with what they waited for (the page to be on the disk, the journal,
+//! a lock of the page); CPU samples of such faults; the file, by the faulting address.
 //!
 //! # Without whylag
 //!
-//!     perf trace -F all --no-syscalls -p PID     # faults, with the file of each
+//!     perf trace -F all --no-syscalls -p PID     # faults: the code, and the address
+//!     # with CONFIG_KPROBES:
 //!     bpftrace -e 'kprobe:do_page_mkwrite { @t[tid] = nsecs; }
 //!         kretprobe:do_page_mkwrite /@t[tid]/ { @us[comm] = hist((nsecs - @t[tid]) / 1000); delete(@t[tid]); }'
 //!     grep -l rw-s /proc/[0-9]*/maps             # who has shared mappings to write to
@@ -57,7 +58,7 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-/// The file system is asked for leave to write to a page.
+/// The file system is asked for permission to write to a page.
 const LEAVE: [&str; 1] = ["do_page_mkwrite"];
 /// All of such a fault that can be recognised on the CPU; and a copy of private memory, which cannot be
 /// distinguished from it before.
@@ -173,7 +174,7 @@ fn rule_out(case: &Case, stores: &Stores, claim: &mut Claim) {
         claim.rule_out(
             ids::FILE_MAJOR_FAULT,
             format!(
-                "of {} asleep in faults that waited for a disk {} were stores asking for leave, \
+                "of {} asleep in faults that waited for a disk {} were stores asking for permission, \
                  of pages that were in memory",
                 duration(major),
                 percent(asking, major)

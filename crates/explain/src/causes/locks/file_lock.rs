@@ -99,13 +99,13 @@ fn examine(case: &Case) -> Verdict {
         let metric = Syscall::named(name).map(Metric::Syscall);
         let histogram = metric.and_then(|metric| case.histogram(&metric));
         claim.saw_if(
-            histogram.map(|h| format!("{name}, whatever for: {}", quantiles(&h))),
+            histogram.map(|h| format!("all calls of {name}: {}", quantiles(&h))),
             "system call histogram (sys_enter, sys_exit)",
         );
     }
     claim.saw_if(case.worst(FILE_LOCK).map(|o| in_words(case, o)), "longest wait of the run");
     let (_, user) = stacks(case, FILE_LOCK, |_| true, "");
-    claim.saw_if(user.map(|s| format!("asked for in {s}")), "user stack");
+    claim.saw_if(user.map(|s| format!("the lock is taken in {s}")), "user stack");
     claim.saw_if(case.stops_at(waits_here), "waker at sched_waking");
     rule_out(case, slept, &mut claim);
     Ok(claim)

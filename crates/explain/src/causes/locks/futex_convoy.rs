@@ -15,7 +15,7 @@
 //!
 //!     perf trace -s -e futex -p PID
 //!     strace -f -T -e trace=futex -p PID
-//!     bpftrace -e 'tracepoint:syscalls:sys_enter_futex /pid == PID/ { @[args.uaddr] = count(); }'
+//!     bpftrace -e 'tracepoint:syscalls:sys_enter_futex /pid == PID/ { @[args->uaddr] = count(); }'
 //!
 //! # Sources
 //!
@@ -100,8 +100,8 @@ fn examine(case: &Case) -> Verdict {
     for word in locks.iter().take(WORDS_SHOWN) {
         claim.saw(
             format!(
-                "{}: {}, {} asleep, mean {}, longest {}; {} asked for a word marked as locked \
-                 with waiters, {} were ended by a thread that had waited there itself",
+                "{}: {}, {} asleep, mean {}, longest {}; in {} of them the word was marked as \
+                 locked with waiters, {} were ended by a thread that had waited there itself",
                 described(word),
                 counted(word.count, "wait"),
                 duration(word.ns),
@@ -133,7 +133,7 @@ fn longest_waits(case: &Case, lock: &LockWord, claim: &mut Claim) {
     }
     let calls = Syscall::named("futex").and_then(|c| case.histogram(&Metric::Syscall(c)));
     claim.saw_if(
-        calls.map(|h| format!("futex, whatever for: {}", quantiles(&h))),
+        calls.map(|h| format!("all calls of futex: {}", quantiles(&h))),
         "system call histogram (sys_enter, sys_exit)",
     );
     let longest = case.run.outliers.iter().filter(|o| queued_here(o)).max_by_key(|o| o.duration_ns);
@@ -142,7 +142,7 @@ fn longest_waits(case: &Case, lock: &LockWord, claim: &mut Claim) {
     claim.saw_if(behind.longest_chain, "outliers, from waiter to waker");
     claim.saw_if(case.stops_at(queued_here), "waker at sched_waking");
     let (_, user) = stacks(case, FUTEX, |o| o.object == lock.address, "");
-    claim.saw_if(user.map(|s| format!("asked for in {s}")), "user stack");
+    claim.saw_if(user.map(|s| format!("the lock is taken in {s}")), "user stack");
 }
 
 fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {

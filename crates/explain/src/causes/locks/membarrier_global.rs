@@ -13,7 +13,7 @@
 //! # Without whylag
 //!
 //!     strace -f -T -e trace=membarrier -p PID
-//!     bpftrace -e 'tracepoint:syscalls:sys_enter_membarrier { @[comm, args.cmd] = count(); }'
+//!     bpftrace -e 'tracepoint:syscalls:sys_enter_membarrier { @[comm, args->cmd] = count(); }'
 //!
 //! # Sources
 //!

@@ -11,9 +11,10 @@
 //!
 //! # Without whylag
 //!
+//!     # with CONFIG_KPROBES:
 //!     bpftrace -e 'kprobe:show_smap, kprobe:show_smaps_rollup { @[comm, pid] = count(); }'
 //!     bpftrace -e 'tracepoint:syscalls:sys_enter_openat {
-//!         @[comm, str(args.filename)] = count(); }'
+//!         @[comm, str(args->filename)] = count(); }'
 //!
 //! # Sources
 //!
@@ -67,7 +68,7 @@ fn examine(case: &Case) -> Verdict {
 
     let reader = format!("{} (pid {})", first.holder_comm, first.holder_tgid);
     let title = format!(
-        "{reader} holds the mmap_lock of {} while it looks at its memory",
+        "{reader} holds the mmap_lock of {} while it reads its memory map",
         case.process_name(first.tgid)
     );
     let overlaps = holders.iter().fold(0u64, |sum, hold| sum.saturating_add(hold.count));
@@ -84,8 +85,8 @@ fn examine(case: &Case) -> Verdict {
     let waits: Vec<&Outlier> = case.run.outliers.iter().filter(of_reader).collect();
     let period = period(waits.iter().map(|o| (o.start_ns, o.duration_ns)));
     claim.trigger(match &period {
-        Some(period) => format!("{reader} reads in {}, {period}", place(first)),
-        None => format!("{reader} reads in {}", place(first)),
+        Some(period) => format!("{reader} holds it in {}, {period}", place(first)),
+        None => format!("{reader} holds it in {}", place(first)),
     });
     evidence(&holders, &mut claim);
     let longest = waits.iter().max_by_key(|o| o.duration_ns);

@@ -13,8 +13,8 @@
 //!
 //! # Without whylag
 //!
-//!     perf lock contention -a -b -- sleep 5        # mmap_lock by caller
-//!     bpftrace -e 'kprobe:rwsem_down_write_slowpath { @[comm, kstack(5)] = count(); }'
+//!     perf lock record -a -- sleep 5; perf lock contention   # rwsem: waits by caller
+//!     bpftrace -e 'tracepoint:lock:contention_begin { @[comm, kstack(6)] = count(); }'
 //!     perf trace -s -p PID                         # how long mmap, munmap and brk take
 //!
 //! # Sources

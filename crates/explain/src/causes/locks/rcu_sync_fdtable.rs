@@ -13,6 +13,7 @@
 //! # Without whylag
 //!
 //!     strace -f -T -e trace=%desc -p PID            # calls that take milliseconds
+//!     # with CONFIG_KPROBES:
 //!     bpftrace -e 'kprobe:expand_files { @t[tid] = nsecs; }
 //!         kretprobe:expand_files /@t[tid]/ { @us = hist((nsecs - @t[tid]) / 1000); delete(@t[tid]); }'
 //!     ls /proc/PID/fd | wc -l; grep FDSize /proc/PID/status
@@ -95,7 +96,7 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(path(case, grows), "kernel stack of the sleeps");
     let threads = case.threads_in(|account| account == ASLEEP).filter(|t| t.tgid == tgid).count();
     claim.saw(
-        format!("{} of {name} slept so", counted(threads as u64, "thread")),
+        format!("{} of {name} slept like this", counted(threads as u64, "thread")),
         "accounts of the threads",
     );
     claim.saw_if(longest(case, &calls), "longest such call");

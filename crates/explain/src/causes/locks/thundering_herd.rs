@@ -185,7 +185,7 @@ fn evidence(case: &Case, first: &Herd, claim: &mut Claim) {
     );
     let (kernel, user) = stacks(case, POLL, |o| o.tgid == first.tgid, "");
     claim.saw_if(kernel, "kernel stack of a wait");
-    claim.saw_if(user.map(|s| format!("asked for in {s}")), "user stack");
+    claim.saw_if(user.map(|s| format!("called in {s}")), "user stack");
 }
 
 /// What the useless wakeups cost: their part of the members' waiting for a CPU, of their CPU time in

@@ -11,7 +11,7 @@
 //! # Without whylag
 //!
 //!     ps -o pid,maj_flt,comm -p PID              # read it twice
-//!     perf trace -F maj --no-syscalls -p PID     # each fault, with its file
+//!     perf trace -F maj --no-syscalls -p PID     # the code, and the address
 //!     perf record -e major-faults -c 1 -g -p PID -- sleep 10
 //!
 //! # Sources
@@ -86,7 +86,7 @@ fn measure<'a>(case: &Case<'a>) -> Result<Faults<'a>, Absent> {
         return Err(Absent(format!(
             "of {} in page faults that waited for a disk, {} of the longest were in the dynamic \
              linker (lazy-binding), {} on memory that is no file (swap) and {} stores that asked \
-             the file system for leave (mmap-file-write)",
+             the file system for permission (mmap-file-write)",
             duration(slept_ns),
             percent(linker_ns, kept_ns),
             percent(anonymous_ns, sleeps.ns),

@@ -2,7 +2,7 @@
 //!
 //! fork() shares all private memory between parent and child, write-protected. Whoever stores to a
 //! page first gets a copy of it in a page fault. A process that forks to save a snapshot of its
-//! memory, or merely to run another program, pays that for each page it goes on to change.
+//! memory, or only to run another program, pays that for each page it goes on to change.
 //!
 //! # Evidence
 //!
@@ -13,8 +13,8 @@
 //! # Without whylag
 //!
 //!     strace -f -e trace=fork,clone,clone3 -p PID
-//!     perf record -g -p PID -- sleep 5           # CPU time under wp_page_copy
-//!     bpftrace -e 'kprobe:wp_page_copy { @[comm] = count(); }'   # if the kernel has not inlined it
+//!     perf record -g -p PID -- sleep 5           # CPU time under wp_page_copy, or do_wp_page
+//!     bpftrace -e 'kprobe:wp_page_copy { @[comm] = count(); }'   # with CONFIG_KPROBES, if it is not inlined
 //!
 //! # Sources
 //!
@@ -40,8 +40,8 @@ pub const CAUSE: Cause = Cause {
     look_alikes: &[
         LookAlike {
             cause: ids::FIRST_TOUCH,
-            tell_apart: "sample kernel stacks ('perf record -g -p PID'): wp_page_copy copies a \
-                         shared page, do_anonymous_page makes a new one",
+            tell_apart: "sample kernel stacks ('perf record -g -p PID'): wp_page_copy (or \
+                         do_wp_page) copies a shared page, do_anonymous_page makes a new one",
             mutual: true,
         },
         LookAlike {
@@ -97,8 +97,8 @@ fn examine(case: &Case) -> Verdict {
         duration(time.ns())
     ));
     claim.trigger(format!(
-        "{} (threads included) share the memory, and its owner goes on to write to it",
-        counted(forks.max(events), "call of fork or clone")
+        "{} (fork or clone, threads included), after which the process goes on to write to its memory",
+        counted(forks.max(events), "call")
     ));
     evidence(case, &time, &mut claim);
     rule_out(case, &time, &mut claim);

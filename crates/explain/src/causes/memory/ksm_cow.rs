@@ -14,7 +14,7 @@
 //!
 //!     grep . /sys/kernel/mm/ksm/{run,pages_shared,pages_sharing,full_scans}
 //!     cat /proc/PID/ksm_merging_pages
-//!     perf record -g -p PID -- sleep 5           # CPU time under wp_page_copy
+//!     perf record -g -p PID -- sleep 5           # CPU time under wp_page_copy, or do_wp_page
 //!
 //! # Sources
 //!

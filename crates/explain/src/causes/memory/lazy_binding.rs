@@ -15,7 +15,7 @@
 //!
 //!     LD_DEBUG=bindings PROGRAM 2>&1 | grep binding    # when each symbol is bound
 //!     readelf -d FILE | grep -E 'BIND_NOW|FLAGS'       # NOW: bound at the start
-//!     perf trace -F all --no-syscalls -p PID           # faults, with the file of each
+//!     perf trace -F all --no-syscalls -p PID           # faults: _dl_fixup, do_lookup_x
 //!
 //! # Sources
 //!

@@ -13,7 +13,7 @@
 //! # Without whylag
 //!
 //!     strace -f -c -e trace=brk,munmap,madvise,mmap -p PID
-//!     ltrace -e malloc+free -p PID               # sizes, for a short time: it is slow
+//!     ltrace -f -e malloc+free -p PID            # sizes, for a short time: it is slow
 //!     perf record -e page-faults -c 1 -g -p PID -- sleep 5
 //!
 //! # Sources

@@ -84,7 +84,7 @@ fn examine(case: &Case) -> Verdict {
     let mut claim = Claim::new(title, reclaim.accounts.clone(), reclaim.observations());
     let asleep = reclaim.accounts.sum_of(|account| matches!(account, Account::Blocked(_)));
     claim.mechanism(format!(
-        "a page more has to be won back from the cgroup first, by the thread that needs it: {} \
+        "each further page must first be reclaimed from the cgroup, by the thread that needs it: {} \
          asleep in {}, longest {}; {} on a CPU ({})",
         duration(asleep),
         counted(reclaim.sleeps, "sleep"),

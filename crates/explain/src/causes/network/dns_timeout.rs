@@ -4,7 +4,7 @@
 //! # Evidence
 //!
 //! Waits of 0.3 s or more in poll, or in a receive, on a socket that is connected to port 53, that
-//! ended without anything having come. Answers that were merely late are counted apart.
+//! ended without anything having come. Answers that were only late are counted separately.
 //!
 //! # Without whylag
 //!
@@ -101,13 +101,16 @@ fn examine(case: &Case) -> Verdict {
         asked().fold((0, 0), |sum, query| (sum.0.max(query.received), sum.1 + query.drops));
     claim.saw(
         "the socket of each of these waits is connected to port 53 (its only descriptor), and the \
-         call said that nothing had come"
+         call returned that nothing had come"
             .to_owned(),
         "socket iterator; system calls (sys_enter, sys_exit)",
     );
-    let queued = format!("{} bytes at most were seen received on these sockets", count(received));
+    let queued = format!(
+        "at most {} bytes were seen in the receive queues of these sockets",
+        count(received)
+    );
     claim.saw(queued, "socket iterator, each 20 ms or more");
-    claim.saw_if(Some(in_words(case, longest)), "longest of them");
+    claim.saw_if(Some(in_words(case, longest)), "longest of these waits");
     claim.exclude(
         "a slow name server",
         format!("an answer that is late ends the wait before its timeout; {answers}"),

@@ -132,7 +132,7 @@ fn examine(case: &Case) -> Verdict {
     }
     claim.saw(counted(acks, "delayed acknowledgement"), "DelayedACKs of the network namespace");
     let longest = delayed.iter().max_by_key(|o| o.duration_ns);
-    claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest of them");
+    claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest of these waits");
     claim.exclude(
         "a slow server",
         format!(

@@ -115,8 +115,10 @@ fn examine(case: &Case) -> Verdict {
         "calls that only wait, followed by a send",
     );
     if let Some(interval) = interval_ns(&events) {
-        let text =
-            format!("they end {} apart, or a multiple of it: a limiter's", duration(interval));
+        let text = format!(
+            "they end {} or a multiple of it apart: a limiter's interval",
+            duration(interval)
+        );
         claim.saw(text, "ends of the waits");
     }
     claim.rule_out(
@@ -249,7 +251,10 @@ mod tests {
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!((claim.lost.total(), claim.waits), (15 * 40 * MS, 15));
         assert!(claim.chain[1].text.contains("15 of 4,000 sends"), "{:?}", claim.chain);
-        assert!(claim.evidence.iter().any(|e| e.text.contains("50.0 ms apart")), "{claim:?}");
+        assert!(
+            claim.evidence.iter().any(|e| e.text.contains("50.0 ms or a multiple of it apart")),
+            "{claim:?}"
+        );
         assert_eq!(crate::explain(&run).findings[0].cause, CAUSE.id.as_str());
     }
 

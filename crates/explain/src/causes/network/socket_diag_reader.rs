@@ -15,10 +15,10 @@
 //!
 //! # Without whylag
 //!
-//!     perf record -a -g -- sleep 5               # native_queued_spin_lock_slowpath below bind, socket, close
-//!     perf lock contention -a -b -- sleep 5
+//!     perf record -a -g -- sleep 5               # *_spin_lock_slowpath below bind, socket, close
+//!     perf lock record -a -- sleep 5; perf lock contention   # since Linux 5.19
 //!     bpftrace -e 'tracepoint:syscalls:sys_enter_openat {
-//!         @[comm, str(args.filename)] = count(); }'
+//!         @[comm, str(args->filename)] = count(); }'
 //!
 //! # Sources
 //!

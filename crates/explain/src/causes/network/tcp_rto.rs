@@ -92,7 +92,7 @@ fn examine(case: &Case) -> Verdict {
         let grown = case.run.counter(name).map(|counter| counter.growth());
         claim.saw_if(grown.map(|grown| counted(grown, words)), field);
     }
-    claim.saw_if(Some(in_words(case, longest.outlier)), "longest of them");
+    claim.saw_if(Some(in_words(case, longest.outlier)), "longest of these waits");
     rule_out(&mut claim, &waits, segments, timers);
     if waits.iter().any(|wait| wait.guessed) {
         claim.doubt(0.8, "which of its descriptors a thread in epoll_wait waited for is not known");

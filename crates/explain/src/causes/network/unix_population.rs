@@ -15,8 +15,8 @@
 //!
 //! # Without whylag
 //!
-//!     grep -c @ /proc/net/unix                   # sockets with abstract names
-//!     ss -xa | wc -l
+//!     grep -c @ /proc/PID/net/unix               # sockets with abstract names
+//!     nsenter -t PID -n ss -xa | wc -l           # all AF_UNIX sockets of its namespace
 //!     perf record -g -p PID -- sleep 5           # CPU time under __unix_find_socket_byname
 //!
 //! # Sources

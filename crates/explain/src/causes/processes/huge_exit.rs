@@ -2,7 +2,7 @@
 //!
 //! Before a process is gone the kernel goes through all that it had mapped and gives each page
 //! back, also what it only inherited with a fork: about 30 ms for a gigabyte in small pages. Until
-//! then its parent is not told, its sockets and locks are not free, and a CPU is busy.
+//! then its parent does not see its end, its sockets and locks are not free, and a CPU is busy.
 //!
 //! # Evidence
 //!
@@ -12,6 +12,7 @@
 //!
 //! # Without whylag
 //!
+//!     # with CONFIG_KPROBES:
 //!     bpftrace -e 'kprobe:exit_mmap { @t[tid] = nsecs; }
 //!         kretprobe:exit_mmap /@t[tid]/ { @ms[comm] = hist((nsecs - @t[tid]) / 1000000); delete(@t[tid]); }'
 //!     perf record -a -g -- sleep 5               # CPU time under exit_mmap
@@ -80,7 +81,7 @@ fn examine(case: &Case) -> Verdict {
 
     let process = case.main_of(&TEARDOWN, at_the_end).unwrap_or(0);
     let title = format!(
-        "processes like {} take {} to end",
+        "processes such as {} take {} to end",
         case.process_name(process),
         mean(time.ns(), ends)
     );

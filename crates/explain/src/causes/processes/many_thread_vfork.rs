@@ -13,6 +13,7 @@
 //!
 //! # Without whylag
 //!
+//!     # with CONFIG_KPROBES:
 //!     bpftrace -e 'kprobe:acct_collect { @t[tid] = nsecs; }
 //!         kretprobe:acct_collect /@t[tid]/ { @us[comm] = hist((nsecs - @t[tid]) / 1000); delete(@t[tid]); }'
 //!     strace -f -T -e trace=vfork,clone,clone3,execve -p PID

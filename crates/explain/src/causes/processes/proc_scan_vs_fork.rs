@@ -14,7 +14,7 @@
 //!
 //! # Without whylag
 //!
-//!     perf lock contention -a -b -- sleep 5
+//!     perf lock record -a -- sleep 5; perf lock contention   # since Linux 5.19
 //!     perf trace -a -s -e openat,read            # who reads much
 //!     perf record -a -g -- sleep 5               # spinning below release_task, copy_process
 //!

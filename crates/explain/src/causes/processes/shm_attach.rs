@@ -12,9 +12,9 @@
 //!
 //! # Without whylag
 //!
-//!     ipcs -m | wc -l                            # segments there are
+//!     nsenter -t PID -i ipcs -m | wc -l          # segments in its IPC namespace
 //!     strace -f -T -e trace=shmat,shmdt,shmctl -p PID
-//!     perf lock contention -a -b -- sleep 5
+//!     perf lock record -a -- sleep 5; perf lock contention   # since Linux 5.19
 //!
 //! # Sources
 //!

@@ -17,7 +17,7 @@
 //!
 //!     grep -E 'State|TracerPid' /proc/PID/status   # T: stopped, t: traced
 //!     perf trace -a -e signal:signal_generate --filter 'sig == 19'
-//!     cat /sys/fs/cgroup/GROUP/cgroup.freeze
+//!     cat /sys/fs/cgroup/GROUP/cgroup.freeze       # version 1: freezer/GROUP/freezer.state
 //!
 //! # Sources
 //!

@@ -13,9 +13,9 @@
 //!
 //! # Without whylag
 //!
-//!     ipcs -s | wc -l                            # sets there are
+//!     nsenter -t PID -i ipcs -s | wc -l          # sets in its IPC namespace
 //!     strace -f -c -e trace=semget,semctl -p PID
-//!     perf lock contention -a -b -- sleep 5
+//!     perf lock record -a -- sleep 5; perf lock contention   # since Linux 5.19
 //!
 //! # Sources
 //!

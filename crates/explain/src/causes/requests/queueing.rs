@@ -10,6 +10,16 @@
 //! their thread began with them, while it worked on earlier ones; the earlier ones that took five
 //! times the median or longer; and how long fast messages waited in the same way, as a control
 //! group.
+//!
+//! # Without whylag
+//!
+//!     ss -tuan                                   # Recv-Q: bytes that the program has not read yet
+//!     strace -f -r -e trace=read,recvfrom,recvmsg -p PID   # -r: how long after the call before it
+//!     perf sched record -p PID -- sleep 5; perf sched timehist   # the thread ran all the time
+//!
+//! # Sources
+//!
+//! Kleinrock, Queueing Systems, volume 1; Li and others, Tales of the Tail (SoCC 2014).
 
 use std::collections::BTreeMap;
 
@@ -220,7 +230,7 @@ fn heads(case: &Case, waits: &Waits) -> (String, String) {
         );
     };
     let title = format!(
-        "{} behind {} that took at least {LONG} times as long as the median",
+        "{} waited behind {} that took at least {LONG} times as long as the median",
         counted(waits.messages.len() as u64, "message"),
         counted(long.len() as u64, "other"),
     );
@@ -352,7 +362,7 @@ mod tests {
         // From 200 ms, when message 2 came, to 501 ms.
         assert_eq!(claim.lost.get(USER), 301 * MS);
         assert_eq!(claim.waits, 2);
-        assert!(claim.title.contains("2 messages behind 1 other"), "{}", claim.title);
+        assert!(claim.title.contains("2 messages waited behind 1 other"), "{}", claim.title);
         let trigger = &claim.chain[1].text;
         assert!(trigger.contains("order 1 took 400 ms"), "{trigger}");
         assert!(trigger.contains("2 messages waited 500 ms"), "{trigger}");

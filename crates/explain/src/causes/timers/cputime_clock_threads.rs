@@ -71,7 +71,7 @@ fn examine(case: &Case) -> Verdict {
 
     let (calls, call_ns) = case.calls(call);
     let name = case.process_name(process);
-    let title = format!("{name} reads its CPU time, which is that of {} threads", count(threads));
+    let title = format!("{name} reads its CPU time, the sum over {} threads", count(threads));
     let all = walked.ns();
     let mut claim = Claim::new(title, walked.accounts.clone(), walked.observations());
     claim.mechanism(format!(

@@ -1,8 +1,26 @@
-//! rt-throttling: what keeps ordinary threads alive while a real-time thread never sleeps takes the
-//! CPU from it once a second, which looks like a beat of the application.
+//! rt-throttling: a real-time thread that never sleeps loses its CPU for some 50 ms of each second
+//! to the ordinary threads that wait for it, which looks like a beat of the application.
 //!
-//! Gaps of tens of milliseconds, a second apart, in a thread of real-time priority. The recorder
-//! sees who ran in them: only ordinary threads.
+//! The kernel keeps 5 % of each second of a CPU for ordinary threads, so that they can run at all:
+//! by its fair server since Linux 6.12, by real-time throttling before (sched_rt_runtime_us). It is
+//! the other side of rt-starvation.
+//!
+//! # Evidence
+//!
+//! Gaps of 15 to 900 ms, about a second apart, in the ticks of a thread that has a real-time
+//! policy. Where the latest ticks were recorded, an ordinary thread had its CPU in the gap, while
+//! the real-time thread was ready to run.
+//!
+//! # Without whylag
+//!
+//!     ps -eLo tid,cls,rtprio,psr,comm | awk '$2 == "FF" || $2 == "RR"'
+//!     sysctl kernel.sched_rt_runtime_us kernel.sched_rt_period_us
+//!     grep . /sys/kernel/debug/sched/fair_server/cpu*/{runtime,period}   # since 6.12
+//!     perf sched record -a -- sleep 3; perf sched timehist -C CPU        # ordinary threads every second
+//!
+//! # Sources
+//!
+//! sched(7); Documentation/scheduler/sched-rt-group.rst; kernel/sched/deadline.c (the fair server).
 
 use model::Tick;
 
@@ -18,8 +36,8 @@ use model::units::fine_duration;
 pub const CAUSE: Cause = Cause {
     id: ids::RT_THROTTLING,
     title: "a real-time thread that never sleeps loses its CPU every second",
-    fix: "let the thread sleep or block for a few per cent of every second; or give it a CPU of its \
-          own (isolcpus) where nothing else has to run",
+    fix: "Let the thread sleep or block for a few per cent of every second, or give it a CPU of its \
+          own (isolcpus) on which nothing else has to run.",
     reproduce: "whylag jitter -- mysteries/bin/rt-throttling-faulty 5",
     needs: &[],
     look_alikes: &[
@@ -117,9 +135,7 @@ fn claim(source: &TimerSource, gaps: &[Gap], length: f64) -> Claim {
          6.12) or real-time throttling (sched_rt_runtime_us) takes it from real-time ones"
             .to_owned(),
     );
-    claim.trigger(
-        "it comes once a second whatever the application does: no beat of its own".to_owned(),
-    );
+    claim.trigger("it comes once a second, whatever the application does".to_owned());
     claim
 }
 

@@ -88,7 +88,10 @@ fn examine(case: &Case) -> Verdict {
     };
 
     let name = case.process_name(process);
-    let title = format!("reading the clock takes {} here, and {name} does", duration(read_ns));
+    let title = format!(
+        "each read of the clock takes {} here, and {name} reads it often",
+        duration(read_ns)
+    );
     let mut claim = Claim::new(title, lost, reads);
     claim.mechanism(format!(
         "a read of the clock took {} of CPU time; tsc, read in user mode, takes {}",
@@ -192,7 +195,7 @@ fn gaps_in_words(case: &Case) -> Option<String> {
     let each: Vec<String> =
         medians.iter().map(|(name, ns)| format!("{name} {}", duration(*ns))).collect();
     let alike = if medians.len() > 1 && longest <= 2 * shortest {
-        ": all are long alike, where a fault of one step would show in one"
+        ": all are equally long; a fault of one step would lengthen only one of them"
     } else {
         ""
     };
@@ -289,7 +292,7 @@ mod tests {
         assert_eq!(claim.waits, 2_000_000);
         let texts: Vec<_> = claim.evidence.iter().map(|e| e.text.as_str()).collect();
         assert!(texts[0].contains("hpet: 500 ns"), "{texts:?}");
-        assert!(texts[1].contains("all are long alike"), "{texts:?}");
+        assert!(texts[1].contains("all are equally long"), "{texts:?}");
     }
 
     #[test]

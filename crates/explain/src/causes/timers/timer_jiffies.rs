@@ -1,9 +1,27 @@
 //! timer-jiffies: timers end with a tick of the kernel's low-resolution clock, which counts in
 //! jiffies (1/HZ: 1 to 10 ms).
 //!
-//! Lateness is anything up to a jiffy and two, whatever the time asked for, but the moments at
-//! which ticks are served keep to one phase of the jiffy. The recorder sees a timer of the timer
-//! wheel fire instead of an hrtimer.
+//! Timeouts of sockets (SO_RCVTIMEO, SO_SNDTIMEO) and many inside the kernel are timers of the
+//! timer wheel. It counts in jiffies, rounds up, and starts with the next one, so that a timeout
+//! never ends early: it ends one to two jiffies late, whatever the time asked for, and always with
+//! a tick.
+//!
+//! # Evidence
+//!
+//! Ticks that are served at one phase of the jiffy, up to two jiffies late; that law leaves less of
+//! the lateness unexplained than the others do. Where the latest ticks were recorded, a timer of
+//! the timer wheel (timer_expire_entry) ended the wait, and not an hrtimer.
+//!
+//! # Without whylag
+//!
+//!     grep CONFIG_HZ= /boot/config-$(uname -r)   # or: zcat /proc/config.gz | grep CONFIG_HZ=
+//!     bpftrace -e 'tracepoint:timer:timer_start /pid == PID/ {
+//!         @jiffies[kstack(6)] = hist(args->expires - args->now); }'
+//!     strace -f -T -e trace=setsockopt,recvfrom,recvmsg -p PID   # EAGAIN: one or two jiffies late
+//!
+//! # Sources
+//!
+//! socket(7) (SO_RCVTIMEO); time(7) (jiffies); kernel/time/timer.c (the timer wheel).
 
 use stats::law::Law;
 
@@ -18,7 +36,7 @@ use crate::timers::recorded::Sign;
 pub const CAUSE: Cause = Cause {
     id: ids::TIMER_JIFFIES,
     title: "timers end with a tick of the kernel's low-resolution clock",
-    fix: "wait with ppoll, epoll_pwait2 or a timerfd, then receive without a timeout",
+    fix: "Wait with ppoll, epoll_pwait2 or a timerfd, then receive without a timeout.",
     reproduce: "whylag jitter -- mysteries/bin/timer-jiffies-faulty 5",
     needs: &[],
     look_alikes: &[LookAlike {

@@ -1,8 +1,23 @@
 //! timer-ms-rounding: a program's timers end at whole milliseconds, because the call that it waits
 //! with takes no finer time.
 //!
-//! Lateness then saws with the time asked for: up to the next whole millisecond, and next to
-//! nothing for whole ones. In the kernel the timer is set late, by just that.
+//! poll and epoll_wait take their timeout in milliseconds. A program that must not wake early
+//! rounds up, so 1.2 ms becomes 2: a tick is late by what is missing to the next whole millisecond,
+//! and in time if it asked for whole ones.
+//!
+//! # Evidence
+//!
+//! Lateness that, with the time asked for, adds up to whole milliseconds: that law leaves less of
+//! it unexplained than the others do. Where the latest ticks were recorded, the kernel's timer was
+//! set for a later time than was intended, and fired in time.
+//!
+//! # Without whylag
+//!
+//!     strace -f -T -e trace=epoll_wait,epoll_pwait,poll -p PID   # the last argument: milliseconds
+//!
+//! # Sources
+//!
+//! epoll_wait(2); poll(2).
 
 use stats::law::Law;
 
@@ -17,7 +32,7 @@ use crate::timers::recorded::Sign;
 pub const CAUSE: Cause = Cause {
     id: ids::TIMER_MS_ROUNDING,
     title: "timers are rounded to whole milliseconds",
-    fix: "use epoll_pwait2, ppoll or a timerfd, which take nanoseconds",
+    fix: "Use epoll_pwait2, ppoll or a timerfd, which take nanoseconds.",
     reproduce: "whylag jitter -- mysteries/bin/timer-ms-rounding-faulty 5",
     needs: &[],
     look_alikes: &[],

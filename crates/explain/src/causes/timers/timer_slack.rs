@@ -1,9 +1,28 @@
-//! timer-slack: sleeps end late because the kernel may put off their end by the timer slack of the
-//! thread, in order to end several with one interrupt.
+//! timer-slack: sleeps end late because the kernel may delay them by the timer slack of the thread,
+//! so that one interrupt can end several.
 //!
-//! On an idle CPU all of the slack is used; on a busy one any interrupt ends it sooner. Every
-//! thread has a slack (50 us), so it is a cause only if the lateness is what it makes. The recorder
-//! sees it exactly: expires - softexpires of the timer that fired.
+//! On an idle CPU all of the slack is used; on a busy one any interrupt ends the sleep sooner.
+//! Every ordinary thread has a slack (50 us by default, inherited from its parent), so it is the
+//! cause only if the lateness is as large as the slack. Real-time threads have none. poll, select
+//! and epoll have a slack of their own: a thousandth of the timeout.
+//!
+//! # Evidence
+//!
+//! The slack of the threads, 1 us or more, as /proc says; and either lateness that is that slack,
+//! whatever the time asked for, or the latest ticks as recorded: each timer carries the earliest
+//! and the latest time at which it may fire (softexpires, expires), and fired at the later one.
+//! What the same sleeps cost whylag itself with a slack of 1 ns is taken off.
+//!
+//! # Without whylag
+//!
+//!     cat /proc/TID/timerslack_ns                # of each thread, in ns
+//!     bpftrace -e 'tracepoint:timer:hrtimer_start /pid == PID/ {
+//!         @slack_us = hist((args->expires - args->softexpires) / 1000); }'
+//!
+//! # Sources
+//!
+//! prctl(2) (PR_SET_TIMERSLACK); time(7); kernel/time/hrtimer.c; fs/select.c
+//! (select_estimate_accuracy).
 
 use stats::law::{Comparison, Fit, Law};
 use stats::quantile;
@@ -19,9 +38,9 @@ use model::units::fine_duration;
 
 pub const CAUSE: Cause = Cause {
     id: ids::TIMER_SLACK,
-    title: "the kernel puts off the end of sleeps by the thread's timer slack",
-    fix: "prctl(PR_SET_TIMERSLACK, 1) in the thread that sleeps, a timerfd, which has no slack, or \
-          a real-time policy",
+    title: "the kernel delays the end of sleeps by the thread's timer slack",
+    fix: "Set the slack to 1 ns in the thread that sleeps (prctl(PR_SET_TIMERSLACK, 1)), wait with a \
+          timerfd, which has no slack, or give the thread a real-time policy.",
     reproduce: "whylag jitter -- mysteries/bin/timer-slack-faulty 5",
     needs: &[],
     look_alikes: &[
@@ -46,7 +65,7 @@ pub const CAUSE: Cause = Cause {
 };
 
 /// What helps where PR_SET_TIMERSLACK does not.
-const FIX_OF_POLL: &str = "use a timerfd, which has no tolerance; or a real-time policy";
+const FIX_OF_POLL: &str = "Use a timerfd, which has no slack, or a real-time policy.";
 /// Less slack than this, ns, is no cause of anything.
 const LEAST_SLACK: f64 = 1_000.0;
 const LONG_SLACK: f64 = 500_000.0;
@@ -98,7 +117,7 @@ fn claim(source: &TimerSource, comparison: &Comparison) -> Option<Claim> {
         true => "poll, select and epoll may be late by a thousandth of the time asked for".into(),
         false => {
             format!(
-                "the kernel may be {} late by the thread's timer slack, and is",
+                "the thread's timer slack lets the kernel end timers {} late, and it does",
                 fine_duration(slack)
             )
         }
@@ -107,7 +126,8 @@ fn claim(source: &TimerSource, comparison: &Comparison) -> Option<Claim> {
     let mut claim = late_ticks::claim(source, title, share, confidence);
     claim.fix = by_poll.then_some(FIX_OF_POLL);
     claim.mechanism(
-        "the kernel puts off timers by up to their slack, to wake up less often".to_owned(),
+        "the kernel delays timers by up to their slack, so that one interrupt can serve several"
+            .to_owned(),
     );
     late_ticks::saw_law(&mut claim, source, fit);
     saw_slack(&mut claim, source, slack);
@@ -177,7 +197,7 @@ mod tests {
         let found = made_up::findings(ticks.with_controls(|_| 60_000));
         assert_eq!(made_up::causes(&found), ["timer-slack"]);
         assert!(found[0].share > 0.95 && found[0].confidence == 0.95, "{:#?}", found[0]);
-        assert!(found[0].title.contains("5.00 ms late by the thread's timer slack"));
+        assert!(found[0].title.contains("end timers 5.00 ms late"));
         made_up::assert_others_ruled_out(&found[0]);
     }
 
