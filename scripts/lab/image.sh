@@ -11,22 +11,30 @@ shift
 scratch=$(mktemp -d ./scratch.XXXXXX)
 trap 'rm -rf "$scratch"' EXIT
 
-# The disk is a module in Debian's kernels, and what a module needs is in modules.dep.
+# Debian and Ubuntu put them in different places. depmod is that of the small Debian, which reads
+# compressed modules.
+modules_of() {
+	dirname "$(find "kernel-$1" -path '*lib/modules/*/kernel' -prune)"
+}
+
+# The disk is a module in Debian's kernels and built into Ubuntu's; what a module needs is in
+# modules.dep.
 make_initrd() {
 	local series=$1 modules tree module path count=0
-	modules=$(echo "kernel-$series"/lib/modules/*)
+	modules=$(modules_of "$series")
 	tree=$scratch/initrd-$series
 	mkdir -p "$tree"/{bin,proc,sys,dev,newroot,modules}
-	cp busybox/bin/busybox "$tree/bin/"
-	busybox/bin/busybox depmod -b "$PWD/kernel-$series" "$(basename "$modules")"
+	cp "$(find busybox -path '*bin/busybox')" "$tree/bin/"
 	for module in virtio_pci virtio_blk; do
 		# The line lists what has to be loaded before, last first.
+		# shellcheck disable=SC2013 # one path a line, without spaces
 		for path in $(awk -F': ?' -v name="/$module.ko" 'index($1, name) {
 				n = split($2, needed, " ")
 				for (i = n; i > 0; i--) print needed[i]
 				print $1 }' "$modules/modules.dep"); do
 			count=$((count + 1))
 			case $path in
+			*.zst) zstd -dcq "$modules/$path" >"$tree/modules/$(printf %02d "$count").ko" ;;
 			*.xz) xz -dc "$modules/$path" >"$tree/modules/$(printf %02d "$count").ko" ;;
 			*) cp "$modules/$path" "$tree/modules/$(printf %02d "$count").ko" ;;
 			esac
@@ -55,8 +63,11 @@ cp -a debian "$root"
 rm -rf "$root"/var/cache/apt "$root"/var/lib/apt/lists "$root"/usr/share/{doc,locale,man}
 mkdir -p "$root/lib/modules" "$root/job"
 for series; do
+	modules=$(modules_of "$series")
+	cp -a "$modules" "$root/lib/modules/"
+	chroot "$root" depmod "$(basename "$modules")"
+	cp "$root/lib/modules/$(basename "$modules")"/modules.dep "$modules/"
 	make_initrd "$series"
-	cp -a "kernel-$series"/lib/modules/* "$root/lib/modules/"
 done
 cat >"$root/etc/systemd/system/lab.service" <<'UNIT'
 [Unit]

@@ -31,9 +31,10 @@ tail -n +1 -f --pid="$qemu" "$out/log" | tr -d '\r'
 status=0
 wait "$qemu" || status=$?
 trap - EXIT
-if ((status)); then
-	echo "the virtual machine ended with status $status (124: not done after $minutes minutes)" >&2
-	tail -5 "$out/console" >&2
+if ! grep -q '^lab: status' "$out/log"; then
+	echo "Linux $series did not finish its job in the virtual machine (QEMU's status $status; 124: not" \
+		"done after $minutes minutes). Its console said last:" >&2
+	tail -15 "$out/console" >&2
 fi
 rm -rf "$out/out"
 debugfs -R "rdump /out $out" "$out/job.ext4" >/dev/null 2>&1

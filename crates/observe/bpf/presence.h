@@ -53,7 +53,9 @@ static __noinline int add_presence(struct task_struct *task, u64 first, u64 last
 {
 	u64 second, i;
 
-	if (!task || last - first >= SECONDS_MAX * PIECES)
+	if (!task)
+		return 0;
+	if (last - first >= SECONDS_MAX * PIECES)
 		first = last - SECONDS_MAX * PIECES + 1;
 	second = first / PIECES;
 	for (i = 0; i < SECONDS_MAX + 1; i++, second++) {

@@ -90,7 +90,7 @@ static __always_inline bool is_timerfd(struct file *file)
 
 	bpf_probe_read_kernel_str(name, sizeof(name),
 				  BPF_CORE_READ(file, f_path.dentry, d_name.name));
-	return !bpf_strncmp(name, 7, "[timerfd]");
+	return !__builtin_memcmp(name, "[timerf", sizeof(name));
 }
 
 /* read or write: pipe, socket, file or something else. */

@@ -77,8 +77,9 @@ fn failed_program(log: &str) -> Option<&str> {
 
 /// What the verifier said last of a program: the line before its own statistics.
 fn last_words<'a>(log: &'a str, program: &str) -> Option<&'a str> {
-    let (_, said) = log.rsplit_once(&format!("prog '{program}': -- BEGIN PROG LOAD LOG --"))?;
-    let (said, _) = said.split_once("-- END PROG LOAD LOG --").unwrap_or((said, ""));
+    let (said, _) = log.rsplit_once("-- END PROG LOAD LOG --")?;
+    // Of a long log the begin is not kept.
+    let said = said.rsplit_once(&format!("prog '{program}': -- BEGIN PROG")).map_or(said, |s| s.1);
     let is_statistics = |line: &str| {
         ["processed ", "verification time", "stack depth", "mark_precise", "libbpf: "]
             .iter()
@@ -107,6 +108,8 @@ mod tests {
         assert_eq!(failed_program(SAID), Some("on_x"));
         let words = "R2 unbounded memory access, make sure to bounds check any such access";
         assert_eq!(last_words(SAID, "on_x"), Some(words));
+        let tail = &SAID[SAID.find("12: (79)").unwrap()..];
+        assert_eq!(last_words(tail, "on_x"), Some(words), "whose begin was not kept");
         assert_eq!(failed_program("libbpf: failed to load object 'whylag_bpf'\n"), None);
     }
 }
