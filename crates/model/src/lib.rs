@@ -65,7 +65,7 @@ pub use outlier::{
     TimerLegs, Waker,
 };
 pub use presence::Presence;
-pub use recorder_part::RecorderPart;
+pub use recorder_part::{PartName, RecorderPart};
 pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, ProbeCost, Process, Run, RunEnd, RunHeader,
     RunId, RunStatus, RunSummary, Target, Window,
