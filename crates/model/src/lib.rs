@@ -20,7 +20,8 @@ pub mod finding;
 pub mod histogram;
 pub mod jitter;
 pub mod ladder;
-pub mod message;
+pub mod leg;
+mod message;
 pub mod metric;
 pub mod outlier;
 pub mod presence;
@@ -51,13 +52,15 @@ pub use finding::{
 pub use histogram::Histogram;
 pub use jitter::{
     Conversion, EarlyLatePairs, Estimate, Jitter, JitterControl, JitterLaw, JitterProgram,
-    JitterSeries, JitterThread, LateTick, LawModel, Leg, Period, Tick,
+    JitterSeries, JitterThread, LateTick, LawModel, Period, Tick,
 };
 pub use ladder::{Along, LadderVerdict, ScalabilityLaw};
+pub use leg::{Leg, LegKind};
 pub use message::{
-    ContrastSide, Message, MessageAhead, MessageBreakdown, MessageContrast, MessageFlow,
-    MessageMetric, MessagePart, MessagePoint, MessagePublish, MessageSecond, MessageSegment,
-    MessageTime, Messages, SegmentKind, SlowMessages, TraceState, TracedProgram, UnfinishedMessage,
+    ContrastPart, ContrastSide, Message, MessageAhead, MessageBreakdown, MessageContrast,
+    MessageFlow, MessageMetric, MessagePart, MessagePoint, MessagePublish, MessageSecond,
+    MessageSegment, MessageTime, Messages, SegmentKind, SlowMessages, TraceState, TracedProgram,
+    UnfinishedMessage,
 };
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{

@@ -198,7 +198,7 @@ mod tests {
         run.messages.slow_count = 12;
         let side = |with, mean_ns| ContrastSide { n: 12, with, mean_ns };
         let contrast = MessageContrast {
-            part: "to the end".into(),
+            part: model::ContrastPart::Named("to the end".into()),
             account: Some(DISK),
             call: model::Syscall::named("fsync"),
             slow: side(11, 3_500_000.0),
