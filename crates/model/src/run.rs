@@ -155,6 +155,14 @@ impl Sum for Counter {
         0
     }
 
+    fn count(&self) -> u64 {
+        0
+    }
+
+    fn ns(&self) -> u64 {
+        0
+    }
+
     fn tgid(&self) -> Option<u32> {
         None
     }
@@ -270,6 +278,14 @@ impl Sum for CpuTime {
 
     fn amount(&self) -> u64 {
         0
+    }
+
+    fn count(&self) -> u64 {
+        0
+    }
+
+    fn ns(&self) -> u64 {
+        self.idle_ns.saturating_add(self.busy_ns).saturating_add(self.stolen_ns)
     }
 
     fn tgid(&self) -> Option<u32> {

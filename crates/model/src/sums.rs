@@ -18,6 +18,12 @@ pub trait Sum: Serialize {
     /// The largest come first. 0 where they stay in the order in which they came.
     fn amount(&self) -> u64;
 
+    /// How often: 0 if it is no count. Of several counts the greatest.
+    fn count(&self) -> u64;
+
+    /// How long: 0 if it is no time.
+    fn ns(&self) -> u64;
+
     /// Process that it is about; `None`: the host.
     fn tgid(&self) -> Option<u32>;
 

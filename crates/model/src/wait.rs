@@ -47,6 +47,14 @@ impl Sum for WaitSum {
         self.ns
     }
 
+    fn count(&self) -> u64 {
+        self.count.max(self.by_waiter).max(self.lock_like)
+    }
+
+    fn ns(&self) -> u64 {
+        self.ns.max(self.max_ns)
+    }
+
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
@@ -170,6 +178,14 @@ impl Sum for HoldSum {
         self.ns
     }
 
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn ns(&self) -> u64 {
+        self.ns.max(self.max_ns)
+    }
+
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
@@ -202,6 +218,14 @@ impl Sum for RunnerSum {
         self.ns
     }
 
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn ns(&self) -> u64 {
+        self.ns
+    }
+
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
@@ -227,6 +251,14 @@ impl Sum for CallError {
 
     fn amount(&self) -> u64 {
         self.count
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn ns(&self) -> u64 {
+        0
     }
 
     fn tgid(&self) -> Option<u32> {
@@ -265,6 +297,14 @@ impl Sum for BesideSum {
 
     fn amount(&self) -> u64 {
         self.ns
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn ns(&self) -> u64 {
+        self.ns.max(self.max_ns)
     }
 
     fn tgid(&self) -> Option<u32> {
