@@ -81,4 +81,4 @@ pub use stack::{Frame, ImportedCall, PathSum, Space, Stack, StackId, StackSum};
 pub use sums::{Sum, SumVisitor, Sums};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
-pub use wait::{BesideSum, CallError, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};
+pub use wait::{CallError, ConcurrentCall, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};

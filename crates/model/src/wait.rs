@@ -269,7 +269,7 @@ impl Sum for CallError {
 /// Waits of a process for spinlocks (10 us at least), by who was in a system call on another CPU
 /// when they ended: whoever had the lock is among those, but several may be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BesideSum {
+pub struct ConcurrentCall {
     /// Process that waited.
     pub tgid: u32,
     /// The other one.
@@ -290,7 +290,7 @@ pub struct BesideSum {
     pub max_ns: u64,
 }
 
-impl Sum for BesideSum {
+impl Sum for ConcurrentCall {
     fn key(&self) -> impl Serialize {
         (self.tgid, self.other_tgid, self.other_call, &self.reads, self.kernel)
     }

@@ -66,7 +66,7 @@ fn everything_comes_back_as_it_was() {
     assert_eq!(loaded.jitter, batch.jitter);
     assert_eq!(loaded.messages, batch.messages);
     assert_eq!(loaded.sockets, batch.sockets);
-    assert_eq!(loaded.sums.beside, batch.sums.beside);
+    assert_eq!(loaded.sums.concurrent_calls, batch.sums.concurrent_calls);
     assert_eq!(loaded.presences, batch.presences);
 }
 
