@@ -70,8 +70,8 @@ pub use outlier::{
 pub use presence::Presence;
 pub use recorder_part::{PartName, RecorderPart};
 pub use run::{
-    Capability, Cost, Counter, CpuTime, Fact, Losses, ProbeCost, Process, Run, RunEnd, RunHeader,
-    RunId, RunStatus, RunSummary, Target, Window,
+    Capability, Cost, Counter, CpuTime, Fact, Losses, Origin, ProbeCost, Process, Run, RunEnd,
+    RunHeader, RunId, RunStatus, RunSummary, Target, Window,
 };
 pub use socket::{
     BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketAddress, SocketKind, Sockets,

@@ -345,6 +345,7 @@ fn runs_are_listed_oldest_first() {
         threads,
         outliers: threads,
         leading_cause: leading.map(str::to_owned),
+        origin: None,
     };
     assert_eq!(
         listed,
