@@ -14,7 +14,7 @@ use model::{BenchCase, BenchStep, Histogram, WorkerKind};
 use stats::{ab, quantile, resample};
 
 use crate::area::{OUTLIERS, PRECISION};
-use crate::cases::{Case, Prepared, Request};
+use crate::cases::{Benchmark, Prepared, Request};
 use crate::clock::Clock;
 use crate::round::{self, Plan, Round, middle};
 use crate::tidy::Traces;
@@ -24,7 +24,7 @@ use crate::{Error, ceiling, helpers, spin, stop};
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The cases.
-    pub cases: Vec<&'static Case>,
+    pub cases: Vec<&'static Benchmark>,
     /// Only the first two sizes and numbers of workers of each case.
     pub tour: bool,
     /// Workers; without them those of the case.
@@ -75,7 +75,7 @@ impl Bench<'_> {
     /// Only [`Error::Stopped`]: whatever else ends the ladder is told in its `stopped`.
     pub fn measure(
         &self,
-        case: &'static Case,
+        case: &'static Benchmark,
         settings: &Settings,
         tell: &mut dyn FnMut(f64),
     ) -> Result<BenchCase, Error> {
@@ -128,7 +128,7 @@ impl Bench<'_> {
     /// All rungs of workers at one size of the population.
     fn population(
         &self,
-        case: &'static Case,
+        case: &'static Benchmark,
         size: u64,
         workers: &[u32],
         plan: &Plan,
@@ -167,7 +167,7 @@ impl Bench<'_> {
     /// One round of each rung.
     fn turn(
         &self,
-        case: &'static Case,
+        case: &'static Benchmark,
         prepared: &dyn Prepared,
         workers: &[u32],
         plan: &Plan,

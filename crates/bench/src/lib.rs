@@ -1,9 +1,9 @@
 //! Kernel micro-benchmarks: the distribution of what one operation costs, over ladders of
 //! concurrency and of population.
 //!
-//! The one important type is [`cases::Case`]: an entry of [`cases::ALL`]. [`Session::start`] forks
-//! a process that measures cases, rung by rung ([`ladder`]), each rung in rounds ([`round`]), and
-//! hands out [`Message`]s.
+//! The one important type is [`cases::Benchmark`]: an entry of [`cases::ALL`]. [`Session::start`]
+//! forks a process that measures cases, rung by rung ([`ladder`]), each rung in rounds ([`round`]),
+//! and hands out [`Report`]s.
 //!
 //! Caveats.
 //! - [`Session::start`] forks: the caller has no other thread then.
@@ -30,7 +30,7 @@ pub mod tidy;
 
 pub use error::Error;
 pub use measure::Work;
-pub use session::{Message, Session};
+pub use session::{Report, Session};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use clock::monotonic_ns;
 use model::{BenchOutlier, BenchRound, Histogram, WorkerKind};
 
 use crate::area::{Area, PRECISION};
-use crate::cases::{Case, Prepared};
+use crate::cases::{Benchmark, Prepared};
 use crate::clock::Clock;
 use crate::{Error, measure, spin, stop};
 
@@ -58,7 +58,7 @@ const LOOK: Duration = Duration::from_millis(2);
 pub const WORKER_NAME: &str = "bench-worker";
 
 /// Runs a round of `case` on what it prepared.
-pub fn run(case: &'static Case, prepared: &dyn Prepared, plan: &Plan) -> Result<Round, Error> {
+pub fn run(case: &'static Benchmark, prepared: &dyn Prepared, plan: &Plan) -> Result<Round, Error> {
     let area = Area::new(plan.workers as usize)?;
     let reference_ns = spin::reference();
     let started_ns = match plan.kind {
@@ -76,7 +76,7 @@ pub fn run(case: &'static Case, prepared: &dyn Prepared, plan: &Plan) -> Result<
 }
 
 fn threads(
-    case: &'static Case,
+    case: &'static Benchmark,
     prepared: &dyn Prepared,
     plan: &Plan,
     area: &Area,
@@ -94,7 +94,7 @@ fn threads(
 }
 
 fn processes(
-    case: &'static Case,
+    case: &'static Benchmark,
     prepared: &dyn Prepared,
     plan: &Plan,
     area: &Area,
@@ -146,7 +146,7 @@ fn give_up(area: &Area) {
 
 /// Opens the gate and watches; returns when it opened.
 fn conduct(
-    case: &'static Case,
+    case: &'static Benchmark,
     plan: &Plan,
     area: &Area,
     mut has_died: impl FnMut() -> bool,

@@ -19,7 +19,7 @@ use crate::{Error, stop};
 
 /// What the measuring process reports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Message {
+pub enum Report {
     /// First: a description of the clock.
     Clock(String),
     /// Then: the empty operation.
@@ -95,7 +95,7 @@ impl Session {
     }
 
     /// The next message; `None` when the process is gone.
-    pub fn receive(&mut self) -> Option<Message> {
+    pub fn receive(&mut self) -> Option<Report> {
         let mut line = Vec::new();
         loop {
             match self.messages.read_until(b'\n', &mut line) {
@@ -170,14 +170,14 @@ impl Measuring {
             return Err(Error::Stopped);
         }
         match self.measure(settings, traces) {
-            Ok(()) => self.send(&Message::End),
-            Err(error) => self.send(&Message::Failed(error.to_string())),
+            Ok(()) => self.send(&Report::End),
+            Err(error) => self.send(&Report::Failed(error.to_string())),
         }
     }
 
     fn measure(&mut self, settings: &Settings, traces: &Traces) -> Result<(), Error> {
         let clock = Clock::choose();
-        self.send(&Message::Clock(clock.describe()))?;
+        self.send(&Report::Clock(clock.describe()))?;
         let mut bench = Bench {
             clock,
             clock_step_ns: clock.step_ns(),
@@ -194,20 +194,20 @@ impl Measuring {
         let empty = bench.measure(cases::EMPTY, &alone, &mut |_| {})?.steps.pop();
         let empty = empty.ok_or_else(|| Error::Refused("the empty operation failed".to_owned()))?;
         bench.empty_ns = crate::round::middle(&empty.single, bench.clock_step_ns);
-        self.send(&Message::Empty(empty))?;
+        self.send(&Report::Empty(empty))?;
         for case in &settings.cases {
             let mut sent = Ok(());
-            let mut report = |part| sent = self.send(&Message::Progress(case.id.to_owned(), part));
+            let mut report = |part| sent = self.send(&Report::Progress(case.id.to_owned(), part));
             report(0.0);
             let measured = bench.measure(case, settings, &mut report)?;
             sent?;
-            self.send(&Message::Case(measured))?;
+            self.send(&Report::Case(measured))?;
         }
         Ok(())
     }
 
     /// Fails if nobody listens any more.
-    fn send(&mut self, message: &Message) -> Result<(), Error> {
+    fn send(&mut self, message: &Report) -> Result<(), Error> {
         let sent =
             serde_json::to_vec(message).map_err(std::io::Error::from).and_then(|mut line| {
                 line.push(b'\n');

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use model::{BenchStep, WorkerKind};
 
-use crate::cases::{self, ALL, Case};
+use crate::cases::{self, ALL, Benchmark};
 use crate::clock::Clock;
 use crate::ladder::{Bench, ROUNDS, Settings};
 use crate::tidy::Traces;
 
-fn measure(case: &'static Case, workers: &[u32], kind: WorkerKind) -> Vec<BenchStep> {
+fn measure(case: &'static Benchmark, workers: &[u32], kind: WorkerKind) -> Vec<BenchStep> {
     let settings = Settings {
         cases: Vec::new(),
         tour: false,

@@ -3,8 +3,8 @@
 pub mod benchmarks;
 
 use model::{
-    Account, Accounts, BesideSum, Blocked, CallError, Capability, Context, Counter, CpuTime, Depth,
-    Drops, Event, EventDetail, EventKind, Frame, Histogram, HoldSum, JitterSeries, Metric,
+    Account, Accounts, Blocked, CallError, Capability, ConcurrentCall, Context, Counter, CpuTime,
+    Depth, Drops, Event, EventDetail, EventKind, Frame, Histogram, HoldSum, JitterSeries, Metric,
     MetricSecond, Outlier, OutlierKind, PathSum, Presence, Process, QueueSecond, RecorderPart, Run,
     RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId,
     Syscall, TableRead, Target, ThreadAccounts, Tick, WaitSum, Waker,
@@ -160,8 +160,13 @@ pub fn queue(kind: SocketKind, largest: u64, limit: u64, drops: u64) -> QueueSec
 }
 
 /// 100 waits of process 10 for spinlocks that ended while another one was in read.
-pub fn beside(other_tgid: u32, other_comm: &str, reads: TableRead, ns: u64) -> BesideSum {
-    BesideSum {
+pub fn concurrent_call(
+    other_tgid: u32,
+    other_comm: &str,
+    reads: TableRead,
+    ns: u64,
+) -> ConcurrentCall {
+    ConcurrentCall {
         tgid: 10,
         other_tgid,
         other_comm: other_comm.to_owned(),
@@ -399,9 +404,9 @@ impl RunBuilder {
     }
 
     /// The waiter had these kernel frames, innermost first.
-    pub fn beside(mut self, sum: BesideSum, frames: &[&str]) -> Self {
+    pub fn concurrent_call(mut self, sum: ConcurrentCall, frames: &[&str]) -> Self {
         let id = StackId(self.0.stacks.len() as u64);
-        self.0.sums.beside.push(BesideSum { kernel: Some(id), ..sum });
+        self.0.sums.concurrent_calls.push(ConcurrentCall { kernel: Some(id), ..sum });
         let frames = frames.iter().map(|symbol| frame("[kernel]", Some(symbol))).collect();
         self.stack(id, Space::Kernel, frames)
     }

@@ -80,7 +80,7 @@ fn start(watch: Watch) -> Result<(Started, Option<Child>), Error> {
     }
     let (stop, stopped) = channel();
     let (give, batches) = channel();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let thread = std::thread::Builder::new().name("recorder".to_owned());
     let thread = thread
         .spawn(move || {
@@ -90,11 +90,11 @@ fn start(watch: Watch) -> Result<(Started, Option<Child>), Error> {
             let refused = refused.filter(|part| !part.on).map(|part| part.because.clone());
             let is_refused = refused.is_some();
             // Nobody listens only if the process ends.
-            let _ = tell.send((recorder.take_child(), refused));
+            let _ = sender.send((recorder.take_child(), refused));
             if is_refused { Ok(()) } else { record(recorder, &stopped, &give) }
         })
         .map_err(Error::system("starting the recorder"))?;
-    match told.recv() {
+    match receiver.recv() {
         Ok((child, None)) => {
             let intervals = Intervals::default();
             Ok((Ok(Recording { stop, batches, thread, intervals }), child))

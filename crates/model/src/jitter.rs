@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Finding, Histogram, RuledOut};
+use crate::{Finding, Histogram, Leg, RuledOut};
 
 /// Precision of the histograms of lateness: buckets 0.78 % wide.
 pub const PRECISION_JITTER: u8 = 7;
@@ -188,15 +188,6 @@ impl LateTick {
     pub fn served_ns(&self) -> u64 {
         self.intended_ns.saturating_add_signed(self.late_ns)
     }
-}
-
-/// A part of the way from the intended time to the moment a tick was served.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leg {
-    /// What happened: `timer programmed late`, `expired but interrupts off`, `waiting for the CPU`.
-    pub what: String,
-    /// How long.
-    pub ns: i64,
 }
 
 /// An estimate with its 95 % interval.

@@ -20,7 +20,8 @@ pub mod finding;
 pub mod histogram;
 pub mod jitter;
 pub mod ladder;
-pub mod message;
+pub mod leg;
+mod message;
 pub mod metric;
 pub mod outlier;
 pub mod presence;
@@ -51,13 +52,15 @@ pub use finding::{
 pub use histogram::Histogram;
 pub use jitter::{
     Conversion, EarlyLatePairs, Estimate, Jitter, JitterControl, JitterLaw, JitterProgram,
-    JitterSeries, JitterThread, LateTick, LawModel, Leg, Period, Tick,
+    JitterSeries, JitterThread, LateTick, LawModel, Period, Tick,
 };
 pub use ladder::{Along, LadderVerdict, ScalabilityLaw};
+pub use leg::{Leg, LegKind};
 pub use message::{
-    ContrastSide, Message, MessageAhead, MessageBreakdown, MessageContrast, MessageFlow,
-    MessageMetric, MessagePart, MessagePoint, MessagePublish, MessageSecond, MessageSegment,
-    MessageTime, Messages, SegmentKind, SlowMessages, TraceState, TracedProgram, UnfinishedMessage,
+    ContrastPart, ContrastSide, Message, MessageAhead, MessageBreakdown, MessageContrast,
+    MessageFlow, MessageMetric, MessagePart, MessagePoint, MessagePublish, MessageSecond,
+    MessageSegment, MessageTime, Messages, SegmentKind, SlowMessages, TraceState, TracedProgram,
+    UnfinishedMessage,
 };
 pub use metric::{Metric, MetricSecond};
 pub use outlier::{
@@ -65,10 +68,10 @@ pub use outlier::{
     TimerLegs, Waker,
 };
 pub use presence::Presence;
-pub use recorder_part::RecorderPart;
+pub use recorder_part::{PartName, RecorderPart};
 pub use run::{
-    Capability, Cost, Counter, CpuTime, Fact, Losses, ProbeCost, Process, Run, RunEnd, RunHeader,
-    RunId, RunStatus, RunSummary, Target, Window,
+    Capability, Cost, Counter, CpuTime, Fact, Losses, Origin, ProbeCost, Process, Run, RunEnd,
+    RunHeader, RunId, RunStatus, RunSummary, Target, Window,
 };
 pub use socket::{
     BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketAddress, SocketKind, Sockets,
@@ -78,4 +81,4 @@ pub use stack::{Frame, ImportedCall, PathSum, Space, Stack, StackId, StackSum};
 pub use sums::{Sum, SumVisitor, Sums};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
-pub use wait::{BesideSum, CallError, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};
+pub use wait::{CallError, ConcurrentCall, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};

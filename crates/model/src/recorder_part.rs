@@ -1,15 +1,12 @@
 //! The parts of the recorder.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text_form::text_form;
-
 /// A group of probes that is on or off as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[serde(into = "String", from = "String")]
 pub enum RecorderPart {
     /// On and off the CPU, asleep, woken, born, dead.
     Threads,
@@ -43,10 +40,46 @@ pub enum RecorderPart {
     Sockets,
     /// When and why packets were dropped at a socket.
     Drops,
+    /// One that a later whylag recorded with.
+    Unknown(PartName),
+}
+
+/// Name of a part that this version does not know. Within the part, so that a part can be copied.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartName {
+    bytes: [u8; PartName::LONGEST],
+    length: usize,
+}
+
+impl PartName {
+    /// A longer name is cut to so many bytes.
+    const LONGEST: usize = 40;
+
+    fn of(name: &str) -> PartName {
+        let mut length = name.len().min(PartName::LONGEST);
+        while !name.is_char_boundary(length) {
+            length -= 1;
+        }
+        let mut bytes = [0; PartName::LONGEST];
+        for (byte, from) in bytes.iter_mut().zip(&name.as_bytes()[..length]) {
+            *byte = *from;
+        }
+        PartName { bytes, length }
+    }
+
+    fn as_str(&self) -> &str {
+        self.bytes.get(..self.length).and_then(|name| str::from_utf8(name).ok()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for PartName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
 }
 
 impl RecorderPart {
-    /// Every part.
+    /// Every part that this version knows.
     pub const ALL: [RecorderPart; 16] = [
         RecorderPart::Threads,
         RecorderPart::SystemCalls,
@@ -67,7 +100,7 @@ impl RecorderPart {
     ];
 
     /// Its name, as reports show it.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             RecorderPart::Threads => "threads",
             RecorderPart::SystemCalls => "system calls",
@@ -85,6 +118,7 @@ impl RecorderPart {
             RecorderPart::Timers => "timers",
             RecorderPart::Sockets => "sockets",
             RecorderPart::Drops => "dropped packets",
+            RecorderPart::Unknown(name) => name.as_str(),
         }
     }
 }
@@ -95,21 +129,23 @@ impl fmt::Display for RecorderPart {
     }
 }
 
-impl FromStr for RecorderPart {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        /// One part until the two were told apart; a run of then has its name.
-        const FORMER_WRITEBACK: &str = "writeback and journal";
-        if name == FORMER_WRITEBACK {
-            return Ok(RecorderPart::Writeback);
-        }
-        let part = RecorderPart::ALL.into_iter().find(|part| part.name() == name);
-        part.ok_or_else(|| format!("'{name}' is no part of the recorder"))
+impl From<RecorderPart> for String {
+    fn from(part: RecorderPart) -> String {
+        part.name().to_owned()
     }
 }
 
-text_form!(RecorderPart);
+impl From<String> for RecorderPart {
+    fn from(name: String) -> RecorderPart {
+        /// One part until the two were told apart; a run of then has its name.
+        const FORMER_WRITEBACK: &str = "writeback and journal";
+        if name == FORMER_WRITEBACK {
+            return RecorderPart::Writeback;
+        }
+        let known = RecorderPart::ALL.into_iter().find(|part| part.name() == name);
+        known.unwrap_or_else(|| RecorderPart::Unknown(PartName::of(&name)))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -118,8 +154,20 @@ mod tests {
     #[test]
     fn names_round_trip() {
         for part in RecorderPart::ALL {
-            assert_eq!(part.to_string().parse(), Ok(part));
+            assert_eq!(RecorderPart::from(part.to_string()), part);
         }
-        assert!("locks".parse::<RecorderPart>().is_err());
+        let former = RecorderPart::from("writeback and journal".to_owned());
+        assert_eq!(former, RecorderPart::Writeback);
+        let later = RecorderPart::from("locks".to_owned());
+        assert!(!RecorderPart::ALL.contains(&later));
+        assert_eq!(later.name(), "locks");
+    }
+
+    #[test]
+    fn an_unknown_name_is_cut_between_two_characters() {
+        let name = |length: usize| RecorderPart::from("\u{fc}".repeat(length)).name().len();
+        assert_eq!([0, 20, 21, 99].map(name), [0, 40, 40, 40]);
+        let odd = RecorderPart::from(format!("x{}", "\u{fc}".repeat(30)));
+        assert_eq!(odd.name(), format!("x{}", "\u{fc}".repeat(19)));
     }
 }

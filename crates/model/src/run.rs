@@ -119,6 +119,18 @@ pub struct RunSummary {
     pub outliers: u64,
     /// The first finding's cause, if it was explained.
     pub leading_cause: Option<String>,
+    /// The file that it was imported from.
+    #[serde(default)]
+    pub origin: Option<Origin>,
+}
+
+/// Where an imported run comes from. Its host has no name there: a fingerprint has none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Name of the file.
+    pub file: String,
+    /// Its number in the store that it was recorded into.
+    pub number: RunId,
 }
 
 /// A fact of the environment.
@@ -152,6 +164,14 @@ impl Sum for Counter {
     }
 
     fn amount(&self) -> u64 {
+        0
+    }
+
+    fn count(&self) -> u64 {
+        0
+    }
+
+    fn ns(&self) -> u64 {
         0
     }
 
@@ -270,6 +290,14 @@ impl Sum for CpuTime {
 
     fn amount(&self) -> u64 {
         0
+    }
+
+    fn count(&self) -> u64 {
+        0
+    }
+
+    fn ns(&self) -> u64 {
+        self.idle_ns.saturating_add(self.busy_ns).saturating_add(self.stolen_ns)
     }
 
     fn tgid(&self) -> Option<u32> {

@@ -191,6 +191,14 @@ impl Sum for PathSum {
         self.ns
     }
 
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn ns(&self) -> u64 {
+        self.ns.max(self.max_ns)
+    }
+
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
@@ -223,6 +231,14 @@ impl Sum for StackSum {
     }
 
     fn amount(&self) -> u64 {
+        self.ns
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn ns(&self) -> u64 {
         self.ns
     }
 

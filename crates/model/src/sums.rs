@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    BesideSum, CallError, Counter, CpuTime, HoldSum, PathSum, RunnerSum, StackId, StackSum, WaitSum,
+    CallError, ConcurrentCall, Counter, CpuTime, HoldSum, PathSum, RunnerSum, StackId, StackSum,
+    WaitSum,
 };
 
 /// A sum since the start of a run, a row of one of the tables of [`Sums`].
@@ -17,6 +18,12 @@ pub trait Sum: Serialize {
 
     /// The largest come first. 0 where they stay in the order in which they came.
     fn amount(&self) -> u64;
+
+    /// How often: 0 if it is no count. Of several counts the greatest.
+    fn count(&self) -> u64;
+
+    /// How long: 0 if it is no time.
+    fn ns(&self) -> u64;
 
     /// Process that it is about; `None`: the host.
     fn tgid(&self) -> Option<u32>;
@@ -39,14 +46,25 @@ pub trait SumVisitor {
     fn visit(&mut self, table: &'static str, sum: &impl Sum) -> Result<(), Self::Error>;
 }
 
-/// Writes the struct of the tables, and what has to be done with each of them.
+/// The name of a table in stores and run files.
+macro_rules! stored_name {
+    ($table:ident) => {
+        stringify!($table)
+    };
+    ($table:ident $stored:literal) => {
+        $stored
+    };
+}
+
+/// Writes the struct of the tables, and what has to be done with each of them. A table that is
+/// stored under another name than it has here has that one behind `as`.
 macro_rules! tables {
-    ($($(#[$doc:meta])* $table:ident: $sum:ty,)*) => {
+    ($($(#[$doc:meta])* $table:ident $(as $stored:literal)?: $sum:ty,)*) => {
         /// The tables of sums: in a batch those that changed, in a run all, the largest first.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct Sums {
-            $($(#[$doc])* pub $table: Vec<$sum>,)*
+            $($(#[$doc])* $(#[serde(rename = $stored)])? pub $table: Vec<$sum>,)*
         }
 
         impl Sums {
@@ -55,7 +73,9 @@ macro_rules! tables {
             /// # Errors
             /// The first of the visitor.
             pub fn visit<V: SumVisitor>(&self, visitor: &mut V) -> Result<(), V::Error> {
-                $(self.$table.iter().try_for_each(|sum| visitor.visit(stringify!($table), sum))?;)*
+                $(for sum in &self.$table {
+                    visitor.visit(stored_name!($table $($stored)?), sum)?;
+                })*
                 Ok(())
             }
 
@@ -70,7 +90,9 @@ macro_rules! tables {
                 sum: D,
             ) -> Result<(), D::Error> {
                 match table {
-                    $(stringify!($table) => self.$table.push(Deserialize::deserialize(sum)?),)*
+                    $(stored_name!($table $($stored)?) => {
+                        self.$table.push(Deserialize::deserialize(sum)?);
+                    })*
                     _ => {}
                 }
                 Ok(())
@@ -104,7 +126,7 @@ tables! {
     /// Time by kernel code path.
     paths: PathSum,
     /// Waits for spinlocks, by who was in a call on another CPU.
-    beside: BesideSum,
+    concurrent_calls as "beside": ConcurrentCall,
     /// Failed system calls.
     call_errors: CallError,
     /// Numbers that the kernel keeps, by name and source.

@@ -47,6 +47,14 @@ impl Sum for WaitSum {
         self.ns
     }
 
+    fn count(&self) -> u64 {
+        self.count.max(self.by_waiter).max(self.lock_like)
+    }
+
+    fn ns(&self) -> u64 {
+        self.ns.max(self.max_ns)
+    }
+
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
@@ -170,6 +178,14 @@ impl Sum for HoldSum {
         self.ns
     }
 
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn ns(&self) -> u64 {
+        self.ns.max(self.max_ns)
+    }
+
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
@@ -202,6 +218,14 @@ impl Sum for RunnerSum {
         self.ns
     }
 
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn ns(&self) -> u64 {
+        self.ns
+    }
+
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
@@ -229,6 +253,14 @@ impl Sum for CallError {
         self.count
     }
 
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn ns(&self) -> u64 {
+        0
+    }
+
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
@@ -237,7 +269,7 @@ impl Sum for CallError {
 /// Waits of a process for spinlocks (10 us at least), by who was in a system call on another CPU
 /// when they ended: whoever had the lock is among those, but several may be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BesideSum {
+pub struct ConcurrentCall {
     /// Process that waited.
     pub tgid: u32,
     /// The other one.
@@ -258,13 +290,21 @@ pub struct BesideSum {
     pub max_ns: u64,
 }
 
-impl Sum for BesideSum {
+impl Sum for ConcurrentCall {
     fn key(&self) -> impl Serialize {
         (self.tgid, self.other_tgid, self.other_call, &self.reads, self.kernel)
     }
 
     fn amount(&self) -> u64 {
         self.ns
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn ns(&self) -> u64 {
+        self.ns.max(self.max_ns)
     }
 
     fn tgid(&self) -> Option<u32> {

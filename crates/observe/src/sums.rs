@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use libbpf_rs::{MapCore, MapFlags};
 use model::{
-    Account, Batch, BesideSum, Blocked, CallError, HoldSum, ObjectName, PathSum, RunnerSum,
+    Account, Batch, Blocked, CallError, ConcurrentCall, HoldSum, ObjectName, PathSum, RunnerSum,
     Syscall, WaitSum,
 };
 
@@ -36,7 +36,7 @@ impl Sums {
         batch.sums.holds = self.grown(&maps.hold_sums, hold)?;
         batch.sums.runners = self.grown(&maps.runner_sums, runner)?;
         batch.sums.paths = self.grown(&maps.path_sums, path)?;
-        batch.sums.beside = self.grown(&maps.beside_sums, beside)?;
+        batch.sums.concurrent_calls = self.grown(&maps.beside_sums, concurrent_call)?;
         batch.sums.call_errors = self.grown(&maps.call_errors, call_error)?;
         Ok(())
     }
@@ -145,8 +145,8 @@ fn path(key: path_key, sum: path_sum) -> PathSum {
     }
 }
 
-fn beside(key: beside_key, sum: beside_sum) -> BesideSum {
-    BesideSum {
+fn concurrent_call(key: beside_key, sum: beside_sum) -> ConcurrentCall {
+    ConcurrentCall {
         tgid: key.tgid,
         other_tgid: key.other_tgid,
         other_comm: bpf::text(&sum.comm),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use model::units::{count, duration};
-use model::{RunStatus, RunSummary, Target};
+use model::{Origin, RunStatus, RunSummary, Target};
 
 use crate::Style;
 use crate::style::Paint;
@@ -44,6 +44,9 @@ pub fn write(out: &mut dyn Write, runs: &[RunSummary], style: &Style) -> io::Res
             run.leading_cause.as_deref().unwrap_or("-").into(),
         ]);
         table.note(1, run.header.target.to_string());
+        if let Some(Origin { file, number }) = &run.origin {
+            table.note(1, format!("imported from {file}, where it was run {number}"));
+        }
     }
     table.write(out, style)
 }
@@ -118,6 +121,7 @@ mod tests {
             threads: 1_234,
             outliers: 123_456,
             leading_cause: cause.map(str::to_owned),
+            origin: None,
         }
     }
 
@@ -129,9 +133,18 @@ mod tests {
             summary(1_001, RunStatus::Recording, None),
         ];
         runs[2].header.target = Target::Command(vec!["argument".to_owned(); 30]);
+        runs[0].origin = Some(Origin { file: "x.whylag".to_owned(), number: RunId(7) });
         let text = sample::written(|out| write(out, &runs, &Style::default()));
         sample::assert_fits(&text, 80);
-        for part in ["mmap-lock", "interrupted", "recording", "123,456", "2.00 s", "pid 77"] {
+        for part in [
+            "mmap-lock",
+            "interrupted",
+            "recording",
+            "123,456",
+            "2.00 s",
+            "pid 77",
+            "imported from x.whylag, where it was run 7",
+        ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert_eq!(text.matches("argument").count(), 30);

@@ -28,16 +28,29 @@ const DETAILS: [&str; 3] = ["sysctl.", "env.", "rlimit."];
 /// Writes the header and facts, what benchmarks measured, the messages of traced programs, the
 /// accounts (of all and of each thread), the histograms with most time, the slowest outliers in
 /// full, the sockets, the cost of the recorder, and which other programs ran when repeated events
-/// came. What is left out is counted. `notes` is what explain reads in the run.
+/// came. What is left out is counted. `notes` is what explain reads in the run, `name` what a verb
+/// takes to find it again: its number, or its file.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, run: &Run, notes: &Annotations, style: &Style) -> io::Result<()> {
-    write_run(out, run, notes, style)?;
+pub fn write(
+    out: &mut dyn Write,
+    run: &Run,
+    name: &str,
+    notes: &Annotations,
+    style: &Style,
+) -> io::Result<()> {
+    write_run(out, run, name, notes, style)?;
     coincidences::write(out, &notes.coincidences, style)
 }
 
-fn write_run(out: &mut dyn Write, run: &Run, notes: &Annotations, style: &Style) -> io::Result<()> {
+fn write_run(
+    out: &mut dyn Write,
+    run: &Run,
+    name: &str,
+    notes: &Annotations,
+    style: &Style,
+) -> io::Result<()> {
     write_header(out, run, style)?;
     write_facts(out, run, style)?;
     writeln!(out)?;
@@ -57,7 +70,7 @@ fn write_run(out: &mut dyn Write, run: &Run, notes: &Annotations, style: &Style)
         writeln!(out)?;
     }
     if !run.messages.is_empty() {
-        messages::write(out, run, &notes.messages, MESSAGES, style)?;
+        messages::write(out, run, name, &notes.messages, MESSAGES, style)?;
         if run.threads.is_empty() {
             return Ok(());
         }
@@ -67,7 +80,7 @@ fn write_run(out: &mut dyn Write, run: &Run, notes: &Annotations, style: &Style)
     writeln!(out)?;
     accounts::write_threads(out, run, style)?;
     write_histograms(out, run, style)?;
-    write_outliers(out, run, style)?;
+    write_outliers(out, run, name, style)?;
     sockets::write(out, run, style)?;
     writeln!(out)?;
     cost::write(out, run, style)
@@ -165,7 +178,7 @@ fn write_histograms(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result
     Ok(())
 }
 
-fn write_outliers(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
+fn write_outliers(out: &mut dyn Write, run: &Run, name: &str, style: &Style) -> io::Result<()> {
     let of_kind = |kind| run.outliers.iter().filter(|outlier| outlier.kind == kind).count();
     let kinds = [
         (OutlierKind::Syscall, "in system calls"),
@@ -194,8 +207,8 @@ fn write_outliers(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<(
         outlier::write(out, n + 1, outlier, run, style)?;
     }
     more(out, style, run.outlier_count, run.outliers.len().min(OUTLIERS), "outlier")?;
-    let id = run.id;
-    let hint = format!("  'whylag explain {id} --outlier N' explains one of them alone");
+    let name = text::clean(name);
+    let hint = format!("  'whylag explain {name} --outlier N' explains one of them alone");
     writeln!(out, "{}", style.dim(&hint))
 }
 
@@ -223,8 +236,9 @@ mod tests {
     #[test]
     fn a_run_is_shown_in_full_within_80_columns() {
         let run = sample::run();
-        let text =
-            sample::written(|out| write(out, &run, &Annotations::default(), &Style::default()));
+        let text = sample::written(|out| {
+            write(out, &run, "x.whylag", &Annotations::default(), &Style::default())
+        });
         sample::assert_fits(&text, 80);
         assert!(!text.contains('\x1b'));
         for part in [
@@ -240,7 +254,7 @@ mod tests {
             "count per s",
             "2,000 outliers from 1.00 ms on",
             "and 1,998 more outliers",
-            "'whylag explain 12 --outlier N' explains",
+            "'whylag explain x.whylag --outlier N' explains",
             "whylag itself:",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
@@ -252,7 +266,7 @@ mod tests {
     fn an_empty_run_is_shown_without_a_panic() {
         let run = sample::empty_run();
         let text = sample::written(|out| {
-            write(out, &run, &Annotations::default(), &Style { color: true, width: 60 })
+            write(out, &run, "x.whylag", &Annotations::default(), &Style { color: true, width: 60 })
         });
         assert!(text.contains("unaccounted"), "{text}");
     }
@@ -270,8 +284,9 @@ mod tests {
         for stack in run.stacks.values_mut() {
             stack.frames[0].symbol = Some(evil.clone());
         }
-        let text =
-            sample::written(|out| write(out, &run, &Annotations::default(), &Style::default()));
+        let text = sample::written(|out| {
+            write(out, &run, "x.whylag", &Annotations::default(), &Style::default())
+        });
         assert!(!text.contains(['\x1b', '\x07', '\r']), "{text}");
     }
 }

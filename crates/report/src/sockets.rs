@@ -275,12 +275,12 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out, &run, &Style { color: false, width: 140 }).unwrap();
         let text = String::from_utf8(out).unwrap();
-        let told = "+50.0 ms: a timer sent a segment of tcp [::1]:9 (fd 4) again: nothing was \
+        let expected = "+50.0 ms: a timer sent a segment of tcp [::1]:9 (fd 4) again: nothing was \
                     acknowledged for 204 ms";
-        assert!(text.contains(told), "{text}");
-        let told = "17 sends found no room on tcp [::1]:9 (fd 4): 13 refused, 4 waited 0 ns in all; in 2 \
+        assert!(text.contains(expected), "{text}");
+        let expected = "17 sends found no room on tcp [::1]:9 (fd 4): 13 refused, 4 waited 0 ns in all; in 2 \
                     seconds, at most 10 in one";
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

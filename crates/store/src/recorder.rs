@@ -2,7 +2,10 @@
 
 use std::fs;
 
+use serde::{Deserialize, Serialize};
+
 /// A process, distinguished from any other that ever had its pid.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Recorder {
     pub pid: u32,
     /// Start time in clock ticks since boot; `None` if it was gone already when the run began.

@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use common::*;
 use model::*;
@@ -177,4 +178,114 @@ fn connections_of_one_process_work_at_once() {
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .unwrap();
     assert_eq!(check, "ok");
+}
+
+/// A file with a run of so many outliers.
+fn large_file(folder: &Path, outliers: u64) -> PathBuf {
+    let mut store = Sqlite::open(&folder.join("source.db")).unwrap();
+    let run = store.begin(&header()).unwrap();
+    store.append(run, &outliers_batch(outliers, STARTED_NS + 1)).unwrap();
+    store.finish(run, &end()).unwrap();
+    let path = folder.join("large.whylag");
+    store.export(run, std::fs::File::create(&path).unwrap()).unwrap();
+    path
+}
+
+#[test]
+fn a_recorder_goes_on_while_a_large_run_is_imported() {
+    if let Some(path) = recorders_store() {
+        let mut store = Sqlite::open(&path).unwrap();
+        let run = store.begin(&header()).unwrap();
+        let (mut longest, mut batches) = (Duration::ZERO, 0);
+        println!("appending ");
+        while !path.with_file_name("imported").exists() {
+            let start = Instant::now();
+            store.append(run, &outliers_batch(10, STARTED_NS + batches)).unwrap();
+            longest = longest.max(start.elapsed());
+            batches += 1;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        println!("longest {} {batches} ", longest.as_millis());
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = large_file(folder.path(), 40_000);
+    let path = folder.path().join("w.db");
+    let mut store = Sqlite::open(&path).unwrap();
+    let test = "a_recorder_goes_on_while_a_large_run_is_imported";
+    let mut recorder = start_recorder(test, &path);
+    wait_for(&mut recorder, "appending ");
+    let start = Instant::now();
+    let imported = store.import(&file).unwrap();
+    let took = start.elapsed().as_millis() as u64;
+    std::fs::write(folder.path().join("imported"), "").unwrap();
+    let said = wait_for(&mut recorder, "longest ");
+    recorder.wait().unwrap();
+    println!("the import took {took} ms; of the recorder's appends: {said}(ms, number)");
+    let said = said.split("longest ").nth(1).unwrap();
+    let numbers: Vec<u64> = said.split_whitespace().map(|n| n.parse().unwrap()).collect();
+    let [longest, batches] = numbers[..] else { panic!("{said}") };
+    assert!(took >= 400, "too short an import to hold anybody up: {took} ms");
+    assert!(batches >= 5 && longest < took / 2, "{batches} appends, {longest} ms of {took} ms");
+
+    assert_eq!(store.load(imported).unwrap().outlier_count, 40_000);
+    let runs = store.runs().unwrap();
+    let origin = Origin { file: "large.whylag".into(), number: RunId(1) };
+    let imported = runs.iter().find(|run| run.id == imported).unwrap();
+    assert_eq!(imported.origin, Some(origin));
+    let recorded = runs.iter().find(|run| run.id != imported.id).unwrap();
+    assert_eq!((recorded.outliers, &recorded.origin), (batches * 10, &None));
+}
+
+#[test]
+fn what_a_killed_import_left_is_not_seen_and_goes_with_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("large.whylag");
+    if let Some(path) = recorders_store() {
+        let file = path.with_file_name("large.whylag");
+        println!("importing ");
+        Sqlite::open(&path).unwrap().import(&file).unwrap();
+        println!("imported ");
+        return;
+    }
+    assert_eq!(large_file(folder.path(), 40_000), file);
+    let path = folder.path().join("w.db");
+    let mut store = Sqlite::open(&path).unwrap();
+    let test = "what_a_killed_import_left_is_not_seen_and_goes_with_the_next_one";
+    let mut importer = start_recorder(test, &path);
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    let rows = |table: &str| -> i64 {
+        conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    };
+    while rows("outliers") == 0 {
+        assert!(importer.try_wait().unwrap().is_none(), "the import ended before it was seen");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    importer.kill().unwrap();
+    importer.wait().unwrap();
+    assert!((1..40_000).contains(&rows("outliers")), "it was killed on its way");
+    assert!(store.runs().unwrap().is_empty());
+    assert_eq!(store.newest().unwrap(), None);
+    assert!(matches!(store.load(RunId(1)), Err(store::StoreError::NoSuchRun { .. })));
+
+    let imported = store.import(&file).unwrap();
+    assert_eq!(store.runs().unwrap().len(), 1);
+    assert_eq!(store.load(imported).unwrap().outlier_count, 40_000);
+    // Nothing of the other is left, in any table.
+    let (whole, number) = Sqlite::open_run_file(&file).unwrap();
+    assert_eq!(store.load(imported).unwrap().threads, whole.load(number).unwrap().threads);
+    assert_eq!((rows("runs"), rows("outliers")), (1, 40_000));
+    for (parts, key, of) in [("accounts", "thread", "threads"), ("frames", "stack", "stacks")] {
+        let sql = format!("SELECT count(*) FROM {parts} WHERE {key} NOT IN (SELECT id FROM {of})");
+        assert_eq!(conn.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap(), 0, "{parts}");
+    }
+    let tables = "SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
+                  WHERE m.type = 'table' AND c.name = 'run'";
+    let mut tables = conn.prepare(tables).unwrap();
+    let names = tables.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    for table in names.map(Result::unwrap) {
+        let sql = format!("SELECT count(*) FROM {table} WHERE run <> ?1");
+        let others: i64 = conn.query_row(&sql, [imported.0], |row| row.get(0)).unwrap();
+        assert_eq!(others, 0, "{table}");
+    }
 }

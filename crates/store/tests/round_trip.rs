@@ -66,7 +66,7 @@ fn everything_comes_back_as_it_was() {
     assert_eq!(loaded.jitter, batch.jitter);
     assert_eq!(loaded.messages, batch.messages);
     assert_eq!(loaded.sockets, batch.sockets);
-    assert_eq!(loaded.sums.beside, batch.sums.beside);
+    assert_eq!(loaded.sums.concurrent_calls, batch.sums.concurrent_calls);
     assert_eq!(loaded.presences, batch.presences);
 }
 
@@ -345,6 +345,7 @@ fn runs_are_listed_oldest_first() {
         threads,
         outliers: threads,
         leading_cause: leading.map(str::to_owned),
+        origin: None,
     };
     assert_eq!(
         listed,

@@ -344,6 +344,34 @@ fn lines_that_no_whylag_writes_are_refused() {
     }
 }
 
+/// All numbers of sums that are added up, made too large one at a time.
+#[test]
+fn a_sum_that_no_host_gives_is_refused_in_every_table() {
+    const TABLES: [&str; 8] =
+        ["stack_sums", "waits", "holds", "paths", "beside", "call_errors", "runners", "cpus"];
+    let folder = tempfile::tempdir().unwrap();
+    let text = text_of(&written(&folder, &small_file()));
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for table in TABLES {
+        let row = format!("/batch/{table}/0");
+        let line = lines.iter().position(|line| line.pointer(&row).is_some()).unwrap();
+        let sum = lines[line].pointer(&row).unwrap().as_object().unwrap();
+        let is_added_up = |name: &str| {
+            name.ends_with("ns") || ["count", "by_waiter", "lock_like"].contains(&name)
+        };
+        let numbers: Vec<&String> = sum.keys().filter(|name| is_added_up(name)).collect();
+        assert!(!numbers.is_empty(), "{sum:?}");
+        for number in numbers {
+            let mut lines = lines.clone();
+            *lines[line].pointer_mut(&format!("{row}/{number}")).unwrap() = (1u64 << 63).into();
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let error = refused(&written(&folder, &compressed(text.as_bytes()))).to_string();
+            assert!(error.contains("beyond what any host gives"), "{table} {number}: {error}");
+        }
+    }
+}
+
 #[test]
 fn a_line_without_end_is_refused_before_it_fills_the_memory() {
     let folder = tempfile::tempdir().unwrap();

@@ -67,6 +67,7 @@ fn read(path: &Path) -> bool {
     report::show::write(
         &mut Vec::new(),
         &run,
+        "x.whylag",
         &explain::annotations(&run, SlowMessages::default()),
         &style,
     )

@@ -2,9 +2,9 @@
 
 use rustix::fs::{Access, access};
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "access",
     measures: "access(R_OK) of a file of the worker's own",
     ladder: THREADS,

@@ -4,12 +4,12 @@ use rustix::fs::{OFlags, fcntl_setfl, ftruncate};
 
 use super::folder::{self, BLOCK};
 use super::staged::staged_for_three;
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
 /// The file is emptied, untimed, after so many operations.
 const EMPTIED_AFTER: u32 = 64;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "append",
     measures: "write() of 4 kB to the end (O_APPEND) of a file of the worker's own",
     ladder: THREADS,

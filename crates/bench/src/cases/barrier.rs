@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use super::locks::{self, Lock};
 use super::ping_pong::{self, Ball, End};
 use super::shared::Shared;
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 use crate::Error;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "barrier",
     measures: "pthread_barrier_wait() together with a partner that does the same",
     ladder: THREADS,

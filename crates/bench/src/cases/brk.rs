@@ -4,10 +4,10 @@
 use model::WorkerKind;
 use rustix::io::Errno;
 
-use super::{Alone, Case, PROCESSES};
+use super::{Alone, Benchmark, PROCESSES};
 use crate::Error;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "brk",
     measures: "sbrk() of a page up and down again",
     ladder: PROCESSES,

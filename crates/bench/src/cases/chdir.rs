@@ -1,8 +1,8 @@
 //! chdir: the working directory is set, which all threads of a process share.
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "chdir",
     measures: "chdir() to where one is",
     ladder: THREADS,

@@ -1,8 +1,8 @@
 //! clock-boottime: what a read of the clock that counts suspension costs.
 
-use super::{Case, clock_read};
+use super::{Benchmark, clock_read};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "clock-boottime",
     measures: "clock_gettime(CLOCK_BOOTTIME)",
     ladder: clock_read::READERS,

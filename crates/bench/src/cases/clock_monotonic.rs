@@ -1,8 +1,8 @@
 //! clock-monotonic: what a read of the clock for intervals costs, alone and with other readers. (story 5)
 
-use super::{Case, Ladder, clock_read};
+use super::{Benchmark, Ladder, clock_read};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "clock-monotonic",
     measures: "clock_gettime(CLOCK_MONOTONIC)",
     ladder: Ladder { shape: Some(clock_read::shape), ..clock_read::READERS },

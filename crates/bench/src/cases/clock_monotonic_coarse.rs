@@ -1,8 +1,8 @@
 //! clock-monotonic-coarse: what a read of the clock at the last tick costs.
 
-use super::{Case, clock_read};
+use super::{Benchmark, clock_read};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "clock-monotonic-coarse",
     measures: "clock_gettime(CLOCK_MONOTONIC_COARSE): as of the last tick",
     ladder: clock_read::READERS,

@@ -1,8 +1,8 @@
 //! clock-monotonic-raw: what a read of the clock that nobody steers costs.
 
-use super::{Case, clock_read};
+use super::{Benchmark, clock_read};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "clock-monotonic-raw",
     measures: "clock_gettime(CLOCK_MONOTONIC_RAW)",
     ladder: clock_read::READERS,

@@ -1,8 +1,8 @@
 //! clock-process-cputime: what a process pays to know its CPU time: a sum over its threads.
 
-use super::{Case, clock_read};
+use super::{Benchmark, clock_read};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "clock-process-cputime",
     measures: "clock_gettime(CLOCK_PROCESS_CPUTIME_ID): the CPU time of all threads of the process",
     ladder: clock_read::READERS,

@@ -1,8 +1,8 @@
 //! clock-realtime: what a read of the wall clock costs. (story 5)
 
-use super::{Case, Ladder, clock_read};
+use super::{Benchmark, Ladder, clock_read};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "clock-realtime",
     measures: "clock_gettime(CLOCK_REALTIME)",
     ladder: Ladder { shape: Some(clock_read::shape), ..clock_read::READERS },

@@ -1,8 +1,8 @@
 //! clock-realtime-coarse: what a read of the wall clock at the last tick costs.
 
-use super::{Case, clock_read};
+use super::{Benchmark, clock_read};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "clock-realtime-coarse",
     measures: "clock_gettime(CLOCK_REALTIME_COARSE): the wall clock as of the last tick",
     ladder: clock_read::READERS,

@@ -1,8 +1,8 @@
 //! clock-tai: what a read of the clock without leap seconds costs.
 
-use super::{Case, clock_read};
+use super::{Benchmark, clock_read};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "clock-tai",
     measures: "clock_gettime(CLOCK_TAI)",
     ladder: clock_read::READERS,

@@ -1,8 +1,8 @@
 //! clock-thread-cputime: what a thread pays to know its CPU time: a system call.
 
-use super::{Case, clock_read};
+use super::{Benchmark, clock_read};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "clock-thread-cputime",
     measures: "clock_gettime(CLOCK_THREAD_CPUTIME_ID): the CPU time of the thread",
     ladder: clock_read::READERS,

@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use super::locks::{self, Lock, Mutex, checked};
 use super::ping_pong::{self, Ball, End};
 use super::shared::Shared;
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 use crate::Error;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "condvar",
     measures: "pthread_cond_signal() of a waiting partner and pthread_cond_wait() for its answer",
     ladder: THREADS,

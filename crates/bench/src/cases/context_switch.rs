@@ -3,10 +3,10 @@
 use model::WorkerKind;
 use rustix::thread::futex::Flags;
 
-use super::{Alone, Case, THREADS, futex_turns, ping_pong};
+use super::{Alone, Benchmark, THREADS, futex_turns, ping_pong};
 use crate::spin;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "context-switch",
     measures: "two switches on one CPU: futex wake of a partner there, wait, and it does the same",
     ladder: THREADS,

@@ -5,9 +5,9 @@ use rustix::io::Errno;
 
 use super::folder::{self, MODE};
 use super::staged::staged;
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "create",
     measures: "open(O_CREAT) of a new file in a folder of the worker's own, and close()",
     ladder: THREADS,

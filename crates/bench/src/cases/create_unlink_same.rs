@@ -3,9 +3,9 @@
 use rustix::fs::{OFlags, open, unlink};
 
 use super::folder::{self, MODE};
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "create-unlink-same",
     measures: "open(O_CREAT), close() and unlink() of a new file in the folder of all workers",
     ladder: THREADS,

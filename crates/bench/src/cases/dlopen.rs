@@ -1,10 +1,10 @@
 //! dlopen: what loading a library costs, and how much threads that do hinder each other.
 
 use super::lazy::{self, Library};
-use super::{Alone, Case, Prepared, Request, THREADS};
+use super::{Alone, Benchmark, Prepared, Request, THREADS};
 use crate::{Error, Work};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "dlopen",
     measures: "dlopen() of a small library from the page cache, dlsym() and dlclose()",
     ladder: THREADS,

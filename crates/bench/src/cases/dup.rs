@@ -1,8 +1,8 @@
 //! dup: one more descriptor of an open file, in a table that all threads share.
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "dup",
     measures: "dup() and close() of a descriptor of a file of the worker's own",
     ladder: THREADS,

@@ -1,8 +1,8 @@
 //! empty: nothing at all; what the harness itself costs.
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "empty",
     measures: "no operation: what the clock and the harness cost",
     ladder: THREADS,

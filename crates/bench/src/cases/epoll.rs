@@ -4,11 +4,11 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
-use super::{Alone, Case, watched};
+use super::{Alone, Benchmark, watched};
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "epoll",
     measures: "epoll_wait() without waiting, of eventfds of which the last is ready",
     ladder: watched::LADDER,

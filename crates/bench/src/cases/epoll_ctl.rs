@@ -2,9 +2,9 @@
 
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
-use super::{Alone, Case, watched};
+use super::{Alone, Benchmark, watched};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "epoll-ctl",
     measures: "epoll_ctl() that adds a descriptor and one that deletes it, with others watched",
     ladder: watched::LADDER,

@@ -2,9 +2,9 @@
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "eventfd",
     measures: "write() to an eventfd and read() of it, in the same thread",
     ladder: THREADS,

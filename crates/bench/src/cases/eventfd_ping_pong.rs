@@ -6,9 +6,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 use super::ping_pong::{self, Descriptors};
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "eventfd-ping-pong",
     measures: "write() to an eventfd at which a partner waits, and back through another",
     ladder: THREADS,

@@ -4,7 +4,7 @@ use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 use rustix::io::Errno;
 
 use super::staged::staged_for_three;
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 use crate::Error;
 
 /// Bytes asked for at a time.
@@ -12,7 +12,7 @@ const BYTES: u64 = 64 << 10;
 /// The file is emptied, untimed, when it would get longer: to free blocks can take a disk long.
 const LONGEST: u64 = 4 << 20;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "fallocate",
     measures: "fallocate() of the next 64 kB of a file of the worker's own",
     ladder: THREADS,

@@ -1,8 +1,8 @@
 //! fcntl-flags: about the least that can be asked of an open file.
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "fcntl-flags",
     measures: "fcntl(F_GETFL) of a file of the worker's own",
     ladder: THREADS,

@@ -2,9 +2,9 @@
 
 use rustix::fs::{FlockOperation, fcntl_lock};
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "fcntl-lock",
     measures: "fcntl(F_SETLKW) to lock and to unlock a file of the worker's own",
     ladder: THREADS,

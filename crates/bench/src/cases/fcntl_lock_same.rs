@@ -3,9 +3,9 @@
 
 use rustix::fs::{FlockOperation, fcntl_lock};
 
-use super::{Case, PROCESSES, folder};
+use super::{Benchmark, PROCESSES, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "fcntl-lock-same",
     measures: "fcntl(F_SETLKW) to lock and to unlock one file by all workers",
     ladder: PROCESSES,

@@ -1,8 +1,8 @@
 //! fd-table-threads: as fd-table, but with a second thread: waits for an RCU grace period.
 
-use super::{Case, PROCESSES, growing_table};
+use super::{Benchmark, PROCESSES, growing_table};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "fd-table-threads",
     measures: "as fd-table, with a second thread: growing waits for an RCU grace period",
     ladder: PROCESSES,

@@ -2,9 +2,9 @@
 
 use rustix::fs::FlockOperation;
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "flock",
     measures: "flock() to lock and to unlock a file of the worker's own",
     ladder: THREADS,

@@ -3,9 +3,9 @@
 
 use rustix::fs::FlockOperation;
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "flock-same",
     measures: "flock() to lock and to unlock one file, opened by each worker for itself",
     ladder: THREADS,

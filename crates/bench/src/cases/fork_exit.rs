@@ -1,8 +1,8 @@
 //! fork-exit: the life of a process that does nothing. The larger the parent, the more it costs.
 
-use super::{Case, PROCESSES, last_error, operation};
+use super::{Benchmark, PROCESSES, last_error, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "fork-exit",
     measures: "fork(), _exit() of the child, waitpid(); with the page faults of both afterwards",
     ladder: PROCESSES,

@@ -4,10 +4,10 @@ use model::{BenchStep, StoryShape};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-use super::{Alone, Case, Ladder, PROCESSES, Prepared, Request, tasks};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, tasks};
 use crate::{Error, Work, cases};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "fork-population",
     measures: "a process from fork() over its exit to wait(), while threads of others sleep",
     ladder: Ladder {

@@ -1,8 +1,8 @@
 //! fstat: a file's attributes by its descriptor, so without a path to walk.
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "fstat",
     measures: "fstat() of an open file of the worker's own",
     ladder: THREADS,

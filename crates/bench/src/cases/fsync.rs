@@ -5,9 +5,9 @@ use rustix::io::pwrite;
 
 use super::folder::{self, BLOCK};
 use super::staged::staged;
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "fsync",
     measures: "fsync() of a file of the worker's own after 4 kB were written to it",
     ladder: THREADS,

@@ -5,12 +5,12 @@ use std::sync::atomic::AtomicU32;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
 /// As many as a worker of `perf bench futex hash` uses.
 const WORDS: usize = 1024;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "futex-hash",
     measures: "futex(FUTEX_WAIT, private) on the next of 1024 words, none as expected: no sleep",
     ladder: THREADS,

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicU32;
 
 use rustix::thread::futex;
 
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "futex-wake",
     measures: "futex(FUTEX_WAKE, private) of a word on which nobody waits",
     ladder: THREADS,

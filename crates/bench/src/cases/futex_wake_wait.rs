@@ -3,10 +3,10 @@
 use model::WorkerKind;
 use rustix::thread::futex::Flags;
 
-use super::{Case, THREADS, futex_turns, ping_pong};
+use super::{Benchmark, THREADS, futex_turns, ping_pong};
 use crate::Error;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "futex-wake-wait",
     measures: "futex wake of a thread and wait until it has woken this one, private futexes",
     ladder: THREADS,

@@ -2,9 +2,9 @@
 
 use rustix::thread::futex::Flags;
 
-use super::{Case, PROCESSES, futex_turns, ping_pong};
+use super::{Benchmark, PROCESSES, futex_turns, ping_pong};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "futex-wake-wait-shared",
     measures: "futex wake of a partner and wait until it has woken this one, shared futexes",
     ladder: PROCESSES,

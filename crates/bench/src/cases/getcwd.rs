@@ -2,9 +2,9 @@
 
 use rustix::io::Errno;
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "getcwd",
     measures: "getcwd()",
     ladder: THREADS,

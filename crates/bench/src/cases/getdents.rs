@@ -7,14 +7,14 @@ use rustix::io::Errno;
 
 use super::folder::{self, BLOCK};
 use super::staged::staged;
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
 /// Files in the folder.
 const FILES: usize = 100;
 /// Bytes that an entry takes at least (linux_dirent64 with a name of one byte).
 const ENTRY: usize = 24;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "getdents",
     measures: "getdents64() of a folder of 100 files of the worker's own, in one call",
     ladder: THREADS,

@@ -1,8 +1,8 @@
 //! getpgid: a look-up of the process group.
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "getpgid",
     measures: "getpgid() of this process",
     ladder: THREADS,

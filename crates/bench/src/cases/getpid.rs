@@ -1,8 +1,8 @@
 //! getpid: a system call that only reads.
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "getpid",
     measures: "getpid(): the number of this process, asked of the kernel each time",
     ladder: THREADS,

@@ -1,8 +1,8 @@
 //! getppid: the way into the kernel and back.
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "getppid",
     measures: "getppid(): a system call that does next to nothing",
     ladder: THREADS,

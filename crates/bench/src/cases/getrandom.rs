@@ -2,9 +2,9 @@
 
 use rustix::rand::GetRandomFlags;
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "getrandom",
     measures: "getrandom() of 16 bytes",
     ladder: THREADS,

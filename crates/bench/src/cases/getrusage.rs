@@ -2,9 +2,9 @@
 
 use rustix::io::Errno;
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "getrusage",
     measures: "getrusage(RUSAGE_SELF): adds up what all threads of the process have used",
     ladder: THREADS,

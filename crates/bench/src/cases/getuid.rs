@@ -1,8 +1,8 @@
 //! getuid: a system call that reads the credentials.
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "getuid",
     measures: "getuid(): reads the credentials of this thread",
     ladder: THREADS,

@@ -3,9 +3,9 @@
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init, remove_watch};
 
 use super::staged::staged_for_three;
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "inotify",
     measures: "inotify_add_watch() and inotify_rm_watch() of a folder of the worker's own",
     ladder: THREADS,

@@ -3,9 +3,9 @@
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 use rustix::io::{pwrite, read};
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "inotify-event",
     measures: "pwrite() of a byte to a watched file, and read() of the event that reports it",
     ladder: THREADS,

@@ -11,10 +11,10 @@ use rustix::io_uring::{
 use rustix::mm::MapFlags;
 
 use super::mapping::Mapping;
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 use crate::{Error, Work};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "io-uring-nop",
     measures: "io_uring_enter() that submits IORING_OP_NOP and takes its completion",
     ladder: THREADS,

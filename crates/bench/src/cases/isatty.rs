@@ -4,9 +4,9 @@ use std::os::fd::AsRawFd;
 
 use rustix::io::Errno;
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "isatty",
     measures: "isatty() of a file, which is none",
     ladder: THREADS,

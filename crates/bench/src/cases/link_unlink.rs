@@ -2,9 +2,9 @@
 
 use rustix::fs::{link, unlink};
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "link-unlink",
     measures: "link() and unlink() of a file in a folder of the worker's own",
     ladder: THREADS,

@@ -2,9 +2,9 @@
 
 use rustix::fs::{SeekFrom, seek};
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "lseek",
     measures: "lseek(SEEK_SET) in a file of the worker's own",
     ladder: THREADS,

@@ -3,9 +3,9 @@
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::dup;
 
-use super::{Alone, Case, THREADS, folder};
+use super::{Alone, Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "lseek-same",
     measures: "lseek(SEEK_SET) in one open file by all workers",
     ladder: THREADS,

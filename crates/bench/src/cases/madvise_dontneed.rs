@@ -3,9 +3,9 @@
 use rustix::mm::{Advice, ProtFlags};
 
 use super::mapping::Mapping;
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "madvise-dontneed",
     measures: "touch of a page of anonymous memory and madvise(MADV_DONTNEED) of it",
     ladder: THREADS,

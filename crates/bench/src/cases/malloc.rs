@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "malloc",
     measures: "malloc() and free() of 1 kB",
     ladder: THREADS,

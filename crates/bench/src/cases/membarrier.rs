@@ -2,10 +2,10 @@
 
 use rustix::thread::{MembarrierCommand, membarrier};
 
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 use crate::Error;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "membarrier",
     measures: "membarrier(PRIVATE_EXPEDITED): interrupts the CPUs that run the other threads",
     ladder: THREADS,

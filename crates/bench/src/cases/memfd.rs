@@ -2,9 +2,9 @@
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "memfd",
     measures: "memfd_create() and close()",
     ladder: THREADS,

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
 /// Cells of a cache line each: 32 MB, which all workers read.
 const CELLS: usize = 1 << 19;
@@ -15,7 +15,7 @@ struct Cell {
     next: u32,
 }
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "memory-latency",
     measures: "16 loads from 32 MB of memory, each from where the one before says",
     ladder: THREADS,

@@ -2,12 +2,12 @@
 
 use std::hint::black_box;
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
 /// Bytes set.
 const BYTES: usize = 1 << 20;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "memset",
     measures: "memset() of 1 MB",
     ladder: THREADS,

@@ -3,9 +3,9 @@
 
 use rustix::fs::{Mode, mkdir, rmdir};
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "mkdir-rmdir",
     measures: "mkdir() and rmdir() in a folder of the worker's own",
     ladder: THREADS,

@@ -4,7 +4,7 @@ use model::units::{fine_duration, number, percentage};
 use model::{BenchStep, StoryShape};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::{Case, Ladder, THREADS, folder};
+use super::{Benchmark, Ladder, THREADS, folder};
 
 /// Size of the story's file, bytes.
 pub const BYTES: usize = 1_265_444;
@@ -12,7 +12,7 @@ pub const BYTES: usize = 1_265_444;
 /// The story's ladder.
 pub const THREADS_TO_16: &[u32] = &[1, 2, 4, 8, 16];
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "mmap-file",
     measures: "mmap(1265444 bytes, MAP_POPULATE) and munmap() of a cached file of the worker's own",
     ladder: Ladder { workers: THREADS_TO_16, shape: Some(shape), ..THREADS },

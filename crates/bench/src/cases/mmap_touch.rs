@@ -2,9 +2,9 @@
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "mmap-touch",
     measures: "mmap(), first touch and munmap() of a page of anonymous memory",
     ladder: THREADS,

@@ -179,7 +179,7 @@ use crate::tidy::Traces;
 use crate::{Error, Work};
 
 /// A micro-benchmark.
-pub struct Case {
+pub struct Benchmark {
     /// Stable name, as on the command line; its file has it with `_` for `-`.
     pub id: &'static str,
     /// What one operation is, in one line.
@@ -190,7 +190,7 @@ pub struct Case {
     pub prepare: fn(&Request<'_>) -> Result<Box<dyn Prepared>, Error>,
 }
 
-impl fmt::Debug for Case {
+impl fmt::Debug for Benchmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.id)
     }
@@ -279,7 +279,7 @@ fn grows_with_population(steps: &[BenchStep], times: f64, story: &str) -> StoryS
 
 /// Every case.
 #[rustfmt::skip]
-pub const ALL: &[&Case] = &[
+pub const ALL: &[&Benchmark] = &[
     &access::CASE,
     &append::CASE,
     &barrier::CASE,
@@ -438,13 +438,13 @@ fn last_error() -> rustix::io::Errno {
 }
 
 /// What clock and harness cost: a row of every run.
-pub const EMPTY: &Case = &empty::CASE;
+pub const EMPTY: &Benchmark = &empty::CASE;
 
 /// The case of this name; without one, the names most like it.
 ///
 /// # Errors
 /// The nearest names, best first.
-pub fn named(id: &str) -> Result<&'static Case, Vec<&'static str>> {
+pub fn named(id: &str) -> Result<&'static Benchmark, Vec<&'static str>> {
     if let Some(case) = ALL.iter().find(|case| case.id == id) {
         return Ok(case);
     }

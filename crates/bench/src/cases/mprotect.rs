@@ -3,9 +3,9 @@
 use rustix::mm::{MprotectFlags, ProtFlags};
 
 use super::mapping::Mapping;
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "mprotect",
     measures: "mprotect() of a touched page to read-only, and back to writable",
     ladder: THREADS,

@@ -4,9 +4,9 @@ use rustix::mm::{MapFlags, MsyncFlags};
 
 use super::mapping::Mapping;
 use super::staged::staged;
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "msync",
     measures: "msync(MS_SYNC) of a page of a shared file mapping after it was written to",
     ladder: THREADS,

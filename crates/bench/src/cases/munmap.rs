@@ -4,12 +4,12 @@ use rustix::mm::ProtFlags;
 
 use super::mapping::Mapping;
 use super::staged::staged;
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
 /// Pages of the mapping.
 const PAGES: usize = 32;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "munmap",
     measures: "munmap() of 32 touched pages of anonymous memory",
     ladder: THREADS,

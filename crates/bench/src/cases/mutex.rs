@@ -1,8 +1,8 @@
 //! mutex: one that nobody else wants stays in user space.
 
-use super::{Alone, Case, THREADS, locks};
+use super::{Alone, Benchmark, THREADS, locks};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "mutex",
     measures: "pthread_mutex_lock() and _unlock(), each worker a mutex of its own",
     ladder: THREADS,

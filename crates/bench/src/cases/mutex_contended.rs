@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Alone, Case, THREADS, locks};
+use super::{Alone, Benchmark, THREADS, locks};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "mutex-contended",
     measures: "pthread_mutex_lock() and _unlock() of one mutex for all workers",
     ladder: THREADS,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Alone, Case, THREADS, locks};
+use super::{Alone, Benchmark, THREADS, locks};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "mutex-pi-contended",
     measures: "as mutex-contended, the mutex with priority inheritance (PTHREAD_PRIO_INHERIT)",
     ladder: THREADS,

@@ -2,11 +2,11 @@
 
 use rustix::thread::{ClockId, NanosleepRelativeResult, Timespec, clock_nanosleep_relative};
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
 const SHORTEST: Timespec = Timespec { tv_sec: 0, tv_nsec: 1 };
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "nanosleep",
     measures: "clock_nanosleep() of 1 ns: timer slack (50 us unless set) and the wake-up",
     ladder: THREADS,

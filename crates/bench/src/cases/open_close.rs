@@ -2,9 +2,9 @@
 
 use rustix::fs::{Mode, OFlags, open};
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "open-close",
     measures: "open() and close() of a file of the worker's own",
     ladder: THREADS,

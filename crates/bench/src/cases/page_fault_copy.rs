@@ -3,12 +3,12 @@
 use rustix::mm::MapFlags;
 
 use super::mapping::{FirstTouches, Mapping};
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
 /// Size of a worker's file, bytes.
 const BYTES: usize = 1 << 20;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "page-fault-copy",
     measures: "first write to a page of a private mapping of a cached file",
     ladder: THREADS,

@@ -7,10 +7,10 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags};
 
 use super::mapping::Mapping;
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 use crate::{Error, Work};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "page-fault-major",
     measures: "touch of a mapped file page that must come from the disk (its cache was dropped)",
     ladder: THREADS,

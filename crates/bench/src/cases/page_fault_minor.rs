@@ -3,12 +3,12 @@
 use rustix::mm::ProtFlags;
 
 use super::mapping::{FirstTouches, Mapping};
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
 /// Memory of a worker, bytes: it is given back, untimed, and touched again.
 const BYTES: usize = 4 << 20;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "page-fault-minor",
     measures: "first touch of a page of anonymous memory",
     ladder: THREADS,

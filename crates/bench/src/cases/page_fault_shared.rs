@@ -4,9 +4,9 @@ use rustix::mm::{Advice, MapFlags};
 
 use super::mapping::Mapping;
 use super::staged::staged;
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "page-fault-shared",
     measures: "first write to a shared mapping of a page of a cached file",
     ladder: THREADS,

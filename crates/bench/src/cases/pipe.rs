@@ -2,9 +2,9 @@
 
 use rustix::pipe::pipe;
 
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "pipe",
     measures: "write() of one byte to a pipe and read() of it, in the same thread",
     ladder: THREADS,

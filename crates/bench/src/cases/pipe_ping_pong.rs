@@ -3,9 +3,9 @@
 use rustix::pipe::pipe;
 
 use super::ping_pong::{self, Descriptors};
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "pipe-ping-pong",
     measures: "8 bytes to a partner that waits in read() of a pipe, and back through another",
     ladder: THREADS,

@@ -7,10 +7,10 @@ use model::{BenchStep, StoryShape};
 use rustix::io::Errno;
 
 use super::lazy::{self, Library};
-use super::{Alone, Case, Ladder, Prepared, Request, THREADS};
+use super::{Alone, Benchmark, Ladder, Prepared, Request, THREADS};
 use crate::{Error, Work};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "plt-first",
     measures: "the first call through a lazily bound PLT slot of a library just loaded",
     ladder: Ladder { shape: Some(shape), ..THREADS },

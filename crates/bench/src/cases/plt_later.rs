@@ -1,10 +1,10 @@
 //! plt-later: what every call of a function of another library costs once it is bound. (story 1)
 
 use super::lazy::{self, Library};
-use super::{Alone, Case, Prepared, Request, THREADS};
+use super::{Alone, Benchmark, Prepared, Request, THREADS};
 use crate::{Error, Work};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "plt-later",
     measures: "a later call through a PLT slot: the first call has bound it",
     ladder: THREADS,

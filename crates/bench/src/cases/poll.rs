@@ -4,9 +4,9 @@ use std::os::fd::AsRawFd;
 
 use rustix::io::Errno;
 
-use super::{Alone, Case, watched};
+use super::{Alone, Benchmark, watched};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "poll",
     measures: "poll() without waiting, of eventfds of which the last is ready",
     ladder: watched::LADDER,

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::{Alone, Case, THREADS, last_error};
+use super::{Alone, Benchmark, THREADS, last_error};
 use crate::{Error, Work, tidy};
 
 /// Bytes of a message; the queue has room for one, so that many workers fit the limit of a user
 /// (`ulimit -q`).
 const MESSAGE: usize = 64;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "posix-mq",
     measures: "mq_send() of 64 bytes and mq_receive() of them, each worker a queue of its own",
     ladder: THREADS,

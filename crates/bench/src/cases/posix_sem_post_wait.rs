@@ -3,9 +3,9 @@
 use rustix::io::Errno;
 
 use super::locks::Lock;
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "posix-sem-post-wait",
     measures: "sem_post() and sem_wait(), each worker a semaphore of its own: no sleep",
     ladder: THREADS,

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::{Alone, Case, PROCESSES, last_error};
+use super::{Alone, Benchmark, PROCESSES, last_error};
 use crate::{Error, Work};
 
 const PROGRAM: &CStr = c"/bin/true";
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "posix-spawn",
     measures: "posix_spawn() of /bin/true and waitpid(): vfork, exec, its dynamic linking, exit",
     ladder: PROCESSES,

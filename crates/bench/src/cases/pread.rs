@@ -1,9 +1,9 @@
 //! pread: from the page cache, at a given offset.
 
 use super::folder::{self, BLOCK};
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "pread",
     measures: "pread() of 4 kB of a cached file of the worker's own",
     ladder: THREADS,

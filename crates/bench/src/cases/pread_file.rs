@@ -1,9 +1,9 @@
 //! pread-file: what mmap-file maps is read instead: story 2's cure.
 
 use super::mmap_file::{BYTES, THREADS_TO_16};
-use super::{Case, Ladder, THREADS, folder};
+use super::{Benchmark, Ladder, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "pread-file",
     measures: "pread() of 1265444 bytes, a whole cached file of the worker's own",
     ladder: Ladder { workers: THREADS_TO_16, ..THREADS },

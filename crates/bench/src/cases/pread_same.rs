@@ -1,9 +1,9 @@
 //! pread-same: as pread, where all meet in the counts of one page.
 
 use super::folder::{self, BLOCK};
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "pread-same",
     measures: "pread() of the same 4 kB of one cached file by all workers",
     ladder: THREADS,

@@ -2,10 +2,10 @@
 
 use model::{BenchStep, StoryShape};
 
-use super::{Alone, Case, Ladder, PROCESSES, Prepared, Request, tasks};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, tasks};
 use crate::{Error, Work, cases};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "proc-scan",
     measures: "one scan of /proc as by ps: all processes, their owner, stat and status",
     ladder: Ladder {

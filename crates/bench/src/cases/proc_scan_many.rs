@@ -2,11 +2,11 @@
 
 use model::{BenchStep, StoryShape};
 
-use super::{Alone, Case, Ladder, PROCESSES, Prepared, Request, shape, tasks};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, shape, tasks};
 use crate::ceiling::{self, Resource};
 use crate::{Error, Work};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "proc-scan-many",
     measures: "one scan of /proc as by ps, with 5,000 sleeping threads of 100 processes",
     ladder: Ladder { shape: Some(judge), ..PROCESSES },

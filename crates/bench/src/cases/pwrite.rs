@@ -1,9 +1,9 @@
 //! pwrite: over what is there, at a given offset.
 
 use super::folder::{self, BLOCK};
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "pwrite",
     measures: "pwrite() of 4 kB over a cached file of the worker's own",
     ladder: THREADS,

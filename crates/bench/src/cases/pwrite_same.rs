@@ -1,9 +1,9 @@
 //! pwrite-same: blocks apart from each other, but writers of a file exclude each other.
 
 use super::folder::{self, BLOCK};
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "pwrite-same",
     measures: "pwrite() of 4 kB over each worker's own part of one cached file",
     ladder: THREADS,

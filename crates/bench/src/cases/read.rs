@@ -4,9 +4,9 @@ use rustix::fs::{SeekFrom, seek};
 
 use super::folder::{self, BLOCK};
 use super::staged::staged_for_three;
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "read",
     measures: "read() of 4 kB of a cached file of the worker's own",
     ladder: THREADS,

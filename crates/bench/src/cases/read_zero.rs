@@ -3,9 +3,9 @@
 use rustix::fs::{Mode, OFlags, open};
 
 use super::folder::{self, BLOCK};
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "read-zero",
     measures: "read() of 4 kB of /dev/zero",
     ladder: THREADS,

@@ -3,9 +3,9 @@
 use rustix::fs::{CWD, readlinkat_raw, symlink};
 use rustix::io::Errno;
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "readlink",
     measures: "readlink() of a symbolic link of the worker's own",
     ladder: THREADS,

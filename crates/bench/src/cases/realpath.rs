@@ -2,9 +2,9 @@
 
 use rustix::io::Errno;
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "realpath",
     measures: "realpath() of a file of the worker's own",
     ladder: THREADS,

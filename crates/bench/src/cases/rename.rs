@@ -1,8 +1,8 @@
 //! rename: a file there and back between two names.
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "rename",
     measures: "rename() of a file within a folder of the worker's own",
     ladder: THREADS,

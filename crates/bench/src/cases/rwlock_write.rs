@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::locks::{self, checked};
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "rwlock-write",
     measures: "pthread_rwlock_wrlock() and _unlock() of one lock for all workers",
     ladder: THREADS,

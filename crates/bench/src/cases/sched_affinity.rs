@@ -2,9 +2,9 @@
 
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "sched-affinity",
     measures: "sched_setaffinity() of this thread to the CPUs it may use already",
     ladder: THREADS,

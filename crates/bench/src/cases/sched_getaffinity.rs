@@ -1,8 +1,8 @@
 //! sched-getaffinity: which CPUs a thread may use.
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "sched-getaffinity",
     measures: "sched_getaffinity() of this thread",
     ladder: THREADS,

@@ -1,8 +1,8 @@
 //! sched-yield: offers the CPU; with more workers than CPUs each offer may be taken.
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "sched-yield",
     measures: "sched_yield(): back at once if nobody else wants the CPU",
     ladder: THREADS,

@@ -5,11 +5,11 @@ use std::os::fd::AsRawFd;
 use rustix::event::{FdSetElement, Timespec, fd_set_insert, fd_set_num_elements, select};
 use rustix::io::Errno;
 
-use super::{Alone, Case, watched};
+use super::{Alone, Benchmark, watched};
 
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "select",
     measures: "select() without waiting, of eventfds of which the last is ready",
     ladder: watched::LADDER,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::sysv::{self, Semaphore};
-use super::{Alone, Case, PROCESSES, Prepared, Request};
+use super::{Alone, Benchmark, PROCESSES, Prepared, Request};
 use crate::{Error, Work};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "sem-op",
     measures: "semop() down and semop() up on one semaphore that has room for all",
     ladder: PROCESSES,

@@ -4,9 +4,9 @@ use model::units::percentage;
 use model::{BenchStep, StoryShape};
 use rustix::io::Errno;
 
-use super::{Case, Ladder, PROCESSES, operation, shape};
+use super::{Benchmark, Ladder, PROCESSES, operation, shape};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "sem-posix",
     measures: "sem_init() and sem_destroy() of a semaphore in the worker's own memory",
     ladder: Ladder { workers: &[1, 2, 3, 4], shape: Some(judge), ..PROCESSES },

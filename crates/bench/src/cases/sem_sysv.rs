@@ -3,10 +3,10 @@
 use model::{BenchStep, StoryShape};
 
 use super::sysv::{self, Semaphore};
-use super::{Alone, Case, Ladder, PROCESSES, Prepared, Request, shape};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, shape};
 use crate::{Error, Work};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "sem-sysv",
     measures: "semget() of a new set of one semaphore and semctl(IPC_RMID)",
     ladder: Ladder { workers: &[1, 2, 3, 4], shape: Some(judge), ..PROCESSES },

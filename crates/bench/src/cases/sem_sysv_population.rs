@@ -1,11 +1,11 @@
 //! sem-sysv-population: does a new semaphore cost more, the more there are?
 
 use super::sysv::{self, Semaphore};
-use super::{Alone, Case, Ladder, PROCESSES, Population, Prepared, Request};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Population, Prepared, Request};
 use crate::ceiling::Resource;
 use crate::{Error, Work, stop};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "sem-sysv-population",
     measures: "semget() of a new set and semctl(IPC_RMID) while other sets exist",
     ladder: Ladder {

@@ -4,9 +4,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::folder::{self, BLOCK};
 use super::staged::staged_for_three;
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "sendfile",
     measures: "sendfile() of 4 kB of a cached file into a Unix socket",
     ladder: THREADS,

@@ -2,10 +2,10 @@
 
 use rustix::io::Errno;
 
-use super::{Alone, Case, THREADS, last_error};
+use super::{Alone, Benchmark, THREADS, last_error};
 use crate::Work;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "setitimer",
     measures: "setitimer(ITIMER_REAL) to an hour from now, set so before; one for all threads",
     ladder: THREADS,

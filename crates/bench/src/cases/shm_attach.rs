@@ -5,10 +5,10 @@ use std::sync::Arc;
 use model::{BenchStep, StoryShape};
 
 use super::sysv::{self, Segment};
-use super::{Alone, Case, Ladder, PROCESSES, Prepared, Request, shape};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, shape};
 use crate::{Error, Work};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "shm-attach",
     measures: "shmat() of one segment of 1 MiB and shmdt()",
     ladder: Ladder { shape: Some(judge), ..PROCESSES },

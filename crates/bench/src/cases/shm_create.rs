@@ -1,10 +1,10 @@
 //! shm-create: do processes that make and remove shared memory hinder each other?
 
 use super::sysv::{self, Segment};
-use super::{Alone, Case, PROCESSES, Prepared, Request};
+use super::{Alone, Benchmark, PROCESSES, Prepared, Request};
 use crate::{Error, Work};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "shm-create",
     measures: "shmget() of a new segment of 4 KiB and shmctl(IPC_RMID)",
     ladder: PROCESSES,

@@ -1,8 +1,8 @@
 //! sigaction: what to do with a signal, a table of the process.
 
-use super::{Alone, Case, THREADS, last_error};
+use super::{Alone, Benchmark, THREADS, last_error};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "sigaction",
     measures: "sigaction() that sets what happens with SIGUSR2 to what it is already",
     ladder: THREADS,

@@ -7,10 +7,10 @@ use rustix::io::Errno;
 
 use super::ping_pong::{self, Ball, End};
 use super::shared::Shared;
-use super::{Alone, Case, THREADS, last_error, signals};
+use super::{Alone, Benchmark, THREADS, last_error, signals};
 use crate::Error;
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "signal-ping-pong",
     measures: "tgkill() of a partner that waits in sigwaitinfo(), and it does the same",
     ladder: THREADS,

@@ -1,9 +1,9 @@
 //! signal-self: the way into a handler and back.
 
 use super::signals::Handler;
-use super::{Alone, Case, THREADS, last_error};
+use super::{Alone, Benchmark, THREADS, last_error};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "signal-self",
     measures: "raise() of a signal whose handler does nothing: send, deliver, return from it",
     ladder: THREADS,

@@ -1,8 +1,8 @@
 //! sigprocmask: holding a signal off and letting it in again.
 
-use super::{Alone, Case, THREADS, last_error, signals};
+use super::{Alone, Benchmark, THREADS, last_error, signals};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "sigprocmask",
     measures: "pthread_sigmask() that blocks SIGUSR1 and one that lets it in again",
     ladder: THREADS,

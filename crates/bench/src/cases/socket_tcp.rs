@@ -2,9 +2,9 @@
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "socket-tcp",
     measures: "socket(AF_INET, SOCK_STREAM) and close(), never connected",
     ladder: THREADS,

@@ -2,9 +2,9 @@
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "socketpair",
     measures: "socketpair(AF_UNIX, SOCK_STREAM) and close() of both",
     ladder: THREADS,

@@ -3,9 +3,9 @@
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::ping_pong::{self, Descriptors};
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "socketpair-ping-pong",
     measures: "8 bytes over an AF_UNIX stream to a partner that waits for them, and back",
     ladder: THREADS,

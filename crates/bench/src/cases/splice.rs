@@ -4,9 +4,9 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with};
 
 use super::folder::{self, BLOCK};
 use super::staged::staged_for_three;
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "splice",
     measures: "splice() of 4 kB of a cached file into a pipe",
     ladder: THREADS,

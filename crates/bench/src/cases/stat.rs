@@ -1,8 +1,8 @@
 //! stat: a file's attributes by its path.
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "stat",
     measures: "stat() of a file of the worker's own",
     ladder: THREADS,

@@ -1,8 +1,8 @@
 //! stat-same: as stat, where all meet in one directory entry.
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "stat-same",
     measures: "stat() of one file by all workers",
     ladder: THREADS,

@@ -2,9 +2,9 @@
 
 use rustix::fs::{symlink, unlink};
 
-use super::{Case, THREADS, folder};
+use super::{Benchmark, THREADS, folder};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "symlink-unlink",
     measures: "symlink() and unlink() in a folder of the worker's own",
     ladder: THREADS,

@@ -2,10 +2,10 @@
 
 use rustix::io::Errno;
 
-use super::{Alone, Case, THREADS, last_error};
+use super::{Alone, Benchmark, THREADS, last_error};
 use crate::{Error, Work, tidy};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "sysv-msg",
     measures: "msgsnd() of 64 bytes and msgrcv() of them, each worker a queue of its own",
     ladder: THREADS,
@@ -18,8 +18,9 @@ pub const CASE: Case = Case {
 
 struct Queue(i32);
 
+/// As msgbuf of msgop(2).
 #[repr(C)]
-struct Message {
+struct MsgBuf {
     /// Must not be 0.
     kind: libc::c_long,
     text: [u8; 64],
@@ -37,7 +38,7 @@ impl Queue {
 
 impl Work for Queue {
     fn operate(&mut self) -> Result<(), Errno> {
-        let mut message = Message { kind: 1, text: [7; 64] };
+        let mut message = MsgBuf { kind: 1, text: [7; 64] };
         let (place, bytes) = ((&raw mut message).cast(), size_of_val(&message.text));
         // SAFETY: a message of so many bytes after its kind, to read from and then to write to.
         let done = unsafe {

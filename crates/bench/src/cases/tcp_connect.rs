@@ -6,9 +6,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{accept, sockopt::set_socket_linger};
 
-use super::{Alone, Case, THREADS, loopback};
+use super::{Alone, Benchmark, THREADS, loopback};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "tcp-connect",
     measures: "connect() over lo, accept(), and close() of both by reset, in the same thread",
     ladder: THREADS,

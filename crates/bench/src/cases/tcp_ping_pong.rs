@@ -1,9 +1,9 @@
 //! tcp-ping-pong: two wait for each other at TCP sockets.
 
 use super::ping_pong::{self, Descriptors};
-use super::{Case, THREADS, loopback};
+use super::{Benchmark, THREADS, loopback};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "tcp-ping-pong",
     measures: "8 bytes by TCP over lo to a partner that waits for them, and back",
     ladder: THREADS,

@@ -5,9 +5,9 @@ use std::ptr::{null, null_mut};
 use rustix::io::Errno;
 
 use super::locks::checked;
-use super::{Case, THREADS, operation};
+use super::{Benchmark, THREADS, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "thread-create",
     measures: "pthread_create() of a thread that ends at once and pthread_join(), stack reused",
     ladder: THREADS,

@@ -3,10 +3,10 @@
 use model::{BenchStep, StoryShape};
 use rustix::io::Errno;
 
-use super::{Alone, Case, Ladder, PROCESSES, Prepared, Request, tasks};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, tasks};
 use crate::{Error, Work, cases};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "thread-create-population",
     measures: "a thread from its creation to its join, while threads of others sleep",
     ladder: Ladder {

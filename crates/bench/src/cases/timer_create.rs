@@ -1,8 +1,8 @@
 //! timer-create: making and removing a POSIX timer.
 
-use super::{Case, THREADS, last_error, operation};
+use super::{Benchmark, THREADS, last_error, operation};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "timer-create",
     measures: "timer_create(CLOCK_MONOTONIC), which is to send nothing, and timer_delete()",
     ladder: THREADS,

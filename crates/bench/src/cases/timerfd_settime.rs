@@ -5,7 +5,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
 /// Never rings meanwhile.
 const IN_AN_HOUR: Itimerspec = Itimerspec {
@@ -13,7 +13,7 @@ const IN_AN_HOUR: Itimerspec = Itimerspec {
     it_value: Timespec { tv_sec: 3600, tv_nsec: 0 },
 };
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "timerfd-settime",
     measures: "timerfd_settime() to an hour from now, of a timer that was set so before",
     ladder: THREADS,

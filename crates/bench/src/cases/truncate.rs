@@ -5,9 +5,9 @@ use rustix::io::pwrite;
 
 use super::folder::{self, BLOCK};
 use super::staged::staged;
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "truncate",
     measures: "ftruncate() of a file of the worker's own from 4 kB, just written, to nothing",
     ladder: THREADS,

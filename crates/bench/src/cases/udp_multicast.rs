@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::sockopt::{set_ip_multicast_if, set_ip_multicast_ttl};
 
-use super::{Case, THREADS, loopback, through};
+use super::{Benchmark, THREADS, loopback, through};
 use crate::Error;
 
 /// For use within a site (RFC 2365), and hardly by anybody else.
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 87, 76);
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "udp-multicast",
     measures: "send() of 64 bytes to a multicast group on lo and recv() by its only member",
     ladder: THREADS,

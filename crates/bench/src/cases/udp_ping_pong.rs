@@ -1,9 +1,9 @@
 //! udp-ping-pong: two wait for each other at UDP sockets.
 
 use super::ping_pong::{self, Descriptors};
-use super::{Case, THREADS, loopback};
+use super::{Benchmark, THREADS, loopback};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "udp-ping-pong",
     measures: "8 bytes by UDP over lo to a partner that waits for them, and back",
     ladder: THREADS,

@@ -2,9 +2,9 @@
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::{Case, THREADS, through};
+use super::{Benchmark, THREADS, through};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "unix-dgram",
     measures: "send() of 64 bytes as one AF_UNIX datagram and recv() of them, in the same thread",
     ladder: THREADS,

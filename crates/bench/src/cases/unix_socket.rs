@@ -2,11 +2,11 @@
 
 use model::{BenchStep, StoryShape};
 
-use super::{Alone, Case, Ladder, PROCESSES, Population, Prepared, Request, sockets};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Population, Prepared, Request, sockets};
 use crate::ceiling::Resource;
 use crate::{Error, Work, cases};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "unix-socket",
     measures: "socket(AF_UNIX) and close() while other AF_UNIX sockets are open",
     ladder: Ladder {

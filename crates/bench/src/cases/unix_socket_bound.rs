@@ -6,11 +6,11 @@
 
 use model::{BenchStep, StoryShape};
 
-use super::{Alone, Case, Ladder, PROCESSES, Population, Prepared, Request, sockets};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Population, Prepared, Request, sockets};
 use crate::ceiling::Resource;
 use crate::{Error, Work, cases};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "unix-socket-bound",
     measures: "socket(AF_UNIX), bind() to an abstract name and close() while others are bound",
     ladder: Ladder {

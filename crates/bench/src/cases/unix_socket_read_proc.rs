@@ -1,8 +1,8 @@
 //! unix-socket-read-proc: is a new AF_UNIX socket held up by netstat? (story 4)
 
-use super::{Case, Ladder, sockets};
+use super::{Benchmark, Ladder, sockets};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "unix-socket-read-proc",
     measures: "socket(AF_UNIX) and close() while others keep reading /proc/net/unix",
     ladder: Ladder { shape: Some(sockets::held_up), ..sockets::READERS },

@@ -2,9 +2,9 @@
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::{Case, THREADS, through};
+use super::{Benchmark, THREADS, through};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "unix-stream",
     measures: "send() of 64 bytes over an AF_UNIX stream and recv() of them, in the same thread",
     ladder: THREADS,

@@ -4,9 +4,9 @@ use rustix::fs::{OFlags, open};
 
 use super::folder::{self, MODE};
 use super::staged::staged;
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "unlink",
     measures: "unlink() of an empty file in a folder of the worker's own",
     ladder: THREADS,

@@ -3,9 +3,9 @@
 use rustix::fs::{Mode, OFlags, open};
 
 use super::folder::{self, BLOCK};
-use super::{Alone, Case, THREADS};
+use super::{Alone, Benchmark, THREADS};
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "write-null",
     measures: "write() of 4 kB to /dev/null",
     ladder: THREADS,

@@ -6,12 +6,12 @@ use rustix::fs::{SeekFrom, seek};
 
 use super::folder::{self, BLOCK};
 use super::staged::staged_for_three;
-use super::{Case, THREADS};
+use super::{Benchmark, THREADS};
 
 /// Bytes of a place: the last of the ten is a little smaller.
 const PLACE: usize = BLOCK.div_ceil(10);
 
-pub const CASE: Case = Case {
+pub const CASE: Benchmark = Benchmark {
     id: "writev",
     measures: "writev() of 4 kB from 10 places over a cached file of the worker's own",
     ladder: THREADS,

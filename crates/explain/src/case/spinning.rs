@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{BesideSum, TableRead};
+use model::{ConcurrentCall, TableRead};
 
 use crate::case::kernel_paths::PathTime;
 use crate::case::sums::Case;
@@ -32,10 +32,11 @@ pub fn readers(
     tgid: u32,
     functions: &[&str],
     is_table: impl Fn(&TableRead) -> bool,
-) -> Vec<BesideSum> {
-    let asked = |sum: &&BesideSum| sum.tgid == tgid && case.goes_through(sum.kernel, functions);
-    let mut readers = BTreeMap::<u32, BesideSum>::new();
-    for sum in case.run.sums.beside.iter().filter(asked) {
+) -> Vec<ConcurrentCall> {
+    let asked =
+        |sum: &&ConcurrentCall| sum.tgid == tgid && case.goes_through(sum.kernel, functions);
+    let mut readers = BTreeMap::<u32, ConcurrentCall>::new();
+    for sum in case.run.sums.concurrent_calls.iter().filter(asked) {
         let Some(reader) = readers.get_mut(&sum.other_tgid) else {
             readers.insert(sum.other_tgid, sum.clone());
             continue;
@@ -55,7 +56,7 @@ pub fn readers(
 }
 
 /// `reader (pid 12) in read of /proc/net/udp: 991 waits, 97.2 ms, the longest 1.15 ms`.
-pub fn in_words(sum: &BesideSum) -> String {
+pub fn in_words(sum: &ConcurrentCall) -> String {
     format!(
         "{} (pid {}) in {} of {}: {}, {}, the longest {}",
         sum.other_comm,

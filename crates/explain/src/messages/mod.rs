@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use model::{
-    Account, Context, ContrastSide, Message, MessageBreakdown, MessageContrast, MessagePart,
-    MessageSegment, MessageTime, Outlier, Run, SegmentKind, SlowMessages, Syscall, Window,
+    Account, Context, ContrastPart, ContrastSide, Message, MessageBreakdown, MessageContrast,
+    MessagePart, MessageSegment, MessageTime, Outlier, Run, SegmentKind, SlowMessages, Syscall,
+    Window,
 };
 
 use crate::part::clip::{Clip, clips};
@@ -171,8 +172,8 @@ fn by(clip: &Clip, account: Account) -> Option<String> {
     }
 }
 
-/// What is compared: the part without numbers of other messages, and what was done in it.
-type Kind = (String, Option<Account>, Option<Syscall>);
+/// What is compared: the part, and what was done in it.
+type Kind = (ContrastPart, Option<Account>, Option<Syscall>);
 
 /// Differences smaller than this part of the slow messages' mean are not reported.
 const LEAST_SHARE: f64 = 0.01;
@@ -212,12 +213,13 @@ fn sides(group: &[MessageBreakdown]) -> BTreeMap<Kind, ContrastSide> {
         let mut of_one: BTreeMap<Kind, u64> = BTreeMap::new();
         for part in &one.parts {
             if matches!(part.segment.kind, SegmentKind::Behind(_)) {
-                let kind = ("queued behind earlier messages".to_owned(), None, None);
+                let kind = (ContrastPart::Queued, None, None);
                 *of_one.entry(kind).or_default() += part.ns;
                 continue;
             }
             for time in &part.time {
-                *of_one.entry((part.name.clone(), time.account, time.call)).or_default() += time.ns;
+                let name = ContrastPart::Named(part.name.clone());
+                *of_one.entry((name, time.account, time.call)).or_default() += time.ns;
             }
         }
         for (kind, ns) in of_one {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use model::{Account, Blocked, Jitter, LateTick, Leg, Outlier, OutlierKind, Runner};
+use model::{Account, Blocked, Jitter, LateTick, Leg, LegKind, Outlier, OutlierKind, Runner};
 
 use model::units::fine_duration;
 
@@ -11,23 +11,6 @@ use model::units::fine_duration;
 const A_MOMENT_NS: u64 = 1_000_000;
 /// A part of the lateness that is worth a sentence.
 const WORTH: f64 = 0.2;
-
-/// The timer was set for a later time than the tick was intended for.
-pub const SET_LATE: &str = "timer set for later";
-/// The kernel could put the timer off, and did.
-pub const SLACK: &str = "timer slack";
-/// The timer counts in ticks of the kernel's low-resolution clock.
-pub const JIFFIES: &str = "rounded up to a tick of the kernel";
-/// An ordinary thread had the CPU of a real-time one; who, comes after that.
-pub const THROTTLED_RT: &str = "real-time throttled";
-const FROM_IDLE: &str = "idle CPU woken";
-const FIRED_LATE: &str = "timer fired late";
-const WAKING: &str = "fired, then woken";
-const READY: &str = "ready";
-const RUNNING: &str = "on the CPU";
-const THROTTLED: &str = "CPU limit of the cgroup";
-const STOPPED: &str = "stopped";
-const ASLEEP: &str = "asleep, not for a timer";
 
 /// Fills in why the latest ticks of each series were late, from the recorded intervals. Runs that
 /// were judged when they were recorded have it already, and not the intervals.
@@ -64,7 +47,7 @@ fn attribute_tick(
     for interval in within {
         way.pass(interval, priorities.get(&tid).copied().unwrap_or(0));
     }
-    way.until(to, RUNNING);
+    way.until(to, LegKind::Running);
     tick.because = way.because;
     tick.legs = way.legs;
 }
@@ -78,22 +61,20 @@ struct Way {
 }
 
 impl Way {
-    /// Goes on to `time`; what passed until then was `what`.
-    fn until(&mut self, time: u64, what: &str) -> u64 {
+    /// Goes on to `time`; what passed until then was of this kind.
+    fn until(&mut self, time: u64, kind: LegKind) -> u64 {
         let time = time.clamp(self.at, self.to);
         let ns = time - self.at;
         self.at = time;
-        self.add(what, ns);
+        self.add(Leg::new(kind, ns as i64));
         ns
     }
 
-    fn add(&mut self, what: &str, ns: u64) {
-        if ns == 0 {
-            return;
-        }
+    fn add(&mut self, leg: Leg) {
         match self.legs.last_mut() {
-            Some(leg) if leg.what == what => leg.ns += ns as i64,
-            _ => self.legs.push(Leg { what: what.to_owned(), ns: ns as i64 }),
+            Some(last) if last.what == leg.what => last.ns += leg.ns,
+            _ if leg.ns > 0 => self.legs.push(leg),
+            _ => {}
         }
     }
 
@@ -106,7 +87,7 @@ impl Way {
 
     fn pass(&mut self, interval: &Outlier, priority: u32) {
         let late = self.to - self.at.min(self.to);
-        self.until(interval.start_ns, RUNNING);
+        self.until(interval.start_ns, LegKind::Running);
         let asleep: u64 = interval
             .breakdown
             .iter()
@@ -118,7 +99,7 @@ impl Way {
             self.sleep(interval, woken, late);
         }
         if interval.breakdown.get(Account::Throttled) > 0 {
-            let ns = self.until(interval.end_ns(), THROTTLED);
+            let ns = self.until(interval.end_ns(), LegKind::CgroupThrottled);
             self.because(ns, late, || {
                 format!("its cgroup had used up its CPU time and was throttled for {}", ms(ns))
             });
@@ -131,11 +112,11 @@ impl Way {
             (Some(timer), _) => {
                 match timer.softexpires_ns {
                     Some(asked) => {
-                        let ns = self.until(asked.min(timer.fired_ns), SET_LATE);
+                        let ns = self.until(asked.min(timer.fired_ns), LegKind::SetLate);
                         self.because(ns, late, || {
                             format!("the timer was set for {} after the intended time", ms(ns))
                         });
-                        let ns = self.until(timer.expires_ns.min(timer.fired_ns), SLACK);
+                        let ns = self.until(timer.expires_ns.min(timer.fired_ns), LegKind::Slack);
                         let slack = timer.expires_ns - asked;
                         self.because(ns, late, || {
                             format!(
@@ -145,7 +126,7 @@ impl Way {
                         });
                     }
                     None => {
-                        let ns = self.until(timer.expires_ns.min(timer.fired_ns), JIFFIES);
+                        let ns = self.until(timer.expires_ns.min(timer.fired_ns), LegKind::Jiffies);
                         self.because(ns, late, || {
                             "the timer counts in ticks of the kernel's low-resolution clock"
                                 .to_owned()
@@ -154,25 +135,25 @@ impl Way {
                 }
                 let (what, text) = if timer.was_idle {
                     (
-                        FROM_IDLE,
+                        LegKind::FromIdle,
                         "its CPU was idle and took that long to wake (C-states are not recorded)",
                     )
                 } else {
                     (
-                        FIRED_LATE,
+                        LegKind::FiredLate,
                         "interrupts were off, other timers came first, or the CPU stood still",
                     )
                 };
                 let ns = self.until(timer.fired_ns, what);
                 self.because(ns, late, || text.to_owned());
-                self.until(woken, WAKING);
+                self.until(woken, LegKind::Waking);
             }
             (None, Some(Blocked::Stopped)) => {
-                let ns = self.until(woken, STOPPED);
+                let ns = self.until(woken, LegKind::Stopped);
                 self.because(ns, late, || "the thread was stopped".to_owned());
             }
             (None, blocked) => {
-                let ns = self.until(woken, ASLEEP);
+                let ns = self.until(woken, LegKind::Asleep);
                 let what =
                     blocked.map_or_else(String::new, |blocked| format!(" ({})", blocked.name()));
                 self.because(ns, late, || format!("no timer ended its sleep{what}"));
@@ -186,11 +167,11 @@ impl Way {
         let mut left = whole;
         self.at += whole;
         let is_throttled = priority > 0 && is_throttling(interval, whole);
-        let state = if is_throttled { THROTTLED_RT } else { READY };
+        let state = if is_throttled { LegKind::RealTimeThrottled } else { LegKind::Ready };
         for runner in &interval.ran_instead {
             let ns = runner.ns.min(left);
             left -= ns;
-            self.add(&format!("{state}, {} ran", who(runner)), ns);
+            self.add(Leg::with(state, &format!("{} ran", who(runner)), ns as i64));
             if !is_throttled {
                 self.because(ns, late, || had_the_cpu(runner, ns));
             }
@@ -201,7 +182,7 @@ impl Way {
         if let Some(interrupts) = &interval.interrupts {
             let ns = interrupts.ns.min(left);
             left -= ns;
-            self.add(&format!("{READY}, interrupts came first"), ns);
+            self.add(Leg::with(LegKind::Ready, "interrupts came first", ns as i64));
             let (all, longest) = (interrupts.ns, &interrupts.longest);
             self.because(all, late, || {
                 format!(
@@ -212,7 +193,7 @@ impl Way {
             });
         }
         let rest = if is_throttled { "others ran in turns" } else { "CPU idle or others in turns" };
-        self.add(&format!("{state}, {rest}"), left);
+        self.add(Leg::with(state, rest, left as i64));
     }
 }
 
@@ -316,14 +297,14 @@ mod tests {
             Some(Interrupts { ns: 60, longest: "softirq net_rx".into(), longest_ns: 40 });
         let tick = attributed(&[sleep], 0, 1_000, 850);
         let expected = [
-            (SET_LATE, 80),
-            (SLACK, 50),
-            (FIRED_LATE, 70),
-            (WAKING, 10),
+            (LegKind::SetLate.name(), 80),
+            (LegKind::Slack.name(), 50),
+            (LegKind::FiredLate.name(), 70),
+            (LegKind::Waking.name(), 10),
             ("ready, hog (tid 9) ran", 500),
             ("ready, interrupts came first", 60),
             ("ready, CPU idle or others in turns", 30),
-            (RUNNING, 50),
+            (LegKind::Running.name(), 50),
         ];
         assert_eq!(legs(&tick), expected);
         assert_eq!(tick.because, ["hog (tid 9) had its CPU for 500 ns"]);
@@ -340,7 +321,11 @@ mod tests {
         let tick = attributed(&[sleep(1_060, 1_100, timer)], 0, 1_000, 100);
         assert_eq!(
             legs(&tick),
-            [(FROM_IDLE, 50), (WAKING, 10), ("ready, CPU idle or others in turns", 40)]
+            [
+                (LegKind::FromIdle.name(), 50),
+                (LegKind::Waking.name(), 10),
+                ("ready, CPU idle or others in turns", 40)
+            ]
         );
     }
 
@@ -358,7 +343,10 @@ mod tests {
         let runner = Runner { tid: 9, tgid: 9, comm: "hog".into(), realtime: 0, ns: 50_000 };
         preempted.ran_instead.push(runner);
         let tick = attributed(std::slice::from_ref(&preempted), 10, 1_000, 49_500);
-        assert_eq!(legs(&tick), [("real-time throttled, hog (tid 9) ran", 49_000), (RUNNING, 500)]);
+        assert_eq!(
+            legs(&tick),
+            [("real-time throttled, hog (tid 9) ran", 49_000), (LegKind::Running.name(), 500)]
+        );
         assert!(tick.because[0].contains("once a second"), "{tick:?}");
         let tick = attributed(&[preempted], 0, 1_000, 49_500);
         assert_eq!(legs(&tick)[0].0, "ready, hog (tid 9) ran");
@@ -376,7 +364,7 @@ mod tests {
 
     #[test]
     fn what_an_older_run_was_judged_to_be_stays() {
-        let legs = vec![Leg { what: SLACK.to_owned(), ns: 5 }];
+        let legs = vec![Leg::new(LegKind::Slack, 5)];
         let worst = vec![LateTick { legs: legs.clone(), ..LateTick::default() }];
         let series = model::JitterSeries { worst, ..crate::testing::timer_series("x", 0, &[]) };
         let mut jitter = Jitter { series: vec![series], ..Jitter::default() };

@@ -1,10 +1,8 @@
 //! What the recording of a program's latest ticks says for and against a cause. It is better
 //! evidence than any law: it was seen, and other programs on the CPU do not blur it.
 
-use model::{JitterSeries, LateTick};
-
-use crate::timers::attribution::SET_LATE;
 use model::units::{deviation, fine_duration};
+use model::{JitterSeries, LateTick, LegKind};
 
 /// Fewer recorded ticks say nothing.
 const FEWEST: usize = 3;
@@ -14,8 +12,8 @@ pub const SOURCE: &str = "hrtimer_expire_entry, timer_expire_entry, sched_waking
 /// The leg that shows a cause, and how long it is then at least.
 #[derive(Clone, Copy)]
 pub struct Sign {
-    /// As the legs of ticks are called.
-    pub leg: &'static str,
+    /// What passes in it.
+    pub leg: LegKind,
     /// Its least length, ns.
     pub least_ns: f64,
 }
@@ -35,15 +33,15 @@ impl<'a> Recorded<'a> {
         let set_late = ticks.iter().filter_map(|tick| {
             let mut all = series.iter().flat_map(|series| &series.ticks);
             let asked = all.find(|other| other.0 == tick.intended_ns)?.2;
-            (asked > 0).then(|| leg(tick, SET_LATE) / asked as f64)
+            (asked > 0).then(|| leg(tick, LegKind::SetLate) / asked as f64)
         });
         let set_late = set_late.collect();
         (ticks.len() >= FEWEST).then_some(Recorded { ticks, set_late })
     }
 
     /// How long a leg is in these ticks, ns: the median.
-    fn usual(&self, what: &str) -> f64 {
-        let each: Vec<f64> = self.ticks.iter().map(|tick| leg(tick, what)).collect();
+    fn usual(&self, kind: LegKind) -> f64 {
+        let each: Vec<f64> = self.ticks.iter().map(|tick| leg(tick, kind)).collect();
         stats::quantile::median(&each).unwrap_or(0.0)
     }
 
@@ -74,8 +72,8 @@ impl<'a> Recorded<'a> {
     }
 }
 
-fn leg(tick: &LateTick, what: &str) -> f64 {
-    let legs = tick.legs.iter().filter(|leg| leg.what.starts_with(what));
+fn leg(tick: &LateTick, kind: LegKind) -> f64 {
+    let legs = tick.legs.iter().filter(|leg| leg.kind == kind);
     legs.map(|leg| leg.ns as f64).sum()
 }
 
@@ -89,7 +87,7 @@ mod tests {
     fn a_leg_that_is_there_speaks_for_its_cause_and_one_that_is_not_against_it() {
         let mut series = crate::testing::timer_series("program", 10_000_000, &[]);
         for n in 1..=3u64 {
-            let legs = vec![Leg { what: SET_LATE.to_owned(), ns: 40_000 }];
+            let legs = vec![Leg::new(LegKind::SetLate, 40_000)];
             let intended_ns = n * 10_000_000;
             series.worst.push(LateTick {
                 intended_ns,
@@ -100,11 +98,11 @@ mod tests {
             series.ticks.push(Tick(intended_ns, 50_000, 10_000_000));
         }
         let recorded = Recorded::of(&[&series]).unwrap();
-        let set_late = |least_ns| Sign { leg: SET_LATE, least_ns };
+        let set_late = |least_ns| Sign { leg: LegKind::SetLate, least_ns };
         assert!(recorded.evidence(set_late(5_000.0)).unwrap().contains("40.0 us"));
         assert_eq!(recorded.against(set_late(5_000.0)), None);
         assert!(recorded.against(set_late(50_000.0)).unwrap().contains("40.0 us"));
-        assert!(recorded.against(Sign { leg: "timer slack", least_ns: 1.0 }).is_some());
+        assert!(recorded.against(Sign { leg: LegKind::Slack, least_ns: 1.0 }).is_some());
         assert!(recorded.set_late().starts_with("0.400 %"), "{}", recorded.set_late());
         series.worst.pop();
         assert!(Recorded::of(&[&series]).is_none(), "two are too few");

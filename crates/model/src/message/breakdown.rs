@@ -1,5 +1,7 @@
 //! Where the time of a message went, and how that differs from others.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Message, MessageSegment};
@@ -51,8 +53,8 @@ pub struct MessageTime {
 /// What slow messages have more of than the control group has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MessageContrast {
-    /// The part of the message, without numbers of other messages.
-    pub part: String,
+    /// The part of the message.
+    pub part: ContrastPart,
     /// What was done in it; `None` as in [`MessageTime`], or if the part says it all.
     pub account: Option<Account>,
     /// The system call.
@@ -61,6 +63,31 @@ pub struct MessageContrast {
     pub slow: ContrastSide,
     /// Of the control group.
     pub fast: ContrastSide,
+}
+
+/// A part that messages are compared by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "String")]
+pub enum ContrastPart {
+    /// It waited for messages that came before it.
+    Queued,
+    /// A part by its name, as [`MessagePart`] has it.
+    Named(String),
+}
+
+impl fmt::Display for ContrastPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ContrastPart::Queued => f.pad("queued behind earlier messages"),
+            ContrastPart::Named(name) => f.pad(name),
+        }
+    }
+}
+
+impl From<ContrastPart> for String {
+    fn from(part: ContrastPart) -> String {
+        part.to_string()
+    }
 }
 
 /// One group of messages.

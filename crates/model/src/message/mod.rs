@@ -14,7 +14,8 @@ use crate::Histogram;
 use crate::histogram::PRECISION_KERNEL;
 
 pub use breakdown::{
-    ContrastSide, MessageBreakdown, MessageContrast, MessagePart, MessageTime, SlowMessages,
+    ContrastPart, ContrastSide, MessageBreakdown, MessageContrast, MessagePart, MessageTime,
+    SlowMessages,
 };
 pub use metric::{MessageMetric, MessageSecond};
 pub use segment::{MessageSegment, SegmentKind};

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use model::units::{count, counted, duration, fine_duration, moment, share_of};
-use model::{MessageBreakdown, MessageContrast, MessagePart, MessageTime, Run};
+use model::{ContrastPart, MessageBreakdown, MessageContrast, MessagePart, MessageTime, Run};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
@@ -138,7 +138,7 @@ pub fn write_contrast(
     let mut table = Table::new(2, &columns);
     for contrast in contrasts.iter().take(CONTRASTS) {
         let what = match contrast.account {
-            None if contrast.part.starts_with("queued") => contrast.part.clone(),
+            None if contrast.part == ContrastPart::Queued => contrast.part.to_string(),
             None => format!("{}: running, or short waits", contrast.part),
             Some(account) => {
                 let is_in_it = matches!(account, model::Account::Syscall(_));

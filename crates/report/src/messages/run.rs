@@ -17,6 +17,7 @@ use crate::{Style, text};
 pub fn write(
     out: &mut dyn Write,
     run: &Run,
+    name: &str,
     messages: &SlowMessages,
     most: usize,
     style: &Style,
@@ -39,7 +40,8 @@ pub fn write(
         writeln!(out, "{}", style.dim(&format!("  and {}", counted(left, "more slow message"))))?;
     }
     if run.messages.slow_count > 0 && !run.threads.is_empty() {
-        let hint = format!("  'whylag explain {} --message N' explains one of them alone", run.id);
+        let name = text::clean(name);
+        let hint = format!("  'whylag explain {name} --message N' explains one of them alone");
         writeln!(out, "{}", style.dim(&hint))?;
     }
     Ok(())
@@ -198,7 +200,7 @@ mod tests {
         run.messages.slow_count = 12;
         let side = |with, mean_ns| ContrastSide { n: 12, with, mean_ns };
         let contrast = MessageContrast {
-            part: "to the end".into(),
+            part: model::ContrastPart::Named("to the end".into()),
             account: Some(DISK),
             call: model::Syscall::named("fsync"),
             slow: side(11, 3_500_000.0),
@@ -211,7 +213,7 @@ mod tests {
     #[test]
     fn a_run_tells_its_messages_within_80_columns() {
         let (run, slow) = traced();
-        let text = sample::written(|out| write(out, &run, &slow, 5, &Style::default()));
+        let text = sample::written(|out| write(out, &run, "x.whylag", &slow, 5, &Style::default()));
         sample::assert_fits(&text, 80);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [

@@ -3,7 +3,9 @@
 //! What gets through need not be true, but all lengths, and all counts, can be added up without an
 //! overflow.
 
-use model::{Accounts, Batch, Histogram, Outlier, RunHeader, Sockets, Sums, ThreadAccounts};
+use model::{
+    Accounts, Batch, Histogram, Outlier, RunHeader, Sockets, Sum, SumVisitor, ThreadAccounts,
+};
 
 use super::Ending;
 
@@ -59,7 +61,7 @@ impl Totals {
             time("a message", message.t0_ns.max(message.end_ns))?;
         }
         batch.events.iter().try_for_each(|event| time("an event", event.time_ns))?;
-        self.sums(&batch.sums)?;
+        batch.sums.visit(self)?;
         self.sockets(&batch.sockets)
     }
 
@@ -94,28 +96,6 @@ impl Totals {
         self.count(histogram.count())
     }
 
-    fn sums(&mut self, sums: &Sums) -> Checked {
-        let stacks = sums.stack_sums.iter().map(|sum| (sum.count, sum.ns));
-        let waits = sums.waits.iter().map(|sum| (sum.count.max(sum.by_waiter), sum.ns));
-        let locks = sums.waits.iter().map(|sum| (sum.lock_like, sum.max_ns));
-        let holds = sums.holds.iter().map(|sum| (sum.count, sum.ns.max(sum.max_ns)));
-        let runners = sums.runners.iter().map(|sum| (sum.count, sum.ns));
-        let paths = sums.paths.iter().map(|sum| (sum.count, sum.ns.max(sum.max_ns)));
-        let beside = sums.beside.iter().map(|sum| (sum.count, sum.ns.max(sum.max_ns)));
-        let waiting = stacks.chain(waits).chain(locks).chain(holds);
-        for (n, ns) in waiting.chain(runners).chain(paths).chain(beside) {
-            self.count(n)?;
-            self.length(ns)?;
-        }
-        sums.call_errors.iter().try_for_each(|errors| self.count(errors.count))?;
-        for cpu in &sums.cpus {
-            self.length(cpu.idle_ns)?;
-            self.length(cpu.busy_ns)?;
-            self.length(cpu.stolen_ns)?;
-        }
-        Ok(())
-    }
-
     fn sockets(&mut self, sockets: &Sockets) -> Checked {
         for second in &sockets.queues {
             let sends = &second.blocked_sends;
@@ -143,6 +123,15 @@ impl Totals {
     fn count(&mut self, n: u64) -> Checked {
         self.counts = self.counts.saturating_add(n);
         at_most("all counts together", self.counts, MAX_COUNTS)
+    }
+}
+
+impl SumVisitor for Totals {
+    type Error = String;
+
+    fn visit(&mut self, _table: &'static str, sum: &impl Sum) -> Checked {
+        self.count(sum.count())?;
+        self.length(sum.ns())
     }
 }
 

@@ -103,8 +103,8 @@ impl Sqlite {
         let failed = |error| StoreError::of_sqlite(path, error);
         let conn = open_temporary().map_err(failed)?;
         let mut store = Sqlite { path: path.to_owned(), conn };
-        let run = import::import(&mut store.conn, path, import::Number::AsThere)
-            .map_err(|error| error.of_store(path))?;
+        let run =
+            import::import_alone(&mut store.conn, path).map_err(|error| error.of_store(path))?;
         Ok((store, run))
     }
 
@@ -117,11 +117,10 @@ impl Sqlite {
     }
 
     /// Stores the run of such a file as a new one: all of it, or nothing if that fails. It is never
-    /// taken for one that is being recorded. Other writers wait meanwhile, some 10 s for a million
-    /// outliers.
+    /// taken for one that is being recorded, and is seen by nobody before it is whole. Other writers
+    /// go on meanwhile: each wait for the store is some 30 ms.
     pub fn import(&mut self, path: &Path) -> Result<RunId, RunFileError> {
-        import::import(&mut self.conn, path, import::Number::Next)
-            .map_err(|error| error.of_store(&self.path))
+        import::import(&mut self.conn, path).map_err(|error| error.of_store(&self.path))
     }
 
     fn failed(&self, error: rusqlite::Error) -> StoreError {
@@ -233,7 +232,7 @@ fn open_for_writing(path: &Path) -> rusqlite::Result<(Connection, usize)> {
         let error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY);
         return Err(rusqlite::Error::SqliteFailure(error, None));
     }
-    set_up(&conn)?;
+    set_up(&mut conn)?;
     let version = schema::migrate(&mut conn, schema::MIGRATIONS)?;
     schema::use_write_ahead_log(&conn)?;
     // With a log this risks the last batches in a power cut, never the file.
@@ -245,7 +244,7 @@ fn open_for_writing(path: &Path) -> rusqlite::Result<(Connection, usize)> {
 fn open_temporary() -> rusqlite::Result<Connection> {
     // The empty name: a file of its own, without a name, and in memory as long as it is small.
     let mut conn = Connection::open("")?;
-    set_up(&conn)?;
+    set_up(&mut conn)?;
     schema::migrate(&mut conn, schema::MIGRATIONS)?;
     // Nobody needs what is left of it when something fails.
     conn.pragma_update(None, "journal_mode", "off")?;
@@ -254,14 +253,14 @@ fn open_temporary() -> rusqlite::Result<Connection> {
 }
 
 fn open_for_reading(opened: rusqlite::Result<Connection>) -> rusqlite::Result<(Connection, usize)> {
-    let conn = opened?;
-    set_up(&conn)?;
+    let mut conn = opened?;
+    set_up(&mut conn)?;
     let version = schema::version(&conn)?;
     Ok((conn, version))
 }
 
-fn set_up(conn: &Connection) -> rusqlite::Result<()> {
-    conn.busy_timeout(schema::BUSY_TIMEOUT)?;
+fn set_up(conn: &mut Connection) -> rusqlite::Result<()> {
+    conn.busy_handler(Some(schema::wait_while_busy))?;
     // As many statements as `write` and `read` have.
     conn.set_prepared_statement_cache_capacity(64);
     Ok(())

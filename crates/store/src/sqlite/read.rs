@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use model::{
-    Accounts, Finding, Histogram, Losses, MetricSecond, Run, RunEnd, RunHeader, RunId, RunStatus,
-    RunSummary, ThreadAccounts, Window,
+    Accounts, Finding, Histogram, Losses, MetricSecond, Origin, Run, RunEnd, RunHeader, RunId,
+    RunStatus, RunSummary, ThreadAccounts, Window,
 };
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
@@ -31,10 +31,21 @@ const RUN_COLUMNS: &str = "id, started_unix_ns, started_ns, target, follow, thre
                            recorder_pid, version, recorder_start, boot_id, ended_ns, exit_status, \
                            end_reason, heartbeat_ns, outlier_count, event_count";
 
+/// Runs that are there for all, unlike those that are being imported.
+const SEEN: &str = "importer IS NULL";
+
 pub(super) fn runs(conn: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
     let tx = conn.unchecked_transaction()?;
-    let rows = all(&tx, &format!("SELECT {RUN_COLUMNS} FROM runs ORDER BY id"), [], run_row)?;
-    let summaries = rows.into_iter().map(|row| {
+    let rows = all(
+        &tx,
+        &format!("SELECT {RUN_COLUMNS}, origin FROM runs WHERE {SEEN} ORDER BY id"),
+        [],
+        |row| {
+            let origin: Option<Json<Origin>> = row.get("origin")?;
+            Ok((run_row(row)?, origin.map(|origin| origin.0)))
+        },
+    )?;
+    let summaries = rows.into_iter().map(|(row, origin)| {
         let threads: i64 = tx
             .prepare_cached("SELECT count(*) FROM threads WHERE run = ?1")?
             .query_row([row.id.0], |r| r.get(0))?;
@@ -50,6 +61,7 @@ pub(super) fn runs(conn: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
             threads: threads.cast_unsigned(),
             outliers: row.outlier_count,
             leading_cause,
+            origin,
             header: row.header,
         })
     });
@@ -57,14 +69,14 @@ pub(super) fn runs(conn: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
 }
 
 pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<RunId>> {
-    conn.query_row("SELECT max(id) FROM runs", [], |row| {
+    conn.query_row(&format!("SELECT max(id) FROM runs WHERE {SEEN}"), [], |row| {
         Ok(row.get::<_, Option<i64>>(0)?.map(RunId))
     })
 }
 
 pub(super) fn findings(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<Finding>> {
     let tx = conn.unchecked_transaction()?;
-    tx.query_row("SELECT 1 FROM runs WHERE id = ?1", [run.0], |_| Ok(()))?;
+    one(&tx, run)?;
     findings_of(&tx, run)
 }
 
@@ -77,7 +89,8 @@ pub(super) fn findings_of(conn: &Connection, run: RunId) -> rusqlite::Result<Vec
 
 /// The row of a run.
 pub(super) fn one(conn: &Connection, run: RunId) -> rusqlite::Result<RunRow> {
-    conn.query_row(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE id = ?1"), [run.0], run_row)
+    let sql = format!("SELECT {RUN_COLUMNS} FROM runs WHERE id = ?1 AND {SEEN}");
+    conn.query_row(&sql, [run.0], run_row)
 }
 
 /// A run, and how many of its outliers overlap the part.

@@ -17,10 +17,21 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
     include_str!("schema_5.sql"),
+    include_str!("schema_6.sql"),
 ];
 
 /// How long to wait for another process that writes.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often a process that waits looks whether it can have the store. SQLite's own pauses grow to
+/// 100 ms, and miss the short ones that an import makes for others.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Waits for a look: false after [`BUSY_TIMEOUT`]. `looks` is how many there were.
+pub(super) fn wait_while_busy(looks: i32) -> bool {
+    std::thread::sleep(LOOK);
+    LOOK * looks.unsigned_abs() < BUSY_TIMEOUT
+}
 
 /// Applies the migrations that the store lacks, and gives its version, which is greater than
 /// their number if a newer whylag wrote it; then nothing is changed.

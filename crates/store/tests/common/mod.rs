@@ -230,7 +230,10 @@ fn sums() -> Sums {
                 max_ns: 10,
             },
         ],
-        beside: vec![beside(TableRead::Proc("net/udp".into())), beside(TableRead::SocketDiag)],
+        concurrent_calls: vec![
+            concurrent_call(TableRead::Proc("net/udp".into())),
+            concurrent_call(TableRead::SocketDiag),
+        ],
         call_errors: vec![CallError { tgid: 100, call: syscall("accept4"), errno: 11, count: 7 }],
         counters: vec![Counter {
             name: "cgroup.cpu.nr_throttled".into(),
@@ -523,8 +526,8 @@ pub fn sockets() -> Sockets {
     Sockets { queues: vec![queue], drops: vec![drops] }
 }
 
-fn beside(reads: TableRead) -> BesideSum {
-    BesideSum {
+fn concurrent_call(reads: TableRead) -> ConcurrentCall {
+    ConcurrentCall {
         tgid: 100,
         other_tgid: 2,
         other_comm: "reader".into(),

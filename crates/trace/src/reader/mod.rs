@@ -25,4 +25,4 @@ pub use open::{Standing, TraceFile};
 pub use reader::{Dropped, Messages, Reader};
 pub use records::{Losses, PointMark, PublishMark, Record};
 pub use source::Source;
-pub use tables::{Flow, Message, Thread};
+pub use tables::{Flow, MessageInLogic, Thread};

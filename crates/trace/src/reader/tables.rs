@@ -47,12 +47,12 @@ pub struct Thread {
     /// Those of them that were slow.
     pub slow_messages: u64,
     /// The message whose logic it runs.
-    pub current: Option<Message>,
+    pub current: Option<MessageInLogic>,
 }
 
 /// A message whose logic runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct MessageInLogic {
     /// The program's own id.
     pub id: u64,
     /// Id of its flow.
@@ -188,7 +188,7 @@ pub(crate) struct Raw {
 
 /// A message whose ids are not checked yet.
 pub(crate) struct RawMessage {
-    pub message: Message,
+    pub message: MessageInLogic,
     pub last_name: u32,
 }
 
@@ -218,7 +218,7 @@ fn current(entry: &Entry, first: &Entry, after: &Entry) -> Option<RawMessage> {
         return None;
     }
     Some(RawMessage {
-        message: Message {
+        message: MessageInLogic {
             id: line.u64(offset_of!(Current, id)),
             flow: line.u32(offset_of!(Current, flow)),
             t0: line.u64(offset_of!(Current, t0)),

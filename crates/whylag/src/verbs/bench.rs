@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use bench::cases::{self, Case};
+use bench::cases::{self, Benchmark};
 use bench::ladder::Settings;
-use bench::{Message, Session};
+use bench::{Report, Session};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use model::{Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, RunId, Target, WorkerKind};
@@ -122,7 +122,7 @@ fn settings(options: &Options) -> Result<Settings, Failure> {
             Failure::Usage(format!("there is no case '{id}'; nearest: {near} (--list has all)"))
         })
     };
-    let cases: Vec<&'static Case> = match tour {
+    let cases: Vec<&'static Benchmark> = match tour {
         true => cases::ALL.to_vec(),
         false => options.cases.iter().map(named).collect::<Result<_, _>>()?,
     };
@@ -134,7 +134,7 @@ fn settings(options: &Options) -> Result<Settings, Failure> {
     if options.population.len() > MOST_RUNGS {
         return Err(Failure::Usage(format!("a ladder has at most {MOST_RUNGS} steps")));
     }
-    let has_population = |case: &&&'static Case| case.ladder.population.is_some();
+    let has_population = |case: &&&'static Benchmark| case.ladder.population.is_some();
     if !options.population.is_empty()
         && let Some(case) = cases.iter().find(|case| !has_population(case))
     {
@@ -268,16 +268,16 @@ impl Measuring {
     fn receive(&mut self, session: &mut Session) -> Result<Ended, Failure> {
         while let Some(message) = session.receive() {
             match message {
-                Message::Clock(clock) => self.clock = clock,
-                Message::Empty(step) => self.empty = Some(step),
-                Message::Progress(case, part) => {
+                Report::Clock(clock) => self.clock = clock,
+                Report::Empty(step) => self.empty = Some(step),
+                Report::Progress(case, part) => {
                     self.progress.set_position(((self.cases.len() as f64 + part) * 100.0) as u64);
                     self.progress.set_message(case);
                 }
-                Message::Case(case) => self.cases.push(case),
-                Message::Failed(why) if !bench::stop::requested() => return Ok(Ended::Failed(why)),
-                Message::Failed(_) => return Ok(Ended::Interrupted),
-                Message::End => return Ok(Ended::Done),
+                Report::Case(case) => self.cases.push(case),
+                Report::Failed(why) if !bench::stop::requested() => return Ok(Ended::Failed(why)),
+                Report::Failed(_) => return Ok(Ended::Interrupted),
+                Report::End => return Ok(Ended::Done),
             }
             if self.stored.elapsed() >= STEP {
                 self.keep()?;

@@ -287,7 +287,7 @@ fn report(store: &mut Sqlite, id: RunId) -> Result<(), Failure> {
     if !run.messages.is_empty() {
         let slow = slow_messages::load(store, &run)?;
         writeln!(out)?;
-        report::messages::write(&mut out, &run, &slow, MESSAGES, &style)?;
+        report::messages::write(&mut out, &run, &id.to_string(), &slow, MESSAGES, &style)?;
     }
     writeln!(out, "\nRun {id} is stored: 'whylag show {id}' has the rest.")?;
     out.flush()?;

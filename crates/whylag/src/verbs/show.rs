@@ -34,7 +34,9 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         report::export::json::write(&mut out, &run)?;
     } else {
         let messages = slow_messages::load(&store, &run)?;
-        report::show::write(&mut out, &run, &explain::annotations(&run, messages), &style)?;
+        let name = options.run.as_ref().map_or_else(|| run.id.to_string(), RunName::to_string);
+        let notes = explain::annotations(&run, messages);
+        report::show::write(&mut out, &run, &name, &notes, &style)?;
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

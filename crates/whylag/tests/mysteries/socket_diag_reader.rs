@@ -49,9 +49,9 @@ fn what_else_ran_when_sockets_were_slow_is_named_with_chance() {
     assert!((10..40).contains(&sleeps), "{sleeps} executions in about 7 s, 4 a second");
     assert!(run.presences.iter().all(|one| one.comm != "swapper/0"), "an idle CPU is no program");
     // Who was on the other CPU is told with what it read.
-    let beside = run.sums.beside.iter().max_by_key(|sum| sum.ns).unwrap();
-    assert_eq!(beside.other_tgid, agent.pids[0], "{beside:?}");
-    assert_eq!(beside.reads, TableRead::Proc("net/udp".to_owned()), "{beside:?}");
+    let call = run.sums.concurrent_calls.iter().max_by_key(|sum| sum.ns).unwrap();
+    assert_eq!(call.other_tgid, agent.pids[0], "{call:?}");
+    assert_eq!(call.reads, TableRead::Proc("net/udp".to_owned()), "{call:?}");
     // In words, too.
     let text = String::from_utf8(lab.answer("show", &[])).unwrap();
     assert!(text.contains("What else ran then") && text.contains("agent (pid"), "{text}");

@@ -79,70 +79,119 @@ impl Unsent {
 
 fn examine(case: &Case) -> Verdict {
     let held = held_back(case);
-    let waits: Vec<&Outlier> = case
-        .outliers_in(RECEIVE)
-        .filter(|o| o.kind == OutlierKind::Syscall && o.duration_ns >= LONG_NS)
-        .filter(|o| key(o).is_some_and(|key| held.contains_key(&key)))
-        .collect();
-    let delayed: Vec<&Outlier> =
-        waits.iter().copied().filter(|o| DELAYED_NS.contains(&o.duration_ns)).collect();
-    let acks = case.run.counter("net.tcp_delayed_acks").map_or(0, |counter| counter.growth());
-    let n = delayed.len() as u64;
-    // Counted up to the last reading before the process ended: up to a second less than the waits.
-    if n == 0 || n * 2 < waits.len() as u64 || acks * 4 < n {
-        return Err(Absent(format!(
-            "{} for an answer took 40 to 52 ms while the own request was not yet acknowledged, of \
-             {} longer than 5 ms; {} of the host",
-            counted(n, "wait"),
-            count(waits.len() as u64),
-            counted(acks, "delayed acknowledgement")
-        )));
+    let seen = Seen::of(case, &held);
+    if !seen.is_delayed() {
+        return Err(seen.absent());
+    }
+    let mut claim = seen.claim(case);
+    seen.evidence(case, &mut claim);
+    Ok(claim)
+}
+
+/// Waits for an answer on connections that are held back.
+struct Seen<'a> {
+    /// All long ones.
+    waits: u64,
+    /// Those as long as an acknowledgement is delayed.
+    delayed: Vec<&'a Outlier>,
+    /// Delayed acknowledgements of the host.
+    acks: u64,
+    /// The connection of the first delayed wait, and the process that waited.
+    first: Option<(u32, &'a Unsent)>,
+}
+
+impl<'a> Seen<'a> {
+    fn of(case: &Case<'a>, held: &'a BTreeMap<Key, Unsent>) -> Seen<'a> {
+        let waits: Vec<&Outlier> = case
+            .outliers_in(RECEIVE)
+            .filter(|o| o.kind == OutlierKind::Syscall && o.duration_ns >= LONG_NS)
+            .filter(|o| key(o).is_some_and(|key| held.contains_key(&key)))
+            .collect();
+        let delayed: Vec<&Outlier> =
+            waits.iter().copied().filter(|o| DELAYED_NS.contains(&o.duration_ns)).collect();
+        let counter = case.run.counter("net.tcp_delayed_acks");
+        Seen {
+            waits: waits.len() as u64,
+            acks: counter.map_or(0, |counter| counter.growth()),
+            first: delayed.iter().find_map(|o| Some((o.tgid, held.get(&key(o)?)?))),
+            delayed,
+        }
     }
 
-    let waited: u64 = delayed.iter().map(|o| o.breakdown.get(RECEIVE)).sum();
-    let lost: Accounts = [(RECEIVE, waited)].into_iter().collect();
-    let first = delayed.iter().find_map(|o| Some((o, held.get(&key(o)?)?)));
-    let (process, socket) = first.map_or(("a process".to_owned(), "tcp"), |(o, unsent)| {
-        (case.process_name(o.tgid), unsent.name.as_str())
-    });
-    let title = format!("{process} waits 40 ms for an acknowledgement before it sends the rest");
-    let mut claim = Claim::new(title, lost, n);
-    claim.takes_idle = true;
-    claim.mechanism(format!(
-        "{} for an answer on {socket}: {}, mean {}, with a part of the request still in its send \
-         queue",
-        counted(n, "wait"),
-        duration(waited),
-        mean(waited, n)
-    ));
-    claim.trigger(
-        "the request was sent in several small writes: Nagle's algorithm keeps the later ones \
-         until the first is acknowledged, and the other side, without anything to send, delays that"
-            .to_owned(),
-    );
-    claim.saw(
-        format!(
-            "{} of the waits longer than 5 ms took 38 to 52 ms",
-            percent(n, waits.len() as u64)
-        ),
-        "system calls (sys_enter, sys_exit)",
-    );
-    if let Some((_, unsent)) = first {
-        claim.saw(unsent.in_words(), "socket iterator, each 20 ms or more");
+    fn n(&self) -> u64 {
+        self.delayed.len() as u64
     }
-    claim.saw(counted(acks, "delayed acknowledgement"), "DelayedACKs of the network namespace");
-    let longest = delayed.iter().max_by_key(|o| o.duration_ns);
-    claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest of these waits");
-    claim.exclude(
-        "a slow server",
-        format!(
-            "a slow server has the whole request: here it was still in the send queue, and the \
-             waits have one length ({} of {})",
-            count(n),
-            count(waits.len() as u64)
-        ),
-    );
-    Ok(claim)
+
+    /// Most long waits are of this length. Acknowledgements are counted up to the last reading
+    /// before the process ended: up to a second less than the waits.
+    fn is_delayed(&self) -> bool {
+        let n = self.n();
+        n > 0 && n * 2 >= self.waits && self.acks * 4 >= n
+    }
+
+    fn absent(&self) -> Absent {
+        Absent(format!(
+            "{} for an answer took 40 to 52 ms while the own request was not yet acknowledged, of \
+             {} longer than 5 ms; {} of the host",
+            counted(self.n(), "wait"),
+            count(self.waits),
+            counted(self.acks, "delayed acknowledgement")
+        ))
+    }
+
+    fn claim(&self, case: &Case) -> Claim {
+        let n = self.n();
+        let waited: u64 = self.delayed.iter().map(|o| o.breakdown.get(RECEIVE)).sum();
+        let lost: Accounts = [(RECEIVE, waited)].into_iter().collect();
+        let (process, socket) =
+            self.first.map_or(("a process".to_owned(), "tcp"), |(tgid, unsent)| {
+                (case.process_name(tgid), unsent.name.as_str())
+            });
+        let title =
+            format!("{process} waits 40 ms for an acknowledgement before it sends the rest");
+        let mut claim = Claim::new(title, lost, n);
+        claim.takes_idle = true;
+        claim.mechanism(format!(
+            "{} for an answer on {socket}: {}, mean {}, with a part of the request still in its \
+             send queue",
+            counted(n, "wait"),
+            duration(waited),
+            mean(waited, n)
+        ));
+        claim.trigger(
+            "the request was sent in several small writes: Nagle's algorithm keeps the later ones \
+             until the first is acknowledged, and the other side, without anything to send, \
+             delays that"
+                .to_owned(),
+        );
+        claim
+    }
+
+    fn evidence(&self, case: &Case, claim: &mut Claim) {
+        let of_all = percent(self.n(), self.waits);
+        claim.saw(
+            format!("{of_all} of the waits longer than 5 ms took 38 to 52 ms"),
+            "system calls (sys_enter, sys_exit)",
+        );
+        if let Some((_, unsent)) = self.first {
+            claim.saw(unsent.in_words(), "socket iterator, each 20 ms or more");
+        }
+        claim.saw(
+            counted(self.acks, "delayed acknowledgement"),
+            "DelayedACKs of the network namespace",
+        );
+        let longest = self.delayed.iter().max_by_key(|o| o.duration_ns);
+        claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest of these waits");
+        claim.exclude(
+            "a slow server",
+            format!(
+                "a slow server has the whole request: here it was still in the send queue, and \
+                 the waits have one length ({} of {})",
+                count(self.n()),
+                count(self.waits)
+            ),
+        );
+    }
 }
 
 fn key(outlier: &Outlier) -> Option<Key> {

@@ -24,7 +24,7 @@
 //!
 //! sock_diag(7); net/ipv4/udp.c; net/unix/af_unix.c; net/ipv4/inet_hashtables.c.
 
-use model::{BesideSum, PathSum, RecorderPart, TableRead};
+use model::{ConcurrentCall, PathSum, RecorderPart, TableRead};
 
 use crate::case::Case;
 use crate::case::spinning::{SPIN, in_words, readers, spun};
@@ -98,14 +98,14 @@ fn examine(case: &Case) -> Verdict {
         return Err(Absent("no socket call was seen spinning for a table of sockets".to_owned()));
     };
     let readers = readers(case, tgid, TABLES, lists_sockets);
-    let beside = sum(&readers, |reader| reader.ns);
+    let meanwhile = sum(&readers, |reader| reader.ns);
     // Several others may be on a CPU then, so that this may also be more.
-    if beside < time.ns() / 2 {
+    if meanwhile < time.ns() / 2 {
         return Err(Absent(format!(
             "{} were spent spinning for tables of sockets, of which {} ended while somebody listed \
              sockets",
             duration(time.ns()),
-            duration(beside)
+            duration(meanwhile)
         )));
     }
     let Some(reader) = readers.first() else {
@@ -169,14 +169,14 @@ fn rule_out(case: &Case, spun_ns: u64, readers: u64, claim: &mut Claim) {
     }
 }
 
-fn sum(readers: &[BesideSum], of: impl Fn(&BesideSum) -> u64) -> u64 {
+fn sum(readers: &[ConcurrentCall], of: impl Fn(&ConcurrentCall) -> u64) -> u64 {
     readers.iter().fold(0, |sum, reader| sum.saturating_add(of(reader)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, SECOND, USER, beside};
+    use crate::testing::{RunBuilder, SECOND, USER, concurrent_call};
     use model::Account;
 
     const BIND: [&str; 4] =
@@ -197,12 +197,15 @@ mod tests {
 
     #[test]
     fn spinning_in_socket_calls_beside_a_reader_is_claimed_and_the_reader_named() {
-        let run = gateway().beside(beside(77, "netstat", udp(), SECOND / 10 * 8), &BIND).build();
+        let run = gateway()
+            .concurrent_call(concurrent_call(77, "netstat", udp(), SECOND / 10 * 8), &BIND)
+            .build();
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!(claim.lost.get(Account::Spin), SECOND / 10 * 9);
         assert!(claim.title.contains("netstat (pid 77) reads /proc/net/udp"), "{}", claim.title);
-        let by_ss =
-            gateway().beside(beside(77, "ss", TableRead::SocketDiag, SECOND), &BIND).build();
+        let by_ss = gateway()
+            .concurrent_call(concurrent_call(77, "ss", TableRead::SocketDiag, SECOND), &BIND)
+            .build();
         assert!(examine(&Case::new(&by_ss)).unwrap().title.contains("netlink"));
     }
 
@@ -211,9 +214,12 @@ mod tests {
         let absent = |run: RunBuilder| examine(&Case::new(&run.build())).unwrap_err().0;
         assert!(absent(gateway()).contains("of which 0 ns"));
         let others = gateway()
-            .beside(beside(78, "gateway", TableRead::Unknown, SECOND), &BIND)
-            .beside(beside(79, "ps", TableRead::Proc("79/stat".to_owned()), SECOND), &BIND)
-            .beside(beside(77, "netstat", udp(), SECOND / 10), &BIND);
+            .concurrent_call(concurrent_call(78, "gateway", TableRead::Unknown, SECOND), &BIND)
+            .concurrent_call(
+                concurrent_call(79, "ps", TableRead::Proc("79/stat".to_owned()), SECOND),
+                &BIND,
+            )
+            .concurrent_call(concurrent_call(77, "netstat", udp(), SECOND / 10), &BIND);
         assert!(absent(others).contains("of which 100 ms"));
     }
 
@@ -222,7 +228,7 @@ mod tests {
         let run = RunBuilder::new()
             .thread(10, 10, &[(Account::Spin, SECOND)])
             .sampled_path(10, Account::Spin, &FUTEX, 100)
-            .beside(beside(77, "netstat", udp(), SECOND), &FUTEX)
+            .concurrent_call(concurrent_call(77, "netstat", udp(), SECOND), &FUTEX)
             .build();
         assert!(examine(&Case::new(&run)).unwrap_err().0.contains("no socket call"));
     }

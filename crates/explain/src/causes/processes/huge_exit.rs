@@ -27,6 +27,7 @@ use model::units::bytes;
 use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
+use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean};
@@ -78,13 +79,15 @@ fn examine(case: &Case) -> Verdict {
             mean(time.ns(), ends)
         )));
     }
-
     let process = case.main_of(&TEARDOWN, at_the_end).unwrap_or(0);
-    let title = format!(
-        "processes such as {} take {} to end",
-        case.process_name(process),
-        mean(time.ns(), ends)
-    );
+    let mut claim = claim(&case.process_name(process), &time, ends);
+    evidence(case, &time, ends, &mut claim);
+    rule_out(case, &mut claim);
+    Ok(claim)
+}
+
+fn claim(process: &str, time: &PathTime, ends: u64) -> Claim {
+    let title = format!("processes such as {process} take {} to end", mean(time.ns(), ends));
     let mut claim = Claim::new(title, time.accounts.clone(), ends);
     claim.mechanism(format!(
         "the kernel went through all memory of {} that ended: {}",
@@ -95,6 +98,10 @@ fn examine(case: &Case) -> Verdict {
         "processes with much memory, their own or inherited with a fork, end again and again"
             .to_owned(),
     );
+    claim
+}
+
+fn evidence(case: &Case, time: &PathTime, ends: u64, claim: &mut Claim) {
     claim.saw(
         format!(
             "{} on a CPU ({}) and {} asleep in exit_mmap",
@@ -113,7 +120,9 @@ fn examine(case: &Case) -> Verdict {
     }
     let path = case.path_in_words(&TEARDOWN, at_the_end);
     claim.saw_if(path.map(|p| format!("busy in {p}")), "most expensive path");
+}
 
+fn rule_out(case: &Case, claim: &mut Claim) {
     let dump = case.time_through(&["do_coredump", "vfs_coredump"], |_| true);
     claim.rule_out(ids::CORE_DUMP, format!("writing core files took {}", duration(dump.ns())));
     let accounting = case.time_through(&["acct_collect"], |_| true);
@@ -124,7 +133,6 @@ fn examine(case: &Case) -> Verdict {
             duration(accounting.ns())
         ),
     );
-    Ok(claim)
 }
 
 /// Watched processes of which no thread is left.

@@ -144,7 +144,7 @@ fn examine(case: &Case) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, SECOND, USER, beside};
+    use crate::testing::{RunBuilder, SECOND, USER, concurrent_call};
 
     const EXIT: [&str; 4] =
         ["__pv_queued_spin_lock_slowpath", "_raw_spin_lock", "release_task", "do_exit"];
@@ -160,8 +160,8 @@ mod tests {
     #[test]
     fn exits_that_spin_beside_a_reader_of_proc_are_claimed() {
         let run = server()
-            .beside(beside(77, "top", stat(), SECOND / 2), &EXIT)
-            .beside(beside(77, "top", TableRead::Unknown, SECOND / 10), &EXIT)
+            .concurrent_call(concurrent_call(77, "top", stat(), SECOND / 2), &EXIT)
+            .concurrent_call(concurrent_call(77, "top", TableRead::Unknown, SECOND / 10), &EXIT)
             .build();
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!(claim.lost.get(Account::Spin), SECOND / 10 * 6, "close after read counts");
@@ -172,20 +172,30 @@ mod tests {
     #[test]
     fn what_several_read_at_once_counts_once_and_at_most_all_spinning() {
         let run = server()
-            .beside(beside(77, "top", stat(), SECOND / 2), &EXIT)
-            .beside(beside(78, "ps", TableRead::Proc("/proc".to_owned()), SECOND / 2), &EXIT)
+            .concurrent_call(concurrent_call(77, "top", stat(), SECOND / 2), &EXIT)
+            .concurrent_call(
+                concurrent_call(78, "ps", TableRead::Proc("/proc".to_owned()), SECOND / 2),
+                &EXIT,
+            )
             .build();
         assert_eq!(examine(&Case::new(&run)).unwrap().lost.total(), SECOND / 2);
-        let more = server().beside(beside(77, "top", stat(), 3 * SECOND), &EXIT).build();
+        let more =
+            server().concurrent_call(concurrent_call(77, "top", stat(), 3 * SECOND), &EXIT).build();
         assert_eq!(examine(&Case::new(&more)).unwrap().lost.total(), SECOND);
     }
 
     #[test]
     fn other_spinning_and_other_neighbours_are_not_this() {
         let others = server()
-            .beside(beside(77, "top", stat(), SECOND), &["_raw_spin_lock", "futex_wake"])
-            .beside(beside(78, "netstat", TableRead::Proc("net/udp".to_owned()), SECOND), &EXIT)
-            .beside(beside(79, "server", TableRead::Unknown, SECOND), &EXIT)
+            .concurrent_call(
+                concurrent_call(77, "top", stat(), SECOND),
+                &["_raw_spin_lock", "futex_wake"],
+            )
+            .concurrent_call(
+                concurrent_call(78, "netstat", TableRead::Proc("net/udp".to_owned()), SECOND),
+                &EXIT,
+            )
+            .concurrent_call(concurrent_call(79, "server", TableRead::Unknown, SECOND), &EXIT)
             .build();
         assert!(examine(&Case::new(&others)).unwrap_err().0.contains("nobody was seen"));
     }

@@ -1,6 +1,8 @@
 //! Made-up ticks of a program, for the tests of the causes of late timers.
 
-use model::{Fact, Finding, Jitter, JitterControl, JitterProgram, JitterThread, LateTick, Leg};
+use model::{
+    Fact, Finding, Jitter, JitterControl, JitterProgram, JitterThread, LateTick, Leg, LegKind,
+};
 use model::{Run, Standing};
 
 use crate::testing::{RunBuilder, timer_series};
@@ -102,8 +104,8 @@ impl Ticks {
     }
 
     /// The latest ticks were recorded, and have this leg.
-    pub fn with_leg(mut self, what: &str, ns: i64) -> Ticks {
-        let leg = Leg { what: what.to_owned(), ns };
+    pub fn with_leg(mut self, kind: LegKind, ns: i64) -> Ticks {
+        let leg = Leg::new(kind, ns);
         let tick = LateTick { late_ns: ns, legs: vec![leg], ..LateTick::default() };
         self.0.series[0].worst = vec![tick; 5];
         self

@@ -22,13 +22,12 @@
 //!
 //! sched(7); Documentation/scheduler/sched-rt-group.rst; kernel/sched/deadline.c (the fair server).
 
-use model::Tick;
+use model::{LegKind, Tick};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
 use crate::causes::ids;
 use crate::causes::timers::late_ticks;
-use crate::timers::attribution::THROTTLED_RT;
 use crate::timers::recorded::Sign;
 use crate::timers::source::TimerSource;
 use model::units::fine_duration;
@@ -72,7 +71,7 @@ const LONGEST_NS: f64 = 900e6;
 /// They come once a second; the time a thread sleeps does not count.
 const APART_NS: std::ops::Range<f64> = 0.9e9..1.6e9;
 /// Shorter turns of ordinary threads are no throttling.
-const SIGN: Sign = Sign { leg: THROTTLED_RT, least_ns: 1e6 };
+const SIGN: Sign = Sign { leg: LegKind::RealTimeThrottled, least_ns: 1e6 };
 
 /// A time during which the thread did not run.
 struct Gap {
@@ -198,7 +197,8 @@ mod tests {
     #[test]
     fn gaps_in_which_no_ordinary_thread_ran_are_not() {
         let ticks = Ticks::each_millisecond(5_000, throttled).real_time();
-        let why = made_up::why_not(ticks.with_leg("stopped", 40_000_000), "rt-throttling");
+        let why =
+            made_up::why_not(ticks.with_leg(model::LegKind::Stopped, 40_000_000), "rt-throttling");
         assert!(why.contains("'real-time throttled' is 0 ns (median), as recorded"), "{why}");
     }
 }

@@ -23,6 +23,7 @@
 //!
 //! socket(7) (SO_RCVTIMEO); time(7) (jiffies); kernel/time/timer.c (the timer wheel).
 
+use model::LegKind;
 use stats::law::Law;
 
 use crate::case::Case;
@@ -30,7 +31,6 @@ use crate::cause::{Cause, LookAlike, Verdict};
 use crate::causes::ids;
 use crate::causes::timers::late_ticks;
 use crate::causes::timers::steps::{self, Steps};
-use crate::timers::attribution::JIFFIES;
 use crate::timers::recorded::Sign;
 
 pub const CAUSE: Cause = Cause {
@@ -58,7 +58,7 @@ fn examine(case: &Case) -> Verdict {
         step_ns: source.jiffy_ns,
         title: CAUSE.title,
         mechanism: MECHANISM,
-        sign: Sign { leg: JIFFIES, least_ns: 5_000.0 },
+        sign: Sign { leg: LegKind::Jiffies, least_ns: 5_000.0 },
     };
     steps::claim(source, comparison, &steps)
 }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn with_timers_of_high_resolution_it_is_not() {
-        let ticks = Ticks::late_at(to_a_tick).with_leg("timer set for later", 2_000_000);
+        let ticks = Ticks::late_at(to_a_tick).with_leg(model::LegKind::SetLate, 2_000_000);
         let why = made_up::why_not(ticks, "timer-jiffies");
         assert!(why.contains("'rounded up to a tick of the kernel' is 0 ns"), "{why}");
     }

@@ -19,6 +19,7 @@
 //!
 //! epoll_wait(2); poll(2).
 
+use model::LegKind;
 use stats::law::Law;
 
 use crate::case::Case;
@@ -26,7 +27,6 @@ use crate::cause::{Cause, Verdict};
 use crate::causes::ids;
 use crate::causes::timers::late_ticks;
 use crate::causes::timers::steps::{self, Steps};
-use crate::timers::attribution::SET_LATE;
 use crate::timers::recorded::Sign;
 
 pub const CAUSE: Cause = Cause {
@@ -46,7 +46,7 @@ const STEPS: Steps = Steps {
     title: CAUSE.title,
     mechanism: "epoll_wait and poll take their timeout in whole milliseconds",
     // What rounding makes of the latest ticks at least.
-    sign: Sign { leg: SET_LATE, least_ns: 50_000.0 },
+    sign: Sign { leg: LegKind::SetLate, least_ns: 50_000.0 },
 };
 
 fn examine(case: &Case) -> Verdict {
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn timers_that_were_set_for_the_right_time_are_not() {
         let rounded = |asked: u64| asked.next_multiple_of(1_000_000) - asked + 30_000;
-        let ticks = Ticks::late_by(rounded).with_leg("timer slack", 600_000);
+        let ticks = Ticks::late_by(rounded).with_leg(model::LegKind::Slack, 600_000);
         let why = made_up::why_not(ticks, "timer-ms-rounding");
         assert!(why.contains("'timer set for later' is 0 ns"), "{why}");
     }

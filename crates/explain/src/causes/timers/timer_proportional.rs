@@ -23,7 +23,7 @@
 //! kernel/time/clocksource.c (clocks_calc_mult_shift: how the kernel makes such a factor);
 //! timerfd_create(2).
 
-use model::JitterControl;
+use model::{JitterControl, LegKind};
 use stats::Interval;
 use stats::law::{Comparison, Fit, Law};
 use stats::quantile;
@@ -32,7 +32,6 @@ use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
 use crate::causes::ids;
 use crate::causes::timers::late_ticks;
-use crate::timers::attribution::SET_LATE;
 use crate::timers::recorded::{SOURCE, Sign};
 use crate::timers::source::TimerSource;
 use model::units::{deviation, fine_duration};
@@ -66,7 +65,7 @@ const LEAST_FACTOR: f64 = 100e-6;
 /// Without a program, growth that a wrong conversion makes is linear over so many decades.
 const OWN_SPREAD: f64 = 100.0;
 /// Timers that are set later than this were set wrong; less is the way to the system call.
-const SIGN: Sign = Sign { leg: SET_LATE, least_ns: 5_000.0 };
+const SIGN: Sign = Sign { leg: LegKind::SetLate, least_ns: 5_000.0 };
 
 fn examine(case: &Case) -> Verdict {
     let (source, comparison) = late_ticks::of(case)?;
@@ -199,7 +198,8 @@ mod tests {
 
     #[test]
     fn timers_that_were_set_for_the_right_time_are_not() {
-        let ticks = Ticks::late_by(|asked| asked / 250 + 20_000).with_leg("idle CPU woken", 80_000);
+        let ticks =
+            Ticks::late_by(|asked| asked / 250 + 20_000).with_leg(model::LegKind::FromIdle, 80_000);
         let why = made_up::why_not(ticks, "timer-proportional");
         assert!(why.contains("'timer set for later' is 0 ns"), "{why}");
     }

@@ -24,6 +24,7 @@
 //! prctl(2) (PR_SET_TIMERSLACK); time(7); kernel/time/hrtimer.c; fs/select.c
 //! (select_estimate_accuracy).
 
+use model::LegKind;
 use stats::law::{Comparison, Fit, Law};
 use stats::quantile;
 
@@ -31,7 +32,6 @@ use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
 use crate::causes::ids;
 use crate::causes::timers::{late_ticks, steps};
-use crate::timers::attribution::SLACK;
 use crate::timers::recorded::Sign;
 use crate::timers::source::TimerSource;
 use model::units::fine_duration;
@@ -84,7 +84,7 @@ fn examine(case: &Case) -> Verdict {
 }
 
 fn sign(slack_ns: u64) -> Sign {
-    Sign { leg: SLACK, least_ns: USED * slack_ns as f64 }
+    Sign { leg: LegKind::Slack, least_ns: USED * slack_ns as f64 }
 }
 
 fn why_not(source: &TimerSource) -> Absent {
@@ -210,7 +210,7 @@ mod tests {
         let why = made_up::why_not(real_time, "timer-slack");
         assert!(why.contains("does not apply to real-time threads"), "{why}");
         let recorded = Ticks::late_by(late).with_slack(5_000_000);
-        let recorded = recorded.with_leg("ready, hog (tid 9) ran", 5_000_000);
+        let recorded = recorded.with_leg(model::LegKind::Ready, 5_000_000);
         let why = made_up::why_not(recorded, "timer-slack");
         assert!(why.contains("'timer slack' is 0 ns (median), as recorded"), "{why}");
     }

@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn every_cause_is_measured_approximated_or_unavailable() {
         let part = |name: &str, on| Capability {
-            part: name.parse().unwrap(),
+            part: name.to_owned().into(),
             on,
             because: if on { String::new() } else { "no privilege".to_owned() },
         };
