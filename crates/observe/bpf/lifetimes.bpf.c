@@ -28,7 +28,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	u64 now;
 	u32 slot;
 
-	if (!cpu || stopped || child->tgid == recorder_tgid)
+	if (!cpu || stopped || !parent || !child || child->tgid == recorder_tgid)
 		return 0;
 	if (target_kind != TARGET_HOST) {
 		if (target_kind == TARGET_THREAD || !cpu->slot)
@@ -159,7 +159,7 @@ static __always_inline int exited(struct task_struct *p, struct mm_struct *mm,
 	struct cpu *cpu = this_cpu(PROG_SCHED_PROCESS_EXIT);
 	u64 key = (u64)mm;
 
-	if (!cpu || stopped || !cpu->slot || !group_dead)
+	if (!cpu || stopped || !cpu->slot || !p || !group_dead)
 		return 0;
 	send_mappings(bpf_get_current_task_btf());
 	if (!borrows(p, mm))

@@ -53,8 +53,6 @@ static __noinline int add_presence(struct task_struct *task, u64 first, u64 last
 {
 	u64 second, i;
 
-	if (!task)
-		return 0;
 	if (last - first >= SECONDS_MAX * PIECES)
 		first = last - SECONDS_MAX * PIECES + 1;
 	second = first / PIECES;

@@ -208,7 +208,8 @@ static __always_inline int switched(void *ctx, bool preempt,
 	bool was_watched;
 	u64 now;
 
-	if (!cpu || stopped)
+	/* Some kernels let the verifier think that a tracepoint may pass NULL. */
+	if (!cpu || stopped || !prev || !next)
 		return 0;
 	/* Nobody switches within an interrupt: an exit may have been missed. */
 	cpu->in_hardirq = cpu->in_softirq = 0;
@@ -257,7 +258,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	struct task_struct *current;
 	u64 now;
 
-	if (!cpu || stopped)
+	if (!cpu || stopped || !p)
 		return 0;
 	t = thread_of(p);
 	if (!t)
@@ -292,7 +293,7 @@ int BPF_PROG(on_migrate, struct task_struct *p)
 	struct cpu *cpu = this_cpu(PROG_SCHED_MIGRATE_TASK);
 	struct thread *t;
 
-	if (!cpu || stopped)
+	if (!cpu || stopped || !p)
 		return 0;
 	t = thread_of(p);
 	if (t)
