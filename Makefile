@@ -2,6 +2,8 @@
 # make test        all tests; as root, because the recorder is tested on the real kernel
 # make test-mysteries  the figures of mysteries, timers and ordinary programs; the table of the
 #                  mysteries goes to docs/mysteries.md
+# make test-kernels  records on other kernels in virtual machines (5.15 to 6.18, half an hour); what
+#                  works on which goes to docs/kernels.md; SHORT=1 is the part that CI runs
 # make build       target/release/whylag
 # make lint        formatting, clippy, shellcheck, rustdoc
 # make mysteries   the programs with known faults, in mysteries/bin
@@ -58,11 +60,17 @@ test-mysteries:
 	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries
 	@scripts/test-mysteries.sh
 
+test-kernels:
+	@scripts/install-deps.sh build lab
+	@$(CARGO) build --locked -p whylag
+	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries
+	@scripts/lab/test-kernels.sh $(if $(SHORT),--short)
+
 lint:
 	@scripts/install-deps.sh build lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	shellcheck -x .ci/run scripts/*.sh bench-peers/*.sh
+	shellcheck -x .ci/run scripts/*.sh scripts/lab/*.sh bench-peers/*.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
 bench-peers: build
@@ -101,5 +109,5 @@ test-java:
 	@scripts/install-deps.sh java
 	@scripts/test-java.sh
 
-.PHONY: all help install-deps build mysteries demo test test-mysteries lint bench-peers \
+.PHONY: all help install-deps build mysteries demo test test-mysteries test-kernels lint bench-peers \
 	bench-trace trace-kills exchange fuzz-trace new-cause test-java

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # install-deps.sh GROUP...: installs the missing Debian packages of the groups (build, test, java,
-# lint); without root, or without apt-get, says what to install and fails.
+# lint, lab); without root, or without apt-get, says what to install and fails.
 set -euo pipefail
 
 # For each group the commands that it needs, and the packages that have them.
@@ -19,8 +19,12 @@ packages_of() {
 	# Java 17 or later.
 	java) echo javac=default-jdk-headless mvn=maven ;;
 	lint) echo shellcheck=shellcheck ;;
+	lab)
+		echo qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap cpio=cpio \
+			zstd=zstd xz=xz-utils mkfs.ext4=e2fsprogs
+		;;
 	*)
-		echo "$(basename "$0"): no group '$1'; there are build, test, java and lint" >&2
+		echo "$(basename "$0"): no group '$1'; there are build, test, java, lint and lab" >&2
 		return 1
 		;;
 	esac

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Records mysteries on other kernels, in virtual machines, and judges the recordings here
+# (crates/whylag/tests/kernels.rs).
+#
+#     scripts/lab/test-kernels.sh            all kernels; writes docs/kernels.md; about half an hour
+#     scripts/lab/test-kernels.sh --short    two kernels and a few mysteries, for .ci/run
+#
+# What is fetched and made stays in target/lab, or where WHYLAG_LAB says.
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+lab=$(realpath -m "${WHYLAG_LAB:-target/lab}")
+whylag=$(realpath "${CARGO_TARGET_DIR:-target}/debug/whylag")
+here=scripts/lab
+
+# Programs whose fault takes no CPU time: what else is slow in a translated machine is not theirs.
+short=(blocked-log-pipe dns-timeout futex-convoy membarrier-global mmap-lock nagle-delack)
+all=("${short[@]}" cgroup-throttle core-dump dirty-throttle file-lock file-major-fault fsync-journal
+	ksm-cow listen-overflow memcg-reclaim rcu-sync-fdtable rt-starvation stopped-or-traced
+	tcp-rto udp-rcvbuf-stall)
+case ${1:-} in
+"") series=(5.15 6.1 6.8 6.12 6.18) mysteries=("${all[@]}") update=1 ;;
+--short) series=(6.1 6.12) mysteries=("${short[@]}") update= ;;
+*) echo "usage: test-kernels.sh [--short]" >&2; exit 2 ;;
+esac
+
+"$here/fetch.sh" "$lab" "${series[@]}"
+"$here/image.sh" "$lab" "${series[@]}"
+rm -rf "$lab/results"
+
+# SERIES CPUS: its results are in LAB/results/SERIES-CPUS.
+run() {
+	local name=$1-$2 job
+	job=$lab/job-$name
+	rm -rf "$job"
+	mkdir -p "$job/bin" "$job/mysteries"
+	cp "$whylag" "$job/bin/"
+	strip -g "$job/bin/whylag"
+	cp mysteries/bin/* "$job/mysteries/"
+	cp "$here/job.sh" "$job/run.sh"
+	for mystery in "${mysteries[@]}"; do
+		case $mystery in
+		core-dump) echo "$mystery-faulty --follow" ;;
+		*) echo "$mystery-faulty" ;;
+		esac
+	done >"$job/list"
+	echo "== Linux $1 on $2 CPUs"
+	MINUTES=${minutes:-20} "$here/vm.sh" "$lab" "$1" "$2" "$job" "$lab/results/$name" | sed "s/^/$name: /"
+	rm -rf "$job"
+}
+
+# Each machine has one thread, so as many run at once as there are CPUs.
+status=0
+pids=()
+for one in "${series[@]}"; do
+	while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n || status=1; done
+	run "$one" 2 &
+	pids+=($!)
+done
+wait || status=1
+if [[ $update ]]; then
+	mysteries=(futex-convoy yield-spin)
+	run 6.12 8 || status=1
+fi
+((status == 0)) || echo "a virtual machine did not finish; what it left is judged all the same" >&2
+WHYLAG_KERNELS=$lab/results WHYLAG_UPDATE_DOCS=$update \
+	scripts/cargo.sh test --locked -p whylag --test kernels -- --nocapture || status=1
+exit "$status"
