@@ -36,7 +36,7 @@ run() {
 	mkdir -p "$job/bin" "$job/mysteries"
 	cp "$whylag" "$job/bin/"
 	strip -g "$job/bin/whylag"
-	cp mysteries/bin/* "$job/mysteries/"
+	cp -r mysteries/bin/. "$job/mysteries/"
 	cp "$here/job.sh" "$job/run.sh"
 	for mystery in "${mysteries[@]}"; do
 		case $mystery in
@@ -51,13 +51,16 @@ run() {
 
 # Each machine has one thread, so as many run at once as there are CPUs.
 status=0
-pids=()
+machines=()
 for one in "${series[@]}"; do
-	while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n || status=1; done
+	if ((${#machines[@]} >= $(nproc))); then
+		wait "${machines[0]}" || status=1
+		machines=("${machines[@]:1}")
+	fi
 	run "$one" 2 &
-	pids+=($!)
+	machines+=($!)
 done
-wait || status=1
+for machine in "${machines[@]}"; do wait "$machine" || status=1; done
 if [[ $update ]]; then
 	mysteries=(futex-convoy yield-spin)
 	run 6.12 8 || status=1
