@@ -26,34 +26,55 @@ if "$WHYLAG" --store "$folder/whylag.db" runs --json | grep -q '"sampled": true'
 	exit 1
 fi
 echo "yes"
+export WHYLAG_RECORDS_HERE=1
 
-status=0
-# What tests that passed have printed is kept for the lists below, and not shown.
+# The test files that record or measure, which have a laboratory (crates/whylag/tests/common), and
+# the others, as options of cargo.
+recording=() others=()
+for file in crates/*/tests/*.rs crates/*/tests/*/main.rs; do
+	name=$(basename "${file%/main.rs}" .rs)
+	if [[ $file == crates/observe/* ]] || grep -q '^use common::.*Lab' "$file"; then
+		recording+=(--test "$name")
+	else
+		others+=(--test "$name")
+	fi
+done
+
+# Always of the whole workspace: for a part of it cargo would build that part again, with fewer
+# features of what it depends on.
 run_tests() {
-	AS_ROOT=1 scripts/cargo.sh test --locked --no-fail-fast "$@" -- --show-output 2>&1 |
-		tee -a "$folder/log" |
-		awk '/^successes:$/ { quiet = 1 }
-			/^failures:$|^test result:/ { quiet = 0 }
-			!quiet { print; fflush() }' || status=$?
+	AS_ROOT=1 scripts/cargo.sh test --workspace --locked --no-fail-fast "$@" 2>&1
+}
+# What tests that passed have printed is kept for the lists below, and not shown.
+shown() {
+	tee -a "$folder/log" | awk '/^successes:$/ { quiet = 1 }
+		/^failures:$|^test result:/ { quiet = 0 }
+		!quiet { print; fflush() }'
 }
 
-# At the same time, because they record nothing that this would disturb.
-echo "== the reader of trace files against hostile ones, the Java tracer and the exchange: meanwhile"
+status=0
+echo "== testing all but the recorder"
 scripts/fuzz-trace.sh >"$folder/fuzz" 2>&1 &
 fuzz=$!
 scripts/test-java.sh >"$folder/java" 2>&1 &
 java=$!
-echo "== testing all but the recorder"
-run_tests --workspace --exclude whylag --exclude whylag-observe
-echo "== the reader of trace files against hostile ones"
-wait "$fuzz" || status=$?
-cat "$folder/fuzz"
+run_tests --lib --bins -- --show-output >"$folder/units" &
+units=$!
+run_tests "${others[@]}" -- --show-output | shown || status=$?
+wait "$units" || status=$?
+shown <"$folder/units"
+# What is indented in the comments of causes are commands.
+run_tests --exclude whylag-explain --doc | shown || status=$?
 echo "== the Java tracer and the exchange"
 wait "$java" || status=$?
 tee -a "$folder/log" <"$folder/java"
+echo "== the reader of trace files against hostile ones"
+wait "$fuzz" || status=$?
+cat "$folder/fuzz"
+echo "== so far $((SECONDS - began)) s"
 
 echo "== testing what records"
-run_tests -p whylag-observe -p whylag
+run_tests "${recording[@]}" -- --show-output | shown || status=$?
 
 scripts/not-judged.sh "$folder/log"
 echo "== skipped"

@@ -21,11 +21,23 @@ pub fn process_of(tid: u32) -> Option<u32> {
 /// True if a process has ended, or is a zombie that its parent has not fetched yet. Asked of its
 /// main thread: /proc/PID/stat sums over all threads, under a lock that threads need to end.
 pub fn is_gone(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/task/{pid}/stat"));
-    let Ok(stat) = stat else { return true };
-    let state = stat.rsplit(')').next().and_then(|rest| rest.trim().chars().next());
     // A main thread that ended before the others is a zombie, too: then there are others.
-    state == Some('Z') && fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) <= 1
+    match state(pid, pid) {
+        None => true,
+        Some('Z') => fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) <= 1,
+        Some(_) => false,
+    }
+}
+
+/// True if a thread has ended, or is a zombie.
+pub fn thread_has_ended(pid: u32, tid: u32) -> bool {
+    matches!(state(pid, tid), None | Some('Z' | 'X'))
+}
+
+/// The letter that /proc has for the state of a thread.
+fn state(pid: u32, tid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    stat.rsplit(')').next()?.trim().chars().next()
 }
 
 /// Times of the CPUs since boot, from /proc/stat (resolution: 10 ms).
@@ -141,6 +153,8 @@ mod tests {
         let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         assert_eq!(process_of(tid), Some(std::process::id()));
         assert!(!is_gone(std::process::id()));
+        assert!(!thread_has_ended(std::process::id(), tid));
+        assert!(thread_has_ended(std::process::id(), u32::MAX));
         assert_eq!(process_of(u32::MAX), None);
     }
 
@@ -150,6 +164,7 @@ mod tests {
         while !is_gone(child.id()) {
             std::thread::yield_now();
         }
+        assert!(thread_has_ended(child.id(), child.id()));
         assert!(child.wait().unwrap().success());
     }
 

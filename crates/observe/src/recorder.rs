@@ -124,6 +124,8 @@ pub struct Recorder {
     processes: HashMap<u32, Process>,
     counters: Counters,
     last_batch_ns: u64,
+    /// The target has ended, as [`Recorder::ended`] said.
+    has_ended: bool,
     attach_ns: u64,
 }
 
@@ -163,6 +165,7 @@ impl Recorder {
             processes: HashMap::new(),
             counters: Counters::start(pid),
             last_batch_ns: clock::monotonic_ns(),
+            has_ended: false,
             attach_ns: started.elapsed().as_nanos() as u64,
         };
         recorder.child = held.map(Held::release).transpose()?;
@@ -209,7 +212,7 @@ impl Recorder {
 
     /// `Some` once the target has ended: why, and the exit status of a command.
     pub fn ended(&mut self) -> Result<Option<(String, Option<i32>)>, Error> {
-        Ok(match self.target {
+        let ended = match self.target {
             WatchTarget::Command(_) => {
                 let Some(child) = self.child.as_mut() else { return Ok(None) };
                 let status = child.try_wait().map_err(Error::io("waiting for the command"))?;
@@ -222,7 +225,9 @@ impl Recorder {
                 host::process_of(tid).is_none().then(|| (format!("thread {tid} ended"), None))
             }
             WatchTarget::Host => None,
-        })
+        };
+        self.has_ended = ended.is_some();
+        Ok(ended)
     }
 
     /// Outliers ahead of the next batch, if so many are waiting that they should be stored now.
@@ -263,6 +268,10 @@ impl Recorder {
             }
             Backend::Sampled(sampler) => sampler.finish(),
         };
+        // A thread is a zombie before it leaves its CPU for the last time, which ends its account.
+        for thread in last.threads.iter_mut().filter(|thread| self.has_ended && thread.alive) {
+            thread.alive = !host::thread_has_ended(thread.tgid, thread.tid);
+        }
         self.complete(&mut last);
         let heartbeat_ns = last.heartbeat_ns;
         let cost = last.cost.clone();

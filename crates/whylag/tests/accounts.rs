@@ -53,10 +53,15 @@ fn sums_are_exact(run: &Run) {
     assert_eq!(lost(run), BTreeMap::new());
 }
 
+/// One thread for each kind of wait, recorded once for all tests.
+fn waits() -> Option<&'static Recorded> {
+    static WAITS: OnceLock<Option<Recorded>> = OnceLock::new();
+    WAITS.get_or_init(|| Some(Lab::new()?.record(&[], [program("waits")]))).as_ref()
+}
+
 #[test]
 fn each_kind_of_wait_has_its_account() {
-    let Some(lab) = Lab::new() else { return };
-    let recorded = lab.record(&[], [program("waits")]);
+    let Some(recorded) = waits() else { return };
     let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
     sums_are_exact(run);
     let expected = [
@@ -93,8 +98,7 @@ fn each_kind_of_wait_has_its_account() {
 
 #[test]
 fn a_sleep_is_an_outlier_as_long_as_the_program_says() {
-    let Some(lab) = Lab::new() else { return };
-    let recorded = lab.record(&[], [program("waits")]);
+    let Some(recorded) = waits() else { return };
     let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
     let tid = named(run, "timer").tid;
     let of_kind = |kind| {
@@ -128,10 +132,16 @@ fn cpu_time_and_run_queue_time_are_those_of_the_kernel() {
     let Some((recorded, figures)) = queued() else { return };
     let (run, kernel) = (&recorded.run, Values::of(recorded.stdout()));
     sums_are_exact(run);
+    let is_quiet = figures.judge("a thread waits for a CPU no longer than the kernel says");
     for name in ["compute", "wake", "call"] {
         let accounts = &named(run, name).accounts;
         agree(name, on_cpu(accounts), kernel.get(&format!("cpu.{name}")), 5, 2 * MS);
-        agree(name, for_cpu(accounts), kernel.get(&format!("runq.{name}")), 5, 5 * MS);
+        // It reads the kernel's count before it ends, and may have to wait once more after that.
+        let (waited, counted) = (for_cpu(accounts), kernel.get(&format!("runq.{name}")));
+        assert!(waited + counted / 20 + 5 * MS >= counted, "{name}: {waited} of {counted} ns");
+        if is_quiet {
+            agree(name, waited, counted, 5, 5 * MS);
+        }
     }
     let process: u64 = run.threads.iter().map(|thread| on_cpu(&thread.accounts)).sum();
     agree("the process", process, kernel.get("cpu.process"), 5, 5 * MS);

@@ -33,7 +33,7 @@ fn wrong_options() {
 
 #[test]
 fn targets_that_are_not_there() {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     let unused = "4194303"; // the highest pid that Linux can give, and hardly ever does
     assert_refused(&lab.verb("record").args(["-p", unused]).output().unwrap(), &["pid", unused]);
     assert_refused(&lab.verb("record").args(["-t", unused]).output().unwrap(), &["tid", unused]);
@@ -42,7 +42,7 @@ fn targets_that_are_not_there() {
 
 #[test]
 fn runs_that_are_not_there() {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     let store = lab.store();
     let missing = lab.verb("explain").output().unwrap();
     assert_refused(&missing, &[store.to_str().unwrap(), "nothing recorded"]);
@@ -77,7 +77,7 @@ fn files_that_are_no_store() {
 
 #[test]
 fn a_store_of_a_newer_version() {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     drop(lab.verb("record").args(["-p", "4194303"]).output().unwrap());
     let mut content = fs::read(lab.store()).unwrap();
     // The schema version is SQLite's user_version: 4 bytes, big-endian, at offset 60.
@@ -88,7 +88,7 @@ fn a_store_of_a_newer_version() {
 
 #[test]
 fn a_damaged_store() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     drop(lab.record(&[], ["true"]));
     let mut content = fs::read(lab.store()).unwrap();
     let half = content.len() / 2;
@@ -103,7 +103,7 @@ fn a_damaged_store() {
 
 #[test]
 fn a_file_that_cannot_be_written() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     drop(lab.record(&[], ["true"]));
     let mut export = lab.verb("export");
     export.args(["--format", "csv", "-o", "/no/such/folder/x.csv"]);

@@ -68,7 +68,7 @@ fn a_run_is_stored_and_shown_again() {
 #[test]
 fn a_population_is_there_while_it_is_measured_and_its_ceiling_is_told() {
     let lab = Lab::anywhere();
-    let bench = measured(&lab, &["unix-socket", "--population", "0,300,1M", "--time", "100ms"]);
+    let bench = measured(&lab, &["unix-socket", "--population", "0,300,10k", "--time", "100ms"]);
     let case = &bench.cases[0];
     let sizes: Vec<u64> = case.steps.iter().map(|step| step.population).collect();
     assert_eq!(sizes[..2], [0, 300]);

@@ -116,26 +116,35 @@ impl Drop for Running {
     }
 }
 
+/// So many cases are under way at the same time: begun one after another, their pids, of which the
+/// keys of System V objects have the last byte, differ.
+const TOGETHER: usize = 10;
+
 /// Has each case under way, ends it by `end`, and checks how it ended and that nothing is left.
 fn end_each(how: &str, end: impl Fn(&Running), is_sensible: impl Fn(ExitStatus) -> bool) {
     let lab = Lab::anywhere();
-    for (arguments, processes) in CASES {
-        let mut running = Running::start(&lab, arguments, "30s");
-        wait_until("the case to be under way", || running.processes().len() >= processes);
-        end(&running);
-        let status = wait_for(&mut running.child, Duration::from_secs(10));
-        assert!(is_sensible(status), "{arguments:?} after {how}: {status}");
-        running.assert_nothing_is_left(&format!("{how} of {arguments:?}"));
+    for cases in CASES.chunks(TOGETHER) {
+        let mut all: Vec<_> =
+            cases.iter().map(|(arguments, _)| Running::start(&lab, arguments, "30s")).collect();
+        for (running, (arguments, processes)) in all.iter_mut().zip(cases) {
+            wait_until("the case to be under way", || running.processes().len() >= *processes);
+            end(running);
+            let status = wait_for(&mut running.child, Duration::from_secs(10));
+            assert!(is_sensible(status), "{arguments:?} after {how}: {status}");
+            running.assert_nothing_is_left(&format!("{how} of {arguments:?}"));
+        }
     }
 }
 
 #[test]
 fn a_normal_end() {
     let lab = Lab::anywhere();
-    for (arguments, _) in CASES {
-        let mut running = Running::start(&lab, arguments, "100ms");
-        assert!(wait_for(&mut running.child, Duration::from_secs(30)).success());
-        running.assert_nothing_is_left("a normal end");
+    for cases in CASES.chunks(TOGETHER) {
+        let all = cases.iter().map(|(arguments, _)| Running::start(&lab, arguments, "100ms"));
+        for running in &mut all.collect::<Vec<_>>() {
+            assert!(wait_for(&mut running.child, Duration::from_secs(30)).success());
+            running.assert_nothing_is_left("a normal end");
+        }
     }
 }
 

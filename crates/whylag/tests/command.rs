@@ -11,7 +11,7 @@ use common::{Lab, whylag};
 
 #[test]
 fn standard_input_and_output_pass_unchanged() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let data: Vec<u8> =
         (0..300_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let mut recording = lab.recording(&[], ["cat"]);
@@ -28,7 +28,7 @@ fn standard_input_and_output_pass_unchanged() {
 
 #[test]
 fn the_report_is_on_standard_error_only() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let recorded = lab.record(&[], ["sh", "-c", "echo out; echo err >&2"]);
     assert_eq!(recorded.stdout(), "out\n");
     let errors = String::from_utf8_lossy(&recorded.output.stderr).into_owned();
@@ -38,7 +38,7 @@ fn the_report_is_on_standard_error_only() {
 
 #[test]
 fn the_exit_status_is_the_commands_own() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     for (script, status) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 143)] {
         let output = lab.recording(&[], ["sh", "-c", script]).output().unwrap();
         assert_eq!(output.status.code(), Some(status), "{script}");
@@ -48,7 +48,7 @@ fn the_exit_status_is_the_commands_own() {
 
 #[test]
 fn the_environment_is_passed_and_kept_without_its_secrets() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let mut recording = lab.recording(&[], ["sh", "-c", "echo $PLAIN $API_TOKEN"]);
     recording.env("PLAIN", "visible").env("API_TOKEN", "hunter2");
     let output = recording.output().unwrap();
@@ -60,7 +60,7 @@ fn the_environment_is_passed_and_kept_without_its_secrets() {
 
 #[test]
 fn a_command_that_is_not_there_is_named() {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     let output = lab.recording(&[], ["/no/such/program"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -71,7 +71,7 @@ fn a_command_that_is_not_there_is_named() {
 
 #[test]
 fn nothing_before_the_first_instruction_is_missed() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let run = lab.record(&[], ["true"]).run;
     let thread = &run.threads[0];
     assert_eq!(thread.accounts.total(), thread.wall_ns());

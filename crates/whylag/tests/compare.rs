@@ -5,28 +5,57 @@
 
 mod common;
 
+use std::fs;
+
 use common::{Lab, assert_refused, whylag};
-use model::{Batch, Run, RunEnd, RunHeader, RunId};
+use model::{Batch, BenchRound, Run, RunEnd, RunId};
 use serde_json::Value;
 use store::{Sqlite, Store};
 
+/// How many rounds each step of run 1 has: more than a comparison needs.
+const ROUNDS: usize = 10;
+
 /// A lab with run 1: getppid, with 1 and 2 processes.
 fn measured() -> Lab {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     lab.answer("bench", &["getppid", "--processes", "1,2", "--time", "200ms"]);
+    let mut run = lab.run();
+    fs::remove_file(lab.store()).unwrap();
+    // On a busy machine the time is over after fewer rounds, far from each other: what is compared
+    // here is not the machine.
+    for step in run.bench.iter_mut().flat_map(|bench| &mut bench.cases[0].steps) {
+        let first = step.rounds[0].clone();
+        let rounds = (0..ROUNDS).map(|n| costing(&first, 1.0 + n as f64 / 1e4));
+        step.rounds = rounds.collect();
+    }
+    assert_eq!(stored(&lab, &run), RunId(1));
     lab
+}
+
+/// A round in which every operation costs so many times as much.
+fn costing(round: &BenchRound, times: f64) -> BenchRound {
+    let (median_ns, rate) = (round.median_ns * times, round.rate / times);
+    BenchRound { median_ns, rate, ..round.clone() }
 }
 
 /// Stores `run` again with every operation of its first step so many times as dear.
 fn made_slower(lab: &Lab, run: &Run, times: f64) -> RunId {
-    let mut bench = run.bench.clone().unwrap();
-    for round in &mut bench.cases[0].steps[0].rounds {
-        round.median_ns *= times;
-        round.rate /= times;
+    let mut slower = run.clone();
+    for round in &mut slower.bench.as_mut().unwrap().cases[0].steps[0].rounds {
+        *round = costing(round, times);
     }
+    stored(lab, &slower)
+}
+
+fn stored(lab: &Lab, run: &Run) -> RunId {
     let mut store = Sqlite::open(&lab.store()).unwrap();
-    let id = store.begin(&RunHeader { ..run.header.clone() }).unwrap();
-    let batch = Batch { heartbeat_ns: run.heartbeat_ns, bench: Some(bench), ..Batch::default() };
+    let id = store.begin(&run.header).unwrap();
+    let batch = Batch {
+        heartbeat_ns: run.heartbeat_ns,
+        bench: run.bench.clone(),
+        facts: run.facts.clone(),
+        ..Batch::default()
+    };
     store.append(id, &batch).unwrap();
     let end = RunEnd { ended_ns: run.heartbeat_ns, exit_status: None, reason: "done".to_owned() };
     store.finish(id, &end).unwrap();
@@ -91,7 +120,7 @@ fn what_cannot_be_compared_is_refused_in_a_line() {
 
 #[test]
 fn recordings_cannot_be_compared_yet() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     lab.record(&[], ["true"]);
     lab.record(&[], ["true"]);
     let refused = lab.verb("compare").args(["1", "2"]).output().unwrap();

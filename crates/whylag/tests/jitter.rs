@@ -52,7 +52,7 @@ fn each_source_gives_all_its_ticks_and_the_run_is_kept() {
 #[test]
 fn a_stored_run_is_judged_anew_from_all_its_ticks() {
     let lab = Lab::anywhere();
-    let options = ["--source", "spin", "--interval", "100us", "--time", "3s", "--json"];
+    let options = ["--source", "spin", "--interval", "50us", "--time", "1500ms", "--json"];
     let output = lab.verb("jitter").args(options).output().unwrap();
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let measured = jitter(&output);
@@ -162,7 +162,7 @@ exit 7
 
 #[test]
 fn a_program_that_prints_its_ticks_is_judged() {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     let mut command = lab.verb("jitter");
     // Nothing to record: these ticks come from no timer.
     let options = ["--factor", "10ns", "--no-record", "--json"];
@@ -180,7 +180,7 @@ fn a_program_that_prints_its_ticks_is_judged() {
 
 #[test]
 fn a_factor_is_computed_without_measuring() {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     let told = String::from_utf8(lab.answer("jitter", &["--factor", "10ns", "--true", "10.04ns"]));
     let told = told.unwrap();
     assert!(told.contains("+4000.0 ppm") && told.contains("16 bits"), "{told}");
@@ -189,7 +189,7 @@ fn a_factor_is_computed_without_measuring() {
 
 #[test]
 fn bad_input_is_one_line_and_status_2() {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     let refused = |options: &[&str], named: &[&str]| {
         let output = lab.verb("jitter").args(options).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -212,7 +212,7 @@ fn bad_input_is_one_line_and_status_2() {
 
 #[test]
 fn a_priority_that_is_not_allowed_is_refused() {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     // Without CAP_SYS_NICE; as another user already there is none.
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set=-sys_nice", "--inh-caps=-sys_nice", "--"]);
@@ -232,7 +232,7 @@ fn a_priority_that_is_not_allowed_is_refused() {
 
 #[test]
 fn ctrl_c_ends_it_and_keeps_what_there_is() {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     let mut command = lab.verb("jitter");
     command.args(["--interval", "10ms", "--time", "1min", "--every", "100ms", "--over", "1ns"]);
     command.arg("--no-record");

@@ -20,7 +20,7 @@ fn silent(command: &mut Command) -> &mut Command {
 
 #[test]
 fn a_killed_recorder_leaves_all_but_its_last_second() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let mut target = Helper::spawn(Command::new("sleep").arg("60"));
     let mut recorder = Helper::spawn(silent(lab.verb("record").args(["-p", &target.pid()])));
     wait_until("three seconds stored", || {
@@ -41,7 +41,7 @@ fn a_killed_recorder_leaves_all_but_its_last_second() {
 
 #[test]
 fn the_command_of_a_killed_recorder_goes_on() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let mark = lab.folder.path().join("mark");
     let script = format!("sleep 1; echo done > {}", mark.display());
     let mut recording = lab.recording(&[], ["sh", "-c", &script]);
@@ -72,7 +72,7 @@ fn two_recorders_share_a_store() {
 
 #[test]
 fn a_full_disk_ends_the_recording_and_keeps_what_was_stored() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let disk = lab.folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
     let mounted = Command::new("mount")
@@ -113,7 +113,7 @@ impl Drop for Unmount<'_> {
 
 #[test]
 fn a_read_only_store_can_be_read_but_not_recorded_to() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     drop(lab.record(&[], ["true"]));
     let disk = lab.folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
@@ -152,7 +152,7 @@ fn assert_sampled(lab: &Lab, because: &str) {
 
 #[test]
 fn without_privilege_thread_states_are_sampled() {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     fs::set_permissions(lab.folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     // Where nobody can run it: the folder of the build may be root's own.
     let binary = lab.folder.path().join("whylag");
@@ -173,7 +173,7 @@ fn without_privilege_thread_states_are_sampled() {
 
 #[test]
 fn without_btf_thread_states_are_sampled() {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     let script = r#"mount -t tmpfs none /sys/kernel/btf && exec "$0" "$@""#;
     let output = Command::new("unshare")
         .args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_whylag"), "--store"])

@@ -11,7 +11,7 @@ use common::{Lab, assert_refused, whylag};
 
 /// A lab with a run of benchmarks, which needs no privilege, and that run as a file.
 fn measured() -> (Lab, String) {
-    let lab = Lab::anywhere();
+    let lab = Lab::anywhere_beside_others();
     lab.answer("bench", &["getppid", "--processes", "1", "--time", "100ms"]);
     let file = lab.folder.path().join("x.whylag").to_str().unwrap().to_owned();
     lab.answer("export", &["--format", "run", "-o", &file]);

@@ -35,7 +35,7 @@ fn both(lab: &Lab, script: &str) -> (String, String) {
 
 #[track_caller]
 fn assert_same(script: &str) {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let (alone, recorded) = both(&lab, script);
     assert!(!alone.is_empty());
     assert_eq!(recorded, alone, "recorded (left) and alone (right): {script}");

@@ -28,7 +28,7 @@ fn sleepers(threads: u32) -> Helper {
 
 #[test]
 fn all_threads_of_a_running_process_are_watched_new_ones_too() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let target = sleepers(20);
     let mut record = lab.verb("record");
     record.args(["-p", &target.pid(), "--time", "1500ms"]).stderr(Stdio::null());
@@ -57,7 +57,7 @@ fn two_thousand_threads_are_all_accounted_for() {
 
 #[test]
 fn one_thread_is_watched_alone() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let target = sleepers(5);
     let tid = target.0.id() + 3;
     assert!(std::path::Path::new(&format!("/proc/{}/task/{tid}", target.pid())).exists());
@@ -68,7 +68,7 @@ fn one_thread_is_watched_alone() {
 /// Descriptors belong to the process, and the kernel walks over them with its first thread.
 #[test]
 fn the_sockets_of_one_thread_are_those_of_its_process() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     socket.send_to(b"left in the queue", address).unwrap();
@@ -118,7 +118,7 @@ fn short_lived_children_are_all_seen_with_follow() {
 
 #[test]
 fn children_are_left_out_without_follow() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let run = lab.record(&[], ["sh", "-c", CHILDREN]).run;
     assert_eq!(run.threads.len(), 1);
 }
@@ -139,7 +139,7 @@ fn exec_in_a_thread_goes_on_being_watched() {
 
 #[test]
 fn a_target_that_is_killed_ends_the_recording() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let target = sleepers(5);
     let mut record = lab.verb("record");
     let mut recorder = Helper::spawn(record.args(["-p", &target.pid()]).stderr(Stdio::null()));
@@ -156,7 +156,7 @@ fn a_target_that_is_killed_ends_the_recording() {
 
 #[test]
 fn signals_end_a_recording_cleanly() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     for signal in [Signal::INT, Signal::TERM] {
         let mut target = sleepers(2);
         let mut record = lab.verb("record");
@@ -174,7 +174,7 @@ fn signals_end_a_recording_cleanly() {
 
 #[test]
 fn a_termination_is_passed_on_to_the_command() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(lab) = Lab::beside_others() else { return };
     let mut recording = lab.recording(&[], ["sleep", "60"]);
     let mut recorder = Helper::spawn(recording.stderr(Stdio::null()));
     wait_until("a second stored", || lab.runs_so_far().iter().any(|r| r.threads > 0));

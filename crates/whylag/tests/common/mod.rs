@@ -1,5 +1,5 @@
-//! What the tests of the binary share: a laboratory with a store of its own, in which one test at
-//! a time records, and the programs that are recorded there.
+//! What the tests of the binary share: a laboratory with a store of its own, alone on the machine or
+//! beside others, and the programs that are recorded there.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -30,40 +30,60 @@ pub fn whylag() -> Command {
     command
 }
 
-/// A folder with a store. Whoever has one is the only test on the machine that records: two
-/// recordings at once would be in each other's way, and in the way of what is recorded.
+/// A folder with a store, and a turn: alone on the machine, because two recordings at once would be
+/// in each other's way, and in the way of what is recorded; or beside others that assert nothing
+/// which those could change: no time, no sum of the host, no loss.
 pub struct Lab {
     pub folder: TempDir,
-    _alone: File,
+    _turn: File,
 }
 
 impl Lab {
-    /// `None`, and the reason printed, on a host where whylag cannot record with eBPF.
+    /// Alone. `None`, and the reason printed, on a host where whylag cannot record with eBPF.
     pub fn new() -> Option<Lab> {
-        let lab = Lab::anywhere();
+        Lab::anywhere().that_records()
+    }
+
+    /// Beside others; `None` as above.
+    pub fn beside_others() -> Option<Lab> {
+        Lab::anywhere_beside_others().that_records()
+    }
+
+    /// Alone, for tests that need no eBPF.
+    pub fn anywhere() -> Lab {
+        Lab::with_turn(FlockOperation::LockExclusive)
+    }
+
+    /// Beside others, for tests that need no eBPF.
+    pub fn anywhere_beside_others() -> Lab {
+        Lab::with_turn(FlockOperation::LockShared)
+    }
+
+    fn with_turn(turn: FlockOperation) -> Lab {
+        let lock = File::create(std::env::temp_dir().join("whylag-tests.lock")).unwrap();
+        flock(&lock, turn).unwrap();
+        Lab { folder: tempfile::tempdir().unwrap(), _turn: lock }
+    }
+
+    fn that_records(self) -> Option<Lab> {
         static REASON: OnceLock<Option<String>> = OnceLock::new();
         let reason = REASON.get_or_init(|| {
-            let run = Lab { folder: tempfile::tempdir().unwrap(), ..lab.beside() };
-            let run = run.record(&[], ["true"]).run;
+            // scripts/test.sh has tried it once for all of them.
+            if std::env::var_os("WHYLAG_RECORDS_HERE").is_some() {
+                return None;
+            }
+            let run = self.in_the_same_turn().record(&[], ["true"]).run;
             run.header.sampled.then(|| run.capabilities[0].because.clone())
         });
         if let Some(reason) = reason {
             println!("skipped: {reason}");
             return None;
         }
-        Some(lab)
+        Some(self)
     }
 
-    /// For tests that need no eBPF.
-    pub fn anywhere() -> Lab {
-        let alone = File::create(std::env::temp_dir().join("whylag-tests.lock")).unwrap();
-        flock(&alone, FlockOperation::LockExclusive).unwrap();
-        Lab { folder: tempfile::tempdir().unwrap(), _alone: alone }
-    }
-
-    /// Another laboratory in the same turn.
-    fn beside(&self) -> Lab {
-        Lab { folder: tempfile::tempdir().unwrap(), _alone: self._alone.try_clone().unwrap() }
+    fn in_the_same_turn(&self) -> Lab {
+        Lab { folder: tempfile::tempdir().unwrap(), _turn: self._turn.try_clone().unwrap() }
     }
 
     pub fn store(&self) -> PathBuf {

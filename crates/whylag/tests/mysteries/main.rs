@@ -155,7 +155,14 @@ impl Case {
         }
         let unaccounted = self.run.accounts().get(Account::Unaccounted);
         assert!(unaccounted * 200 < self.run.wall_ns(), "{unaccounted} ns unaccounted");
-        assert_eq!(lost(&self.run), BTreeMap::new());
+        let mut losses = lost(&self.run);
+        // A recorder that waits for a CPU itself empties its maps and rings too late.
+        let is_full = |kind: &String| kind.ends_with("full)");
+        if self.figures.disturbed().is_some() && losses.keys().any(is_full) {
+            self.figures.is_undisturbed(&format!("nothing is lost: {losses:?}"));
+            losses.retain(|kind, _| !is_full(kind));
+        }
+        assert_eq!(losses, BTreeMap::new());
     }
 
     /// Part of the program's wall time.

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use model::{Finding, MessageMetric, Run};
@@ -40,6 +41,12 @@ fn record(lab: &Lab, library: Option<&Path>) -> Case {
     let truth = Values::of(recorded.stdout().lines().last().unwrap());
     let findings = serde_json::from_value(lab.explain()["findings"].take()).unwrap();
     Case { run: recorded.run, truth, findings, figures }
+}
+
+/// The program on this host as it is, recorded once for all tests.
+fn as_it_is(lab: &Lab) -> &'static Case {
+    static CASE: OnceLock<Case> = OnceLock::new();
+    CASE.get_or_init(|| record(lab, None))
 }
 
 fn named(case: &Case) -> Option<&Finding> {
@@ -80,16 +87,16 @@ fn slow_reads_are_named_and_fast_ones_are_not() {
         assert!(finding.ruled_out.iter().any(|ruled_out| ruled_out.cause == other), "{finding:?}");
     }
 
-    let fast = record(&lab, None);
-    assert!(named(&fast).is_none(), "{}", fast.summary());
-    grew_alike(&fast, &slow);
+    let fast = as_it_is(&lab);
+    assert!(named(fast).is_none(), "{}", fast.summary());
+    grew_alike(fast, &slow);
 }
 
 #[test]
 fn the_same_run_on_another_clock_of_the_host() {
     let Some(lab) = Lab::new() else { return };
     let Some(other) = another_clock() else { return };
-    let first = record(&lab, None);
+    let first = as_it_is(&lab);
     let switched = Switched::to(&other);
     let second = record(&lab, None);
     drop(switched);
@@ -97,10 +104,10 @@ fn the_same_run_on_another_clock_of_the_host() {
     assert_ne!(first.run.fact("clocksource.current"), Some(other.as_str()));
     println!("a read: {} ns, with {other} {} ns", read_ns(&first.run), read_ns(&second.run));
     // The name of a clock is no evidence: what its reads cost is.
-    for case in [&first, &second] {
+    for case in [first, &second] {
         assert_eq!(named(case).is_some(), read_ns(&case.run) >= SLOW_NS, "{}", case.summary());
     }
-    grew_alike(&first, &second);
+    grew_alike(first, &second);
 }
 
 /// Every gap of `slow` is longer by what its reads cost more.
