@@ -19,7 +19,7 @@ use model::{Account, Accounts, Blocked, Outlier, OutlierKind, RecorderPart};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, mean};
 
@@ -28,7 +28,7 @@ pub const CAUSE: Cause = Cause {
     title: "one line that is true of every run that has it",
     fix: "What to change, in sentences.",
     reproduce: "mysteries/bin/@ID@-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
     look_alikes: &[],
     symptom: false,
     examine,

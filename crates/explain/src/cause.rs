@@ -3,7 +3,7 @@
 //! A cause is claimed only with its evidence, and says which look-alikes it excludes, and by which
 //! datum. The causes themselves are in `causes/`, listed in [`crate::catalogue`].
 
-use model::{Accounts, Evidence, Excluded, Link, RecorderPart, Role, RuledOut};
+use model::{Accounts, Evidence, Link, RecorderPart, Role, RuledOut};
 
 use crate::case::Case;
 pub use crate::causes::ids::Id;
@@ -18,8 +18,9 @@ pub struct Cause {
     pub fix: &'static str,
     /// A command that produces it.
     pub reproduce: &'static str,
-    /// Parts of the recorder without which its evidence is thin.
-    pub needs: &'static [RecorderPart],
+    /// What has to be recorded for it to be seen. Where some of that is missing in a run, nothing
+    /// follows from its not being claimed.
+    pub needs: Needs,
     /// Other causes of the catalogue that look the same, each pair in one of its two causes; all of
     /// a cause's are given by [`crate::catalogue::look_alikes`]. Pairs of which each excludes the
     /// other by a datum of its own, whatever the run, are not here.
@@ -29,6 +30,40 @@ pub struct Cause {
     pub symptom: bool,
     /// Looks for it.
     pub(crate) examine: fn(&Case) -> Verdict,
+}
+
+/// What has to be recorded. `judge/needs.rs` holds it against what the causes read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Parts of the recorder.
+    pub parts: &'static [RecorderPart],
+    /// Names of the kernel's functions, by which it knows where in the kernel time was spent.
+    pub kernel_symbols: bool,
+    /// Histograms, which say how often something was done. On hosts with many CPUs not all values
+    /// find one.
+    pub histograms: bool,
+}
+
+impl Needs {
+    /// Nothing that can be missing.
+    pub const NONE: Needs = Needs::parts(&[]);
+
+    /// These parts of the recorder.
+    pub const fn parts(parts: &'static [RecorderPart]) -> Needs {
+        Needs { parts, kernel_symbols: false, histograms: false }
+    }
+
+    /// The same, and names of the kernel's functions.
+    #[must_use]
+    pub const fn and_kernel_symbols(self) -> Needs {
+        Needs { kernel_symbols: true, ..self }
+    }
+
+    /// The same, and how often things were done.
+    #[must_use]
+    pub const fn and_histograms(self) -> Needs {
+        Needs { histograms: true, ..self }
+    }
 }
 
 /// Another cause that shows the same symptom.
@@ -75,9 +110,18 @@ pub(crate) struct Claim {
     /// Look-alikes excluded by a datum of this cause; the engine adds those of the catalogue.
     pub ruled_out: Vec<RuledOut>,
     /// Other explanations that are no cause of the catalogue, and the data that exclude them.
-    pub excluded: Vec<Excluded>,
+    pub excluded: Vec<Exclusion>,
     /// What could not be seen.
     pub doubts: Vec<Doubt>,
+}
+
+/// Another explanation, and the datum that excludes it if it was recorded.
+#[derive(Debug)]
+pub(crate) struct Exclusion {
+    pub what: String,
+    pub because: String,
+    /// What the datum rests on, beyond what the claim itself needs.
+    pub needs: Needs,
 }
 
 /// A part of the lateness of ticks: nobody lost it on an account of a thread.
@@ -160,7 +204,12 @@ impl Claim {
 
     /// Excludes what is no cause of the catalogue, in plain words: `not WHAT: because`.
     pub(crate) fn exclude(&mut self, what: &str, because: String) {
-        self.excluded.push(Excluded { what: what.to_owned(), because });
+        self.exclude_by(Needs::NONE, what, because);
+    }
+
+    /// The same, by a datum that needs more to be recorded than the claim itself.
+    pub(crate) fn exclude_by(&mut self, needs: Needs, what: &str, because: String) {
+        self.excluded.push(Exclusion { what: what.to_owned(), because, needs });
     }
 
     /// Lowers the confidence.

@@ -106,12 +106,25 @@ pub struct Finding {
     /// Look-alikes that stay possible, or are findings themselves.
     #[serde(default)]
     pub not_ruled_out: Vec<NotRuledOut>,
+    /// Other explanations of which it is not known: the datum that would exclude them was not
+    /// recorded.
+    #[serde(default)]
+    pub not_looked_at: Vec<Excluded>,
     /// What to do.
     pub fix: String,
     /// A command that reproduces the cause.
     pub reproduce: String,
     /// A command that shows whether the fix works.
     pub verify: String,
+}
+
+/// Causes of the catalogue that were not looked for: their evidence was not recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotLookedAt {
+    /// What was missing, and why.
+    pub because: String,
+    /// Ids of the causes.
+    pub causes: Vec<String>,
 }
 
 /// Where lost time was spent that no finding explains.
@@ -225,6 +238,9 @@ pub struct Explanation {
     /// Those through which packets were dropped, then the others, of each the largest share first;
     /// empty: no known cause.
     pub findings: Vec<Finding>,
+    /// Causes that are no findings and were not looked for, by what was missing.
+    #[serde(default)]
+    pub not_looked_at: Vec<NotLookedAt>,
     /// Lost time that no finding explains, by account, largest first.
     pub unexplained: Vec<(Account, u64)>,
     /// The largest stacks in these accounts, account by account; of an account that is explained

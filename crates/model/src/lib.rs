@@ -46,8 +46,8 @@ pub use comparison::{
 };
 pub use event::{Event, EventDetail, EventKind};
 pub use finding::{
-    Coincidence, Evidence, Excluded, Explanation, Finding, Link, LostStack, NotRuledOut, Rhythm,
-    RhythmKind, Role, RuledOut, Scope, Standing, WhyNot,
+    Coincidence, Evidence, Excluded, Explanation, Finding, Link, LostStack, NotLookedAt,
+    NotRuledOut, Rhythm, RhythmKind, Role, RuledOut, Scope, Standing, WhyNot,
 };
 pub use histogram::Histogram;
 pub use jitter::{

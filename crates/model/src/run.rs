@@ -221,6 +221,15 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// The kind of values that found no histogram: all were taken.
+    pub const VALUES: &str = "values (histograms taken)";
+
+    /// Values that found no histogram.
+    pub fn values(&self) -> u64 {
+        let values = self.seen.iter().filter(|(kind, _, _)| kind == Losses::VALUES);
+        values.fold(0, |sum, (_, _, count)| sum.saturating_add(*count))
+    }
+
     /// Total by kind.
     pub fn by_kind(&self) -> BTreeMap<String, u64> {
         let mut totals = BTreeMap::<String, u64>::new();

@@ -431,9 +431,19 @@ static __always_inline void hist_count(u32 slot, u64 v)
 		h->inverse_min = ~v;
 }
 
+static __always_inline void lost(u32 kind)
+{
+	u32 zero = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+
+	if (cpu && kind < LOSS_MAX)
+		cpu->losses[kind]++;
+}
+
 /*
  * Slot of a histogram, given out on first use. When three quarters are taken
  * new ones are shared by all processes (tgid 0): coarser, but nothing lost.
+ * When all are taken the value is counted as lost.
  */
 __noinline u32 hist_slot(u32 tgid, u32 kind, u64 id)
 {
@@ -449,23 +459,24 @@ __noinline u32 hist_slot(u32 tgid, u32 kind, u64 id)
 		if (known)
 			return *known;
 	}
-	slot = __sync_fetch_and_add(&hist_next, 1);
-	if (slot >= hist_slots / 2)
+	/* Tested first: a number that only grows would wrap, and give out slot 1 again. */
+	if (hist_next >= hist_slots / 2) {
+		lost(LOSS_HISTOGRAM);
 		return 0;
+	}
+	slot = __sync_fetch_and_add(&hist_next, 1);
+	if (slot >= hist_slots / 2) {
+		lost(LOSS_HISTOGRAM);
+		return 0;
+	}
 	if (bpf_map_update_elem(&hist_index, &key, &slot, BPF_NOEXIST)) {
 		known = bpf_map_lookup_elem(&hist_index, &key);
-		return known ? *known : 0;
+		if (known)
+			return *known;
+		lost(LOSS_HISTOGRAM);
+		return 0;
 	}
 	return slot;
-}
-
-static __always_inline void lost(u32 kind)
-{
-	u32 zero = 0;
-	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
-
-	if (cpu && kind < LOSS_MAX)
-		cpu->losses[kind]++;
 }
 
 /* Wakes the recorder only when a good part of a ring is full. */

@@ -466,6 +466,7 @@ enum loss {
 	LOSS_SEND,		/* send_sums full */
 	LOSS_PRESENCE,		/* presences full */
 	LOSS_BESIDE,		/* beside_sums full */
+	LOSS_HISTOGRAM,		/* value without a histogram: all slots are taken */
 	LOSS_MAX,
 };
 

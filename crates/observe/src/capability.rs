@@ -7,6 +7,7 @@ use std::fs;
 
 use model::{Capability, RecorderPart};
 
+pub use crate::kallsyms::nameless_kernel;
 use crate::kernel_btf;
 use crate::parts::{Probe, part_of_program, probes};
 use crate::prototype::Prototype;

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 
 use model::{Batch, CpuTime, EventDetail, EventKind, Process};
-use procfs::{CurrentSI, KernelStats};
 
 /// CPUs that are online.
 pub fn cpu_count() -> usize {
@@ -40,38 +39,46 @@ fn state(pid: u32, tid: u32) -> Option<char> {
     stat.rsplit(')').next()?.trim().chars().next()
 }
 
-/// Times of the CPUs since boot, from /proc/stat (resolution: 10 ms).
+/// Times of the CPUs that are online, since boot, from /proc/stat (resolution: 10 ms).
 pub fn cpu_times() -> Vec<CpuTime> {
-    let Ok(stats) = KernelStats::current() else { return Vec::new() };
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let tick_ns = 1_000_000_000 / procfs::ticks_per_second();
-    let times = stats.cpu_time.iter().enumerate();
-    times
-        .map(|(cpu, time)| CpuTime {
-            cpu: cpu as u32,
-            idle_ns: (time.idle + time.iowait.unwrap_or(0)) * tick_ns,
-            busy_ns: (time.user
-                + time.nice
-                + time.system
-                + time.irq.unwrap_or(0)
-                + time.softirq.unwrap_or(0))
-                * tick_ns,
-            stolen_ns: time.steal.unwrap_or(0) * tick_ns,
-        })
-        .collect()
+    stat.lines().filter_map(|line| cpu_time(line, tick_ns)).collect()
 }
 
-/// The same since an earlier reading.
-pub fn cpu_times_since(before: &[CpuTime]) -> Vec<CpuTime> {
-    let now = cpu_times();
-    now.into_iter()
-        .zip(before)
-        .map(|(now, before)| CpuTime {
+/// A line `cpu3 USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ...`. CPUs that are offline have
+/// none, so the number counts and not the place.
+fn cpu_time(line: &str, tick_ns: u64) -> Option<CpuTime> {
+    let (cpu, times) = line.strip_prefix("cpu")?.split_once(' ')?;
+    let cpu = cpu.parse().ok()?;
+    let ticks: Vec<u64> = times.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
+    let ns = |places: &[usize]| {
+        places.iter().filter_map(|place| ticks.get(*place)).sum::<u64>() * tick_ns
+    };
+    Some(CpuTime { cpu, idle_ns: ns(&[3, 4]), busy_ns: ns(&[0, 1, 2, 5, 6]), stolen_ns: ns(&[7]) })
+}
+
+/// The same since an earlier reading; of a CPU that came later, since it was first seen.
+pub fn cpu_times_since(before: &mut Vec<CpuTime>) -> Vec<CpuTime> {
+    since(before, cpu_times())
+}
+
+fn since(before: &mut Vec<CpuTime>, now: Vec<CpuTime>) -> Vec<CpuTime> {
+    let mut since = Vec::new();
+    for now in now {
+        let place = before.iter().position(|first| first.cpu == now.cpu).unwrap_or_else(|| {
+            before.push(now.clone());
+            before.len() - 1
+        });
+        let first = &before[place];
+        since.push(CpuTime {
             cpu: now.cpu,
-            idle_ns: now.idle_ns.saturating_sub(before.idle_ns),
-            busy_ns: now.busy_ns.saturating_sub(before.busy_ns),
-            stolen_ns: now.stolen_ns.saturating_sub(before.stolen_ns),
-        })
-        .collect()
+            idle_ns: now.idle_ns.saturating_sub(first.idle_ns),
+            busy_ns: now.busy_ns.saturating_sub(first.busy_ns),
+            stolen_ns: now.stolen_ns.saturating_sub(first.stolen_ns),
+        });
+    }
+    since
 }
 
 /// Processes that this batch mentions and earlier ones did not, or that have a new name.
@@ -170,11 +177,35 @@ mod tests {
 
     #[test]
     fn the_cpus_are_counted_and_their_time_advances() {
-        let before = cpu_times();
+        let mut before = cpu_times();
         assert!(before.len() >= cpu_count());
         let start = clock::monotonic_ns();
         while clock::monotonic_ns() - start < 50_000_000 {}
-        let since = cpu_times_since(&before);
+        let since = cpu_times_since(&mut before);
         assert!(since.iter().map(|cpu| cpu.busy_ns).sum::<u64>() > 0);
+    }
+
+    #[test]
+    fn cpus_are_told_apart_by_their_numbers() {
+        let line = "cpu3 1 2 4 8 16 32 64 128 256 512";
+        let time = cpu_time(line, 10).unwrap();
+        let busy_ns = 10 * (1 + 2 + 4 + 32 + 64);
+        assert_eq!(time, CpuTime { cpu: 3, idle_ns: 240, busy_ns, stolen_ns: 1280 });
+        assert_eq!(cpu_time("cpu  1 2 3 4 5 6 7 8", 10), None);
+        assert_eq!(cpu_time("intr 1 2", 10), None);
+    }
+
+    #[test]
+    fn a_cpu_that_came_later_counts_since_then() {
+        let at = |cpu, busy_ns| CpuTime { cpu, idle_ns: 0, busy_ns, stolen_ns: 0 };
+        let mut before = vec![at(0, 100), at(1, 100), at(2, 100)];
+        let busy = |since: Vec<CpuTime>| -> Vec<_> {
+            since.into_iter().map(|time| (time.cpu, time.busy_ns)).collect()
+        };
+        // CPU 1 went away, 3 came.
+        let first = since(&mut before, vec![at(0, 110), at(2, 120), at(3, 5_000)]);
+        assert_eq!(busy(first), [(0, 10), (2, 20), (3, 0)]);
+        let second = since(&mut before, vec![at(0, 110), at(1, 101), at(2, 130), at(3, 5_007)]);
+        assert_eq!(busy(second), [(0, 10), (1, 1), (2, 30), (3, 7)]);
     }
 }

@@ -23,6 +23,25 @@ impl TextRanges {
     }
 }
 
+/// Why functions of this kernel have no names for us; `None` if they have.
+pub fn nameless_kernel() -> Option<String> {
+    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    if has_addresses(&symbols) {
+        return None;
+    }
+    let restricted = fs::read_to_string("/proc/sys/kernel/kptr_restrict").unwrap_or_default();
+    Some(format!(
+        "/proc/kallsyms shows no addresses (kernel.kptr_restrict is {}): 2 hides them from \
+         everybody, 1 from who is not root and has no CAP_SYSLOG",
+        restricted.trim()
+    ))
+}
+
+fn has_addresses(kallsyms: &str) -> bool {
+    let mut addresses = kallsyms.lines().filter_map(|line| line.split_ascii_whitespace().next());
+    addresses.any(|address| address.bytes().any(|digit| digit != b'0'))
+}
+
 fn parse(kallsyms: &str) -> TextRanges {
     let mut ranges = TextRanges::default();
     let mut after_fault = u64::MAX;
@@ -58,6 +77,13 @@ fn parse(kallsyms: &str) -> TextRanges {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_addresses_are_zeros() {
+        assert!(has_addresses("ffffffff81000100 T handle_mm_fault\n"));
+        assert!(!has_addresses("0000000000000000 T handle_mm_fault\n"));
+        assert!(!has_addresses(""));
+    }
 
     #[test]
     fn ranges_are_found_whatever_the_order() {

@@ -44,6 +44,7 @@ mod recorder;
 mod sample_timers;
 mod sampled;
 mod sends;
+mod sizes;
 mod sockets;
 mod stacks;
 mod sums;

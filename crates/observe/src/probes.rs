@@ -10,14 +10,16 @@ use libbpf_rs::{Iter, Link, MapCore, MapHandle, OpenObject};
 use model::RecorderPart;
 
 use crate::Error;
-use crate::bpf::{self, WhylagSkel, WhylagSkelBuilder, hist, thread_record};
+use crate::bpf::{self, WhylagSkel, WhylagSkelBuilder, thread_record};
 use crate::bpf_log;
 use crate::capability::Recording;
+use crate::files_of;
 use crate::kallsyms::TextRanges;
 use crate::parts::walks;
 use crate::queues::Walks;
+use crate::sample_timers::{self, SampleTimers};
+use crate::sizes::Sizes;
 use crate::wire::{self, TargetKind};
-use crate::{files_of, sample_timers};
 
 /// What the kernel side has to know.
 #[derive(Clone, Debug)]
@@ -40,9 +42,6 @@ pub struct Config {
     pub no_stacks: bool,
 }
 
-/// Memory for histograms in the kernel, on all CPUs together.
-const HISTOGRAM_BYTES: usize = 64 << 20;
-
 /// Threads watched at the same time, at most (1.8 kB of kernel memory each, taken at the start);
 /// those beyond are counted as lost.
 const THREADS: u32 = 24_576;
@@ -51,6 +50,8 @@ const THREADS: u32 = 24_576;
 pub struct Probes {
     skel: WhylagSkel<'static>,
     links: BTreeMap<RecorderPart, Vec<Link>>,
+    timers: SampleTimers,
+    sizes: Sizes,
     /// Parts that were loaded and could not be attached, and why.
     not_attached: Vec<(RecorderPart, String)>,
     shows_mappings_at_exit: bool,
@@ -71,7 +72,8 @@ impl Probes {
             Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = WhylagSkelBuilder::default().open(storage).map_err(Error::bpf("opening"))?;
         let cpus = libbpf_rs::num_possible_cpus().map_err(Error::bpf("counting CPUs"))?;
-        let slots = (HISTOGRAM_BYTES / (2 * size_of::<hist>() * cpus)).clamp(64, 1024) as u32;
+        let sizes = Sizes::of_this_host(cpus);
+        let slots = sizes.histograms;
         open.maps.hists.set_max_entries(2 * slots).map_err(Error::bpf("sizing histograms"))?;
         open.maps.threads.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
         open.maps.free_slots.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
@@ -111,6 +113,8 @@ impl Probes {
         let mut loaded = Probes {
             skel,
             links: BTreeMap::new(),
+            timers: SampleTimers::default(),
+            sizes,
             not_attached: Vec::new(),
             shows_mappings_at_exit: wanted.contains(&"on_exit"),
         };
@@ -130,18 +134,31 @@ impl Probes {
         Ok(loaded)
     }
 
-    fn attach(&self, part: RecorderPart, recording: &Recording) -> Result<Vec<Link>, Error> {
+    fn attach(&mut self, part: RecorderPart, recording: &Recording) -> Result<Vec<Link>, Error> {
         let mut links = Vec::new();
+        if part == RecorderPart::Samples {
+            let program = &self.skel.progs.on_sample;
+            return self.timers.follow_cpus(program).map(|()| links);
+        }
         for probe in recording.probes.iter().filter(|probe| probe.part == part) {
             for program in self.skel.object().progs_mut().filter(|p| p.name() == probe.program) {
-                if part == RecorderPart::Samples {
-                    links.extend(sample_timers::attach(&program)?);
-                } else {
-                    links.push(program.attach().map_err(Error::bpf("attaching"))?);
-                }
+                links.push(program.attach().map_err(Error::bpf("attaching"))?);
             }
         }
         Ok(links)
+    }
+
+    /// Samples CPUs that came online since the last time.
+    pub fn follow_cpus(&mut self) -> Result<(), Error> {
+        match self.links.contains_key(&RecorderPart::Samples) {
+            true => self.timers.follow_cpus(&self.skel.progs.on_sample),
+            false => Ok(()),
+        }
+    }
+
+    /// How large the maps are.
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
     }
 
     fn lacks(&mut self, part: RecorderPart, because: String) {
@@ -168,6 +185,9 @@ impl Probes {
             self.system_calls_are_off();
         }
         let Some(mut links) = self.links.remove(&part) else { return false };
+        if part == RecorderPart::Samples {
+            self.timers = SampleTimers::default();
+        }
         // In the reverse of the order of attaching.
         while links.pop().is_some() {}
         true
@@ -197,6 +217,7 @@ impl Probes {
             bss.stopped = 1;
         }
         self.links.clear();
+        self.timers = SampleTimers::default();
     }
 
     /// Makes histograms count into the other half; returns the half that is now quiet.

@@ -176,6 +176,9 @@ impl Recorder {
             }
             _ => Vec::new(),
         });
+        if let Backend::Bpf(bpf) = &recorder.backend {
+            recorder.facts.push(bpf.probes.sizes().fact());
+        }
         Ok(recorder)
     }
 
@@ -304,7 +307,7 @@ impl Recorder {
         if batch.capabilities.is_empty() {
             batch.capabilities = self.capabilities.clone();
         }
-        batch.sums.cpus = host::cpu_times_since(&self.cpus);
+        batch.sums.cpus = host::cpu_times_since(&mut self.cpus);
         let mut processes = host::processes(batch, &mut self.processes);
         batch.processes.append(&mut processes);
         let watched = self.processes.values().filter(|p| p.watched).map(|p| p.tgid);
@@ -421,6 +424,9 @@ impl Bpf {
         self.ring_bytes += inbox.bytes;
         self.events += inbox.records;
         self.count_losses(&inbox, &mut batch)?;
+        if !last && self.probes.follow_cpus().is_err() {
+            push_loss(&mut batch, "looks at CPUs that came online (no timer)", 1);
+        }
         // Dead threads are converted with the sums read after they died, so those are complete.
         // What does not add up all the same is tried again with the next sums.
         let evicted = sums::evicted_calls(&self.probes)?;

@@ -1,5 +1,10 @@
 //! Timers that sample what runs on each CPU.
+//!
+//! CPUs come and go while a recording lasts (hot-plug, a machine that is resized). The kernel gives
+//! a CPU that comes no timer, and takes that of a CPU that goes: the list of the online ones is
+//! read again with every batch. A CPU that goes and comes back between two looks is not sampled.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
 use libbpf_rs::libbpf_sys::{
@@ -13,30 +18,61 @@ use crate::Error;
 /// timer ticks of the kernel (100, 250 or 1,000 a second) or of the program.
 pub const PERIOD_NS: u32 = 1_003_009;
 
-/// Runs `program` on every online CPU, each time its clock has moved on by [`PERIOD_NS`].
-pub fn attach(program: &ProgramMut<'_>) -> Result<Vec<Link>, Error> {
-    let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online")
-        .map_err(Error::io("reading the online CPUs"))?;
-    let mut links = Vec::new();
-    for cpu in listed(cpus.trim()) {
-        let timer = timer(cpu)?;
-        // The link closes the descriptor when it is dropped.
-        let link = program.attach_perf_event(timer.into_raw_fd());
-        links.push(link.map_err(Error::bpf("attaching the sampling timer"))?);
+/// The timers of the CPUs that are online.
+#[derive(Default)]
+pub struct SampleTimers {
+    links: BTreeMap<i32, Link>,
+}
+
+impl SampleTimers {
+    /// Runs `program` on every CPU that is online now, each time its clock has moved on by
+    /// [`PERIOD_NS`].
+    pub fn follow_cpus(&mut self, program: &ProgramMut<'_>) -> Result<(), Error> {
+        let online = std::fs::read_to_string("/sys/devices/system/cpu/online")
+            .map_err(Error::io("reading the online CPUs"))?;
+        let online = listed(online.trim());
+        let change = Change::between(&self.links.keys().copied().collect(), &online);
+        for cpu in change.gone {
+            self.links.remove(&cpu);
+        }
+        for cpu in change.new {
+            // It may be gone again since the list was read.
+            let Some(timer) = timer(cpu)? else { continue };
+            // The link closes the descriptor when it is dropped.
+            let link = program.attach_perf_event(timer.into_raw_fd());
+            self.links.insert(cpu, link.map_err(Error::bpf("attaching the sampling timer"))?);
+        }
+        Ok(())
     }
-    Ok(links)
+}
+
+/// What is different between the CPUs that have a timer and those that are online.
+#[derive(Debug, PartialEq, Eq)]
+struct Change {
+    gone: Vec<i32>,
+    new: Vec<i32>,
+}
+
+impl Change {
+    fn between(timed: &BTreeSet<i32>, online: &BTreeSet<i32>) -> Change {
+        Change {
+            gone: timed.difference(online).copied().collect(),
+            new: online.difference(timed).copied().collect(),
+        }
+    }
 }
 
 /// The CPUs of a list such as `0-3,8`.
-fn listed(list: &str) -> impl Iterator<Item = i32> {
+fn listed(list: &str) -> BTreeSet<i32> {
     let range = |text: &str| {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         Some(first.parse::<i32>().ok()?..=last.parse().ok()?)
     };
-    list.split(',').filter_map(range).flatten()
+    list.split(',').filter_map(range).flatten().collect()
 }
 
-fn timer(cpu: i32) -> Result<OwnedFd, Error> {
+/// `None` if the CPU is not online.
+fn timer(cpu: i32) -> Result<Option<OwnedFd>, Error> {
     // SAFETY: a structure of integers and unions of integers, for which zero is a value.
     let mut attr: perf_event_attr = unsafe { std::mem::zeroed() };
     attr.type_ = PERF_TYPE_SOFTWARE;
@@ -56,20 +92,39 @@ fn timer(cpu: i32) -> Result<OwnedFd, Error> {
     };
     if fd < 0 {
         let error = std::io::Error::last_os_error();
+        if error.raw_os_error() == Some(libc::ENODEV) {
+            return Ok(None);
+        }
         return Err(Error::io("opening a sampling timer (perf_event_open)")(error));
     }
     // SAFETY: a descriptor that was just opened and that nobody else has.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    Ok(Some(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn cpus(numbers: &[i32]) -> BTreeSet<i32> {
+        numbers.iter().copied().collect()
+    }
+
     #[test]
     fn lists_of_cpus_are_read() {
-        assert_eq!(listed("0-3,8").collect::<Vec<_>>(), [0, 1, 2, 3, 8]);
-        assert_eq!(listed("5").collect::<Vec<_>>(), [5]);
-        assert_eq!(listed("").count(), 0);
+        assert_eq!(listed("0-3,8"), cpus(&[0, 1, 2, 3, 8]));
+        assert_eq!(listed("5"), cpus(&[5]));
+        assert_eq!(listed(""), cpus(&[]));
+    }
+
+    #[test]
+    fn a_cpu_that_comes_gets_a_timer_and_one_that_goes_loses_it() {
+        let change = |timed: &[i32], online: &str| {
+            let Change { gone, new } = Change::between(&cpus(timed), &listed(online));
+            (gone, new)
+        };
+        assert_eq!(change(&[], "0-1"), (vec![], vec![0, 1]));
+        assert_eq!(change(&[0, 1], "0-1"), (vec![], vec![]));
+        assert_eq!(change(&[0, 1], "0-1,3"), (vec![], vec![3]));
+        assert_eq!(change(&[0, 1, 2], "0,2-3"), (vec![1], vec![3]));
     }
 }

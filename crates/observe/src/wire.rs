@@ -40,6 +40,7 @@ impl Loss {
             Loss::Send => "blocked sends (map full)",
             Loss::Presence => "presence of programs (map full)",
             Loss::Beside => "spinners' neighbours (map full)",
+            Loss::Histogram => model::Losses::VALUES,
         }
     }
 }

@@ -51,10 +51,30 @@ pub fn write(
         writeln!(out)?;
         unexplained::write_rest(out, explanation, style)?;
     }
+    write_not_looked_at(out, explanation, style)?;
     write_rhythms(out, explanation, style)?;
     coincidences::write(out, &explanation.coincidences, style)?;
     writeln!(out)?;
     cost::write(out, run, style)
+}
+
+/// Causes that nothing is said about, because their evidence was not recorded.
+fn write_not_looked_at(
+    out: &mut dyn Write,
+    explanation: &Explanation,
+    style: &Style,
+) -> io::Result<()> {
+    if explanation.not_looked_at.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("Not looked at"))?;
+    for group in &explanation.not_looked_at {
+        let line = format!("{}: {}", group.because, group.causes.join(", "));
+        for line in text::wrap(&line, style.width) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
 }
 
 /// Repeated events that come at a phase of something.
@@ -98,8 +118,19 @@ fn leading(explanation: &Explanation) -> String {
         None if explanation.lost_ns == 0 => {
             format!("No time was lost in {}: there is nothing to explain.", place(explanation))
         }
+        None if !explanation.not_looked_at.is_empty() => format!(
+            "No cause that was looked for explains the time lost in {}; {} not looked at.",
+            place(explanation),
+            were(explanation.not_looked_at.iter().map(|group| group.causes.len()).sum())
+        ),
         None => format!("No known cause explains the time lost in {}.", place(explanation)),
     }
+}
+
+/// `1 cause was`, `9 causes were`.
+fn were(causes: usize) -> String {
+    let verb = if causes == 1 { "was" } else { "were" };
+    format!("{} {verb}", counted(causes as u64, "cause"))
 }
 
 /// The run, or the part of it that was asked about.
@@ -181,7 +212,9 @@ pub(crate) fn write_finding(
             finding.cause, other.cause, other.because, other.tell_apart
         )
     });
-    each(&mut labelled, "undecided", not_ruled_out)?;
+    let unseen = finding.not_looked_at.iter();
+    let unseen = unseen.map(|other| format!("- {}: {}", other.what, other.because));
+    each(&mut labelled, "undecided", not_ruled_out.chain(unseen))?;
     if !finding.fix.is_empty() {
         labelled("fix", &finding.fix)?;
     }
@@ -247,13 +280,16 @@ mod tests {
             "evidence   - 2,000 waits",
             "[mmap_lock tracepoints]",
             "ruled out  - not cpu-runqueue: threads were in state D",
-            "undecided  - mmap-lock or mm-reader: the recorder's part",
+            "undecided  - mmap-lock or mm-reader: not looked at: part",
             "apart, stop whatever reads",
+            "- reading pages back from swap: not looked at: part 'page",
             "fix        read() instead",
             "reproduce  whylag bench mmap-populate",
             "verify     whylag prove",
             "2. cpu-runqueue:",
             "unexplained: 9.0 %",
+            "Not looked at",
+            "part 'on-CPU samples' was off (not permitted): first-touch, fork-cow",
             "whylag itself:",
         ];
         let mut from = 0;
@@ -283,6 +319,13 @@ mod tests {
         assert!(flat.contains("took 12.1 ms: 11.8 ms waiting to write mmap_lock"), "{flat}");
         assert!(flat.contains("Based on 2 intervals"), "{flat}");
         explanation.findings.clear();
+        let first = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            first.starts_with("No cause that was looked for explains the time lost"),
+            "{first}"
+        );
+        assert!(first.contains("; 2 causes were not looked at."), "{first}");
+        explanation.not_looked_at.clear();
         assert!(text(&explanation).starts_with("No known cause explains the time lost in outlier"));
     }
 
@@ -297,6 +340,7 @@ mod tests {
     fn without_a_cause_it_says_so_and_names_the_largest_accounts() {
         let mut explanation = sample::explanation();
         explanation.findings.clear();
+        explanation.not_looked_at.clear();
         let unexplained = text(&explanation);
         assert!(unexplained.starts_with("No known cause explains the time lost in run 12."));
         assert!(unexplained.contains("waiting for the disk (blocked:disk)"), "{unexplained}");

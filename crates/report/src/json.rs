@@ -40,6 +40,7 @@ pub fn explanation(
         "idle_ns": explanation.idle_ns,
         "accounts": accounts,
         "findings": explanation.findings,
+        "not_looked_at": explanation.not_looked_at,
         "unexplained": unexplained,
         "unexplained_stacks": explanation.unexplained_stacks,
         "rhythms": explanation.rhythms,

@@ -313,8 +313,12 @@ pub fn explanation() -> Explanation {
         }],
         not_ruled_out: vec![NotRuledOut {
             cause: "mm-reader".into(),
-            because: "the recorder's part 'mmap_lock holders' was off".into(),
+            because: "not looked at: part 'mmap_lock holders' was off (not permitted)".into(),
             tell_apart: "stop whatever reads /proc/PID/smaps and record again".into(),
+        }],
+        not_looked_at: vec![Excluded {
+            what: "reading pages back from swap".into(),
+            because: "not looked at: part 'page faults' was off (not permitted)".into(),
         }],
         fix: "read() instead of mmap(), or map without MAP_POPULATE".into(),
         reproduce: "whylag bench mmap-populate --threads 16".into(),
@@ -340,6 +344,10 @@ pub fn explanation() -> Explanation {
             ),
             finding("cpu-runqueue", "Threads wait for a CPU while stress runs", 0.3),
         ],
+        not_looked_at: vec![model::NotLookedAt {
+            because: "part 'on-CPU samples' was off (not permitted)".into(),
+            causes: vec!["first-touch".into(), "fork-cow".into()],
+        }],
         unexplained: vec![(Account::Blocked(Blocked::Disk), 180 * MS)],
         unexplained_stacks: Vec::new(),
         losses: run.losses.by_kind(),

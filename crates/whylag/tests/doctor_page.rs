@@ -24,9 +24,12 @@ fn tables() -> Vec<(&'static str, String)> {
         }
         tables.push((report::doctor::title(of_subject[0].subject), table));
     }
-    let mut table = "| cause | what it is | parts of the recorder |\n|---|---|---|\n".to_owned();
+    let mut table = "| cause | what it is | what has to be recorded |\n|---|---|---|\n".to_owned();
     for cause in explain::catalogue::ALL {
-        let needs: Vec<_> = cause.needs.iter().map(|part| part.name()).collect();
+        let mut needs: Vec<_> = cause.needs.parts.iter().map(|part| part.name()).collect();
+        if cause.needs.kernel_symbols {
+            needs.push("names of kernel functions");
+        }
         table += &row([&format!("`{}`", cause.id), cause.title, &needs.join(", ")]);
     }
     tables.push((report::doctor::title(model::Subject::Recorder), table));

@@ -104,6 +104,42 @@ fn explain_says_of_each_recorded_run_what_was_reviewed() {
     assert!(changed.is_empty(), "{} of the runs differ: {}", changed.len(), changed.join(", "));
 }
 
+/// A program whose samples could not be recorded: its cause is not seen, and nothing that needs
+/// samples is said not to be there, in the text as in the JSON.
+#[test]
+fn what_a_part_that_was_off_would_have_shown_is_not_looked_at() {
+    let (store, id) = Sqlite::open_run_file(&folder().join("fork-cow-faulty.whylag")).unwrap();
+    let mut run = store.load(id).unwrap();
+    run.sums.paths.retain(|path| !path.sampled);
+    let samples = model::RecorderPart::Samples;
+    run.capabilities.retain(|capability| capability.part != samples);
+    let because = "perf_event_paranoid is 3".to_owned();
+    run.capabilities.push(model::Capability { part: samples, on: false, because });
+    let answer = explain::explain(&run);
+
+    let mut text = Vec::new();
+    report::explanation::write(&mut text, &answer, &run, &STYLE).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = "Not looked at part 'on-CPU samples' was off (perf_event_paranoid is 3): ";
+    let (_, listed) = flat.split_once(said).unwrap_or_else(|| panic!("{text}"));
+    let json = report::json::explanation(&answer, &run, None);
+    let group = &json["not_looked_at"][0];
+    assert_eq!(group["because"], "part 'on-CPU samples' was off (perf_event_paranoid is 3)");
+    let causes: Vec<&str> =
+        group["causes"].as_array().unwrap().iter().map(|cause| cause.as_str().unwrap()).collect();
+    for cause in ["fork-cow", "first-touch", "tlb-shootdown"] {
+        assert!(listed.contains(cause) && causes.contains(&cause), "{cause}: {text}");
+        assert!(!flat.contains(&format!("not {cause}: ")), "{text}");
+        let why_not = explain::why_not(&run, cause).unwrap();
+        let mut json = Vec::new();
+        report::json::write_why_not(&mut json, &why_not).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(json["standing"]["verdict"], "not_looked_for");
+        assert_eq!(json["standing"]["because"], group["because"]);
+    }
+}
+
 #[test]
 fn every_snapshot_has_its_run() {
     let left: Vec<_> = names("snap").difference(&names("whylag")).cloned().collect();

@@ -1,7 +1,8 @@
 //! Waits for spinlocks of the kernel: in which code, and who ran on the other CPUs.
 //!
 //! A spinlock does not say who has it, but only somebody inside the kernel on another CPU can: the
-//! recorder looks at those when a wait of 10 us or more ends.
+//! recorder looks at those when a wait of 10 us or more ends. With two CPUs that is the holder; with
+//! more the holder is one of them, and each of them is counted.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use model::{ConcurrentCall, TableRead};
 
 use crate::case::kernel_paths::PathTime;
 use crate::case::sums::Case;
+use crate::cause::Claim;
 use crate::text::{counted, duration};
 
 /// Spinning, for spinlocks and for read-write ones.
@@ -53,6 +55,35 @@ pub fn readers(
     let mut readers: Vec<_> = readers.into_values().filter(|r| is_table(&r.reads)).collect();
     readers.sort_by_key(|sum| std::cmp::Reverse(sum.ns));
     readers
+}
+
+/// True if whoever ran on the other CPU had the lock, because there is only one other.
+pub fn is_holder_known(case: &Case) -> bool {
+    case.run.sums.cpus.len() <= 2
+}
+
+/// Lowers the confidence where several CPUs ran something while a lock was waited for.
+pub fn doubt_holder(case: &Case, claim: &mut Claim) {
+    if !is_holder_known(case) {
+        let text = format!(
+            "the kernel does not report who holds a spinlock: it is one of those that were in the \
+             kernel on the {} other CPUs meanwhile",
+            case.run.sums.cpus.len() - 1
+        );
+        claim.doubt(0.9, &text);
+    }
+}
+
+/// `NAME (pid 12)`; among several CPUs `one of those in the kernel on the other CPUs, NAME (pid 12)
+/// the most often,`.
+pub fn named_holder(case: &Case, reader: &ConcurrentCall) -> String {
+    let name = format!("{} (pid {})", reader.other_comm, reader.other_tgid);
+    match is_holder_known(case) {
+        true => name,
+        false => {
+            format!("one of those in the kernel on the other CPUs, the most often {name},")
+        }
+    }
 }
 
 /// `reader (pid 12) in read of /proc/net/udp: 991 waits, 97.2 ms, the longest 1.15 ms`.

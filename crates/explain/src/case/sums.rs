@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Capability, Histogram, Metric, Outlier, RecorderPart, Run, Scope,
+    Account, Accounts, Blocked, Capability, Histogram, Metric, Outlier, Run, Scope, Space,
     ThreadAccounts, WaitSum,
 };
 
@@ -12,8 +12,9 @@ use crate::case::safepoints;
 use crate::case::scales::Scales;
 use crate::case::stops::{STOPPED, Stops};
 use crate::case::wait_chains::WaitChains;
-use crate::cause::Cause;
+use crate::cause::{Cause, Needs};
 use crate::part::run::PartialRun;
+use crate::text::counted;
 use crate::timers::source::TimerSource;
 
 /// One run under examination.
@@ -136,10 +137,36 @@ impl<'a> Case<'a> {
             .saturating_sub(self.accounts.get(Account::Unaccounted))
     }
 
-    /// Those of the `needed` parts of the recorder that were off.
-    pub fn off(&self, needed: &[RecorderPart]) -> Vec<&'a Capability> {
-        let needed = |c: &&Capability| !c.on && needed.contains(&c.part);
+    /// Those of the parts of the recorder that are needed and were off.
+    pub fn off(&self, needs: Needs) -> Vec<&'a Capability> {
+        let needed = |c: &&Capability| !c.on && needs.parts.contains(&c.part);
         self.run.capabilities.iter().filter(needed).collect()
+    }
+
+    /// Why what rests on `needs` could not be seen in this run, the first reason; `None` if it could.
+    pub fn not_looked_at(&self, needs: Needs) -> Option<String> {
+        if let Some(off) = self.off(needs).first() {
+            return Some(format!("part '{}' was off ({})", off.part, off.because));
+        }
+        if let Some(why) = self.nameless_kernel().filter(|_| needs.kernel_symbols) {
+            return Some(format!("the kernel's functions have no names in this run ({why})"));
+        }
+        let uncounted = self.run.losses.values();
+        (needs.histograms && uncounted > 0)
+            .then(|| format!("{} found no histogram", counted(uncounted, "value")))
+    }
+
+    /// Why no function of the kernel has a name in this run, if there are any and none has.
+    fn nameless_kernel(&self) -> Option<&'a str> {
+        let stacks = self.whole().stacks.values().filter(|stack| stack.space == Space::Kernel);
+        let mut why = None;
+        for frame in stacks.flat_map(|stack| &stack.frames) {
+            if frame.symbol.is_some() {
+                return None;
+            }
+            why = why.or(frame.unknown_because.as_deref()).or(Some("they were not to be read"));
+        }
+        why
     }
 
     /// Accounts of each watched process.

@@ -1,12 +1,12 @@
 //! A claim as a finding: with its chain, what was ruled out, and how to see whether the fix works.
 
-use model::{Finding, Link, NotRuledOut, Role, RuledOut, Target};
+use model::{Excluded, Finding, Link, NotRuledOut, Role, RuledOut, Target};
 
 use super::confidence;
 use super::rank::{Judged, is_worth_naming};
 use crate::case::Case;
-use crate::catalogue::look_alikes;
-use crate::cause::{Absent, Cause, Claim};
+use crate::catalogue::{ALL, look_alikes};
+use crate::cause::{Absent, Cause, Claim, Exclusion};
 use crate::text::{duration, percent};
 use crate::timers::source::TimerSource;
 use model::units::{deviation, fine_duration};
@@ -21,6 +21,7 @@ pub(super) fn finding(
 ) -> Finding {
     let (confidence, doubts) = confidence::of(case, cause, claim);
     let (ruled_out, not_ruled_out) = others(case, cause, claim, judged);
+    let (excluded, not_looked_at) = others_in_words(case, claim);
     let lost_ns = claim.lost_ns();
     let symptom = match case.timers {
         Some(source) => late_ticks(source),
@@ -38,8 +39,9 @@ pub(super) fn finding(
         chain,
         evidence: claim.evidence.clone(),
         ruled_out,
-        excluded: claim.excluded.clone(),
+        excluded,
         not_ruled_out,
+        not_looked_at,
         fix: claim.fix.unwrap_or(cause.fix).to_owned(),
         reproduce: cause.reproduce.to_owned(),
         verify: verify(&case.run.header.target),
@@ -53,10 +55,21 @@ fn others(
     claim: &Claim,
     judged: &[Judged],
 ) -> (Vec<RuledOut>, Vec<NotRuledOut>) {
-    let mut ruled_out = claim.ruled_out.clone();
+    let mut ruled_out = Vec::new();
     let mut not_ruled_out = Vec::new();
+    for other in &claim.ruled_out {
+        match not_looked_for(case, &other.cause) {
+            None => ruled_out.push(other.clone()),
+            Some(because) => {
+                let tell_apart = look_alikes(cause).find(|(id, _)| id.as_str() == other.cause);
+                let tell_apart = tell_apart.map_or(RECORD_AGAIN, |(_, tell_apart)| tell_apart);
+                let (cause, tell_apart) = (other.cause.clone(), tell_apart.to_owned());
+                not_ruled_out.push(NotRuledOut { cause, because, tell_apart });
+            }
+        }
+    }
     for (id, tell_apart) in look_alikes(cause) {
-        if ruled_out.iter().all(|other| other.cause != id.as_str())
+        if claim.ruled_out.iter().all(|other| other.cause != id.as_str())
             && let Some(other) = judged.iter().find(|other| other.cause.id == id)
         {
             let cause = id.to_string();
@@ -70,6 +83,34 @@ fn others(
         }
     }
     (ruled_out, not_ruled_out)
+}
+
+/// What tells two causes apart if nothing else does.
+const RECORD_AGAIN: &str =
+    "record where the recorder sees both ('whylag doctor' lists what it cannot see, and why)";
+
+/// `not looked at: ...` of a cause whose evidence was not recorded: a datum of another cause does
+/// not exclude it, because that datum is often an account that its evidence would have filled.
+fn not_looked_for(case: &Case, id: &str) -> Option<String> {
+    let cause = ALL.iter().find(|cause| cause.id.as_str() == id)?;
+    case.not_looked_at(cause.needs).map(not_looked_at)
+}
+
+fn not_looked_at(why: String) -> String {
+    format!("not looked at: {why}")
+}
+
+/// The other explanations that the claim excludes, and those that it could not look at.
+fn others_in_words(case: &Case, claim: &Claim) -> (Vec<Excluded>, Vec<Excluded>) {
+    let (mut excluded, mut unseen) = (Vec::new(), Vec::new());
+    for Exclusion { what, because, needs } in &claim.excluded {
+        let what = what.clone();
+        match case.not_looked_at(*needs) {
+            None => excluded.push(Excluded { what, because: because.clone() }),
+            Some(why) => unseen.push(Excluded { what, because: not_looked_at(why) }),
+        }
+    }
+    (excluded, unseen)
 }
 
 /// Every chain begins with what was lost, in the same words.
@@ -109,30 +150,27 @@ fn late_ticks(source: &TimerSource) -> Link {
 /// The datum that excludes a look-alike of the catalogue, or else why none does: it is a finding
 /// itself, or the recorder could not see its evidence.
 fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
-    match &other.verdict {
-        Err(Absent(missing)) => match case.off(other.cause.needs).first() {
-            Some(off) => Err(format!(
-                "its evidence was not recorded: the recorder's part '{}' was off ({})",
-                off.part, off.because
-            )),
-            None => Ok(missing.clone()),
-        },
-        Ok(claim) if is_worth_naming(case, claim) => Err(format!(
+    if let Ok(claim) = &other.verdict
+        && is_worth_naming(case, claim)
+    {
+        return Err(format!(
             "it has evidence of its own and explains {} here",
             duration(claim.lost_ns())
-        )),
+        ));
+    }
+    if let Some(why) = case.not_looked_at(other.cause.needs) {
+        return Err(not_looked_at(why));
+    }
+    Ok(match &other.verdict {
+        Err(Absent(missing)) => missing.clone(),
         Ok(Claim { late: Some(late), .. }) => {
-            Ok(format!("it makes only {} of the lateness", deviation(late.share)))
+            format!("it makes only {} of the lateness", deviation(late.share))
         }
         Ok(claim) => {
             let ns = claim.lost.total();
-            Ok(format!(
-                "it took only {}, {} of the wall time",
-                duration(ns),
-                percent(ns, case.wall_ns)
-            ))
+            format!("it took only {}, {} of the wall time", duration(ns), percent(ns, case.wall_ns))
         }
-    }
+    })
 }
 
 /// How to see whether the fix works.

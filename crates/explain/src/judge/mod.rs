@@ -3,6 +3,8 @@
 
 pub(crate) mod confidence;
 mod finding;
+#[cfg(test)]
+mod needs;
 mod rank;
 #[cfg(test)]
 mod tests;
@@ -12,7 +14,7 @@ pub(crate) mod why_not;
 
 use std::cmp::Reverse;
 
-use model::{Account, Accounts, Explanation, Run};
+use model::{Account, Accounts, Explanation, NotLookedAt, Run};
 
 use self::finding::{finding, share};
 use self::rank::{Judged, judged, subtract};
@@ -69,6 +71,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         lost_ns,
         idle_ns: case.idle_ns.saturating_sub(idle_by_claims(case, judged)),
         accounts: case.accounts.largest_first().into_iter().map(by_share).collect(),
+        not_looked_at: not_looked_at(case, judged),
         findings,
         unexplained_stacks: unexplained::stacks(case, &unexplained),
         unexplained,
@@ -76,6 +79,20 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         coincidences: coincidences(case.run),
         losses: case.run.losses.by_kind(),
     }
+}
+
+/// The causes without a finding whose evidence was not recorded, each under what was missing.
+fn not_looked_at(case: &Case, judged: &[Judged]) -> Vec<NotLookedAt> {
+    let mut unseen: Vec<NotLookedAt> = Vec::new();
+    for one in judged.iter().filter(|one| one.named(case).is_none()) {
+        let Some(because) = case.not_looked_at(one.cause.needs) else { continue };
+        let cause = one.cause.id.to_string();
+        match unseen.iter_mut().find(|group| group.because == because) {
+            Some(group) => group.causes.push(cause),
+            None => unseen.push(NotLookedAt { because, causes: vec![cause] }),
+        }
+    }
+    unseen
 }
 
 /// Lost time, and the work and waiting that findings say was avoidable.

@@ -188,6 +188,7 @@ fn explanation(run: &Run, judged: &JudgedRun) -> Explanation {
         idle_ns: 0,
         accounts: Vec::new(),
         findings: judged.jitter.findings.clone(),
+        not_looked_at: Vec::new(),
         unexplained: Vec::new(),
         unexplained_stacks: Vec::new(),
         rhythms: Vec::new(),

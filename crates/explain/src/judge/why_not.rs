@@ -68,7 +68,12 @@ fn standing(case: &Case, cause: &Cause) -> Standing {
         return Standing::NotLookedFor { because: because.to_owned() };
     };
     let claim = match &one.verdict {
-        Err(Absent(missing)) => return Standing::Absent { missing: missing.clone() },
+        Err(Absent(missing)) => {
+            return match case.not_looked_at(cause.needs) {
+                Some(because) => Standing::NotLookedFor { because },
+                None => Standing::Absent { missing: missing.clone() },
+            };
+        }
         Ok(claim) => claim,
     };
     let findings = explained(case, &judged).findings;
@@ -100,6 +105,7 @@ fn standing(case: &Case, cause: &Cause) -> Standing {
 mod tests {
     use super::*;
     use crate::case::mmap_holders::WRITE;
+    use crate::testing::without::without_kernel_symbols;
     use crate::testing::{RunBuilder, SECOND, USER, hold, runner};
     use model::{Account, RecorderPart};
 
@@ -109,11 +115,27 @@ mod tests {
     fn a_cause_without_its_evidence_says_which_piece_was_missing() {
         let run =
             RunBuilder::new().thread(10, 10, &[(USER, SECOND)]).off(RecorderPart::Locks).build();
+        let answer = why_not(&run, "futex-convoy").unwrap();
+        let Standing::Absent { missing } = answer.standing else { panic!("{answer:?}") };
+        assert!(missing.contains("none was on a word"), "{missing}");
+        assert_eq!(answer.off, []);
+    }
+
+    #[test]
+    fn a_cause_whose_evidence_was_not_recorded_was_not_looked_for() {
+        let idle = || RunBuilder::new().thread(10, 10, &[(USER, SECOND)]);
+        let run = idle().off(RecorderPart::Locks).build();
         let answer = why_not(&run, "mmap-lock").unwrap();
-        let missing = "no thread waited for an mmap_lock".to_owned();
-        assert_eq!(answer.standing, Standing::Absent { missing });
+        let Standing::NotLookedFor { because } = answer.standing else { panic!("{answer:?}") };
+        assert_eq!(because, "part 'kernel locks' was off (not permitted)");
         assert_eq!(answer.off.len(), 1);
-        assert_eq!(why_not(&run, "futex-convoy").unwrap().off, []);
+
+        let run =
+            without_kernel_symbols(&idle().sampled_path(10, USER, &["clear_page"], 9).build());
+        let answer = why_not(&run, "first-touch").unwrap();
+        let Standing::NotLookedFor { because } = answer.standing else { panic!("{answer:?}") };
+        assert!(because.starts_with("the kernel's functions have no names"), "{because}");
+        assert!(matches!(why_not(&run, "mmap-lock").unwrap().standing, Standing::Absent { .. }));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use model::{Account, Accounts, Outlier, OutlierKind, RecorderPart};
 
 use crate::case::in_words::in_words;
 use crate::case::{Case, Cpus};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, percent};
 
@@ -36,7 +36,7 @@ pub const CAUSE: Cause = Cause {
           more threads than the quota has CPUs (GOMAXPROCS, thread pools), or allow bursts \
           (cpu.max.burst).",
     reproduce: "mysteries/bin/cgroup-throttle-faulty 5",
-    needs: &[RecorderPart::Threads],
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[],
     symptom: false,
     examine,

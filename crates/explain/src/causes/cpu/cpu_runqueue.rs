@@ -24,7 +24,7 @@ use model::{Account, Accounts, Histogram, Metric, OutlierKind, RecorderPart, Run
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, percent, quantiles};
 
@@ -35,7 +35,7 @@ pub const CAUSE: Cause = Cause {
           process: move it to other CPUs (taskset, cpuset), lower its weight (nice, cpu.weight), \
           or keep CPUs for the latency-critical threads.",
     reproduce: "mysteries/bin/cpu-runqueue-faulty 5",
-    needs: &[RecorderPart::Threads],
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[
         LookAlike {
             cause: ids::RT_STARVATION,

@@ -29,7 +29,7 @@ use model::{Account, Accounts, Metric, Outlier, OutlierKind, RecorderPart, Runne
 use crate::case::Case;
 use crate::case::behind_holders::BehindHolders;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, quantiles};
 
@@ -40,7 +40,7 @@ pub const CAUSE: Cause = Cause {
           of its own (isolcpus, cpuset) and keep the others off it, or run it as an ordinary \
           thread or under SCHED_DEADLINE with a budget.",
     reproduce: "mysteries/bin/rt-starvation-faulty 5",
-    needs: &[RecorderPart::Threads],
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[
         LookAlike {
             cause: ids::CGROUP_THROTTLE,

@@ -25,7 +25,7 @@
 use model::{Account, Accounts, Metric, PathSum, RecorderPart, part_of};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, percent, quantiles};
 
@@ -36,7 +36,7 @@ pub const CAUSE: Cause = Cause {
           queues and smp_affinity of the device's interrupts, or move the threads (taskset, \
           cpuset). For timers and RCU: isolcpus, nohz_full, rcu_nocbs.",
     reproduce: "mysteries/bin/softirq-interference-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::Interrupts],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Interrupts]),
     look_alikes: &[],
     symptom: false,
     examine,
@@ -127,7 +127,8 @@ fn rule_out(case: &Case, own: u64, served: u64, claim: &mut Claim) {
             "without samples it is not known whether the threads' own packets were served",
         );
     }
-    claim.exclude(
+    claim.exclude_by(
+        Needs::parts(&[RecorderPart::Vectors]),
         "hardware interrupts",
         format!(
             "hardware interrupts are an account of their own: {}",

@@ -25,7 +25,7 @@
 use model::{Account, Metric, RecorderPart, Syscall, ThreadAccounts};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
@@ -35,7 +35,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Wait in the kernel: a mutex or a condition variable (or a futex of one's own) sleeps \
           until its holder wakes one waiter. And hold the lock for less time.",
     reproduce: "mysteries/bin/yield-spin-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_histograms(),
     look_alikes: &[
         LookAlike {
             cause: ids::FUTEX_CONVOY,
@@ -106,7 +106,13 @@ fn measure<'a>(case: &Case<'a>) -> Result<Yields<'a>, Absent> {
     };
     let yields = Yields::of(case, syscall);
     if yields.calls == 0 {
-        return Err(Absent("sched_yield was not called".to_owned()));
+        return Err(Absent(match yields.running_ns {
+            0 => "sched_yield was not called".to_owned(),
+            ns => format!(
+                "threads were {} on a CPU in sched_yield; how often they called it was not counted",
+                duration(ns)
+            ),
+        }));
     }
     let held = case.histogram(&Metric::HeldSend(syscall)).map_or(0, |held| held.sum());
     if held > yields.wall_ns / 2 {
@@ -253,6 +259,17 @@ mod tests {
         assert_eq!((claim.lost.get(call()), claim.lost.get(PREEMPTED)), (SECOND, 4 * SECOND));
         assert!(claim.ruled_out.iter().any(|r| r.cause == "cpu-runqueue"));
         assert!(claim.doubts.is_empty());
+    }
+
+    #[test]
+    fn calls_without_a_histogram_are_not_taken_for_none() {
+        let run = RunBuilder::new().thread(10, 10, &[(USER, SECOND), (call(), SECOND)]);
+        let lost = run.lost(model::Losses::VALUES, 1_000, 1_000).build();
+        let Absent(missing) = examine(&Case::new(&lost)).unwrap_err();
+        assert!(missing.contains("1.00 s on a CPU in sched_yield"), "{missing}");
+        let standing = crate::why_not(&lost, "yield-spin").unwrap().standing;
+        let model::Standing::NotLookedFor { because } = standing else { panic!("{standing:?}") };
+        assert_eq!(because, "1,000 values found no histogram");
     }
 
     #[test]

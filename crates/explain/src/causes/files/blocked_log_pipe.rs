@@ -24,7 +24,7 @@ use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall};
 
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent, quantiles};
 
@@ -35,7 +35,7 @@ pub const CAUSE: Cause = Cause {
           and a thread of its own, drop or count what does not fit, make the reader faster, or \
           enlarge the pipe (F_SETPIPE_SZ).",
     reproduce: "mysteries/bin/blocked-log-pipe-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
     look_alikes: &[],
     symptom: false,
     examine,

@@ -24,7 +24,7 @@
 use model::{Account, Blocked, EventKind, RecorderPart};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
@@ -35,7 +35,7 @@ pub const CAUSE: Cause = Cause {
           off the path that waits (another thread with a bounded queue). Start writing earlier \
           (sync_file_range, vm.dirty_background_bytes): a higher vm.dirty_bytes only postpones it.",
     reproduce: "mysteries/bin/dirty-throttle-faulty 5",
-    needs: &[RecorderPart::Threads],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Writeback]),
     look_alikes: &[
         LookAlike {
             cause: ids::FSYNC_JOURNAL,

@@ -24,7 +24,7 @@ use model::{Account, Blocked, EventKind, PathSum, RecorderPart, Syscall, part_of
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
@@ -36,7 +36,7 @@ pub const CAUSE: Cause = Cause {
           the request's own path; or keep the file on a file system that the other writers do not \
           use.",
     reproduce: "mysteries/bin/fsync-journal-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_kernel_symbols(),
     look_alikes: &[
         LookAlike {
             cause: ids::MMAP_FILE_WRITE,

@@ -26,7 +26,7 @@ use model::{Account, Accounts, Blocked, ObjectName, RecorderPart, WaitSum, part_
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent};
 
@@ -37,7 +37,7 @@ pub const CAUSE: Cause = Cause {
           -XX:+PerfDisableSharedMem or hsperfdata on tmpfs), or count in ordinary memory and write \
           the file from another thread.",
     reproduce: "mysteries/bin/mmap-file-write-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::Faults],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[
         LookAlike {
             cause: ids::MEMCG_RECLAIM,

@@ -26,7 +26,7 @@ use model::{Account, Accounts, Blocked, Metric, Outlier, RecorderPart, Syscall, 
 
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent, quantiles};
 
@@ -36,7 +36,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Hold the lock for the access to the file alone and do the work before or after, lock a \
           range of the file or a file per shard, or let one process own the file and ask it.",
     reproduce: "mysteries/bin/file-lock-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
     look_alikes: &[LookAlike {
         cause: ids::BLOCKED_LOG_PIPE,
         tell_apart: "see the call that the waiting threads sleep in ('strace -f -p PID'): \

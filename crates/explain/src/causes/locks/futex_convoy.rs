@@ -26,7 +26,7 @@ use model::{Account, Accounts, Blocked, Metric, Outlier, RecorderPart, Syscall};
 use crate::case::Case;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::lost::LockWord;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent, quantiles};
 
@@ -36,7 +36,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Hold the lock for less time (no system call, no allocation, no logging inside it), split \
           it (one per shard or per thread), or let fewer threads need it.",
     reproduce: "mysteries/bin/futex-convoy-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
     look_alikes: &[
         LookAlike {
             cause: ids::BLOCKED_LOG_PIPE,

@@ -23,7 +23,7 @@ use model::{Outlier, OutlierKind, PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::locks::grace_period::{ASLEEP, others, path, waited};
 use crate::text::{counted, duration, mean, percent};
@@ -36,7 +36,7 @@ pub const CAUSE: Cause = Cause {
           process. (liburcu: the bulletproof or memb flavour on a kernel with private expedited \
           membarrier.)",
     reproduce: "mysteries/bin/membarrier-global-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::RCU_SYNC_FDTABLE,
         tell_apart: "see which call sleeps ('strace -f -T -p PID'): membarrier, or one that \
@@ -63,7 +63,10 @@ fn examine(case: &Case) -> Verdict {
     let (calls, wall) = case.calls(CALL);
     if time.sleeps == 0 {
         return Err(Absent(match calls {
-            0 => "membarrier was not called".to_owned(),
+            0 if case.accounts.get(model::Account::Syscall(call)) == 0 => {
+                "membarrier was not called".to_owned()
+            }
+            0 => "membarrier was called and never slept; how often was not counted".to_owned(),
             n => format!(
                 "none of {} of membarrier waited for an RCU grace period (mean {})",
                 counted(n, "call"),

@@ -25,7 +25,7 @@ use model::{HoldSum, Outlier, RecorderPart};
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::case::mmap_holders::{READ, WRITE, holders, is_foreign, is_mmap_lock, place, split};
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, percent};
 
@@ -35,7 +35,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Stop the reader or let it read less often. What it wants is often in \
           /proc/PID/statm, which takes no lock; smaps and smaps_rollup both walk all page tables.",
     reproduce: "mysteries/bin/mm-reader-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::Locks, RecorderPart::MmapLock],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Locks, RecorderPart::MmapLock]),
     look_alikes: &[LookAlike {
         cause: ids::MMAP_LOCK,
         tell_apart: "stop whatever reads /proc/PID/smaps or maps of the process and record \

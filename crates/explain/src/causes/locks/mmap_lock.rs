@@ -26,7 +26,7 @@ use model::{Metric, RecorderPart, Syscall};
 use crate::case::Case;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::mmap_holders::{READ, Split, WRITE, holders, is_mmap_lock, is_own, place, split};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, percent, quantiles};
 
@@ -37,7 +37,7 @@ pub const CAUSE: Cause = Cause {
           munmap() per request; leave out MAP_POPULATE; or split the work over several processes, \
           each with its own address space.",
     reproduce: "mysteries/bin/mmap-lock-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::Locks, RecorderPart::MmapLock],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Locks, RecorderPart::MmapLock]),
     look_alikes: &[],
     symptom: false,
     examine,

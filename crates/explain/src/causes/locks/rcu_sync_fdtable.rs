@@ -28,7 +28,7 @@ use model::{OutlierKind, PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::locks::grace_period::{ASLEEP, others, path, waited};
 use crate::text::{counted, duration, mean, percent};
@@ -40,7 +40,7 @@ pub const CAUSE: Cause = Cause {
           dup2() or fcntl(F_DUPFD) right after the start and close it again, the table stays \
           large. Or keep descriptors and processes instead of making new ones.",
     reproduce: "mysteries/bin/rcu-sync-fdtable-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads]).and_kernel_symbols(),
     look_alikes: &[],
     symptom: false,
     examine,

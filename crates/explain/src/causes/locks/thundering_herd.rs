@@ -31,7 +31,7 @@ use model::{
 
 use crate::case::Case;
 use crate::case::in_words::stacks;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, percent, quantiles};
 
@@ -42,7 +42,7 @@ pub const CAUSE: Cause = Cause {
           threads wait on, or give each thread a queue of its own (SO_REUSEPORT for listening \
           sockets).",
     reproduce: "mysteries/bin/thundering-herd-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_histograms(),
     look_alikes: &[],
     symptom: false,
     examine,

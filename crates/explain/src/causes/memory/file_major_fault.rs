@@ -24,7 +24,7 @@ use model::{
 
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
@@ -35,7 +35,7 @@ pub const CAUSE: Cause = Cause {
           madvise(MADV_WILLNEED) outside the critical path; or read with pread() where a wait can \
           be seen and planned for. Look for what evicts the file: memory limits, other readers.",
     reproduce: "mysteries/bin/file-major-fault-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::Faults],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Faults]),
     look_alikes: &[],
     symptom: false,
     examine,

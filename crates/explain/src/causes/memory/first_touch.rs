@@ -23,7 +23,7 @@ use model::units::bytes;
 use model::{Account, RecorderPart};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::memory::page_faults::{self, GivenBack};
 use crate::text::{counted, duration, percent};
@@ -35,7 +35,7 @@ pub const CAUSE: Cause = Cause {
           madvise(MADV_POPULATE_WRITE) outside the critical path, keep and reuse buffers, or use \
           huge pages (one fault for 2 MiB).",
     reproduce: "mysteries/bin/first-touch-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::Samples],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[],
     symptom: false,
     examine,

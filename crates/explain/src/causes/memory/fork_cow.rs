@@ -24,7 +24,7 @@ use model::{EventKind, RecorderPart};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::memory::page_faults;
 use crate::text::{counted, duration, percent, quantiles};
@@ -36,7 +36,9 @@ pub const CAUSE: Cause = Cause {
           process at the start and let that one fork; save memory from a thread, or give the \
           child only what it needs (MADV_DONTFORK).",
     reproduce: "mysteries/bin/fork-cow-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples])
+        .and_kernel_symbols()
+        .and_histograms(),
     look_alikes: &[
         LookAlike {
             cause: ids::FIRST_TOUCH,

@@ -26,7 +26,7 @@ use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::case::lost::{Class, class};
 use crate::case::safepoints::{COLLECTORS, VM_THREAD, is_stop};
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration};
 
@@ -37,7 +37,7 @@ pub const CAUSE: Cause = Cause {
           each collection copied). Or use a collector that works while the program runs (-XX:+UseZGC, \
           -XX:+UseShenandoahGC), with CPUs to spare for it.",
     reproduce: "make exchange FAULT='--garbage --folder /dev/shm'",
-    needs: &[RecorderPart::Threads],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
     look_alikes: &[LookAlike {
         cause: ids::CPU_RUNQUEUE,
         tell_apart: "have the JVM log its pauses (-Xlog:gc,safepoint): a stall outside of them \

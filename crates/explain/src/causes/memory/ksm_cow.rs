@@ -23,7 +23,7 @@
 use model::RecorderPart;
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::memory::page_faults;
 use crate::text::{count, counted, duration};
@@ -35,7 +35,7 @@ pub const CAUSE: Cause = Cause {
           guests mem-merge=off), or slow down or stop KSM (pages_to_scan, sleep_millisecs, run in \
           /sys/kernel/mm/ksm).",
     reproduce: "mysteries/bin/ksm-cow-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::Samples],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[],
     symptom: false,
     examine,
@@ -86,8 +86,8 @@ fn examine(case: &Case) -> Verdict {
     }
     let path = page_faults::copy_in_words(case);
     claim.saw_if(path.map(|p| format!("written in {p}")), "most frequent sampled path");
-    let forks = ["fork", "clone", "clone3"].iter().fold(0, |sum, name| sum + case.calls(name).0);
-    if forks == 0 {
+    let forked = ["fork", "clone", "clone3"].iter().any(|name| case.was_called(name));
+    if !forked {
         claim.rule_out(ids::FORK_COW, "no watched process forked".to_owned());
     } else {
         claim.doubt(0.7, "it also called fork or clone: part of the copies may be due to that");

@@ -29,7 +29,7 @@ use crate::case::Case;
 use crate::case::held_sends::Sends;
 use crate::case::in_words::in_words;
 use crate::case::lost::{Class, class};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::network::rate_limit_burst;
 use crate::patterns::rhythm;
@@ -42,7 +42,7 @@ pub const CAUSE: Cause = Cause {
           its libraries with -Wl,-z,now. 'whylag doctor -p PID --plt' lists the calls that can \
           still do this once.",
     reproduce: "mysteries/bin/lazy-binding-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::Faults, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Faults]),
     look_alikes: &[],
     symptom: false,
     examine,

@@ -24,7 +24,7 @@ use model::{Account, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::memory::page_faults::{self, GivenBack};
 use crate::text::{count, counted, duration};
@@ -36,7 +36,9 @@ pub const CAUSE: Cause = Cause {
           glibc.malloc.trim_threshold, top_pad and mmap_threshold; or keep buffers in the program; \
           or use an allocator that returns memory slowly.",
     reproduce: "mysteries/bin/malloc-trim-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples])
+        .and_kernel_symbols()
+        .and_histograms(),
     look_alikes: &[LookAlike {
         cause: ids::MMAP_LOCK,
         tell_apart: "raise glibc.malloc.trim_threshold and mmap_threshold (GLIBC_TUNABLES) and \

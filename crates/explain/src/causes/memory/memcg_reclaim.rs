@@ -26,7 +26,7 @@ use model::{Account, Blocked, Counter, RecorderPart};
 use super::page_faults;
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration};
 
@@ -38,7 +38,7 @@ pub const CAUSE: Cause = Cause {
           (posix_fadvise DONTNEED, O_DIRECT), write dirty ones early (sync_file_range). With \
           version 2, memory.low of the important one protects it.",
     reproduce: "mysteries/bin/memcg-reclaim-faulty 5",
-    needs: &[RecorderPart::Threads],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[
         LookAlike {
             cause: ids::FILE_MAJOR_FAULT,
@@ -140,7 +140,8 @@ fn rule_out(case: &Case, reclaim: &PathTime, host: &PathTime, claim: &mut Claim)
             ),
         );
     }
-    claim.exclude(
+    claim.exclude_by(
+        Needs::parts(&[RecorderPart::Faults]),
         "reading pages back from swap",
         format!(
             "{} in faults that read pages back, besides reclaim",

@@ -25,7 +25,7 @@ use model::{Metric, PathSum, RecorderPart};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, quantiles};
 
@@ -36,7 +36,8 @@ pub const CAUSE: Cause = Cause {
           change many pages in one call, raise the allocator's thresholds; split the work over \
           processes, whose address spaces do not concern each other.",
     reproduce: "mysteries/bin/tlb-shootdown-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples])
+        .and_kernel_symbols(),
     look_alikes: &[
         LookAlike {
             cause: ids::MMAP_LOCK,

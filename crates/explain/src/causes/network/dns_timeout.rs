@@ -24,7 +24,7 @@ use model::{
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean};
 
@@ -35,7 +35,7 @@ pub const CAUSE: Cause = Cause {
           'options timeout:1 attempts:2' bounds the wait. Keep addresses that are needed again and \
           again, and look others up in a thread on which no work waits.",
     reproduce: "mysteries/bin/dns-timeout-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets]),
     look_alikes: &[],
     symptom: false,
     examine,

@@ -23,7 +23,7 @@ use model::{Account, Accounts, Blocked, OutlierKind, QueueSecond, RecorderPart, 
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean};
 
@@ -34,7 +34,7 @@ pub const CAUSE: Cause = Cause {
           accept in a loop and in a thread of its own, so that work on one connection does not \
           keep others waiting.",
     reproduce: "mysteries/bin/listen-overflow-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets]),
     look_alikes: &[],
     symptom: false,
     examine,

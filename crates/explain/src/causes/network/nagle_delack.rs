@@ -23,7 +23,7 @@ use model::{Account, Accounts, Blocked, Outlier, OutlierKind, RecorderPart, Sock
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
@@ -33,7 +33,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Send a request with one call (writev, sendmsg, or a buffer), or set TCP_NODELAY on the \
           side that sends it.",
     reproduce: "mysteries/bin/nagle-delack-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets]),
     look_alikes: &[],
     symptom: false,
     examine,

@@ -24,7 +24,7 @@ use model::{Account, Accounts, Blocked, Event, RecorderPart, Run, ThreadAccounts
 
 use crate::case::Case;
 use crate::case::held_sends::{self, Sends, interval_ns, kept};
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::network::receivers::receives;
 use crate::patterns::rhythm;
@@ -37,7 +37,7 @@ pub const CAUSE: Cause = Cause {
           thread, or send later what the limit does not allow now. Or spread the burst, or raise \
           the limit.",
     reproduce: "mysteries/bin/rate-limit-burst-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_histograms(),
     look_alikes: &[
         LookAlike {
             cause: ids::YIELD_SPIN,

@@ -27,10 +27,10 @@
 use model::{ConcurrentCall, PathSum, RecorderPart, TableRead};
 
 use crate::case::Case;
-use crate::case::spinning::{SPIN, in_words, readers, spun};
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::case::spinning::{SPIN, doubt_holder, in_words, named_holder, readers, spun};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
-use crate::text::{counted, duration, percent};
+use crate::text::{duration, percent};
 
 pub const CAUSE: Cause = Cause {
     id: ids::SOCKET_DIAG_READER,
@@ -39,12 +39,13 @@ pub const CAUSE: Cause = Cause {
           sockets only: getsockopt(SO_MEMINFO) in the process itself, /proc/net/sockstat for \
           counts, BPF iterators from outside. Spread UDP sockets over more ports.",
     reproduce: "mysteries/bin/socket-diag-reader-faulty 5",
-    needs: &[
+    needs: Needs::parts(&[
         RecorderPart::Threads,
         RecorderPart::SystemCalls,
         RecorderPart::Samples,
         RecorderPart::Locks,
-    ],
+    ])
+    .and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::SYSV_SEM,
         tell_apart: "see the call that spins ('perf record -g -p PID'): semget and semctl wait \
@@ -126,8 +127,9 @@ fn examine(case: &Case) -> Verdict {
         percent(time.ns(), case.time_through(SPIN, |path| path.sampled).ns().max(time.ns()))
     ));
     claim.trigger(format!(
-        "{} (pid {}) walks through all sockets under these locks: {}",
-        reader.other_comm, reader.other_tgid, reader.reads
+        "{} walks through all sockets under these locks: {}",
+        named_holder(case, reader),
+        reader.reads
     ));
     for reader in readers.iter().take(3) {
         claim.saw(
@@ -139,11 +141,11 @@ fn examine(case: &Case) -> Verdict {
         case.path_in_words(TABLES, spins),
         "the most frequent stack in the lock, kernel first (CPU samples)",
     );
-    rule_out(case, time.ns(), readers.len() as u64, &mut claim);
+    rule_out(case, time.ns(), &mut claim);
     Ok(claim)
 }
 
-fn rule_out(case: &Case, spun_ns: u64, readers: u64, claim: &mut Claim) {
+fn rule_out(case: &Case, spun_ns: u64, claim: &mut Claim) {
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     claim.rule_out(
         ids::CPU_RUNQUEUE,
@@ -160,13 +162,7 @@ fn rule_out(case: &Case, spun_ns: u64, readers: u64, claim: &mut Claim) {
             percent(case.accounts.get(model::Account::SoftIrq), case.wall_ns)
         ),
     );
-    if case.run.sums.cpus.len() > 2 {
-        let text = format!(
-            "the kernel does not report the holder of a spinlock: {} were in such a read on one of the other CPUs",
-            counted(readers, "process")
-        );
-        claim.doubt(0.9, &text);
-    }
+    doubt_holder(case, claim);
 }
 
 fn sum(readers: &[ConcurrentCall], of: impl Fn(&ConcurrentCall) -> u64) -> u64 {
@@ -207,6 +203,23 @@ mod tests {
             .concurrent_call(concurrent_call(77, "ss", TableRead::SocketDiag, SECOND), &BIND)
             .build();
         assert!(examine(&Case::new(&by_ss)).unwrap().title.contains("netlink"));
+    }
+
+    #[test]
+    fn among_several_cpus_the_holder_is_one_of_those_that_ran() {
+        let seen = |cpus| {
+            let run = gateway().cpus(cpus, SECOND, SECOND);
+            let run = run
+                .concurrent_call(concurrent_call(77, "ss", TableRead::SocketDiag, SECOND), &BIND)
+                .build();
+            let claim = examine(&Case::new(&run)).unwrap();
+            (claim.chain[1].text.clone(), claim.doubts.iter().map(|d| d.text.clone()).collect())
+        };
+        let (two, doubts): (String, Vec<String>) = seen(2);
+        assert!(two.starts_with("ss (pid 77) walks") && doubts.is_empty(), "{two} {doubts:?}");
+        let (eight, doubts) = seen(8);
+        assert!(eight.starts_with("one of those in the kernel on the other CPUs"), "{eight}");
+        assert!(doubts[0].contains("one of those that were in the kernel on the 7 other CPUs"));
     }
 
     #[test]

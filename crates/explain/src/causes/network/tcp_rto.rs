@@ -28,7 +28,7 @@ use model::{Accounts, RecorderPart, SocketAddress, TimeoutKind};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::network::tcp_timers::{End, Wait, ends, waits};
 use crate::text::{count, counted, duration, mean};
@@ -41,7 +41,7 @@ pub const CAUSE: Cause = Cause {
           a smaller net.ipv4.tcp_rto_min_us, or 'ip route change ... rto_min 5ms', shortens the \
           wait.",
     reproduce: "mysteries/bin/tcp-rto-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets]),
     look_alikes: &[],
     symptom: false,
     examine,

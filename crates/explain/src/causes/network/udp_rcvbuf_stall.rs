@@ -29,7 +29,7 @@ use model::{Accounts, Drops, Link, RecorderPart, Role, SocketKind};
 use crate::case::Case;
 use crate::case::held_sends::{self, Sends};
 use crate::case::in_words::in_words;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::network::causes_of_stalls::shared_cause;
 use crate::causes::network::rate_limit_burst;
@@ -45,7 +45,12 @@ pub const CAUSE: Cause = Cause {
           net.core.rmem_max, SO_RCVBUFFORCE with CAP_NET_ADMIN. A larger buffer alone turns loss \
           into delay.",
     reproduce: "mysteries/bin/udp-rcvbuf-stall-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Sockets],
+    needs: Needs::parts(&[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Sockets,
+        RecorderPart::Drops,
+    ]),
     look_alikes: &[
         LookAlike {
             cause: ids::CPU_RUNQUEUE,

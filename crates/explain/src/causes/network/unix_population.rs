@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
@@ -39,7 +39,8 @@ pub const CAUSE: Cause = Cause {
           the file system, or none at all (socketpair, SCM_RIGHTS); or give the service a network \
           namespace of its own (unshare --net).",
     reproduce: "mysteries/bin/unix-population-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples])
+        .and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::RCU_SYNC_FDTABLE,
         tell_apart: "count the process's descriptors and the host's AF_UNIX sockets ('whylag \

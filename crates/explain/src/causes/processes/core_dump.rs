@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use model::{Account, PathSum, RecorderPart};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, duration, mean};
 
@@ -34,7 +34,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Find the crash first. Until then: no core (ulimit -c 0, LimitCORE=0), or less of it \
           (/proc/PID/coredump_filter, madvise(MADV_DONTDUMP) for large buffers), on a fast disk.",
     reproduce: "mysteries/bin/core-dump-faulty 5",
-    needs: &[RecorderPart::Threads],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[
         LookAlike {
             cause: ids::FSYNC_JOURNAL,
@@ -132,7 +132,8 @@ fn rule_out(case: &Case, total: u64, claim: &mut Claim) {
         );
     }
     let in_work = case.accounts.sum_of(|account| matches!(account, Account::Syscall(_)));
-    claim.exclude(
+    claim.exclude_by(
+        Needs::parts(&[RecorderPart::SystemCalls]),
         "system calls that use the disk",
         format!(
             "not in system calls ({} on a CPU in them), but after the crash",

@@ -28,7 +28,7 @@ use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean};
 
@@ -39,7 +39,8 @@ pub const CAUSE: Cause = Cause {
           memory; use huge pages (512 times fewer to go through); give memory back beforehand, off \
           the critical path; start the successor before the end of its predecessor.",
     reproduce: "mysteries/bin/huge-exit-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples])
+        .and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::CORE_DUMP,
         tell_apart: "read CoreDumping in /proc/PID/status while the process ends, or its exit \

@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use model::{Account, Blocked, RecorderPart, Syscall};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
@@ -38,7 +38,8 @@ pub const CAUSE: Cause = Cause {
     fix: "Start programs from a helper process that is made before the threads, look first \
           whether the program is there (access), or run fewer threads.",
     reproduce: "mysteries/bin/many-thread-vfork-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples])
+        .and_kernel_symbols(),
     look_alikes: &[],
     symptom: false,
     examine,

@@ -25,8 +25,8 @@
 use model::{Account, RecorderPart, TableRead};
 
 use crate::case::Case;
-use crate::case::spinning::{in_words, readers};
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::case::spinning::{doubt_holder, in_words, named_holder, readers};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{duration, percent};
 
@@ -37,7 +37,8 @@ pub const CAUSE: Cause = Cause {
           threads: /proc/PID/status, the cgroup's cpu.stat. Keep threads in a pool instead of \
           starting one for each request.",
     reproduce: "mysteries/bin/proc-scan-vs-fork-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Locks],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Locks])
+        .and_kernel_symbols(),
     look_alikes: &[
         LookAlike {
             cause: ids::MANY_THREAD_VFORK,
@@ -107,8 +108,9 @@ fn examine(case: &Case) -> Verdict {
         percent(ns, spun)
     ));
     claim.trigger(format!(
-        "{} (pid {}) makes the kernel walk through threads under it: it reads {}",
-        reader.other_comm, reader.other_tgid, reader.reads
+        "{} makes the kernel walk through threads under it: it reads {}",
+        named_holder(case, reader),
+        reader.reads
     ));
     for reader in readers.iter().take(3) {
         claim.saw(
@@ -132,12 +134,7 @@ fn examine(case: &Case) -> Verdict {
         "that is work of the one who ends, with no other CPU involved; this is waiting for another CPU"
             .to_owned(),
     );
-    if case.run.sums.cpus.len() > 2 {
-        claim.doubt(
-            0.9,
-            "the kernel does not report who holds a spinlock: only who was in the kernel meanwhile",
-        );
-    }
+    doubt_holder(case, &mut claim);
     Ok(claim)
 }
 
@@ -167,6 +164,25 @@ mod tests {
         assert_eq!(claim.lost.get(Account::Spin), SECOND / 10 * 6, "close after read counts");
         assert!(claim.title.contains("top (pid 77) reads /proc/10/stat"), "{}", claim.title);
         assert!(claim.evidence.iter().any(|e| e.text.contains("release_task")));
+    }
+
+    #[test]
+    fn among_several_cpus_the_holder_is_one_of_those_that_ran() {
+        let run = |cpus| {
+            server()
+                .cpus(cpus, SECOND, SECOND)
+                .concurrent_call(concurrent_call(77, "top", stat(), SECOND), &EXIT)
+        };
+        let trigger = |cpus| {
+            let run = run(cpus).build();
+            let claim = examine(&Case::new(&run)).unwrap();
+            (claim.chain[1].text.clone(), claim.doubts.len())
+        };
+        let (two, doubts) = trigger(2);
+        assert!(two.starts_with("top (pid 77) makes the kernel walk") && doubts == 0, "{two}");
+        let (eight, doubts) = trigger(8);
+        assert!(eight.starts_with("one of those in the kernel on the other CPUs"), "{eight}");
+        assert_eq!(doubts, 1);
     }
 
     #[test]

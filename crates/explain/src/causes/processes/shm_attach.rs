@@ -26,7 +26,7 @@ use model::{Account, Blocked, PathSum, RecorderPart};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::processes::ipc_tables::{
     WAIT, calls_in_words, is_one_of, lock_in_words, waited,
@@ -40,12 +40,13 @@ pub const CAUSE: Cause = Cause {
           mmap), which has no table; let monitors list segments less often (SHM_INFO, ipcs, \
           /proc/sysvipc/shm) and remove segments that nobody uses.",
     reproduce: "mysteries/bin/shm-attach-faulty 5",
-    needs: &[
+    needs: Needs::parts(&[
         RecorderPart::Threads,
         RecorderPart::SystemCalls,
         RecorderPart::Samples,
         RecorderPart::Locks,
-    ],
+    ])
+    .and_kernel_symbols(),
     look_alikes: &[],
     symptom: false,
     examine,

@@ -28,7 +28,7 @@ use model::{Account, Accounts, Event, EventKind, RecorderPart, WaitSum};
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::case::stops::STOPPED;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
 
@@ -39,7 +39,7 @@ pub const CAUSE: Cause = Cause {
           that uses ptrace) or let it do so less often; tools that read by eBPF or by \
           process_vm_readv() stop nobody. For stop signals: find their sender.",
     reproduce: "mysteries/bin/stopped-or-traced-faulty 5",
-    needs: &[RecorderPart::Threads],
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[],
     symptom: false,
     examine,

@@ -25,7 +25,7 @@ use model::{Account, Blocked, RecorderPart};
 
 use crate::case::Case;
 use crate::case::mmap_holders::is_mmap_lock;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::processes::ipc_tables::{
     WAIT, calls_in_words, is_one_of, lock_in_words, waited,
@@ -38,12 +38,13 @@ pub const CAUSE: Cause = Cause {
     fix: "Make the sets once and keep them, use unnamed POSIX semaphores (sem_init: no kernel \
           object), or give unrelated jobs IPC namespaces of their own (unshare --ipc).",
     reproduce: "mysteries/bin/sysv-sem-faulty 5",
-    needs: &[
+    needs: Needs::parts(&[
         RecorderPart::Threads,
         RecorderPart::SystemCalls,
         RecorderPart::Samples,
         RecorderPart::Locks,
-    ],
+    ])
+    .and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::SHM_ATTACH,
         tell_apart: "see the call that waits: semget and semctl against shmat and shmdt",

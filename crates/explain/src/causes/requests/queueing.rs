@@ -31,7 +31,7 @@ use model::{
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::part::clip::clips;
 use crate::text::{count, counted, duration, mean, percent};
@@ -43,7 +43,7 @@ pub const CAUSE: Cause = Cause {
           parts that let others pass. Where there is no long one and messages come faster than they \
           are handled, share the line among several threads, or handle more of them at once.",
     reproduce: "mysteries/bin/queueing-faulty 5",
-    needs: &[RecorderPart::Threads],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
     look_alikes: &[],
     symptom: true,
     examine,

@@ -22,7 +22,7 @@
 use model::{PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
@@ -32,7 +32,8 @@ pub const CAUSE: Cause = Cause {
     fix: "Read the thread's own clock (CLOCK_THREAD_CPUTIME_ID, RUSAGE_THREAD), or read the \
           process's clock rarely and keep the value.",
     reproduce: "mysteries/bin/cputime-clock-threads-faulty 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples])
+        .and_kernel_symbols(),
     look_alikes: &[],
     symptom: false,
     examine,

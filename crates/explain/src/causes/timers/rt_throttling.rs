@@ -25,7 +25,7 @@
 use model::{LegKind, Tick};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::timers::late_ticks;
 use crate::timers::recorded::Sign;
@@ -38,7 +38,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Let the thread sleep or block for a few per cent of every second, or give it a CPU of its \
           own (isolcpus) on which nothing else has to run.",
     reproduce: "whylag jitter -- mysteries/bin/rt-throttling-faulty 5",
-    needs: &[],
+    needs: Needs::NONE,
     look_alikes: &[
         LookAlike {
             cause: ids::TIMER_MS_ROUNDING,

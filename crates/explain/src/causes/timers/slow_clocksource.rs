@@ -27,7 +27,7 @@
 use model::{Account, Accounts, MessageMetric, PathSum, RecorderPart, Syscall};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
@@ -39,7 +39,7 @@ pub const CAUSE: Cause = Cause {
           kernel that has dropped tsc does not take it again. Until then read the clock less \
           often: once per message instead of once per step, or CLOCK_MONOTONIC_COARSE.",
     reproduce: "LD_PRELOAD=$PWD/mysteries/bin/slow-clocksource.so mysteries/bin/slow-clocksource 5",
-    needs: &[RecorderPart::Threads, RecorderPart::SystemCalls],
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_histograms(),
     look_alikes: &[],
     symptom: false,
     examine,

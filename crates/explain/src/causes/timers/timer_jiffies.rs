@@ -27,7 +27,7 @@ use model::LegKind;
 use stats::law::Law;
 
 use crate::case::Case;
-use crate::cause::{Cause, LookAlike, Verdict};
+use crate::cause::{Cause, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::timers::late_ticks;
 use crate::causes::timers::steps::{self, Steps};
@@ -38,7 +38,7 @@ pub const CAUSE: Cause = Cause {
     title: "timers end with a tick of the kernel's low-resolution clock",
     fix: "Wait with ppoll, epoll_pwait2 or a timerfd, then receive without a timeout.",
     reproduce: "whylag jitter -- mysteries/bin/timer-jiffies-faulty 5",
-    needs: &[],
+    needs: Needs::NONE,
     look_alikes: &[LookAlike {
         cause: ids::TIMER_MS_ROUNDING,
         tell_apart: "sleep for whole milliseconds and record again: what is rounded to these is then in time, what counts in jiffies is not",

@@ -23,7 +23,7 @@ use model::LegKind;
 use stats::law::Law;
 
 use crate::case::Case;
-use crate::cause::{Cause, Verdict};
+use crate::cause::{Cause, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::timers::late_ticks;
 use crate::causes::timers::steps::{self, Steps};
@@ -34,7 +34,7 @@ pub const CAUSE: Cause = Cause {
     title: "timers are rounded to whole milliseconds",
     fix: "Use epoll_pwait2, ppoll or a timerfd, which take nanoseconds.",
     reproduce: "whylag jitter -- mysteries/bin/timer-ms-rounding-faulty 5",
-    needs: &[],
+    needs: Needs::NONE,
     look_alikes: &[],
     symptom: false,
     examine,

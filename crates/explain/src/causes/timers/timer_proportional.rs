@@ -29,7 +29,7 @@ use stats::law::{Comparison, Fit, Law};
 use stats::quantile;
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::timers::late_ticks;
 use crate::timers::recorded::{SOURCE, Sign};
@@ -43,7 +43,7 @@ pub const CAUSE: Cause = Cause {
           (multiply and shift, as the kernel does), or correct the frequency it is made from. \
           'whylag jitter --factor' computes how many bits are needed.",
     reproduce: "whylag jitter -- mysteries/bin/timer-proportional-faulty 5",
-    needs: &[],
+    needs: Needs::NONE,
     look_alikes: &[
         LookAlike {
             cause: ids::TIMER_MS_ROUNDING,

@@ -29,7 +29,7 @@ use stats::law::{Comparison, Fit, Law};
 use stats::quantile;
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Verdict};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::timers::{late_ticks, steps};
 use crate::timers::recorded::Sign;
@@ -42,7 +42,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Set the slack to 1 ns in the thread that sleeps (prctl(PR_SET_TIMERSLACK, 1)), wait with a \
           timerfd, which has no slack, or give the thread a real-time policy.",
     reproduce: "whylag jitter -- mysteries/bin/timer-slack-faulty 5",
-    needs: &[],
+    needs: Needs::NONE,
     look_alikes: &[
         LookAlike {
             cause: ids::TIMER_MS_ROUNDING,

@@ -11,7 +11,9 @@ pub fn checks() -> Vec<Check> {
     let plan = decide(&HostFacts::of_this_host());
     let is_sampled = matches!(plan, Plan::Sample(_));
     let parts = describe(&plan, &[]);
-    let causes = catalogue::ALL.iter().map(|cause| of_cause(cause, &parts, is_sampled));
+    let nameless = observe::capability::nameless_kernel();
+    let of_cause = |cause: &&Cause| of_cause(cause, &parts, nameless.as_deref(), is_sampled);
+    let causes = catalogue::ALL.iter().map(of_cause);
     parts.iter().map(of_part).chain(causes).collect()
 }
 
@@ -25,16 +27,24 @@ fn of_part(part: &Capability) -> Check {
 }
 
 /// With all it needs a cause is measured; sampled thread states carry those that need no more.
-fn of_cause(cause: &Cause, parts: &[Capability], is_sampled: bool) -> Check {
+/// Nothing is said of a cause that lacks some of it: neither that it is there nor that it is not.
+fn of_cause(
+    cause: &Cause,
+    parts: &[Capability],
+    nameless: Option<&str>,
+    is_sampled: bool,
+) -> Check {
     let (id, why) = (format!("cause-{}", cause.id), format!("{}.", cause.title));
-    let missing = parts.iter().find(|part| !part.on && cause.needs.contains(&part.part));
-    let Some(missing) = missing else {
+    let needs = cause.needs;
+    let off = parts.iter().find(|part| !part.on && needs.parts.contains(&part.part));
+    let off = off.map(|off| format!("part '{}' is off: {}.", off.part, off.because));
+    let nameless = nameless.filter(|_| needs.kernel_symbols).map(|why| format!("{why}."));
+    let Some(because) = off.or(nameless) else {
         return check(id, CheckResult::Good, "measured", why, String::new());
     };
-    let because = format!("{}.", missing.because);
-    match is_sampled && cause.needs.len() > 1 {
-        true => check(id, CheckResult::Unknown, "unavailable here", why, because),
-        false => check(id, CheckResult::Attention, "approximated", why, because),
+    match is_sampled && needs.parts.len() == 1 && !needs.kernel_symbols {
+        true => check(id, CheckResult::Attention, "approximated", why, because),
+        false => check(id, CheckResult::Unknown, "not looked at here", why, because),
     }
 }
 
@@ -57,22 +67,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cause_is_measured_approximated_or_unavailable() {
+    fn every_cause_is_measured_approximated_or_not_looked_at() {
         let part = |name: &str, on| Capability {
             part: name.to_owned().into(),
             on,
             because: if on { String::new() } else { "no privilege".to_owned() },
         };
         let cause = |id: &str| catalogue::ALL.iter().find(|cause| cause.id.as_str() == id).unwrap();
-        let fact = |id, parts: &[_], sampled| of_cause(cause(id), parts, sampled).fact;
+        let fact = |id, parts: &[_], sampled| of_cause(cause(id), parts, None, sampled).fact;
         let all = [part("threads", true), part("system calls", true), part("on-CPU samples", true)];
         assert_eq!(fact("malloc-trim", &all, false), "measured");
+        let nameless = |id| of_cause(cause(id), &all, Some("kptr_restrict is 2"), false);
+        assert_eq!(nameless("malloc-trim").fact, "not looked at here");
+        assert_eq!(nameless("malloc-trim").advice, "kptr_restrict is 2.");
+        assert_eq!(nameless("futex-convoy").fact, "measured");
         let some = [part("threads", true), part("on-CPU samples", false)];
-        assert_eq!(fact("malloc-trim", &some, false), "approximated");
+        let off = of_cause(cause("malloc-trim"), &some, None, false);
+        assert_eq!(off.fact, "not looked at here");
+        assert_eq!(off.advice, "part 'on-CPU samples' is off: no privilege.");
         assert_eq!(fact("cpu-runqueue", &some, false), "measured");
         let none =
             [part("threads", false), part("system calls", false), part("on-CPU samples", false)];
-        assert_eq!(fact("malloc-trim", &none, true), "unavailable here");
+        assert_eq!(fact("malloc-trim", &none, true), "not looked at here");
         assert_eq!(fact("cpu-runqueue", &none, true), "approximated");
         assert_eq!(checks().len(), model::RecorderPart::ALL.len() + catalogue::ALL.len());
     }
