@@ -5,8 +5,10 @@ use std::os::linux::fs::MetadataExt;
 
 use crate::Error;
 
-/// Inode number of the first PID namespace (PROC_PID_INIT_INO, part of the kernel's ABI).
+/// Inode numbers of the first PID namespace and of the first user namespace (PROC_PID_INIT_INO and
+/// PROC_USER_INIT_INO, part of the kernel's ABI).
 const FIRST: u64 = 0xEFFF_FFFC;
+const FIRST_USER: u64 = 0xEFFF_FFFD;
 
 /// True in a PID namespace below the first. An error where the numbers of /proc, of whylag and of a
 /// command that it starts would not be those of one namespace.
@@ -16,8 +18,12 @@ pub fn is_inner() -> Result<bool, Error> {
     if numbers(&status).count() > 1 {
         return Err(Error::OtherProc);
     }
-    // The kernel lets nobody have threads whose children would be elsewhere.
-    if inode("pid_for_children").is_ok_and(|of_children| of_children != own) {
+    // The kernel lets nobody have threads whose children would be elsewhere. The link leads nowhere
+    // as long as that namespace has no process.
+    let of_children = "/proc/self/ns/pid_for_children";
+    if fs::symlink_metadata(of_children).is_ok()
+        && !fs::metadata(of_children).is_ok_and(|data| data.st_ino() == own)
+    {
         return Err(Error::NoThreads);
     }
     let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
@@ -25,6 +31,11 @@ pub fn is_inner() -> Result<bool, Error> {
         return Err(Error::OtherClock);
     }
     Ok(own != FIRST)
+}
+
+/// True in a user namespace below the first, where capabilities do not count for eBPF.
+pub fn is_inner_user() -> bool {
+    inode("user").is_ok_and(|own| own != FIRST_USER)
 }
 
 fn inode(kind: &str) -> Result<u64, Error> {

@@ -82,11 +82,11 @@ impl Recorder {
     /// Attaches to the target (or starts it), and records from then on. `started` is when whylag
     /// itself was started, for the cost.
     pub fn start(watch: &Watch, started: Instant) -> Result<Recorder, Error> {
+        let is_inner = namespace::is_inner()?;
         let mut plan = capability::decide(&HostFacts::of_this_host());
         if let Plan::Record(recording) = &mut plan {
             recording.probes.retain(|probe| !watch.unasked().contains(&probe.part));
         }
-        let is_inner = namespace::is_inner()?;
         let facts = watch.target.facts();
         let (found, held) = Found::of(watch)?;
         let (backend, plan) = begin(watch, &found, is_inner, plan)?;

@@ -153,6 +153,31 @@ fn another_proc_than_the_own_is_refused() {
     assert!(lab.runs().is_empty());
 }
 
+/// `whylag record` behind `unshare OPTIONS`.
+fn unshared(lab: &Lab, options: &[&str]) -> Output {
+    let record = lab.recording(&[], ["true"]);
+    let mut unshare = Command::new("unshare");
+    unshare.args(options).arg(record.get_program()).args(record.get_args());
+    unshare.env_remove("WHYLAG_STORE").output().unwrap()
+}
+
+#[test]
+fn namespaces_in_which_it_cannot_work_are_named() {
+    let Some(lab) = Lab::new() else { return };
+    let refused = |options: &[&str], named: &str| {
+        let output = unshared(&lab, options);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+        assert!(errors.contains(named), "{errors}");
+    };
+    refused(&["-p"], "unshare --fork --pid --mount-proc");
+    refused(&["-f", "-T", "--monotonic", "1000"], "time namespace");
+    let output = unshared(&lab, &["-Upfr", "--mount-proc"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("user namespace"), "{output:?}");
+    assert!(output.status.success() && lab.run().header.sampled);
+}
+
 /// The program is only in the namespace's own /tmp, like that of a container in its image; so is
 /// the file with the names of what it makes at run time.
 #[test]
