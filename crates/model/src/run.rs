@@ -35,6 +35,12 @@ pub enum Target {
     /// Every thread of the host.
     #[default]
     Host,
+    /// All processes of a systemd unit.
+    Unit(String),
+    /// All processes of a container, by a part of its id.
+    Container(String),
+    /// All processes of a cgroup, by its path.
+    Cgroup(String),
     /// Micro-benchmarks; the words of the command line.
     Bench(Vec<String>),
     /// Timers; the words of the command line.
@@ -50,6 +56,9 @@ impl fmt::Display for Target {
             Target::Process(pid) => write!(f, "pid {pid}"),
             Target::Thread(tid) => write!(f, "tid {tid}"),
             Target::Host => f.write_str("all of the host"),
+            Target::Unit(unit) => write!(f, "unit {unit}"),
+            Target::Container(id) => write!(f, "container {id}"),
+            Target::Cgroup(path) => write!(f, "cgroup {path}"),
             Target::Bench(words) => write!(f, "bench {}", words.join(" ")),
             Target::Jitter(words) => write!(f, "jitter {}", words.join(" ")),
             Target::Trace(path) => write!(f, "trace {path}"),

@@ -74,7 +74,7 @@ static __always_inline void add_possible_holder(struct task_struct *task,
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	struct beside_key key = {
 		.tgid = wait->tgid,
-		.other_tgid = task->tgid,
+		.other_tgid = tgid_of(task),
 		.kernel = wait->kernel,
 	};
 	struct beside_sum first = {}, *sum;
@@ -86,7 +86,7 @@ static __always_inline void add_possible_holder(struct task_struct *task,
 	key.kind = what_is_read(task, nr, (u32)regs->di, &first);
 	sum = bpf_map_lookup_elem(&beside_sums, &key);
 	if (!sum) {
-		__builtin_memcpy(first.comm, task->comm, sizeof(first.comm));
+		name_task(first.comm, task, key.other_tgid);
 		bpf_map_update_elem(&beside_sums, &key, &first, BPF_NOEXIST);
 		sum = bpf_map_lookup_elem(&beside_sums, &key);
 		if (!sum) {

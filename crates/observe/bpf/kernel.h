@@ -157,6 +157,51 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup_root {
+	int hierarchy_id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+};
+
+struct css_set {
+	struct list_head cgrp_links;
+};
+
+struct cgrp_cset_link {
+	struct cgroup *cgrp;
+	struct list_head cgrp_link;
+};
+
+struct pid_namespace;
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+/* One number for each namespace that it is visible in, the first one's first. */
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
@@ -171,6 +216,8 @@ struct task_struct {
 	struct task_struct *group_leader;
 	u32 pid;
 	u32 tgid;
+	struct pid *thread_pid;
+	struct css_set *cgroups;
 	int exit_code;
 	unsigned in_iowait : 1;
 	unsigned long min_flt;

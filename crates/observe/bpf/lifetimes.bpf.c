@@ -5,20 +5,53 @@
  */
 #include "threads.h"
 #include "presence.h"
+#include "cgroup.h"
+
+/* A child of a watched process, or another thread of one. */
+static __always_inline bool has_watched_parent(struct task_struct *task)
+{
+	struct task_struct *parent = task->real_parent;
+	struct task_struct *leader = task->group_leader;
+
+	return (parent && slot_of(parent)) || (leader && slot_of(leader));
+}
 
 static __always_inline bool is_target(struct task_struct *task)
 {
-	if (task->tgid == recorder_tgid)
+	u32 tgid = tgid_of(task);
+
+	if (!tgid || tgid == recorder_tgid)
 		return false;
 	switch (target_kind) {
 	case TARGET_PROCESS:
-		return task->tgid == target_pid;
+		return tgid == target_pid || (follow && has_watched_parent(task));
 	case TARGET_THREAD:
-		return task->pid == target_pid;
+		return tid_of(task) == target_pid;
 	case TARGET_HOST:
 		return true;
+	case TARGET_CGROUP:
+		return in_target_cgroup(task);
 	}
 	return false;	/* a command is watched from its exec on */
+}
+
+/*
+ * Whether a new thread is watched. That its parent is, only the storage tells
+ * for sure: a walk may have begun to watch it since it came to its CPU.
+ */
+static __always_inline bool inherits(struct task_struct *parent,
+				     struct task_struct *child)
+{
+	switch (target_kind) {
+	case TARGET_HOST:
+	case TARGET_CGROUP:
+		return is_target(child);
+	case TARGET_THREAD:
+		return false;
+	}
+	if (child->tgid != parent->tgid && !follow)
+		return false;
+	return slot_of(parent);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -28,22 +61,25 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	u64 now;
 	u32 slot;
 
-	if (!cpu || stopped || !parent || !child || child->tgid == recorder_tgid)
+	if (!cpu || stopped || !parent || !child || !inherits(parent, child) ||
+	    slot_of(child))
 		return 0;
-	if (target_kind != TARGET_HOST) {
-		if (target_kind == TARGET_THREAD || !cpu->slot)
-			return 0;
-		if (child->tgid != parent->tgid && !follow)
-			return 0;
-	}
 	now = bpf_ktime_get_ns();
 	if (!prepare(child, &slot, now, ACCT_RUNNABLE_WAKEUP, ACCT_KERNEL))
 		return 0;
 	watch(child, slot);
 	if (child->tgid != parent->tgid)
-		send_event(EVENT_FORK, parent->pid, parent->tgid, now,
-			   child->pid, 0, child->comm);
+		send_event(EVENT_FORK, tid_of(parent), tgid_of(parent), now,
+			   tid_of(child), 0, child->comm);
 	return 0;
+}
+
+/* A command, or what was put into the cgroup before its exec. */
+static __always_inline bool begins_at_exec(struct task_struct *p)
+{
+	if (target_kind == TARGET_COMMAND)
+		return tgid_of(p) == target_pid;
+	return target_kind == TARGET_CGROUP && is_target(p);
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -55,12 +91,12 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid,
 	u64 now;
 	u32 slot;
 
-	if (!cpu || stopped)
+	if (!cpu || stopped || !p)
 		return 0;
 	forget_noted(cpu, p->tgid);
 	now = bpf_ktime_get_ns();
 	if (!cpu->slot) {
-		if (target_kind != TARGET_COMMAND || p->tgid != target_pid)
+		if (slot_of(p) || !begins_at_exec(p))
 			return 0;
 		t = prepare(p, &slot, now, ACCT_KERNEL, ACCT_KERNEL);
 		if (!t)
@@ -76,7 +112,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid,
 		t->starting = 1;
 		t->binding = 0;
 	}
-	send_event(EVENT_EXEC, p->pid, p->tgid, now, 0, 0,
+	send_event(EVENT_EXEC, tid_of(p), tgid_of(p), now, 0, 0,
 		   BPF_CORE_READ(bprm, filename));
 	return 0;
 }
@@ -141,7 +177,7 @@ static __always_inline void send_mappings(struct task_struct *task)
 {
 	struct bpf_iter_task_vma it;
 	struct vm_area_struct *vma;
-	u32 tgid = task->tgid;
+	u32 tgid = tgid_of(task);
 
 	if (!bpf_iter_task_vma_new ||
 	    bpf_map_delete_elem(&stack_owners, &tgid) ||
@@ -164,7 +200,7 @@ static __always_inline int exited(struct task_struct *p, struct mm_struct *mm,
 	send_mappings(bpf_get_current_task_btf());
 	if (!borrows(p, mm))
 		bpf_map_delete_elem(&mm_locks, &key);
-	send_event(EVENT_EXIT, p->pid, p->tgid, bpf_ktime_get_ns(),
+	send_event(EVENT_EXIT, tid_of(p), tgid_of(p), bpf_ktime_get_ns(),
 		   p->exit_code, 0, NULL);
 	return 0;
 }
@@ -216,7 +252,10 @@ static __always_inline void find_state(struct thread *t, struct task_struct *tas
 	t->off_account = t->open;
 }
 
-/* Walked once when recording starts: begins to watch what is there. */
+/*
+ * Begins to watch what is there: walked when recording starts until it finds
+ * nothing new; for a cgroup later, too, since processes are moved into it.
+ */
 SEC("iter/task")
 int start_watching(struct bpf_iter__task *ctx)
 {
@@ -233,6 +272,7 @@ int start_watching(struct bpf_iter__task *ctx)
 	if (!task->on_cpu)	/* else it is known at its first event */
 		find_state(t, task);
 	watch(task, slot);
+	taken++;
 	return 0;
 }
 

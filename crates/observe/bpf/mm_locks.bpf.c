@@ -280,7 +280,7 @@ static __always_inline int mm_lock_acquired(void *ctx, struct mm_struct *mm,
 		goto out;
 	}
 	if (lock->writer.since &&
-	    lock->writer.who.tid == (u32)bpf_get_current_pid_tgid())
+	    lock->writer.who.tid == tid_of(bpf_get_current_task_btf()))
 		end_hold(ctx, cpu, lock, &lock->writer, now);	/* downgraded */
 	hold = free_reader_slot(lock);
 	if (hold)
@@ -322,7 +322,7 @@ static __always_inline int mm_lock_released(void *ctx, struct mm_struct *mm,
 	if (!lock)
 		return 0;
 	hold = write ? &lock->writer :
-		       reader_slot(lock, (u32)bpf_get_current_pid_tgid());
+		       reader_slot(lock, tid_of(bpf_get_current_task_btf()));
 	if (hold && hold->since)
 		end_hold(ctx, cpu, lock, hold, bpf_ktime_get_ns());
 	return 0;

@@ -24,7 +24,7 @@ struct {
 static __always_inline void add_pieces(struct task_struct *task, u64 second,
 				       u32 first, u32 last)
 {
-	struct presence_key key = { .second = second, .tgid = task->tgid };
+	struct presence_key key = { .second = second, .tgid = tgid_of(task) };
 	struct presence *known = bpf_map_lookup_elem(&presences, &key);
 	u32 low = first < 64 ? first : 64, low_end = last < 64 ? last + 1 : 64;
 	u32 high = first > 64 ? first - 64 : 0;
@@ -45,8 +45,7 @@ static __always_inline void add_pieces(struct task_struct *task, u64 second,
 	if (high < high_end)
 		__sync_fetch_and_or(&known->high,
 				    ~0ULL >> (64 - (high_end - high)) << high);
-	bpf_probe_read_kernel_str(known->comm, sizeof(known->comm),
-				  task->group_leader->comm);
+	name_task(known->comm, task->group_leader, key.tgid);
 }
 
 static __noinline int add_presence(struct task_struct *task, u64 first, u64 last)

@@ -11,10 +11,12 @@ int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info,
 	     struct task_struct *task)
 {
 	struct task_struct *sender = bpf_get_current_task_btf();
+	struct who who;
 
 	if (!this_cpu(PROG_SIGNAL_GENERATE) || stopped || !thread_of(task))
 		return 0;
-	send_event(EVENT_SIGNAL, task->pid, task->tgid, bpf_ktime_get_ns(),
-		   sig, sender->pid, sender->comm);
+	set_who(&who, sender);
+	send_event(EVENT_SIGNAL, tid_of(task), tgid_of(task), bpf_ktime_get_ns(),
+		   sig, who.tid, who.comm);
 	return 0;
 }

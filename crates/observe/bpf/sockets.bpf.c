@@ -63,7 +63,7 @@ static __always_inline u64 kernel_drops(struct sock *sk)
 static __always_inline bool may_have_ours(struct task_struct *task)
 {
 	if (target_kind == TARGET_THREAD)
-		return task->tgid == target_tgid;
+		return tgid_of(task) == target_tgid;
 	return thread_of(task);
 }
 
@@ -88,7 +88,7 @@ int find_sockets(struct bpf_iter__task_file *ctx)
 				  BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!note)
 		return 0;
-	note->tgid = task->tgid;
+	note->tgid = tgid_of(task);
 	note->fd = ctx->fd;
 	note->inode = file->f_inode->i_ino;
 	note->drops_before = kernel_drops(sk);

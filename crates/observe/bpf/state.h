@@ -11,6 +11,7 @@
 #define WHYLAG_STATE_H
 
 #include "kernel.h"
+#include "namespace.h"
 #include "wire.h"
 
 /* ---- set by the loader before the programs are loaded ---- */
@@ -39,6 +40,7 @@ u32 stopped;		/* nothing is charged any more */
 u32 epoch;		/* histograms count into half epoch & 1 */
 u32 calls_off;		/* the system call probes were shed */
 u32 dump_all;		/* the iterator gives unchanged threads too */
+u32 taken;		/* threads that walks have begun to watch */
 
 /* ---- changed by the programs ---- */
 
@@ -502,9 +504,9 @@ static __always_inline u8 priority_of(struct task_struct *task)
 
 static __always_inline void set_who(struct who *who, struct task_struct *task)
 {
-	who->tid = task->pid;
-	who->tgid = task->tgid;
-	__builtin_memcpy(who->comm, task->comm, sizeof(who->comm));
+	who->tid = tid_of(task);
+	who->tgid = tgid_of(task);
+	name_task(who->comm, task, who->tgid);
 }
 
 /* The call the current task is in, by its saved registers. */

@@ -192,10 +192,8 @@ static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
 	struct ran *ran = &cpu->ran[head & (RAN_SEEN - 1)];
 
 	ran->until = now;
-	ran->who.tid = prev->pid;
-	ran->who.tgid = prev->tgid;
+	set_who(&ran->who, prev);
 	ran->realtime = priority_of(prev);
-	__builtin_memcpy(ran->who.comm, prev->comm, sizeof(ran->who.comm));
 	cpu->ran_head = head + 1;
 	cpu->ran[(head + 1) & (RAN_SEEN - 1)].since = now;
 }

@@ -76,8 +76,8 @@ prepare(struct task_struct *task, u32 *slot, u64 now, u32 open, u32 base)
 	t->first_ns = t->since = now;
 	t->open = open;
 	t->base = base;
-	t->tid = task->pid;
-	t->tgid = task->tgid;
+	t->tid = tid_of(task);
+	t->tgid = tgid_of(task);
 	t->call = NO_CALL;
 	t->off_since = t->wake_ns = now;
 	t->off_account = open;
@@ -93,12 +93,11 @@ static __always_inline void watch(struct task_struct *task, u32 slot)
 	u32 *kept = bpf_task_storage_get(&thread_slots, task, 0,
 					 BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (!kept) {
-		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+	if (!kept)
 		lost(LOSS_THREAD);
-		return;
-	}
-	*kept = slot;
+	/* Its fork and a walk may both have come to watch it. */
+	if (!kept || __sync_val_compare_and_swap(kept, 0, slot))
+		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 }
 
 /* Fills a record from a thread; `now` extends the open account. */

@@ -8,7 +8,13 @@
 #define WHYLAG_WIRE_H
 
 /* Whose threads are watched: a command from its exec on. */
-enum target_kind { TARGET_COMMAND, TARGET_PROCESS, TARGET_THREAD, TARGET_HOST };
+enum target_kind {
+	TARGET_COMMAND,
+	TARGET_PROCESS,
+	TARGET_THREAD,
+	TARGET_HOST,
+	TARGET_CGROUP,
+};
 
 /* Accounts: model::Account by number. */
 enum account {

@@ -9,6 +9,7 @@ use model::{Capability, RecorderPart};
 
 pub use crate::kallsyms::nameless_kernel;
 use crate::kernel_btf;
+use crate::namespace;
 use crate::parts::{Probe, part_of_program, probes};
 use crate::prototype::Prototype;
 
@@ -20,6 +21,8 @@ pub struct HostFacts {
     /// What each tracepoint of the kernel and its modules passes; `None` if the kernel does not
     /// show its types (/sys/kernel/btf/vmlinux).
     pub tracepoints: Option<BTreeMap<String, Prototype>>,
+    /// In a user namespace below the first, such as a rootless container's.
+    pub in_user_namespace: bool,
     /// The kernel keeps even root from reading its memory (lockdown=confidentiality).
     pub is_confidential: bool,
 }
@@ -38,6 +41,7 @@ impl HostFacts {
         HostFacts {
             capabilities: capabilities.unwrap_or(0),
             tracepoints: kernel_btf::tracepoints(),
+            in_user_namespace: namespace::is_inner_user(),
             is_confidential: lockdown.contains("[confidentiality]"),
         }
     }
@@ -93,6 +97,13 @@ pub fn decide(facts: &HostFacts) -> Plan {
             "the kernel is locked down (lockdown=confidentiality in \
              /sys/kernel/security/lockdown): no program may read its memory; it allows that when \
              booted with lockdown=integrity, or without"
+                .to_owned(),
+        );
+    }
+    if facts.in_user_namespace {
+        return Plan::Sample(
+            "whylag is in a user namespace (a rootless container, or 'unshare --user'), where \
+             capabilities do not count for eBPF: run it on the host"
                 .to_owned(),
         );
     }
@@ -203,6 +214,7 @@ mod tests {
         HostFacts {
             tracepoints: Some(tracepoints.collect()),
             capabilities: u64::MAX,
+            in_user_namespace: false,
             is_confidential: false,
         }
     }
@@ -245,6 +257,8 @@ mod tests {
         assert!(describe(&plan, &[]).iter().all(|c| !c.on && c.because.contains("CAP_BPF")));
         let plan = decide(&HostFacts { tracepoints: None, ..root() });
         assert!(matches!(&plan, Plan::Sample(why) if why.contains("BTF")), "{plan:?}");
+        let plan = decide(&HostFacts { in_user_namespace: true, ..root() });
+        assert!(matches!(&plan, Plan::Sample(why) if why.contains("user namespace")), "{plan:?}");
         let plan = decide(&HostFacts { is_confidential: true, ..root() });
         assert!(matches!(&plan, Plan::Sample(why) if why.contains("lockdown")), "{plan:?}");
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::CgroupName;
 use crate::capability::Refusal;
 
 /// Why a recording cannot start or go on.
@@ -13,6 +14,41 @@ pub enum Error {
     /// No such thread.
     #[error("no thread with tid {0}: it may have ended; see 'ps -eT'")]
     NoThread(u32),
+    /// No hierarchy of cgroups is mounted.
+    #[error("{0}: no cgroups are mounted here; in a container mount the host's /sys/fs/cgroup")]
+    NoCgroups(CgroupName),
+    /// No such cgroup.
+    #[error("{0}: {why}", why = no_cgroup(.0))]
+    NoCgroup(CgroupName),
+    /// The name fits several cgroups.
+    #[error("{name} fits {count} cgroups; choose one with --cgroup PATH: {listed}")]
+    SeveralCgroups {
+        /// The name.
+        name: CgroupName,
+        /// How many.
+        count: usize,
+        /// The first of them.
+        listed: String,
+    },
+    /// The numbers of /proc are not those of whylag.
+    #[error(
+        "the /proc mounted here is that of another PID namespace, so its numbers are of other \
+         processes: mount its own ('unshare --mount-proc', or 'mount -t proc proc /proc'), or run \
+         whylag in the other namespace"
+    )]
+    OtherProc,
+    /// Children of whylag would be in another PID namespace, so it can have no threads.
+    #[error(
+        "children started here would be in another PID namespace, so the kernel allows whylag no \
+         threads: use 'unshare --fork --pid --mount-proc', or start whylag within the namespace"
+    )]
+    NoThreads,
+    /// The clock is not the one that the kernel side reads.
+    #[error(
+        "CLOCK_MONOTONIC is shifted in this time namespace (/proc/self/timens_offsets), and the \
+         kernel's own is not: run whylag outside of it"
+    )]
+    OtherClock,
     /// The command cannot be started.
     #[error("cannot run '{program}': {source}")]
     Command {
@@ -51,5 +87,22 @@ impl Error {
     /// For `map_err` on I/O results.
     pub(crate) fn io<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Error {
         move |source| Error::Io { doing, source: source.into() }
+    }
+}
+
+fn no_cgroup(name: &CgroupName) -> &'static str {
+    match name {
+        CgroupName::Unit(_) => {
+            "no cgroup has the name of this unit, so it does not run, or its cgroup is not visible \
+             here; see 'systemctl status'"
+        }
+        CgroupName::Path(_) => {
+            "no such cgroup; give a directory under /sys/fs/cgroup or the path of a cgroup, as \
+             'cat /proc/PID/cgroup' shows it"
+        }
+        CgroupName::Container(_) => {
+            "no cgroup has this in its name, so no such container runs, or its cgroup is not \
+             visible here; give its id, not its name: 'docker ps', 'podman ps', 'crictl ps'"
+        }
     }
 }

@@ -9,7 +9,9 @@ use crate::capability::{HostFacts, Plan, decide};
 use crate::drain::{Drain, OUTLIERS_WAITING};
 use crate::kallsyms::TextRanges;
 use crate::names::Names;
+use crate::namespace;
 use crate::probes::{Config, Probes};
+use crate::watch::Found;
 use crate::wire::{OutlierKind, TargetKind};
 
 /// What sees a first call: its page faults, and the system call after it.
@@ -59,9 +61,8 @@ impl FirstCalls {
         }
         recording.probes.retain(|probe| NEEDED.contains(&probe.part));
         let config = Config {
-            target_kind: TargetKind::Process,
-            target_pid: pid,
-            target_tgid: pid,
+            target: Found { kind: TargetKind::Process, pid, tgid: pid, cgroup: None },
+            in_pid_namespace: namespace::is_inner().map_err(|error| error.to_string())?,
             follow: false,
             // Nothing else is long enough to be sent.
             threshold_ns: u64::MAX,

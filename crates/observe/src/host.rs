@@ -146,7 +146,9 @@ fn process(
         "" => in_proc.map(|comm| comm.trim_end().to_owned()).or_else(name).unwrap_or_default(),
         comm => comm.to_owned(),
     };
-    let build_id = inspect::elf::build_id(&exe).unwrap_or_default();
+    // A path within a container names another file here, or none.
+    let build_id = inspect::elf::build_id(format!("/proc/{tgid}/exe"));
+    let build_id = build_id.or_else(|| inspect::elf::build_id(&exe)).unwrap_or_default();
     let watched = watched || before.is_some_and(|p| p.watched);
     Process { tgid, comm, exe, build_id, watched }
 }

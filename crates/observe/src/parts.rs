@@ -133,7 +133,8 @@ pub const PROBES: &[Probe] = &[
 ];
 
 /// The walks over tasks and sockets, which are on no tracepoint.
-const WALKS: [(&str, Part); 4] = [
+const WALKS: [(&str, Part); 5] = [
+    ("learn_namespace", Part::Threads),
     ("start_watching", Part::Threads),
     ("dump_threads", Part::Threads),
     ("find_sockets", Part::Sockets),

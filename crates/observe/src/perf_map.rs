@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::namespace;
+
 /// Larger files are not read: they would cost more memory than the recorder has promised.
 const MAX_BYTES: u64 = 64 << 20;
 
@@ -13,10 +15,12 @@ pub struct PerfMap {
 
 impl PerfMap {
     /// Reads the file of a process; empty if there is none. A container's own /tmp is seen
-    /// through /proc/PID/root while the process lives.
+    /// through /proc/PID/root while the process lives, and the file has the number that the process
+    /// has in there.
     pub fn of_process(tgid: u32) -> PerfMap {
+        let own = namespace::innermost(tgid);
         let places =
-            [format!("/tmp/perf-{tgid}.map"), format!("/proc/{tgid}/root/tmp/perf-{tgid}.map")];
+            [format!("/proc/{tgid}/root/tmp/perf-{own}.map"), format!("/tmp/perf-{tgid}.map")];
         let text = places.iter().find_map(|path| {
             let small =
                 fs::metadata(path).is_ok_and(|data| data.is_file() && data.len() <= MAX_BYTES);

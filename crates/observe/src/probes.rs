@@ -19,17 +19,16 @@ use crate::parts::walks;
 use crate::queues::Walks;
 use crate::sample_timers::{self, SampleTimers};
 use crate::sizes::Sizes;
+use crate::watch::Found;
 use crate::wire::{self, TargetKind};
 
 /// What the kernel side has to know.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// What is watched.
-    pub target_kind: TargetKind,
-    /// Process or thread id.
-    pub target_pid: u32,
-    /// The process that is, or that thread's; 0 for the host.
-    pub target_tgid: u32,
+    pub target: Found,
+    /// whylag runs in a PID namespace below the first one.
+    pub in_pid_namespace: bool,
     /// Watch children too.
     pub follow: bool,
     /// Outlier threshold.
@@ -45,6 +44,9 @@ pub struct Config {
 /// Threads watched at the same time, at most (1.8 kB of kernel memory each, taken at the start);
 /// those beyond are counted as lost.
 const THREADS: u32 = 24_576;
+
+/// Walks over all tasks at the start, at most: each finds the children of those found before.
+const GENERATIONS: usize = 64;
 
 /// Loaded and attached programs. Dropping it detaches them.
 pub struct Probes {
@@ -80,13 +82,18 @@ impl Probes {
         if let Some(rodata) = open.maps.rodata_data.as_mut() {
             rodata.hist_slots = 2 * slots;
             rodata.thread_slots_max = THREADS;
-            rodata.target_kind = config.target_kind as u32;
-            rodata.target_pid = config.target_pid;
-            rodata.target_tgid = config.target_tgid;
+            rodata.target_kind = config.target.kind as u32;
+            rodata.target_pid = config.target.pid;
+            rodata.target_tgid = config.target.tgid;
+            if let Some(cgroup) = &config.target.cgroup {
+                rodata.target_cgroup = cgroup.id;
+                rodata.target_hierarchy = cgroup.hierarchy;
+            }
+            rodata.in_pid_namespace = config.in_pid_namespace;
             rodata.follow = config.follow;
             // Who is asked for by number may be ourselves.
-            rodata.recorder_tgid = match config.target_kind {
-                TargetKind::Host => std::process::id(),
+            rodata.recorder_tgid = match config.target.kind {
+                TargetKind::Host | TargetKind::Cgroup => std::process::id(),
                 _ => 0,
             };
             rodata.every_first_call = config.every_first_call;
@@ -121,6 +128,9 @@ impl Probes {
         if !recording.has(RecorderPart::SystemCalls) {
             loaded.system_calls_are_off();
         }
+        if config.in_pid_namespace {
+            loaded.iterate("learn_namespace")?;
+        }
         for part in parts {
             match loaded.attach(part, recording) {
                 Ok(links) => {
@@ -130,8 +140,22 @@ impl Probes {
                 Err(error) => loaded.lacks(part, error.to_string()),
             }
         }
-        loaded.iterate("start_watching")?;
+        // Children that come from now on are watched with their parents, but one that was there
+        // before can have a lower number than its parent, and be met first.
+        for _ in 0..GENERATIONS {
+            if loaded.take_new()? == 0 {
+                break;
+            }
+        }
         Ok(loaded)
+    }
+
+    /// Begins to watch what is there and not watched yet; how many threads that were.
+    pub fn take_new(&mut self) -> Result<u32, Error> {
+        let taken = |probes: &Probes| probes.skel.maps.bss_data.as_ref().map_or(0, |bss| bss.taken);
+        let before = taken(self);
+        self.iterate("start_watching")?;
+        Ok(taken(self).wrapping_sub(before))
     }
 
     fn attach(&mut self, part: RecorderPart, recording: &Recording) -> Result<Vec<Link>, Error> {

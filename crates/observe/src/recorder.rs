@@ -1,15 +1,13 @@
 //! A recording, from start to finish.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsString;
-use std::path::Path;
 use std::process::Child;
 use std::time::Instant;
 
 use model::units::share;
 use model::{
     Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RecorderPart, RunHeader,
-    StackSum, Target,
+    StackSum,
 };
 
 use crate::bpf::{outlier_record, thread_record};
@@ -27,57 +25,9 @@ use crate::queues::Queues;
 use crate::sampled::Sampler;
 use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
+use crate::watch::{Found, Timers, Watch};
 use crate::wire::{Loss, TargetKind};
-use crate::{Error, convert, events, host, presence, privilege};
-
-/// What to watch, and how.
-#[derive(Clone, Debug)]
-pub struct Watch {
-    /// The target.
-    pub target: WatchTarget,
-    /// Children too.
-    pub follow: bool,
-    /// Intervals at least this long are kept whole, ns.
-    pub threshold_ns: u64,
-    /// Shed probes when recording costs more than this share of all CPUs, percent.
-    pub budget_percent: Option<f64>,
-    /// Which timer ended a sleep.
-    pub timers: Timers,
-    /// Its standard output goes to a pipe, a command's: see [`Recorder::take_child`].
-    pub pipe_stdout: bool,
-}
-
-impl Watch {
-    fn unasked(&self) -> &'static [RecorderPart] {
-        if self.timers == Timers::Off { &[RecorderPart::Timers] } else { &[] }
-    }
-}
-
-/// What of timers is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timers {
-    /// Nothing.
-    Off,
-    /// The timer that ended each sleep ([`model::TimerLegs`]), and no stacks: taking those would
-    /// make every tick late by tens of microseconds.
-    On,
-    /// The same, and of the sleeps only those are kept that ended later than the threshold after
-    /// the time asked for; so those in time cost next to nothing.
-    LateOnly,
-}
-
-/// The target of a recording.
-#[derive(Clone, Debug)]
-pub enum WatchTarget {
-    /// A command to start: the program, and its arguments if any.
-    Command(Vec<OsString>),
-    /// A running process.
-    Process(u32),
-    /// One thread.
-    Thread(u32),
-    /// Everything.
-    Host,
-}
+use crate::{Error, convert, events, host, namespace, presence, privilege};
 
 /// Outliers handed over in one batch: converted they take about 20 MB.
 const OUTLIERS_PER_BATCH: usize = 16_384;
@@ -116,7 +66,8 @@ type StackKey = (u32, Account, Option<model::StackId>, Option<model::StackId>);
 pub struct Recorder {
     backend: Backend,
     child: Option<Child>,
-    target: WatchTarget,
+    found: Found,
+    is_inner: bool,
     header: RunHeader,
     facts: Vec<Fact>,
     capabilities: Vec<Capability>,
@@ -133,49 +84,31 @@ impl Recorder {
     /// Attaches to the target (or starts it), and records from then on. `started` is when whylag
     /// itself was started, for the cost.
     pub fn start(watch: &Watch, started: Instant) -> Result<Recorder, Error> {
+        let is_inner = namespace::is_inner()?;
         let mut plan = capability::decide(&HostFacts::of_this_host());
         if let Plan::Record(recording) = &mut plan {
             recording.probes.retain(|probe| !watch.unasked().contains(&probe.part));
         }
-        let facts = facts(&watch.target);
-        let (pid, held) = match &watch.target {
-            WatchTarget::Command(words) => {
-                let held = launch::hold(words, watch.pipe_stdout)?;
-                (held.pid, Some(held))
-            }
-            WatchTarget::Process(pid) if !Path::new(&format!("/proc/{pid}")).exists() => {
-                return Err(Error::NoProcess(*pid));
-            }
-            WatchTarget::Thread(tid) if host::process_of(*tid).is_none() => {
-                return Err(Error::NoThread(*tid));
-            }
-            WatchTarget::Process(pid) => (*pid, None),
-            WatchTarget::Thread(tid) => (*tid, None),
-            WatchTarget::Host => (0, None),
-        };
-        let (backend, plan) = begin(watch, pid, plan)?;
+        let facts = watch.target.facts();
+        let (found, held) = Found::of(watch)?;
+        let (backend, plan) = begin(watch, &found, is_inner, plan)?;
         let mut recorder = Recorder {
-            header: header(watch, matches!(plan, Plan::Sample(_))),
+            header: watch.header(matches!(plan, Plan::Sample(_))),
             backend,
             child: None,
-            target: watch.target.clone(),
             facts,
             capabilities: capability::describe(&plan, watch.unasked()),
             cpus: host::cpu_times(),
             processes: HashMap::new(),
-            counters: Counters::start(pid),
+            counters: Counters::start(found.pid),
+            found,
+            is_inner,
             last_batch_ns: clock::monotonic_ns(),
             has_ended: false,
             attach_ns: started.elapsed().as_nanos() as u64,
         };
         recorder.child = held.map(Held::release).transpose()?;
-        recorder.facts.extend(match watch.target {
-            WatchTarget::Process(pid) => inspect::fingerprint::process(pid),
-            WatchTarget::Thread(tid) => {
-                inspect::fingerprint::process(host::process_of(tid).unwrap_or(tid))
-            }
-            _ => Vec::new(),
-        });
+        recorder.facts.extend(watch.target.process_facts());
         if let Backend::Bpf(bpf) = &recorder.backend {
             recorder.facts.push(bpf.probes.sizes().fact());
         }
@@ -185,6 +118,11 @@ impl Recorder {
     /// What is known at the start.
     pub fn header(&self) -> &RunHeader {
         &self.header
+    }
+
+    /// True in a PID namespace below the first: then nothing outside of it is watched.
+    pub fn is_in_pid_namespace(&self) -> bool {
+        self.is_inner
     }
 
     /// The parts that work and those that do not.
@@ -215,19 +153,13 @@ impl Recorder {
 
     /// `Some` once the target has ended: why, and the exit status of a command.
     pub fn ended(&mut self) -> Result<Option<(String, Option<i32>)>, Error> {
-        let ended = match self.target {
-            WatchTarget::Command(_) => {
-                let Some(child) = self.child.as_mut() else { return Ok(None) };
-                let status = child.try_wait().map_err(Error::io("waiting for the command"))?;
-                status.map(|s| ("the command ended".to_owned(), Some(launch::shell_status(s))))
-            }
-            WatchTarget::Process(pid) => {
-                host::is_gone(pid).then(|| (format!("process {pid} ended"), None))
-            }
-            WatchTarget::Thread(tid) => {
-                host::process_of(tid).is_none().then(|| (format!("thread {tid} ended"), None))
-            }
-            WatchTarget::Host => None,
+        let ended = if self.found.kind == TargetKind::Command {
+            let Some(child) = self.child.as_mut() else { return Ok(None) };
+            let status = child.try_wait().map_err(Error::io("waiting for the command"))?;
+            let ended = |s| ("the command ended".to_owned(), Some(launch::shell_status(s)));
+            status.map(ended)
+        } else {
+            self.found.ended().map(|reason| (reason, None))
         };
         self.has_ended = ended.is_some();
         Ok(ended)
@@ -245,6 +177,10 @@ impl Recorder {
     pub fn batch(&mut self) -> Result<Batch, Error> {
         let mut batch = match &mut self.backend {
             Backend::Bpf(bpf) => {
+                // The kernel side sees forks and execs in a cgroup, not what is moved into it.
+                if self.found.cgroup.is_some() {
+                    bpf.probes.take_new()?;
+                }
                 let inbox = bpf.drain.take(OUTLIERS_PER_BATCH);
                 let mut batch = bpf.batch(inbox, self.last_batch_ns, false)?;
                 batch.capabilities = bpf.keep_budget(batch.cost.as_ref(), &mut self.capabilities);
@@ -319,40 +255,15 @@ impl Recorder {
     }
 }
 
-fn facts(target: &WatchTarget) -> Vec<Fact> {
-    let mut facts = inspect::fingerprint::host();
-    if let WatchTarget::Command(words) = target
-        && let Some(program) = words.first()
-    {
-        facts.extend(inspect::fingerprint::command(Path::new(program), std::env::vars_os()));
-    }
-    facts
-}
-
-fn header(watch: &Watch, sampled: bool) -> RunHeader {
-    RunHeader {
-        started_unix_ns: clock::unix_ns(),
-        started_ns: clock::monotonic_ns(),
-        target: match &watch.target {
-            WatchTarget::Command(words) => Target::Command(
-                words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            ),
-            WatchTarget::Process(pid) => Target::Process(*pid),
-            WatchTarget::Thread(tid) => Target::Thread(*tid),
-            WatchTarget::Host => Target::Host,
-        },
-        follow: watch.follow,
-        threshold_ns: watch.threshold_ns,
-        sampled,
-        recorder_pid: std::process::id(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    }
-}
-
 /// Begins as planned; where the kernel refuses, with less. Gives the plan that worked.
-fn begin(watch: &Watch, pid: u32, mut plan: Plan) -> Result<(Backend, Plan), Error> {
+fn begin(
+    watch: &Watch,
+    found: &Found,
+    is_inner: bool,
+    mut plan: Plan,
+) -> Result<(Backend, Plan), Error> {
     while let Plan::Record(recording) = plan {
-        match record(watch, pid, &recording) {
+        match record(watch, found, is_inner, &recording) {
             Ok(bpf) => {
                 let lacking = bpf.probes.not_attached().iter().cloned();
                 let attached =
@@ -367,23 +278,18 @@ fn begin(watch: &Watch, pid: u32, mut plan: Plan) -> Result<(Backend, Plan), Err
             Err(error) => return Err(error),
         }
     }
-    Ok((Backend::Sampled(Sampler::start(watch, pid)?), plan))
+    Ok((Backend::Sampled(Sampler::start(found, watch.follow)?), plan))
 }
 
-fn record(watch: &Watch, pid: u32, recording: &Recording) -> Result<Bpf, Error> {
-    let target_tgid = match watch.target {
-        WatchTarget::Thread(tid) => host::process_of(tid).unwrap_or(tid),
-        _ => pid,
-    };
+fn record(
+    watch: &Watch,
+    found: &Found,
+    is_inner: bool,
+    recording: &Recording,
+) -> Result<Bpf, Error> {
     let config = Config {
-        target_kind: match watch.target {
-            WatchTarget::Command(_) => TargetKind::Command,
-            WatchTarget::Process(_) => TargetKind::Process,
-            WatchTarget::Thread(_) => TargetKind::Thread,
-            WatchTarget::Host => TargetKind::Host,
-        },
-        target_pid: pid,
-        target_tgid,
+        target: found.clone(),
+        in_pid_namespace: is_inner,
         follow: watch.follow,
         threshold_ns: watch.threshold_ns,
         every_first_call: false,
@@ -394,8 +300,8 @@ fn record(watch: &Watch, pid: u32, recording: &Recording) -> Result<Bpf, Error> 
     let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;
     privilege::drop_unneeded();
     let drain = Drain::start(&probes)?;
-    let is_alone = target_tgid != 0 && !watch.follow;
-    let walks = probes.socket_walks(is_alone.then_some(target_tgid))?;
+    let is_alone = found.tgid != 0 && !watch.follow;
+    let walks = probes.socket_walks(is_alone.then_some(found.tgid))?;
     let queues = walks.map(Queues::start).transpose()?;
     Ok(Bpf {
         probes,

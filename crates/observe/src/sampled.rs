@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -13,9 +14,9 @@ use std::time::Duration;
 
 use model::{Account, Accounts, Batch, Blocked, Cost, Syscall, ThreadAccounts};
 
-use crate::recorder::{Watch, WatchTarget};
-use crate::wire::CallKind;
-use crate::{Error, cost, host};
+use crate::watch::Found;
+use crate::wire::{CallKind, TargetKind};
+use crate::{Error, cgroups, cost, host};
 
 /// From one sample to the next.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -36,21 +37,23 @@ pub struct Sampler {
     handle: Option<JoinHandle<()>>,
 }
 
-/// Which threads: of one process (and its children), one, or all.
-#[derive(Clone, Copy)]
+/// Which threads: of one process (and its children), one, all, or those of a cgroup.
+#[derive(Clone)]
 enum Scope {
     Process(u32, bool),
     Thread(u32),
     Host,
+    Cgroup(PathBuf),
 }
 
 impl Sampler {
     /// Begins to sample.
-    pub fn start(watch: &Watch, pid: u32) -> Result<Sampler, Error> {
-        let scope = match watch.target {
-            WatchTarget::Command(_) | WatchTarget::Process(_) => Scope::Process(pid, watch.follow),
-            WatchTarget::Thread(tid) => Scope::Thread(tid),
-            WatchTarget::Host => Scope::Host,
+    pub fn start(target: &Found, follow: bool) -> Result<Sampler, Error> {
+        let scope = match (target.kind, &target.cgroup) {
+            (_, Some(cgroup)) => Scope::Cgroup(cgroup.directory.clone()),
+            (TargetKind::Thread, _) => Scope::Thread(target.pid),
+            (TargetKind::Host, _) => Scope::Host,
+            _ => Scope::Process(target.pid, follow),
         };
         let threads = Arc::new(Mutex::new(Threads::new()));
         let stop = Arc::new(AtomicBool::new(false));
@@ -59,7 +62,7 @@ impl Sampler {
             .name("sample".into())
             .spawn(move || {
                 while !stopped.load(Ordering::Acquire) {
-                    sample(scope, &theirs);
+                    sample(&scope, &theirs);
                     std::thread::sleep(INTERVAL);
                 }
             })
@@ -97,7 +100,7 @@ fn lock(threads: &Mutex<Threads>) -> MutexGuard<'_, Threads> {
     threads.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn sample(scope: Scope, threads: &Mutex<Threads>) {
+fn sample(scope: &Scope, threads: &Mutex<Threads>) {
     let mut seen = HashSet::new();
     let mut threads = lock(threads);
     for (tgid, tid) in tasks(scope) {
@@ -162,20 +165,28 @@ fn advance(sampled: &mut Sampled, state: &State, now: u64) {
 }
 
 /// (process, thread) of all threads in scope.
-fn tasks(scope: Scope) -> Vec<(u32, u32)> {
+fn tasks(scope: &Scope) -> Vec<(u32, u32)> {
     let processes = match scope {
         Scope::Thread(tid) => {
-            return host::process_of(tid).map(|tgid| (tgid, tid)).into_iter().collect();
+            return host::process_of(*tid).map(|tgid| (tgid, *tid)).into_iter().collect();
         }
-        Scope::Process(pid, false) => vec![pid],
-        Scope::Process(pid, true) => with_children(pid),
-        Scope::Host => numbers_in("/proc").filter(|pid| *pid != std::process::id()).collect(),
+        Scope::Process(pid, false) => vec![*pid],
+        Scope::Process(pid, true) => {
+            std::iter::once(*pid).chain(children_of(*pid)).collect::<Vec<_>>()
+        }
+        Scope::Host => others(numbers_in("/proc")),
+        Scope::Cgroup(directory) => others(cgroups::processes(directory).into_iter()),
     };
     let threads = |tgid: u32| numbers_in(&format!("/proc/{tgid}/task")).map(move |tid| (tgid, tid));
     processes.into_iter().flat_map(threads).collect()
 }
 
-fn with_children(pid: u32) -> Vec<u32> {
+fn others(processes: impl Iterator<Item = u32>) -> Vec<u32> {
+    processes.filter(|pid| *pid != std::process::id()).collect()
+}
+
+/// The children of a process that run now, and theirs.
+pub fn children_of(pid: u32) -> Vec<u32> {
     let mut found = vec![pid];
     let mut position = 0;
     while let Some(pid) = found.get(position).copied() {
@@ -186,6 +197,7 @@ fn with_children(pid: u32) -> Vec<u32> {
             found.extend(children.split_ascii_whitespace().filter_map(|c| c.parse::<u32>().ok()));
         }
     }
+    found.retain(|child| *child != pid);
     found
 }
 
@@ -274,7 +286,7 @@ mod tests {
         let scope = Scope::Process(child.id(), false);
         while host::process_of(child.id()).is_none() {}
         for _ in 0..5 {
-            sample(scope, &threads);
+            sample(&scope, &threads);
             std::thread::sleep(INTERVAL);
         }
         child.kill().unwrap();

@@ -50,6 +50,7 @@ fn finding(cause: &str) -> Finding {
         ruled_out: vec![],
         excluded: vec![],
         not_ruled_out: vec![],
+        not_looked_at: vec![],
         fix: "f".into(),
         reproduce: "r".into(),
         verify: "v".into(),

@@ -67,9 +67,12 @@ impl From<RunFileError> for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         match error {
-            Error::NoProcess(_) | Error::NoThread(_) | Error::Command { .. } => {
-                Failure::Usage(error.to_string())
-            }
+            Error::NoProcess(_)
+            | Error::NoThread(_)
+            | Error::NoCgroups(_)
+            | Error::NoCgroup(_)
+            | Error::SeveralCgroups { .. }
+            | Error::Command { .. } => Failure::Usage(error.to_string()),
             _ => Failure::Failed(error.into()),
         }
     }

@@ -4,12 +4,13 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use common::family::{descendants, family, grown};
 use common::programs::program;
 use common::{Helper, Lab, lost, wait_for, wait_until};
 use model::{EventKind, RunStatus};
@@ -121,6 +122,34 @@ fn children_are_left_out_without_follow() {
     let Some(lab) = Lab::beside_others() else { return };
     let run = lab.record(&[], ["sh", "-c", CHILDREN]).run;
     assert_eq!(run.threads.len(), 1);
+}
+
+/// Children of a process that spins on another CPU all the time, one every 5 ms while the recorder
+/// attaches: each is found by the walks, or when it is forked.
+#[test]
+fn children_that_run_already_are_taken_with_follow() {
+    let Some(lab) = Lab::new() else { return };
+    let parent = family(3, 400);
+    let run = lab.record_target(&["-p", &parent.pid(), "--follow", "--time", "5s"]).run;
+    let mut there = descendants(parent.0.id());
+    assert_eq!(there.len(), 3 + 6 + 400);
+    there.insert(parent.0.id());
+    let watched: BTreeSet<u32> = run.threads.iter().map(|thread| thread.tgid).collect();
+    assert_eq!(watched, there, "watched (left) and there (right)");
+    assert_eq!(run.threads.len(), there.len(), "each once");
+    assert!(run.threads.iter().all(|t| t.alive && t.accounts.total() == t.wall_ns()));
+}
+
+#[test]
+fn without_follow_the_first_line_says_what_is_not_watched() {
+    let Some(lab) = Lab::new() else { return };
+    let parent = family(2, 0);
+    grown(&parent, 6);
+    let recorded = lab.record_target(&["-p", &parent.pid(), "--time", "300ms"]);
+    assert_eq!(recorded.run.threads.len(), 1);
+    let errors = String::from_utf8_lossy(&recorded.output.stderr).into_owned();
+    let first = errors.lines().next().unwrap();
+    assert!(first.contains("6 running children are not watched: --follow takes them"), "{first}");
 }
 
 #[test]

@@ -179,6 +179,9 @@ fn verify(target: &Target) -> String {
         Target::Command(arguments) => format!("-- {}", command_line(arguments)),
         Target::Process(_) | Target::Thread(_) | Target::Trace(_) => "-p PID".to_owned(),
         Target::Host => "-a".to_owned(),
+        Target::Unit(unit) => format!("-u {}", quoted(unit)),
+        Target::Container(_) => "--container ID".to_owned(),
+        Target::Cgroup(path) => format!("--cgroup {}", quoted(path)),
         Target::Bench(arguments) => {
             return format!(
                 "whylag bench --with-kernel {} && whylag explain",

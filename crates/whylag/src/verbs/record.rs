@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 use messages::Traced;
 use model::{Batch, Capability, RunEnd, RunId};
-use observe::{Recorder, Timers, Watch, WatchTarget};
+use observe::{CgroupName, Recorder, Timers, Watch, WatchTarget};
 use signal_hook::consts::SIGTERM;
 use store::{Sqlite, Store, StoreError, location};
 
@@ -21,7 +22,8 @@ use crate::{output, signals, slow_messages};
 /// Options of `record`.
 #[derive(Args)]
 #[command(
-    group(ArgGroup::new("target").required(true).args(["pid", "tid", "all", "command"])),
+    group(ArgGroup::new("target").required(true)
+        .args(["pid", "tid", "unit", "container", "cgroup", "all", "command"])),
     after_help = "\
 The run ends with the command or the target, after --time, or with Ctrl-C.
 The command's output is left alone, its exit status becomes whylag's.
@@ -29,6 +31,9 @@ The command's output is left alone, its exit status becomes whylag's.
 Example:
   whylag record -- ./server --port 8080
   whylag record -p 1234 --follow --time 10s
+  whylag record -u nginx.service --time 10s
+  whylag record --container 4f5e6a7b8c9d --time 10s
+  whylag record --cgroup /system.slice/docker.service --time 10s
   whylag record -a --time 5s --budget 2%"
 )]
 pub struct Options {
@@ -38,13 +43,24 @@ pub struct Options {
     /// Watch one thread
     #[arg(short, long, value_name = "TID", value_parser = clap::value_parser!(u32).range(1..))]
     tid: Option<u32>,
-    /// Watch every thread of the host
+    /// Watch all processes of a systemd unit, later ones too
+    #[arg(short, long, value_name = "UNIT", value_parser = NonEmptyStringValueParser::new())]
+    unit: Option<String>,
+    /// Watch all processes of a container of Docker, Podman, containerd or Kubernetes, by its id or
+    /// a part of it
+    #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    container: Option<String>,
+    /// Watch all processes of a cgroup and of those below it: a directory under /sys/fs/cgroup, or
+    /// the path of the cgroup
+    #[arg(long, value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
+    cgroup: Option<String>,
+    /// Watch every thread of the host, in a container those of the container
     #[arg(short, long)]
     all: bool,
     /// The command to start and watch
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
-    /// Watch child processes too
+    /// Watch child processes too, also those that run already
     #[arg(long)]
     follow: bool,
     /// Stop recording after this long, such as 10s
@@ -81,7 +97,11 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
     let recorder = Recorder::start(&watch(options), started)?;
     let signal = signals::asking_for_the_end()?;
     let id = store.begin(recorder.header())?;
-    eprintln!("whylag: recording {} as run {id}; Ctrl-C ends it", recorder.header().target);
+    eprintln!(
+        "whylag: recording {} as run {id}; Ctrl-C ends it{}",
+        recorder.header().target,
+        left_out(options, &recorder)
+    );
     tell_what_is_off(recorder.capabilities());
     let mut traced = Traced::new(recorder.header());
     for process in options.pid.into_iter().chain(recorder.child_pid()) {
@@ -98,6 +118,19 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
     };
     let stop = session.watch_until_end(options, &signal)?;
     session.finish(stop, &signal)
+}
+
+/// What might be expected to be watched and is not.
+fn left_out(options: &Options, recorder: &Recorder) -> String {
+    if options.all && recorder.is_in_pid_namespace() {
+        return "; processes outside of whylag's PID namespace are not watched".to_owned();
+    }
+    let Some(pid) = options.pid.filter(|_| !options.follow) else { return String::new() };
+    match observe::children_of(pid).len() {
+        0 => String::new(),
+        1 => "; 1 running child is not watched: --follow takes it".to_owned(),
+        count => format!("; {count} running children are not watched: --follow takes them"),
+    }
 }
 
 /// One line per reason.
@@ -121,19 +154,33 @@ fn tell_what_is_off(capabilities: &[Capability]) {
 }
 
 fn watch(options: &Options) -> Watch {
-    let target = match (options.pid, options.tid, options.all) {
-        (Some(pid), _, _) => WatchTarget::Process(pid),
-        (_, Some(tid), _) => WatchTarget::Thread(tid),
-        (_, _, true) => WatchTarget::Host,
-        _ => WatchTarget::Command(options.command.clone()),
-    };
     Watch {
-        target,
+        target: target(options),
         follow: options.follow,
         threshold_ns: options.threshold,
         budget_percent: options.budget,
         timers: Timers::Off,
         pipe_stdout: false,
+    }
+}
+
+/// The only one that was given.
+fn target(options: &Options) -> WatchTarget {
+    if let Some(pid) = options.pid {
+        return WatchTarget::Process(pid);
+    }
+    if let Some(tid) = options.tid {
+        return WatchTarget::Thread(tid);
+    }
+    if options.all {
+        return WatchTarget::Host;
+    }
+    let unit = options.unit.clone().map(CgroupName::Unit);
+    let container = || options.container.clone().map(CgroupName::Container);
+    let path = || options.cgroup.clone().map(CgroupName::Path);
+    match unit.or_else(container).or_else(path) {
+        Some(name) => WatchTarget::Cgroup(name),
+        None => WatchTarget::Command(options.command.clone()),
     }
 }
 

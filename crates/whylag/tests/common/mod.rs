@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 pub mod disturbance;
+pub mod family;
 pub mod lazy;
 pub mod nobody;
 pub mod programs;

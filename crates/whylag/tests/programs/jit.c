@@ -1,10 +1,11 @@
 /*
- * Sleeps below a function that it makes at run time and names in
+ * jit [NAPS]: sleeps below a function that it makes at run time and names in
  * /tmp/perf-PID.map, as just-in-time compilers do. Prints that path: whoever
  * runs it removes the file.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -17,12 +18,13 @@ static void nap(void)
 	nanosleep(&t, NULL);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	/* push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret */
 	static const unsigned char code[] = {
 		0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3,
 	};
+	int naps = argc > 1 ? atoi(argv[1]) : 1;
 	char path[64];
 	FILE *map;
 	void (*jitted)(void (*)(void));
@@ -40,6 +42,7 @@ int main(void)
 	fclose(map);
 	printf("%s\n", path);
 	fflush(stdout);
-	jitted(nap);
+	while (naps-- > 0)
+		jitted(nap);
 	return 0;
 }

@@ -1,0 +1,168 @@
+//! What is watched, and how.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use model::{Fact, RecorderPart, RunHeader, Target};
+
+use crate::cgroups::{self, Cgroup, CgroupName};
+use crate::launch::{self, Held};
+use crate::wire::TargetKind;
+use crate::{Error, host};
+
+/// What to watch, and how.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// The target.
+    pub target: WatchTarget,
+    /// Children too, those that already run among them.
+    pub follow: bool,
+    /// Intervals at least this long are kept whole, ns.
+    pub threshold_ns: u64,
+    /// Shed probes when recording costs more than this share of all CPUs, percent.
+    pub budget_percent: Option<f64>,
+    /// Which timer ended a sleep.
+    pub timers: Timers,
+    /// Its standard output goes to a pipe, a command's: see [`crate::Recorder::take_child`].
+    pub pipe_stdout: bool,
+}
+
+impl Watch {
+    /// Parts that are not wanted.
+    pub(crate) fn unasked(&self) -> &'static [RecorderPart] {
+        if self.timers == Timers::Off { &[RecorderPart::Timers] } else { &[] }
+    }
+
+    /// What is known of the run at its start.
+    pub(crate) fn header(&self, sampled: bool) -> RunHeader {
+        RunHeader {
+            started_unix_ns: clock::unix_ns(),
+            started_ns: clock::monotonic_ns(),
+            target: self.target.named(),
+            follow: self.follow,
+            threshold_ns: self.threshold_ns,
+            sampled,
+            recorder_pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+/// What of timers is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timers {
+    /// Nothing.
+    Off,
+    /// The timer that ended each sleep ([`model::TimerLegs`]), and no stacks: taking those would
+    /// make every tick late by tens of microseconds.
+    On,
+    /// The same, and of the sleeps only those are kept that ended later than the threshold after
+    /// the time asked for; so those in time cost next to nothing.
+    LateOnly,
+}
+
+/// The target of a recording.
+#[derive(Clone, Debug)]
+pub enum WatchTarget {
+    /// A command to start: the program, and its arguments if any.
+    Command(Vec<OsString>),
+    /// A running process.
+    Process(u32),
+    /// One thread.
+    Thread(u32),
+    /// Everything that is visible in whylag's PID namespace.
+    Host,
+    /// All processes of a cgroup and below it, later ones too.
+    Cgroup(CgroupName),
+}
+
+impl WatchTarget {
+    fn named(&self) -> Target {
+        match self {
+            WatchTarget::Command(words) => Target::Command(
+                words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            ),
+            WatchTarget::Process(pid) => Target::Process(*pid),
+            WatchTarget::Thread(tid) => Target::Thread(*tid),
+            WatchTarget::Host => Target::Host,
+            WatchTarget::Cgroup(name) => name.target(),
+        }
+    }
+
+    /// What stays as it is: facts of the host, and of a command.
+    pub(crate) fn facts(&self) -> Vec<Fact> {
+        let mut facts = inspect::fingerprint::host();
+        if let WatchTarget::Command(words) = self
+            && let Some(program) = words.first()
+        {
+            facts.extend(inspect::fingerprint::command(Path::new(program), std::env::vars_os()));
+        }
+        facts
+    }
+
+    /// Facts of the process that is watched, once a command runs.
+    pub(crate) fn process_facts(&self) -> Vec<Fact> {
+        match self {
+            WatchTarget::Process(pid) => inspect::fingerprint::process(*pid),
+            WatchTarget::Thread(tid) => {
+                inspect::fingerprint::process(host::process_of(*tid).unwrap_or(*tid))
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A target that was found on this host.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// How the kernel side knows it.
+    pub kind: TargetKind,
+    /// Process or thread, 0 if there are several.
+    pub pid: u32,
+    /// That process, or that thread's.
+    pub tgid: u32,
+    /// The cgroup.
+    pub cgroup: Option<Cgroup>,
+}
+
+impl Found {
+    /// Looks the target up; a command is started, and held before its first instruction.
+    pub fn of(watch: &Watch) -> Result<(Found, Option<Held>), Error> {
+        let one = |kind, pid, tgid| Found { kind, pid, tgid, cgroup: None };
+        Ok(match &watch.target {
+            WatchTarget::Command(words) => {
+                let held = launch::hold(words, watch.pipe_stdout)?;
+                (one(TargetKind::Command, held.pid, held.pid), Some(held))
+            }
+            WatchTarget::Process(pid) if !Path::new(&format!("/proc/{pid}")).exists() => {
+                return Err(Error::NoProcess(*pid));
+            }
+            WatchTarget::Process(pid) => (one(TargetKind::Process, *pid, *pid), None),
+            WatchTarget::Thread(tid) => {
+                let tgid = host::process_of(*tid).ok_or(Error::NoThread(*tid))?;
+                (one(TargetKind::Thread, *tid, tgid), None)
+            }
+            WatchTarget::Host => (one(TargetKind::Host, 0, 0), None),
+            WatchTarget::Cgroup(name) => {
+                let cgroup = Some(cgroups::find(name)?);
+                (Found { cgroup, ..one(TargetKind::Cgroup, 0, 0) }, None)
+            }
+        })
+    }
+
+    /// Why it has ended, `None` while it is there. A command's end its parent knows.
+    pub fn ended(&self) -> Option<String> {
+        match (self.kind, &self.cgroup) {
+            (TargetKind::Process, _) => {
+                host::is_gone(self.pid).then(|| format!("process {} ended", self.pid))
+            }
+            (TargetKind::Thread, _) => {
+                host::process_of(self.pid).is_none().then(|| format!("thread {} ended", self.pid))
+            }
+            (_, Some(cgroup)) if !cgroup.directory.exists() => {
+                Some(format!("the cgroup {} was removed", cgroup.directory.display()))
+            }
+            _ => None,
+        }
+    }
+}
