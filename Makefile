@@ -62,8 +62,7 @@ test-mysteries:
 
 test-kernels:
 	@scripts/install-deps.sh build lab
-	@$(CARGO) build --locked -p whylag
-	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries
+	@$(MAKE) --no-print-directory build mysteries
 	@scripts/lab/test-kernels.sh $(if $(SHORT),--short)
 
 lint:

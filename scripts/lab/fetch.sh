@@ -58,6 +58,7 @@ newest() {
 	apt_of_its_own apt-cache search --names-only "$1" | awk '{ print $1 }' | sort -V | tail -1
 }
 
+# Ubuntu's are asked for only where Debian has none.
 fetch_kernel() {
 	local series=$1 name
 	name=$(newest "^linux-image-${series//./\\.}\.[0-9.-]*(\+deb[0-9]*)?-cloud-amd64\$")
@@ -65,6 +66,7 @@ fetch_kernel() {
 		unpack "kernel-$series" "$name"
 		return
 	fi
+	[[ -d ubuntu ]] || { unpack ubuntu ubuntu-keyring; write_sources; }
 	name=$(newest "^linux-image-${series//./\\.}\.0-[0-9]*-generic\$")
 	[[ $name ]] || { echo "neither Debian nor Ubuntu has a package of Linux $series" >&2; exit 1; }
 	unpack "kernel-$series" "$name" "${name/image/modules}"
@@ -74,7 +76,6 @@ missing=()
 for series; do [[ -d kernel-$series ]] || missing+=("$series"); done
 if ((${#missing[@]})) || [[ ! -d busybox ]]; then
 	write_sources
-	[[ -d ubuntu ]] || { unpack ubuntu ubuntu-keyring; write_sources; }
 	[[ -d busybox ]] || unpack busybox busybox-static
 	for series in "${missing[@]}"; do fetch_kernel "$series"; done
 fi

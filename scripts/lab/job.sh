@@ -17,6 +17,7 @@ record() {
 	timeout 100 whylag record "$@" -- "mysteries/$program" 2 >"out/$program.text" 2>&1 || status=$?
 	whylag export --format run -o "out/$program.whylag" >>"out/$program.text" 2>&1
 	echo "$program $status" >>out/results
+	sync # the machine may be ended
 	echo "recorded $program: status $status"
 }
 

@@ -10,17 +10,17 @@ set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 lab=$(realpath -m "${WHYLAG_LAB:-target/lab}")
-whylag=$(realpath "${CARGO_TARGET_DIR:-target}/debug/whylag")
+whylag=$(realpath "${CARGO_TARGET_DIR:-target}/release/whylag")
 here=scripts/lab
 
 # Programs whose fault takes no CPU time: what else is slow in a translated machine is not theirs.
-short=(blocked-log-pipe dns-timeout futex-convoy membarrier-global mmap-lock nagle-delack)
-all=("${short[@]}" cgroup-throttle core-dump dirty-throttle file-lock file-major-fault fsync-journal
+short=(membarrier-global mmap-lock dns-timeout)
+all=("${short[@]}" blocked-log-pipe futex-convoy nagle-delack cgroup-throttle core-dump dirty-throttle file-lock file-major-fault fsync-journal
 	ksm-cow listen-overflow memcg-reclaim rcu-sync-fdtable rt-starvation stopped-or-traced
 	tcp-rto udp-rcvbuf-stall)
 case ${1:-} in
-"") series=(5.15 6.1 6.8 6.12 6.18) mysteries=("${all[@]}") update=1 ;;
---short) series=(6.1 6.12) mysteries=("${short[@]}") update= ;;
+"") series=(5.15 6.1 6.8 6.12 6.18) mysteries=("${all[@]}") update=1 minutes=25 ;;
+--short) series=(6.1 6.12) mysteries=("${short[@]}") update='' minutes=7 ;;
 *) echo "usage: test-kernels.sh [--short]" >&2; exit 2 ;;
 esac
 
@@ -45,7 +45,7 @@ run() {
 		esac
 	done >"$job/list"
 	echo "== Linux $1 on $2 CPUs"
-	MINUTES=${minutes:-20} "$here/vm.sh" "$lab" "$1" "$2" "$job" "$lab/results/$name" | sed "s/^/$name: /"
+	MINUTES=$minutes "$here/vm.sh" "$lab" "$1" "$2" "$job" "$lab/results/$name" | sed "s/^/$name: /"
 	rm -rf "$job"
 }
 

@@ -37,6 +37,8 @@ if ! grep -q '^lab: status' "$out/log"; then
 	tail -15 "$out/console" >&2
 fi
 rm -rf "$out/out"
+# A machine that was ended has not unmounted it.
+e2fsck -fy "$out/job.ext4" >/dev/null 2>&1 || true
 debugfs -R "rdump /out $out" "$out/job.ext4" >/dev/null 2>&1
 rm "$out/job.ext4"
 grep -q '^lab: status 0' "$out/log"

@@ -9,6 +9,9 @@ use crate::clock::Clock;
 use crate::ladder::{Bench, ROUNDS, Settings};
 use crate::tidy::Traces;
 
+/// So much CPU time is a sample of user and system time.
+const ENOUGH_NS: u64 = 200_000_000;
+
 fn measure(case: &'static Benchmark, workers: &[u32], kind: WorkerKind) -> Vec<BenchStep> {
     let settings = Settings {
         cases: Vec::new(),
@@ -37,7 +40,9 @@ fn a_system_call_costs_more_than_nothing_and_all_workers_count() {
     for kind in [WorkerKind::Threads, WorkerKind::Processes] {
         let steps = measure(getppid, &[1, 3], kind);
         assert!(steps[0].net_ns > 5.0 * empty.net_ns.max(1.0), "{steps:?}");
-        assert!(steps[0].system_ns > steps[0].user_ns / 10);
+        // The kernel's ticks tell one from the other: a busy machine leaves too few of them.
+        let (user, system) = (steps[0].user_ns, steps[0].system_ns);
+        assert!(system > user / 10 || user + system < ENOUGH_NS, "{:?}", steps[0]);
         assert_eq!((steps[1].workers, steps[1].kind), (3, kind));
         // A busy machine ends the time after fewer rounds.
         assert!(steps[1].rounds.len() >= 2 && steps[1].operations > 1000, "{:?}", steps[1]);

@@ -78,7 +78,10 @@ fn is_explained(faulty: &Case, calls: &[&Outlier]) {
     let excluded = found.ruled_out.iter().any(|other| other.cause == "file-major-fault");
     assert!(excluded, "{:?}", found.ruled_out);
     let seen: Vec<&str> = found.evidence.iter().map(|e| e.text.as_str()).collect();
-    let lives = format!("{} lives of processes", calls.len());
+    let lives = match calls.len() {
+        1 => "1 first call in one process".to_owned(),
+        lives => format!("{lives} lives of processes"),
+    };
     assert!(
         seen.iter().any(|text| text.contains(&lives) && text.contains("each once")),
         "{seen:?}"

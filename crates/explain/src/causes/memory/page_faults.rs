@@ -55,7 +55,8 @@ pub fn copied_pages(case: &Case) -> PathTime {
 
 /// The most expensive first touch, in words.
 pub fn new_page_in_words(case: &Case) -> Option<String> {
-    case.path_in_words(&[&NEW[..], &ZEROED].concat(), |path| is_new(case, path))
+    let named = case.path_in_words(&NEW, |path| path.sampled);
+    named.or_else(|| case.path_in_words(&ZEROED, |path| is_new(case, path)))
 }
 
 /// The most expensive copy, in words.
