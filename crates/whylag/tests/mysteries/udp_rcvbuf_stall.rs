@@ -10,7 +10,8 @@ fn udp_rcvbuf_stall() {
     let sockets = &case.run.sockets;
     let dropped: u64 = sockets.drops.iter().map(|drops| drops.count).sum();
     assert!(dropped > 100, "{dropped} of {missing}");
-    // Those before the recorder has found the socket are not in its run.
+    // Where others keep the CPUs busy, the recorder may find the socket when its queue is full: 70 of
+    // 13,768 drops that the kernel counted were missing, and the first burst had not been seen to fill.
     if case.figures.is_undisturbed("udp-rcvbuf-stall: every drop is recorded") {
         assert!(dropped >= missing, "{dropped} of {missing}");
     }
