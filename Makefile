@@ -2,7 +2,7 @@
 # make test        all tests; as root, because the recorder is tested on the real kernel
 # make test-mysteries  the figures of mysteries, timers and ordinary programs; the table of the
 #                  mysteries goes to docs/mysteries.md
-# make test-kernels  records on other kernels in virtual machines (5.15 to 6.18, half an hour); what
+# make test-kernels  records on other kernels in virtual machines (5.15 to 6.18, a quarter of an hour); what
 #                  works on which goes to docs/kernels.md; SHORT=1 is the part that CI runs
 # make build       target/release/whylag
 # make lint        formatting, clippy, shellcheck, rustdoc

@@ -21,7 +21,34 @@ record() {
 	echo "recorded $program: status $status"
 }
 
+# A program in a cgroup of version 2 that is frozen for half of the time, as a paused container.
+record_frozen() {
+	local group=/sys/fs/cgroup/lab-frozen name=stopped-or-traced@frozen program freezer status=0
+	mkdir "$group"
+	bash -c 'while :; do :; done' &
+	program=$!
+	echo "$program" >"$group/cgroup.procs"
+	while :; do
+		echo 1 >"$group/cgroup.freeze"
+		sleep 0.3
+		echo 0 >"$group/cgroup.freeze"
+		sleep 0.3
+	done &
+	freezer=$!
+	rm -f "$WHYLAG_STORE"*
+	timeout 100 whylag record -p "$program" --time 3s >"out/$name.text" 2>&1 || status=$?
+	kill "$freezer" "$program"
+	echo 0 >"$group/cgroup.freeze"
+	whylag export --format run -o "out/$name.whylag" >>"out/$name.text" 2>&1
+	echo "$name $status" >>out/results
+	echo "recorded $name: status $status"
+}
+
 while read -r program options; do
+	if [[ $program == stopped-or-traced@frozen ]]; then
+		record_frozen
+		continue
+	fi
 	# shellcheck disable=SC2086 # options are words
 	record "$program" $options
 done <list

@@ -2,7 +2,7 @@
 # Records mysteries on other kernels, in virtual machines, and judges the recordings here
 # (crates/whylag/tests/kernels.rs).
 #
-#     scripts/lab/test-kernels.sh            all kernels; writes docs/kernels.md; about half an hour
+#     scripts/lab/test-kernels.sh            all kernels; writes docs/kernels.md; a quarter of an hour
 #     scripts/lab/test-kernels.sh --short    two kernels and a few mysteries, for .ci/run
 #
 # What is fetched and made stays in target/lab, or where WHYLAG_LAB says.
@@ -15,8 +15,8 @@ here=scripts/lab
 
 # Programs whose fault takes no CPU time: what else is slow in a translated machine is not theirs.
 short=(membarrier-global mmap-lock dns-timeout)
-all=("${short[@]}" blocked-log-pipe futex-convoy nagle-delack cgroup-throttle core-dump dirty-throttle file-lock file-major-fault fsync-journal
-	ksm-cow listen-overflow memcg-reclaim rcu-sync-fdtable rt-starvation stopped-or-traced
+all=("${short[@]}" futex-convoy nagle-delack cgroup-throttle core-dump dirty-throttle file-lock
+	fsync-journal ksm-cow listen-overflow rt-starvation stopped-or-traced stopped-or-traced@frozen
 	tcp-rto udp-rcvbuf-stall)
 case ${1:-} in
 "") series=(5.15 6.1 6.8 6.12 6.18) mysteries=("${all[@]}") update=1 minutes=25 ;;
@@ -41,6 +41,7 @@ run() {
 	for mystery in "${mysteries[@]}"; do
 		case $mystery in
 		core-dump) echo "$mystery-faulty --follow" ;;
+		*@*) echo "$mystery" ;;
 		*) echo "$mystery-faulty" ;;
 		esac
 	done >"$job/list"

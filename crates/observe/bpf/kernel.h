@@ -62,6 +62,7 @@ enum {
 #define TASK_DEAD		0x0080
 #define TASK_NOLOAD		0x0400
 #define TASK_FROZEN		0x8000
+#define JOBCTL_TRAP_FREEZE	(1UL << 23)	/* include/linux/sched/jobctl.h */
 #define PF_KTHREAD		0x00200000
 
 /* Bits of contention_begin's flags (include/trace/events/lock.h). */
@@ -205,6 +206,7 @@ struct pid {
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
+	unsigned long jobctl;
 	int on_cpu;
 	struct sched_entity se;
 	bool throttled;

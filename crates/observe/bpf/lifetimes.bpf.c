@@ -241,7 +241,7 @@ static __always_inline void find_state(struct thread *t, struct task_struct *tas
 	u32 state = task->__state;
 
 	already_in_call(t, call_of(task));
-	if (state & (TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN))
+	if (is_stopped(task, state))
 		t->open = ACCT_STOPPED;
 	else if (!(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
 		t->open = ACCT_RUNNABLE_PREEMPTED;

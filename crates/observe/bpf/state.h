@@ -502,6 +502,17 @@ static __always_inline u8 priority_of(struct task_struct *task)
 	return prio < 0 ? 100 : 99 - prio;
 }
 
+/*
+ * Kept from running: by a signal, a tracer, or the freezer. That of cgroup v2
+ * lets a task sleep interruptibly in a trap of its own.
+ */
+static __always_inline bool is_stopped(struct task_struct *task, u32 state)
+{
+	if (state & (TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN))
+		return true;
+	return (state & TASK_INTERRUPTIBLE) && (task->jobctl & JOBCTL_TRAP_FREEZE);
+}
+
 static __always_inline void set_who(struct who *who, struct task_struct *task)
 {
 	who->tid = tid_of(task);

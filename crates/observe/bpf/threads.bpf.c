@@ -36,7 +36,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	t->lock_like = 0;
 	if (calls_off)
 		t->call = current_call();	/* its entry was not reported */
-	if (!preempt && (state & (TASK_STOPPED_BIT | TASK_TRACED_BIT | TASK_FROZEN)))
+	if (!preempt && is_stopped(prev, state))
 		t->open = ACCT_STOPPED;
 	else if (!preempt && (state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
 		t->open = sleep_account(ctx, cpu, t, prev, state);

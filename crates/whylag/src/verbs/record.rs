@@ -24,6 +24,9 @@ use crate::{output, signals, slow_messages};
 #[command(
     group(ArgGroup::new("target").required(true)
         .args(["pid", "tid", "unit", "container", "cgroup", "all", "command"])),
+    override_usage = "\
+whylag record [OPTIONS] -- CMD...
+       whylag record [OPTIONS] <-p PID|-t TID|-u UNIT|--container ID|--cgroup PATH|-a>",
     after_help = "\
 The run ends with the command or the target, after --time, or with Ctrl-C.
 The command's output is left alone, its exit status becomes whylag's.

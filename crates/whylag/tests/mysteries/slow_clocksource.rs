@@ -82,7 +82,7 @@ fn slow_reads_are_named_and_fast_ones_are_not() {
     }
     assert!(read_ns(&slow.run) > 1000, "{}", read_ns(&slow.run));
     let evidence: Vec<&str> = finding.evidence.iter().map(|e| e.text.as_str()).collect();
-    assert!(evidence.iter().any(|text| text.contains("long alike")), "{evidence:#?}");
+    assert!(evidence.iter().any(|text| text.contains("equally long")), "{evidence:#?}");
     for other in ["cpu-runqueue", "cputime-clock-threads"] {
         assert!(finding.ruled_out.iter().any(|ruled_out| ruled_out.cause == other), "{finding:?}");
     }

@@ -54,5 +54,8 @@ fn what_else_ran_when_sockets_were_slow_is_named_with_chance() {
     assert_eq!(call.reads, TableRead::Proc("net/udp".to_owned()), "{call:?}");
     // In words, too.
     let text = String::from_utf8(lab.answer("show", &[])).unwrap();
-    assert!(text.contains("What else ran then") && text.contains("agent (pid"), "{text}");
+    assert!(
+        text.contains("Other programs that ran at these times") && text.contains("agent (pid"),
+        "{text}"
+    );
 }
