@@ -9,12 +9,10 @@ modprobe -a loop fuse 2>/dev/null
 ulimit -c unlimited
 uname -r >out/kernel
 
-# PROGRAM OPTION ...
 record() {
 	local program=$1 status=0
-	shift
 	rm -f "$WHYLAG_STORE"*
-	timeout 100 whylag record "$@" -- "mysteries/$program" 2 >"out/$program.text" 2>&1 || status=$?
+	timeout 100 whylag record -- "mysteries/$program" 2 >"out/$program.text" 2>&1 || status=$?
 	whylag export --format run -o "out/$program.whylag" >>"out/$program.text" 2>&1
 	echo "$program $status" >>out/results
 	sync # the machine may be ended
@@ -44,13 +42,12 @@ record_frozen() {
 	echo "recorded $name: status $status"
 }
 
-while read -r program options; do
+while read -r program; do
 	if [[ $program == stopped-or-traced@frozen ]]; then
 		record_frozen
 		continue
 	fi
-	# shellcheck disable=SC2086 # options are words
-	record "$program" $options
+	record "$program"
 done <list
 whylag doctor --json >out/doctor.json 2>out/doctor.errors
 exit 0
