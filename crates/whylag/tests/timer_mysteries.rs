@@ -39,10 +39,8 @@ fn named(jitter: &Jitter) -> Vec<&str> {
     causes.filter(|cause| CAUSES.contains(cause)).collect()
 }
 
-/// The faulty program, after its fault was named, and told apart from its fixed twin. It runs for the
-/// first number of seconds, or for the second one where figures are asked for.
-fn solve(cause: &str, seconds: [&str; 2]) -> Option<(Lab, Jitter, Figures)> {
-    let seconds = seconds[usize::from(figures_are_asked_for())];
+/// The faulty program, after its fault was named, and told apart from its fixed twin.
+fn solve(cause: &str, seconds: &str) -> Option<(Lab, Jitter, Figures)> {
     let lab = Lab::new()?;
     if figures_are_asked_for() {
         let (fixed, figures) = judged(&lab, &format!("{cause}-fixed"), seconds);
@@ -91,7 +89,7 @@ fn leg(tick: &LateTick, what: &str) -> i64 {
 
 #[test]
 fn timer_proportional() {
-    let Some((_lab, faulty, figures)) = solve("timer-proportional", ["3", "6"]) else { return };
+    let Some((_lab, faulty, figures)) = solve("timer-proportional", "6") else { return };
     // A tick 200 ms after the one before: the timer was set for 0.4 % of that later, exactly, but
     // for what the tick before took of it.
     let set_late =
@@ -109,7 +107,7 @@ fn timer_proportional() {
 
 #[test]
 fn timer_slack() {
-    let Some((_lab, faulty, figures)) = solve("timer-slack", ["2", "4"]) else { return };
+    let Some((_lab, faulty, figures)) = solve("timer-slack", "4") else { return };
     let slack = faulty.program.unwrap().threads.iter().map(|t| t.slack_ns).max().unwrap();
     assert_eq!(slack, Some(5_000_000));
     if figures.judge("timer-slack makes ticks late by all of it") {
@@ -124,7 +122,7 @@ fn timer_slack() {
 
 #[test]
 fn timer_jiffies() {
-    let Some((_lab, faulty, figures)) = solve("timer-jiffies", ["2", "4"]) else { return };
+    let Some((_lab, faulty, figures)) = solve("timer-jiffies", "4") else { return };
     let jiffy = faulty.jiffy_ns as i64;
     let rounded = |tick: &LateTick| (1..=2 * jiffy).contains(&leg(tick, "rounded up to a tick"));
     assert!(faulty.series[0].worst.iter().any(rounded), "{:#?}", faulty.series[0].worst);
@@ -136,7 +134,7 @@ fn timer_jiffies() {
 
 #[test]
 fn timer_ms_rounding() {
-    let Some((_lab, faulty, figures)) = solve("timer-ms-rounding", ["2", "4"]) else { return };
+    let Some((_lab, faulty, figures)) = solve("timer-ms-rounding", "4") else { return };
     // Rounded up, and the way to the system call.
     let set_late = |tick: &LateTick| (0..MS + MS / 10).contains(&leg(tick, "timer set for later"));
     assert!(faulty.series[0].worst.iter().any(set_late), "{:#?}", faulty.series[0].worst);
@@ -148,7 +146,7 @@ fn timer_ms_rounding() {
 
 #[test]
 fn rt_throttling() {
-    let Some((_lab, faulty, figures)) = solve("rt-throttling", ["3", "4"]) else { return };
+    let Some((_lab, faulty, figures)) = solve("rt-throttling", "4") else { return };
     let is_throttled = |tick: &LateTick| {
         (30 * MS..70 * MS).contains(&leg(tick, "real-time throttled"))
             && tick.because.iter().any(|text| text.contains("once a second"))
