@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::PrintLevel;
 
+use crate::Error;
 use crate::capability::Refusal;
 
 /// A file for all of it, for a bug report.
@@ -19,14 +20,19 @@ static LOG: Mutex<String> = Mutex::new(String::new());
 
 /// Begins anew to keep what is said; everything if a file for it is asked for, else only of
 /// programs that are refused.
-pub fn begin() {
-    let level = if std::env::var_os(FILE_VARIABLE).is_some() {
-        PrintLevel::Debug
-    } else {
-        PrintLevel::Warn
-    };
+///
+/// # Errors
+/// If that file cannot be written: whoever asks for it wants nothing else.
+pub fn begin() -> Result<(), Error> {
+    let file = std::env::var_os(FILE_VARIABLE);
+    if let Some(path) = &file {
+        append(Path::new(path), "")
+            .map_err(Error::io("writing the file that WHYLAG_BPF_LOG names"))?;
+    }
+    let level = if file.is_some() { PrintLevel::Debug } else { PrintLevel::Warn };
     LOG.lock().unwrap_or_else(PoisonError::into_inner).clear();
     libbpf_rs::set_print(Some((level, keep)));
+    Ok(())
 }
 
 fn keep(_: PrintLevel, text: String) {

@@ -8,8 +8,8 @@
 //! time of a page fault is in the account of the code that faulted, because a fault's end has no
 //! tracepoint. System calls are recognised by the x86-64 ABI only. A histogram belongs to a
 //! process until three quarters of the slots are taken; then new ones are shared by all (tgid 0).
-//! Kernel memory is bounded: 43 MB for 24,576 threads, 32 MB of rings, at most 64 MB of
-//! histograms, and maps of sums of about 20 MB when full; the recorder itself keeps at most
+//! Kernel memory is bounded: 43 MB for 24,576 threads, 32 MB of rings, 64 to 512 MiB of
+//! histograms (see `sizes`), and maps of sums of about 20 MB when full; the recorder itself keeps at most
 //! 65,536 outliers waiting (45 MB). With 20,000 threads and 200,000 events a second its resident
 //! memory peaked at 250 MB.
 

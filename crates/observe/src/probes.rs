@@ -69,7 +69,7 @@ impl Probes {
     ) -> Result<Probes, Error> {
         // The generated skeleton borrows the object for its whole life; one small object per
         // recorder lives as long as the process.
-        bpf_log::begin();
+        bpf_log::begin()?;
         let storage: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = WhylagSkelBuilder::default().open(storage).map_err(Error::bpf("opening"))?;

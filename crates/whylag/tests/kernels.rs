@@ -125,6 +125,10 @@ fn parts_off(run: &Run) -> BTreeSet<String> {
 fn verdict(series: &str, recorded: &Recorded) -> (String, bool) {
     let Recorded { mystery, status, has_happened, run } = recorded;
     let Some(run) = run else { return (format!("not recorded: status {status}"), false) };
+    // Ended by timeout, or a panic: whylag itself.
+    if [101, 124, 137].contains(status) {
+        return (format!("whylag ended with status {status}"), false);
+    }
     if *status != 0 {
         return (format!("not judged: its program ended with status {status}"), true);
     }
