@@ -26,8 +26,9 @@ static LOG: Mutex<String> = Mutex::new(String::new());
 pub fn begin() -> Result<(), Error> {
     let file = std::env::var_os(FILE_VARIABLE);
     if let Some(path) = &file {
-        append(Path::new(path), "")
-            .map_err(Error::io("writing the file that WHYLAG_BPF_LOG names"))?;
+        append(Path::new(path), "").map_err(Error::io(
+            "WHYLAG_BPF_LOG names a file that cannot be written; give another, or unset it",
+        ))?;
     }
     let level = if file.is_some() { PrintLevel::Debug } else { PrintLevel::Warn };
     LOG.lock().unwrap_or_else(PoisonError::into_inner).clear();

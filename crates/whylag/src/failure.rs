@@ -73,7 +73,8 @@ impl From<Error> for Failure {
             | Error::NoCgroup(_)
             | Error::SeveralCgroups { .. }
             | Error::Command { .. } => Failure::Usage(error.to_string()),
-            _ => Failure::Failed(error.into()),
+            // Its text has its source already; the chain would say that twice.
+            _ => Failure::Failed(anyhow::Error::msg(error.to_string())),
         }
     }
 }
