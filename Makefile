@@ -4,6 +4,7 @@
 #                  mysteries goes to docs/mysteries.md
 # make test-kernels  records on other kernels in virtual machines (5.15 to 6.18, a quarter of an hour); what
 #                  works on which goes to docs/kernels.md; SHORT=1 is the part that CI runs
+# make check-aarch64  does it compile for aarch64? It was never tried there
 # make build       target/release/whylag
 # make lint        formatting, clippy, shellcheck, rustdoc
 # make mysteries   the programs with known faults, in mysteries/bin
@@ -65,6 +66,10 @@ test-kernels:
 	@$(MAKE) --no-print-directory build mysteries
 	@scripts/lab/test-kernels.sh $(if $(SHORT),--short)
 
+check-aarch64:
+	@scripts/install-deps.sh build aarch64
+	@$(AS_USER) scripts/check-aarch64.sh
+
 lint:
 	@scripts/install-deps.sh build lint
 	$(CARGO) fmt --all --check
@@ -109,4 +114,5 @@ test-java:
 	@scripts/test-java.sh
 
 .PHONY: all help install-deps build mysteries demo test test-mysteries test-kernels lint bench-peers \
-	bench-trace trace-kills exchange fuzz-trace new-cause test-java
+	bench-trace trace-kills exchange fuzz-trace new-cause test-java \
+	check-aarch64

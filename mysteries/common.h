@@ -198,7 +198,8 @@ static inline uint64_t rounds_for(uint64_t ns)
 
 		compute(probe, probe);
 		uint64_t took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
-		if (took < best)
+		/* 0 or less: CPU clocks of virtual machines that jump, or a thread that was moved. */
+		if ((int64_t)took > 0 && took < best)
 			best = took;
 	}
 	return probe * ns / best + 1;

@@ -23,8 +23,9 @@ packages_of() {
 		echo qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap cpio=cpio \
 			zstd=zstd xz=xz-utils mkfs.ext4=e2fsprogs
 		;;
+	aarch64) echo aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu ;;
 	*)
-		echo "$(basename "$0"): no group '$1'; there are build, test, java, lint and lab" >&2
+		echo "$(basename "$0"): no group '$1'; there are build, test, java, lint, lab and aarch64" >&2
 		return 1
 		;;
 	esac
@@ -42,6 +43,9 @@ for group in "$@"; do
 done
 # gcc alone has no C library headers.
 [[ -e /usr/include/stdio.h ]] || missing+=(libc6-dev)
+if [[ " $* " == *" aarch64 "* && ! -e /usr/aarch64-linux-gnu/include/stdio.h ]]; then
+	missing+=(libc6-dev-arm64-cross)
+fi
 
 ((${#missing[@]})) || exit 0
 install="apt-get install -y --no-install-recommends ${missing[*]}"

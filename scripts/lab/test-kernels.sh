@@ -16,7 +16,7 @@ here=scripts/lab
 # Programs whose fault takes no CPU time: what else is slow in a translated machine is not theirs.
 short=(membarrier-global mmap-lock dns-timeout)
 all=("${short[@]}" futex-convoy nagle-delack cgroup-throttle dirty-throttle file-lock fsync-journal
-	ksm-cow listen-overflow rt-starvation stopped-or-traced@frozen tcp-rto udp-rcvbuf-stall)
+	ksm-cow listen-overflow memcg-reclaim rt-starvation stopped-or-traced@frozen tcp-rto udp-rcvbuf-stall)
 case ${1:-} in
 "") series=(5.15 6.1 6.8 6.12 6.18) mysteries=("${all[@]}") update=1 minutes=25 ;;
 --short) series=(6.1 6.12) mysteries=("${short[@]}") update='' minutes=7 ;;
@@ -39,8 +39,10 @@ run() {
 	cp "$here/job.sh" "$job/run.sh"
 	for mystery in "${mysteries[@]}"; do
 		case $mystery in
-		*@*) echo "$mystery" ;;
-		*) echo "$mystery-faulty" ;;
+		*@*) echo "$mystery 3" ;;
+		# ksmd has to see each page several times before the first fault.
+		ksm-cow) echo "$mystery-faulty 20" ;;
+		*) echo "$mystery-faulty 2" ;;
 		esac
 	done >"$job/list"
 	echo "== Linux $1 on $2 CPUs"

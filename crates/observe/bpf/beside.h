@@ -12,7 +12,6 @@
 #define CPUS_MAX		1024
 #define AF_NETLINK		16
 #define NETLINK_SOCK_DIAG	4
-#define CALL_NR_GETDENTS64	217
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -78,12 +77,12 @@ static __always_inline void add_possible_holder(struct task_struct *task,
 		.kernel = wait->kernel,
 	};
 	struct beside_sum first = {}, *sum;
-	long nr = (long)regs->orig_ax;
+	long nr = CALL_NUMBER(regs);
 
 	if (task->flags & PF_KTHREAD || nr < 0 || nr >= CALLS_MAX)
 		return;
 	key.call = nr;
-	key.kind = what_is_read(task, nr, (u32)regs->di, &first);
+	key.kind = what_is_read(task, nr, (u32)ARGUMENT_1(regs), &first);
 	sum = bpf_map_lookup_elem(&beside_sums, &key);
 	if (!sum) {
 		name_task(first.comm, task, key.other_tgid);

@@ -22,19 +22,19 @@ SEC("tp_btf/page_fault_user")
 int BPF_PROG(on_fault_user, unsigned long address, struct pt_regs *regs)
 {
 	struct cpu *cpu = this_cpu(PROG_PAGE_FAULT_USER);
-	struct thread *t = fault_entered(cpu, address, regs->ip);
+	struct thread *t = fault_entered(cpu, address, INSTRUCTION(regs));
 	bool linking;
 
 	if (!t)
 		return 0;
-	linking = in_linker(t, regs->ip);
+	linking = in_linker(t, INSTRUCTION(regs));
 	if (!linking)
 		t->starting = 0;
 	else if (t->starting || no_stacks || calls_off)
 		return 0;
 	/* Without the calls the end of a first call would not be seen. */
 	if ((linking || t->binding) && enter(cpu)) {
-		step_of_binding(ctx, regs->ip, regs->sp);
+		step_of_binding(ctx, INSTRUCTION(regs), STACK_TOP(regs));
 		leave(cpu);
 	}
 	return 0;
@@ -43,6 +43,6 @@ int BPF_PROG(on_fault_user, unsigned long address, struct pt_regs *regs)
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(on_fault_kernel, unsigned long address, struct pt_regs *regs)
 {
-	fault_entered(this_cpu(PROG_PAGE_FAULT_KERNEL), address, regs->ip);
+	fault_entered(this_cpu(PROG_PAGE_FAULT_KERNEL), address, INSTRUCTION(regs));
 	return 0;
 }

@@ -228,10 +228,7 @@ struct task_struct {
 	struct files_struct *files;
 };
 
-/* x86-64; the system call ABI of other architectures is not mirrored yet. */
-struct pt_regs {
-	unsigned long r10, r9, r8, dx, si, di, orig_ax, ip, sp;
-};
+#include "arch.h"
 
 struct linux_binprm {
 	const char *filename;

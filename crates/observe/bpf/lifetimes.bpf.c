@@ -231,7 +231,7 @@ static __always_inline u16 call_of(struct task_struct *task)
 
 	if (task->flags & PF_KTHREAD)
 		return NO_CALL;
-	nr = (long)regs->orig_ax;
+	nr = CALL_NUMBER(regs);
 	return nr >= 0 && nr < CALLS_MAX ? nr : NO_CALL;
 }
 

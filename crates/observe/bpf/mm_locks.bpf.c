@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * mmap_lock: waits by its tracepoints, which also show who holds it.
+ * mmap_lock: waits by its tracepoints, which also show who holds it. Where
+ * there is no contention_begin, a sleep between them is the wait.
  */
 #include "threads.h"
 
@@ -39,6 +40,12 @@ static __always_inline int mm_lock_starts(struct mm_struct *mm, bool write)
 	t->mm_waited = (u64)mm;
 	t->mm_write = write;
 	t->mm_wait_start = 0;
+	/* Not when it sleeps: nothing may be allocated while the scheduler switches. */
+	if (locks_off && !t->mm_snapshot) {
+		bpf_task_storage_get(&hold_snapshots, bpf_get_current_task_btf(), 0,
+				     BPF_LOCAL_STORAGE_GET_F_CREATE);
+		t->mm_snapshot = 1;
+	}
 	return 0;
 }
 
@@ -70,7 +77,7 @@ __noinline int mm_wait_begins(u64 now)
 	key = t->mm_waited;
 	lock = bpf_map_lookup_elem(&mm_locks, &key);
 	snapshot = bpf_task_storage_get(&hold_snapshots, current, 0,
-					BPF_LOCAL_STORAGE_GET_F_CREATE);
+					locks_off ? 0 : BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (lock && snapshot)
 		hold_totals(lock, now, snapshot);
 	return 0;
@@ -271,8 +278,13 @@ static __always_inline int mm_lock_acquired(void *ctx, struct mm_struct *mm,
 	if (!lock)
 		goto out;
 	now = bpf_ktime_get_ns();
-	if (t && t->mm_wait_start)
+	if (t && t->mm_wait_start) {
 		mm_wait_ends(now);
+		if (t->mm_slept)
+			hist_count(hist_slot(t->tgid, HIST_LOCK, t->mm_write ?
+					     LOCK_CLASS_MMAP_WRITE : LOCK_CLASS_MMAP_READ),
+				   now - t->mm_wait_start);
+	}
 	if (!success)
 		goto out;
 	if (write) {
@@ -291,6 +303,7 @@ out:
 	if (t) {
 		t->mm_waited = 0;
 		t->mm_wait_start = 0;
+		t->mm_slept = 0;
 	}
 	return 0;
 }

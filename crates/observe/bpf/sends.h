@@ -55,7 +55,7 @@ static __always_inline void send_waited(struct thread *t,
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 
-	add_send(t->tgid, t->object, (u32)regs->di, t->off_since, t->wake_ns, true);
+	add_send(t->tgid, t->object, (u32)ARGUMENT_1(regs), t->off_since, t->wake_ns, true);
 }
 
 /* A call of the current thread fails; counted if it is a send for which there was no room. */
@@ -71,11 +71,11 @@ static __noinline int send_refused(u32 tgid, u16 call, u32 error)
 	if (kind != CALL_SEND && kind != CALL_WRITE)
 		return 0;
 	regs = (void *)bpf_task_pt_regs(task);
-	inode = inode_of(file_of_fd(task, (u32)regs->di), &mode);
+	inode = inode_of(file_of_fd(task, (u32)ARGUMENT_1(regs)), &mode);
 	if ((mode & S_IFMT) != S_IFSOCK)
 		return 0;
 	now = bpf_ktime_get_ns();
-	add_send(tgid, inode, (u32)regs->di, now, now, false);
+	add_send(tgid, inode, (u32)ARGUMENT_1(regs), now, now, false);
 	return 0;
 }
 

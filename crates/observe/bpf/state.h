@@ -38,7 +38,8 @@ const volatile u64 handle_mm_fault_text[2];
 u64 threshold_ns;	/* intervals this long are kept whole */
 u32 stopped;		/* nothing is charged any more */
 u32 epoch;		/* histograms count into half epoch & 1 */
-u32 calls_off;		/* the system call probes were shed */
+u32 calls_off;		/* there are no system call probes, or they were shed */
+u32 locks_off;		/* the same of contention_begin */
 u32 dump_all;		/* the iterator gives unchanged threads too */
 u32 taken;		/* threads that walks have begun to watch */
 
@@ -84,6 +85,8 @@ struct thread {
 	u64 mm_waited;		/* mm whose mmap_lock it is taking */
 	u64 mm_wait_start;
 	u32 mm_write;
+	u8 mm_slept;		/* that wait is known by its sleep alone */
+	u8 mm_snapshot;		/* it has storage in hold_snapshots */
 	u32 fault;		/* a page fault was entered, end unknown */
 	u64 fault_address, fault_ip;
 	u64 linker;		/* where the dynamic linker is, 0: none */
@@ -527,7 +530,7 @@ static __always_inline u16 current_call(void)
 	long nr;
 
 	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	nr = (long)regs->orig_ax;
+	nr = CALL_NUMBER(regs);
 	return nr >= 0 && nr < CALLS_MAX ? nr : NO_CALL;
 }
 

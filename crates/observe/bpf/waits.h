@@ -12,9 +12,6 @@
 /* Shorter delays are not worth naming who ran instead. */
 #define RUNNER_MIN_NS	20000
 
-#define CALL_NR_POLL		7	/* x86-64 */
-#define CALL_NR_PPOLL		271
-
 #define FUTEX_WAIT		0
 #define FUTEX_LOCK_PI		6
 #define FUTEX_WAIT_BITSET	9
@@ -38,12 +35,12 @@ static __always_inline void call_arguments(u64 *args)
 	struct pt_regs *regs;
 
 	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	args[0] = regs->di;
-	args[1] = regs->si;
-	args[2] = regs->dx;
-	args[3] = regs->r10;
-	args[4] = regs->r8;
-	args[5] = regs->r9;
+	args[0] = ARGUMENT_1(regs);
+	args[1] = ARGUMENT_2(regs);
+	args[2] = ARGUMENT_3(regs);
+	args[3] = ARGUMENT_4(regs);
+	args[4] = ARGUMENT_5(regs);
+	args[5] = ARGUMENT_6(regs);
 }
 
 extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym __weak;
@@ -133,9 +130,9 @@ static __always_inline u64 polled_inode(struct task_struct *task,
 {
 	u32 fd, mode;
 
-	if ((call != CALL_NR_POLL && call != CALL_NR_PPOLL) || regs->si != 1)
+	if (!IS_POLL(call) || ARGUMENT_2(regs) != 1)
 		return 0;
-	if (bpf_probe_read_user(&fd, sizeof(fd), (void *)regs->di))
+	if (bpf_probe_read_user(&fd, sizeof(fd), (void *)ARGUMENT_1(regs)))
 		return 0;
 	return inode_of(file_of_fd(task, fd), &mode);
 }
@@ -145,12 +142,12 @@ static __always_inline u32 call_account(struct thread *t,
 					struct task_struct *task, u32 otherwise)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	u32 fd = (u32)regs->di, second = (u32)regs->si, mode;
+	u32 fd = (u32)ARGUMENT_1(regs), second = (u32)ARGUMENT_2(regs), mode;
 
 	switch (call_kinds[t->call & (CALLS_MAX - 1)]) {
 	case CALL_FUTEX:
-		t->object = regs->di;
-		t->lock_like = is_lock_wait(second, (u32)regs->dx);
+		t->object = ARGUMENT_1(regs);
+		t->lock_like = is_lock_wait(second, (u32)ARGUMENT_3(regs));
 		return ACCT_FUTEX;
 	case CALL_POLL:
 		t->object = polled_inode(task, regs, t->call);
@@ -207,6 +204,22 @@ static __noinline bool sleeps_in_fault(void *ctx)
 	return false;
 }
 
+int mm_wait_begins(u64 now);
+
+/*
+ * The mmap_lock that a thread is taking, where no contention_begin tells: between the tracepoints
+ * around it nothing else lets a thread sleep.
+ */
+static __always_inline u32 mmap_lock_account(struct thread *t)
+{
+	if (!t->mm_wait_start) {
+		t->mm_slept = 1;
+		mm_wait_begins(bpf_ktime_get_ns());
+	}
+	t->object = t->mm_write ? LOCK_CLASS_MMAP_WRITE : LOCK_CLASS_MMAP_READ;
+	return t->mm_write ? ACCT_MMAP_LOCK_WRITE : ACCT_MMAP_LOCK_READ;
+}
+
 /* Account of a thread that goes to sleep in `state`. */
 static __always_inline u32 sleep_account(void *ctx, struct cpu *cpu,
 					 struct thread *t,
@@ -220,6 +233,8 @@ static __always_inline u32 sleep_account(void *ctx, struct cpu *cpu,
 		t->object = t->lock_class;
 		return t->lock_account;
 	}
+	if (locks_off && t->mm_waited)
+		return mmap_lock_account(t);
 	if (t->dirty_pause)
 		return ACCT_DIRTY_THROTTLE;
 	if (t->fault && !(state & TASK_INTERRUPTIBLE) &&

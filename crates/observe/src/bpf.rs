@@ -13,7 +13,7 @@ mod skel {
 }
 
 pub use skel::types::sleep;
-pub use skel::{WhylagSkel, WhylagSkelBuilder};
+pub use skel::{OpenWhylagSkel, WhylagSkel, WhylagSkelBuilder};
 
 /// A record of integers only, so that any bytes are a valid value of it.
 ///

@@ -8,7 +8,7 @@ use std::fs;
 use model::{Capability, RecorderPart};
 
 pub use crate::kallsyms::nameless_kernel;
-use crate::kernel_btf;
+use crate::kernel_btf::{self, KernelTypes};
 use crate::namespace;
 use crate::parts::{Probe, part_of_program, probes};
 use crate::prototype::Prototype;
@@ -18,9 +18,8 @@ use crate::prototype::Prototype;
 pub struct HostFacts {
     /// Effective capabilities (bits as in linux/capability.h).
     pub capabilities: u64,
-    /// What each tracepoint of the kernel and its modules passes; `None` if the kernel does not
-    /// show its types (/sys/kernel/btf/vmlinux).
-    pub tracepoints: Option<BTreeMap<String, Prototype>>,
+    /// `None` if the kernel does not show them (/sys/kernel/btf/vmlinux).
+    pub kernel_types: Option<KernelTypes>,
     /// In a user namespace below the first, such as a rootless container's.
     pub in_user_namespace: bool,
     /// The kernel keeps even root from reading its memory (lockdown=confidentiality).
@@ -40,7 +39,7 @@ impl HostFacts {
         let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
         HostFacts {
             capabilities: capabilities.unwrap_or(0),
-            tracepoints: kernel_btf::tracepoints(),
+            kernel_types: kernel_btf::kernel_types(),
             in_user_namespace: namespace::is_inner_user(),
             is_confidential: lockdown.contains("[confidentiality]"),
         }
@@ -67,6 +66,10 @@ pub struct Recording {
     pub probes: Vec<&'static Probe>,
     /// The parts that are off, and why.
     pub off: Vec<(RecorderPart, String)>,
+    /// Hash maps get all their memory at the start (35 MB). Before 6.1 they would allocate from the
+    /// kernel at large, which is not safe where the scheduler calls a program, and which programs on
+    /// perf events may not do.
+    pub preallocated: bool,
 }
 
 impl Recording {
@@ -107,16 +110,17 @@ pub fn decide(facts: &HostFacts) -> Plan {
                 .to_owned(),
         );
     }
-    let Some(tracepoints) = &facts.tracepoints else {
+    let Some(types) = &facts.kernel_types else {
         return Plan::Sample(
             "/sys/kernel/btf/vmlinux cannot be read: the kernel was built without \
              CONFIG_DEBUG_INFO_BTF, or /sys is not mounted here"
                 .to_owned(),
         );
     };
-    let mut recording = Recording::default();
+    let mut recording =
+        Recording { preallocated: !types.has_map_allocator, ..Recording::default() };
     for part in RecorderPart::ALL {
-        match fitting(part, tracepoints) {
+        match fitting(part, &types.tracepoints) {
             Ok(mut probes) => recording.probes.append(&mut probes),
             Err(because) if part == RecorderPart::Threads => return Plan::Sample(because),
             Err(because) => recording.off.push((part, because)),
@@ -211,8 +215,9 @@ mod tests {
     fn root() -> HostFacts {
         let first = PROBES.iter().rev();
         let tracepoints = first.map(|probe| (probe.tracepoint.to_owned(), probe.prototype()));
+        let tracepoints = tracepoints.collect();
         HostFacts {
-            tracepoints: Some(tracepoints.collect()),
+            kernel_types: Some(KernelTypes { tracepoints, has_map_allocator: true }),
             capabilities: u64::MAX,
             in_user_namespace: false,
             is_confidential: false,
@@ -222,13 +227,13 @@ mod tests {
     fn passing(tracepoint: &str, arguments: &[&str]) -> HostFacts {
         let mut facts = root();
         let passed = Prototype(arguments.iter().map(|&argument| argument.to_owned()).collect());
-        facts.tracepoints.as_mut().unwrap().insert(tracepoint.to_owned(), passed);
+        facts.kernel_types.as_mut().unwrap().tracepoints.insert(tracepoint.to_owned(), passed);
         facts
     }
 
     fn without(tracepoint: &str) -> HostFacts {
         let mut facts = root();
-        facts.tracepoints.as_mut().unwrap().remove(tracepoint);
+        facts.kernel_types.as_mut().unwrap().tracepoints.remove(tracepoint);
         facts
     }
 
@@ -255,7 +260,7 @@ mod tests {
         let plan = decide(&HostFacts { capabilities: 0, ..root() });
         assert!(matches!(&plan, Plan::Sample(why) if why.contains("CAP_BPF")), "{plan:?}");
         assert!(describe(&plan, &[]).iter().all(|c| !c.on && c.because.contains("CAP_BPF")));
-        let plan = decide(&HostFacts { tracepoints: None, ..root() });
+        let plan = decide(&HostFacts { kernel_types: None, ..root() });
         assert!(matches!(&plan, Plan::Sample(why) if why.contains("BTF")), "{plan:?}");
         let plan = decide(&HostFacts { in_user_namespace: true, ..root() });
         assert!(matches!(&plan, Plan::Sample(why) if why.contains("user namespace")), "{plan:?}");
@@ -274,6 +279,16 @@ mod tests {
     fn two_capabilities_are_enough() {
         let capabilities = 1 << CAP_BPF | 1 << CAP_PERFMON;
         assert_eq!(recording(&HostFacts { capabilities, ..root() }).off, []);
+    }
+
+    #[test]
+    fn maps_allocate_only_where_the_kernel_has_an_allocator_for_them() {
+        let mut facts = root();
+        assert!(!recording(&facts).preallocated);
+        facts.kernel_types.as_mut().unwrap().has_map_allocator = false;
+        assert!(recording(&facts).preallocated);
+        // As this host's own types say.
+        assert!(kernel_btf::kernel_types().unwrap().has_map_allocator);
     }
 
     #[test]

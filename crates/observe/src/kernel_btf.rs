@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use libbpf_rs::libbpf_sys::{
     BTF_KIND_CONST, BTF_KIND_ENUM, BTF_KIND_FUNC_PROTO, BTF_KIND_FWD, BTF_KIND_INT, BTF_KIND_PTR,
     BTF_KIND_RESTRICT, BTF_KIND_STRUCT, BTF_KIND_TYPE_TAG, BTF_KIND_TYPEDEF, BTF_KIND_UNION,
-    BTF_KIND_VOLATILE, btf, btf__free, btf__load_module_btf, btf__load_vmlinux_btf,
+    BTF_KIND_VOLATILE, btf, btf__find_by_name_kind, btf__free, btf__load_module_btf, btf__load_vmlinux_btf,
     btf__name_by_offset, btf__type_by_id, btf__type_cnt, btf_param, btf_type,
 };
 
@@ -24,19 +24,34 @@ const PREFIX: &str = "btf_trace_";
 /// Types refer to others at most so often before one that says something: real ones five times.
 const STEPS: usize = 32;
 
-/// The arguments of all tracepoints of the running kernel and of its loaded modules, by name;
+/// What of the types of the running kernel and of its loaded modules matters here.
+#[derive(Clone, Debug)]
+pub struct KernelTypes {
+    /// The arguments of all tracepoints, by name.
+    pub tracepoints: BTreeMap<String, Prototype>,
+    /// Maps that allocate have an allocator of their own (`struct bpf_mem_alloc`, since 6.1).
+    pub has_map_allocator: bool,
+}
+
 /// `None` if the kernel does not show its types. About 5 ms.
-pub fn tracepoints() -> Option<BTreeMap<String, Prototype>> {
+pub fn kernel_types() -> Option<KernelTypes> {
     let kernel = Types::of_the_kernel()?;
+    Some(KernelTypes {
+        has_map_allocator: kernel.has_structure(c"bpf_mem_alloc"),
+        tracepoints: tracepoints(&kernel),
+    })
+}
+
+fn tracepoints(kernel: &Types) -> BTreeMap<String, Prototype> {
     let mut found = kernel.tracepoints(1);
     let modules = fs::read_dir(FOLDER).into_iter().flatten().flatten();
     for module in modules.filter(|entry| entry.file_name() != "vmlinux") {
         let name = module.file_name().to_string_lossy().into_owned();
-        if let Some(types) = Types::of_module(&kernel, &name) {
+        if let Some(types) = Types::of_module(kernel, &name) {
             found.extend(types.tracepoints(kernel.count()));
         }
     }
-    Some(found)
+    found
 }
 
 /// The types of the kernel, or of the kernel and one module.
@@ -88,6 +103,11 @@ impl Types {
             unsafe { NonNull::new(btf__name_by_offset(self.0.as_ptr(), one.name_off).cast_mut()) };
         // SAFETY: it lives as long as the types.
         name.map_or("", |name| unsafe { CStr::from_ptr(name.as_ptr()) }.to_str().unwrap_or(""))
+    }
+
+    fn has_structure(&self, name: &CStr) -> bool {
+        // SAFETY: the types live as long as `self`, and the string is terminated.
+        unsafe { btf__find_by_name_kind(self.0.as_ptr(), name.as_ptr(), BTF_KIND_STRUCT) > 0 }
     }
 
     fn tracepoints(&self, first: u32) -> BTreeMap<String, Prototype> {

@@ -6,7 +6,7 @@
 //!
 //! Caveats. Accounts are exact to the clock's resolution for what the tracepoints show; on-CPU
 //! time of a page fault is in the account of the code that faulted, because a fault's end has no
-//! tracepoint. System calls are recognised by the x86-64 ABI only. A histogram belongs to a
+//! tracepoint. It runs on x86-64; for aarch64 it compiles (`bpf/arch.h`). A histogram belongs to a
 //! process until three quarters of the slots are taken; then new ones are shared by all (tgid 0).
 //! Kernel memory is bounded: 43 MB for 24,576 threads, 32 MB of rings, 64 to 512 MiB of
 //! histograms (see `sizes`), and maps of sums of about 20 MB when full; the recorder itself keeps at most

@@ -6,11 +6,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Iter, Link, MapCore, MapHandle, OpenObject};
+use libbpf_rs::{Iter, Link, MapCore, MapHandle, MapType, OpenObject};
 use model::RecorderPart;
 
 use crate::Error;
-use crate::bpf::{self, WhylagSkel, WhylagSkelBuilder, thread_record};
+use crate::bpf::{self, OpenWhylagSkel, WhylagSkel, WhylagSkelBuilder, thread_record};
 use crate::bpf_log;
 use crate::capability::Recording;
 use crate::files_of;
@@ -109,6 +109,9 @@ impl Probes {
         if let Some(bss) = open.maps.bss_data.as_mut() {
             bss.threshold_ns = config.threshold_ns;
         }
+        if recording.preallocated {
+            preallocate(&mut open)?;
+        }
         let parts = RecorderPart::ALL.into_iter().filter(|part| recording.has(*part));
         let mut wanted: Vec<&str> = recording.probes.iter().map(|probe| probe.program).collect();
         wanted.extend(parts.clone().flat_map(walks));
@@ -125,8 +128,8 @@ impl Probes {
             not_attached: Vec::new(),
             shows_mappings_at_exit: wanted.contains(&"on_exit"),
         };
-        if !recording.has(RecorderPart::SystemCalls) {
-            loaded.system_calls_are_off();
+        for part in RecorderPart::ALL.into_iter().filter(|part| !recording.has(*part)) {
+            loaded.is_off(part);
         }
         if config.in_pid_namespace {
             loaded.iterate("learn_namespace")?;
@@ -186,9 +189,7 @@ impl Probes {
     }
 
     fn lacks(&mut self, part: RecorderPart, because: String) {
-        if part == RecorderPart::SystemCalls {
-            self.system_calls_are_off();
-        }
+        self.is_off(part);
         self.not_attached.push((part, because));
     }
 
@@ -205,9 +206,7 @@ impl Probes {
 
     /// Detaches a part; false if it was not attached.
     pub fn shed(&mut self, part: RecorderPart) -> bool {
-        if part == RecorderPart::SystemCalls {
-            self.system_calls_are_off();
-        }
+        self.is_off(part);
         let Some(mut links) = self.links.remove(&part) else { return false };
         if part == RecorderPart::Samples {
             self.timers = SampleTimers::default();
@@ -222,9 +221,13 @@ impl Probes {
         self.links.keys().copied()
     }
 
-    fn system_calls_are_off(&mut self) {
-        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
-            bss.calls_off = 1;
+    /// Tells the other parts, which then do without it as well as they can.
+    fn is_off(&mut self, part: RecorderPart) {
+        let Some(bss) = self.skel.maps.bss_data.as_mut() else { return };
+        match part {
+            RecorderPart::SystemCalls => bss.calls_off = 1,
+            RecorderPart::Locks => bss.locks_off = 1,
+            _ => {}
         }
     }
 
@@ -303,4 +306,12 @@ impl Probes {
     pub fn skel(&self) -> &WhylagSkel<'static> {
         &self.skel
     }
+}
+
+fn preallocate(open: &mut OpenWhylagSkel<'_>) -> Result<(), Error> {
+    let maps = open.open_object_mut().maps_mut();
+    for mut map in maps.filter(|map| map.map_type() == MapType::Hash) {
+        map.set_map_flags(0).map_err(Error::bpf("sizing maps"))?;
+    }
+    Ok(())
 }

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_running_kernel_says_what_it_passes() {
-        let tracepoints = kernel_btf::tracepoints().unwrap();
+        let tracepoints = kernel_btf::kernel_types().unwrap().tracepoints;
         assert_eq!(tracepoints["sched_waking"], passed(&["task_struct *"]));
         assert_eq!(tracepoints["sys_exit"], passed(&["pt_regs *", "u64"]));
         assert!(!tracepoints.contains_key("no_such_tracepoint"));

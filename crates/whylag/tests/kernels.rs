@@ -20,19 +20,14 @@ use store::{Sqlite, Store};
 /// The parts that a kernel cannot give, and why: what its own sources say. A kernel that is not
 /// here gives all.
 const OFF: [(&str, &[RecorderPart]); 3] = [
-    // lock contention has tracepoints since 5.19; programs on perf events may allocate since 6.1;
-    // kfree_skb names the socket since 6.11.
-    ("5.15", &[RecorderPart::Locks, RecorderPart::Samples, RecorderPart::Drops]),
+    // lock contention has tracepoints since 5.19; kfree_skb names the socket since 6.11.
+    ("5.15", &[RecorderPart::Locks, RecorderPart::Drops]),
     ("6.1", &[RecorderPart::Drops]),
     ("6.8", &[RecorderPart::Drops]),
 ];
 
 /// Causes that are there because the machine is slow.
 const SLOW_MACHINE: [&str; 2] = ["cpu-runqueue", "lazy-binding"];
-
-/// Faults that a kernel cannot show, and the part or the facility that is missing.
-const CANNOT_SHOW: [(&str, &str, &str); 1] =
-    [("5.15", "mmap-lock", "contended kernel locks have no tracepoint before 5.19")];
 
 /// One recorded program.
 struct Recorded {
@@ -122,7 +117,7 @@ fn parts_off(run: &Run) -> BTreeSet<String> {
 }
 
 /// What became of a mystery, in words for the table, and whether that is as it should be.
-fn verdict(series: &str, recorded: &Recorded) -> (String, bool) {
+fn verdict(recorded: &Recorded) -> (String, bool) {
     let Recorded { mystery, status, has_happened, run } = recorded;
     let Some(run) = run else { return (format!("not recorded: status {status}"), false) };
     // Ended by timeout, or a panic: whylag itself.
@@ -147,11 +142,7 @@ fn verdict(series: &str, recorded: &Recorded) -> (String, bool) {
     if named == cause {
         return (format!("named after {first}"), true);
     }
-    let known = CANNOT_SHOW.iter().find(|(of, which, _)| *of == series && *which == cause);
-    match known {
-        Some((.., why)) => (format!("not named: {why}"), true),
-        None => (format!("not named; first is {first}"), false),
-    }
+    (format!("not named; first is {first}"), false)
 }
 
 #[test]
@@ -174,7 +165,7 @@ fn mysteries_are_named_on_other_kernels() {
                 sums_are_exact(&of, run);
                 assert_eq!(parts_off(run), wanted, "{of}");
             }
-            let (words, is_right) = verdict(&kernel.series, recorded);
+            let (words, is_right) = verdict(recorded);
             println!("{of}: {words}");
             if !is_right {
                 failures.push(format!("{of}: {words}"));
@@ -222,7 +213,7 @@ no CPU time are judged: is their cause named before all that only says that a CP
             kernel.release, kernel.cpus
         );
         for recorded in &kernel.recorded {
-            let (words, _) = verdict(&kernel.series, recorded);
+            let (words, _) = verdict(recorded);
             let _ = writeln!(page, "| {} | {words} |", recorded.mystery);
         }
     }

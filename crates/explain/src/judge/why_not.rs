@@ -124,10 +124,10 @@ mod tests {
     #[test]
     fn a_cause_whose_evidence_was_not_recorded_was_not_looked_for() {
         let idle = || RunBuilder::new().thread(10, 10, &[(USER, SECOND)]);
-        let run = idle().off(RecorderPart::Locks).build();
+        let run = idle().off(RecorderPart::MmapLock).build();
         let answer = why_not(&run, "mmap-lock").unwrap();
         let Standing::NotLookedFor { because } = answer.standing else { panic!("{answer:?}") };
-        assert_eq!(because, "part 'kernel locks' was off (not permitted)");
+        assert_eq!(because, "part 'mmap_lock holders' was off (not permitted)");
         assert_eq!(answer.off.len(), 1);
 
         let run =

@@ -140,10 +140,15 @@ fn is_known_by_call(kind: Blocked) -> bool {
 fn without_locks(run: &mut Run) {
     let spun_in = calls_that_spin(run);
     run.sums.concurrent_calls.clear();
-    run.seconds.retain(|second| !matches!(second.metric, Metric::Lock(_)));
+    // mmap_lock has tracepoints of its own.
+    let is_seen = |metric: &Metric| match metric {
+        Metric::Lock(class) => class.starts_with("mmap_lock"),
+        _ => true,
+    };
+    run.seconds.retain(|second| is_seen(&second.metric));
     charge(run, |account, tgid| match account {
         Account::Spin => spun_in.get(&tgid).map_or(Account::User, |call| Account::Syscall(*call)),
-        Account::Blocked(Blocked::MmapLockRead) => Account::Blocked(Blocked::FaultMinor),
+        Account::Blocked(Blocked::MmapLockRead | Blocked::MmapLockWrite) => account,
         Account::Blocked(kind) if kind.is_kernel_lock() => {
             Account::Blocked(Blocked::Uninterruptible)
         }

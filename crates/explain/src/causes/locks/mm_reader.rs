@@ -35,7 +35,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Stop the reader or let it read less often. What it wants is often in \
           /proc/PID/statm, which takes no lock; smaps and smaps_rollup both walk all page tables.",
     reproduce: "mysteries/bin/mm-reader-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Locks, RecorderPart::MmapLock]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::MmapLock]),
     look_alikes: &[LookAlike {
         cause: ids::MMAP_LOCK,
         tell_apart: "stop whatever reads /proc/PID/smaps or maps of the process and record \

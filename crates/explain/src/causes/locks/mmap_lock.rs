@@ -37,7 +37,7 @@ pub const CAUSE: Cause = Cause {
           munmap() per request; leave out MAP_POPULATE; or split the work over several processes, \
           each with its own address space.",
     reproduce: "mysteries/bin/mmap-lock-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Locks, RecorderPart::MmapLock]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::MmapLock]),
     look_alikes: &[],
     symptom: false,
     examine,

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * All that depends on the architecture: the registers of a system call and of
+ * a fault, and the numbers of the calls that are told apart by number. Other
+ * calls are told apart by the table that user space fills in by name.
+ *
+ * Included by kernel.h, among the structures that are relocated.
+ */
+#ifndef WHYLAG_ARCH_H
+#define WHYLAG_ARCH_H
+
+#if defined(__TARGET_ARCH_x86)
+
+struct pt_regs {
+	unsigned long r10, r9, r8, dx, si, di, orig_ax, ip, sp;
+};
+
+#define CALL_NUMBER(regs)	((long)(regs)->orig_ax)
+#define ARGUMENT_1(regs)	((regs)->di)
+#define ARGUMENT_2(regs)	((regs)->si)
+#define ARGUMENT_3(regs)	((regs)->dx)
+#define ARGUMENT_4(regs)	((regs)->r10)
+#define ARGUMENT_5(regs)	((regs)->r8)
+#define ARGUMENT_6(regs)	((regs)->r9)
+#define INSTRUCTION(regs)	((regs)->ip)
+#define STACK_TOP(regs)		((regs)->sp)
+
+#define IS_POLL(call)		((call) == 7 || (call) == 271)	/* poll, ppoll */
+#define CALL_NR_GETDENTS64	217
+
+#elif defined(__TARGET_ARCH_arm64)
+
+struct pt_regs {
+	unsigned long regs[31], sp, pc, orig_x0;
+	int syscallno;
+};
+
+#define CALL_NUMBER(ptregs)	((long)(ptregs)->syscallno)
+/* regs[0] has the result at the exit. */
+#define ARGUMENT_1(ptregs)	((ptregs)->orig_x0)
+#define ARGUMENT_2(ptregs)	((ptregs)->regs[1])
+#define ARGUMENT_3(ptregs)	((ptregs)->regs[2])
+#define ARGUMENT_4(ptregs)	((ptregs)->regs[3])
+#define ARGUMENT_5(ptregs)	((ptregs)->regs[4])
+#define ARGUMENT_6(ptregs)	((ptregs)->regs[5])
+#define INSTRUCTION(ptregs)	((ptregs)->pc)
+#define STACK_TOP(ptregs)	((ptregs)->sp)
+
+#define IS_POLL(call)		((call) == 73)	/* ppoll; there is no poll */
+#define CALL_NR_GETDENTS64	61
+
+#else
+#error "the registers and call numbers of this architecture are missing in arch.h"
+#endif
+
+#endif
