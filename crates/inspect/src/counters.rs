@@ -67,8 +67,8 @@ pub fn host() -> Vec<Reading> {
 /// Counters of a process and of its cgroups. About 100 us.
 pub fn process(pid: u32) -> Vec<Reading> {
     let mut readings = rows(&format!("/proc/{pid}/status"), &STATUS);
-    let merging = [("ksm_merging_pages", "process.ksm_merging_pages")];
-    readings.extend(rows(&format!("/proc/{pid}/ksm_stat"), &merging));
+    let merging = format!("/proc/{pid}/ksm_merging_pages"); // since 5.19
+    readings.extend(number("process.ksm_merging_pages", merging));
     readings.extend(network(pid));
     readings.extend(unix_sockets(pid));
     let process = pid.to_string();

@@ -11,8 +11,9 @@ use std::ptr::NonNull;
 use libbpf_rs::libbpf_sys::{
     BTF_KIND_CONST, BTF_KIND_ENUM, BTF_KIND_FUNC_PROTO, BTF_KIND_FWD, BTF_KIND_INT, BTF_KIND_PTR,
     BTF_KIND_RESTRICT, BTF_KIND_STRUCT, BTF_KIND_TYPE_TAG, BTF_KIND_TYPEDEF, BTF_KIND_UNION,
-    BTF_KIND_VOLATILE, btf, btf__find_by_name_kind, btf__free, btf__load_module_btf, btf__load_vmlinux_btf,
-    btf__name_by_offset, btf__type_by_id, btf__type_cnt, btf_param, btf_type,
+    BTF_KIND_VOLATILE, btf, btf__find_by_name_kind, btf__free, btf__load_module_btf,
+    btf__load_vmlinux_btf, btf__name_by_offset, btf__type_by_id, btf__type_cnt, btf_param,
+    btf_type,
 };
 
 use crate::prototype::Prototype;

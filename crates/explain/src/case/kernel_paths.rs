@@ -155,13 +155,6 @@ impl Case<'_> {
         histogram.map_or((0, 0), |h| (h.count(), h.sum()))
     }
 
-    /// True if watched processes made calls of this name: they were counted, or took time. On hosts
-    /// with many CPUs a call may have no histogram.
-    pub fn was_called(&self, name: &str) -> bool {
-        let ns = |call| self.accounts.get(model::Account::Syscall(call));
-        self.calls(name).0 > 0 || model::Syscall::named(name).is_some_and(|call| ns(call) > 0)
-    }
-
     fn paths_through<'b>(
         &'b self,
         functions: &[&str],

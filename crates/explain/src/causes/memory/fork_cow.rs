@@ -20,7 +20,7 @@
 //!
 //! fork(2); mm/memory.c (wp_page_copy).
 
-use model::{EventKind, RecorderPart};
+use model::RecorderPart;
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
@@ -64,9 +64,6 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-/// Calls that copy an address space; threads are made by clone3 or clone, too, but copy nothing.
-const FORKS: [&str; 3] = ["fork", "clone", "clone3"];
-
 fn examine(case: &Case) -> Verdict {
     let time = page_faults::copied_pages(case);
     if time.samples == 0 {
@@ -82,9 +79,8 @@ fn examine(case: &Case) -> Verdict {
             counted(merged, "page")
         )));
     }
-    let forks = FORKS.iter().fold(0, |sum, name| sum + case.calls(name).0);
-    let events = case.run.events.iter().filter(|e| e.kind == EventKind::Fork).count() as u64;
-    if forks == 0 && events == 0 {
+    let forks = page_faults::forks(case);
+    if forks == 0 {
         return Err(Absent(format!(
             "pages were copied for {}, but no watched process forked meanwhile",
             duration(time.ns())
@@ -99,8 +95,8 @@ fn examine(case: &Case) -> Verdict {
         duration(time.ns())
     ));
     claim.trigger(format!(
-        "{} (fork or clone, threads included), after which the process goes on to write to its memory",
-        counted(forks.max(events), "call")
+        "{}, after which the process goes on to write to its memory",
+        counted(forks, "fork")
     ));
     evidence(case, &time, &mut claim);
     rule_out(case, &time, &mut claim);
@@ -128,7 +124,7 @@ fn evidence(case: &Case, time: &PathTime, claim: &mut Claim) {
         format!("{} were in such faults: {}", case.samples_in_words(time), duration(time.ns())),
         "on-CPU samples under wp_page_copy",
     );
-    let calls = FORKS.iter().filter_map(|name| {
+    let calls = page_faults::FORKS.iter().filter_map(|name| {
         let metric = model::Metric::Syscall(model::Syscall::named(name)?);
         Some((name, case.histogram(&metric)?))
     });
@@ -186,6 +182,13 @@ mod tests {
     #[test]
     fn not_claimed_without_a_fork() {
         assert!(examine(&Case::new(&copying().build())).unwrap_err().0.contains("forked"));
+    }
+
+    #[test]
+    fn calls_that_made_threads_are_no_forks() {
+        let workers = (11..15).fold(copying(), |run, tid| run.thread(tid, 10, &[(USER, SECOND)]));
+        let run = forks(workers).build();
+        assert!(examine(&Case::new(&run)).unwrap_err().0.contains("forked"));
     }
 
     #[test]

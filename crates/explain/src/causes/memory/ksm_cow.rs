@@ -42,10 +42,13 @@ pub const CAUSE: Cause = Cause {
 };
 
 const MERGED: &str = "process.ksm_merging_pages";
+/// Of all processes: before 5.19 the kernel says no more.
+const SHARING: &str = "ksm.pages_sharing";
 
 fn examine(case: &Case) -> Verdict {
     let time = page_faults::copied_pages(case);
-    let Some(merged) = case.run.counter(MERGED) else {
+    let own = case.run.counter(MERGED);
+    let Some(merged) = own.or_else(|| case.run.counter(SHARING)) else {
         return Err(Absent("whether KSM merges its pages could not be read".to_owned()));
     };
     let most = merged.first.max(merged.last);
@@ -67,30 +70,30 @@ fn examine(case: &Case) -> Verdict {
         "a store to a merged page copies it in a page fault: {} on a CPU",
         duration(time.ns())
     ));
-    claim.trigger(format!("up to {} of the process were merged by KSM", counted(most, "page")));
+    let whose = if own.is_some() { "of the process" } else { "of all processes" };
+    claim.trigger(format!("up to {} {whose} were merged by KSM", counted(most, "page")));
     claim.saw(
         format!("{} were in such faults", case.samples_in_words(&time)),
         "on-CPU samples under wp_page_copy",
     );
     claim.saw(
-        format!(
-            "ksm_merging_pages {} at first, {} at last",
-            count(merged.first),
-            count(merged.last)
-        ),
+        format!("merged pages: {} at first, {} at last", count(merged.first), count(merged.last)),
         &merged.source,
     );
+    if own.is_none() {
+        claim
+            .doubt(0.8, "which processes the merged pages are of is not known (before Linux 5.19)");
+    }
     if let Some(scans) = case.run.counter("ksm.full_scans") {
         claim
             .saw(format!("KSM went {} times over all it may merge", scans.growth()), &scans.source);
     }
     let path = page_faults::copy_in_words(case);
     claim.saw_if(path.map(|p| format!("written in {p}")), "most frequent sampled path");
-    let forked = ["fork", "clone", "clone3"].iter().any(|name| case.was_called(name));
-    if !forked {
+    if page_faults::forks(case) == 0 {
         claim.rule_out(ids::FORK_COW, "no watched process forked".to_owned());
     } else {
-        claim.doubt(0.7, "it also called fork or clone: part of the copies may be due to that");
+        claim.doubt(0.7, "it also forked: part of the copies may be due to that");
     }
     let new = page_faults::new_pages(case);
     claim.rule_out(
@@ -126,6 +129,12 @@ mod tests {
     fn a_fork_besides_is_a_doubt() {
         let clone = Metric::Syscall(Syscall::named("clone").unwrap());
         let run = copying().counter(MERGED, 0, 16_000).values(clone, 5, &[1000]).build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().doubts.len(), 1);
+    }
+
+    #[test]
+    fn pages_that_may_be_of_others_are_a_doubt() {
+        let run = copying().counter(SHARING, 0, 16_000).build();
         assert_eq!(examine(&Case::new(&run)).unwrap().doubts.len(), 1);
     }
 

@@ -1,6 +1,6 @@
 //! Page faults on a CPU by kind, and memory given back: what the causes about memory share.
 
-use model::{Account, Accounts, PathSum, Syscall};
+use model::{Account, Accounts, EventKind, PathSum, Syscall, Target};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
@@ -29,6 +29,10 @@ const ZEROED_FOR_OTHERS: [&str; 5] =
     ["__do_fault", "shmem_get_folio_gfp", "shmem_fault", "__pte_alloc", "__pmd_alloc"];
 /// Where it copies a page that is shared and written to.
 const COPIED: [&str; 3] = ["wp_page_copy", "do_wp_page", "do_huge_pmd_wp_page"];
+/// Calls that copy an address space; threads are made by clone3 or clone, too, but copy nothing.
+pub const FORKS: [&str; 3] = ["fork", "clone", "clone3"];
+/// Threads that were there before the recording are all found within this time of the first.
+const ATTACHING_NS: u64 = 100_000_000;
 /// Calls by which memory goes back to the kernel.
 const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
 
@@ -101,6 +105,19 @@ pub fn ordinary(case: &Case, ns: u64) -> Option<String> {
             percent(ns, running)
         )
     })
+}
+
+/// How often watched processes forked: their [`FORKS`] that made no thread. posix_spawn, whose child
+/// copies nothing, counts as well.
+pub fn forks(case: &Case) -> u64 {
+    let run = case.run;
+    let calls = FORKS.iter().fold(0, |sum, name| sum + case.calls(name).0);
+    let seen = run.events.iter().filter(|event| event.kind == EventKind::Fork).count() as u64;
+    let begun = run.threads.iter().map(|thread| thread.first_ns).min().unwrap_or(0);
+    let is_command = matches!(run.header.target, Target::Command(_));
+    let came = |first_ns: u64| is_command || first_ns > begun.saturating_add(ATTACHING_NS);
+    let threads = run.threads.iter().filter(|t| t.tid != t.tgid && came(t.first_ns)).count();
+    calls.saturating_sub(threads as u64).max(seen)
 }
 
 /// Minor faults of all watched threads, by the kernel's count.
