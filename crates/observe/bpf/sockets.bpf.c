@@ -23,7 +23,7 @@
 struct socket_note {
 	u32 tgid, fd;
 	u64 inode;
-	u64 drops_before;	/* of the kernel's count, when it was found */
+	u64 drops_before;	/* of the kernel's count, before the recording */
 	u64 drops;		/* reported by kfree_skb */
 	u64 drop_first;		/* since the last walk */
 	u64 drop_last;
@@ -67,6 +67,24 @@ static __always_inline bool may_have_ours(struct task_struct *task)
 	return thread_of(task);
 }
 
+/*
+ * True if the socket was made during the recording: by a command, or since an
+ * earlier walk over the files of its process. Its queue may be full before a
+ * walk finds it. What a command inherits counts as its own.
+ */
+static __always_inline bool is_new(struct task_struct *task, u64 walk)
+{
+	struct thread *t = thread_of(task);
+
+	if (target_kind == TARGET_COMMAND)
+		return true;
+	if (!t)
+		return false;
+	if (!t->socket_walk)
+		t->socket_walk = walk;
+	return t->socket_walk != walk;
+}
+
 SEC("iter/task_file")
 int find_sockets(struct bpf_iter__task_file *ctx)
 {
@@ -75,9 +93,11 @@ int find_sockets(struct bpf_iter__task_file *ctx)
 	struct socket_note *note;
 	struct socket *socket;
 	struct sock *sk;
+	bool new;
 
 	if (!task || !file || !may_have_ours(task))
 		return 0;
+	new = is_new(task, ctx->meta->session_id);
 	socket = bpf_sock_from_file(file);
 	if (!socket)
 		return 0;
@@ -91,7 +111,7 @@ int find_sockets(struct bpf_iter__task_file *ctx)
 	note->tgid = tgid_of(task);
 	note->fd = ctx->fd;
 	note->inode = file->f_inode->i_ino;
-	note->drops_before = kernel_drops(sk);
+	note->drops_before = new ? 0 : kernel_drops(sk);
 	return 0;
 }
 

@@ -101,6 +101,7 @@ struct thread {
 	u32 pending;		/* `sleep` waits for its user stack */
 	u64 reclaim_start, compaction_start;
 
+	u64 socket_walk;	/* the first over its sockets, 0: none yet */
 	u64 min_flt, maj_flt;	/* the kernel's counts at first_ns */
 	u64 sleeps, preemptions, migrations;
 

@@ -43,8 +43,10 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Begins to look.
+    /// Begins to look. The sockets that there are have been found when this returns: what was dropped
+    /// at them so far is not of the recording.
     pub fn start(walks: Walks) -> Result<Queues, Error> {
+        walk(&walks.search, &mut Vec::new())?;
         let state = Arc::new(Mutex::new(State::new()));
         let theirs = Arc::clone(&state);
         let (stop, stopped) = mpsc::channel();
@@ -77,7 +79,7 @@ impl Drop for Queues {
 }
 
 fn run(walks: &Walks, state: &Mutex<State>, stopped: &mpsc::Receiver<()>) {
-    let mut next_search = Instant::now();
+    let mut next_search = Instant::now() + SEARCH;
     let mut bytes = Vec::new();
     loop {
         let began = Instant::now();

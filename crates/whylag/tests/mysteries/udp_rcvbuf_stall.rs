@@ -9,12 +9,8 @@ fn udp_rcvbuf_stall() {
     assert!(missing > 100, "the fault did not happen: {}", case.summary());
     let sockets = &case.run.sockets;
     let dropped: u64 = sockets.drops.iter().map(|drops| drops.count).sum();
-    assert!(dropped > 100, "{dropped} of {missing}");
-    // Where others keep the CPUs busy, the recorder may find the socket when its queue is full: 70 of
-    // 13,768 drops that the kernel counted were missing, and the first burst had not been seen to fill.
-    if case.figures.is_undisturbed("udp-rcvbuf-stall: every drop is recorded") {
-        assert!(dropped >= missing, "{dropped} of {missing}");
-    }
+    // Whatever else runs: also where the socket is found when its queue is full already.
+    assert!(dropped >= missing, "{dropped} of {missing}");
     for drops in &sockets.drops {
         assert_eq!(drops.reason, "SOCKET_RCVBUFF");
         assert!(drops.filling_ns <= drops.first_ns && drops.first_ns <= drops.last_ns);
