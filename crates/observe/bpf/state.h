@@ -36,7 +36,7 @@ const volatile u64 handle_mm_fault_text[2];
 /* ---- changed by the loader while they run ---- */
 
 u64 threshold_ns;	/* intervals this long are kept whole */
-u32 stopped;		/* nothing is charged any more */
+u32 stopped;		/* nothing is charged, not yet or not any more */
 u32 epoch;		/* histograms count into half epoch & 1 */
 u32 calls_off;		/* the system call probes were shed */
 u32 dump_all;		/* the iterator gives unchanged threads too */

@@ -125,7 +125,8 @@ static __always_inline void fill_record(struct thread_record *r,
 }
 
 static __always_inline void send_last_record(struct thread *t,
-					     struct task_struct *task, u64 now)
+					     struct task_struct *task, u64 now,
+					     bool alive)
 {
 	struct thread_record *r = bpf_ringbuf_reserve(&rare, sizeof(*r), 0);
 
@@ -134,7 +135,7 @@ static __always_inline void send_last_record(struct thread *t,
 		return;
 	}
 	fill_record(r, t, task, now);
-	r->alive = 0;
+	r->alive = alive;
 	bpf_ringbuf_submit(r, ring_flags(&rare));
 }
 

@@ -41,6 +41,15 @@ pub struct Config {
     pub no_stacks: bool,
 }
 
+/// The end of a recording.
+pub struct Stopped {
+    /// No account has more than was up to here; what a program was about to add may be some
+    /// microseconds later.
+    pub at_ns: u64,
+    /// The accounts of all threads that there were.
+    pub threads: Vec<thread_record>,
+}
+
 /// Threads watched at the same time, at most (1.8 kB of kernel memory each, taken at the start);
 /// those beyond are counted as lost.
 const THREADS: u32 = 24_576;
@@ -57,6 +66,7 @@ pub struct Probes {
     /// Parts that were loaded and could not be attached, and why.
     not_attached: Vec<(RecorderPart, String)>,
     shows_mappings_at_exit: bool,
+    watching_since_ns: u64,
 }
 
 impl Probes {
@@ -108,6 +118,8 @@ impl Probes {
         }
         if let Some(bss) = open.maps.bss_data.as_mut() {
             bss.threshold_ns = config.threshold_ns;
+            // Nothing is charged before all parts are there: all accounts begin together.
+            bss.stopped = 1;
         }
         let parts = RecorderPart::ALL.into_iter().filter(|part| recording.has(*part));
         let mut wanted: Vec<&str> = recording.probes.iter().map(|probe| probe.program).collect();
@@ -124,6 +136,7 @@ impl Probes {
             sizes,
             not_attached: Vec::new(),
             shows_mappings_at_exit: wanted.contains(&"on_exit"),
+            watching_since_ns: 0,
         };
         if !recording.has(RecorderPart::SystemCalls) {
             loaded.system_calls_are_off();
@@ -139,6 +152,10 @@ impl Probes {
                 Err(error) if part == RecorderPart::Threads => return Err(error),
                 Err(error) => loaded.lacks(part, error.to_string()),
             }
+        }
+        loaded.watching_since_ns = clock::monotonic_ns();
+        if let Some(bss) = loaded.skel.maps.bss_data.as_mut() {
+            bss.stopped = 0;
         }
         // Children that come from now on are watched with their parents, but one that was there
         // before can have a lower number than its parent, and be met first.
@@ -235,13 +252,23 @@ impl Probes {
         }
     }
 
-    /// Stops all accounts at this moment; only [`Probes::dump_threads`] makes sense afterwards.
-    pub fn stop(&mut self) {
+    /// When the first accounts began.
+    pub fn watching_since_ns(&self) -> u64 {
+        self.watching_since_ns
+    }
+
+    /// Stops all accounts, gives that moment, and detaches the programs. What the accounts were
+    /// is read in between: a thread that ends after the moment still reports itself, or is still
+    /// found.
+    pub fn stop(&mut self) -> Result<Stopped, Error> {
         if let Some(bss) = self.skel.maps.bss_data.as_mut() {
             bss.stopped = 1;
         }
+        let at_ns = clock::monotonic_ns();
+        let threads = self.dump_threads(true);
         self.links.clear();
         self.timers = SampleTimers::default();
+        Ok(Stopped { at_ns, threads: threads? })
     }
 
     /// Makes histograms count into the other half; returns the half that is now quiet.

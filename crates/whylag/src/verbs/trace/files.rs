@@ -10,6 +10,7 @@ use store::{Sqlite, Store, location};
 use trace::reader::{self, Listed, ReadError, Standing, TraceFile};
 
 use crate::failure::Failure;
+use crate::output::tell;
 use crate::{output, stored};
 
 pub fn list(json: bool) -> Result<ExitCode, Failure> {
@@ -62,17 +63,17 @@ pub fn harvest(named: &[PathBuf], store: Option<&Path>) -> Result<ExitCode, Fail
         named.to_vec()
     };
     if paths.is_empty() {
-        eprintln!("whylag: no program has left a trace behind");
+        tell("no program has left a trace behind");
         return Ok(ExitCode::SUCCESS);
     }
     let mut store = Sqlite::open(&location::locate(store)?)?;
     let mut failures = 0;
     for path in &paths {
         match harvest_one(path, &mut store) {
-            Ok(told) => eprintln!("whylag: {told}"),
+            Ok(told) => tell(told),
             Err(failure) if named.is_empty() || paths.len() > 1 => {
                 failures += 1;
-                eprintln!("whylag: {failure}");
+                tell(failure);
             }
             Err(failure) => return Err(failure),
         }
