@@ -46,6 +46,7 @@ u32 taken;		/* threads that walks have begun to watch */
 
 u32 hist_next = 1;	/* next free histogram slot; 0 means none */
 u32 slot_next = 1;	/* next thread slot that was never used */
+u32 watched;		/* threads that have a slot */
 
 struct thread {
 	u64 since;

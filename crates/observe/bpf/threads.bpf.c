@@ -30,6 +30,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 		send_last_record(t, prev, now, false);
 		bpf_task_storage_delete(&thread_slots, prev);
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+		__sync_fetch_and_add(&watched, -1);
 		return;
 	}
 	t->object = 0;
@@ -206,8 +207,11 @@ static __noinline void died_after_stop(struct task_struct *task)
 {
 	struct thread *t = thread_of(task);
 
-	if (t)
-		send_last_record(t, task, bpf_ktime_get_ns(), true);
+	if (!t)
+		return;
+	send_last_record(t, task, bpf_ktime_get_ns(), true);
+	bpf_task_storage_delete(&thread_slots, task);
+	__sync_fetch_and_add(&watched, -1);
 }
 
 static __always_inline int switched(void *ctx, bool preempt,

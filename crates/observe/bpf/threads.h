@@ -98,6 +98,8 @@ static __always_inline void watch(struct task_struct *task, u32 slot)
 	/* Its fork and a walk may both have come to watch it. */
 	if (!kept || __sync_val_compare_and_swap(kept, 0, slot))
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+	else
+		__sync_fetch_and_add(&watched, 1);
 }
 
 /* Fills a record from a thread; `now` extends the open account. */

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore, MapHandle, OpenObject};
@@ -53,6 +54,11 @@ pub struct Stopped {
 /// Threads watched at the same time, at most (1.8 kB of kernel memory each, taken at the start);
 /// those beyond are counted as lost.
 const THREADS: u32 = 24_576;
+
+/// How often, and from one to the next, it is looked at the end whether threads still report
+/// themselves.
+const LOOKS_FOR_THE_DYING: u32 = 50;
+const LOOK_FOR_THE_DYING: Duration = Duration::from_millis(2);
 
 /// Walks over all tasks at the start, at most: each finds the children of those found before.
 const GENERATIONS: usize = 64;
@@ -266,9 +272,24 @@ impl Probes {
         }
         let at_ns = clock::monotonic_ns();
         let threads = self.dump_threads(true);
+        if let Ok(threads) = &threads {
+            self.wait_for_the_dying(threads.len());
+        }
         self.links.clear();
         self.timers = SampleTimers::default();
         Ok(Stopped { at_ns, threads: threads? })
+    }
+
+    /// A thread that is about to end is in no walk any more, and has yet to report itself at its
+    /// last step, for which it may have to wait for a CPU.
+    fn wait_for_the_dying(&self, found: usize) {
+        let watched = || self.skel.maps.bss_data.as_ref().map_or(0, |bss| bss.watched as usize);
+        for _ in 0..LOOKS_FOR_THE_DYING {
+            if watched() <= found {
+                return;
+            }
+            std::thread::sleep(LOOK_FOR_THE_DYING);
+        }
     }
 
     /// Makes histograms count into the other half; returns the half that is now quiet.

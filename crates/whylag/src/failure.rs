@@ -47,9 +47,7 @@ impl From<StoreError> for Failure {
             | StoreError::Unwritable(_)
             | StoreError::Replaced(_)
             | StoreError::Busy(_)
-            | StoreError::Sqlite { .. } => {
-                Failure::Failed(error.into())
-            }
+            | StoreError::Sqlite { .. } => Failure::Failed(error.into()),
             _ => Failure::Usage(error.to_string()),
         }
     }

@@ -71,17 +71,16 @@ impl Keeper {
         self.note(stored);
     }
 
-    /// From now on nothing more is measured, and there is time to wait for the store.
+    /// From now on nothing more is measured: what is left may wait, however much it is.
     pub fn ends(&mut self) {
         self.is_ending = true;
-        // Waiting for a moment does, too.
-        let _ = self.store.wait_only_a_moment(false);
     }
 
     /// Ends the run. It is in the store, or else in one of its own; an error means that there is no
     /// memory for that either.
     pub fn finish(mut self, end: &RunEnd) -> Result<Kept, StoreError> {
-        self.ends();
+        // There is time now. Waiting for a moment does, too.
+        let _ = self.store.wait_only_a_moment(false);
         match self.finish_in_store(end) {
             Ok(id) => Ok(Kept { store: self.store, id, aside: None }),
             Err(because) => self.take_aside(end, because),
@@ -92,7 +91,9 @@ impl Keeper {
         match result {
             Ok(()) if self.in_trouble => tell("the store takes data again"),
             Err(error) if !self.in_trouble => {
-                tell(format_args!("{error}; measuring goes on, what the store does not take waits"));
+                tell(format_args!(
+                    "{error}; measuring goes on, what the store does not take waits"
+                ));
                 self.in_trouble = true;
                 return;
             }

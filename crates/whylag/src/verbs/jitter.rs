@@ -149,7 +149,8 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         true => ProgressBar::new_spinner(),
         false => ProgressBar::hidden(),
     };
-    let mut session = Session { watched, recording, drift: drift::Drift::default(), progress, number };
+    let mut session =
+        Session { watched, recording, drift: drift::Drift::default(), progress, number };
     let reason = session.watch_until_end(options, &signal)?;
     session.progress.finish_and_clear();
     let ended_ns = clock::monotonic_ns();
@@ -163,8 +164,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         ..Batch::default()
     };
     keeper.append(batch);
-    let mut kept =
-        keeper.finish(&RunEnd { ended_ns, exit_status, reason: reason.to_owned() })?;
+    let mut kept = keeper.finish(&RunEnd { ended_ns, exit_status, reason: reason.to_owned() })?;
     let judged = explain::timers(&kept.store.load(kept.id)?);
     let written = match judged {
         Some(judged) => {
