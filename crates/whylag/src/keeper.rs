@@ -8,7 +8,6 @@
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::fs::File;
-use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -142,14 +141,14 @@ impl Keeper {
         place: Temporary,
     ) -> Result<(Sqlite, RunId, Option<String>), StoreError> {
         let mut store = Sqlite::temporary(self.store.path(), place)?;
-        let stored = self.id.map(|id| self.stored_as_file(id));
-        let (id, unread) = match stored.map(|file| put_file(&mut store, file)) {
-            Some(Ok(id)) => (id, None),
-            Some(Err(error)) => {
+        let (id, unread) = match self.put_stored(&mut store, place) {
+            Ok(Some(id)) => (id, None),
+            Ok(None) => (store.begin(&self.header)?, None),
+            Err(Unread::Here(error)) => return Err(error),
+            Err(Unread::There(why)) => {
                 store = Sqlite::temporary(self.store.path(), place)?;
-                (store.begin(&self.header)?, Some(error.to_string()))
+                (store.begin(&self.header)?, Some(why))
             }
-            None => (store.begin(&self.header)?, None),
         };
         let mut expected = self.stored;
         for batch in &self.waiting {
@@ -164,19 +163,37 @@ impl Keeper {
         Ok((store, id, lost))
     }
 
-    /// What was stored so far, in memory: the descriptors of a store that was removed, or whose disk
-    /// is full, can be read all the same.
-    fn stored_as_file(&self, id: RunId) -> Result<File, RunFileError> {
-        let file = memfd_create("run", MemfdFlags::CLOEXEC).map_err(io::Error::from)?;
-        let mut file = File::from(file);
-        self.store.export(id, &mut file)?;
-        Ok(file)
+    /// Puts what was stored so far into another store, by a file without a name: the descriptors of a
+    /// store that was removed, or whose disk is full, can be read all the same.
+    fn put_stored(&self, to: &mut Sqlite, place: Temporary) -> Result<Option<RunId>, Unread> {
+        let Some(id) = self.id else { return Ok(None) };
+        let here =
+            |source| Unread::Here(StoreError::Unusable { path: std::env::temp_dir(), source });
+        let mut file = match place {
+            Temporary::InFile => tempfile::tempfile().map_err(here)?,
+            Temporary::InMemory => {
+                let file = memfd_create("run", MemfdFlags::CLOEXEC);
+                File::from(file.map_err(|error| here(error.into()))?)
+            }
+        };
+        self.store.export(id, &mut file).map_err(|error| match error {
+            RunFileError::Unwritable(source) => here(source),
+            error => Unread::There(error.to_string()),
+        })?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        to.put_run_file(Path::new(&path)).map(Some).map_err(|error| match error {
+            RunFileError::Store(error) => Unread::Here(error),
+            error => Unread::There(error.to_string()),
+        })
     }
 }
 
-fn put_file(store: &mut Sqlite, file: Result<File, RunFileError>) -> Result<RunId, RunFileError> {
-    let file = file?;
-    store.put_run_file(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))
+/// Why what was stored could not be put elsewhere.
+enum Unread {
+    /// No room, or the like, where it was to go.
+    Here(StoreError),
+    /// It cannot be read any more.
+    There(String),
 }
 
 /// A run that has ended.

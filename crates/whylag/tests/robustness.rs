@@ -76,7 +76,7 @@ fn a_full_disk_keeps_what_was_stored() {
     let disk = lab.folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
     let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=6m", "none"])
+        .args(["-t", "tmpfs", "-o", "size=24m", "none"])
         .arg(&disk)
         .status()
         .unwrap();
@@ -87,7 +87,7 @@ fn a_full_disk_keeps_what_was_stored() {
     let _unmount = Unmount(&disk);
     let store = disk.join("whylag.db");
     let mut record = whylag();
-    record.arg("--store").arg(&store).args(["record", "--threshold", "1us", "--time", "5s"]);
+    record.arg("--store").arg(&store).args(["record", "--threshold", "5us", "--time", "12s"]);
     // Two programs that make each other wait all the time.
     let mut writer = Helper::spawn(Command::new("yes").stdout(Stdio::piped()));
     let pipe = writer.0.stdout.take().unwrap();

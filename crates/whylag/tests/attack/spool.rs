@@ -107,27 +107,43 @@ fn a_log_that_is_cut_meanwhile_is_noticed() {
     fs::remove_file(file_named_in(&errors)).unwrap();
 }
 
-#[test]
-fn a_full_disk_ends_nothing_and_the_run_is_in_a_file_elsewhere() {
-    let Some(lab) = Lab::beside_others() else { return };
+/// Records a busy program to a disk of 3 MB, which is mounted in a namespace of its own and goes with
+/// it; `None` where that is not permitted.
+fn recorded_on_a_small_disk(lab: &Lab, temporary: &Path) -> Option<Output> {
     let disk = lab.folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
     let (target, _reader) = busy_pair();
-    // The mount is in a namespace of its own and goes with it.
     let script = "mount -t tmpfs -o size=3m none \"$0\" && exec \"$@\"";
-    let store = disk.join("whylag.db");
     let mut record = Command::new("unshare");
     record.args(["-m", "sh", "-c", script]).arg(&disk);
-    record.arg(env!("CARGO_BIN_EXE_whylag")).arg("--store").arg(&store);
+    record.arg(env!("CARGO_BIN_EXE_whylag")).arg("--store").arg(disk.join("whylag.db"));
     record.args(["record", "--threshold", "10us", "--time", "5s", "-p", &target.pid()]);
-    record.env_remove("WHYLAG_STORE").env("TMPDIR", lab.folder.path());
+    record.env_remove("WHYLAG_STORE").env("TMPDIR", temporary);
     let output = record.output().unwrap();
     if String::from_utf8_lossy(&output.stderr).contains("mount: ") {
         println!("skipped: mount is not permitted");
-        return;
+        return None;
     }
+    Some(output)
+}
+
+#[test]
+fn a_full_disk_ends_nothing_and_the_run_is_in_a_file_elsewhere() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let Some(output) = recorded_on_a_small_disk(&lab, lab.folder.path()) else { return };
     let run = assert_whole_in_a_file(&lab, &output, "no space left");
     assert!(run.outlier_count > 0);
+}
+
+#[test]
+fn where_all_disks_are_full_the_report_is_printed_from_memory() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let disk = lab.folder.path().join("disk");
+    let Some(output) = recorded_on_a_small_disk(&lab, &disk) else { return };
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("no space left") && errors.contains("of wall time went"), "{errors}");
+    assert!(errors.contains("what is printed is all there is"), "{errors}");
 }
 
 #[test]

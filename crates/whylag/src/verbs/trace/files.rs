@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use model::{Batch, RunEnd, Target};
 use report::trace_files::{TraceListing, TraceStanding};
-use store::{Sqlite, Store, location};
+use store::{Rows, Sqlite, Store, location};
 use trace::reader::{self, Listed, ReadError, Standing, TraceFile};
 
 use crate::failure::Failure;
@@ -129,6 +129,9 @@ fn harvest_one(path: &Path, store: &mut Sqlite) -> Result<String, Failure> {
         _ => "the program ended and left its trace",
     };
     store.finish(id, &RunEnd { ended_ns, exit_status: None, reason: how.to_owned() })?;
+    let mut stored = Rows::default();
+    stored.add(&batch);
+    store.verify(id, &stored)?;
     file.remove()?;
     let slow = batch.messages.slow.len();
     Ok(format!(
