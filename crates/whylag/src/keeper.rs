@@ -16,7 +16,6 @@ use model::{Batch, Finding, RunEnd, RunHeader, RunId};
 use rustix::fs::{MemfdFlags, memfd_create};
 use store::{Rows, RunFileError, Sqlite, Store, StoreError, Temporary};
 
-use crate::failure::Failure;
 use crate::output::tell;
 
 /// So much may wait, by [`weight`]; of what comes beyond, only accounts and sums wait.
@@ -130,8 +129,11 @@ impl Keeper {
             Ok(copy) => copy,
             Err(_) => self.copy(end, Temporary::InMemory)?,
         };
-        let folder = self.store.path().parent().map(Path::to_owned).unwrap_or_default();
-        Ok(Kept { store, id, aside: Some(Aside { because, lost, folder }) })
+        // Before anything else is done with it, which may take long.
+        let beside = self.store.path().parent().map(Path::to_owned);
+        let folders = beside.into_iter().chain([std::env::temp_dir()]);
+        let file = folders.filter_map(|folder| write_file(&store, id, &folder).ok()).next();
+        Ok(Kept { store, id, aside: Some(Aside { because, lost, file }) })
     }
 
     /// The run in a store of its own, and what could not be read back of it.
@@ -210,8 +212,8 @@ struct Aside {
     because: StoreError,
     /// What of it could not be read back.
     lost: Option<String>,
-    /// Where the store is.
-    folder: PathBuf,
+    /// The run file that has it.
+    file: Option<PathBuf>,
 }
 
 impl Kept {
@@ -231,7 +233,7 @@ impl Kept {
         }
     }
 
-    /// Ends with the run in the store, or in a file, and says where; false if it is nowhere.
+    /// Says whether the run is in the store, or in which file; false if it is nowhere.
     pub fn tell_where(&self, hint: impl Display) -> bool {
         let id = self.id;
         let Some(aside) = &self.aside else {
@@ -242,9 +244,7 @@ impl Kept {
         if let Some(lost) = &aside.lost {
             tell(format_args!("a part of it is lost, which the store had: {lost}"));
         }
-        let folders = [aside.folder.clone(), std::env::temp_dir()];
-        let written = folders.iter().map(|folder| self.write_file(folder));
-        match written.filter_map(Result::ok).next() {
+        match &aside.file {
             Some(path) => {
                 let path = path.display();
                 tell(format_args!("it is in {path}: 'whylag import {path}' stores it"));
@@ -256,15 +256,15 @@ impl Kept {
             }
         }
     }
+}
 
-    /// For its owner only, like the store.
-    fn write_file(&self, folder: &Path) -> Result<PathBuf, Failure> {
-        let mut file =
-            tempfile::Builder::new().prefix("whylag-run-").suffix(".whylag").tempfile_in(folder)?;
-        self.store.export(self.id, file.as_file_mut())?;
-        let (_, path) = file.keep().map_err(|error| error.error)?;
-        Ok(path)
-    }
+/// Writes a run file, for its owner only, like the store.
+fn write_file(store: &Sqlite, id: RunId, folder: &Path) -> Result<PathBuf, RunFileError> {
+    let mut file =
+        tempfile::Builder::new().prefix("whylag-run-").suffix(".whylag").tempfile_in(folder)?;
+    store.export(id, file.as_file_mut())?;
+    let (_, path) = file.keep().map_err(|error| error.error)?;
+    Ok(path)
 }
 
 /// About how much memory a batch takes, bytes.
