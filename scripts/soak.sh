@@ -23,7 +23,7 @@ jobs_of_soak=()
 # shellcheck disable=SC2317 # the trap calls it
 finish() {
 	kill "${jobs_of_soak[@]}" 2>/dev/null || true
-	kill -KILL ${lasting:-} 2>/dev/null || true
+	kill -KILL "${lasting:-none}" 2>/dev/null || true
 	wait 2>/dev/null || true
 	umount "$folder/disk" 2>/dev/null || true
 	rm -rf "$folder"

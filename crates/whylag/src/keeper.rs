@@ -217,6 +217,11 @@ struct Aside {
 }
 
 impl Kept {
+    /// True if the run is in the store or in a file.
+    pub fn is_kept(&self) -> bool {
+        self.aside.as_ref().is_none_or(|aside| aside.file.is_some())
+    }
+
     /// Keeps what was found in the run. It is there without that, too: whoever asks has it found
     /// again.
     pub fn put_findings(&mut self, findings: &[Finding]) {
@@ -233,12 +238,11 @@ impl Kept {
         }
     }
 
-    /// Says whether the run is in the store, or in which file; false if it is nowhere.
-    pub fn tell_where(&self, hint: impl Display) -> bool {
+    /// Says whether the run is in the store, or in which file.
+    pub fn tell_where(&self, hint: impl Display) {
         let id = self.id;
         let Some(aside) = &self.aside else {
-            tell(format_args!("run {id} is stored: 'whylag show {id}' {hint}"));
-            return true;
+            return tell(format_args!("run {id} is stored: 'whylag show {id}' {hint}"));
         };
         tell(format_args!("the store does not have this run: {}", aside.because));
         if let Some(lost) = &aside.lost {
@@ -248,11 +252,9 @@ impl Kept {
             Some(path) => {
                 let path = path.display();
                 tell(format_args!("it is in {path}: 'whylag import {path}' stores it"));
-                true
             }
             None => {
                 tell("it could not be written to a file either: what is printed is all there is");
-                false
             }
         }
     }

@@ -9,22 +9,49 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
 
 use crate::failure::Failure;
 
-/// Number of the signal that asked for the end; 0 as long as none did.
-///
-/// A command that is to be measured has to be started before: it inherits that a signal is ignored
-/// (nohup, `&` in a script), but not that it is handled. That the terminal goes away ends nothing
-/// under nohup.
-pub fn asking_for_the_end() -> Result<Arc<AtomicUsize>, Failure> {
-    let signal = Arc::new(AtomicUsize::new(0));
-    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-    for number in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
-            .context("cannot handle signals")?;
+/// The signals that ask for the end.
+#[derive(Clone, Default)]
+pub struct Asked {
+    /// Number of the last one that came.
+    last: Arc<AtomicUsize>,
+    is_kept: Arc<AtomicBool>,
+}
+
+impl Asked {
+    /// From now on signals ask for the end. A command that is to be measured has to be started
+    /// before: it inherits that a signal is ignored (nohup, `&` in a script), but not that it is
+    /// handled. That the terminal goes away ends nothing under nohup.
+    pub fn listen() -> Result<Asked, Failure> {
+        let asked = Asked::default();
+        let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        for number in [SIGINT, SIGTERM].into_iter().chain(hangup) {
+            flag::register_conditional_default(number, Arc::clone(&asked.is_kept))
+                .and_then(|_| {
+                    flag::register_usize(number, Arc::clone(&asked.last), number as usize)
+                })
+                .context("cannot handle signals")?;
+        }
+        Ok(asked)
     }
-    Ok(signal)
+
+    /// As the reason for the end of a run, once one has come.
+    pub fn reason(&self) -> Option<&'static str> {
+        match self.last.load(Ordering::Relaxed) as i32 {
+            0 => None,
+            SIGINT => Some("Ctrl-C (SIGINT)"),
+            SIGHUP => Some("SIGHUP"),
+            _ => Some("SIGTERM"),
+        }
+    }
+
+    /// What was measured is kept, and only the report is left: signals end whylag again.
+    pub fn nothing_can_be_lost(&self) {
+        self.is_kept.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Makes a write beyond the limit of the size of files (`ulimit -f`) fail, as on a full disk,
@@ -34,7 +61,7 @@ pub fn fail_at_the_limit_of_file_size() -> io::Result<()> {
     if is_ignored(SIGXFSZ) {
         return Ok(());
     }
-    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(drop)
+    flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(drop)
 }
 
 fn is_ignored(number: i32) -> bool {
@@ -45,26 +72,18 @@ fn is_ignored(number: i32) -> bool {
     asked == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
-/// As the reason for the end of a run.
-pub fn name(number: usize) -> &'static str {
-    match number as i32 {
-        SIGINT => "Ctrl-C (SIGINT)",
-        SIGHUP => "SIGHUP",
-        _ => "SIGTERM",
-    }
-}
-
 /// How often it is looked whether a command that is waited for has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Waits for a command, which goes on without being recorded, and passes on to it the signals that
 /// came or come: they are meant for it too. Not Ctrl-C, which has reached it from the terminal.
 /// Gives its exit status as a shell reports it.
-pub fn pass_on_until_end(pid: u32, signal: Arc<AtomicUsize>) -> JoinHandle<i32> {
+pub fn pass_on_until_end(pid: u32, asked: &Asked) -> JoinHandle<i32> {
+    let last = Arc::clone(&asked.last);
     let pid = Pid::from_raw(pid as i32);
     std::thread::spawn(move || {
         loop {
-            let passed_on = match signal.swap(0, Ordering::Relaxed) as i32 {
+            let passed_on = match last.swap(0, Ordering::Relaxed) as i32 {
                 SIGTERM => Some(Signal::TERM),
                 SIGHUP => Some(Signal::HUP),
                 _ => None,

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -19,7 +18,8 @@ mod watched;
 use self::watched::Watched;
 use crate::failure::Failure;
 use crate::keeper::Keeper;
-use crate::{output, signals, stored};
+use crate::signals::Asked;
+use crate::{output, stored};
 
 /// Options of `jitter`.
 #[derive(Args)]
@@ -142,7 +142,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     let store = Sqlite::open(&path)?;
     let header = stored::header(Target::Jitter(words()));
     let (watched, recording) = Watched::start(options, plan)?;
-    let signal = signals::asking_for_the_end()?;
+    let signal = Asked::listen()?;
     let mut keeper = Keeper::begin(store, &header);
     let number = keeper.number();
     let progress = match options.command.is_empty() && std::io::stderr().is_terminal() {
@@ -165,6 +165,9 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     };
     keeper.append(batch);
     let mut kept = keeper.finish(&RunEnd { ended_ns, exit_status, reason: reason.to_owned() })?;
+    if kept.is_kept() {
+        signal.nothing_can_be_lost();
+    }
     let judged = explain::timers(&kept.store.load(kept.id)?);
     let written = match judged {
         Some(judged) => {
@@ -228,7 +231,7 @@ impl Session {
     fn watch_until_end(
         &mut self,
         options: &Options,
-        signal: &AtomicUsize,
+        signal: &Asked,
     ) -> Result<&'static str, Failure> {
         let started = Instant::now();
         let mut reported = started;
@@ -238,9 +241,8 @@ impl Session {
             if self.watched.drain()? {
                 return Ok(if is_command { "the program ended" } else { "all ticks have come" });
             }
-            match signal.load(Ordering::Relaxed) {
-                0 => {}
-                number => return Ok(signals::name(number)),
+            if let Some(reason) = signal.reason() {
+                return Ok(reason);
             }
             let over = |time: u64| started.elapsed().as_nanos() >= u128::from(time);
             if is_command && options.time.is_some_and(over) {

@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::builder::NonEmptyStringValueParser;
@@ -19,6 +17,7 @@ use store::{Sqlite, Store, location};
 use crate::failure::Failure;
 use crate::keeper::{Keeper, Kept};
 use crate::output::tell;
+use crate::signals::Asked;
 use crate::{output, signals, slow_messages};
 
 /// Options of `record`.
@@ -101,7 +100,7 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
     let path = location::locate(store)?;
     let store = Sqlite::open(&path)?;
     let recorder = Recorder::start(&watch(options), started)?;
-    let signal = signals::asking_for_the_end()?;
+    let signal = Asked::listen()?;
     let keeper = Keeper::begin(store, recorder.header());
     tell(format_args!(
         "recording {} as run {}; Ctrl-C ends it{}",
@@ -123,7 +122,7 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
         started: Instant::now(),
     };
     let stop = session.watch_until_end(options, &signal);
-    session.finish(stop, signal)
+    session.finish(stop, &signal)
 }
 
 /// What might be expected to be watched and is not.
@@ -229,7 +228,7 @@ struct Session {
 }
 
 impl Session {
-    fn watch_until_end(&mut self, options: &Options, signal: &AtomicUsize) -> Stop {
+    fn watch_until_end(&mut self, options: &Options, signal: &Asked) -> Stop {
         let mut stored = Instant::now();
         loop {
             match self.look(options, signal, &mut stored) {
@@ -244,15 +243,14 @@ impl Session {
     fn look(
         &mut self,
         options: &Options,
-        signal: &AtomicUsize,
+        signal: &Asked,
         stored: &mut Instant,
     ) -> Result<Option<Stop>, observe::Error> {
         if let Some((reason, exit_status)) = self.recorder.ended()? {
             return Ok(Some(Stop { exit_status, ..Stop::because(reason) }));
         }
-        match signal.load(Ordering::Relaxed) {
-            0 => {}
-            number => return Ok(Some(Stop::because(signals::name(number)))),
+        if let Some(reason) = signal.reason() {
+            return Ok(Some(Stop::because(reason)));
         }
         let length = self.started.elapsed().as_nanos();
         if options.time.is_some_and(|time| length >= u128::from(time)) {
@@ -290,7 +288,7 @@ impl Session {
 
     /// Reads what is left, passes a signal on to a command only then, stores the rest, waits for
     /// the command, and prints the report.
-    fn finish(mut self, stop: Stop, signal: Arc<AtomicUsize>) -> Result<ExitCode, Failure> {
+    fn finish(mut self, stop: Stop, signal: &Asked) -> Result<ExitCode, Failure> {
         let mut failed = stop.failed;
         let stopped = self.recorder.stop();
         let child = self.recorder.child_pid().filter(|_| stop.exit_status.is_none());
@@ -314,8 +312,12 @@ impl Session {
         let status = stop.exit_status.or_else(|| waiter.and_then(|wait| wait.join().ok()));
         let end = RunEnd { ended_ns, exit_status: status, reason: stop.reason };
         let mut kept = self.keeper.finish(&end)?;
+        if kept.is_kept() {
+            signal.nothing_can_be_lost();
+        }
         let reported = report(&mut kept);
-        if kept.tell_where("has the rest") {
+        kept.tell_where("has the rest");
+        if kept.is_kept() {
             say(self.traced.remove_abandoned());
         }
         reported?;
