@@ -14,6 +14,7 @@
 # make exchange     a traced exchange on the LMAX Disruptor under whylag, 20 s; FAULT=--slow-journal
 #                   (or --chatty-clock, --garbage) gives it a fault to find
 # make fuzz-trace   the reader of trace files against RUNS hostile inputs
+# make soak        20 minutes (or DURATION=120 seconds) of storms, small disks and kills under a recorder
 # make test-java    the tests of the Java tracer and of the exchange
 # make new-cause ID=swap-in GROUP=memory  lays down a cause, its mystery, test and page
 # make help        this list
@@ -105,6 +106,10 @@ fuzz-trace:
 	@scripts/install-deps.sh build test
 	@RUNS=$(RUNS) scripts/fuzz-trace.sh
 
+soak: build
+	@test "$$(id -u)" = 0 || { echo "Recording needs root. Run: sudo make soak" >&2; exit 1; }
+	@DURATION=$(DURATION) scripts/soak.sh $(WHYLAG)
+
 new-cause:
 	@scripts/install-deps.sh build
 	@scripts/new-cause.sh "$(ID)" "$(GROUP)"
@@ -114,5 +119,5 @@ test-java:
 	@scripts/test-java.sh
 
 .PHONY: all help install-deps build mysteries demo test test-mysteries test-kernels lint bench-peers \
-	bench-trace trace-kills exchange fuzz-trace new-cause test-java \
+	bench-trace trace-kills exchange fuzz-trace soak new-cause test-java \
 	check-aarch64

@@ -36,7 +36,7 @@ const volatile u64 handle_mm_fault_text[2];
 /* ---- changed by the loader while they run ---- */
 
 u64 threshold_ns;	/* intervals this long are kept whole */
-u32 stopped;		/* nothing is charged any more */
+u32 stopped;		/* nothing is charged, not yet or not any more */
 u32 epoch;		/* histograms count into half epoch & 1 */
 u32 calls_off;		/* there are no system call probes, or they were shed */
 u32 locks_off;		/* the same of contention_begin */
@@ -47,6 +47,7 @@ u32 taken;		/* threads that walks have begun to watch */
 
 u32 hist_next = 1;	/* next free histogram slot; 0 means none */
 u32 slot_next = 1;	/* next thread slot that was never used */
+u32 watched;		/* threads that have a slot */
 
 struct thread {
 	u64 since;

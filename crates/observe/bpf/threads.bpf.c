@@ -27,9 +27,10 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	if (t->pending)
 		send_pending(ctx, cpu, t);
 	if (state & TASK_DEAD) {
-		send_last_record(t, prev, now);
+		send_last_record(t, prev, now, false);
 		bpf_task_storage_delete(&thread_slots, prev);
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+		__sync_fetch_and_add(&watched, -1);
 		return;
 	}
 	t->object = 0;
@@ -198,6 +199,21 @@ static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
 	cpu->ran[(head + 1) & (RAN_SEEN - 1)].since = now;
 }
 
+/*
+ * When recording stopped it was alive, and the walk over all tasks that comes
+ * then may not find it any more.
+ */
+static __noinline void died_after_stop(struct task_struct *task)
+{
+	struct thread *t = thread_of(task);
+
+	if (!t)
+		return;
+	send_last_record(t, task, bpf_ktime_get_ns(), true);
+	bpf_task_storage_delete(&thread_slots, task);
+	__sync_fetch_and_add(&watched, -1);
+}
+
 static __always_inline int switched(void *ctx, bool preempt,
 				    struct task_struct *prev,
 				    struct task_struct *next, u32 prev_state)
@@ -207,8 +223,13 @@ static __always_inline int switched(void *ctx, bool preempt,
 	u64 now;
 
 	/* Some kernels let the verifier think that a tracepoint may pass NULL. */
-	if (!cpu || stopped || !prev || !next)
+	if (!cpu || !prev || !next)
 		return 0;
+	if (stopped) {
+		if (prev_state & TASK_DEAD)
+			died_after_stop(prev);
+		return 0;
+	}
 	/* Nobody switches within an interrupt: an exit may have been missed. */
 	cpu->in_hardirq = cpu->in_softirq = 0;
 	now = bpf_ktime_get_ns();

@@ -98,6 +98,8 @@ static __always_inline void watch(struct task_struct *task, u32 slot)
 	/* Its fork and a walk may both have come to watch it. */
 	if (!kept || __sync_val_compare_and_swap(kept, 0, slot))
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+	else
+		__sync_fetch_and_add(&watched, 1);
 }
 
 /* Fills a record from a thread; `now` extends the open account. */
@@ -125,7 +127,8 @@ static __always_inline void fill_record(struct thread_record *r,
 }
 
 static __always_inline void send_last_record(struct thread *t,
-					     struct task_struct *task, u64 now)
+					     struct task_struct *task, u64 now,
+					     bool alive)
 {
 	struct thread_record *r = bpf_ringbuf_reserve(&rare, sizeof(*r), 0);
 
@@ -134,7 +137,7 @@ static __always_inline void send_last_record(struct thread *t,
 		return;
 	}
 	fill_record(r, t, task, now);
-	r->alive = 0;
+	r->alive = alive;
 	bpf_ringbuf_submit(r, ring_flags(&rare));
 }
 

@@ -13,11 +13,15 @@ use crate::wire;
 /// Time in calls that were evicted from a thread's slots: (tid, first_ns) -> (call, ns).
 pub type EvictedCalls = HashMap<(u32, u64), Vec<(u16, u64)>>;
 
-/// A thread's accounts up to the moment of the record.
+/// A thread's accounts up to the moment of the record, or to `until_ns` if recording stopped before.
 ///
 /// `None` if the parts were read while the thread moved on, so that they do not belong together:
 /// the next record will be right. For a thread that stands still they always do.
-pub fn thread(record: &thread_record, evicted: &EvictedCalls) -> Option<ThreadAccounts> {
+pub fn thread(
+    record: &thread_record,
+    evicted: &EvictedCalls,
+    until_ns: u64,
+) -> Option<ThreadAccounts> {
     let mut accounts = Accounts::new();
     for (number, ns) in record.accounts.iter().enumerate() {
         accounts.add(wire::account(number as u64, wire::call(record.open_call)), *ns);
@@ -32,7 +36,7 @@ pub fn thread(record: &thread_record, evicted: &EvictedCalls) -> Option<ThreadAc
         return None;
     }
     let open = wire::account(record.open, wire::call(record.open_call));
-    let last_ns = record.now.max(record.since);
+    let last_ns = record.now.min(until_ns).max(record.since);
     if record.alive != 0 {
         accounts.add(open, last_ns - record.since);
     }
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn accounts_sum_to_the_wall_time_and_the_open_one_is_extended() {
-        let thread = thread(&record(), &EvictedCalls::new()).unwrap();
+        let thread = thread(&record(), &EvictedCalls::new(), u64::MAX).unwrap();
         assert_eq!(thread.accounts.total(), thread.wall_ns());
         assert_eq!(thread.wall_ns(), 700);
         assert_eq!(thread.accounts.get(thread.open), 200);
@@ -199,12 +203,12 @@ mod tests {
     fn parts_that_do_not_belong_together_are_refused() {
         let mut torn = record();
         torn.accounts[1] += 1;
-        assert!(thread(&torn, &EvictedCalls::new()).is_none());
+        assert!(thread(&torn, &EvictedCalls::new(), u64::MAX).is_none());
         let evicted = EvictedCalls::from([((5, 1_000), vec![(7, 100)])]);
-        assert!(thread(&record(), &evicted).is_none());
+        assert!(thread(&record(), &evicted, u64::MAX).is_none());
         let mut whole = record();
         whole.since += 100;
-        assert!(thread(&whole, &evicted).is_some());
+        assert!(thread(&whole, &evicted, u64::MAX).is_some());
     }
 
     #[test]

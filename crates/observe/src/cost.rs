@@ -17,6 +17,7 @@ use model::{Cost, ProbeCost, RecorderPart};
 use crate::Error;
 use crate::bpf::{self, cpu};
 use crate::parts::{self, PROBES};
+use crate::privilege;
 use crate::probes::Probes;
 use crate::wire::{Loss, Program};
 
@@ -57,7 +58,10 @@ impl CostSampler {
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("cost".into())
-            .spawn(move || sample(&programs, period, &theirs))
+            .spawn(move || {
+                privilege::drop_all_but_timing();
+                sample(&programs, period, &theirs);
+            })
             .map_err(Error::io("starting the cost thread"))?;
         Ok(CostSampler { shared, thread: Some(thread) })
     }

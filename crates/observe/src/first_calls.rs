@@ -9,10 +9,10 @@ use crate::capability::{HostFacts, Plan, decide};
 use crate::drain::{Drain, OUTLIERS_WAITING};
 use crate::kallsyms::TextRanges;
 use crate::names::Names;
-use crate::namespace;
 use crate::probes::{Config, Probes};
 use crate::watch::Found;
 use crate::wire::{OutlierKind, TargetKind};
+use crate::{namespace, privilege};
 
 /// What sees a first call: its page faults, and the system call after it.
 const NEEDED: [RecorderPart; 3] =
@@ -72,6 +72,7 @@ impl FirstCalls {
         };
         let probes = Probes::start(&config, &recording, &TextRanges::of_this_kernel())
             .map_err(|error| error.to_string())?;
+        privilege::drop_unneeded(false);
         let drain = Drain::start(&probes).map_err(|error| error.to_string())?;
         let (names, callers, waiting) = (Names::default(), HashMap::new(), Vec::new());
         Ok(FirstCalls { drain, _probes: probes, names, callers, waiting })

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore, MapHandle, MapType, OpenObject};
@@ -41,9 +42,23 @@ pub struct Config {
     pub no_stacks: bool,
 }
 
+/// The end of a recording.
+pub struct Stopped {
+    /// No account has more than was up to here; what a program was about to add may be some
+    /// microseconds later.
+    pub at_ns: u64,
+    /// The accounts of all threads that there were.
+    pub threads: Vec<thread_record>,
+}
+
 /// Threads watched at the same time, at most (1.8 kB of kernel memory each, taken at the start);
 /// those beyond are counted as lost.
 const THREADS: u32 = 24_576;
+
+/// How often, and from one to the next, it is looked at the end whether threads still report
+/// themselves.
+const LOOKS_FOR_THE_DYING: u32 = 50;
+const LOOK_FOR_THE_DYING: Duration = Duration::from_millis(2);
 
 /// Walks over all tasks at the start, at most: each finds the children of those found before.
 const GENERATIONS: usize = 64;
@@ -57,6 +72,7 @@ pub struct Probes {
     /// Parts that were loaded and could not be attached, and why.
     not_attached: Vec<(RecorderPart, String)>,
     shows_mappings_at_exit: bool,
+    watching_since_ns: u64,
 }
 
 impl Probes {
@@ -108,6 +124,8 @@ impl Probes {
         }
         if let Some(bss) = open.maps.bss_data.as_mut() {
             bss.threshold_ns = config.threshold_ns;
+            // Nothing is charged before all parts are there: all accounts begin together.
+            bss.stopped = 1;
         }
         if recording.preallocated {
             preallocate(&mut open)?;
@@ -127,6 +145,7 @@ impl Probes {
             sizes,
             not_attached: Vec::new(),
             shows_mappings_at_exit: wanted.contains(&"on_exit"),
+            watching_since_ns: 0,
         };
         for part in RecorderPart::ALL.into_iter().filter(|part| !recording.has(*part)) {
             loaded.is_off(part);
@@ -142,6 +161,10 @@ impl Probes {
                 Err(error) if part == RecorderPart::Threads => return Err(error),
                 Err(error) => loaded.lacks(part, error.to_string()),
             }
+        }
+        loaded.watching_since_ns = clock::monotonic_ns();
+        if let Some(bss) = loaded.skel.maps.bss_data.as_mut() {
+            bss.stopped = 0;
         }
         // Children that come from now on are watched with their parents, but one that was there
         // before can have a lower number than its parent, and be met first.
@@ -238,13 +261,38 @@ impl Probes {
         }
     }
 
-    /// Stops all accounts at this moment; only [`Probes::dump_threads`] makes sense afterwards.
-    pub fn stop(&mut self) {
+    /// When the first accounts began.
+    pub fn watching_since_ns(&self) -> u64 {
+        self.watching_since_ns
+    }
+
+    /// Stops all accounts, gives that moment, and detaches the programs. What the accounts were
+    /// is read in between: a thread that ends after the moment still reports itself, or is still
+    /// found.
+    pub fn stop(&mut self) -> Result<Stopped, Error> {
         if let Some(bss) = self.skel.maps.bss_data.as_mut() {
             bss.stopped = 1;
         }
+        let at_ns = clock::monotonic_ns();
+        let threads = self.dump_threads(true);
+        if let Ok(threads) = &threads {
+            self.wait_for_the_dying(threads.len());
+        }
         self.links.clear();
         self.timers = SampleTimers::default();
+        Ok(Stopped { at_ns, threads: threads? })
+    }
+
+    /// A thread that is about to end is in no walk any more, and has yet to report itself at its
+    /// last step, for which it may have to wait for a CPU.
+    fn wait_for_the_dying(&self, found: usize) {
+        let watched = || self.skel.maps.bss_data.as_ref().map_or(0, |bss| bss.watched as usize);
+        for _ in 0..LOOKS_FOR_THE_DYING {
+            if watched() <= found {
+                return;
+            }
+            std::thread::sleep(LOOK_FOR_THE_DYING);
+        }
     }
 
     /// Makes histograms count into the other half; returns the half that is now quiet.

@@ -20,7 +20,7 @@ use crate::histograms::Histograms;
 use crate::kallsyms::TextRanges;
 use crate::launch::{self, Held};
 use crate::names::Names;
-use crate::probes::{Config, Probes};
+use crate::probes::{Config, Probes, Stopped};
 use crate::queues::Queues;
 use crate::sampled::Sampler;
 use crate::stacks::Stacks;
@@ -37,6 +37,16 @@ const LOOKS_PER_BATCH: usize = 16;
 enum Backend {
     Bpf(Box<Bpf>),
     Sampled(Sampler),
+}
+
+impl Backend {
+    /// When the first accounts began.
+    fn since_ns(&self) -> u64 {
+        match self {
+            Backend::Bpf(bpf) => bpf.probes.watching_since_ns(),
+            Backend::Sampled(sampler) => sampler.since_ns(),
+        }
+    }
 }
 
 struct Bpf {
@@ -56,6 +66,7 @@ struct Bpf {
     budget_percent: Option<f64>,
     budget_seen: (u64, u64),
     torn: Vec<thread_record>,
+    stopped: Option<Stopped>,
     ring_bytes: u64,
     events: u64,
 }
@@ -75,6 +86,8 @@ pub struct Recorder {
     processes: HashMap<u32, Process>,
     counters: Counters,
     last_batch_ns: u64,
+    /// When recording stopped, once it has.
+    ended_ns: Option<u64>,
     /// The target has ended, as [`Recorder::ended`] said.
     has_ended: bool,
     attach_ns: u64,
@@ -93,7 +106,7 @@ impl Recorder {
         let (found, held) = Found::of(watch)?;
         let (backend, plan) = begin(watch, &found, is_inner, plan)?;
         let mut recorder = Recorder {
-            header: watch.header(matches!(plan, Plan::Sample(_))),
+            header: watch.header(matches!(plan, Plan::Sample(_)), backend.since_ns()),
             backend,
             child: None,
             facts,
@@ -104,6 +117,7 @@ impl Recorder {
             found,
             is_inner,
             last_batch_ns: clock::monotonic_ns(),
+            ended_ns: None,
             has_ended: false,
             attach_ns: started.elapsed().as_nanos() as u64,
         };
@@ -182,30 +196,44 @@ impl Recorder {
                     bpf.probes.take_new()?;
                 }
                 let inbox = bpf.drain.take(OUTLIERS_PER_BATCH);
-                let mut batch = bpf.batch(inbox, self.last_batch_ns, false)?;
+                let mut batch = bpf.batch(inbox, self.last_batch_ns)?;
                 batch.capabilities = bpf.keep_budget(batch.cost.as_ref(), &mut self.capabilities);
                 batch
             }
-            Backend::Sampled(sampler) => sampler.batch(),
+            Backend::Sampled(sampler) => sampler.batch(clock::monotonic_ns()),
         };
         self.complete(&mut batch);
         Ok(batch)
     }
 
-    /// Stops recording and gives the last batches: one with what happened, then the outliers that
-    /// did not fit, then all stacks with their symbols.
+    /// Stops recording at this moment, which it gives, and reads what threads did until then: the
+    /// target may be killed afterwards. All the rest is for [`Recorder::finish`].
+    pub fn stop(&mut self) -> Result<u64, Error> {
+        if let Some(ended_ns) = self.ended_ns {
+            return Ok(ended_ns);
+        }
+        let ended_ns = match &mut self.backend {
+            Backend::Bpf(bpf) => bpf.stop()?,
+            Backend::Sampled(sampler) => sampler.stop(),
+        };
+        self.ended_ns = Some(ended_ns);
+        Ok(ended_ns)
+    }
+
+    /// Stops recording unless it has stopped, and gives the last batches: one with what happened,
+    /// then the outliers that did not fit, then all stacks with their symbols.
     pub fn finish(mut self) -> Result<Vec<Batch>, Error> {
+        let ended_ns = self.stop()?;
         let mut batches = Vec::new();
         let mut last = match &mut self.backend {
             Backend::Bpf(bpf) => {
-                bpf.probes.stop();
                 bpf.sampler.stop();
                 bpf.queues.iter_mut().for_each(Queues::finish);
                 bpf.drain.finish();
                 let inbox = bpf.drain.take(OUTLIERS_PER_BATCH);
-                bpf.batch(inbox, self.last_batch_ns, true)?
+                bpf.batch(inbox, self.last_batch_ns)?
             }
-            Backend::Sampled(sampler) => sampler.finish(),
+            Backend::Sampled(sampler) => sampler.batch(ended_ns),
         };
         // A thread is a zombie before it leaves its CPU for the last time, which ends its account.
         for thread in last.threads.iter_mut().filter(|thread| self.has_ended && thread.alive) {
@@ -278,6 +306,7 @@ fn begin(
             Err(error) => return Err(error),
         }
     }
+    privilege::drop_unneeded(found.kind == TargetKind::Command);
     Ok((Backend::Sampled(Sampler::start(found, watch.follow)?), plan))
 }
 
@@ -298,7 +327,7 @@ fn record(
     };
     let probes = Probes::start(&config, recording, &TextRanges::of_this_kernel())?;
     let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;
-    privilege::drop_unneeded();
+    privilege::drop_unneeded(found.kind == TargetKind::Command);
     let drain = Drain::start(&probes)?;
     let is_alone = found.tgid != 0 && !watch.follow;
     let walks = probes.socket_walks(is_alone.then_some(found.tgid))?;
@@ -319,14 +348,27 @@ fn record(
         budget_percent: watch.budget_percent,
         budget_seen: (0, 0),
         torn: Vec::new(),
+        stopped: None,
         ring_bytes: 0,
         events: 0,
     })
 }
 
 impl Bpf {
-    fn batch(&mut self, inbox: Inbox, since_ns: u64, last: bool) -> Result<Batch, Error> {
-        let mut batch = Batch { heartbeat_ns: clock::monotonic_ns(), ..Batch::default() };
+    fn stop(&mut self) -> Result<u64, Error> {
+        let stopped = self.probes.stop()?;
+        Ok(self.stopped.insert(stopped).at_ns)
+    }
+
+    /// What happened since the last time; it is the last one if recording has stopped.
+    fn batch(&mut self, inbox: Inbox, since_ns: u64) -> Result<Batch, Error> {
+        let last = self.stopped.is_some();
+        let (until_ns, threads) = match self.stopped.take() {
+            Some(stopped) => (stopped.at_ns, stopped.threads),
+            None => (u64::MAX, Vec::new()),
+        };
+        let heartbeat_ns = clock::monotonic_ns().min(until_ns);
+        let mut batch = Batch { heartbeat_ns, ..Batch::default() };
         self.ring_bytes += inbox.bytes;
         self.events += inbox.records;
         self.count_losses(&inbox, &mut batch)?;
@@ -338,7 +380,7 @@ impl Bpf {
         let evicted = sums::evicted_calls(&self.probes)?;
         let mut torn = Vec::new();
         for record in self.torn.drain(..).chain(inbox.dead_threads) {
-            let Some(thread) = convert::thread(&record, &evicted) else {
+            let Some(thread) = convert::thread(&record, &evicted, until_ns) else {
                 torn.push(record);
                 continue;
             };
@@ -347,8 +389,9 @@ impl Bpf {
                 sums::forget_calls(&self.probes, record.tid, record.first_ns, calls);
             }
         }
-        for record in self.probes.dump_threads(last)? {
-            match convert::thread(&record, &evicted) {
+        let threads = if last { threads } else { self.probes.dump_threads(false)? };
+        for record in threads {
+            match convert::thread(&record, &evicted, until_ns) {
                 Some(thread) => batch.threads.push(thread),
                 None if last => torn.push(record),
                 None => {} // it moved while it was read: the next dump has it

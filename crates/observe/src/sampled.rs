@@ -35,6 +35,7 @@ pub struct Sampler {
     threads: Arc<Mutex<Threads>>,
     stop: Arc<AtomicBool>,
     handle: Option<JoinHandle<()>>,
+    since_ns: u64,
 }
 
 /// Which threads: of one process (and its children), one, all, or those of a cgroup.
@@ -58,6 +59,7 @@ impl Sampler {
         let threads = Arc::new(Mutex::new(Threads::new()));
         let stop = Arc::new(AtomicBool::new(false));
         let (theirs, stopped) = (Arc::clone(&threads), Arc::clone(&stop));
+        let since_ns = clock::monotonic_ns();
         let handle = std::thread::Builder::new()
             .name("sample".into())
             .spawn(move || {
@@ -67,14 +69,19 @@ impl Sampler {
                 }
             })
             .map_err(Error::io("starting the sampling thread"))?;
-        Ok(Sampler { threads, stop, handle: Some(handle) })
+        Ok(Sampler { threads, stop, handle: Some(handle), since_ns })
     }
 
-    /// Accounts so far.
-    pub fn batch(&mut self) -> Batch {
+    /// Nothing was sampled before.
+    pub fn since_ns(&self) -> u64 {
+        self.since_ns
+    }
+
+    /// Accounts so far, which is until `heartbeat_ns`.
+    pub fn batch(&mut self, heartbeat_ns: u64) -> Batch {
         let threads = lock(&self.threads).values().map(|sampled| sampled.thread.clone()).collect();
         Batch {
-            heartbeat_ns: clock::monotonic_ns(),
+            heartbeat_ns,
             threads,
             cost: Some(Cost {
                 cpu_ns: clock::process_cpu_ns(),
@@ -85,14 +92,14 @@ impl Sampler {
         }
     }
 
-    /// Ends the thread; accounts to the end.
-    pub fn finish(&mut self) -> Batch {
+    /// Ends the thread, and gives the moment when it had ended.
+    pub fn stop(&mut self) -> u64 {
         self.stop.store(true, Ordering::Release);
         if let Some(handle) = self.handle.take() {
             // A panic there has been printed.
             let _ = handle.join();
         }
-        self.batch()
+        clock::monotonic_ns()
     }
 }
 

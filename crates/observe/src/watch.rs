@@ -33,11 +33,12 @@ impl Watch {
         if self.timers == Timers::Off { &[RecorderPart::Timers] } else { &[] }
     }
 
-    /// What is known of the run at its start.
-    pub(crate) fn header(&self, sampled: bool) -> RunHeader {
+    /// What is known of the run at its start, which was at `started_ns`.
+    pub(crate) fn header(&self, sampled: bool, started_ns: u64) -> RunHeader {
+        let since = clock::monotonic_ns().saturating_sub(started_ns);
         RunHeader {
-            started_unix_ns: clock::unix_ns(),
-            started_ns: clock::monotonic_ns(),
+            started_unix_ns: clock::unix_ns() - since as i64,
+            started_ns,
             target: self.target.named(),
             follow: self.follow,
             threshold_ns: self.threshold_ns,

@@ -79,6 +79,18 @@ pub enum StoreError {
     /// No space left; all that was stored before is intact.
     #[error("{0}: no space left on the disk; free some, or give another file with --store")]
     DiskFull(PathBuf),
+    /// A write failed for another reason.
+    #[error(
+        "{0}: cannot be written any more (an error of the disk, or a limit of the size of files, \
+         as 'ulimit -f' sets it); raise the limit, or give another file with --store"
+    )]
+    Unwritable(PathBuf),
+    /// The file was taken away while it was used.
+    #[error(
+        "{0}: removed or replaced while it was written to; keep others from doing so, or give \
+         another file with --store"
+    )]
+    Replaced(PathBuf),
     /// Another process kept it locked for too long.
     #[error("{0}: another process has been writing to it for over 10 s; try again when it is done")]
     Busy(PathBuf),
@@ -109,6 +121,7 @@ impl StoreError {
         }
         match source.sqlite_error() {
             Some(error) if is_full(error) => StoreError::DiskFull(path),
+            Some(error) if is_unwritable(error) => StoreError::Unwritable(path),
             Some(error) => match error.code {
                 ErrorCode::DatabaseCorrupt => {
                     StoreError::Damaged { path, what: source.to_string() }
@@ -126,6 +139,13 @@ impl StoreError {
 /// Without space, SQLite fails either in a write or when it enlarges the -shm file.
 fn is_full(error: &ffi::Error) -> bool {
     error.code == ErrorCode::DiskFull || error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
+}
+
+fn is_unwritable(error: &ffi::Error) -> bool {
+    matches!(
+        error.extended_code,
+        ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_TRUNCATE | ffi::SQLITE_IOERR_FSYNC
+    )
 }
 
 /// A stored value is not of the form that we write.

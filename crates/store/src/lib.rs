@@ -27,7 +27,7 @@ use model::{
 
 pub use error::StoreError;
 pub use run_file::{FORMAT_VERSION, RunFileError, is_run_file};
-pub use sqlite::Sqlite;
+pub use sqlite::{Rows, Sqlite, Temporary};
 
 /// [`Store::load`] fetches this many outliers, the longest: enough for every table and picture,
 /// and little enough to be read at once however many were stored. As many of the slow messages.

@@ -43,9 +43,11 @@ impl fmt::Display for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         match error {
-            StoreError::DiskFull(_) | StoreError::Busy(_) | StoreError::Sqlite { .. } => {
-                Failure::Failed(error.into())
-            }
+            StoreError::DiskFull(_)
+            | StoreError::Unwritable(_)
+            | StoreError::Replaced(_)
+            | StoreError::Busy(_)
+            | StoreError::Sqlite { .. } => Failure::Failed(error.into()),
             _ => Failure::Usage(error.to_string()),
         }
     }

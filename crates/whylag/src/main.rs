@@ -4,7 +4,10 @@
 //! failed, 2 for wrong usage (an option, pid, run or file that cannot be used). Caveat: `record`
 //! of a command exits with the command's own status instead.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod failure;
+mod keeper;
 mod output;
 mod signals;
 mod slow_messages;
@@ -67,6 +70,9 @@ enum Verb {
 fn main() -> ExitCode {
     let started = Instant::now();
     let arguments = Arguments::parse();
+    if let Err(error) = signals::fail_at_the_limit_of_file_size() {
+        output::tell(format_args!("cannot handle signals: {error}"));
+    }
     let store = arguments.store.as_deref();
     let result = match arguments.verb {
         Verb::Record(options) => verbs::record::run(&options, store, started),
@@ -85,7 +91,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(Failure::ReaderLeft) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("whylag: {failure}");
+            output::tell(&failure);
             failure.exit_code()
         }
     }

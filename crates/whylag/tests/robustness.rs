@@ -71,12 +71,12 @@ fn two_recorders_share_a_store() {
 }
 
 #[test]
-fn a_full_disk_ends_the_recording_and_keeps_what_was_stored() {
+fn a_full_disk_keeps_what_was_stored() {
     let Some(lab) = Lab::beside_others() else { return };
     let disk = lab.folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
     let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=64m", "none"])
+        .args(["-t", "tmpfs", "-o", "size=24m", "none"])
         .arg(&disk)
         .status()
         .unwrap();
@@ -87,15 +87,17 @@ fn a_full_disk_ends_the_recording_and_keeps_what_was_stored() {
     let _unmount = Unmount(&disk);
     let store = disk.join("whylag.db");
     let mut record = whylag();
-    record.arg("--store").arg(&store).args(["record", "--threshold", "1us", "--time", "60s"]);
+    record.arg("--store").arg(&store).args(["record", "--threshold", "5us", "--time", "12s"]);
     // Two programs that make each other wait all the time.
     let mut writer = Helper::spawn(Command::new("yes").stdout(Stdio::piped()));
     let pipe = writer.0.stdout.take().unwrap();
     let _reader = Helper::spawn(silent(Command::new("cat").stdin(pipe)));
+    // The run goes to a file there, which attack/spool.rs looks into.
+    record.env("TMPDIR", lab.folder.path());
     let output = record.args(["-p", &writer.pid()]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(errors.contains("no space left") && errors.contains("intact"), "{errors}");
+    assert!(errors.contains("no space left") && errors.contains("whylag import"), "{errors}");
     let mut export = whylag();
     export.arg("--store").arg(&store).args(["export", "--format", "json"]);
     let run: Run = serde_json::from_slice(&export.output().unwrap().stdout).unwrap();

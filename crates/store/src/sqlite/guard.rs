@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::schema::{APPLICATION_ID, MIGRATIONS, version};
+use super::schema::{APPLICATION_ID, MIGRATIONS, version, wait_while_busy};
 use crate::StoreError;
 
 /// What is at a path, if it is nothing that has to be refused.
@@ -55,15 +56,39 @@ pub(super) fn check(path: &Path) -> Result<Found, StoreError> {
 
 /// Refuses a store that is damaged anywhere. Readers do without: they get what can still be read.
 pub(super) fn check_pages(path: &Path) -> Result<(), StoreError> {
-    let small = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= FULL_CHECK_BYTES);
-    if small
-        && !in_use(path)
-        && let Err(error) = open_immutable(path).and_then(|conn| quick_check(&conn))
-        && !in_use(path)
-    {
-        return Err(StoreError::of_sqlite(path, error));
+    if !fs::metadata(path).is_ok_and(|metadata| metadata.len() <= FULL_CHECK_BYTES) {
+        return Ok(());
     }
-    Ok(())
+    let mut checked = Ok(());
+    if !in_use(path) {
+        checked = open_immutable(path).and_then(|conn| quick_check(&conn));
+        if checked.is_ok() {
+            return Ok(());
+        }
+    }
+    // Asked again: another process may have begun to use it just now.
+    if in_use(path) {
+        checked = open_shared(path).and_then(|conn| quick_check(&conn));
+    }
+    match checked {
+        Err(error) if is_corrupt(&error) => Err(StoreError::of_sqlite(path, error)),
+        // Whatever else is wrong, the one who opens it for writing is told.
+        _ => Ok(()),
+    }
+}
+
+/// The file at a path: what tells it from another one that comes to have its name.
+pub(super) fn identity_of(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Opens the file with its log, beside others that use it. It is not changed: who may only read
+/// moves nothing from the log into the file.
+pub(super) fn open_shared(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut conn = Connection::open_with_flags(path, flags)?;
+    conn.busy_handler(Some(wait_while_busy))?;
+    Ok(conn)
 }
 
 /// Refuses a store of a version that we do not know.

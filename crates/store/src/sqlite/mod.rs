@@ -18,6 +18,7 @@ mod read_parts;
 mod schema;
 mod sockets;
 mod sums;
+mod verify;
 mod write;
 
 use std::collections::HashMap;
@@ -30,6 +31,7 @@ use model::{
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use self::guard::Found;
+pub use self::verify::Rows;
 use crate::run_file::RunFileError;
 use crate::{Store, StoreError, location};
 
@@ -45,6 +47,8 @@ const CACHE_KIB: i64 = 16 * 1024;
 pub struct Sqlite {
     path: PathBuf,
     conn: Connection,
+    /// Device and inode of the file when it was opened for writing.
+    identity: Option<(u64, u64)>,
 }
 
 impl Sqlite {
@@ -59,7 +63,8 @@ impl Sqlite {
         match open_for_writing(&path) {
             Ok((conn, version)) => {
                 guard::refuse_newer(&path, version)?;
-                Ok(Sqlite { path, conn })
+                let identity = guard::identity_of(&path);
+                Ok(Sqlite { path, conn, identity })
             }
             // The file can be opened, as the guard has seen: it is its folder that is read-only.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
@@ -93,7 +98,7 @@ impl Sqlite {
             drop(Sqlite::open(&path)?);
             return Sqlite::open_read_only(&path);
         }
-        Ok(Sqlite { path, conn })
+        Ok(Sqlite { path, conn, identity: None })
     }
 
     /// Opens a store that has only the run of this file, and is gone when it is dropped: large ones
@@ -101,11 +106,52 @@ impl Sqlite {
     /// /var/tmp). The number of the run is that which it had where it comes from.
     pub fn open_run_file(path: &Path) -> Result<(Sqlite, RunId), RunFileError> {
         let failed = |error| StoreError::of_sqlite(path, error);
-        let conn = open_temporary().map_err(failed)?;
-        let mut store = Sqlite { path: path.to_owned(), conn };
+        let conn = open_temporary(Temporary::InFile).map_err(failed)?;
+        let mut store = Sqlite { path: path.to_owned(), conn, identity: None };
         let run =
             import::import_alone(&mut store.conn, path).map_err(|error| error.of_store(path))?;
         Ok((store, run))
+    }
+
+    /// An empty store that is gone when it is dropped, named `path` in errors; in memory only, or
+    /// as [`Sqlite::open_run_file`] does it.
+    pub fn temporary(path: &Path, place: Temporary) -> Result<Sqlite, StoreError> {
+        let path = path.to_owned();
+        let conn = open_temporary(place).map_err(|error| StoreError::of_sqlite(&path, error))?;
+        Ok(Sqlite { path, conn, identity: None })
+    }
+
+    /// Puts the run of a file into a store that has none, under the number that it had.
+    pub fn put_run_file(&mut self, path: &Path) -> Result<RunId, RunFileError> {
+        import::import_alone(&mut self.conn, path).map_err(|error| error.of_store(&self.path))
+    }
+
+    /// The file that the store was opened with.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Sets how long a call waits for another process that writes: 200 ms, then it is
+    /// [`StoreError::Busy`] and can be made again; or the 10 s that are usual.
+    pub fn wait_only_a_moment(&mut self, yes: bool) -> Result<(), StoreError> {
+        let handler = if yes { schema::wait_a_moment } else { schema::wait_while_busy };
+        let set = self.conn.busy_handler(Some(handler));
+        set.map_err(|error| self.failed(error))
+    }
+
+    /// Makes sure that what was stored of a run is there: that the file still has its name, and that
+    /// whoever opens it finds so many rows. They are counted, some ms for 100,000, not compared.
+    pub fn verify(&self, run: RunId, expected: &Rows) -> Result<(), StoreError> {
+        if guard::identity_of(&self.path) != self.identity {
+            return Err(StoreError::Replaced(self.path.clone()));
+        }
+        let found = guard::open_shared(&self.path).and_then(|conn| verify::rows(&conn, run));
+        verify::compare(&self.path, expected, &found.map_err(|error| self.failed_for(run, error))?)
+    }
+
+    /// How much there is of a run.
+    pub fn rows(&self, run: RunId) -> Result<Rows, StoreError> {
+        verify::rows(&self.conn, run).map_err(|error| self.failed_for(run, error))
     }
 
     /// Writes all that is stored of a run, as one portable file.
@@ -241,9 +287,21 @@ fn open_for_writing(path: &Path) -> rusqlite::Result<(Connection, usize)> {
     Ok((conn, version))
 }
 
-fn open_temporary() -> rusqlite::Result<Connection> {
-    // The empty name: a file of its own, without a name, and in memory as long as it is small.
-    let mut conn = Connection::open("")?;
+/// Where a temporary store is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Temporary {
+    /// In a file of its own, without a name, and in memory as long as it is small.
+    InFile,
+    /// In memory only.
+    InMemory,
+}
+
+fn open_temporary(place: Temporary) -> rusqlite::Result<Connection> {
+    let name = match place {
+        Temporary::InFile => "",
+        Temporary::InMemory => ":memory:",
+    };
+    let mut conn = Connection::open(name)?;
     set_up(&mut conn)?;
     schema::migrate(&mut conn, schema::MIGRATIONS)?;
     // Nobody needs what is left of it when something fails.

@@ -27,10 +27,19 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// 100 ms, and miss the short ones that an import makes for others.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// How long one waits that has other things to do, and comes again.
+const MOMENT: Duration = Duration::from_millis(200);
+
 /// Waits for a look: false after [`BUSY_TIMEOUT`]. `looks` is how many there were.
 pub(super) fn wait_while_busy(looks: i32) -> bool {
     std::thread::sleep(LOOK);
     LOOK * looks.unsigned_abs() < BUSY_TIMEOUT
+}
+
+/// The same for [`MOMENT`].
+pub(super) fn wait_a_moment(looks: i32) -> bool {
+    std::thread::sleep(LOOK);
+    LOOK * looks.unsigned_abs() < MOMENT
 }
 
 /// Applies the migrations that the store lacks, and gives its version, which is greater than

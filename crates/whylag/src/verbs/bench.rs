@@ -1,5 +1,6 @@
 //! `whylag bench`: what operations of the kernel cost here, over ladders.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,11 +11,14 @@ use bench::ladder::Settings;
 use bench::{Report, Session};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, RunId, Target, WorkerKind};
+use model::{
+    Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, Target, ThreadAccounts, WorkerKind,
+};
 use observe::{Recorder, Timers, Watch, WatchTarget};
 use store::{Sqlite, Store, location};
 
 use crate::failure::Failure;
+use crate::keeper::{Keeper, Kept};
 use crate::{output, stored};
 
 /// Options of `bench`.
@@ -81,29 +85,29 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
     let path = location::locate(store)?;
     // Forks, so it comes before anything that starts a thread.
     let mut session = Session::start(&settings).map_err(anyhow::Error::from)?;
-    let mut store = Sqlite::open(&path)?;
+    let store = Sqlite::open(&path)?;
     let recorder = recorder(options, &session, started)?;
     let target = Target::Bench(words(options));
     let header = match &recorder {
         Some(recorder) => RunHeader { target, ..recorder.header().clone() },
         None => stored::header(target),
     };
-    let id = store.begin(&header)?;
+    let keeper = Keeper::begin(store, &header);
     session.go().map_err(anyhow::Error::from)?;
     let mut measuring = Measuring {
         clock: String::new(),
         empty: None,
         cases: Vec::new(),
         progress: progress(settings.cases.len()),
-        store,
-        id,
+        keeper,
+        recorded: BTreeMap::new(),
         recorder,
         stored: Instant::now(),
     };
     let ended = measuring.receive(&mut session);
     measuring.progress.finish_and_clear();
     drop(session);
-    measuring.finish(ended?, options)
+    measuring.finish(ended, options)
 }
 
 fn list() -> Result<ExitCode, Failure> {
@@ -250,8 +254,9 @@ struct Measuring {
     empty: Option<BenchStep>,
     cases: Vec<BenchCase>,
     progress: ProgressBar,
-    store: Sqlite,
-    id: RunId,
+    keeper: Keeper,
+    /// The accounts of the workers so far, by thread.
+    recorded: BTreeMap<(u32, u64), ThreadAccounts>,
     recorder: Option<Recorder>,
     stored: Instant,
 }
@@ -265,7 +270,7 @@ enum Ended {
 
 impl Measuring {
     /// Takes what the measuring process sends until it ends.
-    fn receive(&mut self, session: &mut Session) -> Result<Ended, Failure> {
+    fn receive(&mut self, session: &mut Session) -> Ended {
         while let Some(message) = session.receive() {
             match message {
                 Report::Clock(clock) => self.clock = clock,
@@ -275,39 +280,61 @@ impl Measuring {
                     self.progress.set_message(case);
                 }
                 Report::Case(case) => self.cases.push(case),
-                Report::Failed(why) if !bench::stop::requested() => return Ok(Ended::Failed(why)),
-                Report::Failed(_) => return Ok(Ended::Interrupted),
-                Report::End => return Ok(Ended::Done),
+                Report::Failed(why) if !bench::stop::requested() => return Ended::Failed(why),
+                Report::Failed(_) => return Ended::Interrupted,
+                Report::End => return Ended::Done,
             }
-            if self.stored.elapsed() >= STEP {
-                self.keep()?;
+            if self.stored.elapsed() >= STEP
+                && let Err(why) = self.keep()
+            {
+                return Ended::Failed(why.to_string());
             }
         }
         if bench::stop::requested() {
-            return Ok(Ended::Interrupted);
+            return Ended::Interrupted;
         }
-        Ok(Ended::Failed("the measuring process died".to_owned()))
+        Ended::Failed("the measuring process died".to_owned())
     }
 
     /// Stores what the recorder has so far.
-    fn keep(&mut self) -> Result<(), Failure> {
+    fn keep(&mut self) -> Result<(), observe::Error> {
         self.stored = Instant::now();
         if let Some(recorder) = &mut self.recorder {
-            self.store.append(self.id, &recorder.batch()?)?;
+            let batch = recorder.batch()?;
+            self.append(batch);
         }
         Ok(())
     }
 
-    fn finish(mut self, ended: Ended, options: &Options) -> Result<ExitCode, Failure> {
-        let mut batch = Batch { heartbeat_ns: clock::monotonic_ns(), ..Batch::default() };
-        match self.recorder.take() {
-            Some(recorder) => {
-                for batch in recorder.finish()? {
-                    self.store.append(self.id, &batch)?;
-                }
-            }
-            None => batch.facts = inspect::fingerprint::host(),
+    fn append(&mut self, batch: Batch) {
+        for thread in &batch.threads {
+            self.recorded.insert((thread.tid, thread.first_ns), thread.clone());
         }
+        self.keeper.append(batch);
+    }
+
+    /// Takes the last of the recorder, and gives the moment when recording or measuring ended.
+    fn end_recorder(&mut self) -> Result<Option<u64>, observe::Error> {
+        let Some(mut recorder) = self.recorder.take() else { return Ok(None) };
+        let ended_ns = recorder.stop()?;
+        for batch in recorder.finish()? {
+            self.append(batch);
+        }
+        Ok(Some(ended_ns))
+    }
+
+    fn finish(mut self, ended: Ended, options: &Options) -> Result<ExitCode, Failure> {
+        self.keeper.ends();
+        let facts = match self.recorder {
+            Some(_) => Vec::new(),
+            None => inspect::fingerprint::host(),
+        };
+        let (ended_ns, ended) = match (self.end_recorder(), ended) {
+            (Err(why), Ended::Done) => (None, Ended::Failed(why.to_string())),
+            (recorded, ended) => (recorded.ok().flatten(), ended),
+        };
+        let ended_ns = ended_ns.unwrap_or_else(clock::monotonic_ns);
+        let mut batch = Batch { heartbeat_ns: ended_ns, facts, ..Batch::default() };
         if let Some(empty) = self.empty.take() {
             let mut bench = Bench {
                 clock: std::mem::take(&mut self.clock),
@@ -315,46 +342,44 @@ impl Measuring {
                 empty,
                 cases: std::mem::take(&mut self.cases),
             };
-            let recorded = self.store.load(self.id)?.threads;
+            let recorded: Vec<_> = std::mem::take(&mut self.recorded).into_values().collect();
             bench::recorded::add_accounts(&mut bench.cases, &recorded);
             batch.bench = Some(bench);
         }
-        self.store.append(self.id, &batch)?;
+        self.keeper.append(batch);
         let reason = match &ended {
             Ended::Done => "all cases were measured".to_owned(),
             Ended::Failed(why) => why.clone(),
             Ended::Interrupted => "interrupted".to_owned(),
         };
-        let ended_ns = clock::monotonic_ns();
-        self.store.finish(self.id, &RunEnd { ended_ns, exit_status: None, reason })?;
-        self.report(options)?;
+        let mut kept = self.keeper.finish(&RunEnd { ended_ns, exit_status: None, reason })?;
+        let reported = report(&mut kept, options);
+        kept.tell_where("has it again");
+        reported?;
         match ended {
-            Ended::Done => Ok(ExitCode::SUCCESS),
+            Ended::Done => Ok(kept.exit_code(None)),
             Ended::Interrupted => Ok(ExitCode::from(130)),
             Ended::Failed(why) => Err(Failure::Failed(anyhow::anyhow!(
                 "the benchmark ended early: {why}; run {} has what was measured until then",
-                self.id
+                kept.id
             ))),
         }
     }
+}
 
-    fn report(&mut self, options: &Options) -> Result<(), Failure> {
-        let run = self.store.load(self.id)?;
-        let (mut out, style) = output::stdout();
-        let ladders = explain::judge_ladders(&run);
-        if options.json {
-            let json = report::bench::json(&run, &ladders);
-            serde_json::to_writer_pretty(&mut out, &json).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        } else {
-            report::bench::write(&mut out, &run, &ladders, options.histogram, &style)?;
-        }
-        out.flush()?;
-        if options.with_kernel {
-            let explanation = explain::explain(&run);
-            self.store.put_findings(self.id, &explanation.findings)?;
-        }
-        eprintln!("whylag: run {} is stored: 'whylag show {}' has it again", self.id, self.id);
-        Ok(())
+fn report(kept: &mut Kept, options: &Options) -> Result<(), Failure> {
+    let run = kept.store.load(kept.id)?;
+    if options.with_kernel {
+        kept.put_findings(&explain::explain(&run).findings);
     }
+    let (mut out, style) = output::stdout();
+    let ladders = explain::judge_ladders(&run);
+    if options.json {
+        let json = report::bench::json(&run, &ladders);
+        serde_json::to_writer_pretty(&mut out, &json).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        report::bench::write(&mut out, &run, &ladders, options.histogram, &style)?;
+    }
+    Ok(out.flush()?)
 }

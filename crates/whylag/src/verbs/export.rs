@@ -13,7 +13,7 @@ use report::export::svg::SvgError;
 use store::{Sqlite, Store, location};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, tell};
 use crate::stored::{self, RunName};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -82,10 +82,10 @@ fn write_for_others(format: Format, run: &Run, out: &mut dyn Write) -> Result<()
         Format::Csv => report::export::csv::write(out, run)?,
         Format::Folded => {
             let coverage = report::export::folded::write(out, run)?;
-            eprintln!("whylag: {coverage}");
+            tell(coverage);
         }
         Format::Svg => match report::export::svg::write(out, run) {
-            Ok(coverage) => eprintln!("whylag: {coverage}"),
+            Ok(coverage) => tell(coverage),
             Err(SvgError::Io(error)) => return Err(error.into()),
             Err(error) => return Err(Failure::Failed(error.into())),
         },

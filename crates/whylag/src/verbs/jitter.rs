@@ -4,21 +4,22 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::ProgressBar;
 use jitter::plan::{self, Setting, Step};
 use jitter::{Series, Started, control, drift, sources};
-use model::{Batch, Conversion, Jitter, JitterProgram, Outlier, RunEnd, RunId, Target};
+use model::{Batch, Conversion, Jitter, JitterProgram, Outlier, RunEnd, Target};
 use store::{Sqlite, Store, location};
 
 mod watched;
 
 use self::watched::Watched;
 use crate::failure::Failure;
-use crate::{output, signals, stored};
+use crate::keeper::Keeper;
+use crate::signals::Asked;
+use crate::{output, stored};
 
 /// Options of `jitter`.
 #[derive(Args)]
@@ -138,16 +139,18 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
     }
     let plan = plan(options)?;
     let path = location::locate(store)?;
-    let mut store = Sqlite::open(&path)?;
+    let store = Sqlite::open(&path)?;
     let header = stored::header(Target::Jitter(words()));
     let (watched, recording) = Watched::start(options, plan)?;
-    let signal = signals::asking_for_the_end()?;
-    let id = store.begin(&header)?;
+    let signal = Asked::listen()?;
+    let mut keeper = Keeper::begin(store, &header);
+    let number = keeper.number();
     let progress = match options.command.is_empty() && std::io::stderr().is_terminal() {
         true => ProgressBar::new_spinner(),
         false => ProgressBar::hidden(),
     };
-    let mut session = Session { watched, recording, drift: drift::Drift::default(), progress, id };
+    let mut session =
+        Session { watched, recording, drift: drift::Drift::default(), progress, number };
     let reason = session.watch_until_end(options, &signal)?;
     session.progress.finish_and_clear();
     let ended_ns = clock::monotonic_ns();
@@ -160,14 +163,22 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         outliers: measured.intervals,
         ..Batch::default()
     };
-    store.append(id, &batch)?;
-    store.finish(id, &RunEnd { ended_ns, exit_status, reason: reason.to_owned() })?;
-    if let Some(judged) = explain::timers(&store.load(id)?) {
-        store.put_findings(id, &judged.jitter.findings)?;
-        write(judged.jitter, options)?;
+    keeper.append(batch);
+    let mut kept = keeper.finish(&RunEnd { ended_ns, exit_status, reason: reason.to_owned() })?;
+    if kept.is_kept() {
+        signal.nothing_can_be_lost();
     }
-    eprintln!("whylag: run {id} is stored: 'whylag show {id}' has it again");
-    Ok(ExitCode::from(exit_status.map_or(0, |status| status as u8)))
+    let judged = explain::timers(&kept.store.load(kept.id)?);
+    let written = match judged {
+        Some(judged) => {
+            kept.put_findings(&judged.jitter.findings);
+            write(judged.jitter, options)
+        }
+        None => Ok(()),
+    };
+    kept.tell_where("has it again");
+    written?;
+    Ok(kept.exit_code(exit_status))
 }
 
 /// Without a command: what is to be measured.
@@ -213,14 +224,14 @@ struct Session {
     recording: Started,
     drift: drift::Drift,
     progress: ProgressBar,
-    id: RunId,
+    number: String,
 }
 
 impl Session {
     fn watch_until_end(
         &mut self,
         options: &Options,
-        signal: &AtomicUsize,
+        signal: &Asked,
     ) -> Result<&'static str, Failure> {
         let started = Instant::now();
         let mut reported = started;
@@ -230,9 +241,8 @@ impl Session {
             if self.watched.drain()? {
                 return Ok(if is_command { "the program ended" } else { "all ticks have come" });
             }
-            match signal.load(Ordering::Relaxed) {
-                0 => {}
-                number => return Ok(signals::name(number)),
+            if let Some(reason) = signal.reason() {
+                return Ok(reason);
             }
             let over = |time: u64| started.elapsed().as_nanos() >= u128::from(time);
             if is_command && options.time.is_some_and(over) {
@@ -242,7 +252,7 @@ impl Session {
                 && reported.elapsed().as_nanos() >= u128::from(every)
             {
                 reported = Instant::now();
-                self.tell_recent(started.elapsed(), options)?;
+                self.tell_recent(started.elapsed(), options);
             }
             if let Ok(recording) = &mut self.recording {
                 recording.take(self.watched.series());
@@ -253,7 +263,7 @@ impl Session {
     }
 
     fn show_progress(&mut self) {
-        let run = self.id;
+        let run = &self.number;
         if let Some(series) = self.watched.newest() {
             let line = report::jitter::in_one_line(series.summary());
             self.progress.set_message(format!("run {run}: {line}; Ctrl-C ends it"));
@@ -262,8 +272,8 @@ impl Session {
     }
 
     /// The line of `--every`; with --json it goes to standard error.
-    fn tell_recent(&mut self, at: Duration, options: &Options) -> Result<(), Failure> {
-        let Some(series) = self.watched.newest() else { return Ok(()) };
+    fn tell_recent(&mut self, at: Duration, options: &Options) {
+        let Some(series) = self.watched.newest() else { return };
         let recent = series.take_recent();
         let line = report::jitter::recent(&recent.late, recent.early, recent.over, options.over);
         let line = format!(
@@ -274,14 +284,12 @@ impl Session {
         );
         self.progress.suspend(|| {
             if options.json {
-                eprintln!("{line}");
-                return Ok(());
+                return output::tell_plainly(&line);
             }
+            // That nobody reads it is told at the end, when all is measured and stored.
             let (mut out, _) = output::stdout();
-            writeln!(out, "{line}")?;
-            out.flush()
-        })?;
-        Ok(())
+            let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+        });
     }
 
     /// Ends what is watched.

@@ -4,19 +4,20 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 use messages::Traced;
-use model::{Batch, Capability, RunEnd, RunId};
+use model::{Batch, Capability, RunEnd};
 use observe::{CgroupName, Recorder, Timers, Watch, WatchTarget};
-use signal_hook::consts::SIGTERM;
-use store::{Sqlite, Store, StoreError, location};
+use store::{Sqlite, Store, location};
 
 use crate::failure::Failure;
+use crate::keeper::{Keeper, Kept};
+use crate::output::tell;
+use crate::signals::Asked;
 use crate::{output, signals, slow_messages};
 
 /// Options of `record`.
@@ -28,7 +29,8 @@ use crate::{output, signals, slow_messages};
 whylag record [OPTIONS] -- CMD...
        whylag record [OPTIONS] <-p PID|-t TID|-u UNIT|--container ID|--cgroup PATH|-a>",
     after_help = "\
-The run ends with the command or the target, after --time, or with Ctrl-C.
+The run ends with the command or the target, after --time, or with Ctrl-C,
+SIGTERM or SIGHUP; the last two are passed on to the command.
 The command's output is left alone, its exit status becomes whylag's.
 
 Example:
@@ -96,15 +98,16 @@ const STEP: Duration = Duration::from_secs(1);
 /// Records.
 pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<ExitCode, Failure> {
     let path = location::locate(store)?;
-    let mut store = Sqlite::open(&path)?;
+    let store = Sqlite::open(&path)?;
     let recorder = Recorder::start(&watch(options), started)?;
-    let signal = signals::asking_for_the_end()?;
-    let id = store.begin(recorder.header())?;
-    eprintln!(
-        "whylag: recording {} as run {id}; Ctrl-C ends it{}",
+    let signal = Asked::listen()?;
+    let keeper = Keeper::begin(store, recorder.header());
+    tell(format_args!(
+        "recording {} as run {}; Ctrl-C ends it{}",
         recorder.header().target,
+        keeper.number(),
         left_out(options, &recorder)
-    );
+    ));
     tell_what_is_off(recorder.capabilities());
     let mut traced = Traced::new(recorder.header());
     for process in options.pid.into_iter().chain(recorder.child_pid()) {
@@ -113,13 +116,12 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
     let mut session = Session {
         recorder,
         traced,
-        store,
-        id,
+        keeper,
         progress: progress(options),
         outliers: 0,
         started: Instant::now(),
     };
-    let stop = session.watch_until_end(options, &signal)?;
+    let stop = session.watch_until_end(options, &signal);
     session.finish(stop, &signal)
 }
 
@@ -147,11 +149,11 @@ fn tell_what_is_off(capabilities: &[Capability]) {
     }
     for (because, parts) in reasons {
         if parts.len() == capabilities.len() {
-            eprintln!(
-                "whylag: thread states are sampled from /proc, nothing is recorded: {because}"
-            );
+            tell(format_args!(
+                "thread states are sampled from /proc, nothing is recorded: {because}"
+            ));
         } else {
-            eprintln!("whylag: {} not recorded: {because}", parts.join(", "));
+            tell(format_args!("{} not recorded: {because}", parts.join(", ")));
         }
     }
 }
@@ -200,146 +202,152 @@ fn progress(options: &Options) -> ProgressBar {
 struct Stop {
     reason: String,
     exit_status: Option<i32>,
-    store_failed: Option<StoreError>,
+    /// What the recorder could not do.
+    failed: Option<observe::Error>,
+}
+
+impl Stop {
+    fn because(reason: impl Into<String>) -> Stop {
+        Stop { reason: reason.into(), exit_status: None, failed: None }
+    }
+}
+
+impl From<observe::Error> for Stop {
+    fn from(error: observe::Error) -> Stop {
+        Stop { failed: Some(error), ..Stop::because("the recorder failed") }
+    }
 }
 
 struct Session {
     recorder: Recorder,
     traced: Traced,
-    store: Sqlite,
-    id: RunId,
+    keeper: Keeper,
     progress: ProgressBar,
     outliers: u64,
     started: Instant,
 }
 
 impl Session {
-    fn watch_until_end(
-        &mut self,
-        options: &Options,
-        signal: &AtomicUsize,
-    ) -> Result<Stop, Failure> {
-        let stop = |reason: &str| Stop {
-            reason: reason.to_owned(),
-            exit_status: None,
-            store_failed: None,
-        };
+    fn watch_until_end(&mut self, options: &Options, signal: &Asked) -> Stop {
         let mut stored = Instant::now();
         loop {
-            if let Some((reason, exit_status)) = self.recorder.ended()? {
-                return Ok(Stop { reason, exit_status, store_failed: None });
-            }
-            match signal.load(Ordering::Relaxed) {
-                0 => {}
-                number => return Ok(stop(signals::name(number))),
-            }
-            let length = self.started.elapsed().as_nanos();
-            if options.time.is_some_and(|time| length >= u128::from(time)) {
-                return Ok(stop("--time was over"));
-            }
-            let also_keep = |ns| self.recorder.also_keep(ns);
-            say(self.traced.look(clock::monotonic_ns(), also_keep));
-            let batch = if stored.elapsed() >= STEP {
-                stored = Instant::now();
-                Some(self.recorder.batch()?)
-            } else {
-                self.recorder.early_outliers()
-            };
-            let Some(mut batch) = batch else {
-                std::thread::sleep(LOOK);
-                continue;
-            };
-            self.traced.complete(&mut batch);
-            self.tell(&batch);
-            if let Err(error) = self.store.append(self.id, &batch) {
-                return Ok(Stop { store_failed: Some(error), ..stop("the store failed") });
+            match self.look(options, signal, &mut stored) {
+                Ok(None) => {}
+                Ok(Some(stop)) => return stop,
+                Err(error) => return error.into(),
             }
         }
     }
 
-    fn tell(&mut self, batch: &Batch) {
+    /// Takes what there is, or waits for a moment; the reason if it is time to stop.
+    fn look(
+        &mut self,
+        options: &Options,
+        signal: &Asked,
+        stored: &mut Instant,
+    ) -> Result<Option<Stop>, observe::Error> {
+        if let Some((reason, exit_status)) = self.recorder.ended()? {
+            return Ok(Some(Stop { exit_status, ..Stop::because(reason) }));
+        }
+        if let Some(reason) = signal.reason() {
+            return Ok(Some(Stop::because(reason)));
+        }
+        let length = self.started.elapsed().as_nanos();
+        if options.time.is_some_and(|time| length >= u128::from(time)) {
+            return Ok(Some(Stop::because("--time was over")));
+        }
+        let also_keep = |ns| self.recorder.also_keep(ns);
+        say(self.traced.look(clock::monotonic_ns(), also_keep));
+        let batch = if stored.elapsed() >= STEP {
+            *stored = Instant::now();
+            Some(self.recorder.batch()?)
+        } else {
+            self.recorder.early_outliers()
+        };
+        match batch {
+            Some(mut batch) => {
+                self.traced.complete(&mut batch);
+                self.show(&batch);
+                self.keeper.append(batch);
+            }
+            None => std::thread::sleep(LOOK),
+        }
+        Ok(None)
+    }
+
+    fn show(&mut self, batch: &Batch) {
         self.outliers += batch.outliers.len() as u64;
         self.progress.set_message(format!(
             "recording run {}: {} s, {} outliers; Ctrl-C ends it",
-            self.id,
+            self.keeper.number(),
             self.started.elapsed().as_secs(),
             self.outliers
         ));
         self.progress.tick();
     }
 
-    /// Stores the rest, prints the report, and waits for a command that still runs.
-    fn finish(mut self, stop: Stop, signal: &AtomicUsize) -> Result<ExitCode, Failure> {
+    /// Reads what is left, passes a signal on to a command only then, stores the rest, waits for
+    /// the command, and prints the report.
+    fn finish(mut self, stop: Stop, signal: &Asked) -> Result<ExitCode, Failure> {
+        let mut failed = stop.failed;
+        let stopped = self.recorder.stop();
         let child = self.recorder.child_pid().filter(|_| stop.exit_status.is_none());
-        let ended_ns = clock::monotonic_ns();
-        let waiter = child.map(|pid| forward_and_wait(pid, signal));
+        let waiter = child.map(|pid| signals::pass_on_until_end(pid, signal));
         self.progress.finish_and_clear();
-        let mut failed = stop.store_failed;
+        let ended_ns = stopped.unwrap_or_else(|error| {
+            failed.get_or_insert(error);
+            clock::monotonic_ns()
+        });
+        self.keeper.ends();
         self.traced.finish(ended_ns);
-        for mut batch in self.recorder.finish()? {
-            self.traced.complete(&mut batch);
-            if failed.is_none() {
-                failed = self.store.append(self.id, &batch).err();
+        match self.recorder.finish() {
+            Ok(batches) => {
+                for mut batch in batches {
+                    self.traced.complete(&mut batch);
+                    self.keeper.append(batch);
+                }
             }
-        }
-        if failed.is_none() {
-            say(self.traced.remove_abandoned());
+            Err(error) => drop(failed.get_or_insert(error)),
         }
         let status = stop.exit_status.or_else(|| waiter.and_then(|wait| wait.join().ok()));
-        if let Some(error) = failed {
-            return Err(Failure::Failed(anyhow::Error::from(error).context(format!(
-                "recording stopped; what was stored of run {} is intact",
-                self.id
-            ))));
-        }
         let end = RunEnd { ended_ns, exit_status: status, reason: stop.reason };
-        self.store.finish(self.id, &end)?;
-        report(&mut self.store, self.id)?;
-        Ok(ExitCode::from(status.map_or(0, |status| status as u8)))
-    }
-}
-
-/// The command goes on without being recorded; a SIGTERM that we got is meant for it too, while
-/// Ctrl-C has reached it from the terminal. Gives its exit status as a shell reports it.
-fn forward_and_wait(pid: u32, signal: &AtomicUsize) -> std::thread::JoinHandle<i32> {
-    let pid = rustix::process::Pid::from_raw(pid as i32);
-    if signal.load(Ordering::Relaxed) == SIGTERM as usize
-        && let Some(pid) = pid
-    {
-        // It may have ended by itself just now.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-    }
-    std::thread::spawn(move || {
-        let waited = rustix::process::waitpid(pid, rustix::process::WaitOptions::empty());
-        match waited {
-            Ok(Some((_, status))) => status
-                .exit_status()
-                .unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0)),
-            _ => 1,
+        let mut kept = self.keeper.finish(&end)?;
+        if kept.is_kept() {
+            signal.nothing_can_be_lost();
         }
-    })
+        let reported = report(&mut kept);
+        kept.tell_where("has the rest");
+        if kept.is_kept() {
+            say(self.traced.remove_abandoned());
+        }
+        reported?;
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        Ok(kept.exit_code(status))
+    }
 }
 
 fn say(lines: Vec<String>) {
-    lines.iter().for_each(|line| eprintln!("whylag: {line}"));
+    lines.iter().for_each(tell);
 }
 
 /// Explains the run, keeps the findings, and prints both.
-fn report(store: &mut Sqlite, id: RunId) -> Result<(), Failure> {
-    let run = store.load(id)?;
+fn report(kept: &mut Kept) -> Result<(), Failure> {
+    let id = kept.id;
+    let run = kept.store.load(id)?;
     let explanation = explain::explain(&run);
-    store.put_findings(id, &explanation.findings)?;
+    kept.put_findings(&explanation.findings);
     let (mut out, style) = output::stderr();
     writeln!(out)?;
     report::accounts::write_summary(&mut out, &run, &style)?;
     writeln!(out)?;
     report::explanation::write(&mut out, &explanation, &run, &style)?;
     if !run.messages.is_empty() {
-        let slow = slow_messages::load(store, &run)?;
+        let slow = slow_messages::load(&kept.store, &run)?;
         writeln!(out)?;
         report::messages::write(&mut out, &run, &id.to_string(), &slow, MESSAGES, &style)?;
     }
-    writeln!(out, "\nRun {id} is stored: 'whylag show {id}' has the rest.")?;
-    out.flush()?;
-    Ok(())
+    writeln!(out)?;
+    Ok(out.flush()?)
 }

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use model::{Batch, RunEnd, Target};
 use report::trace_files::{TraceListing, TraceStanding};
-use store::{Sqlite, Store, location};
+use store::{Rows, Sqlite, Store, location};
 use trace::reader::{self, Listed, ReadError, Standing, TraceFile};
 
 use crate::failure::Failure;
+use crate::output::tell;
 use crate::{output, stored};
 
 pub fn list(json: bool) -> Result<ExitCode, Failure> {
@@ -62,17 +63,17 @@ pub fn harvest(named: &[PathBuf], store: Option<&Path>) -> Result<ExitCode, Fail
         named.to_vec()
     };
     if paths.is_empty() {
-        eprintln!("whylag: no program has left a trace behind");
+        tell("no program has left a trace behind");
         return Ok(ExitCode::SUCCESS);
     }
     let mut store = Sqlite::open(&location::locate(store)?)?;
     let mut failures = 0;
     for path in &paths {
         match harvest_one(path, &mut store) {
-            Ok(told) => eprintln!("whylag: {told}"),
+            Ok(told) => tell(told),
             Err(failure) if named.is_empty() || paths.len() > 1 => {
                 failures += 1;
-                eprintln!("whylag: {failure}");
+                tell(failure);
             }
             Err(failure) => return Err(failure),
         }
@@ -128,6 +129,9 @@ fn harvest_one(path: &Path, store: &mut Sqlite) -> Result<String, Failure> {
         _ => "the program ended and left its trace",
     };
     store.finish(id, &RunEnd { ended_ns, exit_status: None, reason: how.to_owned() })?;
+    let mut stored = Rows::default();
+    stored.add(&batch);
+    store.verify(id, &stored)?;
     file.remove()?;
     let slow = batch.messages.slow.len();
     Ok(format!(

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use messages::{Follower, Look};
@@ -10,7 +9,8 @@ use report::messages as print;
 use trace::reader::TraceFile;
 
 use crate::failure::Failure;
-use crate::{output, signals};
+use crate::output;
+use crate::signals::Asked;
 
 /// How often the trace is looked at: what a thread's ring of 64 slow messages has to last for.
 const LOOK: Duration = Duration::from_millis(20);
@@ -23,14 +23,14 @@ const SHORTEST_NS: u64 = 20_000_000;
 
 pub fn follow(pid: u32, every_ns: u64, json: bool) -> Result<ExitCode, Failure> {
     let every_ns = every_ns.max(SHORTEST_NS);
-    let signal = signals::asking_for_the_end()?;
+    let signal = Asked::listen()?;
     let start = clock::monotonic_ns();
     let mut follower = Follower::new(open(pid)?, pid, 0, start, every_ns)?;
     let (mut out, style) = output::stdout();
     let mut screen = Screen { out: &mut out, style, json, since_ns: start, printed: 0, held: 0 };
     loop {
         // Asked before the look: what the program wrote before it ended is read after that.
-        let ends = signal.load(Ordering::Relaxed) != 0 || !follower.is_writing();
+        let ends = signal.reason().is_some() || !follower.is_writing();
         let now = clock::monotonic_ns();
         let look = if ends { follower.last_look() } else { follower.look(now) };
         let unfinished = follower.unfinished(now).map(<[_]>::to_vec).unwrap_or_default();
