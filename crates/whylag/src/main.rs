@@ -4,6 +4,8 @@
 //! failed, 2 for wrong usage (an option, pid, run or file that cannot be used). Caveat: `record`
 //! of a command exits with the command's own status instead.
 
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "text goes through output.rs")]
+
 mod failure;
 mod output;
 mod signals;
@@ -11,6 +13,7 @@ mod slow_messages;
 mod stored;
 mod verbs;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -66,7 +69,10 @@ enum Verb {
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(answer) => return write_answer(&answer),
+    };
     let store = arguments.store.as_deref();
     let result = match arguments.verb {
         Verb::Record(options) => verbs::record::run(&options, store, started),
@@ -85,8 +91,24 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(Failure::ReaderLeft) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("whylag: {failure}");
+            output::tell(&failure);
             failure.exit_code()
         }
     }
+}
+
+/// Help, version, or what is wrong with the command line.
+fn write_answer(answer: &clap::Error) -> ExitCode {
+    let (mut out, style): (Box<dyn Write>, _) = if answer.use_stderr() {
+        let (out, style) = output::stderr();
+        (Box::new(out), style)
+    } else {
+        let (out, style) = output::stdout();
+        (Box::new(out), style)
+    };
+    let text = answer.render();
+    let text = if style.color { text.ansi().to_string() } else { text.to_string() };
+    // Where nobody can read it, the exit status still says it.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    ExitCode::from(answer.exit_code() as u8)
 }

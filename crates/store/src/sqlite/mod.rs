@@ -24,10 +24,13 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use model::outside::{self, visible};
 use model::{
     Batch, Finding, Outlier, Run, RunEnd, RunHeader, RunId, RunSummary, Stack, StackId, Window,
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use self::guard::Found;
 use crate::run_file::RunFileError;
@@ -123,6 +126,15 @@ impl Sqlite {
         import::import(&mut self.conn, path).map_err(|error| error.of_store(&self.path))
     }
 
+    /// What was read, with every text of it fit to be shown: whoever was recorded, or wrote the
+    /// store or the run file, had these texts in hand.
+    fn shown<T: Serialize + DeserializeOwned>(&self, read: T) -> Result<T, StoreError> {
+        outside::shown(read).map_err(|error| StoreError::Damaged {
+            path: self.path.clone(),
+            what: visible(&error.to_string()).into_owned(),
+        })
+    }
+
     fn failed(&self, error: rusqlite::Error) -> StoreError {
         StoreError::of_sqlite(&self.path, error)
     }
@@ -157,7 +169,7 @@ impl Store for Sqlite {
     }
 
     fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
-        read::runs(&self.conn).map_err(|error| self.failed(error))
+        self.shown(read::runs(&self.conn).map_err(|error| self.failed(error))?)
     }
 
     fn newest(&self) -> Result<Option<RunId>, StoreError> {
@@ -166,11 +178,12 @@ impl Store for Sqlite {
 
     fn load(&self, run: RunId) -> Result<Run, StoreError> {
         let loaded = read::load(&self.conn, run, None);
-        loaded.map(|(run, _)| run).map_err(|error| self.failed_for(run, error))
+        self.shown(loaded.map_err(|error| self.failed_for(run, error))?.0)
     }
 
     fn load_part(&self, run: RunId, part: &Window) -> Result<(Run, u64), StoreError> {
-        read::load(&self.conn, run, Some(part)).map_err(|error| self.failed_for(run, error))
+        let loaded = read::load(&self.conn, run, Some(part));
+        self.shown(loaded.map_err(|error| self.failed_for(run, error))?)
     }
 
     fn outliers_in(
@@ -178,11 +191,13 @@ impl Store for Sqlite {
         run: RunId,
         parts: &[Window],
     ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>), StoreError> {
-        read_parts::outliers_in(&self.conn, run, parts).map_err(|error| self.failed(error))
+        let read = read_parts::outliers_in(&self.conn, run, parts);
+        self.shown(read.map_err(|error| self.failed(error))?)
     }
 
     fn findings(&self, run: RunId) -> Result<Vec<Finding>, StoreError> {
-        read::findings(&self.conn, run).map_err(|error| self.failed_for(run, error))
+        let read = read::findings(&self.conn, run);
+        self.shown(read.map_err(|error| self.failed_for(run, error))?)
     }
 }
 

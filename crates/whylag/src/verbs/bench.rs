@@ -354,7 +354,7 @@ impl Measuring {
             let explanation = explain::explain(&run);
             self.store.put_findings(self.id, &explanation.findings)?;
         }
-        eprintln!("whylag: run {} is stored: 'whylag show {}' has it again", self.id, self.id);
+        output::tell(format!("run {} is stored: 'whylag show {}' has it again", self.id, self.id));
         Ok(())
     }
 }

@@ -82,10 +82,10 @@ fn write_for_others(format: Format, run: &Run, out: &mut dyn Write) -> Result<()
         Format::Csv => report::export::csv::write(out, run)?,
         Format::Folded => {
             let coverage = report::export::folded::write(out, run)?;
-            eprintln!("whylag: {coverage}");
+            output::tell(coverage);
         }
         Format::Svg => match report::export::svg::write(out, run) {
-            Ok(coverage) => eprintln!("whylag: {coverage}"),
+            Ok(coverage) => output::tell(coverage),
             Err(SvgError::Io(error)) => return Err(error.into()),
             Err(error) => return Err(Failure::Failed(error.into())),
         },

@@ -166,7 +166,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         store.put_findings(id, &judged.jitter.findings)?;
         write(judged.jitter, options)?;
     }
-    eprintln!("whylag: run {id} is stored: 'whylag show {id}' has it again");
+    output::tell(format!("run {id} is stored: 'whylag show {id}' has it again"));
     Ok(ExitCode::from(exit_status.map_or(0, |status| status as u8)))
 }
 
@@ -273,11 +273,10 @@ impl Session {
             model::units::duration(series.summary().interval_ns)
         );
         self.progress.suspend(|| {
-            if options.json {
-                eprintln!("{line}");
-                return Ok(());
-            }
-            let (mut out, _) = output::stdout();
+            let mut out: Box<dyn Write> = match options.json {
+                true => Box::new(output::stderr().0),
+                false => Box::new(output::stdout().0),
+            };
             writeln!(out, "{line}")?;
             out.flush()
         })?;

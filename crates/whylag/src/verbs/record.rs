@@ -100,11 +100,11 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
     let recorder = Recorder::start(&watch(options), started)?;
     let signal = signals::asking_for_the_end()?;
     let id = store.begin(recorder.header())?;
-    eprintln!(
-        "whylag: recording {} as run {id}; Ctrl-C ends it{}",
+    output::tell(format!(
+        "recording {} as run {id}; Ctrl-C ends it{}",
         recorder.header().target,
         left_out(options, &recorder)
-    );
+    ));
     tell_what_is_off(recorder.capabilities());
     let mut traced = Traced::new(recorder.header());
     for process in options.pid.into_iter().chain(recorder.child_pid()) {
@@ -147,11 +147,11 @@ fn tell_what_is_off(capabilities: &[Capability]) {
     }
     for (because, parts) in reasons {
         if parts.len() == capabilities.len() {
-            eprintln!(
-                "whylag: thread states are sampled from /proc, nothing is recorded: {because}"
-            );
+            output::tell(format!(
+                "thread states are sampled from /proc, nothing is recorded: {because}"
+            ));
         } else {
-            eprintln!("whylag: {} not recorded: {because}", parts.join(", "));
+            output::tell(format!("{} not recorded: {because}", parts.join(", ")));
         }
     }
 }
@@ -321,7 +321,7 @@ fn forward_and_wait(pid: u32, signal: &AtomicUsize) -> std::thread::JoinHandle<i
 }
 
 fn say(lines: Vec<String>) {
-    lines.iter().for_each(|line| eprintln!("whylag: {line}"));
+    lines.iter().for_each(|line| output::tell(line));
 }
 
 /// Explains the run, keeps the findings, and prints both.

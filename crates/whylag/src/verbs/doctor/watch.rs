@@ -58,7 +58,7 @@ pub fn run(pid: u32, time_ns: Option<u64>, as_json: bool) -> Result<ExitCode, Fa
     };
     watching.write(Duration::ZERO)?;
     if let Some(error) = ended {
-        eprintln!("whylag: {error}");
+        output::tell(error);
     }
     watching.tell_end();
     Ok(ExitCode::SUCCESS)
@@ -107,20 +107,20 @@ impl Watching {
     fn tell_begin(&self) {
         let libraries = self.watch.libraries();
         let known = libraries.iter().filter(|library| library.counts().is_some()).count();
-        eprintln!(
-            "whylag: {} calls of {known} files are not bound yet; looking every {} ms; Ctrl-C ends \
+        output::tell(format!(
+            "{} calls of {known} files are not bound yet; looking every {} ms; Ctrl-C ends \
              it",
             self.unbound(),
             LOOK.as_millis()
-        );
+        ));
         if let Err(because) = &self.recorder {
-            eprintln!("whylag: how long each takes cannot be seen here: {because}");
+            output::tell(format!("how long each takes cannot be seen here: {because}"));
         }
         tell_unknown(libraries);
     }
 
     fn tell_end(&self) {
-        eprintln!("whylag: {} calls are still not bound", self.unbound());
+        output::tell(format!("{} calls are still not bound", self.unbound()));
     }
 
     fn look(&mut self) -> Result<(), LiveError> {
@@ -217,6 +217,6 @@ fn tell_unknown(libraries: &[Library]) {
                 Ok(_) => continue,
             },
         };
-        eprintln!("whylag: {}: {because}", library.path);
+        output::tell(format!("{}: {because}", library.path));
     }
 }

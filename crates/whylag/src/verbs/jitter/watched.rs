@@ -5,6 +5,7 @@ use jitter::{Program, Recording, Series, Started, Timers};
 
 use super::{Options, setting};
 use crate::failure::Failure;
+use crate::output;
 
 /// Timers of our own, or of a program.
 pub enum Watched {
@@ -26,10 +27,8 @@ impl Watched {
         };
         let length = plan.iter().map(Step::length_ns).fold(0, u64::saturating_add);
         let timers = Timers::start(plan, setting(options), options.over)?;
-        eprintln!(
-            "whylag: measuring timers for {}; Ctrl-C ends it",
-            model::units::duration(length)
-        );
+        let length = model::units::duration(length);
+        output::tell(format!("measuring timers for {length}; Ctrl-C ends it"));
         Ok((Watched::Timers(timers), recording))
     }
 

@@ -62,17 +62,17 @@ pub fn harvest(named: &[PathBuf], store: Option<&Path>) -> Result<ExitCode, Fail
         named.to_vec()
     };
     if paths.is_empty() {
-        eprintln!("whylag: no program has left a trace behind");
+        output::tell("no program has left a trace behind");
         return Ok(ExitCode::SUCCESS);
     }
     let mut store = Sqlite::open(&location::locate(store)?)?;
     let mut failures = 0;
     for path in &paths {
         match harvest_one(path, &mut store) {
-            Ok(told) => eprintln!("whylag: {told}"),
+            Ok(told) => output::tell(told),
             Err(failure) if named.is_empty() || paths.len() > 1 => {
                 failures += 1;
-                eprintln!("whylag: {failure}");
+                output::tell(failure);
             }
             Err(failure) => return Err(failure),
         }

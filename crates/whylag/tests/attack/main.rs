@@ -1,0 +1,8 @@
+//! Attacks by people without privilege, and by bad luck, on what root runs.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod outputs;
