@@ -14,7 +14,6 @@ mod stored;
 mod verbs;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -36,9 +35,8 @@ Example:
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
-    /// The store to use instead of $XDG_DATA_HOME/whylag/whylag.db
-    #[arg(long, global = true, value_name = "PATH", env = "WHYLAG_STORE")]
-    store: Option<PathBuf>,
+    #[command(flatten)]
+    store: stored::StoreOptions,
 }
 
 #[derive(Subcommand)]
@@ -63,6 +61,8 @@ enum Verb {
     Compare(verbs::compare::Options),
     /// A run as one file to send or keep, or in another format: json, folded, svg or csv
     Export(verbs::export::Options),
+    /// Remove stored runs, and give back their space
+    Forget(verbs::forget::Options),
     /// Store a run that 'export --format run' wrote, here or on another host
     Import(verbs::import::Options),
 }
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(answer) => return write_answer(&answer),
     };
-    let store = arguments.store.as_deref();
+    let store = &arguments.store;
     let result = match arguments.verb {
         Verb::Record(options) => verbs::record::run(&options, store, started),
         Verb::Jitter(options) => verbs::jitter::run(&options, store),
@@ -85,6 +85,7 @@ fn main() -> ExitCode {
         Verb::Show(options) => verbs::show::run(&options, store),
         Verb::Compare(options) => verbs::compare::run(&options, store),
         Verb::Export(options) => verbs::export::run(&options, store),
+        Verb::Forget(options) => verbs::forget::run(&options, store),
         Verb::Import(options) => verbs::import::run(&options, store),
     };
     match result {

@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 
 use super::schema::{APPLICATION_ID, MIGRATIONS, version};
 use crate::StoreError;
@@ -32,6 +34,9 @@ pub(super) fn check(path: &Path) -> Result<Found, StoreError> {
     };
     if !metadata.is_file() {
         return Err(StoreError::Foreign { path: path.to_owned(), what: "not a regular file" });
+    }
+    if let Err(Errno::ACCESS) = accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS) {
+        return Err(StoreError::Unreadable(path.to_owned()));
     }
     if metadata.len() == 0 {
         return Ok(Found::Nothing);
@@ -102,7 +107,7 @@ fn in_use(path: &Path) -> bool {
     log_files(path).iter().any(|log| log.exists())
 }
 
-fn log_files(path: &Path) -> [PathBuf; 2] {
+pub(super) fn log_files(path: &Path) -> [PathBuf; 2] {
     ["-wal", "-journal"].map(|suffix| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);

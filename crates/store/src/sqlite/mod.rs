@@ -17,6 +17,7 @@ mod read;
 mod read_parts;
 mod schema;
 mod sockets;
+mod space;
 mod sums;
 mod write;
 
@@ -135,6 +136,34 @@ impl Sqlite {
         })
     }
 
+    /// Removes a run, unless it is being recorded: from here on nobody sees it. Other writers go on
+    /// meanwhile. Its space is free for other runs; [`Sqlite::shrink`] gives it back.
+    pub fn forget(&mut self, run: RunId) -> Result<(), StoreError> {
+        match import::forget(&mut self.conn, run) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(StoreError::BeingRecorded { path: self.path.clone(), run }),
+            Err(error) => Err(self.failed_for(run, error)),
+        }
+    }
+
+    /// Gives free space back to the file system. A store that an earlier whylag made is written
+    /// anew for that, once: it must not be recorded to meanwhile, and takes its own size on the disk.
+    pub fn shrink(&mut self) -> Result<(), StoreError> {
+        space::give_back(&self.conn).map_err(|error| self.failed(error))
+    }
+
+    /// Bytes that a run takes in the store, so far and approximately.
+    pub fn size_of(&self, run: RunId) -> Result<u64, StoreError> {
+        read::size_of(&self.conn, run).map_err(|error| self.failed_for(run, error))
+    }
+
+    /// Bytes of the store's file and its log.
+    pub fn file_size(&self) -> u64 {
+        let log = guard::log_files(&self.path);
+        let files = std::iter::once(&self.path).chain(&log);
+        files.filter_map(|file| std::fs::metadata(file).ok()).map(|file| file.len()).sum()
+    }
+
     fn failed(&self, error: rusqlite::Error) -> StoreError {
         StoreError::of_sqlite(&self.path, error)
     }
@@ -248,6 +277,9 @@ fn open_for_writing(path: &Path) -> rusqlite::Result<(Connection, usize)> {
         return Err(rusqlite::Error::SqliteFailure(error, None));
     }
     set_up(&mut conn)?;
+    if schema::version(&conn)? == 0 {
+        space::prepare(&conn)?;
+    }
     let version = schema::migrate(&mut conn, schema::MIGRATIONS)?;
     schema::use_write_ahead_log(&conn)?;
     // With a log this risks the last batches in a power cut, never the file.

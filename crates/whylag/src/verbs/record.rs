@@ -1,8 +1,9 @@
 //! `whylag record`: watch threads, store a run, print where the time went and why.
 
+mod size_cap;
+
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -11,12 +12,15 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 use messages::Traced;
+use model::outside::brief;
 use model::{Batch, Capability, RunEnd, RunId};
 use observe::{CgroupName, Recorder, Timers, Watch, WatchTarget};
 use signal_hook::consts::SIGTERM;
-use store::{Sqlite, Store, StoreError, location};
+use store::{Sqlite, Store, StoreError};
 
+use self::size_cap::SizeCap;
 use crate::failure::Failure;
+use crate::stored::StoreOptions;
 use crate::{output, signals, slow_messages};
 
 /// Options of `record`.
@@ -73,6 +77,14 @@ pub struct Options {
     #[arg(long, value_name = "D", default_value = "1ms",
           value_parser = model::units::parse_duration)]
     threshold: u64,
+    /// Stop keeping single outliers, events and messages when the run takes this much in the store,
+    /// such as 500MB; sums and histograms go on
+    #[arg(long, value_name = "SIZE", default_value = "2GiB",
+          value_parser = model::units::parse_size)]
+    max_size: u64,
+    /// Store what looks like a secret in the command's arguments, too, instead of ***
+    #[arg(long, requires = "command")]
+    keep_command_line: bool,
     /// Shed the most expensive probes when recording costs more than this share of all CPUs, such as 2%
     #[arg(long, value_name = "PCT", value_parser = percent)]
     budget: Option<f64>,
@@ -88,21 +100,22 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// How often the target, the clock and signals are looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// Characters of the command in the first line.
+const TARGET: usize = 160;
 /// Slow messages in the report at the end.
 const MESSAGES: usize = 3;
 /// How often data is stored: what a killed recorder loses at most.
 const STEP: Duration = Duration::from_secs(1);
 
 /// Records.
-pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<ExitCode, Failure> {
-    let path = location::locate(store)?;
-    let mut store = Sqlite::open(&path)?;
+pub fn run(options: &Options, store: &StoreOptions, started: Instant) -> Result<ExitCode, Failure> {
+    let mut store = store.open_to_write()?;
     let recorder = Recorder::start(&watch(options), started)?;
     let signal = signals::asking_for_the_end()?;
     let id = store.begin(recorder.header())?;
     output::tell(format!(
         "recording {} as run {id}; Ctrl-C ends it{}",
-        recorder.header().target,
+        brief(&recorder.header().target.to_string(), TARGET),
         left_out(options, &recorder)
     ));
     tell_what_is_off(recorder.capabilities());
@@ -115,6 +128,7 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
         traced,
         store,
         id,
+        size_cap: SizeCap::new(options.max_size),
         progress: progress(options),
         outliers: 0,
         started: Instant::now(),
@@ -163,6 +177,7 @@ fn watch(options: &Options) -> Watch {
         threshold_ns: options.threshold,
         budget_percent: options.budget,
         timers: Timers::Off,
+        keep_secrets: options.keep_command_line,
         pipe_stdout: false,
     }
 }
@@ -208,6 +223,7 @@ struct Session {
     traced: Traced,
     store: Sqlite,
     id: RunId,
+    size_cap: SizeCap,
     progress: ProgressBar,
     outliers: u64,
     started: Instant,
@@ -251,10 +267,17 @@ impl Session {
             };
             self.traced.complete(&mut batch);
             self.tell(&batch);
-            if let Err(error) = self.store.append(self.id, &batch) {
+            if let Err(error) = self.append(&mut batch) {
                 return Ok(Stop { store_failed: Some(error), ..stop("the store failed") });
             }
         }
+    }
+
+    fn append(&mut self, batch: &mut Batch) -> Result<(), StoreError> {
+        if let Some(line) = self.size_cap.trim(batch, self.store.size_of(self.id)?) {
+            output::tell(line);
+        }
+        self.store.append(self.id, batch)
     }
 
     fn tell(&mut self, batch: &Batch) {
@@ -279,7 +302,7 @@ impl Session {
         for mut batch in self.recorder.finish()? {
             self.traced.complete(&mut batch);
             if failed.is_none() {
-                failed = self.store.append(self.id, &batch).err();
+                failed = self.append(&mut batch).err();
             }
         }
         if failed.is_none() {

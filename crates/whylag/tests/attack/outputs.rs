@@ -78,7 +78,9 @@ fn made_hostile(from: &Path, to: &Path) -> usize {
     let mut lines = unpacked(from);
     let mut keys = BTreeMap::<String, usize>::new();
     for (number, line) in lines.iter_mut().enumerate() {
-        texts(line, "", &mut |key, _| drop(keys.entry(key.to_owned()).or_insert(number)));
+        texts(line, "", &mut |key, _| {
+            keys.entry(key.to_owned()).or_insert(number);
+        });
     }
     let mut changed = 0;
     for (key, first) in keys {
