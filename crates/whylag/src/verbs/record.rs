@@ -267,17 +267,10 @@ impl Session {
             };
             self.traced.complete(&mut batch);
             self.tell(&batch);
-            if let Err(error) = self.append(&mut batch) {
+            if let Err(error) = append(&mut self.store, &mut self.size_cap, self.id, &mut batch) {
                 return Ok(Stop { store_failed: Some(error), ..stop("the store failed") });
             }
         }
-    }
-
-    fn append(&mut self, batch: &mut Batch) -> Result<(), StoreError> {
-        if let Some(line) = self.size_cap.trim(batch, self.store.size_of(self.id)?) {
-            output::tell(line);
-        }
-        self.store.append(self.id, batch)
     }
 
     fn tell(&mut self, batch: &Batch) {
@@ -302,7 +295,7 @@ impl Session {
         for mut batch in self.recorder.finish()? {
             self.traced.complete(&mut batch);
             if failed.is_none() {
-                failed = self.append(&mut batch).err();
+                failed = append(&mut self.store, &mut self.size_cap, self.id, &mut batch).err();
             }
         }
         if failed.is_none() {
@@ -320,6 +313,18 @@ impl Session {
         report(&mut self.store, self.id)?;
         Ok(ExitCode::from(status.map_or(0, |status| status as u8)))
     }
+}
+
+fn append(
+    store: &mut Sqlite,
+    size_cap: &mut SizeCap,
+    id: RunId,
+    batch: &mut Batch,
+) -> Result<(), StoreError> {
+    if let Some(line) = size_cap.trim(batch, store.size_of(id)?) {
+        output::tell(line);
+    }
+    store.append(id, batch)
 }
 
 /// The command goes on without being recorded; a SIGTERM that we got is meant for it too, while

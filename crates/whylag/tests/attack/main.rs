@@ -6,3 +6,4 @@
 mod common;
 
 mod outputs;
+mod store_files;

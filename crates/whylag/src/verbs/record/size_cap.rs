@@ -49,25 +49,30 @@ impl SizeCap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Outlier;
+    use model::{Event, EventDetail, EventKind, Fact};
 
     #[test]
     fn a_full_run_gets_sums_only_and_counts_the_rest() {
+        let detail = EventDetail::None;
+        let event = || {
+            let detail = detail.clone();
+            Event { time_ns: 1, kind: EventKind::Exit, tid: 1, tgid: 1, value: 0, detail }
+        };
         let batch = || Batch {
             heartbeat_ns: 7,
-            outliers: vec![Outlier::default(); 3],
-            seconds: vec![model::MetricSecond::default()],
+            events: vec![event(); 3],
+            facts: vec![Fact { name: String::new(), value: String::new(), source: String::new() }],
             ..Batch::default()
         };
         let mut cap = SizeCap::new(1000);
         let mut below = batch();
         assert_eq!(cap.trim(&mut below, 999), None);
-        assert_eq!(below.outliers.len(), 3);
+        assert_eq!(below.events.len(), 3);
         let (mut first, mut second) = (batch(), batch());
         assert!(cap.trim(&mut first, 1000).is_some_and(|line| line.contains("--max-size")));
         assert_eq!(cap.trim(&mut second, 1001), None, "said once");
         for batch in [first, second] {
-            assert!(batch.outliers.is_empty() && batch.seconds.len() == 1);
+            assert!(batch.events.is_empty() && batch.facts.len() == 1);
             assert_eq!(batch.losses, [(LOSS.to_owned(), 7, 3)]);
         }
     }
