@@ -5,7 +5,7 @@
 # make test-kernels  records on other kernels in virtual machines (5.15 to 6.18, a quarter of an hour); what
 #                  works on which goes to docs/kernels.md; SHORT=1 is the part that CI runs
 # make build       target/release/whylag
-# make lint        formatting, clippy, shellcheck, rustdoc
+# make lint        formatting, clippy, shellcheck, rustdoc, licences (deny.toml)
 # make mysteries   the programs with known faults, in mysteries/bin
 # make bench-peers side by side with bpftrace, perf, strace and cyclictest
 # make bench-trace  the cost of a mark beside other tracers of Rust programs, and of being read
@@ -71,6 +71,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	shellcheck -x .ci/run scripts/*.sh scripts/lab/*.sh bench-peers/*.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	scripts/deny.sh
 
 bench-peers: build
 	bench-peers/install.sh

@@ -5,5 +5,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod command_lines;
 mod outputs;
 mod store_files;
