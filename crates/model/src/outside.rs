@@ -104,7 +104,19 @@ struct Search {
     found: bool,
 }
 
+macro_rules! write_nothing {
+    ($($write:ident: $number:ty),*) => {
+        $(fn $write<W: ?Sized + Write>(&mut self, _: &mut W, _: $number) -> io::Result<()> {
+            Ok(())
+        })*
+    };
+}
+
 impl Formatter for &mut Search {
+    // Most of a run is numbers, and to write them is most of the cost.
+    write_nothing!(write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_i8: i8,
+                   write_i16: i16, write_i32: i32, write_i64: i64, write_f32: f32, write_f64: f64);
+
     fn write_string_fragment<W: ?Sized + Write>(
         &mut self,
         _: &mut W,

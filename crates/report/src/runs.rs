@@ -13,8 +13,8 @@ use crate::table::{Align, Cell, Table};
 /// Characters of what was watched: a line or two.
 const TARGET: usize = 160;
 
-/// Writes two lines per run: its numbers and leading cause, and below them what was watched; then
-/// the size of the store, `store_bytes`.
+/// Writes two lines per run: its numbers and leading cause, and below them what was watched and
+/// what it takes; then the size of the store, `store_bytes`.
 ///
 /// # Errors
 /// Those of `out`.
@@ -35,7 +35,6 @@ pub fn write(
             ("length", Align::Right),
             ("threads", Align::Right),
             ("outliers", Align::Right),
-            ("size", Align::Right),
             ("status", Align::Left),
             ("leading cause", Align::Left),
         ],
@@ -51,11 +50,11 @@ pub fn write(
             duration(run.length_ns).into(),
             recorded(run.threads).into(),
             recorded(run.outliers).into(),
-            bytes(run.bytes).into(),
             status(run.status),
             run.leading_cause.as_deref().unwrap_or("-").into(),
         ]);
-        table.note(1, brief(&run.header.target.to_string(), TARGET));
+        let target = run.header.target.to_string();
+        table.note(1, format!("{} ({})", brief(&target, TARGET), bytes(run.bytes)));
         if let Some(Origin { file, number }) = &run.origin {
             table.note(1, format!("imported from {file}, where it was run {number}"));
         }
@@ -159,7 +158,7 @@ mod tests {
             "2.00 s",
             "pid 77",
             "imported from x.whylag, where it was run 7",
-            "11.8 MiB",
+            "(11.8 MiB)",
             "3.00 GiB",
             "... (269 B in all)",
         ] {

@@ -142,7 +142,7 @@ mod tests {
             let at = second.start_ns - run.header.started_ns;
             assert_eq!(number(0), at / 1_000_000_000);
             assert_eq!(number(1), u64::from(second.tgid));
-            assert_eq!(&row[2], if second.tgid == 77 { odd } else { "" });
+            assert_eq!(&row[2], if second.tgid == 77 { r#"a "b", c\nd"# } else { "" });
             assert_eq!(row[3], second.metric.to_string());
             assert_eq!(number(4), second.histogram.count());
             assert_eq!(number(5), second.histogram.sum());

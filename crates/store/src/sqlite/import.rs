@@ -32,7 +32,7 @@ pub(super) fn import_alone(conn: &mut Connection, path: &Path) -> Result<RunId, 
     let run = write::put_run(&tx, Some(file.run), &file.header, &recorder)?;
     loop {
         match file.next()? {
-            Next::Batch(batch) => write::put_batch(&tx, run, &batch)?,
+            Next::Batch(batch) => write::put_parts(&tx, run, &batch)?,
             Next::Ending(ending) => {
                 put_ending(&tx, run, &ending)?;
                 break;

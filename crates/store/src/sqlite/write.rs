@@ -61,7 +61,8 @@ pub(super) fn put_batch(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusq
     Ok(())
 }
 
-fn put_parts(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+/// Without its size: of a run whose store is nobody's.
+pub(super) fn put_parts(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
     advance(tx, run, batch)?;
     environment(tx, run, batch)?;
     batch.threads.iter().try_for_each(|thread| put_thread(tx, run, thread))?;
