@@ -159,7 +159,7 @@ mod tests {
             "pid 77",
             "imported from x.whylag, where it was run 7",
             "(11.8 MiB)",
-            "3.00 GiB",
+            "has 3 GiB",
             "... (269 B in all)",
         ] {
             assert!(text.contains(part), "{part}\n{text}");

@@ -325,6 +325,39 @@ fn needs_folder(error: &rusqlite::Error) -> bool {
 mod tests {
     use super::*;
 
+    /// As an earlier whylag made stores: without a size of runs, and without a map of free pages.
+    #[test]
+    fn an_older_store_becomes_smaller_when_its_runs_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("whylag.db");
+        let mut conn = Connection::open(&path).unwrap();
+        schema::migrate(&mut conn, &schema::MIGRATIONS[..6]).unwrap();
+        drop(conn);
+        let mut store = Sqlite::open(&path).unwrap();
+        let header = RunHeader { recorder_pid: u32::MAX, ..RunHeader::default() };
+        let text = "x".repeat(10_000);
+        let fact = || model::Fact { name: text.clone(), value: text.clone(), source: text.clone() };
+        let batch = Batch { facts: (0..100).map(|_| fact()).collect(), ..Batch::default() };
+        let runs = [(); 2].map(|()| store.begin(&header).unwrap());
+        runs.iter().for_each(|run| store.append(*run, &batch).unwrap());
+        let size = store.size_of(runs[0]).unwrap();
+        assert!((3_000_000..5_000_000).contains(&size), "{size}");
+        store.conn.execute("UPDATE runs SET bytes = NULL WHERE id = 1", []).unwrap();
+        assert!(store.runs().unwrap()[0].bytes > 0);
+
+        let before = store.file_size();
+        store.forget(runs[0]).unwrap();
+        assert!(matches!(store.load(runs[0]), Err(StoreError::NoSuchRun { .. })));
+        store.shrink().unwrap();
+        let after = store.file_size();
+        assert!(after < before - size / 2, "{before} to {after}");
+        assert_eq!(store.load(runs[1]).unwrap().facts.len(), 100);
+        // Rewritten once: the next time pages are cut off.
+        store.forget(runs[1]).unwrap();
+        store.shrink().unwrap();
+        assert!(store.file_size() < after - size / 2);
+    }
+
     #[test]
     fn an_older_store_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
