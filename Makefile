@@ -6,7 +6,7 @@
 #                  works on which goes to docs/kernels.md; SHORT=1 is the part that CI runs
 # make check-aarch64  does it compile for aarch64? It was never tried there
 # make build       target/release/whylag
-# make lint        formatting, clippy, shellcheck, rustdoc
+# make lint        formatting, clippy, shellcheck, rustdoc, licences (deny.toml)
 # make mysteries   the programs with known faults, in mysteries/bin
 # make bench-peers side by side with bpftrace, perf, strace and cyclictest
 # make bench-trace  the cost of a mark beside other tracers of Rust programs, and of being read
@@ -77,6 +77,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	shellcheck -x .ci/run scripts/*.sh scripts/lab/*.sh bench-peers/*.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	scripts/deny.sh
 
 bench-peers: build
 	bench-peers/install.sh

@@ -13,12 +13,12 @@ packages_of() {
 			flex=flex gawk=gawk msgfmt=gettext
 		;;
 	test)
-		echo c++=g++ readelf=binutils strace=strace perf=linux-perf mkfs.ext4=e2fsprogs
+		echo script=bsdutils c++=g++ readelf=binutils strace=strace perf=linux-perf mkfs.ext4=e2fsprogs
 		packages_of java
 		;;
 	# Java 17 or later.
 	java) echo javac=default-jdk-headless mvn=maven ;;
-	lint) echo shellcheck=shellcheck ;;
+	lint) echo shellcheck=shellcheck jq=jq ;;
 	lab)
 		echo qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap cpio=cpio \
 			zstd=zstd xz=xz-utils mkfs.ext4=e2fsprogs

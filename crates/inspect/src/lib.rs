@@ -19,6 +19,7 @@
 //! a process are racy by nature: it can exit or change between two of them.
 
 pub mod clock;
+pub mod command_line;
 pub mod counters;
 pub mod doctor;
 pub mod elf;

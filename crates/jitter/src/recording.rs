@@ -71,7 +71,15 @@ impl Recording {
 }
 
 fn watch(target: WatchTarget, threshold_ns: u64, timers: Timers) -> Watch {
-    Watch { target, follow: false, threshold_ns, budget_percent: None, timers, pipe_stdout: true }
+    Watch {
+        target,
+        follow: false,
+        threshold_ns,
+        budget_percent: None,
+        timers,
+        keep_secrets: false,
+        pipe_stdout: true,
+    }
 }
 
 fn start(watch: Watch) -> Result<(Started, Option<Child>), Error> {

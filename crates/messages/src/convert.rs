@@ -22,12 +22,17 @@ pub fn language(language: Language) -> String {
 pub(crate) fn flow(flow: &Flow) -> MessageFlow {
     MessageFlow {
         flow: flow.id,
-        name: flow.name.clone(),
-        points: flow.points.clone(),
-        publishes: flow.publishes.clone(),
+        name: label(&flow.name),
+        points: flow.points.iter().map(label).collect(),
+        publishes: flow.publishes.iter().map(label).collect(),
         threshold_ns: flow.threshold,
         ..MessageFlow::default()
     }
+}
+
+/// What a program calls something: it may have taken a request for a name.
+fn label(label: &String) -> String {
+    inspect::secrets::masked(label).into_owned()
 }
 
 /// A message; `tids` are the numbers of the threads by their index.

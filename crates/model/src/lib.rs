@@ -24,6 +24,7 @@ pub mod leg;
 mod message;
 pub mod metric;
 pub mod outlier;
+pub mod outside;
 pub mod presence;
 mod recorder_part;
 pub mod run;

@@ -126,6 +126,9 @@ pub struct RunSummary {
     pub threads: u64,
     /// Outliers kept.
     pub outliers: u64,
+    /// What it takes in its store, approximately.
+    #[serde(default)]
+    pub bytes: u64,
     /// The first finding's cause, if it was explained.
     pub leading_cause: Option<String>,
     /// The file that it was imported from.

@@ -8,11 +8,11 @@
 //! - A percentage in a sentence ([`percent`]) has two significant digits. In a column ([`share`]) it
 //!   has one digit after the point, so that the rows can be compared.
 //!
-//! What people type goes the other way: [`parse_duration`], [`parse_window`].
+//! What people type goes the other way: [`parse_duration`], [`parse_window`], [`parse_size`].
 
 mod parse;
 
-pub use parse::{DurationError, parse_duration, parse_window};
+pub use parse::{DurationError, parse_duration, parse_size, parse_window};
 
 /// Nanoseconds per unit, smallest first: the units that are written and read.
 const UNITS: [(&str, u64); 6] = [

@@ -23,6 +23,8 @@ pub struct Watch {
     pub budget_percent: Option<f64>,
     /// Which timer ended a sleep.
     pub timers: Timers,
+    /// What looks like a secret in a command's arguments is kept in the run, too.
+    pub keep_secrets: bool,
     /// Its standard output goes to a pipe, a command's: see [`crate::Recorder::take_child`].
     pub pipe_stdout: bool,
 }
@@ -39,7 +41,7 @@ impl Watch {
         RunHeader {
             started_unix_ns: clock::unix_ns() - since as i64,
             started_ns,
-            target: self.target.named(),
+            target: self.target.named(self.keep_secrets),
             follow: self.follow,
             threshold_ns: self.threshold_ns,
             sampled,
@@ -78,11 +80,11 @@ pub enum WatchTarget {
 }
 
 impl WatchTarget {
-    fn named(&self) -> Target {
+    fn named(&self, keep_secrets: bool) -> Target {
         match self {
-            WatchTarget::Command(words) => Target::Command(
-                words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            ),
+            WatchTarget::Command(words) => {
+                Target::Command(inspect::command_line::to_store(words, keep_secrets))
+            }
             WatchTarget::Process(pid) => Target::Process(*pid),
             WatchTarget::Thread(tid) => Target::Thread(*tid),
             WatchTarget::Host => Target::Host,

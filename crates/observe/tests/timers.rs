@@ -64,6 +64,7 @@ fn a_timer_is_told_with_what_was_asked_of_it() {
         threshold_ns: MS,
         budget_percent: None,
         timers: Timers::On,
+        keep_secrets: false,
         pipe_stdout: false,
     };
     let recorder = Recorder::start(&watch, Instant::now()).unwrap();

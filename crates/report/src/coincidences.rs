@@ -67,7 +67,7 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert!(
             text.contains(
-                "net?stat (2 executions): 13 of 14 long socket of worker, 1.1 expected by chance, \
+                "net\\x1bstat (2 executions): 13 of 14 long socket of worker, 1.1 expected by chance, \
                  p < 0.001"
             ),
             "{text}"

@@ -8,8 +8,9 @@
 //!
 //! Caveats. Durations are shown with three digits; exact nanoseconds are in the JSON. Tables and
 //! sentences keep to `Style::width`; commands and stack frames are never broken, so that they can
-//! be copied. Names of threads are under the control of whoever runs them: control characters in
-//! any text are shown as `?`, so nothing recorded can send escape codes to a terminal.
+//! be copied. Names of threads are under the control of whoever runs them: the store gives them out
+//! with escapes ([`model::outside`]), and what is written here is escaped again where it did not come
+//! from the store, so nothing recorded can send escape codes to a terminal.
 
 pub mod accounts;
 pub mod bench;

@@ -2,18 +2,28 @@
 
 use std::io::{self, Write};
 
-use model::units::{count, duration};
+use model::outside::brief;
+use model::units::{bytes, count, duration};
 use model::{Origin, RunStatus, RunSummary, Target};
 
 use crate::Style;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 
-/// Writes two lines per run: its numbers and leading cause, and below them what was watched.
+/// Characters of what was watched: a line or two.
+const TARGET: usize = 160;
+
+/// Writes two lines per run: its numbers and leading cause, and below them what was watched and
+/// what it takes; then the size of the store, `store_bytes`.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, runs: &[RunSummary], style: &Style) -> io::Result<()> {
+pub fn write(
+    out: &mut dyn Write,
+    runs: &[RunSummary],
+    store_bytes: u64,
+    style: &Style,
+) -> io::Result<()> {
     if runs.is_empty() {
         return writeln!(out, "No runs in this store. Make one with: whylag record -p PID");
     }
@@ -43,12 +53,15 @@ pub fn write(out: &mut dyn Write, runs: &[RunSummary], style: &Style) -> io::Res
             status(run.status),
             run.leading_cause.as_deref().unwrap_or("-").into(),
         ]);
-        table.note(1, run.header.target.to_string());
+        let target = run.header.target.to_string();
+        table.note(1, format!("{} ({})", brief(&target, TARGET), bytes(run.bytes)));
         if let Some(Origin { file, number }) = &run.origin {
             table.note(1, format!("imported from {file}, where it was run {number}"));
         }
     }
-    table.write(out, style)
+    table.write(out, style)?;
+    let all = format!("The store has {}; 'whylag forget' removes runs.", bytes(store_bytes));
+    writeln!(out, "{}", style.dim(&all))
 }
 
 /// True for benchmarks, timers and traces without the recorder: threads and outliers were not looked at, which is not
@@ -120,6 +133,7 @@ mod tests {
             length_ns: 2_000_000_000,
             threads: 1_234,
             outliers: 123_456,
+            bytes: 12_345_678,
             leading_cause: cause.map(str::to_owned),
             origin: None,
         }
@@ -134,7 +148,7 @@ mod tests {
         ];
         runs[2].header.target = Target::Command(vec!["argument".to_owned(); 30]);
         runs[0].origin = Some(Origin { file: "x.whylag".to_owned(), number: RunId(7) });
-        let text = sample::written(|out| write(out, &runs, &Style::default()));
+        let text = sample::written(|out| write(out, &runs, 3 << 30, &Style::default()));
         sample::assert_fits(&text, 80);
         for part in [
             "mmap-lock",
@@ -144,17 +158,20 @@ mod tests {
             "2.00 s",
             "pid 77",
             "imported from x.whylag, where it was run 7",
+            "(11.8 MiB)",
+            "has 3 GiB",
+            "... (269 B in all)",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
-        assert_eq!(text.matches("argument").count(), 30);
+        assert!(text.matches("argument").count() < 20, "{text}");
         runs[2].header.target = Target::Bench(vec!["getppid".to_owned()]);
         let (threads, outliers) = (0, 0);
         let bench = RunSummary { threads, outliers, ..runs.remove(2) };
-        let text = sample::written(|out| write(out, &[bench], &Style::default()));
+        let text = sample::written(|out| write(out, &[bench], 0, &Style::default()));
         assert!(text.contains("2.00 s        -         -"), "{text}");
         assert!(text.contains("bench getppid") && !text.contains(" 0 "), "{text}");
-        let none = sample::written(|out| write(out, &[], &Style::default()));
+        let none = sample::written(|out| write(out, &[], 0, &Style::default()));
         assert!(none.contains("whylag record"));
     }
 }

@@ -39,22 +39,25 @@ pub(crate) enum Paint {
 }
 
 impl Style {
-    /// Colour if the output is a terminal and NO_COLOR is unset or empty; the width of COLUMNS if
-    /// it is a number, kept within 60 to 160, else 80.
-    pub fn detect(is_terminal: bool) -> Style {
+    /// `terminal`: the columns of the terminal that is written to, `None` if it is none. Colour on
+    /// a terminal if NO_COLOR is unset or empty; the width of COLUMNS if it is a number, else that
+    /// of the terminal, kept within 60 to 160, else 80.
+    pub fn detect(terminal: Option<usize>) -> Style {
         let no_color = std::env::var_os("NO_COLOR");
         let columns = std::env::var_os("COLUMNS");
-        Style::from_environment(is_terminal, no_color.as_deref(), columns.as_deref())
+        Style::from_environment(terminal, no_color.as_deref(), columns.as_deref())
     }
 
     fn from_environment(
-        is_terminal: bool,
+        terminal: Option<usize>,
         no_color: Option<&OsStr>,
         columns: Option<&OsStr>,
     ) -> Style {
         let columns = columns.and_then(OsStr::to_str).and_then(|text| text.parse::<usize>().ok());
+        // A serial line says that it has none.
+        let columns = columns.or(terminal).filter(|columns| *columns > 0);
         Style {
-            color: is_terminal && no_color.is_none_or(OsStr::is_empty),
+            color: terminal.is_some() && no_color.is_none_or(OsStr::is_empty),
             width: columns.map_or(DEFAULT_WIDTH, |columns| columns.clamp(NARROWEST, WIDEST)),
         }
     }
@@ -90,25 +93,27 @@ impl Style {
 mod tests {
     use super::*;
 
-    fn style(is_terminal: bool, no_color: Option<&str>, columns: Option<&str>) -> Style {
-        Style::from_environment(is_terminal, no_color.map(OsStr::new), columns.map(OsStr::new))
+    fn style(terminal: Option<usize>, no_color: Option<&str>, columns: Option<&str>) -> Style {
+        Style::from_environment(terminal, no_color.map(OsStr::new), columns.map(OsStr::new))
     }
 
     #[test]
     fn colour_needs_a_terminal_and_no_color_unset_or_empty() {
-        assert!(style(true, None, None).color);
-        assert!(style(true, Some(""), None).color);
-        assert!(!style(true, Some("1"), None).color);
-        assert!(!style(false, None, None).color);
+        assert!(style(Some(80), None, None).color);
+        assert!(style(Some(0), Some(""), None).color);
+        assert!(!style(Some(80), Some("1"), None).color);
+        assert!(!style(None, None, Some("80")).color);
     }
 
     #[test]
     fn width_is_that_of_the_terminal_within_reason() {
-        assert_eq!(style(true, None, None).width, 80);
-        assert_eq!(style(true, None, Some("100")).width, 100);
-        assert_eq!(style(true, None, Some("wide")).width, 80);
-        assert_eq!(style(true, None, Some("3")).width, NARROWEST);
-        assert_eq!(style(true, None, Some("999")).width, WIDEST);
+        assert_eq!(style(None, None, None).width, 80);
+        assert_eq!(style(Some(123), None, None).width, 123);
+        assert_eq!(style(Some(0), None, None).width, 80);
+        assert_eq!(style(Some(123), None, Some("100")).width, 100);
+        assert_eq!(style(Some(123), None, Some("wide")).width, 123);
+        assert_eq!(style(None, None, Some("3")).width, NARROWEST);
+        assert_eq!(style(Some(999), None, None).width, WIDEST);
     }
 
     #[test]

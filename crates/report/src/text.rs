@@ -1,8 +1,11 @@
 //! Running text: cleaning it, and breaking it into lines.
 
-/// `text` with every control character as `?`: nothing recorded may steer a terminal.
+use model::outside::visible;
+
+/// `text` in one line and without a character that could steer a terminal, as
+/// [`model::outside`] says: for texts that were not escaped when they came in.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    visible(text).into_owned()
 }
 
 /// Width of `text` in columns, taking each character as one.
@@ -86,8 +89,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_shown_as_question_marks() {
-        assert_eq!(clean("a\x1b[31mb\nc\u{9b}"), "a?[31mb?c?");
+    fn control_characters_are_escaped() {
+        assert_eq!(clean("a\x1b[31mb\nc\u{9b}"), r"a\x1b[31mb\nc\u{9b}");
     }
 
     #[test]

@@ -19,6 +19,31 @@ pub enum StoreError {
          WHYLAG_STORE"
     )]
     Missing(PathBuf),
+    /// No permission.
+    #[error(
+        "{0}: may not be read by this user; ask its owner, or give another file with --store or \
+         WHYLAG_STORE"
+    )]
+    Unreadable(PathBuf),
+    /// Others could have made what root is about to use.
+    #[error(
+        "{path}: {what}; root uses such a store only with --trust-store, or give another file with \
+         --store or WHYLAG_STORE"
+    )]
+    Untrusted {
+        /// The file, folder or link.
+        path: PathBuf,
+        /// Whose it is, or who may change it.
+        what: String,
+    },
+    /// It is being recorded.
+    #[error("{path}: run {run} is being recorded; end the recording first")]
+    BeingRecorded {
+        /// The file.
+        path: PathBuf,
+        /// The run.
+        run: RunId,
+    },
     /// The file or its folder could not be made or looked at.
     #[error(
         "{path}: {source}; check its folder, or give another file with --store or WHYLAG_STORE"

@@ -1,11 +1,11 @@
-//! Where the store is, and how its file is made.
+//! Where the store is, how its file is made, and whether root may use what is there.
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Metadata};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -52,6 +52,98 @@ pub(crate) fn create(file: &Path) -> Result<(), StoreError> {
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(error) => Err(failed(file, error.into())),
     }
+}
+
+/// Links on the way to a file: the kernel follows as many.
+const MOST_LINKS: u32 = 40;
+
+/// For root: refuses a path on which somebody else could have put the store, or could exchange it:
+/// a file or link of another user, a folder in which everybody may rename (world-writable without
+/// the sticky bit), another user's folder in one that everybody may write to. The same of the files
+/// that SQLite keeps next to it. What is not there yet is not refused; other users may use what they
+/// like.
+pub fn must_be_trusted(file: &Path) -> Result<(), StoreError> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let file = std::path::absolute(file).map_err(|error| failed(file, error))?;
+    let Some(place) = trusted_place(&file)? else { return Ok(()) };
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let mut path = place.clone().into_os_string();
+        path.push(suffix);
+        let path = PathBuf::from(path);
+        if let Ok(metadata) = fs::symlink_metadata(&path) {
+            must_be_roots(&path, &metadata)?;
+        }
+    }
+    Ok(())
+}
+
+/// The file with all links on the way to it followed; `None` where the way ends before.
+fn trusted_place(file: &Path) -> Result<Option<PathBuf>, StoreError> {
+    let mut at = PathBuf::from("/");
+    let mut rest: Vec<OsString> = components(file);
+    let mut links = 0;
+    let mut is_shared = false;
+    while let Some(name) = rest.pop() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&name);
+        let metadata = match fs::symlink_metadata(&next) {
+            Ok(metadata) => metadata,
+            Err(_) if rest.is_empty() => return Ok(Some(next)),
+            Err(_) => return Ok(None),
+        };
+        if metadata.is_symlink() {
+            must_be_roots(&next, &metadata)?;
+            links += 1;
+            if links > MOST_LINKS {
+                return Ok(None);
+            }
+            let to = fs::read_link(&next).map_err(|error| failed(&next, error))?;
+            if to.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            rest.extend(components(&to));
+            continue;
+        }
+        if is_shared {
+            must_be_roots(&next, &metadata)?;
+        }
+        if metadata.is_dir() {
+            is_shared = metadata.mode() & 0o002 != 0;
+            if is_shared && metadata.mode() & 0o1000 == 0 {
+                return Err(untrusted(&next, "everybody may rename what is in this folder".into()));
+            }
+        }
+        at = next;
+    }
+    Ok(Some(at))
+}
+
+/// The names of a path, the last one first.
+fn components(path: &Path) -> Vec<OsString> {
+    let names = path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        _ => None,
+    });
+    let mut names: Vec<OsString> = names.collect();
+    names.reverse();
+    names
+}
+
+fn must_be_roots(path: &Path, metadata: &Metadata) -> Result<(), StoreError> {
+    match metadata.uid() {
+        0 => Ok(()),
+        user => Err(untrusted(path, format!("made by user {user}"))),
+    }
+}
+
+fn untrusted(path: &Path, what: String) -> StoreError {
+    StoreError::Untrusted { path: path.to_owned(), what }
 }
 
 fn failed(path: &Path, source: io::Error) -> StoreError {

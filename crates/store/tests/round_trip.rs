@@ -339,7 +339,10 @@ fn runs_are_listed_oldest_first() {
     let three = begun_with(&mut store, &[full_batch()]);
     store.put_findings(one, &[finding("lazy_binding", 0.7), finding("steal", 0.2)]).unwrap();
 
-    let listed = reopened(&folder).runs().unwrap();
+    let mut listed = reopened(&folder).runs().unwrap();
+    let sizes = listed.iter_mut().map(|run| std::mem::take(&mut run.bytes));
+    let sizes: Vec<u64> = sizes.collect();
+    assert!(sizes[0] >= 4096 && sizes[0] < 1 << 20, "{sizes:?}");
     let expected = |id, status, length_ns, threads: u64, leading: Option<&str>| RunSummary {
         id,
         header: header(),
@@ -347,6 +350,7 @@ fn runs_are_listed_oldest_first() {
         length_ns,
         threads,
         outliers: threads,
+        bytes: 0,
         leading_cause: leading.map(str::to_owned),
         origin: None,
     };

@@ -43,11 +43,12 @@ impl fmt::Display for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         match error {
+            // Its text has its source already; the chain would say that twice.
             StoreError::DiskFull(_)
             | StoreError::Unwritable(_)
             | StoreError::Replaced(_)
             | StoreError::Busy(_)
-            | StoreError::Sqlite { .. } => Failure::Failed(error.into()),
+            | StoreError::Sqlite { .. } => Failure::Failed(anyhow::Error::msg(error.to_string())),
             _ => Failure::Usage(error.to_string()),
         }
     }

@@ -59,6 +59,11 @@ impl Keeper {
         self.id.map_or_else(|| "without a number yet".to_owned(), |id| id.to_string())
     }
 
+    /// Bytes that the run takes in the store so far, approximately.
+    pub fn stored_bytes(&self) -> u64 {
+        self.id.and_then(|id| self.store.size_of(id).ok()).unwrap_or(0)
+    }
+
     /// Keeps what was measured since the last time.
     pub fn append(&mut self, batch: Batch) {
         let is_full = self.waiting_bytes > MOST_WAITING && !self.is_ending;

@@ -4,7 +4,7 @@
 //! failed, 2 for wrong usage (an option, pid, run or file that cannot be used). Caveat: `record`
 //! of a command exits with the command's own status instead.
 
-#![warn(clippy::print_stderr, clippy::print_stdout)]
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "text goes through output.rs")]
 
 mod failure;
 mod keeper;
@@ -14,7 +14,7 @@ mod slow_messages;
 mod stored;
 mod verbs;
 
-use std::path::PathBuf;
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -36,9 +36,8 @@ Example:
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
-    /// The store to use instead of $XDG_DATA_HOME/whylag/whylag.db
-    #[arg(long, global = true, value_name = "PATH", env = "WHYLAG_STORE")]
-    store: Option<PathBuf>,
+    #[command(flatten)]
+    store: stored::StoreOptions,
 }
 
 #[derive(Subcommand)]
@@ -63,17 +62,22 @@ enum Verb {
     Compare(verbs::compare::Options),
     /// A run as one file to send or keep, or in another format: json, folded, svg or csv
     Export(verbs::export::Options),
+    /// Remove stored runs, and give back their space
+    Forget(verbs::forget::Options),
     /// Store a run that 'export --format run' wrote, here or on another host
     Import(verbs::import::Options),
 }
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(answer) => return write_answer(&answer),
+    };
     if let Err(error) = signals::fail_at_the_limit_of_file_size() {
         output::tell(format_args!("cannot handle signals: {error}"));
     }
-    let store = arguments.store.as_deref();
+    let store = &arguments.store;
     let result = match arguments.verb {
         Verb::Record(options) => verbs::record::run(&options, store, started),
         Verb::Jitter(options) => verbs::jitter::run(&options, store),
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
         Verb::Show(options) => verbs::show::run(&options, store),
         Verb::Compare(options) => verbs::compare::run(&options, store),
         Verb::Export(options) => verbs::export::run(&options, store),
+        Verb::Forget(options) => verbs::forget::run(&options, store),
         Verb::Import(options) => verbs::import::run(&options, store),
     };
     match result {
@@ -95,4 +100,20 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// Help, version, or what is wrong with the command line.
+fn write_answer(answer: &clap::Error) -> ExitCode {
+    let (mut out, style): (Box<dyn Write>, _) = if answer.use_stderr() {
+        let (out, style) = output::stderr();
+        (Box::new(out), style)
+    } else {
+        let (out, style) = output::stdout();
+        (Box::new(out), style)
+    };
+    let text = answer.render();
+    let text = if style.color { text.ansi().to_string() } else { text.to_string() };
+    // Where nobody can read it, the exit status still says it.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    ExitCode::from(answer.exit_code() as u8)
 }

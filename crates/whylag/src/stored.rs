@@ -2,17 +2,48 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use clap::Args;
 use model::{Run, RunHeader, RunId, Target};
 use store::{Sqlite, Store, location};
 
 use crate::failure::Failure;
 
-/// Opens the store for reading.
-pub fn open(store: Option<&Path>) -> Result<Sqlite, Failure> {
-    let path = location::locate(store)?;
-    Ok(Sqlite::open_read_only(&path)?)
+/// Which store a verb uses: options of every verb.
+#[derive(Args)]
+pub struct StoreOptions {
+    /// The store to use instead of $XDG_DATA_HOME/whylag/whylag.db
+    #[arg(long, global = true, value_name = "PATH", env = "WHYLAG_STORE")]
+    store: Option<PathBuf>,
+    /// As root, use a store that others could have made or exchanged, too
+    #[arg(long, global = true)]
+    trust_store: bool,
+}
+
+impl StoreOptions {
+    /// Where the store is, or would be.
+    pub fn path(&self) -> Result<PathBuf, Failure> {
+        Ok(location::locate(self.store.as_deref())?)
+    }
+
+    /// Opens it for recording; makes it if it is not there.
+    pub fn open_to_write(&self) -> Result<Sqlite, Failure> {
+        Ok(Sqlite::open(&self.trusted_path()?)?)
+    }
+
+    /// Opens it for reading.
+    pub fn open_to_read(&self) -> Result<Sqlite, Failure> {
+        Ok(Sqlite::open_read_only(&self.trusted_path()?)?)
+    }
+
+    fn trusted_path(&self) -> Result<PathBuf, Failure> {
+        let path = self.path()?;
+        if !self.trust_store {
+            location::must_be_trusted(&path)?;
+        }
+        Ok(path)
+    }
 }
 
 /// What a verb is given to name a run: its number in the store, or a file that has it.
@@ -42,7 +73,7 @@ impl fmt::Display for RunName {
 
 /// The run of this name, the newest if there is none, and the store that it is in. The run of a
 /// file is in a store of its own.
-pub fn choose(store: Option<&Path>, run: Option<&RunName>) -> Result<(Sqlite, RunId), Failure> {
+pub fn choose(store: &StoreOptions, run: Option<&RunName>) -> Result<(Sqlite, RunId), Failure> {
     match run {
         Some(RunName::File(path)) if matches!(path.try_exists(), Ok(false)) => {
             Err(Failure::Usage(format!(
@@ -52,9 +83,9 @@ pub fn choose(store: Option<&Path>, run: Option<&RunName>) -> Result<(Sqlite, Ru
             )))
         }
         Some(RunName::File(path)) => Ok(Sqlite::open_run_file(path)?),
-        Some(RunName::Number(number)) => Ok((open(store)?, RunId(*number))),
+        Some(RunName::Number(number)) => Ok((store.open_to_read()?, RunId(*number))),
         None => {
-            let store = open(store)?;
+            let store = store.open_to_read()?;
             let newest = store.newest()?.ok_or_else(|| {
                 let what = "the store has no run yet: record one with 'whylag record'";
                 Failure::Usage(what.to_owned())
@@ -65,7 +96,7 @@ pub fn choose(store: Option<&Path>, run: Option<&RunName>) -> Result<(Sqlite, Ru
 }
 
 /// As [`choose`], and loads it.
-pub fn load(store: Option<&Path>, run: Option<&RunName>) -> Result<(Sqlite, Run), Failure> {
+pub fn load(store: &StoreOptions, run: Option<&RunName>) -> Result<(Sqlite, Run), Failure> {
     let (store, id) = choose(store, run)?;
     let run = store.load(id)?;
     Ok((store, run))

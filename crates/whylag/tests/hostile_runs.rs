@@ -1,5 +1,6 @@
-//! Run files with absurd numbers in them: each is refused, or explained and shown, and none makes
-//! whylag panic. A test is built with checks for overflow, which a release is not.
+//! Run files with absurd numbers or broken texts in them, and stores with flipped bits: each is
+//! refused, or explained and shown, and none makes whylag panic. A test is built with checks for
+//! overflow, which a release is not. FUZZ_SECONDS has the texts and the bits broken for so long.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -9,11 +10,12 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::panic::catch_unwind;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use model::SlowMessages;
+use model::{RunId, SlowMessages};
 use report::Style;
 use store::{Sqlite, Store};
 
@@ -60,7 +62,12 @@ fn written(text: &[u8], path: &Path) {
 /// Reads it as `explain`, `show` and `export` do. True if it was taken for a run.
 fn read(path: &Path) -> bool {
     let Ok((store, id)) = Sqlite::open_run_file(path) else { return false };
-    let Ok(run) = store.load(id) else { return true };
+    read_run(&store, id);
+    true
+}
+
+fn read_run(store: &Sqlite, id: RunId) {
+    let Ok(run) = store.load(id) else { return };
     let style = Style { color: false, width: 80 };
     let answer = explain::explain(&run);
     report::explanation::write(&mut Vec::new(), &answer, &run, &style).unwrap();
@@ -73,7 +80,6 @@ fn read(path: &Path) -> bool {
     )
     .unwrap();
     drop(report::export::csv::write(&mut Vec::new(), &run));
-    true
 }
 
 /// Where the numbers of a text are, by the key that they have.
@@ -113,16 +119,27 @@ fn with(text: &[u8], places: &[Range<usize>], absurd: &str) -> Vec<u8> {
     changed
 }
 
+/// Numbers below a limit, the same each time.
+fn random() -> impl FnMut(usize) -> usize {
+    let mut seed = 1u64;
+    move |below| {
+        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (seed >> 33) as usize % below
+    }
+}
+
+/// How long texts and bits are broken.
+fn time() -> Duration {
+    let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(5))
+}
+
 #[test]
 fn absurd_numbers_make_no_panic() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.whylag");
     let (mut taken, mut panics) = (0, Vec::new());
-    let mut seed = 1u64;
-    let mut random = |below: usize| {
-        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (seed >> 33) as usize % below
-    };
+    let mut random = random();
     for name in RUNS {
         let text = text_of(name);
         let numbers = numbers(&text);
@@ -148,4 +165,109 @@ fn absurd_numbers_make_no_panic() {
     }
     assert!(panics.is_empty(), "{}", panics.join("\n"));
     assert!(taken > 20, "so many were read: {taken}");
+}
+
+/// The text with some bytes changed, a line doubled, or a part of it moved or gone.
+fn broken(text: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+    const BYTES: &[u8] = b"\"{}[]:,-.e019 \\\n\x00\xff";
+    let mut broken = text.to_vec();
+    for _ in 0..=random(4) {
+        let at = random(broken.len());
+        let end = (at + 1 + random(200)).min(broken.len());
+        match random(6) {
+            0 => broken[at] = BYTES[random(BYTES.len())],
+            1 => broken[at] ^= 1 << random(8),
+            2 => broken.insert(at, BYTES[random(BYTES.len())]),
+            3 => drop(broken.drain(at..end)),
+            4 => broken.extend_from_within(at..end),
+            _ => {
+                let lines: Vec<&[u8]> = broken.split_inclusive(|byte| *byte == b'\n').collect();
+                let (from, to) = (random(lines.len()), random(lines.len()));
+                let mut changed = lines.clone();
+                changed.insert(to, lines[from]);
+                broken = changed.concat();
+            }
+        }
+    }
+    broken
+}
+
+#[test]
+fn broken_texts_make_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.whylag");
+    let mut random = random();
+    let texts = RUNS.map(text_of);
+    let (mut tried, mut taken) = (0, 0);
+    let began = Instant::now();
+    while began.elapsed() < time() || tried < 12 {
+        let name = tried % RUNS.len();
+        let broken = broken(&texts[name], &mut random);
+        written(&broken, &path);
+        match catch_unwind(|| read(&path)) {
+            Ok(is_taken) => taken += usize::from(is_taken),
+            Err(_) => {
+                let kept = std::env::temp_dir().join("whylag-panic.whylag");
+                std::fs::copy(&path, &kept).unwrap();
+                panic!("{}: {} made it panic", RUNS[name], kept.display());
+            }
+        }
+        tried += 1;
+    }
+    println!("{tried} broken texts, {taken} taken for runs");
+}
+
+#[test]
+fn flipped_bits_of_a_store_make_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole.db");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let mut store = Sqlite::open(&path).unwrap();
+    for name in ["timer-slack-faulty", "nagle-delack-fixed"] {
+        store.import(&fixtures.join(name).with_extension("whylag")).unwrap();
+    }
+    drop(store);
+    let whole = std::fs::read(&path).unwrap();
+    let flipped = folder.path().join("flipped.db");
+    let mut random = random();
+    let (mut tried, mut refused) = (0, 0);
+    let began = Instant::now();
+    while began.elapsed() < time() || tried < 10 {
+        let mut bytes = whole.clone();
+        for _ in 0..=random(8) {
+            // The first page and the roots of tables are where most depends on a bit.
+            let within = if random(3) == 0 { 8192 } else { bytes.len() };
+            let at = random(within.min(bytes.len()));
+            bytes[at] ^= 1 << random(8);
+        }
+        std::fs::write(&flipped, &bytes).unwrap();
+        let read = || {
+            let Ok(store) = Sqlite::open_read_only(&flipped) else { return false };
+            let Ok(runs) = store.runs() else { return false };
+            runs.iter().take(3).for_each(|run| read_run(&store, run.id));
+            drop(store);
+            // Forgetting writes to it.
+            let mut store = match Sqlite::open(&flipped) {
+                Ok(store) => store,
+                Err(_) => return false,
+            };
+            drop(store.forget(RunId(1)));
+            drop(store.shrink());
+            true
+        };
+        match catch_unwind(read) {
+            Ok(is_whole) => refused += usize::from(!is_whole),
+            Err(_) => {
+                let kept = std::env::temp_dir().join("whylag-panic.db");
+                std::fs::write(&kept, &bytes).unwrap();
+                panic!("{} made it panic", kept.display());
+            }
+        }
+        for more in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(folder.path().join(format!("flipped.db{more}")));
+        }
+        tried += 1;
+    }
+    println!("{tried} stores, {refused} refused");
+    assert!(refused > 0);
 }

@@ -75,6 +75,33 @@ pub fn parse_window(text: &str) -> Result<(u64, u64), String> {
     Ok((parse(from)?, parse(to)?))
 }
 
+/// The bytes of a size as typed on a command line: `500MB`, `2GB`, `1.5GiB`, `4096`. A unit with `i`
+/// is a power of 1,024, one without of 1,000.
+///
+/// # Errors
+/// Says how to write it.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let refused = || format!("'{text}' is no size: write 500MB, 2GB or 1.5GiB");
+    let typed = text.trim();
+    let unit_at = typed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(typed.len());
+    let (number, unit) = (&typed[..unit_at], typed[unit_at..].trim_start());
+    let unit = unit.to_ascii_lowercase();
+    let bytes = match unit.strip_suffix('b').unwrap_or(&unit) {
+        "" => 1u64,
+        "k" => 1_000,
+        "m" => 1_000_000,
+        "g" => 1_000_000_000,
+        "t" => 1_000_000_000_000,
+        "ki" => 1 << 10,
+        "mi" => 1 << 20,
+        "gi" => 1 << 30,
+        "ti" => 1 << 40,
+        _ => return Err(refused()),
+    };
+    let size = number.parse::<f64>().map_err(|_| refused())? * bytes as f64;
+    if size >= 1.0 && size < (1u64 << 53) as f64 { Ok(size as u64) } else { Err(refused()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +133,22 @@ mod tests {
         }
         for text in ["", "1.2", "1.2s", "..", "1..", "..2s", "a..b", "-1..2s", "1..2..3s"] {
             assert!(parse_window(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn typed_sizes() {
+        for (text, size) in [
+            ("4096", 4096),
+            ("500MB", 500_000_000),
+            ("2 gb", 2_000_000_000),
+            ("1.5GiB", 3 << 29),
+            ("64k", 64_000),
+        ] {
+            assert_eq!(parse_size(text), Ok(size), "{text}");
+        }
+        for text in ["", "0", "MB", "-1MB", "1.2.3MB", "5 parsecs", "1e9", "99999999TB", "1bbs"] {
+            assert!(parse_size(text).is_err(), "{text}");
         }
     }
 

@@ -97,7 +97,10 @@ fn unbound_calls_are_listed_by_library() {
         text.ends_with("  1 with all slots bound; files without slots are not counted\n"),
         "{text}"
     );
-    assert!(text.contains("/opt/librate.so: 2 of 212 slots\n    sched_yield evil?[2J\n"), "{text}");
+    assert!(
+        text.contains("/opt/librate.so: 2 of 212 slots\n    sched_yield evil\\x1b[2J\n"),
+        "{text}"
+    );
     assert!(text.contains("/opt/old.so: unknown here: a 32-bit ELF file"), "{text}");
     assert_eq!(
         bound(

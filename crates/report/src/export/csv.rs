@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use model::{Bench, BenchStep, Histogram, Run, WorkerKind};
 
+use crate::text;
+
 const TITLES: &str = "second,tgid,comm,metric,count,sum_ns,min_ns,p50_ns,p90_ns,p99_ns,max_ns";
 
 const STEP_TITLES: &str = "case,kind,workers,population,operations,wall_ns,user_ns,system_ns,net_ns,\
@@ -112,11 +114,11 @@ fn step(out: &mut dyn Write, case: &str, step: &BenchStep) -> io::Result<()> {
 
 /// The field, in quotes if it needs them.
 fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
+    let field = text::clean(field);
+    // As OWASP's page on CSV injection has it.
+    let is_formula = field.starts_with(['=', '+', '-', '@']);
+    let field = if is_formula { format!("'{field}") } else { field };
+    if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
 }
 
 #[cfg(test)]
@@ -140,7 +142,7 @@ mod tests {
             let at = second.start_ns - run.header.started_ns;
             assert_eq!(number(0), at / 1_000_000_000);
             assert_eq!(number(1), u64::from(second.tgid));
-            assert_eq!(&row[2], if second.tgid == 77 { odd } else { "" });
+            assert_eq!(&row[2], if second.tgid == 77 { r#"a "b", c\nd"# } else { "" });
             assert_eq!(row[3], second.metric.to_string());
             assert_eq!(number(4), second.histogram.count());
             assert_eq!(number(5), second.histogram.sum());

@@ -6,6 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 
 use super::schema::{APPLICATION_ID, MIGRATIONS, version, wait_while_busy};
 use crate::StoreError;
@@ -33,6 +35,9 @@ pub(super) fn check(path: &Path) -> Result<Found, StoreError> {
     };
     if !metadata.is_file() {
         return Err(StoreError::Foreign { path: path.to_owned(), what: "not a regular file" });
+    }
+    if let Err(Errno::ACCESS) = accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS) {
+        return Err(StoreError::Unreadable(path.to_owned()));
     }
     if metadata.len() == 0 {
         return Ok(Found::Nothing);
@@ -127,7 +132,7 @@ fn in_use(path: &Path) -> bool {
     log_files(path).iter().any(|log| log.exists())
 }
 
-fn log_files(path: &Path) -> [PathBuf; 2] {
+pub(super) fn log_files(path: &Path) -> [PathBuf; 2] {
     ["-wal", "-journal"].map(|suffix| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);

@@ -12,7 +12,7 @@ use model::{Batch, Origin, RunId};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::columns::Json;
-use super::read::all;
+use super::read::{self, all};
 use super::{Failed, write};
 use crate::recorder::Recorder;
 use crate::run_file::{Ending, Next, Reader};
@@ -32,7 +32,7 @@ pub(super) fn import_alone(conn: &mut Connection, path: &Path) -> Result<RunId, 
     let run = write::put_run(&tx, Some(file.run), &file.header, &recorder)?;
     loop {
         match file.next()? {
-            Next::Batch(batch) => write::put_batch(&tx, run, &batch)?,
+            Next::Batch(batch) => write::put_parts(&tx, run, &batch)?,
             Next::Ending(ending) => {
                 put_ending(&tx, run, &ending)?;
                 break;
@@ -125,6 +125,23 @@ fn put_ending(tx: &Transaction<'_>, run: RunId, ending: &Ending) -> rusqlite::Re
         write::finish(tx, run, end)?;
     }
     write::replace_findings(tx, run, &ending.findings)
+}
+
+/// Removes a run; false if it is being recorded. Hidden first, as one that is being imported: if
+/// this is killed, the next one, or an import, removes the rest.
+pub(super) fn forget(conn: &mut Connection, run: RunId) -> rusqlite::Result<bool> {
+    discard_abandoned(conn)?;
+    let tx = immediate(conn)?;
+    if read::is_recording(&tx, run)? {
+        return Ok(false);
+    }
+    tx.execute(
+        "UPDATE runs SET importer = ?2 WHERE id = ?1",
+        params![run.0, Json(Recorder::of_pid(std::process::id()))],
+    )?;
+    tx.commit()?;
+    discard(conn, run)?;
+    Ok(true)
 }
 
 /// Removes what killed imports left.

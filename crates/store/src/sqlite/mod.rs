@@ -17,6 +17,7 @@ mod read;
 mod read_parts;
 mod schema;
 mod sockets;
+mod space;
 mod sums;
 mod verify;
 mod write;
@@ -25,10 +26,13 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use model::outside::{self, visible};
 use model::{
     Batch, Finding, Outlier, Run, RunEnd, RunHeader, RunId, RunSummary, Stack, StackId, Window,
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use self::guard::Found;
 pub use self::verify::Rows;
@@ -169,6 +173,43 @@ impl Sqlite {
         import::import(&mut self.conn, path).map_err(|error| error.of_store(&self.path))
     }
 
+    /// What was read, with every text of it fit to be shown: whoever was recorded, or wrote the
+    /// store or the run file, had these texts in hand.
+    fn shown<T: Serialize + DeserializeOwned>(&self, read: T) -> Result<T, StoreError> {
+        outside::shown(read).map_err(|error| StoreError::Damaged {
+            path: self.path.clone(),
+            what: visible(&error.to_string()).into_owned(),
+        })
+    }
+
+    /// Removes a run, unless it is being recorded: from here on nobody sees it. Other writers go on
+    /// meanwhile. Its space is free for other runs; [`Sqlite::shrink`] gives it back.
+    pub fn forget(&mut self, run: RunId) -> Result<(), StoreError> {
+        match import::forget(&mut self.conn, run) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(StoreError::BeingRecorded { path: self.path.clone(), run }),
+            Err(error) => Err(self.failed_for(run, error)),
+        }
+    }
+
+    /// Gives free space back to the file system. A store that an earlier whylag made is written
+    /// anew for that, once: it must not be recorded to meanwhile, and takes its own size on the disk.
+    pub fn shrink(&mut self) -> Result<(), StoreError> {
+        space::give_back(&self.conn).map_err(|error| self.failed(error))
+    }
+
+    /// Bytes that a run takes in the store, so far and approximately.
+    pub fn size_of(&self, run: RunId) -> Result<u64, StoreError> {
+        read::size_of(&self.conn, run).map_err(|error| self.failed_for(run, error))
+    }
+
+    /// Bytes of the store's file and its log.
+    pub fn file_size(&self) -> u64 {
+        let log = guard::log_files(&self.path);
+        let files = std::iter::once(&self.path).chain(&log);
+        files.filter_map(|file| std::fs::metadata(file).ok()).map(|file| file.len()).sum()
+    }
+
     fn failed(&self, error: rusqlite::Error) -> StoreError {
         StoreError::of_sqlite(&self.path, error)
     }
@@ -203,7 +244,7 @@ impl Store for Sqlite {
     }
 
     fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
-        read::runs(&self.conn).map_err(|error| self.failed(error))
+        self.shown(read::runs(&self.conn).map_err(|error| self.failed(error))?)
     }
 
     fn newest(&self) -> Result<Option<RunId>, StoreError> {
@@ -212,11 +253,12 @@ impl Store for Sqlite {
 
     fn load(&self, run: RunId) -> Result<Run, StoreError> {
         let loaded = read::load(&self.conn, run, None);
-        loaded.map(|(run, _)| run).map_err(|error| self.failed_for(run, error))
+        self.shown(loaded.map_err(|error| self.failed_for(run, error))?.0)
     }
 
     fn load_part(&self, run: RunId, part: &Window) -> Result<(Run, u64), StoreError> {
-        read::load(&self.conn, run, Some(part)).map_err(|error| self.failed_for(run, error))
+        let loaded = read::load(&self.conn, run, Some(part));
+        self.shown(loaded.map_err(|error| self.failed_for(run, error))?)
     }
 
     fn outliers_in(
@@ -224,11 +266,13 @@ impl Store for Sqlite {
         run: RunId,
         parts: &[Window],
     ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>), StoreError> {
-        read_parts::outliers_in(&self.conn, run, parts).map_err(|error| self.failed(error))
+        let read = read_parts::outliers_in(&self.conn, run, parts);
+        self.shown(read.map_err(|error| self.failed(error))?)
     }
 
     fn findings(&self, run: RunId) -> Result<Vec<Finding>, StoreError> {
-        read::findings(&self.conn, run).map_err(|error| self.failed_for(run, error))
+        let read = read::findings(&self.conn, run);
+        self.shown(read.map_err(|error| self.failed_for(run, error))?)
     }
 }
 
@@ -279,6 +323,9 @@ fn open_for_writing(path: &Path) -> rusqlite::Result<(Connection, usize)> {
         return Err(rusqlite::Error::SqliteFailure(error, None));
     }
     set_up(&mut conn)?;
+    if schema::version(&conn)? == 0 {
+        space::prepare(&conn)?;
+    }
     let version = schema::migrate(&mut conn, schema::MIGRATIONS)?;
     schema::use_write_ahead_log(&conn)?;
     // With a log this risks the last batches in a power cut, never the file.
@@ -335,6 +382,39 @@ fn needs_folder(error: &rusqlite::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As an earlier whylag made stores: without a size of runs, and without a map of free pages.
+    #[test]
+    fn an_older_store_becomes_smaller_when_its_runs_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("whylag.db");
+        let mut conn = Connection::open(&path).unwrap();
+        schema::migrate(&mut conn, &schema::MIGRATIONS[..6]).unwrap();
+        drop(conn);
+        let mut store = Sqlite::open(&path).unwrap();
+        let header = RunHeader { recorder_pid: u32::MAX, ..RunHeader::default() };
+        let text = "x".repeat(10_000);
+        let fact = || model::Fact { name: text.clone(), value: text.clone(), source: text.clone() };
+        let batch = Batch { facts: (0..100).map(|_| fact()).collect(), ..Batch::default() };
+        let runs = [(); 2].map(|()| store.begin(&header).unwrap());
+        runs.iter().for_each(|run| store.append(*run, &batch).unwrap());
+        let size = store.size_of(runs[0]).unwrap();
+        assert!((3_000_000..5_000_000).contains(&size), "{size}");
+        store.conn.execute("UPDATE runs SET bytes = NULL WHERE id = 1", []).unwrap();
+        assert!(store.runs().unwrap()[0].bytes > 0);
+
+        let before = store.file_size();
+        store.forget(runs[0]).unwrap();
+        assert!(matches!(store.load(runs[0]), Err(StoreError::NoSuchRun { .. })));
+        store.shrink().unwrap();
+        let after = store.file_size();
+        assert!(after < before - size / 2, "{before} to {after}");
+        assert_eq!(store.load(runs[1]).unwrap().facts.len(), 100);
+        // Rewritten once: the next time pages are cut off.
+        store.forget(runs[1]).unwrap();
+        store.shrink().unwrap();
+        assert!(store.file_size() < after - size / 2);
+    }
 
     #[test]
     fn an_older_store_can_be_read() {

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::buckets::{Unpacker, UnreadableBuckets};
 use super::columns::{Json, Text, U64};
-use super::{messages, presences, read_parts as parts, sockets, sums};
+use super::{messages, presences, read_parts as parts, sockets, space, sums};
 use crate::recorder::Recorder;
 
 /// A row of `runs`.
@@ -60,12 +60,25 @@ pub(super) fn runs(conn: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
             length_ns: last_ns.saturating_sub(row.header.started_ns),
             threads: threads.cast_unsigned(),
             outliers: row.outlier_count,
+            bytes: size_of(&tx, row.id)?,
             leading_cause,
             origin,
             header: row.header,
         })
     });
     summaries.collect()
+}
+
+/// True if its recorder runs and has not ended it.
+pub(super) fn is_recording(conn: &Connection, run: RunId) -> rusqlite::Result<bool> {
+    Ok(one(conn, run)?.status == RunStatus::Recording)
+}
+
+/// Bytes that it takes, approximately.
+pub(super) fn size_of(conn: &Connection, run: RunId) -> rusqlite::Result<u64> {
+    let sql = format!("SELECT {} FROM runs WHERE id = ?1", space::ESTIMATE);
+    conn.prepare_cached(&sql)?
+        .query_row([run.0], |row| Ok(row.get::<_, i64>(0)?.max(0).cast_unsigned()))
 }
 
 pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<RunId>> {

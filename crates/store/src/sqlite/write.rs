@@ -9,7 +9,7 @@ use super::buckets::Packer;
 use super::columns::{Json, Text, U64, stack_key};
 use super::messages;
 use super::outlier::Detail;
-use super::{presences, sockets, sums};
+use super::{presences, sockets, space, sums};
 use crate::recorder::Recorder;
 
 pub(super) fn begin(conn: &Connection, header: &RunHeader) -> rusqlite::Result<RunId> {
@@ -50,7 +50,19 @@ pub(super) fn append(conn: &mut Connection, run: RunId, batch: &Batch) -> rusqli
     tx.commit()
 }
 
+/// Stores a batch, and adds to the size of the run what it took.
 pub(super) fn put_batch(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
+    // Nobody else writes during a transaction.
+    let before = space::used(tx)?;
+    put_parts(tx, run, batch)?;
+    let grown = space::used(tx)? - before;
+    tx.prepare_cached("UPDATE runs SET bytes = ifnull(bytes, 0) + ?2 WHERE id = ?1")?
+        .execute(params![run.0, grown])?;
+    Ok(())
+}
+
+/// Without its size: of a run whose store is nobody's.
+pub(super) fn put_parts(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Result<()> {
     advance(tx, run, batch)?;
     environment(tx, run, batch)?;
     batch.threads.iter().try_for_each(|thread| put_thread(tx, run, thread))?;

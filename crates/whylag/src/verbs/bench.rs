@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -15,10 +14,11 @@ use model::{
     Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, Target, ThreadAccounts, WorkerKind,
 };
 use observe::{Recorder, Timers, Watch, WatchTarget};
-use store::{Sqlite, Store, location};
+use store::Store;
 
 use crate::failure::Failure;
 use crate::keeper::{Keeper, Kept};
+use crate::stored::StoreOptions;
 use crate::{output, stored};
 
 /// Options of `bench`.
@@ -77,15 +77,14 @@ const STEP: Duration = Duration::from_secs(1);
 const THRESHOLD_NS: u64 = 1_000_000;
 
 /// Measures.
-pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<ExitCode, Failure> {
+pub fn run(options: &Options, store: &StoreOptions, started: Instant) -> Result<ExitCode, Failure> {
     if options.list {
         return list();
     }
     let settings = settings(options)?;
-    let path = location::locate(store)?;
     // Forks, so it comes before anything that starts a thread.
     let mut session = Session::start(&settings).map_err(anyhow::Error::from)?;
-    let store = Sqlite::open(&path)?;
+    let store = store.open_to_write()?;
     let recorder = recorder(options, &session, started)?;
     let target = Target::Bench(words(options));
     let header = match &recorder {
@@ -225,6 +224,7 @@ fn recorder(
         threshold_ns: THRESHOLD_NS,
         budget_percent: None,
         timers: Timers::Off,
+        keep_secrets: false,
         pipe_stdout: false,
     };
     let recorder = Recorder::start(&watch, started)?;

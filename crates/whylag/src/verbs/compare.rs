@@ -1,14 +1,13 @@
 //! `whylag compare`: two benchmark runs, step by step.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::output;
-use crate::stored::{self, RunName};
+use crate::stored::{self, RunName, StoreOptions};
 
 /// Practical threshold, as a part.
 const THRESHOLD: f64 = 0.05;
@@ -48,7 +47,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// Compares.
-pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
     let (_, first) = stored::load(store, Some(&options.first))?;
     let (_, mut second) = stored::load(store, Some(&options.second))?;
     let of_files =

@@ -4,8 +4,9 @@ mod recorder;
 mod watch;
 
 use std::ffi::OsString;
-use std::fs;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -13,11 +14,12 @@ use clap::Args;
 use explain::Side;
 use inspect::live::{Process, bindings};
 use inspect::{doctor, fingerprint};
+use model::outside;
 use model::{CheckResult, Checkup};
 
 use crate::failure::Failure;
 use crate::output;
-use crate::stored::{self, RunName};
+use crate::stored::{self, RunName, StoreOptions};
 
 /// Options of `doctor`.
 #[derive(Args)]
@@ -63,8 +65,11 @@ pub struct Options {
     json: bool,
 }
 
+/// No checkup is longer, in bytes: one of this host has 80,000.
+const LONGEST: u64 = 64 << 20;
+
 /// Looks.
-pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
     match (&options.diff[..], options.pid) {
         ([first, second @ ..], _) => write_diff(options, store, first, second.first()),
         ([], Some(pid)) if options.watch => watch::run(pid, options.time, options.json),
@@ -85,7 +90,7 @@ fn checkup(pid: Option<u32>) -> Result<Checkup, Failure> {
         facts.extend(fingerprint::process(pid));
     }
     checks.extend(recorder::checks());
-    Ok(Checkup {
+    let checkup = Checkup {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         taken_unix_ns: clock::unix_ns(),
@@ -93,7 +98,9 @@ fn checkup(pid: Option<u32>) -> Result<Checkup, Failure> {
         checks,
         facts,
         unbound,
-    })
+    };
+    // Names of processes, files and cgroups are in it.
+    outside::shown(checkup).map_err(|error| Failure::Failed(error.into()))
 }
 
 fn write_checkup(options: &Options, pid: Option<u32>) -> Result<ExitCode, Failure> {
@@ -123,7 +130,7 @@ fn write_unbound(options: &Options, pid: u32) -> Result<ExitCode, Failure> {
 
 fn write_diff(
     options: &Options,
-    store: Option<&Path>,
+    store: &StoreOptions,
     first: &str,
     second: Option<&String>,
 ) -> Result<ExitCode, Failure> {
@@ -144,17 +151,33 @@ fn write_diff(
 }
 
 /// A run by its number, a file that has one, or one that has a checkup.
-fn side(store: Option<&Path>, name: &str) -> Result<Side, Failure> {
+fn side(store: &StoreOptions, name: &str) -> Result<Side, Failure> {
     let run = RunName::from(OsString::from(name));
     if matches!(run, RunName::Number(_)) || store::is_run_file(Path::new(name)) {
         let (_, run) = stored::load(store, Some(&run))?;
         return Ok(Side::of_run(&run));
     }
-    let text = fs::read(name).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-    let checkup = serde_json::from_slice(&text).map_err(|error| {
-        Failure::Usage(format!("{name} is nothing that 'whylag doctor --json' wrote: {error}"))
-    })?;
+    let text = text_of(name).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+    let checkup: Checkup =
+        serde_json::from_slice(&text).and_then(outside::shown).map_err(|error| {
+            Failure::Usage(format!("{name} is nothing that 'whylag doctor --json' wrote: {error}"))
+        })?;
     Ok(Side::of_checkup(checkup, name))
+}
+
+/// A regular file, or a pipe such as the shell's `<(ssh host whylag doctor --json)`.
+fn text_of(name: &str) -> io::Result<Vec<u8>> {
+    let kind = fs::metadata(name)?.file_type();
+    if !kind.is_file() && !kind.is_fifo() {
+        return Err(io::Error::other("neither a file nor a pipe"));
+    }
+    let mut text = Vec::new();
+    File::open(name)?.take(LONGEST + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > LONGEST {
+        let mib = LONGEST >> 20;
+        return Err(io::Error::other(format!("over {mib} MiB, which no checkup comes near")));
+    }
+    Ok(text)
 }
 
 fn strict(options: &Options, is_bad: bool) -> ExitCode {

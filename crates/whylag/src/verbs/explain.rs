@@ -1,7 +1,6 @@
 //! `whylag explain`: the causes of a stored run, or of a part of it.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,7 +10,7 @@ use store::Store;
 
 use crate::failure::Failure;
 use crate::output;
-use crate::stored::{self, RunName};
+use crate::stored::{self, RunName, StoreOptions};
 
 /// Options of `explain`.
 #[derive(Args)]
@@ -75,7 +74,7 @@ impl Options {
 }
 
 /// Explains.
-pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
     if let Some(cause) = &options.cause {
         let (mut out, _) = output::stdout();
         report::page::write(&mut out, &explain::page(cause)?)?;

@@ -1,14 +1,14 @@
 //! `whylag import`: a run from a file into the store.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use store::{Sqlite, location};
 
 use crate::failure::Failure;
 use crate::output;
+use crate::stored::StoreOptions;
 
 /// Options of `import`.
 #[derive(Args)]
@@ -24,8 +24,8 @@ pub struct Options {
 }
 
 /// Imports.
-pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
-    let mut store = Sqlite::open(&location::locate(store)?)?;
+pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
+    let mut store = store.open_to_write()?;
     let run = store.import(&options.file)?;
     let (mut out, _) = output::stdout();
     writeln!(out, "Run {run} is stored: 'whylag explain {run}' has its causes.")?;

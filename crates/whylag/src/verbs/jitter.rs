@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use jitter::plan::{self, Setting, Step};
 use jitter::{Series, Started, control, drift, sources};
 use model::{Batch, Conversion, Jitter, JitterProgram, Outlier, RunEnd, Target};
-use store::{Sqlite, Store, location};
+use store::Store;
 
 mod watched;
 
@@ -19,6 +19,7 @@ use self::watched::Watched;
 use crate::failure::Failure;
 use crate::keeper::Keeper;
 use crate::signals::Asked;
+use crate::stored::StoreOptions;
 use crate::{output, stored};
 
 /// Options of `jitter`.
@@ -127,7 +128,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const LOOK_AT_COMMAND: Duration = Duration::from_millis(20);
 
 /// Measures, stores what was measured, and has the stored run judged.
-pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
     let conversion = options.factor.map(|factor| {
         let truth = options.truth.or(options.clock_hz.map(|hertz| 1e9 / hertz));
         explain::conversion(factor, truth, options.bound)
@@ -138,8 +139,7 @@ pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure>
         return tell_conversion(conversion, options);
     }
     let plan = plan(options)?;
-    let path = location::locate(store)?;
-    let store = Sqlite::open(&path)?;
+    let store = store.open_to_write()?;
     let header = stored::header(Target::Jitter(words()));
     let (watched, recording) = Watched::start(options, plan)?;
     let signal = Asked::listen()?;
@@ -198,8 +198,9 @@ fn setting(options: &Options) -> Setting {
 
 /// The command line after the verb.
 fn words() -> Vec<String> {
-    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    words.skip_while(|word| word != "jitter").skip(1).collect()
+    let words: Vec<OsString> =
+        std::env::args_os().skip_while(|word| word != "jitter").skip(1).collect();
+    inspect::command_line::to_store(&words, false)
 }
 
 fn facts(options: &Options) -> Vec<model::Fact> {

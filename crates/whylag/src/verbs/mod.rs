@@ -5,6 +5,7 @@ pub mod compare;
 pub mod doctor;
 pub mod explain;
 pub mod export;
+pub mod forget;
 pub mod import;
 pub mod jitter;
 pub mod record;

@@ -1,8 +1,9 @@
 //! `whylag record`: watch threads, store a run, print where the time went and why.
 
+mod size_cap;
+
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -10,14 +11,17 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 use messages::Traced;
+use model::outside::brief;
 use model::{Batch, Capability, RunEnd};
 use observe::{CgroupName, Recorder, Timers, Watch, WatchTarget};
-use store::{Sqlite, Store, location};
+use store::Store;
 
+use self::size_cap::SizeCap;
 use crate::failure::Failure;
 use crate::keeper::{Keeper, Kept};
 use crate::output::tell;
 use crate::signals::Asked;
+use crate::stored::StoreOptions;
 use crate::{output, signals, slow_messages};
 
 /// Options of `record`.
@@ -75,6 +79,14 @@ pub struct Options {
     #[arg(long, value_name = "D", default_value = "1ms",
           value_parser = model::units::parse_duration)]
     threshold: u64,
+    /// Stop keeping single outliers, events and messages when the run takes this much in the store,
+    /// such as 500MB; sums and histograms go on
+    #[arg(long, value_name = "SIZE", default_value = "2GiB",
+          value_parser = model::units::parse_size)]
+    max_size: u64,
+    /// Store what looks like a secret in the command's arguments, too, instead of ***
+    #[arg(long, requires = "command")]
+    keep_command_line: bool,
     /// Shed the most expensive probes when recording costs more than this share of all CPUs, such as 2%
     #[arg(long, value_name = "PCT", value_parser = percent)]
     budget: Option<f64>,
@@ -90,21 +102,22 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// How often the target, the clock and signals are looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// Characters of the command in the first line.
+const TARGET: usize = 160;
 /// Slow messages in the report at the end.
 const MESSAGES: usize = 3;
 /// How often data is stored: what a killed recorder loses at most.
 const STEP: Duration = Duration::from_secs(1);
 
 /// Records.
-pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<ExitCode, Failure> {
-    let path = location::locate(store)?;
-    let store = Sqlite::open(&path)?;
+pub fn run(options: &Options, store: &StoreOptions, started: Instant) -> Result<ExitCode, Failure> {
+    let store = store.open_to_write()?;
     let recorder = Recorder::start(&watch(options), started)?;
     let signal = Asked::listen()?;
     let keeper = Keeper::begin(store, recorder.header());
     tell(format_args!(
         "recording {} as run {}; Ctrl-C ends it{}",
-        recorder.header().target,
+        brief(&recorder.header().target.to_string(), TARGET),
         keeper.number(),
         left_out(options, &recorder)
     ));
@@ -117,6 +130,7 @@ pub fn run(options: &Options, store: Option<&Path>, started: Instant) -> Result<
         recorder,
         traced,
         keeper,
+        size_cap: SizeCap::new(options.max_size),
         progress: progress(options),
         outliers: 0,
         started: Instant::now(),
@@ -165,6 +179,7 @@ fn watch(options: &Options) -> Watch {
         threshold_ns: options.threshold,
         budget_percent: options.budget,
         timers: Timers::Off,
+        keep_secrets: options.keep_command_line,
         pipe_stdout: false,
     }
 }
@@ -222,6 +237,7 @@ struct Session {
     recorder: Recorder,
     traced: Traced,
     keeper: Keeper,
+    size_cap: SizeCap,
     progress: ProgressBar,
     outliers: u64,
     started: Instant,
@@ -265,10 +281,9 @@ impl Session {
             self.recorder.early_outliers()
         };
         match batch {
-            Some(mut batch) => {
-                self.traced.complete(&mut batch);
+            Some(batch) => {
                 self.show(&batch);
-                self.keeper.append(batch);
+                keep(batch, &mut self.traced, &mut self.size_cap, &mut self.keeper);
             }
             None => std::thread::sleep(LOOK),
         }
@@ -302,9 +317,8 @@ impl Session {
         self.traced.finish(ended_ns);
         match self.recorder.finish() {
             Ok(batches) => {
-                for mut batch in batches {
-                    self.traced.complete(&mut batch);
-                    self.keeper.append(batch);
+                for batch in batches {
+                    keep(batch, &mut self.traced, &mut self.size_cap, &mut self.keeper);
                 }
             }
             Err(error) => drop(failed.get_or_insert(error)),
@@ -326,6 +340,15 @@ impl Session {
         }
         Ok(kept.exit_code(status))
     }
+}
+
+/// Adds what the programs traced themselves, and stores what the run has room for.
+fn keep(mut batch: Batch, traced: &mut Traced, size_cap: &mut SizeCap, keeper: &mut Keeper) {
+    traced.complete(&mut batch);
+    if let Some(line) = size_cap.trim(&mut batch, keeper.stored_bytes()) {
+        tell(line);
+    }
+    keeper.append(batch);
 }
 
 fn say(lines: Vec<String>) {

@@ -1,14 +1,16 @@
 //! `whylag runs`: what is stored.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
+use model::RunSummary;
+use serde::Serialize;
 use store::Store;
 
 use crate::failure::Failure;
-use crate::{output, stored};
+use crate::output;
+use crate::stored::StoreOptions;
 
 /// Options of `runs`.
 #[derive(Args)]
@@ -19,15 +21,26 @@ pub struct Options {
     json: bool,
 }
 
+/// A run, and the size of the store that it is in.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    run: RunSummary,
+    store_bytes: u64,
+}
+
 /// Lists.
-pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
-    let runs = stored::open(store)?.runs()?;
+pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
+    let store = store.open_to_read()?;
+    let runs = store.runs()?;
+    let store_bytes = store.file_size();
     let (mut out, style) = output::stdout();
     if options.json {
+        let runs: Vec<_> = runs.into_iter().map(|run| Listed { run, store_bytes }).collect();
         serde_json::to_writer_pretty(&mut out, &runs).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
-        report::runs::write(&mut out, &runs, &style)?;
+        report::runs::write(&mut out, &runs, store_bytes, &style)?;
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

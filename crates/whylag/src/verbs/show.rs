@@ -1,13 +1,12 @@
 //! `whylag show`: one run in full.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::stored::{self, RunName};
+use crate::stored::{self, RunName, StoreOptions};
 use crate::{output, slow_messages};
 
 /// Options of `show`.
@@ -26,7 +25,7 @@ pub struct Options {
 }
 
 /// Shows.
-pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
     let (store, run) = stored::load(store, options.run.as_ref())?;
     let run = stored::judged(run);
     let (mut out, style) = output::stdout();

@@ -3,12 +3,13 @@
 mod files;
 mod live;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
+use crate::stored::StoreOptions;
 
 /// Options of `trace`.
 #[derive(Args)]
@@ -57,7 +58,7 @@ enum What {
 }
 
 /// Looks at traces.
-pub fn run(options: &Options, store: Option<&Path>) -> Result<ExitCode, Failure> {
+pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
     match (&options.what, options.pid) {
         (Some(What::Ls { json }), _) => files::list(*json),
         (Some(What::Harvest { files }), _) => files::harvest(files, store),

@@ -1,10 +1,13 @@
-//! What somebody or something does to a recorder that it has to bear.
+//! Attacks by people without privilege, and by bad luck, on what root runs.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../common/mod.rs"]
 mod common;
 
+mod command_lines;
 mod endings;
+mod outputs;
 mod privileges;
 mod spool;
+mod store_files;

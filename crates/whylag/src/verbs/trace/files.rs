@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use model::{Batch, RunEnd, Target};
 use report::trace_files::{TraceListing, TraceStanding};
-use store::{Rows, Sqlite, Store, location};
+use store::{Rows, Sqlite, Store};
 use trace::reader::{self, Listed, ReadError, Standing, TraceFile};
 
 use crate::failure::Failure;
 use crate::output::tell;
+use crate::stored::StoreOptions;
 use crate::{output, stored};
 
 pub fn list(json: bool) -> Result<ExitCode, Failure> {
@@ -54,7 +55,7 @@ fn listing(listed: &Listed) -> TraceListing {
 }
 
 /// Harvests the files named, or all that were left behind.
-pub fn harvest(named: &[PathBuf], store: Option<&Path>) -> Result<ExitCode, Failure> {
+pub fn harvest(named: &[PathBuf], store: &StoreOptions) -> Result<ExitCode, Failure> {
     let paths: Vec<PathBuf> = if named.is_empty() {
         let left =
             |listed: &Listed| matches!(&listed.what, Ok((_, Standing::Crashed | Standing::Closed)));
@@ -66,7 +67,7 @@ pub fn harvest(named: &[PathBuf], store: Option<&Path>) -> Result<ExitCode, Fail
         tell("no program has left a trace behind");
         return Ok(ExitCode::SUCCESS);
     }
-    let mut store = Sqlite::open(&location::locate(store)?)?;
+    let mut store = store.open_to_write()?;
     let mut failures = 0;
     for path in &paths {
         match harvest_one(path, &mut store) {
