@@ -300,14 +300,12 @@ impl Session {
         });
         self.keeper.ends();
         self.traced.finish(ended_ns);
-        match self.recorder.finish() {
-            Ok(batches) => {
-                for mut batch in batches {
-                    self.traced.complete(&mut batch);
-                    self.keeper.append(batch);
-                }
-            }
-            Err(error) => drop(failed.get_or_insert(error)),
+        let finished = self.recorder.finish(|mut batch| {
+            self.traced.complete(&mut batch);
+            self.keeper.append(batch);
+        });
+        if let Err(error) = finished {
+            failed.get_or_insert(error);
         }
         let status = stop.exit_status.or_else(|| waiter.and_then(|wait| wait.join().ok()));
         let end = RunEnd { ended_ns, exit_status: status, reason: stop.reason };
