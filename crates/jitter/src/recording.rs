@@ -136,8 +136,5 @@ fn record(
         // As above.
         batch.into_iter().for_each(|batch| drop(give.send(batch)));
     }
-    for batch in recorder.finish()? {
-        let _ = give.send(batch);
-    }
-    Ok(())
+    recorder.finish(|batch| drop(give.send(batch)))
 }

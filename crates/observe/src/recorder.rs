@@ -73,6 +73,13 @@ struct Bpf {
 
 type StackKey = (u32, Account, Option<model::StackId>, Option<model::StackId>);
 
+/// The end of a recording.
+struct Ended {
+    at_ns: u64,
+    /// What happened since the batch before.
+    last: Batch,
+}
+
 /// A running recording.
 pub struct Recorder {
     backend: Backend,
@@ -86,8 +93,8 @@ pub struct Recorder {
     processes: HashMap<u32, Process>,
     counters: Counters,
     last_batch_ns: u64,
-    /// When recording stopped, once it has.
-    ended_ns: Option<u64>,
+    /// Once recording has stopped.
+    ended: Option<Ended>,
     /// The target has ended, as [`Recorder::ended`] said.
     has_ended: bool,
     attach_ns: u64,
@@ -117,7 +124,7 @@ impl Recorder {
             found,
             is_inner,
             last_batch_ns: clock::monotonic_ns(),
-            ended_ns: None,
+            ended: None,
             has_ended: false,
             attach_ns: started.elapsed().as_nanos() as u64,
         };
@@ -206,63 +213,59 @@ impl Recorder {
         Ok(batch)
     }
 
-    /// Stops recording at this moment, which it gives, and reads what threads did until then: the
-    /// target may be killed afterwards. All the rest is for [`Recorder::finish`].
+    /// Stops recording at this moment, which it gives, and reads all that has to be read while the
+    /// target is there: it may be killed afterwards.
     pub fn stop(&mut self) -> Result<u64, Error> {
-        if let Some(ended_ns) = self.ended_ns {
-            return Ok(ended_ns);
+        if let Some(ended) = &self.ended {
+            return Ok(ended.at_ns);
         }
-        let ended_ns = match &mut self.backend {
-            Backend::Bpf(bpf) => bpf.stop()?,
-            Backend::Sampled(sampler) => sampler.stop(),
-        };
-        self.ended_ns = Some(ended_ns);
-        Ok(ended_ns)
-    }
-
-    /// Stops recording unless it has stopped, and gives the last batches: one with what happened,
-    /// then the outliers that did not fit, then all stacks with their symbols.
-    pub fn finish(mut self) -> Result<Vec<Batch>, Error> {
-        let ended_ns = self.stop()?;
-        let mut batches = Vec::new();
-        let mut last = match &mut self.backend {
+        let (at_ns, mut last) = match &mut self.backend {
             Backend::Bpf(bpf) => {
-                bpf.sampler.stop();
-                bpf.queues.iter_mut().for_each(Queues::finish);
-                bpf.drain.finish();
+                let at_ns = bpf.stop()?;
                 let inbox = bpf.drain.take(OUTLIERS_PER_BATCH);
-                bpf.batch(inbox, self.last_batch_ns)?
+                (at_ns, bpf.batch(inbox, self.last_batch_ns)?)
             }
-            Backend::Sampled(sampler) => sampler.batch(ended_ns),
+            Backend::Sampled(sampler) => {
+                let at_ns = sampler.stop();
+                (at_ns, sampler.batch(at_ns))
+            }
         };
         // A thread is a zombie before it leaves its CPU for the last time, which ends its account.
         for thread in last.threads.iter_mut().filter(|thread| self.has_ended && thread.alive) {
             thread.alive = !host::thread_has_ended(thread.tgid, thread.tid);
         }
         self.complete(&mut last);
+        self.ended = Some(Ended { at_ns, last });
+        Ok(at_ns)
+    }
+
+    /// Stops recording unless it has stopped, and gives the last batches to `take`, each as soon as it
+    /// is there: one with what happened, then the outliers that did not fit, then all stacks with
+    /// their symbols, which may take long.
+    pub fn finish(mut self, mut take: impl FnMut(Batch)) -> Result<(), Error> {
+        self.stop()?;
+        let Some(Ended { last, .. }) = self.ended else { return Ok(()) };
         let heartbeat_ns = last.heartbeat_ns;
-        let cost = last.cost.clone();
-        batches.push(last);
+        let mut cost = last.cost.clone();
+        take(last);
+        let mut stacks = Vec::new();
         if let Backend::Bpf(bpf) = &mut self.backend {
             loop {
                 let batch = bpf.outliers(heartbeat_ns);
                 if batch.outliers.is_empty() {
                     break;
                 }
-                batches.push(batch);
+                take(batch);
             }
-            let stacks = bpf.stacks.symbolized(&mut bpf.names);
-            batches.push(Batch { heartbeat_ns, stacks, ..Batch::default() });
+            stacks = bpf.stacks.symbolized(&mut bpf.names);
         }
         // The work of finishing counts, too.
-        if let (Some(last), Some(cost)) = (batches.last_mut(), cost) {
-            last.cost = Some(Cost {
-                cpu_ns: clock::process_cpu_ns(),
-                peak_rss_bytes: cost::peak_rss_bytes(),
-                ..cost
-            });
+        if let Some(cost) = &mut cost {
+            cost.cpu_ns = clock::process_cpu_ns();
+            cost.peak_rss_bytes = cost::peak_rss_bytes();
         }
-        Ok(batches)
+        take(Batch { heartbeat_ns, stacks, cost, ..Batch::default() });
+        Ok(())
     }
 
     /// Adds what does not depend on the way of recording.
@@ -357,6 +360,9 @@ fn record(
 impl Bpf {
     fn stop(&mut self) -> Result<u64, Error> {
         let stopped = self.probes.stop()?;
+        self.sampler.stop();
+        self.queues.iter_mut().for_each(Queues::finish);
+        self.drain.finish();
         Ok(self.stopped.insert(stopped).at_ns)
     }
 

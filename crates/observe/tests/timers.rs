@@ -76,7 +76,8 @@ fn a_timer_is_told_with_what_was_asked_of_it() {
         .clone();
     go.send(()).unwrap();
     sleeper.join().unwrap();
-    let batches = recorder.finish().unwrap();
+    let mut batches = Vec::new();
+    recorder.finish(|batch| batches.push(batch)).unwrap();
     if !timers.on {
         println!("skipped: {}", timers.because);
         return;

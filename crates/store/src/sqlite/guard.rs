@@ -61,7 +61,7 @@ pub(super) fn check(path: &Path) -> Result<Found, StoreError> {
 
 /// Refuses a store that is damaged anywhere. Readers do without: they get what can still be read.
 pub(super) fn check_pages(path: &Path) -> Result<(), StoreError> {
-    if !fs::metadata(path).is_ok_and(|metadata| metadata.len() <= FULL_CHECK_BYTES) {
+    if !is_small(path) {
         return Ok(());
     }
     let mut checked = Ok(());
@@ -80,6 +80,11 @@ pub(super) fn check_pages(path: &Path) -> Result<(), StoreError> {
         // Whatever else is wrong, the one who opens it for writing is told.
         _ => Ok(()),
     }
+}
+
+/// True if a check of all pages takes no time that anybody notices.
+pub(super) fn is_small(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.len() <= FULL_CHECK_BYTES)
 }
 
 /// The file at a path: what tells it from another one that comes to have its name.
@@ -145,7 +150,7 @@ fn identity(conn: &Connection) -> rusqlite::Result<(i32, usize)> {
     Ok((id, version(conn)?))
 }
 
-fn quick_check(conn: &Connection) -> rusqlite::Result<()> {
+pub(super) fn quick_check(conn: &Connection) -> rusqlite::Result<()> {
     let verdict: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict == "ok" {
         return Ok(());

@@ -317,9 +317,7 @@ impl Measuring {
     fn end_recorder(&mut self) -> Result<Option<u64>, observe::Error> {
         let Some(mut recorder) = self.recorder.take() else { return Ok(None) };
         let ended_ns = recorder.stop()?;
-        for batch in recorder.finish()? {
-            self.append(batch);
-        }
+        recorder.finish(|batch| self.append(batch))?;
         Ok(Some(ended_ns))
     }
 

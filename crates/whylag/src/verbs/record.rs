@@ -315,13 +315,11 @@ impl Session {
         });
         self.keeper.ends();
         self.traced.finish(ended_ns);
-        match self.recorder.finish() {
-            Ok(batches) => {
-                for batch in batches {
-                    keep(batch, &mut self.traced, &mut self.size_cap, &mut self.keeper);
-                }
-            }
-            Err(error) => drop(failed.get_or_insert(error)),
+        let finished = self.recorder.finish(|batch| {
+            keep(batch, &mut self.traced, &mut self.size_cap, &mut self.keeper);
+        });
+        if let Err(error) = finished {
+            failed.get_or_insert(error);
         }
         let status = stop.exit_status.or_else(|| waiter.and_then(|wait| wait.join().ok()));
         let end = RunEnd { ended_ns, exit_status: status, reason: stop.reason };

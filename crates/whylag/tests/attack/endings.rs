@@ -63,6 +63,27 @@ fn a_signal_reaches_the_command_when_all_is_read() {
 }
 
 #[test]
+fn a_command_that_is_ended_at_once_has_names_in_its_stacks() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let crowd = program("crowd");
+    let command = [crowd.to_str().unwrap(), "2", "60000", "1000"];
+    let mut recording = lab.recording(&["--threshold", "1ms"], command);
+    recording.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut recorder = Helper::spawn(&mut recording);
+    wait_until("the run to begin", || !lab.runs_so_far().is_empty());
+    // Before anything but the end has asked what is mapped in it.
+    std::thread::sleep(Duration::from_millis(400));
+    recorder.signal(Signal::TERM);
+    let status = wait_for(&mut recorder.0, Duration::from_secs(20));
+    assert_eq!(status.code(), Some(128 + libc::SIGTERM));
+    let run = lab.run();
+    assert!(run.length_ns() < 1_500 * MS, "{}", run.length_ns());
+    let users = run.stacks.values().filter(|stack| stack.space == model::Space::User);
+    let symbols: Vec<_> = users.flat_map(|stack| &stack.frames).map(|f| &f.symbol).collect();
+    assert!(symbols.contains(&&Some("clock_nanosleep".to_owned())), "{symbols:?}");
+}
+
+#[test]
 fn nohup_keeps_a_recording_from_a_hangup() {
     let Some(lab) = Lab::beside_others() else { return };
     let mut recording = lab.recording(&[], ["sh", "-c", "sleep 1.5"]);
