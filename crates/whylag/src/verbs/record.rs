@@ -349,7 +349,7 @@ fn forward_and_wait(pid: u32, signal: &AtomicUsize) -> std::thread::JoinHandle<i
 }
 
 fn say(lines: Vec<String>) {
-    lines.iter().for_each(|line| output::tell(line));
+    lines.iter().for_each(output::tell);
 }
 
 /// Explains the run, keeps the findings, and prints both.
