@@ -16,7 +16,7 @@
 //! 2. What is assigned to a name as above, `KEY` only where it is one of access (`api_key`, not
 //!    `sort --key`): `-DkeyStorePassword=x`, `?token=x`, `{"password": "x"}`, `--password x`,
 //!    `Authorization: Bearer x`.
-//! 3. What has the form of a known token ([`tokens`]), and a PEM block (`-----BEGIN`).
+//! 3. What has the form of a known token (secrets/tokens.rs), and a PEM block (`-----BEGIN`).
 //!
 //! It would rather leave out too much (`SSH_AUTH_SOCK`, `KEYBOARD`) than too little. It cannot
 //! know a secret that is named and shaped like anything else, such as `-p x`.

@@ -23,15 +23,15 @@ pub(crate) fn flow(flow: &Flow) -> MessageFlow {
     MessageFlow {
         flow: flow.id,
         name: label(&flow.name),
-        points: flow.points.iter().map(label).collect(),
-        publishes: flow.publishes.iter().map(label).collect(),
+        points: flow.points.iter().map(|name| label(name)).collect(),
+        publishes: flow.publishes.iter().map(|name| label(name)).collect(),
         threshold_ns: flow.threshold,
         ..MessageFlow::default()
     }
 }
 
 /// What a program calls something: it may have taken a request for a name.
-fn label(label: &String) -> String {
+fn label(label: &str) -> String {
     inspect::secrets::masked(label).into_owned()
 }
 

@@ -168,7 +168,7 @@ mod tests {
         runs[2].header.target = Target::Bench(vec!["getppid".to_owned()]);
         let (threads, outliers) = (0, 0);
         let bench = RunSummary { threads, outliers, ..runs.remove(2) };
-        let text = sample::written(|out| write(out, &[bench], 0, &Style::default()));
+        let text = sample::written(|out| write(out, &[bench], 5_000, &Style::default()));
         assert!(text.contains("2.00 s        -         -"), "{text}");
         assert!(text.contains("bench getppid") && !text.contains(" 0 "), "{text}");
         let none = sample::written(|out| write(out, &[], 0, &Style::default()));

@@ -76,25 +76,28 @@ fn made_hostile(from: &Path, to: &Path) -> usize {
             keys.entry(key.to_owned()).or_insert(number);
         });
     }
-    let mut changed = 0;
+    let with = |heads: &BTreeMap<String, &str>, line: &Value| {
+        let mut line = line.clone();
+        texts(&mut line, "", &mut |key, text| {
+            if let Some(head) = heads.get(key) {
+                *text = format!("{head}{text}{TAIL}");
+            }
+        });
+        line
+    };
+    let mut heads = BTreeMap::new();
     for (key, first) in keys {
-        let with = |head: &str, line: &Value| {
-            let mut line = line.clone();
-            texts(&mut line, "", &mut |of, text| {
-                if of == key {
-                    *text = format!("{head}{text}{TAIL}");
-                }
-            });
-            line
+        let can_have = |head: &&str| {
+            is_readable(&with(&BTreeMap::from([(key.clone(), *head)]), &lines[first]))
         };
-        if let Some(head) = [HEAD, ""].iter().find(|head| is_readable(&with(head, &lines[first]))) {
-            lines.iter_mut().for_each(|line| *line = with(head, line));
-            changed += 1;
+        if let Some(head) = [HEAD, ""].into_iter().find(can_have) {
+            heads.insert(key, head);
         }
     }
+    let lines: Vec<Value> = lines.iter().map(|line| with(&heads, line)).collect();
     packed(&lines, to);
     assert!(Sqlite::open_run_file(to).is_ok(), "{}", from.display());
-    changed
+    heads.len()
 }
 
 /// No character that steers a terminal, and no line of somebody else's.
