@@ -3,11 +3,13 @@
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 /// Kept: reading maps (BPF, PERFMON), memory maps of other users' processes (SYS_PTRACE), files
-/// for symbols (DAC_READ_SEARCH), kernel addresses (SYSLOG).
+/// for symbols (DAC_READ_SEARCH), the very files that they have mapped (CHECKPOINT_RESTORE), kernel
+/// addresses (SYSLOG).
 const KEPT: CapabilitySet = CapabilitySet::BPF
     .union(CapabilitySet::PERFMON)
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::CHECKPOINT_RESTORE)
     .union(CapabilitySet::SYSLOG);
 
 /// Drops all other capabilities of the calling thread and of threads it starts later. The thread

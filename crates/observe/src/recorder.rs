@@ -11,7 +11,7 @@ use model::{
 };
 
 use crate::bpf::{outlier_record, thread_record};
-use crate::calls::slots_left;
+use crate::code::slots_left;
 use crate::capability::{self, HostFacts, Plan, Recording, Refusal};
 use crate::cost::{self, CostSampler};
 use crate::counters::Counters;
@@ -224,7 +224,9 @@ impl Recorder {
                 batches.push(batch);
             }
             let stacks = bpf.stacks.symbolized(&mut bpf.names);
-            batches.push(Batch { heartbeat_ns, stacks, ..Batch::default() });
+            let mut batch = Batch { heartbeat_ns, stacks, ..Batch::default() };
+            push_loss(&mut batch, "names in stacks (too many and too long)", bpf.names.unnamed());
+            batches.push(batch);
         }
         // The work of finishing counts, too.
         if let (Some(last), Some(cost)) = (batches.last_mut(), cost) {
@@ -361,8 +363,8 @@ impl Bpf {
         }
         batch.events = inbox.events.iter().filter_map(events::event).collect();
         self.names.mappings.follow(&inbox.events);
-        for (tgid, mappings) in inbox.early_mappings {
-            self.names.mappings.replace(tgid, mappings);
+        for (tgid, seen) in inbox.early_mappings {
+            self.names.mappings.replace(tgid, seen);
         }
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         batch.stacks.extend(self.stacks.take_words(&mut self.names, inbox.words));
@@ -431,6 +433,8 @@ impl Bpf {
         push_loss(batch, "records not understood", inbox.malformed);
         let stacks = self.stacks.dropped();
         push_loss(batch, "stacks (too many different ones)", stacks);
+        let mappings = self.names.mappings.left_out();
+        push_loss(batch, "lists of mappings (too many mappings)", mappings);
         Ok(())
     }
 

@@ -131,7 +131,7 @@ pub(super) fn files(mappings: &[MemoryMap], process: &Process) -> Vec<MappedFile
         let (path, is_deleted) = path(group.iter().find(is_code)?)?;
         let elf = match process.file(group[0]) {
             Ok(file) => Elf::read(&file),
-            Err(why) => Err(ElfError::Unknown(why)),
+            Err(why) => Err(ElfError::Unknown(why.to_string())),
         };
         let bases = elf.as_ref().map_or_else(|_| Vec::new(), |elf| bases(elf, &group));
         Some(MappedFile { path, is_deleted, elf, bases })
