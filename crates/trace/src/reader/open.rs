@@ -165,6 +165,9 @@ impl TraceFile {
     }
 }
 
+/// From linux/magic.h.
+const FUSE_MAGIC: u64 = 0x6573_5546;
+
 /// A reader, the inode, and the owner.
 fn checked(file: File, path: &Path) -> Result<(Reader<File>, u64, u32), ReadError> {
     let status = file.metadata().map_err(|source| ReadError::System {
@@ -174,6 +177,14 @@ fn checked(file: File, path: &Path) -> Result<(Reader<File>, u64, u32), ReadErro
     })?;
     if !status.is_file() {
         return Err(refused(0, "it is no regular file"));
+    }
+    let system = rustix::fs::fstatfs(&file).map_err(|error| ReadError::System {
+        path: path.to_owned(),
+        doing: "looking at its file system",
+        source: error.into(),
+    })?;
+    if system.f_type as u64 == FUSE_MAGIC {
+        return Err(refused(0, "it is on FUSE, whose server could make the reader wait"));
     }
     Ok((Reader::new(file)?, status.ino(), status.uid()))
 }

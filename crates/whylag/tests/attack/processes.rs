@@ -1,0 +1,145 @@
+//! Files of processes: programs, libraries, perf maps.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{CWD, FileType, Mode};
+
+use crate::attacker::{
+    Den, Removed, frames, has_symbol, innocent_memory, lab, nobodys_file, record, started,
+    unknown_in,
+};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_fifo_where_a_mapped_file_was_is_not_opened() {
+    let Some(lab) = lab() else { return };
+    for place in ["deleted", "same", "both"] {
+        let den = Den::of("attacker");
+        let (attacker, _) = den.attack(&["fifo", place]);
+        let (run, _) = record(&lab, &[&attacker.pid()]);
+        // What is mapped is still there, and its names are.
+        assert!(has_symbol(&run, "attacked"), "{place}: {:?}", frames(&run));
+    }
+}
+
+#[test]
+fn a_fifo_over_a_program_in_a_namespace_of_its_own_is_not_opened() {
+    let Some(lab) = lab() else { return };
+    let den = Den::of("attacker");
+    let (attacker, _) = den.attack(&["namespaces"]);
+    let (run, _) = record(&lab, &[&attacker.pid()]);
+    assert!(has_symbol(&run, "attacked"), "{:?}", frames(&run));
+}
+
+/// The process has ended when its stacks are named: only its paths are left.
+#[test]
+fn a_fifo_where_the_program_of_a_process_was_that_has_ended_is_not_opened() {
+    let Some(lab) = lab() else { return };
+    let den = Den::of("attacker");
+    let (attacker, _) = den.attack(&["fifo", "same"]);
+    let pid = attacker.pid();
+    let ends = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        drop(attacker);
+    });
+    let (run, _) = record(&lab, &[&pid]);
+    ends.join().unwrap();
+    assert!(!frames(&run).is_empty());
+}
+
+#[test]
+fn a_program_that_is_cut_short_while_it_is_read_harms_nobody() {
+    let Some(lab) = lab() else { return };
+    let den = Den::of("attacker");
+    let copy = den.copy();
+    let (attacker, _) = den.attack(&["truncate", copy.to_str().unwrap()]);
+    for _ in 0..3 {
+        let (run, _) = record(&lab, &[&attacker.pid()]);
+        assert!(!unknown_in(&run, "/copy").is_empty(), "{:?}", frames(&run));
+        assert!(run.cost.peak_rss_bytes < 400 * MIB, "{} bytes", run.cost.peak_rss_bytes);
+    }
+}
+
+#[test]
+fn thousands_of_mappings_with_long_paths_cost_little() {
+    let Some(lab) = lab() else { return };
+    let innocent = innocent_memory(&lab);
+    let den = Den::of("attacker");
+    let (attacker, made) = den.attack(&["mappings", den.folder.path().to_str().unwrap()]);
+    assert!(made > 30_000, "{made} mappings");
+    let (run, _) = record(&lab, &[&attacker.pid()]);
+    assert!(!frames(&run).is_empty());
+    let more = run.cost.peak_rss_bytes.saturating_sub(innocent);
+    assert!(more < 100 * MIB, "{} MiB more than of an innocent process", more / MIB);
+    drop(attacker);
+    // The paths are longer than the usual ways of removing a folder take.
+    assert!(Command::new("rm").arg("-rf").arg(den.folder.path()).status().unwrap().success());
+}
+
+fn map_of(pid: &str) -> PathBuf {
+    PathBuf::from(format!("/tmp/perf-{pid}.map"))
+}
+
+#[test]
+fn large_perf_maps_share_one_budget_and_what_was_cut_is_said() {
+    let Some(lab) = lab() else { return };
+    let innocent = innocent_memory(&lab);
+    let den = Den::of("attacker");
+    let attackers: Vec<_> = (0..4).map(|_| den.attack(&["jit"])).collect();
+    // The shortest lines that name something.
+    let text = "1 1 x\n".repeat(64 * MIB as usize / 6);
+    let maps: Vec<Removed> =
+        attackers.iter().map(|(one, _)| nobodys_file(&map_of(&one.pid()), &text)).collect();
+    let pids: Vec<String> = attackers.iter().map(|(one, _)| one.pid()).collect();
+    for pid in &pids {
+        let (run, _) = record(&lab, &[pid]);
+        let why = unknown_in(&run, "[jit]");
+        assert!(why.iter().any(|why| why.contains("too many functions")), "{why:?}");
+        let more = run.cost.peak_rss_bytes.saturating_sub(innocent);
+        assert!(more < 150 * MIB, "{} MiB more than of an innocent process", more / MIB);
+    }
+    drop(maps);
+}
+
+#[test]
+fn a_name_from_somebody_elses_perf_map_is_not_believed() {
+    let Some(lab) = lab() else { return };
+    let den = Den::of("attacker");
+    // Root's own process this time.
+    let (jit, address) = started(&mut den.command(&["jit"]));
+    let forged = format!("{address:x} 100 forged\n");
+    let map = nobodys_file(&map_of(&jit.pid()), &forged);
+    let (run, _) = record(&lab, &[&jit.pid()]);
+    assert!(!has_symbol(&run, "forged"));
+    let why = unknown_in(&run, "[jit]");
+    assert!(why.iter().any(|why| why.contains("belongs to user 65534")), "{why:?}");
+    // Root's own file with another name as well, which nobody may have made.
+    std::os::unix::fs::chown(&map.0, Some(0), Some(0)).unwrap();
+    let second = Removed(map.0.with_extension("second"));
+    std::fs::hard_link(&map.0, &second.0).unwrap();
+    let (run, _) = record(&lab, &[&jit.pid()]);
+    assert!(!has_symbol(&run, "forged"));
+    drop(second);
+    let (run, _) = record(&lab, &[&jit.pid()]);
+    assert!(has_symbol(&run, "forged"), "root's own file is read: {:?}", frames(&run));
+}
+
+#[test]
+fn a_perf_map_that_is_no_file_is_not_opened() {
+    let Some(lab) = lab() else { return };
+    let den = Den::of("attacker");
+    let (attacker, _) = den.attack(&["jit"]);
+    let map = Removed(map_of(&attacker.pid()));
+    rustix::fs::mknodat(CWD, &map.0, FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let (run, _) = record(&lab, &[&attacker.pid()]);
+    assert!(unknown_in(&run, "[jit]").iter().any(|why| why.contains("no regular file")));
+    for target in ["/dev/zero", "/dev/tty", "/etc/shadow"] {
+        std::fs::remove_file(&map.0).unwrap();
+        std::os::unix::fs::symlink(target, &map.0).unwrap();
+        let (run, _) = record(&lab, &[&attacker.pid()]);
+        assert!(unknown_in(&run, "[jit]").iter().any(|why| why.contains("no regular file")));
+    }
+    assert!(Path::new(&map.0).is_symlink());
+}
