@@ -12,6 +12,7 @@
 //! - [`counters`]: numbers that the kernel keeps, to be read before and after.
 //! - [`secrets`]: what is left out of a fingerprint, by which rule.
 //! - [`elf`]: facts of a program file: how it is bound, its PLT, what a return address is.
+//! - [`perf_map`]: names of just-in-time compiled code.
 //! - [`files`]: opens files that others chose, such as those that a process has mapped.
 //!
 //! Caveats. A fact that cannot be read is still a fact, with the value `unknown: <reason>`;
@@ -26,6 +27,7 @@ pub mod elf;
 pub mod files;
 pub mod fingerprint;
 pub mod live;
+pub mod perf_map;
 mod read;
 pub mod secrets;
 mod words;

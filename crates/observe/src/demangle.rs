@@ -57,9 +57,15 @@ mod tests {
     #[test]
     fn names_of_rust_and_cpp() {
         assert_eq!(demangle("main"), "main");
-        assert_eq!(demangle("_ZNSt6vectorIiSaIiEE9push_backEOi").split('<').next(), Some("std::vector"));
+        assert_eq!(
+            demangle("_ZNSt6vectorIiSaIiEE9push_backEOi").split('<').next(),
+            Some("std::vector")
+        );
         assert_eq!(demangle("_RNvC6_123foo3bar"), "123foo::bar");
-        assert_eq!(demangle("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE"), "core::fmt::Formatter::pad");
+        assert_eq!(
+            demangle("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE"),
+            "core::fmt::Formatter::pad"
+        );
     }
 
     /// Each argument names the one before twice: 2^40 words.
@@ -71,7 +77,9 @@ mod tests {
         for n in 0..40 {
             let before = match n {
                 0 => "S_".to_owned(),
-                n => format!("S{}_", char::from_digit(n - 1, 36).unwrap_or('Z').to_ascii_uppercase()),
+                n => {
+                    format!("S{}_", char::from_digit(n - 1, 36).unwrap_or('Z').to_ascii_uppercase())
+                }
             };
             bomb.push_str(&format!("1bI{before}{before}E"));
         }

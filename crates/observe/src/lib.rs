@@ -36,7 +36,6 @@ mod mappings;
 mod names;
 mod namespace;
 mod parts;
-mod perf_map;
 mod presence;
 mod privilege;
 mod probes;

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use blazesym::symbolize::source::{Kernel, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use inspect::perf_map::{PerfMaps, Whose};
 use model::{Frame, ImportedCall, ObjectName};
 
 use crate::code::Code;
 use crate::demangle::demangle;
 use crate::mappings::Mappings;
-use crate::perf_map::PerfMaps;
+use crate::namespace;
 use crate::wire::LockClass;
 
 /// All names in the stacks of a run, bytes. Each is kept as often as it occurs, and a program can
@@ -178,7 +179,9 @@ impl Names {
             "" => Err("the address is in no mapping that was seen".to_owned()),
             "[jit]" => {
                 let address = frame.address - (frame.offset - offset);
-                self.perf_maps.find(tgid, self.mappings.user(tgid), address)
+                let own_pid = || namespace::innermost(tgid);
+                let whose = || Whose { own_pid: own_pid(), user: self.mappings.user(tgid) };
+                self.perf_maps.find(tgid, address, whose)
             }
             module if module.starts_with('[') => Err(format!("{module} is no file")),
             _ => {

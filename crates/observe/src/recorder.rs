@@ -11,8 +11,8 @@ use model::{
 };
 
 use crate::bpf::{outlier_record, thread_record};
-use crate::code::slots_left;
 use crate::capability::{self, HostFacts, Plan, Recording, Refusal};
+use crate::code::slots_left;
 use crate::cost::{self, CostSampler};
 use crate::counters::Counters;
 use crate::drain::{Drain, Inbox};

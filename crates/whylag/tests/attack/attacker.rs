@@ -17,7 +17,7 @@ use crate::common::{Helper, Lab, wait_for};
 pub const NOBODY: u32 = 65_534;
 
 /// Longer than any recording here takes, on a slow machine too.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder of nobody's with a program of tests/programs in it that belongs to nobody.
 pub struct Den {
@@ -67,11 +67,15 @@ pub fn started(command: &mut Command) -> (Helper, u64) {
     (helper, u64::from_str_radix(number, 16).unwrap())
 }
 
-/// Records these processes for 1.5 s, which has to end by itself and well.
-pub fn record(lab: &Lab, pids: &[&str]) -> (Run, String) {
+/// Records a process for a second, which has to end by itself and well.
+pub fn record(lab: &Lab, pid: &str) -> (Run, String) {
+    record_target(lab, &["-p", pid])
+}
+
+/// The same of any target.
+pub fn record_target(lab: &Lab, target: &[&str]) -> (Run, String) {
     let mut command = lab.verb("record");
-    pids.iter().for_each(|pid| _ = command.args(["-p", pid]));
-    command.args(["--threshold", "5ms", "--time", "1500ms"]);
+    command.args(target).args(["--threshold", "5ms", "--time", "1s"]);
     let errors = lab.folder.path().join("errors");
     command.stdout(Stdio::null()).stderr(fs::File::create(&errors).unwrap());
     let mut recorder = Helper::spawn(&mut command);
@@ -110,7 +114,7 @@ pub fn lab() -> Option<Lab> {
 /// Memory that the recorder needs for a process that means no harm, bytes.
 pub fn innocent_memory(lab: &Lab) -> u64 {
     let sleeper = Helper::spawn(Command::new("sleep").arg("60"));
-    record(lab, &[&sleeper.pid()]).0.cost.peak_rss_bytes
+    record(lab, &sleeper.pid()).0.cost.peak_rss_bytes
 }
 
 /// A file that is removed in the end.

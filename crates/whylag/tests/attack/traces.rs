@@ -30,7 +30,7 @@ impl Drop for Traces {
 fn recorded(lab: &Lab, den: &Den, how: &str) -> (Run, String) {
     let (attacker, _) = den.attack(&[how]);
     let _traces = Traces(attacker.pid());
-    record(lab, &[&attacker.pid()])
+    record(lab, &attacker.pid())
 }
 
 /// CPU time of the recorder in parts of the recording's length.
@@ -53,13 +53,16 @@ fn a_trace_costs_no_more_than_its_budget_whatever_it_says() {
         ("histograms", "the histograms need more than 16 MiB"),
     ] {
         let (run, errors) = recorded(&lab, &den, how);
+        let (cost, without) = (cpu(&run), cpu(&innocent));
+        println!(
+            "{how}: {cost:.2} CPUs, {without:.2} without; {} MiB",
+            more_memory(&run, &innocent)
+        );
         let line = errors.lines().filter(|line| line.contains("is not read")).collect::<Vec<_>>();
         match refusal {
             "" => assert!(line.is_empty(), "{line:?}"),
             _ => assert!(line.len() == 1 && line[0].contains(refusal), "{how}: {errors}"),
         }
-        let (cost, without) = (cpu(&run), cpu(&innocent));
-        println!("{how}: {cost:.2} CPUs, {without:.2} without; {} MiB", more_memory(&run, &innocent));
         assert!(cost < without + 0.4, "{how}: {cost:.2} CPUs, {without:.2} without");
         let more = more_memory(&run, &innocent);
         assert!(more < 80, "{how}: {more} MiB more than without");
@@ -104,11 +107,11 @@ fn a_trace_that_is_no_file_is_not_opened() {
     fs::create_dir_all(&folder).unwrap();
     let path = format!("{folder}/{pid}-{start}.trace");
     rustix::fs::mknodat(CWD, Path::new(&path), FileType::Fifo, Mode::RUSR, 0).unwrap();
-    let (_, errors) = record(&lab, &[&pid]);
+    let (_, errors) = record(&lab, &pid);
     assert!(errors.contains("no regular file"), "{errors}");
     fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-    let (_, errors) = record(&lab, &[&pid]);
+    let (_, errors) = record(&lab, &pid);
     assert!(!errors.contains("is not read"), "a link is no trace: {errors}");
     drop(attacker);
 }

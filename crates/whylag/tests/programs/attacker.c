@@ -3,7 +3,8 @@
  * at a process of his. Naps for 20 ms at a time in a function `attacked`, and
  * prints a line when everything is set up; ends when it is killed.
  *
- *   fifo PLACE      its own program file is gone; FIFOs are where it was
+ *   fifo PLACE [N]  its own program file is gone; FIFOs are where it was;
+ *                   ends after N naps
  *   truncate COPY   runs code of COPY, a copy of its program with a large
  *                   symbol table, which is cut and restored all the time
  *   jit             naps below code made at run time; prints its address
@@ -58,7 +59,7 @@ static void naps(void (*below)(void (*)(void)))
 		below(nap);
 }
 
-static void fifo(const char *place)
+static void fifo(const char *place, int count)
 {
 	char deleted[4200], own[4096];
 	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
@@ -76,7 +77,9 @@ static void fifo(const char *place)
 		if (mkfifo(own, 0600))
 			die("mkfifo");
 	ready(0);
-	naps(attacked);
+	while (count < 0 || count-- > 0)
+		attacked(nap);
+	exit(0);
 }
 
 /* Where an address of this program is in its file. */
@@ -219,7 +222,7 @@ int main(int argc, char **argv)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!strcmp(how, "fifo"))
-		fifo(what);
+		fifo(what, argc > 3 ? atoi(argv[3]) : -1);
 	else if (!strcmp(how, "truncate"))
 		truncate_it(what);
 	else if (!strcmp(how, "jit"))

@@ -9,9 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::linux::fs::MetadataExt;
 use std::path::Path;
 
-use inspect::files::{self, FileError};
-
-use crate::namespace;
+use crate::files::{self, FileError};
 
 /// For all files of a recording, bytes: what is read of them, or kept if that is more. Those of a
 /// large Java program have some 20 MiB.
@@ -36,26 +34,39 @@ impl Default for PerfMaps {
 }
 
 impl PerfMaps {
-    /// Name of the function at an address of a process, and the offset in it; or why there is none.
-    /// `user` is who the process runs as, if that is known.
+    /// Name of the function at an address of a process, and the offset in it. Whose file it is, is
+    /// asked when it is read: once.
+    ///
+    /// # Errors
+    /// Why there is none, in words.
     pub fn find(
         &mut self,
-        tgid: u32,
-        user: Option<u32>,
+        pid: u32,
         address: u64,
+        whose: impl FnOnce() -> Whose,
     ) -> Result<(String, u64), String> {
         let room = &mut self.room;
-        let map = self.read.entry(tgid).or_insert_with(|| PerfMap::of_process(tgid, user, room));
+        let read = || PerfMap::of_process(pid, whose(), room);
+        let map = self.read.entry(pid).or_insert_with(read);
         match map.find(address) {
             Some((name, offset)) => Ok((String::from_utf8_lossy(name).into_owned(), offset)),
-            None => Err(map.because(tgid)),
+            None => Err(map.because(pid)),
         }
     }
 }
 
+/// Whose file is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Whose {
+    /// Number of the process in the innermost namespace that it is in, such as a container's.
+    pub own_pid: u32,
+    /// Who it runs as, if that is known.
+    pub user: Option<u32>,
+}
+
 /// Functions of one process, by address.
 #[derive(Debug, Default)]
-struct PerfMap {
+pub struct PerfMap {
     functions: Vec<Function>,
     /// Their names, one after the other.
     names: Vec<u8>,
@@ -75,13 +86,12 @@ impl PerfMap {
     /// Reads the file of a process; empty if there is none. A container's own /tmp is seen
     /// through /proc/PID/root while the process lives, and the file has the number that the process
     /// has in there.
-    fn of_process(tgid: u32, user: Option<u32>, room: &mut usize) -> PerfMap {
-        let own = namespace::innermost(tgid);
+    fn of_process(pid: u32, of: Whose, room: &mut usize) -> PerfMap {
         let here = std::process::id();
         let mut because = None;
-        for (process, number) in [(tgid, own), (here, tgid)] {
+        for (process, number) in [(pid, of.own_pid), (here, pid)] {
             let path = format!("/tmp/perf-{number}.map");
-            match open(process, &path, user) {
+            match open(process, &path, of.user) {
                 Ok(file) => return PerfMap::read(file, room),
                 Err(Refusal::Absent) => {}
                 Err(Refusal::Because(why)) => because = Some(format!("{path} is not read: {why}")),
@@ -90,8 +100,8 @@ impl PerfMap {
         PerfMap { because, ..PerfMap::default() }
     }
 
-    /// Reads as much as there is room for, and takes that room.
-    fn read(file: impl Read, room: &mut usize) -> PerfMap {
+    /// Reads as much as there is room for (bytes), and takes that room.
+    pub fn read(file: impl Read, room: &mut usize) -> PerfMap {
         let limit = (*room).min(FOR_ONE);
         let mut map = PerfMap::default();
         let mut lines = BufReader::new(file).take(limit as u64);
@@ -141,12 +151,13 @@ impl PerfMap {
         Some(())
     }
 
-    fn memory(&self) -> usize {
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
         self.functions.len() * size_of::<Function>() + self.names.len()
     }
 
     /// Name of the function at an address, and the offset in it.
-    fn find(&self, address: u64) -> Option<(&[u8], u64)> {
+    pub fn find(&self, address: u64) -> Option<(&[u8], u64)> {
         let after = self.functions.partition_point(|function| function.start <= address);
         let function = self.functions.get(after.checked_sub(1)?)?;
         let offset = address - function.start;
@@ -156,11 +167,11 @@ impl PerfMap {
     }
 
     /// Why an address has no name.
-    fn because(&self, tgid: u32) -> String {
+    fn because(&self, pid: u32) -> String {
         match &self.because {
             Some(because) if self.functions.is_empty() => because.clone(),
-            Some(because) => format!("not in /tmp/perf-{tgid}.map: {because}"),
-            None => format!("not in /tmp/perf-{tgid}.map, or there is none"),
+            Some(because) => format!("not in /tmp/perf-{pid}.map: {because}"),
+            None => format!("not in /tmp/perf-{pid}.map, or there is none"),
         }
     }
 }
