@@ -12,6 +12,7 @@
 //! - [`counters`]: numbers that the kernel keeps, to be read before and after.
 //! - [`secrets`]: what is left out of a fingerprint, by which rule.
 //! - [`elf`]: facts of a program file: how it is bound, its PLT, what a return address is.
+//! - [`patience`]: asks for what a process can make its reader wait for.
 //! - [`perf_map`]: names of just-in-time compiled code.
 //! - [`files`]: opens files that others chose, such as those that a process has mapped.
 //!
@@ -27,6 +28,7 @@ pub mod elf;
 pub mod files;
 pub mod fingerprint;
 pub mod live;
+pub mod patience;
 pub mod perf_map;
 mod read;
 pub mod secrets;

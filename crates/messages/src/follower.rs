@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use inspect::patience;
 use model::{Message, MessageFlow, MessageSecond, TraceState, TracedProgram, UnfinishedMessage};
 use trace::reader::{Flow, MOST_AT_ONCE, ReadError, Record, Standing, Thread, TraceFile};
 
@@ -162,10 +163,12 @@ impl Follower {
             }
         }
         look.seconds = self.interval()?;
-        self.program.state = match self.file.standing()? {
-            Standing::Live | Standing::Foreign => TraceState::Running,
-            Standing::Closed => TraceState::Closed,
-            Standing::Crashed => TraceState::Crashed,
+        let standing = patience::ask(self.program.tgid, self.file.ask_standing()?);
+        self.program.state = match standing {
+            // Who does not answer is there.
+            Err(_) | Ok(Standing::Live | Standing::Foreign) => TraceState::Running,
+            Ok(Standing::Closed) => TraceState::Closed,
+            Ok(Standing::Crashed) => TraceState::Crashed,
         };
         Ok(look)
     }

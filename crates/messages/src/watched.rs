@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use inspect::patience;
 use model::{Messages, TraceState};
 use trace::reader::{ReadError, TraceFile};
 
@@ -184,7 +185,16 @@ impl Watched {
             let tgid = asked.tgid;
             let thorough = asked.is_named && asked.times.is_multiple_of(THOROUGH);
             asked.times = asked.times.wrapping_add(1);
-            match TraceFile::of_process(tgid, thorough) {
+            let question = move || TraceFile::of_process(tgid, thorough);
+            let found = match patience::ask(tgid, question) {
+                Ok(found) => found,
+                // It is not asked again.
+                Err(error) => {
+                    self.refuse(tgid, error.to_string());
+                    continue;
+                }
+            };
+            match found {
                 Ok(None) => self.asked.push_back(asked),
                 Ok(Some(file)) => self.follow(tgid, file),
                 Err(ReadError::System { .. }) if !is_alive(tgid) => {}

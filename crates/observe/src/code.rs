@@ -11,6 +11,7 @@ use std::os::linux::fs::MetadataExt;
 use inspect::elf::{Call, CallSites};
 use inspect::files;
 use inspect::live::{Process, bindings_at};
+use inspect::patience;
 use model::{ImportedCall, SlotsLeft};
 
 use crate::mappings::Mapping;
@@ -90,7 +91,9 @@ impl Code {
             if let Some(because) = self.unopened.get(&(tgid, identity)) {
                 return Err(because.clone());
             }
-            let read = match files::mapped(tgid, &mapping.file()) {
+            let what = mapping.clone();
+            let opened = patience::ask(tgid, move || files::mapped(tgid, &what.file()));
+            let read = match opened.unwrap_or_else(|error| Err(error.into())) {
                 Ok(file) => self.read(&mapping.path, file),
                 Err(error) => {
                     let because = error.to_string();
@@ -130,8 +133,8 @@ impl Code {
 /// How many calls of the library at this address are not bound yet, read from the memory of the
 /// running process. Costs some 100 us and the pages of the file's tables.
 pub fn slots_left(tgid: u32, address: u64) -> Option<SlotsLeft> {
-    let process = Process::open(tgid).ok()?;
-    let (slots, unbound) = bindings_at(&process, address).ok()??.counts()?;
+    let counts = move || bindings_at(&Process::open(tgid).ok()?, address).ok()??.counts();
+    let (slots, unbound) = patience::ask(tgid, counts).ok()??;
     Some(SlotsLeft { unbound: unbound as u64, slots: slots as u64 })
 }
 

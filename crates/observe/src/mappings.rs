@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use inspect::files::Mapped;
+use inspect::patience;
 use procfs::FromRead;
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, MemoryMaps, Process};
 
@@ -205,7 +206,8 @@ impl Mappings {
 
 /// What is to be seen of a process now. Of a list that is too long the beginning.
 pub fn of_process(tgid: u32) -> Seen {
-    Seen { user: user_of(tgid), mappings: list(tgid).unwrap_or_default() }
+    let list = patience::ask(tgid, move || list(tgid)).ok().flatten();
+    Seen { user: user_of(tgid), mappings: list.unwrap_or_default() }
 }
 
 fn list(tgid: u32) -> Option<Vec<Mapping>> {

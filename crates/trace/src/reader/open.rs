@@ -118,13 +118,17 @@ impl TraceFile {
 
     /// Whether somebody writes it, at this moment.
     pub fn standing(&self) -> Result<Standing, ReadError> {
-        if self.reader.is_closed()? {
-            return Ok(Standing::Closed);
-        }
-        let identity = self.reader.identity();
-        Ok(match self.process {
-            Some(pid) => alive(pid, identity.start, self.inode),
-            None => standing(identity, self.inode),
+        Ok(self.ask_standing()?())
+    }
+
+    /// The same as a question: its answer needs a lock of the process, which may keep it.
+    pub fn ask_standing(&self) -> Result<impl FnOnce() -> Standing + Send + use<>, ReadError> {
+        let is_closed = self.reader.is_closed()?;
+        let (identity, process, inode) = (self.reader.identity().clone(), self.process, self.inode);
+        Ok(move || match process {
+            _ if is_closed => Standing::Closed,
+            Some(pid) => alive(pid, identity.start, inode),
+            None => standing(&identity, inode),
         })
     }
 
