@@ -6,6 +6,7 @@ use inspect::patience;
 use model::{Messages, TraceState};
 use trace::reader::{ReadError, TraceFile};
 
+use crate::budget::Budget;
 use crate::follower::is_alive;
 use crate::room::Room;
 use crate::{Follower, Look};
@@ -26,8 +27,8 @@ const MEMORY: usize = 64 << 20;
 const MEMORY_OF_ONE: usize = 16 << 20;
 
 /// All traces together may take one part in so many of the time of a CPU: whoever writes one decides
-/// how much there is to read. One that costs more than its share is looked at less often, and
-/// what it overwrites meanwhile is counted as lost.
+/// how much there is to read. Beyond it each has its share of that, and is not looked at when it has
+/// spent it; what it overwrites meanwhile is counted as lost.
 const PART_OF_CPU: u64 = 10;
 
 /// Histograms are read once a second.
@@ -47,12 +48,13 @@ pub struct Watched {
     abandoned: Vec<TraceFile>,
     /// For slow messages, and for the sample of the others.
     room: [Room; 2],
+    budget: Budget,
 }
 
-/// A trace, and when it is looked at again.
+/// A trace, and what it may cost.
 struct Followed {
     follower: Follower,
-    due_ns: u64,
+    budget: Budget,
 }
 
 /// A process without a trace.
@@ -80,6 +82,7 @@ impl Watched {
             started_ns,
             abandoned: Vec::new(),
             room: [Room::of_all(), Room::of_all()],
+            budget: Budget::new(started_ns),
         }
     }
 
@@ -113,26 +116,32 @@ impl Watched {
         let mut messages = Messages::default();
         let mut index = 0;
         while index < self.followers.len() {
-            if self.followers[index].due_ns > now_ns || self.look_at(index, now_ns, &mut messages) {
+            if !self.has_budget(index, now_ns) || self.look_at(index, now_ns, &mut messages) {
                 index += 1;
             }
         }
         messages
     }
 
+    fn has_budget(&mut self, index: usize, now_ns: u64) -> bool {
+        let share = PART_OF_CPU * self.followers.len() as u64;
+        let own = self.followers[index].budget.has(now_ns, share);
+        self.budget.has(now_ns, PART_OF_CPU) || own
+    }
+
     /// Looks at one trace; false if it is followed no more.
     fn look_at(&mut self, index: usize, now_ns: u64, messages: &mut Messages) -> bool {
         let began_ns = clock::thread_cpu_ns();
-        let number = self.followers.len() as u64;
         let left = self.memory_left();
-        let Followed { follower, due_ns } = &mut self.followers[index];
+        let Followed { follower, budget } = &mut self.followers[index];
         follower.keep_within(MEMORY_OF_ONE.min(follower.memory() + left));
         let looked = follower.look(now_ns);
         let has_turned = follower.has_turned();
         // A program that ends removes its file; one that is killed leaves it.
         let has_ended = has_turned && !follower.is_writing();
         let took_ns = clock::thread_cpu_ns().saturating_sub(began_ns);
-        *due_ns = now_ns.saturating_add(took_ns.saturating_mul(PART_OF_CPU * number));
+        budget.spend(took_ns);
+        self.budget.spend(took_ns);
         if has_turned && looked.is_ok() && !has_ended {
             messages.programs.push(follower.program().clone());
         }
@@ -215,7 +224,8 @@ impl Watched {
         match Follower::new(file, tgid, self.programs, self.started_ns, EVERY_NS) {
             Ok(follower) => {
                 self.programs += 1;
-                self.followers.push(Followed { follower, due_ns: 0 });
+                let budget = Budget::new(self.started_ns);
+                self.followers.push(Followed { follower, budget });
             }
             Err(why) => self.refuse(tgid, why.to_string()),
         }

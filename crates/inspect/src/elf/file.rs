@@ -187,7 +187,7 @@ impl Elf {
     }
 
     /// Bytes of memory that its tables take.
-    pub(super) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         let slots = self.slots.capacity() * size_of::<Slot>();
         slots + self.at_load.capacity() * size_of::<Import>() + self.dynamic.strings.0.capacity()
     }

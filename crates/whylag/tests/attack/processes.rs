@@ -136,3 +136,20 @@ fn a_perf_map_that_is_no_file_is_not_opened() {
     let (run, _) = record(&lab, &attacker.pid());
     assert!(unknown_in(&run, "[jit]").iter().any(|why| why.contains("no regular file")));
 }
+
+/// Here root serves the file, and lets everybody have it: of nobody's the kernel keeps root away.
+#[test]
+fn a_file_on_fuse_whose_server_does_not_answer_is_not_opened() {
+    let Some(lab) = lab() else { return };
+    if !std::path::Path::new("/dev/fuse").exists() {
+        println!("skipped: no FUSE here");
+        return;
+    }
+    let den = Den::of("fuse");
+    let mount = den.folder.path().join("mount");
+    std::fs::create_dir(&mount).unwrap();
+    let (attacker, _) = started(&mut den.command(&[mount.to_str().unwrap()]));
+    let (run, _) = record(&lab, &attacker.pid());
+    let why = unknown_in(&run, "/mount/file");
+    assert!(why.iter().any(|why| why.contains("on a FUSE file system")), "{why:?}");
+}

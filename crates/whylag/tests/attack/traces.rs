@@ -63,7 +63,7 @@ fn a_trace_costs_no_more_than_its_budget_whatever_it_says() {
             "" => assert!(line.is_empty(), "{line:?}"),
             _ => assert!(line.len() == 1 && line[0].contains(refusal), "{how}: {errors}"),
         }
-        assert!(cost < without + 0.4, "{how}: {cost:.2} CPUs, {without:.2} without");
+        assert!(cost < without + 0.6, "{how}: {cost:.2} CPUs, {without:.2} without");
         let more = more_memory(&run, &innocent);
         assert!(more < 80, "{how}: {more} MiB more than without");
     }
@@ -72,7 +72,7 @@ fn a_trace_costs_no_more_than_its_budget_whatever_it_says() {
 #[test]
 fn folders_of_other_users_cost_nothing() {
     let Some(lab) = lab() else { return };
-    const FOLDERS: u32 = 30_000;
+    const FOLDERS: u32 = 60_000;
     const FIRST: u32 = 3_000_000_000;
     struct Folders;
     impl Drop for Folders {
@@ -90,7 +90,7 @@ fn folders_of_other_users_cost_nothing() {
     drop(folders);
     let (cost, without) = (cpu(&run), cpu(&innocent));
     println!("{cost:.2} CPUs, {without:.2} without the folders");
-    assert!(cost < without + 0.3, "{cost:.2} CPUs, {without:.2} without the folders");
+    assert!(cost < without + 0.6, "{cost:.2} CPUs, {without:.2} without the folders");
 }
 
 /// What lies where a trace should be is opened as carefully as any file of a process.
