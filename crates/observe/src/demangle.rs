@@ -40,7 +40,10 @@ struct Text {
 
 impl Write for Text {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        let room = part.floor_char_boundary(LONGEST - self.name.len());
+        let mut room = part.len().min(LONGEST - self.name.len());
+        while !part.is_char_boundary(room) {
+            room -= 1;
+        }
         self.name.push_str(&part[..room]);
         if room < part.len() {
             self.is_cut = true;

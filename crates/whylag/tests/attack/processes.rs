@@ -137,6 +137,16 @@ fn a_perf_map_that_is_no_file_is_not_opened() {
     assert!(unknown_in(&run, "[jit]").iter().any(|why| why.contains("no regular file")));
 }
 
+/// Ends before the process that has its file open, which else would wait for it.
+struct Server(i32);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        use rustix::process::{Pid, Signal, kill_process};
+        let _ = Pid::from_raw(self.0).map(|server| kill_process(server, Signal::KILL));
+    }
+}
+
 /// Here root serves the file, and lets everybody have it: of nobody's the kernel keeps root away.
 #[test]
 fn a_file_on_fuse_whose_server_does_not_answer_is_not_opened() {
@@ -148,7 +158,8 @@ fn a_file_on_fuse_whose_server_does_not_answer_is_not_opened() {
     let den = Den::of("fuse");
     let mount = den.folder.path().join("mount");
     std::fs::create_dir(&mount).unwrap();
-    let (attacker, _) = started(&mut den.command(&[mount.to_str().unwrap()]));
+    let (attacker, server) = started(&mut den.command(&[mount.to_str().unwrap()]));
+    let _first = Server(server as i32);
     let (run, _) = record(&lab, &attacker.pid());
     let why = unknown_in(&run, "/mount/file");
     assert!(why.iter().any(|why| why.contains("on a FUSE file system")), "{why:?}");

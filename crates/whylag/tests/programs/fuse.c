@@ -1,7 +1,7 @@
 /*
  * fuse FOLDER: runs code of a file on FUSE whose server has stopped answering,
- * in a mount namespace of its own. Prints a line when that is so, and ends when
- * it is killed. Needs /dev/fuse, which is often everybody's.
+ * in a mount namespace of its own. Prints a line with the server's pid when that
+ * is so, and ends when it is killed, after the server. Needs /dev/fuse, which is often everybody's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
 	mapped = (void (*)(void (*)(void)))(map + in_file((void *)attacked));
 	mapped(nap);
 	kill(server, SIGSTOP);
-	printf("ready 0\n");
+	printf("ready %x\n", server);
 	fflush(stdout);
 	for (;;)
 		mapped(nap);
