@@ -40,5 +40,5 @@ if ! "$target/$host/release/$name" -runs="$runs" -max_total_time="${SECONDS_EACH
 	exit 1
 fi
 rmdir --ignore-fail-on-non-empty "$artifacts"
-done=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/log")
-echo "$name: $done inputs, $(find "$folder/new" -type f | wc -l) of them on new ways through it: none broke it"
+inputs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/log")
+echo "$name: $inputs inputs, $(find "$folder/new" -type f | wc -l) of them on new ways through it: none broke it"
