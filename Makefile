@@ -13,7 +13,8 @@
 # make trace-kills  10,000 traced programs killed in mid-write
 # make exchange     a traced exchange on the LMAX Disruptor under whylag, 20 s; FAULT=--slow-journal
 #                   (or --chatty-clock, --garbage) gives it a fault to find
-# make fuzz-trace   the reader of trace files against RUNS hostile inputs
+# make fuzz         the readers of trace files, ELF files and perf maps against RUNS hostile inputs,
+#                   for SECONDS_EACH seconds at most
 # make soak        20 minutes (or DURATION=120 seconds) of storms, small disks and kills under a recorder
 # make test-java    the tests of the Java tracer and of the exchange
 # make new-cause ID=swap-in GROUP=memory  lays down a cause, its mystery, test and page
@@ -103,9 +104,9 @@ exchange:
 	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries bin/slow-clocksource.so
 	@scripts/exchange.sh $(WHYLAG) $(FAULT)
 
-fuzz-trace:
+fuzz:
 	@scripts/install-deps.sh build test
-	@RUNS=$(RUNS) scripts/fuzz-trace.sh
+	@RUNS=$(RUNS) SECONDS_EACH=$(SECONDS_EACH) scripts/fuzz.sh
 
 soak: build
 	@test "$$(id -u)" = 0 || { echo "Recording needs root. Run: sudo make soak" >&2; exit 1; }
@@ -120,5 +121,4 @@ test-java:
 	@scripts/test-java.sh
 
 .PHONY: all help install-deps build mysteries demo test test-mysteries test-kernels lint bench-peers \
-	bench-trace trace-kills exchange fuzz-trace soak new-cause test-java \
-	check-aarch64
+	bench-trace trace-kills exchange fuzz soak new-cause test-java check-aarch64

@@ -54,7 +54,7 @@ shown() {
 
 status=0
 echo "== testing all but the recorder"
-scripts/fuzz-trace.sh >"$folder/fuzz" 2>&1 &
+scripts/fuzz.sh >"$folder/fuzz" 2>&1 &
 fuzz=$!
 scripts/test-java.sh >"$folder/java" 2>&1 &
 java=$!
@@ -68,7 +68,7 @@ AS_ROOT=1 scripts/cargo.sh test --locked -p whylag-trace --doc 2>&1 | shown || s
 echo "== the Java tracer and the exchange"
 wait "$java" || status=$?
 tee -a "$folder/log" <"$folder/java"
-echo "== the reader of trace files against hostile ones"
+echo "== the readers of hostile files"
 wait "$fuzz" || status=$?
 cat "$folder/fuzz"
 echo "== so far $((SECONDS - began)) s"

@@ -42,11 +42,15 @@ pub fn ask(file: &[u8]) -> bool {
     }
     assert!(elf.slots.len() + elf.bound_at_load() <= file.len(), "each has an entry in the file");
     let Ok(sites) = CallSites::new("hostile", Box::new(file.to_vec())) else { return false };
+    assert!(sites.memory() <= 4096 + 8 * file.len(), "memory follows the length of the file");
     let code = elf.segments().iter().filter(|segment| segment.is_code);
     for segment in code.take(4) {
         for step in 0..200 {
             let _ = sites.at(segment.address.wrapping_add(step)).to_string();
             let _ = sites.at_offset(segment.offset.wrapping_add(step));
+            if let Ok((name, _)) = sites.function_at_offset(segment.offset.wrapping_add(step)) {
+                assert!(name.len() <= 3 * 4096, "a name is bounded");
+            }
         }
     }
     true

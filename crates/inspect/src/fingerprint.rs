@@ -55,6 +55,6 @@ pub fn process(pid: u32) -> Vec<Fact> {
     let mut facts = binary::of_process(&process);
     facts.extend(cgroup::facts(&process));
     facts.extend(limits::facts(&process));
-    facts.extend(environment::of_process(&process));
+    facts.extend(environment::of_process(pid));
     facts
 }

@@ -12,6 +12,9 @@
 //! - [`counters`]: numbers that the kernel keeps, to be read before and after.
 //! - [`secrets`]: what is left out of a fingerprint, by which rule.
 //! - [`elf`]: facts of a program file: how it is bound, its PLT, what a return address is.
+//! - [`patience`]: asks for what a process can make its reader wait for.
+//! - [`perf_map`]: names of just-in-time compiled code.
+//! - [`files`]: opens files that others chose, such as those that a process has mapped.
 //!
 //! Caveats. A fact that cannot be read is still a fact, with the value `unknown: <reason>`;
 //! nothing here fails. Everything is read once, with bounded reads, and changes nothing; only the
@@ -23,8 +26,11 @@ pub mod command_line;
 pub mod counters;
 pub mod doctor;
 pub mod elf;
+pub mod files;
 pub mod fingerprint;
 pub mod live;
+pub mod patience;
+pub mod perf_map;
 mod read;
 pub mod secrets;
 mod words;

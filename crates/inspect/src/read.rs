@@ -6,6 +6,8 @@ use std::path::Path;
 
 use model::Fact;
 
+use crate::patience;
+
 /// No file of /proc or /sys read here is longer, in bytes (the longest, an environment, is bounded
 /// by the stack limit of its process).
 const LONGEST: u64 = 4 << 20;
@@ -15,6 +17,11 @@ pub fn bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
     File::open(path)?.take(LONGEST).read_to_end(&mut contents)?;
     Ok(contents)
+}
+
+/// The same of a file of /proc/PID that shows its memory, which the process can withhold.
+pub fn bytes_of_memory(pid: u32, path: String) -> io::Result<Vec<u8>> {
+    patience::ask(pid, || bytes(path))?
 }
 
 /// Contents of a file as text without white space around it; bytes that are not UTF-8 are replaced.

@@ -77,7 +77,7 @@ fn what_is_not_read_is_unknown_with_the_reason() {
         (corpus("arm-big-endian.so"), "unknown here: a big-endian ELF file"),
         (text, "unknown here: no ELF file"),
         (object, "unknown here: neither program nor shared library (ELF type 1)"),
-        (PathBuf::from("/dev/null"), "unknown here: no regular file"),
+        (PathBuf::from("/dev/null"), "no regular file"),
         (folder.path().join("absent"), "cannot be read: No such file"),
     ] {
         let error = Elf::open(&path).unwrap_err().to_string();

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-use inspect::elf::{Elf, ElfError};
+use inspect::elf::{Bytes, CallSites, Elf, ElfError};
 use proptest::prelude::*;
 use proptest::test_runner::RngAlgorithm;
 
@@ -159,5 +159,56 @@ fn a_file_that_claims_a_terabyte_costs_little() {
         file.set_len(1 << 40).unwrap();
         let error = Elf::read(&file).unwrap_err().to_string();
         assert!(error.contains("bytes; at most"), "{error}");
+    }
+}
+
+/// A good file, and behind its end as many functions as anybody asks for.
+struct Endless(Vec<u8>);
+
+impl Bytes for Endless {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+        // Name 1, a function, in section 1, at 0, of 16 bytes.
+        let mut function = [0; 24];
+        [function[0], function[4], function[6], function[16]] = [1, 0x12, 1, 16];
+        for (place, byte) in (offset as usize..).zip(into) {
+            let behind = place.checked_sub(self.0.len());
+            *byte = behind.map_or_else(|| self.0[place], |behind| function[behind % 24]);
+        }
+        Ok(())
+    }
+
+    fn length(&self) -> std::io::Result<u64> {
+        Ok(1 << 40)
+    }
+}
+
+/// Functions are kept up to a number; a longer table is not read at all. The reason is said.
+#[test]
+fn a_symbol_table_that_is_too_large_names_nothing() {
+    const DYNSYM: u8 = 11;
+    let good = hostile::good(0);
+    let word = |at: usize| u64::from_le_bytes(good[at..at + 8].try_into().unwrap());
+    let sections = (0..usize::from(good[60])).map(|number| word(40) as usize + 64 * number);
+    let tables: Vec<usize> = sections.filter(|at| [2, DYNSYM].contains(&good[at + 4])).collect();
+    for (symbols, reason) in [
+        (1000, None),
+        (3_000_000, Some("too large: more than 2097152 functions in the symbol table")),
+        (5_000_000, Some("too large: the symbol table of 120000000 bytes; at most 100663296")),
+    ] {
+        let mut file = good.to_vec();
+        for table in &tables {
+            file[table + 24..][..8].copy_from_slice(&(good.len() as u64).to_le_bytes());
+            file[table + 32..][..8].copy_from_slice(&(symbols * 24u64).to_le_bytes());
+        }
+        let sites = CallSites::new("endless", Box::new(Endless(file))).unwrap();
+        let function = sites.function_at_offset(0);
+        match reason {
+            None => assert!(function.is_ok(), "{function:?}"),
+            Some(reason) => {
+                let because = function.unwrap_err();
+                assert!(because.contains(reason), "{because}");
+            }
+        }
+        assert!(sites.memory() < 1 << 20, "{} bytes", sites.memory());
     }
 }

@@ -8,17 +8,23 @@ use trace::reader::Record;
 /// Messages of a thread that are remembered: as many as may wait behind a slow one.
 const REMEMBERED: usize = 4096;
 
+/// Nor more than so many of all threads together, 32 bytes each.
+const REMEMBERED_OF_ALL: usize = 65_536;
+
 /// Of those ahead of one message the longest are kept.
 const KEPT: usize = 16;
 
 /// The messages that each logic thread ended last, in time order.
 #[derive(Default)]
-pub(crate) struct Ended(HashMap<u32, VecDeque<MessageAhead>>);
+pub(crate) struct Ended {
+    of_threads: HashMap<u32, VecDeque<MessageAhead>>,
+    count: usize,
+}
 
 impl Ended {
     pub fn add(&mut self, records: &[Record]) {
         for record in records {
-            let ended = self.0.entry(record.thread).or_default();
+            let ended = self.of_threads.entry(record.thread).or_default();
             let message = MessageAhead {
                 flow: record.flow,
                 id: record.id,
@@ -31,16 +37,18 @@ impl Ended {
             });
             if ended.get(place) != Some(&message) {
                 ended.insert(place, message);
+                self.count += 1;
             }
-            if ended.len() > REMEMBERED {
+            if ended.len() > REMEMBERED || self.count > REMEMBERED_OF_ALL {
                 ended.pop_front();
+                self.count -= 1;
             }
         }
     }
 
     /// What the thread of this message worked on between its receipt and its logic.
     pub fn ahead_of(&self, record: &Record) -> Vec<MessageAhead> {
-        let Some(ended) = self.0.get(&record.thread) else { return Vec::new() };
+        let Some(ended) = self.of_threads.get(&record.thread) else { return Vec::new() };
         let wait = |m: &MessageAhead| {
             m.end_ns.min(record.logic_start).saturating_sub(m.logic_start_ns.max(record.t0))
         };

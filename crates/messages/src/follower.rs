@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use inspect::patience;
 use model::{Message, MessageFlow, MessageSecond, TraceState, TracedProgram, UnfinishedMessage};
-use trace::reader::{Flow, ReadError, Record, Standing, Thread, TraceFile};
+use trace::reader::{Flow, MOST_AT_ONCE, ReadError, Record, Standing, Thread, TraceFile};
 
 use crate::ahead::Ended;
 use crate::convert;
@@ -29,7 +30,12 @@ pub struct Follower {
     slow_written: HashMap<u32, u64>,
     /// The trace was there before it was followed.
     is_older: bool,
+    /// Messages that the last look read.
+    read: usize,
 }
+
+/// So many looks read the rings of the largest file.
+const LAST_LOOKS: usize = 10;
 
 /// What is new.
 #[derive(Debug, Default)]
@@ -77,6 +83,7 @@ impl Follower {
             rooms: HashMap::new(),
             slow_written: HashMap::new(),
             is_older,
+            read: 0,
         };
         if is_older {
             follower.file.reader.histograms()?;
@@ -121,6 +128,16 @@ impl Follower {
             && !self.file.reader.is_closed().unwrap_or(true)
     }
 
+    /// Bytes of memory that are taken by what its histograms counted.
+    pub fn memory(&self) -> usize {
+        self.file.reader.memory()
+    }
+
+    /// Lets that be no more than so many; beyond it the trace is refused.
+    pub fn keep_within(&mut self, bytes: usize) {
+        self.file.reader.keep_within(bytes);
+    }
+
     /// What is new at this moment.
     pub fn look(&mut self, now_ns: u64) -> Result<Look, ReadError> {
         let mut look = self.messages(now_ns)?;
@@ -134,12 +151,24 @@ impl Follower {
 
     /// What is left, after the program has ended or when it is followed no more.
     pub fn last_look(&mut self) -> Result<Look, ReadError> {
-        let mut look = self.messages(u64::MAX)?;
+        let mut look = Look::default();
+        // A program that still runs may write faster than this reads.
+        for _ in 0..LAST_LOOKS {
+            let more = self.messages(u64::MAX)?;
+            let is_last = self.read < MOST_AT_ONCE;
+            look.slow.extend(more.slow);
+            look.fast.extend(more.fast);
+            if is_last {
+                break;
+            }
+        }
         look.seconds = self.interval()?;
-        self.program.state = match self.file.standing()? {
-            Standing::Live | Standing::Foreign => TraceState::Running,
-            Standing::Closed => TraceState::Closed,
-            Standing::Crashed => TraceState::Crashed,
+        let standing = patience::ask(self.program.tgid, self.file.ask_standing()?);
+        self.program.state = match standing {
+            // Who does not answer is there.
+            Err(_) | Ok(Standing::Live | Standing::Foreign) => TraceState::Running,
+            Ok(Standing::Closed) => TraceState::Closed,
+            Ok(Standing::Crashed) => TraceState::Crashed,
         };
         Ok(look)
     }
@@ -174,6 +203,7 @@ impl Follower {
     fn messages(&mut self, now_ns: u64) -> Result<Look, ReadError> {
         let mut look = Look::default();
         let read = self.file.reader.messages()?;
+        self.read = read.recent.len() + read.slow.len();
         if read.recent.is_empty() && read.slow.is_empty() {
             return Ok(look);
         }

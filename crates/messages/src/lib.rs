@@ -11,6 +11,7 @@
 //! trusted: what does not pass the reader's checks ends the following, with the reason.
 
 mod ahead;
+mod budget;
 mod convert;
 mod follower;
 mod harvest;

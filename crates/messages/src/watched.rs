@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use inspect::patience;
 use model::{Messages, TraceState};
 use trace::reader::{ReadError, TraceFile};
 
+use crate::budget::Budget;
 use crate::follower::is_alive;
+use crate::room::Room;
 use crate::{Follower, Look};
 
 /// Processes in which a trace is looked for at a time: each costs some 30 us.
@@ -15,13 +18,25 @@ const ASKED: usize = 16;
 const ASK_NS: u64 = 100_000_000;
 const BEGINNING_NS: u64 = 3_000_000_000;
 
+/// Traces that are followed at a time.
+const FOLLOWED: usize = 128;
+
+/// Memory for what the histograms of all traces have counted, bytes, and of one. A program whose 16
+/// threads have two flows each takes some 500 kB.
+const MEMORY: usize = 64 << 20;
+const MEMORY_OF_ONE: usize = 16 << 20;
+
+/// All traces together may take one part in so many of the time of a CPU: whoever writes one decides
+/// how much there is to read. Beyond it each has its share of that, and is not looked at when it has
+/// spent it; what it overwrites meanwhile is counted as lost.
+const PART_OF_CPU: u64 = 10;
+
 /// Histograms are read once a second.
 const EVERY_NS: u64 = 1_000_000_000;
 
 /// Follows the traces of processes, also of those that begin to trace later.
-#[derive(Default)]
 pub struct Watched {
-    followers: Vec<Follower>,
+    followers: Vec<Followed>,
     /// Processes without a trace, the one to be looked at next first.
     asked: VecDeque<Asked>,
     /// Why a process's trace is not read: reported once.
@@ -31,6 +46,15 @@ pub struct Watched {
     last_asked_ns: u64,
     started_ns: u64,
     abandoned: Vec<TraceFile>,
+    /// For slow messages, and for the sample of the others.
+    room: [Room; 2],
+    budget: Budget,
+}
+
+/// A trace, and what it may cost.
+struct Followed {
+    follower: Follower,
+    budget: Budget,
 }
 
 /// A process without a trace.
@@ -48,13 +72,24 @@ const THOROUGH: u32 = 32;
 impl Watched {
     /// Messages that end from `started_ns` on are shown.
     pub fn new(started_ns: u64) -> Watched {
-        Watched { started_ns, ..Watched::default() }
+        Watched {
+            followers: Vec::new(),
+            asked: VecDeque::new(),
+            refused: BTreeMap::new(),
+            unreported: Vec::new(),
+            programs: 0,
+            last_asked_ns: 0,
+            started_ns,
+            abandoned: Vec::new(),
+            room: [Room::of_all(), Room::of_all()],
+            budget: Budget::new(started_ns),
+        }
     }
 
     /// Also follows this process, `is_named` if the user named it.
     pub fn add(&mut self, tgid: u32, is_named: bool) {
         let is_known = self.asked.iter().any(|known| known.tgid == tgid)
-            || self.followers.iter().any(|follower| follower.program().tgid == tgid);
+            || self.followers.iter().any(|of| of.follower.program().tgid == tgid);
         if !is_known {
             self.asked.push_front(Asked { tgid, is_named, times: 0 });
         }
@@ -62,7 +97,7 @@ impl Watched {
 
     /// The lowest threshold of the flows that are followed, ns.
     pub fn lowest_threshold_ns(&self) -> Option<u64> {
-        let flows = self.followers.iter().flat_map(|follower| &follower.program().flows);
+        let flows = self.followers.iter().flat_map(|of| &of.follower.program().flows);
         flows.map(|flow| flow.threshold_ns).min()
     }
 
@@ -81,24 +116,61 @@ impl Watched {
         let mut messages = Messages::default();
         let mut index = 0;
         while index < self.followers.len() {
-            let follower = &mut self.followers[index];
-            let looked = follower.look(now_ns).map(|look| add(&mut messages, look));
-            let has_turned = follower.has_turned();
-            match looked {
-                Err(why) => self.end(index, Some(&why), now_ns, &mut messages),
-                // A program that ends removes its file; one that is killed leaves it.
-                Ok(()) if has_turned && !follower.is_writing() => {
-                    self.end(index, None, now_ns, &mut messages);
-                }
-                Ok(()) => {
-                    if has_turned {
-                        messages.programs.push(follower.program().clone());
-                    }
-                    index += 1;
-                }
+            if !self.has_budget(index, now_ns) || self.look_at(index, now_ns, &mut messages) {
+                index += 1;
             }
         }
         messages
+    }
+
+    fn has_budget(&mut self, index: usize, now_ns: u64) -> bool {
+        let share = PART_OF_CPU * self.followers.len() as u64;
+        let own = self.followers[index].budget.has(now_ns, share);
+        self.budget.has(now_ns, PART_OF_CPU) || own
+    }
+
+    /// Looks at one trace; false if it is followed no more.
+    fn look_at(&mut self, index: usize, now_ns: u64, messages: &mut Messages) -> bool {
+        let began_ns = clock::thread_cpu_ns();
+        let left = self.memory_left();
+        let Followed { follower, budget } = &mut self.followers[index];
+        follower.keep_within(MEMORY_OF_ONE.min(follower.memory() + left));
+        let looked = follower.look(now_ns);
+        let has_turned = follower.has_turned();
+        // A program that ends removes its file; one that is killed leaves it.
+        let has_ended = has_turned && !follower.is_writing();
+        let took_ns = clock::thread_cpu_ns().saturating_sub(began_ns);
+        budget.spend(took_ns);
+        self.budget.spend(took_ns);
+        if has_turned && looked.is_ok() && !has_ended {
+            messages.programs.push(follower.program().clone());
+        }
+        match looked {
+            Err(why) => self.end(index, Some(&why), now_ns, messages),
+            Ok(look) => {
+                self.take(look, now_ns, messages);
+                if !has_ended {
+                    return true;
+                }
+                self.end(index, None, now_ns, messages);
+            }
+        }
+        false
+    }
+
+    /// What is left of the memory for all traces.
+    fn memory_left(&self) -> usize {
+        let taken: usize = self.followers.iter().map(|of| of.follower.memory()).sum();
+        MEMORY.saturating_sub(taken)
+    }
+
+    /// Takes of what is new as much as there is room for.
+    fn take(&mut self, mut look: Look, now_ns: u64, messages: &mut Messages) {
+        look.slow.retain(|_| self.room[0].take(now_ns));
+        look.fast.retain(|_| self.room[1].take(now_ns));
+        messages.slow.extend(look.slow);
+        messages.fast.extend(look.fast);
+        messages.seconds.extend(look.seconds);
     }
 
     /// The rest, when the recording ends.
@@ -122,30 +194,44 @@ impl Watched {
             let tgid = asked.tgid;
             let thorough = asked.is_named && asked.times.is_multiple_of(THOROUGH);
             asked.times = asked.times.wrapping_add(1);
-            match TraceFile::of_process(tgid, thorough) {
+            let question = move || TraceFile::of_process(tgid, thorough);
+            let found = match patience::ask(tgid, question) {
+                Ok(found) => found,
+                // It is not asked again.
+                Err(error) => {
+                    self.refuse(tgid, error.to_string());
+                    continue;
+                }
+            };
+            match found {
                 Ok(None) => self.asked.push_back(asked),
                 Ok(Some(file)) => self.follow(tgid, file),
                 Err(ReadError::System { .. }) if !is_alive(tgid) => {}
                 Err(why) => {
-                    self.refuse(tgid, &why);
+                    self.refuse(tgid, why.to_string());
                     self.asked.push_back(asked);
                 }
             }
         }
     }
 
-    fn follow(&mut self, tgid: u32, file: TraceFile) {
+    fn follow(&mut self, tgid: u32, mut file: TraceFile) {
+        if self.followers.len() >= FOLLOWED {
+            let why = format!("{FOLLOWED} traces are followed already");
+            return self.refuse(tgid, why);
+        }
+        file.reader.keep_within(MEMORY_OF_ONE.min(self.memory_left()));
         match Follower::new(file, tgid, self.programs, self.started_ns, EVERY_NS) {
             Ok(follower) => {
                 self.programs += 1;
-                self.followers.push(follower);
+                let budget = Budget::new(self.started_ns);
+                self.followers.push(Followed { follower, budget });
             }
-            Err(why) => self.refuse(tgid, &why),
+            Err(why) => self.refuse(tgid, why.to_string()),
         }
     }
 
-    fn refuse(&mut self, tgid: u32, why: &ReadError) {
-        let why = why.to_string();
+    fn refuse(&mut self, tgid: u32, why: String) {
         if self.refused.get(&tgid) != Some(&why) {
             self.unreported.push((tgid, why.clone()));
             self.refused.insert(tgid, why);
@@ -154,18 +240,18 @@ impl Watched {
 
     /// Follows one no more.
     fn end(&mut self, index: usize, why: Option<&ReadError>, now_ns: u64, into: &mut Messages) {
-        let mut follower = self.followers.swap_remove(index);
+        let Followed { mut follower, .. } = self.followers.swap_remove(index);
         let tgid = follower.program().tgid;
         let ended = match why {
             None => follower.last_look().and_then(|look| {
-                add(into, look);
+                self.take(look, now_ns, into);
                 follower.unfinished(now_ns).map(|_| ())
             }),
             Some(_) => Ok(()),
         };
         if let Some(why) = why.or(ended.as_ref().err()) {
             follower.refuse(why);
-            self.refuse(tgid, why);
+            self.refuse(tgid, why.to_string());
         }
         into.programs.push(follower.program().clone());
         if follower.program().state == TraceState::Crashed
@@ -179,10 +265,4 @@ impl Watched {
             self.add(tgid, false);
         }
     }
-}
-
-fn add(messages: &mut Messages, look: Look) {
-    messages.slow.extend(look.slow);
-    messages.fast.extend(look.fast);
-    messages.seconds.extend(look.seconds);
 }

@@ -203,6 +203,14 @@ struct pid {
 	struct upid numbers[1];
 };
 
+typedef struct {
+	u32 val;
+} kuid_t;
+
+struct cred {
+	kuid_t euid;
+};
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
@@ -224,6 +232,7 @@ struct task_struct {
 	unsigned in_iowait : 1;
 	unsigned long min_flt;
 	unsigned long maj_flt;
+	const struct cred *cred;
 	char comm[16];
 	struct files_struct *files;
 };

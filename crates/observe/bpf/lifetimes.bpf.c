@@ -127,7 +127,8 @@ extern struct vm_area_struct *
 bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
 
-static __always_inline void send_mapping(u32 tgid, struct vm_area_struct *vma)
+static __always_inline void send_mapping(struct task_struct *task, u32 tgid,
+					 struct vm_area_struct *vma)
 {
 	struct file *file = BPF_CORE_READ(vma, vm_file);
 	struct mapping_record *m;
@@ -149,6 +150,8 @@ static __always_inline void send_mapping(u32 tgid, struct vm_area_struct *vma)
 	/* Code in anonymous memory is just-in-time compiled: no file. */
 	m->inode = file ? BPF_CORE_READ(file, f_inode, i_ino) : 0;
 	m->device = file ? BPF_CORE_READ(file, f_inode, i_sb, s_dev) : 0;
+	m->user = BPF_CORE_READ(task, cred, euid.val);
+	m->pad = 0;
 	m->part_count = 0;
 	dentry = file ? BPF_CORE_READ(file, f_path.dentry) : NULL;
 	for (i = 0; dentry && i < PATH_PARTS; i++) {
@@ -185,7 +188,7 @@ static __always_inline void send_mappings(struct task_struct *task)
 		return;
 	bpf_iter_task_vma_new(&it, task, 0);
 	while ((vma = bpf_iter_task_vma_next(&it)))
-		send_mapping(tgid, vma);
+		send_mapping(task, tgid, vma);
 	bpf_iter_task_vma_destroy(&it);
 }
 

@@ -426,6 +426,8 @@ struct mapping_record {
 	u64 inode;
 	u32 device;
 	u32 part_count;
+	u32 user;		/* effective */
+	u32 pad;
 	char parts[PATH_PARTS * PATH_PART];	/* file name first */
 };
 

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::bpf::{
     self, event_record, mapping_record, outlier_record, stack_record, thread_record, words_record,
 };
-use crate::mappings::{self, Mapping};
+use crate::mappings::{self, Seen};
 use crate::probes::Probes;
 use crate::wire::{EventKind, RecordType};
 
@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Programs begun whose mappings are read in one round, about 100 us each, and that may wait.
 const LOOKS_PER_ROUND: usize = 32;
 const LOOKS_WAITING: usize = 1_024;
+/// Memory for what they saw, bytes; a thousand programs at once need some MiB.
+const EARLY_WAITING: usize = 32 << 20;
 
 /// What came out of the rings since the last time it was taken.
 #[derive(Default)]
@@ -41,7 +43,9 @@ pub struct Inbox {
     pub stacks: Vec<(u32, u64, Vec<u64>)>,
     pub words: Vec<Words>,
     /// What was mapped in processes soon after they began to run a program.
-    pub early_mappings: Vec<(u32, Vec<Mapping>)>,
+    pub early_mappings: Vec<(u32, Seen)>,
+    /// Bytes of memory that they take.
+    early_memory: usize,
     /// Processes that began to run a program and whose mappings are still to be read.
     executed: Vec<u32>,
     /// Outliers that found the inbox full.
@@ -231,9 +235,12 @@ impl Looks {
         };
         let again = std::mem::replace(&mut self.again, fresh);
         for tgid in again.into_iter().chain(self.again.iter().copied()) {
-            let mappings = mappings::of_process(tgid);
-            if !mappings.is_empty() {
-                lock(&self.inbox).early_mappings.push((tgid, mappings));
+            let seen = mappings::of_process(tgid);
+            let mut inbox = lock(&self.inbox);
+            let memory = inbox.early_memory + mappings::memory(&seen.mappings);
+            if !seen.mappings.is_empty() && memory < EARLY_WAITING {
+                inbox.early_memory = memory;
+                inbox.early_mappings.push((tgid, seen));
             }
         }
     }

@@ -15,12 +15,13 @@
 
 mod bpf;
 mod bpf_log;
-mod calls;
 pub mod capability;
 mod cgroups;
+mod code;
 mod convert;
 mod cost;
 mod counters;
+mod demangle;
 mod drain;
 mod error;
 mod events;
@@ -35,7 +36,6 @@ mod mappings;
 mod names;
 mod namespace;
 mod parts;
-mod perf_map;
 mod presence;
 mod privilege;
 mod probes;

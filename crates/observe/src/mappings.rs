@@ -1,14 +1,26 @@
 //! Which file is mapped where in a process, also after it has exited.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process};
+use inspect::files::Mapped;
+use inspect::patience;
+use procfs::FromRead;
+use procfs::process::{MMPermissions, MMapPath, MemoryMap, MemoryMaps, Process};
 
 use crate::bpf::{self, event_record, mapping_record};
 use crate::wire::{EventKind, PATH_PART};
+
+/// What is read of a list of mappings, bytes: more than a process may have, with paths of usual
+/// length.
+const LONGEST_LIST: u64 = 8 << 20;
+/// Memory for the mappings of all processes, bytes: some thousand large ones. A process can have
+/// 65,530, and paths of 4 kB.
+const MOST_MEMORY: usize = 96 << 20;
 
 /// Mappings of the past that are kept of a process.
 const GONE_KEPT: usize = 1_024;
@@ -28,15 +40,52 @@ pub struct Mapping {
     /// Offset in the file at `start`.
     pub offset: u64,
     /// The file, `[vdso]` and the like, or empty for anonymous memory.
-    pub path: String,
+    pub path: Arc<str>,
     /// True if code may run from it.
     pub executable: bool,
+    /// Major and minor number of the file system that the file is on.
+    pub device: (u32, u32),
+    /// Number of the file; 0 for what is none.
+    pub inode: u64,
+}
+
+impl Mapping {
+    /// Where an address within it is in the file.
+    pub fn offset_of(&self, address: u64) -> u64 {
+        (address - self.start).wrapping_add(self.offset)
+    }
+
+    /// What to open.
+    pub fn file(&self) -> Mapped<'_> {
+        Mapped {
+            start: self.start,
+            end: self.end,
+            path: &self.path,
+            device: self.device,
+            inode: self.inode,
+        }
+    }
+}
+
+/// What was seen of a living process.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Who it runs as.
+    pub user: Option<u32>,
+    /// What it has mapped; nothing if it is gone.
+    pub mappings: Vec<Mapping>,
 }
 
 /// Mappings by process.
 #[derive(Default)]
 pub struct Mappings {
     processes: HashMap<u32, Vec<Mapping>>,
+    /// Bytes of memory that they take.
+    memory: usize,
+    /// Who processes run as, as far as that was seen.
+    users: HashMap<u32, u32>,
+    /// Lists that found no room.
+    left_out: u64,
     /// Of those that did not exec since they were born.
     parents: HashMap<u32, u32>,
 }
@@ -50,18 +99,38 @@ impl Mappings {
     }
 
     /// Takes what was read of a process some time ago; nothing if it was gone by then.
-    pub fn replace(&mut self, tgid: u32, mappings: Vec<Mapping>) {
-        if mappings.is_empty() {
+    pub fn replace(&mut self, tgid: u32, seen: Seen) {
+        if let Some(user) = seen.user {
+            self.users.insert(tgid, user);
+        }
+        if seen.mappings.is_empty() {
             return;
         }
-        let known = self.processes.entry(tgid).or_default();
-        let before = std::mem::replace(known, mappings);
+        let before = self.processes.remove(&tgid).unwrap_or_default();
+        self.memory = self.memory.saturating_sub(memory(&before));
+        let mut known = seen.mappings;
+        if self.memory + memory(&known) > MOST_MEMORY {
+            self.left_out += 1;
+            known.clear();
+        }
         let is_free =
             |old: &Mapping| known.iter().all(|m| m.end <= old.start || m.start >= old.end);
         let is_file = |old: &Mapping| old.executable && !old.path.is_empty();
-        let gone = before.into_iter().filter(|old| is_file(old) && is_free(old));
-        let gone: Vec<Mapping> = gone.take(GONE_KEPT).collect();
+        let gone = before.into_iter().filter(|old| is_file(old)).take(GONE_KEPT);
+        let gone: Vec<Mapping> = gone.filter(is_free).collect();
         known.extend(gone);
+        self.memory += memory(&known);
+        self.processes.insert(tgid, known);
+    }
+
+    /// Lists of mappings that were left out because there were too many, since the last call.
+    pub fn left_out(&mut self) -> u64 {
+        std::mem::take(&mut self.left_out)
+    }
+
+    /// Who a process runs as, or ran as when it was last seen.
+    pub fn user(&self, tgid: u32) -> Option<u32> {
+        user_of(tgid).or_else(|| self.users.get(&tgid).copied())
     }
 
     /// Births and programs begun, as the kernel side sent them.
@@ -101,9 +170,18 @@ impl Mappings {
             start: record.start,
             end: record.end,
             offset: record.offset,
-            path: path.to_string_lossy().into_owned(),
+            path: path.to_string_lossy().into(),
             executable: true, // the kernel side sends no others
+            // As the kernel numbers devices within.
+            device: (record.device >> 20, record.device & 0xf_ffff),
+            inode: record.inode,
         };
+        self.users.insert(record.tgid, record.user);
+        if self.memory > MOST_MEMORY {
+            self.left_out += 1;
+            return;
+        }
+        self.memory += memory(std::slice::from_ref(&mapping));
         let known = self.processes.entry(record.tgid).or_default();
         if !known.iter().any(|m| m.start == mapping.start && m.end == mapping.end) {
             // An exec replaced what was mapped there before.
@@ -126,23 +204,62 @@ impl Mappings {
     }
 }
 
-/// What is mapped in a process now; nothing if it is gone.
-pub fn of_process(tgid: u32) -> Vec<Mapping> {
-    let maps = i32::try_from(tgid).ok().and_then(|pid| Process::new(pid).ok()?.maps().ok());
-    let mapping = |map: MemoryMap| Mapping {
-        start: map.address.0,
-        end: map.address.1,
-        offset: map.offset,
-        path: match map.pathname {
+/// What is to be seen of a process now. Of a list that is too long the beginning.
+pub fn of_process(tgid: u32) -> Seen {
+    let list = patience::ask(tgid, move || list(tgid)).ok().flatten();
+    Seen { user: user_of(tgid), mappings: list.unwrap_or_default() }
+}
+
+fn list(tgid: u32) -> Option<Vec<Mapping>> {
+    let mut text = Vec::new();
+    let file = File::open(format!("/proc/{tgid}/maps")).ok()?;
+    file.take(LONGEST_LIST).read_to_end(&mut text).ok()?;
+    text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
+    // A path may be any bytes.
+    let text = String::from_utf8_lossy(&text);
+    let maps = MemoryMaps::from_read(text.as_bytes()).ok()?;
+    let mut last: Arc<str> = "".into();
+    let mapping = |map: MemoryMap| {
+        let path = match map.pathname {
             MMapPath::Path(path) => path.to_string_lossy().into_owned(),
-            MMapPath::Vdso => "[vdso]".into(),
-            MMapPath::Heap => "[heap]".into(),
-            MMapPath::Stack => "[stack]".into(),
+            MMapPath::Vdso => "[vdso]".to_owned(),
+            MMapPath::Heap => "[heap]".to_owned(),
+            MMapPath::Stack => "[stack]".to_owned(),
             _ => String::new(),
-        },
-        executable: map.perms.contains(MMPermissions::EXECUTE),
+        };
+        // The mappings of one file follow each other.
+        if *last != *path {
+            last = path.into();
+        }
+        Mapping {
+            start: map.address.0,
+            end: map.address.1,
+            offset: map.offset,
+            path: Arc::clone(&last),
+            executable: map.perms.contains(MMPermissions::EXECUTE),
+            device: (map.dev.0.unsigned_abs(), map.dev.1.unsigned_abs()),
+            inode: map.inode,
+        }
     };
-    maps.into_iter().flatten().map(mapping).collect()
+    Some(maps.0.into_iter().map(mapping).collect())
+}
+
+/// Effective user of a process, as it is known here.
+fn user_of(tgid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{tgid}/status")).ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Bytes that mappings take; a path is shared by those that follow each other.
+pub fn memory(mappings: &[Mapping]) -> usize {
+    let mut last = "";
+    let paths = mappings.iter().map(|mapping| {
+        let is_new = *mapping.path != *last;
+        last = &mapping.path;
+        if is_new { mapping.path.len() + 16 } else { 0 }
+    });
+    size_of_val(mappings) + paths.sum::<usize>()
 }
 
 /// The path of a file whose names are given innermost first, up to the root of its mount: the
@@ -171,7 +288,7 @@ mod tests {
         mappings.refresh(me);
         let here = the_code_of_this_test_is_found_in_its_own_mappings as *const () as u64;
         let mapping = mappings.find(me, here).unwrap();
-        assert_eq!(Path::new(&mapping.path), std::env::current_exe().unwrap());
+        assert_eq!(Path::new(&*mapping.path), std::env::current_exe().unwrap());
         assert!(mappings.find(me, 8).is_none());
     }
 

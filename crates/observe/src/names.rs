@@ -1,25 +1,33 @@
 //! Names for addresses: frames of stacks, code that takes a lock, files behind faults.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
-use blazesym::symbolize::source::{Elf, Kernel, Source};
+use blazesym::symbolize::source::{Kernel, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use inspect::perf_map::{PerfMaps, Whose};
 use model::{Frame, ImportedCall, ObjectName};
 
-use crate::calls::Calls;
+use crate::code::Code;
+use crate::demangle::demangle;
 use crate::mappings::Mappings;
-use crate::perf_map::PerfMap;
+use crate::namespace;
 use crate::wire::LockClass;
+
+/// All names in the stacks of a run, bytes. Each is kept as often as it occurs, and a program can
+/// have names of any length.
+const MOST_TEXT: usize = 128 << 20;
 
 /// The symbolizer and what it needs to know of processes.
 #[derive(Default)]
 pub struct Names {
     symbolizer: Symbolizer,
     locks: HashMap<u64, String>,
-    perf_maps: HashMap<u32, PerfMap>,
-    calls: Calls,
+    perf_maps: PerfMaps,
+    code: Code,
     pub mappings: Mappings,
+    /// Bytes of names that were given.
+    text: usize,
+    unnamed: u64,
 }
 
 /// A symbol, or why there is none.
@@ -49,7 +57,7 @@ impl Names {
         }
         // A region of 2 MiB is named after what lies in it first.
         let found = (0..512).find_map(|page| self.mappings.find(tgid, address + page * 4096));
-        found.map(|mapping| ObjectName::of_mapping(mapping.path.clone()))
+        found.map(|mapping| ObjectName::of_mapping(mapping.path.to_string()))
     }
 
     /// How many of the addresses, from the innermost on, can be code. Code built without frame
@@ -74,18 +82,16 @@ impl Names {
             let (slot, address) = (pair[0], pair[1]);
             let mapping = self.mappings.find(tgid, address)?;
             let is_file = mapping.executable && mapping.path.starts_with('/');
-            let path = is_file.then(|| file_of(tgid, &mapping.path))?;
-            let offset = address - mapping.start + mapping.offset;
-            self.calls.is_first_call(&path, offset, slot).then_some(address)
+            let offset = mapping.offset_of(address);
+            (is_file && self.code.is_first_call(tgid, mapping, offset, slot)).then_some(address)
         })
     }
 
     /// File of a return address, and the imported function that is called in front of it.
     pub fn call_at(&mut self, tgid: u32, address: u64) -> Option<(String, String)> {
         let mapping = self.mappings.find(tgid, address)?;
-        let (path, offset) = (mapping.path.clone(), address - mapping.start + mapping.offset);
-        match self.calls.before(&file_of(tgid, &path), offset)? {
-            ImportedCall::Plt(symbol) => Some((path, symbol)),
+        match self.code.before(tgid, mapping, mapping.offset_of(address))? {
+            ImportedCall::Plt(symbol) => Some((mapping.path.to_string(), symbol)),
             ImportedCall::Got(_) => None,
         }
     }
@@ -105,7 +111,7 @@ impl Names {
                 let (module, offset) = match (tgid, self.mappings.find(tgid, *address)) {
                     (0, _) => ("[kernel]".to_owned(), 0),
                     (_, Some(m)) if m.path.is_empty() => ("[jit]".to_owned(), address - m.start),
-                    (_, Some(m)) => (m.path.clone(), address - m.start + m.offset),
+                    (_, Some(m)) => (m.path.to_string(), m.offset_of(*address)),
                     (_, None) => (String::new(), 0),
                 };
                 Frame {
@@ -132,6 +138,12 @@ impl Names {
             pairs.into_iter().map(|(frame, call)| self.user_symbol(tgid, frame, call)).collect()
         };
         for (position, (frame, symbol)) in frames.iter_mut().zip(symbols).enumerate() {
+            let text = symbol.as_ref().map_or_else(String::len, |(name, _)| name.len());
+            if self.text.saturating_add(text) > MOST_TEXT {
+                self.unnamed += 1;
+                continue;
+            }
+            self.text += text;
             match symbol {
                 Ok((name, offset)) => {
                     frame.symbol = Some(name);
@@ -139,10 +151,19 @@ impl Names {
                 }
                 Err(reason) => frame.unknown_because = Some(reason),
             }
-            if tgid != 0 && position > 0 && frame.module.starts_with('/') {
-                frame.after = self.calls.before(&file_of(tgid, &frame.module), frame.offset);
+            if tgid != 0
+                && position > 0
+                && frame.module.starts_with('/')
+                && let Some(mapping) = self.mappings.find(tgid, frame.address)
+            {
+                frame.after = self.code.before(tgid, mapping, frame.offset);
             }
         }
+    }
+
+    /// Frames that got no name because there were too many and too long ones, since the last call.
+    pub fn unnamed(&mut self) -> u64 {
+        std::mem::take(&mut self.unnamed)
     }
 
     fn kernel_symbols(&self, addresses: &[u64]) -> Vec<Symbol> {
@@ -157,28 +178,20 @@ impl Names {
         match frame.module.as_str() {
             "" => Err("the address is in no mapping that was seen".to_owned()),
             "[jit]" => {
-                let map = self.perf_maps.entry(tgid).or_insert_with(|| PerfMap::of_process(tgid));
-                let missing = || format!("not in /tmp/perf-{tgid}.map, or there is none");
-                let found = map.find(frame.address - (frame.offset - offset));
-                found.map(|(name, offset)| (name.to_owned(), offset)).ok_or_else(missing)
+                let address = frame.address - (frame.offset - offset);
+                let own_pid = || namespace::innermost(tgid);
+                let whose = || Whose { own_pid: own_pid(), user: self.mappings.user(tgid) };
+                self.perf_maps.find(tgid, address, whose)
             }
             module if module.starts_with('[') => Err(format!("{module} is no file")),
-            module => {
-                let path = file_of(tgid, module);
-                let source = Source::Elf(Elf { debug_syms: false, ..Elf::new(path) });
-                match self.symbolizer.symbolize_single(&source, Input::FileOffset(offset)) {
-                    Ok(symbol) => plain(symbol),
-                    Err(error) => Err(error.to_string()),
-                }
+            _ => {
+                let mapping = self.mappings.find(tgid, frame.address);
+                let mapping = mapping.ok_or("the address is in no mapping any more")?;
+                let (symbol, distance) = self.code.function(tgid, mapping, offset)?;
+                Ok((demangle(&symbol), distance))
             }
         }
     }
-}
-
-/// A file of a process, wherever its root is; after its end, the one of this path here.
-fn file_of(tgid: u32, module: &str) -> PathBuf {
-    let inside = PathBuf::from(format!("/proc/{tgid}/root{module}"));
-    if inside.exists() { inside } else { Path::new(module).to_path_buf() }
 }
 
 /// The innermost address as it is, of the others the byte before.

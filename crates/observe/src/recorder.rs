@@ -11,8 +11,8 @@ use model::{
 };
 
 use crate::bpf::{outlier_record, thread_record};
-use crate::calls::slots_left;
 use crate::capability::{self, HostFacts, Plan, Recording, Refusal};
+use crate::code::slots_left;
 use crate::cost::{self, CostSampler};
 use crate::counters::Counters;
 use crate::drain::{Drain, Inbox};
@@ -248,7 +248,7 @@ impl Recorder {
         let heartbeat_ns = last.heartbeat_ns;
         let mut cost = last.cost.clone();
         take(last);
-        let mut stacks = Vec::new();
+        let (mut stacks, mut unnamed) = (Vec::new(), 0);
         if let Backend::Bpf(bpf) = &mut self.backend {
             loop {
                 let batch = bpf.outliers(heartbeat_ns);
@@ -258,13 +258,16 @@ impl Recorder {
                 take(batch);
             }
             stacks = bpf.stacks.symbolized(&mut bpf.names);
+            unnamed = bpf.names.unnamed();
         }
         // The work of finishing counts, too.
         if let Some(cost) = &mut cost {
             cost.cpu_ns = clock::process_cpu_ns();
             cost.peak_rss_bytes = cost::peak_rss_bytes();
         }
-        take(Batch { heartbeat_ns, stacks, cost, ..Batch::default() });
+        let mut batch = Batch { heartbeat_ns, stacks, cost, ..Batch::default() };
+        push_loss(&mut batch, "names in stacks (too many and too long)", unnamed);
+        take(batch);
         Ok(())
     }
 
@@ -410,8 +413,8 @@ impl Bpf {
         }
         batch.events = inbox.events.iter().filter_map(events::event).collect();
         self.names.mappings.follow(&inbox.events);
-        for (tgid, mappings) in inbox.early_mappings {
-            self.names.mappings.replace(tgid, mappings);
+        for (tgid, seen) in inbox.early_mappings {
+            self.names.mappings.replace(tgid, seen);
         }
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         batch.stacks.extend(self.stacks.take_words(&mut self.names, inbox.words));
@@ -480,6 +483,8 @@ impl Bpf {
         push_loss(batch, "records not understood", inbox.malformed);
         let stacks = self.stacks.dropped();
         push_loss(batch, "stacks (too many different ones)", stacks);
+        let mappings = self.names.mappings.left_out();
+        push_loss(batch, "lists of mappings (too many mappings)", mappings);
         Ok(())
     }
 

@@ -11,6 +11,11 @@ use crate::names::Names;
 /// More different stacks than this are not kept (64 bytes to 1 kB each).
 const STACKS_KEPT: usize = 100_000;
 
+/// Nor more than so many frames: some 200 bytes each when they have their names.
+const FRAMES_KEPT: usize = 1_500_000;
+/// Nor more than so many bytes of paths in them.
+const PATHS_KEPT: usize = 128 << 20;
+
 /// Frames that a stack holds at most (bpf/wire.h).
 const FRAMES: usize = 127;
 
@@ -22,6 +27,8 @@ const OUTERMOST: [&str; 7] =
 #[derive(Default)]
 pub struct Stacks {
     raw: HashMap<StackId, (u32, Vec<u64>)>,
+    frames: usize,
+    paths: usize,
     dropped: u64,
     /// Stacks within the dynamic linker of which no first call is the reason.
     no_first_calls: HashSet<StackId>,
@@ -44,11 +51,17 @@ impl Stacks {
             if self.raw.contains_key(&id) {
                 continue;
             }
-            if self.raw.len() >= STACKS_KEPT {
+            let is_full = self.raw.len() >= STACKS_KEPT
+                || self.frames + addresses.len() > FRAMES_KEPT
+                || self.paths > PATHS_KEPT;
+            if is_full {
                 self.dropped += 1;
                 continue;
             }
-            fresh.push(stack(names, id, tgid, &addresses));
+            let stack = stack(names, id, tgid, &addresses);
+            self.frames += addresses.len();
+            self.paths += stack.frames.iter().map(|frame| frame.module.len()).sum::<usize>();
+            fresh.push(stack);
             self.raw.insert(id, (tgid, addresses));
         }
         fresh

@@ -45,6 +45,8 @@ pub const MOST_NAMES: usize = 4096;
 pub const MOST_FLOWS: usize = 16;
 pub const MOST_THREADS: usize = 256;
 pub const MOST_BLOCKS: usize = 4096;
+/// Entries of a later minor version may be longer, but not more than so many times.
+pub const MOST_GROWTH: u64 = 4;
 /// Bytes of a file.
 pub const MOST_BYTES: u64 = 256 << 20;
 /// Bytes of a name.

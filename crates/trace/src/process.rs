@@ -1,7 +1,7 @@
 //! What identifies a process, of this boot and namespace or of another.
 
 use std::fs;
-use std::io;
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 
 fn malformed(what: &str) -> io::Error {
@@ -70,16 +70,67 @@ pub fn user_of(pid: u32) -> io::Result<u32> {
         .ok_or_else(|| malformed(&path))
 }
 
+/// Effective user of a process, by the number that the process itself knows.
+pub fn user_in_its_namespace(pid: u32) -> io::Result<u32> {
+    let outside = user_of(pid)?;
+    let map = fs::read_to_string(format!("/proc/{pid}/uid_map"))?;
+    Ok(map.lines().find_map(|line| inside(line, outside)).unwrap_or(outside))
+}
+
+/// The number inside of a user, by a line `first inside, first outside, how many`.
+fn inside(line: &str, outside: u32) -> Option<u32> {
+    let mut numbers = line.split_ascii_whitespace().map(|number| number.parse::<u32>().ok());
+    let (first, first_outside, count) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let place = outside.checked_sub(first_outside).filter(|place| *place < count)?;
+    first.checked_add(place)
+}
+
 /// Whether a process has the file with this inode among its mappings, by its own table of them.
 /// `process` is a pid or `self`. Only the inode is compared: the device in that table is that of
 /// the superblock, which differs from the one stat gives on some file systems.
 pub fn maps(process: &str, inode: u64) -> io::Result<bool> {
     let inode = inode.to_string();
-    let text = fs::read(format!("/proc/{process}/maps"))?;
+    let mut is_mapped = false;
     // address permissions offset device inode path
-    Ok(text.split(|byte| *byte == b'\n').any(|line| {
+    each_mapping(process, |line| {
         let mut fields = line.split(|byte| *byte == b' ');
-        fields.nth(4).is_some_and(|field| field == inode.as_bytes())
-            && line.ends_with(b".trace") | line.ends_with(b".new") | line.ends_with(b"(deleted)")
-    }))
+        is_mapped = fields.nth(4).is_some_and(|field| field == inode.as_bytes())
+            && line.ends_with(b".trace") | line.ends_with(b".new") | line.ends_with(b"(deleted)");
+        is_mapped
+    })?;
+    Ok(is_mapped)
+}
+
+/// What is read of a list of mappings, bytes: more than a process may have, with paths of usual
+/// length.
+const LONGEST_LIST: u64 = 8 << 20;
+
+/// Gives the lines of the list of mappings, until one is the last that is wanted.
+pub fn each_mapping(process: &str, mut is_last: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
+    let file = fs::File::open(format!("/proc/{process}/maps"))?;
+    let mut list = BufReader::with_capacity(64 << 10, file.take(LONGEST_LIST));
+    let mut line = Vec::new();
+    while list.read_until(b'\n', &mut line)? > 0 {
+        if is_last(line.strip_suffix(b"\n").unwrap_or(&line)) {
+            break;
+        }
+        line.clear();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_have_other_numbers_inside() {
+        assert_eq!(inside("         0       1000          1", 1000), Some(0));
+        assert_eq!(inside("0 1000 1", 1001), None);
+        assert_eq!(inside("1 100000 65536", 100_069), Some(70));
+        assert_eq!(inside("0 0 4294967295", 1000), Some(1000));
+        assert_eq!(inside("", 1000), None);
+        let me = std::process::id();
+        assert_eq!(user_in_its_namespace(me).unwrap(), user_of(me).unwrap());
+    }
 }

@@ -109,6 +109,10 @@ fn each_lie_is_refused_with_its_reason_and_place() {
         (vec![(section(0, 16), 0)], "section 1 lies in another"),
         (vec![(section(1, 0), 1 | 64 << 32)], "section 1 is there twice"),
         (vec![(section(1, 0), 2 | 128 << 32)], "section 2 has entries of another size"),
+        (
+            vec![(section(0, 8), 1), (section(0, 0), 1 | 320 << 32)],
+            "section 1 has entries of implausible size",
+        ),
         (vec![(section(2, 0), 77 | 256 << 32)], "section 3 is missing"),
         (vec![(section(3, 8), 6)], "the recent rings are no powers of two"),
         (vec![(4096, 7 | 5 << 32)], "at offset 4096 the name has the id 7"),
@@ -126,6 +130,21 @@ fn each_lie_is_refused_with_its_reason_and_place() {
         assert!(refusal.contains(reason), "{changes:?}: {refusal:?}, not {reason:?}");
     }
     assert_eq!(refusal(&[]), "");
+}
+
+#[test]
+fn histograms_take_no_more_memory_than_they_may() {
+    let mut reader = Reader::new(hostile::good().to_vec()).unwrap();
+    reader.histograms().unwrap();
+    let needed = reader.memory();
+    assert!((100..100_000).contains(&needed), "{needed} bytes: only buckets that are not empty");
+    let mut reader = Reader::new(hostile::good().to_vec()).unwrap();
+    reader.keep_within(needed);
+    assert!(reader.histograms().is_ok());
+    let mut reader = Reader::new(hostile::good().to_vec()).unwrap();
+    reader.keep_within(needed - 1);
+    let error = reader.histograms().unwrap_err().to_string();
+    assert!(error.contains("the histograms need more than 0 MiB"), "{error}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Whatever a file holds: facts, or an error that says why not.
 //!
-//!     cargo +nightly fuzz run elf -- -runs=1000000
+//!     make fuzz RUNS=1000000 SECONDS_EACH=600               # any compiler
+//!     cargo +nightly fuzz run elf -- -runs=1000000          # with AddressSanitizer
 
 #![no_main]
 

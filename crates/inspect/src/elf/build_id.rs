@@ -1,9 +1,7 @@
 //! Facts of an ELF file.
 
 use std::fmt::Write;
-use std::fs::OpenOptions;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use object::elf::{ELF_NOTE_GNU, FileHeader32, FileHeader64, NT_GNU_BUILD_ID};
@@ -11,9 +9,11 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{ReadCache, ReadRef};
 use object::{Endianness, FileKind};
 
+use crate::files;
+
 /// The longest piece of a file that is read at once: more than any real note segment or program
-/// header table, bytes.
-const LONGEST_PIECE: u64 = 1 << 20;
+/// header table, bytes. All pieces are kept until the id is found.
+const LONGEST_PIECE: u64 = 64 << 10;
 
 /// Program headers that are looked at; real files have about a dozen.
 const MOST_SEGMENTS: usize = 256;
@@ -21,14 +21,10 @@ const MOST_SEGMENTS: usize = 256;
 /// The GNU build id of an executable or shared library, in hex, as `readelf -n` prints it.
 ///
 /// It is looked for in the note segments, so relocatable objects (`.o`, `.ko`) give `None`, as do
-/// files that have none, are not ELF, are damaged or cannot be read. Opening never blocks (pipes)
+/// files that have none, are not ELF, are damaged or cannot be read. Only regular files are opened,
 /// and reading is bounded, whatever the file claims about itself.
 pub fn build_id(path: impl AsRef<Path>) -> Option<String> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let cache = ReadCache::new(file);
+    let cache = ReadCache::new(files::regular(path).ok()?);
     let data = Pieces(&cache);
     let id = match FileKind::parse(data).ok()? {
         FileKind::Elf32 => gnu_build_id::<FileHeader32<Endianness>, _>(data),

@@ -1,15 +1,15 @@
 //! A return address in a stack: in which function, and after the call of what.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 
 use super::bytes::Bytes;
 use super::error::ElfError;
-use super::file::{Elf, open};
+use super::file::Elf;
 use super::functions::Functions;
 use super::instructions::{LONGEST_CALL, PLT_ENTRY, Target, calls_before, plt_goes_through};
+use crate::files;
 
 /// What was called before a return address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,8 @@ pub struct CallSites {
     module: String,
     source: Box<dyn Bytes>,
     elf: Elf,
-    functions: Functions,
+    /// Or why there are none.
+    functions: Result<Functions, String>,
     /// Name of the symbol, and whether it is a slot of the PLT, by address of the place that holds
     /// its address.
     imports: HashMap<u64, (u32, bool)>,
@@ -72,7 +73,7 @@ impl CallSites {
     pub fn open(path: impl AsRef<Path>) -> Result<CallSites, ElfError> {
         let path = path.as_ref();
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-        CallSites::new(&name, Box::new(open(path)?))
+        CallSites::new(&name, Box::new(files::regular(path)?))
     }
 
     /// Those of some bytes, which are called `module` in what is printed.
@@ -81,7 +82,7 @@ impl CallSites {
     /// See [`ElfError`].
     pub fn new(module: &str, source: Box<dyn Bytes>) -> Result<CallSites, ElfError> {
         let elf = Elf::read(&*source)?;
-        let functions = Functions::read(&*source, &elf);
+        let functions = Functions::read(&*source, &elf).map_err(|error| error.to_string());
         let imports = elf.imports().map(|(at, name, is_slot)| (at, (name, is_slot))).collect();
         Ok(CallSites { module: module.to_owned(), source, elf, functions, imports })
     }
@@ -89,6 +90,35 @@ impl CallSites {
     /// Facts of the file.
     pub fn elf(&self) -> &Elf {
         &self.elf
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        // A slot of a table that is three quarters full, with the number of the import.
+        const IMPORT: usize = 32;
+        let functions = self.functions.as_ref().map_or(0, Functions::memory);
+        size_of::<CallSites>() + functions + self.imports.len() * IMPORT + self.elf.memory()
+    }
+
+    /// The function around an offset of the file, and the distance from its start; or why that is
+    /// not known. `offset` is of an instruction, not the return address behind it.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn function_at_offset(&self, offset: u64) -> Result<(String, u64), String> {
+        let address = self.elf.address_of(offset).ok_or("nothing is loaded from there")?;
+        let functions = self.functions.as_ref().map_err(Clone::clone)?;
+        if functions.is_empty() {
+            return Err("its file has no symbols".to_owned());
+        }
+        let around = functions.around(&*self.source, address);
+        let (name, start) = around.ok_or("no symbol of its file is there")?;
+        Ok((name, address - start))
+    }
+
+    /// What is called in front of the return address at an offset of the file.
+    pub fn call_at_offset(&self, offset: u64) -> Option<Call> {
+        self.call_before(self.elf.address_of(offset)?)
     }
 
     /// The place at an offset of the file, which is what a recorded frame has; `None` if nothing
@@ -102,12 +132,10 @@ impl CallSites {
         // A call can be the last instruction of a function that never gets control back: then the
         // return address is in the next one.
         let inside = address.saturating_sub(1);
-        let function = self.functions.around(inside);
-        let distance = |(name, start): (Cow<'_, str>, u64)| (name.into_owned(), address - start);
         Place {
             module: self.module.clone(),
             address,
-            function: function.map(distance),
+            function: self.function(inside).map(|(name, start)| (name, address - start)),
             after: self.call_before(address),
         }
     }
@@ -122,12 +150,16 @@ impl CallSites {
         }
         calls.into_iter().find_map(|target| match target {
             Target::Address(to) if self.elf.is_code(to) => {
-                let function = self.functions.around(to).filter(|(_, start)| *start == to);
-                Some(Call::Own(function.map(|(name, _)| name.into_owned())))
+                let function = self.function(to).filter(|(_, start)| *start == to);
+                Some(Call::Own(function.map(|(name, _)| name)))
             }
             Target::Address(_) => None,
             Target::Through(_) | Target::Unknown => Some(Call::Indirect),
         })
+    }
+
+    fn function(&self, address: u64) -> Option<(String, u64)> {
+        self.functions.as_ref().ok()?.around(&*self.source, address)
     }
 
     fn imported(&self, target: Target) -> Option<Call> {

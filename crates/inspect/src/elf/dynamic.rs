@@ -14,13 +14,15 @@ use super::strings::Strings;
 
 /// Real dynamic segments have up to some hundred entries of 16 bytes.
 const LONGEST_SEGMENT: u64 = 1 << 20;
-/// The largest programs (browsers) have string tables of tens of MiB.
-const LONGEST_STRINGS: u64 = 256 << 20;
+/// The largest libraries (compilers, browsers) have dynamic string tables of some MiB.
+const LONGEST_STRINGS: u64 = 32 << 20;
 
 /// Its entries that matter here; addresses and sizes are 0 where there is none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dynamic {
     pub strings: Strings,
+    /// Offset and length of the strings in the file.
+    pub strings_at: (u64, u64),
     pub soname: Option<u32>,
     pub needed: Vec<u32>,
     /// Which entry says that everything is bound at load time.
@@ -78,7 +80,8 @@ impl Dynamic {
         if strings.1 > 0 {
             const WHAT: &str = "the string table";
             let offset = header.offset_of(WHAT, strings.0, strings.1)?;
-            dynamic.strings = Strings(piece(source, WHAT, (offset, strings.1), LONGEST_STRINGS)?);
+            dynamic.strings_at = (offset, strings.1);
+            dynamic.strings = Strings(piece(source, WHAT, dynamic.strings_at, LONGEST_STRINGS)?);
         }
         Ok(Some(dynamic))
     }

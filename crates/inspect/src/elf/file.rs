@@ -1,8 +1,6 @@
 //! What is known of a file as a whole.
 
 use std::borrow::Cow;
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use object::elf::{PT_GNU_RELRO, PT_INTERP};
@@ -14,6 +12,7 @@ use super::header::{Header, Machine, Segment};
 use super::instructions::is_landing_pad;
 use super::relocations::{Import, Imports};
 use super::strings::Strings;
+use crate::files;
 use crate::words::words;
 
 /// The longest path that the kernel takes, bytes.
@@ -106,12 +105,12 @@ pub struct Elf {
 }
 
 impl Elf {
-    /// Facts of the file at a path. Opening never blocks.
+    /// Facts of the regular file at a path.
     ///
     /// # Errors
     /// See [`ElfError`].
     pub fn open(path: impl AsRef<Path>) -> Result<Elf, ElfError> {
-        Elf::read(&open(path)?)
+        Elf::read(&files::regular(path)?)
     }
 
     /// Facts of these bytes.
@@ -187,6 +186,12 @@ impl Elf {
         self.header.address_of(offset)
     }
 
+    /// Bytes of memory that its tables take.
+    pub fn memory(&self) -> usize {
+        let slots = self.slots.capacity() * size_of::<Slot>();
+        slots + self.at_load.capacity() * size_of::<Import>() + self.dynamic.strings.0.capacity()
+    }
+
     pub(super) fn strings(&self) -> &Strings {
         &self.dynamic.strings
     }
@@ -195,15 +200,6 @@ impl Elf {
     pub(super) fn imports(&self) -> impl Iterator<Item = (u64, u32, bool)> {
         let slots = self.slots.iter().map(|slot| (slot.address, slot.name, true));
         self.at_load.iter().map(|import| (import.address, import.name, false)).chain(slots)
-    }
-}
-
-/// A regular file for reading.
-pub(super) fn open(path: impl AsRef<Path>) -> Result<std::fs::File, ElfError> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(ElfError::Unknown("no regular file".to_owned())),
     }
 }
 

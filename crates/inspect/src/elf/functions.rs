@@ -1,71 +1,147 @@
 //! Names of functions in a file.
 
-use std::borrow::Cow;
-
 use object::LittleEndian as Le;
 use object::elf::{
-    SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, SectionHeader64, SectionType, Sym64,
+    SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, SectionHeader64,
+    SectionType, Sym64,
 };
 
 use super::bytes::{Bytes, entries, piece};
 use super::error::ElfError;
 use super::file::Elf;
-use super::relocations::symbols_up_to;
+use super::header::Machine;
 use super::strings::Strings;
 
-/// The largest symbol tables (browsers with debug information) are some 100 MiB.
-const LONGEST_TABLE: u64 = 256 << 20;
+/// The largest symbol tables (browsers with debug information) have two million symbols, of 24
+/// bytes; a file may say what it likes.
+const LONGEST_TABLE: u64 = 96 << 20;
+/// Functions of a file that are kept, 16 bytes each.
+const MOST_FUNCTIONS: usize = 2 << 20;
+/// Symbols that are read at once.
+const SYMBOLS_AT_ONCE: u64 = 32_768;
 /// Symbols in one bucket of a hash table; real ones have a few.
 const LONGEST_CHAIN: u32 = 4096;
+/// Functions can lie within others (parts in assembler): so many are looked at.
+const MOST_AROUND: usize = 16;
 
-/// A function: where it begins and ends, and its name.
+/// A function: where it begins, its length (0: not known), and its name in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Function {
     start: u64,
-    end: u64,
+    length: u32,
     name: u32,
 }
 
-/// The functions of a file, by address.
+impl Function {
+    fn holds(&self, address: u64) -> bool {
+        address - self.start < u64::from(self.length)
+    }
+}
+
+/// The functions of a file, by address. Their names stay in the file, and are read when asked for.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
+    /// By address; of those that begin at one address the longest first.
     sorted: Vec<Function>,
-    names: Strings,
+    /// Offset and length of the table with their names.
+    names: (u64, u64),
+    /// True if those without a length reach to the next; a dynamic symbol table has gaps.
+    is_complete: bool,
 }
 
 impl Functions {
     /// From its symbol table; of a stripped file from the dynamic one, which has only what is
-    /// exported. Damage here costs names, nothing else.
-    pub fn read(source: &dyn Bytes, elf: &Elf) -> Functions {
-        let of_sections = |kind| from_section(source, elf, kind).ok().flatten();
-        of_sections(SHT_SYMTAB)
-            .or_else(|| of_sections(SHT_DYNSYM))
-            .or_else(|| from_hash(source, elf).ok())
-            .unwrap_or_default()
+    /// exported. Costs 16 bytes of memory for each.
+    pub fn read(source: &dyn Bytes, elf: &Elf) -> Result<Functions, ElfError> {
+        for kind in [SHT_SYMTAB, SHT_DYNSYM] {
+            match from_section(source, elf, kind) {
+                Ok(Some(functions)) if !functions.is_empty() => return Ok(functions),
+                // What is damaged may still be found in another way.
+                Ok(_) | Err(ElfError::Damaged(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match from_hash(source, elf) {
+            Err(ElfError::Damaged(_)) => Ok(Functions::default()),
+            functions => functions,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sorted.is_empty()
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        self.sorted.capacity() * size_of::<Function>()
     }
 
     /// Name of the function around an address, and where it begins.
-    pub fn around(&self, address: u64) -> Option<(Cow<'_, str>, u64)> {
+    pub fn around(&self, source: &dyn Bytes, address: u64) -> Option<(String, u64)> {
         let next = self.sorted.partition_point(|function| function.start <= address);
-        // Functions can lie within others (parts in assembler); the last to begin is the closest.
-        let found = self.sorted[..next].iter().rev().take(8).find(|f| address < f.end)?;
-        Some((self.names.name(found.name), found.start))
+        let before = &self.sorted[next.saturating_sub(MOST_AROUND)..next];
+        let last = before.last()?;
+        let holds = |function: &&Function| function.holds(address);
+        let found = match before.iter().rev().find(holds) {
+            Some(one) => before.iter().find(|f| f.start == one.start && f.holds(address))?,
+            None if last.length == 0 && (self.is_complete || last.start == address) => last,
+            None => return None,
+        };
+        Some((self.name(source, found.name)?, found.start))
     }
 
-    fn new(symbols: &[Sym64<Le>], names: Strings) -> Functions {
-        let is_function = |symbol: &&Sym64<Le>| {
-            let kind = symbol.st_type();
-            (kind == STT_FUNC || kind == STT_GNU_IFUNC) && symbol.st_shndx.get(Le) != SHN_UNDEF
-        };
-        let function = |symbol: &Sym64<Le>| {
-            let start = symbol.st_value.get(Le);
-            let end = start.saturating_add(symbol.st_size.get(Le));
-            Function { start, end, name: symbol.st_name.get(Le) }
-        };
-        let mut sorted: Vec<_> = symbols.iter().filter(is_function).map(function).collect();
-        sorted.sort_by_key(|function| function.start);
-        Functions { sorted, names }
+    fn name(&self, source: &dyn Bytes, offset: u32) -> Option<String> {
+        let (start, length) = self.names;
+        let length = length.checked_sub(u64::from(offset))?.min(Strings::LONGEST_NAME as u64);
+        let mut bytes = vec![0; length as usize];
+        source.read_at(start.checked_add(u64::from(offset))?, &mut bytes).ok()?;
+        let name = Strings(bytes).name(0).into_owned();
+        (!name.is_empty()).then_some(name)
     }
+
+    /// Those among the symbols of a table.
+    fn new(
+        source: &dyn Bytes,
+        machine: Machine,
+        (offset, length): (u64, u64),
+        names: (u64, u64),
+    ) -> Result<Functions, ElfError> {
+        const WHAT: &str = "the symbol table";
+        if length > LONGEST_TABLE {
+            let text = format!("{WHAT} of {length} bytes; at most {LONGEST_TABLE} are read");
+            return Err(ElfError::TooLarge(text));
+        }
+        let mut functions = Functions { names, ..Functions::default() };
+        let at_once = SYMBOLS_AT_ONCE * size_of::<Sym64<Le>>() as u64;
+        for begin in (0..length).step_by(at_once as usize) {
+            let place = (offset.saturating_add(begin), at_once.min(length - begin));
+            let bytes = piece(source, WHAT, place, at_once)?;
+            let symbols = entries::<Sym64<Le>>(WHAT, &bytes)?;
+            let found = symbols.iter().filter(|symbol| is_function(machine, symbol));
+            functions.sorted.extend(found.map(function));
+            if functions.sorted.len() > MOST_FUNCTIONS {
+                let text = format!("more than {MOST_FUNCTIONS} functions in {WHAT}");
+                return Err(ElfError::TooLarge(text));
+            }
+        }
+        let order = |function: &Function| (function.start, u32::MAX - function.length);
+        functions.sorted.sort_unstable_by_key(|function| (order(function), function.name));
+        functions.sorted.shrink_to_fit();
+        Ok(functions)
+    }
+}
+
+/// Code in assembler is often said to be nothing; on aarch64 that also marks where code begins.
+fn is_function(machine: Machine, symbol: &Sym64<Le>) -> bool {
+    let kind = symbol.st_type();
+    let is_code = kind == STT_FUNC || kind == STT_GNU_IFUNC;
+    let may_be = kind == STT_NOTYPE && machine == Machine::X86_64;
+    (is_code || may_be) && symbol.st_shndx.get(Le) != SHN_UNDEF && symbol.st_name.get(Le) != 0
+}
+
+fn function(symbol: &Sym64<Le>) -> Function {
+    let length = u32::try_from(symbol.st_size.get(Le)).unwrap_or(u32::MAX);
+    Function { start: symbol.st_value.get(Le), length, name: symbol.st_name.get(Le) }
 }
 
 fn from_section(
@@ -84,9 +160,8 @@ fn from_section(
         |section: &SectionHeader64<Le>| (section.sh_offset.get(Le), section.sh_size.get(Le));
     let names = sections.get(table.sh_link.get(Le) as usize).map(place);
     let names = names.ok_or_else(|| ElfError::damaged("a symbol table without names"))?;
-    let names = piece(source, "names of symbols", names, LONGEST_TABLE)?;
-    let symbols = piece(source, "the symbol table", place(table), LONGEST_TABLE)?;
-    Ok(Some(Functions::new(entries("the symbol table", &symbols)?, Strings(names))))
+    let functions = Functions::new(source, elf.machine, place(table), names)?;
+    Ok(Some(Functions { is_complete: kind == SHT_SYMTAB, ..functions }))
 }
 
 /// Without section headers only the hash table shows how many dynamic symbols there are: the last
@@ -120,6 +195,7 @@ fn from_hash(source: &dyn Bytes, elf: &Elf) -> Result<Functions, ElfError> {
     if !has_end {
         return Err(ElfError::damaged("a chain without end in the hash table"));
     }
-    let symbols = symbols_up_to(source, &elf.header, &elf.dynamic, u64::from(last) + 1)?;
-    Ok(Functions::new(entries("the dynamic symbols", &symbols)?, elf.strings().clone()))
+    let length = (u64::from(last) + 1) * size_of::<Sym64<Le>>() as u64;
+    let offset = elf.header.offset_of("the dynamic symbols", elf.dynamic.symbols, length)?;
+    Functions::new(source, elf.machine, (offset, length), elf.dynamic.strings_at)
 }

@@ -13,8 +13,8 @@ use super::header::{Header, Machine};
 
 /// A million relocations; the largest programs have some hundred thousand with a symbol.
 const LONGEST_TABLE: u64 = 24 << 20;
-/// Symbols that are read, bytes: up to the last one that a relocation names.
-const LONGEST_SYMBOLS: u64 = 256 << 20;
+/// Symbols that are read, bytes: two million, up to the last one that a relocation names.
+const LONGEST_SYMBOLS: u64 = 48 << 20;
 
 /// A place in memory that the dynamic linker fills with the address of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Imports {
 }
 
 /// The first dynamic symbols.
-pub(super) fn symbols_up_to(
+fn symbols_up_to(
     source: &dyn Bytes,
     header: &Header,
     of: &Dynamic,

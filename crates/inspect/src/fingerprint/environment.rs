@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use model::Fact;
 
-use crate::read::{bytes, fact, unknown};
+use crate::read::{bytes_of_memory, fact, unknown};
 use crate::secrets::without_secret;
 
 /// `env.NAME` for each variable, by name.
@@ -17,10 +17,10 @@ pub fn of_command(environment: &[(OsString, OsString)]) -> Vec<Fact> {
     facts
 }
 
-/// The same for a live process (`self` or a pid), as it was when the process was started.
-pub fn of_process(process: &str) -> Vec<Fact> {
-    let path = format!("/proc/{process}/environ");
-    let environment = match bytes(&path) {
+/// The same for a live process, as it was when the process was started.
+pub fn of_process(pid: u32) -> Vec<Fact> {
+    let path = format!("/proc/{pid}/environ");
+    let environment = match bytes_of_memory(pid, path.clone()) {
         Ok(environment) => environment,
         Err(reason) => return vec![unknown("env", reason, path)],
     };

@@ -13,6 +13,9 @@ use crate::words::words;
 /// Pages are at least so large wherever files are mapped, bytes.
 const PAGE: u64 = 4096;
 
+/// Memory for the tables of all files of a process, bytes; a large program takes some MiB.
+const MOST_MEMORY: usize = 256 << 20;
+
 /// A file with code, where a process has loaded it.
 pub struct Library {
     /// Its path, as the process sees it.
@@ -127,16 +130,24 @@ pub(super) fn files(mappings: &[MemoryMap], process: &Process) -> Vec<MappedFile
     }
     let groups = order.iter().filter_map(|identity| groups.remove(identity));
     let is_code = |map: &&&MemoryMap| map.perms.contains(MMPermissions::EXECUTE);
+    let mut room = MOST_MEMORY;
     let of_group = |group: Vec<&MemoryMap>| {
         let (path, is_deleted) = path(group.iter().find(is_code)?)?;
         let elf = match process.file(group[0]) {
-            Ok(file) => Elf::read(&file),
-            Err(why) => Err(ElfError::Unknown(why)),
+            Ok(file) => Elf::read(&file).and_then(|elf| within(&mut room, elf)),
+            Err(why) => Err(ElfError::Unknown(why.to_string())),
         };
         let bases = elf.as_ref().map_or_else(|_| Vec::new(), |elf| bases(elf, &group));
         Some(MappedFile { path, is_deleted, elf, bases })
     };
     groups.filter_map(of_group).collect()
+}
+
+/// An ELF file whose tables find room.
+fn within(room: &mut usize, elf: Elf) -> Result<Elf, ElfError> {
+    let text = || format!("no room is left for its tables: {MOST_MEMORY} bytes are for all files");
+    *room = room.checked_sub(elf.memory()).ok_or_else(|| ElfError::TooLarge(text()))?;
+    Ok(elf)
 }
 
 /// What is added to the addresses in the file: code has to be mapped where it then should be.

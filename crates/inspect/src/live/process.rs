@@ -2,17 +2,19 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use procfs::FromRead;
 use procfs::process::{MMapPath, MemoryMap, MemoryMaps};
 
 use super::error::LiveError;
+use crate::files::{self, FileError, Mapped};
 use crate::read::text;
 
-/// The longest list of mappings that is read, bytes: half a million mappings.
-const LONGEST_MAPS: u64 = 64 << 20;
+/// The longest list of mappings that is read, bytes: more than a process may have, with paths of
+/// usual length.
+const LONGEST_MAPS: u64 = 16 << 20;
 
 /// A process, its memory and its mappings at one moment.
 pub struct Process {
@@ -114,32 +116,18 @@ impl Process {
     }
 
     /// The file behind a mapping, opened for reading.
-    pub(super) fn file(&self, mapping: &MemoryMap) -> Result<File, String> {
-        let (start, end) = mapping.address;
-        let link = PathBuf::from(format!("/proc/{}/map_files/{start:x}-{end:x}", self.pid));
-        // Opening a device can do anything, so it is asked first what it is.
-        let because = match fs::metadata(&link) {
-            Ok(data) if !data.is_file() => return Err("no regular file".to_owned()),
-            Ok(_) => match File::open(&link) {
-                Ok(file) => return Ok(file),
-                Err(error) => error,
+    pub(super) fn file(&self, mapping: &MemoryMap) -> Result<File, FileError> {
+        let MMapPath::Path(path) = &mapping.pathname else { return Err(FileError::NotRegular) };
+        files::mapped(
+            self.pid,
+            &Mapped {
+                start: mapping.address.0,
+                end: mapping.address.1,
+                path: &path.to_string_lossy(),
+                device: (mapping.dev.0.unsigned_abs(), mapping.dev.1.unsigned_abs()),
+                inode: mapping.inode,
             },
-            Err(error) => error,
-        };
-        let (path, is_deleted) = path(mapping).ok_or("not a file")?;
-        if is_deleted {
-            return Err(format!(
-                "its file was deleted, and {} cannot be read: {because}",
-                link.display()
-            ));
-        }
-        let inside = PathBuf::from(format!("/proc/{}/root", self.pid));
-        let inside = inside.join(path.trim_start_matches('/'));
-        let data = fs::metadata(&inside).map_err(|error| error.to_string())?;
-        if !data.is_file() || data.ino() != mapping.inode {
-            return Err("its file was replaced since it was loaded".to_owned());
-        }
-        File::open(&inside).map_err(|error| error.to_string())
+        )
     }
 
     /// Where an address of its memory is: the file's name there.

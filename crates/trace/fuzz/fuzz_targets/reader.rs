@@ -1,6 +1,6 @@
 //! Whatever a file holds, and however it changes while it is read: the reader gives an error.
 //!
-//!     make fuzz-trace RUNS=1000000                          # any compiler
+//!     make fuzz RUNS=1000000 SECONDS_EACH=600               # any compiler
 //!     cargo +nightly fuzz run reader -- -runs=1000000       # with AddressSanitizer
 
 #![no_main]

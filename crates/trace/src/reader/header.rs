@@ -192,6 +192,9 @@ fn section(entry: Entry, length: u64, tables: &mut Tables) -> Result<(u32, (u64,
     if stride < least as u64 || stride % 8 != 0 {
         return wrong("has entries of another size");
     }
+    if stride > least as u64 * layout::MOST_GROWTH {
+        return wrong("has entries of implausible size");
+    }
     let entries = usize::try_from(entries).unwrap_or(usize::MAX);
     if entries > most {
         return wrong("has too many entries");

@@ -77,16 +77,45 @@ impl Counted {
 }
 
 /// What has been seen of each histogram.
-#[derive(Default)]
-pub(crate) struct Seen(HashMap<(usize, usize), Cumulative>);
+pub(crate) struct Seen {
+    of: HashMap<(usize, usize), Cumulative>,
+    /// Bytes that they take, and may take.
+    memory: usize,
+    most: usize,
+}
 
+/// Most buckets are empty.
 struct Cumulative {
     count: u64,
     sum: u64,
-    buckets: Vec<u64>,
+    /// (bucket, how many), lowest first, none empty.
+    buckets: Box<[(u32, u64)]>,
+}
+
+impl Cumulative {
+    fn memory(&self) -> usize {
+        size_of::<((usize, usize), Cumulative)>() + size_of_val(&*self.buckets)
+    }
+
+    fn in_bucket(&self, bucket: u32) -> u64 {
+        let place = self.buckets.binary_search_by_key(&bucket, |(bucket, _)| *bucket);
+        place.map_or(0, |place| self.buckets[place].1)
+    }
 }
 
 impl Seen {
+    pub fn within(most: usize) -> Seen {
+        Seen { of: HashMap::new(), memory: 0, most }
+    }
+
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    pub fn keep_within(&mut self, most: usize) {
+        self.most = most;
+    }
+
     pub fn look(
         &mut self,
         source: &impl Source,
@@ -140,7 +169,7 @@ impl Seen {
         offset: u64,
         which: (usize, usize),
     ) -> Result<Option<(Vec<(u32, u64)>, u64, Vec<(u64, u64)>)>, ReadError> {
-        let before = self.0.get(&which);
+        let before = self.of.get(&which);
         let count = Copied::acquire(source, offset, 8)?.entry().u64(0);
         if count == before.map_or(0, |before| before.count) {
             return Ok(None);
@@ -148,22 +177,28 @@ impl Seen {
         let copy = Copied::acquire(source, offset, size_of::<Histogram>())?;
         let again = Copied::acquire(source, offset, offset_of!(Histogram, buckets))?;
         let (cells, _) = copy.bytes[offset_of!(Histogram, buckets)..].as_chunks::<8>();
+        let cells = || (0..).zip(cells.iter().map(|cell| u64::from_le_bytes(*cell)));
         let now = Cumulative {
             count,
             sum: copy.entry().u64(offset_of!(Histogram, sum)),
-            buckets: cells.iter().map(|cell| u64::from_le_bytes(*cell)).collect(),
+            buckets: cells().filter(|(_, value)| *value > 0).collect(),
         };
         let mut buckets = Vec::new();
-        for (index, value) in now.buckets.iter().enumerate() {
-            let earlier = before.map_or(0, |before| before.buckets[index]);
+        for (bucket, value) in cells() {
+            let earlier = before.map_or(0, |before| before.in_bucket(bucket));
             match value.checked_sub(earlier) {
                 None => return Err(refused(offset, "a histogram counts backwards")),
                 Some(0) => {}
-                Some(more) => buckets.push((index as u32, more)),
+                Some(more) => buckets.push((bucket, more)),
             }
         }
         let sum = now.sum.wrapping_sub(before.map_or(0, |before| before.sum));
-        self.0.insert(which, now);
+        self.memory = self.memory - before.map_or(0, Cumulative::memory) + now.memory();
+        if self.memory > self.most {
+            let most = self.most >> 20;
+            return Err(refused(offset, format!("the histograms need more than {most} MiB")));
+        }
+        self.of.insert(which, now);
         Ok((!buckets.is_empty()).then(|| (buckets, sum, maxima(copy.entry(), again.entry()))))
     }
 }

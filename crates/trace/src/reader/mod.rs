@@ -22,7 +22,7 @@ pub use header::{Identity, Language};
 pub use histograms::{Counted, Metric};
 pub use list::{Listed, list, list_in};
 pub use open::{Standing, TraceFile};
-pub use reader::{Dropped, Messages, Reader};
+pub use reader::{Dropped, MOST_AT_ONCE, Messages, Reader};
 pub use records::{Losses, PointMark, PublishMark, Record};
 pub use source::Source;
 pub use tables::{Flow, MessageInLogic, Thread};

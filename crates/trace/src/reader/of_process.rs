@@ -1,14 +1,17 @@
 //! The trace of one process, wherever that process sees its files: in a container the folder is
 //! another, and pids and users have other numbers.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dir, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::error::ReadError;
 use crate::process;
+
+/// What is read of the environment of a process, bytes.
+const LONGEST_ENVIRONMENT: u64 = 1 << 20;
 
 /// The file of a process, opened and not yet looked at, and where it is.
 pub(crate) struct Found {
@@ -18,8 +21,7 @@ pub(crate) struct Found {
 
 /// Looks in the /dev/shm of that process, and in the folder that WHYLAG_TRACE_DIR names here; if
 /// `thorough`, also in the one that it names there, and among what the process has mapped: that
-/// takes a lock of the process for a moment. There may be several: anybody can make a folder in
-/// /dev/shm.
+/// takes a lock of the process for a moment. There may be several.
 pub(crate) fn find(pid: u32, thorough: bool) -> Result<Vec<Found>, ReadError> {
     let root = PathBuf::from(format!("/proc/{pid}/root"));
     let system = |doing, source: io::Error| ReadError::System { path: root.clone(), doing, source };
@@ -34,7 +36,7 @@ pub(crate) fn find(pid: u32, thorough: bool) -> Result<Vec<Found>, ReadError> {
     let mut places: Vec<PathBuf> = Vec::new();
     places
         .extend(std::env::var_os("WHYLAG_TRACE_DIR").map(|folder| Path::new(&folder).join(&name)));
-    places.extend(usual_folders(&inside).into_iter().map(|folder| folder.join(&name)));
+    places.extend(usual_folder(pid).map(|folder| folder.join(&name)));
     if thorough {
         places.extend(named_folder(pid).map(|folder| folder.join(&name)));
         places.extend(mapped(pid, &name));
@@ -61,7 +63,9 @@ fn open_in(root: &OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<Own
 /// What WHYLAG_TRACE_DIR was when the process began its program.
 fn named_folder(pid: u32) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
-    let variables = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = Vec::new();
+    let file = std::fs::File::open(format!("/proc/{pid}/environ")).ok()?;
+    file.take(LONGEST_ENVIRONMENT).read_to_end(&mut variables).ok()?;
     let value = variables
         .split(|byte| *byte == 0)
         .find_map(|variable| variable.strip_prefix(b"WHYLAG_TRACE_DIR="))?;
@@ -69,29 +73,24 @@ fn named_folder(pid: u32) -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
-/// `/dev/shm/whylag-UID` of any user: the process may know itself by another number.
-fn usual_folders(root: &OwnedFd) -> Vec<PathBuf> {
-    let parent = Path::new("/dev/shm");
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(mut entries) = open_in(root, parent, flags).and_then(Dir::new) else {
-        return Vec::new();
-    };
-    let mut folders = Vec::new();
-    while let Some(Ok(entry)) = entries.next() {
-        let name = entry.file_name().to_string_lossy();
-        if name.strip_prefix("whylag-").is_some_and(|user| user.parse::<u32>().is_ok()) {
-            folders.push(parent.join(&*name));
-        }
-    }
-    folders.sort();
-    folders
+/// `/dev/shm/whylag-UID`, by the number that the process knows itself by.
+fn usual_folder(pid: u32) -> Option<PathBuf> {
+    let user = process::user_in_its_namespace(pid).ok()?;
+    Some(format!("/dev/shm/whylag-{user}").into())
 }
 
 /// A mapped file of this name.
 fn mapped(pid: u32, name: &str) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
-    let mut paths = text.lines().filter_map(|line| line.find('/').map(|at| Path::new(&line[at..])));
-    paths.find(|path| path.file_name().is_some_and(|last| last == name)).map(Into::into)
+    let mut path = None;
+    process::each_mapping(&pid.to_string(), |line| {
+        let text = String::from_utf8_lossy(line);
+        let mapped = text.find('/').map(|at| Path::new(&text[at..]));
+        let is_it = |mapped: &&Path| mapped.file_name().is_some_and(|last| last == name);
+        path = mapped.filter(is_it).map(Path::to_owned);
+        path.is_some()
+    })
+    .ok()?;
+    path
 }
 
 /// The path from here: through /proc only where the process has another file system.

@@ -118,13 +118,17 @@ impl TraceFile {
 
     /// Whether somebody writes it, at this moment.
     pub fn standing(&self) -> Result<Standing, ReadError> {
-        if self.reader.is_closed()? {
-            return Ok(Standing::Closed);
-        }
-        let identity = self.reader.identity();
-        Ok(match self.process {
-            Some(pid) => alive(pid, identity.start, self.inode),
-            None => standing(identity, self.inode),
+        Ok(self.ask_standing()?())
+    }
+
+    /// The same as a question: its answer needs a lock of the process, which may keep it.
+    pub fn ask_standing(&self) -> Result<impl FnOnce() -> Standing + Send + use<>, ReadError> {
+        let is_closed = self.reader.is_closed()?;
+        let (identity, process, inode) = (self.reader.identity().clone(), self.process, self.inode);
+        Ok(move || match process {
+            _ if is_closed => Standing::Closed,
+            Some(pid) => alive(pid, identity.start, inode),
+            None => standing(&identity, inode),
         })
     }
 
@@ -165,6 +169,9 @@ impl TraceFile {
     }
 }
 
+/// From linux/magic.h.
+const FUSE_MAGIC: u64 = 0x6573_5546;
+
 /// A reader, the inode, and the owner.
 fn checked(file: File, path: &Path) -> Result<(Reader<File>, u64, u32), ReadError> {
     let status = file.metadata().map_err(|source| ReadError::System {
@@ -174,6 +181,14 @@ fn checked(file: File, path: &Path) -> Result<(Reader<File>, u64, u32), ReadErro
     })?;
     if !status.is_file() {
         return Err(refused(0, "it is no regular file"));
+    }
+    let system = rustix::fs::fstatfs(&file).map_err(|error| ReadError::System {
+        path: path.to_owned(),
+        doing: "looking at its file system",
+        source: error.into(),
+    })?;
+    if system.f_type as u64 == FUSE_MAGIC {
+        return Err(refused(0, "it is on FUSE, whose server could make the reader wait"));
     }
     Ok((Reader::new(file)?, status.ino(), status.uid()))
 }

@@ -22,6 +22,12 @@ pub struct Reader<S> {
     losses: Losses,
 }
 
+/// Messages that one look gives at most, some 500 bytes each.
+pub const MOST_AT_ONCE: usize = 65_536;
+
+/// Memory for what histograms have counted so far, bytes, if nothing else is said.
+const MEMORY: usize = 64 << 20;
+
 /// What a writer had no room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
@@ -51,7 +57,7 @@ impl<S: Source> Reader<S> {
             tables,
             names: Vec::new(),
             seen,
-            histograms: Seen::default(),
+            histograms: Seen::within(MEMORY),
             losses: Losses::default(),
         })
     }
@@ -113,8 +119,8 @@ impl<S: Source> Reader<S> {
             .collect()
     }
 
-    /// The messages that ended since the last look. The first look gives what the rings hold.
-    /// Costs one read if there is nothing new.
+    /// The messages that ended since the last look, of more than [`MOST_AT_ONCE`] some: the next look
+    /// gives more. The first look gives what the rings hold. Costs one read if there is nothing new.
     pub fn messages(&mut self) -> Result<Messages, ReadError> {
         let Tables { threads, recent, slow, .. } = self.tables;
         let written = threads.copy(&self.source)?;
@@ -144,19 +150,28 @@ impl<S: Source> Reader<S> {
             if written[0] < seen[0] || written[1] < seen[1] {
                 return Err(refused(offset, "a thread has fewer records than before"));
             }
-            let into = [&mut messages.recent, &mut messages.slow];
-            for (ring, into) in into.into_iter().enumerate() {
-                into.extend(rings[ring].look(
-                    &self.source,
-                    seen[ring],
-                    written[ring],
-                    &flows,
-                    &mut self.losses,
-                )?);
+            let mut read_to = seen;
+            for ring in 0..2 {
+                let room = MOST_AT_ONCE - messages.recent.len() - messages.slow.len();
+                let new = (seen[ring], written[ring]);
+                let (records, end) =
+                    rings[ring].look(&self.source, new, room, &flows, &mut self.losses)?;
+                read_to[ring] = end;
+                [&mut messages.recent, &mut messages.slow][ring].extend(records);
             }
-            self.seen[index] = Some(written);
+            self.seen[index] = Some(read_to);
         }
         Ok(messages)
+    }
+
+    /// Bytes of memory that are taken by what the histograms have counted so far.
+    pub fn memory(&self) -> usize {
+        self.histograms.memory()
+    }
+
+    /// Lets that be no more than so many bytes: a trace that needs more is refused.
+    pub fn keep_within(&mut self, bytes: usize) {
+        self.histograms.keep_within(bytes);
     }
 
     /// What the histograms counted since the last look; the first look gives all.

@@ -70,6 +70,9 @@ pub struct Losses {
     pub marks: u64,
 }
 
+/// Records that are copied at once.
+const AT_ONCE: u64 = 1024;
+
 /// A ring of one thread, and how far it has been read.
 pub(crate) struct Ring {
     /// Offset of its first record.
@@ -92,27 +95,48 @@ impl Ring {
         }
     }
 
-    /// The records from number `seen` to below `written`, which was read before this is called.
+    /// The records from number `seen` to below `written`, which was read before this is called; of
+    /// more than `room` the first. Gives also up to which number.
     /// `flows` must hold all that were there when `written` was read.
     pub fn look(
         &self,
         source: &impl Source,
-        seen: u64,
-        written: u64,
+        (seen, written): (u64, u64),
+        room: usize,
         flows: &[Flow],
         losses: &mut Losses,
-    ) -> Result<Vec<Record>, ReadError> {
+    ) -> Result<(Vec<Record>, u64), ReadError> {
         let first = seen.max(written.saturating_sub(self.records));
         losses.overwritten = losses.overwritten.saturating_add(first - seen);
-        if first == written {
-            return Ok(Vec::new());
+        let end = written.min(first.saturating_add(room as u64));
+        let mut records = Vec::with_capacity((end - first) as usize);
+        let mut next = first;
+        while next < end {
+            // Those that lie one after the other in the file.
+            let in_a_row = (self.records - next % self.records).min(AT_ONCE);
+            let to = end.min(next.saturating_add(in_a_row));
+            self.copy(source, next..to, flows, losses, &mut records)?;
+            next = to;
         }
-        let whole = Copied::acquire(source, self.offset, (self.records * self.stride) as usize)?;
-        let again = Copied::acquire(source, self.offset, (self.records * self.stride) as usize)?;
+        Ok((records, end))
+    }
+
+    /// The records with these numbers, which lie one after the other.
+    fn copy(
+        &self,
+        source: &impl Source,
+        numbers: std::ops::Range<u64>,
+        flows: &[Flow],
+        losses: &mut Losses,
+        records: &mut Vec<Record>,
+    ) -> Result<(), ReadError> {
+        let offset = self.offset + numbers.start % self.records * self.stride;
+        let bytes = ((numbers.end - numbers.start) * self.stride) as usize;
+        let whole = Copied::acquire(source, offset, bytes)?;
+        let again = Copied::acquire(source, offset, bytes)?;
         let stride = self.stride as usize;
-        let mut records = Vec::with_capacity((written - first) as usize);
-        for number in first..written {
-            let slot = (number % self.records) as usize * stride;
+        for number in numbers.clone() {
+            let slot = (number - numbers.start) as usize * stride;
             let entry = whole.entry().part(slot, size_of::<layout::Record>());
             let head_after = again.entry().part(slot, 8).u64(0);
             let head = entry.u64(offset_of!(layout::Record, head));
@@ -125,7 +149,7 @@ impl Ring {
                 losses.torn += 1;
             }
         }
-        Ok(records)
+        Ok(())
     }
 
     /// A record that is whole, if it is also sound.

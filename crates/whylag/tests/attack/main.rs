@@ -5,9 +5,12 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod attacker;
 mod command_lines;
 mod endings;
 mod outputs;
 mod privileges;
+mod processes;
 mod spool;
 mod store_files;
+mod traces;

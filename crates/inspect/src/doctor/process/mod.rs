@@ -14,6 +14,7 @@ use model::Unbound;
 
 use super::entry::{Entry, get, row};
 use crate::live::{Library, Process};
+use crate::patience;
 use scheduling::Stat;
 use sockets::Socket;
 
@@ -68,7 +69,8 @@ impl Target {
 
     /// A file of /proc/PID.
     pub fn get(&self, file: &str) -> Result<String, String> {
-        get(&format!("/proc/{}/{file}", self.pid()))
+        let path = format!("/proc/{}/{file}", self.pid());
+        patience::ask(self.pid(), move || get(&path)).map_err(|error| error.to_string())?
     }
 
     /// A number of /proc/PID/status.

@@ -1,0 +1,290 @@
+//! Opens files that others chose. Whoever may put a file at a path that is read here (a program that
+//! is looked at, or a user who can write in its folder) may put anything there.
+//!
+//! What lies there is first taken hold of without being opened (O_PATH), so that a FIFO does not
+//! wait for a writer, and a device (a watchdog, a tape) does nothing. Only a regular file is then
+//! opened, and the very one that was looked at. O_NONBLOCK, because who owns a file can hold a lease
+//! on it. Files on FUSE are refused before anything is asked of them: their server answers when it
+//! likes. Everything is read by copying (`pread`), never mapped: a mapped file that is cut short
+//! meanwhile ends its reader with SIGBUS.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+use thiserror::Error;
+
+/// From linux/magic.h.
+const FUSE_MAGIC: u64 = 0x6573_5546;
+
+/// What is read of a list of mounts, bytes: some 20,000 mounts.
+const LONGEST_MOUNTS: u64 = 4 << 20;
+
+/// Why a file is not opened.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// A folder, a FIFO, a socket, a device.
+    #[error("no regular file")]
+    NotRegular,
+    /// Its server could make the reader wait.
+    #[error("on a FUSE file system, whose files are not read: its server could make whylag wait")]
+    Fuse,
+    /// There is another file now where it was.
+    #[error("its file was replaced since it was loaded")]
+    Replaced,
+    /// It has no path any more, and what is mapped may not be opened.
+    #[error("its file was deleted, and {link} cannot be read: {source}")]
+    Deleted {
+        /// The link to what is mapped.
+        link: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// What the kernel said.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+impl From<rustix::io::Errno> for FileError {
+    fn from(error: rustix::io::Errno) -> FileError {
+        FileError::System(error.into())
+    }
+}
+
+/// A mapping of a file, as /proc/PID/maps or the kernel has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapped<'a> {
+    /// First address.
+    pub start: u64,
+    /// First address beyond.
+    pub end: u64,
+    /// Path of the file; ` (deleted)` at its end if it has none any more.
+    pub path: &'a str,
+    /// Major and minor number of the file system.
+    pub device: (u32, u32),
+    /// Number of the file on it; 0 for what is no file.
+    pub inode: u64,
+}
+
+/// The regular file at a path; links are followed.
+///
+/// # Errors
+/// See [`FileError`].
+pub fn regular(path: impl AsRef<Path>) -> Result<File, FileError> {
+    let held = rustix::fs::open(path.as_ref(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    Held::new(held, None)?.open()
+}
+
+/// The regular file that a process has at a path. Links lead nowhere outside of its own root, and
+/// the last part of the path may not be one.
+///
+/// # Errors
+/// See [`FileError`].
+pub fn of_process(pid: u32, path: &Path) -> Result<File, FileError> {
+    in_root(pid, path, ResolveFlags::empty())?.open()
+}
+
+/// The file behind a mapping of a process: the very file that is mapped where the kernel lets it be
+/// opened (CAP_CHECKPOINT_RESTORE); else the one at its path, if that is the same; after the end of
+/// the process, the one at this path here, if that is.
+///
+/// # Errors
+/// See [`FileError`].
+pub fn mapped(pid: u32, mapping: &Mapped<'_>) -> Result<File, FileError> {
+    if mapping.inode == 0 || !mapping.path.starts_with('/') {
+        return Err(FileError::NotRegular);
+    }
+    let link = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
+    let source = match rustix::fs::open(&link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(held) => {
+            let held = Held::new(held, Some(pid))?;
+            if held.status.st_ino == mapping.inode {
+                return held.open();
+            }
+            // Something else is mapped there by now.
+            io::ErrorKind::NotFound.into()
+        }
+        Err(error) => io::Error::from(error),
+    };
+    if mapping.path.ends_with(" (deleted)") {
+        return Err(FileError::Deleted { link, source });
+    }
+    let path = Path::new(mapping.path);
+    // The kernel gives paths without links.
+    let held = match in_root(pid, path, ResolveFlags::NO_SYMLINKS) {
+        Err(FileError::System(error)) if is_gone(pid, &error) => {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let resolve = ResolveFlags::NO_SYMLINKS;
+            Held::new(rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?, None)?
+        }
+        held => held?,
+    };
+    match held.is(mapping) {
+        true => held.open(),
+        false => Err(FileError::Replaced),
+    }
+}
+
+fn in_root(pid: u32, path: &Path, resolve: ResolveFlags) -> Result<Held, FileError> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty())?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = resolve | ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    Held::new(rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)?, Some(pid))
+}
+
+/// A zombie still has its folder in /proc, and nothing in it leads anywhere.
+fn is_gone(pid: u32, error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        && std::fs::read_link(format!("/proc/{pid}/root"))
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// A regular file that is held and not open.
+struct Held {
+    file: OwnedFd,
+    status: Stat,
+    mount: Option<Mount>,
+}
+
+impl Held {
+    /// Takes no more than a look at what is held.
+    fn new(file: OwnedFd, pid: Option<u32>) -> Result<Held, FileError> {
+        let mount = Mount::of(&file, pid);
+        let is_fuse = match &mount {
+            Some(mount) => mount.kind.starts_with("fuse"),
+            // Such as that of a file in memory.
+            None => rustix::fs::fstatfs(&file)?.f_type as u64 == FUSE_MAGIC,
+        };
+        if is_fuse {
+            return Err(FileError::Fuse);
+        }
+        let status = rustix::fs::fstat(&file)?;
+        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+            return Err(FileError::NotRegular);
+        }
+        Ok(Held { file, status, mount })
+    }
+
+    /// True if it is what is mapped. The device of a mapping is that of the mount; what `stat` says
+    /// is another on btrfs. Of an overlay older kernels give that of the layer.
+    fn is(&self, mapping: &Mapped<'_>) -> bool {
+        let on_device = match &self.mount {
+            Some(mount) => mount.kind == "overlay" || mount.device == mapping.device,
+            None => {
+                let device = self.status.st_dev;
+                (rustix::fs::major(device), rustix::fs::minor(device)) == mapping.device
+            }
+        };
+        self.status.st_ino == mapping.inode && on_device
+    }
+
+    fn open(self) -> Result<File, FileError> {
+        let mut options = File::options();
+        options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+        Ok(options.open(itself(&self.file))?)
+    }
+}
+
+/// The link in /proc that leads to what is held.
+fn itself(file: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
+}
+
+/// Where a file is mounted, learnt without asking its file system.
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    device: (u32, u32),
+    kind: String,
+}
+
+impl Mount {
+    /// Looked for among the mounts that the process sees, then among our own.
+    fn of(file: &OwnedFd, pid: Option<u32>) -> Option<Mount> {
+        let info = text(&format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+        let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+        let of_process = pid.and_then(|pid| text(&format!("/proc/{pid}/mountinfo")));
+        let found = of_process.and_then(|mounts| Mount::find(&mounts, number));
+        found.or_else(|| Mount::find(&text("/proc/self/mountinfo")?, number))
+    }
+
+    /// `36 35 98:0 /root /point options - ext4 source options`.
+    fn find(mounts: &str, number: &str) -> Option<Mount> {
+        let mut lines = mounts.lines().map(|line| line.split(' '));
+        let mut line = lines.find(|line| line.clone().next() == Some(number))?;
+        let (major, minor) = line.nth(2)?.split_once(':')?;
+        let device = (major.parse().ok()?, minor.parse().ok()?);
+        let kind = line.skip_while(|word| *word != "-").nth(1)?.to_owned();
+        Some(Mount { device, kind })
+    }
+}
+
+fn text(path: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(LONGEST_MOUNTS).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_mount_is_found_by_its_number() {
+        let mounts = "22 1 0:21 / /proc rw - proc proc rw\n\
+                      122 1 8:17 /a /b\\040c rw shared:1 - ext4 /dev/sdb1 rw\n\
+                      30 1 0:50 / /f rw - fuse.sshfs a: rw\n";
+        let ext4 = Mount { device: (8, 17), kind: "ext4".to_owned() };
+        assert_eq!(Mount::find(mounts, "122"), Some(ext4));
+        assert_eq!(Mount::find(mounts, "30").unwrap().kind, "fuse.sshfs");
+        assert_eq!(Mount::find(mounts, "2"), None);
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_and_nothing_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+        for path in [&fifo, &link, &folder.path().to_owned()] {
+            assert!(matches!(regular(path), Err(FileError::NotRegular)), "{path:?}");
+        }
+        let file = folder.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        assert!(regular(&file).is_ok());
+        let me = std::process::id();
+        assert!(of_process(me, &file).is_ok());
+        let to_file = folder.path().join("to-file");
+        std::os::unix::fs::symlink(&file, &to_file).unwrap();
+        assert!(of_process(me, &to_file).is_err(), "no link at the end");
+        assert!(regular(&to_file).is_ok());
+    }
+
+    #[test]
+    fn a_file_is_the_mapped_one_by_inode_and_device() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().canonicalize().unwrap();
+        let held = rustix::fs::open(&path, OFlags::PATH, Mode::empty()).unwrap();
+        let device = Mount::of(&held, None).unwrap().device;
+        let inode = file.as_file().metadata().unwrap().ino();
+        let of = |pid, device, inode| {
+            let path = path.to_str().unwrap();
+            mapped(pid, &Mapped { start: 0x1000, end: 0x2000, path, device, inode })
+        };
+        // This process, another that is gone: the path does.
+        for pid in [std::process::id(), i32::MAX as u32] {
+            assert!(of(pid, device, inode).is_ok());
+            assert!(matches!(of(pid, device, inode + 1), Err(FileError::Replaced)));
+            let kind = rustix::fs::fstatfs(&held).unwrap().f_type;
+            const OVERLAY_MAGIC: i64 = 0x794c_7630;
+            if kind as i64 != OVERLAY_MAGIC {
+                assert!(matches!(of(pid, (7, 777), inode), Err(FileError::Replaced)));
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The files with code that stacks lead into: their functions, and what is called in front of
+//! return addresses.
+//!
+//! They are read by copying what is needed of them, once, and at most so much: a file of a program
+//! that is watched may say of itself what it likes, and change while it is read.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::linux::fs::MetadataExt;
+
+use inspect::elf::{Call, CallSites};
+use inspect::files;
+use inspect::live::{Process, bindings_at};
+use inspect::patience;
+use model::{ImportedCall, SlotsLeft};
+
+use crate::mappings::Mapping;
+
+/// Memory for the tables of files that belong to root, and how many of them are kept open; a large
+/// program with symbols (a database, a Java virtual machine) takes some MiB.
+const OF_ROOT: Room = Room { bytes: 256 << 20, files: 384 };
+/// The same of all other files together, so that nobody can use up what is for the system's.
+const OF_OTHERS: Room = Room { bytes: 128 << 20, files: 128 };
+
+/// Files of processes that could not be opened: remembered, for stacks come back to them.
+const UNOPENED_KEPT: usize = 65_536;
+
+/// Which file, wherever it is mounted.
+type Identity = ((u32, u32), u64);
+
+/// Files with code, by device and inode: the same path can be another file in a container.
+pub struct Code {
+    files: HashMap<Identity, Result<CallSites, String>>,
+    unopened: HashMap<(u32, Identity), String>,
+    of_root: Room,
+    of_others: Room,
+}
+
+/// What is left for more files.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    bytes: usize,
+    files: usize,
+}
+
+impl Default for Code {
+    fn default() -> Code {
+        Code {
+            files: HashMap::new(),
+            unopened: HashMap::new(),
+            of_root: OF_ROOT,
+            of_others: OF_OTHERS,
+        }
+    }
+}
+
+impl Code {
+    /// Name of the function at an offset of a mapped file, as the linker knows it, and the distance
+    /// from its start; or why there is none.
+    pub fn function(
+        &mut self,
+        tgid: u32,
+        mapping: &Mapping,
+        offset: u64,
+    ) -> Result<(String, u64), String> {
+        self.file(tgid, mapping)?.function_at_offset(offset)
+    }
+
+    /// What the call calls that returns to this offset of a mapped file; `None` if it is no call of
+    /// another library.
+    pub fn before(&mut self, tgid: u32, mapping: &Mapping, offset: u64) -> Option<ImportedCall> {
+        match self.file(tgid, mapping).ok()?.call_at_offset(offset)? {
+            Call::Plt(symbol) => Some(ImportedCall::Plt(symbol)),
+            Call::AtLoad(symbol) => Some(ImportedCall::Got(symbol)),
+            Call::Own(_) | Call::Indirect => None,
+        }
+    }
+
+    /// True if slot number `slot` of the file's PLT is what is called there: PLT entries push that
+    /// number on the stack, right after the return address, for the dynamic linker alone.
+    pub fn is_first_call(&mut self, tgid: u32, mapping: &Mapping, offset: u64, slot: u64) -> bool {
+        let Ok(file) = self.file(tgid, mapping) else { return false };
+        let slot = usize::try_from(slot).ok().and_then(|slot| file.elf().slots.get(slot));
+        let Some(symbol) = slot.map(|slot| file.elf().symbol(slot)) else { return false };
+        file.call_at_offset(offset) == Some(Call::Plt(symbol.into_owned()))
+    }
+
+    fn file(&mut self, tgid: u32, mapping: &Mapping) -> Result<&CallSites, String> {
+        let identity = (mapping.device, mapping.inode);
+        if !self.files.contains_key(&identity) {
+            if let Some(because) = self.unopened.get(&(tgid, identity)) {
+                return Err(because.clone());
+            }
+            let what = mapping.clone();
+            let opened = patience::ask(tgid, move || files::mapped(tgid, &what.file()));
+            let read = match opened.unwrap_or_else(|error| Err(error.into())) {
+                Ok(file) => self.read(&mapping.path, file),
+                Err(error) => {
+                    let because = error.to_string();
+                    if self.unopened.len() < UNOPENED_KEPT {
+                        self.unopened.insert((tgid, identity), because.clone());
+                    }
+                    return Err(because);
+                }
+            };
+            self.files.insert(identity, read);
+        }
+        match self.files.get(&identity) {
+            Some(read) => read.as_ref().map_err(Clone::clone),
+            None => Err("not read".to_owned()),
+        }
+    }
+
+    /// Reads a file's tables, if they find room.
+    fn read(&mut self, path: &str, file: File) -> Result<CallSites, String> {
+        let owner = file.metadata().map_err(|error| error.to_string())?.st_uid();
+        let room = if owner == 0 { &mut self.of_root } else { &mut self.of_others };
+        if room.files == 0 {
+            return Err("not read: too many files with code".to_owned());
+        }
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let sites = CallSites::new(name, Box::new(file)).map_err(|error| error.to_string())?;
+        let bytes = sites.memory();
+        let Some(left) = room.bytes.checked_sub(bytes) else {
+            let (needed, left) = (bytes >> 20, room.bytes >> 20);
+            return Err(format!("not read: needs {needed} MiB, {left} MiB are left for symbols"));
+        };
+        *room = Room { bytes: left, files: room.files - 1 };
+        Ok(sites)
+    }
+}
+
+/// How many calls of the library at this address are not bound yet, read from the memory of the
+/// running process. Costs some 100 us and the pages of the file's tables.
+pub fn slots_left(tgid: u32, address: u64) -> Option<SlotsLeft> {
+    let counts = move || bindings_at(&Process::open(tgid).ok()?, address).ok()??.counts();
+    let (slots, unbound) = patience::ask(tgid, counts).ok()??;
+    Some(SlotsLeft { unbound: unbound as u64, slots: slots as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mappings;
+
+    /// The mapping of this test's code, as another process would see it.
+    fn own() -> (Mapping, u64) {
+        let here = own as *const () as u64;
+        let mappings = mappings::of_process(std::process::id()).mappings;
+        let mapping = mappings.into_iter().find(|m| m.start <= here && here < m.end).unwrap();
+        let offset = here - mapping.start + mapping.offset;
+        (mapping, offset)
+    }
+
+    #[test]
+    fn a_function_is_found_and_its_file_is_read_once() {
+        let (mapping, offset) = own();
+        let mut code = Code::default();
+        let (name, distance) = code.function(std::process::id(), &mapping, offset).unwrap();
+        assert!(name.contains("own") && distance == 0, "{name}+{distance}");
+        // Of a process that is gone the file here does, if it is that one.
+        let gone = i32::MAX as u32;
+        let mut later = Code::default();
+        assert_eq!(later.function(gone, &mapping, offset).unwrap().0, name);
+        let other = Mapping { inode: mapping.inode + 1, ..mapping };
+        let because = later.function(gone, &other, offset).unwrap_err();
+        assert!(because.contains("replaced"), "{because}");
+        assert_eq!((later.files.len(), later.unopened.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_finds_no_room_says_so() {
+        let (mapping, offset) = own();
+        let none = Room { bytes: 10, files: 10 };
+        let mut code = Code { of_root: none, of_others: none, ..Code::default() };
+        let because = code.function(std::process::id(), &mapping, offset).unwrap_err();
+        assert!(because.contains("0 MiB are left for symbols"), "{because}");
+        let none = Room { bytes: 1 << 30, files: 0 };
+        let mut code = Code { of_root: none, of_others: none, ..Code::default() };
+        let because = code.function(std::process::id(), &mapping, offset).unwrap_err();
+        assert!(because.contains("too many files"), "{because}");
+    }
+}
