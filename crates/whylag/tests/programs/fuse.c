@@ -146,6 +146,8 @@ int main(int argc, char **argv)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		serve(device);
 	}
+	/* The file system ends with its server, and nobody waits for it then. */
+	close(device);
 	snprintf(path, sizeof(path), "%s/file", argv[1]);
 	file = open(path, O_RDONLY);
 	map = mmap(NULL, length, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_POPULATE, file, 0);
