@@ -35,14 +35,6 @@ static unsigned long number_in(const char *path)
 	return number;
 }
 
-/* Of this process; before 5.19 of all, as the kernel says no more. */
-static unsigned long merged_pages(void)
-{
-	const char *own = "/proc/self/ksm_merging_pages";
-
-	return number_in(access(own, R_OK) ? "/sys/kernel/mm/ksm/pages_sharing" : own);
-}
-
 /* Returns how long the writes took. */
 static uint64_t step(uint8_t *memory, uint64_t value)
 {
@@ -53,6 +45,16 @@ static uint64_t step(uint8_t *memory, uint64_t value)
 	write_pages(memory, STEP_BYTES, value);
 	return now_ns() - began;
 }
+
+#ifndef FIXED
+/* Of this process; before 5.19 of all, as the kernel says no more. */
+static unsigned long merged_pages(void)
+{
+	const char *own = "/proc/self/ksm_merging_pages";
+
+	return number_in(access(own, R_OK) ? "/sys/kernel/mm/ksm/pages_sharing" : own);
+}
+#endif
 
 /* Until nine of ten pages are merged, or the end. */
 static void await_merging(void)
