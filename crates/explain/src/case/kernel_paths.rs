@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use model::{Accounts, PathSum, StackId, part_of};
 
+use crate::case::functions::is_function;
 use crate::case::sums::Case;
 use crate::text::count;
 
@@ -176,8 +177,7 @@ impl Case<'_> {
         if functions.is_empty() {
             return None;
         }
-        let found = self.run.stacks.values().filter(|stack| passes(stack, functions));
-        Some(found.map(|stack| stack.id).collect())
+        Some(self.functions.get_or_init(|| Functions::of(self.run)).stacks_through(functions))
     }
 
     /// What a path stands for.
@@ -195,11 +195,6 @@ impl Case<'_> {
 fn passes(stack: &model::Stack, functions: &[&str]) -> bool {
     let mut symbols = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
     symbols.any(|symbol| functions.iter().any(|function| is_function(symbol, function)))
-}
-
-/// `symbol` is the function, or a part of it that the compiler split off (`.isra.0`, `.cold`).
-fn is_function(symbol: &str, function: &str) -> bool {
-    symbol.strip_prefix(function).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! causes share.
 
 pub(crate) mod behind_holders;
+pub(crate) mod functions;
 pub(crate) mod held_sends;
 pub(crate) mod in_words;
 pub(crate) mod kernel_paths;

@@ -1,5 +1,6 @@
 //! A run with the sums that several causes need.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
@@ -7,6 +8,7 @@ use model::{
     ThreadAccounts, WaitSum,
 };
 
+use crate::case::functions::Functions;
 use crate::case::lost::{Class, LockWord, class, lock_words};
 use crate::case::safepoints;
 use crate::case::scales::Scales;
@@ -35,6 +37,7 @@ pub struct Case<'a> {
     pub(crate) stops: Stops,
     processes: BTreeMap<u32, Accounts>,
     pub(crate) scales: Scales,
+    pub(crate) functions: OnceCell<Functions<'a>>,
     pub(crate) wait_chains: WaitChains<'a>,
     part: Option<&'a PartialRun<'a>>,
     /// The ticks under examination, if it is a run of timers.
@@ -97,6 +100,7 @@ impl<'a> Case<'a> {
             stops,
             processes,
             scales,
+            functions: OnceCell::new(),
             wait_chains,
             part: None,
             timers: None,

@@ -51,6 +51,8 @@ pub(super) fn check(path: &Path) -> Result<Found, StoreError> {
         Err(error) if is_corrupt(&error) && (had_log || has_log(path)) => return Ok(Found::Store),
         Err(error) => return Err(StoreError::of_sqlite(path, error)),
         Ok((APPLICATION_ID, version)) => refuse_newer(path, version)?,
+        // A store that another process is just making.
+        Ok((0, 0)) if is_empty(&conn) => return Ok(Found::Nothing),
         Ok(_) => {
             let what = "an SQLite file of another application";
             return Err(StoreError::Foreign { path: path.to_owned(), what });
@@ -148,6 +150,12 @@ pub(super) fn log_files(path: &Path) -> [PathBuf; 2] {
 fn identity(conn: &Connection) -> rusqlite::Result<(i32, usize)> {
     let id = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
     Ok((id, version(conn)?))
+}
+
+/// True if it has no table.
+fn is_empty(conn: &Connection) -> bool {
+    let tables = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0));
+    tables.is_ok_and(|tables: i64| tables == 0)
 }
 
 pub(super) fn quick_check(conn: &Connection) -> rusqlite::Result<()> {
