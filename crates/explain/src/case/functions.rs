@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use model::{Run, StackId};
 
 /// Stacks by the functions in them, without what the compiler split off.
-pub struct Functions<'a>(HashMap<&'a str, Vec<StackId>>);
+pub struct Functions(HashMap<String, Vec<StackId>>);
 
-impl<'a> Functions<'a> {
+impl Functions {
     /// Of all stacks of a run.
-    pub fn of(run: &'a Run) -> Functions<'a> {
+    pub fn of(run: &Run) -> Functions {
         let mut stacks = HashMap::<&str, Vec<StackId>>::new();
         for stack in run.stacks.values() {
             for symbol in stack.frames.iter().filter_map(|frame| frame.symbol.as_deref()) {
@@ -20,12 +20,12 @@ impl<'a> Functions<'a> {
                 }
             }
         }
-        Functions(stacks)
+        Functions(stacks.into_iter().map(|(name, passing)| (name.to_owned(), passing)).collect())
     }
 
     /// Those that pass at least one of the functions.
     pub fn stacks_through(&self, functions: &[&str]) -> HashSet<StackId> {
-        functions.iter().filter_map(|function| self.0.get(function)).flatten().copied().collect()
+        functions.iter().filter_map(|function| self.0.get(*function)).flatten().copied().collect()
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use model::{Accounts, PathSum, StackId, part_of};
 
-use crate::case::functions::is_function;
+use crate::case::functions::{Functions, is_function};
 use crate::case::sums::Case;
 use crate::text::count;
 

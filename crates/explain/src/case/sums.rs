@@ -37,7 +37,7 @@ pub struct Case<'a> {
     pub(crate) stops: Stops,
     processes: BTreeMap<u32, Accounts>,
     pub(crate) scales: Scales,
-    pub(crate) functions: OnceCell<Functions<'a>>,
+    pub(crate) functions: OnceCell<Functions>,
     pub(crate) wait_chains: WaitChains<'a>,
     part: Option<&'a PartialRun<'a>>,
     /// The ticks under examination, if it is a run of timers.
