@@ -81,6 +81,9 @@ fn since(before: &mut Vec<CpuTime>, now: Vec<CpuTime>) -> Vec<CpuTime> {
     since
 }
 
+/// Processes that are remembered, some 250 bytes each, before those that have ended are forgotten.
+const PROCESSES_KEPT: usize = 65_536;
+
 /// Processes that this batch mentions and earlier ones did not, or that have a new name.
 pub fn processes(batch: &Batch, known: &mut HashMap<u32, Process>) -> Vec<Process> {
     let mut new = Vec::new();
@@ -122,7 +125,16 @@ pub fn processes(batch: &Batch, known: &mut HashMap<u32, Process>) -> Vec<Proces
     for runner in &batch.sums.runners {
         see(runner.runner_tgid, "", &runner.runner_comm, false);
     }
+    forget_ended(known);
     new
+}
+
+/// Where processes come and go by the thousand, all of them would be too many. One that is mentioned
+/// once more is then seen as if for the first time.
+fn forget_ended(known: &mut HashMap<u32, Process>) {
+    if known.len() > PROCESSES_KEPT {
+        known.retain(|tgid, _| Path::new("/proc").join(tgid.to_string()).exists());
+    }
 }
 
 /// A process as /proc shows it now, else as it was known before, else as its exec said.
@@ -209,5 +221,25 @@ mod tests {
         assert_eq!(busy(first), [(0, 10), (2, 20), (3, 0)]);
         let second = since(&mut before, vec![at(0, 110), at(1, 101), at(2, 130), at(3, 5_007)]);
         assert_eq!(busy(second), [(0, 10), (1, 1), (2, 30), (3, 7)]);
+    }
+
+    #[test]
+    fn of_too_many_processes_those_that_have_ended_are_forgotten() {
+        let me = std::process::id();
+        let process = |tgid| Process {
+            tgid,
+            comm: String::new(),
+            exe: String::new(),
+            build_id: String::new(),
+            watched: true,
+        };
+        let mut known = HashMap::from([(me, process(me)), (u32::MAX, process(u32::MAX))]);
+        forget_ended(&mut known);
+        assert_eq!(known.len(), 2, "there is room");
+        // Beyond every possible pid.
+        let ended = (0..PROCESSES_KEPT as u32).map(|n| u32::MAX - n);
+        known.extend(ended.map(|tgid| (tgid, process(tgid))));
+        forget_ended(&mut known);
+        assert_eq!(known.into_keys().collect::<Vec<_>>(), [me]);
     }
 }

@@ -146,7 +146,9 @@ fn environment(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Res
     let mut put = tx.prepare_cached(
         "INSERT INTO processes (run, tgid, comm, exe, build_id, watched)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT DO UPDATE SET comm = ?3, exe = ?4, build_id = ?5, watched = ?6",
+         -- One that has ended may be seen again by its name alone.
+         ON CONFLICT DO UPDATE SET comm = ?3, exe = iif(?4 = '', exe, ?4),
+           build_id = iif(?5 = '', build_id, ?5), watched = max(watched, ?6)",
     )?;
     for p in &batch.processes {
         put.execute(params![run.0, p.tgid, p.comm, p.exe, p.build_id, p.watched])?;
