@@ -152,10 +152,11 @@ fn identity(conn: &Connection) -> rusqlite::Result<(i32, usize)> {
     Ok((id, version(conn)?))
 }
 
-/// True if it has no table.
+/// True of a whole file without a table.
 fn is_empty(conn: &Connection) -> bool {
-    let tables = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0));
-    tables.is_ok_and(|tables: i64| tables == 0)
+    let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
+    number("PRAGMA page_count").is_ok_and(|pages| pages > 0)
+        && number("SELECT count(*) FROM sqlite_schema").is_ok_and(|tables| tables == 0)
 }
 
 pub(super) fn quick_check(conn: &Connection) -> rusqlite::Result<()> {
