@@ -17,7 +17,8 @@ use crate::common::{Helper, Lab, wait_for, wait_until};
 const MS: u64 = 1_000_000;
 
 /// A program that does something every 5 ms and ends in its own way when it is asked to.
-const POLITE: &str = "trap 'exit 7' TERM HUP; while :; do sleep 0.005; done";
+const POLITE: &str =
+    "trap 'exit 7' TERM HUP; i=0; while [ $i -lt 4000 ]; do sleep 0.005; i=$((i+1)); done";
 
 /// Waits until so much was stored.
 fn wait_for_ms(lab: &Lab, ms: u64) {

@@ -14,6 +14,7 @@ pub mod values;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
@@ -28,6 +29,14 @@ use tempfile::TempDir;
 pub fn whylag() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whylag"));
     command.env_remove("WHYLAG_STORE").stdin(Stdio::null());
+    // The tests themselves may run under nohup.
+    // SAFETY: between fork and exec; signal() may be called there.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
+            Ok(())
+        });
+    }
     command
 }
 
