@@ -1,6 +1,6 @@
 //! CPUs: how fast they are, and who else uses them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::units::{counted, duration};
 
@@ -83,6 +83,18 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
         },
     },
     Entry {
+        id: "kinds-of-cores",
+        why: "A thread takes up to three times as long on a small core, and which it gets changes \
+              from one second to the next.",
+        source: "/sys/devices/system/cpu/cpu*/cpu_capacity, /sys/devices/cpu_{core,atom}/cpus",
+        look: |_| {
+            let of_intel =
+                ["core", "atom"].map(|kind| get(&format!("/sys/devices/cpu_{kind}/cpus")));
+            let of_intel = of_intel.iter().flatten().map(|list| cpus(list).len()).collect();
+            kinds_of_cores(&of_each_cpu("cpu_capacity"), of_intel)
+        },
+    },
+    Entry {
         id: "thermal-throttling",
         why: "A hot CPU lowers its clock to a fraction, for seconds.",
         source: "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count",
@@ -115,6 +127,26 @@ fn governor(governors: &[String]) -> Result<Look, String> {
         [] => Err("the kernel does not scale frequencies here (as on virtual machines)".to_owned()),
         ["performance"] => Ok(Look::good(fact)),
         _ => Ok(Look::attention(fact, "cpupower frequency-set -g performance.")),
+    }
+}
+
+/// `of_intel`: how many there are of each of its kinds, which older kernels tell in this way only.
+fn kinds_of_cores(capacities: &[String], of_intel: Vec<usize>) -> Result<Look, String> {
+    const ADVICE: &str =
+        "Keep latency-critical threads on the large ones (taskset, a cpuset; lscpu -e shows them).";
+    let mut kinds = BTreeMap::<&str, usize>::new();
+    capacities.iter().for_each(|capacity| *kinds.entry(capacity).or_default() += 1);
+    let found = |kinds: Vec<String>| Look::attention(kinds.join(", "), ADVICE);
+    match (kinds.len(), &of_intel[..]) {
+        (0 | 1, [large, small]) if *large > 0 && *small > 0 => {
+            Ok(found(vec![format!("{large} of kind core"), format!("{small} of kind atom")]))
+        }
+        (0, _) => Err("the kernel does not say how fast each CPU is".to_owned()),
+        (1, _) => Ok(Look::good("all alike")),
+        _ => {
+            let text = |(capacity, count): (&str, usize)| format!("{count} of capacity {capacity}");
+            Ok(found(kinds.into_iter().map(text).collect()))
+        }
     }
 }
 
@@ -249,6 +281,19 @@ mod tests {
         assert_eq!(idle_states("intel_idle", Some((2, "C1".into()))).verdict, Good);
         assert_eq!(idle_states("haltpoll", None).verdict, Good);
         assert_eq!((smt(0).verdict, smt(1).verdict), (Good, Attention));
+    }
+
+    #[test]
+    fn cores_of_several_kinds() {
+        let of = |words: &[&str], intel: &[usize]| kinds_of_cores(&strings(words), intel.to_vec());
+        assert_eq!(of(&["1024", "1024"], &[]).unwrap().verdict, Good);
+        let mixed = of(&["1024", "446", "1024"], &[]).unwrap();
+        assert_eq!(mixed.verdict, Attention);
+        assert_eq!(mixed.fact, "2 of capacity 1024, 1 of capacity 446");
+        // Before the kernel knew capacities of x86.
+        assert_eq!(of(&[], &[8, 4]).unwrap().fact, "8 of kind core, 4 of kind atom");
+        assert_eq!(of(&["1024"], &[8, 0]).unwrap().verdict, Good);
+        assert!(of(&[], &[]).is_err());
     }
 
     #[test]
