@@ -76,7 +76,7 @@ fn a_full_disk_keeps_what_was_stored() {
     let disk = lab.folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
     let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=24m", "none"])
+        .args(["-t", "tmpfs", "-o", "size=40m", "none"])
         .arg(&disk)
         .status()
         .unwrap();
