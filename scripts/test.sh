@@ -60,7 +60,8 @@ scripts/test-java.sh >"$folder/java" 2>&1 &
 java=$!
 run_tests --lib --bins -- --show-output >"$folder/units" &
 units=$!
-run_tests "${others[@]}" -- --show-output | shown || status=$?
+# More at once than there are CPUs: many wait for a recording to end.
+run_tests "${others[@]}" -- --show-output --test-threads $((2 * $(nproc))) | shown || status=$?
 wait "$units" || status=$?
 shown <"$folder/units"
 # The crate that other programs use, and so the only one with examples.

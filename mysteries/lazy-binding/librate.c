@@ -23,7 +23,7 @@ __attribute__((noinline)) void rate_timer(struct rate *rate)
 {
 	uint64_t now = present_interval();
 
-	if (now == rate->interval && rate->sent >= RATE_LIMIT) {
+	if (now == rate->interval && rate->sent >= rate->limit) {
 		rate->blocked++;
 		while ((now = present_interval()) == rate->interval)
 			sched_yield();

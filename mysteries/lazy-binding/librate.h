@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 #define RATE_INTERVAL_NS 5000000ULL
-#define RATE_LIMIT 500 /* messages in an interval */
 
-/* What a limiter has seen. */
+/* A limiter, and what it has seen. */
 struct rate {
+	uint64_t limit;    /* messages in an interval */
 	uint64_t interval; /* number of the present one */
 	uint64_t sent;     /* in it */
 	uint64_t messages; /* in all */

@@ -26,7 +26,7 @@
 static struct state *state;
 static int feed;
 static uint64_t stalls, faults_before;
-static struct rate limiter;
+static struct rate limiter = { .limit = 500 };
 
 static uint64_t major_faults_so_far(void)
 {

@@ -147,11 +147,16 @@ fn timer_ms_rounding() {
 #[test]
 fn rt_throttling() {
     let Some((_lab, faulty, figures)) = solve("rt-throttling", "4") else { return };
+    // 5 % of a second, and now and then the fair server lets ordinary threads have several times
+    // that at once (seen on 6.18: 409 ms).
     let is_throttled = |tick: &LateTick| {
-        (30 * MS..70 * MS).contains(&leg(tick, "real-time throttled"))
+        let throttled = leg(tick, "real-time throttled");
+        throttled > 30 * MS
+            && throttled * 10 > tick.late_ns * 9
             && tick.because.iter().any(|text| text.contains("once a second"))
     };
-    let worst = &faulty.series[0].worst;
+    // Four seconds have four such ticks or five; the others are late by microseconds.
+    let worst = &faulty.series[0].worst[..6];
     assert!(worst.iter().any(is_throttled), "{worst:#?}");
     if figures.judge("rt-throttling makes the latest tick late") {
         assert!(is_throttled(&worst[0]), "{worst:#?}");

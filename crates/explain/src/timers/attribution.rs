@@ -171,6 +171,7 @@ impl Way {
         for runner in &interval.ran_instead {
             let ns = runner.ns.min(left);
             left -= ns;
+            let state = if runner.realtime == 0 { state } else { LegKind::Ready };
             self.add(Leg::with(state, &format!("{} ran", who(runner)), ns as i64));
             if !is_throttled {
                 self.because(ns, late, || had_the_cpu(runner, ns));
@@ -198,17 +199,19 @@ impl Way {
 }
 
 /// A real-time thread waits only for those of real-time priority, and for moments until an
-/// ordinary one can be stopped; unless the kernel takes the CPU away from it.
+/// ordinary one can be stopped; unless the kernel takes the CPU away from it. Threads of the kernel
+/// with real-time priority (migration, watchdog) may run in between, for less than the ordinary.
 fn is_throttling(interval: &Outlier, whole_ns: u64) -> bool {
     let was_preempted = interval.breakdown.get(Account::RunnablePreempted) > 0;
-    let runners = &interval.ran_instead;
-    (was_preempted || whole_ns >= A_MOMENT_NS)
-        && !runners.is_empty()
-        && runners.iter().all(|runner| runner.realtime == 0)
+    let ran = |is_ordinary: bool| -> u64 {
+        let runners = interval.ran_instead.iter();
+        runners.filter(|runner| (runner.realtime == 0) == is_ordinary).map(|runner| runner.ns).sum()
+    };
+    (was_preempted || whole_ns >= A_MOMENT_NS) && ran(true) > ran(false)
 }
 
 fn throttled(runners: &[Runner], ns: u64, priority: u32) -> String {
-    let all: Vec<String> = runners.iter().map(who).collect();
+    let all: Vec<String> = runners.iter().filter(|r| r.realtime == 0).map(who).collect();
     format!(
         "real-time throttling: ordinary threads had its CPU for {} although it has real-time \
          priority {priority}, {} first of all; the kernel keeps 5 % of each second for them, so \
@@ -348,7 +351,28 @@ mod tests {
             [("real-time throttled, hog (tid 9) ran", 49_000), (LegKind::Running.name(), 500)]
         );
         assert!(tick.because[0].contains("once a second"), "{tick:?}");
-        let tick = attributed(&[preempted], 0, 1_000, 49_500);
+        let tick = attributed(std::slice::from_ref(&preempted), 0, 1_000, 49_500);
+        assert_eq!(legs(&tick)[0].0, "ready, hog (tid 9) ran");
+
+        // A thread of the kernel comes in between.
+        preempted.ran_instead[0].ns = 49_000;
+        let migration =
+            Runner { tid: 20, tgid: 20, comm: "migration/1".into(), realtime: 99, ns: 300 };
+        preempted.ran_instead.push(migration);
+        let tick = attributed(std::slice::from_ref(&preempted), 10, 0, 50_000);
+        assert_eq!(
+            legs(&tick),
+            [
+                ("real-time throttled, hog (tid 9) ran", 49_000),
+                ("ready, migration/1 (tid 20) ran", 300),
+                ("real-time throttled, others ran in turns", 700)
+            ]
+        );
+        assert!(!tick.because[0].contains("migration"), "{tick:?}");
+
+        // It has the CPU for most of the time: that is no throttling.
+        preempted.ran_instead[1].ns = 49_500;
+        let tick = attributed(&[preempted], 10, 0, 99_000);
         assert_eq!(legs(&tick)[0].0, "ready, hog (tid 9) ran");
     }
 
