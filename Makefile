@@ -79,6 +79,8 @@ lint:
 	shellcheck -x .ci/run scripts/*.sh scripts/lab/*.sh bench-peers/*.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	scripts/deny.sh
+	for fuzz in crates/*/fuzz/Cargo.toml; do \
+		$(CARGO) metadata --locked --format-version 1 --manifest-path $$fuzz >/dev/null || exit; done
 
 bench-peers: build
 	bench-peers/install.sh
