@@ -18,7 +18,7 @@ wanted=" $* "
 make --no-print-directory build mysteries
 
 # Programs whose children are recorded, too.
-follow=" core-dump huge-exit many-thread-vfork shm-attach sysv-sem "
+follow=" core-dump huge-exit many-thread-vfork shm-attach slow-peer sysv-sem "
 # KSM is off, and tests change no setting of the system.
 skipped=" ksm-cow "
 

@@ -56,6 +56,7 @@ pub const ALL: &[&Cause] = &[
     &timers::timer_slack::CAUSE,
     &timers::rt_throttling::CAUSE,
     &requests::queueing::CAUSE,
+    &requests::slow_peer::CAUSE,
 ];
 
 /// Those that make ticks late: looked for in what `whylag jitter` measured, and nowhere else.

@@ -10,6 +10,7 @@ use model::{
     RunEnd, RunHeader, RunId, RunStatus, RunnerSum, Socket, SocketKind, Space, Stack, StackId,
     Syscall, TableRead, Target, ThreadAccounts, Tick, WaitSum, Waker,
 };
+use std::collections::BTreeMap;
 
 pub const SECOND: u64 = 1_000_000_000;
 pub const FUTEX: Account = Account::Blocked(Blocked::Futex);
@@ -29,6 +30,9 @@ pub fn wait(tgid: u32, account: Account, object: u64, count: u64, ns: u64) -> Wa
         max_ns: ns.checked_div(count).unwrap_or(0),
         by_waiter: 0,
         lock_like: 0,
+        open: 0,
+        asked: false,
+        ends: BTreeMap::new(),
     }
 }
 

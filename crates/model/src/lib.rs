@@ -12,6 +12,7 @@ pub mod account;
 pub mod annotations;
 pub mod batch;
 pub mod bench;
+pub mod chain_end;
 pub mod check;
 pub mod comparison;
 mod describe;
@@ -41,6 +42,7 @@ pub use account::{Account, Accounts, Blocked, ParseAccountError, part_of};
 pub use annotations::Annotations;
 pub use batch::Batch;
 pub use bench::{Bench, BenchCase, BenchOutlier, BenchRound, BenchStep, StoryShape, WorkerKind};
+pub use chain_end::ChainEnd;
 pub use check::{Check, CheckResult, Checkup, Compared, Subject, Unbound};
 pub use comparison::{
     BenchComparison, CheckupDiff, CheckupDifference, FigureComparison, StepComparison,

@@ -1,13 +1,15 @@
 //! Complete sums (not only of outliers) of who waited for what, and because of whom.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, Blocked, StackId, Sum, Syscall};
+use crate::{Account, Blocked, ChainEnd, StackId, Sum, Syscall};
 
-/// All waits of a process on one object that one process ended; waits for work (poll, accept,
-/// receive, an empty pipe, a timer, a child) are not summed here, nobody is to blame for them.
+/// All waits of a process on one object that one process ended, divided by what was at the end of
+/// the chain. Of what may be waits for work (poll, accept, receive, an empty pipe, a timer, a child)
+/// all objects are summed together; runs of versions before 0.2 do not have them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WaitSumText")]
 pub struct WaitSum {
@@ -26,6 +28,8 @@ pub struct WaitSum {
     pub waker_comm: String,
     /// Waits.
     pub count: u64,
+    /// True if they were for the answer to what the thread had sent on that socket before.
+    pub asked: bool,
     /// Time asleep, run queue not included.
     pub ns: u64,
     /// Longest wait.
@@ -36,11 +40,24 @@ pub struct WaitSum {
     /// Waits that asked for a futex word known to mean a contended lock: FUTEX_WAIT for the
     /// value 2 (glibc, musl, Rust), or FUTEX_LOCK_PI.
     pub lock_like: u64,
+    /// Waits that had not ended when recording stopped; nobody is known to have ended them.
+    pub open: u64,
+    /// The same time by what the one did meanwhile that was waited for, or that that one waited
+    /// for. Sums to `ns`; empty in runs of versions before 0.2.
+    pub ends: BTreeMap<ChainEnd, u64>,
+}
+
+impl WaitSum {
+    /// The part with one of these ends.
+    pub fn ends_in(&self, which: impl Fn(ChainEnd) -> bool) -> u64 {
+        let ends = self.ends.iter().filter(|(end, _)| which(**end));
+        ends.fold(0, |sum, (_, ns)| sum.saturating_add(*ns))
+    }
 }
 
 impl Sum for WaitSum {
     fn key(&self) -> impl Serialize {
-        (self.tgid, self.account, self.object, self.waker_tgid)
+        (self.tgid, self.account, self.object, self.waker_tgid, self.asked)
     }
 
     fn amount(&self) -> u64 {
@@ -125,6 +142,12 @@ struct WaitSumText {
     max_ns: u64,
     by_waiter: u64,
     lock_like: u64,
+    #[serde(default)]
+    open: u64,
+    #[serde(default)]
+    asked: bool,
+    #[serde(default)]
+    ends: BTreeMap<ChainEnd, u64>,
 }
 
 impl From<WaitSumText> for WaitSum {
@@ -141,6 +164,9 @@ impl From<WaitSumText> for WaitSum {
             max_ns: sum.max_ns,
             by_waiter: sum.by_waiter,
             lock_like: sum.lock_like,
+            open: sum.open,
+            asked: sum.asked,
+            ends: sum.ends,
         }
     }
 }

@@ -63,6 +63,7 @@ static __always_inline void irq_ends(u32 program, u64 id)
 	if (!cpu || stopped || !cpu->in_hardirq)
 		return;	/* it began before the recording */
 	now = bpf_ktime_get_ns();
+	cpu->irq_end = now;
 	if (!--cpu->in_hardirq)
 		served(cpu, HIST_HARDIRQ, id, cpu->irq_start, now);
 	interrupted(cpu, now);
@@ -82,6 +83,20 @@ int BPF_PROG(on_irq_exit, int irq)
 	return 0;
 }
 
+/* A softirq that an interrupt has raised follows its end at once. */
+#define AFTER_IRQ_NS	2000
+
+static __always_inline bool is_inline(struct cpu *cpu, u64 now)
+{
+	struct thread *t = this_thread(cpu);
+	u32 kind;
+
+	if (!t || t->call == NO_CALL || now - cpu->irq_end < AFTER_IRQ_NS)
+		return false;
+	kind = call_kinds[t->call & (CALLS_MAX - 1)];
+	return kind == CALL_SEND || kind == CALL_WRITE || kind == CALL_CONNECT;
+}
+
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(on_softirq_entry, unsigned int vec)
 {
@@ -91,6 +106,7 @@ int BPF_PROG(on_softirq_entry, unsigned int vec)
 		return 0;
 	cpu->in_softirq = 1;
 	cpu->softirq_start = bpf_ktime_get_ns();
+	cpu->softirq_inline = is_inline(cpu, cpu->softirq_start);
 	interrupted(cpu, cpu->softirq_start);
 	return 0;
 }

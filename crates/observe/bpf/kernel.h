@@ -50,6 +50,7 @@ enum {
 	BPF_RB_AVAIL_DATA = 0,
 };
 
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
@@ -342,6 +343,13 @@ struct tcp_sock {
 
 struct socket {
 	struct sock *sk;
+};
+
+struct unix_address;
+
+struct unix_sock {
+	struct sock sk;
+	struct unix_address *addr;
 };
 
 struct sk_buff;

@@ -291,6 +291,10 @@ int dump_threads(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	t = thread_of(task);
+	if (t && stopped) {
+		keep_open_wait(t, bpf_ktime_get_ns());
+		keep_waits(t);
+	}
 	if (!t || !(t->changed || dump_all))
 		return 0;
 	room = bpf_map_lookup_elem(&dump_buffer, &zero);

@@ -11,9 +11,6 @@
  */
 #include "threads.h"
 
-#define AF_UNIX		1
-#define AF_INET		2
-#define AF_INET6	10
 #define IPPROTO_TCP	6
 #define TCP_SYN_SENT	2
 #define TCP_LISTEN	10

@@ -49,6 +49,14 @@ u32 hist_next = 1;	/* next free histogram slot; 0 means none */
 u32 slot_next = 1;	/* next thread slot that was never used */
 u32 watched;		/* threads that have a slot */
 
+/* An absence from the CPU: asleep from `from` to `wake`, then ready until `on`. */
+struct step {
+	u64 from, wake, on;
+	u16 shares[END_MAX];	/* of 65,536, of the sleep, by what was at its end */
+	u16 throttled;		/* it was not asleep */
+};
+#define STEPS	16		/* a power of two */
+
 struct thread {
 	u64 since;
 	u32 open;		/* account that is open since `since` */
@@ -76,7 +84,17 @@ struct thread {
 	struct who waker;
 	struct timer timer;	/* that woke it */
 	u64 object;
-	u64 last_object;
+	u64 last_object;	/* of the last wait that had one */
+
+	/* who waits for whom */
+	u64 ends[END_MAX];	/* of the last wait, by what was at the end */
+	u64 steps_head;
+	struct step steps[STEPS];
+	u32 sent_fd;		/* of the last send or write, plus 1; 0: none since */
+	u32 asked;		/* the wait is for an answer to it */
+	u64 waits_kept;		/* when `waits` was last added to wait_sums */
+	struct wait_key waits_of;
+	struct wait_sum waits;	/* not yet in wait_sums */
 
 	/* locks */
 	u64 lock, lock_start, lock_class, lock_stack;
@@ -159,7 +177,8 @@ struct cpu {
 	u64 runs[PROG_MAX];
 	u64 losses[LOSS_MAX];
 	u32 in_hardirq, in_softirq;
-	u64 irq_start, softirq_start;
+	u64 irq_start, irq_end, softirq_start;
+	u32 softirq_inline;	/* the running task's own call raised it */
 	struct timer firing;	/* its function runs now */
 	u64 steal;
 	u64 ran_head;
@@ -388,10 +407,14 @@ static __always_inline struct cpu *this_cpu(u32 program)
 	return cpu;
 }
 
+/*
+ * A packet over loopback is delivered by a softirq within the call that sends it: then it is the
+ * sender that wakes the receiver.
+ */
 static __always_inline u32 context_of(struct cpu *cpu)
 {
 	return cpu->in_hardirq ? CTX_HARDIRQ :
-	       cpu->in_softirq ? CTX_SOFTIRQ : CTX_TASK;
+	       cpu->in_softirq && !cpu->softirq_inline ? CTX_SOFTIRQ : CTX_TASK;
 }
 
 /* floor(log2 v) for v > 0. */

@@ -94,6 +94,15 @@ static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long 
 	t->base = t->open = ACCT_SYSCALL;
 }
 
+/* Who sends and then waits on the same descriptor waits for an answer. */
+static __always_inline void note_sent(struct thread *t, struct pt_regs *regs, long id)
+{
+	u32 kind = call_kinds[id & (CALLS_MAX - 1)];
+
+	if (kind == CALL_SEND || kind == CALL_WRITE)
+		t->sent_fd = (u32)ARGUMENT_1(regs) + 1;
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 {
@@ -108,6 +117,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	if (t->binding)
 		step_of_binding(ctx, 0, 0);
 	call_begins(cpu, t, id);
+	note_sent(t, regs, id);
 	leave(cpu);
 	return 0;
 }
@@ -188,6 +198,20 @@ static __always_inline void call_ends(void *ctx, struct cpu *cpu,
 	t->base = t->open = ACCT_USER;
 }
 
+/* Who connects asks, and who accepts answers; what has been received is the answer. */
+static __always_inline void note_roles(struct thread *t, struct pt_regs *regs, long ret)
+{
+	u32 kind = call_kinds[t->call & (CALLS_MAX - 1)];
+
+	if (kind == CALL_RECEIVE || kind == CALL_READ) {
+		if (t->sent_fd && ret >= 0 && t->sent_fd == (u32)ARGUMENT_1(regs) + 1)
+			t->sent_fd = 0;
+	} else if (kind == CALL_ACCEPT && ret >= 0)
+		note_role(t->tgid, ret, ROLE_SERVER);
+	else if (kind == CALL_CONNECT)
+		note_role(t->tgid, (u32)ARGUMENT_1(regs), ROLE_CLIENT);
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 {
@@ -199,6 +223,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	t = this_thread(cpu);
 	if (!t || !enter(cpu))
 		return 0;
+	note_roles(t, regs, ret);
 	call_ends(ctx, cpu, t, ret);
 	leave(cpu);
 	return 0;

@@ -27,6 +27,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	if (t->pending)
 		send_pending(ctx, cpu, t);
 	if (state & TASK_DEAD) {
+		keep_waits(t);
 		send_last_record(t, prev, now, false);
 		bpf_task_storage_delete(&thread_slots, prev);
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
@@ -35,6 +36,8 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	}
 	t->object = 0;
 	t->lock_like = 0;
+	t->asked = 0;
+	__builtin_memset(t->ends, 0, sizeof(t->ends));
 	if (calls_off)
 		t->call = current_call();	/* its entry was not reported */
 	if (!preempt && is_stopped(prev, state))
@@ -148,6 +151,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		} else {	/* no wakeup was reported: it counts as asleep */
 			cpu->losses[LOSS_SWITCH]++;
 			t->wake_ns = now;
+			t->ends[END_UNKNOWN] = now - t->off_since;
 		}
 	}
 	charge(cpu, t, now);
@@ -160,8 +164,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		if (!t->off_hist)
 			t->off_hist = hist_slot(t->tgid, HIST_OFF_CPU, 0);
 		hist_count(t->off_hist, off);
-		if (!waits_for_work(t->off_account))
-			add_wait(t, t->wake_ns - t->off_since);
+		add_wait(t, now);
 		if (t->off_account == ACCT_SOCKET_SEND)
 			send_waited(t, next);
 		if (sleeps_inside(t->off_account))
@@ -170,6 +173,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		    t->off_account == ACCT_FAULT_MINOR)
 			hist_count(hist_slot(t->tgid, HIST_FAULT, 0), off);
 	}
+	keep_step(t, slept, now);
 	if (!t->run_hist)
 		t->run_hist = hist_slot(t->tgid, HIST_RUN_QUEUE, 0);
 	hist_count(t->run_hist, delay);
@@ -177,7 +181,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		add_runner(t, cpu, delay);
 	if ((late_only ? lateness(t, now) : off) >= threshold_ns)
 		keep_sleep(next, now);
-	t->last_object = t->object;
+	if (t->object)
+		t->last_object = t->object;
 	t->dirty_pause = 0;
 	t->waker.tid = t->waker.tgid = 0;
 	t->timer.fired = 0;
@@ -209,6 +214,7 @@ static __noinline void died_after_stop(struct task_struct *task)
 
 	if (!t)
 		return;
+	keep_waits(t);
 	send_last_record(t, task, bpf_ktime_get_ns(), true);
 	bpf_task_storage_delete(&thread_slots, task);
 	__sync_fetch_and_add(&watched, -1);
@@ -300,6 +306,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 			t->by_waiter = 1;
 	}
 	now = bpf_ktime_get_ns();
+	end_wait(cpu, t, now);
 	charge(cpu, t, now);
 	t->open = ACCT_RUNNABLE_WAKEUP;
 	t->wake_ns = now;

@@ -6,6 +6,7 @@
 #include "state.h"
 #include "stacks.h"
 #include "waits.h"
+#include "chains.h"
 #include "sends.h"
 #include "mm_locks.h"
 #include "paths.h"

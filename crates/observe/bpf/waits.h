@@ -43,6 +43,13 @@ static __always_inline void call_arguments(u64 *args)
 	args[5] = ARGUMENT_6(regs);
 }
 
+#define AF_UNIX		1
+#define AF_INET		2
+#define AF_INET6	10
+
+/* Ports from here on are the kernel's choice (net.ipv4.ip_local_port_range), those below a server's. */
+#define EPHEMERAL_PORT	32768
+
 extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym __weak;
 
 /* An open file. */
@@ -90,6 +97,63 @@ static __always_inline bool is_timerfd(struct file *file)
 	return !__builtin_memcmp(name, "[timerf", sizeof(name));
 }
 
+/*
+ * Who opened the connection asks, and who accepted it answers; the thread of a server waits for
+ * the next request after each answer just as the client waits for the answer. Of connections that
+ * are older than the recording the ports tell, as a rule.
+ */
+enum role { ROLE_UNKNOWN, ROLE_CLIENT, ROLE_SERVER };
+
+struct role_key {
+	u32 tgid, fd;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct role_key);
+	__type(value, u32);
+} roles SEC(".maps");
+
+/* The descriptor `fd` of the process has been connected or accepted. */
+static __noinline int note_role(u32 tgid, u32 fd, u32 role)
+{
+	struct role_key key = { .tgid = tgid, .fd = fd };
+
+	bpf_map_update_elem(&roles, &key, &role, BPF_ANY);
+	return 0;
+}
+
+static __always_inline bool is_clients(struct thread *t, struct file *file, u32 fd)
+{
+	struct role_key key = { .tgid = t->tgid, .fd = fd };
+	u32 *role = bpf_map_lookup_elem(&roles, &key);
+	struct socket *socket = (void *)BPF_CORE_READ(file, private_data);
+	struct sock *sk = BPF_CORE_READ(socket, sk);
+	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family), local, remote;
+
+	if (role)
+		return *role == ROLE_CLIENT;
+	if (family == AF_UNIX)	/* an accepted socket has the name of the one that listens */
+		return !BPF_CORE_READ((struct unix_sock *)sk, addr);
+	if (family != AF_INET && family != AF_INET6)
+		return false;
+	local = BPF_CORE_READ(sk, __sk_common.skc_num);
+	remote = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	return local >= EPHEMERAL_PORT && remote && remote < EPHEMERAL_PORT;
+}
+
+/* Notes whether a thread that waits for `fd` waits for the answer to what it has sent there. */
+static __always_inline void note_asked(struct thread *t, struct file *file, u32 fd)
+{
+	u32 mode;
+
+	if (t->sent_fd != fd + 1)
+		return;
+	inode_of(file, &mode);
+	t->asked = (mode & S_IFMT) == S_IFSOCK && is_clients(t, file, fd);
+}
+
 /* read or write: pipe, socket, file or something else. */
 static __always_inline u32 file_account(struct thread *t,
 					struct task_struct *task, u32 fd,
@@ -98,6 +162,8 @@ static __always_inline u32 file_account(struct thread *t,
 	struct file *file = file_of_fd(task, fd);
 	u32 mode;
 
+	if (!write)
+		note_asked(t, file, fd);
 	t->object = inode_of(file, &mode);
 	switch (mode & S_IFMT) {
 	case S_IFIFO:
@@ -125,16 +191,19 @@ static __always_inline bool is_lock_wait(u32 operation, u32 value)
 }
 
 /* The one descriptor that poll or ppoll waits for; with several nobody knows which. */
-static __always_inline u64 polled_inode(struct task_struct *task,
-					struct pt_regs *regs, u16 call)
+static __always_inline u64 polled_inode(struct thread *t, struct task_struct *task,
+					struct pt_regs *regs)
 {
+	struct file *file;
 	u32 fd, mode;
 
-	if (!IS_POLL(call) || ARGUMENT_2(regs) != 1)
+	if (!IS_POLL(t->call) || ARGUMENT_2(regs) != 1)
 		return 0;
 	if (bpf_probe_read_user(&fd, sizeof(fd), (void *)ARGUMENT_1(regs)))
 		return 0;
-	return inode_of(file_of_fd(task, fd), &mode);
+	file = file_of_fd(task, fd);
+	note_asked(t, file, fd);
+	return inode_of(file, &mode);
 }
 
 /* What a call that sleeps waits for. */
@@ -150,7 +219,7 @@ static __always_inline u32 call_account(struct thread *t,
 		t->lock_like = is_lock_wait(second, (u32)ARGUMENT_3(regs));
 		return ACCT_FUTEX;
 	case CALL_POLL:
-		t->object = polled_inode(task, regs, t->call);
+		t->object = polled_inode(t, task, regs);
 		return ACCT_POLL;
 	case CALL_TIMER:
 		return ACCT_TIMER;
@@ -161,10 +230,12 @@ static __always_inline u32 call_account(struct thread *t,
 	case CALL_CONNECT:
 		return ACCT_SOCKET_CONNECT;
 	case CALL_RECEIVE:
+		note_asked(t, file_of_fd(task, fd), fd);
+		t->object = inode_of(file_of_fd(task, fd), &mode);
+		return ACCT_SOCKET_RECEIVE;
 	case CALL_SEND:
 		t->object = inode_of(file_of_fd(task, fd), &mode);
-		return call_kinds[t->call & (CALLS_MAX - 1)] == CALL_SEND ?
-			ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
+		return ACCT_SOCKET_SEND;
 	case CALL_FILE_LOCK:
 		t->object = inode_of(file_of_fd(task, fd), &mode);
 		return ACCT_FILE_LOCK;
@@ -249,47 +320,109 @@ static __always_inline u32 sleep_account(void *ctx, struct cpu *cpu,
 	return call_account(t, task, otherwise);
 }
 
-/* Waiting for work: nobody is to blame for it, so no sum names who ended it. */
-static __always_inline bool waits_for_work(u32 account)
+/*
+ * Several threads may wait for one object of this kind. The others are too many (a socket for each
+ * connection) or say nothing (all eventfds have one inode).
+ */
+static __always_inline bool is_shared(u32 account)
 {
-	const u64 kinds = 1ULL << ACCT_POLL | 1ULL << ACCT_TIMER |
-			  1ULL << ACCT_CHILD | 1ULL << ACCT_SOCKET_ACCEPT |
-			  1ULL << ACCT_SOCKET_RECEIVE | 1ULL << ACCT_PIPE_READ |
-			  1ULL << ACCT_OTHER;
+	const u64 others = 1ULL << ACCT_POLL | 1ULL << ACCT_TIMER |
+			   1ULL << ACCT_CHILD | 1ULL << ACCT_SOCKET_ACCEPT |
+			   1ULL << ACCT_SOCKET_RECEIVE | 1ULL << ACCT_OTHER;
 
-	return kinds >> (account & 63) & 1;
+	return !(others >> (account & 63) & 1);
+}
+
+/* How often, at most, a thread adds its waits to the map. */
+#define WAITS_KEPT_NS	10000000
+
+static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
+{
+	u32 k;
+
+	__sync_fetch_and_add(&all->count, more->count);
+	__sync_fetch_and_add(&all->ns, more->ns);
+	if (more->by_waiter)
+		__sync_fetch_and_add(&all->by_waiter, more->by_waiter);
+	if (more->open)
+		__sync_fetch_and_add(&all->open, more->open);
+	if (more->lock_like)
+		__sync_fetch_and_add(&all->lock_like, more->lock_like);
+	for (k = 0; k < END_MAX; k++) {
+		if (more->ends[k])
+			__sync_fetch_and_add(&all->ends[k], more->ends[k]);
+	}
+	if (more->max_ns > all->max_ns)
+		all->max_ns = more->max_ns;
+	if (more->waker_comm[0])
+		__builtin_memcpy(all->waker_comm, more->waker_comm, 16);
+}
+
+/* Adds what a thread has waited, since it did so last, to the sums of its process. */
+static __noinline int keep_waits(struct thread *t)
+{
+	struct wait_sum first = {}, *sum;
+
+	if (!t->waits.count)
+		return 0;
+	sum = bpf_map_lookup_elem(&wait_sums, &t->waits_of);
+	if (!sum) {
+		if (bpf_map_update_elem(&wait_sums, &t->waits_of, &first, BPF_NOEXIST) == -7 /* E2BIG */)
+			lost(LOSS_WAIT);
+		sum = bpf_map_lookup_elem(&wait_sums, &t->waits_of);
+	}
+	if (sum)
+		add_to(sum, &t->waits);
+	__builtin_memset(&t->waits, 0, sizeof(t->waits));
+	return 0;
 }
 
 /* Adds a finished sleep to the sums by object and waker. */
-static __always_inline void add_wait(struct thread *t, u64 ns)
+static __always_inline void add_wait(struct thread *t, u64 now)
 {
 	struct wait_key key = {
 		.tgid = t->tgid,
 		.account = t->off_account,
-		.object = t->object,
+		.object = is_shared(t->off_account) ? t->object : 0,
 		.waker_tgid = t->waker_context == CTX_TASK ? t->waker.tgid : 0,
+		.asked = t->asked,
 	};
-	struct wait_sum *sum = bpf_map_lookup_elem(&wait_sums, &key);
+	u64 ns = t->wake_ns - t->off_since;
+	struct wait_sum *sum = &t->waits;
+	u32 k;
 
-	if (!sum) {
-		struct wait_sum first = {};
-
-		if (bpf_map_update_elem(&wait_sums, &key, &first, BPF_NOEXIST) == -7 /* E2BIG */)
-			lost(LOSS_WAIT);
-		sum = bpf_map_lookup_elem(&wait_sums, &key);
-		if (!sum)
-			return;
+	if (__builtin_memcmp(&key, &t->waits_of, sizeof(key)) ||
+	    now - t->waits_kept >= WAITS_KEPT_NS) {
+		keep_waits(t);
+		t->waits_of = key;
+		t->waits_kept = now;
 	}
-	__sync_fetch_and_add(&sum->count, 1);
-	__sync_fetch_and_add(&sum->ns, ns);
-	if (t->by_waiter)
-		__sync_fetch_and_add(&sum->by_waiter, 1);
-	if (t->lock_like)
-		__sync_fetch_and_add(&sum->lock_like, 1);
+	sum->count++;
+	sum->ns += ns;
+	sum->by_waiter += t->by_waiter;
+	sum->lock_like += t->lock_like;
+	for (k = 0; k < END_MAX; k++)
+		sum->ends[k] += t->ends[k];
 	if (ns > sum->max_ns)
 		sum->max_ns = ns;
 	if (key.waker_tgid)
 		__builtin_memcpy(sum->waker_comm, t->waker.comm, 16);
+}
+
+/* A wait that goes on when recording stops has not been ended by anybody, and counts, too. */
+static __always_inline void keep_open_wait(struct thread *t, u64 now)
+{
+	if (t->open < ACCT_BLOCKED || now <= t->off_since)
+		return;
+	t->off_account = t->open;
+	t->wake_ns = now;
+	t->waker_context = CTX_HARDIRQ;
+	t->by_waiter = 0;
+	__builtin_memset(t->ends, 0, sizeof(t->ends));
+	t->ends[END_UNKNOWN] = now - t->off_since;
+	add_wait(t, now);
+	t->waits.open++;
+	t->off_since = now;
 }
 
 /* How long it had the CPU since `since`. */

@@ -58,6 +58,22 @@ enum account {
 };
 #define ACCT_BLOCKED	ACCT_FUTEX
 
+/* What stands at the end of a chain of waits: model::ChainEnd by number. */
+enum chain_end {
+	END_UNKNOWN,		/* further back than the history of the waker */
+	END_CPU,		/* it ran */
+	END_RUN_QUEUE,		/* it was ready and had no CPU */
+	END_THROTTLED,
+	END_DISK,
+	END_FAULT,		/* a page came from disk */
+	END_KERNEL,		/* in the kernel, for what no watched thread gave up */
+	END_STOPPED,
+	END_TIMER,		/* it slept for as long as it had chosen */
+	END_OUTSIDE,		/* an interrupt: another host, a device */
+	END_UNWATCHED,		/* a thread that is not recorded */
+	END_MAX,
+};
+
 /* How the arguments of a system call say what it waits for (call_kinds). */
 enum call_kind {
 	CALL_OTHER,
@@ -152,11 +168,13 @@ struct wait_key {
 	u32 account;
 	u64 object;
 	u32 waker_tgid;
-	u32 pad;
+	u32 asked;		/* for the answer to what it had sent */
 };
 
 struct wait_sum {
 	u64 count, ns, max_ns, by_waiter, lock_like;
+	u64 open;		/* had not ended when recording stopped */
+	u64 ends[END_MAX];	/* ns, sum to `ns` */
 	char waker_comm[16];
 };
 

@@ -9,6 +9,8 @@ mod header {
 }
 
 pub use header::*;
+use std::collections::BTreeMap;
+
 use model::{Blocked, Syscall, TableRead};
 
 /// Room for one name in a mapping record.
@@ -104,6 +106,30 @@ pub fn account(number: impl Into<u64>, call: Option<Syscall>) -> model::Account 
         Account::Stopped => blocked(Blocked::Stopped),
         Account::Other => blocked(Blocked::Other),
         Account::Uninterruptible => blocked(Blocked::Uninterruptible),
+    }
+}
+
+/// Nanoseconds by `enum chain_end`, without those that are 0.
+pub fn chain_ends(ns: &[u64]) -> BTreeMap<model::ChainEnd, u64> {
+    let ends = ChainEnd::ALL.into_iter().zip(ns);
+    ends.filter(|(_, ns)| **ns > 0).map(|(end, ns)| (end.of_model(), *ns)).collect()
+}
+
+impl ChainEnd {
+    fn of_model(self) -> model::ChainEnd {
+        match self {
+            ChainEnd::Unknown => model::ChainEnd::Unknown,
+            ChainEnd::Cpu => model::ChainEnd::Cpu,
+            ChainEnd::RunQueue => model::ChainEnd::RunQueue,
+            ChainEnd::Throttled => model::ChainEnd::Throttled,
+            ChainEnd::Disk => model::ChainEnd::Disk,
+            ChainEnd::Fault => model::ChainEnd::Fault,
+            ChainEnd::Kernel => model::ChainEnd::Kernel,
+            ChainEnd::Stopped => model::ChainEnd::Stopped,
+            ChainEnd::Timer => model::ChainEnd::Timer,
+            ChainEnd::Outside => model::ChainEnd::Outside,
+            ChainEnd::Unwatched => model::ChainEnd::Unwatched,
+        }
     }
 }
 

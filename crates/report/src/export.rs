@@ -4,5 +4,6 @@ pub mod csv;
 pub mod folded;
 pub mod json;
 pub mod svg;
+pub mod wakers;
 
 pub use folded::Coverage;

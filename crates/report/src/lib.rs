@@ -39,6 +39,7 @@ mod table;
 mod text;
 pub mod trace_files;
 mod unexplained;
+mod waits;
 mod who;
 pub mod why_not;
 

@@ -9,7 +9,7 @@ use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::{
     Style, accounts, bench, chart, coincidences, cost, jitter, messages, outlier, runs, series,
-    sockets, text,
+    sockets, text, waits,
 };
 
 /// Metrics in the table, and of these the ones that are drawn.
@@ -27,7 +27,7 @@ const DETAILS: [&str; 3] = ["sysctl.", "env.", "rlimit."];
 
 /// Writes the header and facts, what benchmarks measured, the messages of traced programs, the
 /// accounts (of all and of each thread), the histograms with most time, the slowest outliers in
-/// full, the sockets, the cost of the recorder, and which other programs ran when repeated events
+/// full, who waited for whom, the sockets, the cost of the recorder, and which other programs ran when repeated events
 /// came. What is left out is counted. `notes` is what explain reads in the run, `name` what a verb
 /// takes to find it again: its number, or its file.
 ///
@@ -81,6 +81,7 @@ fn write_run(
     accounts::write_threads(out, run, style)?;
     write_histograms(out, run, style)?;
     write_outliers(out, run, name, style)?;
+    waits::write(out, run, style)?;
     sockets::write(out, run, style)?;
     writeln!(out)?;
     cost::write(out, run, style)

@@ -60,7 +60,7 @@ enum Verb {
     Show(verbs::show::Options),
     /// Two benchmark runs: which steps became slower or faster, and how sure that is
     Compare(verbs::compare::Options),
-    /// A run as one file to send or keep, or in another format: json, folded, svg or csv
+    /// A run as one file to send or keep, or in another format: json, folded, svg, csv or wakers
     Export(verbs::export::Options),
     /// Remove stored runs, and give back their space
     Forget(verbs::forget::Options),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Blocked, Run, WaitSum, part_of};
+use model::{Account, Blocked, ChainEnd, Run, WaitSum, part_of};
+
+use crate::case::chain_ends::ChainEnds;
 
 /// What a nanosecond of an account means to the one who waits for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +19,9 @@ pub enum Class {
     Unknown,
 }
 
-/// The class of an account. Futex waits are idle here: those on words that behave like a contended
-/// lock are taken out by [`lock_words`].
+/// The class of an account. Waits for a futex or for an empty pipe are idle here: those on words, and
+/// pipes, that behave like a contended lock are taken out by [`lock_words`]. So are waits for what others send: those for an answer are
+/// taken out by [`answers`](crate::case::answers).
 pub fn class(account: Account) -> Class {
     match account {
         Account::User | Account::Kernel | Account::Running | Account::Syscall(_) => Class::Work,
@@ -63,12 +66,15 @@ fn class_of_sleep(kind: Blocked) -> Class {
     }
 }
 
-/// A futex word that behaves like a contended lock: all waits of one process on it.
+/// A futex word, or a pipe with a token in it, that behaves like a contended lock: all waits of one
+/// process on it.
 #[derive(Clone, Debug)]
 pub struct LockWord {
     /// Process.
     pub tgid: u32,
-    /// Address of the word.
+    /// In what it is waited for.
+    pub account: Account,
+    /// Address of the word, inode of the pipe.
     pub address: u64,
     /// Name of the lock, if one was found.
     pub name: Option<String>,
@@ -82,6 +88,10 @@ pub struct LockWord {
     pub by_waiter: u64,
     /// Waits for the value that means "locked, and others wait".
     pub lock_like: u64,
+    /// Waits that had not ended when recording stopped.
+    pub open: u64,
+    /// By what the one did meanwhile that had the lock.
+    pub ends: ChainEnds,
 }
 
 impl LockWord {
@@ -95,9 +105,15 @@ impl LockWord {
         self.lock_like.max(self.by_waiter).min(self.count)
     }
 
-    /// The part of `ns` that was waiting for a lock.
+    /// The part of `ns` that was waiting for a lock. Where only who ended the waits shows that, it
+    /// may be work that threads give each other: then time counts only if a recorded thread was at
+    /// the end of it, not if all waited for something from outside.
     pub fn lost_ns(&self) -> u64 {
-        part_of(self.ns, self.lock_waits(), self.count)
+        let lost = part_of(self.ns, self.lock_waits(), self.count);
+        if self.lock_like >= self.count.div_ceil(2) || self.ends.total() == 0 {
+            return lost;
+        }
+        self.ends.part_of(lost, ChainEnd::is_recorded)
     }
 
     fn add(&mut self, wait: &WaitSum) {
@@ -106,20 +122,27 @@ impl LockWord {
         self.max_ns = self.max_ns.max(wait.max_ns);
         self.by_waiter = self.by_waiter.saturating_add(wait.by_waiter);
         self.lock_like = self.lock_like.saturating_add(wait.lock_like);
+        self.open = self.open.saturating_add(wait.open);
+        self.ends.add(wait);
         if self.name.is_none() {
             self.name = wait.name.as_ref().map(|name| name.as_str().to_owned());
         }
     }
 }
 
-/// The futex words of the run that are locks, the longest first.
+/// In what a thread may wait for a lock that the kernel does not know as one.
+pub const LOCK_ACCOUNTS: [Account; 2] =
+    [Account::Blocked(Blocked::Futex), Account::Blocked(Blocked::PipeRead)];
+
+/// The futex words and pipes of the run that are locks, the longest first.
 pub fn lock_words(run: &Run) -> Vec<LockWord> {
-    let mut words = BTreeMap::<(u32, u64), LockWord>::new();
-    for wait in run.sums.waits.iter().filter(|w| w.account == Account::Blocked(Blocked::Futex)) {
+    let mut words = BTreeMap::<(u32, Account, u64), LockWord>::new();
+    for wait in run.sums.waits.iter().filter(|w| LOCK_ACCOUNTS.contains(&w.account)) {
         words
-            .entry((wait.tgid, wait.object))
+            .entry((wait.tgid, wait.account, wait.object))
             .or_insert_with(|| LockWord {
                 tgid: wait.tgid,
+                account: wait.account,
                 address: wait.object,
                 name: None,
                 count: 0,
@@ -127,6 +150,8 @@ pub fn lock_words(run: &Run) -> Vec<LockWord> {
                 max_ns: 0,
                 by_waiter: 0,
                 lock_like: 0,
+                open: 0,
+                ends: ChainEnds::default(),
             })
             .add(wait);
     }
@@ -156,6 +181,20 @@ mod tests {
     fn a_word_waited_on_for_work_is_no_lock() {
         assert!(words(0, 0).is_empty());
         assert!(words(20, 49).is_empty());
+    }
+
+    #[test]
+    fn a_pipe_with_a_token_is_a_lock_but_for_what_comes_from_outside() {
+        let token = |ends: &[(ChainEnd, u64)]| WaitSum {
+            by_waiter: 90,
+            ends: ends.iter().copied().collect(),
+            ..wait(1, Account::Blocked(Blocked::PipeRead), 7, 100, 1000)
+        };
+        let lost = |ends: &[(ChainEnd, u64)]| {
+            lock_words(&RunBuilder::new().wait(token(ends)).build())[0].lost_ns()
+        };
+        assert_eq!(lost(&[(ChainEnd::Timer, 1000)]), 900);
+        assert_eq!(lost(&[(ChainEnd::Cpu, 100), (ChainEnd::Outside, 900)]), 90);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! `kernel_paths`, `wait_chains` and `behind_holders` where it went; the rest are sums that several
 //! causes share.
 
+pub(crate) mod answers;
 pub(crate) mod behind_holders;
+pub(crate) mod chain_ends;
 pub(crate) mod functions;
 pub(crate) mod held_sends;
 pub(crate) mod in_words;

@@ -4,12 +4,13 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Capability, Histogram, Metric, Outlier, Run, Scope, Space,
-    ThreadAccounts, WaitSum,
+    Account, Accounts, Blocked, Capability, ChainEnd, Histogram, Metric, Outlier, Run, Scope,
+    Space, ThreadAccounts, WaitSum,
 };
 
+use crate::case::answers::{Answers, answers};
 use crate::case::functions::Functions;
-use crate::case::lost::{Class, LockWord, class, lock_words};
+use crate::case::lost::{Class, LOCK_ACCOUNTS, LockWord, class, lock_words};
 use crate::case::safepoints;
 use crate::case::scales::Scales;
 use crate::case::stops::{STOPPED, Stops};
@@ -31,8 +32,10 @@ pub struct Case<'a> {
     pub lost: Accounts,
     /// Waiting for work.
     pub idle_ns: u64,
-    /// Futex words that are locks, the longest first.
+    /// Futex words and pipes that are locks, the longest first.
     pub locks: Vec<LockWord>,
+    /// Waits for answers of local threads, the longest first.
+    pub answers: Vec<Answers>,
     /// Stops, and which of them interrupted waits for work.
     pub(crate) stops: Stops,
     processes: BTreeMap<u32, Accounts>,
@@ -81,11 +84,14 @@ impl<'a> Case<'a> {
         accounts.add(Account::Unaccounted, run.wall_ns().saturating_sub(accounts.total()));
         let locks = lock_words(run);
         let stops = Stops::new(run, &locks);
-        let lost = lost_part(&processes, &locks, &stops, &safepoints::by_process(run));
-        let futex = Account::Blocked(Blocked::Futex);
+        let answers = answers(run);
+        let mut lost = lost_part(&processes, &locks, &stops, &safepoints::by_process(run));
+        for (account, ns) in in_answers(&processes, &answers).iter() {
+            lost.add(account, ns);
+        }
         let idle_ns = accounts
             .sum_of(|account| class(account) == Class::Idle)
-            .saturating_sub(lost.get(futex))
+            .saturating_sub(lost.sum_of(|account| class(account) == Class::Idle))
             .saturating_add(accounts.get(STOPPED).saturating_sub(lost.get(STOPPED)));
         let wall_ns = accounts.total();
         let scales = Scales::new(run, &processes);
@@ -97,6 +103,7 @@ impl<'a> Case<'a> {
             lost,
             idle_ns,
             locks,
+            answers,
             stops,
             processes,
             scales,
@@ -185,16 +192,36 @@ impl<'a> Case<'a> {
 
     /// What claims may take: all lost time, and work that a cause proves to be avoidable.
     pub fn claimable(&self) -> Accounts {
-        let futex = Account::Blocked(Blocked::Futex);
-        let kept = |account| matches!(class(account), Class::Lost | Class::Work);
-        let mut all: Accounts = self.accounts.iter().filter(|(a, _)| kept(*a)).collect();
-        all.add(futex, self.lost.get(futex));
-        all
+        let claimable = |(account, ns)| match class(account) {
+            Class::Lost | Class::Work => (account, ns),
+            Class::Idle | Class::Unknown => (account, self.lost.get(account)),
+        };
+        self.accounts.iter().map(claimable).collect()
+    }
+
+    /// What `claim` takes of what waits behind such threads, as intervals kept whole show it; where
+    /// the sums of all waits show more, that.
+    pub fn behind_at_least(&self, kept: &Accounts, end: ChainEnd) -> Accounts {
+        let mut behind = self.behind(|other| other == end);
+        for (account, ns) in kept.iter() {
+            behind.add(account, ns.saturating_sub(behind.get(account)));
+        }
+        behind
+    }
+
+    /// Of the time that threads waited for locks and answers, the part in which the one that they
+    /// waited for, or the one that that one waited for, could not go on for such a reason.
+    pub fn behind(&self, which: impl Fn(ChainEnd) -> bool + Copy) -> Accounts {
+        let locks = self.locks.iter().map(|w| (w.account, w.ends.part_of(w.lost_ns(), which)));
+        let answers = self.answers.iter().map(|a| (a.account, a.ends.part_of(a.ns, which)));
+        let behind: Accounts = locks.chain(answers).collect();
+        behind.iter().map(|(account, ns)| (account, ns.min(self.lost.get(account)))).collect()
     }
 
     /// Waiting for work, by account: what a cause may take that proves it was none.
     pub fn idle(&self) -> Accounts {
-        self.accounts.iter().filter(|(a, _)| class(*a) == Class::Idle).collect()
+        let idle = self.accounts.iter().filter(|(a, _)| class(*a) == Class::Idle);
+        idle.map(|(account, ns)| (account, ns.saturating_sub(self.lost.get(account)))).collect()
     }
 
     /// The process with the most time in the accounts that `which` accepts, if any has some.
@@ -302,6 +329,20 @@ pub fn sum_of<'w>(waits: impl Iterator<Item = &'w WaitSum>) -> Waits {
     })
 }
 
+/// What threads waited for answers, at most what their accounts have.
+fn in_answers(processes: &BTreeMap<u32, Accounts>, answers: &[Answers]) -> Accounts {
+    let mut by_process = BTreeMap::<(u32, Account), u64>::new();
+    for one in answers {
+        let sum = by_process.entry((one.tgid, one.account)).or_default();
+        *sum = sum.saturating_add(one.lost_ns());
+    }
+    let known = |tgid: &u32, account| processes.get(tgid).map_or(0, |all| all.get(account));
+    by_process
+        .iter()
+        .map(|((tgid, account), ns)| (*account, (*ns).min(known(tgid, *account))))
+        .collect()
+}
+
 /// The lost part of each account. Stops that interrupted waits for work are idle. Of a process's
 /// futex time no more than its lock words and the stops of its JVM account for is lost; the rest,
 /// waits that have not ended included, is idle.
@@ -311,19 +352,23 @@ fn lost_part(
     stops: &Stops,
     safepoints: &BTreeMap<u32, u64>,
 ) -> Accounts {
-    let futex = Account::Blocked(Blocked::Futex);
     let mut lost = Accounts::new();
     for (tgid, accounts) in processes {
         for (account, ns) in accounts.iter().filter(|(a, _)| class(*a) == Class::Lost) {
             let idle = if account == STOPPED { stops.idle_part(ns) } else { 0 };
             lost.add(account, ns - idle);
         }
-        let in_locks = locks
-            .iter()
-            .filter(|word| word.tgid == *tgid)
-            .fold(0u64, |sum, word| sum.saturating_add(word.lost_ns()));
-        let stood_still = safepoints.get(tgid).copied().unwrap_or(0);
-        lost.add(futex, in_locks.saturating_add(stood_still).min(accounts.get(futex)));
+        for account in LOCK_ACCOUNTS {
+            let in_locks = locks
+                .iter()
+                .filter(|word| word.tgid == *tgid && word.account == account)
+                .fold(0u64, |sum, word| sum.saturating_add(word.lost_ns()));
+            let stood_still = match account {
+                Account::Blocked(Blocked::Futex) => safepoints.get(tgid).copied().unwrap_or(0),
+                _ => 0,
+            };
+            lost.add(account, in_locks.saturating_add(stood_still).min(accounts.get(account)));
+        }
     }
     lost
 }

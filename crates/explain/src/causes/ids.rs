@@ -56,6 +56,7 @@ pub(crate) const RT_STARVATION: Id = Id("rt-starvation");
 pub(crate) const RT_THROTTLING: Id = Id("rt-throttling");
 pub(crate) const SHM_ATTACH: Id = Id("shm-attach");
 pub(crate) const SLOW_CLOCKSOURCE: Id = Id("slow-clocksource");
+pub(crate) const SLOW_PEER: Id = Id("slow-peer");
 pub(crate) const SOCKET_DIAG_READER: Id = Id("socket-diag-reader");
 pub(crate) const SOFTIRQ_INTERFERENCE: Id = Id("softirq-interference");
 pub(crate) const STOPPED_OR_TRACED: Id = Id("stopped-or-traced");

@@ -181,6 +181,9 @@ impl<'a> PartSums<'a> {
             max_ns: 0,
             by_waiter: 0,
             lock_like: 0,
+            open: 0,
+            asked: false,
+            ends: BTreeMap::new(),
         });
         sum.count += 1;
         sum.ns = sum.ns.saturating_add(ns);

@@ -107,6 +107,7 @@ fn without_calls(run: &mut Run) {
         path.call = None;
     }
     for wait in &mut run.sums.waits {
+        wait.asked = false;
         let is_unknown = wait.account == Account::Blocked(Blocked::Other);
         wait.object = if is_unknown { 0 } else { wait.object };
     }

@@ -174,6 +174,9 @@ pub fn wait(ns: u64) -> WaitSum {
         max_ns: ns,
         by_waiter: 1,
         lock_like: 1,
+        open: 0,
+        asked: true,
+        ends: [(model::ChainEnd::Cpu, ns)].into(),
     }
 }
 

@@ -28,6 +28,9 @@ enum Format {
     Svg,
     /// The histograms, a line per second and metric; of a benchmark, a line per step
     Csv,
+    /// Who waited for whom, and what the other one did meanwhile: one line each with microseconds,
+    /// for flame graph tools
+    Wakers,
 }
 
 /// Options of `export`.
@@ -40,7 +43,8 @@ is replaced when all is written.
 Example:
   whylag export 7 --format run -o x.whylag    then, anywhere: whylag explain x.whylag
   whylag export --format svg -o offcpu.svg    then open it in a browser
-  whylag export 7 --format csv > run7.csv")]
+  whylag export 7 --format csv > run7.csv
+  whylag export --format wakers > wakers.folded")]
 pub struct Options {
     /// Number of the run, as 'whylag runs' lists it, or a file that 'export --format run' wrote
     /// [default: the newest]
@@ -66,7 +70,7 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
         return Ok(ExitCode::SUCCESS);
     }
     let run = stored::judged(store.load(id)?);
-    if matches!(options.format, Format::Folded | Format::Svg) {
+    if matches!(options.format, Format::Folded | Format::Svg | Format::Wakers) {
         stored::must_be_recorded(&run, options.run.as_ref())?;
     }
     place.fill(|out| {
@@ -82,6 +86,7 @@ fn write_for_others(format: Format, run: &Run, out: &mut dyn Write) -> Result<()
         Format::Run => {}
         Format::Json => report::export::json::write(out, run)?,
         Format::Csv => report::export::csv::write(out, run)?,
+        Format::Wakers => report::export::wakers::write(out, run)?,
         Format::Folded => {
             let coverage = report::export::folded::write(out, run)?;
             tell(coverage);

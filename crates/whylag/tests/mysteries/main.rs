@@ -44,6 +44,7 @@ mod rcu_sync_fdtable;
 mod rt_starvation;
 mod shm_attach;
 mod slow_clocksource;
+mod slow_peer;
 mod socket_diag_reader;
 mod softirq_interference;
 mod stopped_or_traced;
@@ -85,7 +86,7 @@ const EXACT: Range<f64> = 0.85..1.15;
 const RARE: [&str; 4] = ["dns-timeout", "nagle-delack", "tcp-rto", "udp-rcvbuf-stall"];
 
 /// Whom or what the findings of these have to name: a process, a thread, a call, an address.
-const WHO: [(&str, &str); 17] = [
+const WHO: [(&str, &str); 18] = [
     ("blocked-log-pipe", "slow-logger"),
     ("cpu-runqueue", "batch-hog"),
     ("dns-timeout", "127.0.0.1:53"),
@@ -100,6 +101,7 @@ const WHO: [(&str, &str); 17] = [
     ("rt-starvation", "rt-control"),
     ("shm-attach", "broker"),
     ("socket-diag-reader", "agent"),
+    ("slow-peer", "broker"),
     ("softirq-interference", "net_rx"),
     ("stopped-or-traced", "agent"),
     ("tcp-rto", "SOCKET_FILTER"),

@@ -21,7 +21,7 @@
 //! Documentation/scheduler/sched-bwc.rst; Documentation/admin-guide/cgroup-v2.rst (cpu.max,
 //! cpu.stat); kernel/sched/fair.c.
 
-use model::{Account, Accounts, Outlier, OutlierKind, RecorderPart};
+use model::{Account, Accounts, ChainEnd, Outlier, OutlierKind, RecorderPart};
 
 use crate::case::in_words::in_words;
 use crate::case::{Case, Cpus};
@@ -54,7 +54,8 @@ fn examine(case: &Case) -> Verdict {
     };
     let behind = case.behind_holders(|_| true, |_, account| account == THROTTLED);
     let mut lost: Accounts = [(THROTTLED, own)].into_iter().collect();
-    lost.merge(&behind.accounts);
+    let waited = case.behind_at_least(&behind.accounts, ChainEnd::Throttled);
+    lost.merge(&waited);
 
     let stops = || case.outliers_in(THROTTLED).filter(|o| o.kind == OutlierKind::RunQueue);
     let number = stops().count() as u64;
@@ -70,9 +71,12 @@ fn examine(case: &Case) -> Verdict {
         "{} ready to run, and kept off the CPU for {} until the quota was filled up again{}",
         counted(threads, "thread"),
         duration(own),
-        match behind.accounts.total() {
+        match waited.total() {
             0 => String::new(),
-            ns => format!("; others waited {} for locks that throttled threads had", duration(ns)),
+            ns => format!(
+                "; others waited {} for locks and answers of throttled threads",
+                duration(ns)
+            ),
         }
     ));
     claim.trigger(match &quota {

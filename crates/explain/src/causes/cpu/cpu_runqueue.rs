@@ -20,7 +20,9 @@
 //!
 //! kernel/sched/fair.c; Documentation/scheduler/sched-stats.rst (what /proc/PID/schedstat says).
 
-use model::{Account, Accounts, Histogram, Metric, OutlierKind, RecorderPart, RunnerSum, part_of};
+use model::{
+    Account, Accounts, ChainEnd, Histogram, Metric, OutlierKind, RecorderPart, RunnerSum, part_of,
+};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -84,12 +86,14 @@ struct Queue {
 
 fn examine(case: &Case) -> Verdict {
     let queue = measure(case)?;
-    let lost: Accounts = case
+    let mut lost: Accounts = case
         .accounts
         .iter()
         .filter(|(account, _)| account.is_runnable())
         .map(|(account, ns)| (account, part_of(ns, queue.claimed_ns, queue.waited_ns)))
         .collect();
+    let behind = case.behind(|end| end == ChainEnd::RunQueue);
+    lost.merge(&behind);
     let mut claim = Claim::new(title(case, &queue), lost, queue.waits);
     claim.mechanism(format!(
         "threads that were ready to run waited {} for a CPU: {} after being woken, {} after being \
@@ -98,6 +102,12 @@ fn examine(case: &Case) -> Verdict {
         duration(case.accounts.get(Account::RunnableWakeup)),
         duration(case.accounts.get(Account::RunnablePreempted))
     ));
+    if behind.total() > 0 {
+        claim.mechanism(format!(
+            "others waited {} for locks and answers of threads that were ready and had no CPU",
+            duration(behind.total())
+        ));
+    }
     if !queue.unseen {
         claim.trigger(format!(
             "on the CPU meanwhile: threads of the same process for {} of the waiting, other \

@@ -8,8 +8,10 @@
 //!
 //! Sleeps in futex on words that behave like locks. Of each word: how many waits asked for the
 //! value that means locked with waiters, how many were ended by a thread that had waited there
-//! itself, mean and longest wait. The longest are followed from the waiter to the thread that ended
-//! the wait.
+//! itself, mean and longest wait. All are divided by what the one did meanwhile that had the lock
+//! (ran, slept, waited for a disk, a CPU, another lock): the fix follows that. Where it waited for a
+//! CPU, was throttled or stopped, the time is left to those causes. The longest are followed from the
+//! waiter to the thread that ended the wait.
 //!
 //! # Without whylag
 //!
@@ -21,14 +23,14 @@
 //!
 //! futex(2); futex(7); kernel/futex/waitwake.c.
 
-use model::{Account, Accounts, Blocked, Metric, Outlier, RecorderPart, Syscall};
+use model::{Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Syscall};
 
 use crate::case::Case;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::lost::LockWord;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
-use crate::text::{counted, duration, mean, percent, quantiles};
+use crate::text::{count, counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
     id: ids::FUTEX_CONVOY,
@@ -68,35 +70,118 @@ pub const CAUSE: Cause = Cause {
 };
 
 const FUTEX: Account = Account::Blocked(Blocked::Futex);
+/// A CPU, a throttle and a stop have causes of their own, which claim what waits behind them.
+fn is_own(end: ChainEnd) -> bool {
+    !matches!(end, ChainEnd::RunQueue | ChainEnd::Throttled | ChainEnd::Stopped)
+}
+
+/// What the waits for a lock are lost to whatever held it; all of them where that is not known.
+fn own_ns(word: &LockWord) -> u64 {
+    match word.ends.total() {
+        0 => word.lost_ns(),
+        _ => word.ends.part_of(word.lost_ns(), is_own),
+    }
+}
+
+/// All of these waits, of each account no more than was lost in it.
+fn claimed(case: &Case, locks: &[&LockWord]) -> Accounts {
+    let all: Accounts = locks.iter().map(|word| (word.account, own_ns(word))).collect();
+    all.iter().map(|(account, ns)| (account, ns.min(case.lost.get(account)))).collect()
+}
+
+const NEVER_LET_GO: &str = "Find who has the lock: attach a debugger and look at the stacks of all \
+                            threads ('gdb -p PID', 'thread apply all bt', and the owner in the \
+                            mutex). If threads wait for each other's locks, take them in one order.";
+
+/// Not one of the waits for it has ended.
+fn is_never_let_go(word: &LockWord) -> bool {
+    word.open > 0 && word.open == word.count
+}
+
+/// What to do follows what the holder did.
+fn fix(end: ChainEnd) -> Option<&'static str> {
+    match end {
+        ChainEnd::Timer => Some(
+            "The holder sleeps with the lock in hand: let go of it before it sleeps (a pause, a retry \
+             with a delay, a wait for something else belongs outside).",
+        ),
+        ChainEnd::Disk | ChainEnd::Fault => Some(
+            "The holder waits for a disk with the lock in hand: read and write outside of it, and take \
+             the lock for what is in memory only.",
+        ),
+        ChainEnd::Kernel => Some(
+            "The holder waits in the kernel with the lock in hand: see what for (its stack is below, \
+             if it was long), and do that outside of the lock.",
+        ),
+        ChainEnd::Outside | ChainEnd::Unwatched => Some(
+            "The holder waits for another process or host with the lock in hand: take the lock after \
+             the answer has come.",
+        ),
+        _ => None,
+    }
+}
+
 /// Words worth a line.
 const WORDS_SHOWN: usize = 3;
 
 fn examine(case: &Case) -> Verdict {
     let all = case.accounts.get(FUTEX);
-    let lost = case.lost.get(FUTEX);
-    let locks: Vec<&LockWord> = case.locks.iter().filter(|word| word.lost_ns() > 0).collect();
+    let locks: Vec<&LockWord> = case.locks.iter().filter(|word| own_ns(word) > 0).collect();
+    let claimed = claimed(case, &locks);
+    let lost = claimed.total();
     let Some(first) = locks.first().filter(|_| lost > 0) else {
-        return Err(Absent(format!(
-            "of {} in futex waits, none was on a word that behaves like a contended lock",
-            duration(all)
-        )));
+        return Err(Absent(match case.locks.first() {
+            None => format!(
+                "of {} in futex waits, none was on a word that behaves like a contended lock",
+                duration(all)
+            ),
+            Some(word) => format!(
+                "who had the {} could not go on all that time: it {}",
+                described(word),
+                word.ends.in_words("").unwrap_or_default().trim_start()
+            ),
+        }));
     };
 
     let lock = described(first);
-    let title = format!("threads of {} queue for the {lock}", case.process_name(first.tgid));
+    let end = first.ends.main();
+    let holder = match end {
+        _ if is_never_let_go(first) => ", which nobody let go of".to_owned(),
+        Some(end) if !matches!(end, ChainEnd::Cpu | ChainEnd::Unknown) && is_own(end) => {
+            format!(", whose holder {end}")
+        }
+        _ => String::new(),
+    };
+    let title =
+        format!("threads of {} queue for the {lock}{holder}", case.process_name(first.tgid));
     let waits = locks.iter().fold(0u64, |sum, word| sum.saturating_add(word.count));
-    let claimed: Accounts = [(FUTEX, lost)].into_iter().collect();
     let mut claim = Claim::new(title, claimed, waits);
+    claim.fix = match is_never_let_go(first) {
+        true => Some(NEVER_LET_GO),
+        false => end.and_then(fix),
+    };
     claim.mechanism(format!(
         "{} asleep for {}; each wait lasts for the turns of all who queue in front (mean {})",
         duration(lost),
         counted(locks.len() as u64, "user-space lock"),
         mean(first.ns, first.count)
     ));
-    claim.trigger(format!(
-        "{lock}: {} of its waits ended when a thread that had queued itself let go",
-        percent(first.by_waiter.min(first.count), first.count)
-    ));
+    if is_never_let_go(first) {
+        claim.trigger(format!(
+            "{lock}: {} of {} had not ended when recording stopped, and none had before: a \
+             deadlock, or a holder that does something else for that long",
+            count(first.open),
+            counted(first.count, "wait")
+        ));
+    } else {
+        claim.trigger(format!(
+            "{lock}: {} of its waits ended when a thread that had queued itself let go",
+            percent(first.by_waiter.min(first.count), first.count)
+        ));
+    }
+    if let Some(ends) = first.ends.in_words("while others waited, whoever had the lock") {
+        claim.trigger(ends);
+    }
     for word in locks.iter().take(WORDS_SHOWN) {
         claim.saw(
             format!(
@@ -121,7 +206,9 @@ fn examine(case: &Case) -> Verdict {
 /// Evidence from the waits for a lock that were kept whole.
 fn longest_waits(case: &Case, lock: &LockWord, claim: &mut Claim) {
     let queued_here = |o: &Outlier| {
-        o.kind.is_own_time() && o.object == lock.address && o.blocked == Some(Blocked::Futex)
+        o.kind.is_own_time()
+            && o.object == lock.address
+            && o.blocked.map(Account::Blocked) == Some(lock.account)
     };
     let threads = case.threads_among(queued_here);
     if threads > 0 {
@@ -154,6 +241,22 @@ fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
             percent(first.lock_like.max(first.by_waiter).min(first.count), first.count)
         ),
     );
+    let holders = first.ends.total();
+    if holders > 0 {
+        let queued = first.ends.sum_of(|end| end == ChainEnd::RunQueue);
+        if queued < holders / 5 {
+            for cause in [ids::CPU_RUNQUEUE, ids::PRIORITY_INVERSION] {
+                let because = format!(
+                    "whoever had the lock was ready and had no CPU for {} of {} only",
+                    duration(queued),
+                    duration(holders)
+                );
+                claim.rule_out(cause, because);
+            }
+        }
+        doubt_kind(first, claim);
+        return;
+    }
     let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
     let against = format!("{} against {} in the lock", duration(queued), duration(lost));
     if queued < lost / 5 {
@@ -168,6 +271,11 @@ fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
         );
         claim.doubt(0.8, &text);
     }
+    doubt_kind(first, claim);
+}
+
+/// How sure it is that the word is a lock.
+fn doubt_kind(first: &LockWord, claim: &mut Claim) {
     if first.lock_like < first.count.div_ceil(2) {
         claim.doubt(
             0.6,
@@ -177,8 +285,11 @@ fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
     }
 }
 
-/// `lock at 0x7f...` or its name.
+/// `lock at 0x7f...` or its name; `token in the pipe with inode 7`.
 fn described(word: &LockWord) -> String {
+    if word.account != FUTEX {
+        return format!("token in the pipe with inode {}", word.address);
+    }
     match &word.name {
         Some(name) => format!("lock {name} at {:#x}", word.address),
         None => format!("lock at {:#x}", word.address),
@@ -187,6 +298,8 @@ fn described(word: &LockWord) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, wait};
     use model::WaitSum;
@@ -205,6 +318,52 @@ mod tests {
         assert_eq!(claim.lost.get(FUTEX), 4 * SECOND);
         assert!(claim.title.ends_with("lock at 0xbeef"), "{}", claim.title);
         assert!(claim.doubts.is_empty());
+    }
+
+    fn convoy_behind(ends: &[(ChainEnd, u64)]) -> RunBuilder {
+        let ends: BTreeMap<_, _> = ends.iter().copied().collect();
+        let ns = ends.values().sum();
+        RunBuilder::new().thread(10, 10, &[(USER, SECOND), (FUTEX, 6 * SECOND)]).wait(WaitSum {
+            lock_like: 100,
+            ends,
+            ..wait(10, FUTEX, 0xbeef, 100, ns)
+        })
+    }
+
+    #[test]
+    fn the_fix_follows_what_the_holder_did() {
+        let run = convoy_behind(&[(ChainEnd::Timer, 3 * SECOND), (ChainEnd::Cpu, SECOND)]).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(FUTEX), 4 * SECOND);
+        assert!(claim.title.contains("whose holder slept by a timer"), "{}", claim.title);
+        assert!(claim.fix.unwrap().contains("before it sleeps"));
+        assert!(claim.ruled_out.iter().any(|r| r.cause == "cpu-runqueue"), "{:?}", claim.ruled_out);
+    }
+
+    #[test]
+    fn a_lock_that_nobody_lets_go_of_is_an_outage() {
+        let open = WaitSum {
+            lock_like: 3,
+            open: 3,
+            ends: [(ChainEnd::Unknown, 6 * SECOND)].into(),
+            ..wait(10, FUTEX, 0xbeef, 3, 6 * SECOND)
+        };
+        let run = RunBuilder::new().thread(10, 10, &[(FUTEX, 6 * SECOND)]).wait(open).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(claim.title.ends_with("which nobody let go of"), "{}", claim.title);
+        assert!(claim.chain.iter().any(|link| link.text.contains("a deadlock")));
+        assert_eq!(claim.lost.get(FUTEX), 6 * SECOND);
+    }
+
+    #[test]
+    fn what_waits_behind_a_holder_without_a_cpu_is_left_to_cpu_runqueue() {
+        let run =
+            convoy_behind(&[(ChainEnd::RunQueue, 3 * SECOND), (ChainEnd::Cpu, SECOND)]).build();
+        let case = Case::new(&run);
+        assert_eq!(examine(&case).unwrap().lost.get(FUTEX), SECOND);
+        assert_eq!(case.behind(|end| end == ChainEnd::RunQueue).get(FUTEX), 3 * SECOND);
+        let run = convoy_behind(&[(ChainEnd::Throttled, 3 * SECOND)]).build();
+        assert!(examine(&Case::new(&run)).unwrap_err().0.contains("throttled by its cgroup"));
     }
 
     #[test]

@@ -23,7 +23,7 @@
 //!
 //! ptrace(2); signal(7); Documentation/admin-guide/cgroup-v2.rst (cgroup.freeze).
 
-use model::{Account, Accounts, Event, EventKind, RecorderPart, WaitSum};
+use model::{Account, Accounts, ChainEnd, Event, EventKind, RecorderPart, WaitSum};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -74,7 +74,9 @@ fn examine(case: &Case) -> Verdict {
     let name = case.process_name(process);
     let signal = stop_signal(case, process);
     let resumer = resumer(case);
-    let claimed: Accounts = [(STOPPED, lost)].into_iter().collect();
+    let mut claimed: Accounts = [(STOPPED, lost)].into_iter().collect();
+    let behind = case.behind(|end| end == ChainEnd::Stopped);
+    claimed.merge(&behind);
     let way = way(case);
     let title = title(&name, way, signal, resumer);
     let mut claim = Claim::new(title, claimed, total.count);
@@ -87,6 +89,10 @@ fn examine(case: &Case) -> Verdict {
         mean(total.ns, total.count),
         duration(total.max_ns)
     ));
+    if behind.total() > 0 {
+        let ns = duration(behind.total());
+        claim.mechanism(format!("others waited {ns} for locks and answers of stopped threads"));
+    }
     claim.trigger(match (signal, resumer) {
         (Some((name, event)), _) => format!("{name} {}", event.detail),
         (None, Some(resumer)) => {

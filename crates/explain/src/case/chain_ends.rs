@@ -1,0 +1,76 @@
+//! Waits by what was at the end of the chain: what the one did that was waited for, or the one that
+//! that one waited for.
+//!
+//! The kernel side divides each wait when it ends (bpf/chains.h), the short ones, too; these are the
+//! sums of it. Runs of versions before 0.2 do not have them.
+
+use std::collections::BTreeMap;
+
+use model::{ChainEnd, WaitSum, chain_end, part_of};
+
+/// Nanoseconds of some waits by what was at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChainEnds(BTreeMap<ChainEnd, u64>);
+
+impl ChainEnds {
+    /// Adds those of a sum.
+    pub fn add(&mut self, wait: &WaitSum) {
+        for (end, ns) in &wait.ends {
+            let sum = self.0.entry(*end).or_default();
+            *sum = sum.saturating_add(*ns);
+        }
+    }
+
+    /// All of it; 0 if it was not recorded.
+    pub fn total(&self) -> u64 {
+        self.sum_of(|_| true)
+    }
+
+    /// The part with one of these ends.
+    pub fn sum_of(&self, which: impl Fn(ChainEnd) -> bool) -> u64 {
+        let ends = self.0.iter().filter(|(end, _)| which(**end));
+        ends.fold(0, |sum, (_, ns)| sum.saturating_add(*ns))
+    }
+
+    /// Of `ns` waited, the part with one of these ends.
+    pub fn part_of(&self, ns: u64, which: impl Fn(ChainEnd) -> bool) -> u64 {
+        part_of(ns, self.sum_of(which), self.total())
+    }
+
+    /// The end with the most time, if it was recorded.
+    pub fn main(&self) -> Option<ChainEnd> {
+        let largest = self.0.iter().filter(|(_, ns)| **ns > 0).max_by_key(|(_, ns)| **ns);
+        largest.map(|(end, _)| *end)
+    }
+
+    /// `it ran on a CPU for 81 % (2.30 s), ...`; `None` if it was not recorded.
+    pub fn in_words(&self, it: &str) -> Option<String> {
+        let words = chain_end::in_words(&self.0);
+        (!words.is_empty()).then(|| format!("{it} {words}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{FUTEX, wait};
+
+    fn ends(of: &[(ChainEnd, u64)]) -> ChainEnds {
+        let mut ends = ChainEnds::default();
+        ends.add(&WaitSum {
+            ends: of.iter().copied().collect(),
+            ..wait(1, FUTEX, 0x10, 1, of.iter().map(|(_, ns)| ns).sum())
+        });
+        ends
+    }
+
+    #[test]
+    fn a_part_of_other_waiting_is_divided_alike() {
+        let ends = ends(&[(ChainEnd::Disk, 300), (ChainEnd::Unknown, 100)]);
+        assert_eq!(ends.part_of(1000, ChainEnd::is_held_up), 750);
+        assert_eq!(ChainEnds::default().part_of(1000, |_| true), 0);
+        assert_eq!(ChainEnds::default().in_words("it"), None);
+        assert!(ends.in_words("it").unwrap().starts_with("it waited for a disk for 75"));
+        assert_eq!(ends.main(), Some(ChainEnd::Disk));
+    }
+}

@@ -1,0 +1,250 @@
+//! slow-peer: threads wait for the answer of another process on this host.
+//!
+//! A thread that has sent a request to a local socket and waits for the answer has nothing else to
+//! do: unlike the wait of a server for its next request, that is lost time. What the other process
+//! did meanwhile says why: it worked on this request or on those before, slept, waited for a disk, for
+//! a CPU, or for a third process. The fix is there, not in the process that waits.
+//!
+//! Requests in flight on several connections at once, which are waited for by epoll, are not seen
+//! as such: nobody knows for which of them a thread waits.
+//!
+//! # Evidence
+//!
+//! Waits in recv, read or poll for a socket that this side has connected, after a send on it, which a
+//! thread of this host ended; divided by what that thread did meanwhile, and whoever it waited for.
+//! Of processes that are not recorded only the name is known: record them, too (-a, or --follow for
+//! children), or nothing is claimed.
+//!
+//! # Without whylag
+//!
+//!     strace -f -T -e trace=network,read,write -p PID      # how long answers take
+//!     perf sched timehist -w -p PEER                       # what the peer did meanwhile
+//!
+//! # Sources
+//!
+//! net/core/sock.c (sock_def_readable); net/unix/af_unix.c; tcp(7).
+
+use model::{Account, Accounts, ChainEnd, RecorderPart};
+
+use crate::case::Case;
+use crate::case::answers::Answers;
+use crate::case::in_words::in_words;
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
+use crate::causes::ids;
+use crate::text::{counted, duration, mean, percent};
+
+pub const CAUSE: Cause = Cause {
+    id: ids::SLOW_PEER,
+    title: "threads wait for answers of another process on this host",
+    fix: "Look at the process that answers: record it, too, and let it answer sooner.",
+    reproduce: "mysteries/bin/slow-peer-faulty 5",
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    look_alikes: &[LookAlike {
+        cause: ids::NAGLE_DELACK,
+        tell_apart: "see when the answer is sent ('strace -f -tt -e trace=network -p PEER'): a \
+                     delayed segment has been sent 40 ms before it arrives",
+        mutual: false,
+    }],
+    symptom: true,
+    examine,
+};
+
+/// Pairs of processes worth a line.
+const PAIRS_SHOWN: usize = 3;
+
+/// A CPU, a throttle and a stop have causes of their own, which claim what waits behind them.
+fn is_own(end: ChainEnd) -> bool {
+    matches!(
+        end,
+        ChainEnd::Cpu | ChainEnd::Timer | ChainEnd::Disk | ChainEnd::Fault | ChainEnd::Kernel
+    )
+}
+
+fn own_ns(answers: &Answers) -> u64 {
+    answers.ends.part_of(answers.ns, is_own)
+}
+
+fn examine(case: &Case) -> Verdict {
+    let slow: Vec<&Answers> = case.answers.iter().filter(|pair| own_ns(pair) > 0).collect();
+    let Some(first) = slow.iter().max_by_key(|pair| own_ns(pair)) else {
+        return Err(absent(case));
+    };
+    let lost: Accounts = slow.iter().map(|pair| (pair.account, own_ns(pair))).collect();
+    let count = slow.iter().fold(0u64, |sum, pair| sum.saturating_add(pair.count));
+    let all = lost.total();
+    let peer = format!("{} (pid {})", first.peer, first.peer_tgid);
+    let end = first.ends.main().unwrap_or(ChainEnd::Unknown);
+    let title =
+        format!("{} waits for answers of {peer}, which {end}", case.process_name(first.tgid));
+    let mut claim = Claim::new(title, lost, count);
+    claim.fix = fix(end);
+    claim.mechanism(format!(
+        "asleep for {} until the answer to what had been sent came: {}, mean {}",
+        duration(all),
+        counted(count, "wait"),
+        mean(all, count)
+    ));
+    if let Some(ends) = first.ends.in_words(&format!("meanwhile {peer}, or whoever it waited for,"))
+    {
+        claim.trigger(ends);
+    }
+    for pair in slow.iter().take(PAIRS_SHOWN) {
+        claim.saw(
+            format!(
+                "{} waited for {} (pid {}): {}, {}, mean {}, longest {}; {}",
+                case.process_name(pair.tgid),
+                pair.peer,
+                pair.peer_tgid,
+                counted(pair.count, "wait"),
+                duration(pair.ns),
+                mean(pair.ns, pair.count),
+                duration(pair.max_ns),
+                pair.ends.in_words("it").unwrap_or_default()
+            ),
+            "sends and waits of one socket, waker at sched_waking",
+        );
+    }
+    let longest = case.run.outliers.iter().filter(|o| {
+        o.kind.is_own_time()
+            && o.tgid == first.tgid
+            && o.blocked.map(Account::Blocked) == Some(first.account)
+            && o.waker.as_ref().is_some_and(|waker| waker.tgid == first.peer_tgid)
+    });
+    claim.saw_if(
+        longest.max_by_key(|o| o.duration_ns).map(|o| in_words(case, o)),
+        "longest wait for an answer",
+    );
+    claim.exclude(
+        "waiting for the next request",
+        "only sockets that the waiting side has connected count, after a send on them".to_owned(),
+    );
+    rule_out(first, &mut claim);
+    doubt(first, &mut claim);
+    Ok(claim)
+}
+
+fn absent(case: &Case) -> Absent {
+    let not_recorded = case.run.sums.waits.iter().filter(|wait| wait.asked);
+    let (count, ns) = not_recorded.fold((0u64, 0u64), |(count, ns), wait| {
+        (count.saturating_add(wait.count), ns.saturating_add(wait.ns))
+    });
+    Absent(match count {
+        0 => "no thread waited for the answer to what it had sent on a socket".to_owned(),
+        n => format!(
+            "{} for answers took {}, and no recorded thread was at their end",
+            counted(n, "wait"),
+            duration(ns)
+        ),
+    })
+}
+
+/// What to do follows what the peer did.
+fn fix(end: ChainEnd) -> Option<&'static str> {
+    match end {
+        ChainEnd::Cpu => Some(
+            "The peer works on a CPU all that time: make it do less for an answer, or give it more \
+             threads if it handles one request after the other.",
+        ),
+        ChainEnd::Timer => Some(
+            "The peer sleeps before it answers, by a timer of its own (a pause, a batch that waits \
+             to be full, a retry): take that out of the way of requests.",
+        ),
+        ChainEnd::Disk | ChainEnd::Fault => Some(
+            "The peer waits for a disk before it answers: keep what it reads in memory, and take \
+             writes (fsync, logs) out of the way of requests.",
+        ),
+        _ => None,
+    }
+}
+
+fn rule_out(first: &Answers, claim: &mut Claim) {
+    let total = first.ends.total();
+    for (cause, end, what) in [
+        (ids::CPU_RUNQUEUE, ChainEnd::RunQueue, "waited for a CPU"),
+        (ids::CGROUP_THROTTLE, ChainEnd::Throttled, "was throttled"),
+        (ids::STOPPED_OR_TRACED, ChainEnd::Stopped, "was stopped"),
+    ] {
+        let ns = first.ends.sum_of(|other| other == end);
+        if ns < total / 5 {
+            claim.rule_out(
+                cause,
+                format!("the peer {what} for {} of {} only", duration(ns), duration(total)),
+            );
+        }
+    }
+}
+
+fn doubt(first: &Answers, claim: &mut Claim) {
+    let known = first.ends.sum_of(|end| !matches!(end, ChainEnd::Unknown | ChainEnd::Unwatched));
+    let total = first.ends.total();
+    if known < total / 10 * 9 {
+        claim.doubt(
+            0.8,
+            &format!(
+                "what the peer did is known for {} of the waiting only",
+                percent(known, total)
+            ),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, wait};
+    use model::{Blocked, WaitSum};
+
+    const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
+
+    fn asking(ends: &[(ChainEnd, u64)]) -> RunBuilder {
+        let ns = ends.iter().map(|(_, ns)| ns).sum();
+        RunBuilder::new().thread(10, 10, &[(RECEIVE, 2 * SECOND)]).wait(WaitSum {
+            asked: true,
+            waker_tgid: 20,
+            waker_comm: "broker".into(),
+            ends: ends.iter().copied().collect(),
+            ..wait(10, RECEIVE, 0, 100, ns)
+        })
+    }
+
+    #[test]
+    fn what_the_peer_did_is_named_and_the_fix_follows() {
+        let run = asking(&[(ChainEnd::Timer, SECOND), (ChainEnd::Cpu, SECOND / 10)]).build();
+        let case = Case::new(&run);
+        let claim = examine(&case).unwrap();
+        assert_eq!(claim.lost.get(RECEIVE), SECOND + SECOND / 10);
+        assert!(claim.title.contains("broker (pid 20), which slept"), "{}", claim.title);
+        assert!(claim.fix.unwrap().contains("sleeps before it answers"));
+        assert_eq!(case.lost.get(RECEIVE), SECOND + SECOND / 10);
+        assert_eq!(case.idle_ns, 2 * SECOND - SECOND - SECOND / 10);
+    }
+
+    #[test]
+    fn what_has_another_cause_is_left_to_it() {
+        let run = asking(&[(ChainEnd::RunQueue, SECOND), (ChainEnd::Cpu, SECOND / 2)]).build();
+        let case = Case::new(&run);
+        assert_eq!(examine(&case).unwrap().lost.get(RECEIVE), SECOND / 2);
+        assert_eq!(case.behind(|end| end == ChainEnd::RunQueue).get(RECEIVE), SECOND);
+    }
+
+    #[test]
+    fn a_peer_that_is_not_recorded_is_not_blamed() {
+        for end in [ChainEnd::Unwatched, ChainEnd::Outside, ChainEnd::Unknown] {
+            let run = asking(&[(end, SECOND)]).build();
+            assert!(examine(&Case::new(&run)).unwrap_err().0.contains("no recorded thread"));
+        }
+    }
+
+    #[test]
+    fn a_server_that_waits_for_requests_is_idle() {
+        let sum = WaitSum {
+            waker_tgid: 20,
+            ends: [(ChainEnd::Cpu, SECOND)].into(),
+            ..wait(10, RECEIVE, 0, 100, SECOND)
+        };
+        let run = RunBuilder::new().thread(10, 10, &[(RECEIVE, SECOND)]).wait(sum).build();
+        let case = Case::new(&run);
+        assert!(examine(&case).is_err());
+        assert_eq!(case.idle_ns, SECOND);
+    }
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * Who made whom wait. A wait that a watched thread ended is divided by what
+ * that thread did meanwhile: it ran, it was ready, it slept itself. Each
+ * thread remembers its last absences from the CPU, with how they were divided
+ * when they ended; so the parts of a wait are those at the far end of the
+ * chain, however long it is, and the work at each wake-up is bounded.
+ */
+#ifndef WHYLAG_CHAINS_H
+#define WHYLAG_CHAINS_H
+
+#include "state.h"
+
+#define SHARE_BITS	16
+
+/* What ends a wait that no watched thread ended. */
+static __always_inline u32 leaf_end(struct thread *t)
+{
+	switch (t->open) {
+	case ACCT_DISK:
+	case ACCT_DIRTY_THROTTLE:
+		return END_DISK;
+	case ACCT_FAULT_MAJOR:
+		return END_FAULT;
+	case ACCT_TIMER:
+		return END_TIMER;
+	case ACCT_STOPPED:
+		return END_STOPPED;
+	case ACCT_MMAP_LOCK_READ:
+	case ACCT_MMAP_LOCK_WRITE:
+	case ACCT_RWSEM:
+	case ACCT_MUTEX:
+	case ACCT_RT_MUTEX:
+	case ACCT_OTHER_LOCK:
+	case ACCT_FAULT_MINOR:
+	case ACCT_UNINTERRUPTIBLE:
+		return END_KERNEL;
+	}
+	if (t->timer.fired)
+		return END_TIMER;
+	return t->waker_context == CTX_TASK ? END_UNWATCHED : END_OUTSIDE;
+}
+
+/* These end as they do whoever runs the last step. */
+static __always_inline bool is_leaf(u32 account)
+{
+	return account == ACCT_DISK || account == ACCT_DIRTY_THROTTLE ||
+	       account == ACCT_FAULT_MAJOR || account == ACCT_TIMER ||
+	       account == ACCT_STOPPED;
+}
+
+/*
+ * Puts into t->ends what `waker`, which runs here, did from when `t` went to
+ * sleep until now. Nobody else changes the two: `t` is asleep and woken by
+ * this CPU alone, and the history of a thread grows on its own CPU.
+ */
+static __noinline int divide_wait(struct thread *t, struct thread *waker, u64 now)
+{
+	u64 from = t->off_since, to = now, begin, ns, part;
+	struct step *step;
+	u32 i, k;
+
+	for (i = 0; i < STEPS && to > from; i++) {
+		step = &waker->steps[(waker->steps_head - 1 - i) & (STEPS - 1)];
+		begin = step->on ? step->on : waker->first_ns;
+		if (begin < from)
+			begin = from;
+		if (to > begin) {
+			t->ends[END_CPU] += to - begin;
+			to = begin;
+		}
+		if (!step->on)
+			break;
+		begin = step->wake > from ? step->wake : from;
+		if (to > begin) {
+			t->ends[step->throttled ? END_THROTTLED : END_RUN_QUEUE] += to - begin;
+			to = begin;
+		}
+		begin = step->from > from ? step->from : from;
+		if (to <= begin)
+			continue;
+		ns = to - begin;
+		to = begin;
+		for (k = 1; k < END_MAX; k++) {
+			part = ns * step->shares[k] >> SHARE_BITS;
+			t->ends[k] += part;
+			ns -= part;
+		}
+		t->ends[END_UNKNOWN] += ns;
+	}
+	if (to > from)
+		t->ends[END_UNKNOWN] += to - from;
+	return 0;
+}
+
+/* Divides the wait of `t`, which is woken now, here. */
+static __always_inline void end_wait(struct cpu *cpu, struct thread *t, u64 now)
+{
+	struct thread *waker = NULL;
+
+	if (t->waker_context == CTX_TASK && !is_leaf(t->open))
+		waker = this_thread(cpu);
+	if (waker)
+		divide_wait(t, waker, now);
+	else
+		t->ends[leaf_end(t)] = now - t->off_since;
+}
+
+/* Remembers the absence from the CPU that ends now. */
+static __always_inline void keep_step(struct thread *t, bool slept, u64 now)
+{
+	struct step *step = &t->steps[t->steps_head++ & (STEPS - 1)];
+	u64 ns = t->wake_ns - t->off_since;
+	u32 k;
+
+	step->from = t->off_since;
+	step->wake = t->wake_ns;
+	step->on = now;
+	step->throttled = t->off_account == ACCT_THROTTLED;
+	if (!slept || !ns)
+		return;
+	for (k = 0; k < END_MAX; k++) {
+		u64 part = t->ends[k];
+
+		if (part >= ns)
+			step->shares[k] = (1 << SHARE_BITS) - 1;
+		else
+			step->shares[k] = part ? (part << SHARE_BITS) / ns : 0;
+	}
+}
+
+#endif

@@ -1,0 +1,97 @@
+//! Chains of waits on a real kernel: a lock whose holders do one thing each. Whoever waits for the
+//! lock waits for that thing in the end, however many locks and processes are in between. What the
+//! threads waited in all is measured by the program itself.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use common::Lab;
+use common::programs::program;
+use common::values::Values;
+use model::{Account, Blocked, ChainEnd, WaitSum};
+
+const FUTEX: Account = Account::Blocked(Blocked::Futex);
+
+/// The waits for the program's locks, which threads that contend mark with the value 2, and what
+/// the program measured of the first lock.
+fn recorded(what: &str) -> Option<(Vec<WaitSum>, u64)> {
+    let lab = Lab::new()?;
+    let held = program("held");
+    let recorded = lab.record(&["--follow"], [held.as_os_str(), what.as_ref()]);
+    let waited = Values::of(recorded.stdout().lines().last().unwrap()).get("waited_ns");
+    let waits = recorded.run.sums.waits;
+    for wait in &waits {
+        assert_eq!(wait.ends.values().sum::<u64>(), wait.ns, "{wait:?}");
+    }
+    println!("{what}: {waited} ns, {waits:#?}");
+    Some((waits, waited))
+}
+
+/// The largest sum of waits for a lock is as long as the program says. What the holder did is known
+/// for most of it, and was this, but for waiting for a CPU: neighbours on this machine add that.
+fn assert_ends(what: &str, ends: &[ChainEnd]) {
+    let Some((waits, waited)) = recorded(what) else { return };
+    let locks = waits.iter().filter(|wait| wait.account == FUTEX && wait.lock_like > 0);
+    let lock = locks.max_by_key(|wait| wait.ns).unwrap();
+    let ratio = lock.ns as f64 / waited as f64;
+    assert!((0.85..1.15).contains(&ratio), "{ratio} of what the program measured");
+    let unknown = lock.ends_in(|end| end == ChainEnd::Unknown) as f64 / lock.ns as f64;
+    assert!(unknown < 0.3, "{unknown} is not known: {lock:#?}");
+    let did = lock.ends_in(|end| !matches!(end, ChainEnd::RunQueue | ChainEnd::Unknown)) as f64;
+    let part = lock.ends_in(|end| ends.contains(&end)) as f64 / did;
+    assert!(part > 0.75, "{part}: {lock:#?}");
+}
+
+#[test]
+fn a_holder_that_sleeps() {
+    assert_ends("sleep", &[ChainEnd::Timer]);
+}
+
+#[test]
+fn a_holder_that_computes() {
+    assert_ends("cpu", &[ChainEnd::Cpu]);
+}
+
+#[test]
+fn a_holder_that_waits_for_the_disk() {
+    assert_ends("disk", &[ChainEnd::Disk]);
+}
+
+#[test]
+fn a_holder_that_waits_for_another_lock_whose_holder_sleeps() {
+    assert_ends("chain", &[ChainEnd::Timer]);
+}
+
+#[test]
+fn a_holder_that_waits_for_an_answer_of_a_process_that_sleeps() {
+    assert_ends("answer", &[ChainEnd::Timer]);
+    let Some((waits, _)) = recorded("answer") else { return };
+    // Only the side that has connected asks.
+    let asked: Vec<_> = waits.iter().filter(|wait| wait.asked).collect();
+    assert!(!asked.is_empty(), "{waits:#?}");
+    assert!(asked.iter().all(|wait| wait.waker_comm == "answering"), "{asked:#?}");
+}
+
+#[test]
+fn waits_that_began_before_the_recording_and_go_on_after_it() {
+    let Some(lab) = Lab::new() else { return };
+    let mut deadlock = Command::new(program("deadlock"));
+    let mut deadlock = deadlock.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(deadlock.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    sleep(Duration::from_millis(200));
+    let run = lab.record_target(&["-p", &deadlock.id().to_string(), "--time", "1s"]).run;
+    deadlock.kill().unwrap();
+    deadlock.wait().unwrap();
+    let locks = run.sums.waits.iter().filter(|w| w.account == FUTEX && w.lock_like > 0);
+    let waits: Vec<_> = locks.map(|wait| (wait.count, wait.open)).collect();
+    assert_eq!(waits, [(1, 1), (1, 1)], "{:#?}", run.sums.waits);
+    let answer = String::from_utf8(lab.answer("explain", &[])).unwrap();
+    assert!(answer.contains("which nobody let go of"), "{answer}");
+}
