@@ -275,6 +275,12 @@ int BPF_PROG(on_switch_no_state, bool preempt, struct task_struct *prev,
 	return switched(ctx, preempt, prev, next, prev->__state);
 }
 
+/* A condition variable of glibc has two futex words, side by side, for waiters in turn. */
+static __always_inline bool is_same_object(u64 one, u64 other)
+{
+	return one >> 3 == other >> 3;
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
@@ -302,7 +308,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 		return 0;
 	if (t->waker_context == CTX_TASK && t->object) {
 		waker = this_thread(cpu);
-		if (waker && waker->last_object == t->object)
+		if (waker && is_same_object(waker->last_object, t->object))
 			t->by_waiter = 1;
 	}
 	now = bpf_ktime_get_ns();

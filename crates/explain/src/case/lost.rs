@@ -86,6 +86,8 @@ pub struct LockWord {
     pub max_ns: u64,
     /// Waits ended by a thread that had last waited here itself.
     pub by_waiter: u64,
+    /// Waits that a thread ended, and no timeout.
+    pub by_thread: u64,
     /// Waits for the value that means "locked, and others wait".
     pub lock_like: u64,
     /// Waits that had not ended when recording stopped.
@@ -95,31 +97,43 @@ pub struct LockWord {
 }
 
 impl LockWord {
-    /// At least half of the waits show a lock, by their value or by being handed on.
+    /// At least half of the waits show a lock by their value, or of those that a thread ended at
+    /// least half by being handed on.
     fn is_lock(&self) -> bool {
-        self.lock_waits() >= self.count.div_ceil(2)
+        self.has_lock_value() || self.is_handed_on()
     }
 
-    /// Waits that show a lock, by the stronger of the two signs; at most `count`.
-    fn lock_waits(&self) -> u64 {
-        self.lock_like.max(self.by_waiter).min(self.count)
+    fn has_lock_value(&self) -> bool {
+        self.count > 0 && self.lock_like >= self.count.div_ceil(2)
+    }
+
+    fn is_handed_on(&self) -> bool {
+        self.by_thread > 0 && self.by_waiter >= self.by_thread.div_ceil(2)
     }
 
     /// The part of `ns` that was waiting for a lock. Where only who ended the waits shows that, it
     /// may be work that threads give each other: then time counts only if a recorded thread was at
     /// the end of it, not if all waited for something from outside.
     pub fn lost_ns(&self) -> u64 {
-        let lost = part_of(self.ns, self.lock_waits(), self.count);
-        if self.lock_like >= self.count.div_ceil(2) || self.ends.total() == 0 {
-            return lost;
+        let by_value = part_of(self.ns, self.lock_like, self.count);
+        if !self.is_handed_on() {
+            return by_value;
         }
-        self.ends.part_of(lost, ChainEnd::is_recorded)
+        let handed_on = part_of(self.ns, self.by_waiter, self.by_thread);
+        match self.ends.total() {
+            0 => by_value.max(handed_on),
+            _ => by_value.max(self.ends.part_of(handed_on, ChainEnd::is_recorded)),
+        }
     }
 
     fn add(&mut self, wait: &WaitSum) {
         self.count = self.count.saturating_add(wait.count);
         self.ns = self.ns.saturating_add(wait.ns);
         self.max_ns = self.max_ns.max(wait.max_ns);
+        // Before waits had ends, those that a timeout ended were not told apart.
+        if wait.waker_tgid != 0 || wait.ends.is_empty() {
+            self.by_thread = self.by_thread.saturating_add(wait.count);
+        }
         self.by_waiter = self.by_waiter.saturating_add(wait.by_waiter);
         self.lock_like = self.lock_like.saturating_add(wait.lock_like);
         self.open = self.open.saturating_add(wait.open);
@@ -149,6 +163,7 @@ pub fn lock_words(run: &Run) -> Vec<LockWord> {
                 ns: 0,
                 max_ns: 0,
                 by_waiter: 0,
+                by_thread: 0,
                 lock_like: 0,
                 open: 0,
                 ends: ChainEnds::default(),
@@ -184,9 +199,25 @@ mod tests {
     }
 
     #[test]
+    fn waits_that_time_out_are_for_the_same_lock() {
+        let turns = WaitSum {
+            waker_tgid: 1,
+            by_waiter: 10,
+            ends: [(ChainEnd::Cpu, 50)].into(),
+            ..wait(1, FUTEX, 0x10, 10, 50)
+        };
+        let timeouts =
+            WaitSum { ends: [(ChainEnd::Timer, 950)].into(), ..wait(1, FUTEX, 0x10, 90, 950) };
+        let run = RunBuilder::new().wait(turns).wait(timeouts.clone()).build();
+        assert_eq!(lock_words(&run)[0].lost_ns(), 1000);
+        assert!(lock_words(&RunBuilder::new().wait(timeouts).build()).is_empty());
+    }
+
+    #[test]
     fn a_pipe_with_a_token_is_a_lock_but_for_what_comes_from_outside() {
         let token = |ends: &[(ChainEnd, u64)]| WaitSum {
             by_waiter: 90,
+            waker_tgid: 1,
             ends: ends.iter().copied().collect(),
             ..wait(1, Account::Blocked(Blocked::PipeRead), 7, 100, 1000)
         };
