@@ -1,6 +1,6 @@
 /*
  * A lock as musl makes it: the word is negative while locked and counts who wants it. The holder
- * writes a page through to the disk.
+ * writes through to the disk.
  */
 #include "shape.h"
 #include <limits.h>
@@ -42,7 +42,7 @@ static void store(int id)
 		acquire();
 		wait_ends(wait, 0);
 		wait = wait_begins();
-		sync_page(file);
+		write_disk_ms(file, 4);
 		wait_ends(wait, 1);
 		release();
 		sleep_ms(2);

@@ -1,4 +1,4 @@
-/* Five committers share a journal: each writes its page through to the disk with the mutex held. */
+/* Five committers share a journal: each writes through to the disk with the mutex held. */
 #include "shape.h"
 
 static pthread_mutex_t journal = PTHREAD_MUTEX_INITIALIZER;
@@ -9,7 +9,7 @@ static void commit(int id)
 	while (going()) {
 		lock_timed(&journal, 0);
 		struct wait wait = wait_begins();
-		sync_page(file);
+		write_disk_ms(file, 4);
 		wait_ends(wait, 1);
 		pthread_mutex_unlock(&journal);
 		sleep_ms(1 + id % 2);

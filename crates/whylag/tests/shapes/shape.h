@@ -6,7 +6,7 @@
  *
  * NAMES: what a finding may call it, with commas between: ids of the catalogue, or the name of the
  * end (timer, cpu, disk, peer), or `turn` (one at a time). lost_ns: waits measured around the very
- * calls, without the part in which the thread was ready and had no CPU. behind: the thread that
+ * calls, without the parts in which the thread ran or was ready to. behind: the thread that
  * kept the others waiting; does: what it did meanwhile (sleep, cpu, disk, lock, queue).
  */
 #ifndef SHAPE_H
@@ -81,26 +81,10 @@ static inline void compute_ms(double ms)
 	compute(1, (uint64_t)(ms * (double)rounds_in_ms));
 }
 
-/* A file on a disk, for sync_page(). */
-static inline int disk_file(void)
-{
-	return nameless_file("/var/tmp");
-}
-
-/* Writes a page through to the disk. */
-static inline void sync_page(int file)
-{
-	char page[4096];
-
-	memset(page, 'x', sizeof page);
-	if (pwrite(file, page, sizeof page, 0) < 0 || fdatasync(file))
-		die("cannot write a page through to the disk");
-}
-
 /* ---- waits ---- */
 
 struct wait {
-	uint64_t began, queued;
+	uint64_t began, queued, ran;
 };
 
 /* How long this thread has been ready and without a CPU. */
@@ -125,17 +109,24 @@ static inline uint64_t queued_ns(void)
 
 static inline struct wait wait_begins(void)
 {
-	struct wait wait = { .queued = queued_ns() };
+	struct wait wait = { .queued = queued_ns(), .ran = clock_ns(CLOCK_THREAD_CPUTIME_ID) };
 
 	wait.began = now_ns();
 	return wait;
 }
 
+/* Time since then in which this thread neither ran nor waited for a CPU. */
+static inline uint64_t asleep_ns(struct wait wait)
+{
+	uint64_t took = now_ns() - wait.began;
+	uint64_t awake = clock_ns(CLOCK_THREAD_CPUTIME_ID) - wait.ran + queued_ns() - wait.queued;
+
+	return took > awake ? took - awake : 0;
+}
+
 static inline void wait_ends(struct wait wait, int cause)
 {
-	uint64_t took = now_ns() - wait.began, queued = queued_ns() - wait.queued;
-
-	shared->lost_ns[cause] += took > queued ? took - queued : 0;
+	shared->lost_ns[cause] += asleep_ns(wait);
 }
 
 static inline void lock_timed(pthread_mutex_t *lock, int cause)
@@ -144,6 +135,51 @@ static inline void lock_timed(pthread_mutex_t *lock, int cause)
 
 	pthread_mutex_lock(lock);
 	wait_ends(wait, cause);
+}
+
+/* ---- the disk ---- */
+
+#define DISK_BLOCK (2UL << 20)
+
+/* A file on a disk that is read and written past the page cache. */
+static inline int disk_file(void)
+{
+	int file = nameless_file("/var/tmp");
+
+	fill_file(file, DISK_BLOCK);
+	if (fsync(file) || fcntl(file, F_SETFL, O_DIRECT))
+		die("no disk that can be read past the page cache (set TMPDIR)");
+	return file;
+}
+
+static inline void *disk_block(void)
+{
+	static __thread void *block;
+
+	if (!block)
+		block = mmap(NULL, DISK_BLOCK, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	return block;
+}
+
+/* Writes through to the disk until it has waited for `ms`. */
+static inline void write_disk_ms(int file, double ms)
+{
+	struct wait wait = wait_begins();
+
+	while ((double)asleep_ns(wait) < ms * 1e6)
+		if (pwrite(file, disk_block(), DISK_BLOCK, 0) < 0 || fdatasync(file))
+			die("cannot write to the disk");
+}
+
+/* Reads from the disk until it has waited for `ms`. */
+static inline void read_disk_ms(int file, double ms)
+{
+	struct wait wait = wait_begins();
+
+	while ((double)asleep_ns(wait) < ms * 1e6)
+		if (pread(file, disk_block(), DISK_BLOCK, 0) < 0)
+			die("cannot read from the disk");
 }
 
 /* ---- crews ---- */

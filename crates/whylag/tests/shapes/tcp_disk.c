@@ -1,5 +1,5 @@
 /*
- * Three threads ask a server on loopback, which writes a page through to the disk for each.
+ * Three threads ask a server on loopback, which writes through to the disk for each.
  */
 #include "shape.h"
 
@@ -8,7 +8,7 @@ static int file;
 
 static void answer(void)
 {
-	sync_page(file);
+	write_disk_ms(file, 3);
 }
 
 static void serve_all(void *nothing)

@@ -1,5 +1,5 @@
 /*
- * Two causes that have nothing to do with each other: two writers write pages through to the disk,
+ * Two causes that have nothing to do with each other: two writers write through to the disk,
  * and four sessions share a mutex that is held for 5 ms of sleep.
  */
 #include "shape.h"
@@ -12,7 +12,7 @@ static void write_through(int id)
 	while (going()) {
 		struct wait wait = wait_begins();
 
-		sync_page(file);
+		write_disk_ms(file, 6);
 		wait_ends(wait, 1);
 		sleep_ms(2);
 	}
