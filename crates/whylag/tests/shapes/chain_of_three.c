@@ -46,5 +46,5 @@ int main(int argc, char **argv)
 	start_threads("front", 4, browse);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "archiver-", "sleep" }, { "turn", "archiver-", "sleep" });
+	return TRUTH({ "turn,timer", "archiver-", "sleep" }, { "turn,timer", "archiver-", "sleep" });
 }

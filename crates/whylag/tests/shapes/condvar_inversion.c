@@ -11,6 +11,12 @@ static pthread_cond_t asked = PTHREAD_COND_INITIALIZER, answered = PTHREAD_COND_
 static uint64_t wanted, finished;
 static bool is_done;
 
+/* Time in which a thread was ready and without a CPU. */
+static void count_queued(uint64_t before)
+{
+	shared->lost_ns[1] += queued_ns() - before;
+}
+
 static void be_nice(int value)
 {
 	if (setpriority(PRIO_PROCESS, (id_t)gettid(), value))
@@ -19,13 +25,18 @@ static void be_nice(int value)
 
 static void encode(int id)
 {
+	uint64_t before = queued_ns();
+
 	pin_to_cpu(0);
 	while (going())
 		compute_ms(1);
+	count_queued(before);
 }
 
 static void help(int id)
 {
+	uint64_t before = queued_ns();
+
 	pin_to_cpu(0);
 	be_nice(19);
 	pthread_mutex_lock(&lock);
@@ -41,6 +52,7 @@ static void help(int id)
 		pthread_cond_broadcast(&answered);
 	}
 	pthread_mutex_unlock(&lock);
+	count_queued(before);
 }
 
 static void control(int id)
@@ -74,5 +86,6 @@ int main(int argc, char **argv)
 	start_threads("control", 1, control);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "priority-inversion,cpu-runqueue,peer", "encoder-", "cpu" });
+	return TRUTH({ "priority-inversion,cpu-runqueue,peer", "encoder-", "cpu" },
+		     { "cpu-runqueue,priority-inversion", "encoder-", "cpu" });
 }

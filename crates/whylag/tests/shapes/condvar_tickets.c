@@ -35,5 +35,5 @@ int main(int argc, char **argv)
 	start_threads("patient", 5, take_turns);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "patient-", "sleep" });
+	return TRUTH({ "turn,timer", "patient-", "sleep" });
 }

@@ -57,5 +57,5 @@ int main(int argc, char **argv)
 	start_threads("store", 5, store);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "store-", "disk" }, { "disk,fsync-journal", "store-", "disk" });
+	return TRUTH({ "turn,disk,fsync-journal", "store-", "disk" }, { "disk,fsync-journal", "store-", "disk" });
 }

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 	run_for(seconds);
 	for (int i = 0; i < THREADS; i++)
 		shared->lost_ns[0] += now_ns() - waits_since[i];
-	TRUTH({ "turn,deadlock", "transfer-", "lock" });
+	TRUTH({ "turn,deadlock", "transfer-", "deadlock" });
 	fflush(NULL);
 	_exit(0);
 }

@@ -34,5 +34,5 @@ int main(int argc, char **argv)
 	start_processes("scanner", 4, scan);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "file-lock,turn", "scanner-", "disk" }, { "disk", "scanner-", "disk" });
+	return TRUTH({ "file-lock,turn,disk", "scanner-", "disk" }, { "disk", "scanner-", "disk" });
 }

@@ -29,5 +29,5 @@ int main(int argc, char **argv)
 	start_processes("mailer", 4, deliver);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "file-lock,turn", "mailer-", "sleep" });
+	return TRUTH({ "file-lock,turn,timer", "mailer-", "sleep" });
 }

@@ -69,5 +69,5 @@ int main(int argc, char **argv)
 	start_threads("script", 3, interpret);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "script-", "cpu" });
+	return TRUTH({ "turn,cpu", "script-", "cpu" });
 }

@@ -22,7 +22,7 @@ use table::{Floors, Table};
 use truth::Truth;
 use verdict::Verdict;
 
-const SHAPES: [&str; 49] = [
+const SHAPES: [&str; 55] = [
     "barrier_compute",
     "barrier_sleep",
     "chain_of_three",
@@ -33,17 +33,21 @@ const SHAPES: [&str; 49] = [
     "condvar_tickets",
     "counted_lock_disk",
     "deadlock",
+    "event_loop_blocked",
     "eventfd_handover",
     "fcntl_disk",
     "flock_sleep",
     "full_pipe_retry",
     "healthy_consumer",
     "healthy_epoll",
+    "healthy_lock",
     "healthy_pipeline",
     "healthy_pool",
     "healthy_timer",
+    "healthy_unix",
     "holder_preempted",
     "interpreter_lock",
+    "message_queue",
     "mutex_compute",
     "mutex_fsync",
     "mutex_pipe",
@@ -55,9 +59,11 @@ const SHAPES: [&str; 49] = [
     "pool_of_waiters",
     "pool_one",
     "pool_three",
+    "rwlock_writer",
     "saturated_one",
     "semaphore_lock",
     "semaphore_pool",
+    "signal_handover",
     "startup_convoy",
     "sysv_turn",
     "tcp_busy",
@@ -86,10 +92,10 @@ const FEW: [&str; 6] = [
 
 /// How many verdicts of `SHAPES` were right before chains were followed. They are there to be
 /// raised: whoever makes the engine better writes down what it reaches now.
-const FLOORS: Floors = Floors { first: 0, causes: 0, size: 0, chain: 0, healthy: 0 };
+const FLOORS: Floors = Floors { first: 14, causes: 11, size: 10, chain: 3, healthy: 5 };
 
 /// The same of `FEW`.
-const FLOORS_OF_FEW: Floors = Floors { first: 0, causes: 0, size: 0, chain: 0, healthy: 0 };
+const FLOORS_OF_FEW: Floors = Floors { first: 3, causes: 3, size: 3, chain: 1, healthy: 1 };
 
 #[test]
 fn causes_behind_waits_are_found() {

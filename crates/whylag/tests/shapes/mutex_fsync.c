@@ -24,5 +24,5 @@ int main(int argc, char **argv)
 	start_threads("committer", 5, commit);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "committer-", "disk" }, { "disk,fsync-journal", "committer-", "disk" });
+	return TRUTH({ "turn,disk,fsync-journal", "committer-", "disk" }, { "disk,fsync-journal", "committer-", "disk" });
 }

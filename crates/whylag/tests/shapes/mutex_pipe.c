@@ -42,6 +42,6 @@ int main(int argc, char **argv)
 	start_threads("worker", 4, work);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn,blocked-log-pipe", "collector", "sleep" },
+	return TRUTH({ "turn,blocked-log-pipe,timer", "collector", "sleep" },
 		     { "blocked-log-pipe", "collector", "sleep" });
 }

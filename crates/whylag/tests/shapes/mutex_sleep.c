@@ -20,5 +20,5 @@ int main(int argc, char **argv)
 	start_threads("handler", 6, handle);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "handler-", "sleep" });
+	return TRUTH({ "turn,timer", "handler-", "sleep" });
 }

@@ -91,5 +91,5 @@ int main(int argc, char **argv)
 	start_threads("session", WORKERS, work);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "session-", "sleep" });
+	return TRUTH({ "turn,timer", "session-", "sleep" });
 }

@@ -29,5 +29,5 @@ int main(int argc, char **argv)
 	start_processes("builder", 4, build);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "builder-", "sleep" });
+	return TRUTH({ "turn,timer", "builder-", "sleep" });
 }

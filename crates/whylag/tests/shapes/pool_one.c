@@ -59,5 +59,5 @@ int main(int argc, char **argv)
 	start_threads("request", 6, request);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "database", "sleep" }, { "peer,timer", "database", "sleep" });
+	return TRUTH({ "turn,peer,timer", "database", "sleep" }, { "peer,timer", "database", "sleep" });
 }

@@ -65,5 +65,5 @@ int main(int argc, char **argv)
 	start_threads("request", 9, request);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn,pool", "db-backend", "sleep" }, { "peer,timer", "db-backend", "sleep" });
+	return TRUTH({ "turn,pool,peer,timer", "db-backend", "sleep" }, { "peer,timer", "db-backend", "sleep" });
 }

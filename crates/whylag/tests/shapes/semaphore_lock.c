@@ -26,5 +26,5 @@ int main(int argc, char **argv)
 	start_threads("printer", 5, print_page);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "printer-", "sleep" });
+	return TRUTH({ "turn,timer", "printer-", "sleep" });
 }

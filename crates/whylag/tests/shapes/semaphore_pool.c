@@ -26,5 +26,5 @@ int main(int argc, char **argv)
 	start_threads("tenant", 10, use);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn,pool", "tenant-", "sleep" });
+	return TRUTH({ "turn,pool,timer", "tenant-", "sleep" });
 }

@@ -7,7 +7,7 @@
  * NAMES: what a finding may call it, with commas between: ids of the catalogue, or the name of the
  * end (timer, cpu, disk, peer), or `turn` (one at a time). lost_ns: waits measured around the very
  * calls, without the parts in which the thread ran or was ready to. behind: the thread that
- * kept the others waiting; does: what it did meanwhile (sleep, cpu, disk, lock, queue).
+ * kept the others waiting; does: what it did meanwhile (sleep, cpu, disk, deadlock).
  */
 #ifndef SHAPE_H
 #define SHAPE_H

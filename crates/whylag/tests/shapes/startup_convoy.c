@@ -34,5 +34,5 @@ int main(int argc, char **argv)
 	start_threads("session", 4, hold);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "session-", "sleep" });
+	return TRUTH({ "turn,timer", "session-", "sleep" });
 }

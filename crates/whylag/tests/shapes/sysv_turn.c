@@ -39,5 +39,5 @@ int main(int argc, char **argv)
 	run_for(seconds);
 	join_crew();
 	semctl(set, 0, IPC_RMID);
-	return TRUTH({ "turn", "rater-", "sleep" });
+	return TRUTH({ "turn,timer", "rater-", "sleep" });
 }

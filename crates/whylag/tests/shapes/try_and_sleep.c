@@ -32,5 +32,5 @@ int main(int argc, char **argv)
 	start_processes("importer", 3, import);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "file-lock,turn", "importer-", "sleep" });
+	return TRUTH({ "file-lock,turn,timer", "importer-", "sleep" });
 }

@@ -37,5 +37,5 @@ int main(int argc, char **argv)
 	start_threads("session", 4, hold);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "session-", "sleep" }, { "disk,fsync-journal", "writer-", "disk" });
+	return TRUTH({ "turn,timer", "session-", "sleep" }, { "disk,fsync-journal", "writer-", "disk" });
 }

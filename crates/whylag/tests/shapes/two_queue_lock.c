@@ -35,5 +35,5 @@ int main(int argc, char **argv)
 	start_threads("session", 5, hold);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn", "session-", "sleep" }, { "cpu-runqueue", "cruncher-", "cpu" });
+	return TRUTH({ "turn,timer", "session-", "sleep" }, { "cpu-runqueue", "cruncher-", "cpu" });
 }

@@ -15,9 +15,9 @@ const ALIKE: f64 = 0.8;
 /// Words of which one has to stand beside the name of the thread behind a loss, by what it does.
 const WORDS: [(&str, &[&str]); 4] = [
     ("sleep", &["sleep", "timer"]),
-    ("cpu", &["CPU", "comput", "running", " ran "]),
+    ("cpu", &["on a CPU", "on the CPU", "comput", "running", " ran "]),
     ("disk", &["disk", "fdatasync", "fsync", "pwrite", "pread"]),
-    ("lock", &["lock"]),
+    ("deadlock", &["deadlock", "each other", "one another", "circle", "cycle"]),
 ];
 
 /// Right or wrong in each respect.
