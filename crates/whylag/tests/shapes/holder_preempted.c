@@ -1,7 +1,7 @@
 /*
- * A writer computes for 1 ms with the lock held, on CPU 0, where two hogs of the same process are
- * pinned, too; three readers on the other CPU wait for the lock for as long as the hogs have their
- * turns.
+ * A writer computes for 8 ms with the lock held, on CPU 0, where two hogs of the same process are
+ * pinned, too, so that it has a third of the CPU; three readers on the other CPU wait for the lock,
+ * most of the time for the hogs' turns.
  */
 #include "shape.h"
 
@@ -30,8 +30,9 @@ static void write_back(int id)
 	pin_to_cpu(0);
 	while (going()) {
 		pthread_mutex_lock(&lock);
-		compute_ms(1);
+		compute_ms(8);
 		pthread_mutex_unlock(&lock);
+		sleep_ms(2);
 	}
 	count_queued(before);
 }

@@ -21,7 +21,9 @@ static void flush(int id)
 		take(&request);
 		if (!going())
 			break;
+		struct wait wait = wait_begins();
 		write_disk_ms(file, 5);
+		wait_ends(wait, 1);
 		pthread_kill(asking, SIGUSR2);
 	}
 }
@@ -57,5 +59,6 @@ int main(int argc, char **argv)
 	start_threads("appender", 1, append);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "peer,disk", "flusher-", "disk" });
+	return TRUTH({ "peer,disk,fsync-journal", "flusher-", "disk" },
+		     { "disk,fsync-journal", "flusher-", "disk" });
 }

@@ -8,7 +8,10 @@ static int file;
 
 static void answer(void)
 {
+	struct wait wait = wait_begins();
+
 	write_disk_ms(file, 3);
+	wait_ends(wait, 1);
 }
 
 static void serve_all(void *nothing)
@@ -37,5 +40,6 @@ int main(int argc, char **argv)
 	start_threads("booking", 3, request);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "turn,peer,disk", "ledger", "disk" });
+	return TRUTH({ "turn,peer,disk,fsync-journal", "ledger", "disk" },
+		     { "disk,fsync-journal", "ledger", "disk" });
 }
