@@ -2,6 +2,8 @@
 # make test        all tests; as root, because the recorder is tested on the real kernel
 # make test-mysteries  the figures of mysteries, timers and ordinary programs; the table of the
 #                  mysteries goes to docs/mysteries.md
+# make test-shapes  whether the cause is found where it is behind a wait, or one of two: the programs
+#                  in crates/whylag/tests/shapes, about four minutes
 # make test-kernels  records on other kernels in virtual machines (5.15 to 6.18, a quarter of an hour); what
 #                  works on which goes to docs/kernels.md; SHORT=1 is the part that CI runs
 # make check-aarch64  does it compile for aarch64? It was never tried there
@@ -63,6 +65,11 @@ test-mysteries:
 	@$(AS_USER) $(MAKE) --no-print-directory -C mysteries
 	@scripts/test-mysteries.sh
 
+test-shapes:
+	@scripts/install-deps.sh build test
+	@AS_ROOT=1 WHYLAG_FIGURES=1 $(CARGO) test --locked -p whylag --test shapes -- \
+		--nocapture --test-threads 1
+
 test-kernels:
 	@scripts/install-deps.sh build lab
 	@$(MAKE) --no-print-directory build mysteries
@@ -122,5 +129,5 @@ test-java:
 	@scripts/install-deps.sh java
 	@scripts/test-java.sh
 
-.PHONY: all help install-deps build mysteries demo test test-mysteries test-kernels lint bench-peers \
-	bench-trace trace-kills exchange fuzz soak new-cause test-java check-aarch64
+.PHONY: all help install-deps build mysteries demo test test-mysteries test-shapes test-kernels lint \
+	bench-peers bench-trace trace-kills exchange fuzz soak new-cause test-java check-aarch64

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use common::clocks::{for_cpu, named, on_cpu};
 use common::disturbance::{Figures, undisturbed};
 use common::programs::program;
 use common::values::Values;
@@ -16,22 +17,6 @@ use common::{Lab, Recorded, lost};
 use model::*;
 
 const MS: u64 = 1_000_000;
-
-fn named<'a>(run: &'a Run, comm: &str) -> &'a ThreadAccounts {
-    run.threads.iter().find(|thread| thread.comm == comm).unwrap_or_else(|| {
-        panic!("no thread {comm}: {:?}", run.threads.iter().map(|t| &t.comm).collect::<Vec<_>>())
-    })
-}
-
-/// On a CPU as the kernel's clocks see it: they do not take interrupts out.
-fn on_cpu(accounts: &Accounts) -> u64 {
-    let interrupted = |a| matches!(a, Account::HardIrq | Account::SoftIrq | Account::Stolen);
-    accounts.sum_of(|account| account.is_running() || interrupted(account))
-}
-
-fn for_cpu(accounts: &Accounts) -> u64 {
-    accounts.sum_of(Account::is_waiting_for_cpu)
-}
 
 /// `ours` and `theirs` differ by at most `percent` of `theirs` and `constant_ns`.
 #[track_caller]

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+pub mod clocks;
 pub mod disturbance;
 pub mod family;
 pub mod lazy;

@@ -1,4 +1,5 @@
-//! Programs to be recorded: tests/programs/*.c and the mysteries, built where needed.
+//! Programs to be recorded: tests/programs/*.c, tests/shapes/*.c and the mysteries, built where
+//! needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,24 +8,46 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// tests/programs/NAME.c, built.
 pub fn program(name: &str) -> PathBuf {
+    let folder = tests().join("programs");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/c/include");
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    build(&[folder.join(name).with_extension("c")], &include, &built);
+    built
+}
+
+/// tests/shapes/NAME.c, built.
+pub fn shape(name: &str) -> PathBuf {
+    let folder = tests().join("shapes");
+    let include = tests().join("../../../mysteries");
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shapes");
+    fs::create_dir_all(&built).unwrap();
+    let built = built.join(name);
+    let source = folder.join(name).with_extension("c");
+    build(&[source, folder.join("shape.h"), include.join("common.h")], &include, &built);
+    built
+}
+
+fn tests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
+}
+
+/// Compiles the first of `sources`, where one of them was changed since.
+fn build(sources: &[PathBuf], include: &Path, built: &Path) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
-    let source = source.with_extension("c");
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
-    if modified(&built).is_ok_and(|at| at > modified(&source).unwrap()) {
-        return built;
+    let is_newer = |at| sources.iter().all(|source| at > modified(source).unwrap());
+    if modified(built).is_ok_and(is_newer) {
+        return;
     }
     // Test files that run at the same time never see half a program.
     let fresh = built.with_extension(std::process::id().to_string());
     let mut cc = Command::new("cc");
-    cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Werror", "-pthread"]);
-    cc.arg("-I").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/c/include"));
-    let output = cc.arg("-o").arg(&fresh).arg(&source).output().unwrap();
+    cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Wno-unused-parameter"]);
+    cc.args(["-Werror", "-pthread"]).arg("-I").arg(include);
+    let output = cc.arg("-o").arg(&fresh).arg(&sources[0]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    fs::rename(&fresh, &built).unwrap();
-    built
+    fs::rename(&fresh, built).unwrap();
 }
 
 /// mysteries/bin/NAME, built.
