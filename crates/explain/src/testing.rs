@@ -30,6 +30,7 @@ pub fn wait(tgid: u32, account: Account, object: u64, count: u64, ns: u64) -> Wa
         max_ns: ns.checked_div(count).unwrap_or(0),
         by_waiter: 0,
         lock_like: 0,
+        many: 0,
         open: 0,
         asked: false,
         ends: BTreeMap::new(),

@@ -40,6 +40,9 @@ pub struct WaitSum {
     /// Waits that asked for a futex word known to mean a contended lock: FUTEX_WAIT for the
     /// value 2 (glibc, musl, Rust), or FUTEX_LOCK_PI.
     pub lock_like: u64,
+    /// Waits whose waker had just ended another one on the same object: the sign of a barrier, or of a
+    /// condition that is broadcast.
+    pub many: u64,
     /// Waits that had not ended when recording stopped; nobody is known to have ended them.
     pub open: u64,
     /// The same time by what the one did meanwhile that was waited for, or that that one waited
@@ -143,6 +146,8 @@ struct WaitSumText {
     by_waiter: u64,
     lock_like: u64,
     #[serde(default)]
+    many: u64,
+    #[serde(default)]
     open: u64,
     #[serde(default)]
     asked: bool,
@@ -164,6 +169,7 @@ impl From<WaitSumText> for WaitSum {
             max_ns: sum.max_ns,
             by_waiter: sum.by_waiter,
             lock_like: sum.lock_like,
+            many: sum.many,
             open: sum.open,
             asked: sum.asked,
             ends: sum.ends,

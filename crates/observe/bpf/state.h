@@ -85,6 +85,10 @@ struct thread {
 	struct timer timer;	/* that woke it */
 	u64 object;
 	u64 last_object;	/* of the last wait that had one */
+	u32 last_account;
+	u32 many;		/* its waker had just woken another from the same object */
+	u64 woke_object;	/* of the last wait that it ended itself, */
+	u64 woke_step;		/* when it had been off the CPU so often */
 
 	/* who waits for whom */
 	u64 ends[END_MAX];	/* of the last wait, by what was at the end */

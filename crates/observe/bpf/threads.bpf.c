@@ -181,8 +181,10 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		add_runner(t, cpu, delay);
 	if ((late_only ? lateness(t, now) : off) >= threshold_ns)
 		keep_sleep(next, now);
-	if (t->object)
+	if (t->object) {
 		t->last_object = t->object;
+		t->last_account = t->off_account;
+	}
 	t->dirty_pause = 0;
 	t->waker.tid = t->waker.tgid = 0;
 	t->timer.fired = 0;
@@ -281,6 +283,20 @@ static __always_inline bool is_same_object(u64 one, u64 other)
 	return one >> 3 == other >> 3;
 }
 
+/*
+ * A lock, or a token, goes from one that has waited for it to one that waits. Whoever comes last to
+ * a barrier has waited there before, too, but wakes all others at once.
+ */
+static __always_inline void note_turn(struct thread *t, struct thread *waker)
+{
+	t->by_waiter = waker->last_account == t->open &&
+		       is_same_object(waker->last_object, t->object);
+	t->many = waker->woke_step == waker->steps_head + 1 &&
+		  is_same_object(waker->woke_object, t->object);
+	waker->woke_object = t->object;
+	waker->woke_step = waker->steps_head + 1;	/* 0: none yet */
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
@@ -300,7 +316,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	 */
 	current = bpf_get_current_task_btf();
 	t->waker_context = context_of(cpu);
-	t->by_waiter = 0;
+	t->by_waiter = t->many = 0;
 	t->woken = 1;
 	t->timer = cpu->firing;
 	set_who(&t->waker, current);
@@ -308,8 +324,8 @@ int BPF_PROG(on_waking, struct task_struct *p)
 		return 0;
 	if (t->waker_context == CTX_TASK && t->object) {
 		waker = this_thread(cpu);
-		if (waker && is_same_object(waker->last_object, t->object))
-			t->by_waiter = 1;
+		if (waker)
+			note_turn(t, waker);
 	}
 	now = bpf_ktime_get_ns();
 	end_wait(cpu, t, now);

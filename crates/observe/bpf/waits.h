@@ -344,6 +344,8 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 	__sync_fetch_and_add(&all->ns, more->ns);
 	if (more->by_waiter)
 		__sync_fetch_and_add(&all->by_waiter, more->by_waiter);
+	if (more->many)
+		__sync_fetch_and_add(&all->many, more->many);
 	if (more->open)
 		__sync_fetch_and_add(&all->open, more->open);
 	if (more->lock_like)
@@ -400,6 +402,7 @@ static __always_inline void add_wait(struct thread *t, u64 now)
 	sum->count++;
 	sum->ns += ns;
 	sum->by_waiter += t->by_waiter;
+	sum->many += t->many;
 	sum->lock_like += t->lock_like;
 	for (k = 0; k < END_MAX; k++)
 		sum->ends[k] += t->ends[k];
@@ -417,7 +420,7 @@ static __always_inline void keep_open_wait(struct thread *t, u64 now)
 	t->off_account = t->open;
 	t->wake_ns = now;
 	t->waker_context = CTX_HARDIRQ;
-	t->by_waiter = 0;
+	t->by_waiter = t->many = 0;
 	__builtin_memset(t->ends, 0, sizeof(t->ends));
 	t->ends[END_UNKNOWN] = now - t->off_since;
 	add_wait(t, now);

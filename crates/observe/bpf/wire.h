@@ -173,6 +173,7 @@ struct wait_key {
 
 struct wait_sum {
 	u64 count, ns, max_ns, by_waiter, lock_like;
+	u64 many;		/* its waker had just woken another from the same object */
 	u64 open;		/* had not ended when recording stopped */
 	u64 ends[END_MAX];	/* ns, sum to `ns` */
 	char waker_comm[16];

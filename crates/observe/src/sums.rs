@@ -102,6 +102,7 @@ fn wait(key: wait_key, sum: wait_sum, names: &mut Names) -> WaitSum {
         max_ns: sum.max_ns,
         by_waiter: sum.by_waiter,
         lock_like: sum.lock_like,
+        many: sum.many,
         open: sum.open,
         asked: key.asked != 0,
         ends: wire::chain_ends(&sum.ends),

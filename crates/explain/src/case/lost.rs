@@ -86,6 +86,8 @@ pub struct LockWord {
     pub max_ns: u64,
     /// Waits ended by a thread that had last waited here itself.
     pub by_waiter: u64,
+    /// Waits whose waker had just ended another one here.
+    pub many: u64,
     /// Waits that a thread ended, and no timeout.
     pub by_thread: u64,
     /// Waits for the value that means "locked, and others wait".
@@ -108,7 +110,9 @@ impl LockWord {
     }
 
     fn is_handed_on(&self) -> bool {
-        self.by_thread > 0 && self.by_waiter >= self.by_thread.div_ceil(2)
+        self.by_thread > 0
+            && self.by_waiter >= self.by_thread.div_ceil(2)
+            && self.many.saturating_mul(BARRIER) < self.by_thread
     }
 
     /// The part of `ns` that was waiting for a lock. Where only who ended the waits shows that, it
@@ -136,6 +140,7 @@ impl LockWord {
         }
         self.by_waiter = self.by_waiter.saturating_add(wait.by_waiter);
         self.lock_like = self.lock_like.saturating_add(wait.lock_like);
+        self.many = self.many.saturating_add(wait.many);
         self.open = self.open.saturating_add(wait.open);
         self.ends.add(wait);
         if self.name.is_none() {
@@ -143,6 +148,10 @@ impl LockWord {
         }
     }
 }
+
+/// One in so many waits ended together with another: at a barrier of three threads it is every
+/// second, of more it is more.
+const BARRIER: u64 = 3;
 
 /// In what a thread may wait for a lock that the kernel does not know as one.
 pub const LOCK_ACCOUNTS: [Account; 2] =
@@ -163,6 +172,7 @@ pub fn lock_words(run: &Run) -> Vec<LockWord> {
                 ns: 0,
                 max_ns: 0,
                 by_waiter: 0,
+                many: 0,
                 by_thread: 0,
                 lock_like: 0,
                 open: 0,
@@ -196,6 +206,19 @@ mod tests {
     fn a_word_waited_on_for_work_is_no_lock() {
         assert!(words(0, 0).is_empty());
         assert!(words(20, 49).is_empty());
+    }
+
+    #[test]
+    fn a_barrier_is_no_lock_though_who_ends_its_waits_has_waited_there() {
+        let barrier = |many| WaitSum {
+            waker_tgid: 1,
+            by_waiter: 100,
+            many,
+            ends: [(ChainEnd::Cpu, 1000)].into(),
+            ..wait(1, FUTEX, 0x10, 100, 1000)
+        };
+        assert!(lock_words(&RunBuilder::new().wait(barrier(50)).build()).is_empty());
+        assert_eq!(lock_words(&RunBuilder::new().wait(barrier(5)).build()).len(), 1);
     }
 
     #[test]

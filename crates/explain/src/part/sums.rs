@@ -181,6 +181,7 @@ impl<'a> PartSums<'a> {
             max_ns: 0,
             by_waiter: 0,
             lock_like: 0,
+            many: 0,
             open: 0,
             asked: false,
             ends: BTreeMap::new(),

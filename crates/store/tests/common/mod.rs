@@ -174,6 +174,7 @@ pub fn wait(ns: u64) -> WaitSum {
         max_ns: ns,
         by_waiter: 1,
         lock_like: 1,
+        many: 0,
         open: 0,
         asked: true,
         ends: [(model::ChainEnd::Cpu, ns)].into(),
