@@ -34,6 +34,7 @@ pub fn wait(tgid: u32, account: Account, object: u64, count: u64, ns: u64) -> Wa
         open: 0,
         asked: false,
         ends: BTreeMap::new(),
+        longest_end: None,
     }
 }
 

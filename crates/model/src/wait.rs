@@ -48,6 +48,8 @@ pub struct WaitSum {
     /// The same time by what the one did meanwhile that was waited for, or that that one waited
     /// for. Sums to `ns`; empty in runs of versions before 0.2.
     pub ends: BTreeMap<ChainEnd, u64>,
+    /// Of the longest wait: the thread at the end of most of it, and what that one did.
+    pub longest_end: Option<(u32, ChainEnd)>,
 }
 
 impl WaitSum {
@@ -153,6 +155,8 @@ struct WaitSumText {
     asked: bool,
     #[serde(default)]
     ends: BTreeMap<ChainEnd, u64>,
+    #[serde(default)]
+    longest_end: Option<(u32, ChainEnd)>,
 }
 
 impl From<WaitSumText> for WaitSum {
@@ -173,6 +177,7 @@ impl From<WaitSumText> for WaitSum {
             open: sum.open,
             asked: sum.asked,
             ends: sum.ends,
+            longest_end: sum.longest_end,
         }
     }
 }

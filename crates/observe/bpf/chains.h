@@ -49,6 +49,16 @@ static __always_inline bool is_leaf(u32 account)
 	       account == ACCT_STOPPED;
 }
 
+static __always_inline void add_end(struct thread *t, u32 end, u64 ns, u32 tid)
+{
+	t->ends[end] += ns;
+	if (ns > t->end_ns) {
+		t->end_ns = ns;
+		t->end_tid = tid;
+		t->end = end;
+	}
+}
+
 /*
  * Puts into t->ends what `waker`, which runs here, did from when `t` went to
  * sleep until now. Nobody else changes the two: `t` is asleep and woken by
@@ -66,14 +76,15 @@ static __noinline int divide_wait(struct thread *t, struct thread *waker, u64 no
 		if (begin < from)
 			begin = from;
 		if (to > begin) {
-			t->ends[END_CPU] += to - begin;
+			add_end(t, END_CPU, to - begin, waker->tid);
 			to = begin;
 		}
 		if (!step->on)
 			break;
 		begin = step->wake > from ? step->wake : from;
 		if (to > begin) {
-			t->ends[step->throttled ? END_THROTTLED : END_RUN_QUEUE] += to - begin;
+			add_end(t, step->throttled ? END_THROTTLED : END_RUN_QUEUE,
+				to - begin, waker->tid);
 			to = begin;
 		}
 		begin = step->from > from ? step->from : from;
@@ -83,7 +94,7 @@ static __noinline int divide_wait(struct thread *t, struct thread *waker, u64 no
 		to = begin;
 		for (k = 1; k < END_MAX; k++) {
 			part = ns * step->shares[k] >> SHARE_BITS;
-			t->ends[k] += part;
+			add_end(t, k, part, step->end_tid);
 			ns -= part;
 		}
 		t->ends[END_UNKNOWN] += ns;
@@ -103,7 +114,7 @@ static __always_inline void end_wait(struct cpu *cpu, struct thread *t, u64 now)
 	if (waker)
 		divide_wait(t, waker, now);
 	else
-		t->ends[leaf_end(t)] = now - t->off_since;
+		add_end(t, leaf_end(t), now - t->off_since, t->tid);
 }
 
 /* Remembers the absence from the CPU that ends now. */
@@ -117,6 +128,7 @@ static __always_inline void keep_step(struct thread *t, bool slept, u64 now)
 	step->wake = t->wake_ns;
 	step->on = now;
 	step->throttled = t->off_account == ACCT_THROTTLED;
+	step->end_tid = t->end_tid;
 	if (!slept || !ns)
 		return;
 	for (k = 0; k < END_MAX; k++) {

@@ -54,6 +54,8 @@ struct step {
 	u64 from, wake, on;
 	u16 shares[END_MAX];	/* of 65,536, of the sleep, by what was at its end */
 	u16 throttled;		/* it was not asleep */
+	u32 end_tid;		/* who was at the end of most of the sleep */
+	u32 pad;
 };
 #define STEPS	16		/* a power of two */
 
@@ -92,6 +94,8 @@ struct thread {
 
 	/* who waits for whom */
 	u64 ends[END_MAX];	/* of the last wait, by what was at the end */
+	u64 end_ns;		/* the largest piece of it, */
+	u32 end_tid, end;	/* who was at its end, and what that one did */
 	u64 steps_head;
 	struct step steps[STEPS];
 	u32 sent_fd;		/* of the last send or write, plus 1; 0: none since */

@@ -38,6 +38,8 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	t->lock_like = 0;
 	t->asked = 0;
 	__builtin_memset(t->ends, 0, sizeof(t->ends));
+	t->end_ns = 0;
+	t->end_tid = t->end = 0;
 	if (calls_off)
 		t->call = current_call();	/* its entry was not reported */
 	if (!preempt && is_stopped(prev, state))

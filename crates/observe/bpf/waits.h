@@ -354,8 +354,11 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 		if (more->ends[k])
 			__sync_fetch_and_add(&all->ends[k], more->ends[k]);
 	}
-	if (more->max_ns > all->max_ns)
+	if (more->max_ns > all->max_ns) {
 		all->max_ns = more->max_ns;
+		all->end_tid = more->end_tid;
+		all->end = more->end;
+	}
 	if (more->waker_comm[0])
 		__builtin_memcpy(all->waker_comm, more->waker_comm, 16);
 }
@@ -406,8 +409,11 @@ static __always_inline void add_wait(struct thread *t, u64 now)
 	sum->lock_like += t->lock_like;
 	for (k = 0; k < END_MAX; k++)
 		sum->ends[k] += t->ends[k];
-	if (ns > sum->max_ns)
+	if (ns > sum->max_ns) {
 		sum->max_ns = ns;
+		sum->end_tid = t->end_tid;
+		sum->end = t->end;
+	}
 	if (key.waker_tgid)
 		__builtin_memcpy(sum->waker_comm, t->waker.comm, 16);
 }
@@ -422,6 +428,7 @@ static __always_inline void keep_open_wait(struct thread *t, u64 now)
 	t->waker_context = CTX_HARDIRQ;
 	t->by_waiter = t->many = 0;
 	__builtin_memset(t->ends, 0, sizeof(t->ends));
+	t->end_tid = t->end = 0;
 	t->ends[END_UNKNOWN] = now - t->off_since;
 	add_wait(t, now);
 	t->waits.open++;

@@ -176,6 +176,7 @@ struct wait_sum {
 	u64 many;		/* its waker had just woken another from the same object */
 	u64 open;		/* had not ended when recording stopped */
 	u64 ends[END_MAX];	/* ns, sum to `ns` */
+	u32 end_tid, end;	/* of the longest: who was at the end of most of it, and how */
 	char waker_comm[16];
 };
 

@@ -106,6 +106,7 @@ fn wait(key: wait_key, sum: wait_sum, names: &mut Names) -> WaitSum {
         open: sum.open,
         asked: key.asked != 0,
         ends: wire::chain_ends(&sum.ends),
+        longest_end: wire::chain_end(sum.end, sum.end_tid),
     }
 }
 

@@ -115,6 +115,11 @@ pub fn chain_ends(ns: &[u64]) -> BTreeMap<model::ChainEnd, u64> {
     ends.filter(|(_, ns)| **ns > 0).map(|(end, ns)| (end.of_model(), *ns)).collect()
 }
 
+/// Who was at the end of a wait, and how: nobody if it is not known.
+pub fn chain_end(end: u32, tid: u32) -> Option<(u32, model::ChainEnd)> {
+    (tid != 0).then_some((tid, ChainEnd::of(end)?.of_model()))
+}
+
 impl ChainEnd {
     fn of_model(self) -> model::ChainEnd {
         match self {

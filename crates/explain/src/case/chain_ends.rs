@@ -6,17 +6,28 @@
 
 use std::collections::BTreeMap;
 
-use model::{ChainEnd, WaitSum, chain_end, part_of};
+use model::{ChainEnd, Run, WaitSum, chain_end, part_of};
+
+use crate::text::duration;
 
 /// Nanoseconds of some waits by what was at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ChainEnds(BTreeMap<ChainEnd, u64>);
+pub struct ChainEnds {
+    ns: BTreeMap<ChainEnd, u64>,
+    longest_ns: u64,
+    /// Of the longest wait: the thread at the end, and what it did.
+    longest_end: Option<(u32, ChainEnd)>,
+}
 
 impl ChainEnds {
     /// Adds those of a sum.
     pub fn add(&mut self, wait: &WaitSum) {
+        if wait.longest_end.is_some() && wait.max_ns >= self.longest_ns {
+            self.longest_ns = wait.max_ns;
+            self.longest_end = wait.longest_end;
+        }
         for (end, ns) in &wait.ends {
-            let sum = self.0.entry(*end).or_default();
+            let sum = self.ns.entry(*end).or_default();
             *sum = sum.saturating_add(*ns);
         }
     }
@@ -28,7 +39,7 @@ impl ChainEnds {
 
     /// The part with one of these ends.
     pub fn sum_of(&self, which: impl Fn(ChainEnd) -> bool) -> u64 {
-        let ends = self.0.iter().filter(|(end, _)| which(**end));
+        let ends = self.ns.iter().filter(|(end, _)| which(**end));
         ends.fold(0, |sum, (_, ns)| sum.saturating_add(*ns))
     }
 
@@ -39,13 +50,25 @@ impl ChainEnds {
 
     /// The end with the most time, if it was recorded.
     pub fn main(&self) -> Option<ChainEnd> {
-        let largest = self.0.iter().filter(|(_, ns)| **ns > 0).max_by_key(|(_, ns)| **ns);
+        let largest = self.ns.iter().filter(|(_, ns)| **ns > 0).max_by_key(|(_, ns)| **ns);
         largest.map(|(end, _)| *end)
+    }
+
+    /// `the longest wait, 12.9 ms, was for logger (tid 77), which slept by a timer of its own`; `None`
+    /// if it is not known.
+    pub fn longest_in_words(&self, run: &Run) -> Option<String> {
+        let (tid, end) = self.longest_end?;
+        let comm = run.threads.iter().find(|thread| thread.tid == tid).map(|t| t.comm.as_str());
+        let who = comm.map_or(format!("tid {tid}"), |comm| format!("{comm} (tid {tid})"));
+        Some(format!(
+            "the longest wait, {}, was in the end for {who}, which {end}",
+            duration(self.longest_ns)
+        ))
     }
 
     /// `it ran on a CPU for 81 % (2.30 s), ...`; `None` if it was not recorded.
     pub fn in_words(&self, it: &str) -> Option<String> {
-        let words = chain_end::in_words(&self.0);
+        let words = chain_end::in_words(&self.ns);
         (!words.is_empty()).then(|| format!("{it} {words}"))
     }
 }

@@ -185,6 +185,7 @@ impl<'a> PartSums<'a> {
             open: 0,
             asked: false,
             ends: BTreeMap::new(),
+            longest_end: None,
         });
         sum.count += 1;
         sum.ns = sum.ns.saturating_add(ns);

@@ -74,6 +74,7 @@ mod tests {
             max_ns: 0,
             by_waiter: 0,
             lock_like: 0,
+            longest_end: None,
             many: 0,
             open: 0,
             ends: [

@@ -177,6 +177,7 @@ pub fn wait(ns: u64) -> WaitSum {
         many: 0,
         open: 0,
         asked: true,
+        longest_end: Some((101, model::ChainEnd::Cpu)),
         ends: [(model::ChainEnd::Cpu, ns)].into(),
     }
 }

@@ -182,6 +182,9 @@ fn examine(case: &Case) -> Verdict {
     if let Some(ends) = first.ends.in_words("while others waited, whoever had the lock") {
         claim.trigger(ends);
     }
+    if let Some(longest) = first.ends.longest_in_words(case.whole()) {
+        claim.trigger(longest);
+    }
     for word in locks.iter().take(WORDS_SHOWN) {
         claim.saw(
             format!(

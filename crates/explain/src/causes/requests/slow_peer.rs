@@ -88,6 +88,9 @@ fn examine(case: &Case) -> Verdict {
     {
         claim.trigger(ends);
     }
+    if let Some(longest) = first.ends.longest_in_words(case.whole()) {
+        claim.trigger(longest);
+    }
     for pair in slow.iter().take(PAIRS_SHOWN) {
         claim.saw(
             format!(
