@@ -62,7 +62,9 @@ impl WaitSum {
 
 impl Sum for WaitSum {
     fn key(&self) -> impl Serialize {
-        (self.tgid, self.account, self.object, self.waker_tgid, self.asked)
+        // As before there were waits for answers, for those that are none.
+        let waker = u64::from(self.waker_tgid) | u64::from(self.asked) << 32;
+        (self.tgid, self.account, self.object, waker)
     }
 
     fn amount(&self) -> u64 {

@@ -129,6 +129,12 @@ pub(super) fn open_immutable(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri, flags)
 }
 
+/// True if files can be made beside the store.
+pub(super) fn may_write_beside(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
 /// True if something was written that is not in the file itself yet.
 pub(super) fn has_log(path: &Path) -> bool {
     log_files(path).iter().any(|log| fs::metadata(log).is_ok_and(|log| log.len() > 0))

@@ -80,6 +80,18 @@ impl Sqlite {
 
     /// Opens a store that is there for reading; it may be read-only and in a read-only folder.
     pub fn open_read_only(path: &Path) -> Result<Sqlite, StoreError> {
+        match Sqlite::only_read(path) {
+            // A writer that was killed while it made the store has left what only a writer can put
+            // in order.
+            Err(StoreError::LogInReadOnlyFolder(path)) if guard::may_write_beside(&path) => {
+                drop(Sqlite::open(&path)?);
+                Sqlite::only_read(&path)
+            }
+            opened => opened,
+        }
+    }
+
+    fn only_read(path: &Path) -> Result<Sqlite, StoreError> {
         let path = absolute(path)?;
         if guard::check(&path)? == Found::Nothing {
             return Err(StoreError::Missing(path));
@@ -100,7 +112,7 @@ impl Sqlite {
             // An older whylag wrote it: what is read below has to be there first.
             drop(conn);
             drop(Sqlite::open(&path)?);
-            return Sqlite::open_read_only(&path);
+            return Sqlite::only_read(&path);
         }
         Ok(Sqlite { path, conn, identity: None })
     }
@@ -420,6 +432,28 @@ mod tests {
         store.forget(runs[1]).unwrap();
         store.shrink().unwrap();
         assert!(store.file_size() < after - size / 2);
+    }
+
+    /// As a writer leaves it that is killed before its log is the one that goes on: pages were
+    /// changed, and what they were is in a -journal.
+    #[test]
+    fn a_store_whose_writer_was_killed_in_a_transaction_is_put_in_order_by_a_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("whylag.db"), folder.path().join("copy.db"));
+        drop(Sqlite::open(&path).unwrap());
+        let conn = Connection::open(&path).unwrap();
+        conn.execute_batch(
+            "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN IMMEDIATE;
+             CREATE TABLE large AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n
+             WHERE i < 1000) SELECT i, zeroblob(1000) FROM n;",
+        )
+        .unwrap();
+        std::fs::copy(&path, &copy).unwrap();
+        let journal = |path: &Path| path.with_extension("db-journal");
+        std::fs::copy(journal(&path), journal(&copy)).unwrap();
+        assert!(guard::has_log(&copy));
+        assert_eq!(Sqlite::open_read_only(&copy).unwrap().runs().unwrap(), []);
+        assert!(!guard::has_log(&copy));
     }
 
     #[test]
