@@ -54,7 +54,7 @@ impl Verdict {
             losses
                 .iter()
                 .zip(way)
-                .all(|(loss, finding)| names_who_is_behind(&findings[*finding], loss))
+                .all(|(loss, finding)| names_who_is_behind(&findings[*finding], loss, name))
         });
         let is_faulty = !losses.is_empty();
         Verdict {
@@ -101,15 +101,17 @@ fn has_right_sizes(losses: &[Loss], findings: &[Finding], way: &[usize]) -> bool
 }
 
 /// Title and chain together, or one piece of evidence, name the thread and what it did.
-fn names_who_is_behind(finding: &Finding, loss: &Loss) -> bool {
+fn names_who_is_behind(finding: &Finding, loss: &Loss, program: &str) -> bool {
     let links = finding.chain.iter().map(|link| link.text.as_str());
     let chain: Vec<&str> = [finding.title.as_str()].into_iter().chain(links).collect();
     let mut texts = vec![chain.join("\n")];
     texts.extend(finding.evidence.iter().map(|evidence| evidence.text.clone()));
     let (_, words) = WORDS.iter().find(|(does, _)| *does == loss.does).unwrap();
     texts.iter().any(|text| {
-        // What sleeps in a lock is "asleep", which is not the end of a chain.
-        let text = text.replace("asleep", "");
+        // What sleeps in a lock is "asleep", which is not the end of a chain; nor is the name of the
+        // program a word about it, whole or as the kernel keeps it.
+        let kept = &program[..program.len().min(15)];
+        let text = text.replace("asleep", "").replace(program, "").replace(kept, "");
         text.contains(&loss.behind) && words.iter().any(|word| text.contains(word))
     })
 }
