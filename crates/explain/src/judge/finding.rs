@@ -3,7 +3,7 @@
 use model::{Excluded, Finding, Link, NotRuledOut, Role, RuledOut, Target};
 
 use super::confidence;
-use super::rank::{Judged, is_worth_naming};
+use super::rank::Judged;
 use crate::case::Case;
 use crate::catalogue::{ALL, look_alikes};
 use crate::cause::{Absent, Cause, Claim, Exclusion};
@@ -150,9 +150,7 @@ fn late_ticks(source: &TimerSource) -> Link {
 /// The datum that excludes a look-alike of the catalogue, or else why none does: it is a finding
 /// itself, or the recorder could not see its evidence.
 fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
-    if let Ok(claim) = &other.verdict
-        && is_worth_naming(case, claim)
-    {
+    if let Some(claim) = other.named() {
         return Err(format!(
             "it has evidence of its own and explains {} here",
             duration(claim.lost_ns())

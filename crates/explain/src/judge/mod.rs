@@ -11,6 +11,7 @@ mod tests;
 pub(crate) mod timers;
 mod unexplained;
 pub(crate) mod why_not;
+mod worth;
 
 use std::cmp::Reverse;
 
@@ -52,7 +53,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
     let mut unexplained = lost;
     let mut findings = Vec::new();
     for one in judged {
-        if let Some(claim) = one.named(case) {
+        if let Some(claim) = one.named() {
             unexplained = subtract(&unexplained, &claim.lost);
             let finding = finding(case, one.cause, claim, lost_ns, judged);
             findings.push((claim.dropped > 0, finding));
@@ -84,7 +85,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
 /// The causes without a finding whose evidence was not recorded, each under what was missing.
 fn not_looked_at(case: &Case, judged: &[Judged]) -> Vec<NotLookedAt> {
     let mut unseen: Vec<NotLookedAt> = Vec::new();
-    for one in judged.iter().filter(|one| one.named(case).is_none()) {
+    for one in judged.iter().filter(|one| one.named().is_none()) {
         let Some(because) = case.not_looked_at(one.cause.needs) else { continue };
         let cause = one.cause.id.to_string();
         match unseen.iter_mut().find(|group| group.because == because) {
@@ -98,7 +99,7 @@ fn not_looked_at(case: &Case, judged: &[Judged]) -> Vec<NotLookedAt> {
 /// Lost time, and the work and waiting that findings say was avoidable.
 fn lost_by_claims(case: &Case, judged: &[Judged]) -> Accounts {
     let mut lost = case.lost.clone();
-    for claim in judged.iter().filter_map(|one| one.named(case)) {
+    for claim in judged.iter().filter_map(|one| one.named()) {
         let is_added = |a| match class(a) {
             Class::Work => true,
             Class::Idle => claim.takes_idle,
@@ -113,7 +114,7 @@ fn lost_by_claims(case: &Case, judged: &[Judged]) -> Accounts {
 
 /// Waiting for work that findings prove was none.
 fn idle_by_claims(case: &Case, judged: &[Judged]) -> u64 {
-    let named = judged.iter().filter_map(|one| one.named(case)).filter(|claim| claim.takes_idle);
+    let named = judged.iter().filter_map(|one| one.named()).filter(|claim| claim.takes_idle);
     named
         .map(|claim| claim.lost.sum_of(|account| class(account) == Class::Idle))
         .fold(0, u64::saturating_add)

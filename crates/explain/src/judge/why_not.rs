@@ -2,7 +2,7 @@
 
 use model::{Run, Standing, WhyNot};
 
-use super::rank::{judged, shortfall};
+use super::rank::judged;
 use super::{explained, timers};
 use crate::case::Case;
 use crate::catalogue::ALL;
@@ -97,7 +97,7 @@ fn standing(case: &Case, cause: &Cause) -> Standing {
             percent(taken, claimed_ns)
         );
     }
-    because += &shortfall(case, claim).unwrap_or_default();
+    because += one.shortfall.as_deref().unwrap_or_default();
     Standing::BelowFloor { claimed_ns, left_ns, because }
 }
 
