@@ -383,6 +383,7 @@ fn finding(cause: &str, share: f64) -> Finding {
         fix: text("fix"),
         reproduce: text("reproduce"),
         verify: text("verify"),
+        ..Finding::default()
     }
 }
 

@@ -2,8 +2,9 @@
 
 use model::{Excluded, Finding, Link, NotRuledOut, Role, RuledOut, Target};
 
-use super::confidence;
 use super::rank::Judged;
+use super::worth::can_lead;
+use super::{concentration, confidence, hurt};
 use crate::case::Case;
 use crate::catalogue::{ALL, look_alikes};
 use crate::cause::{Absent, Cause, Claim, Exclusion};
@@ -34,6 +35,10 @@ pub(super) fn finding(
         title: claim.title.clone(),
         share: claim.late.as_ref().map_or(share(lost_ns, all_lost_ns), |late| late.share),
         lost_ns,
+        wall_share: share(claim.lost.total(), case.wall_ns),
+        hurts: hurt::worst(case, claim),
+        when: concentration::of(case, claim),
+        minor: !can_lead(case, claim),
         confidence,
         doubts,
         chain,

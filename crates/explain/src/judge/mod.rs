@@ -1,10 +1,14 @@
 //! All judgement of a run: the catalogue is asked, its claims are ranked, and what is worth naming
 //! becomes a finding.
 
+mod below;
+mod concentration;
 pub(crate) mod confidence;
 mod finding;
+mod hurt;
 #[cfg(test)]
 mod needs;
+mod own;
 mod rank;
 #[cfg(test)]
 mod tests;
@@ -29,22 +33,25 @@ use crate::patterns::rhythm;
 /// Explains where the threads of `run` lost their time.
 ///
 /// Shares of the findings add up to at most 1; lost time that none explains is in `unexplained`,
-/// by account. Findings through which packets were dropped come first, the largest share first of
-/// these and of the others.
+/// by account. Findings through which packets were dropped come first, then the others, and last
+/// what struck at one time only: 1,000 threads that queue for a CPU while they start do not hide a
+/// lock that is in the way all the time. Of each the largest share comes first.
 ///
 /// A run of timers has no threads: of it the findings explain the lateness of its ticks.
 pub fn explain(run: &Run) -> Explanation {
     if let Some(judged) = timers::timers(run) {
         return judged.explanation;
     }
-    let case = Case::new(run).asking(ALL);
-    explained(&case, &judged(&case))
+    let apart = own::set_apart(run);
+    let case = Case::new(&apart.run).asking(ALL);
+    Explanation { own_delay: apart.delay(case.wall_ns), ..explained(&case, &judged(&case)) }
 }
 
 /// Explains a part of a run alone. Threads outside it are met only at the far ends of chains.
 pub fn explain_part(partial: &PartialRun) -> Explanation {
-    let case = Case::of_part(partial).asking(ALL);
-    explained(&case, &judged(&case))
+    let (apart, own_delay) = own::set_apart_in_part(partial);
+    let case = Case::of_part(apart.as_ref().unwrap_or(partial)).asking(ALL);
+    Explanation { own_delay, ..explained(&case, &judged(&case)) }
 }
 
 fn explained(case: &Case, judged: &[Judged]) -> Explanation {
@@ -59,8 +66,11 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
             findings.push((claim.dropped > 0, finding));
         }
     }
-    findings.sort_by_key(|(dropped, finding)| (!dropped, Reverse(finding.lost_ns)));
-    let findings = findings.into_iter().map(|(_, finding)| finding).collect();
+    findings.sort_by_key(|(dropped, finding)| {
+        let at_once = concentration::is_at_once(case, finding.when.as_ref());
+        (!dropped, finding.minor, at_once, Reverse(finding.lost_ns))
+    });
+    let findings: Vec<_> = findings.into_iter().map(|(_, finding)| finding).collect();
     let unexplained = unexplained.largest_first();
     let by_share = |(account, ns)| (account, ns, share(ns, case.wall_ns));
 
@@ -70,9 +80,12 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         wall_ns: case.wall_ns,
         unaccounted_ns: case.accounts.get(Account::Unaccounted),
         lost_ns,
-        idle_ns: case.idle_ns.saturating_sub(idle_by_claims(case, judged)),
+        idle_ns: case.idle_ns.saturating_sub(idle_by_claims(judged)),
         accounts: case.accounts.largest_first().into_iter().map(by_share).collect(),
         not_looked_at: not_looked_at(case, judged),
+        leading_account: unexplained::leading(case, &unexplained, findings.first()),
+        below_bar: below::below_bar(case, judged),
+        own_delay: None,
         findings,
         unexplained_stacks: unexplained::stacks(case, &unexplained),
         unexplained,
@@ -113,7 +126,7 @@ fn lost_by_claims(case: &Case, judged: &[Judged]) -> Accounts {
 }
 
 /// Waiting for work that findings prove was none.
-fn idle_by_claims(case: &Case, judged: &[Judged]) -> u64 {
+fn idle_by_claims(judged: &[Judged]) -> u64 {
     let named = judged.iter().filter_map(|one| one.named()).filter(|claim| claim.takes_idle);
     named
         .map(|claim| claim.lost.sum_of(|account| class(account) == Class::Idle))

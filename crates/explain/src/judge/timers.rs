@@ -177,19 +177,10 @@ fn late_ns(series: &JitterSeries) -> u64 {
 fn explanation(run: &Run, judged: &JudgedRun) -> Explanation {
     Explanation {
         run: run.id,
-        scope: None,
-        wall_ns: 0,
-        unaccounted_ns: 0,
         lost_ns: judged.jitter.series.iter().map(late_ns).sum(),
-        idle_ns: 0,
-        accounts: Vec::new(),
         findings: judged.jitter.findings.clone(),
-        not_looked_at: Vec::new(),
-        unexplained: Vec::new(),
-        unexplained_stacks: Vec::new(),
-        rhythms: Vec::new(),
-        coincidences: Vec::new(),
         losses: run.losses.by_kind(),
+        ..Explanation::default()
     }
 }
 
