@@ -214,6 +214,8 @@ pub struct OwnDelay {
     pub locked_ns: u64,
     /// Both as a part of the wall time, 0 to 1.
     pub wall_share: f64,
+    /// That is so much that it comes before the findings.
+    pub matters: bool,
 }
 
 /// The part of a run that was asked about, and what is known of it.

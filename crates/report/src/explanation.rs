@@ -128,12 +128,9 @@ fn write_rhythms(out: &mut dyn Write, explanation: &Explanation, style: &Style) 
     Ok(())
 }
 
-/// From this part of the wall time on it is told at once what whylag itself took.
-const OWN_MATTERS: f64 = 0.01;
-
 /// What whylag itself took, if that matters.
 fn own_delay(explanation: &Explanation) -> Option<String> {
-    let own = explanation.own_delay.filter(|own| own.wall_share >= OWN_MATTERS)?;
+    let own = explanation.own_delay.filter(|own| own.matters)?;
     Some(format!(
         "Recording was in the way: whylag itself took {} of the wall time (on the CPU while threads \
          were ready to run: {}; with mmap_lock: {}). That is in no finding.",
@@ -437,13 +434,17 @@ mod tests {
     #[test]
     fn what_whylag_took_is_told_at_once_if_it_matters() {
         let mut explanation = sample::explanation();
-        let own =
-            |wall_share| Some(model::OwnDelay { queued_ns: 80_000_000, locked_ns: 0, wall_share });
-        explanation.own_delay = own(0.02);
+        let own = |matters| {
+            let (queued_ns, wall_share) = (80_000_000, 0.02);
+            Some(model::OwnDelay { queued_ns, locked_ns: 0, wall_share, matters })
+        };
+        explanation.own_delay = own(true);
         let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains("whylag itself took 2.0 % of the wall time"), "{flat}");
-        explanation.own_delay = own(0.002);
-        assert!(!text(&explanation).contains("Recording was in the way"));
+        assert!(flat.starts_with("Recording was in the way: whylag itself took 2.0 %"), "{flat}");
+        explanation.own_delay = own(false);
+        let flat = text(&explanation);
+        assert!(!flat.contains("Recording was in the way"), "{flat}");
+        assert!(flat.contains("whylag in the way: 80.0 ms on the CPU"), "{flat}");
     }
 
     #[test]

@@ -8,10 +8,10 @@ use super::finding::share;
 use super::rank::Judged;
 use crate::case::Case;
 
-/// Less than this goes unnoticed, and is not listed either.
-const LEAST_NS: u64 = 1_000_000;
+/// Less than this part of the wall time is not listed either.
+const LEAST: u64 = 1_000;
 /// How many are listed, the nearest to the bar.
-const LISTED: usize = 3;
+const LISTED: usize = 2;
 
 /// What is nearest below the bar, the largest first.
 pub(super) fn below_bar(case: &Case, judged: &[Judged]) -> Vec<BelowBar> {
@@ -24,7 +24,8 @@ pub(super) fn below_bar(case: &Case, judged: &[Judged]) -> Vec<BelowBar> {
             because: one.shortfall.clone()?,
         })
     });
-    let mut below: Vec<_> = below.filter(|one| one.lost_ns >= LEAST_NS).collect();
+    let is_listed = |one: &BelowBar| one.lost_ns > 0 && one.lost_ns >= case.wall_ns / LEAST;
+    let mut below: Vec<_> = below.filter(is_listed).collect();
     below.sort_by_key(|one| Reverse(one.lost_ns));
     below.truncate(LISTED);
     below

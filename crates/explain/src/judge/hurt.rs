@@ -79,8 +79,11 @@ pub(super) fn shares(case: &Case, claim: &Claim) -> impl Iterator<Item = Share> 
 }
 
 /// The thread that is hurt most; the process, if none of its threads was wanted for long enough.
+/// `None` if all together are hurt more: it hurts those that live for a moment.
 pub(super) fn worst(case: &Case, claim: &Claim) -> Option<Hurt> {
-    let worst = shares(case, claim).filter(|share| share.claimed_ns > 0).max_by(|a, b| {
+    let of_all = claim.lost.total() as f64 / case.active_ns().max(1) as f64;
+    let hurt = shares(case, claim).filter(|share| share.claimed_ns > 0 && share.part() >= of_all);
+    let worst = hurt.max_by(|a, b| {
         let by_thread = a.tid.is_some().cmp(&b.tid.is_some());
         by_thread.then(a.part().total_cmp(&b.part()))
     })?;

@@ -22,6 +22,7 @@ use std::cmp::Reverse;
 use model::{Account, Accounts, Explanation, NotLookedAt, Run};
 
 use self::finding::{finding, share};
+use self::own::SetApart;
 use self::rank::{Judged, judged, subtract};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
@@ -44,14 +45,19 @@ pub fn explain(run: &Run) -> Explanation {
     }
     let apart = own::set_apart(run);
     let case = Case::new(&apart.run).asking(ALL);
-    Explanation { own_delay: apart.delay(case.wall_ns), ..explained(&case, &judged(&case)) }
+    of_apart(&case, &apart)
 }
 
 /// Explains a part of a run alone. Threads outside it are met only at the far ends of chains.
 pub fn explain_part(partial: &PartialRun) -> Explanation {
-    let (apart, own_delay) = own::set_apart_in_part(partial);
-    let case = Case::of_part(apart.as_ref().unwrap_or(partial)).asking(ALL);
-    Explanation { own_delay, ..explained(&case, &judged(&case)) }
+    let apart = own::set_apart(&partial.run);
+    let without = own::part_without(partial, &apart);
+    of_apart(&Case::of_part(without.as_ref().unwrap_or(partial)).asking(ALL), &apart)
+}
+
+fn of_apart(case: &Case, apart: &SetApart) -> Explanation {
+    let own_delay = apart.delay(case.wall_ns, case.lost.total());
+    Explanation { own_delay, ..explained(case, &judged(case)) }
 }
 
 fn explained(case: &Case, judged: &[Judged]) -> Explanation {

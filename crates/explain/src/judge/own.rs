@@ -10,6 +10,10 @@ use model::{OwnDelay, Run};
 use super::finding::share;
 use crate::part::run::PartialRun;
 
+/// From this part of the wall time, and of the lost time (a fifth), on it matters.
+const MATTERS: f64 = 0.01;
+const MATTERS_OF_LOST: u64 = 5;
+
 /// A run without the recorder.
 pub(super) struct SetApart<'a> {
     pub run: Cow<'a, Run>,
@@ -18,12 +22,13 @@ pub(super) struct SetApart<'a> {
 }
 
 impl SetApart<'_> {
-    /// What the recorder took of this wall time.
-    pub fn delay(&self, wall_ns: u64) -> Option<OwnDelay> {
+    /// What the recorder took of this wall time, of which so much was lost.
+    pub fn delay(&self, wall_ns: u64, lost_ns: u64) -> Option<OwnDelay> {
         let (queued_ns, locked_ns) = (self.queued_ns, self.locked_ns);
         let all = queued_ns.saturating_add(locked_ns);
         let wall_share = share(all.min(wall_ns), wall_ns);
-        (all > 0).then_some(OwnDelay { queued_ns, locked_ns, wall_share })
+        let matters = wall_share >= MATTERS && all >= lost_ns / MATTERS_OF_LOST;
+        (all > 0).then_some(OwnDelay { queued_ns, locked_ns, wall_share, matters })
     }
 }
 
@@ -42,14 +47,13 @@ pub(super) fn set_apart(run: &Run) -> SetApart<'_> {
     SetApart { run: Cow::Owned(without(run.clone(), own)), queued_ns, locked_ns }
 }
 
-/// The same of a part of a run; `None` instead of a part that it is not in.
-pub(super) fn set_apart_in_part<'a>(
+/// The part without the recorder, given it set apart; `None` if it is not in the part.
+pub(super) fn part_without<'a>(
     partial: &PartialRun<'a>,
-) -> (Option<PartialRun<'a>>, Option<OwnDelay>) {
-    let apart = set_apart(&partial.run);
-    let delay = apart.delay(partial.run.wall_ns());
-    let Cow::Owned(run) = apart.run else { return (None, delay) };
-    (Some(PartialRun { whole: partial.whole, run, scope: partial.scope.clone() }), delay)
+    apart: &SetApart,
+) -> Option<PartialRun<'a>> {
+    let Cow::Owned(run) = &apart.run else { return None };
+    Some(PartialRun { whole: partial.whole, run: run.clone(), scope: partial.scope.clone() })
 }
 
 fn is_in(run: &Run, own: u32) -> bool {
@@ -98,7 +102,7 @@ mod tests {
         assert!(answer.findings.is_empty(), "{:?}", answer.findings);
         let delay = answer.own_delay.unwrap();
         assert_eq!((delay.queued_ns, delay.locked_ns), (SECOND, 0));
-        assert!((delay.wall_share - 0.5).abs() < 1e-9);
+        assert!((delay.wall_share - 0.5).abs() < 1e-9 && delay.matters);
     }
 
     #[test]
@@ -106,6 +110,7 @@ mod tests {
         let answer = crate::explain(&run(SECOND / 2, SECOND));
         assert_eq!(answer.findings[0].cause, "cpu-runqueue");
         assert_eq!(answer.findings[0].lost_ns, SECOND);
+        assert!(!crate::explain(&run(SECOND / 10, SECOND)).own_delay.unwrap().matters);
         let texts: Vec<_> = answer.findings[0].evidence.iter().map(|e| e.text.as_str()).collect();
         assert!(texts.iter().all(|text| !text.contains("pid 500")), "{texts:?}");
     }

@@ -39,8 +39,8 @@ pub fn why_not(run: &Run, id: &str) -> Result<WhyNot, UnknownCause> {
 /// # Errors
 /// If the catalogue has no such cause.
 pub fn why_not_part(partial: &PartialRun, id: &str) -> Result<WhyNot, UnknownCause> {
-    let (apart, _) = own::set_apart_in_part(partial);
-    Ok(of(&Case::of_part(apart.as_ref().unwrap_or(partial)).asking(ALL), known(id)?))
+    let without = own::part_without(partial, &own::set_apart(&partial.run));
+    Ok(of(&Case::of_part(without.as_ref().unwrap_or(partial)).asking(ALL), known(id)?))
 }
 
 pub(crate) fn known(id: &str) -> Result<&'static Cause, UnknownCause> {
