@@ -184,7 +184,9 @@ fn is_alone(run: &Run, tid: u32) -> bool {
 fn frame(whole: &Run, part: &Window, exact: bool) -> Run {
     // Losses from a second before it to a second after it, against what came in that time.
     let around = part.to_ns.saturating_sub(part.from_ns).saturating_add(2 * STEP_NS);
-    let received = part_of(whole.cost.events, around, whole.length_ns());
+    let in_that_time = |number| part_of(number, around, whole.length_ns());
+    let (events, bpf_runs) = (in_that_time(whole.cost.events), in_that_time(whole.cost.bpf_runs));
+    let cost = Cost { events, bpf_runs, ..whole.cost.clone() };
     let near = |at: u64| {
         at.saturating_add(STEP_NS) >= part.from_ns && at <= part.to_ns.saturating_add(STEP_NS)
     };
@@ -225,7 +227,7 @@ fn frame(whole: &Run, part: &Window, exact: bool) -> Run {
         losses: Losses {
             seen: whole.losses.seen.iter().filter(|(_, at, _)| near(*at)).cloned().collect(),
         },
-        cost: Cost { events: received, ..whole.cost.clone() },
+        cost,
         bench: whole.bench.clone(),
         jitter: whole.jitter.clone(),
         messages: whole.messages.clone(),
