@@ -235,6 +235,10 @@ pub struct Scope {
     pub intervals: u64,
     /// True if the accounts of its threads are complete, short intervals included.
     pub exact: bool,
+    /// Time on a CPU that was between the intervals, and is estimated from the rest of the lives of
+    /// the threads.
+    #[serde(default)]
+    pub estimated_ns: u64,
     /// What the explanation rests on, and what is not in it.
     pub basis: String,
 }

@@ -395,6 +395,7 @@ mod tests {
             threads: 1,
             intervals: 2,
             exact: false,
+            estimated_ns: 0,
             basis: "Based on 2 intervals of at least 1.00 ms kept whole.".into(),
         });
         let shown = text(&explanation);

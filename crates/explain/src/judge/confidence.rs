@@ -11,6 +11,7 @@
 //! | fewer than 10 waits, and packets dropped through it; fewer than 30; unless the cause strikes once | 0.5; 0.8 |
 //! | more than 5 % of the wall time is unaccounted | 1 - that share |
 //! | the same, where that is what threads did between intervals kept whole | 1 - half of it |
+//! | time on a CPU in a part of a run, by samples of all of the run | 0.7 |
 //! | what the cause itself could not see | as the cause says |
 //!
 //! What was kept of a kind: records that found a ring full against those received; all others (a
@@ -23,6 +24,7 @@ use model::{Account, Losses};
 
 use crate::case::Case;
 use crate::cause::{Cause, Claim};
+use crate::part::on_cpu::is_on_cpu;
 use crate::text::{count, counted, percent};
 
 /// How the kinds of losses end that found a ring full: each is one record.
@@ -62,7 +64,8 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
         n @ 10..30 => doubt(0.8, format!("only {} seen", counted(n, "wait"))),
         _ => {}
     }
-    let unaccounted = case.accounts.get(Account::Unaccounted);
+    let estimated = case.scope().map_or(0, |scope| scope.estimated_ns);
+    let unaccounted = case.accounts.get(Account::Unaccounted).saturating_add(estimated);
     if unaccounted > case.wall_ns / 20 && case.scope().is_some_and(|scope| !scope.exact) {
         let known = case.wall_ns.saturating_sub(unaccounted);
         doubt(
@@ -78,10 +81,23 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
             format!("{} of the wall time is unaccounted", percent(unaccounted, case.wall_ns)),
         );
     }
+    if has_samples_of_others(case) && claim.lost.sum_of(is_on_cpu) > claim.lost.total() / 2 {
+        doubt(0.7, "where on a CPU it was is known of all of the run, not of this part".to_owned());
+    }
     for own in &claim.doubts {
         doubt(own.factor, own.text.clone());
     }
     (confidence, doubts)
+}
+
+/// Whether the samples are not of this part of a run alone: of its processes at all times, or of
+/// other threads of theirs.
+fn has_samples_of_others(case: &Case) -> bool {
+    let Some(scope) = case.scope() else { return false };
+    let is_in_part = |tid| case.run.threads.iter().any(|thread| thread.tid == tid);
+    let tgid = case.run.threads.first().map(|thread| thread.tgid);
+    let mut of_process = case.whole().threads.iter().filter(|thread| Some(thread.tgid) == tgid);
+    !scope.exact || of_process.any(|thread| !is_in_part(thread.tid))
 }
 
 /// Events that were lost, values without a histogram apart.

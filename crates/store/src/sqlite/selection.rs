@@ -16,7 +16,7 @@ const OF_A_THREAD: usize = 25;
 /// ... and so many of what all threads did or waited for.
 const OF_A_KIND: usize = 250;
 /// So many rows are looked at, the longest: a run may have millions.
-const LOOKED_AT: usize = 50_000;
+const LOOKED_AT: usize = 20_000;
 
 /// Those of the run ?1 that are not only there for the sake of a message, the longest first. The
 /// order is that of the index outliers_by_length, whose entries end with the rowid.
