@@ -318,7 +318,8 @@ proptest! {
         let accounts: u64 = explanation.accounts.iter().map(|(_, ns, _)| ns).sum();
         prop_assert_eq!(accounts, explanation.wall_ns);
         for pair in explanation.findings.windows(2) {
-            prop_assert!(pair[0].lost_ns >= pair[1].lost_ns);
+            let is_last = pair[1].minor || pair[1].when.is_some();
+            prop_assert!(pair[0].lost_ns >= pair[1].lost_ns || is_last);
         }
         for finding in &explanation.findings {
             prop_assert!(finding.confidence > 0.0 && finding.confidence <= 1.0);
