@@ -143,9 +143,13 @@ fn own_delay(explanation: &Explanation) -> Option<String> {
 /// The account that most time was lost in, where no cause explains it.
 fn leading_account(account: &LeadingAccount, explanation: &Explanation) -> String {
     let call = account.call.as_ref().map_or_else(String::new, |call| format!(" in {call}"));
+    let unseen = unseen(explanation);
     let causes = match explanation.findings.len() {
-        0 => "no cause of the catalogue explains it",
-        _ => "no cause of the catalogue explains it, and what is explained is less",
+        _ if unseen > 0 => {
+            format!("no cause that was looked for explains it, and {} not looked at", were(unseen))
+        }
+        0 => "no cause of the catalogue explains it".to_owned(),
+        _ => "no cause of the catalogue explains it, and what is explained is less".to_owned(),
     };
     format!(
         "{} of the wall time {}{call} ({}): {causes}; here is what is known.",
@@ -188,10 +192,15 @@ fn leading(explanation: &Explanation) -> String {
         None if !explanation.not_looked_at.is_empty() => format!(
             "No cause that was looked for explains the time lost in {}; {} not looked at.",
             place(explanation),
-            were(explanation.not_looked_at.iter().map(|group| group.causes.len()).sum())
+            were(unseen(explanation))
         ),
         None => format!("No known cause explains the time lost in {}.", place(explanation)),
     }
+}
+
+/// How many causes were not looked at.
+fn unseen(explanation: &Explanation) -> usize {
+    explanation.not_looked_at.iter().map(|group| group.causes.len()).sum()
 }
 
 /// `1 cause was`, `9 causes were`.
@@ -418,6 +427,7 @@ mod tests {
     #[test]
     fn what_nothing_explains_leads_where_it_is_most() {
         let mut explanation = sample::explanation();
+        let not_looked_at = std::mem::take(&mut explanation.not_looked_at);
         explanation.leading_account = Some(LeadingAccount {
             account: model::Account::Blocked(model::Blocked::Disk),
             call: Some("sendfile".into()),
@@ -430,6 +440,9 @@ mod tests {
         assert!(flat.starts_with(first), "{flat}");
         let accounts = flat.find("The largest accounts of lost time, unexplained").unwrap();
         assert!(accounts < flat.find("1. mmap-lock:").unwrap(), "{flat}");
+        explanation.not_looked_at = not_looked_at;
+        let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("explains it, and 2 causes were not looked at; here"), "{flat}");
     }
 
     #[test]

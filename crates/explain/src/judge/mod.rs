@@ -31,10 +31,13 @@ use crate::part::run::PartialRun;
 use crate::patterns::coincidence::coincidences;
 use crate::patterns::rhythm;
 
+/// Fewer dropped packets make a finding, but do not put it before those that took time.
+const MANY_DROPS: u64 = 10;
+
 /// Explains where the threads of `run` lost their time.
 ///
 /// Shares of the findings add up to at most 1; lost time that none explains is in `unexplained`,
-/// by account. Findings through which packets were dropped come first, then the others, and last
+/// by account. Findings through which packets were dropped (ten at least) come first, then the others, and last
 /// what struck at one time only: 1,000 threads that queue for a CPU while they start do not hide a
 /// lock that is in the way all the time. Of each the largest share comes first.
 ///
@@ -69,7 +72,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         if let Some(claim) = one.named() {
             unexplained = subtract(&unexplained, &claim.lost);
             let finding = finding(case, one.cause, claim, lost_ns, judged);
-            findings.push((claim.dropped > 0, finding));
+            findings.push((claim.dropped >= MANY_DROPS, finding));
         }
     }
     findings.sort_by_key(|(dropped, finding)| {

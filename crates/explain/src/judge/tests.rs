@@ -4,7 +4,7 @@ use super::*;
 use crate::case::mmap_holders::{READ, WRITE};
 use crate::cause::{Cause, Claim};
 use crate::part::question::Question;
-use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, runner, wait};
+use crate::testing::{FUTEX, RunBuilder, SECOND, USER, drops, hold, runner, wait};
 use model::{Account, Blocked, Metric, ObjectName, RecorderPart, Role, RunnerSum, WaitSum};
 use proptest::prelude::*;
 
@@ -244,6 +244,24 @@ fn a_claim_that_is_not_named_keeps_no_time_from_others() {
     assert_eq!(causes(&explanation), ["cpu-runqueue"]);
     assert_eq!(explanation.findings[0].lost_ns, 5 * SECOND);
     assert!(explanation.unexplained.is_empty(), "{:?}", explanation.unexplained);
+}
+
+#[test]
+fn a_few_dropped_packets_do_not_come_before_what_took_the_time() {
+    let disk = Account::Blocked(Blocked::Disk);
+    let first = |count| {
+        let dropped = model::Drops { count, ..drops("SOCKET_RCVBUFF", 14_000_000, 50_000_000) };
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND), (disk, SECOND / 10)])
+            .runner(runner(10, 77, 900, SECOND))
+            .interval(10, disk, 14_000_000, 60_000_000, None)
+            .dropped(dropped)
+            .build();
+        let found = explain(&run);
+        assert_eq!(causes(&found).len(), 2, "{:?}", causes(&found));
+        found.findings[0].cause.clone()
+    };
+    assert_eq!((first(3).as_str(), first(300).as_str()), ("cpu-runqueue", "udp-rcvbuf-stall"));
 }
 
 fn any_account() -> impl Strategy<Value = Account> {
