@@ -15,8 +15,8 @@
 //! - A futex does not say what it is for. Only waits that look like a contended lock are lost
 //!   time; locks of runtimes that park each thread on a word of its own (Go, the JVM,
 //!   parking_lot) are not seen as locks and count as idle.
-//! - Shares are of the lost time of all watched threads together. One rare long stall in a long
-//!   run is far below the floor in `judge/rank.rs`; the outliers show it, and [`explain_part`]
+//! - Shares are of the lost time, and of the wall time, of all watched threads together. One rare
+//!   long stall in a long run is far below the floor in `judge/worth.rs`; the outliers show it, and [`explain_part`]
 //!   explains one of them alone, or a window, or a thread (see `part/`).
 //! - No finding is a proper answer: "no known cause", and the right one for a healthy program.
 

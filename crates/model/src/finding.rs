@@ -79,8 +79,32 @@ pub struct NotRuledOut {
     pub tell_apart: String,
 }
 
-/// A named cause.
+/// The thread or process that a cause took the largest part of what it wanted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hurt {
+    /// `thread worker (tid 81)`, `process server (pid 80)`.
+    pub who: String,
+    /// What the cause took of it, if the cause is spread over an account's threads as the account is.
+    pub lost_ns: u64,
+    /// The time in which it worked or was wanted: all that was not waiting for work.
+    pub wanted_ns: u64,
+}
+
+/// When most of a cause's time was lost, as the intervals kept whole show it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Concentration {
+    /// `97 % within 45.0 ms, at the end of the run`.
+    pub text: String,
+    /// The part of it that was lost then, 0 to 1.
+    pub share: f64,
+    /// Its start, since the start of the run.
+    pub from_ns: u64,
+    /// Its end, since the start of the run.
+    pub to_ns: u64,
+}
+
+/// A named cause.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Id of the cause, as in `causes/`.
     pub cause: String,
@@ -90,6 +114,19 @@ pub struct Finding {
     pub share: f64,
     /// The same in nanoseconds.
     pub lost_ns: u64,
+    /// The same as a part of the wall time of all watched threads, 0 to 1; of late ticks 0.
+    #[serde(default)]
+    pub wall_share: f64,
+    /// Whom it hurts most; `None` if no one thread or process was wanted for long enough.
+    #[serde(default)]
+    pub hurts: Option<Hurt>,
+    /// When, if nearly all of it was at one time.
+    #[serde(default)]
+    pub when: Option<Concentration>,
+    /// Below 1 % of the wall time, and of what any thread wanted: it is no answer to why a program
+    /// is slow.
+    #[serde(default)]
+    pub minor: bool,
     /// 0 to 1.
     pub confidence: f64,
     /// Why confidence is below 1; empty if it is not.
@@ -142,6 +179,45 @@ pub struct LostStack {
     pub user: Vec<String>,
 }
 
+/// A cause with its evidence that explains too little to be a finding.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BelowBar {
+    /// Id of the cause.
+    pub cause: String,
+    /// What it explains that no finding does.
+    pub lost_ns: u64,
+    /// The same as a part of the wall time, 0 to 1.
+    pub wall_share: f64,
+    /// What that is below.
+    pub because: String,
+}
+
+/// The account that most time was lost in, where no cause explains it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeadingAccount {
+    /// Which.
+    pub account: Account,
+    /// The system call in which most of that time was, if one had most of it.
+    pub call: Option<String>,
+    /// The time that no finding explains.
+    pub ns: u64,
+    /// The same as a part of the wall time, 0 to 1.
+    pub wall_share: f64,
+}
+
+/// Time that the recorder itself took from the watched threads.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OwnDelay {
+    /// Watched threads were ready to run while it was on their CPU.
+    pub queued_ns: u64,
+    /// Watched threads waited for mmap_lock while it held that lock.
+    pub locked_ns: u64,
+    /// Both as a part of the wall time, 0 to 1.
+    pub wall_share: f64,
+    /// That is so much that it comes before the findings.
+    pub matters: bool,
+}
+
 /// The part of a run that was asked about, and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
@@ -159,6 +235,10 @@ pub struct Scope {
     pub intervals: u64,
     /// True if the accounts of its threads are complete, short intervals included.
     pub exact: bool,
+    /// Time on a CPU that was between the intervals, and is estimated from the rest of the lives of
+    /// the threads.
+    #[serde(default)]
+    pub estimated_ns: u64,
     /// What the explanation rests on, and what is not in it.
     pub basis: String,
 }
@@ -219,7 +299,7 @@ pub enum Standing {
 }
 
 /// Everything `whylag explain` says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// The run.
     pub run: RunId,
@@ -235,9 +315,18 @@ pub struct Explanation {
     pub idle_ns: u64,
     /// (account, ns, share of the wall time), largest first.
     pub accounts: Vec<(Account, u64, f64)>,
-    /// Those through which packets were dropped, then the others, of each the largest share first;
-    /// empty: no known cause.
+    /// Those through which packets were dropped, then the others, then those that struck at one
+    /// time only; of each the largest share first; empty: no known cause.
     pub findings: Vec<Finding>,
+    /// Set where the largest account of lost time is explained by none of them: that comes first.
+    #[serde(default)]
+    pub leading_account: Option<LeadingAccount>,
+    /// Causes with evidence that are too small to be findings, the largest first.
+    #[serde(default)]
+    pub below_bar: Vec<BelowBar>,
+    /// What the recorder itself took, which is in no finding; `None`: nothing that was seen.
+    #[serde(default)]
+    pub own_delay: Option<OwnDelay>,
     /// Causes that are no findings and were not looked for, by what was missing.
     #[serde(default)]
     pub not_looked_at: Vec<NotLookedAt>,

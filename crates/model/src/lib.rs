@@ -49,8 +49,9 @@ pub use comparison::{
 };
 pub use event::{Event, EventDetail, EventKind};
 pub use finding::{
-    Coincidence, Evidence, Excluded, Explanation, Finding, Link, LostStack, NotLookedAt,
-    NotRuledOut, Rhythm, RhythmKind, Role, RuledOut, Scope, Standing, WhyNot,
+    BelowBar, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding, Hurt,
+    LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OwnDelay, Rhythm, RhythmKind, Role,
+    RuledOut, Scope, Standing, WhyNot,
 };
 pub use histogram::Histogram;
 pub use jitter::{

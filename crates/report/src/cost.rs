@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use model::Run;
-use model::units::{bytes, count, counted, duration, share_of};
+use model::units::{bytes, count, counted, duration, share, share_of};
+use model::{OwnDelay, Run};
 
 use crate::{Style, text};
 
@@ -51,6 +51,18 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
         paragraph(out, style, "off: ", &format!("{} ({})", capability.part, capability.because))?;
     }
     Ok(())
+}
+
+/// Writes for how long whylag was in the way of the threads that it watched.
+pub fn write_delay(out: &mut dyn Write, own: OwnDelay, style: &Style) -> io::Result<()> {
+    let sentence = format!(
+        "{} on the CPU while watched threads were ready to run, {} with mmap_lock while they waited \
+         for it: {} of the wall time, in no finding",
+        duration(own.queued_ns),
+        duration(own.locked_ns),
+        share(own.wall_share)
+    );
+    paragraph(out, style, "whylag in the way: ", &sentence)
 }
 
 fn paragraph(out: &mut dyn Write, style: &Style, label: &str, sentence: &str) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use model::units::{counted, duration, moment, share, share_of};
-use model::{Explanation, Finding, RhythmKind, Run};
+use model::{Explanation, Finding, LeadingAccount, RhythmKind, Run};
 
 use crate::{Style, coincidences, cost, outlier, text, unexplained};
 
@@ -23,8 +23,11 @@ pub fn write(
     run: &Run,
     style: &Style,
 ) -> io::Result<()> {
-    for line in text::wrap(&leading(explanation), style.width) {
-        writeln!(out, "{}", style.bold(&line))?;
+    let own = own_delay(explanation);
+    for sentence in own.into_iter().chain([leading(explanation)]) {
+        for line in text::wrap(&sentence, style.width) {
+            writeln!(out, "{}", style.bold(&line))?;
+        }
     }
     for line in text::wrap(&sums(explanation, run), style.width) {
         writeln!(out, "{line}")?;
@@ -40,22 +43,42 @@ pub fn write(
             writeln!(out, "{}", style.dim(&line))?;
         }
     }
-    if explanation.findings.is_empty() {
+    let unexplained_leads = explanation.leading_account.is_some();
+    if explanation.findings.is_empty() || unexplained_leads {
         unexplained::write_all(out, explanation, style)?;
     }
     for (n, finding) in explanation.findings.iter().enumerate() {
         writeln!(out)?;
         write_finding(out, n + 1, finding, style)?;
     }
-    if !explanation.findings.is_empty() {
+    if !explanation.findings.is_empty() && !unexplained_leads {
         writeln!(out)?;
         unexplained::write_rest(out, explanation, style)?;
     }
+    write_below_bar(out, explanation, style)?;
     write_not_looked_at(out, explanation, style)?;
     write_rhythms(out, explanation, style)?;
     coincidences::write(out, &explanation.coincidences, style)?;
     writeln!(out)?;
-    cost::write(out, run, style)
+    cost::write(out, run, style)?;
+    explanation.own_delay.map_or(Ok(()), |own| cost::write_delay(out, own, style))
+}
+
+/// Causes with their evidence that explain too little.
+fn write_below_bar(
+    out: &mut dyn Write,
+    explanation: &Explanation,
+    style: &Style,
+) -> io::Result<()> {
+    if explanation.below_bar.is_empty() {
+        return Ok(());
+    }
+    let below = explanation.below_bar.iter().map(|below| {
+        let (lost, part) = (duration(below.lost_ns), share(below.wall_share));
+        format!("{}, {part} of the wall time ({lost})", below.cause)
+    });
+    let words = below.collect::<Vec<_>>().join("; ");
+    write!(out, "{}", text::labelled("below the bar: ", 15, &words, style.width))
 }
 
 /// Causes that nothing is said about, because their evidence was not recorded.
@@ -105,15 +128,63 @@ fn write_rhythms(out: &mut dyn Write, explanation: &Explanation, style: &Style) 
     Ok(())
 }
 
+/// What whylag itself took, if that matters.
+fn own_delay(explanation: &Explanation) -> Option<String> {
+    let own = explanation.own_delay.filter(|own| own.matters)?;
+    Some(format!(
+        "Recording was in the way: whylag itself took {} of the wall time (on the CPU while threads \
+         were ready to run: {}; with mmap_lock: {}). That is in no finding.",
+        share(own.wall_share),
+        duration(own.queued_ns),
+        duration(own.locked_ns)
+    ))
+}
+
+/// The account that most time was lost in, where no cause explains it.
+fn leading_account(account: &LeadingAccount, explanation: &Explanation) -> String {
+    let call = account.call.as_ref().map_or_else(String::new, |call| format!(" in {call}"));
+    let unseen = unseen(explanation);
+    let causes = match explanation.findings.len() {
+        _ if unseen > 0 => {
+            format!("no cause that was looked for explains it, and {} not looked at", were(unseen))
+        }
+        0 => "no cause of the catalogue explains it".to_owned(),
+        _ => "no cause of the catalogue explains it, and what is explained is less".to_owned(),
+    };
+    format!(
+        "{} of the wall time {}{call} ({}): {causes}; here is what is known.",
+        share(account.wall_share),
+        account.account.describe(),
+        account.account
+    )
+}
+
 /// The first line: the leading cause in plain words.
 fn leading(explanation: &Explanation) -> String {
+    if let Some(account) = &explanation.leading_account {
+        return leading_account(account, explanation);
+    }
     match explanation.findings.first() {
         Some(finding) if finding.lost_ns == 0 => format!("{} ({})", finding.title, finding.cause),
-        Some(finding) => format!(
+        Some(finding) if finding.minor => format!(
+            "Nothing that is known took 1 % of the wall time in {}; the largest is {}, {} of the \
+             lost time.",
+            place(explanation),
+            finding.cause,
+            share(finding.share)
+        ),
+        Some(finding) if finding.wall_share == 0.0 => format!(
             "{} ({}): {} of the lost time",
             finding.title,
             finding.cause,
             share(finding.share)
+        ),
+        Some(finding) => format!(
+            "{} ({}): {} of the lost time, {} of the wall time",
+            finding.title,
+            finding.cause,
+            share(finding.share),
+            share(finding.wall_share)
         ),
         None if explanation.lost_ns == 0 => {
             format!("No time was lost in {}: there is nothing to explain.", place(explanation))
@@ -121,10 +192,15 @@ fn leading(explanation: &Explanation) -> String {
         None if !explanation.not_looked_at.is_empty() => format!(
             "No cause that was looked for explains the time lost in {}; {} not looked at.",
             place(explanation),
-            were(explanation.not_looked_at.iter().map(|group| group.causes.len()).sum())
+            were(unseen(explanation))
         ),
         None => format!("No known cause explains the time lost in {}.", place(explanation)),
     }
+}
+
+/// How many causes were not looked at.
+fn unseen(explanation: &Explanation) -> usize {
+    explanation.not_looked_at.iter().map(|group| group.causes.len()).sum()
 }
 
 /// `1 cause was`, `9 causes were`.
@@ -191,7 +267,22 @@ pub(crate) fn write_finding(
         write!(out, "{}", text::labelled(&format!("   {label}"), INDENT, text, style.width))
     };
     let lost = duration(finding.lost_ns);
-    labelled("explains", &format!("{} of the lost time ({lost})", share(finding.share)))?;
+    let of_wall = match finding.wall_share {
+        0.0 => String::new(),
+        part => format!(", {} of the wall time", share(part)),
+    };
+    labelled("explains", &format!("{} of the lost time ({lost}){of_wall}", share(finding.share)))?;
+    if let Some(hurt) = &finding.hurts {
+        let (part, wanted) = (share_of(hurt.lost_ns, hurt.wanted_ns), duration(hurt.wanted_ns));
+        let who = &hurt.who;
+        labelled(
+            "hurts",
+            &format!("{who}: {part} of the {wanted} in which it worked or was wanted"),
+        )?;
+    }
+    if let Some(when) = &finding.when {
+        labelled("when", &when.text)?;
+    }
     labelled("confidence", &format!("{:.2}", finding.confidence))?;
     each(&mut labelled, "doubts", finding.doubts.iter().map(|doubt| format!("- {doubt}")))?;
     for (n, link) in finding.chain.iter().enumerate() {
@@ -256,7 +347,7 @@ mod tests {
         assert_eq!(
             first,
             "Threads of scan wait for the mmap_lock of their own process (mmap-lock): 61.0 % of \
-             the lost time"
+             the lost time, 30.5 % of the wall time"
         );
     }
 
@@ -272,6 +363,8 @@ mod tests {
         let parts = [
             "1. mmap-lock:",
             "explains   61.0 % of the lost time",
+            "hurts      thread scan (tid 82): 40.0 % of the 1.50 s",
+            "when       97 % within 45.0 ms, at the end of the run",
             "confidence 0.85",
             "doubts     - only 12 waits",
             "symptom    mmap takes",
@@ -288,6 +381,7 @@ mod tests {
             "verify     whylag prove",
             "2. cpu-runqueue:",
             "unexplained: 9.0 %",
+            "below the bar: first-touch, 0.4 % of the wall time (16.0 ms)",
             "Not looked at",
             "part 'on-CPU samples' was off (not permitted): first-touch, fork-cow",
             "whylag itself:",
@@ -310,6 +404,7 @@ mod tests {
             threads: 1,
             intervals: 2,
             exact: false,
+            estimated_ns: 0,
             basis: "Based on 2 intervals of at least 1.00 ms kept whole.".into(),
         });
         let shown = text(&explanation);
@@ -327,6 +422,43 @@ mod tests {
         assert!(first.contains("; 2 causes were not looked at."), "{first}");
         explanation.not_looked_at.clear();
         assert!(text(&explanation).starts_with("No known cause explains the time lost in outlier"));
+    }
+
+    #[test]
+    fn what_nothing_explains_leads_where_it_is_most() {
+        let mut explanation = sample::explanation();
+        let not_looked_at = std::mem::take(&mut explanation.not_looked_at);
+        explanation.leading_account = Some(LeadingAccount {
+            account: model::Account::Blocked(model::Blocked::Disk),
+            call: Some("sendfile".into()),
+            ns: 3_840_000_000,
+            wall_share: 0.96,
+        });
+        let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
+        let first = "96.0 % of the wall time waiting for the disk in sendfile (blocked:disk): no \
+                     cause of the catalogue explains it";
+        assert!(flat.starts_with(first), "{flat}");
+        let accounts = flat.find("The largest accounts of lost time, unexplained").unwrap();
+        assert!(accounts < flat.find("1. mmap-lock:").unwrap(), "{flat}");
+        explanation.not_looked_at = not_looked_at;
+        let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("explains it, and 2 causes were not looked at; here"), "{flat}");
+    }
+
+    #[test]
+    fn what_whylag_took_is_told_at_once_if_it_matters() {
+        let mut explanation = sample::explanation();
+        let own = |matters| {
+            let (queued_ns, wall_share) = (80_000_000, 0.02);
+            Some(model::OwnDelay { queued_ns, locked_ns: 0, wall_share, matters })
+        };
+        explanation.own_delay = own(true);
+        let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.starts_with("Recording was in the way: whylag itself took 2.0 %"), "{flat}");
+        explanation.own_delay = own(false);
+        let flat = text(&explanation);
+        assert!(!flat.contains("Recording was in the way"), "{flat}");
+        assert!(flat.contains("whylag in the way: 80.0 ms on the CPU"), "{flat}");
     }
 
     #[test]

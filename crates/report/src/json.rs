@@ -13,8 +13,8 @@ use crate::jitter::with_first_ticks;
 const SCHEMA: u32 = 2;
 
 /// The object that `whylag explain --json` prints: `schema`, `run`, `wall_ns`, `unaccounted_ns`,
-/// `accounts`, `findings` (largest share first), `losses`, `cost`, and others; for one message alone
-/// also `message`, part by part. Shares and confidences are 0 to 1, times are nanoseconds.
+/// `accounts`, `findings` (the first is the answer, if `leading_account` is null), `losses`, `cost`,
+/// and others; for one message alone also `message`, part by part. Shares and confidences are 0 to 1, times are nanoseconds.
 pub fn explanation(
     explanation: &Explanation,
     run: &Run,
@@ -40,6 +40,9 @@ pub fn explanation(
         "idle_ns": explanation.idle_ns,
         "accounts": accounts,
         "findings": explanation.findings,
+        "leading_account": explanation.leading_account,
+        "below_bar": explanation.below_bar,
+        "own_delay": explanation.own_delay,
         "not_looked_at": explanation.not_looked_at,
         "unexplained": unexplained,
         "unexplained_stacks": explanation.unexplained_stacks,
@@ -141,6 +144,12 @@ mod tests {
         }
         assert_eq!(first["chain"][0]["role"], "symptom");
         assert!(first["confidence"].is_f64());
+        for key in ["wall_share", "hurts", "when", "minor"] {
+            assert!(first.get(key).is_some(), "{key}");
+        }
+        for key in ["leading_account", "below_bar", "own_delay"] {
+            assert!(value.get(key).is_some(), "{key}");
+        }
         assert_eq!(value["losses"]["ring buffer full"], 7);
         for key in ["cpu_ns", "bpf_ns", "bpf_runs", "events"] {
             assert!(value["cost"][key].is_u64(), "{key}");

@@ -29,7 +29,8 @@ pub use error::StoreError;
 pub use run_file::{FORMAT_VERSION, RunFileError, is_run_file};
 pub use sqlite::{Rows, Sqlite, Temporary};
 
-/// [`Store::load`] fetches this many outliers, the longest: enough for every table and picture,
+/// [`Store::load`] fetches this many outliers: the longest, and the longest of each kind of wait of
+/// each thread, so that long waits for work do not push out shorter ones that hurt. That is enough for every table and picture,
 /// and little enough to be read at once however many were stored. As many of the slow messages.
 pub const LOADED_OUTLIERS: usize = 2000;
 
@@ -62,7 +63,7 @@ pub trait Store {
     /// The run begun last, `None` if there is none.
     fn newest(&self) -> Result<Option<RunId>, StoreError>;
 
-    /// One run: the [`LOADED_OUTLIERS`] longest outliers (those below the threshold of the run were
+    /// One run: [`LOADED_OUTLIERS`] outliers, longest first (those below the threshold of the run were
     /// kept for the sake of a message, and are no outliers here) and slowest messages, the
     /// [`LOADED_EVENTS`] first events of each kind, the stacks that these outliers or `stack_sums`
     /// refer to, and all of the rest. Sums come largest first, what has a time in time order.
@@ -71,8 +72,8 @@ pub trait Store {
     /// open account of each living thread is extended here up to the run's heartbeat.
     fn load(&self, run: RunId) -> Result<Run, StoreError>;
 
-    /// The same run as [`Store::load`] gives, with [`LOADED_OUTLIERS`] more outliers: the longest
-    /// that overlap `part`; and with the [`LOADED_EVENTS`] first events of each kind of the part
+    /// The same run as [`Store::load`] gives, with up to [`LOADED_OUTLIERS`] more outliers behind
+    /// those: the longest that overlap `part`; and with the [`LOADED_EVENTS`] first events of each kind of the part
     /// instead of the run. Also says how many outliers overlap the part, loaded or not.
     fn load_part(&self, run: RunId, part: &Window) -> Result<(Run, u64), StoreError>;
 

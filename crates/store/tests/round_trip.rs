@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::cmp::Reverse;
+
 use common::*;
 use model::*;
 use store::{LOADED_EVENTS, LOADED_OUTLIERS, Sqlite, Store, StoreError};
@@ -226,18 +228,17 @@ fn runs_do_not_mix() {
 fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
     let (_folder, mut store) = new_store();
     let mut batch = Batch::default();
-    // Longest last; the short ones of thread 7 are beyond what is loaded of the whole run.
+    // Longest last; the short ones are beyond what is loaded of the whole run.
     for n in 0..(LOADED_OUTLIERS as u64 + 10) {
-        let tid = if n < 5 { 7 } else { 8 };
-        batch.outliers.push(Outlier { tid, start_ns: 10_000 * n, ..bare_outlier(10 + n) });
+        batch.outliers.push(Outlier { start_ns: 10_000 * n, ..bare_outlier(10 + n) });
     }
     batch.events.extend((0..LOADED_EVENTS as u64 + 3).map(|at| event(EventKind::BlockIo, at)));
     let run = begun_with(&mut store, &[batch]);
     let whole = store.load(run).unwrap();
-    assert!(whole.outliers.iter().all(|outlier| outlier.tid == 8));
+    assert!(whole.outliers.iter().all(|outlier| outlier.duration_ns >= 20));
 
-    let of_7 = Window { from_ns: 0, to_ns: u64::MAX >> 1, tid: Some(7) };
-    let (loaded, stored) = store.load_part(run, &of_7).unwrap();
+    let first_five = Window { from_ns: 0, to_ns: 50_000, tid: None };
+    let (loaded, stored) = store.load_part(run, &first_five).unwrap();
     assert_eq!((loaded.outliers.len(), stored), (LOADED_OUTLIERS + 5, 5));
     assert_eq!(loaded.outliers[..LOADED_OUTLIERS], whole.outliers, "numbers stay the same");
     let window = Window { from_ns: 10_011, to_ns: 30_000, tid: None };
@@ -249,6 +250,27 @@ fn a_part_is_loaded_with_its_own_outliers_and_events_beside_the_longest() {
     let end = Window { from_ns: last, to_ns: last + 1, tid: None };
     let (loaded, _) = store.load_part(run, &end).unwrap();
     assert_eq!(loaded.events.len(), 1);
+}
+
+#[test]
+fn long_sleeps_of_many_threads_do_not_push_a_shorter_wait_out() {
+    let (_folder, mut store) = new_store();
+    let sleep = |tid, second: u64| Outlier {
+        tid,
+        kind: OutlierKind::OffCpu,
+        blocked: Some(Blocked::TimerSleep),
+        start_ns: second * 1_000_000_000,
+        ..bare_outlier(1_000_000_000 - u64::from(tid))
+    };
+    let sleeps = (100..300).flat_map(|tid| (0..60).map(move |second| sleep(tid, second)));
+    let wait = Outlier { tid: 7, blocked: Some(Blocked::FileLock), ..sleep(7, 30) };
+    let wait = Outlier { duration_ns: 40_000_000, ..wait };
+    let mut batch = Batch { outliers: sleeps.collect(), ..Batch::default() };
+    batch.outliers.insert(5_000, wait.clone());
+    let run = begun_with(&mut store, &[batch]);
+    let loaded = store.load(run).unwrap().outliers;
+    assert_eq!((loaded.len(), loaded.last()), (LOADED_OUTLIERS, Some(&wait)));
+    assert!(loaded.is_sorted_by_key(|outlier| Reverse(outlier.duration_ns)));
 }
 
 #[test]
@@ -383,6 +405,7 @@ fn finding(cause: &str, share: f64) -> Finding {
         fix: text("fix"),
         reproduce: text("reproduce"),
         verify: text("verify"),
+        ..Finding::default()
     }
 }
 

@@ -54,6 +54,7 @@ fn finding(cause: &str) -> Finding {
         fix: "f".into(),
         reproduce: "r".into(),
         verify: "v".into(),
+        ..Finding::default()
     }
 }
 

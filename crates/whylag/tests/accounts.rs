@@ -27,15 +27,27 @@ fn agree(what: &str, ours: u64, theirs: u64, percent: u64, constant_ns: u64) {
 
 /// What holds for every run that eBPF recorded.
 fn sums_are_exact(run: &Run) {
-    for thread in &run.threads {
-        assert_eq!(thread.accounts.total(), thread.wall_ns(), "{thread:?}");
-    }
     for outlier in &run.outliers {
         assert_eq!(outlier.breakdown.total(), outlier.duration_ns, "{outlier:?}");
     }
     let unaccounted = run.accounts().get(Account::Unaccounted);
     assert!(unaccounted * 200 < run.wall_ns(), "{unaccounted} of {} ns", run.wall_ns());
     assert_eq!(lost(run), BTreeMap::new());
+}
+
+/// The thread was watched for its life, and its accounts have all of that, by what the program says
+/// of when it made the thread, and of when the thread began and ended.
+#[track_caller]
+fn life_is_accounted_for(run: &Run, name: &str, program: &Values) {
+    let thread = named(run, name);
+    let [made, began, ended, joined] =
+        ["made", "began", "ended", "joined"].map(|key| program.get(&format!("{key}.{name}")));
+    assert!((made..=began).contains(&thread.first_ns), "{made} {began}: {thread:?}");
+    assert!(thread.last_ns >= ended, "{ended}: {thread:?}");
+    let (all, least, most) = (thread.accounts.total(), ended - began, joined - made);
+    assert!(all >= least, "{all} of {least} ns: {thread:?}");
+    // It is joined a moment before it is gone.
+    assert!(all * 100 <= most * 105, "{all} of {most} ns: {thread:?}");
 }
 
 /// One thread for each kind of wait, recorded once for all tests.
@@ -79,6 +91,7 @@ fn each_kind_of_wait_has_its_account() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    expected.iter().for_each(|(name, _)| life_is_accounted_for(run, name, &measured));
 }
 
 #[test]
@@ -119,6 +132,7 @@ fn cpu_time_and_run_queue_time_are_those_of_the_kernel() {
     sums_are_exact(run);
     let is_quiet = figures.judge("a thread waits for a CPU no longer than the kernel says");
     for name in ["compute", "wake", "call"] {
+        life_is_accounted_for(run, name, &kernel);
         let accounts = &named(run, name).accounts;
         agree(name, on_cpu(accounts), kernel.get(&format!("cpu.{name}")), 5, 2 * MS);
         // It reads the kernel's count before it ends, and may have to wait once more after that.

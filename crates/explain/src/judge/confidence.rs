@@ -4,22 +4,31 @@
 //!
 //! | doubt | factor |
 //! |---|---|
-//! | events were lost; of a part of a run, within a second of it | 1 - lost / (lost + received), at most 0.95, at least 0.2 |
+//! | events were lost; of a part of a run, within a second of it | what was kept of their kind, at most 0.95, at least 0.2 |
 //! | values found no histogram: times are exact, counts and quantiles are not | 0.95 |
 //! | thread states were sampled from /proc | 0.6 |
 //! | a part of the recorder that the cause needs was off | 0.6 each |
 //! | fewer than 10 waits, and packets dropped through it; fewer than 30; unless the cause strikes once | 0.5; 0.8 |
 //! | more than 5 % of the wall time is unaccounted | 1 - that share |
 //! | the same, where that is what threads did between intervals kept whole | 1 - half of it |
+//! | time on a CPU in a part of a run, by samples of all of the run | 0.7 |
 //! | what the cause itself could not see | as the cause says |
+//!
+//! What was kept of a kind: records that found a ring full against those received; all others (a
+//! wake-up that the host hid, a lock inside of a lock, a full map) against the runs of the BPF
+//! programs, each of which loses one at most.
 //!
 //! Causes of late ticks say their confidence themselves: it comes from how well the law fits.
 
-use model::Account;
+use model::{Account, Losses};
 
 use crate::case::Case;
 use crate::cause::{Cause, Claim};
+use crate::part::on_cpu::is_on_cpu;
 use crate::text::{count, counted, percent};
+
+/// How the kinds of losses end that found a ring full: each is one record.
+const RING_FULL: &str = "(ring full)";
 
 /// Confidence from 0 to 1 in `claim`, and the reasons why it is below 1.
 pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
@@ -40,21 +49,8 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
             format!("{} in no histogram: counts of calls are too low", counted(values, "value")),
         );
     }
-    let lost = case.run.losses.total() - values;
-    if lost > 0 {
-        let received = case.run.cost.events;
-        let kept = received as f64 / (lost as f64 + received as f64);
-        doubt(
-            kept.clamp(0.2, 0.95),
-            match case.scope() {
-                Some(_) => format!(
-                    "{} lost within a second of it; about {} received in that time",
-                    counted(lost, "event"),
-                    count(received)
-                ),
-                None => format!("{} lost; {} received", counted(lost, "event"), count(received)),
-            },
-        );
+    if let Some(lost) = Lost::of(case) {
+        doubt(lost.kept.clamp(0.2, 0.95), lost.text);
     }
     if case.run.header.sampled {
         doubt(0.6, "thread states were sampled from /proc: times are estimates".to_owned());
@@ -68,7 +64,8 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
         n @ 10..30 => doubt(0.8, format!("only {} seen", counted(n, "wait"))),
         _ => {}
     }
-    let unaccounted = case.accounts.get(Account::Unaccounted);
+    let estimated = case.scope().map_or(0, |scope| scope.estimated_ns);
+    let unaccounted = case.accounts.get(Account::Unaccounted).saturating_add(estimated);
     if unaccounted > case.wall_ns / 20 && case.scope().is_some_and(|scope| !scope.exact) {
         let known = case.wall_ns.saturating_sub(unaccounted);
         doubt(
@@ -84,8 +81,83 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
             format!("{} of the wall time is unaccounted", percent(unaccounted, case.wall_ns)),
         );
     }
+    if has_samples_of_others(case) && claim.lost.sum_of(is_on_cpu) > claim.lost.total() / 2 {
+        doubt(0.7, "where on a CPU it was is known of all of the run, not of this part".to_owned());
+    }
     for own in &claim.doubts {
         doubt(own.factor, own.text.clone());
     }
     (confidence, doubts)
+}
+
+/// Whether the samples are not of this part of a run alone: of its processes at all times, or of
+/// other threads of theirs.
+fn has_samples_of_others(case: &Case) -> bool {
+    let Some(scope) = case.scope() else { return false };
+    let is_in_part = |tid| case.run.threads.iter().any(|thread| thread.tid == tid);
+    let tgid = case.run.threads.first().map(|thread| thread.tgid);
+    let mut of_process = case.whole().threads.iter().filter(|thread| Some(thread.tgid) == tgid);
+    !scope.exact || of_process.any(|thread| !is_in_part(thread.tid))
+}
+
+/// Events that were lost, values without a histogram apart.
+struct Lost {
+    /// The part that was not lost, 0 to 1.
+    kept: f64,
+    text: String,
+}
+
+impl Lost {
+    fn of(case: &Case) -> Option<Lost> {
+        let (mut unread, mut unseen) = (0u64, 0u64);
+        for (kind, lost) in case.run.losses.by_kind() {
+            match kind.as_str() {
+                Losses::VALUES => {}
+                kind if kind.ends_with(RING_FULL) => unread = unread.saturating_add(lost),
+                _ => unseen = unseen.saturating_add(lost),
+            }
+        }
+        let cost = &case.run.cost;
+        // What sampled /proc runs no programs.
+        let runs = if cost.bpf_runs > 0 { cost.bpf_runs } else { cost.events };
+        let kept = |lost: u64, of: u64| of as f64 / (lost as f64 + of as f64).max(1.0);
+        let near = if case.scope().is_some() { " within a second of it" } else { "" };
+        let mut said = Vec::new();
+        if unread > 0 {
+            let (lost, received) = (counted(unread, "record"), count(cost.events));
+            said.push(format!("{lost} lost{near}; {received} received"));
+        }
+        if unseen > 0 {
+            let lost = counted(unseen, "event");
+            said.push(format!("{lost} lost{near} in {} of BPF programs", counted(runs, "run")));
+        }
+        let of_unread = if unread > 0 { kept(unread, cost.events) } else { 1.0 };
+        let of_unseen = if unseen > 0 { kept(unseen, runs) } else { 1.0 };
+        (!said.is_empty()).then(|| Lost { kept: of_unread * of_unseen, text: said.join("; ") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER, runner};
+
+    /// Confidence in cpu-runqueue, with 50 received records and 100,000 runs of programs.
+    fn confidence(kind: &str, lost: u64) -> f64 {
+        let mut run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (Account::RunnablePreempted, SECOND)])
+            .runner(runner(10, 77, 900, SECOND))
+            .lost(kind, lost, 50)
+            .build();
+        run.cost.bpf_runs = 100_000;
+        crate::explain(&run).findings[0].confidence
+    }
+
+    #[test]
+    fn each_loss_is_set_against_what_could_have_been_lost() {
+        assert_eq!(confidence("wakeups and switches (hidden by the host)", 50), 0.95);
+        assert_eq!(confidence("nested lock waits", 50), 0.95);
+        assert_eq!(confidence("outliers (ring full)", 50), 0.5);
+        assert!(confidence("nested lock waits", 100_000) <= 0.5);
+    }
 }

@@ -2,8 +2,9 @@
 
 use model::{Excluded, Finding, Link, NotRuledOut, Role, RuledOut, Target};
 
-use super::confidence;
-use super::rank::{Judged, is_worth_naming};
+use super::rank::Judged;
+use super::worth::can_lead;
+use super::{concentration, confidence, hurt};
 use crate::case::Case;
 use crate::catalogue::{ALL, look_alikes};
 use crate::cause::{Absent, Cause, Claim, Exclusion};
@@ -34,6 +35,10 @@ pub(super) fn finding(
         title: claim.title.clone(),
         share: claim.late.as_ref().map_or(share(lost_ns, all_lost_ns), |late| late.share),
         lost_ns,
+        wall_share: share(claim.lost.total(), case.wall_ns),
+        hurts: hurt::worst(case, claim),
+        when: concentration::of(case, claim),
+        minor: !can_lead(case, claim),
         confidence,
         doubts,
         chain,
@@ -150,9 +155,7 @@ fn late_ticks(source: &TimerSource) -> Link {
 /// The datum that excludes a look-alike of the catalogue, or else why none does: it is a finding
 /// itself, or the recorder could not see its evidence.
 fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
-    if let Ok(claim) = &other.verdict
-        && is_worth_naming(case, claim)
-    {
+    if let Some(claim) = other.named() {
         return Err(format!(
             "it has evidence of its own and explains {} here",
             duration(claim.lost_ns())

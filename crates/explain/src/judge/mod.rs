@@ -1,22 +1,28 @@
 //! All judgement of a run: the catalogue is asked, its claims are ranked, and what is worth naming
 //! becomes a finding.
 
+mod below;
+mod concentration;
 pub(crate) mod confidence;
 mod finding;
+mod hurt;
 #[cfg(test)]
 mod needs;
+mod own;
 mod rank;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timers;
 mod unexplained;
 pub(crate) mod why_not;
+mod worth;
 
 use std::cmp::Reverse;
 
 use model::{Account, Accounts, Explanation, NotLookedAt, Run};
 
 use self::finding::{finding, share};
+use self::own::SetApart;
 use self::rank::{Judged, judged, subtract};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
@@ -25,25 +31,36 @@ use crate::part::run::PartialRun;
 use crate::patterns::coincidence::coincidences;
 use crate::patterns::rhythm;
 
+/// Fewer dropped packets make a finding, but do not put it before those that took time.
+const MANY_DROPS: u64 = 10;
+
 /// Explains where the threads of `run` lost their time.
 ///
 /// Shares of the findings add up to at most 1; lost time that none explains is in `unexplained`,
-/// by account. Findings through which packets were dropped come first, the largest share first of
-/// these and of the others.
+/// by account. Findings through which packets were dropped (ten at least) come first, then the others, and last
+/// what struck at one time only: 1,000 threads that queue for a CPU while they start do not hide a
+/// lock that is in the way all the time. Of each the largest share comes first.
 ///
 /// A run of timers has no threads: of it the findings explain the lateness of its ticks.
 pub fn explain(run: &Run) -> Explanation {
     if let Some(judged) = timers::timers(run) {
         return judged.explanation;
     }
-    let case = Case::new(run).asking(ALL);
-    explained(&case, &judged(&case))
+    let apart = own::set_apart(run);
+    let case = Case::new(&apart.run).asking(ALL);
+    of_apart(&case, &apart)
 }
 
 /// Explains a part of a run alone. Threads outside it are met only at the far ends of chains.
 pub fn explain_part(partial: &PartialRun) -> Explanation {
-    let case = Case::of_part(partial).asking(ALL);
-    explained(&case, &judged(&case))
+    let apart = own::set_apart(&partial.run);
+    let without = own::part_without(partial, &apart);
+    of_apart(&Case::of_part(without.as_ref().unwrap_or(partial)).asking(ALL), &apart)
+}
+
+fn of_apart(case: &Case, apart: &SetApart) -> Explanation {
+    let own_delay = apart.delay(case.wall_ns, case.lost.total());
+    Explanation { own_delay, ..explained(case, &judged(case)) }
 }
 
 fn explained(case: &Case, judged: &[Judged]) -> Explanation {
@@ -52,14 +69,17 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
     let mut unexplained = lost;
     let mut findings = Vec::new();
     for one in judged {
-        if let Some(claim) = one.named(case) {
+        if let Some(claim) = one.named() {
             unexplained = subtract(&unexplained, &claim.lost);
             let finding = finding(case, one.cause, claim, lost_ns, judged);
-            findings.push((claim.dropped > 0, finding));
+            findings.push((claim.dropped >= MANY_DROPS, finding));
         }
     }
-    findings.sort_by_key(|(dropped, finding)| (!dropped, Reverse(finding.lost_ns)));
-    let findings = findings.into_iter().map(|(_, finding)| finding).collect();
+    findings.sort_by_key(|(dropped, finding)| {
+        let at_once = concentration::is_at_once(case, finding.when.as_ref());
+        (!dropped, finding.minor, at_once, Reverse(finding.lost_ns))
+    });
+    let findings: Vec<_> = findings.into_iter().map(|(_, finding)| finding).collect();
     let unexplained = unexplained.largest_first();
     let by_share = |(account, ns)| (account, ns, share(ns, case.wall_ns));
 
@@ -69,9 +89,12 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         wall_ns: case.wall_ns,
         unaccounted_ns: case.accounts.get(Account::Unaccounted),
         lost_ns,
-        idle_ns: case.idle_ns.saturating_sub(idle_by_claims(case, judged)),
+        idle_ns: case.idle_ns.saturating_sub(idle_by_claims(judged)),
         accounts: case.accounts.largest_first().into_iter().map(by_share).collect(),
         not_looked_at: not_looked_at(case, judged),
+        leading_account: unexplained::leading(case, &unexplained, findings.first()),
+        below_bar: below::below_bar(case, judged),
+        own_delay: None,
         findings,
         unexplained_stacks: unexplained::stacks(case, &unexplained),
         unexplained,
@@ -84,7 +107,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
 /// The causes without a finding whose evidence was not recorded, each under what was missing.
 fn not_looked_at(case: &Case, judged: &[Judged]) -> Vec<NotLookedAt> {
     let mut unseen: Vec<NotLookedAt> = Vec::new();
-    for one in judged.iter().filter(|one| one.named(case).is_none()) {
+    for one in judged.iter().filter(|one| one.named().is_none()) {
         let Some(because) = case.not_looked_at(one.cause.needs) else { continue };
         let cause = one.cause.id.to_string();
         match unseen.iter_mut().find(|group| group.because == because) {
@@ -98,7 +121,7 @@ fn not_looked_at(case: &Case, judged: &[Judged]) -> Vec<NotLookedAt> {
 /// Lost time, and the work and waiting that findings say was avoidable.
 fn lost_by_claims(case: &Case, judged: &[Judged]) -> Accounts {
     let mut lost = case.lost.clone();
-    for claim in judged.iter().filter_map(|one| one.named(case)) {
+    for claim in judged.iter().filter_map(|one| one.named()) {
         let is_added = |a| match class(a) {
             Class::Work => true,
             Class::Idle => claim.takes_idle,
@@ -112,8 +135,8 @@ fn lost_by_claims(case: &Case, judged: &[Judged]) -> Accounts {
 }
 
 /// Waiting for work that findings prove was none.
-fn idle_by_claims(case: &Case, judged: &[Judged]) -> u64 {
-    let named = judged.iter().filter_map(|one| one.named(case)).filter(|claim| claim.takes_idle);
+fn idle_by_claims(judged: &[Judged]) -> u64 {
+    let named = judged.iter().filter_map(|one| one.named()).filter(|claim| claim.takes_idle);
     named
         .map(|claim| claim.lost.sum_of(|account| class(account) == Class::Idle))
         .fold(0, u64::saturating_add)

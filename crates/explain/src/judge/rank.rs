@@ -1,56 +1,35 @@
-//! Runs the catalogue over a run and ranks what it claims.
-//!
-//! A claim becomes a finding only if it explains enough:
-//! - at least 10 ms in all (less goes unnoticed), and either
-//! - at least 5 % of the wall time of the watched threads, or
-//! - for programs with many idle threads: a fifth of a CPU all the time, and a quarter of all that
-//!   the threads used, spent on work that could be avoided, or
-//! - for programs that mostly wait for work: at least 25 % of the time in which their threads
-//!   worked or wanted to, at least 1 % of the length of the recording, and waits of at least
-//!   100 us on average. The last excludes the ordinary price of a wake-up, which an idle program
-//!   pays before each of its short turns on a CPU.
-//!
-//! A cause that strikes once in the life of a process has to have made one stall of 2 ms: messages
-//! are lost in that time, and it is no part of anything.
-//!
-//! A claim below that stays part of the unexplained time. One through which packets were dropped is
-//! always a finding: what they cost is elsewhere.
-//!
-//! A cause of late ticks has to explain 5 % of their lateness.
-//!
-//! A part of a run that was asked about (`part/`) may be short and still deserve its cause: there
-//! a claim has to be 5 % of the lost time of the part, and 0.5 % of the part's length.
+//! Runs the catalogue over a run, and lets no nanosecond be claimed twice.
 
 use std::cmp::Reverse;
 
 use model::Accounts;
 
+use super::worth::shortfall;
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::catalogue::{ALL, is_of_ticks};
 use crate::cause::{Cause, Claim, Verdict};
-use crate::text::{duration, percent};
-use model::units::deviation;
-
-pub(super) const FLOOR_NS: u64 = 10_000_000;
-const FLOOR_MEAN_NS: u64 = 100_000;
-/// The part of the lateness of ticks that a cause of it has to explain.
-const FLOOR_OF_TICKS: f64 = 0.05;
-const FLOOR_ONCE_NS: u64 = 2_000_000;
 
 /// What one cause says of a case.
 pub(super) struct Judged {
     pub cause: &'static Cause,
-    /// No nanosecond is claimed by two.
+    /// No nanosecond is in two claims that are named.
     pub verdict: Verdict,
     /// What it claimed before others were served.
     pub claimed_ns: u64,
+    /// Why its claim is too small to be named.
+    pub shortfall: Option<String>,
 }
 
 impl Judged {
     /// What it claims, if that is enough for a finding.
-    pub fn named(&self, case: &Case) -> Option<&Claim> {
-        self.verdict.as_ref().ok().filter(|claim| is_worth_naming(case, claim))
+    pub fn named(&self) -> Option<&Claim> {
+        self.verdict.as_ref().ok().filter(|_| self.shortfall.is_none())
+    }
+
+    /// What it claims, if that is too little for a finding.
+    pub fn below(&self) -> Option<&Claim> {
+        self.verdict.as_ref().ok().filter(|_| self.shortfall.is_some())
     }
 }
 
@@ -59,27 +38,37 @@ pub(super) fn judged(case: &Case) -> Vec<Judged> {
     let examined = |cause: &&'static Cause| {
         let verdict = (cause.examine)(case);
         let claimed_ns = verdict.as_ref().map_or(0, Claim::lost_ns);
-        Judged { cause, verdict, claimed_ns }
+        Judged { cause, verdict, claimed_ns, shortfall: None }
     };
     let asked = ALL.iter().filter(|cause| is_of_ticks(cause) == case.timers.is_some());
     let mut judged: Vec<Judged> = asked.map(examined).collect();
-    cap(&mut judged, &case.claimable(), &case.idle());
+    cap(&mut judged, &case.claimable(), &case.idle(), |claim| shortfall(case, claim));
     judged
 }
 
 /// Lets no two claims have the same nanosecond. Mechanisms are served first, then symptoms, of each
-/// the larger claim first, and none gets more of an account than there is.
-pub(super) fn cap(judged: &mut [Judged], claimable: &Accounts, idle: &Accounts) {
-    let mut claims: Vec<(bool, &mut Claim)> = judged
+/// the larger claim first, and none gets more of an account than there is. What is then too small
+/// to be named keeps nothing from those behind it.
+pub(super) fn cap(
+    judged: &mut [Judged],
+    claimable: &Accounts,
+    idle: &Accounts,
+    shortfall: impl Fn(&Claim) -> Option<String>,
+) {
+    let mut claims: Vec<(bool, &mut Claim, &mut Option<String>)> = judged
         .iter_mut()
-        .filter_map(|one| Some((one.cause.symptom, one.verdict.as_mut().ok()?)))
+        .filter_map(|one| Some((one.cause.symptom, one.verdict.as_mut().ok()?, &mut one.shortfall)))
         .collect();
-    claims.sort_by_key(|(symptom, claim)| (*symptom, Reverse(claim.lost.total())));
+    claims.sort_by_key(|(symptom, claim, _)| (*symptom, Reverse(claim.lost.total())));
     let (mut left, mut idle_left) = (claimable.clone(), idle.clone());
-    for (_, claim) in claims {
+    for (_, claim, falls_short) in claims {
         let of_idle = |account| claim.takes_idle && class(account) == Class::Idle;
         let left_in = |a| if of_idle(a) { idle_left.get(a) } else { left.get(a) };
         claim.lost = claim.lost.iter().map(|(a, ns)| (a, ns.min(left_in(a)))).collect();
+        *falls_short = shortfall(claim);
+        if falls_short.is_some() {
+            continue;
+        }
         let taken = claim.lost.iter().partition::<Vec<_>, _>(|(a, _)| of_idle(*a));
         idle_left = subtract(&idle_left, &taken.0.into_iter().collect());
         left = subtract(&left, &taken.1.into_iter().collect());
@@ -88,70 +77,4 @@ pub(super) fn cap(judged: &mut [Judged], claimable: &Accounts, idle: &Accounts) 
 
 pub(super) fn subtract(from: &Accounts, what: &Accounts) -> Accounts {
     from.iter().map(|(account, ns)| (account, ns.saturating_sub(what.get(account)))).collect()
-}
-
-/// The rule at the top of this file.
-pub(super) fn is_worth_naming(case: &Case, claim: &Claim) -> bool {
-    shortfall(case, claim).is_none()
-}
-
-/// Which part of the rule a claim does not meet, with its figures.
-pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
-    if let Some(late) = &claim.late {
-        let share = deviation(late.share);
-        return (late.share < FLOOR_OF_TICKS).then(|| {
-            format!("{share} of the lateness is less than {}", deviation(FLOOR_OF_TICKS))
-        });
-    }
-    let lost = claim.lost.total();
-    if claim.dropped > 0 {
-        return None;
-    }
-    if case.scope().is_some() {
-        return shortfall_in_part(case, lost);
-    }
-    if claim.longest_ns >= FLOOR_ONCE_NS {
-        return None;
-    }
-    if lost < FLOOR_NS {
-        return Some(format!("{} is less than {}", duration(lost), duration(FLOOR_NS)));
-    }
-    let is_part = |fraction: u64, whole: u64| lost >= whole / fraction;
-    let busy_program = is_part(20, case.wall_ns);
-    let idle_program = is_part(4, case.active_ns())
-        && is_part(100, case.run.length_ns())
-        && lost / claim.waits.max(1) >= FLOOR_MEAN_NS;
-    let avoidable = claim.lost.sum_of(|account| class(account) == Class::Work);
-    let work = case.accounts.sum_of(|account| class(account) == Class::Work);
-    let dear_work = avoidable >= case.run.length_ns() / 5 && avoidable >= work / 4 && avoidable > 0;
-    if busy_program || idle_program || dear_work {
-        return None;
-    }
-    Some(format!(
-        "{} is {} of the wall time (5 % are needed) and {} of the time in which the threads \
-         worked or wanted to (25 % are, with 1 % of the recording's length and waits of 100 us on \
-         average; here {} and {}); nor is it avoidable work of a fifth of a CPU and a quarter of \
-         their CPU time",
-        duration(lost),
-        percent(lost, case.wall_ns),
-        percent(lost, case.active_ns()),
-        percent(lost, case.run.length_ns()),
-        duration(lost / claim.waits.max(1))
-    ))
-}
-
-/// The same of a part of a run.
-fn shortfall_in_part(case: &Case, lost: u64) -> Option<String> {
-    let (all, length) = (case.lost.total(), case.run.length_ns());
-    if lost > 0 && lost >= all / 20 && lost >= length / 200 {
-        return None;
-    }
-    Some(format!(
-        "{} is {} of the {} lost here (5 % are needed) and {} of its length of {} (0.5 % are)",
-        duration(lost),
-        percent(lost, all),
-        duration(all),
-        percent(lost, length),
-        duration(length)
-    ))
 }

@@ -1,10 +1,11 @@
-use super::rank::{FLOOR_NS, cap};
+use super::rank::cap;
+use super::worth::FLOOR_NS;
 use super::*;
 use crate::case::mmap_holders::{READ, WRITE};
 use crate::cause::{Cause, Claim};
 use crate::part::question::Question;
-use crate::testing::{FUTEX, RunBuilder, SECOND, USER, hold, runner, wait};
-use model::{Account, Blocked, Metric, ObjectName, RecorderPart, Role, WaitSum};
+use crate::testing::{FUTEX, RunBuilder, SECOND, USER, drops, hold, runner, wait};
+use model::{Account, Blocked, Metric, ObjectName, RecorderPart, Role, RunnerSum, WaitSum};
 use proptest::prelude::*;
 
 const POLL: Account = Account::Blocked(Blocked::Poll);
@@ -219,13 +220,48 @@ fn an_empty_run_is_explained_as_nothing() {
 fn overlapping_claims_are_cut_the_smaller_one_first() {
     fn claims(cause: &'static Cause, ns: u64) -> Judged {
         let claim = Claim::new(String::new(), [(PREEMPTED, ns)].into_iter().collect(), 1);
-        Judged { cause, verdict: Ok(claim), claimed_ns: ns }
+        Judged { cause, verdict: Ok(claim), claimed_ns: ns, shortfall: None }
     }
     let lost = [(PREEMPTED, 10)].into_iter().collect();
     let mut judged = [claims(ALL[0], 4), claims(ALL[1], 8)];
-    cap(&mut judged, &lost, &Accounts::new());
+    cap(&mut judged, &lost, &Accounts::new(), |_| None);
     let left = judged.map(|one| one.verdict.unwrap().lost.total());
     assert_eq!(left, [2, 8]);
+}
+
+#[test]
+fn a_claim_that_is_not_named_keeps_no_time_from_others() {
+    // A real-time thread ran for 8 ms of 5 s: less than the floor of 10 ms.
+    let urgent = RunnerSum { realtime: 50, ..runner(10, 99, 40, 8_000_000) };
+    let run = RunBuilder::new()
+        .thread(10, 10, &[(USER, 10 * SECOND), (PREEMPTED, 5 * SECOND)])
+        .runner(urgent)
+        .runner(runner(10, 77, 9_000, 5 * SECOND - 8_000_000))
+        .build();
+    let standing = crate::why_not(&run, "rt-starvation").unwrap().standing;
+    assert!(matches!(standing, model::Standing::BelowFloor { .. }), "{standing:?}");
+    let explanation = explain(&run);
+    assert_eq!(causes(&explanation), ["cpu-runqueue"]);
+    assert_eq!(explanation.findings[0].lost_ns, 5 * SECOND);
+    assert!(explanation.unexplained.is_empty(), "{:?}", explanation.unexplained);
+}
+
+#[test]
+fn a_few_dropped_packets_do_not_come_before_what_took_the_time() {
+    let disk = Account::Blocked(Blocked::Disk);
+    let first = |count| {
+        let dropped = model::Drops { count, ..drops("SOCKET_RCVBUFF", 14_000_000, 50_000_000) };
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND), (disk, SECOND / 10)])
+            .runner(runner(10, 77, 900, SECOND))
+            .interval(10, disk, 14_000_000, 60_000_000, None)
+            .dropped(dropped)
+            .build();
+        let found = explain(&run);
+        assert_eq!(causes(&found).len(), 2, "{:?}", causes(&found));
+        found.findings[0].cause.clone()
+    };
+    assert_eq!((first(3).as_str(), first(300).as_str()), ("cpu-runqueue", "udp-rcvbuf-stall"));
 }
 
 fn any_account() -> impl Strategy<Value = Account> {
@@ -300,7 +336,8 @@ proptest! {
         let accounts: u64 = explanation.accounts.iter().map(|(_, ns, _)| ns).sum();
         prop_assert_eq!(accounts, explanation.wall_ns);
         for pair in explanation.findings.windows(2) {
-            prop_assert!(pair[0].lost_ns >= pair[1].lost_ns);
+            let is_last = pair[1].minor || pair[1].when.is_some();
+            prop_assert!(pair[0].lost_ns >= pair[1].lost_ns || is_last);
         }
         for finding in &explanation.findings {
             prop_assert!(finding.confidence > 0.0 && finding.confidence <= 1.0);
@@ -373,8 +410,12 @@ fn each_pair_of_look_alikes_is_printed_from_the_sides_that_it_is_for() {
             let other = known(pair.cause);
             let back = pair.mutual.then_some((other, *cause));
             for (found, open) in [(*cause, other)].into_iter().chain(back) {
-                let judged =
-                    [Judged { cause: open, verdict: Ok(large_claim()), claimed_ns: 4 * SECOND }];
+                let judged = [Judged {
+                    cause: open,
+                    verdict: Ok(large_claim()),
+                    claimed_ns: 4 * SECOND,
+                    shortfall: None,
+                }];
                 let finding = finding(&case, found, &large_claim(), 8 * SECOND, &judged);
                 let printed = &finding.not_ruled_out[..];
                 assert_eq!(printed.len(), 1, "{} or {}", found.id, open.id);

@@ -3,7 +3,7 @@
 use model::{Explanation, Finding, Jitter, JitterSeries, NotRuledOut, RuledOut, Run, Standing};
 
 use super::finding::finding;
-use super::rank::{Judged, judged, shortfall};
+use super::rank::{Judged, judged};
 use crate::case::Case;
 use crate::catalogue::{is_of_ticks, look_alikes};
 use crate::cause::{Absent, Cause};
@@ -47,7 +47,7 @@ pub(super) fn standing(run: &Run, cause: &Cause) -> Option<Standing> {
             confidence: finding.confidence,
         });
     }
-    Some(judged.below_floor(run, cause).unwrap_or_else(|| judged.absent(cause)))
+    Some(judged.below_floor(cause).unwrap_or_else(|| judged.absent(cause)))
 }
 
 /// One source, and what each cause says of it.
@@ -103,14 +103,10 @@ impl JudgedRun {
         Some(JudgedRun { jitter, sources })
     }
 
-    fn below_floor(&self, run: &Run, cause: &Cause) -> Option<Standing> {
+    fn below_floor(&self, cause: &Cause) -> Option<Standing> {
         let causes = self.sources.iter().flat_map(|source| &source.causes);
-        let mut claims = causes
-            .filter(|one| one.cause.id == cause.id)
-            .filter_map(|one| one.verdict.as_ref().ok());
-        let claim = claims.next()?;
-        let because = shortfall(&Case::new(run), claim)?;
-        let ns = claim.lost_ns();
+        let one = causes.filter(|one| one.cause.id == cause.id).find(|one| one.verdict.is_ok())?;
+        let (ns, because) = (one.below()?.lost_ns(), one.shortfall.clone()?);
         Some(Standing::BelowFloor { claimed_ns: ns, left_ns: ns, because })
     }
 
@@ -135,7 +131,7 @@ impl JudgedRun {
 }
 
 fn findings_of(case: &Case, source: &TimerSource, causes: &[Judged]) -> Vec<Finding> {
-    let named = causes.iter().filter_map(|one| Some((one.cause, one.named(case)?)));
+    let named = causes.iter().filter_map(|one| Some((one.cause, one.named()?)));
     let of_claim = |(cause, claim)| {
         let mut finding = finding(case, cause, claim, source.late_ns(), causes);
         if !timer_proportional::can_be_seen(source) {
@@ -181,19 +177,10 @@ fn late_ns(series: &JitterSeries) -> u64 {
 fn explanation(run: &Run, judged: &JudgedRun) -> Explanation {
     Explanation {
         run: run.id,
-        scope: None,
-        wall_ns: 0,
-        unaccounted_ns: 0,
         lost_ns: judged.jitter.series.iter().map(late_ns).sum(),
-        idle_ns: 0,
-        accounts: Vec::new(),
         findings: judged.jitter.findings.clone(),
-        not_looked_at: Vec::new(),
-        unexplained: Vec::new(),
-        unexplained_stacks: Vec::new(),
-        rhythms: Vec::new(),
-        coincidences: Vec::new(),
         losses: run.losses.by_kind(),
+        ..Explanation::default()
     }
 }
 

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Account, LostStack};
+use model::{Account, Finding, LeadingAccount, LostStack};
 
+use super::finding::share;
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 
@@ -18,6 +19,40 @@ const STACKS: usize = 3;
 pub fn stacks(case: &Case, unexplained: &[(Account, u64)]) -> Vec<LostStack> {
     let accounts = unexplained.iter().filter(|(a, _)| class(*a) != Class::Unknown);
     accounts.take(ACCOUNTS).flat_map(|(account, _)| of_account(case, *account)).collect()
+}
+
+/// Less than this part of the wall time is no headline.
+const LEADS: u64 = 20;
+
+/// The largest account of lost or unknown time, if no finding explains more than it.
+pub fn leading(
+    case: &Case,
+    unexplained: &[(Account, u64)],
+    first: Option<&Finding>,
+) -> Option<LeadingAccount> {
+    // Between the intervals that a part is made of nothing is known.
+    let unknown = if case.scope().is_some() { 0 } else { case.accounts.get(Account::Unaccounted) };
+    let unknown = (Account::Unaccounted, unknown);
+    let (account, ns) = *unexplained.iter().chain([&unknown]).max_by_key(|(_, ns)| *ns)?;
+    let is_beaten = first.is_some_and(|first| !first.minor && first.lost_ns >= ns);
+    let is_packets = first.is_some_and(|first| first.lost_ns == 0);
+    if ns == 0 || ns < case.wall_ns / LEADS || is_beaten || is_packets {
+        return None;
+    }
+    let wall_share = share(ns, case.wall_ns);
+    Some(LeadingAccount { account, call: main_call(case, account), ns, wall_share })
+}
+
+/// The system call that has most of an account's time, by the sleeps in it.
+fn main_call(case: &Case, account: Account) -> Option<String> {
+    let mut calls = BTreeMap::<_, u64>::new();
+    for path in case.run.sums.paths.iter().filter(|path| path.account == account) {
+        let sum = calls.entry(path.call).or_default();
+        *sum = sum.saturating_add(case.ns_of(path));
+    }
+    let all = calls.values().fold(0u64, |sum, ns| sum.saturating_add(*ns));
+    let (call, ns) = calls.into_iter().max_by_key(|(_, ns)| *ns)?;
+    call.filter(|_| ns > all / 2).map(|call| call.to_string())
 }
 
 fn of_account(case: &Case, account: Account) -> Vec<LostStack> {
@@ -59,7 +94,7 @@ fn by_stack(sums: impl Iterator<Item = Sum>) -> Vec<Sum> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, SECOND, USER};
+    use crate::testing::{RunBuilder, SECOND, USER, runner};
     use model::Blocked;
 
     const ASLEEP: Account = Account::Blocked(Blocked::Uninterruptible);
@@ -93,6 +128,27 @@ mod tests {
                 (Account::Spin, 7, SECOND, "native_queued_spin_lock_slowpath"),
             ]
         );
+    }
+
+    #[test]
+    fn the_largest_account_leads_if_nothing_explains_it() {
+        let disk = Account::Blocked(Blocked::Disk);
+        let queued = Account::RunnablePreempted;
+        let run = |asleep| {
+            RunBuilder::new()
+                .thread(10, 10, &[(USER, SECOND), (disk, asleep), (queued, SECOND)])
+                .runner(runner(10, 77, 900, SECOND))
+                .slept_path(10, disk, "sendfile", &["io_schedule", "filemap_read"], 30, asleep)
+                .build()
+        };
+        let answer = crate::explain(&run(40 * SECOND));
+        let leading = answer.leading_account.unwrap();
+        assert_eq!((leading.account, leading.ns), (disk, 40 * SECOND));
+        assert_eq!(leading.call.as_deref(), Some("sendfile"));
+        assert!((leading.wall_share - 40.0 / 42.0).abs() < 1e-9);
+        let answer = crate::explain(&run(SECOND / 2));
+        assert_eq!(answer.findings[0].cause, "cpu-runqueue");
+        assert_eq!(answer.leading_account, None);
     }
 
     #[test]

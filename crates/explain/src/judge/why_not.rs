@@ -2,8 +2,8 @@
 
 use model::{Run, Standing, WhyNot};
 
-use super::rank::{judged, shortfall};
-use super::{explained, timers};
+use super::rank::judged;
+use super::{explained, own, timers};
 use crate::case::Case;
 use crate::catalogue::ALL;
 use crate::cause::{Absent, Cause};
@@ -26,7 +26,8 @@ fn names() -> String {
 /// # Errors
 /// If the catalogue has no such cause.
 pub fn why_not(run: &Run, id: &str) -> Result<WhyNot, UnknownCause> {
-    let (case, cause) = (Case::new(run).asking(ALL), known(id)?);
+    let apart = own::set_apart(run);
+    let (case, cause) = (Case::new(&apart.run).asking(ALL), known(id)?);
     Ok(match timers::standing(run, cause) {
         Some(standing) => answer(&case, cause, standing),
         None => of(&case, cause),
@@ -38,7 +39,8 @@ pub fn why_not(run: &Run, id: &str) -> Result<WhyNot, UnknownCause> {
 /// # Errors
 /// If the catalogue has no such cause.
 pub fn why_not_part(partial: &PartialRun, id: &str) -> Result<WhyNot, UnknownCause> {
-    Ok(of(&Case::of_part(partial).asking(ALL), known(id)?))
+    let without = own::part_without(partial, &own::set_apart(&partial.run));
+    Ok(of(&Case::of_part(without.as_ref().unwrap_or(partial)).asking(ALL), known(id)?))
 }
 
 pub(crate) fn known(id: &str) -> Result<&'static Cause, UnknownCause> {
@@ -97,7 +99,7 @@ fn standing(case: &Case, cause: &Cause) -> Standing {
             percent(taken, claimed_ns)
         );
     }
-    because += &shortfall(case, claim).unwrap_or_default();
+    because += one.shortfall.as_deref().unwrap_or_default();
     Standing::BelowFloor { claimed_ns, left_ns, because }
 }
 

@@ -14,9 +14,10 @@ use model::{
 };
 
 use crate::part::clip::{Clip, clips};
+use crate::part::on_cpu;
 use crate::part::question::{Question, QuestionError, basis, message, what};
 use crate::part::sums::PartSums;
-use crate::text::{count, counted};
+use crate::text::{count, counted, duration};
 
 /// Losses are counted about once a second: one noticed this far from a part may be within it.
 const STEP_NS: u64 = 1_000_000_000;
@@ -47,13 +48,16 @@ impl<'a> PartialRun<'a> {
             run.messages = Messages { slow: vec![this], slow_count: 1, ..run.messages };
         }
         let mut sums = PartSums::new(whole);
-        let mut intervals = 0;
+        let (mut intervals, mut estimated_ns) = (0, 0u64);
+        let lives = Lives::of(whole, question);
         for thread in &whole.threads {
             for window in windows.iter().filter(|window| is_asked(window, thread.tid)) {
                 let Some(cut) = ThreadPart::new(thread, window, &kept, exact) else { continue };
                 cut.clips.iter().for_each(|clip| sums.add(clip));
                 intervals += cut.intervals;
-                run.threads.push(if exact { thread.clone() } else { cut.thread() });
+                let between = lives.as_ref().map(|lives| lives.between(&cut)).unwrap_or_default();
+                estimated_ns = estimated_ns.saturating_add(between.total());
+                run.threads.push(if exact { thread.clone() } else { cut.thread(&between) });
             }
         }
         kept.iter().filter(|o| o.end_ns() <= window.to_ns).for_each(|o| sums.add_value(o));
@@ -62,6 +66,7 @@ impl<'a> PartialRun<'a> {
         run.outlier_count = run.outliers.len() as u64;
         run.events.iter().for_each(|event| sums.add_event(event));
         let by_waker = sums.finish(&mut run);
+        run.sums.paths.extend(on_cpu::samples(whole, &run));
 
         let alone = window.tid.filter(|_| exact).is_some_and(|tid| is_alone(whole, tid));
         if alone {
@@ -74,7 +79,14 @@ impl<'a> PartialRun<'a> {
                 counted(by_waker, "wait")
             );
         }
+        if estimated_ns > 0 {
+            basis += &format!(
+                " Of the time in between {} on a CPU: estimated from the rest of each thread's life.",
+                duration(estimated_ns)
+            );
+        }
         let scope = Scope {
+            estimated_ns,
             what: what(whole, question),
             outlier: question.outlier(),
             from_ns: window.from_ns.saturating_sub(whole.header.started_ns),
@@ -150,10 +162,41 @@ impl<'a> ThreadPart<'a> {
         Some(ThreadPart { whole: thread, from_ns, to_ns, clips, intervals })
     }
 
-    fn thread(&self) -> ThreadAccounts {
+    /// With what it did between its intervals.
+    fn thread(&self, between: &Accounts) -> ThreadAccounts {
+        let mut known = self.known();
+        known.merge(between);
+        cut_thread(self.whole, self.from_ns, self.to_ns, known)
+    }
+
+    /// What its intervals have.
+    fn known(&self) -> Accounts {
         let mut known = Accounts::new();
         self.clips.iter().for_each(|clip| known.merge(&clip.accounts));
-        cut_thread(self.whole, self.from_ns, self.to_ns, known)
+        known
+    }
+}
+
+/// All intervals of each thread's life, for a window in a run of which all were loaded.
+struct Lives<'a>(Vec<&'a Outlier>);
+
+impl<'a> Lives<'a> {
+    /// `None` where too little is known of what was between the intervals, or nothing was.
+    fn of(whole: &'a Run, question: &Question) -> Option<Lives<'a>> {
+        let is_window = matches!(question, Question::Window(..));
+        let is_complete = whole.outlier_count <= whole.outliers.len() as u64;
+        let long = whole.outliers.iter().filter(|o| o.duration_ns >= whole.header.threshold_ns);
+        (is_window && is_complete).then(|| Lives(long.collect()))
+    }
+
+    /// What the thread did on a CPU between its intervals in the part.
+    fn between(&self, part: &ThreadPart) -> Accounts {
+        let life = Window { from_ns: 0, to_ns: u64::MAX, tid: Some(part.whole.tid) };
+        let Some(life) = ThreadPart::new(part.whole, &life, &self.0, false) else {
+            return Accounts::new();
+        };
+        let gap_ns = (part.to_ns - part.from_ns).saturating_sub(part.known().total());
+        on_cpu::between(part.whole, &life.known(), gap_ns)
     }
 }
 
@@ -184,7 +227,9 @@ fn is_alone(run: &Run, tid: u32) -> bool {
 fn frame(whole: &Run, part: &Window, exact: bool) -> Run {
     // Losses from a second before it to a second after it, against what came in that time.
     let around = part.to_ns.saturating_sub(part.from_ns).saturating_add(2 * STEP_NS);
-    let received = part_of(whole.cost.events, around, whole.length_ns());
+    let in_that_time = |number| part_of(number, around, whole.length_ns());
+    let (events, bpf_runs) = (in_that_time(whole.cost.events), in_that_time(whole.cost.bpf_runs));
+    let cost = Cost { events, bpf_runs, ..whole.cost.clone() };
     let near = |at: u64| {
         at.saturating_add(STEP_NS) >= part.from_ns && at <= part.to_ns.saturating_add(STEP_NS)
     };
@@ -225,7 +270,7 @@ fn frame(whole: &Run, part: &Window, exact: bool) -> Run {
         losses: Losses {
             seen: whole.losses.seen.iter().filter(|(_, at, _)| near(*at)).cloned().collect(),
         },
-        cost: Cost { events: received, ..whole.cost.clone() },
+        cost,
         bench: whole.bench.clone(),
         jitter: whole.jitter.clone(),
         messages: whole.messages.clone(),

@@ -125,7 +125,7 @@ fn a_holder_that_was_not_seen_is_who_ended_the_wait_and_the_answer_says_so() {
 }
 
 #[test]
-fn a_window_cuts_intervals_at_its_edges_and_the_rest_is_unaccounted() {
+fn a_window_cuts_intervals_at_its_edges_and_between_them_only_time_on_a_cpu_is_estimated() {
     let run = one_slow_call().build();
     // The last 3 ms of the sleep, its wait for a CPU, and half a millisecond of mmap.
     let part = partial(&run, &Question::Window(503 * MS, 513 * MS));
@@ -134,7 +134,10 @@ fn a_window_cuts_intervals_at_its_edges_and_the_rest_is_unaccounted() {
     assert_eq!(of(10).accounts.get(WAKING), MS);
     assert_eq!(of(10).accounts.get(MMAP), MS / 2);
     assert_eq!(of(10).accounts.total(), 10 * MS);
-    assert_eq!(of(11).accounts.get(Account::Unaccounted), 10 * MS);
+    // All of its life was on a CPU; of the other, 20 of the 992 ms that no interval has.
+    assert_eq!(of(11).accounts.get(USER), 10 * MS);
+    assert_eq!(of(10).accounts.get(USER), 11 * MS / 2 * 20 / 993);
+    assert_eq!(part.scope.estimated_ns, 10 * MS + of(10).accounts.get(USER));
     assert_eq!(part.run.length_ns(), 10 * MS);
     let longest = &part.run.outliers[0];
     assert_eq!((longest.start_ns, longest.duration_ns), (503 * MS, 9 * MS / 2));
@@ -146,6 +149,29 @@ fn a_window_cuts_intervals_at_its_edges_and_the_rest_is_unaccounted() {
     let elsewhere = explain_part(&partial(&run, &Question::Window(0, 400 * MS)));
     assert!(elsewhere.findings.is_empty());
     assert_eq!((elsewhere.lost_ns, elsewhere.wall_ns), (0, 800 * MS));
+}
+
+#[test]
+fn a_part_has_causes_of_time_on_a_cpu_with_a_doubt() {
+    let touching = |samples| {
+        let frames =
+            ["do_anonymous_page", "handle_mm_fault", "exc_page_fault", "asm_exc_page_fault"];
+        one_slow_call().sampled_path(10, USER, &frames, samples)
+    };
+    let window = Question::Window(0, 400 * MS);
+    let causes = |run: &Run| -> Vec<_> {
+        let answer = explain_part(&partial(run, &window));
+        answer.findings.into_iter().map(|f| (f.cause, f.lost_ns, f.doubts)).collect()
+    };
+    let found = causes(&touching(900).build());
+    assert_eq!(found[0].0, "first-touch");
+    assert!(found[0].1.abs_diff(408 * MS) < MS, "{found:?}");
+    assert!(found[0].2.iter().any(|doubt| doubt.contains("not of this part")), "{found:?}");
+
+    // Where intervals were left out it is not known what was between those that are there.
+    let mut run = touching(900).build();
+    run.outlier_count += 1;
+    assert!(causes(&run).is_empty());
 }
 
 #[test]

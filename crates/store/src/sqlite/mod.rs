@@ -16,6 +16,7 @@ mod presences;
 mod read;
 mod read_parts;
 mod schema;
+mod selection;
 mod sockets;
 mod space;
 mod sums;

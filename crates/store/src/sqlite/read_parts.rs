@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use super::columns::{Json, Text, U64, stack_at};
 use super::outlier::Detail;
 use super::read::{all, u64_at};
+use super::selection;
 use crate::{LOADED_EVENTS, LOADED_IN_PARTS, LOADED_OUTLIERS};
 
 pub(super) fn facts(conn: &Connection, run: RunId) -> Result<Vec<Fact>> {
@@ -51,30 +52,30 @@ pub(super) const OUTLIER_COLUMNS: &str =
 const IN_PART: &str = "run = ?1 AND start_ns < ?4 AND start_ns + duration_ns > ?3
                        AND (?5 IS NULL OR tid = ?5)";
 
-/// Those of the run ?1 that are not only there for the sake of a message.
-const AS_ASKED: &str = "run = ?1 AND duration_ns >= (SELECT threshold_ns FROM runs WHERE id = ?1)";
-
-/// The longest of the run, and the longest of the part.
+/// Those of the run that `selection` chose; then the longest of the part that are not among them.
 pub(super) fn outliers(
     conn: &Connection,
     run: RunId,
     part: Option<&Window>,
 ) -> Result<Vec<Outlier>> {
-    let limit = LOADED_OUTLIERS as i64;
-    // The order is that of the index outliers_by_length, whose entries end with the rowid.
-    let longest = "ORDER BY duration_ns DESC, rowid LIMIT ?2";
-    let Some(part) = part else {
-        let sql = format!("SELECT {OUTLIER_COLUMNS} FROM outliers WHERE {AS_ASKED} {longest}");
-        return all(conn, &sql, params![run.0, limit], outlier);
-    };
-    let sql = format!(
-        "SELECT {OUTLIER_COLUMNS} FROM outliers WHERE rowid IN (
-             SELECT * FROM (SELECT rowid FROM outliers WHERE {AS_ASKED} {longest})
-             UNION SELECT * FROM (SELECT rowid FROM outliers WHERE {IN_PART} {longest}))
-         ORDER BY duration_ns DESC, rowid"
-    );
-    let params = params![run.0, limit, U64(part.from_ns), U64(part.to_ns), part.tid];
-    all(conn, &sql, params, outlier)
+    let mut rowids = selection::of_run(conn, run)?;
+    if let Some(part) = part {
+        let chosen: HashSet<i64> = rowids.iter().copied().collect();
+        let sql = format!(
+            "SELECT rowid FROM outliers WHERE {IN_PART} ORDER BY duration_ns DESC, rowid LIMIT ?2"
+        );
+        let limit = LOADED_OUTLIERS as i64;
+        let params = params![run.0, limit, U64(part.from_ns), U64(part.to_ns), part.tid];
+        let in_part: Vec<i64> = all(conn, &sql, params, |row| row.get(0))?;
+        rowids.extend(in_part.into_iter().filter(|rowid| !chosen.contains(rowid)));
+    }
+    by_rowid(conn, &rowids)
+}
+
+fn by_rowid(conn: &Connection, rowids: &[i64]) -> Result<Vec<Outlier>> {
+    let sql = format!("SELECT {OUTLIER_COLUMNS} FROM outliers WHERE rowid = ?1");
+    let mut select = conn.prepare_cached(&sql)?;
+    rowids.iter().map(|rowid| select.query_row([rowid], outlier)).collect()
 }
 
 /// The longest that overlap any of these parts, and their stacks.
@@ -117,12 +118,7 @@ pub(super) fn outliers_in(
             wanted.push(row.get(0)?);
         }
     }
-    let sql = format!("SELECT {OUTLIER_COLUMNS} FROM outliers WHERE rowid = ?1");
-    let mut select = tx.prepare_cached(&sql)?;
-    let outliers: Vec<Outlier> = wanted
-        .into_iter()
-        .map(|rowid| select.query_row([rowid], outlier))
-        .collect::<Result<_>>()?;
+    let outliers = by_rowid(&tx, &wanted)?;
     let stacks = stacks(&tx, run, &outliers, &Sums::default())?;
     Ok((outliers, stacks))
 }

@@ -52,4 +52,19 @@ static inline uint64_t run_queue_ns(void)
 	return waited;
 }
 
+/*
+ * A thread lives from some time between `made` and `began`, both told by the program, to some time
+ * between `ended` and its being joined.
+ */
+struct life {
+	uint64_t made_ns, began_ns, ended_ns;
+};
+
+/* Called when the thread was joined. */
+static inline void print_life(const char *name, const struct life *life)
+{
+	printf("made.%s=%lu began.%s=%lu ended.%s=%lu joined.%s=%lu\n", name, life->made_ns, name,
+	       life->began_ns, name, life->ended_ns, name, now_ns());
+}
+
 #endif

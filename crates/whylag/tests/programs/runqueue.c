@@ -43,10 +43,11 @@ static struct worker {
 	void (*body)(void);
 	pthread_t thread;
 	uint64_t cpu_ns, run_queue_ns;
+	struct life life;
 } workers[] = {
-	{ "compute", compute, 0, 0, 0 },
-	{ "wake", wake, 0, 0, 0 },
-	{ "call", call, 0, 0, 0 },
+	{ .name = "compute", .body = compute },
+	{ .name = "wake", .body = wake },
+	{ .name = "call", .body = call },
 };
 #define WORKERS (sizeof workers / sizeof *workers)
 
@@ -54,10 +55,12 @@ static void *thread_main(void *argument)
 {
 	struct worker *self = argument;
 
+	self->life.began_ns = now_ns();
 	pthread_setname_np(pthread_self(), self->name);
 	self->body();
 	self->run_queue_ns = run_queue_ns();
 	self->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	self->life.ended_ns = now_ns();
 	return NULL;
 }
 
@@ -79,10 +82,13 @@ int main(void)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		spin_cpu_ns(3600000000000);
 	}
-	for (size_t i = 0; i < WORKERS; i++)
+	for (size_t i = 0; i < WORKERS; i++) {
+		workers[i].life.made_ns = now_ns();
 		pthread_create(&workers[i].thread, NULL, thread_main, &workers[i]);
+	}
 	for (size_t i = 0; i < WORKERS; i++) {
 		pthread_join(workers[i].thread, NULL);
+		print_life(workers[i].name, &workers[i].life);
 		printf("cpu.%s=%lu runq.%s=%lu\n", workers[i].name, workers[i].cpu_ns,
 		       workers[i].name, workers[i].run_queue_ns);
 	}

@@ -1,7 +1,7 @@
 /*
  * Every kind of wait that a program can bring about by itself, each in a thread named after it.
  * Prints for each thread: NAME=time in the waiting call, cpu.NAME and runq.NAME=CPU time and run
- * queue time of the thread by the kernel's own clocks.
+ * queue time of the thread by the kernel's own clocks, and its life (clock.h).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -156,25 +156,26 @@ static struct wait {
 	void (*release)(void);
 	pthread_t thread;
 	uint64_t waited_ns, cpu_ns, run_queue_ns;
+	struct life life;
 } waits[] = {
-	{ "timer", do_timer, nothing, 0, 0, 0, 0 },
-	{ "usleep", do_usleep, nothing, 0, 0, 0, 0 },
-	{ "timerfd", do_timerfd, nothing, 0, 0, 0, 0 },
-	{ "poll", do_poll, nothing, 0, 0, 0, 0 },
-	{ "select", do_select, nothing, 0, 0, 0, 0 },
-	{ "epoll", do_epoll, nothing, 0, 0, 0, 0 },
-	{ "mutex", do_mutex, free_mutex, 0, 0, 0, 0 },
-	{ "pi_mutex", do_pi_mutex, free_pi_mutex, 0, 0, 0, 0 },
-	{ "cond", do_cond, free_cond, 0, 0, 0, 0 },
-	{ "pipe_read", do_pipe_read, free_pipe_read, 0, 0, 0, 0 },
-	{ "pipe_write", do_pipe_write, free_pipe_write, 0, 0, 0, 0 },
-	{ "recv", do_recv, free_recv, 0, 0, 0, 0 },
-	{ "send", do_send, free_send, 0, 0, 0, 0 },
-	{ "accept", do_accept, free_accept, 0, 0, 0, 0 },
-	{ "connect", do_connect, free_connect, 0, 0, 0, 0 },
-	{ "child", do_child, free_child, 0, 0, 0, 0 },
-	{ "flock", do_flock, free_flock, 0, 0, 0, 0 },
-	{ "message", do_message, free_message, 0, 0, 0, 0 },
+	{ .name = "timer", .wait = do_timer, .release = nothing },
+	{ .name = "usleep", .wait = do_usleep, .release = nothing },
+	{ .name = "timerfd", .wait = do_timerfd, .release = nothing },
+	{ .name = "poll", .wait = do_poll, .release = nothing },
+	{ .name = "select", .wait = do_select, .release = nothing },
+	{ .name = "epoll", .wait = do_epoll, .release = nothing },
+	{ .name = "mutex", .wait = do_mutex, .release = free_mutex },
+	{ .name = "pi_mutex", .wait = do_pi_mutex, .release = free_pi_mutex },
+	{ .name = "cond", .wait = do_cond, .release = free_cond },
+	{ .name = "pipe_read", .wait = do_pipe_read, .release = free_pipe_read },
+	{ .name = "pipe_write", .wait = do_pipe_write, .release = free_pipe_write },
+	{ .name = "recv", .wait = do_recv, .release = free_recv },
+	{ .name = "send", .wait = do_send, .release = free_send },
+	{ .name = "accept", .wait = do_accept, .release = free_accept },
+	{ .name = "connect", .wait = do_connect, .release = free_connect },
+	{ .name = "child", .wait = do_child, .release = free_child },
+	{ .name = "flock", .wait = do_flock, .release = free_flock },
+	{ .name = "message", .wait = do_message, .release = free_message },
 };
 #define WAITS (sizeof waits / sizeof *waits)
 
@@ -183,12 +184,14 @@ static void *thread_main(void *argument)
 	struct wait *self = argument;
 	uint64_t began;
 
+	self->life.began_ns = now_ns();
 	pthread_setname_np(pthread_self(), self->name);
 	began = now_ns();
 	self->wait();
 	self->waited_ns = now_ns() - began;
 	self->run_queue_ns = run_queue_ns();
 	self->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	self->life.ended_ns = now_ns();
 	return NULL;
 }
 
@@ -248,8 +251,10 @@ static void prepare(void)
 int main(void)
 {
 	prepare();
-	for (size_t i = 0; i < WAITS; i++)
+	for (size_t i = 0; i < WAITS; i++) {
+		waits[i].life.made_ns = now_ns();
 		pthread_create(&waits[i].thread, NULL, thread_main, &waits[i]);
+	}
 	sleep_ms(WAIT_MS);
 	for (size_t i = 0; i < WAITS; i++)
 		waits[i].release();
@@ -257,6 +262,7 @@ int main(void)
 		struct wait *one = &waits[i];
 
 		pthread_join(one->thread, NULL);
+		print_life(one->name, &one->life);
 		printf("%s=%lu cpu.%s=%lu runq.%s=%lu\n", one->name, one->waited_ns, one->name,
 		       one->cpu_ns, one->name, one->run_queue_ns);
 	}

@@ -1,0 +1,127 @@
+//! Whether a claim explains enough to be named.
+//!
+//! A claim becomes a finding only if it explains enough:
+//! - at least 10 ms in all (less goes unnoticed), and either
+//! - at least 5 % of the wall time of the watched threads, or
+//! - for programs with many idle threads: a fifth of a CPU all the time, and a quarter of all that
+//!   the threads used, spent on work that could be avoided, or
+//! - for programs that mostly wait for work: at least 25 % of the time in which their threads
+//!   worked or wanted to, at least 1 % of the length of the recording, and waits of at least
+//!   100 us on average. The last excludes the ordinary price of a wake-up, which an idle program
+//!   pays before each of its short turns on a CPU. It also has to be 1 % of the wall time, of all
+//!   threads or of one thread or process: what is less leads nowhere, or
+//! - for one busy thread or process among others: a tenth of the time in which it worked or was
+//!   wanted, if that is at least half of the recording, in waits of 100 us.
+//!
+//! A cause that strikes once in the life of a process has to have made one stall of 2 ms: messages
+//! are lost in that time, and it is no part of anything.
+//!
+//! A claim below that stays part of the unexplained time. One through which packets were dropped is
+//! always a finding: what they cost is elsewhere.
+//!
+//! A cause of late ticks has to explain 5 % of their lateness.
+//!
+//! A part of a run that was asked about (`part/`) may be short and still deserve its cause: there
+//! a claim has to be 5 % of the lost time of the part, and 0.5 % of the part's length.
+
+use super::hurt;
+use crate::case::Case;
+use crate::case::lost::{Class, class};
+use crate::cause::Claim;
+use crate::text::{duration, percent};
+use model::units::deviation;
+
+pub(super) const FLOOR_NS: u64 = 10_000_000;
+const FLOOR_MEAN_NS: u64 = 100_000;
+/// The part of the lateness of ticks that a cause of it has to explain.
+const FLOOR_OF_TICKS: f64 = 0.05;
+const FLOOR_ONCE_NS: u64 = 2_000_000;
+/// Less than this part of the wall time does not lead.
+const BAR: u64 = 100;
+
+/// Which part of the rule at the top of this file a claim does not meet, with its figures.
+pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
+    if let Some(late) = &claim.late {
+        let share = deviation(late.share);
+        return (late.share < FLOOR_OF_TICKS).then(|| {
+            format!("{share} of the lateness is less than {}", deviation(FLOOR_OF_TICKS))
+        });
+    }
+    let lost = claim.lost.total();
+    if claim.dropped > 0 {
+        return None;
+    }
+    if case.scope().is_some() {
+        return shortfall_in_part(case, lost);
+    }
+    if claim.longest_ns >= FLOOR_ONCE_NS {
+        return None;
+    }
+    if lost < FLOOR_NS {
+        return Some(format!("{} is less than {}", duration(lost), duration(FLOOR_NS)));
+    }
+    let is_part = |fraction: u64, whole: u64| lost >= whole / fraction;
+    let busy_program = is_part(20, case.wall_ns);
+    let long_waits = lost / claim.waits.max(1) >= FLOOR_MEAN_NS;
+    let idle_program = is_part(4, case.active_ns())
+        && is_part(100, case.run.length_ns())
+        && long_waits
+        && is_above_bar(case, claim);
+    let avoidable = claim.lost.sum_of(|account| class(account) == Class::Work);
+    let work = case.accounts.sum_of(|account| class(account) == Class::Work);
+    let dear_work = avoidable >= case.run.length_ns() / 5 && avoidable >= work / 4 && avoidable > 0;
+    if busy_program || idle_program || dear_work || (long_waits && hurts_a_busy_one(case, claim)) {
+        return None;
+    }
+    Some(format!(
+        "{} is {} of the wall time (5 % are needed) and {} of the time in which the threads \
+         worked or wanted to (25 % are, with 1 % of the recording's length and waits of 100 us on \
+         average; here {} and {}); nor is it a tenth of what one busy thread or process wanted, or \
+         avoidable work of a fifth of a CPU and a quarter of their CPU time",
+        duration(lost),
+        percent(lost, case.wall_ns),
+        percent(lost, case.active_ns()),
+        percent(lost, case.run.length_ns()),
+        duration(lost / claim.waits.max(1))
+    ))
+}
+
+/// At least 1 % of the wall time: of all threads, or of one thread or process.
+fn is_above_bar(case: &Case, claim: &Claim) -> bool {
+    let is_part = |part: u64, whole: u64| part > 0 && part >= whole / BAR;
+    is_part(claim.lost.total(), case.wall_ns)
+        || hurt::shares(case, claim).any(|share| is_part(share.claimed_ns, share.wall_ns))
+}
+
+/// At least 1 % of the wall time, or of what one thread or process wanted: less is named, where it
+/// struck at once, and does not lead.
+pub(super) fn can_lead(case: &Case, claim: &Claim) -> bool {
+    let is_part = |part: u64, whole: u64| part > 0 && part >= whole / BAR;
+    claim.late.is_some()
+        || claim.dropped > 0
+        || is_part(claim.lost.total(), case.wall_ns)
+        || hurt::shares(case, claim).any(|share| is_part(share.claimed_ns, share.wanted_ns))
+}
+
+/// At least a tenth of what one thread or process wanted that is busy for half of the recording.
+fn hurts_a_busy_one(case: &Case, claim: &Claim) -> bool {
+    let is_busy = |wanted_ns: u64| wanted_ns > 0 && wanted_ns >= case.run.length_ns() / 2;
+    hurt::shares(case, claim)
+        .any(|share| is_busy(share.wanted_ns) && share.claimed_ns >= share.wanted_ns / 10)
+}
+
+/// The same of a part of a run.
+fn shortfall_in_part(case: &Case, lost: u64) -> Option<String> {
+    let (all, length) = (case.lost.total(), case.run.length_ns());
+    if lost > 0 && lost >= all / 20 && lost >= length / 200 {
+        return None;
+    }
+    Some(format!(
+        "{} is {} of the {} lost here (5 % are needed) and {} of its length of {} (0.5 % are)",
+        duration(lost),
+        percent(lost, all),
+        duration(all),
+        percent(lost, length),
+        duration(length)
+    ))
+}
