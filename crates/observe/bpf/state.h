@@ -72,7 +72,7 @@ struct thread {
 	u16 waker_context;
 	u8 by_waiter;
 	u8 lock_like;
-	u32 woken;		/* since it was last chosen */
+	u64 woken;		/* when, since it was last chosen; 0: not */
 	struct who waker;
 	struct timer timer;	/* that woke it */
 	u64 object;
@@ -161,6 +161,7 @@ struct cpu {
 	u32 in_hardirq, in_softirq;
 	u64 irq_start, softirq_start;
 	struct timer firing;	/* its function runs now */
+	u64 io_issued, io_done;	/* the last block request that ended here */
 	u64 steal;
 	u64 ran_head;
 	struct ran ran[RAN_SEEN];	/* what ran here last, a ring */

@@ -5,6 +5,9 @@
 #include "threads.h"
 #include "presence.h"
 
+/* A thread that goes to sleep is off its queue this long at most before it is switched out. */
+#define WOKEN_EARLY_NS	10000000
+
 static __always_inline bool is_throttled(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->throttled))
@@ -35,6 +38,8 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	}
 	t->object = 0;
 	t->lock_like = 0;
+	if (now - t->woken > WOKEN_EARLY_NS)
+		t->woken = 0;	/* while it ran, and it did not sleep */
 	if (calls_off)
 		t->call = current_call();	/* its entry was not reported */
 	if (!preempt && is_stopped(prev, state))
@@ -135,7 +140,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 {
 	struct thread *t;
 	u64 off, delay;
-	bool slept;
+	bool slept, throttled;
 
 	cpu->slot = slot_of(next);
 	t = thread_in(cpu->slot);
@@ -150,6 +155,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 			t->wake_ns = now;
 		}
 	}
+	throttled = t->open == ACCT_THROTTLED;
 	charge(cpu, t, now);
 	if (!was_watched)
 		stolen_since(cpu, next);	/* what went before is not its */
@@ -173,8 +179,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	if (!t->run_hist)
 		t->run_hist = hist_slot(t->tgid, HIST_RUN_QUEUE, 0);
 	hist_count(t->run_hist, delay);
-	if (delay > RUNNER_MIN_NS)
-		add_runner(t, cpu, delay);
+	if (delay > RUNNER_MIN_NS && !throttled)
+		add_runners(t, cpu);
 	if ((late_only ? lateness(t, now) : off) >= threshold_ns)
 		keep_sleep(next, now);
 	t->last_object = t->object;
@@ -289,7 +295,8 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	current = bpf_get_current_task_btf();
 	t->waker_context = context_of(cpu);
 	t->by_waiter = 0;
-	t->woken = 1;
+	now = bpf_ktime_get_ns();
+	t->woken = now;
 	t->timer = cpu->firing;
 	set_who(&t->waker, current);
 	if (t->open < ACCT_BLOCKED)
@@ -299,7 +306,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 		if (waker && waker->last_object == t->object)
 			t->by_waiter = 1;
 	}
-	now = bpf_ktime_get_ns();
+	completion_wakes(cpu, t, current);
 	charge(cpu, t, now);
 	t->open = ACCT_RUNNABLE_WAKEUP;
 	t->wake_ns = now;

@@ -75,6 +75,7 @@ enum call_kind {
 	CALL_WRITE,
 	CALL_DISK,
 	CALL_YIELD,
+	CALL_COMPLETION,
 };
 
 #define CALLS_MAX	512	/* system call numbers below this are distinguished */

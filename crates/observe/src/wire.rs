@@ -195,6 +195,7 @@ impl CallKind {
             CallKind::Write => &["write", "writev", "pwrite64", "pwritev", "pwritev2"],
             CallKind::Disk => &["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range"],
             CallKind::Yield => &["sched_yield"],
+            CallKind::Completion => &["io_uring_enter", "io_getevents", "io_pgetevents"],
         }
     }
 

@@ -176,6 +176,48 @@ fn whoever_ran_instead_is_named() {
     assert!(by_hog.count() > 10);
 }
 
+/// One waits while two others run, and both have what the kernel says they had, not the one that ran
+/// longest all of it.
+#[test]
+fn a_wait_for_a_cpu_is_divided_among_those_who_ran_in_it() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&[], [program("shared_cpu")]);
+    let (run, kernel) = (&recorded.run, Values::of(recorded.stdout()));
+    sums_are_exact(run);
+    for name in ["often", "seldom"] {
+        let ran = run.sums.runners.iter().filter(|r| r.runner_comm == name).map(|r| r.ns).sum();
+        agree(name, ran, kernel.get(&format!("cpu.{name}")), 10, 5 * MS);
+    }
+    let ran: u64 = run.sums.runners.iter().map(|runner| runner.ns).sum();
+    assert!(ran <= run.accounts().sum_of(Account::is_waiting_for_cpu), "{:?}", run.sums.runners);
+}
+
+#[test]
+fn a_request_of_the_disk_is_told_from_one_of_a_pipe() {
+    let Some(lab) = Lab::new() else { return };
+    let folder = lab.folder.path().as_os_str().to_owned();
+    let recorded = lab.record(&[], [program("completions").into_os_string(), folder]);
+    let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
+    sums_are_exact(run);
+    for name in ["uring_idle", "aio_idle"] {
+        let accounts = &named(run, name).accounts;
+        agree(name, accounts.get(Account::Blocked(Blocked::Poll)), measured.get(name), 10, 5 * MS);
+    }
+    for name in ["uring_read", "aio_read"] {
+        let accounts = &named(run, name).accounts;
+        let (disk, idle) = (Blocked::Disk, Blocked::Poll);
+        let (disk, idle) =
+            (accounts.get(Account::Blocked(disk)), accounts.get(Account::Blocked(idle)));
+        let in_call = measured.get(name);
+        // The rest of the call is work and getting a CPU.
+        assert!(
+            disk <= in_call && (disk + for_cpu(accounts)) * 2 > in_call,
+            "{name}: {accounts:?}"
+        );
+        assert!(idle * 10 < disk, "{name}: {accounts:?}");
+    }
+}
+
 #[test]
 fn major_faults_are_counted_and_timed() {
     let Some(lab) = Lab::new() else { return };
