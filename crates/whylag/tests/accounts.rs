@@ -184,7 +184,7 @@ fn a_wait_for_a_cpu_is_divided_among_those_who_ran_in_it() {
     let recorded = lab.record(&[], [program("shared_cpu")]);
     let (run, kernel) = (&recorded.run, Values::of(recorded.stdout()));
     sums_are_exact(run);
-    for name in ["often", "seldom"] {
+    for name in ["hog", "guest"] {
         let ran = run.sums.runners.iter().filter(|r| r.runner_comm == name).map(|r| r.ns).sum();
         agree(name, ran, kernel.get(&format!("cpu.{name}")), 10, 5 * MS);
     }

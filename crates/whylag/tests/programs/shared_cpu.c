@@ -1,7 +1,7 @@
 /*
- * A process computes on a CPU that it shares with two others, "often" and "seldom", which never
- * sleep and of which the second has a tenth of the weight of the first. Prints cpu.NAME, the CPU
- * time of each by the kernel's own clock: what the one that waited saw of them.
+ * A process computes on a CPU that it shares with two others: "hog" never sleeps, "guest" runs for
+ * 0.3 ms in each 1.3 ms or so, mostly when hog has the CPU. Prints cpu.NAME, the CPU time of each
+ * by the kernel's own clock: the process waited for all of it.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -13,13 +13,28 @@
 
 #include "clock.h"
 
-static const struct { const char *name; int nice; } hogs[] = { { "often", 0 }, { "seldom", 10 } };
-#define HOGS (sizeof hogs / sizeof *hogs)
+static void hog(void) { spin_cpu_ns(3600000000000); }
+
+static void guest(void)
+{
+	for (;;) {
+		uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + 300000;
+
+		while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+			;
+		sleep_ms(1);
+	}
+}
+
+static const struct { const char *name; void (*run)(void); } others[] = {
+	{ "hog", hog }, { "guest", guest },
+};
+#define OTHERS (sizeof others / sizeof *others)
 
 int main(void)
 {
 	cpu_set_t allowed, one;
-	pid_t hog[HOGS];
+	pid_t other[OTHERS];
 	int cpu = 0;
 
 	sched_getaffinity(0, sizeof allowed, &allowed);
@@ -28,22 +43,21 @@ int main(void)
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	sched_setaffinity(0, sizeof one, &one);
-	for (size_t i = 0; i < HOGS; i++) {
-		hog[i] = fork();
-		if (hog[i] == 0) {
-			prctl(PR_SET_NAME, hogs[i].name);
+	for (size_t i = 0; i < OTHERS; i++) {
+		other[i] = fork();
+		if (other[i] == 0) {
+			prctl(PR_SET_NAME, others[i].name);
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			setpriority(PRIO_PROCESS, 0, hogs[i].nice);
-			spin_cpu_ns(3600000000000);
+			others[i].run();
 		}
 	}
 	spin_cpu_ns(500000000);
-	for (size_t i = 0; i < HOGS; i++) {
+	for (size_t i = 0; i < OTHERS; i++) {
 		struct rusage used;
 
-		kill(hog[i], SIGKILL);
-		wait4(hog[i], NULL, 0, &used);
-		printf("cpu.%s=%ld\n", hogs[i].name,
+		kill(other[i], SIGKILL);
+		wait4(other[i], NULL, 0, &used);
+		printf("cpu.%s=%ld\n", others[i].name,
 		       (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000 +
 		       (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000);
 	}

@@ -185,7 +185,11 @@ mod tests {
         let run = run(30, 0, 20);
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!(claim.lost.get(FUTEX), SECOND);
-        assert!(claim.title.contains("while runner-66 (a thread of pid 66), real-time priority 20, keeps"));
+        assert!(
+            claim
+                .title
+                .contains("while runner-66 (a thread of pid 66), real-time priority 20, keeps")
+        );
         let chain = &claim.evidence[0].text;
         assert!(chain.contains("<- thread-11 (tid 11) runnable:preempted"), "{chain}");
         assert!(claim.ruled_out.iter().any(|r| r.cause == "futex-convoy"));

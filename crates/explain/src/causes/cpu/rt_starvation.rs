@@ -292,7 +292,11 @@ mod tests {
         let run = waiting().runner(hog(40)).runner(runner(10, 10, 9, SECOND)).build();
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!((claim.lost.get(QUEUED), claim.waits), (3 * SECOND, 4));
-        assert!(claim.title.ends_with("that runner-66 (a thread of pid 66) has at real-time priority 40"));
+        assert!(
+            claim
+                .title
+                .ends_with("that runner-66 (a thread of pid 66) has at real-time priority 40")
+        );
         assert!(has(&claim, "cpu-runqueue") && claim.doubts.is_empty());
     }
 
