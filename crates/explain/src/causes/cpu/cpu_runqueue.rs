@@ -72,6 +72,8 @@ const RUNNERS_SHOWN: usize = 3;
 struct Ran {
     own: u64,
     other: u64,
+    /// whylag itself: what recording costs stands elsewhere, and is no cause.
+    recorder: u64,
     /// The idle task: the CPU was free and the thread was being brought onto it.
     idle: u64,
 }
@@ -157,7 +159,8 @@ fn measure(case: &Case) -> Result<Queue, Absent> {
     }
     let delays = case.histogram(&Metric::RunQueueDelay);
     // Several may have run in one wait; and not in each wait did anybody run.
-    let seen = case.run.sums.runners.iter().filter(|r| r.runner_tgid != 0);
+    let nobody = [0, case.run.header.recorder_pid];
+    let seen = case.run.sums.runners.iter().filter(|r| !nobody.contains(&r.runner_tgid));
     let pieces = seen.fold(0u64, |sum, r| sum.saturating_add(r.count));
     let counted = delays.as_ref().map(|h| h.count());
     let waits = match unseen {
@@ -220,6 +223,15 @@ fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
             ),
         );
     }
+    if ran.recorder > 0 {
+        claim.exclude(
+            "the recording",
+            format!(
+                "whylag had the CPU for {} of the waiting, not counted here",
+                duration(ran.recorder)
+            ),
+        );
+    }
     claim.exclude(
         "waking an idle CPU",
         format!("the CPU was idle for {} of the waiting, not counted here", duration(ran.idle)),
@@ -234,27 +246,34 @@ fn who_ran(case: &Case) -> Ran {
         let ran = by_process.entry(runner.tgid).or_default();
         let part = match runner.runner_tgid {
             0 => &mut ran.idle,
-            other if other == runner.tgid => &mut ran.own,
+            tgid if tgid == runner.tgid => &mut ran.own,
+            tgid if tgid == case.run.header.recorder_pid => &mut ran.recorder,
             _ => &mut ran.other,
         };
         *part = part.saturating_add(runner.ns);
     }
     let mut sum = Ran::default();
     for (tgid, ran) in by_process {
-        let all = ran.own.saturating_add(ran.other).saturating_add(ran.idle);
+        let parts = [ran.own, ran.other, ran.recorder, ran.idle];
+        let all = parts.into_iter().fold(0u64, u64::saturating_add);
         let waited = case.process(tgid).map_or(0, |of| of.sum_of(Account::is_runnable));
         let cut = |ns| part_of(ns, waited.min(all), all);
         sum.own = sum.own.saturating_add(cut(ran.own));
         sum.other = sum.other.saturating_add(cut(ran.other));
+        sum.recorder = sum.recorder.saturating_add(cut(ran.recorder));
         sum.idle = sum.idle.saturating_add(cut(ran.idle));
     }
     sum
 }
 
-/// Runners that `which` accepts, without the idle task, by process, the largest first.
+/// Runners that `which` accepts, without the idle task and whylag, by process, the largest first.
 fn largest<'a>(case: &Case<'a>, which: fn(&RunnerSum) -> bool) -> Vec<Runner<'a>> {
     let mut runners = BTreeMap::<u32, Runner<'a>>::new();
-    for sum in case.run.sums.runners.iter().filter(|r| r.runner_tgid != 0 && which(r)) {
+    let nobody = [0, case.run.header.recorder_pid];
+    for sum in case.run.sums.runners.iter().filter(|r| !nobody.contains(&r.runner_tgid)) {
+        if !which(sum) {
+            continue;
+        }
         let new = Runner { tgid: sum.runner_tgid, thread: &sum.runner_comm, ns: 0 };
         let runner = runners.entry(sum.runner_tgid).or_insert(new);
         runner.ns = runner.ns.saturating_add(sum.ns);
@@ -393,6 +412,21 @@ mod tests {
             .runner(runner(10, 10, 100, SECOND * 3 / 4))
             .build();
         assert_eq!(examine(&Case::new(&run)).unwrap().lost.total(), SECOND * 3 / 4);
+    }
+
+    #[test]
+    fn the_recorder_is_no_culprit() {
+        let run =
+            || {
+                RunBuilder::new()
+                    .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
+                    .runner(runner(10, 1, 100, SECOND / 4))
+            };
+        assert!(examine(&Case::new(&run().build())).is_err());
+        let run = run().runner(runner(10, 66, 100, SECOND / 8)).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.total(), SECOND / 8);
+        assert!(claim.title.contains("runner-66"), "{}", claim.title);
     }
 
     #[test]
