@@ -65,6 +65,13 @@ struct thread {
 	u16 held_call;
 	u32 held_calls;
 
+	/* a call that was refused, 0: none */
+	u16 try_error;
+	u16 try_call;
+	u32 try_others;		/* calls since */
+	u64 try_object;
+	u64 try_slept;		/* since */
+
 	/* off the CPU */
 	u64 off_since;
 	u64 wake_ns;

@@ -38,6 +38,7 @@ impl Loss {
             Loss::Path => "code paths (map full)",
             Loss::CallError => "failed calls (map full)",
             Loss::Send => "blocked sends (map full)",
+            Loss::Retry => "tries again (map full)",
             Loss::Presence => "presence of programs (map full)",
             Loss::Beside => "spinners' neighbours (map full)",
             Loss::Histogram => model::Losses::VALUES,

@@ -218,6 +218,26 @@ fn a_request_of_the_disk_is_told_from_one_of_a_pipe() {
     }
 }
 
+/// What a thread sleeps between a refusal and the next try is waiting for the lock; its other sleeps
+/// are its own.
+#[test]
+fn sleeps_between_tries_are_told_from_others() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&[], [program("lock_tries")]);
+    let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
+    sums_are_exact(run);
+    let [retry] = &run.sums.retries[..] else { panic!("{:?}", run.sums.retries) };
+    assert_eq!(Some(retry.call), Syscall::named("flock"));
+    assert_eq!((retry.errno, retry.count), (11, measured.get("tries")));
+    let slept = measured.get("slept");
+    // The program's figure includes getting a CPU.
+    assert!(retry.ns <= slept && retry.ns * 10 > slept * 7, "{retry:?} of {slept} ns");
+    let sleeps = run.accounts().get(Account::Blocked(Blocked::TimerSleep));
+    assert!(retry.ns + 50 * MS < sleeps, "{retry:?} of {sleeps} ns asleep");
+    let found = explain::explain(run);
+    assert_eq!(found.findings[0].cause, "file-lock", "{found:?}");
+}
+
 #[test]
 fn major_faults_are_counted_and_timed() {
     let Some(lab) = Lab::new() else { return };

@@ -86,9 +86,9 @@ pub(crate) fn interval_ns(events: &[&Event]) -> Option<u64> {
 }
 
 /// Why these sends were held back by nothing but their own thread, if so: one sleep of always the
-/// same length before each, as a program makes that is slow on purpose; or at the same distance from
-/// the first to the last, as one that keeps a pace.
-pub(crate) fn deliberate(events: &[&Event]) -> Option<&'static str> {
+/// same length before each, as a program makes that is slow on purpose; or at the same distance for
+/// most of the `length_ns` of the run, as one that keeps a pace. (A burst does so while it lasts.)
+pub(crate) fn deliberate(events: &[&Event], length_ns: u64) -> Option<&'static str> {
     let once = |event: &&&Event| matches!(event.detail, EventDetail::Waits { times: 1, .. });
     let asleep = Account::Blocked(Blocked::TimerSleep);
     let sleeps: Vec<u64> = events
@@ -104,9 +104,8 @@ pub(crate) fn deliberate(events: &[&Event]) -> Option<&'static str> {
     ends.sort_unstable();
     let gaps: Vec<u64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let even: u64 = like_median(&gaps).iter().sum();
-    let all: u64 = gaps.iter().sum();
-    (gaps.len() >= PACE_GAPS && even / 9 >= all / 10)
-        .then_some("at the same distance from the first to the last: a pace that is kept")
+    (gaps.len() >= PACE_GAPS && even > length_ns / 4 * 3)
+        .then_some("at the same distance for most of the run: a pace that is kept")
 }
 
 /// Those that differ from the median by a fifth at most.
@@ -132,11 +131,13 @@ mod tests {
             let detail = EventDetail::Waits { call, times: 1 };
             Event { detail, ..held_send(10, begin, ns) }
         };
-        let why = |events: Vec<Event>| deliberate(&events.iter().collect::<Vec<_>>());
+        let why = |events: Vec<Event>| deliberate(&events.iter().collect::<Vec<_>>(), 450 * MS);
         let handler = (0..20).map(|n: u64| sleep(n * n * 31 * MS, 20 * MS + n * 10_000));
         assert!(why(handler.collect()).unwrap().contains("one sleep"));
         let pace = (0..20).map(|n: u64| held_send(10, n * 20 * MS, 15 * MS));
         assert!(why(pace.collect()).unwrap().contains("a pace"));
+        let one_burst = (0..20).map(|n: u64| held_send(10, n * 5 * MS, 4 * MS));
+        assert_eq!(why(one_burst.collect()), None);
         // Up to the next interval of a limit, for a part of each second.
         let burst =
             (0..20).map(|n: u64| held_send(10, n / 10 * 1000 * MS + n % 10 * 5 * MS, 2 * MS));

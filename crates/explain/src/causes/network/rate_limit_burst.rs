@@ -93,7 +93,7 @@ fn examine(case: &Case) -> Verdict {
             duration(case.run.header.threshold_ns)
         )));
     }
-    if let Some(why) = held_sends::deliberate(&events) {
+    if let Some(why) = held_sends::deliberate(&events, case.whole().length_ns()) {
         return Err(Absent(format!("{} held back, {why}", counted(events.len() as u64, "send"))));
     }
 
