@@ -312,8 +312,18 @@ fn title(case: &Case, queue: &Queue) -> String {
         return format!("{name} has {threads:.0} runnable threads of its own on {cpus}");
     }
     let others = largest(case, |runner| runner.runner_tgid != runner.tgid);
-    let other = others.first().map_or("another process".to_owned(), |other| other.name(case));
-    format!("{name} waits for a CPU while {other} runs")
+    let Some(other) = others.first() else {
+        return format!("{name} waits for a CPU while another process runs");
+    };
+    if case.run.comm(queue.process) == case.run.comm(other.tgid) {
+        let comm = case.run.comm(other.tgid);
+        let pids = (queue.process, other.tgid);
+        return format!(
+            "processes of {comm} (pid {} and {}) wait for each other's CPU",
+            pids.0, pids.1
+        );
+    }
+    format!("{name} waits for a CPU while {} runs", other.name(case))
 }
 
 /// CPUs were there to be had.
@@ -356,6 +366,18 @@ mod tests {
         let named = run().present(presence(66, "batch", 0, 1000));
         assert!(title(named).contains("while batch (pid 66) runs"));
         assert!(title(run()).contains("while runner-66 (a thread of pid 66) runs"));
+    }
+
+    #[test]
+    fn processes_of_one_program_are_not_two_programs() {
+        let mut run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (PREEMPTED, 2 * SECOND)])
+            .thread(20, 20, &[(USER, SECOND), (PREEMPTED, SECOND)])
+            .runner(runner(10, 20, 300, SECOND))
+            .build();
+        run.processes.iter_mut().for_each(|process| process.comm = "epollsrv".into());
+        let title = examine(&Case::new(&run)).unwrap().title;
+        assert_eq!(title, "processes of epollsrv (pid 10 and 20) wait for each other's CPU");
     }
 
     #[test]
