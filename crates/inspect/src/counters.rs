@@ -72,7 +72,7 @@ pub fn process(pid: u32) -> Vec<Reading> {
     readings.extend(network(pid));
     readings.extend(unix_sockets(pid));
     let process = pid.to_string();
-    if let Some(directory) = cgroup::directory(&process, "cpu") {
+    for directory in cgroup::with_quota(&process) {
         readings.extend(cpu_controller(&directory));
     }
     if let Some(directory) = cgroup::directory(&process, "memory") {
@@ -149,8 +149,15 @@ fn cpu_controller(directory: &Path) -> Vec<Reading> {
         usec.value = usec.value.saturating_mul(1000);
         readings.push(usec);
     }
-    readings.extend(number("cgroup.cpu.quota_us", directory.join("cpu.cfs_quota_us")));
-    readings.extend(number("cgroup.cpu.period_us", directory.join("cpu.cfs_period_us")));
+    if let Some(quota) = cgroup::quota_in(directory) {
+        let of = |name: &str, value| Reading {
+            name: name.to_owned(),
+            value,
+            source: quota.source.clone(),
+        };
+        readings.push(of("cgroup.cpu.quota_us", quota.quota_us));
+        readings.push(of("cgroup.cpu.period_us", quota.period_us));
+    }
     readings
 }
 
@@ -221,6 +228,11 @@ mod tests {
             assert_eq!(value(&readings, "cgroup.cpu.nr_throttled"), 7);
             assert_eq!(value(&readings, "cgroup.cpu.throttled_ns"), 5000);
         }
+        std::fs::write(folder.join("cpu.max"), "20000 50000\n").unwrap();
+        assert_eq!(value(&cpu_controller(&folder), "cgroup.cpu.quota_us"), 20_000);
+        std::fs::write(folder.join("cpu.cfs_quota_us"), "7000\n").unwrap();
+        std::fs::write(folder.join("cpu.cfs_period_us"), "9000\n").unwrap();
+        assert_eq!(value(&cpu_controller(&folder), "cgroup.cpu.period_us"), 9000);
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

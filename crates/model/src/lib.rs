@@ -28,6 +28,7 @@ pub mod outlier;
 pub mod outside;
 pub mod presence;
 mod recorder_part;
+mod retry;
 pub mod run;
 pub mod socket;
 pub mod stack;
@@ -73,6 +74,7 @@ pub use outlier::{
 };
 pub use presence::Presence;
 pub use recorder_part::{PartName, RecorderPart};
+pub use retry::Retry;
 pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, Origin, ProbeCost, Process, Run, RunEnd,
     RunHeader, RunId, RunStatus, RunSummary, Target, Window,

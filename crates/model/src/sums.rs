@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    CallError, ConcurrentCall, Counter, CpuTime, HoldSum, PathSum, RunnerSum, StackId, StackSum,
-    WaitSum,
+    CallError, ConcurrentCall, Counter, CpuTime, HoldSum, PathSum, Retry, RunnerSum, StackId,
+    StackSum, WaitSum,
 };
 
 /// A sum since the start of a run, a row of one of the tables of [`Sums`].
@@ -127,6 +127,8 @@ tables! {
     paths: PathSum,
     /// Waits for spinlocks, by who was in a call on another CPU.
     concurrent_calls as "beside": ConcurrentCall,
+    /// Waits by trying again.
+    retries: Retry,
     /// Failed system calls.
     call_errors: CallError,
     /// Numbers that the kernel keeps, by name and source.

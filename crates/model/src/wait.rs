@@ -230,21 +230,21 @@ impl Sum for HoldSum {
     }
 }
 
-/// Time that threads of a process waited for a CPU while another process was on it. Its key is
-/// (tgid, runner_tgid, realtime).
+/// Time that a process had a CPU for which threads of another one, or others of its own, waited:
+/// each wait is divided among those who ran in it. Its key is (tgid, runner_tgid, realtime).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunnerSum {
     /// Process that waited.
     pub tgid: u32,
-    /// Process that ran on that CPU last before the wait ended.
+    /// Process that ran on that CPU; 0: nobody did.
     pub runner_tgid: u32,
-    /// Its name when last seen.
+    /// Name of the last of its threads that did.
     pub runner_comm: String,
     /// Its priority when it ran, as in `ThreadAccounts::realtime`.
     pub realtime: u8,
-    /// Waits.
+    /// Times that one of its threads ran in such a wait.
     pub count: u64,
-    /// Their length.
+    /// How long they ran in it; in older recordings the whole of each wait in which they ran longest.
     pub ns: u64,
 }
 

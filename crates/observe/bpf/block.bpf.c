@@ -27,17 +27,20 @@ int BPF_PROG(on_block_issue, struct request *rq)
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_block_complete, struct request *rq)
 {
+	struct cpu *cpu = this_cpu(PROG_BLOCK_RQ);
 	u64 key = (u64)rq, now, ns, *start;
 	struct gendisk *disk;
 	u32 device;
 
-	if (!this_cpu(PROG_BLOCK_RQ) || stopped)
+	if (!cpu || stopped)
 		return 0;
 	start = bpf_map_lookup_elem(&requests, &key);
 	if (!start)
 		return 0;
 	now = bpf_ktime_get_ns();
 	ns = now - *start;
+	cpu->io_issued = *start;
+	cpu->io_done = now;
 	bpf_map_delete_elem(&requests, &key);
 	disk = BPF_CORE_READ(rq, q, disk);
 	device = BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);

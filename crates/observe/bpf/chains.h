@@ -121,10 +121,10 @@ static __always_inline void end_wait(struct cpu *cpu, struct thread *t, u64 now)
 static __always_inline void keep_step(struct thread *t, bool slept, u64 now)
 {
 	struct step *step = &t->steps[t->steps_head++ & (STEPS - 1)];
-	u64 ns = t->wake_ns - t->off_since;
+	u64 ns = t->wake_ns - t->slept_from;
 	u32 k;
 
-	step->from = t->off_since;
+	step->from = t->slept_from;
 	step->wake = t->wake_ns;
 	step->on = now;
 	step->throttled = t->off_account == ACCT_THROTTLED;

@@ -75,14 +75,22 @@ struct thread {
 	u16 held_call;
 	u32 held_calls;
 
+	/* a call that was refused, 0: none */
+	u16 try_error;
+	u16 try_call;
+	u32 try_others;		/* calls since */
+	u64 try_object;
+	u64 try_slept;		/* since */
+
 	/* off the CPU */
 	u64 off_since;
+	u64 slept_from;	/* the same, but for a wait whose first part was for work */
 	u64 wake_ns;
 	u32 off_account;
 	u16 waker_context;
 	u8 by_waiter;
 	u8 lock_like;
-	u32 woken;		/* since it was last chosen */
+	u64 woken;		/* when, since it was last chosen; 0: not */
 	struct who waker;
 	struct timer timer;	/* that woke it */
 	u64 object;
@@ -188,6 +196,7 @@ struct cpu {
 	u64 irq_start, irq_end, softirq_start;
 	u32 softirq_inline;	/* the running task's own call raised it */
 	struct timer firing;	/* its function runs now */
+	u64 io_issued, io_done;	/* the last block request that ended here */
 	u64 steal;
 	u64 ran_head;
 	struct ran ran[RAN_SEEN];	/* what ran here last, a ring */

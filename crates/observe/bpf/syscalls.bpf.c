@@ -5,6 +5,7 @@
  * per-CPU histograms without atomics, nothing for threads not watched.
  */
 #include "threads.h"
+#include "tries.h"
 
 /* Makes room for another call in its slot: the old sum goes to a map. */
 static __noinline int change_slot(u16 nr)
@@ -84,6 +85,8 @@ static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long 
 	kind = call_kinds[id & (CALLS_MAX - 1)];
 	if (t->held_since || kind == CALL_YIELD || kind == CALL_TIMER)
 		step_of_hold(kind, id, now);
+	if (t->try_error)
+		step_of_try(kind, id);
 	slot = &t->calls[id & (CALL_SLOTS - 1)];
 	if (slot->nr != id || !slot->hist)
 		change_slot(id);
@@ -187,7 +190,10 @@ static __always_inline void call_ends(void *ctx, struct cpu *cpu,
 	if (ret < 0 && ret >= -4095 && t->call != NO_CALL) {
 		count_error(t->tgid, t->call, -ret);
 		send_refused(t->tgid, t->call, -ret);
+		try_fails(t->call, -ret);
 	}
+	if (t->try_error && t->call_dirty)
+		t->try_slept += t->in_call[ACCT_TIMER];
 	if (t->holder.since)
 		t->holder.since = t->holder.until = 0;
 	t->call = NO_CALL;

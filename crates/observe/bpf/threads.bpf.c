@@ -5,6 +5,9 @@
 #include "threads.h"
 #include "presence.h"
 
+/* A thread that goes to sleep is off its queue this long at most before it is switched out. */
+#define WOKEN_EARLY_NS	10000000
+
 static __always_inline bool is_throttled(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->throttled))
@@ -40,6 +43,8 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	__builtin_memset(t->ends, 0, sizeof(t->ends));
 	t->end_ns = 0;
 	t->end_tid = t->end = 0;
+	if (now - t->woken > WOKEN_EARLY_NS)
+		t->woken = 0;	/* while it ran, and it did not sleep */
 	if (calls_off)
 		t->call = current_call();	/* its entry was not reported */
 	if (!preempt && is_stopped(prev, state))
@@ -53,7 +58,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	else
 		t->preemptions++;
 	t->off_account = t->open;
-	t->off_since = now;
+	t->off_since = t->slept_from = now;
 	t->wake_ns = now;
 }
 
@@ -140,7 +145,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 {
 	struct thread *t;
 	u64 off, delay;
-	bool slept;
+	bool slept, throttled;
 
 	cpu->slot = slot_of(next);
 	t = thread_in(cpu->slot);
@@ -156,6 +161,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 			t->ends[END_UNKNOWN] = now - t->off_since;
 		}
 	}
+	throttled = t->open == ACCT_THROTTLED;
 	charge(cpu, t, now);
 	if (!was_watched)
 		stolen_since(cpu, next);	/* what went before is not its */
@@ -179,8 +185,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	if (!t->run_hist)
 		t->run_hist = hist_slot(t->tgid, HIST_RUN_QUEUE, 0);
 	hist_count(t->run_hist, delay);
-	if (delay > RUNNER_MIN_NS)
-		add_runner(t, cpu, delay);
+	if (delay > RUNNER_MIN_NS && !throttled)
+		add_runners(t, cpu);
 	if ((late_only ? lateness(t, now) : off) >= threshold_ns)
 		keep_sleep(next, now);
 	if (t->object) {
@@ -319,7 +325,8 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	current = bpf_get_current_task_btf();
 	t->waker_context = context_of(cpu);
 	t->by_waiter = t->many = 0;
-	t->woken = 1;
+	now = bpf_ktime_get_ns();
+	t->woken = now;
 	t->timer = cpu->firing;
 	set_who(&t->waker, current);
 	if (t->open < ACCT_BLOCKED)
@@ -329,7 +336,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 		if (waker)
 			note_turn(t, waker);
 	}
-	now = bpf_ktime_get_ns();
+	completion_wakes(cpu, t, current);
 	end_wait(cpu, t, now);
 	charge(cpu, t, now);
 	t->open = ACCT_RUNNABLE_WAKEUP;

@@ -80,7 +80,7 @@ prepare(struct task_struct *task, u32 *slot, u64 now, u32 open, u32 base)
 	t->tid = tid_of(task);
 	t->tgid = tgid_of(task);
 	t->call = NO_CALL;
-	t->off_since = t->wake_ns = now;
+	t->off_since = t->slept_from = t->wake_ns = now;
 	t->off_account = open;
 	t->min_flt = task->min_flt;
 	t->maj_flt = task->maj_flt;

@@ -206,6 +206,12 @@ static __always_inline u64 polled_inode(struct thread *t, struct task_struct *ta
 	return inode_of(file, &mode);
 }
 
+/* Its call waits for requests, which may be of the disk, of sockets or anything. */
+static __always_inline bool awaits_completion(struct thread *t)
+{
+	return call_kinds[t->call & (CALLS_MAX - 1)] == CALL_COMPLETION;
+}
+
 /* What a call that sleeps waits for. */
 static __always_inline u32 call_account(struct thread *t,
 					struct task_struct *task, u32 otherwise)
@@ -221,6 +227,8 @@ static __always_inline u32 call_account(struct thread *t,
 	case CALL_POLL:
 		t->object = polled_inode(t, task, regs);
 		return ACCT_POLL;
+	case CALL_COMPLETION:
+		return ACCT_POLL;	/* unless the disk ends it */
 	case CALL_TIMER:
 		return ACCT_TIMER;
 	case CALL_CHILD:
@@ -315,9 +323,33 @@ static __always_inline u32 sleep_account(void *ctx, struct cpu *cpu,
 	}
 	if (t->call == NO_CALL)
 		return disk ? ACCT_DISK : otherwise;
-	if (disk)
+	/* io_uring sets in_iowait for any request, and libaio for none. */
+	if (disk && !(idle && awaits_completion(t)))
 		return ACCT_DISK;
 	return call_account(t, task, otherwise);
+}
+
+/*
+ * A sleeper that waits for requests of any kind is woken. If a block request ends in this
+ * interrupt, or in the kernel's worker that finishes what such an interrupt began, it waited for
+ * the disk since that was issued.
+ */
+static __always_inline void completion_wakes(struct cpu *cpu, struct thread *t,
+					     struct task_struct *waker)
+{
+	u64 began = cpu->in_hardirq ? cpu->irq_start : cpu->softirq_start;
+
+	if (t->open != ACCT_POLL || !awaits_completion(t))
+		return;
+	if (t->waker_context == CTX_TASK)
+		began = waker->flags & PF_WQ_WORKER ? t->off_since : ~0ULL;
+	if (cpu->io_done < began)
+		return;
+	if ((s64)(cpu->io_issued - t->off_since) > 0) {
+		charge(cpu, t, cpu->io_issued);
+		t->off_since = cpu->io_issued;
+	}
+	t->open = t->off_account = ACCT_DISK;
 }
 
 /*
@@ -443,36 +475,13 @@ static __always_inline u64 ran_since(struct ran *ran, u64 since)
 	return ran->until > from ? ran->until - from : 0;
 }
 
-/*
- * Who had the CPU for the largest part of a wait since `since`: the one before
- * may have had it for a moment only, after a hog, say.
- */
-static __always_inline struct ran *longest_since(struct cpu *cpu, u64 since)
+/* Adds what `ran` had of a delay of one of `tgid`. */
+static __noinline int add_runner(u32 tgid, struct ran *ran, u64 ns)
 {
-	u32 last = cpu->ran_head - 1, longest = last, i;
-	u64 most = 0;
-
-	for (i = 0; i < RAN_SEEN; i++) {
-		struct ran *ran = &cpu->ran[(last - i) & (RAN_SEEN - 1)];
-		u64 ns = ran_since(ran, since);
-
-		if (ran->until <= since)
-			break;
-		if (ns > most) {
-			most = ns;
-			longest = last - i;
-		}
-	}
-	return &cpu->ran[longest & (RAN_SEEN - 1)];
-}
-
-static __always_inline void add_runner(struct thread *t, struct cpu *cpu, u64 ns)
-{
-	struct ran *runner = longest_since(cpu, t->wake_ns);
 	struct runner_key key = {
-		.tgid = t->tgid,
-		.runner_tgid = runner->who.tgid,
-		.realtime = runner->realtime,
+		.tgid = tgid,
+		.runner_tgid = ran->who.tgid,
+		.realtime = ran->realtime,
 	};
 	struct runner_sum *sum = bpf_map_lookup_elem(&runner_sums, &key);
 
@@ -483,11 +492,31 @@ static __always_inline void add_runner(struct thread *t, struct cpu *cpu, u64 ns
 			lost(LOSS_RUNNER);
 		sum = bpf_map_lookup_elem(&runner_sums, &key);
 		if (!sum)
-			return;
+			return 0;
 	}
 	__sync_fetch_and_add(&sum->count, 1);
 	__sync_fetch_and_add(&sum->ns, ns);
-	__builtin_memcpy(sum->runner_comm, runner->who.comm, 16);
+	__builtin_memcpy(sum->runner_comm, ran->who.comm, 16);
+	return 0;
+}
+
+/*
+ * Divides a delay since t->wake_ns among those who had this CPU in it. What is
+ * longer ago than the ring reaches is nobody's.
+ */
+static __always_inline void add_runners(struct thread *t, struct cpu *cpu)
+{
+	u32 last = cpu->ran_head - 1, i;
+
+	for (i = 0; i < RAN_SEEN; i++) {
+		struct ran *ran = &cpu->ran[(last - i) & (RAN_SEEN - 1)];
+		u64 ns = ran_since(ran, t->wake_ns);
+
+		if (ran->until <= t->wake_ns)
+			break;
+		if (ns)
+			add_runner(t->tgid, ran, ns);
+	}
 }
 
 #endif

@@ -91,6 +91,7 @@ enum call_kind {
 	CALL_WRITE,
 	CALL_DISK,
 	CALL_YIELD,
+	CALL_COMPLETION,
 };
 
 #define CALLS_MAX	512	/* system call numbers below this are distinguished */
@@ -255,6 +256,18 @@ struct call_error_key {
 	u32 tgid;
 	u16 call;
 	u16 error;		/* errno */
+};
+
+struct retry_key {
+	u64 object;
+	u32 tgid;
+	u16 call;
+	u16 error;		/* errno of the tries */
+};
+
+/* Sleeps between a try that was refused and the next. */
+struct retry_sum {
+	u64 count, ns, max_ns;
 };
 
 struct send_key {
@@ -492,6 +505,7 @@ enum loss {
 	LOSS_PATH,		/* path_sums full */
 	LOSS_CALL_ERROR,	/* call_errors full */
 	LOSS_SEND,		/* send_sums full */
+	LOSS_RETRY,		/* retry_sums full */
 	LOSS_PRESENCE,		/* presences full */
 	LOSS_BESIDE,		/* beside_sums full */
 	LOSS_HISTOGRAM,		/* value without a histogram: all slots are taken */

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use inspect::counters::{self, Reading};
-use model::Counter;
+use model::{Account, Counter, ThreadAccounts};
 
 /// Processes of a recording whose counters are read, at most: each takes about 100 us.
 const PROCESSES: usize = 16;
@@ -11,23 +11,33 @@ const PROCESSES: usize = 16;
 /// First and last value by (name, file).
 pub struct Counters {
     target: u32,
+    /// Processes that a CPU quota has stopped: theirs are read before those of others.
+    throttled: BTreeSet<u32>,
     known: BTreeMap<(String, String), (u64, u64)>,
 }
 
 impl Counters {
     /// Reads them the first time; `target` is 0 for the whole host.
     pub fn start(target: u32) -> Counters {
-        let mut counters = Counters { target, known: BTreeMap::new() };
-        counters.read(std::iter::empty());
+        let mut counters = Counters { target, throttled: BTreeSet::new(), known: BTreeMap::new() };
+        counters.read(std::iter::empty(), &[]);
         counters
     }
 
     /// Reads them again, those of these processes as well. A counter that is first seen now starts
     /// here; one whose file has gone keeps its last value.
-    pub fn read(&mut self, watched: impl Iterator<Item = u32>) -> Vec<Counter> {
+    pub fn read(
+        &mut self,
+        watched: impl Iterator<Item = u32>,
+        threads: &[ThreadAccounts],
+    ) -> Vec<Counter> {
         self.note(counters::host());
-        let processes: BTreeSet<u32> = watched.chain([self.target]).collect();
-        for process in processes.into_iter().filter(|pid| *pid != 0).take(PROCESSES) {
+        let throttled = threads.iter().filter(|t| t.accounts.get(Account::Throttled) > 0);
+        self.throttled.extend(throttled.map(|thread| thread.tgid));
+        let is_throttled = |pid: &u32| self.throttled.contains(pid);
+        let processes: BTreeSet<u32> = watched.chain([self.target]).filter(|p| *p != 0).collect();
+        let (first, others): (Vec<u32>, Vec<u32>) = processes.into_iter().partition(is_throttled);
+        for process in first.into_iter().chain(others).take(PROCESSES) {
             self.note(counters::process(process));
         }
         let counter = |((name, source), (first, last)): (&(String, String), &(u64, u64))| Counter {

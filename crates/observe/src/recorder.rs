@@ -281,7 +281,7 @@ impl Recorder {
         let mut processes = host::processes(batch, &mut self.processes);
         batch.processes.append(&mut processes);
         let watched = self.processes.values().filter(|p| p.watched).map(|p| p.tgid);
-        batch.sums.counters = self.counters.read(watched);
+        batch.sums.counters = self.counters.read(watched, &batch.threads);
         if let Some(cost) = batch.cost.as_mut() {
             cost.attach_ns = self.attach_ns;
         }

@@ -257,7 +257,7 @@ fn sleep_account(letter: char, wchan: &str, syscall: &str) -> Account {
 fn by_call(call: Syscall) -> Option<Blocked> {
     Some(match CallKind::of_call(call) {
         CallKind::Futex => Blocked::Futex,
-        CallKind::Poll => Blocked::Poll,
+        CallKind::Poll | CallKind::Completion => Blocked::Poll,
         CallKind::Timer => Blocked::TimerSleep,
         CallKind::Child => Blocked::ChildWait,
         CallKind::Accept => Blocked::SocketAccept,

@@ -1,18 +1,18 @@
-//! Reads the kernel's sums of waits, holds, runners, code paths and failed calls; gives those that changed.
+//! Reads the kernel's sums of waits, holds, runners, code paths, tries and failed calls; gives those that changed.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 
 use libbpf_rs::{MapCore, MapFlags};
 use model::{
-    Account, Batch, Blocked, CallError, ConcurrentCall, HoldSum, ObjectName, PathSum, RunnerSum,
-    Syscall, WaitSum,
+    Account, Batch, Blocked, CallError, ConcurrentCall, HoldSum, ObjectName, PathSum, Retry,
+    RunnerSum, Syscall, WaitSum,
 };
 
 use crate::Error;
 use crate::bpf::{
     self, Record, beside_key, beside_sum, call_error_key, call_key, hold_key, hold_sum, path_key,
-    path_sum, runner_key, runner_sum, wait_key, wait_sum,
+    path_sum, retry_key, retry_sum, runner_key, runner_sum, wait_key, wait_sum,
 };
 use crate::convert::{EvictedCalls, stack_id};
 use crate::names::Names;
@@ -37,6 +37,7 @@ impl Sums {
         batch.sums.runners = self.grown(&maps.runner_sums, runner)?;
         batch.sums.paths = self.grown(&maps.path_sums, path)?;
         batch.sums.concurrent_calls = self.grown(&maps.beside_sums, concurrent_call)?;
+        batch.sums.retries = self.grown(&maps.retry_sums, retry)?;
         batch.sums.call_errors = self.grown(&maps.call_errors, call_error)?;
         Ok(())
     }
@@ -144,6 +145,18 @@ fn path(key: path_key, sum: path_sum) -> PathSum {
         kernel: stack_id(key.kernel),
         user: stack_id(key.user),
         sampled: key.sampled != 0,
+        count: sum.count,
+        ns: sum.ns,
+        max_ns: sum.max_ns,
+    }
+}
+
+fn retry(key: retry_key, sum: retry_sum) -> Retry {
+    Retry {
+        tgid: key.tgid,
+        call: Syscall(key.call),
+        errno: i32::from(key.error),
+        object: key.object,
         count: sum.count,
         ns: sum.ns,
         max_ns: sum.max_ns,

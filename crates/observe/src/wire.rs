@@ -40,6 +40,7 @@ impl Loss {
             Loss::Path => "code paths (map full)",
             Loss::CallError => "failed calls (map full)",
             Loss::Send => "blocked sends (map full)",
+            Loss::Retry => "tries again (map full)",
             Loss::Presence => "presence of programs (map full)",
             Loss::Beside => "spinners' neighbours (map full)",
             Loss::Histogram => model::Losses::VALUES,
@@ -226,6 +227,7 @@ impl CallKind {
             CallKind::Write => &["write", "writev", "pwrite64", "pwritev", "pwritev2"],
             CallKind::Disk => &["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range"],
             CallKind::Yield => &["sched_yield"],
+            CallKind::Completion => &["io_uring_enter", "io_getevents", "io_pgetevents"],
         }
     }
 

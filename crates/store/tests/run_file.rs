@@ -349,8 +349,17 @@ fn lines_that_no_whylag_writes_are_refused() {
 /// All numbers of sums that are added up, made too large one at a time.
 #[test]
 fn a_sum_that_no_host_gives_is_refused_in_every_table() {
-    const TABLES: [&str; 8] =
-        ["stack_sums", "waits", "holds", "paths", "beside", "call_errors", "runners", "cpus"];
+    const TABLES: [&str; 9] = [
+        "stack_sums",
+        "waits",
+        "holds",
+        "paths",
+        "beside",
+        "retries",
+        "call_errors",
+        "runners",
+        "cpus",
+    ];
     let folder = tempfile::tempdir().unwrap();
     let text = text_of(&written(&folder, &small_file()));
     let lines: Vec<serde_json::Value> =

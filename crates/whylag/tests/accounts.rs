@@ -175,6 +175,68 @@ fn whoever_ran_instead_is_named() {
     assert!(by_hog.count() > 10);
 }
 
+/// One waits while two others run, and both have what the kernel says they had, not the one that ran
+/// longest all of it.
+#[test]
+fn a_wait_for_a_cpu_is_divided_among_those_who_ran_in_it() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&[], [program("shared_cpu")]);
+    let (run, kernel) = (&recorded.run, Values::of(recorded.stdout()));
+    sums_are_exact(run);
+    for name in ["hog", "guest"] {
+        let ran = run.sums.runners.iter().filter(|r| r.runner_comm == name).map(|r| r.ns).sum();
+        agree(name, ran, kernel.get(&format!("cpu.{name}")), 10, 5 * MS);
+    }
+    let ran: u64 = run.sums.runners.iter().map(|runner| runner.ns).sum();
+    assert!(ran <= run.accounts().sum_of(Account::is_waiting_for_cpu), "{:?}", run.sums.runners);
+}
+
+#[test]
+fn a_request_of_the_disk_is_told_from_one_of_a_pipe() {
+    let Some(lab) = Lab::new() else { return };
+    let folder = lab.folder.path().as_os_str().to_owned();
+    let recorded = lab.record(&[], [program("completions").into_os_string(), folder]);
+    let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
+    sums_are_exact(run);
+    for name in ["uring_idle", "aio_idle"] {
+        let accounts = &named(run, name).accounts;
+        agree(name, accounts.get(Account::Blocked(Blocked::Poll)), measured.get(name), 10, 5 * MS);
+    }
+    for name in ["uring_read", "aio_read"] {
+        let accounts = &named(run, name).accounts;
+        let (disk, idle) = (Blocked::Disk, Blocked::Poll);
+        let (disk, idle) =
+            (accounts.get(Account::Blocked(disk)), accounts.get(Account::Blocked(idle)));
+        let in_call = measured.get(name);
+        // The rest of the call is work and getting a CPU.
+        assert!(
+            disk <= in_call && (disk + for_cpu(accounts)) * 2 > in_call,
+            "{name}: {accounts:?}"
+        );
+        assert!(idle * 10 < disk, "{name}: {accounts:?}");
+    }
+}
+
+/// What a thread sleeps between a refusal and the next try is waiting for the lock; its other sleeps
+/// are its own.
+#[test]
+fn sleeps_between_tries_are_told_from_others() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&[], [program("lock_tries")]);
+    let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
+    sums_are_exact(run);
+    let [retry] = &run.sums.retries[..] else { panic!("{:?}", run.sums.retries) };
+    assert_eq!(Some(retry.call), Syscall::named("flock"));
+    assert_eq!((retry.errno, retry.count), (11, measured.get("tries")));
+    let slept = measured.get("slept");
+    // The program's figure includes getting a CPU.
+    assert!(retry.ns <= slept && retry.ns * 10 > slept * 7, "{retry:?} of {slept} ns");
+    let sleeps = run.accounts().get(Account::Blocked(Blocked::TimerSleep));
+    assert!(retry.ns + 50 * MS < sleeps, "{retry:?} of {sleeps} ns asleep");
+    let found = explain::explain(run);
+    assert_eq!(found.findings[0].cause, "file-lock", "{found:?}");
+}
+
 #[test]
 fn major_faults_are_counted_and_timed() {
     let Some(lab) = Lab::new() else { return };

@@ -10,6 +10,8 @@ const SENDS: [&str; 3] = ["sendto", "sendmsg", "sendmmsg"];
 const PACED: u64 = 5;
 /// Ends further apart than this are not of one burst.
 const BURST_NS: u64 = 100_000_000;
+/// Fewer gaps than this show no pace.
+const PACE_GAPS: usize = 8;
 
 /// Sends of a process, and how many of them were held back.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,12 +85,67 @@ pub(crate) fn interval_ns(events: &[&Event]) -> Option<u64> {
     (gaps.len() >= 3 && on * 10 >= gaps.len() * 9).then_some(interval)
 }
 
+/// Why these sends were held back by nothing but their own thread, if so: one sleep of always the
+/// same length before each, as a program makes that is slow on purpose; or at the same distance for
+/// most of the `length_ns` of the run, as one that keeps a pace. (A burst does so while it lasts.)
+pub(crate) fn deliberate(events: &[&Event], length_ns: u64) -> Option<&'static str> {
+    let once = |event: &&&Event| matches!(event.detail, EventDetail::Waits { times: 1, .. });
+    let asleep = Account::Blocked(Blocked::TimerSleep);
+    let sleeps: Vec<u64> = events
+        .iter()
+        .filter(once)
+        .filter(|event| account(event) == Some(asleep))
+        .map(|event| event.value)
+        .collect();
+    if like_median(&sleeps).len() * 10 >= events.len() * 9 && !events.is_empty() {
+        return Some("each after one sleep of the same length, which no limit has set");
+    }
+    let mut ends: Vec<u64> = events.iter().map(|event| event.end_ns()).collect();
+    ends.sort_unstable();
+    let gaps: Vec<u64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let even: u64 = like_median(&gaps).iter().sum();
+    (gaps.len() >= PACE_GAPS && even > length_ns / 4 * 3)
+        .then_some("at the same distance for most of the run: a pace that is kept")
+}
+
+/// Those that differ from the median by a fifth at most.
+fn like_median(values: &[u64]) -> Vec<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
+    sorted.retain(|value| value.abs_diff(median) <= median / 5);
+    sorted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::held_send;
 
     const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_sleep_in_a_handler_and_a_pace_are_deliberate_and_a_burst_that_meets_a_limit_is_not() {
+        let sleep = |begin: u64, ns: u64| {
+            let call = Syscall::named("clock_nanosleep").unwrap();
+            let detail = EventDetail::Waits { call, times: 1 };
+            Event { detail, ..held_send(10, begin, ns) }
+        };
+        let why = |events: Vec<Event>| deliberate(&events.iter().collect::<Vec<_>>(), 450 * MS);
+        let handler = (0..20).map(|n: u64| sleep(n * n * 31 * MS, 20 * MS + n * 10_000));
+        assert!(why(handler.collect()).unwrap().contains("one sleep"));
+        let pace = (0..20).map(|n: u64| held_send(10, n * 20 * MS, 15 * MS));
+        assert!(why(pace.collect()).unwrap().contains("a pace"));
+        let one_burst = (0..20).map(|n: u64| held_send(10, n * 5 * MS, 4 * MS));
+        assert_eq!(why(one_burst.collect()), None);
+        // Up to the next interval of a limit, for a part of each second.
+        let burst =
+            (0..20).map(|n: u64| held_send(10, n / 10 * 1000 * MS + n % 10 * 5 * MS, 2 * MS));
+        assert_eq!(why(burst.collect()), None);
+        let rest =
+            (0..20).map(|n: u64| sleep(n / 10 * 1000 * MS + n % 10 * 5 * MS, n % 4 * MS + MS));
+        assert_eq!(why(rest.collect()), None);
+    }
 
     #[test]
     fn the_interval_of_a_limit_is_what_lies_between_the_ends() {

@@ -115,10 +115,12 @@ impl Case<'_> {
         processes.into_iter().max_by_key(|(_, ns)| *ns).map(|(tgid, _)| tgid)
     }
 
-    /// `12 of 3,000 samples on a CPU`: how much the time of a path rests on.
+    /// `12 ± 3 of 3,000 samples on a CPU`: how much the time of a path rests on, with the standard
+    /// deviation of that number.
     pub fn samples_in_words(&self, time: &PathTime) -> String {
         let all = self.time_through(&[], |path| path.sampled).samples;
-        format!("{} of {} samples on a CPU", count(time.samples), count(all))
+        let spread = count(time.samples.isqrt());
+        format!("{} ± {spread} of {} samples on a CPU", count(time.samples), count(all))
     }
 
     /// True if the path has one of these functions in its kernel stack.

@@ -5,6 +5,7 @@
 use model::{Account, Accounts, Blocked, HoldSum, part_of};
 
 use crate::case::sums::Case;
+use crate::text::duration;
 
 /// Waiting to read an address space: page faults, /proc readers.
 pub const READ: Account = Account::Blocked(Blocked::MmapLockRead);
@@ -15,6 +16,7 @@ pub const WRITE: Account = Account::Blocked(Blocked::MmapLockWrite);
 const KERNEL_WALKERS: [&str; 2] = ["khugepaged", "ksmd"];
 
 /// The waiting for mmap_lock of all watched processes.
+#[derive(Default)]
 pub struct Split {
     /// While threads of the process itself held it.
     pub own: Accounts,
@@ -24,6 +26,25 @@ pub struct Split {
     pub waited_ns: u64,
     /// Overlap of waits and known holds. More than `waited_ns` if readers held it together.
     pub overlap_ns: u64,
+    /// Waiting to which a hold is known.
+    pub known_ns: u64,
+}
+
+impl Split {
+    /// What of the division was measured, and what was inferred from that.
+    pub fn in_words(&self) -> String {
+        let rest = self.waited_ns.saturating_sub(self.known_ns);
+        let known = duration(self.known_ns);
+        match rest {
+            0 => format!("the holder is known for all of the {known}"),
+            rest => format!(
+                "the holder is known for {known} of {}; the other {} is taken to have been held by \
+                 the same in the same proportion",
+                duration(self.waited_ns),
+                duration(rest)
+            ),
+        }
+    }
 }
 
 /// True for both accounts of mmap_lock.
@@ -44,8 +65,7 @@ pub fn is_foreign(hold: &HoldSum) -> bool {
 /// Divides each process's waiting in proportion to the holds that overlapped it. Waiting without
 /// any known hold is in neither part.
 pub fn split(case: &Case) -> Split {
-    let mut split =
-        Split { own: Accounts::new(), foreign: Accounts::new(), waited_ns: 0, overlap_ns: 0 };
+    let mut split = Split::default();
     for (tgid, accounts) in case.processes() {
         for account in [READ, WRITE] {
             let waited = accounts.get(account);
@@ -67,6 +87,7 @@ pub fn split(case: &Case) -> Split {
             split.foreign.add(account, foreign.min(waited - own));
             split.waited_ns = split.waited_ns.saturating_add(waited);
             split.overlap_ns = split.overlap_ns.saturating_add(all);
+            split.known_ns = split.known_ns.saturating_add(all.min(waited));
         }
     }
     split
@@ -116,6 +137,7 @@ mod tests {
         assert_eq!(split.own.get(WRITE), 600);
         assert_eq!(split.foreign.get(WRITE), 200);
         assert_eq!((split.waited_ns, split.overlap_ns), (1000, 500));
+        assert!(split.in_words().starts_with("the holder is known for 500 ns of 1.00 us"));
     }
 
     #[test]

@@ -247,6 +247,18 @@ impl<'a> Case<'a> {
         format!("{} (pid {tgid})", self.run.comm(tgid))
     }
 
+    /// The process of which `thread` was seen on a CPU: by its own name where that is known, watched
+    /// or not.
+    pub fn runner_name(&self, tgid: u32, thread: &str) -> String {
+        let whole = self.whole();
+        let process = whole.processes.iter().find(|process| process.tgid == tgid);
+        let present = || whole.presences.iter().find(|one| one.tgid == tgid);
+        match process.map(|p| &p.comm).or_else(|| present().map(|one| &one.comm)) {
+            Some(name) => format!("{name} (pid {tgid})"),
+            None => format!("{thread} (a thread of pid {tgid})"),
+        }
+    }
+
     /// Watched threads with time in the accounts that `which` accepts.
     pub fn threads_in(
         &self,

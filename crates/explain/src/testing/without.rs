@@ -96,6 +96,7 @@ fn without_calls(run: &mut Run) {
     run.seconds.retain(|second| !matches!(second.metric, Metric::Syscall(_) | Metric::HeldSend(_)));
     without_events(run, &[EventKind::HeldSend]);
     run.sums.call_errors.clear();
+    run.sums.retries.clear();
     run.sums.concurrent_calls.clear();
     run.sums.holds.iter_mut().for_each(|hold| hold.holder_call = None);
     charge(run, |account, _| match account {

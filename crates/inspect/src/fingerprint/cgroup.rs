@@ -45,6 +45,33 @@ pub fn directory(process: &str, controller: &str) -> Option<PathBuf> {
     Some(directories(&mounts, "cgroup2", "", &unified.path)?.1)
 }
 
+/// Directories of the cgroups whose CPU quota can stop a process: its own, and those above it that
+/// have one.
+pub fn with_quota(process: &str) -> Vec<PathBuf> {
+    let tables = || Some((text(format!("/proc/{process}/cgroup")).ok()?, text(MOUNTS).ok()?));
+    tables().map_or(Vec::new(), |(table, mounts)| quotas_above(&memberships(&table), &mounts))
+}
+
+fn quotas_above(memberships: &[Membership], mounts: &str) -> Vec<PathBuf> {
+    let in_v1 = |m: &&Membership| m.names().any(|name| name == "cpu");
+    let found = match memberships.iter().find(in_v1) {
+        Some(v1) => directories(mounts, "cgroup", "cpu", &v1.path),
+        None => {
+            let unified = memberships.iter().find(|m| m.controllers.is_empty());
+            unified.and_then(|unified| directories(mounts, "cgroup2", "", &unified.path))
+        }
+    };
+    let Some((top, own)) = found else { return Vec::new() };
+    let on_the_way = own.ancestors().take_while(|directory| directory.starts_with(&top));
+    let counts = |directory: &&Path| *directory == own || quota_in(directory).is_some();
+    on_the_way.filter(counts).map(Path::to_path_buf).collect()
+}
+
+/// The quota that a cgroup has itself, of either version.
+pub fn quota_in(directory: &Path) -> Option<Quota> {
+    v1_quota(directory).or_else(|| v2_quota(directory))
+}
+
 /// A line of /proc/PID/cgroup.
 #[derive(Debug, PartialEq)]
 struct Membership {
@@ -120,11 +147,13 @@ fn unescaped(field: &str) -> String {
     escapes.iter().fold(field.to_owned(), |text, (code, plain)| text.replace(code, plain))
 }
 
+/// So much CPU time in each period.
 #[derive(Debug, PartialEq)]
-struct Quota {
-    quota_us: u64,
-    period_us: u64,
-    source: String,
+pub struct Quota {
+    pub quota_us: u64,
+    pub period_us: u64,
+    /// File it was read from.
+    pub source: String,
 }
 
 impl Quota {
@@ -190,6 +219,19 @@ mod tests {
         fs::write(top.path().join("slice/cpu.max"), "max 100000\n").unwrap();
         let facts = quota(&memberships("0::/slice/service"), &mounts);
         assert_eq!(value(&facts, QUOTA), "400000");
+    }
+
+    #[test]
+    fn a_cgroup_above_can_stop_a_process_too() {
+        let top = tempfile::tempdir().unwrap();
+        let own = top.path().join("slice/service");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("cpu.max"), "max 100000\n").unwrap();
+        let mounts = mount("cgroup2", "/", top.path(), "rw");
+        let found = || quotas_above(&memberships("0::/slice/service"), &mounts);
+        assert_eq!(found(), [own.clone()]);
+        fs::write(top.path().join("slice/cpu.max"), "20000 50000\n").unwrap();
+        assert_eq!(found(), [own, top.path().join("slice")]);
     }
 
     #[test]

@@ -239,6 +239,15 @@ fn sums() -> Sums {
             concurrent_call(TableRead::Proc("net/udp".into())),
             concurrent_call(TableRead::SocketDiag),
         ],
+        retries: vec![Retry {
+            tgid: 100,
+            call: syscall("flock"),
+            errno: 11,
+            object: 7,
+            count: 3,
+            ns: 3_000_000,
+            max_ns: 1_500_000,
+        }],
         call_errors: vec![CallError { tgid: 100, call: syscall("accept4"), errno: 11, count: 7 }],
         counters: vec![Counter {
             name: "cgroup.cpu.nr_throttled".into(),

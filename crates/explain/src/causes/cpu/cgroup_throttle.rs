@@ -21,7 +21,7 @@
 //! Documentation/scheduler/sched-bwc.rst; Documentation/admin-guide/cgroup-v2.rst (cpu.max,
 //! cpu.stat); kernel/sched/fair.c.
 
-use model::{Account, Accounts, ChainEnd, Outlier, OutlierKind, RecorderPart};
+use model::{Account, Accounts, ChainEnd, Counter, Outlier, OutlierKind, RecorderPart, Run};
 
 use crate::case::in_words::in_words;
 use crate::case::{Case, Cpus};
@@ -59,7 +59,8 @@ fn examine(case: &Case) -> Verdict {
 
     let stops = || case.outliers_in(THROTTLED).filter(|o| o.kind == OutlierKind::RunQueue);
     let number = stops().count() as u64;
-    let quota = quota(case);
+    let group = Group::throttled(case);
+    let quota = group.as_ref().and_then(Group::quota);
     let title = format!(
         "{} is throttled by its cgroup's CPU quota{}",
         case.process_name(process),
@@ -92,35 +93,53 @@ fn examine(case: &Case) -> Verdict {
         ),
         "task_struct.throttled at sched_switch",
     );
-    counters(case, &mut claim);
+    if let Some(group) = &group {
+        claim.saw(group.periods(), &group.throttled.source);
+    }
     claim.saw_if(longest.map(|o| in_words(case, o)), "longest time throttled");
     claim.saw_if(behind.longest_chain, "outliers, from waiter to waker");
     rule_out(case, stops(), &mut claim);
     Ok(claim)
 }
 
-/// `20 ms of CPU in each 100 ms`.
-fn quota(case: &Case) -> Option<String> {
-    let us =
-        |name| case.run.counter(name).map(|c| c.last).filter(|us| *us > 0 && *us < u64::MAX / 1000);
-    let quota = us("cgroup.cpu.quota_us")?;
-    let period = us("cgroup.cpu.period_us")?;
-    Some(format!("{} of CPU in each {}", duration(quota * 1000), duration(period * 1000)))
+/// The cgroup whose quota stopped the threads: of those that were read the one that was stopped
+/// most often. The recorder reads those of stopped threads first, and all above them with a quota.
+struct Group<'a> {
+    run: &'a Run,
+    throttled: &'a Counter,
 }
 
-fn counters(case: &Case, claim: &mut Claim) {
-    if let Some(throttled) = case.run.counter("cgroup.cpu.nr_throttled") {
-        let of = case.run.sums.counters.iter();
-        let of = of.filter(|c| c.source == throttled.source && c.name == "cgroup.cpu.nr_periods");
-        let text = match of.map(|c| c.growth()).max() {
-            Some(periods) => format!(
+impl<'a> Group<'a> {
+    fn throttled(case: &Case<'a>) -> Option<Self> {
+        let throttled = case.run.counter("cgroup.cpu.nr_throttled")?;
+        (throttled.growth() > 0).then_some(Group { run: case.run, throttled })
+    }
+
+    fn counter(&self, name: &str) -> Option<&'a Counter> {
+        let directory = |source: &'a str| source.rsplit_once('/').map(|(directory, _)| directory);
+        let own = directory(&self.throttled.source);
+        self.run.sums.counters.iter().find(|c| c.name == name && directory(&c.source) == own)
+    }
+
+    /// `20 ms of CPU in each 100 ms`.
+    fn quota(&self) -> Option<String> {
+        let us = |name| self.counter(name).map(|c| c.last).filter(|us| *us < u64::MAX / 1000);
+        let (quota, period) = (us("cgroup.cpu.quota_us")?, us("cgroup.cpu.period_us")?);
+        (quota > 0 && period > 0).then(|| {
+            format!("{} of CPU in each {}", duration(quota * 1000), duration(period * 1000))
+        })
+    }
+
+    fn periods(&self) -> String {
+        let periods = self.counter("cgroup.cpu.nr_periods").map_or(0, Counter::growth);
+        match periods >= self.throttled.growth() {
+            true => format!(
                 "throttled in {} of {}",
-                count(throttled.growth()),
+                count(self.throttled.growth()),
                 counted(periods, "period")
             ),
-            None => format!("throttled in {}", counted(throttled.growth(), "period")),
-        };
-        claim.saw(text, &throttled.source);
+            false => format!("throttled in {}", counted(self.throttled.growth(), "period")),
+        }
     }
 }
 
@@ -202,6 +221,36 @@ mod tests {
             .build();
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!(claim.lost.get(FUTEX), 70 * MS);
+    }
+
+    #[test]
+    fn the_quota_is_that_of_the_cgroup_that_was_throttled() {
+        let counter = |name: &str, group: &str, first, last| Counter {
+            name: format!("cgroup.cpu.{name}"),
+            source: format!(
+                "/sys/fs/cgroup/{group}/{}",
+                if first == last { "cpu.max" } else { "cpu.stat" }
+            ),
+            first,
+            last,
+        };
+        let mut run = throttled().build();
+        run.sums.counters = vec![
+            counter("quota_us", "recorder", 900_000, 900_000),
+            counter("period_us", "recorder", 100_000, 100_000),
+            counter("nr_throttled", "pod", 5, 45),
+            counter("nr_periods", "pod", 5, 46),
+            counter("quota_us", "pod", 20_000, 20_000),
+            counter("period_us", "pod", 50_000, 50_000),
+        ];
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(claim.title.ends_with("of 20.0 ms of CPU in each 50.0 ms"), "{}", claim.title);
+        // None of the cgroups that were read is the one.
+        run.sums.counters.retain(|c| c.name.ends_with("_us") || c.growth() == 0);
+        run.sums.counters.push(counter("nr_throttled", "recorder", 0, 0));
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(claim.title.ends_with("its cgroup's CPU quota"), "{}", claim.title);
+        assert!(!claim.evidence.iter().any(|e| e.text.contains("period")), "{claim:?}");
     }
 
     #[test]

@@ -20,12 +20,14 @@
 //!
 //! kernel/sched/fair.c; Documentation/scheduler/sched-stats.rst (what /proc/PID/schedstat says).
 
+use std::collections::BTreeMap;
+
 use model::{
     Account, Accounts, ChainEnd, Histogram, Metric, OutlierKind, RecorderPart, RunnerSum, part_of,
 };
 
-use crate::case::Case;
 use crate::case::in_words::in_words;
+use crate::case::{Case, Cpus};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, percent, quantiles};
@@ -58,6 +60,12 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
+/// More CPUs help nobody where others are free.
+const FIX_ON_IDLE_HOST: &str = "Other CPUs were idle: find what keeps the threads together. An \
+                                affinity mask or a cpuset (taskset -pc PID; Cpus_allowed_list in \
+                                /proc/PID/task/TID/status; cpuset.cpus of the cgroup) is to be \
+                                widened; threads that wake each other are placed together by the \
+                                kernel, and stay apart if each has CPUs of its own.";
 /// Runners worth a line.
 const RUNNERS_SHOWN: usize = 3;
 
@@ -66,8 +74,24 @@ const RUNNERS_SHOWN: usize = 3;
 struct Ran {
     own: u64,
     other: u64,
+    /// whylag itself: what recording costs stands elsewhere, and is no cause.
+    recorder: u64,
     /// The idle task: the CPU was free and the thread was being brought onto it.
     idle: u64,
+}
+
+/// A process that ran while threads waited for its CPU.
+struct Runner<'a> {
+    tgid: u32,
+    /// One of its threads.
+    thread: &'a str,
+    ns: u64,
+}
+
+impl Runner<'_> {
+    fn name(&self, case: &Case) -> String {
+        case.runner_name(self.tgid, self.thread)
+    }
 }
 
 /// Waiting for a CPU in a run.
@@ -118,6 +142,10 @@ fn examine(case: &Case) -> Verdict {
     }
     evidence(case, &queue, &mut claim);
     rule_out(case, &queue.ran, &mut claim);
+    if case.cpus().is_some_and(is_mostly_idle) {
+        claim.fix = Some(FIX_ON_IDLE_HOST);
+        claim.doubt(0.7, "CPUs were idle more than half of the time, and yet threads shared one");
+    }
     if queue.unseen {
         claim.doubt(0.7, "who ran meanwhile is not known");
     }
@@ -129,10 +157,10 @@ fn measure(case: &Case) -> Result<Queue, Absent> {
     let Some(process) = case.main_process(Account::is_runnable) else {
         return Err(Absent("no thread waited for a CPU".to_owned()));
     };
-    let ran = who_ran(case);
-    let busy = ran.own.saturating_add(ran.other);
     let unseen = case.run.sums.runners.is_empty() && case.run.header.sampled;
-    if busy == 0 && !unseen {
+    let ran = who_ran(case);
+    let claimed_ns = if unseen { waited_ns } else { ran.own.saturating_add(ran.other) };
+    if claimed_ns == 0 {
         return Err(Absent(format!(
             "all waiting for a CPU together is {}, and no other thread was seen on the CPU \
              meanwhile",
@@ -140,30 +168,32 @@ fn measure(case: &Case) -> Result<Queue, Absent> {
         )));
     }
     let delays = case.histogram(&Metric::RunQueueDelay);
-    let seen = case.run.sums.runners.iter().filter(|r| r.runner_tgid != 0);
+    // Several may have run in one wait; and not in each wait did anybody run.
+    let nobody = [0, case.run.header.recorder_pid];
+    let seen = case.run.sums.runners.iter().filter(|r| !nobody.contains(&r.runner_tgid));
+    let pieces = seen.fold(0u64, |sum, r| sum.saturating_add(r.count));
+    let counted = delays.as_ref().map(|h| h.count());
     let waits = match unseen {
-        true => delays.as_ref().map_or(0, |h| h.count()),
-        false => seen.fold(0u64, |sum, r| sum.saturating_add(r.count)),
+        true => counted.unwrap_or(0),
+        false => pieces.min(counted.unwrap_or(pieces)),
     };
-    let claimed_ns = if unseen { waited_ns } else { busy.min(waited_ns) };
     Ok(Queue { process, waited_ns, claimed_ns, waits, ran, delays, unseen })
 }
 
 fn evidence(case: &Case, queue: &Queue, claim: &mut Claim) {
-    for runner in largest(case).into_iter().take(RUNNERS_SHOWN) {
+    for runner in largest(case, |_| true).into_iter().take(RUNNERS_SHOWN) {
         claim.saw(
             format!(
-                "{} (pid {}) was on the CPU for {} of the waiting ({})",
-                runner.runner_comm,
-                runner.runner_tgid,
-                duration(runner.ns),
-                counted(runner.count, "wait")
+                "threads of {} had the CPU for {} of the waiting",
+                runner.name(case),
+                duration(runner.ns.min(queue.waited_ns))
             ),
-            "sched_switch: who ran before the thread did",
+            "sched_switch: who ran while the thread was ready",
         );
     }
+    let measured = queue.delays.as_ref().filter(|h| h.sum() > 0);
     claim.saw_if(
-        queue.delays.as_ref().map(|h| format!("waiting for a CPU: {}", quantiles(h))),
+        measured.map(|h| format!("waiting for a CPU: {}", quantiles(h))),
         "run-queue histogram (sched_waking, sched_switch)",
     );
     if let Some(cpus) = case.cpus() {
@@ -175,13 +205,6 @@ fn evidence(case: &Case, queue: &Queue, claim: &mut Claim) {
             runnable(case, None)
         );
         claim.saw(text, "/proc/stat and the accounts");
-        if cpus.idle_ns > cpus.total_ns / 2 {
-            claim.doubt(
-                0.7,
-                "CPUs were idle more than half of the time: an affinity mask or a cpuset may keep \
-                 the threads together",
-            );
-        }
     }
     let longest = case
         .run
@@ -210,28 +233,62 @@ fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
             ),
         );
     }
+    if ran.recorder > 0 {
+        claim.exclude(
+            "the recording",
+            format!(
+                "whylag had the CPU for {} of the waiting, not counted here",
+                duration(ran.recorder)
+            ),
+        );
+    }
     claim.exclude(
         "waking an idle CPU",
         format!("the CPU was idle for {} of the waiting, not counted here", duration(ran.idle)),
     );
 }
 
+/// Who had the CPU, process by process no more than its threads waited: recordings from before
+/// waits were divided among all who ran have more.
 fn who_ran(case: &Case) -> Ran {
-    let mut ran = Ran::default();
+    let mut by_process = BTreeMap::<u32, Ran>::new();
     for runner in &case.run.sums.runners {
-        let sum = match runner.runner_tgid {
+        let ran = by_process.entry(runner.tgid).or_default();
+        let part = match runner.runner_tgid {
             0 => &mut ran.idle,
             tgid if tgid == runner.tgid => &mut ran.own,
+            tgid if tgid == case.run.header.recorder_pid => &mut ran.recorder,
             _ => &mut ran.other,
         };
-        *sum = sum.saturating_add(runner.ns);
+        *part = part.saturating_add(runner.ns);
     }
-    ran
+    let mut sum = Ran::default();
+    for (tgid, ran) in by_process {
+        let parts = [ran.own, ran.other, ran.recorder, ran.idle];
+        let all = parts.into_iter().fold(0u64, u64::saturating_add);
+        let waited = case.process(tgid).map_or(0, |of| of.sum_of(Account::is_runnable));
+        let cut = |ns| part_of(ns, waited.min(all), all);
+        sum.own = sum.own.saturating_add(cut(ran.own));
+        sum.other = sum.other.saturating_add(cut(ran.other));
+        sum.recorder = sum.recorder.saturating_add(cut(ran.recorder));
+        sum.idle = sum.idle.saturating_add(cut(ran.idle));
+    }
+    sum
 }
 
-/// Runners other than the idle task, largest first.
-fn largest<'a>(case: &Case<'a>) -> Vec<&'a RunnerSum> {
-    let mut runners: Vec<_> = case.run.sums.runners.iter().filter(|r| r.runner_tgid != 0).collect();
+/// Runners that `which` accepts, without the idle task and whylag, by process, the largest first.
+fn largest<'a>(case: &Case<'a>, which: fn(&RunnerSum) -> bool) -> Vec<Runner<'a>> {
+    let mut runners = BTreeMap::<u32, Runner<'a>>::new();
+    let nobody = [0, case.run.header.recorder_pid];
+    for sum in case.run.sums.runners.iter().filter(|r| !nobody.contains(&r.runner_tgid)) {
+        if !which(sum) {
+            continue;
+        }
+        let new = Runner { tgid: sum.runner_tgid, thread: &sum.runner_comm, ns: 0 };
+        let runner = runners.entry(sum.runner_tgid).or_insert(new);
+        runner.ns = runner.ns.saturating_add(sum.ns);
+    }
+    let mut runners: Vec<_> = runners.into_values().collect();
     runners.sort_by_key(|runner| std::cmp::Reverse(runner.ns));
     runners
 }
@@ -259,22 +316,35 @@ fn title(case: &Case, queue: &Queue) -> String {
             return format!("{name} waits for CPUs that its own threads use");
         };
         let threads = runnable(case, Some(queue.process));
-        if threads < numbered.number as f64 {
+        if threads < numbered.number as f64 || is_mostly_idle(numbered) {
             return format!("threads of {name} wait for each other on the same CPU");
         }
         return format!("{name} has {threads:.0} runnable threads of its own on {cpus}");
     }
-    let other = largest(case).into_iter().find(|r| r.runner_tgid != r.tgid);
-    let other = other.map_or("another process".to_owned(), |r| {
-        format!("{} (pid {})", r.runner_comm, r.runner_tgid)
-    });
-    format!("{name} waits for a CPU while {other} runs")
+    let others = largest(case, |runner| runner.runner_tgid != runner.tgid);
+    let Some(other) = others.first() else {
+        return format!("{name} waits for a CPU while another process runs");
+    };
+    if case.run.comm(queue.process) == case.run.comm(other.tgid) {
+        let comm = case.run.comm(other.tgid);
+        let pids = (queue.process, other.tgid);
+        return format!(
+            "processes of {comm} (pid {} and {}) wait for each other's CPU",
+            pids.0, pids.1
+        );
+    }
+    format!("{name} waits for a CPU while {} runs", other.name(case))
+}
+
+/// CPUs were there to be had.
+fn is_mostly_idle(cpus: Cpus) -> bool {
+    cpus.idle_ns > cpus.total_ns / 2
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, SECOND, USER, runner};
+    use crate::testing::{RunBuilder, SECOND, USER, presence, runner};
 
     const PREEMPTED: Account = Account::RunnablePreempted;
 
@@ -296,13 +366,64 @@ mod tests {
     }
 
     #[test]
-    fn another_process_is_named() {
+    fn another_process_is_named_and_not_by_its_thread_if_its_own_name_is_known() {
+        let run = || {
+            RunBuilder::new()
+                .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
+                .runner(runner(10, 66, 300, SECOND))
+        };
+        let title = |run: RunBuilder| examine(&Case::new(&run.build())).unwrap().title;
+        let named = run().present(presence(66, "batch", 0, 1000));
+        assert!(title(named).contains("while batch (pid 66) runs"));
+        assert!(title(run()).contains("while runner-66 (a thread of pid 66) runs"));
+    }
+
+    #[test]
+    fn processes_of_one_program_are_not_two_programs() {
+        let mut run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (PREEMPTED, 2 * SECOND)])
+            .thread(20, 20, &[(USER, SECOND), (PREEMPTED, SECOND)])
+            .runner(runner(10, 20, 300, SECOND))
+            .build();
+        run.processes.iter_mut().for_each(|process| process.comm = "epollsrv".into());
+        let title = examine(&Case::new(&run)).unwrap().title;
+        assert_eq!(title, "processes of epollsrv (pid 10 and 20) wait for each other's CPU");
+    }
+
+    #[test]
+    fn nobody_had_more_of_the_waiting_than_there_was() {
         let run = RunBuilder::new()
-            .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
-            .runner(runner(10, 66, 300, SECOND))
+            .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND), (Account::Throttled, SECOND)])
+            .thread(20, 20, &[(USER, SECOND), (PREEMPTED, SECOND)])
+            .runner(runner(10, 66, 300, 3 * SECOND))
+            .runner(RunnerSum { realtime: 1, ..runner(10, 66, 3, SECOND) })
             .build();
         let claim = examine(&Case::new(&run)).unwrap();
-        assert!(claim.title.contains("while runner-66 (pid 66) runs"), "{}", claim.title);
+        assert_eq!(claim.lost.total(), SECOND, "none of process 20");
+        let text = &claim.evidence[0].text;
+        assert!(text.contains("had the CPU for 2.00 s of the waiting"), "{text}");
+    }
+
+    #[test]
+    fn where_cpus_are_idle_more_of_them_are_no_remedy() {
+        let builder = || {
+            RunBuilder::new()
+                .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
+                .runner(runner(10, 10, 300, SECOND))
+        };
+        let idle = builder().cpus(2, 3 * SECOND, SECOND).build();
+        let claim = examine(&Case::new(&idle)).unwrap();
+        assert!(claim.fix.unwrap().contains("affinity mask") && claim.doubts.len() == 1);
+        let busy = builder().cpus(2, SECOND, 3 * SECOND).build();
+        assert!(examine(&Case::new(&busy)).unwrap().fix.is_none());
+    }
+
+    #[test]
+    fn without_a_measured_wait_no_quantiles_are_printed() {
+        let run = oversubscribed().runner(runner(10, 10, 4000, 112 * SECOND));
+        let run = run.values(Metric::RunQueueDelay, 5, &[0, 0]).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(!claim.evidence.iter().any(|e| e.text.contains("fastest")), "{claim:?}");
     }
 
     #[test]
@@ -323,6 +444,21 @@ mod tests {
             .runner(runner(10, 10, 100, SECOND * 3 / 4))
             .build();
         assert_eq!(examine(&Case::new(&run)).unwrap().lost.total(), SECOND * 3 / 4);
+    }
+
+    #[test]
+    fn the_recorder_is_no_culprit() {
+        let run =
+            || {
+                RunBuilder::new()
+                    .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
+                    .runner(runner(10, 1, 100, SECOND / 4))
+            };
+        assert!(examine(&Case::new(&run().build())).is_err());
+        let run = run().runner(runner(10, 66, 100, SECOND / 8)).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.total(), SECOND / 8);
+        assert!(claim.title.contains("runner-66"), "{}", claim.title);
     }
 
     #[test]

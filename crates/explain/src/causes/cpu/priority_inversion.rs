@@ -122,7 +122,7 @@ fn examine(case: &Case) -> Verdict {
 fn hog(case: &Case, waiter: u8) -> Option<String> {
     let below = |runner: &&RunnerSum| runner.runner_tgid != 0 && runner.realtime < waiter;
     let runner = case.run.sums.runners.iter().filter(below).max_by_key(|runner| runner.ns)?;
-    let name = format!("{} (pid {})", runner.runner_comm, runner.runner_tgid);
+    let name = case.runner_name(runner.runner_tgid, &runner.runner_comm);
     Some(match runner.realtime {
         0 => name,
         priority => format!("{name}, real-time priority {priority},"),
@@ -185,7 +185,11 @@ mod tests {
         let run = run(30, 0, 20);
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!(claim.lost.get(FUTEX), SECOND);
-        assert!(claim.title.contains("while runner-66 (pid 66), real-time priority 20, keeps"));
+        assert!(
+            claim
+                .title
+                .contains("while runner-66 (a thread of pid 66), real-time priority 20, keeps")
+        );
         let chain = &claim.evidence[0].text;
         assert!(chain.contains("<- thread-11 (tid 11) runnable:preempted"), "{chain}");
         assert!(claim.ruled_out.iter().any(|r| r.cause == "futex-convoy"));

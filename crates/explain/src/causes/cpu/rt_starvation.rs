@@ -114,7 +114,7 @@ fn examine(case: &Case) -> Verdict {
             duration(found.queued_ns)
         )));
     };
-    let hog = format!("{} (pid {})", first.runner_comm, first.runner_tgid);
+    let hog = case.runner_name(first.runner_tgid, &first.runner_comm);
     let title = format!(
         "{} waits for a CPU that {hog} has at real-time priority {}",
         case.process_name(first.tgid),
@@ -151,14 +151,13 @@ fn evidence(case: &Case, found: &Starvation, claim: &mut Claim) {
     for runner in found.runners.iter().take(RUNNERS_SHOWN) {
         claim.saw(
             format!(
-                "{} (pid {}), real-time priority {}, had the CPU for {} of the waiting ({})",
-                runner.runner_comm,
-                runner.runner_tgid,
+                "{}, real-time priority {}, had the CPU for {} of the waiting ({})",
+                case.runner_name(runner.runner_tgid, &runner.runner_comm),
                 runner.realtime,
                 duration(runner.ns),
                 counted(runner.count, "wait")
             ),
-            "sched_switch: who ran longest during the wait, and its priority",
+            "sched_switch: who ran while the thread was ready, and its priority",
         );
     }
     let delays = case.histogram(&Metric::RunQueueDelay);
@@ -293,7 +292,11 @@ mod tests {
         let run = waiting().runner(hog(40)).runner(runner(10, 10, 9, SECOND)).build();
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!((claim.lost.get(QUEUED), claim.waits), (3 * SECOND, 4));
-        assert!(claim.title.ends_with("that runner-66 (pid 66) has at real-time priority 40"));
+        assert!(
+            claim
+                .title
+                .ends_with("that runner-66 (a thread of pid 66) has at real-time priority 40")
+        );
         assert!(has(&claim, "cpu-runqueue") && claim.doubts.is_empty());
     }
 

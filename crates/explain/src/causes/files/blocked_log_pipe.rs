@@ -6,7 +6,9 @@
 //! # Evidence
 //!
 //! Sleeps in write to a pipe that is full, by inode, with the process that ended each by reading;
-//! threads that still waited when the recording ended; the descriptor that was written to.
+//! threads that still waited when the recording ended; the descriptor that was written to. What the
+//! reader did, if it is recorded, too: one that computes most of the time is the next stage of a
+//! pipeline and its bottleneck, one that waits for room in a pipe leads on to its own reader.
 //!
 //! # Without whylag
 //!
@@ -20,7 +22,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall};
+use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall, WaitSum};
 
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
@@ -41,6 +43,12 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
+/// A queue would fill as well.
+const FIX_OF_PIPELINE: &str = "The stage that computes limits the pipeline: make it cheaper, give it \
+                               more threads or processes, or send it less. Room in the pipe or a \
+                               queue only helps where its input comes in bursts.";
+/// Readers followed from one to the next, at most.
+const STAGES: usize = 8;
 const PIPE: Account = Account::Blocked(Blocked::PipeWrite);
 /// Calls that write to a pipe.
 const CALLS: [&str; 2] = ["write", "writev"];
@@ -53,7 +61,13 @@ fn examine(case: &Case) -> Verdict {
     let total = case.wait_total(PIPE);
     let reader = reader(case);
     let by = reader.as_ref().map_or("its reader", |reader| reader.name.as_str());
-    let title = format!("{} waits for {by} to empty a pipe", case.process_name(process));
+    let last = reader.as_ref().and_then(|reader| last_stage(case, reader));
+    let busy = last.as_ref().filter(|last| last.is_busy());
+    let waiter = case.process_name(process);
+    let title = match busy {
+        Some(last) => format!("{waiter} waits for {}, a later stage of its pipeline", last.name),
+        None => format!("{waiter} waits for {by} to empty a pipe"),
+    };
     let lost: Accounts = [(PIPE, slept)].into_iter().collect();
     let mut claim = Claim::new(title, lost, total.count);
 
@@ -67,7 +81,10 @@ fn examine(case: &Case) -> Verdict {
     ));
     match &reader {
         Some(reader) => {
-            claim.trigger(format!("{by} reads more slowly than is written"));
+            claim.trigger(match &last {
+                Some(last) => last.in_words(),
+                None => format!("{by} reads more slowly than is written"),
+            });
             claim.saw(
                 format!(
                     "{by} ended {} of {} by reading ({} of the waiting)",
@@ -82,6 +99,15 @@ fn examine(case: &Case) -> Verdict {
             claim.trigger("the reader of the pipe is slow, or reads no more".to_owned());
             claim.doubt(0.8, "who reads the pipe is not known");
         }
+    }
+    if busy.is_some() {
+        claim.fix = Some(FIX_OF_PIPELINE);
+    }
+    if reader.is_some() && last.is_none() {
+        claim.doubt(
+            0.9,
+            "the reader is not recorded: it may be the next stage of a pipeline, and busy",
+        );
     }
     evidence(case, &mut claim);
     for (cause, kind) in
@@ -130,20 +156,81 @@ fn evidence(case: &Case, claim: &mut Claim) {
     claim.saw_if(user.map(|s| format!("written in {s}")), "user stack");
 }
 
+/// The last reader of a pipeline that is recorded, and what it did.
+struct LastStage {
+    name: String,
+    on_cpu_ns: u64,
+    /// Everything but waiting for input.
+    active_ns: u64,
+    /// What else took most.
+    most: Option<(Account, u64)>,
+}
+
+impl LastStage {
+    fn is_busy(&self) -> bool {
+        self.on_cpu_ns > self.active_ns / 2
+    }
+
+    fn in_words(&self) -> String {
+        let name = &self.name;
+        let most = self.most.filter(|_| !self.is_busy());
+        let (what, ns) = most.map_or_else(
+            || ("computes".to_owned(), self.on_cpu_ns),
+            |(account, ns)| (format!("is in {account}"), ns),
+        );
+        format!(
+            "{name} reads more slowly than is written: it {what} for {} of the {} in which it has \
+             input",
+            duration(ns),
+            duration(self.active_ns)
+        )
+    }
+}
+
+/// From reader to reader, as long as each itself mostly waits for room in a pipe.
+fn last_stage(case: &Case, first: &Reader) -> Option<LastStage> {
+    let (mut tgid, mut name) = (first.tgid, first.name.clone());
+    for _ in 0..STAGES {
+        let stage = stage(case, tgid, name)?;
+        let is_full = stage.most.is_some_and(|(account, _)| account == PIPE) && !stage.is_busy();
+        match reader_of(case, |wait| wait.tgid == tgid).filter(|_| is_full) {
+            Some(next) => (tgid, name) = (next.tgid, next.name),
+            None => return Some(stage),
+        }
+    }
+    None
+}
+
+fn stage(case: &Case, tgid: u32, name: String) -> Option<LastStage> {
+    let accounts = case.process(tgid)?;
+    let input = [Blocked::PipeRead, Blocked::Poll].map(Account::Blocked);
+    let active_ns = accounts.sum_of(|a| !input.contains(&a) && a != Account::Unaccounted);
+    let on_cpu_ns = accounts.sum_of(Account::is_running);
+    let others = accounts.largest_first().into_iter();
+    let most = others.into_iter().find(|(a, _)| !a.is_running() && !input.contains(a));
+    Some(LastStage { name, on_cpu_ns, active_ns, most })
+}
+
 struct Reader {
+    tgid: u32,
     name: String,
     waits: Waits,
 }
 
 /// The process that ended most of the waiting, if any is known.
 fn reader(case: &Case) -> Option<Reader> {
-    let mut wakers: BTreeMap<u32, Vec<&model::WaitSum>> = BTreeMap::new();
-    for wait in case.waits(PIPE).filter(|wait| wait.waker_tgid != 0) {
+    reader_of(case, |_| true)
+}
+
+/// The same of the waits that `which` accepts.
+fn reader_of(case: &Case, which: impl Fn(&WaitSum) -> bool) -> Option<Reader> {
+    let mut wakers: BTreeMap<u32, Vec<&WaitSum>> = BTreeMap::new();
+    for wait in case.waits(PIPE).filter(|wait| wait.waker_tgid != 0 && which(wait)) {
         wakers.entry(wait.waker_tgid).or_default().push(wait);
     }
     let (tgid, waits) = wakers.into_iter().max_by_key(|(_, w)| sum_of(w.iter().copied()).ns)?;
     let name = format!("{} (pid {tgid})", waits.first()?.waker_comm);
-    Some(Reader { name, waits: sum_of(waits.into_iter()) })
+    Some(Reader { tgid, name, waits: sum_of(waits.into_iter()) })
 }
 
 /// A file descriptor in words.
@@ -159,7 +246,6 @@ fn file(fd: u64) -> String {
 mod tests {
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, wait};
-    use model::WaitSum;
 
     fn writer() -> RunBuilder {
         RunBuilder::new().thread(10, 10, &[(USER, SECOND), (PIPE, 3 * SECOND)])
@@ -177,7 +263,39 @@ mod tests {
         assert_eq!(claim.lost.get(PIPE), 3 * SECOND);
         assert!(claim.title.contains("slow-logger (pid 55)"), "{}", claim.title);
         assert!(claim.evidence.iter().any(|e| e.text.contains("inode 777")));
-        assert!(claim.doubts.is_empty());
+        assert_eq!(claim.doubts.len(), 1, "what the reader did is not known");
+    }
+
+    /// 10 writes to 20, and that to 30.
+    fn pipeline(of_30: &[(Account, u64)]) -> Claim {
+        let from = |tgid, reader: u32| WaitSum {
+            waker_tgid: reader,
+            waker_comm: format!("stage-{reader}"),
+            ..wait(tgid, PIPE, tgid.into(), 300, 3 * SECOND)
+        };
+        let run = writer()
+            .thread(20, 20, &[(USER, SECOND / 10), (PIPE, 3 * SECOND)])
+            .thread(30, 30, of_30)
+            .wait(from(10, 20))
+            .wait(from(20, 30));
+        examine(&Case::new(&run.build())).unwrap()
+    }
+
+    #[test]
+    fn a_busy_stage_is_the_end_of_a_pipeline_and_no_slow_logger() {
+        let input = Account::Blocked(Blocked::PipeRead);
+        let claim = pipeline(&[(USER, 3 * SECOND), (input, SECOND)]);
+        assert!(claim.title.contains("stage-30 (pid 30), a later stage"), "{}", claim.title);
+        assert!(claim.fix.is_some() && claim.doubts.is_empty());
+        assert!(claim.chain[1].text.contains("computes for 3.00 s of the 3.00 s"), "{claim:?}");
+    }
+
+    #[test]
+    fn a_reader_that_sleeps_is_slow_by_what_it_sleeps_in() {
+        let disk = Account::Blocked(Blocked::Disk);
+        let claim = pipeline(&[(USER, SECOND), (disk, 3 * SECOND)]);
+        assert!(claim.fix.is_none());
+        assert!(claim.chain[1].text.contains("is in blocked:disk for 3.00 s"), "{claim:?}");
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! # Evidence
 //!
 //! Sleeps in flock and fcntl for a file lock, by inode, with the process that ended each wait; what
-//! that holder waited for itself meanwhile (the disk, a CPU), as far as it was recorded.
+//! that holder waited for itself meanwhile (the disk, a CPU), as far as it was recorded. Sleeps of
+//! the thread's own choice between a try that was refused (LOCK_NB, F_SETLK) and the next.
 //!
 //! # Without whylag
 //!
@@ -48,13 +49,22 @@ pub const CAUSE: Cause = Cause {
 };
 
 const FILE_LOCK: Account = Account::Blocked(Blocked::FileLock);
+const SLEEP: Account = Account::Blocked(Blocked::TimerSleep);
+/// What to do where nobody waits in the call.
+const FIX_OF_TRIES: &str = "Ask the kernel to wait (flock without LOCK_NB, F_SETLKW): it wakes the \
+                            thread when the lock is let go, and not a part of a sleep later. Then \
+                            see who holds the lock (lslocks), and let it do so for less time.";
 /// Calls that wait for a file lock.
 const CALLS: [&str; 2] = ["flock", "fcntl"];
 /// Files worth a line.
 const FILES_SHOWN: usize = 3;
 
 fn examine(case: &Case) -> Verdict {
+    let tries = Tries::of(case);
     let slept = case.lost.get(FILE_LOCK);
+    if tries.ns > slept {
+        return Ok(tries.claim(case));
+    }
     let Some(process) = case.main_process(|account| account == FILE_LOCK) else {
         return Err(Absent("no thread waited for a file lock (flock, fcntl)".to_owned()));
     };
@@ -70,6 +80,7 @@ fn examine(case: &Case) -> Verdict {
     };
     let lost: Accounts = [(FILE_LOCK, slept)].into_iter().collect();
     let mut claim = Claim::new(title, lost, total.count);
+    tries.add_to(&mut claim);
 
     let threads = case.threads_in(|account| account == FILE_LOCK).count() as u64;
     claim.mechanism(format!(
@@ -109,6 +120,73 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(case.stops_at(waits_here), "waker at sched_waking");
     rule_out(case, slept, &mut claim);
     Ok(claim)
+}
+
+/// Waits for a file lock by trying again.
+#[derive(Default)]
+struct Tries {
+    /// The process that waited longest so.
+    process: u32,
+    count: u64,
+    ns: u64,
+    max_ns: u64,
+    /// The file.
+    inode: u64,
+}
+
+impl Tries {
+    fn of(case: &Case) -> Self {
+        let mut tries = Tries::default();
+        let mut longest = 0;
+        for retry in case.run.sums.retries.iter().filter(|r| r.call.is_one_of(&CALLS)) {
+            tries.count = tries.count.saturating_add(retry.count);
+            tries.ns = tries.ns.saturating_add(retry.ns);
+            tries.max_ns = tries.max_ns.max(retry.max_ns);
+            if retry.ns > longest {
+                longest = retry.ns;
+                (tries.process, tries.inode) = (retry.tgid, retry.object);
+            }
+        }
+        tries
+    }
+
+    /// The sleeps look like the thread's own; the refusals show that they are not.
+    fn add_to(&self, claim: &mut Claim) {
+        if self.ns == 0 {
+            return;
+        }
+        claim.takes_idle = true;
+        claim.lost.add(SLEEP, self.ns);
+        claim.waits = claim.waits.saturating_add(self.count);
+        claim.saw(
+            format!(
+                "{} after a try for the file lock that was refused, {} asleep in all, mean {}, \
+                 longest {}; most for the file with inode {}",
+                counted(self.count, "sleep"),
+                duration(self.ns),
+                mean(self.ns, self.count),
+                duration(self.max_ns),
+                self.inode
+            ),
+            "failed calls of flock and fcntl, and the sleeps up to the next of the same file",
+        );
+    }
+
+    fn claim(&self, case: &Case) -> Claim {
+        let name = case.process_name(self.process);
+        let title = format!("{name} tries again and again for a file that is locked");
+        let mut claim = Claim::new(title, Accounts::new(), 0);
+        claim.fix = Some(FIX_OF_TRIES);
+        claim.mechanism(format!(
+            "{} asleep between tries that were refused: {}",
+            duration(self.ns),
+            counted(self.count, "sleep")
+        ));
+        claim.trigger("who had the file locked was not seen: a refusal does not say".to_owned());
+        self.add_to(&mut claim);
+        claim.doubt(0.9, "who has the file locked, and what it does with it, is not known");
+        claim
+    }
 }
 
 fn waits_here(outlier: &Outlier) -> bool {
@@ -222,6 +300,29 @@ mod tests {
         let run = queue(66).build();
         let claim = examine(&Case::new(&run)).unwrap();
         assert!(claim.title.ends_with("that holder (pid 66) keeps locked"), "{}", claim.title);
+    }
+
+    #[test]
+    fn sleeps_between_tries_are_waiting_for_the_lock_and_other_sleeps_are_not() {
+        let retry = |call, ns| model::Retry {
+            tgid: 10,
+            call: Syscall::named(call).unwrap(),
+            errno: 11,
+            object: 77,
+            count: 100,
+            ns,
+            max_ns: ns / 50,
+        };
+        let mut run =
+            RunBuilder::new().thread(10, 10, &[(USER, SECOND), (SLEEP, 3 * SECOND)]).build();
+        run.sums.retries = vec![retry("mount", SECOND)];
+        assert!(examine(&Case::new(&run)).is_err());
+        run.sums.retries.push(retry("flock", 2 * SECOND));
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!((claim.lost.get(SLEEP), claim.waits), (2 * SECOND, 100));
+        assert!(claim.takes_idle && claim.fix.is_some());
+        let found = &crate::explain(&run).findings[0];
+        assert_eq!((found.cause.as_str(), found.lost_ns), ("file-lock", 2 * SECOND));
     }
 
     #[test]

@@ -89,6 +89,7 @@ fn examine(case: &Case) -> Verdict {
         None => format!("{reader} holds it in {}", place(first)),
     });
     evidence(&holders, &mut claim);
+    claim.saw(split.in_words(), "mmap_lock_acquire_returned, mmap_lock_released");
     let longest = waits.iter().max_by_key(|o| o.duration_ns);
     claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait of the run");
     let own = split.own.total();

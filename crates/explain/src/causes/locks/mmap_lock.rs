@@ -97,6 +97,7 @@ fn examine(case: &Case) -> Verdict {
 }
 
 fn evidence(case: &Case, split: &Split, claim: &mut Claim) {
+    claim.saw(split.in_words(), "mmap_lock_acquire_returned, mmap_lock_released");
     for (account, mode) in [(WRITE, "write"), (READ, "read")] {
         let total = case.wait_total(account);
         if total.ns > 0 {

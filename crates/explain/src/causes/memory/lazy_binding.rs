@@ -23,7 +23,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Accounts, Frame, Outlier, OutlierKind, RecorderPart, Role, Syscall};
+use model::{Account, Accounts, Blocked, Frame, Outlier, OutlierKind, RecorderPart, Role, Syscall};
 
 use crate::case::Case;
 use crate::case::held_sends::Sends;
@@ -150,8 +150,15 @@ fn first<'a>(case: &Case<'a>, outlier: &'a Outlier) -> Option<First<'a>> {
     let stack = case.run.stacks.get(&outlier.user_stack?)?;
     let caller = stack.frames.iter().find(|frame| frame.after.is_some())?;
     let called = caller.after.as_ref()?.symbol();
-    let lost = outlier.breakdown.iter().filter(|(account, _)| class(*account) == Class::Lost);
+    let lost = outlier.breakdown.iter().filter(|(account, _)| is_of_binding(*account));
     Some(First { outlier, caller, called, lost: lost.collect() })
+}
+
+/// Sleeps for what the linker touches: pages and the locks on the way to them. Whoever else has the
+/// CPU meanwhile, or stops the thread, is not the linker's doing.
+fn is_of_binding(account: Account) -> bool {
+    let sleeps = matches!(account, Account::Blocked(kind) if kind != Blocked::Stopped);
+    sleeps && class(account) == Class::Lost
 }
 
 /// The limit of a sending rate, if that is what the first call was made for.
@@ -197,7 +204,7 @@ fn most_repeated(case: &Case, calls: &[First]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use model::{Account, Blocked, FirstCall, Metric, SlotsLeft};
+    use model::{FirstCall, Metric, SlotsLeft};
 
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, interval};
@@ -251,6 +258,17 @@ mod tests {
         let last = claim.chain.last().unwrap();
         assert_eq!(last.cause.as_deref(), Some("rate-limit-burst"));
         assert!(last.text.contains("40 of 9,000 sends"), "{last:?}");
+    }
+
+    #[test]
+    fn what_others_take_meanwhile_is_theirs() {
+        let stopped = Account::Blocked(Blocked::Stopped);
+        let theirs = [Account::RunnablePreempted, Account::Stolen, Account::SoftIrq, stopped];
+        let mut call = first_call(12);
+        theirs.iter().for_each(|account| call.breakdown.add(*account, 5 * MS));
+        let threads = RunBuilder::new().thread(10, 10, &[(USER, 3 * SECOND), (MAJOR, 12 * MS)]);
+        let run = threads.first_call(call, "/opt/librate.so", Some("sched_yield@plt")).build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().lost.total(), 11 * MS);
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //!
 //! # Evidence
 //!
-//! A listening socket of the target whose queue was longer than its backlog, or that dropped
-//! connections (looked at every 20 ms or more); ListenOverflows of the network namespace; connects
-//! that took 0.8 s or more, so that a SYN was sent again.
+//! A listening socket of the target whose queue was seen longer than its backlog (looked at every
+//! 20 ms or more), or that dropped connections while ListenOverflows of the network namespace grew;
+//! connects that took 0.8 s or more, so that a SYN was sent again. Drops alone are no evidence: the
+//! socket also counts what does not fit into the queue of SYNs, and with TCP_DEFER_ACCEPT each
+//! connection whose data is not there yet.
 //!
 //! # Without whylag
 //!
@@ -19,7 +21,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, OutlierKind, QueueSecond, RecorderPart, SocketKind};
+use model::{
+    Account, Accounts, Blocked, Metric, OutlierKind, QueueSecond, RecorderPart, SocketKind, Syscall,
+};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -44,6 +48,9 @@ const CONNECT: Account = Account::Blocked(Blocked::SocketConnect);
 /// Below that no SYN was sent again: the first retry comes after 1 s (which one 8th may be off).
 const RETRIED_NS: u64 = 800_000_000;
 
+/// Drops that are one in so many connections are worth naming.
+const WORTH: u64 = 100;
+
 /// A listening socket over the run.
 #[derive(Default)]
 struct Listener {
@@ -55,7 +62,8 @@ struct Listener {
 fn examine(case: &Case) -> Verdict {
     let listeners = listeners(case);
     let overflows = case.run.counter("net.listen_overflows").map_or(0, |c| c.growth());
-    let full = listeners.iter().filter(|(_, l)| l.drops > 0 || l.largest > l.limit);
+    let is_full = |l: &Listener| l.largest > l.limit || (l.drops > 0 && overflows > 0);
+    let full = listeners.iter().filter(|(_, listener)| is_full(listener));
     let full = full.max_by_key(|(_, l)| (l.drops, l.largest));
     let retried = || {
         case.outliers_in(CONNECT)
@@ -65,9 +73,10 @@ fn examine(case: &Case) -> Verdict {
         retried().fold((0, 0), |(n, ns), o| (n + 1, ns + o.breakdown.get(CONNECT)));
     if full.is_none() && (overflows == 0 || waits == 0) {
         return Err(Absent(format!(
-            "no listening socket was seen full; {} of connections by the host's count, {} waited \
-             for a second try",
+            "no listening socket was seen full; {} of connections by the host's count, {} at the \
+             sockets for other reasons, {} waited for a second try",
             counted(overflows, "overflow"),
+            counted(listeners.values().map(|listener| listener.drops).sum(), "drop"),
             counted(waits, "connect")
         )));
     }
@@ -76,8 +85,15 @@ fn examine(case: &Case) -> Verdict {
     let of = full.map_or("a listening socket".to_owned(), |(name, _)| name.clone());
     let mut claim = Claim::new(format!("{of} has no room for more connections"), lost, waits);
     claim.takes_idle = true;
-    claim.dropped = full.map_or(0, |(_, listener)| listener.drops);
+    let drops = full.map_or(0, |(_, listener)| listener.drops);
+    let accepted = accepted(case);
+    // Few among many do not lead, whoever they were.
+    claim.dropped = if drops.saturating_mul(WORTH) >= accepted { drops } else { 0 };
     say_what_was_full(full, &mut claim);
+    claim.saw(
+        format!("{} for {} that were accepted", counted(drops, "drop"), count(accepted)),
+        "drops of the socket, and calls of accept",
+    );
     if waits > 0 {
         claim.trigger(format!(
             "{} waited for a second try: {} in all, mean {}",
@@ -96,7 +112,7 @@ fn examine(case: &Case) -> Verdict {
         "loss on the way to the socket",
         format!(
             "the socket itself counted the drops: {}, the host {}",
-            claim.dropped,
+            count(drops),
             counted(overflows, "overflow")
         ),
     );
@@ -119,6 +135,13 @@ fn say_what_was_full(full: Option<(&String, &Listener)>, claim: &mut Claim) {
         claim.mechanism("the other side drops connections that it has no room for".to_owned());
         claim.doubt(0.7, "the listening socket is not one of the target's");
     }
+}
+
+/// Calls of accept, those in vain included.
+fn accepted(case: &Case) -> u64 {
+    let calls = ["accept", "accept4"].iter().filter_map(|name| Syscall::named(name));
+    let counts = calls.filter_map(|call| case.histogram(&Metric::Syscall(call)));
+    counts.map(|histogram| histogram.count()).sum()
 }
 
 /// By process and socket.
@@ -159,6 +182,29 @@ mod tests {
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!((claim.lost.get(CONNECT), claim.waits, claim.dropped), (2 * SECOND, 1, 7));
         assert!(claim.doubts.is_empty() && claim.takes_idle);
+    }
+
+    fn server(drops: u64, overflows: u64, accepted: usize) -> Verdict {
+        let accept = Metric::Syscall(Syscall::named("accept4").unwrap());
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND)])
+            .queue(queue(SocketKind::TcpListening, 3, 128, drops))
+            .counter("net.listen_overflows", 5, 5 + overflows)
+            .values(accept, 5, &vec![1000; accepted]);
+        examine(&Case::new(&run.build()))
+    }
+
+    #[test]
+    fn drops_without_an_overflow_are_of_another_kind() {
+        let Absent(missing) = server(300, 0, 300).unwrap_err();
+        assert!(missing.contains("300 drops at the sockets for other reasons"), "{missing}");
+        assert_eq!(server(300, 300, 300).unwrap().dropped, 300);
+    }
+
+    #[test]
+    fn one_drop_among_thousands_does_not_make_it_a_finding() {
+        assert_eq!(server(1, 1, 5000).unwrap().dropped, 0);
+        assert_eq!(server(60, 60, 5000).unwrap().dropped, 60);
     }
 
     #[test]

@@ -8,7 +8,9 @@
 //!
 //! Waits in calls that do nothing else (sched_yield, nanosleep), one after the other, that end with
 //! a send of the same thread, which also receives. Of all sends some are held back and most are
-//! not: a limit, not a pace. The times between the ends show the limiter's interval.
+//! not: a limit, not a pace. The times between the ends show the limiter's interval. One sleep of
+//! always the same length before each is the thread's own (a handler that sleeps), and ends that
+//! come evenly over all of the run are a pace.
 //!
 //! # Without whylag
 //!
@@ -90,6 +92,9 @@ fn examine(case: &Case) -> Verdict {
             count(events.len() as u64),
             duration(case.run.header.threshold_ns)
         )));
+    }
+    if let Some(why) = held_sends::deliberate(&events, case.whole().length_ns()) {
+        return Err(Absent(format!("{} held back, {why}", counted(events.len() as u64, "send"))));
     }
 
     let ns = total(events.iter().copied());
@@ -262,6 +267,22 @@ mod tests {
     fn a_thread_that_only_sends_may_wait() {
         let run = run(false, 4_000).build();
         assert!(examine(&Case::new(&run)).unwrap_err().0.contains("receive nothing"));
+    }
+
+    #[test]
+    fn a_handler_that_sleeps_reaches_no_limit() {
+        let mut run = run(true, 4_000).build();
+        for event in &mut run.events {
+            let call = named("clock_nanosleep");
+            event.detail = model::EventDetail::Waits { call, times: 1 };
+        }
+        for second in &mut run.seconds {
+            if matches!(second.metric, Metric::HeldSend(_)) {
+                second.metric = Metric::HeldSend(named("clock_nanosleep"));
+            }
+        }
+        let Absent(missing) = examine(&Case::new(&run)).unwrap_err();
+        assert!(missing.contains("one sleep of the same length"), "{missing}");
     }
 
     #[test]

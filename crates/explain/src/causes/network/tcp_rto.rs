@@ -64,12 +64,11 @@ fn examine(case: &Case) -> Verdict {
         count(of_kind(TimeoutKind::Probe)),
         count(of_kind(TimeoutKind::Connecting))
     );
-    let Some(longest) = waits.iter().max_by_key(|wait| wait.outlier.duration_ns) else {
+    let Some(longest) = waits.iter().max_by_key(|wait| wait.ns) else {
         return Err(Absent(format!("no wait ended by a timer of TCP; {by_kind}")));
     };
 
-    let lost: Accounts =
-        waits.iter().map(|wait| (wait.account, wait.outlier.breakdown.get(wait.account))).collect();
+    let lost: Accounts = waits.iter().map(|wait| (wait.account, wait.ns)).collect();
     let (n, waited) = (waits.len() as u64, lost.total());
     let process = case.process_name(longest.outlier.tgid);
     let socket = ends.get(&longest.inode).map_or("tcp".to_owned(), |end| end.socket.to_string());
@@ -239,6 +238,24 @@ mod tests {
             .kept(wait(10, CLIENT, POLL, 0, 206 * MS));
         let claim = examine(&Case::new(&run.build())).unwrap();
         assert_eq!(claim.lost.get(POLL), 206 * MS);
+    }
+
+    #[test]
+    fn no_more_is_claimed_than_the_timers_were_set_to() {
+        let idle_before = wait(10, CLIENT, RECEIVE, 0, 9 * SECOND + 205 * MS);
+        let timeouts = [(9 * SECOND + 204 * MS, TIMER, 204 * MS)];
+        let run = run().queue(end(CLIENT, &timeouts)).kept(idle_before).build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().lost.get(RECEIVE), 205 * MS);
+    }
+
+    #[test]
+    fn who_waits_for_many_connections_waits_for_this_one_only_if_he_began_when_it_was_sent() {
+        let timeouts = [(9 * SECOND, TIMER, 204 * MS)];
+        let found = |start_ns: u64| {
+            let any = wait(10, 0, POLL, start_ns, 9 * SECOND + MS - start_ns);
+            examine(&Case::new(&run().queue(end(CLIENT, &timeouts)).kept(any).build())).is_ok()
+        };
+        assert!(found(9 * SECOND - 204 * MS) && !found(0));
     }
 
     #[test]

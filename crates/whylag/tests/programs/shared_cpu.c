@@ -1,0 +1,65 @@
+/*
+ * A process computes on a CPU that it shares with two others: "hog" never sleeps, "guest" runs for
+ * 0.3 ms in each 1.3 ms or so, mostly when hog has the CPU. Prints cpu.NAME, the CPU time of each
+ * by the kernel's own clock: the process waited for all of it.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+static void hog(void) { spin_cpu_ns(3600000000000); }
+
+static void guest(void)
+{
+	for (;;) {
+		uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + 300000;
+
+		while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+			;
+		sleep_ms(1);
+	}
+}
+
+static const struct { const char *name; void (*run)(void); } others[] = {
+	{ "hog", hog }, { "guest", guest },
+};
+#define OTHERS (sizeof others / sizeof *others)
+
+int main(void)
+{
+	cpu_set_t allowed, one;
+	pid_t other[OTHERS];
+	int cpu = 0;
+
+	sched_getaffinity(0, sizeof allowed, &allowed);
+	while (!CPU_ISSET(cpu, &allowed))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof one, &one);
+	for (size_t i = 0; i < OTHERS; i++) {
+		other[i] = fork();
+		if (other[i] == 0) {
+			prctl(PR_SET_NAME, others[i].name);
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			others[i].run();
+		}
+	}
+	spin_cpu_ns(500000000);
+	for (size_t i = 0; i < OTHERS; i++) {
+		struct rusage used;
+
+		kill(other[i], SIGKILL);
+		wait4(other[i], NULL, 0, &used);
+		printf("cpu.%s=%ld\n", others[i].name,
+		       (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000 +
+		       (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000);
+	}
+	return 0;
+}
