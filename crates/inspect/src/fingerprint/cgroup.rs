@@ -229,7 +229,7 @@ mod tests {
         fs::write(own.join("cpu.max"), "max 100000\n").unwrap();
         let mounts = mount("cgroup2", "/", top.path(), "rw");
         let found = || quotas_above(&memberships("0::/slice/service"), &mounts);
-        assert_eq!(found(), [own.clone()]);
+        assert_eq!(found(), std::slice::from_ref(&own));
         fs::write(top.path().join("slice/cpu.max"), "20000 50000\n").unwrap();
         assert_eq!(found(), [own, top.path().join("slice")]);
     }
