@@ -285,10 +285,13 @@ int BPF_PROG(on_switch_no_state, bool preempt, struct task_struct *prev,
 	return switched(ctx, preempt, prev, next, prev->__state);
 }
 
-/* A condition variable of glibc has two futex words, side by side, for waiters in turn. */
-static __always_inline bool is_same_object(u64 one, u64 other)
+/*
+ * A condition variable of glibc has two futex words, side by side, for waiters in turn; pipes that
+ * are made together have numbers side by side and are not the same.
+ */
+static __always_inline bool is_same_object(u32 account, u64 one, u64 other)
 {
-	return one >> 3 == other >> 3;
+	return account == ACCT_FUTEX ? one >> 3 == other >> 3 : one == other;
 }
 
 /*
@@ -298,9 +301,9 @@ static __always_inline bool is_same_object(u64 one, u64 other)
 static __always_inline void note_turn(struct thread *t, struct thread *waker)
 {
 	t->by_waiter = waker->last_account == t->open &&
-		       is_same_object(waker->last_object, t->object);
+		       is_same_object(t->open, waker->last_object, t->object);
 	t->many = waker->woke_step == waker->steps_head + 1 &&
-		  is_same_object(waker->woke_object, t->object);
+		  is_same_object(t->open, waker->woke_object, t->object);
 	waker->woke_object = t->object;
 	waker->woke_step = waker->steps_head + 1;	/* 0: none yet */
 }

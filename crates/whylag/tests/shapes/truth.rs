@@ -11,9 +11,9 @@ const CALLED: [(&str, &[&str]); 8] = [
     ("pool", &[]),
     // All wait for the one that comes last.
     ("barrier", &[]),
-    ("deadlock", &[]),
+    ("deadlock", &["futex-convoy"]),
     // Another thread or process of the host, which was asked for something.
-    ("peer", &[]),
+    ("peer", &["slow-peer"]),
     // The ends themselves.
     ("timer", &[]),
     ("disk", &[]),
