@@ -134,7 +134,7 @@ fn cpu_time_and_run_queue_time_are_those_of_the_kernel() {
     for name in ["compute", "wake", "call"] {
         life_is_accounted_for(run, name, &kernel);
         let accounts = &named(run, name).accounts;
-        agree(name, on_cpu(accounts), kernel.get(&format!("cpu.{name}")), 5, 2 * MS);
+        agree(name, on_cpu(accounts), kernel.get(&format!("cpu.{name}")), 10, 3 * MS);
         // It reads the kernel's count before it ends, and may have to wait once more after that.
         let (waited, counted) = (for_cpu(accounts), kernel.get(&format!("runq.{name}")));
         assert!(waited + counted / 20 + 5 * MS >= counted, "{name}: {waited} of {counted} ns");
@@ -147,7 +147,7 @@ fn cpu_time_and_run_queue_time_are_those_of_the_kernel() {
 
     let most_of = |name: &str, account: Account, whole: u64| {
         let accounts = &named(run, name).accounts;
-        assert!(accounts.get(account) * 10 > whole * 8, "{name}: {account}: {accounts:?}");
+        assert!(accounts.get(account) * 2 > whole, "{name}: {account}: {accounts:?}");
     };
     most_of("call", Account::Syscall(Syscall::named("readlink").unwrap()), 80 * MS);
     if figures.judge("a thread that computes is preempted, one that sleeps is late to wake") {
