@@ -57,19 +57,6 @@ impl ChainEnd {
     pub fn is_recorded(self) -> bool {
         !matches!(self, ChainEnd::Outside | ChainEnd::Unwatched | ChainEnd::Unknown)
     }
-
-    /// True if whoever was waited for could not go on for a reason that was recorded.
-    pub fn is_held_up(self) -> bool {
-        matches!(
-            self,
-            ChainEnd::RunQueue
-                | ChainEnd::Throttled
-                | ChainEnd::Disk
-                | ChainEnd::Fault
-                | ChainEnd::Kernel
-                | ChainEnd::Stopped
-        )
-    }
 }
 
 /// `it ...`: what it did meanwhile.

@@ -9,7 +9,7 @@ use crate::{Account, Blocked, ChainEnd, StackId, Sum, Syscall};
 
 /// All waits of a process on one object that one process ended, divided by what was at the end of
 /// the chain. Of what may be waits for work (poll, accept, receive, an empty pipe, a timer, a child)
-/// all objects are summed together; runs of versions before 0.2 do not have them.
+/// all objects are summed together; older runs do not have them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WaitSumText")]
 pub struct WaitSum {
@@ -46,7 +46,7 @@ pub struct WaitSum {
     /// Waits that had not ended when recording stopped; nobody is known to have ended them.
     pub open: u64,
     /// The same time by what the one did meanwhile that was waited for, or that that one waited
-    /// for. Sums to `ns`; empty in runs of versions before 0.2.
+    /// for. Sums to `ns`; empty in older runs.
     pub ends: BTreeMap<ChainEnd, u64>,
     /// Of the longest wait: the thread at the end of most of it, and what that one did.
     pub longest_end: Option<(u32, ChainEnd)>,

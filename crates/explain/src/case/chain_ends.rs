@@ -2,7 +2,7 @@
 //! that one waited for.
 //!
 //! The kernel side divides each wait when it ends (bpf/chains.h), the short ones, too; these are the
-//! sums of it. Runs of versions before 0.2 do not have them.
+//! sums of it. Older runs do not have them.
 
 use std::collections::BTreeMap;
 
@@ -41,6 +41,11 @@ impl ChainEnds {
     pub fn sum_of(&self, which: impl Fn(ChainEnd) -> bool) -> u64 {
         let ends = self.ns.iter().filter(|(end, _)| which(**end));
         ends.fold(0, |sum, (_, ns)| sum.saturating_add(*ns))
+    }
+
+    /// The part at whose end nobody saw what was done.
+    pub fn unknown(&self) -> u64 {
+        self.sum_of(|end| matches!(end, ChainEnd::Unknown | ChainEnd::Unwatched))
     }
 
     /// Of `ns` waited, the part with one of these ends.
@@ -90,7 +95,7 @@ mod tests {
     #[test]
     fn a_part_of_other_waiting_is_divided_alike() {
         let ends = ends(&[(ChainEnd::Disk, 300), (ChainEnd::Unknown, 100)]);
-        assert_eq!(ends.part_of(1000, ChainEnd::is_held_up), 750);
+        assert_eq!(ends.part_of(1000, |end| end == ChainEnd::Disk), 750);
         assert_eq!(ChainEnds::default().part_of(1000, |_| true), 0);
         assert_eq!(ChainEnds::default().in_words("it"), None);
         assert!(ends.in_words("it").unwrap().starts_with("it waited for a disk for 75"));

@@ -70,6 +70,7 @@ pub const CAUSE: Cause = Cause {
 };
 
 const FUTEX: Account = Account::Blocked(Blocked::Futex);
+
 /// A CPU, a throttle and a stop have causes of their own, which claim what waits behind them.
 fn is_own(end: ChainEnd) -> bool {
     !matches!(end, ChainEnd::RunQueue | ChainEnd::Throttled | ChainEnd::Stopped)
@@ -110,8 +111,8 @@ fn fix(end: ChainEnd) -> Option<&'static str> {
              the lock for what is in memory only.",
         ),
         ChainEnd::Kernel => Some(
-            "The holder waits in the kernel with the lock in hand: see what for (its stack is below, \
-             if it was long), and do that outside of the lock.",
+            "The holder waits in the kernel with the lock in hand: see what for (its stack, \
+             /proc/TID/stack), and do that outside of the lock.",
         ),
         ChainEnd::Outside | ChainEnd::Unwatched => Some(
             "The holder waits for another process or host with the lock in hand: take the lock after \
@@ -247,7 +248,8 @@ fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
     let holders = first.ends.total();
     if holders > 0 {
         let queued = first.ends.sum_of(|end| end == ChainEnd::RunQueue);
-        if queued < holders / 5 {
+        // What is not known may have been that, too.
+        if queued + first.ends.unknown() < holders / 5 {
             for cause in [ids::CPU_RUNQUEUE, ids::PRIORITY_INVERSION] {
                 let because = format!(
                     "whoever had the lock was ready and had no CPU for {} of {} only",
@@ -356,6 +358,8 @@ mod tests {
         assert!(claim.title.ends_with("which nobody let go of"), "{}", claim.title);
         assert!(claim.chain.iter().any(|link| link.text.contains("a deadlock")));
         assert_eq!(claim.lost.get(FUTEX), 6 * SECOND);
+        // Nobody saw what the holder did.
+        assert!(claim.ruled_out.is_empty(), "{:?}", claim.ruled_out);
     }
 
     #[test]

@@ -168,7 +168,8 @@ fn rule_out(first: &Answers, claim: &mut Claim) {
         (ids::STOPPED_OR_TRACED, ChainEnd::Stopped, "was stopped"),
     ] {
         let ns = first.ends.sum_of(|other| other == end);
-        if ns < total / 5 {
+        // What is not known may have been that, too.
+        if ns + first.ends.unknown() < total / 5 {
             claim.rule_out(
                 cause,
                 format!("the peer {what} for {} of {} only", duration(ns), duration(total)),
