@@ -38,4 +38,10 @@ static inline uint64_t stall_clock(void)
 	return now - queued;
 }
 
+/* Nanoseconds that this thread slept; only differences mean something. */
+static inline uint64_t sleep_clock(void)
+{
+	return stall_clock() - clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 #endif

@@ -33,6 +33,8 @@ pub const ALL: &[&Cause] = &[
     &files::fsync_journal::CAUSE,
     &files::dirty_throttle::CAUSE,
     &files::mmap_file_write::CAUSE,
+    &files::disk_sync::CAUSE,
+    &files::disk_read::CAUSE,
     &network::udp_rcvbuf_stall::CAUSE,
     &network::socket_diag_reader::CAUSE,
     &network::listen_overflow::CAUSE,

@@ -15,11 +15,15 @@ use std::path::{Path, PathBuf};
 /// Bins of confidence: from, to.
 const BINS: [(f64, f64); 4] = [(0.0, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 1.01)];
 
+/// Neither is a fault: what is read for the first time comes from the disk.
+const COLD: &str = "the files were not in memory";
+/// The journal is the fault; the disk's own answer stays when it is gone.
+const SYNCED: &str = "the ring is made durable with fdatasync (program.c)";
 const BUSY_THREADS: &str = "its 8 threads compute for 350 us of each 2 ms, on 2 CPUs";
 const REALTIME: &str = "a thread of it computes at real-time priority on the CPU of the others";
 
 /// Causes that programs have beside their fault: run, cause, and how that is known.
-const COMPANIONS: [(&str, &str, &str); 16] = [
+const COMPANIONS: [(&str, &str, &str); 20] = [
     ("core-dump-faulty", "first-touch", "each worker fills 96 MiB of new memory (README)"),
     ("core-dump-fixed", "first-touch", "each worker fills 96 MiB of new memory (README)"),
     ("file-lock-faulty", "cpu-runqueue", BUSY_THREADS),
@@ -27,6 +31,10 @@ const COMPANIONS: [(&str, &str, &str); 16] = [
     ("futex-convoy-faulty", "cpu-runqueue", BUSY_THREADS),
     ("futex-convoy-fixed", "cpu-runqueue", BUSY_THREADS),
     ("yield-spin-fixed", "cpu-runqueue", BUSY_THREADS),
+    ("fsync-journal-faulty", "disk-sync", SYNCED),
+    ("fsync-journal-fixed", "disk-sync", SYNCED),
+    ("healthy-compiler", "disk-read", COLD),
+    ("healthy-find", "disk-read", COLD),
     ("lazy-binding-faulty", "udp-rcvbuf-stall", "the stalls make it lose datagrams (README)"),
     ("memcg-reclaim-faulty", "malloc-trim", "each request gives its buffer back (program.c)"),
     ("memcg-reclaim-fixed", "malloc-trim", "each request gives its buffer back (program.c)"),

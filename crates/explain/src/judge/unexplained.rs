@@ -132,19 +132,19 @@ mod tests {
 
     #[test]
     fn the_largest_account_leads_if_nothing_explains_it() {
-        let disk = Account::Blocked(Blocked::Disk);
+        let asleep = Account::Blocked(Blocked::Uninterruptible);
         let queued = Account::RunnablePreempted;
-        let run = |asleep| {
+        let run = |ns| {
             RunBuilder::new()
-                .thread(10, 10, &[(USER, SECOND), (disk, asleep), (queued, SECOND)])
+                .thread(10, 10, &[(USER, SECOND), (asleep, ns), (queued, SECOND)])
                 .runner(runner(10, 77, 900, SECOND))
-                .slept_path(10, disk, "sendfile", &["io_schedule", "filemap_read"], 30, asleep)
+                .slept_path(10, asleep, "ioctl", &["msleep", "vfs_ioctl"], 30, ns)
                 .build()
         };
         let answer = crate::explain(&run(40 * SECOND));
         let leading = answer.leading_account.unwrap();
-        assert_eq!((leading.account, leading.ns), (disk, 40 * SECOND));
-        assert_eq!(leading.call.as_deref(), Some("sendfile"));
+        assert_eq!((leading.account, leading.ns), (asleep, 40 * SECOND));
+        assert_eq!(leading.call.as_deref(), Some("ioctl"));
         assert!((leading.wall_share - 40.0 / 42.0).abs() < 1e-9);
         let answer = crate::explain(&run(SECOND / 2));
         assert_eq!(answer.findings[0].cause, "cpu-runqueue");

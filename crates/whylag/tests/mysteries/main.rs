@@ -16,6 +16,8 @@ mod core_dump;
 mod cpu_runqueue;
 mod cputime_clock_threads;
 mod dirty_throttle;
+mod disk_read;
+mod disk_sync;
 mod dns_timeout;
 mod file_lock;
 mod file_major_fault;

@@ -16,7 +16,7 @@ const CALLED: [(&str, &[&str]); 8] = [
     ("peer", &["slow-peer"]),
     // The ends themselves.
     ("timer", &[]),
-    ("disk", &[]),
+    ("disk", &["disk-sync", "disk-read"]),
     ("cpu", &[]),
 ];
 

@@ -63,7 +63,7 @@ pub const CAUSE: Cause = Cause {
 };
 
 /// Where ext4, XFS and Btrfs wait for their journals.
-const JOURNAL: [&str; 8] = [
+pub(super) const JOURNAL: [&str; 8] = [
     "jbd2_log_wait_commit",
     "__jbd2_log_wait_for_space",
     "jbd2_fc_begin_commit",

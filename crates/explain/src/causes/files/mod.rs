@@ -2,5 +2,8 @@
 
 pub(crate) mod blocked_log_pipe;
 pub(crate) mod dirty_throttle;
+pub(crate) mod disk_read;
+pub(crate) mod disk_sync;
+mod disk_waits;
 pub(crate) mod fsync_journal;
 pub(crate) mod mmap_file_write;

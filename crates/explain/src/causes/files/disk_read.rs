@@ -1,0 +1,137 @@
+//! disk-read: a thread sleeps until a disk has delivered what it reads.
+//!
+//! What is not in the page cache is read from the disk, in the call that asks for it: read() and
+//! its kin, sendfile(), and what looks for a file (open, stat, readdir). A program that reads one
+//! block after the other waits for the disk's answer each time. Page faults on mapped files are
+//! another cause (file-major-fault).
+//!
+//! # Evidence
+//!
+//! Sleeps for a disk within calls that do not write, without those whose kernel stack passes the
+//! wait for a journal, reclaim of memory, or the freeing of blocks. The answers of the disks are shown beside them.
+//!
+//! # Without whylag
+//!
+//!     strace -f -T -e trace=read,pread64,sendfile,openat -p PID
+//!     iostat -x 1                                # r_await
+//!     perf trace -s -e pread64 -p PID
+//!
+//! # Sources
+//!
+//! mm/filemap.c (filemap_read, filemap_update_page); posix_fadvise(2); readahead(2).
+
+use model::{Account, Blocked, RecorderPart};
+
+use crate::case::Case;
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
+use crate::causes::files::disk_waits::{Asked, DiskWaits};
+use crate::causes::ids;
+use crate::text::{counted, duration, mean};
+
+pub const CAUSE: Cause = Cause {
+    id: ids::DISK_READ,
+    title: "a thread sleeps until the disk has delivered what it reads",
+    fix: "Have the data in memory before it is needed: read ahead (posix_fadvise with \
+          POSIX_FADV_WILLNEED, readahead), in larger pieces, or with several requests at once \
+          (threads, io_uring). Look for what evicts it: memory limits, other readers.",
+    reproduce: "mysteries/bin/disk-read-faulty 5",
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_kernel_symbols(),
+    look_alikes: &[
+        LookAlike {
+            cause: ids::FILE_MAJOR_FAULT,
+            tell_apart: "read /proc/PID/task/TID/syscall while the thread sleeps: the number of \
+                         read or pread64 is a call, -1 is a page fault",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::DISK_SYNC,
+            tell_apart: "see the call that sleeps ('strace -f -T -p PID'): fsync, fdatasync and \
+                         writes wait for what was written, all others for what is read",
+            mutual: true,
+        },
+    ],
+    symptom: false,
+    examine,
+};
+
+fn examine(case: &Case) -> Verdict {
+    let waits = DiskWaits::of(case, Asked::Read);
+    let Some((call, ..)) = waits.calls.first() else {
+        return Err(Absent("no thread slept for a disk in a call that reads".to_owned()));
+    };
+    let process = case.process_name(waits.waiter);
+    let title = format!("{process} sleeps in {call} until the disk has delivered");
+    let mut claim = Claim::new(title, waits.accounts(), waits.count);
+    claim.mechanism(format!(
+        "{} until the disk had delivered, {}: mean {}, longest {}",
+        counted(waits.count, "sleep"),
+        duration(waits.ns),
+        mean(waits.ns, waits.count),
+        duration(waits.max_ns)
+    ));
+    claim.trigger("what it reads was not in the page cache, or is read around it".to_owned());
+    waits.evidence(case, Asked::Read, &mut claim);
+    rule_out_faults(case, &waits, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out_faults(case: &Case, waits: &DiskWaits, claim: &mut Claim) {
+    let faults = case.accounts.get(Account::Blocked(Blocked::FaultMajor));
+    if faults < waits.ns / 5 {
+        let because = format!(
+            "page faults that wait for a disk are an account of their own: {} against {}",
+            duration(faults),
+            duration(waits.ns)
+        );
+        claim.rule_out(ids::FILE_MAJOR_FAULT, because);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::causes::files::disk_waits::DISK;
+    use crate::testing::{RunBuilder, SECOND};
+
+    #[test]
+    fn claimed_is_what_reads_and_not_what_syncs_or_reclaims() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(DISK, 4 * SECOND)])
+            .slept_path(
+                10,
+                DISK,
+                "pread64",
+                &["folio_wait_bit_common", "filemap_read"],
+                100,
+                SECOND,
+            )
+            .slept_path(
+                10,
+                DISK,
+                "openat",
+                &["__wait_on_buffer", "ext4_find_entry"],
+                10,
+                SECOND / 2,
+            )
+            .slept_path(10, DISK, "fsync", &["folio_wait_writeback"], 10, SECOND)
+            .slept_path(
+                10,
+                DISK,
+                "read",
+                &["folio_wait_writeback", "try_to_free_pages"],
+                10,
+                SECOND,
+            )
+            .build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!((claim.lost.get(DISK), claim.waits), (SECOND + SECOND / 2, 110));
+        assert!(claim.title.contains("sleeps in pread64"), "{}", claim.title);
+        assert!(claim.ruled_out.iter().any(|r| r.cause == "file-major-fault"));
+    }
+
+    #[test]
+    fn not_claimed_without_a_disk() {
+        let run = RunBuilder::new().thread(10, 10, &[(DISK, SECOND)]).build();
+        assert!(examine(&Case::new(&run)).unwrap_err().0.contains("no thread slept"));
+    }
+}

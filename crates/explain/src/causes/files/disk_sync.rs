@@ -1,0 +1,139 @@
+//! disk-sync: a thread sleeps until a disk has what it wrote.
+//!
+//! fsync() and fdatasync() return when the disk has the data, so do writes with O_SYNC or O_DIRECT:
+//! each costs at least one answer of the device, however few bytes it is about, and those of one
+//! file come one after the other. Waiting for the journal of the whole file system is another cause
+//! (fsync-journal).
+//!
+//! # Evidence
+//!
+//! Sleeps for a disk within calls that write or sync, without those whose kernel stack passes the
+//! wait for a commit of a journal, reclaim of memory, the throttle of writes in the background, or
+//! the reading of a page that is written in part. Sleeps too short for a stack are divided as those
+//! with one. The answers of the disks are shown beside them.
+//!
+//! # Without whylag
+//!
+//!     strace -f -T -e trace=fsync,fdatasync,pwrite64,write -p PID
+//!     iostat -x 1                                # w_await, f_await
+//!     perf trace -s -e fsync,fdatasync -p PID
+//!
+//! # Sources
+//!
+//! fsync(2); open(2), O_SYNC and O_DIRECT; mm/filemap.c (file_write_and_wait_range);
+//! fs/iomap/direct-io.c.
+
+use model::RecorderPart;
+
+use crate::case::Case;
+use crate::case::kernel_paths::PathTime;
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
+use crate::causes::files::disk_waits::{Asked, DiskWaits};
+use crate::causes::files::fsync_journal::JOURNAL;
+use crate::causes::ids;
+use crate::text::{counted, duration, mean, percent};
+
+pub const CAUSE: Cause = Cause {
+    id: ids::DISK_SYNC,
+    title: "a thread sleeps until the disk has what it wrote",
+    fix: "Sync less often: once for many records (group commit), in a thread of its own, outside of \
+          what others wait for. Leave it out where the data need not survive a power cut. A disk \
+          with a protected cache answers in microseconds.",
+    reproduce: "mysteries/bin/disk-sync-faulty 5",
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    look_alikes: &[
+        LookAlike {
+            cause: ids::FSYNC_JOURNAL,
+            tell_apart: "see the kernel stack of the sleep ('cat /proc/PID/task/TID/stack' as \
+                         root): jbd2_log_wait_commit is the journal, folio_wait_writeback or \
+                         __iomap_dio_rw the file's own data",
+            mutual: true,
+        },
+        LookAlike {
+            cause: ids::DIRTY_THROTTLE,
+            tell_apart: "see the call: a plain write() that sleeps in balance_dirty_pages is \
+                         throttled, fsync and fdatasync wait for the disk",
+            mutual: false,
+        },
+    ],
+    symptom: false,
+    examine,
+};
+
+fn examine(case: &Case) -> Verdict {
+    let waits = DiskWaits::of(case, Asked::Write);
+    let Some((call, ..)) = waits.calls.first() else {
+        return Err(Absent("no thread slept for a disk in a call that writes or syncs".to_owned()));
+    };
+    let process = case.process_name(waits.waiter);
+    let title = format!("{process} sleeps in {call} until the disk has what it wrote");
+    let mut claim = Claim::new(title, waits.accounts(), waits.count);
+    claim.mechanism(format!(
+        "{} until the disk had the data, {}: mean {}, longest {}",
+        counted(waits.count, "sleep"),
+        duration(waits.ns),
+        mean(waits.ns, waits.count),
+        duration(waits.max_ns)
+    ));
+    claim.trigger(format!("{process} asks for it: each {call} returns when the disk has answered"));
+    waits.evidence(case, Asked::Write, &mut claim);
+    rule_out_journal(&waits, &case.time_through(&JOURNAL, |path| !path.sampled), &mut claim);
+    waits.rule_out_throttle(case, &mut claim);
+    if let Some(why) = case.not_looked_at(Needs::parts(&[]).and_kernel_symbols()) {
+        claim.doubt(0.6, &format!("waits for a journal may be in it: {why}"));
+    }
+    Ok(claim)
+}
+
+fn rule_out_journal(waits: &DiskWaits, journal: &PathTime, claim: &mut Claim) {
+    if journal.ns() < waits.ns / 5 {
+        let because = format!(
+            "of {} {} passed the wait for a journal",
+            duration(waits.ns.saturating_add(journal.ns())),
+            percent(journal.ns(), waits.ns.saturating_add(journal.ns()))
+        );
+        claim.rule_out(ids::FSYNC_JOURNAL, because);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::causes::files::disk_waits::DISK;
+    use crate::testing::{RunBuilder, SECOND};
+
+    const DATA: [&str; 3] = ["folio_wait_writeback", "file_write_and_wait_range", "do_fsync"];
+    const COMMIT: [&str; 2] = ["jbd2_log_wait_commit", "do_fsync"];
+
+    fn run() -> RunBuilder {
+        RunBuilder::new()
+            .thread(10, 10, &[(DISK, 4 * SECOND)])
+            .slept_path(10, DISK, "fdatasync", &DATA, 100, SECOND)
+            .slept_path(10, DISK, "fdatasync", &COMMIT, 10, SECOND / 4)
+            .slept_path(10, DISK, "pread64", &["folio_wait_bit_common"], 50, SECOND)
+    }
+
+    #[test]
+    fn claimed_is_the_wait_for_the_data_and_not_for_a_journal_or_a_read() {
+        let claim = examine(&Case::new(&run().build())).unwrap();
+        assert_eq!((claim.lost.get(DISK), claim.waits), (SECOND, 100));
+        assert!(claim.title.contains("fdatasync"), "{}", claim.title);
+        assert!(claim.evidence.iter().any(|e| e.text.contains("folio_wait_writeback")));
+    }
+
+    #[test]
+    fn sleeps_without_a_stack_are_divided_as_the_others() {
+        let run = run().slept_path(10, DISK, "fdatasync", &[], 500, SECOND).build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().lost.get(DISK), SECOND + SECOND / 5 * 4);
+    }
+
+    #[test]
+    fn a_page_that_is_written_in_part_is_read_first() {
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(DISK, SECOND)])
+            .slept_path(10, DISK, "write", &["ext4_block_write_begin"], 10, SECOND)
+            .build();
+        assert!(examine(&Case::new(&run)).is_err());
+        assert_eq!(DiskWaits::of(&Case::new(&run), Asked::Read).ns, SECOND);
+    }
+}
