@@ -35,7 +35,7 @@ add_sorted() {
 	local line=$1 file=$2 like=${1%% "$name"*}
 	like=${like%%"$upper"*}
 	awk -v line="$line" -v like="$like" '
-		index($0, like) == 1 && !done && $0 > line { print line; done = 1 }
+		index($0, like) == 1 && $0 != "mod common;" && !done && $0 > line { print line; done = 1 }
 		index($0, like) == 1 { seen = NR }
 		{ lines[NR] = $0; print }
 		END { exit !done }

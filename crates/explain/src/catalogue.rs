@@ -20,6 +20,7 @@ pub const ALL: &[&Cause] = &[
     &locks::rcu_sync_fdtable::CAUSE,
     &locks::membarrier_global::CAUSE,
     &locks::thundering_herd::CAUSE,
+    &locks::barrier_straggler::CAUSE,
     &memory::file_major_fault::CAUSE,
     &memory::lazy_binding::CAUSE,
     &memory::first_touch::CAUSE,

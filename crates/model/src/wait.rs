@@ -43,6 +43,16 @@ pub struct WaitSum {
     /// Waits whose waker had just ended another one on the same object: the sign of a barrier, or of a
     /// condition that is broadcast.
     pub many: u64,
+    /// Waits that began right after another on the same object had ended: the thread had been woken
+    /// to look whether it is its turn.
+    pub again: u64,
+    /// Waits ended by a thread that another one had woken in a futex, and that has not waited for
+    /// work since: where each thread sleeps on a word of its own, the sign of a lock.
+    pub by_parked: u64,
+    /// The thread that alone has waited so; 0 if there were several, and in older runs.
+    pub waiter_tid: u32,
+    /// The thread that ended the last of them; 0 if none did, and in older runs.
+    pub waker_tid: u32,
     /// Waits that had not ended when recording stopped; nobody is known to have ended them.
     pub open: u64,
     /// The same time by what the one did meanwhile that was waited for, or that that one waited
@@ -152,6 +162,14 @@ struct WaitSumText {
     #[serde(default)]
     many: u64,
     #[serde(default)]
+    again: u64,
+    #[serde(default)]
+    by_parked: u64,
+    #[serde(default)]
+    waiter_tid: u32,
+    #[serde(default)]
+    waker_tid: u32,
+    #[serde(default)]
     open: u64,
     #[serde(default)]
     asked: bool,
@@ -176,6 +194,10 @@ impl From<WaitSumText> for WaitSum {
             by_waiter: sum.by_waiter,
             lock_like: sum.lock_like,
             many: sum.many,
+            again: sum.again,
+            by_parked: sum.by_parked,
+            waiter_tid: sum.waiter_tid,
+            waker_tid: sum.waker_tid,
             open: sum.open,
             asked: sum.asked,
             ends: sum.ends,

@@ -59,6 +59,9 @@ struct step {
 };
 #define STEPS	16		/* a power of two */
 
+/* Kinds of waits of which the last object is remembered. */
+enum place { PLACE_FUTEX, PLACE_PIPE, PLACE_FILE_LOCK, PLACE_SEMAPHORES, PLACE_OTHER, PLACES };
+
 struct thread {
 	u64 since;
 	u32 open;		/* account that is open since `since` */
@@ -94,9 +97,12 @@ struct thread {
 	struct who waker;
 	struct timer timer;	/* that woke it */
 	u64 object;
-	u64 last_object;	/* of the last wait that had one */
-	u32 last_account;
+	u64 last_objects[PLACES];	/* of the last wait of each kind that had one */
+	u64 prior_word;		/* the futex word before that */
+	u64 object_step;	/* steps_head after the last wait that had an object */
+	u64 park_word;		/* in which a thread has woken it, 0: not since it waited for work */
 	u32 many;		/* its waker had just woken another from the same object */
+	u32 by_parked;		/* its waker has a turn itself: see take_turn() */
 	u64 woke_object;	/* of the last wait that it ended itself, */
 	u64 woke_step;		/* when it had been off the CPU so often */
 

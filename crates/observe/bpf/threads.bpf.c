@@ -189,9 +189,9 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		add_runners(t, cpu);
 	if ((late_only ? lateness(t, now) : off) >= threshold_ns)
 		keep_sleep(next, now);
-	if (t->object) {
-		t->last_object = t->object;
-		t->last_account = t->off_account;
+	if (slept) {
+		take_turn(t);
+		note_object(t);
 	}
 	t->dirty_pause = 0;
 	t->waker.tid = t->waker.tgid = 0;
@@ -286,26 +286,27 @@ int BPF_PROG(on_switch_no_state, bool preempt, struct task_struct *prev,
 }
 
 /*
- * A condition variable of glibc has two futex words, side by side, for waiters in turn; pipes that
- * are made together have numbers side by side and are not the same.
- */
-static __always_inline bool is_same_object(u32 account, u64 one, u64 other)
-{
-	return account == ACCT_FUTEX ? one >> 3 == other >> 3 : one == other;
-}
-
-/*
  * A lock, or a token, goes from one that has waited for it to one that waits. Whoever comes last to
  * a barrier has waited there before, too, but wakes all others at once.
  */
 static __always_inline void note_turn(struct thread *t, struct thread *waker)
 {
-	t->by_waiter = waker->last_account == t->open &&
-		       is_same_object(t->open, waker->last_object, t->object);
+	t->by_waiter = has_waited_for(waker, t, t->open);
+	t->by_parked = t->open == ACCT_FUTEX && waker->park_word;
 	t->many = waker->woke_step == waker->steps_head + 1 &&
 		  is_same_object(t->open, waker->woke_object, t->object);
 	waker->woke_object = t->object;
 	waker->woke_step = waker->steps_head + 1;	/* 0: none yet */
+}
+
+/*
+ * A child's end is the answer to its start: for waitpid(), and for whoever waits for signals only.
+ * A loop that waits for anything has not waited for it.
+ */
+static __always_inline bool ends_child(struct thread *t, struct task_struct *waker)
+{
+	return (t->open == ACCT_CHILD || t->open == ACCT_OTHER) && waker->flags & PF_EXITING &&
+	       waker->real_parent->tgid == t->tgid;
 }
 
 SEC("tp_btf/sched_waking")
@@ -327,7 +328,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	 */
 	current = bpf_get_current_task_btf();
 	t->waker_context = context_of(cpu);
-	t->by_waiter = t->many = 0;
+	t->by_waiter = t->many = t->by_parked = 0;
 	now = bpf_ktime_get_ns();
 	t->woken = now;
 	t->timer = cpu->firing;
@@ -339,6 +340,8 @@ int BPF_PROG(on_waking, struct task_struct *p)
 		if (waker)
 			note_turn(t, waker);
 	}
+	if (t->waker_context == CTX_TASK && ends_child(t, current))
+		t->asked = true;
 	completion_wakes(cpu, t, current);
 	end_wait(cpu, t, now);
 	charge(cpu, t, now);

@@ -171,8 +171,10 @@ static __always_inline u32 file_account(struct thread *t,
 	case S_IFSOCK:
 		return write ? ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
 	}
-	if (file && is_anonymous(file))
+	if (file && is_anonymous(file)) {
+		t->object = 0;	/* they share one inode */
 		return is_timerfd(file) ? ACCT_TIMER : otherwise;
+	}
 	switch (mode & S_IFMT) {
 	case S_IFREG:
 	case S_IFBLK:
@@ -258,6 +260,9 @@ static __always_inline u32 call_account(struct thread *t,
 		return file_account(t, task, fd, true, otherwise);
 	case CALL_DISK:
 		return ACCT_DISK;
+	case CALL_SEMAPHORES:
+		t->object = 1ULL << 32 | fd;
+		return otherwise;
 	}
 	return otherwise;
 }
@@ -354,13 +359,13 @@ static __always_inline void completion_wakes(struct cpu *cpu, struct thread *t,
 
 /*
  * Several threads may wait for one object of this kind. The others are too many (a socket for each
- * connection) or say nothing (all eventfds have one inode).
+ * connection).
  */
 static __always_inline bool is_shared(u32 account)
 {
 	const u64 others = 1ULL << ACCT_POLL | 1ULL << ACCT_TIMER |
 			   1ULL << ACCT_CHILD | 1ULL << ACCT_SOCKET_ACCEPT |
-			   1ULL << ACCT_SOCKET_RECEIVE | 1ULL << ACCT_OTHER;
+			   1ULL << ACCT_SOCKET_RECEIVE;
 
 	return !(others >> (account & 63) & 1);
 }
@@ -378,6 +383,12 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 		__sync_fetch_and_add(&all->by_waiter, more->by_waiter);
 	if (more->many)
 		__sync_fetch_and_add(&all->many, more->many);
+	if (more->again)
+		__sync_fetch_and_add(&all->again, more->again);
+	if (more->by_parked)
+		__sync_fetch_and_add(&all->by_parked, more->by_parked);
+	if (all->waiter_tid != more->waiter_tid)
+		all->waiter_tid = 0;
 	if (more->open)
 		__sync_fetch_and_add(&all->open, more->open);
 	if (more->lock_like)
@@ -391,8 +402,10 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 		all->end_tid = more->end_tid;
 		all->end = more->end;
 	}
-	if (more->waker_comm[0])
+	if (more->waker_comm[0]) {
+		all->waker_tid = more->waker_tid;
 		__builtin_memcpy(all->waker_comm, more->waker_comm, 16);
+	}
 }
 
 /* Adds what a thread has waited, since it did so last, to the sums of its process. */
@@ -403,7 +416,9 @@ static __noinline int keep_waits(struct thread *t)
 	if (!t->waits.count)
 		return 0;
 	sum = bpf_map_lookup_elem(&wait_sums, &t->waits_of);
+	t->waits.waiter_tid = t->tid;
 	if (!sum) {
+		first.waiter_tid = t->tid;
 		if (bpf_map_update_elem(&wait_sums, &t->waits_of, &first, BPF_NOEXIST) == -7 /* E2BIG */)
 			lost(LOSS_WAIT);
 		sum = bpf_map_lookup_elem(&wait_sums, &t->waits_of);
@@ -412,6 +427,83 @@ static __noinline int keep_waits(struct thread *t)
 		add_to(sum, &t->waits);
 	__builtin_memset(&t->waits, 0, sizeof(t->waits));
 	return 0;
+}
+
+static __always_inline enum place place_of(u32 account)
+{
+	switch (account) {
+	case ACCT_FUTEX:
+		return PLACE_FUTEX;
+	case ACCT_PIPE_READ:
+		return PLACE_PIPE;
+	case ACCT_FILE_LOCK:
+		return PLACE_FILE_LOCK;
+	case ACCT_OTHER:
+		return PLACE_SEMAPHORES;
+	}
+	return PLACE_OTHER;
+}
+
+/*
+ * A condition variable of glibc has two futex words, side by side, for waiters in turn; pipes that
+ * are made together have numbers side by side and are not the same.
+ */
+static __always_inline bool is_same_object(u32 account, u64 one, u64 other)
+{
+	return account == ACCT_FUTEX ? one >> 3 == other >> 3 : one == other;
+}
+
+/* It has waited for the object of `t` before, in between for nothing else but a mutex beside it. */
+static __always_inline bool has_waited_for(struct thread *waiter, struct thread *t, u32 account)
+{
+	if (is_same_object(account, waiter->last_objects[place_of(account)], t->object))
+		return true;
+	return account == ACCT_FUTEX && is_same_object(account, waiter->prior_word, t->object);
+}
+
+/* So little of a CPU between two waits for one object is no work, but a look at a condition. */
+#define LOOK_NS	50000
+
+/*
+ * Woken, it has looked whether it is its turn, and waits on; on the way to the condition it may have
+ * slept for the mutex beside it.
+ */
+static __always_inline bool waits_again(struct thread *t)
+{
+	struct step *last = &t->steps[(t->steps_head - 1) & (STEPS - 1)];
+
+	return t->steps_head - t->object_step <= 1 && has_waited_for(t, t, t->off_account) &&
+	       t->off_since - last->on < LOOK_NS;
+}
+
+/*
+ * Runtimes let each thread sleep on a word of its own, whatever it waits for. Of a lock, who is
+ * woken has the turn, and wakes the next one when it has done. Its turn is over when it waits for
+ * work, or in its word for a time to come.
+ */
+static __always_inline void take_turn(struct thread *t)
+{
+	const u64 work = 1ULL << ACCT_POLL | 1ULL << ACCT_CHILD | 1ULL << ACCT_SOCKET_ACCEPT |
+			 1ULL << ACCT_SOCKET_RECEIVE | 1ULL << ACCT_PIPE_READ;
+
+	if (t->off_account == ACCT_FUTEX && t->waker_context == CTX_TASK)
+		t->park_word = t->object >> 3;
+	else if (work >> (t->off_account & 63) & 1 ||
+		 (t->off_account == ACCT_FUTEX && t->park_word == t->object >> 3))
+		t->park_word = 0;
+}
+
+/* Remembers what the wait that has ended was for. */
+static __always_inline void note_object(struct thread *t)
+{
+	u32 place = place_of(t->off_account);
+
+	if (!t->object)
+		return;
+	if (place == PLACE_FUTEX && !is_same_object(ACCT_FUTEX, t->last_objects[place], t->object))
+		t->prior_word = t->last_objects[place];
+	t->last_objects[place & 7] = t->object;
+	t->object_step = t->steps_head;
 }
 
 /* Adds a finished sleep to the sums by object and waker. */
@@ -438,6 +530,8 @@ static __always_inline void add_wait(struct thread *t, u64 now)
 	sum->ns += ns;
 	sum->by_waiter += t->by_waiter;
 	sum->many += t->many;
+	sum->by_parked += t->by_parked;
+	sum->again += t->object && waits_again(t);
 	sum->lock_like += t->lock_like;
 	for (k = 0; k < END_MAX; k++)
 		sum->ends[k] += t->ends[k];
@@ -446,8 +540,10 @@ static __always_inline void add_wait(struct thread *t, u64 now)
 		sum->end_tid = t->end_tid;
 		sum->end = t->end;
 	}
-	if (key.waker_tgid)
+	if (key.waker_tgid) {
+		sum->waker_tid = t->waker.tid;
 		__builtin_memcpy(sum->waker_comm, t->waker.comm, 16);
+	}
 }
 
 /* A wait that goes on when recording stops has not been ended by anybody, and counts, too. */
@@ -458,7 +554,7 @@ static __always_inline void keep_open_wait(struct thread *t, u64 now)
 	t->off_account = t->open;
 	t->wake_ns = now;
 	t->waker_context = CTX_HARDIRQ;
-	t->by_waiter = t->many = 0;
+	t->by_waiter = t->many = t->by_parked = 0;
 	__builtin_memset(t->ends, 0, sizeof(t->ends));
 	t->end_tid = t->end = 0;
 	t->ends[END_UNKNOWN] = now - t->off_since;

@@ -92,6 +92,7 @@ enum call_kind {
 	CALL_DISK,
 	CALL_YIELD,
 	CALL_COMPLETION,
+	CALL_SEMAPHORES,
 };
 
 #define CALLS_MAX	512	/* system call numbers below this are distinguished */
@@ -175,9 +176,13 @@ struct wait_key {
 struct wait_sum {
 	u64 count, ns, max_ns, by_waiter, lock_like;
 	u64 many;		/* its waker had just woken another from the same object */
+	u64 again;		/* began right after another for the same object had ended */
+	u64 by_parked;		/* ended by one that a thread had just woken, too */
 	u64 open;		/* had not ended when recording stopped */
 	u64 ends[END_MAX];	/* ns, sum to `ns` */
 	u32 end_tid, end;	/* of the longest: who was at the end of most of it, and how */
+	u32 waiter_tid;		/* who alone has waited so, 0: several */
+	u32 waker_tid;		/* when last seen */
 	char waker_comm[16];
 };
 

@@ -266,9 +266,12 @@ fn by_call(call: Syscall) -> Option<Blocked> {
         CallKind::Send => Blocked::SocketSend,
         CallKind::FileLock => Blocked::FileLock,
         CallKind::Disk => Blocked::Disk,
-        CallKind::Other | CallKind::Fcntl | CallKind::Read | CallKind::Write | CallKind::Yield => {
-            return None;
-        }
+        CallKind::Other
+        | CallKind::Fcntl
+        | CallKind::Read
+        | CallKind::Write
+        | CallKind::Yield
+        | CallKind::Semaphores => return None,
     })
 }
 

@@ -222,6 +222,7 @@ impl CallKind {
             CallKind::Receive => &["recvfrom", "recvmsg", "recvmmsg"],
             CallKind::Send => &["sendto", "sendmsg", "sendmmsg"],
             CallKind::FileLock => &["flock"],
+            CallKind::Semaphores => &["semop", "semtimedop"],
             CallKind::Fcntl => &["fcntl"],
             CallKind::Read => &["read", "readv", "pread64", "preadv", "preadv2"],
             CallKind::Write => &["write", "writev", "pwrite64", "pwritev", "pwritev2"],

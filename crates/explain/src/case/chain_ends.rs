@@ -10,6 +10,12 @@ use model::{ChainEnd, Run, WaitSum, chain_end, part_of};
 
 use crate::text::duration;
 
+/// True of what a wait for a lock, an answer or a barrier is lost to whoever was at the end. A CPU, a
+/// throttle and a stop have causes of their own, which claim what waits behind them.
+pub fn is_holders(end: ChainEnd) -> bool {
+    !matches!(end, ChainEnd::RunQueue | ChainEnd::Throttled | ChainEnd::Stopped)
+}
+
 /// Nanoseconds of some waits by what was at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChainEnds {

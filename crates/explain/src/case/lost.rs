@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Blocked, ChainEnd, Run, WaitSum, part_of};
+use model::{Account, Blocked, Run};
 
-use crate::case::chain_ends::ChainEnds;
+use crate::case::lock_word::LockWord;
+use crate::case::parking::parked;
 
 /// What a nanosecond of an account means to the one who waits for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,129 +67,52 @@ fn class_of_sleep(kind: Blocked) -> Class {
     }
 }
 
-/// A futex word, or a pipe with a token in it, that behaves like a contended lock: all waits of one
-/// process on it.
-#[derive(Clone, Debug)]
-pub struct LockWord {
-    /// Process.
-    pub tgid: u32,
-    /// In what it is waited for.
-    pub account: Account,
-    /// Address of the word, inode of the pipe.
-    pub address: u64,
-    /// Name of the lock, if one was found.
-    pub name: Option<String>,
-    /// Waits.
-    pub count: u64,
-    /// Time asleep in them.
-    pub ns: u64,
-    /// Longest.
-    pub max_ns: u64,
-    /// Waits ended by a thread that had last waited here itself.
-    pub by_waiter: u64,
-    /// Waits whose waker had just ended another one here.
-    pub many: u64,
-    /// Waits that a thread ended, and no timeout.
-    pub by_thread: u64,
-    /// Waits for the value that means "locked, and others wait".
-    pub lock_like: u64,
-    /// Waits that had not ended when recording stopped.
-    pub open: u64,
-    /// By what the one did meanwhile that had the lock.
-    pub ends: ChainEnds,
-}
-
-impl LockWord {
-    /// At least half of the waits show a lock by their value, or of those that a thread ended at
-    /// least half by being handed on.
-    fn is_lock(&self) -> bool {
-        self.has_lock_value() || self.is_handed_on()
-    }
-
-    fn has_lock_value(&self) -> bool {
-        self.count > 0 && self.lock_like >= self.count.div_ceil(2)
-    }
-
-    fn is_handed_on(&self) -> bool {
-        self.by_thread > 0
-            && self.by_waiter >= self.by_thread.div_ceil(2)
-            && self.many.saturating_mul(BARRIER) < self.by_thread
-    }
-
-    /// The part of `ns` that was waiting for a lock. Where only who ended the waits shows that, it
-    /// may be work that threads give each other: then time counts only if a recorded thread was at
-    /// the end of it, not if all waited for something from outside.
-    pub fn lost_ns(&self) -> u64 {
-        let by_value = part_of(self.ns, self.lock_like, self.count);
-        if !self.is_handed_on() {
-            return by_value;
-        }
-        let handed_on = part_of(self.ns, self.by_waiter, self.by_thread);
-        match self.ends.total() {
-            0 => by_value.max(handed_on),
-            _ => by_value.max(self.ends.part_of(handed_on, ChainEnd::is_recorded)),
-        }
-    }
-
-    fn add(&mut self, wait: &WaitSum) {
-        self.count = self.count.saturating_add(wait.count);
-        self.ns = self.ns.saturating_add(wait.ns);
-        self.max_ns = self.max_ns.max(wait.max_ns);
-        // Before waits had ends, those that a timeout ended were not told apart.
-        if wait.waker_tgid != 0 || wait.ends.is_empty() {
-            self.by_thread = self.by_thread.saturating_add(wait.count);
-        }
-        self.by_waiter = self.by_waiter.saturating_add(wait.by_waiter);
-        self.lock_like = self.lock_like.saturating_add(wait.lock_like);
-        self.many = self.many.saturating_add(wait.many);
-        self.open = self.open.saturating_add(wait.open);
-        self.ends.add(wait);
-        if self.name.is_none() {
-            self.name = wait.name.as_ref().map(|name| name.as_str().to_owned());
-        }
-    }
-}
-
-/// One in so many waits ended together with another: at a barrier of three threads it is every
-/// second, of more it is more.
-const BARRIER: u64 = 3;
-
 /// In what a thread may wait for a lock that the kernel does not know as one.
-pub const LOCK_ACCOUNTS: [Account; 2] =
-    [Account::Blocked(Blocked::Futex), Account::Blocked(Blocked::PipeRead)];
+pub const LOCK_ACCOUNTS: [Account; 3] = [
+    Account::Blocked(Blocked::Futex),
+    Account::Blocked(Blocked::PipeRead),
+    Account::Blocked(Blocked::Other),
+];
 
-/// The futex words and pipes of the run that are locks, the longest first.
+/// The futex words, pipes and semaphores of the run that are locks, the longest first. Semaphores of
+/// System V are one of the host, whichever process waits.
 pub fn lock_words(run: &Run) -> Vec<LockWord> {
+    let parked = parked(run);
+    let mut words = parked.together;
+    words.extend(
+        words_of(run)
+            .into_iter()
+            .filter(|word| !parked.words.contains(&(word.tgid, word.address)))
+            .filter(LockWord::is_lock),
+    );
+    words.sort_by_key(|word| std::cmp::Reverse(word.lost_ns()));
+    words
+}
+
+/// The words at which threads wait for the one that comes last, the longest first.
+pub fn barriers(run: &Run) -> Vec<LockWord> {
+    let mut words = words_of(run);
+    words.retain(LockWord::is_barrier);
+    words.sort_by_key(|word| std::cmp::Reverse(word.ns));
+    words
+}
+
+fn words_of(run: &Run) -> Vec<LockWord> {
     let mut words = BTreeMap::<(u32, Account, u64), LockWord>::new();
     for wait in run.sums.waits.iter().filter(|w| LOCK_ACCOUNTS.contains(&w.account)) {
         words
             .entry((wait.tgid, wait.account, wait.object))
-            .or_insert_with(|| LockWord {
-                tgid: wait.tgid,
-                account: wait.account,
-                address: wait.object,
-                name: None,
-                count: 0,
-                ns: 0,
-                max_ns: 0,
-                by_waiter: 0,
-                many: 0,
-                by_thread: 0,
-                lock_like: 0,
-                open: 0,
-                ends: ChainEnds::default(),
-            })
+            .or_insert_with(|| LockWord::new(wait.tgid, wait.account, wait.object))
             .add(wait);
     }
-    let mut locks: Vec<_> = words.into_values().filter(LockWord::is_lock).collect();
-    locks.sort_by_key(|word| std::cmp::Reverse(word.lost_ns()));
-    locks
+    words.into_values().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{FUTEX, RunBuilder, wait};
+    use model::{ChainEnd, WaitSum};
 
     fn words(lock_like: u64, by_waiter: u64) -> Vec<LockWord> {
         let sum = WaitSum { lock_like, by_waiter, ..wait(1, FUTEX, 0x10, 100, 1000) };
@@ -217,8 +141,25 @@ mod tests {
             ends: [(ChainEnd::Cpu, 1000)].into(),
             ..wait(1, FUTEX, 0x10, 100, 1000)
         };
-        assert!(lock_words(&RunBuilder::new().wait(barrier(50)).build()).is_empty());
+        let run = RunBuilder::new().wait(barrier(50)).build();
+        assert!(lock_words(&run).is_empty());
+        assert_eq!(barriers(&run).len(), 1);
         assert_eq!(lock_words(&RunBuilder::new().wait(barrier(5)).build()).len(), 1);
+    }
+
+    #[test]
+    fn who_looks_whether_it_is_its_turn_and_waits_on_is_at_no_barrier() {
+        let tickets = WaitSum {
+            waker_tgid: 1,
+            by_waiter: 100,
+            many: 75,
+            again: 74,
+            ends: [(ChainEnd::Timer, 1000)].into(),
+            ..wait(1, FUTEX, 0x10, 100, 1000)
+        };
+        let run = RunBuilder::new().wait(tickets).build();
+        assert_eq!(lock_words(&run)[0].lost_ns(), 1000);
+        assert!(barriers(&run).is_empty());
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 
 use model::{Account, Blocked, Outlier, OutlierKind, Run, part_of};
 
-use crate::case::lost::{Class, LockWord, class};
+use crate::case::lock_word::LockWord;
+use crate::case::lost::{Class, class};
 
 /// Stopped by a signal, frozen, or held by a tracer.
 pub const STOPPED: Account = Account::Blocked(Blocked::Stopped);

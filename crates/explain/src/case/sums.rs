@@ -10,7 +10,8 @@ use model::{
 
 use crate::case::answers::{Answers, answers};
 use crate::case::functions::Functions;
-use crate::case::lost::{Class, LOCK_ACCOUNTS, LockWord, class, lock_words};
+use crate::case::lock_word::LockWord;
+use crate::case::lost::{Class, LOCK_ACCOUNTS, class, lock_words};
 use crate::case::safepoints;
 use crate::case::scales::Scales;
 use crate::case::stops::{STOPPED, Stops};

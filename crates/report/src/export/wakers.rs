@@ -76,6 +76,10 @@ mod tests {
             lock_like: 0,
             longest_end: None,
             many: 0,
+            again: 0,
+            by_parked: 0,
+            waiter_tid: 0,
+            waker_tid: 0,
             open: 0,
             ends: [
                 (ChainEnd::Cpu, 1_000_000),

@@ -10,6 +10,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod barrier_straggler;
 mod blocked_log_pipe;
 mod cgroup_throttle;
 mod core_dump;

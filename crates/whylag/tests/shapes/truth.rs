@@ -10,7 +10,7 @@ const CALLED: [(&str, &[&str]); 8] = [
     // The same, several at a time.
     ("pool", &[]),
     // All wait for the one that comes last.
-    ("barrier", &[]),
+    ("barrier", &["barrier-straggler"]),
     ("deadlock", &["futex-convoy"]),
     // Another thread or process of the host, which was asked for something.
     ("peer", &["slow-peer"]),

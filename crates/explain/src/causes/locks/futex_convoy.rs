@@ -26,8 +26,9 @@
 use model::{Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Syscall};
 
 use crate::case::Case;
+use crate::case::chain_ends::is_holders;
 use crate::case::in_words::{in_words, stacks};
-use crate::case::lost::LockWord;
+use crate::case::lock_word::LockWord;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
@@ -71,16 +72,11 @@ pub const CAUSE: Cause = Cause {
 
 const FUTEX: Account = Account::Blocked(Blocked::Futex);
 
-/// A CPU, a throttle and a stop have causes of their own, which claim what waits behind them.
-fn is_own(end: ChainEnd) -> bool {
-    !matches!(end, ChainEnd::RunQueue | ChainEnd::Throttled | ChainEnd::Stopped)
-}
-
 /// What the waits for a lock are lost to whatever held it; all of them where that is not known.
 fn own_ns(word: &LockWord) -> u64 {
     match word.ends.total() {
         0 => word.lost_ns(),
-        _ => word.ends.part_of(word.lost_ns(), is_own),
+        _ => word.ends.part_of(word.lost_ns(), is_holders),
     }
 }
 
@@ -148,7 +144,7 @@ fn examine(case: &Case) -> Verdict {
     let end = first.ends.main();
     let holder = match end {
         _ if is_never_let_go(first) => ", which nobody let go of".to_owned(),
-        Some(end) if !matches!(end, ChainEnd::Cpu | ChainEnd::Unknown) && is_own(end) => {
+        Some(end) if !matches!(end, ChainEnd::Cpu | ChainEnd::Unknown) && is_holders(end) => {
             format!(", whose holder {end}")
         }
         _ => String::new(),
@@ -292,8 +288,18 @@ fn doubt_kind(first: &LockWord, claim: &mut Claim) {
 
 /// `lock at 0x7f...` or its name; `token in the pipe with inode 7`.
 fn described(word: &LockWord) -> String {
-    if word.account != FUTEX {
-        return format!("token in the pipe with inode {}", word.address);
+    match word.account {
+        FUTEX if word.parked > 0 => {
+            return format!(
+                "locks for which {} sleep on words of their own",
+                counted(word.parked, "thread")
+            );
+        }
+        FUTEX => {}
+        Account::Blocked(Blocked::PipeRead) => {
+            return format!("token in the pipe with inode {}", word.address);
+        }
+        _ => return format!("System V semaphores {}", word.address as u32),
     }
     match &word.name {
         Some(name) => format!("lock {name} at {:#x}", word.address),

@@ -1,5 +1,6 @@
 //! Threads that wait for each other.
 
+pub(crate) mod barrier_straggler;
 pub(crate) mod file_lock;
 pub(crate) mod futex_convoy;
 pub(crate) mod grace_period;

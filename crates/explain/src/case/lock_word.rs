@@ -1,0 +1,140 @@
+//! A futex word, pipe or semaphore with what its waits show: is it a lock, a barrier, or work that
+//! threads give each other?
+
+use model::{Account, ChainEnd, WaitSum, part_of};
+
+use crate::case::chain_ends::ChainEnds;
+
+/// A futex word, or a pipe with a token in it, that behaves like a contended lock: all waits of one
+/// process on it.
+#[derive(Clone, Debug)]
+pub struct LockWord {
+    /// Process.
+    pub tgid: u32,
+    /// In what it is waited for.
+    pub account: Account,
+    /// Address of the word, inode of the pipe.
+    pub address: u64,
+    /// Name of the lock, if one was found.
+    pub name: Option<String>,
+    /// Waits.
+    pub count: u64,
+    /// Time asleep in them.
+    pub ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+    /// Waits ended by a thread that had last waited here itself.
+    pub by_waiter: u64,
+    /// Waits whose waker had just ended another one here.
+    pub many: u64,
+    /// Waits that began when another one here had just ended.
+    pub again: u64,
+    /// Waits ended by a thread that has a turn where each thread has a word of its own.
+    pub by_parked: u64,
+    /// Threads with a word of their own that are taken together here; 0 if it is one word.
+    pub parked: u64,
+    /// Waits that a thread ended, and no timeout.
+    pub by_thread: u64,
+    /// Waits for the value that means "locked, and others wait".
+    pub lock_like: u64,
+    /// Waits that had not ended when recording stopped.
+    pub open: u64,
+    /// By what the one did meanwhile that had the lock.
+    pub ends: ChainEnds,
+}
+
+impl LockWord {
+    /// At least half of the waits show a lock by their value, or of those that a thread ended at
+    /// least half by being handed on.
+    pub(super) fn is_lock(&self) -> bool {
+        self.has_lock_value() || self.is_handed_on()
+    }
+
+    fn has_lock_value(&self) -> bool {
+        self.count > 0 && self.lock_like >= self.count.div_ceil(2)
+    }
+
+    fn is_handed_on(&self) -> bool {
+        let by_waiter = self.handed_on();
+        by_waiter > 0 && by_waiter >= self.by_thread.div_ceil(2) && !self.is_broadcast()
+    }
+
+    /// Waits ended by one that had waited itself.
+    fn handed_on(&self) -> u64 {
+        if self.parked > 0 { self.by_parked } else { self.by_waiter }
+    }
+
+    /// Whoever ends waits here ends several, and those that it has woken go on.
+    fn is_broadcast(&self) -> bool {
+        self.many.saturating_mul(BARRIER) >= self.by_thread.max(1) && self.again < self.many / 4 * 3
+    }
+
+    /// All who come wait for the one that comes last.
+    pub(crate) fn is_barrier(&self) -> bool {
+        self.by_waiter > 0
+            && self.by_waiter >= self.by_thread.div_ceil(2)
+            && self.is_broadcast()
+            && !self.has_lock_value()
+    }
+
+    /// The part of `ns` that was waiting for a lock. Where only who ended the waits shows that, it
+    /// may be work that threads give each other: then time counts only if a recorded thread was at
+    /// the end of it, not if all waited for something from outside.
+    pub fn lost_ns(&self) -> u64 {
+        let by_value = part_of(self.ns, self.lock_like, self.count);
+        if !self.is_handed_on() {
+            return by_value;
+        }
+        let handed_on = part_of(self.ns, self.handed_on(), self.by_thread);
+        match self.ends.total() {
+            0 => by_value.max(handed_on),
+            _ => by_value.max(self.ends.part_of(handed_on, ChainEnd::is_recorded)),
+        }
+    }
+
+    /// Without a wait.
+    pub(super) fn new(tgid: u32, account: Account, address: u64) -> LockWord {
+        LockWord {
+            tgid,
+            account,
+            address,
+            name: None,
+            count: 0,
+            ns: 0,
+            max_ns: 0,
+            by_waiter: 0,
+            many: 0,
+            again: 0,
+            by_parked: 0,
+            parked: 0,
+            by_thread: 0,
+            lock_like: 0,
+            open: 0,
+            ends: ChainEnds::default(),
+        }
+    }
+
+    pub(super) fn add(&mut self, wait: &WaitSum) {
+        self.count = self.count.saturating_add(wait.count);
+        self.ns = self.ns.saturating_add(wait.ns);
+        self.max_ns = self.max_ns.max(wait.max_ns);
+        // Before waits had ends, those that a timeout ended were not told apart.
+        if wait.waker_tgid != 0 || wait.ends.is_empty() {
+            self.by_thread = self.by_thread.saturating_add(wait.count);
+        }
+        self.by_waiter = self.by_waiter.saturating_add(wait.by_waiter);
+        self.lock_like = self.lock_like.saturating_add(wait.lock_like);
+        self.many = self.many.saturating_add(wait.many);
+        self.again = self.again.saturating_add(wait.again);
+        self.by_parked = self.by_parked.saturating_add(wait.by_parked);
+        self.open = self.open.saturating_add(wait.open);
+        self.ends.add(wait);
+        if self.name.is_none() {
+            self.name = wait.name.as_ref().map(|name| name.as_str().to_owned());
+        }
+    }
+}
+
+/// One in so many waits ended together with another: at a barrier of three threads it is every
+/// second, of more it is more.
+const BARRIER: u64 = 3;

@@ -1,0 +1,142 @@
+//! Locks of runtimes that let each thread sleep on a futex word of its own, whatever it waits for:
+//! Java's monitors and LockSupport, Rust's parking_lot, absl.
+//!
+//! No word is the lock's. But whoever is woken has the turn, and wakes the next one when it has
+//! done: those that wait are those that wake. Where one thread wakes all others (a pool that is given
+//! work), or each wakes one that had waited for work from outside, there is no lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Account, Blocked, Run, StackId, WaitSum};
+
+use crate::case::lock_word::LockWord;
+
+const FUTEX: Account = Account::Blocked(Blocked::Futex);
+/// Two that wake each other may as well ask and answer.
+const FEWEST: usize = 3;
+/// Where threads of Go sleep. Its scheduler lets one that has found work wake another to look for
+/// more, in turn, with no lock in it.
+const GO: &str = "runtime.futex";
+
+/// What the words of a run's parked threads are.
+#[derive(Debug, Default)]
+pub(super) struct Parked {
+    /// For each process that has a lock in such words: all of them as one.
+    pub together: Vec<LockWord>,
+    /// The words, by process and address.
+    pub words: BTreeSet<(u32, u64)>,
+}
+
+/// The threads of a process that each wait on words of their own.
+#[derive(Default)]
+struct Crew<'a> {
+    waits: Vec<&'a WaitSum>,
+    waiters: BTreeSet<u32>,
+    wakers: BTreeSet<u32>,
+}
+
+pub(super) fn parked(run: &Run) -> Parked {
+    let mut crews = BTreeMap::<u32, Crew>::new();
+    for wait in own_words(run) {
+        let crew = crews.entry(wait.tgid).or_default();
+        crew.waits.push(wait);
+        crew.waiters.insert(wait.waiter_tid);
+        if wait.waker_tid != 0 {
+            crew.wakers.insert(wait.waker_tid);
+        }
+    }
+    let mut parked = Parked::default();
+    for (tgid, crew) in crews {
+        let taking_turns = crew.wakers.intersection(&crew.waiters).count();
+        if taking_turns < FEWEST.max(crew.waiters.len().div_ceil(2)) || is_go(run, tgid) {
+            continue;
+        }
+        let mut together = LockWord::new(tgid, FUTEX, 0);
+        together.parked = crew.waiters.len() as u64;
+        crew.waits.iter().for_each(|wait| together.add(wait));
+        if together.is_lock() {
+            parked.words.extend(crew.waits.iter().map(|wait| (tgid, wait.object)));
+            parked.together.push(together);
+        }
+    }
+    parked
+}
+
+/// Waits on futex words on which one thread alone has waited, more than once.
+fn own_words(run: &Run) -> Vec<&WaitSum> {
+    let futexes = || run.sums.waits.iter().filter(|wait| wait.account == FUTEX);
+    let mut words = BTreeMap::<(u32, u64), (BTreeSet<u32>, u64)>::new();
+    for wait in futexes() {
+        let (waiters, count) = words.entry((wait.tgid, wait.object)).or_default();
+        waiters.insert(wait.waiter_tid);
+        *count = count.saturating_add(wait.count);
+    }
+    let is_own = |wait: &&WaitSum| {
+        let word = words.get(&(wait.tgid, wait.object));
+        wait.waiter_tid != 0
+            && wait.lock_like < wait.count.div_ceil(2)
+            && word.is_some_and(|(waiters, count)| waiters.len() == 1 && *count > 1)
+    };
+    futexes().filter(is_own).collect()
+}
+
+fn is_go(run: &Run, tgid: u32) -> bool {
+    let is_go = |id: StackId| {
+        let stack = run.stacks.get(&id);
+        stack.is_some_and(|stack| {
+            let mut symbols = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
+            symbols.any(|symbol| symbol.starts_with(GO))
+        })
+    };
+    let mut paths = run.sums.paths.iter().filter(|path| path.tgid == tgid);
+    paths.any(|path| path.account == FUTEX && path.user.is_some_and(is_go))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::lost::lock_words;
+    use crate::testing::{RunBuilder, wait};
+    use model::ChainEnd;
+
+    /// Thread `waiter` on its own word, always woken by `waker`.
+    fn own(waiter: u32, waker: u32) -> WaitSum {
+        WaitSum {
+            waiter_tid: waiter,
+            waker_tid: waker,
+            waker_tgid: 1,
+            by_parked: 10,
+            ends: [(ChainEnd::Timer, 900), (ChainEnd::Outside, 100)].into(),
+            ..wait(1, FUTEX, u64::from(waiter) * 8, 10, 1000)
+        }
+    }
+
+    fn locks(waits: impl IntoIterator<Item = WaitSum>) -> Vec<LockWord> {
+        let run = waits.into_iter().fold(RunBuilder::new(), RunBuilder::wait);
+        lock_words(&run.build())
+    }
+
+    #[test]
+    fn threads_that_wake_each_other_in_turn_have_a_lock() {
+        let found = locks([own(1, 2), own(2, 3), own(3, 1)]);
+        let [lock] = &found[..] else { panic!("{found:#?}") };
+        assert_eq!((lock.parked, lock.count, lock.lost_ns()), (3, 30, 2700));
+    }
+
+    #[test]
+    fn threads_that_one_gives_work_have_none() {
+        assert!(locks([own(1, 9), own(2, 9), own(3, 9), own(9, 1)]).is_empty());
+    }
+
+    #[test]
+    fn a_word_on_which_others_wait_too_is_not_its_own() {
+        let shared = WaitSum { waiter_tid: 0, ..own(3, 1) };
+        assert!(locks([own(1, 2), own(2, 3), shared]).is_empty());
+    }
+
+    #[test]
+    fn a_turn_that_came_with_work_from_outside_is_none() {
+        let work = |waiter, waker| WaitSum { by_parked: 1, ..own(waiter, waker) };
+        assert!(locks([work(1, 2), work(2, 3), work(3, 1)]).is_empty());
+    }
+}

@@ -1,0 +1,193 @@
+//! barrier-straggler: threads wait at a barrier for the one that comes last.
+//!
+//! A step of a parallel program is over when the last thread has done its part. If the parts are not
+//! alike, or one thread is held up, all others wait for it, in each step; the time is that thread's,
+//! and no lock is in the way.
+//!
+//! # Evidence
+//!
+//! Sleeps on futex words whose waits are ended several at once, by a thread that has waited there
+//! itself, and after which those that were woken go on. They are divided by what that thread did
+//! meanwhile (ran, slept, waited for a disk, for another lock). Where it waited for a CPU, was
+//! throttled or stopped, the time is left to those causes. Words on which those that were woken look
+//! and wait on are conditions for which threads queue: futex-convoy.
+//!
+//! # Without whylag
+//!
+//!     perf trace -e futex -p PID                 # one wake-up of many threads at the end of each step
+//!     top -H -p PID                              # one thread works, the others sleep
+//!
+//! # Sources
+//!
+//! pthread_barrier_wait(3); nptl/pthread_barrier_wait.c of glibc; kernel/futex/waitwake.c.
+
+use model::{Account, Accounts, Blocked, ChainEnd, RecorderPart};
+
+use crate::case::Case;
+use crate::case::chain_ends::is_holders;
+use crate::case::lock_word::LockWord;
+use crate::case::lost::barriers;
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
+use crate::causes::ids;
+use crate::text::{counted, duration, mean, percent};
+
+pub const CAUSE: Cause = Cause {
+    id: ids::BARRIER_STRAGGLER,
+    title: "threads wait at a barrier for the one that comes last",
+    fix: "Divide the work so that all arrive together (smaller pieces that are taken as threads get \
+          free), or let threads go on without those that are late.",
+    reproduce: "mysteries/bin/barrier-straggler-faulty 5",
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    look_alikes: &[LookAlike {
+        cause: ids::FUTEX_CONVOY,
+        tell_apart: "see who is woken ('perf trace -e futex -p PID'): a lock wakes one thread, or \
+                     those that it wakes sleep again at once; a barrier wakes all, and all go on",
+        mutual: true,
+    }],
+    symptom: true,
+    examine,
+};
+
+const FUTEX: Account = Account::Blocked(Blocked::Futex);
+/// Barriers worth a line.
+const SHOWN: usize = 3;
+
+/// What is lost to whoever came last, as far as that one was recorded.
+fn own_ns(barrier: &LockWord) -> u64 {
+    barrier.ends.part_of(barrier.ns, |end| end.is_recorded() && is_holders(end))
+}
+
+/// What to do follows what the last one did.
+fn fix(end: ChainEnd) -> Option<&'static str> {
+    match end {
+        ChainEnd::Timer => Some(
+            "The last one sleeps by a timer of its own before it comes: take that out of the step.",
+        ),
+        ChainEnd::Disk | ChainEnd::Fault => Some(
+            "The last one waits for a disk before it comes: read ahead, write in a thread that is \
+             not part of the step.",
+        ),
+        _ => None,
+    }
+}
+
+fn examine(case: &Case) -> Verdict {
+    let all = barriers(case.run);
+    let found: Vec<&LockWord> = all.iter().filter(|word| own_ns(word) > 0).collect();
+    let Some(first) = found.iter().max_by_key(|word| own_ns(word)) else {
+        return Err(Absent(match all.first() {
+            None => "no futex word behaves like a barrier".to_owned(),
+            Some(word) => format!(
+                "who came last could not go on, or was not recorded: it {}",
+                word.ends.in_words("").unwrap_or_default().trim_start()
+            ),
+        }));
+    };
+    let lost: Accounts = found.iter().map(|word| (FUTEX, own_ns(word))).collect();
+    let waits = found.iter().fold(0u64, |sum, word| sum.saturating_add(word.count));
+    let end = first.ends.main().filter(|end| is_holders(*end)).unwrap_or(ChainEnd::Unknown);
+    let process = case.process_name(first.tgid);
+    let title = format!("threads of {process} wait at a barrier for the last one, which {end}");
+    let total = lost.total();
+    let mut claim = Claim::new(title, lost, waits);
+    claim.takes_idle = true;
+    claim.fix = fix(end);
+    claim.mechanism(format!(
+        "{} asleep until the last one came: {}, mean {}",
+        duration(total),
+        counted(waits, "wait"),
+        mean(first.ns, first.count)
+    ));
+    if let Some(ends) = first.ends.in_words("while others waited, whoever came last") {
+        claim.trigger(ends);
+    }
+    if let Some(longest) = first.ends.longest_in_words(case.whole()) {
+        claim.trigger(longest);
+    }
+    for word in found.iter().take(SHOWN) {
+        claim.saw(
+            format!(
+                "barrier at {:#x}: {}, {} asleep, longest {}; {} of them ended together with \
+                 others, {} by a thread that had waited there itself",
+                word.address,
+                counted(word.count, "wait"),
+                duration(word.ns),
+                duration(word.max_ns),
+                percent(word.many.min(word.count), word.count),
+                percent(word.by_waiter.min(word.count), word.count)
+            ),
+            "futex arguments at sched_switch, waker at sched_waking",
+        );
+    }
+    rule_out(first, &mut claim);
+    Ok(claim)
+}
+
+fn rule_out(first: &LockWord, claim: &mut Claim) {
+    claim.rule_out(
+        ids::FUTEX_CONVOY,
+        format!(
+            "after {} of the {} that ended together with others the thread went on and did not \
+             wait again",
+            percent(first.many.saturating_sub(first.again), first.many),
+            counted(first.many, "wait")
+        ),
+    );
+    let queued = first.ends.sum_of(|end| end == ChainEnd::RunQueue);
+    let total = first.ends.total();
+    if queued + first.ends.unknown() < total / 5 {
+        let because = format!(
+            "the last one was ready and had no CPU for {} of {} only",
+            duration(queued),
+            duration(total)
+        );
+        claim.rule_out(ids::CPU_RUNQUEUE, because);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, wait};
+    use model::WaitSum;
+
+    fn barrier(ends: &[(ChainEnd, u64)]) -> RunBuilder {
+        let ns = ends.iter().map(|(_, ns)| ns).sum();
+        RunBuilder::new().thread(10, 10, &[(FUTEX, 4 * SECOND)]).wait(WaitSum {
+            waker_tgid: 10,
+            by_waiter: 300,
+            many: 200,
+            ends: ends.iter().copied().collect(),
+            ..wait(10, FUTEX, 0x10, 300, ns)
+        })
+    }
+
+    #[test]
+    fn claimed_is_what_the_last_one_did_and_the_fix_follows() {
+        let run = barrier(&[(ChainEnd::Timer, 3 * SECOND), (ChainEnd::RunQueue, SECOND)]).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(FUTEX), 3 * SECOND);
+        assert!(claim.title.contains("which slept by a timer"), "{}", claim.title);
+        assert!(claim.fix.unwrap().contains("out of the step"));
+        assert!(claim.ruled_out.iter().any(|other| other.cause == "futex-convoy"));
+        assert!(claim.ruled_out.iter().all(|other| other.cause != "cpu-runqueue"));
+    }
+
+    #[test]
+    fn a_last_one_without_a_cpu_has_another_cause() {
+        let run = barrier(&[(ChainEnd::RunQueue, SECOND)]).build();
+        assert!(examine(&Case::new(&run)).unwrap_err().0.contains("could not go on"));
+    }
+
+    #[test]
+    fn a_lock_is_no_barrier() {
+        let lock = WaitSum {
+            by_waiter: 100,
+            waker_tgid: 10,
+            ends: [(ChainEnd::Cpu, SECOND)].into(),
+            ..wait(10, FUTEX, 0x10, 100, SECOND)
+        };
+        let run = RunBuilder::new().thread(10, 10, &[(FUTEX, SECOND)]).wait(lock).build();
+        assert!(examine(&Case::new(&run)).unwrap_err().0.contains("no futex word"));
+    }
+}
