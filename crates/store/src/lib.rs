@@ -41,6 +41,12 @@ pub const LOADED_IN_PARTS: usize = 50_000;
 /// out the rest.
 pub const LOADED_EVENTS: usize = 5000;
 
+/// [`Store::load`] fetches this many threads one by one: those with the longest lives, and those that
+/// outliers and messages tell of. Tables show some tens, causes look at groups; and they take some
+/// 15 MB, while 2 million short processes took gigabytes. The others are summed, by their process or
+/// by the name of their programs (`model::OtherThreads`), so that no nanosecond is missing.
+pub const LOADED_THREADS: usize = 10_000;
+
 /// Keeps runs.
 pub trait Store {
     /// Begins a run. The process `header.recorder_pid` has to be alive: the run counts as being
@@ -66,7 +72,7 @@ pub trait Store {
     /// One run: [`LOADED_OUTLIERS`] outliers, longest first (those below the threshold of the run were
     /// kept for the sake of a message, and are no outliers here) and slowest messages, the
     /// [`LOADED_EVENTS`] first events of each kind, the stacks that these outliers or `stack_sums`
-    /// refer to, and all of the rest. Sums come largest first, what has a time in time order.
+    /// refer to, [`LOADED_THREADS`] threads and the sums of the others, and all of the rest. Sums come largest first, what has a time in time order.
     ///
     /// A recorder rewrites a thread only when its state changes. So while a run has no end, the
     /// open account of each living thread is extended here up to the run's heartbeat.

@@ -44,7 +44,8 @@ fn everything_comes_back_as_it_was() {
     assert_eq!(loaded.length_ns(), 2_500_000_000);
     assert_eq!(loaded.facts, batch.facts);
     assert_eq!(loaded.capabilities, batch.capabilities);
-    assert_eq!(loaded.processes, batch.processes);
+    assert_eq!(loaded.processes[..batch.processes.len()], batch.processes);
+    assert_eq!(loaded.processes.last().unwrap().tgid, others().tgid, "a group is like a process");
     assert_eq!(loaded.threads, batch.threads);
     assert_eq!(loaded.seconds, batch.seconds);
     assert_eq!(loaded.outliers, batch.outliers);

@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Capability, ChainEnd, Histogram, Metric, Outlier, Run, Scope,
-    Space, ThreadAccounts, WaitSum,
+    Account, Accounts, Blocked, Capability, ChainEnd, Histogram, Metric, OtherThreads, Outlier,
+    Run, Scope, Space, ThreadAccounts, WaitSum,
 };
 
 use crate::case::answers::{Answers, answers};
@@ -79,6 +79,9 @@ impl<'a> Case<'a> {
         let mut processes = BTreeMap::<u32, Accounts>::new();
         for thread in &run.threads {
             processes.entry(thread.tgid).or_default().merge(&thread.accounts);
+        }
+        for others in &run.sums.others {
+            processes.entry(others.tgid).or_default().merge(&others.accounts);
         }
         let mut accounts = run.accounts();
         accounts.add(Account::Unaccounted, run.wall_ns().saturating_sub(accounts.total()));
@@ -239,12 +242,16 @@ impl<'a> Case<'a> {
         for thread in &self.run.threads {
             *threads.entry(thread.tgid).or_default() += 1;
         }
+        for others in self.run.sums.others.iter().filter(|o| !OtherThreads::is_group(o.tgid)) {
+            let number = threads.entry(others.tgid).or_default();
+            *number = number.saturating_add(others.threads);
+        }
         threads.into_iter().max_by_key(|(_, count)| *count).unwrap_or_default()
     }
 
-    /// `name (pid 123)`.
+    /// `name (pid 123)`, or `name (5 processes)`.
     pub fn process_name(&self, tgid: u32) -> String {
-        format!("{} (pid {tgid})", self.run.comm(tgid))
+        self.run.process_name(tgid, self.run.comm(tgid))
     }
 
     /// The process of which `thread` was seen on a CPU: by its own name where that is known, watched
@@ -254,7 +261,7 @@ impl<'a> Case<'a> {
         let process = whole.processes.iter().find(|process| process.tgid == tgid);
         let present = || whole.presences.iter().find(|one| one.tgid == tgid);
         match process.map(|p| &p.comm).or_else(|| present().map(|one| &one.comm)) {
-            Some(name) => format!("{name} (pid {tgid})"),
+            Some(name) => whole.process_name(tgid, name),
             None => format!("{thread} (a thread of pid {tgid})"),
         }
     }

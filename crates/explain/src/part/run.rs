@@ -9,7 +9,8 @@
 use std::cmp::Reverse;
 
 use model::{
-    Account, Accounts, Cost, Losses, Messages, Outlier, Run, RunEnd, Scope, Sockets, Sums,
+    Account, Accounts, Cost, Losses, Messages, Outlier, Run, RunEnd, Scope, Shared, Sockets,
+    Sums,
     ThreadAccounts, Window, part_of,
 };
 
@@ -237,7 +238,7 @@ fn frame(whole: &Run, part: &Window, exact: bool) -> Run {
         (part.from_ns..part.to_ns).contains(&event.time_ns)
             && part.tid.is_none_or(|tid| event.tid == tid || event.tid == 0)
     });
-    let events: Vec<_> = events.cloned().collect();
+    let events: Shared<Vec<_>> = events.cloned().collect();
     Run {
         id: whole.id,
         header: model::RunHeader {

@@ -1,9 +1,9 @@
 //! The embedded store: one SQLite file.
 //!
 //! `guard` refuses files that must not be touched, `schema` makes the tables, `write` fills them,
-//! `read` reads them back, `messages`, `presences`, `sockets` and `sums` do both for theirs;
-//! `columns`, `buckets` and `outlier` say how values are laid down. `export` and `import` take a
-//! whole run to a file and from one.
+//! `read` and `threads` read them back, `messages`, `presences`, `sockets` and `sums` do both for
+//! theirs; `columns`, `buckets` and `outlier` say how values are laid down. `export` and `import`
+//! take a whole run to a file and from one.
 
 mod buckets;
 mod columns;
@@ -20,6 +20,7 @@ mod selection;
 mod sockets;
 mod space;
 mod sums;
+mod threads;
 mod verify;
 mod write;
 
@@ -201,6 +202,38 @@ impl Sqlite {
         })
     }
 
+    /// The same of a run, whose large parts are taken one by one: what has an unsafe text takes many
+    /// times its memory on the way.
+    fn shown_run(&self, mut run: Run) -> Result<Run, StoreError> {
+        let large = Run {
+            processes: self.each_shown(&mut run.processes)?,
+            threads: self.each_shown(&mut run.threads)?,
+            seconds: self.each_shown(&mut run.seconds)?,
+            events: self.each_shown(&mut run.events)?,
+            presences: self.each_shown(&mut run.presences)?,
+            outliers: self.each_shown(&mut run.outliers)?,
+            ..Run::default()
+        };
+        let small = self.shown(run)?;
+        Ok(Run {
+            processes: large.processes,
+            threads: large.threads,
+            seconds: large.seconds,
+            events: large.events,
+            presences: large.presences,
+            outliers: large.outliers,
+            ..small
+        })
+    }
+
+    fn each_shown<T, C>(&self, all: &mut Vec<T>) -> Result<C, StoreError>
+    where
+        T: Serialize + DeserializeOwned,
+        C: FromIterator<T>,
+    {
+        std::mem::take(all).into_iter().map(|one| self.shown(one)).collect()
+    }
+
     /// Removes a run, unless it is being recorded: from here on nobody sees it. Other writers go on
     /// meanwhile. Its space is free for other runs; [`Sqlite::shrink`] gives it back.
     pub fn forget(&mut self, run: RunId) -> Result<(), StoreError> {
@@ -272,12 +305,13 @@ impl Store for Sqlite {
 
     fn load(&self, run: RunId) -> Result<Run, StoreError> {
         let loaded = read::load(&self.conn, run, None);
-        self.shown(loaded.map_err(|error| self.failed_for(run, error))?.0)
+        self.shown_run(loaded.map_err(|error| self.failed_for(run, error))?.0)
     }
 
     fn load_part(&self, run: RunId, part: &Window) -> Result<(Run, u64), StoreError> {
         let loaded = read::load(&self.conn, run, Some(part));
-        self.shown(loaded.map_err(|error| self.failed_for(run, error))?)
+        let (run, in_part) = loaded.map_err(|error| self.failed_for(run, error))?;
+        Ok((self.shown_run(run)?, in_part))
     }
 
     fn outliers_in(

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Process, RunId, Stack,
-    StackId, Sums, Window,
+    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Presence, Process, RunId,
+    Stack, StackId, Sums, Window,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
@@ -14,7 +14,8 @@ use super::columns::{Json, Text, U64, stack_at};
 use super::outlier::Detail;
 use super::read::{all, u64_at};
 use super::selection;
-use crate::{LOADED_EVENTS, LOADED_IN_PARTS, LOADED_OUTLIERS};
+use super::threads::Threads;
+use crate::{LOADED_EVENTS, LOADED_IN_PARTS, LOADED_OUTLIERS, LOADED_THREADS};
 
 pub(super) fn facts(conn: &Connection, run: RunId) -> Result<Vec<Fact>> {
     let sql = "SELECT name, value, source FROM facts WHERE run = ?1 ORDER BY rowid";
@@ -30,17 +31,64 @@ pub(super) fn capabilities(conn: &Connection, run: RunId) -> Result<Vec<Capabili
     })
 }
 
-pub(super) fn processes(conn: &Connection, run: RunId) -> Result<Vec<Process>> {
-    let sql = "SELECT tgid, comm, exe, build_id, watched FROM processes WHERE run = ?1
-               ORDER BY tgid";
-    all(conn, sql, [run.0], |row| {
-        Ok(Process {
-            tgid: row.get(0)?,
-            comm: row.get(1)?,
-            exe: row.get(2)?,
-            build_id: row.get(3)?,
-            watched: row.get(4)?,
-        })
+/// All processes that a run tells of; of very many those that what was loaded tells of, and groups.
+pub(super) fn processes(
+    conn: &Connection,
+    run: RunId,
+    threads: &Threads,
+    outliers: &[Outlier],
+    presences: &[Presence],
+    sums: &mut Sums,
+) -> Result<Vec<Process>> {
+    let number: i64 = conn
+        .prepare_cached("SELECT count(*) FROM processes WHERE run = ?1")?
+        .query_row([run.0], |row| row.get(0))?;
+    let told = (number > LOADED_THREADS as i64).then(|| {
+        let of_threads = threads.one_by_one.iter().map(|thread| thread.tgid);
+        let of_others = threads.others.sums().map(|others| others.tgid);
+        let of_presences = presences.iter().map(|presence| presence.tgid);
+        let all = of_threads.chain(of_others).chain(of_presences);
+        all.chain(outliers.iter().flat_map(of_outlier)).chain(sums.processes()).collect()
+    });
+    let is_told = |tgid| told.as_ref().is_none_or(|told: &HashSet<u32>| told.contains(&tgid));
+    let mut processes = Vec::new();
+    each_process(conn, run, |process| {
+        if is_told(process.tgid) {
+            processes.push(process);
+        }
+    })?;
+    processes.extend(threads.others.processes());
+    Ok(processes)
+}
+
+/// The processes that an outlier tells of.
+fn of_outlier(outlier: &Outlier) -> impl Iterator<Item = u32> {
+    let waker = outlier.waker.iter().map(|waker| waker.tgid);
+    let holder = outlier.holder.iter().map(|holder| holder.tgid);
+    let ran_instead = outlier.ran_instead.iter().map(|runner| runner.tgid);
+    [outlier.tgid].into_iter().chain(waker).chain(holder).chain(ran_instead)
+}
+
+/// All processes of a run, one after the other.
+fn each_process(conn: &Connection, run: RunId, mut take: impl FnMut(Process)) -> Result<()> {
+    let mut select = conn.prepare_cached(PROCESSES)?;
+    let mut rows = select.query([run.0])?;
+    while let Some(row) = rows.next()? {
+        take(process(row)?);
+    }
+    Ok(())
+}
+
+pub(super) const PROCESSES: &str = "SELECT tgid, comm, exe, build_id, watched FROM processes
+                                    WHERE run = ?1 ORDER BY tgid";
+
+pub(super) fn process(row: &Row<'_>) -> Result<Process> {
+    Ok(Process {
+        tgid: row.get(0)?,
+        comm: row.get(1)?,
+        exe: row.get(2)?,
+        build_id: row.get(3)?,
+        watched: row.get(4)?,
     })
 }
 
