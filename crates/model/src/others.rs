@@ -225,7 +225,10 @@ mod tests {
         crowd.add(&thread(3, 2, "pool"), 2);
         let sums = crowd.into_sums();
         let [of_process, of_group] = sums.as_slice() else { panic!("{sums:?}") };
-        assert_eq!((of_process.tgid, of_process.comm.as_str(), of_process.processes), (2, "pool", 0));
+        assert_eq!(
+            (of_process.tgid, of_process.comm.as_str(), of_process.processes),
+            (2, "pool", 0)
+        );
         assert_eq!((of_group.tgid, of_group.comm.as_str()), (sh, "sh"));
         assert_eq!((of_group.threads, of_group.processes), (3, 2));
         assert_eq!((of_group.first_ns, of_group.last_ns), (7, 19));

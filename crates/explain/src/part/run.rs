@@ -9,14 +9,13 @@
 use std::cmp::Reverse;
 
 use model::{
-    Account, Accounts, Cost, Losses, Messages, Outlier, Run, RunEnd, Scope, Shared, Sockets,
-    Sums,
+    Account, Accounts, Cost, Losses, Messages, Outlier, Run, RunEnd, Scope, Shared, Sockets, Sums,
     ThreadAccounts, Window, part_of,
 };
 
 use crate::part::clip::{Clip, clips};
 use crate::part::on_cpu;
-use crate::part::question::{Question, QuestionError, basis, message, what};
+use crate::part::question::{Question, QuestionError, basis, message, must_have, what};
 use crate::part::sums::PartSums;
 use crate::text::{count, counted, duration};
 
@@ -40,6 +39,9 @@ impl<'a> PartialRun<'a> {
     /// If there is no such part.
     pub fn new(whole: &'a Run, question: &Question) -> Result<Self, QuestionError> {
         let window = question.part(whole)?;
+        if let Question::Thread(tid) = question {
+            must_have(whole, *tid)?;
+        }
         let windows = question.parts(whole)?;
         let exact = matches!(question, Question::Thread(_));
         let kept = kept(whole, question, &windows);
@@ -79,6 +81,9 @@ impl<'a> PartialRun<'a> {
                 " Who held mmap_lock was not seen in {} and is taken to be who ended it.",
                 counted(by_waker, "wait")
             );
+        }
+        if !exact && let Some(summed) = whole.summed() {
+            basis += &format!(" {summed} are not in it: when they waited is not kept.");
         }
         if estimated_ns > 0 {
             basis += &format!(

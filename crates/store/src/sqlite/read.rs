@@ -48,6 +48,8 @@ pub(super) fn runs(conn: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
         let threads: i64 = tx
             .prepare_cached("SELECT count(*) FROM threads WHERE run = ?1")?
             .query_row([row.id.0], |r| r.get(0))?;
+        let others = sums::others(&tx, row.id)?;
+        let summed = others.iter().map(|others| others.threads);
         let leading_cause = tx
             .prepare_cached("SELECT cause FROM findings WHERE run = ?1 AND rank = 0")?
             .query_row([row.id.0], |r| r.get(0))
@@ -57,7 +59,7 @@ pub(super) fn runs(conn: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
             id: row.id,
             status: row.status,
             length_ns: last_ns.saturating_sub(row.header.started_ns),
-            threads: threads.cast_unsigned(),
+            threads: summed.fold(threads.cast_unsigned(), u64::saturating_add),
             outliers: row.outlier_count,
             bytes: size_of(&tx, row.id)?,
             leading_cause,

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Presence, Process, RunId,
-    Stack, StackId, Sums, Window,
+    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Presence, Process,
+    RunId, Stack, StackId, Sums, Window,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};

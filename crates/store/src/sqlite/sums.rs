@@ -174,6 +174,8 @@ mod tests {
         conn.execute("INSERT INTO sums VALUES (1, 7, 'later', '[]', '{}')", []).unwrap();
         assert_eq!(load(&conn, RunId(7), &|_| None).unwrap(), Sums::default());
         conn.execute("INSERT INTO sums VALUES (2, 7, 'cpus', '[]', '{}')", []).unwrap();
-        assert!(load(&conn, RunId(7), &|_| None).unwrap_err().to_string().contains("missing field"));
+        assert!(
+            load(&conn, RunId(7), &|_| None).unwrap_err().to_string().contains("missing field")
+        );
     }
 }

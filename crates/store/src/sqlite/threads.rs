@@ -3,9 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use model::{
-    Account, Crowd, Messages, OtherThreads, Outlier, RunId, ThreadAccounts, Window,
-};
+use model::{Account, Crowd, Messages, OtherThreads, Outlier, RunId, ThreadAccounts, Window};
 use rusqlite::{Connection, Result, Row, params};
 
 use super::columns::Text;
@@ -105,9 +103,8 @@ fn chosen(conn: &Connection, run: RunId, told: &Told) -> Result<Option<Chosen>> 
     }
     let mut longest = BinaryHeap::with_capacity(LOADED_THREADS + 1);
     let mut chosen = Chosen { ids: HashSet::new(), tgids: HashSet::new() };
-    let mut select = conn.prepare_cached(
-        "SELECT id, tid, tgid, first_ns, last_ns FROM threads WHERE run = ?1",
-    )?;
+    let mut select =
+        conn.prepare_cached("SELECT id, tid, tgid, first_ns, last_ns FROM threads WHERE run = ?1")?;
     let mut rows = select.query([run.0])?;
     while let Some(row) = rows.next()? {
         let (id, tid, tgid): (i64, u32, u32) = (row.get(0)?, row.get(1)?, row.get(2)?);
