@@ -88,7 +88,7 @@ pub use socket::{
     Timeout, TimeoutKind,
 };
 pub use stack::{Frame, ImportedCall, PathSum, Space, Stack, StackId, StackSum};
-pub use sums::{Sum, SumVisitor, Sums};
+pub use sums::{Sum, SumVisitor, Sums, put_into_groups};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
 pub use wait::{CallError, ConcurrentCall, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};

@@ -17,6 +17,11 @@ pub trait Sum: Serialize {
     /// What it is the sum of. A sum replaces an earlier one of its table with the same key.
     fn key(&self) -> impl Serialize;
 
+    /// The same as a text, that of stores; `None` if it has none.
+    fn key_text(&self) -> Option<String> {
+        serde_json::to_string(&self.key()).ok()
+    }
+
     /// The largest come first. 0 where they stay in the order in which they came.
     fn amount(&self) -> u64;
 
@@ -197,7 +202,7 @@ fn gather<T: Sum>(sums: &mut Vec<T>, group: &dyn Fn(u32) -> Option<u32>) {
     for mut sum in sums.drain(..) {
         // Those of groups alone can have the same key.
         let is_of_group = put_into_groups(&mut sum, group);
-        let key = is_of_group.then(|| serde_json::to_string(&sum.key()).ok()).flatten();
+        let key = is_of_group.then(|| sum.key_text()).flatten();
         match key.map(|key| *places.entry(key).or_insert(kept.len())) {
             Some(place) if place < kept.len() => T::add(&mut kept[place], &sum),
             _ => kept.push(sum),

@@ -117,9 +117,9 @@ fn write_cpus(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
 /// # Errors
 /// Those of `out`.
 pub fn write_threads(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
+    let others = run.sums.others.iter().filter(|others| others.threads > 0);
     let one_by_one = run.threads.iter().map(Line::of_thread);
-    let mut lines: Vec<Line> =
-        one_by_one.chain(run.sums.others.iter().map(Line::of_others)).collect();
+    let mut lines: Vec<Line> = one_by_one.chain(others.map(Line::of_others)).collect();
     lines.sort_by_cached_key(|line| (std::cmp::Reverse(active(line.accounts)), line.tid));
     writeln!(out, "{}", style.bold("Threads (parts of the wall time in %)"))?;
     let mut table = Table::new(

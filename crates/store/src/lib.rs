@@ -22,7 +22,8 @@ mod sqlite;
 use std::collections::HashMap;
 
 use model::{
-    Batch, Finding, Outlier, Run, RunEnd, RunHeader, RunId, RunSummary, Stack, StackId, Window,
+    Batch, Finding, OtherThreads, Outlier, Run, RunEnd, RunHeader, RunId, RunSummary, Stack,
+    StackId, Window,
 };
 
 pub use error::StoreError;
@@ -41,11 +42,10 @@ pub const LOADED_IN_PARTS: usize = 50_000;
 /// out the rest.
 pub const LOADED_EVENTS: usize = 5000;
 
-/// [`Store::load`] fetches this many threads one by one: those with the longest lives, and those that
-/// outliers and messages tell of. Tables show some tens, causes look at groups; and they take some
-/// 15 MB, while 2 million short processes took gigabytes. The others are summed, by their process or
-/// by the name of their programs (`model::OtherThreads`), so that no nanosecond is missing.
-pub const LOADED_THREADS: usize = 10_000;
+/// [`Store::load`] fetches this many threads one by one: those with the longest lives; besides them
+/// those that outliers and messages tell of. The others are summed, by their process or by the name
+/// of their programs, so that no nanosecond is missing.
+pub const LOADED_THREADS: usize = OtherThreads::ONE_BY_ONE;
 
 /// Keeps runs.
 pub trait Store {

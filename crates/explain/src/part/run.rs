@@ -53,7 +53,8 @@ impl<'a> PartialRun<'a> {
         let mut sums = PartSums::new(whole);
         let (mut intervals, mut estimated_ns) = (0, 0u64);
         let lives = Lives::of(whole, question);
-        for thread in &whole.threads {
+        let summed = summed_thread(whole, question);
+        for thread in whole.threads.iter().chain(&summed) {
             for window in windows.iter().filter(|window| is_asked(window, thread.tid)) {
                 let Some(cut) = ThreadPart::new(thread, window, &kept, exact) else { continue };
                 cut.clips.iter().for_each(|clip| sums.add(clip));
@@ -128,6 +129,31 @@ fn kept<'a>(whole: &'a Run, question: &Question, windows: &[Window]) -> Vec<&'a 
     };
     let long = whole.outliers.iter().filter(|o| o.duration_ns >= shortest);
     long.filter(|o| windows.iter().any(|window| is_in(o, window))).collect()
+}
+
+/// Of an outlier whose thread is only in a sum all that is known of it: that it lived then.
+fn summed_thread(whole: &Run, question: &Question) -> Option<ThreadAccounts> {
+    let Question::Outlier(number) = question else { return None };
+    let outlier = number.checked_sub(1).and_then(|place| whole.outliers.get(place))?;
+    if whole.sums.others.is_empty() || whole.threads.iter().any(|thread| is_of(outlier, thread)) {
+        return None;
+    }
+    Some(ThreadAccounts {
+        tid: outlier.tid,
+        tgid: outlier.tgid,
+        comm: outlier.comm.clone(),
+        first_ns: outlier.start_ns,
+        last_ns: outlier.end_ns(),
+        alive: false,
+        open: Account::Unaccounted,
+        accounts: outlier.breakdown.clone(),
+        realtime: 0,
+        minor_faults: 0,
+        major_faults: 0,
+        sleeps: 0,
+        preemptions: 0,
+        migrations: 0,
+    })
 }
 
 fn is_asked(window: &Window, tid: u32) -> bool {
