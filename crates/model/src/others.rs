@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Accounts, Process, Sum, ThreadAccounts};
+use crate::{Account, Accounts, Process, Sum, ThreadAccounts};
 
 /// Programs with a group of their own, by name; whoever runs programs chooses how many names there are.
 const NAMES: usize = 64;
@@ -36,6 +36,8 @@ pub struct OtherThreads {
     pub last_ns: u64,
     /// Where their wall time went.
     pub accounts: Accounts,
+    /// How many of the threads have time in an account.
+    pub with: BTreeMap<Account, u64>,
     /// Page faults served without I/O.
     pub minor_faults: u64,
     /// Page faults that needed I/O.
@@ -50,9 +52,9 @@ pub struct OtherThreads {
 
 impl OtherThreads {
     /// So many threads are kept one by one, not counting those that live for more than a moment while
-    /// they are recorded. Tables show some tens and causes look at processes; and so many take some
-    /// 15 MB, where 2 million took gigabytes.
-    pub const ONE_BY_ONE: usize = 10_000;
+    /// they are recorded. They take some 50 MB, where 2 million took gigabytes; and a program that
+    /// starts 10,000 a second, which is about the most that a kernel does, is whole for some seconds.
+    pub const ONE_BY_ONE: usize = 50_000;
 
     /// The first number of a group: no process id is that large (Linux has 22 bits).
     const GROUPS: u32 = 1 << 31;
@@ -60,6 +62,17 @@ impl OtherThreads {
     /// True if this is not the id of a process, but the number of a group.
     pub fn is_group(tgid: u32) -> bool {
         tgid >= Self::GROUPS
+    }
+
+    /// How many of the threads have time in any account that `which` accepts: at least so many.
+    pub fn threads_in(&self, which: impl Fn(Account) -> bool) -> u64 {
+        let with = self.with.iter().filter(|(account, _)| which(**account));
+        with.map(|(_, threads)| *threads).max().unwrap_or(0)
+    }
+
+    fn add_with(&mut self, account: Account, threads: u64) {
+        let sum = self.with.entry(account).or_default();
+        *sum = sum.saturating_add(threads);
     }
 
     fn none(tgid: u32, comm: &str) -> OtherThreads {
@@ -71,6 +84,7 @@ impl OtherThreads {
             first_ns: u64::MAX,
             last_ns: 0,
             accounts: Accounts::new(),
+            with: BTreeMap::new(),
             minor_faults: 0,
             major_faults: 0,
             sleeps: 0,
@@ -85,6 +99,7 @@ impl OtherThreads {
         self.first_ns = self.first_ns.min(thread.first_ns);
         self.last_ns = self.last_ns.max(thread.last_ns);
         self.accounts.merge(&thread.accounts);
+        thread.accounts.iter().for_each(|(account, _)| self.add_with(account, 1));
         self.minor_faults = self.minor_faults.saturating_add(thread.minor_faults);
         self.major_faults = self.major_faults.saturating_add(thread.major_faults);
         self.sleeps = self.sleeps.saturating_add(thread.sleeps);
@@ -127,6 +142,7 @@ impl Sum for OtherThreads {
         self.first_ns = self.first_ns.min(other.first_ns);
         self.last_ns = self.last_ns.max(other.last_ns);
         self.accounts.merge(&other.accounts);
+        other.with.iter().for_each(|(account, threads)| self.add_with(*account, *threads));
         self.minor_faults = self.minor_faults.saturating_add(other.minor_faults);
         self.major_faults = self.major_faults.saturating_add(other.major_faults);
         self.sleeps = self.sleeps.saturating_add(other.sleeps);
@@ -196,7 +212,6 @@ impl Crowd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Account;
 
     fn thread(tid: u32, tgid: u32, comm: &str) -> ThreadAccounts {
         ThreadAccounts {
@@ -237,6 +252,10 @@ mod tests {
         assert_eq!((of_group.threads, of_group.processes), (3, 2));
         assert_eq!((of_group.first_ns, of_group.last_ns), (7, 19));
         assert_eq!((of_group.accounts.total(), of_group.migrations), (30, 15));
+        assert_eq!(
+            (of_group.threads_in(Account::is_running), of_group.threads_in(|_| false)),
+            (3, 0)
+        );
     }
 
     #[test]

@@ -484,7 +484,11 @@ impl Run {
         };
         let threads = total(|others| others.threads);
         let text = || {
-            let processes = counted(total(|others| others.processes), "process");
+            let processes = |others: &OtherThreads| match OtherThreads::is_group(others.tgid) {
+                true => others.processes,
+                false => 1,
+            };
+            let processes = counted(total(processes), "process");
             format!("{} of {processes} summed", counted(threads, "thread"))
         };
         (threads > 0).then(text)

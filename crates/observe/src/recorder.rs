@@ -32,6 +32,8 @@ use crate::{Error, convert, events, host, namespace, presence, privilege};
 
 /// Outliers handed over in one batch: converted they take about 20 MB.
 const OUTLIERS_PER_BATCH: usize = 16_384;
+/// Stacks handed over in one batch: 127 frames of 200 bytes at most, 50 MB.
+const STACKS_PER_BATCH: usize = 2_000;
 /// Sums by process and stack, some 100 bytes each.
 const STACK_SUMS: usize = 65_536;
 /// First calls of a batch after which the memory of their process is looked at.
@@ -252,7 +254,7 @@ impl Recorder {
         let heartbeat_ns = last.heartbeat_ns;
         let mut cost = last.cost.clone();
         take(last);
-        let (mut stacks, mut unnamed) = (Vec::new(), 0);
+        let mut unnamed = 0;
         if let Backend::Bpf(bpf) = &mut self.backend {
             loop {
                 let batch = bpf.outliers(heartbeat_ns);
@@ -261,7 +263,15 @@ impl Recorder {
                 }
                 take(batch);
             }
-            stacks = bpf.stacks.symbolized(&mut bpf.names);
+            let mut stacks = bpf.stacks.symbolized(&mut bpf.names);
+            loop {
+                let some: Vec<_> = stacks.by_ref().take(STACKS_PER_BATCH).collect();
+                if some.is_empty() {
+                    break;
+                }
+                take(Batch { heartbeat_ns, stacks: some, ..Batch::default() });
+            }
+            drop(stacks);
             unnamed = bpf.names.unnamed();
         }
         // The work of finishing counts, too.
@@ -269,7 +279,7 @@ impl Recorder {
             cost.cpu_ns = clock::process_cpu_ns();
             cost.peak_rss_bytes = cost::peak_rss_bytes();
         }
-        let mut batch = Batch { heartbeat_ns, stacks, cost, ..Batch::default() };
+        let mut batch = Batch { heartbeat_ns, cost, ..Batch::default() };
         push_loss(&mut batch, "names in stacks (too many and too long)", unnamed);
         take(batch);
         Ok(())

@@ -52,7 +52,7 @@ fn everything_comes_back_as_it_was() {
     assert_eq!(loaded.outlier_count, 2);
     assert_eq!(loaded.events, batch.events);
     assert_eq!(loaded.event_count, 2);
-    let mut stacks: Vec<_> = loaded.stacks.into_values().collect();
+    let mut stacks: Vec<_> = loaded.stacks.values().cloned().collect();
     stacks.sort_by_key(|stack| std::cmp::Reverse(stack.id));
     assert_eq!(stacks, batch.stacks);
     assert_eq!(loaded.sums.stack_sums, batch.sums.stack_sums);

@@ -274,6 +274,12 @@ impl<'a> Case<'a> {
         self.run.threads.iter().filter(move |thread| thread.accounts.sum_of(&which) > 0)
     }
 
+    /// How many threads those are, with those that are summed: of these at least so many.
+    pub fn thread_count_in(&self, which: impl Fn(Account) -> bool) -> u64 {
+        let others = self.run.sums.others.iter().map(|others| others.threads_in(&which));
+        others.fold(self.threads_in(&which).count() as u64, u64::saturating_add)
+    }
+
     /// Ended waits of all processes in an account, one sum per object and waker.
     pub fn waits(&self, account: Account) -> impl Iterator<Item = &'a WaitSum> {
         self.run.sums.waits.iter().filter(move |wait| wait.account == account)
@@ -283,7 +289,7 @@ impl<'a> Case<'a> {
     /// wait that never ended is in no sum.
     pub fn wait_total(&self, account: Account) -> Waits {
         let mut total = sum_of(self.waits(account));
-        total.count = total.count.max(self.threads_in(|a| a == account).count() as u64);
+        total.count = total.count.max(self.thread_count_in(|a| a == account));
         total
     }
 

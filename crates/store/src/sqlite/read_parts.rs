@@ -266,7 +266,7 @@ pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option
     let Some((key, space, truncated)) = header else { return Ok(None) };
     let sql = "SELECT address, module, offset, symbol, symbol_offset, unknown_because, after_call
                FROM frames WHERE stack = ?1 ORDER BY depth";
-    let frames = all(conn, sql, [key], |row| {
+    let mut frames = all(conn, sql, [key], |row| {
         Ok(Frame {
             address: u64_at(row, 0)?,
             module: row.get(1)?,
@@ -277,6 +277,8 @@ pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option
             after: row.get::<_, Option<Text<_>>>(6)?.map(|call| call.0),
         })
     })?;
+    // There may be a hundred thousand, and most are short.
+    frames.shrink_to_fit();
     Ok(Some(Stack { id, space, frames, truncated }))
 }
 
