@@ -124,7 +124,12 @@ pub(super) fn load(
     let in_part = part.map_or(Ok(row.outlier_count), |part| parts::count_in(&tx, run, part))?;
     let presences = presences::load(&tx, run)?;
     let mut sums = sums::load(&tx, run, &|tgid| threads.groups.get(&tgid).copied())?;
-    let processes = parts::processes(&tx, run, &threads, &outliers, &presences, &mut sums)?;
+    let seconds = seconds(&tx, run)?;
+    let events = parts::events(&tx, run, part)?;
+    let also = presences.iter().map(|presence| presence.tgid);
+    let also = also.chain(seconds.iter().map(|second| second.tgid));
+    let also = also.chain(events.iter().map(|event| event.tgid));
+    let processes = parts::processes(&tx, run, &threads, &outliers, also, &mut sums)?;
     sums.others = threads.others.into_sums();
     let loaded = Run {
         id: row.id,
@@ -136,11 +141,11 @@ pub(super) fn load(
         capabilities: parts::capabilities(&tx, run)?,
         processes: processes.into(),
         threads: threads.one_by_one.into(),
-        seconds: seconds(&tx, run)?.into(),
+        seconds: seconds.into(),
         stacks: parts::stacks(&tx, run, &outliers, &sums)?.into(),
         outliers,
         outlier_count: row.outlier_count,
-        events: parts::events(&tx, run, part)?.into(),
+        events: events.into(),
         event_count: row.event_count,
         sums,
         losses: Losses { seen: parts::losses(&tx, run)? },

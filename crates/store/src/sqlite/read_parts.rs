@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Presence, Process,
-    RunId, Stack, StackId, Sums, Window,
+    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Process, RunId, Stack,
+    StackId, Sums, Window,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
@@ -31,13 +31,14 @@ pub(super) fn capabilities(conn: &Connection, run: RunId) -> Result<Vec<Capabili
     })
 }
 
-/// All processes that a run tells of; of very many those that what was loaded tells of, and groups.
+/// All processes that a run tells of; of very many those that these parts of it tell of, and `also`;
+/// and groups.
 pub(super) fn processes(
     conn: &Connection,
     run: RunId,
     threads: &Threads,
     outliers: &[Outlier],
-    presences: &[Presence],
+    also: impl Iterator<Item = u32>,
     sums: &mut Sums,
 ) -> Result<Vec<Process>> {
     let number: i64 = conn
@@ -46,8 +47,7 @@ pub(super) fn processes(
     let told = (number > LOADED_THREADS as i64).then(|| {
         let of_threads = threads.one_by_one.iter().map(|thread| thread.tgid);
         let of_others = threads.others.sums().map(|others| others.tgid);
-        let of_presences = presences.iter().map(|presence| presence.tgid);
-        let all = of_threads.chain(of_others).chain(of_presences);
+        let all = of_threads.chain(of_others).chain(also);
         all.chain(outliers.iter().flat_map(of_outlier)).chain(sums.processes()).collect()
     });
     let is_told = |tgid| told.as_ref().is_none_or(|told: &HashSet<u32>| told.contains(&tgid));
