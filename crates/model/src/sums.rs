@@ -218,7 +218,7 @@ fn of_process<T: Sum + Clone>(sums: &[T], tgid: u32) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Account, Batch, Run};
+    use crate::{Account, Batch, Crowd, Run};
 
     fn sums() -> Sums {
         let stack = |tgid, kernel| StackSum {
@@ -258,5 +258,21 @@ mod tests {
         let sums = sums().of_process(11);
         assert_eq!(sums.stacks().collect::<Vec<_>>(), [StackId(3)]);
         assert_eq!(sums.cpus.len(), 1);
+    }
+
+    #[test]
+    fn sums_of_processes_in_a_group_are_added_up_and_those_of_others_stay() {
+        let mut sums = sums();
+        let of = |tgid, user| StackSum { tgid, user, ns: 5, ..sums.stack_sums[1].clone() };
+        let (first, second) = (of(20, Some(StackId(7))), of(21, None));
+        sums.stack_sums.extend([first, second]);
+        let group = Crowd::default().group("sh");
+        for _ in 0..2 {
+            sums.gather(&|tgid| (tgid >= 20).then_some(group));
+            let [_, alone, together] = sums.stack_sums.as_slice() else { panic!("{sums:?}") };
+            assert_eq!((alone.tgid, alone.ns), (11, u64::MAX));
+            assert_eq!((together.tgid, together.user), (group, None));
+            assert_eq!((together.count, together.ns), (2, 10));
+        }
     }
 }
