@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     CallError, ConcurrentCall, Counter, CpuTime, HoldSum, OtherThreads, PathSum, Retry, RunnerSum,
-    StackId, StackSum, WaitSum,
+    StackId, StackSum, WaitSum, outside,
 };
 
 /// A sum since the start of a run, a row of one of the tables of [`Sums`].
@@ -130,6 +131,14 @@ macro_rules! tables {
                 $(gather(&mut self.$table, group);)*
             }
 
+            /// Each with its texts fit to be shown ([`crate::outside::shown`]).
+            ///
+            /// # Errors
+            /// If one cannot be taken through JSON.
+            pub fn shown(self) -> serde_json::Result<Sums> {
+                Ok(Sums { $($table: shown(self.$table)?,)* })
+            }
+
             /// How many there are.
             pub fn len(&self) -> usize {
                 0 $(+ self.$table.len())*
@@ -193,6 +202,10 @@ pub fn put_into_groups(sum: &mut impl Sum, group: &dyn Fn(u32) -> Option<u32>) -
         sum.generalize();
     }
     is_of_group
+}
+
+fn shown<T: Serialize + DeserializeOwned>(sums: Vec<T>) -> serde_json::Result<Vec<T>> {
+    sums.into_iter().map(outside::shown).collect()
 }
 
 /// Of one table.

@@ -196,10 +196,12 @@ impl Sqlite {
     /// What was read, with every text of it fit to be shown: whoever was recorded, or wrote the
     /// store or the run file, had these texts in hand.
     fn shown<T: Serialize + DeserializeOwned>(&self, read: T) -> Result<T, StoreError> {
-        outside::shown(read).map_err(|error| StoreError::Damaged {
-            path: self.path.clone(),
-            what: visible(&error.to_string()).into_owned(),
-        })
+        outside::shown(read).map_err(|error| self.damaged(&error))
+    }
+
+    fn damaged(&self, error: &serde_json::Error) -> StoreError {
+        let what = visible(&error.to_string()).into_owned();
+        StoreError::Damaged { path: self.path.clone(), what }
     }
 
     /// The same of a run, whose large parts are taken one by one: what has an unsafe text takes many
@@ -212,6 +214,11 @@ impl Sqlite {
             events: self.each_shown(&mut run.events)?,
             presences: self.each_shown(&mut run.presences)?,
             outliers: self.each_shown(&mut run.outliers)?,
+            stacks: std::mem::take(&mut *run.stacks)
+                .into_iter()
+                .map(|(id, stack)| Ok((id, self.shown(stack)?)))
+                .collect::<Result<_, StoreError>>()?,
+            sums: std::mem::take(&mut run.sums).shown().map_err(|error| self.damaged(&error))?,
             ..Run::default()
         };
         let small = self.shown(run)?;
@@ -222,6 +229,8 @@ impl Sqlite {
             events: large.events,
             presences: large.presences,
             outliers: large.outliers,
+            stacks: large.stacks,
+            sums: large.sums,
             ..small
         })
     }
