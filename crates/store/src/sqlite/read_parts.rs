@@ -207,15 +207,28 @@ pub(super) fn outlier(row: &Row<'_>) -> Result<Outlier> {
     })
 }
 
-/// The first of each kind of the run, or of the part.
+/// The first of each kind of the run, or of the part. A run may have millions: they are walked through
+/// in the order of their index, and nothing is read of those that are not wanted but their kind.
 pub(super) fn events(conn: &Connection, run: RunId, part: Option<&Window>) -> Result<Vec<Event>> {
-    let sql = "SELECT time_ns, kind, tid, tgid, value, detail FROM (
-                   SELECT *, rowid AS place,
-                          row_number() OVER (PARTITION BY kind ORDER BY time_ns, rowid) AS number
-                   FROM events WHERE run = ?1 AND time_ns BETWEEN ?3 AND ?4)
-               WHERE number <= ?2 ORDER BY time_ns, place";
+    let sql = "SELECT time_ns, kind, tid, tgid, value, detail FROM events
+               WHERE run = ?1 AND time_ns BETWEEN ?2 AND ?3 ORDER BY time_ns, rowid";
     let (from, to) = part.map_or((0, i64::MAX as u64), |part| (part.from_ns, part.to_ns));
-    all(conn, sql, params![run.0, LOADED_EVENTS as i64, U64(from), U64(to)], event)
+    let mut select = conn.prepare_cached(sql)?;
+    let mut rows = select.query(params![run.0, U64(from), U64(to)])?;
+    let mut seen = HashMap::<String, usize>::new();
+    let mut first = Vec::new();
+    while let Some(row) = rows.next()? {
+        let kind = row.get_ref(1)?.as_str()?;
+        let number = match seen.get_mut(kind) {
+            Some(number) => number,
+            None => seen.entry(kind.to_owned()).or_default(),
+        };
+        if *number < LOADED_EVENTS {
+            *number += 1;
+            first.push(event(row)?);
+        }
+    }
+    Ok(first)
 }
 
 /// An event, from these columns in the order of the table.
