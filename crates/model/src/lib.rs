@@ -24,12 +24,14 @@ pub mod ladder;
 pub mod leg;
 mod message;
 pub mod metric;
+pub mod others;
 pub mod outlier;
 pub mod outside;
 pub mod presence;
 mod recorder_part;
 mod retry;
 pub mod run;
+pub mod shared;
 pub mod socket;
 pub mod stack;
 pub mod sums;
@@ -68,6 +70,7 @@ pub use message::{
     UnfinishedMessage,
 };
 pub use metric::{Metric, MetricSecond};
+pub use others::{Crowd, OtherThreads};
 pub use outlier::{
     Context, FirstCall, Holder, Interrupts, Outlier, OutlierKind, Runner, SlotsLeft, SyscallCall,
     TimerLegs, Waker,
@@ -79,12 +82,13 @@ pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Losses, Origin, ProbeCost, Process, Run, RunEnd,
     RunHeader, RunId, RunStatus, RunSummary, Target, Window,
 };
+pub use shared::Shared;
 pub use socket::{
     BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketAddress, SocketKind, Sockets,
     Timeout, TimeoutKind,
 };
 pub use stack::{Frame, ImportedCall, PathSum, Space, Stack, StackId, StackSum};
-pub use sums::{Sum, SumVisitor, Sums};
+pub use sums::{Sum, SumVisitor, Sums, put_into_groups};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
 pub use wait::{CallError, ConcurrentCall, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};

@@ -44,4 +44,18 @@ impl Sum for Retry {
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), None]
+    }
+
+    fn generalize(&mut self) {
+        self.object = 0;
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.ns = self.ns.saturating_add(other.ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
 }

@@ -5,9 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::counted;
 use crate::{
-    Accounts, Bench, Event, EventKind, Jitter, Messages, MetricSecond, Outlier, Presence,
-    RecorderPart, Sockets, Stack, StackId, Sum, Sums, ThreadAccounts,
+    Accounts, Bench, Event, EventKind, Jitter, Messages, MetricSecond, OtherThreads, Outlier,
+    Presence, RecorderPart, Shared, Sockets, Stack, StackId, Sum, Sums, ThreadAccounts,
 };
 
 /// Number of a run in its store, from 1.
@@ -190,6 +191,14 @@ impl Sum for Counter {
     fn tgid(&self) -> Option<u32> {
         None
     }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [None, None]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.last = self.last.max(other.last);
+    }
 }
 
 impl Counter {
@@ -324,6 +333,16 @@ impl Sum for CpuTime {
     fn tgid(&self) -> Option<u32> {
         None
     }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [None, None]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.idle_ns = self.idle_ns.saturating_add(other.idle_ns);
+        self.busy_ns = self.busy_ns.saturating_add(other.busy_ns);
+        self.stolen_ns = self.stolen_ns.saturating_add(other.stolen_ns);
+    }
 }
 
 /// A run as read back from the store.
@@ -347,21 +366,22 @@ pub struct Run {
     /// Parts of the recorder.
     pub capabilities: Vec<Capability>,
     /// Processes.
-    pub processes: Vec<Process>,
-    /// Watched threads.
-    pub threads: Vec<ThreadAccounts>,
+    pub processes: Shared<Vec<Process>>,
+    /// Watched threads; where there were very many, those with most time: the rest is in
+    /// `sums.others`.
+    pub threads: Shared<Vec<ThreadAccounts>>,
     /// Histograms per second.
-    pub seconds: Vec<MetricSecond>,
+    pub seconds: Shared<Vec<MetricSecond>>,
     /// The longest outliers, longest first.
     pub outliers: Vec<Outlier>,
     /// How many outliers were stored.
     pub outlier_count: u64,
     /// Rare events, in time order; the first ones if there are very many.
-    pub events: Vec<Event>,
+    pub events: Shared<Vec<Event>>,
     /// How many events were stored.
     pub event_count: u64,
     /// Stacks by identity.
-    pub stacks: HashMap<StackId, Stack>,
+    pub stacks: Shared<HashMap<StackId, Stack>>,
     /// Sums since its start.
     #[serde(flatten)]
     pub sums: Sums,
@@ -381,7 +401,7 @@ pub struct Run {
     pub sockets: Sockets,
     /// When programs ran, watched or not, in time order.
     #[serde(default)]
-    pub presences: Vec<Presence>,
+    pub presences: Shared<Vec<Presence>>,
 }
 
 /// A window of a run: some of its time, of all threads or of one.
@@ -398,15 +418,21 @@ pub struct Window {
 impl Run {
     /// Wall time of all watched threads together.
     pub fn wall_ns(&self) -> u64 {
-        self.threads.iter().fold(0, |sum, thread| sum.saturating_add(thread.wall_ns()))
+        let others = self.sums.others.iter().map(|others| others.accounts.total());
+        self.threads.iter().map(ThreadAccounts::wall_ns).chain(others).fold(0, u64::saturating_add)
+    }
+
+    /// Watched threads, those included that are summed.
+    pub fn thread_count(&self) -> u64 {
+        let others = self.sums.others.iter().map(|others| others.threads);
+        others.fold(self.threads.len() as u64, u64::saturating_add)
     }
 
     /// Accounts of all watched threads together.
     pub fn accounts(&self) -> Accounts {
         let mut sum = Accounts::new();
-        for thread in &self.threads {
-            sum.merge(&thread.accounts);
-        }
+        self.threads.iter().for_each(|thread| sum.merge(&thread.accounts));
+        self.sums.others.iter().for_each(|others| sum.merge(&others.accounts));
         sum
     }
 
@@ -438,6 +464,34 @@ impl Run {
     pub fn counter(&self, name: &str) -> Option<&Counter> {
         let named = self.sums.counters.iter().filter(|counter| counter.name == name);
         named.max_by_key(|counter| (counter.growth(), counter.last))
+    }
+
+    /// `name (pid 123)`; of a group that is summed `name (5 processes)`.
+    pub fn process_name(&self, tgid: u32, name: &str) -> String {
+        let group = self.sums.others.iter().find(|others| others.tgid == tgid);
+        match group.filter(|_| OtherThreads::is_group(tgid)) {
+            Some(group) => format!("{name} ({})", counted(group.processes, "process")),
+            None if OtherThreads::is_group(tgid) => format!("{name} (several processes)"),
+            None => format!("{name} (pid {tgid})"),
+        }
+    }
+
+    /// `27 threads of 12 processes summed`: there were too many to keep them one by one. `None` if
+    /// all are.
+    pub fn summed(&self) -> Option<String> {
+        let total = |number: fn(&OtherThreads) -> u64| {
+            self.sums.others.iter().map(number).fold(0, u64::saturating_add)
+        };
+        let threads = total(|others| others.threads);
+        let text = || {
+            let processes = |others: &OtherThreads| match OtherThreads::is_group(others.tgid) {
+                true => others.processes,
+                false => 1,
+            };
+            let processes = counted(total(processes), "process");
+            format!("{} of {processes} summed", counted(threads, "thread"))
+        };
+        (threads > 0).then(text)
     }
 
     /// Name of a process: `comm`, or `?` if it was never seen.

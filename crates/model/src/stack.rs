@@ -206,6 +206,20 @@ impl Sum for PathSum {
     fn stacks(&self) -> [Option<StackId>; 2] {
         [self.kernel, self.user]
     }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), None]
+    }
+
+    fn generalize(&mut self) {
+        self.user = None;
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.ns = self.ns.saturating_add(other.ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
 }
 
 /// Time off the CPU (at least the threshold long each time) summed by where it was spent.
@@ -248,6 +262,19 @@ impl Sum for StackSum {
 
     fn stacks(&self) -> [Option<StackId>; 2] {
         [self.kernel, self.user]
+    }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), None]
+    }
+
+    fn generalize(&mut self) {
+        self.user = None;
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.ns = self.ns.saturating_add(other.ns);
     }
 }
 

@@ -1,12 +1,14 @@
 //! Sums since the start of a run, which its source hands over again when they have grown.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    CallError, ConcurrentCall, Counter, CpuTime, HoldSum, PathSum, Retry, RunnerSum, StackId,
-    StackSum, WaitSum,
+    CallError, ConcurrentCall, Counter, CpuTime, HoldSum, OtherThreads, PathSum, Retry, RunnerSum,
+    StackId, StackSum, WaitSum, outside,
 };
 
 /// A sum since the start of a run, a row of one of the tables of [`Sums`].
@@ -15,6 +17,11 @@ use crate::{
 pub trait Sum: Serialize {
     /// What it is the sum of. A sum replaces an earlier one of its table with the same key.
     fn key(&self) -> impl Serialize;
+
+    /// The same as a text, that of stores; `None` if it has none.
+    fn key_text(&self) -> Option<String> {
+        serde_json::to_string(&self.key()).ok()
+    }
 
     /// The largest come first. 0 where they stay in the order in which they came.
     fn amount(&self) -> u64;
@@ -32,6 +39,16 @@ pub trait Sum: Serialize {
     fn stacks(&self) -> [Option<StackId>; 2] {
         [None; 2]
     }
+
+    /// The process that it is about, and the other one that it tells of.
+    fn processes(&mut self) -> [Option<&mut u32>; 2];
+
+    /// Leaves out of its key what is different in each process of one program: addresses, inodes,
+    /// and stacks of user code.
+    fn generalize(&mut self) {}
+
+    /// Adds another one that has the same key.
+    fn add(&mut self, other: &Self);
 }
 
 /// Does something with sums of any table.
@@ -108,6 +125,37 @@ macro_rules! tables {
                 Sums { $($table: of_process(&self.$table, tgid),)* }
             }
 
+            /// Says of those processes which `group` gives a group that they are that group, and adds
+            /// up what then has the same key.
+            pub fn gather(&mut self, group: &dyn Fn(u32) -> Option<u32>) {
+                $(gather(&mut self.$table, group);)*
+            }
+
+            /// Each with its texts fit to be shown ([`crate::outside::shown`]).
+            ///
+            /// # Errors
+            /// If one cannot be taken through JSON.
+            pub fn shown(self) -> serde_json::Result<Sums> {
+                Ok(Sums { $($table: shown(self.$table)?,)* })
+            }
+
+            /// How many there are.
+            pub fn len(&self) -> usize {
+                0 $(+ self.$table.len())*
+            }
+
+            /// True if there are none.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The processes that they tell of.
+            pub fn processes(&mut self) -> impl Iterator<Item = u32> {
+                let all = std::iter::empty()
+                    $(.chain(self.$table.iter_mut().flat_map(|sum| sum.processes())))*;
+                all.flatten().map(|tgid| *tgid)
+            }
+
             /// The stacks that they refer to.
             pub fn stacks(&self) -> impl Iterator<Item = StackId> {
                 std::iter::empty()$(.chain(self.$table.iter().flat_map(Sum::stacks)))*.flatten()
@@ -137,6 +185,43 @@ tables! {
     runners: RunnerSum,
     /// CPUs.
     cpus: CpuTime,
+    /// Threads that are not in the run one by one.
+    others: OtherThreads,
+}
+
+/// Says of a sum's processes to which groups they belong; false if to none.
+pub fn put_into_groups(sum: &mut impl Sum, group: &dyn Fn(u32) -> Option<u32>) -> bool {
+    let mut is_of_group = false;
+    for tgid in sum.processes().into_iter().flatten() {
+        if let Some(number) = group(*tgid) {
+            *tgid = number;
+        }
+        is_of_group |= OtherThreads::is_group(*tgid);
+    }
+    if is_of_group {
+        sum.generalize();
+    }
+    is_of_group
+}
+
+fn shown<T: Serialize + DeserializeOwned>(sums: Vec<T>) -> serde_json::Result<Vec<T>> {
+    sums.into_iter().map(outside::shown).collect()
+}
+
+/// Of one table.
+fn gather<T: Sum>(sums: &mut Vec<T>, group: &dyn Fn(u32) -> Option<u32>) {
+    let mut places = HashMap::<String, usize>::new();
+    let mut kept = Vec::with_capacity(sums.len());
+    for mut sum in sums.drain(..) {
+        // Those of groups alone can have the same key.
+        let is_of_group = put_into_groups(&mut sum, group);
+        let key = is_of_group.then(|| sum.key_text()).flatten();
+        match key.map(|key| *places.entry(key).or_insert(kept.len())) {
+            Some(place) if place < kept.len() => T::add(&mut kept[place], &sum),
+            _ => kept.push(sum),
+        }
+    }
+    *sums = kept;
 }
 
 fn of_process<T: Sum + Clone>(sums: &[T], tgid: u32) -> Vec<T> {
@@ -146,7 +231,7 @@ fn of_process<T: Sum + Clone>(sums: &[T], tgid: u32) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Account, Batch, Run};
+    use crate::{Account, Batch, Crowd, Run};
 
     fn sums() -> Sums {
         let stack = |tgid, kernel| StackSum {
@@ -186,5 +271,21 @@ mod tests {
         let sums = sums().of_process(11);
         assert_eq!(sums.stacks().collect::<Vec<_>>(), [StackId(3)]);
         assert_eq!(sums.cpus.len(), 1);
+    }
+
+    #[test]
+    fn sums_of_processes_in_a_group_are_added_up_and_those_of_others_stay() {
+        let mut sums = sums();
+        let of = |tgid, user| StackSum { tgid, user, ns: 5, ..sums.stack_sums[1].clone() };
+        let (first, second) = (of(20, Some(StackId(7))), of(21, None));
+        sums.stack_sums.extend([first, second]);
+        let group = Crowd::default().group("sh");
+        for _ in 0..2 {
+            sums.gather(&|tgid| (tgid >= 20).then_some(group));
+            let [_, alone, together] = sums.stack_sums.as_slice() else { panic!("{sums:?}") };
+            assert_eq!((alone.tgid, alone.ns), (11, u64::MAX));
+            assert_eq!((together.tgid, together.user), (group, None));
+            assert_eq!((together.count, together.ns), (2, 10));
+        }
     }
 }

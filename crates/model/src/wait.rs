@@ -92,6 +92,35 @@ impl Sum for WaitSum {
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), Some(&mut self.waker_tgid)]
+    }
+
+    fn generalize(&mut self) {
+        // A lock of the kernel is the same one for all.
+        if !matches!(self.account, Account::Blocked(kind) if kind.is_kernel_lock()) {
+            self.object = 0;
+            self.name = None;
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        if other.max_ns > self.max_ns {
+            self.longest_end = other.longest_end;
+        }
+        for (end, ns) in &other.ends {
+            let sum = self.ends.entry(*end).or_default();
+            *sum = sum.saturating_add(*ns);
+        }
+        self.count = self.count.saturating_add(other.count);
+        self.ns = self.ns.saturating_add(other.ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.by_waiter = self.by_waiter.saturating_add(other.by_waiter);
+        self.lock_like = self.lock_like.saturating_add(other.lock_like);
+        self.many = self.many.saturating_add(other.many);
+        self.open = self.open.saturating_add(other.open);
+    }
 }
 
 /// The name of what was waited for; exported as its text.
@@ -250,6 +279,16 @@ impl Sum for HoldSum {
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), Some(&mut self.holder_tgid)]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.ns = self.ns.saturating_add(other.ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
 }
 
 /// Time that a process had a CPU for which threads of another one, or others of its own, waited:
@@ -290,6 +329,15 @@ impl Sum for RunnerSum {
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
     }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), Some(&mut self.runner_tgid)]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.ns = self.ns.saturating_add(other.ns);
+    }
 }
 
 /// System calls of a process that failed in the same way.
@@ -324,6 +372,14 @@ impl Sum for CallError {
 
     fn tgid(&self) -> Option<u32> {
         Some(self.tgid)
+    }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), None]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
     }
 }
 
@@ -374,6 +430,16 @@ impl Sum for ConcurrentCall {
 
     fn stacks(&self) -> [Option<StackId>; 2] {
         [self.kernel, None]
+    }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), Some(&mut self.other_tgid)]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.ns = self.ns.saturating_add(other.ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use model::{Batch, CpuTime, EventDetail, EventKind, Process};
+use model::{Batch, CpuTime, EventDetail, EventKind, OtherThreads, Process};
 
 /// CPUs that are online.
 pub fn cpu_count() -> usize {
@@ -100,7 +100,7 @@ pub fn processes(batch: &Batch, known: &mut HashMap<u32, Process>) -> Vec<Proces
         let same = known.get(&tgid).is_some_and(|p| {
             (p.watched || !watched) && program.is_none() && (p.comm == comm || comm.is_empty())
         });
-        if tgid == 0 || same {
+        if tgid == 0 || OtherThreads::is_group(tgid) || same {
             return;
         }
         let mut process = process(tgid, comm, watched, program, known.get(&tgid));

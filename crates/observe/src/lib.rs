@@ -21,6 +21,7 @@ mod code;
 mod convert;
 mod cost;
 mod counters;
+mod crowd;
 mod demangle;
 mod drain;
 mod error;

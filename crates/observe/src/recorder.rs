@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use model::units::share;
 use model::{
-    Account, Batch, Capability, Cost, CpuTime, Fact, OutlierKind, Process, RecorderPart, RunHeader,
-    StackSum,
+    Account, Batch, Capability, Cost, CpuTime, Fact, Outlier, OutlierKind, Process, RecorderPart,
+    RunHeader, StackSum,
 };
 
 use crate::bpf::{outlier_record, thread_record};
@@ -15,6 +15,7 @@ use crate::capability::{self, HostFacts, Plan, Recording, Refusal};
 use crate::code::slots_left;
 use crate::cost::{self, CostSampler};
 use crate::counters::Counters;
+use crate::crowd::Crowd;
 use crate::drain::{Drain, Inbox};
 use crate::histograms::Histograms;
 use crate::kallsyms::TextRanges;
@@ -31,6 +32,10 @@ use crate::{Error, convert, events, host, namespace, presence, privilege};
 
 /// Outliers handed over in one batch: converted they take about 20 MB.
 const OUTLIERS_PER_BATCH: usize = 16_384;
+/// Stacks handed over in one batch: 127 frames of 200 bytes at most, 50 MB.
+const STACKS_PER_BATCH: usize = 2_000;
+/// Sums by process and stack, some 100 bytes each.
+const STACK_SUMS: usize = 65_536;
 /// First calls of a batch after which the memory of their process is looked at.
 const LOOKS_PER_BATCH: usize = 16;
 
@@ -59,6 +64,7 @@ struct Bpf {
     names: Names,
     stacks: Stacks,
     stack_sums: HashMap<StackKey, (u64, u64)>,
+    crowd: Crowd,
     losses: BTreeMap<Loss, u64>,
     /// As asked for at the start: shorter intervals, if they come, are in no sum.
     threshold_ns: u64,
@@ -248,7 +254,7 @@ impl Recorder {
         let heartbeat_ns = last.heartbeat_ns;
         let mut cost = last.cost.clone();
         take(last);
-        let (mut stacks, mut unnamed) = (Vec::new(), 0);
+        let mut unnamed = 0;
         if let Backend::Bpf(bpf) = &mut self.backend {
             loop {
                 let batch = bpf.outliers(heartbeat_ns);
@@ -257,7 +263,15 @@ impl Recorder {
                 }
                 take(batch);
             }
-            stacks = bpf.stacks.symbolized(&mut bpf.names);
+            let mut stacks = bpf.stacks.symbolized(&mut bpf.names);
+            loop {
+                let some: Vec<_> = stacks.by_ref().take(STACKS_PER_BATCH).collect();
+                if some.is_empty() {
+                    break;
+                }
+                take(Batch { heartbeat_ns, stacks: some, ..Batch::default() });
+            }
+            drop(stacks);
             unnamed = bpf.names.unnamed();
         }
         // The work of finishing counts, too.
@@ -265,7 +279,7 @@ impl Recorder {
             cost.cpu_ns = clock::process_cpu_ns();
             cost.peak_rss_bytes = cost::peak_rss_bytes();
         }
-        let mut batch = Batch { heartbeat_ns, stacks, cost, ..Batch::default() };
+        let mut batch = Batch { heartbeat_ns, cost, ..Batch::default() };
         push_loss(&mut batch, "names in stacks (too many and too long)", unnamed);
         take(batch);
         Ok(())
@@ -348,6 +362,7 @@ fn record(
         names: Names::default(),
         stacks: Stacks::default(),
         stack_sums: HashMap::new(),
+        crowd: Crowd::default(),
         losses: BTreeMap::new(),
         threshold_ns: watch.threshold_ns,
         lowered: false,
@@ -419,7 +434,8 @@ impl Bpf {
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         batch.stacks.extend(self.stacks.take_words(&mut self.names, inbox.words));
         batch.seconds = self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
-        self.sums.read(&self.probes, &mut self.names, &mut batch)?;
+        self.crowd.take(&mut batch);
+        self.sums.read(&self.probes, &mut self.names, &self.crowd, &mut batch)?;
         batch.sockets =
             self.queues.as_ref().map(|queues| queues.take(since_ns)).unwrap_or_default();
         let (presences, left_out) = presence::take(&self.probes, batch.heartbeat_ns, last)?;
@@ -460,7 +476,7 @@ impl Bpf {
             let is_asked = !self.lowered || outlier.duration_ns >= self.threshold_ns;
             if is_asked && matches!(outlier.kind, OutlierKind::OffCpu | OutlierKind::RunQueue) {
                 for (account, ns) in outlier.breakdown.iter() {
-                    let key = (outlier.tgid, account, outlier.kernel_stack, outlier.user_stack);
+                    let key = self.stack_key(&outlier, account);
                     let sum = self.stack_sums.entry(key).or_default();
                     *sum = (sum.0 + 1, sum.1 + ns);
                     grown.insert(key);
@@ -470,6 +486,15 @@ impl Bpf {
         }
         let sums = grown.into_iter().map(|key| stack_sum(key, self.stack_sums[&key]));
         batch.sums.stack_sums.extend(sums);
+    }
+
+    /// Of very many processes those with a new stack go to the group of their name.
+    fn stack_key(&mut self, outlier: &Outlier, account: Account) -> StackKey {
+        let key = (outlier.tgid, account, outlier.kernel_stack, outlier.user_stack);
+        if self.stack_sums.len() < STACK_SUMS || self.stack_sums.contains_key(&key) {
+            return key;
+        }
+        (self.crowd.group(&outlier.comm), account, outlier.kernel_stack, None)
     }
 
     fn count_losses(&mut self, inbox: &Inbox, batch: &mut Batch) -> Result<(), Error> {

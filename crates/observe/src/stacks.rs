@@ -98,19 +98,16 @@ impl Stacks {
     }
 
     /// All stacks, with symbols.
-    pub fn symbolized(&self, names: &mut Names) -> Vec<Stack> {
-        let stacks = self.raw.iter();
-        stacks
-            .map(|(id, (tgid, addresses))| {
-                let mut stack = stack(names, *id, *tgid, addresses);
-                names.symbolize(*tgid, &mut stack.frames);
-                stack.truncated |= is_truncated(&stack);
-                if stack.space == Space::Kernel {
-                    leave_out_tracing(&mut stack.frames);
-                }
-                stack
-            })
-            .collect()
+    pub fn symbolized(&self, names: &mut Names) -> impl Iterator<Item = Stack> {
+        self.raw.iter().map(|(id, (tgid, addresses))| {
+            let mut stack = stack(names, *id, *tgid, addresses);
+            names.symbolize(*tgid, &mut stack.frames);
+            stack.truncated |= is_truncated(&stack);
+            if stack.space == Space::Kernel {
+                leave_out_tracing(&mut stack.frames);
+            }
+            stack
+        })
     }
 }
 

@@ -1,12 +1,11 @@
 //! Reads the kernel's sums of waits, holds, runners, code paths, tries and failed calls; gives those that changed.
 
-use std::collections::HashMap;
-use std::ffi::OsString;
+use std::collections::{HashMap, HashSet};
 
 use libbpf_rs::{MapCore, MapFlags};
 use model::{
     Account, Batch, Blocked, CallError, ConcurrentCall, HoldSum, ObjectName, PathSum, Retry,
-    RunnerSum, Syscall, WaitSum,
+    RunnerSum, Sum, Syscall, WaitSum, put_into_groups,
 };
 
 use crate::Error;
@@ -15,51 +14,108 @@ use crate::bpf::{
     path_sum, retry_key, retry_sum, runner_key, runner_sum, wait_key, wait_sum,
 };
 use crate::convert::{EvictedCalls, stack_id};
+use crate::crowd::Crowd;
 use crate::names::Names;
 use crate::probes::Probes;
 use crate::wire;
 
-/// Counts that were read last time, by map and key, to give only what changed.
+/// What was read last time, to give only what changed.
 #[derive(Default)]
-pub struct Sums(HashMap<OsString, HashMap<Vec<u8>, u64>>);
+pub struct Sums {
+    waits: Table<WaitSum>,
+    holds: Table<HoldSum>,
+    runners: Table<RunnerSum>,
+    paths: Table<PathSum>,
+    concurrent_calls: Table<ConcurrentCall>,
+    retries: Table<Retry>,
+    call_errors: Table<CallError>,
+}
 
 impl Sums {
-    /// All sums that grew.
+    /// All sums that grew. Those of processes that the crowd has are taken out of the kernel's maps,
+    /// which have room for some thousands of processes.
     pub fn read(
         &mut self,
         probes: &Probes,
         names: &mut Names,
+        crowd: &Crowd,
         batch: &mut Batch,
     ) -> Result<(), Error> {
         let maps = &probes.skel().maps;
-        batch.sums.waits = self.grown(&maps.wait_sums, |key, sum| wait(key, sum, names))?;
-        batch.sums.holds = self.grown(&maps.hold_sums, hold)?;
-        batch.sums.runners = self.grown(&maps.runner_sums, runner)?;
-        batch.sums.paths = self.grown(&maps.path_sums, path)?;
-        batch.sums.concurrent_calls = self.grown(&maps.beside_sums, concurrent_call)?;
-        batch.sums.retries = self.grown(&maps.retry_sums, retry)?;
-        batch.sums.call_errors = self.grown(&maps.call_errors, call_error)?;
+        let sums = &mut batch.sums;
+        sums.waits = self.waits.grown(&maps.wait_sums, crowd, |key, sum| wait(key, sum, names))?;
+        sums.holds = self.holds.grown(&maps.hold_sums, crowd, hold)?;
+        sums.runners = self.runners.grown(&maps.runner_sums, crowd, runner)?;
+        sums.paths = self.paths.grown(&maps.path_sums, crowd, path)?;
+        sums.concurrent_calls =
+            self.concurrent_calls.grown(&maps.beside_sums, crowd, concurrent_call)?;
+        sums.retries = self.retries.grown(&maps.retry_sums, crowd, retry)?;
+        sums.call_errors = self.call_errors.grown(&maps.call_errors, crowd, call_error)?;
         Ok(())
     }
+}
 
-    /// Those of one map. A sum begins with its count.
-    fn grown<K: Record, V: Record, T>(
+/// The sums of one map.
+struct Table<T> {
+    /// Counts of those that were handed over, by their key in the map.
+    seen: HashMap<Vec<u8>, u64>,
+    /// What was taken out of the map, by key.
+    of_groups: HashMap<String, T>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Table<T> {
+        Table { seen: HashMap::new(), of_groups: HashMap::new() }
+    }
+}
+
+impl<T: Sum + Clone> Table<T> {
+    /// Those that grew. A sum begins with its count.
+    fn grown<K: Record, V: Record>(
         &mut self,
         map: &dyn MapCore,
+        crowd: &Crowd,
         mut convert: impl FnMut(K, V) -> T,
     ) -> Result<Vec<T>, Error> {
-        let seen = self.0.entry(map.name().to_owned()).or_default();
-        let mut sums = Vec::new();
+        let mut read = |key: &[u8], value: &[u8]| {
+            let mut sum = convert(bpf::read(key)?, bpf::read(value)?);
+            let is_of_group = put_into_groups(&mut sum, &|tgid| crowd.group_of(tgid));
+            Some((sum, is_of_group))
+        };
+        let mut grown = Vec::new();
+        let mut groups = HashSet::new();
         for (key, value) in all(map)? {
-            let count = bpf::read::<u64>(&value);
-            if let (Some(count), Some(typed), Some(sum)) =
-                (count, bpf::read(&key), bpf::read(&value))
-                && seen.insert(key, count) != Some(count)
-            {
-                sums.push(convert(typed, sum));
+            let Some(count) = bpf::read::<u64>(&value) else { continue };
+            let before = self.seen.get(&key);
+            if before == Some(&count) {
+                continue;
             }
+            let is_new = before.is_none();
+            let Some((sum, is_of_group)) = read(&key, &value) else { continue };
+            // What was handed over is stored under its own key, and stays there.
+            if is_new && is_of_group {
+                // Again: it may have grown meanwhile.
+                let taken = map.lookup_and_delete(&key).ok().flatten();
+                if let Some((sum, _)) = taken.and_then(|value| read(&key, &value)) {
+                    groups.extend(self.add_to_group(sum));
+                }
+                continue;
+            }
+            self.seen.insert(key, count);
+            grown.push(sum);
         }
-        Ok(sums)
+        grown.extend(groups.iter().filter_map(|key| self.of_groups.get(key).cloned()));
+        Ok(grown)
+    }
+
+    /// Gives its key.
+    fn add_to_group(&mut self, sum: T) -> Option<String> {
+        let key = sum.key_text()?;
+        match self.of_groups.get_mut(&key) {
+            Some(all) => T::add(all, &sum),
+            None => drop(self.of_groups.insert(key.clone(), sum)),
+        }
+        Some(key)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Where the wall time of the watched threads went.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use model::units::{count, counted, duration, share_of};
-use model::{Account, Accounts, Run, ThreadAccounts};
+use model::{Account, Accounts, OtherThreads, Run, ThreadAccounts};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
@@ -31,10 +32,14 @@ pub fn write_summary(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
     let heading = format!(
         "Where {} of wall time went: {} in {}",
         duration(total),
-        counted(run.threads.len() as u64, "thread"),
+        counted(run.thread_count(), "thread"),
         duration(run.length_ns()),
     );
     writeln!(out, "{}", style.bold(&heading))?;
+    if let Some(summed) = run.summed() {
+        let why = format!("{summed}: there were too many to keep them one by one");
+        write!(out, "{}", text::labelled("  ", 2, &why, style.width))?;
+    }
     if run.header.sampled {
         writeln!(out, "  sampled from /proc, not recorded: shares are estimates")?;
     }
@@ -112,8 +117,10 @@ fn write_cpus(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
 /// # Errors
 /// Those of `out`.
 pub fn write_threads(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
-    let mut threads: Vec<&ThreadAccounts> = run.threads.iter().collect();
-    threads.sort_by_cached_key(|thread| (std::cmp::Reverse(active(&thread.accounts)), thread.tid));
+    let others = run.sums.others.iter().filter(|others| others.threads > 0);
+    let one_by_one = run.threads.iter().map(Line::of_thread);
+    let mut lines: Vec<Line> = one_by_one.chain(others.map(Line::of_others)).collect();
+    lines.sort_by_cached_key(|line| (std::cmp::Reverse(active(line.accounts)), line.tid));
     writeln!(out, "{}", style.bold("Threads (parts of the wall time in %)"))?;
     let mut table = Table::new(
         2,
@@ -128,18 +135,40 @@ pub fn write_threads(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
             ("blocked on", Align::Left),
         ],
     );
-    let (shown, rest) = threads.split_at(threads.len().min(THREADS));
-    for thread in shown {
-        table.row(thread_row(&thread.tid.to_string(), &thread.comm, &thread.accounts));
+    let (shown, rest) = lines.split_at(lines.len().min(THREADS));
+    for line in shown {
+        let tid = line.tid.map_or_else(String::new, |tid| tid.to_string());
+        table.row(thread_row(&tid, &line.name, line.accounts));
     }
     if !rest.is_empty() {
         let mut together = Accounts::new();
-        rest.iter().for_each(|thread| together.merge(&thread.accounts));
-        table.row(thread_row("", &format!("{} others", count(rest.len() as u64)), &together));
+        rest.iter().for_each(|line| together.merge(line.accounts));
+        let number = sum(rest.iter().map(|line| line.threads));
+        table.row(thread_row("", &format!("{} others", count(number)), &together));
     }
     table.write(out, style)?;
     let note = "  queue: ready but not on a CPU; other: interrupts, stolen, unaccounted";
     writeln!(out, "{}", style.dim(note))
+}
+
+/// A line of the table: a thread, or some that are summed.
+struct Line<'a> {
+    tid: Option<u32>,
+    name: Cow<'a, str>,
+    threads: u64,
+    accounts: &'a Accounts,
+}
+
+impl Line<'_> {
+    fn of_thread(thread: &ThreadAccounts) -> Line<'_> {
+        let (tid, name) = (Some(thread.tid), thread.comm.as_str().into());
+        Line { tid, name, threads: 1, accounts: &thread.accounts }
+    }
+
+    fn of_others(others: &OtherThreads) -> Line<'_> {
+        let name = format!("{} x {}", count(others.threads), others.comm).into();
+        Line { tid: None, name, threads: others.threads, accounts: &others.accounts }
+    }
 }
 
 fn thread_row(tid: &str, comm: &str, accounts: &Accounts) -> [Cell; 8] {
@@ -198,8 +227,8 @@ pub(crate) fn bar(part: u64, whole: u64, columns: usize) -> String {
 mod tests {
     use super::*;
     use crate::sample;
-    use model::CpuTime;
     use model::units::parse_duration;
+    use model::{CpuTime, Crowd};
 
     fn summary(run: &Run, style: &Style) -> String {
         sample::written(|out| write_summary(out, run, style))
@@ -291,6 +320,25 @@ mod tests {
         let text = sample::written(|out| write_threads(out, &run, &Style::default()));
         assert!(text.contains("60 others"), "{text}");
         assert!(text.contains(&duration(60 * one.wall_ns())), "{text}");
+    }
+
+    #[test]
+    fn threads_that_are_summed_are_counted_and_said_to_be() {
+        let mut run = sample::run();
+        let (wall_ns, one) = (run.wall_ns(), run.threads[0].clone());
+        let mut crowd = Crowd::default();
+        let group = crowd.group("sh");
+        (0..1234).for_each(|_| crowd.add(&one, group));
+        run.sums.others = crowd.into_sums();
+        assert_eq!(run.wall_ns(), wall_ns + 1234 * one.wall_ns());
+        let text = summary(&run, &Style::default());
+        sample::assert_fits(&text, 80);
+        let threads = format!("{} threads in", count(run.threads.len() as u64 + 1234));
+        assert!(text.contains(&threads), "{text}");
+        assert!(text.contains("1,234 threads of"), "{text}");
+        let text = sample::written(|out| write_threads(out, &run, &Style::default()));
+        sample::assert_fits(&text, 80);
+        assert!(text.contains("1,234 x sh"), "{text}");
     }
 
     #[test]

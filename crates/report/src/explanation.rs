@@ -231,7 +231,7 @@ fn sums(explanation: &Explanation, run: &Run) -> String {
             );
             (subject, scope.threads)
         }
-        None => (format!("run {} of {target}", explanation.run), run.threads.len() as u64),
+        None => (format!("run {} of {target}", explanation.run), run.thread_count()),
     };
     format!(
         "{}: {} and {} of wall time, of which {} ({}) lost, {} ({}) waiting for work, {} ({}) \

@@ -75,12 +75,13 @@ pub fn run() -> Run {
         exe: "/usr/bin/scan".into(),
         build_id: String::new(),
         watched: true,
-    }];
-    run.threads = threads();
-    run.seconds = seconds();
+    }]
+    .into();
+    run.threads = threads().into();
+    run.seconds = seconds().into();
     run.outliers = outliers();
     run.outlier_count = 2_000;
-    run.stacks = stacks();
+    run.stacks = stacks().into();
     run.sums.stack_sums = stack_sums();
     run.sums.cpus = [(0, 1_000, 0), (1, 500, 20)]
         .map(|(cpu, idle, stolen)| CpuTime {

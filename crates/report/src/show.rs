@@ -106,7 +106,7 @@ fn write_header(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()>
         let exit = end.exit_status.map_or_else(String::new, |exit| format!("; exit status {exit}"));
         lines.push(("ended", format!("{}{exit}", end.reason)));
     }
-    if !runs::is_unrecorded(&header.target, run.threads.len() as u64) {
+    if !runs::is_unrecorded(&header.target, run.thread_count()) {
         let how = if header.sampled { ", states sampled from /proc: estimates" } else { "" };
         lines.push(("outliers", format!("from {} on{how}", duration(header.threshold_ns))));
     }

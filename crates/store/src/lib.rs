@@ -22,7 +22,8 @@ mod sqlite;
 use std::collections::HashMap;
 
 use model::{
-    Batch, Finding, Outlier, Run, RunEnd, RunHeader, RunId, RunSummary, Stack, StackId, Window,
+    Batch, Finding, OtherThreads, Outlier, Run, RunEnd, RunHeader, RunId, RunSummary, Stack,
+    StackId, Window,
 };
 
 pub use error::StoreError;
@@ -40,6 +41,11 @@ pub const LOADED_IN_PARTS: usize = 50_000;
 /// [`Store::load`] fetches this many events of each kind, the first: a busy disk should not crowd
 /// out the rest.
 pub const LOADED_EVENTS: usize = 5000;
+
+/// [`Store::load`] fetches this many threads one by one: those with the longest lives; besides them
+/// those that outliers and messages tell of. The others are summed, by their process or by the name
+/// of their programs, so that no nanosecond is missing.
+pub const LOADED_THREADS: usize = OtherThreads::ONE_BY_ONE;
 
 /// Keeps runs.
 pub trait Store {
@@ -66,7 +72,7 @@ pub trait Store {
     /// One run: [`LOADED_OUTLIERS`] outliers, longest first (those below the threshold of the run were
     /// kept for the sake of a message, and are no outliers here) and slowest messages, the
     /// [`LOADED_EVENTS`] first events of each kind, the stacks that these outliers or `stack_sums`
-    /// refer to, and all of the rest. Sums come largest first, what has a time in time order.
+    /// refer to, [`LOADED_THREADS`] threads and the sums of the others, and all of the rest. Sums come largest first, what has a time in time order.
     ///
     /// A recorder rewrites a thread only when its state changes. So while a run has no end, the
     /// open account of each living thread is extended here up to the run's heartbeat.

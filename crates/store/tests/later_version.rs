@@ -52,7 +52,7 @@ fn assert_only_the_part_differs(run: &Run) {
     assert_eq!(names(run), expected.map(renamed).collect::<Vec<_>>());
     let later = run.capabilities.iter().find(|c| c.part.name() == LATER).unwrap();
     assert!(later.on && !RecorderPart::ALL.contains(&later.part));
-    assert_eq!((&run.threads, &run.sums), (&known.threads, &known.sums));
+    assert_eq!((&*run.threads, &run.sums), (&*known.threads, &known.sums));
 }
 
 #[test]

@@ -273,7 +273,7 @@ fn what_a_killed_import_left_is_not_seen_and_goes_with_the_next_one() {
     assert_eq!(store.load(imported).unwrap().outlier_count, 40_000);
     // Nothing of the other is left, in any table.
     let (whole, number) = Sqlite::open_run_file(&file).unwrap();
-    assert_eq!(store.load(imported).unwrap().threads, whole.load(number).unwrap().threads);
+    assert_eq!(store.load(imported).unwrap().threads, *whole.load(number).unwrap().threads);
     assert_eq!((rows("runs"), rows("outliers")), (1, 40_000));
     for (parts, key, of) in [("accounts", "thread", "threads"), ("frames", "stack", "stacks")] {
         let sql = format!("SELECT count(*) FROM {parts} WHERE {key} NOT IN (SELECT id FROM {of})");

@@ -44,14 +44,15 @@ fn everything_comes_back_as_it_was() {
     assert_eq!(loaded.length_ns(), 2_500_000_000);
     assert_eq!(loaded.facts, batch.facts);
     assert_eq!(loaded.capabilities, batch.capabilities);
-    assert_eq!(loaded.processes, batch.processes);
+    assert_eq!(loaded.processes[..batch.processes.len()], batch.processes);
+    assert_eq!(loaded.processes.last().unwrap().tgid, others().tgid, "a group is like a process");
     assert_eq!(loaded.threads, batch.threads);
     assert_eq!(loaded.seconds, batch.seconds);
     assert_eq!(loaded.outliers, batch.outliers);
     assert_eq!(loaded.outlier_count, 2);
     assert_eq!(loaded.events, batch.events);
     assert_eq!(loaded.event_count, 2);
-    let mut stacks: Vec<_> = loaded.stacks.into_values().collect();
+    let mut stacks: Vec<_> = loaded.stacks.values().cloned().collect();
     stacks.sort_by_key(|stack| std::cmp::Reverse(stack.id));
     assert_eq!(stacks, batch.stacks);
     assert_eq!(loaded.sums.stack_sums, batch.sums.stack_sums);

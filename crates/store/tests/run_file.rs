@@ -151,7 +151,7 @@ fn a_run_without_an_end_is_interrupted_elsewhere() {
     let loaded = store.load(imported).unwrap();
     assert_eq!((loaded.status, loaded.end), (RunStatus::Interrupted, None));
     assert_eq!(loaded.header, header());
-    assert_eq!(loaded.threads, store.load(run).unwrap().threads, "extended once, when loaded");
+    assert_eq!(loaded.threads, *store.load(run).unwrap().threads, "extended once, when loaded");
 }
 
 #[test]

@@ -11,5 +11,5 @@ pub fn load(store: &impl Store, run: &Run) -> Result<SlowMessages, Failure> {
         return Ok(SlowMessages::default());
     }
     let (outliers, stacks) = store.outliers_in(run.id, &explain::message_windows(run))?;
-    Ok(explain::slow_messages(&Run { outliers, stacks, ..run.clone() }))
+    Ok(explain::slow_messages(&Run { outliers, stacks: stacks.into(), ..run.clone() }))
 }

@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Capability, ChainEnd, Histogram, Metric, Outlier, Run, Scope,
-    Space, ThreadAccounts, WaitSum,
+    Account, Accounts, Blocked, Capability, ChainEnd, Histogram, Metric, OtherThreads, Outlier,
+    Run, Scope, Space, ThreadAccounts, WaitSum,
 };
 
 use crate::case::answers::{Answers, answers};
@@ -80,6 +80,9 @@ impl<'a> Case<'a> {
         let mut processes = BTreeMap::<u32, Accounts>::new();
         for thread in &run.threads {
             processes.entry(thread.tgid).or_default().merge(&thread.accounts);
+        }
+        for others in &run.sums.others {
+            processes.entry(others.tgid).or_default().merge(&others.accounts);
         }
         let mut accounts = run.accounts();
         accounts.add(Account::Unaccounted, run.wall_ns().saturating_sub(accounts.total()));
@@ -240,12 +243,16 @@ impl<'a> Case<'a> {
         for thread in &self.run.threads {
             *threads.entry(thread.tgid).or_default() += 1;
         }
+        for others in self.run.sums.others.iter().filter(|o| !OtherThreads::is_group(o.tgid)) {
+            let number = threads.entry(others.tgid).or_default();
+            *number = number.saturating_add(others.threads);
+        }
         threads.into_iter().max_by_key(|(_, count)| *count).unwrap_or_default()
     }
 
-    /// `name (pid 123)`.
+    /// `name (pid 123)`, or `name (5 processes)`.
     pub fn process_name(&self, tgid: u32) -> String {
-        format!("{} (pid {tgid})", self.run.comm(tgid))
+        self.run.process_name(tgid, self.run.comm(tgid))
     }
 
     /// The process of which `thread` was seen on a CPU: by its own name where that is known, watched
@@ -255,7 +262,7 @@ impl<'a> Case<'a> {
         let process = whole.processes.iter().find(|process| process.tgid == tgid);
         let present = || whole.presences.iter().find(|one| one.tgid == tgid);
         match process.map(|p| &p.comm).or_else(|| present().map(|one| &one.comm)) {
-            Some(name) => format!("{name} (pid {tgid})"),
+            Some(name) => whole.process_name(tgid, name),
             None => format!("{thread} (a thread of pid {tgid})"),
         }
     }
@@ -268,6 +275,12 @@ impl<'a> Case<'a> {
         self.run.threads.iter().filter(move |thread| thread.accounts.sum_of(&which) > 0)
     }
 
+    /// How many threads those are, with those that are summed: of these at least so many.
+    pub fn thread_count_in(&self, which: impl Fn(Account) -> bool) -> u64 {
+        let others = self.run.sums.others.iter().map(|others| others.threads_in(&which));
+        others.fold(self.threads_in(&which).count() as u64, u64::saturating_add)
+    }
+
     /// Ended waits of all processes in an account, one sum per object and waker.
     pub fn waits(&self, account: Account) -> impl Iterator<Item = &'a WaitSum> {
         self.run.sums.waits.iter().filter(move |wait| wait.account == account)
@@ -277,7 +290,7 @@ impl<'a> Case<'a> {
     /// wait that never ended is in no sum.
     pub fn wait_total(&self, account: Account) -> Waits {
         let mut total = sum_of(self.waits(account));
-        total.count = total.count.max(self.threads_in(|a| a == account).count() as u64);
+        total.count = total.count.max(self.thread_count_in(|a| a == account));
         total
     }
 

@@ -120,7 +120,7 @@ fn others_in_words(case: &Case, claim: &Claim) -> (Vec<Excluded>, Vec<Excluded>)
 
 /// Every chain begins with what was lost, in the same words.
 fn symptom(case: &Case, claim: &Claim, lost_ns: u64) -> Link {
-    let threads = case.threads_in(|account| claim.lost.get(account) > 0).count() as u64;
+    let threads = case.thread_count_in(|account| claim.lost.get(account) > 0);
     let dropped = match claim.dropped {
         0 => String::new(),
         n => format!("{} dropped; ", crate::text::counted(n, "packet")),

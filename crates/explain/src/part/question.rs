@@ -110,15 +110,25 @@ impl Question {
                 Ok(Window { from_ns: at(from), to_ns: at(to), tid: None })
             }
             Question::Thread(tid) => {
-                if run.threads.iter().all(|thread| thread.tid != tid) {
-                    let threads = counted(run.threads.len() as u64, "thread");
-                    return Err(QuestionError::NoThread { run: run.id, tid, threads });
+                // Of very many the store gives the one that is asked about only when it is asked.
+                if run.sums.others.is_empty() {
+                    must_have(run, tid)?;
                 }
                 let to_ns = start.saturating_add(length);
                 Ok(Window { from_ns: start, to_ns, tid: Some(tid) })
             }
         }
     }
+}
+
+/// Refuses a thread that is not in the run by itself.
+pub(crate) fn must_have(run: &Run, tid: u32) -> Result<(), QuestionError> {
+    if run.threads.iter().any(|thread| thread.tid == tid) {
+        return Ok(());
+    }
+    let summed = run.summed().map_or_else(String::new, |summed| format!(" ({summed})"));
+    let threads = counted(run.thread_count(), "thread") + &summed;
+    Err(QuestionError::NoThread { run: run.id, tid, threads })
 }
 
 /// The slow message of this number.

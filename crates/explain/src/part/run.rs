@@ -9,13 +9,13 @@
 use std::cmp::Reverse;
 
 use model::{
-    Account, Accounts, Cost, Losses, Messages, Outlier, Run, RunEnd, Scope, Sockets, Sums,
+    Account, Accounts, Cost, Losses, Messages, Outlier, Run, RunEnd, Scope, Shared, Sockets, Sums,
     ThreadAccounts, Window, part_of,
 };
 
 use crate::part::clip::{Clip, clips};
 use crate::part::on_cpu;
-use crate::part::question::{Question, QuestionError, basis, message, what};
+use crate::part::question::{Question, QuestionError, basis, message, must_have, what};
 use crate::part::sums::PartSums;
 use crate::text::{count, counted, duration};
 
@@ -39,6 +39,9 @@ impl<'a> PartialRun<'a> {
     /// If there is no such part.
     pub fn new(whole: &'a Run, question: &Question) -> Result<Self, QuestionError> {
         let window = question.part(whole)?;
+        if let Question::Thread(tid) = question {
+            must_have(whole, *tid)?;
+        }
         let windows = question.parts(whole)?;
         let exact = matches!(question, Question::Thread(_));
         let kept = kept(whole, question, &windows);
@@ -50,7 +53,8 @@ impl<'a> PartialRun<'a> {
         let mut sums = PartSums::new(whole);
         let (mut intervals, mut estimated_ns) = (0, 0u64);
         let lives = Lives::of(whole, question);
-        for thread in &whole.threads {
+        let summed = summed_thread(whole, question);
+        for thread in whole.threads.iter().chain(&summed) {
             for window in windows.iter().filter(|window| is_asked(window, thread.tid)) {
                 let Some(cut) = ThreadPart::new(thread, window, &kept, exact) else { continue };
                 cut.clips.iter().for_each(|clip| sums.add(clip));
@@ -78,6 +82,9 @@ impl<'a> PartialRun<'a> {
                 " Who held mmap_lock was not seen in {} and is taken to be who ended it.",
                 counted(by_waker, "wait")
             );
+        }
+        if !exact && let Some(summed) = whole.summed() {
+            basis += &format!(" {summed} are not in it: when they waited is not kept.");
         }
         if estimated_ns > 0 {
             basis += &format!(
@@ -122,6 +129,31 @@ fn kept<'a>(whole: &'a Run, question: &Question, windows: &[Window]) -> Vec<&'a 
     };
     let long = whole.outliers.iter().filter(|o| o.duration_ns >= shortest);
     long.filter(|o| windows.iter().any(|window| is_in(o, window))).collect()
+}
+
+/// Of an outlier whose thread is only in a sum all that is known of it: that it lived then.
+fn summed_thread(whole: &Run, question: &Question) -> Option<ThreadAccounts> {
+    let Question::Outlier(number) = question else { return None };
+    let outlier = number.checked_sub(1).and_then(|place| whole.outliers.get(place))?;
+    if whole.sums.others.is_empty() || whole.threads.iter().any(|thread| is_of(outlier, thread)) {
+        return None;
+    }
+    Some(ThreadAccounts {
+        tid: outlier.tid,
+        tgid: outlier.tgid,
+        comm: outlier.comm.clone(),
+        first_ns: outlier.start_ns,
+        last_ns: outlier.end_ns(),
+        alive: false,
+        open: Account::Unaccounted,
+        accounts: outlier.breakdown.clone(),
+        realtime: 0,
+        minor_faults: 0,
+        major_faults: 0,
+        sleeps: 0,
+        preemptions: 0,
+        migrations: 0,
+    })
 }
 
 fn is_asked(window: &Window, tid: u32) -> bool {
@@ -237,7 +269,7 @@ fn frame(whole: &Run, part: &Window, exact: bool) -> Run {
         (part.from_ns..part.to_ns).contains(&event.time_ns)
             && part.tid.is_none_or(|tid| event.tid == tid || event.tid == 0)
     });
-    let events: Vec<_> = events.cloned().collect();
+    let events: Shared<Vec<_>> = events.cloned().collect();
     Run {
         id: whole.id,
         header: model::RunHeader {

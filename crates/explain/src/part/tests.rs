@@ -1,6 +1,6 @@
 use model::{
-    Account, Blocked, Context, Event, EventDetail, EventKind, Holder, Outlier, OutlierKind, Run,
-    Runner, Syscall, SyscallCall, WaitSum, Waker,
+    Account, Blocked, Context, Crowd, Event, EventDetail, EventKind, Holder, Outlier, OutlierKind,
+    Run, Runner, Syscall, SyscallCall, ThreadAccounts, WaitSum, Waker,
 };
 
 use crate::case::mmap_holders::WRITE;
@@ -327,4 +327,20 @@ fn a_waker_in_an_interrupt_is_nobody() {
         .kept(woken)
         .build();
     assert_eq!(partial(&run, &Question::Thread(10)).run.sums.waits[0].waker_comm, "");
+}
+
+#[test]
+fn an_outlier_of_a_thread_that_is_summed_is_explained_all_the_same() {
+    let mut run = one_slow_call().build();
+    let whole = explain_part(&partial(&run, &Question::Outlier(1)));
+    let mut crowd = Crowd::default();
+    let group = crowd.group("sh");
+    run.threads.retain(|thread| thread.tid != 10);
+    crowd.add(&ThreadAccounts { tid: 10, ..run.threads[0].clone() }, group);
+    run.sums.others = crowd.into_sums();
+    let summed = explain_part(&partial(&run, &Question::Outlier(1)));
+    assert_eq!(summed.scope.unwrap().threads, 1);
+    assert_eq!((summed.wall_ns, summed.accounts), (whole.wall_ns, whole.accounts));
+    let missing = PartialRun::new(&run, &Question::Thread(10)).err().unwrap().to_string();
+    assert!(missing.contains("1 thread of 0 processes summed"), "{missing}");
 }

@@ -76,7 +76,7 @@ pub fn without_kernel_symbols(run: &Run) -> Run {
 
 /// `run` as where all histograms were taken, before any was given to what it did.
 pub fn without_histograms(run: &Run) -> Run {
-    Run { seconds: Vec::new(), ..run.clone() }
+    Run { seconds: Vec::new().into(), ..run.clone() }
 }
 
 /// What is left is read from /proc or belongs to the host.

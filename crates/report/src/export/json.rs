@@ -26,9 +26,9 @@ mod tests {
         write(&mut out, &run).unwrap();
         let back: Run = serde_json::from_slice(&out).unwrap();
         assert_eq!(format!("{:?}", back.accounts()), format!("{:?}", run.accounts()));
-        assert_eq!(back.stacks, run.stacks);
+        assert_eq!(back.stacks, *run.stacks);
         assert_eq!(back.outliers, run.outliers);
-        assert_eq!(back.seconds, run.seconds);
+        assert_eq!(back.seconds, *run.seconds);
         assert_eq!(back.header, run.header);
     }
 }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Params, Result, Row};
 use super::columns::{Json, U64};
 use super::read::all;
 use super::read_parts::OUTLIER_COLUMNS;
-use super::{Failed, messages, presences, read, read_parts as parts, sockets, sums};
+use super::{Failed, messages, presences, read, read_parts as parts, sockets, sums, threads};
 use crate::run_file::Writer;
 
 /// Rows of a piece.
@@ -36,8 +36,8 @@ pub(super) fn export(
     pieces.file.batch(&Batch { jitter: parts::result(&tx, run, "jitter")?, ..Batch::default() })?;
     pieces.put(parts::facts(&tx, run)?, |batch| &mut batch.facts)?;
     pieces.put(parts::capabilities(&tx, run)?, |batch| &mut batch.capabilities)?;
-    pieces.put(parts::processes(&tx, run)?, |batch| &mut batch.processes)?;
-    pieces.put(read::threads(&tx, run)?, |batch| &mut batch.threads)?;
+    pieces.select(parts::PROCESSES, [run.0], parts::process, |batch| &mut batch.processes)?;
+    put_threads(&mut pieces)?;
     pieces.put(read::seconds(&tx, run)?, |batch| &mut batch.seconds)?;
     pieces.put(parts::losses(&tx, run)?, |batch| &mut batch.losses)?;
     pieces.put(presences::load(&tx, run)?, |batch| &mut batch.presences)?;
@@ -45,6 +45,22 @@ pub(super) fn export(
     put_sockets_and_messages(&mut pieces)?;
     put_unbounded(&mut pieces)?;
     Ok(pieces.file.finish(row.end, read::findings_of(&tx, run)?)?)
+}
+
+/// All of them, however many there are.
+fn put_threads<W: Write>(pieces: &mut Pieces<'_, W>) -> std::result::Result<(), Failed> {
+    let mut batch = Batch::default();
+    let mut written = Ok(());
+    threads::each(pieces.conn, pieces.run, |_, thread| {
+        batch.threads.push(thread);
+        if batch.threads.len() >= ROWS && written.is_ok() {
+            written = pieces.file.batch(&batch);
+            batch.threads.clear();
+        }
+        Ok(())
+    })?;
+    written?;
+    Ok(pieces.file.batch(&batch)?)
 }
 
 fn put_sums<W: Write>(pieces: &mut Pieces<'_, W>) -> std::result::Result<(), Failed> {

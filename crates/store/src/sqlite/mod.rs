@@ -1,9 +1,9 @@
 //! The embedded store: one SQLite file.
 //!
 //! `guard` refuses files that must not be touched, `schema` makes the tables, `write` fills them,
-//! `read` reads them back, `messages`, `presences`, `sockets` and `sums` do both for theirs;
-//! `columns`, `buckets` and `outlier` say how values are laid down. `export` and `import` take a
-//! whole run to a file and from one.
+//! `read` and `threads` read them back, `messages`, `presences`, `sockets` and `sums` do both for
+//! theirs; `columns`, `buckets` and `outlier` say how values are laid down. `export` and `import`
+//! take a whole run to a file and from one.
 
 mod buckets;
 mod columns;
@@ -20,6 +20,7 @@ mod selection;
 mod sockets;
 mod space;
 mod sums;
+mod threads;
 mod verify;
 mod write;
 
@@ -195,10 +196,51 @@ impl Sqlite {
     /// What was read, with every text of it fit to be shown: whoever was recorded, or wrote the
     /// store or the run file, had these texts in hand.
     fn shown<T: Serialize + DeserializeOwned>(&self, read: T) -> Result<T, StoreError> {
-        outside::shown(read).map_err(|error| StoreError::Damaged {
-            path: self.path.clone(),
-            what: visible(&error.to_string()).into_owned(),
+        outside::shown(read).map_err(|error| self.damaged(&error))
+    }
+
+    fn damaged(&self, error: &serde_json::Error) -> StoreError {
+        let what = visible(&error.to_string()).into_owned();
+        StoreError::Damaged { path: self.path.clone(), what }
+    }
+
+    /// The same of a run, whose large parts are taken one by one: what has an unsafe text takes many
+    /// times its memory on the way.
+    fn shown_run(&self, mut run: Run) -> Result<Run, StoreError> {
+        let large = Run {
+            processes: self.each_shown(&mut run.processes)?,
+            threads: self.each_shown(&mut run.threads)?,
+            seconds: self.each_shown(&mut run.seconds)?,
+            events: self.each_shown(&mut run.events)?,
+            presences: self.each_shown(&mut run.presences)?,
+            outliers: self.each_shown(&mut run.outliers)?,
+            stacks: std::mem::take(&mut *run.stacks)
+                .into_iter()
+                .map(|(id, stack)| Ok((id, self.shown(stack)?)))
+                .collect::<Result<_, StoreError>>()?,
+            sums: std::mem::take(&mut run.sums).shown().map_err(|error| self.damaged(&error))?,
+            ..Run::default()
+        };
+        let small = self.shown(run)?;
+        Ok(Run {
+            processes: large.processes,
+            threads: large.threads,
+            seconds: large.seconds,
+            events: large.events,
+            presences: large.presences,
+            outliers: large.outliers,
+            stacks: large.stacks,
+            sums: large.sums,
+            ..small
         })
+    }
+
+    fn each_shown<T, C>(&self, all: &mut Vec<T>) -> Result<C, StoreError>
+    where
+        T: Serialize + DeserializeOwned,
+        C: FromIterator<T>,
+    {
+        std::mem::take(all).into_iter().map(|one| self.shown(one)).collect()
     }
 
     /// Removes a run, unless it is being recorded: from here on nobody sees it. Other writers go on
@@ -272,12 +314,13 @@ impl Store for Sqlite {
 
     fn load(&self, run: RunId) -> Result<Run, StoreError> {
         let loaded = read::load(&self.conn, run, None);
-        self.shown(loaded.map_err(|error| self.failed_for(run, error))?.0)
+        self.shown_run(loaded.map_err(|error| self.failed_for(run, error))?.0)
     }
 
     fn load_part(&self, run: RunId, part: &Window) -> Result<(Run, u64), StoreError> {
         let loaded = read::load(&self.conn, run, Some(part));
-        self.shown(loaded.map_err(|error| self.failed_for(run, error))?)
+        let (run, in_part) = loaded.map_err(|error| self.failed_for(run, error))?;
+        Ok((self.shown_run(run)?, in_part))
     }
 
     fn outliers_in(

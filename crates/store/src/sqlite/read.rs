@@ -2,17 +2,16 @@
 //!
 //! `Err(QueryReturnedNoRows)` means that there is no such run.
 
-use std::collections::HashMap;
-
 use model::{
-    Accounts, Finding, Histogram, Losses, MetricSecond, Origin, Run, RunEnd, RunHeader, RunId,
-    RunStatus, RunSummary, ThreadAccounts, Window,
+    Finding, Histogram, Losses, MetricSecond, Origin, Run, RunEnd, RunHeader, RunId, RunStatus,
+    RunSummary, Window,
 };
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::buckets::{Unpacker, UnreadableBuckets};
 use super::columns::{Json, Text, U64};
+use super::threads::{self, Told};
 use super::{messages, presences, read_parts as parts, sockets, space, sums};
 use crate::recorder::Recorder;
 
@@ -49,6 +48,8 @@ pub(super) fn runs(conn: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
         let threads: i64 = tx
             .prepare_cached("SELECT count(*) FROM threads WHERE run = ?1")?
             .query_row([row.id.0], |r| r.get(0))?;
+        let others = sums::others(&tx, row.id)?;
+        let summed = others.iter().map(|others| others.threads);
         let leading_cause = tx
             .prepare_cached("SELECT cause FROM findings WHERE run = ?1 AND rank = 0")?
             .query_row([row.id.0], |r| r.get(0))
@@ -58,7 +59,7 @@ pub(super) fn runs(conn: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
             id: row.id,
             status: row.status,
             length_ns: last_ns.saturating_sub(row.header.started_ns),
-            threads: threads.cast_unsigned(),
+            threads: summed.fold(threads.cast_unsigned(), u64::saturating_add),
             outliers: row.outlier_count,
             bytes: size_of(&tx, row.id)?,
             leading_cause,
@@ -115,13 +116,21 @@ pub(super) fn load(
     // One transaction: a recorder may be adding to the run meanwhile.
     let tx = conn.unchecked_transaction()?;
     let row = one(&tx, run)?;
-    let mut threads = threads(&tx, run)?;
-    if row.end.is_none() {
-        threads.iter_mut().for_each(|thread| extend_open(thread, row.heartbeat_ns));
-    }
     let outliers = parts::outliers(&tx, run, part)?;
+    let messages = messages::load(&tx, run)?;
+    let until_ns = row.end.is_none().then_some(row.heartbeat_ns);
+    let told = Told::of(&outliers, &messages, part);
+    let threads = threads::load(&tx, run, until_ns, &told, sums::others(&tx, run)?)?;
     let in_part = part.map_or(Ok(row.outlier_count), |part| parts::count_in(&tx, run, part))?;
-    let sums = sums::load(&tx, run)?;
+    let presences = presences::load(&tx, run)?;
+    let mut sums = sums::load(&tx, run, &|tgid| threads.groups.get(&tgid).copied())?;
+    let seconds = seconds(&tx, run)?;
+    let events = parts::events(&tx, run, part)?;
+    let also = presences.iter().map(|presence| presence.tgid);
+    let also = also.chain(seconds.iter().map(|second| second.tgid));
+    let also = also.chain(events.iter().map(|event| event.tgid));
+    let processes = parts::processes(&tx, run, &threads, &outliers, also, &mut sums)?;
+    sums.others = threads.others.into_sums();
     let loaded = Run {
         id: row.id,
         header: row.header,
@@ -130,22 +139,22 @@ pub(super) fn load(
         heartbeat_ns: row.heartbeat_ns,
         facts: parts::facts(&tx, run)?,
         capabilities: parts::capabilities(&tx, run)?,
-        processes: parts::processes(&tx, run)?,
-        threads,
-        seconds: seconds(&tx, run)?,
-        stacks: parts::stacks(&tx, run, &outliers, &sums)?,
+        processes: processes.into(),
+        threads: threads.one_by_one.into(),
+        seconds: seconds.into(),
+        stacks: parts::stacks(&tx, run, &outliers, &sums)?.into(),
         outliers,
         outlier_count: row.outlier_count,
-        events: parts::events(&tx, run, part)?,
+        events: events.into(),
         event_count: row.event_count,
         sums,
         losses: Losses { seen: parts::losses(&tx, run)? },
         cost: parts::cost(&tx, run)?,
         bench: parts::result(&tx, run, "bench")?,
         jitter: parts::result(&tx, run, "jitter")?,
-        messages: messages::load(&tx, run)?,
+        messages,
         sockets: sockets::load(&tx, run)?,
-        presences: presences::load(&tx, run)?,
+        presences: presences.into(),
     };
     Ok((loaded, in_part))
 }
@@ -198,58 +207,6 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         outlier_count: u64_at(row, 15)?,
         event_count: u64_at(row, 16)?,
     })
-}
-
-pub(super) fn threads(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<ThreadAccounts>> {
-    let mut accounts = accounts(conn, run)?;
-    all(
-        conn,
-        "SELECT id, tid, first_ns, tgid, comm, last_ns, alive, open, minor_faults, major_faults,
-                sleeps, preemptions, migrations, realtime
-         FROM threads WHERE run = ?1 ORDER BY first_ns, tid",
-        [run.0],
-        |row| {
-            Ok(ThreadAccounts {
-                tid: row.get(1)?,
-                tgid: row.get(3)?,
-                comm: row.get(4)?,
-                first_ns: u64_at(row, 2)?,
-                last_ns: u64_at(row, 5)?,
-                alive: row.get(6)?,
-                open: row.get::<_, Text<_>>(7)?.0,
-                accounts: accounts.remove(&row.get(0)?).unwrap_or_default(),
-                minor_faults: u64_at(row, 8)?,
-                major_faults: u64_at(row, 9)?,
-                sleeps: u64_at(row, 10)?,
-                preemptions: u64_at(row, 11)?,
-                migrations: u64_at(row, 12)?,
-                realtime: row.get(13)?,
-            })
-        },
-    )
-}
-
-/// Accounts by `threads.id`.
-fn accounts(conn: &Connection, run: RunId) -> rusqlite::Result<HashMap<i64, Accounts>> {
-    let mut by_thread: HashMap<i64, Accounts> = HashMap::new();
-    let mut select = conn.prepare_cached(
-        "SELECT threads.id, account, ns FROM threads JOIN accounts ON accounts.thread = threads.id
-         WHERE run = ?1",
-    )?;
-    let mut rows = select.query([run.0])?;
-    while let Some(row) = rows.next()? {
-        let account = row.get::<_, Text<_>>(1)?.0;
-        by_thread.entry(row.get(0)?).or_default().add(account, u64_at(row, 2)?);
-    }
-    Ok(by_thread)
-}
-
-/// A recorder stores a thread when its state changes; until `heartbeat_ns` it did not.
-fn extend_open(thread: &mut ThreadAccounts, heartbeat_ns: u64) {
-    if thread.alive && heartbeat_ns > thread.last_ns {
-        thread.accounts.add(thread.open, heartbeat_ns - thread.last_ns);
-        thread.last_ns = heartbeat_ns;
-    }
 }
 
 pub(super) fn seconds(conn: &Connection, run: RunId) -> rusqlite::Result<Vec<MetricSecond>> {

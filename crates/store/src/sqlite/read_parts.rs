@@ -14,7 +14,8 @@ use super::columns::{Json, Text, U64, stack_at};
 use super::outlier::Detail;
 use super::read::{all, u64_at};
 use super::selection;
-use crate::{LOADED_EVENTS, LOADED_IN_PARTS, LOADED_OUTLIERS};
+use super::threads::Threads;
+use crate::{LOADED_EVENTS, LOADED_IN_PARTS, LOADED_OUTLIERS, LOADED_THREADS};
 
 pub(super) fn facts(conn: &Connection, run: RunId) -> Result<Vec<Fact>> {
     let sql = "SELECT name, value, source FROM facts WHERE run = ?1 ORDER BY rowid";
@@ -30,17 +31,64 @@ pub(super) fn capabilities(conn: &Connection, run: RunId) -> Result<Vec<Capabili
     })
 }
 
-pub(super) fn processes(conn: &Connection, run: RunId) -> Result<Vec<Process>> {
-    let sql = "SELECT tgid, comm, exe, build_id, watched FROM processes WHERE run = ?1
-               ORDER BY tgid";
-    all(conn, sql, [run.0], |row| {
-        Ok(Process {
-            tgid: row.get(0)?,
-            comm: row.get(1)?,
-            exe: row.get(2)?,
-            build_id: row.get(3)?,
-            watched: row.get(4)?,
-        })
+/// All processes that a run tells of; of very many those that these parts of it tell of, and `also`;
+/// and groups.
+pub(super) fn processes(
+    conn: &Connection,
+    run: RunId,
+    threads: &Threads,
+    outliers: &[Outlier],
+    also: impl Iterator<Item = u32>,
+    sums: &mut Sums,
+) -> Result<Vec<Process>> {
+    let number: i64 = conn
+        .prepare_cached("SELECT count(*) FROM processes WHERE run = ?1")?
+        .query_row([run.0], |row| row.get(0))?;
+    let told = (number > LOADED_THREADS as i64).then(|| {
+        let of_threads = threads.one_by_one.iter().map(|thread| thread.tgid);
+        let of_others = threads.others.sums().map(|others| others.tgid);
+        let all = of_threads.chain(of_others).chain(also);
+        all.chain(outliers.iter().flat_map(of_outlier)).chain(sums.processes()).collect()
+    });
+    let is_told = |tgid| told.as_ref().is_none_or(|told: &HashSet<u32>| told.contains(&tgid));
+    let mut processes = Vec::new();
+    each_process(conn, run, |process| {
+        if is_told(process.tgid) {
+            processes.push(process);
+        }
+    })?;
+    processes.extend(threads.others.processes());
+    Ok(processes)
+}
+
+/// The processes that an outlier tells of.
+fn of_outlier(outlier: &Outlier) -> impl Iterator<Item = u32> {
+    let waker = outlier.waker.iter().map(|waker| waker.tgid);
+    let holder = outlier.holder.iter().map(|holder| holder.tgid);
+    let ran_instead = outlier.ran_instead.iter().map(|runner| runner.tgid);
+    [outlier.tgid].into_iter().chain(waker).chain(holder).chain(ran_instead)
+}
+
+/// All processes of a run, one after the other.
+fn each_process(conn: &Connection, run: RunId, mut take: impl FnMut(Process)) -> Result<()> {
+    let mut select = conn.prepare_cached(PROCESSES)?;
+    let mut rows = select.query([run.0])?;
+    while let Some(row) = rows.next()? {
+        take(process(row)?);
+    }
+    Ok(())
+}
+
+pub(super) const PROCESSES: &str = "SELECT tgid, comm, exe, build_id, watched FROM processes
+                                    WHERE run = ?1 ORDER BY tgid";
+
+pub(super) fn process(row: &Row<'_>) -> Result<Process> {
+    Ok(Process {
+        tgid: row.get(0)?,
+        comm: row.get(1)?,
+        exe: row.get(2)?,
+        build_id: row.get(3)?,
+        watched: row.get(4)?,
     })
 }
 
@@ -159,15 +207,28 @@ pub(super) fn outlier(row: &Row<'_>) -> Result<Outlier> {
     })
 }
 
-/// The first of each kind of the run, or of the part.
+/// The first of each kind of the run, or of the part. A run may have millions: they are walked through
+/// in the order of their index, and nothing is read of those that are not wanted but their kind.
 pub(super) fn events(conn: &Connection, run: RunId, part: Option<&Window>) -> Result<Vec<Event>> {
-    let sql = "SELECT time_ns, kind, tid, tgid, value, detail FROM (
-                   SELECT *, rowid AS place,
-                          row_number() OVER (PARTITION BY kind ORDER BY time_ns, rowid) AS number
-                   FROM events WHERE run = ?1 AND time_ns BETWEEN ?3 AND ?4)
-               WHERE number <= ?2 ORDER BY time_ns, place";
+    let sql = "SELECT time_ns, kind, tid, tgid, value, detail FROM events
+               WHERE run = ?1 AND time_ns BETWEEN ?2 AND ?3 ORDER BY time_ns, rowid";
     let (from, to) = part.map_or((0, i64::MAX as u64), |part| (part.from_ns, part.to_ns));
-    all(conn, sql, params![run.0, LOADED_EVENTS as i64, U64(from), U64(to)], event)
+    let mut select = conn.prepare_cached(sql)?;
+    let mut rows = select.query(params![run.0, U64(from), U64(to)])?;
+    let mut seen = HashMap::<String, usize>::new();
+    let mut first = Vec::new();
+    while let Some(row) = rows.next()? {
+        let kind = row.get_ref(1)?.as_str()?;
+        let number = match seen.get_mut(kind) {
+            Some(number) => number,
+            None => seen.entry(kind.to_owned()).or_default(),
+        };
+        if *number < LOADED_EVENTS {
+            *number += 1;
+            first.push(event(row)?);
+        }
+    }
+    Ok(first)
 }
 
 /// An event, from these columns in the order of the table.
@@ -218,7 +279,7 @@ pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option
     let Some((key, space, truncated)) = header else { return Ok(None) };
     let sql = "SELECT address, module, offset, symbol, symbol_offset, unknown_because, after_call
                FROM frames WHERE stack = ?1 ORDER BY depth";
-    let frames = all(conn, sql, [key], |row| {
+    let mut frames = all(conn, sql, [key], |row| {
         Ok(Frame {
             address: u64_at(row, 0)?,
             module: row.get(1)?,
@@ -229,6 +290,8 @@ pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option
             after: row.get::<_, Option<Text<_>>>(6)?.map(|call| call.0),
         })
     })?;
+    // There may be a hundred thousand, and most are short.
+    frames.shrink_to_fit();
     Ok(Some(Stack { id, space, frames, truncated }))
 }
 

@@ -1,6 +1,6 @@
 //! Sums since the start of a run: a later one replaces the one before.
 
-use model::{RunId, Sum, SumVisitor, Sums};
+use model::{OtherThreads, RunId, Sum, SumVisitor, Sums};
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{CachedStatement, Connection, Error, Result, Row, Transaction, params};
 use serde_json::Deserializer;
@@ -32,16 +32,41 @@ impl SumVisitor for Put<'_> {
     }
 }
 
-/// All of a run, the largest first.
-pub(super) fn load(conn: &Connection, run: RunId) -> Result<Sums> {
+/// So many are read before those of groups are added up.
+const AT_ONCE: usize = 50_000;
+
+/// All of a run, the largest first. Of processes that are in a group there are those of the group.
+pub(super) fn load(
+    conn: &Connection,
+    run: RunId,
+    group: &dyn Fn(u32) -> Option<u32>,
+) -> Result<Sums> {
     let mut sums = Sums::default();
     let mut select = conn.prepare_cached(OF_RUN)?;
+    let mut rows = select.query([run.0])?;
+    let mut full = AT_ONCE;
+    while let Some(row) = rows.next()? {
+        add(&mut sums, row)?;
+        if sums.len() >= full {
+            sums.gather(group);
+            full = sums.len() + AT_ONCE;
+        }
+    }
+    sums.gather(group);
+    sums.sort();
+    Ok(sums)
+}
+
+/// The threads that were summed when they were stored.
+pub(super) fn others(conn: &Connection, run: RunId) -> Result<Vec<OtherThreads>> {
+    let sql = "SELECT kind, value FROM sums WHERE run = ?1 AND kind = 'others' ORDER BY id";
+    let mut sums = Sums::default();
+    let mut select = conn.prepare_cached(sql)?;
     let mut rows = select.query([run.0])?;
     while let Some(row) = rows.next()? {
         add(&mut sums, row)?;
     }
-    sums.sort();
-    Ok(sums)
+    Ok(sums.others)
 }
 
 /// Adds a row of [`OF_RUN`].
@@ -131,7 +156,7 @@ mod tests {
         conn.execute_batch(OLD).unwrap();
         migrate(&mut conn, MIGRATIONS).unwrap();
         let moved: Sums = serde_json::from_str(NEW).unwrap();
-        assert_eq!(load(&conn, RunId(7)).unwrap(), moved);
+        assert_eq!(load(&conn, RunId(7), &|_| None).unwrap(), moved);
 
         // Its recorder goes on: each sum is found again.
         let mut later = moved;
@@ -139,7 +164,7 @@ mod tests {
         later.waits.reverse();
         let tx = conn.transaction().unwrap();
         put(&tx, RunId(7), &later).unwrap();
-        assert_eq!(load(&tx, RunId(7)).unwrap(), later);
+        assert_eq!(load(&tx, RunId(7), &|_| None).unwrap(), later);
     }
 
     #[test]
@@ -147,8 +172,10 @@ mod tests {
         let mut conn = Connection::open_in_memory().unwrap();
         migrate(&mut conn, MIGRATIONS).unwrap();
         conn.execute("INSERT INTO sums VALUES (1, 7, 'later', '[]', '{}')", []).unwrap();
-        assert_eq!(load(&conn, RunId(7)).unwrap(), Sums::default());
+        assert_eq!(load(&conn, RunId(7), &|_| None).unwrap(), Sums::default());
         conn.execute("INSERT INTO sums VALUES (2, 7, 'cpus', '[]', '{}')", []).unwrap();
-        assert!(load(&conn, RunId(7)).unwrap_err().to_string().contains("missing field"));
+        assert!(
+            load(&conn, RunId(7), &|_| None).unwrap_err().to_string().contains("missing field")
+        );
     }
 }

@@ -61,6 +61,14 @@ pub fn thread(tid: u32) -> ThreadAccounts {
     }
 }
 
+/// Threads that are summed.
+pub fn others() -> OtherThreads {
+    let mut crowd = Crowd::default();
+    let group = crowd.group("sh");
+    crowd.add(&ThreadAccounts { tid: 200, tgid: 200, ..thread(200) }, group);
+    crowd.into_sums().remove(0)
+}
+
 /// An outlier with every field set.
 pub fn outlier(duration_ns: u64) -> Outlier {
     Outlier {
@@ -273,6 +281,7 @@ fn sums() -> Sums {
             CpuTime { cpu: 0, idle_ns: 1, busy_ns: 2, stolen_ns: 3 },
             CpuTime { cpu: 1, idle_ns: 4, busy_ns: 5, stolen_ns: 6 },
         ],
+        others: vec![others()],
     }
 }
 

@@ -13,4 +13,5 @@ mod privileges;
 mod processes;
 mod spool;
 mod store_files;
+mod storm;
 mod traces;

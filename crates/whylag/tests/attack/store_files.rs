@@ -69,6 +69,14 @@ fn an_export_that_fails_leaves_the_old_file_and_nothing_else() {
         assert_eq!(fs::read_to_string(&old).unwrap(), "precious", "{format}");
     }
     assert_eq!(files_of(&folder), ["old"]);
+
+    let missing = folder.join("missing/file");
+    let mut export = lab.verb("export");
+    let output = export.args(["2", "-o"]).arg(&missing).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("there is no folder") && said.contains("missing"), "{said}");
+    assert!(!said.contains(".whylag-"), "a name that nobody gave: {said}");
 }
 
 #[test]

@@ -11,10 +11,12 @@
  *   mappings FOLDER thousands of mappings with paths of 4 kB
  *   namespaces      in a user and mount namespace of its own, where a FIFO
  *                   lies over its program file
+ *   storm THREADS PROCESSES  begins so many, one after the other, and ends
  */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +26,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -215,6 +218,29 @@ static void namespaces(void)
 	naps(attacked);
 }
 
+static void *nothing(void *unused)
+{
+	return unused;
+}
+
+static int storm(int threads, int processes)
+{
+	pthread_t thread;
+
+	while (threads-- > 0)
+		if (pthread_create(&thread, NULL, nothing, NULL) || pthread_join(thread, NULL))
+			die("pthread_create");
+	while (processes-- > 0) {
+		pid_t child = fork();
+
+		if (!child)
+			_exit(0);
+		if (child < 0 || waitpid(child, NULL, 0) != child)
+			die("fork");
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "";
@@ -231,5 +257,7 @@ int main(int argc, char **argv)
 		mappings(what);
 	else if (!strcmp(how, "namespaces"))
 		namespaces();
+	else if (!strcmp(how, "storm"))
+		return storm(atoi(what), argc > 3 ? atoi(argv[3]) : 0);
 	return 1;
 }

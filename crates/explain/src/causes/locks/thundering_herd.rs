@@ -24,6 +24,9 @@
 //!
 //! epoll_ctl(2) (EPOLLEXCLUSIVE); fs/eventpoll.c.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use model::{
     Account, Accounts, Blocked, Histogram, Metric, RecorderPart, Run, Syscall, ThreadAccounts,
     part_of,
@@ -58,6 +61,9 @@ const TAKES: [&str; 8] =
 const EAGAIN: i32 = 11;
 /// Fewer threads than this are no herd.
 const HERD: u64 = 3;
+
+/// Processes that are looked at.
+const LOOKED_AT: usize = 256;
 
 /// Threads of a process that hardly ever sleep but in poll or epoll, and what woke them.
 struct Herd {
@@ -119,9 +125,27 @@ fn is_member(thread: &ThreadAccounts) -> bool {
     poll > 0 && asleep - poll <= asleep / 20
 }
 
+/// The processes with such threads that slept most often: to look at one takes a walk through all
+/// threads and sums, and a run may have thousands.
+fn members_most_woken(case: &Case) -> impl Iterator<Item = u32> {
+    let mut slept = BTreeMap::<u32, u64>::new();
+    for thread in case.whole().threads.iter().filter(|thread| is_member(thread)) {
+        let sum = slept.entry(thread.tgid).or_default();
+        *sum = sum.saturating_add(thread.sleeps);
+    }
+    let mut tgids: Vec<u32> =
+        slept.keys().copied().filter(|tgid| case.process(*tgid).is_some()).collect();
+    if tgids.len() > LOOKED_AT {
+        tgids.sort_by_key(|tgid| Reverse(slept[tgid]));
+        tgids.truncate(LOOKED_AT);
+        tgids.sort_unstable();
+    }
+    tgids.into_iter()
+}
+
 fn examine(case: &Case) -> Verdict {
     // Wakeups and calls are counted for a whole run only; a part of one has its share of them.
-    let herds = case.processes().map(|(tgid, _)| Herd::new(case.whole(), tgid));
+    let herds = members_most_woken(case).map(|tgid| Herd::new(case.whole(), tgid));
     let herds: Vec<Herd> = herds.collect();
     let Some(first) = herds.iter().filter(|h| h.is_herd()).max_by_key(|h| h.useless()) else {
         return Err(Absent(match herds.iter().max_by_key(|h| h.wakeups) {

@@ -138,8 +138,9 @@ fn evidence(case: &Case, faults: &Faults, claim: &mut Claim) {
             "page_fault_user, mapping of the faulting address",
         );
     }
-    let counted_by_kernel =
-        case.run.threads.iter().fold(0u64, |sum, thread| sum.saturating_add(thread.major_faults));
+    let others = case.run.sums.others.iter().map(|others| others.major_faults);
+    let threads = case.run.threads.iter().map(|thread| thread.major_faults);
+    let counted_by_kernel = threads.chain(others).fold(0, u64::saturating_add);
     if counted_by_kernel > 0 {
         claim.saw(
             format!(

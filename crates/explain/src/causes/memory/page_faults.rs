@@ -122,5 +122,7 @@ pub fn forks(case: &Case) -> u64 {
 
 /// Minor faults of all watched threads, by the kernel's count.
 pub fn minor(case: &Case) -> u64 {
-    case.run.threads.iter().fold(0, |sum, thread| sum.saturating_add(thread.minor_faults))
+    let others = case.run.sums.others.iter().map(|others| others.minor_faults);
+    let threads = case.run.threads.iter().map(|thread| thread.minor_faults);
+    threads.chain(others).fold(0, u64::saturating_add)
 }

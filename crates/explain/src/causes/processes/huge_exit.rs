@@ -142,7 +142,8 @@ fn ended(case: &Case) -> u64 {
     for thread in &case.run.threads {
         *alive.entry(thread.tgid).or_insert(false) |= thread.alive;
     }
-    alive.values().filter(|alive| !**alive).count() as u64
+    let summed = case.run.sums.others.iter().map(|others| others.processes);
+    summed.fold(alive.values().filter(|alive| !**alive).count() as u64, u64::saturating_add)
 }
 
 #[cfg(test)]

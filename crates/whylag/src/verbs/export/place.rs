@@ -45,7 +45,14 @@ impl Place {
         }
         // A link stays one.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let temporary = tempfile::Builder::new().prefix(".whylag-").tempfile_in(folder_of(&path));
+        let folder = folder_of(&path);
+        if !folder.is_dir() {
+            let what = format!("there is no folder {}: make it first", folder.display());
+            return Err(Failure::Usage(format!("cannot write {}: {what}", path.display())));
+        }
+        let temporary = tempfile::Builder::new().prefix(".whylag-").tempfile_in(folder);
+        // Its own name says nothing to anybody.
+        let temporary = temporary.map_err(|error| io::Error::from(error.kind()));
         Ok(Place::Beside(created(&path, temporary)?, path))
     }
 

@@ -1,0 +1,46 @@
+//! Threads and processes that begin and end by the thousand.
+
+use model::{Account, Blocked, OtherThreads};
+use rusqlite::Connection;
+
+use crate::attacker::{Den, lab};
+
+/// More than are kept one by one.
+const THREADS: u64 = 55_000;
+const PROCESSES: u64 = 6_000;
+
+#[test]
+fn a_storm_is_summed_while_it_is_recorded_and_every_thread_of_it_counts() {
+    let Some(lab) = lab() else { return };
+    let den = Den::of("attacker");
+    let program = den.program.to_str().unwrap();
+    let (threads, processes) = (THREADS.to_string(), PROCESSES.to_string());
+    let as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    lab.record(&[], as_nobody.into_iter().chain([program, "storm", &threads, &processes]));
+    let run = lab.run();
+    let lost: u64 = run.losses.seen.iter().map(|(_, _, count)| count).sum();
+
+    // The main thread, and what the kernel side could not hand over is counted.
+    let all = THREADS + PROCESSES + 1;
+    let seen = run.thread_count();
+    assert!(seen <= all && seen + lost >= all, "{seen} threads, {lost} lost");
+    let others = &run.sums.others;
+    let summed: u64 = others.iter().map(|others| others.threads).sum();
+    let of_program = others.iter().find(|others| !OtherThreads::is_group(others.tgid)).unwrap();
+    assert!(of_program.threads > 0 && of_program.accounts.total() > 0, "{others:?}");
+    let children = others.iter().find(|others| OtherThreads::is_group(others.tgid)).unwrap();
+    assert!(children.comm == "attacker" && children.processes + lost >= PROCESSES, "{others:?}");
+
+    let store = Connection::open(lab.store()).unwrap();
+    let stored: u32 =
+        store.query_row("SELECT count(*) FROM threads", [], |row| row.get(0)).unwrap();
+    assert_eq!(u64::from(stored), seen - summed, "what is summed is not stored as well");
+    assert!(stored as usize <= OtherThreads::ONE_BY_ONE + 10, "{stored} threads");
+
+    // Each child ended a wait of its parent. By child these are 6,000 sums.
+    let child = Account::Blocked(Blocked::ChildWait);
+    let waits: Vec<_> = run.sums.waits.iter().filter(|wait| wait.account == child).collect();
+    let count: u64 = waits.iter().map(|wait| wait.count).sum();
+    assert!(waits.len() < 1_000, "{} sums of {count} waits", waits.len());
+    assert!(count > PROCESSES / 2, "{count} waits for children");
+}
