@@ -1,14 +1,16 @@
 //! What a server under test talks to.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::fs::{Advice, fadvise};
 
+use crate::common::family::descendants;
 use crate::process::Process;
 use crate::stage::Stage;
 
@@ -69,12 +71,12 @@ impl Drop for Repeated {
 /// So many files of a megabyte each, `0`, `1` ..., in a folder of that name.
 pub fn files(stage: &Stage, folder: &str, count: usize) -> Vec<File> {
     let folder = stage.folder().join(folder);
-    std::fs::create_dir(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
     let bytes: Vec<u8> =
         (0..1 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let one = |number: usize| {
         let path = folder.join(number.to_string());
-        std::fs::write(&path, &bytes).unwrap();
+        fs::write(&path, &bytes).unwrap();
         let file = File::open(path).unwrap();
         file.sync_all().unwrap();
         file
@@ -90,4 +92,90 @@ pub fn evicted(files: Vec<File>) -> Repeated {
         }
         std::thread::sleep(Duration::from_millis(5));
     })
+}
+
+/// How often a process or one of its children was found asleep for a disk (state D).
+pub struct DiskSleeps {
+    counts: Arc<[AtomicU32; 2]>,
+    _sampler: Repeated,
+}
+
+impl DiskSleeps {
+    pub fn watch(pid: u32) -> DiskSleeps {
+        let counts = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        let counted = counts.clone();
+        let sampler = Repeated::start(move || {
+            let family = descendants(pid).into_iter().chain([pid]);
+            let files = family.map(|pid| format!("/proc/{pid}/stat"));
+            let stats = files.filter_map(|file| fs::read_to_string(file).ok());
+            let sleeps = stats.filter(|stat| stat.contains(") D ")).count();
+            counted[0].fetch_add(1, Ordering::Relaxed);
+            counted[1].fetch_add(u32::from(sleeps > 0), Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(20));
+        });
+        DiskSleeps { counts, _sampler: sampler }
+    }
+
+    /// So many of its samples, 0 to 1.
+    pub fn part(&self) -> f64 {
+        let [all, sleeps] = [0, 1].map(|at| f64::from(self.counts[at].load(Ordering::Relaxed)));
+        sleeps / all.max(1.0)
+    }
+}
+
+/// Bytes that a process and its children have read from disks.
+pub fn read_from_disk(pid: u32) -> u64 {
+    let family = descendants(pid).into_iter().chain([pid]);
+    let io = family
+        .filter_map(|pid| procfs::process::Process::new(pid as i32).and_then(|p| p.io()).ok());
+    io.map(|io| io.read_bytes).sum()
+}
+
+/// A cgroup of this test's own with a CPU quota.
+pub struct Quota(PathBuf);
+
+impl Quota {
+    /// So many CPUs; `None` where no hierarchy has the CPU controller.
+    pub fn of_cpu(cpus: f64) -> Option<Quota> {
+        let name = format!("whylag-server-{}", std::process::id());
+        let first = Path::new("/sys/fs/cgroup/cpu");
+        let second = Path::new("/sys/fs/cgroup");
+        let quota = (cpus * 100_000.0) as u64;
+        let (parent, file, value) = if first.join("cpu.cfs_quota_us").exists() {
+            (first, "cpu.cfs_quota_us", quota.to_string())
+        } else {
+            (second, "cpu.max", format!("{quota} 100000"))
+        };
+        let folder = parent.join(name);
+        fs::create_dir(&folder).ok()?;
+        let group = Quota(folder);
+        fs::write(group.0.join(file), value).ok()?;
+        Some(group)
+    }
+
+    pub fn take(&self, pid: u32) {
+        fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
+    }
+
+    pub fn throttled_s(&self) -> f64 {
+        let stat = fs::read_to_string(self.0.join("cpu.stat")).unwrap();
+        let values = stat.lines().filter_map(|line| line.split_once(' '));
+        let seconds = values.filter_map(|(key, value)| match key {
+            "throttled_time" => Some(value.parse::<f64>().unwrap() / 1e9),
+            "throttled_usec" => Some(value.parse::<f64>().unwrap() / 1e6),
+            _ => None,
+        });
+        seconds.sum()
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        // What was killed leaves a little later.
+        let removed = (0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            fs::remove_dir(&self.0).is_ok()
+        });
+        assert!(removed || std::thread::panicking(), "{} stays", self.0.display());
+    }
 }

@@ -93,7 +93,10 @@ fn worth(situation: &Situation, truth: &Truth, findings: &[Finding], recorded: &
         Some(_) => Worth::Misleading,
     };
     let has_happened = situation.is_healthy() || truth.lost_s >= LEAST_LOST_S;
-    let counts = has_happened && (recorded.disturbed.is_none() || worth == Worth::Right);
+    // Others can add causes; they do not hide one.
+    let is_of_others =
+        recorded.disturbed.is_some() && matches!(worth, Worth::Wrong | Worth::Misleading);
+    let counts = has_happened && !is_of_others;
     if counts { worth } else { Worth::NotJudged }
 }
 

@@ -1,14 +1,90 @@
 //! One file each.
 
+mod apache_workers_full;
+mod bind_healthy;
+mod dnsmasq_healthy;
+mod etcd_fsync;
+mod go_healthy;
+mod go_mutex;
+mod gunicorn_file_lock;
+mod haproxy_healthy;
+mod haproxy_queue;
+mod java_gc;
+mod java_healthy;
+mod java_monitor;
+mod lighttpd_healthy;
+mod mariadb_healthy;
+mod mariadb_row_lock;
+mod memcached_healthy;
+mod memcached_quota;
+mod mosquitto_healthy;
+mod mosquitto_saves;
+mod nats_healthy;
+mod nginx_disk_reads;
+mod nginx_healthy;
+mod nginx_log_pipe;
+mod nginx_slow_upstream;
+mod node_healthy;
+mod node_sync_call;
+mod pgbouncer_pool_of_one;
+mod php_fpm_children_full;
+mod postgres_commit;
+mod postgres_healthy;
+mod postgres_row_lock;
+mod postgres_table_lock;
+mod python_asyncio_sync;
+mod python_gil;
+mod python_healthy;
+mod redis_fsync;
+mod redis_healthy;
+mod redis_keys;
+mod rsync_disk_reads;
+mod sqlite_busy;
+mod unbound_slow_upstream;
+
 use crate::situation::Situation;
 
-macro_rules! situations {
-    ($($name:ident),* $(,)?) => {
-        $(mod $name;)*
-
-        /// All, by name.
-        pub static SITUATIONS: &[&Situation] = &[$(&$name::SITUATION),*];
-    };
-}
-
-situations![nginx_healthy, python_asyncio_sync, python_healthy, redis_keys,];
+/// All, by name.
+pub static SITUATIONS: &[&Situation] = &[
+    &apache_workers_full::SITUATION,
+    &bind_healthy::SITUATION,
+    &dnsmasq_healthy::SITUATION,
+    &etcd_fsync::SITUATION,
+    &go_healthy::SITUATION,
+    &go_mutex::SITUATION,
+    &gunicorn_file_lock::SITUATION,
+    &haproxy_healthy::SITUATION,
+    &haproxy_queue::SITUATION,
+    &java_gc::SITUATION,
+    &java_healthy::SITUATION,
+    &java_monitor::SITUATION,
+    &lighttpd_healthy::SITUATION,
+    &mariadb_healthy::SITUATION,
+    &mariadb_row_lock::SITUATION,
+    &memcached_healthy::SITUATION,
+    &memcached_quota::SITUATION,
+    &mosquitto_healthy::SITUATION,
+    &mosquitto_saves::SITUATION,
+    &nats_healthy::SITUATION,
+    &nginx_disk_reads::SITUATION,
+    &nginx_healthy::SITUATION,
+    &nginx_log_pipe::SITUATION,
+    &nginx_slow_upstream::SITUATION,
+    &node_healthy::SITUATION,
+    &node_sync_call::SITUATION,
+    &pgbouncer_pool_of_one::SITUATION,
+    &php_fpm_children_full::SITUATION,
+    &postgres_commit::SITUATION,
+    &postgres_healthy::SITUATION,
+    &postgres_row_lock::SITUATION,
+    &postgres_table_lock::SITUATION,
+    &python_asyncio_sync::SITUATION,
+    &python_gil::SITUATION,
+    &python_healthy::SITUATION,
+    &redis_fsync::SITUATION,
+    &redis_healthy::SITUATION,
+    &redis_keys::SITUATION,
+    &rsync_disk_reads::SITUATION,
+    &sqlite_busy::SITUATION,
+    &unbound_slow_upstream::SITUATION,
+];

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::load::{Load, Request};
 use crate::peers::Repeated;
+use crate::servers::{redis, redis_cli};
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
 
@@ -21,15 +22,9 @@ pub static SITUATION: Situation = Situation {
 };
 
 fn play(stage: &mut Stage) -> Truth {
-    let port = stage.port();
-    let number = port.to_string();
-    let redis = stage.server(
-        &["redis-server", "--port", &number, "--save", "", "--slowlog-log-slower-than", "5000"],
-        port,
-    );
-    let cli = |stage: &Stage, words: &[&str]| {
-        stage.run(&[&["redis-cli", "-p", &number], words].concat())
-    };
+    let slow = ["--slowlog-log-slower-than", "5000", "--enable-debug-command", "local"];
+    let (redis, port) = redis(stage, &slow);
+    let cli = |stage: &Stage, words: &[&str]| redis_cli(stage, port, words);
     cli(stage, &["DEBUG", "POPULATE", "1000000"]);
     let load = Load::start(4, Duration::from_millis(5), &Request::line(port, "GET key:7", "\r\n"));
     let keys = Request::line(port, "KEYS nosuch*", "*0\r\n");

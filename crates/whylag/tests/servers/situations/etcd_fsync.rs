@@ -1,0 +1,72 @@
+//! A store that syncs each change.
+
+use crate::load::{Load, Request};
+use crate::situation::{Situation, Truth};
+use crate::stage::Stage;
+use std::time::Duration;
+
+pub static SITUATION: Situation = Situation {
+    name: "etcd_fsync",
+    software: "etcd",
+    version: &["etcd", "--version"],
+    needs: &[],
+    what: "4 clients put keys one after another",
+    accepted: &[
+        ("fsync-journal", "the sync waits for the file system's journal"),
+        ("disk-sync", "asleep in fsync or fdatasync for the disk"),
+    ],
+    play,
+};
+
+fn play(stage: &mut Stage) -> Truth {
+    let (port, peers) = (stage.port(), stage.port());
+    let (clients, peers) =
+        (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peers}"));
+    let cluster = format!("default={peers}");
+    let words = [
+        "etcd",
+        "--data-dir",
+        "data",
+        "--listen-client-urls",
+        &clients,
+        "--advertise-client-urls",
+        &clients,
+        "--listen-peer-urls",
+        &peers,
+        "--initial-advertise-peer-urls",
+        &peers,
+        "--initial-cluster",
+        &cluster,
+    ];
+    let server = stage.server(&words, port);
+    let healthy = || Request::get_once(port, "/health").ask().contains("true");
+    crate::common::wait_until("etcd", healthy);
+    let body = r#"{"key": "Zm9v", "value": "YmFy"}"#;
+    let text = format!(
+        "POST /v3/kv/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let load = Load::start(4, Duration::ZERO, &Request { text, ..Request::get(port, "/") });
+    let synced = || -> Vec<f64> {
+        let metrics = Request::get_once(port, "/metrics").ask();
+        let values = [
+            "etcd_disk_wal_fsync_duration_seconds_sum ",
+            "etcd_disk_wal_fsync_duration_seconds_count ",
+        ];
+        let value = |key: &str| {
+            metrics.lines().find_map(|line| line.trim().strip_prefix(key)).unwrap().parse().unwrap()
+        };
+        values.map(value).to_vec()
+    };
+    stage.warm_up();
+    let before = synced();
+    stage.record(&server);
+    let after = synced();
+    let lost_s = after[0] - before[0];
+    let text = format!(
+        "etcd_disk_wal_fsync_duration_seconds: {} syncs, {lost_s:.2} s; {}",
+        after[1] - before[1],
+        load.end()
+    );
+    Truth { text, lost_s }
+}
