@@ -13,6 +13,9 @@ use crate::stage::Recorded;
 /// Below this the fault did not come about.
 const LEAST_LOST_S: f64 = 0.3;
 
+/// Causes that programs outside of the test make.
+const OF_OTHERS: [&str; 2] = ["cpu-runqueue", "softirq-interference"];
+
 /// What the first statement is worth.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug)]
 pub enum Worth {
@@ -24,7 +27,7 @@ pub enum Worth {
     Wrong,
     /// Only other causes: the reader is sent elsewhere. Anything of a healthy server.
     Misleading,
-    /// Disturbed, or the fault did not come about.
+    /// Others made the cause that comes first, or the fault did not come about.
     NotJudged,
 }
 
@@ -93,9 +96,10 @@ fn worth(situation: &Situation, truth: &Truth, findings: &[Finding], recorded: &
         Some(_) => Worth::Misleading,
     };
     let has_happened = situation.is_healthy() || truth.lost_s >= LEAST_LOST_S;
-    // Others can add causes; they do not hide one.
-    let is_of_others =
-        recorded.disturbed.is_some() && matches!(worth, Worth::Wrong | Worth::Misleading);
+    // Others can make a cause of theirs come first; they hide none and make no other.
+    let is_of_others = recorded.disturbed.is_some()
+        && worth != Worth::Right
+        && findings.first().is_some_and(|first| OF_OTHERS.contains(&first.cause.as_str()));
     let counts = has_happened && !is_of_others;
     if counts { worth } else { Worth::NotJudged }
 }

@@ -65,11 +65,6 @@ fn play(stage: &mut Stage) -> Truth {
     let configuration = stage.file("mosquitto.conf", &text);
     let server = stage.server(&["mosquitto", "-c", &configuration], port);
     let number = port.to_string();
-    let mut fill = stage.start(
-        command(&["mosquitto_pub", "-p", &number, "-t", "load", "-l"]).stdin(Stdio::piped()),
-    );
-    drop(fill.child.stdin.take());
-    fill.child.wait().unwrap();
     retain(port, 100_000);
     let mut publisher = stage.start(
         command(&["mosquitto_pub", "-p", &number, "-t", "load", "-r", "-l"]).stdin(Stdio::piped()),

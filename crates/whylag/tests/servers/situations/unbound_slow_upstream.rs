@@ -41,13 +41,13 @@ fn play(stage: &mut Stage) -> Truth {
     let folder = stage.folder().to_str().unwrap();
     let text = format!(
         "server:\n interface: 127.0.0.1@{port}\n directory: \"{folder}\"\n chroot: \"\"\n username: \"\"\n pidfile: \"{folder}/pid\"\n\
-          do-daemonize: no\n use-syslog: no\n do-not-query-localhost: no\n module-config: iterator\n domain-insecure: \"test\"\n\
+          do-daemonize: no\n use-syslog: no\n do-not-query-localhost: no\n module-config: iterator\n\
          remote-control:\n control-enable: yes\n control-interface: {folder}/control\n control-use-cert: no\n\
          forward-zone:\n name: \".\"\n forward-addr: 127.0.0.1@{upstream}\n"
     );
     let configuration = stage.file("unbound.conf", &text);
     let server = stage.server(&["unbound", "-d", "-c", &configuration], port);
-    let names: String = (0..2000).map(|number| format!("n{number}.test A\n")).collect();
+    let names: String = (0..2000).map(|number| format!("n{number}.bench A\n")).collect();
     let names = stage.file("names", &names);
     let words = [
         "dnsperf",
