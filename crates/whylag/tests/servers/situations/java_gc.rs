@@ -8,7 +8,7 @@ use std::time::Duration;
 pub static SITUATION: Situation = Situation {
     name: "java_gc",
     software: "Java HttpServer",
-    version: &["java", "--version"],
+    version: &["java", "-Dsun.net.httpserver.nodelay=true", "--version"],
     needs: &["javac"],
     what: "4 clients; each request replaces 8,000 of 200,000 kept objects, in a heap of 64 MB (serial collector)",
     accepted: &[

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub static SITUATION: Situation = Situation {
     name: "java_healthy",
     software: "Java HttpServer",
-    version: &["java", "--version"],
+    version: &["java", "-Dsun.net.httpserver.nodelay=true", "--version"],
     needs: &["javac"],
     what: "8 clients, each answer at once",
     accepted: &[],
@@ -68,7 +68,8 @@ public class Server {
 fn play(stage: &mut Stage) -> Truth {
     let port = stage.port();
     stage.built(&["javac", "Server.java"], "Server.java", SERVER);
-    let words = ["java", "-cp", ".", "Server", &port.to_string(), ""];
+    let words =
+        ["java", "-Dsun.net.httpserver.nodelay=true", "-cp", ".", "Server", &port.to_string(), ""];
     let server = stage.server(&words, port);
     let load = Load::start(8, Duration::from_millis(10), &Request::get(port, "/"));
     let blocked_s = || {

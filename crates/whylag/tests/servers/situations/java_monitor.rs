@@ -8,7 +8,7 @@ use std::time::Duration;
 pub static SITUATION: Situation = Situation {
     name: "java_monitor",
     software: "Java HttpServer",
-    version: &["java", "--version"],
+    version: &["java", "-Dsun.net.httpserver.nodelay=true", "--version"],
     needs: &["javac"],
     what: "8 clients; each request sleeps for 20 ms in a synchronized block",
     accepted: &[
@@ -71,7 +71,15 @@ public class Server {
 fn play(stage: &mut Stage) -> Truth {
     let port = stage.port();
     stage.built(&["javac", "Server.java"], "Server.java", SERVER);
-    let words = ["java", "-cp", ".", "Server", &port.to_string(), "monitor"];
+    let words = [
+        "java",
+        "-Dsun.net.httpserver.nodelay=true",
+        "-cp",
+        ".",
+        "Server",
+        &port.to_string(),
+        "monitor",
+    ];
     let server = stage.server(&words, port);
     let load = Load::start(8, Duration::from_millis(10), &Request::get(port, "/"));
     let blocked_s = || {

@@ -6,6 +6,7 @@ mod dnsmasq_healthy;
 mod etcd_fsync;
 mod go_healthy;
 mod go_mutex;
+mod gunicorn_backlog;
 mod gunicorn_file_lock;
 mod haproxy_healthy;
 mod haproxy_queue;
@@ -25,6 +26,7 @@ mod nginx_healthy;
 mod nginx_log_pipe;
 mod nginx_slow_upstream;
 mod node_healthy;
+mod node_neighbours;
 mod node_sync_call;
 mod pgbouncer_pool_of_one;
 mod php_fpm_children_full;
@@ -35,6 +37,7 @@ mod postgres_table_lock;
 mod python_asyncio_sync;
 mod python_gil;
 mod python_healthy;
+mod python_nagle;
 mod redis_fsync;
 mod redis_healthy;
 mod redis_keys;
@@ -52,6 +55,7 @@ pub static SITUATIONS: &[&Situation] = &[
     &etcd_fsync::SITUATION,
     &go_healthy::SITUATION,
     &go_mutex::SITUATION,
+    &gunicorn_backlog::SITUATION,
     &gunicorn_file_lock::SITUATION,
     &haproxy_healthy::SITUATION,
     &haproxy_queue::SITUATION,
@@ -71,6 +75,7 @@ pub static SITUATIONS: &[&Situation] = &[
     &nginx_log_pipe::SITUATION,
     &nginx_slow_upstream::SITUATION,
     &node_healthy::SITUATION,
+    &node_neighbours::SITUATION,
     &node_sync_call::SITUATION,
     &pgbouncer_pool_of_one::SITUATION,
     &php_fpm_children_full::SITUATION,
@@ -81,6 +86,7 @@ pub static SITUATIONS: &[&Situation] = &[
     &python_asyncio_sync::SITUATION,
     &python_gil::SITUATION,
     &python_healthy::SITUATION,
+    &python_nagle::SITUATION,
     &redis_fsync::SITUATION,
     &redis_healthy::SITUATION,
     &redis_keys::SITUATION,

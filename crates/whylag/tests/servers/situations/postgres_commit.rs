@@ -9,7 +9,7 @@ pub static SITUATION: Situation = Situation {
     software: "PostgreSQL",
     version: &["postgres", "--version"],
     needs: &["pgbench", "initdb", "psql"],
-    what: "8 clients commit small updates with synchronous_commit",
+    what: "4 clients commit small updates with synchronous_commit",
     accepted: &[
         ("fsync-journal", "the sync waits for the file system's journal"),
         ("disk-sync", "asleep in fsync or fdatasync for the disk"),
@@ -21,7 +21,7 @@ pub static SITUATION: Situation = Situation {
 
 fn play(stage: &mut Stage) -> Truth {
     let postgres = Postgres::start(stage, 8, &["track_wal_io_timing=on"]);
-    let _load = postgres.bench(stage, &["-c", "8", "-T", "60", "-N"]);
+    let _load = postgres.bench(stage, &["-c", "4", "-T", "60", "-N"]);
     let synced = |stage: &Stage| {
         let row = postgres.sql(stage, "SELECT wal_sync, wal_sync_time FROM pg_stat_wal");
         let (count, ms) = row.trim().split_once('|').unwrap();
