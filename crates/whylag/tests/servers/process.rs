@@ -30,7 +30,7 @@ impl Process {
         let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
         let child = command.stderr(log).process_group(0).spawn();
         let child = child.unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        let script = "read -r word; [ \"$word\" = done ] || kill -KILL -- \"-$1\"";
+        let script = "read -r word; [ \"$word\" = done ] || kill -KILL \"-$1\"";
         let mut guardian = Command::new("sh");
         guardian.args(["-c", script, "sh", &child.id().to_string()]);
         let guardian = guardian.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());

@@ -28,11 +28,8 @@ fn play(stage: &mut Stage) -> Truth {
     let mut publisher = stage.start(
         command(&["mosquitto_pub", "-p", &number, "-t", "load", "-l"]).stdin(Stdio::piped()),
     );
-    let _subscriber = stage.start(
-        command(&["mosquitto_sub", "-p", &number, "-t", "load"])
-            .stdout(Stdio::null())
-            .stdin(Stdio::null()),
-    );
+    let _subscriber =
+        stage.start(command(&["mosquitto_sub", "-p", &number, "-t", "load"]).stdin(Stdio::null()));
     let _publisher = Repeated::start(move || {
         publisher.say("a message");
         std::thread::sleep(Duration::from_millis(5));

@@ -60,20 +60,22 @@ fn play(stage: &mut Stage) -> Truth {
     let port = stage.port();
     let folder = stage.folder().to_str().unwrap();
     let text = format!(
-        "listener {port} 127.0.0.1\nallow_anonymous true\nlog_dest stdout\nlog_type all\npersistence true\npersistence_location {folder}/\nautosave_interval 50\nautosave_on_changes true\n"
+        "listener {port} 127.0.0.1\nallow_anonymous true\nlog_dest stdout\nlog_type all\n\
+         persistence true\npersistence_location {folder}/\n"
     );
-    let configuration = stage.file("mosquitto.conf", &text);
-    let server = stage.server(&["mosquitto", "-c", &configuration], port);
+    let seldom = stage.file("seldom.conf", &text);
+    let often = format!("{text}autosave_interval 50\nautosave_on_changes true\n");
+    let often = stage.file("often.conf", &often);
     let number = port.to_string();
+    let server = stage.server(&["mosquitto", "-c", &seldom], port);
     retain(port, 100_000);
+    drop(server);
+    let server = stage.server(&["mosquitto", "-c", &often], port);
     let mut publisher = stage.start(
         command(&["mosquitto_pub", "-p", &number, "-t", "load", "-r", "-l"]).stdin(Stdio::piped()),
     );
-    let _subscriber = stage.start(
-        command(&["mosquitto_sub", "-p", &number, "-t", "load"])
-            .stdout(Stdio::null())
-            .stdin(Stdio::null()),
-    );
+    let _subscriber =
+        stage.start(command(&["mosquitto_sub", "-p", &number, "-t", "load"]).stdin(Stdio::null()));
     let _publisher = Repeated::start(move || {
         publisher.say("a message");
         std::thread::sleep(Duration::from_millis(5));

@@ -33,9 +33,10 @@ def background():
         compute(100000)
 
 class Handler(BaseHTTPRequestHandler):
+    disable_nagle_algorithm = True
     def do_GET(self):
         began, ran = time.monotonic(), time.thread_time()
-        compute(40000)
+        compute(150000)
         print("not running", (time.monotonic() - began) - (time.thread_time() - ran), flush=True)
         self.send_response(200)
         self.end_headers()
@@ -51,7 +52,7 @@ fn play(stage: &mut Stage) -> Truth {
     let port = stage.port();
     let source = stage.file("server.py", SERVER);
     let server = stage.server(&["/usr/bin/python3", "-u", &source, &port.to_string()], port);
-    let load = Load::start(4, Duration::from_millis(10), &Request::get_once(port, "/"));
+    let load = Load::start(4, Duration::from_millis(40), &Request::get_once(port, "/"));
     stage.warm_up();
     let logged = stage.record(&server);
     let lost =

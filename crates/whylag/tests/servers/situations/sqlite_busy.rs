@@ -26,6 +26,7 @@ def connect():
     return sqlite3.connect("bench.db", timeout=30, isolation_level=None)
 
 class Handler(BaseHTTPRequestHandler):
+    disable_nagle_algorithm = True
     def do_GET(self):
         database = connect()
         began = time.monotonic()
