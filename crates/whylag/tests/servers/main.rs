@@ -17,6 +17,7 @@ mod load;
 mod page;
 mod peers;
 mod process;
+mod runtimes;
 mod servers;
 mod situation;
 mod situations;

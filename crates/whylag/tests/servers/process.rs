@@ -89,6 +89,11 @@ pub fn command(words: &[&str]) -> Command {
     command
 }
 
+/// The words of a line; what stands in them has no spaces.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_ascii_whitespace().collect()
+}
+
 /// Where a program is, also one that only root or only Debian's wrappers look for.
 pub fn find(program: &str) -> Option<PathBuf> {
     let paths = std::env::var("PATH").unwrap_or_default();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::common::disturbance::stolen;
 use crate::common::{Lab, wait_until};
-use crate::process::{Process, command};
+use crate::process::{Process, command, words};
 use crate::usage::Usage;
 
 /// How long whylag watches.
@@ -77,6 +77,11 @@ impl<'a> Stage<'a> {
         fs::set_permissions(&log, PermissionsExt::from_mode(0o666)).unwrap();
         command.env("HOME", self.folder()).current_dir(self.folder()).stdout(out);
         Process::start(command, &log)
+    }
+
+    /// A client that is told nothing, by its words.
+    pub fn client(&self, line: &str) -> Process {
+        self.start(command(&words(line)).stdin(Stdio::null()))
     }
 
     /// The same of a server, until it answers on the port.

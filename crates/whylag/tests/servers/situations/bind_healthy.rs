@@ -1,9 +1,7 @@
 //! BIND under a light load.
 
-use crate::process::command;
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
-use std::process::Stdio;
 
 pub static SITUATION: Situation = Situation {
     name: "bind_healthy",
@@ -27,24 +25,8 @@ fn play(stage: &mut Stage) -> Truth {
     let configuration = stage.file("named.conf", &text);
     let server = stage.server(&["named", "-f", "-c", &configuration], port);
     let names = stage.file("names", "www.example.test A\n");
-    let words = [
-        "dnsperf",
-        "-s",
-        "127.0.0.1",
-        "-p",
-        &port.to_string(),
-        "-d",
-        &names,
-        "-Q",
-        "500",
-        "-l",
-        "5",
-        "-c",
-        "4",
-        "-T",
-        "1",
-    ];
-    let mut load = stage.start(command(&words).stdin(Stdio::null()));
+    let line = format!("dnsperf -s 127.0.0.1 -p {port} -d {names} -c 4 -T 1 -Q 500 -l 5");
+    let mut load = stage.client(&line);
     stage.warm_up();
     stage.record(&server);
     load.child.wait().unwrap();

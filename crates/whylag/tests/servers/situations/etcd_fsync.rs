@@ -1,6 +1,7 @@
 //! A store that syncs each change.
 
 use crate::load::{Load, Request};
+use crate::process::words;
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
 use std::time::Duration;
@@ -20,25 +21,13 @@ pub static SITUATION: Situation = Situation {
 
 fn play(stage: &mut Stage) -> Truth {
     let (port, peers) = (stage.port(), stage.port());
-    let (clients, peers) =
-        (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peers}"));
-    let cluster = format!("default={peers}");
-    let words = [
-        "etcd",
-        "--data-dir",
-        "data",
-        "--listen-client-urls",
-        &clients,
-        "--advertise-client-urls",
-        &clients,
-        "--listen-peer-urls",
-        &peers,
-        "--initial-advertise-peer-urls",
-        &peers,
-        "--initial-cluster",
-        &cluster,
-    ];
-    let server = stage.server(&words, port);
+    let line = format!(
+        "etcd --data-dir data --listen-client-urls http://127.0.0.1:{port} \
+         --advertise-client-urls http://127.0.0.1:{port} --listen-peer-urls http://127.0.0.1:{peers} \
+         --initial-advertise-peer-urls http://127.0.0.1:{peers} \
+         --initial-cluster default=http://127.0.0.1:{peers}"
+    );
+    let server = stage.server(&words(&line), port);
     let healthy = || Request::get_once(port, "/health").ask().contains("true");
     crate::common::wait_until("etcd", healthy);
     let body = r#"{"key": "Zm9v", "value": "YmFy"}"#;
@@ -47,26 +36,26 @@ fn play(stage: &mut Stage) -> Truth {
         body.len()
     );
     let load = Load::start(4, Duration::ZERO, &Request { text, ..Request::get(port, "/") });
-    let synced = || -> Vec<f64> {
-        let metrics = Request::get_once(port, "/metrics").ask();
-        let values = [
-            "etcd_disk_wal_fsync_duration_seconds_sum ",
-            "etcd_disk_wal_fsync_duration_seconds_count ",
-        ];
-        let value = |key: &str| {
-            metrics.lines().find_map(|line| line.trim().strip_prefix(key)).unwrap().parse().unwrap()
-        };
-        values.map(value).to_vec()
-    };
     stage.warm_up();
-    let before = synced();
+    let before = synced(port);
     stage.record(&server);
-    let after = synced();
-    let lost_s = after[0] - before[0];
+    let after = synced(port);
+    let lost_s = after.0 - before.0;
     let text = format!(
         "etcd_disk_wal_fsync_duration_seconds: {} syncs, {lost_s:.2} s; {}",
-        after[1] - before[1],
+        after.1 - before.1,
         load.end()
     );
     Truth { text, lost_s }
+}
+
+/// Seconds in syncs, and how many, by etcd's metrics.
+fn synced(port: u16) -> (f64, f64) {
+    let metrics = Request::get_once(port, "/metrics").ask();
+    let value = |key: &str| -> f64 {
+        let key = format!("etcd_disk_wal_fsync_duration_seconds_{key} ");
+        let value = metrics.lines().find_map(|line| line.trim().strip_prefix(&key));
+        value.unwrap().parse().unwrap()
+    };
+    (value("sum"), value("count"))
 }

@@ -1,6 +1,7 @@
 //! Go's web server under a light load.
 
 use crate::load::{Load, Request};
+use crate::runtimes::{go, go_waited_s};
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
 use std::time::Duration;
@@ -15,54 +16,12 @@ pub static SITUATION: Situation = Situation {
     play,
 };
 
-const SERVER: &str = r#"
-package main
-
-import (
-	"fmt"
-	"net/http"
-	"os"
-	"runtime/metrics"
-	"sync"
-	"time"
-)
-
-var lock sync.Mutex
-
-func main() {
-	http.HandleFunc("/waited", func(w http.ResponseWriter, r *http.Request) {
-		samples := []metrics.Sample{{Name: "/sync/mutex/wait/total:seconds"}, {Name: "/cpu/classes/gc/pause:cpu-seconds"}}
-		metrics.Read(samples)
-		fmt.Fprintf(w, "%f %f\n", samples[0].Value.Float64(), samples[1].Value.Float64())
-	})
-	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		lock.Lock()
-		if len(os.Args) > 2 {
-			time.Sleep(15 * time.Millisecond)
-		}
-		lock.Unlock()
-		fmt.Fprintln(w, "ok")
-	})
-	http.ListenAndServe("127.0.0.1:"+os.Args[1], nil)
-}
-"#;
-
 fn play(stage: &mut Stage) -> Truth {
-    let port = stage.port();
-    let server = stage.built(&["go", "build", "server.go"], "server.go", SERVER);
-    let server = stage.server(&[server.to_str().unwrap(), &port.to_string()], port);
+    let (server, port) = go(stage, &[]);
     let load = Load::start(8, Duration::from_millis(10), &Request::get(port, "/"));
-    let waited = || -> Vec<f64> {
-        let answer = Request::get_once(port, "/waited").ask();
-        answer.lines().last().unwrap().split(' ').map(|number| number.parse().unwrap()).collect()
-    };
     stage.warm_up();
-    let before = waited();
+    let before = go_waited_s(port);
     stage.record(&server);
-    let after = waited();
-    Truth::healthy(format!(
-        "runtime/metrics: {:.3} s of waits for mutexes; {}",
-        after[0] - before[0],
-        load.end()
-    ))
+    let waited = go_waited_s(port) - before;
+    Truth::healthy(format!("runtime/metrics: {waited:.3} s of waits for mutexes; {}", load.end()))
 }

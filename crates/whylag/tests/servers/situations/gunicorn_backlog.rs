@@ -1,6 +1,7 @@
 //! A listening socket whose queue is full.
 
 use crate::load::{Load, Request};
+use crate::process::words;
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
 use std::time::Duration;
@@ -30,20 +31,10 @@ def application(environ, start_response):
 fn play(stage: &mut Stage) -> Truth {
     stage.file("application.py", APPLICATION);
     let port = stage.port();
-    let address = format!("127.0.0.1:{port}");
-    let words = [
-        "gunicorn",
-        "--workers",
-        "1",
-        "--backlog",
-        "2",
-        "--worker-tmp-dir",
-        "/dev/shm",
-        "--bind",
-        &address,
-        "application",
-    ];
-    let server = stage.server(&words, port);
+    let line = format!(
+        "gunicorn --workers 1 --backlog 2 --worker-tmp-dir /dev/shm --bind 127.0.0.1:{port} application"
+    );
+    let server = stage.server(&words(&line), port);
     let load = Load::start(12, Duration::from_millis(5), &Request::get_once(port, "/"));
     stage.warm_up();
     let before = overflows(stage);

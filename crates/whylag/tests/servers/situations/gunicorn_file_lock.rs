@@ -1,6 +1,7 @@
 //! Workers that lock a file one after another.
 
 use crate::load::{Load, Request};
+use crate::process::words;
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
 use std::time::Duration;
@@ -34,18 +35,10 @@ def application(environ, start_response):
 fn play(stage: &mut Stage) -> Truth {
     stage.file("application.py", APPLICATION);
     let port = stage.port();
-    let address = format!("127.0.0.1:{port}");
-    let words = [
-        "gunicorn",
-        "--workers",
-        "4",
-        "--worker-tmp-dir",
-        "/dev/shm",
-        "--bind",
-        &address,
-        "application",
-    ];
-    let server = stage.server(&words, port);
+    let line = format!(
+        "gunicorn --workers 4 --worker-tmp-dir /dev/shm --bind 127.0.0.1:{port} application"
+    );
+    let server = stage.server(&words(&line), port);
     let load = Load::start(6, Duration::from_millis(5), &Request::get_once(port, "/"));
     stage.warm_up();
     let logged = stage.record(&server);

@@ -1,6 +1,7 @@
 //! Garbage collections that stop the server.
 
 use crate::load::{Load, Request};
+use crate::runtimes::java;
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
 use std::time::Duration;
@@ -18,86 +19,17 @@ pub static SITUATION: Situation = Situation {
     play,
 };
 
-const SERVER: &str = r#"
-import com.sun.net.httpserver.*;
-import java.lang.management.*;
-import java.net.InetSocketAddress;
-import java.util.*;
-import java.util.concurrent.Executors;
-
-public class Server {
-    static final Object lock = new Object();
-    static final Map<Integer, byte[]> kept = new HashMap<>();
-    static int count;
-
-    public static void main(String[] arguments) throws Exception {
-        String mode = arguments[1];
-        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
-        threads.setThreadContentionMonitoringEnabled(true);
-        HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", Integer.parseInt(arguments[0])), 64);
-        server.setExecutor(Executors.newFixedThreadPool(12));
-        if (mode.equals("garbage"))
-            for (int i = 0; i < 200000; i++) kept.put(i, new byte[150]);
-        server.createContext("/", exchange -> {
-            if (exchange.getRequestURI().getPath().equals("/blocked")) {
-                long ms = 0;
-                for (ThreadInfo info : threads.getThreadInfo(threads.getAllThreadIds()))
-                    if (info != null) ms += info.getBlockedTime();
-                answer(exchange, ms + "\n");
-                return;
-            }
-            if (mode.equals("monitor"))
-                synchronized (lock) { sleep(20); }
-            if (mode.equals("garbage"))
-                for (int i = 0; i < 8000; i++)
-                    synchronized (kept) { kept.put(count++ % 200000, new byte[150]); }
-            answer(exchange, "ok\n");
-        });
-        server.start();
-    }
-
-    static void sleep(int ms) {
-        try { Thread.sleep(ms); } catch (InterruptedException e) { }
-    }
-
-    static void answer(HttpExchange exchange, String text) throws java.io.IOException {
-        exchange.sendResponseHeaders(200, text.length());
-        exchange.getResponseBody().write(text.getBytes());
-        exchange.close();
-    }
-}
-"#;
-
 fn play(stage: &mut Stage) -> Truth {
-    let port = stage.port();
-    stage.built(&["javac", "Server.java"], "Server.java", SERVER);
-    let words = [
-        "java",
-        "-Xmx64m",
-        "-XX:+UseSerialGC",
-        "-Xlog:gc,safepoint",
-        "-cp",
-        ".",
-        "Server",
-        &port.to_string(),
-        "garbage",
-    ];
-    let server = stage.server(&words, port);
+    let options = ["-Xmx64m", "-XX:+UseSerialGC", "-Xlog:gc,safepoint"];
+    let (server, port) = java(stage, &options, "garbage");
     let load = Load::start(4, Duration::from_millis(5), &Request::get(port, "/"));
-    let blocked_s = || {
-        let answer = Request::get(port, "/blocked").ask();
-        answer.lines().last().unwrap().trim().parse::<f64>().unwrap() / 1e3
-    };
-    // The compiler is busy at first.
-    std::thread::sleep(Duration::from_secs(2));
     stage.warm_up();
-    let _ = blocked_s();
     let logged = stage.record(&server);
     let pauses = logged.lines().filter(|line| line.contains("Pause "));
-    let took: Vec<f64> = pauses
-        .filter_map(|line| line.rsplit_once(' ')?.1.strip_suffix("ms")?.parse().ok())
-        .collect();
+    let took = pauses.filter_map(|line| line.rsplit_once(' ')?.1.strip_suffix("ms")?.parse().ok());
+    let took: Vec<f64> = took.collect();
     let lost_s = took.iter().sum::<f64>() / 1e3;
-    let text = format!("-Xlog:gc: {} pauses, together {lost_s:.2} s; {}", took.len(), load.end());
+    let count = took.len();
+    let text = format!("-Xlog:gc: {count} pauses, together {lost_s:.2} s; {}", load.end());
     Truth { text, lost_s }
 }

@@ -1,6 +1,7 @@
 //! Java's web server under a light load.
 
 use crate::load::{Load, Request};
+use crate::runtimes::{java, java_blocked_s};
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
 use std::time::Duration;
@@ -15,72 +16,12 @@ pub static SITUATION: Situation = Situation {
     play,
 };
 
-const SERVER: &str = r#"
-import com.sun.net.httpserver.*;
-import java.lang.management.*;
-import java.net.InetSocketAddress;
-import java.util.*;
-import java.util.concurrent.Executors;
-
-public class Server {
-    static final Object lock = new Object();
-    static final Map<Integer, byte[]> kept = new HashMap<>();
-    static int count;
-
-    public static void main(String[] arguments) throws Exception {
-        String mode = arguments[1];
-        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
-        threads.setThreadContentionMonitoringEnabled(true);
-        HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", Integer.parseInt(arguments[0])), 64);
-        server.setExecutor(Executors.newFixedThreadPool(12));
-        if (mode.equals("garbage"))
-            for (int i = 0; i < 200000; i++) kept.put(i, new byte[150]);
-        server.createContext("/", exchange -> {
-            if (exchange.getRequestURI().getPath().equals("/blocked")) {
-                long ms = 0;
-                for (ThreadInfo info : threads.getThreadInfo(threads.getAllThreadIds()))
-                    if (info != null) ms += info.getBlockedTime();
-                answer(exchange, ms + "\n");
-                return;
-            }
-            if (mode.equals("monitor"))
-                synchronized (lock) { sleep(20); }
-            if (mode.equals("garbage"))
-                for (int i = 0; i < 8000; i++)
-                    synchronized (kept) { kept.put(count++ % 200000, new byte[150]); }
-            answer(exchange, "ok\n");
-        });
-        server.start();
-    }
-
-    static void sleep(int ms) {
-        try { Thread.sleep(ms); } catch (InterruptedException e) { }
-    }
-
-    static void answer(HttpExchange exchange, String text) throws java.io.IOException {
-        exchange.sendResponseHeaders(200, text.length());
-        exchange.getResponseBody().write(text.getBytes());
-        exchange.close();
-    }
-}
-"#;
-
 fn play(stage: &mut Stage) -> Truth {
-    let port = stage.port();
-    stage.built(&["javac", "Server.java"], "Server.java", SERVER);
-    let words =
-        ["java", "-Dsun.net.httpserver.nodelay=true", "-cp", ".", "Server", &port.to_string(), ""];
-    let server = stage.server(&words, port);
+    let (server, port) = java(stage, &[], "");
     let load = Load::start(8, Duration::from_millis(10), &Request::get(port, "/"));
-    let blocked_s = || {
-        let answer = Request::get(port, "/blocked").ask();
-        answer.lines().last().unwrap().trim().parse::<f64>().unwrap() / 1e3
-    };
-    // The compiler is busy at first.
-    std::thread::sleep(Duration::from_secs(2));
     stage.warm_up();
-    let before = blocked_s();
+    let before = java_blocked_s(port);
     stage.record(&server);
-    let blocked = blocked_s() - before;
+    let blocked = java_blocked_s(port) - before;
     Truth::healthy(format!("ThreadMXBean.getBlockedTime: {blocked:.3} s; {}", load.end()))
 }

@@ -1,6 +1,7 @@
 //! A synchronous computation in Node's event loop.
 
 use crate::load::{Load, Request};
+use crate::runtimes::{node, node_delay};
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
 use std::time::Duration;
@@ -15,41 +16,16 @@ pub static SITUATION: Situation = Situation {
     play,
 };
 
-const SERVER: &str = r#"
-const http = require('http'), crypto = require('crypto');
-const { monitorEventLoopDelay, performance } = require('perf_hooks');
-const delay = monitorEventLoopDelay({ resolution: 5 });
-delay.enable();
-let count = 0, blocked = 0;
-http.createServer((request, response) => {
-  if (request.url === '/delay')
-    return response.end(JSON.stringify({ blocked, max: delay.max / 1e6, p50: delay.percentile(50) / 1e6 }) + '\n');
-  if (process.argv[3] === 'sync' && ++count % 10 === 0) {
-    const began = performance.now();
-    crypto.pbkdf2Sync('secret', 'salt', 120000, 64, 'sha512');
-    blocked += (performance.now() - began) / 1e3;
-  }
-  response.end('ok\n');
-}).listen(+process.argv[2], '127.0.0.1');
-"#;
-
 fn play(stage: &mut Stage) -> Truth {
-    let port = stage.port();
-    let source = stage.file("server.js", SERVER);
-    let server = stage.server(&["node", &source, &port.to_string(), "sync"], port);
+    let (server, port) = node(stage, "sync");
     let load = Load::start(6, Duration::from_millis(15), &Request::get(port, "/"));
-    let delay = || {
-        let answer = Request::get_once(port, "/delay").ask();
-        serde_json::from_str::<serde_json::Value>(answer.lines().last().unwrap()).unwrap()
-    };
     stage.warm_up();
-    let before = delay();
+    let [before, ..] = node_delay(port);
     stage.record(&server);
-    let after = delay();
-    let lost_s = after["blocked"].as_f64().unwrap() - before["blocked"].as_f64().unwrap();
+    let [after, longest, _] = node_delay(port);
+    let lost_s = after - before;
     let text = format!(
-        "performance.now: {lost_s:.2} s in pbkdf2Sync; monitorEventLoopDelay: at most {:.0} ms; {}",
-        after["max"].as_f64().unwrap(),
+        "performance.now: {lost_s:.2} s in pbkdf2Sync; monitorEventLoopDelay: at most {longest:.0} ms; {}",
         load.end()
     );
     Truth { text, lost_s }

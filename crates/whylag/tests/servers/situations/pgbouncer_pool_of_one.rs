@@ -1,10 +1,9 @@
 //! A pool with one connection.
 
 use crate::databases::Postgres;
-use crate::process::command;
+use crate::process::words;
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
-use std::process::Stdio;
 
 pub static SITUATION: Situation = Situation {
     name: "pgbouncer_pool_of_one",
@@ -33,48 +32,22 @@ fn play(stage: &mut Stage) -> Truth {
     let ini = stage.file("pgbouncer.ini", &ini);
     let server = stage.server(&["pgbouncer", &ini], port);
     let script = stage.file("sleep", "SELECT pg_sleep(0.02);\n");
-    let number = port.to_string();
-    let words = [
-        "pgbench",
-        "-h",
-        "127.0.0.1",
-        "-p",
-        &number,
-        "-U",
-        "bench",
-        "-n",
-        "-c",
-        "8",
-        "-T",
-        "60",
-        "-f",
-        &script,
-        "postgres",
-    ];
-    let _load = stage.start(command(&words).stdin(Stdio::null()));
-    // The 5th column but one of the totals: microseconds that clients have waited.
-    let waited = |stage: &Stage| -> f64 {
-        let words = [
-            "psql",
-            "-h",
-            "127.0.0.1",
-            "-p",
-            &number,
-            "-U",
-            "bench",
-            "-XAt",
-            "-c",
-            "SHOW STATS_TOTALS",
-            "pgbouncer",
-        ];
-        let rows = stage.run(&words);
-        let row = rows.lines().find(|row| row.starts_with("postgres|")).unwrap();
-        row.rsplit('|').next().unwrap().parse::<f64>().unwrap() / 1e6
-    };
+    let line =
+        format!("pgbench -h 127.0.0.1 -p {port} -U bench -n -c 8 -T 60 -f {script} postgres");
+    let _load = stage.client(&line);
     stage.warm_up();
-    let before = waited(stage);
+    let before = waited_s(stage, port);
     stage.record(&server);
-    let lost_s = waited(stage) - before;
+    let lost_s = waited_s(stage, port) - before;
     let text = format!("SHOW STATS_TOTALS: clients waited {lost_s:.1} s for a server connection");
     Truth { text, lost_s }
+}
+
+/// The last one of the totals: microseconds that clients have waited.
+fn waited_s(stage: &Stage, port: u16) -> f64 {
+    let query = ["-XAt", "-c", "SHOW STATS_TOTALS"];
+    let line = format!("psql -h 127.0.0.1 -p {port} -U bench pgbouncer");
+    let rows = stage.run(&[&words(&line), query.as_slice()].concat());
+    let row = rows.lines().find(|row| row.starts_with("postgres|")).unwrap();
+    row.rsplit('|').next().unwrap().parse::<f64>().unwrap() / 1e6
 }

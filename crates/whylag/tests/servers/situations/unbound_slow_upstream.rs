@@ -1,9 +1,7 @@
 //! A resolver whose upstream is slow.
 
-use crate::process::command;
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
-use std::process::Stdio;
 
 pub static SITUATION: Situation = Situation {
     name: "unbound_slow_upstream",
@@ -49,24 +47,8 @@ fn play(stage: &mut Stage) -> Truth {
     let server = stage.server(&["unbound", "-d", "-c", &configuration], port);
     let names: String = (0..2000).map(|number| format!("n{number}.bench A\n")).collect();
     let names = stage.file("names", &names);
-    let words = [
-        "dnsperf",
-        "-s",
-        "127.0.0.1",
-        "-p",
-        &port.to_string(),
-        "-d",
-        &names,
-        "-Q",
-        "100",
-        "-l",
-        "60",
-        "-c",
-        "4",
-        "-T",
-        "1",
-    ];
-    let _load = stage.start(command(&words).stdin(Stdio::null()));
+    let line = format!("dnsperf -s 127.0.0.1 -p {port} -d {names} -c 4 -T 1 -Q 100 -l 60");
+    let _load = stage.client(&line);
     stage.warm_up();
     stage.run(&["unbound-control", "-c", &configuration, "stats"]);
     stage.record(&server);
