@@ -57,9 +57,9 @@ impl Postgres {
 
 /// Waits for locks that PostgreSQL's log says have ended (log_lock_waits): how many, and seconds.
 pub fn lock_waits(log: &str) -> (usize, f64) {
-    let ended = log.lines().filter(|line| line.contains(" acquired ") && line.contains(" after "));
-    let took = ended.filter_map(|line| line.rsplit_once(" after ")?.1.strip_suffix(" ms"));
-    let took: Vec<f64> = took.map(|ms| ms.parse().unwrap()).collect();
+    let ended = log.lines().filter(|line| line.contains(" acquired "));
+    let took = ended.filter_map(|line| line.split_once(" after ")?.1.split_once(" ms"));
+    let took: Vec<f64> = took.map(|(ms, _)| ms.parse().unwrap()).collect();
     (took.len(), took.iter().sum::<f64>() / 1e3)
 }
 

@@ -11,7 +11,7 @@ pub static SITUATION: Situation = Situation {
     software: "etcd",
     version: &["etcd", "--version"],
     needs: &[],
-    what: "4 clients put keys one after another",
+    what: "4 clients put keys, and think for 3 ms",
     accepted: &[
         ("fsync-journal", "the sync waits for the file system's journal"),
         ("disk-sync", "asleep in fsync or fdatasync for the disk"),
@@ -35,7 +35,8 @@ fn play(stage: &mut Stage) -> Truth {
         "POST /v3/kv/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    let load = Load::start(4, Duration::ZERO, &Request { text, ..Request::get(port, "/") });
+    let load =
+        Load::start(4, Duration::from_millis(3), &Request { text, ..Request::get(port, "/") });
     stage.warm_up();
     let before = synced(port);
     stage.record(&server);
