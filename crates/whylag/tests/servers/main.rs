@@ -39,9 +39,9 @@ use verdict::{Verdict, Worth};
 /// Those of `make test`.
 const FEW: [&str; 4] = ["python_asyncio_sync", "python_healthy", "redis_keys", "nginx_healthy"];
 
-/// How many verdicts are right at least, of faults and of healthy servers. They are there to be
+/// How many verdicts are right at least, of 29 faults and of 15 healthy servers. They are there to be
 /// raised: whoever makes the engine better writes down what it reaches now.
-const FLOORS: Floors = Floors { right: 0, healthy: 0 };
+const FLOORS: Floors = Floors { right: 8, healthy: 15 };
 
 /// The same of `FEW`.
 const FLOORS_OF_FEW: Floors = Floors { right: 0, healthy: 2 };

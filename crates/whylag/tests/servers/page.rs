@@ -71,13 +71,14 @@ impl<'a> Page<'a> {
 }
 
 const INTRODUCTION: &str = "\
-Each server was put under the load of its own clients and recorded for three seconds, with
-`whylag record -p PID --follow --time 3s`. The truth is what the software itself says, by its own logs and statistics; they take in the start and the end of the recording, too, which
-last as long again. Right: the first finding is one of the causes that the
-situation may be called by (crates/whylag/tests/servers/situations, written before the answer was
-seen); silent: none was found; wrong: another comes first; misleading: only others were found, or
-any of a healthy server. Not judged: the cause that comes first was made by programs outside of the
-test, or the fault did not come about.
+Each server was put under the load of its own clients and recorded for three seconds, with `whylag
+record -p PID --follow --time 3s`. The truth is what the software itself says, by its own logs and
+statistics; they take in the start and the end of the recording, too, which last as long again.
+Seconds are summed over all who waited. Right: the first finding is one of the causes that the
+situation may be called by (crates/whylag/tests/servers/situations has the reasons, written before
+the answer was seen); silent: none was found; wrong: another comes first; misleading: only others
+were found, or any of a healthy server. Not judged: the cause that comes first was made by programs
+outside of the test, or the fault did not come about.
 ";
 
 impl fmt::Display for Page<'_> {
