@@ -4,6 +4,9 @@
 #                  mysteries goes to docs/mysteries.md
 # make test-shapes  whether the cause is found where it is behind a wait, or one of two: the programs
 #                  in crates/whylag/tests/shapes, about four minutes
+# make test-servers  installs real servers (PostgreSQL, Redis, nginx, Java ...), puts faults into them and
+#                  compares what whylag says with what they say of themselves; about six minutes; the
+#                  table goes to docs/servers.md; ONLY=redis_keys,go_mutex plays those alone
 # make test-kernels  records on other kernels in virtual machines (5.15 to 6.18, a quarter of an hour); what
 #                  works on which goes to docs/kernels.md; SHORT=1 is the part that CI runs
 # make check-aarch64  does it compile for aarch64? It was never tried there
@@ -70,6 +73,9 @@ test-shapes:
 	@AS_ROOT=1 WHYLAG_FIGURES=1 $(CARGO) test --locked -p whylag --test shapes -- \
 		--nocapture --test-threads 1
 
+test-servers:
+	@ONLY=$(ONLY) scripts/test-servers.sh
+
 test-kernels:
 	@scripts/install-deps.sh build lab
 	@$(MAKE) --no-print-directory build mysteries
@@ -129,5 +135,5 @@ test-java:
 	@scripts/install-deps.sh java
 	@scripts/test-java.sh
 
-.PHONY: all help install-deps build mysteries demo test test-mysteries test-shapes test-kernels lint \
+.PHONY: all help install-deps build mysteries demo test test-mysteries test-shapes test-servers test-kernels lint \
 	bench-peers bench-trace trace-kills exchange fuzz soak new-cause test-java check-aarch64

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # install-deps.sh GROUP...: installs the missing Debian packages of the groups (build, test, java,
-# lint, lab); without root, or without apt-get, says what to install and fails.
+# lint, lab, servers); without root, or without apt-get, says what to install and fails.
 set -euo pipefail
 
 # For each group the commands that it needs, and the packages that have them.
@@ -23,16 +23,25 @@ packages_of() {
 		echo qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap cpio=cpio \
 			zstd=zstd xz=xz-utils mkfs.ext4=e2fsprogs
 		;;
+	servers)
+		echo postgres=postgresql psql=postgresql pgbouncer=pgbouncer mariadbd=mariadb-server \
+			sqlite3=sqlite3 redis-server=redis-server memcached=memcached nginx=nginx-light \
+			haproxy=haproxy lighttpd=lighttpd apache2=apache2 php-fpm8.2=php8.2-fpm \
+			gunicorn=gunicorn mosquitto=mosquitto mosquitto_pub=mosquitto-clients \
+			nats-server=nats-server etcd=etcd-server unbound=unbound dnsmasq=dnsmasq-base \
+			named=bind9 dnsperf=dnsperf rsync=rsync node=nodejs go=golang-go javac=default-jdk-headless
+		;;
 	aarch64) echo aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu ;;
 	*)
-		echo "$(basename "$0"): no group '$1'; there are build, test, java, lint, lab and aarch64" >&2
+		echo "$(basename "$0"): no group '$1'; there are build, test, java, lint, lab, servers and aarch64" >&2
 		return 1
 		;;
 	esac
 }
 
-# mkfs.ext4 is where only root looks.
+# mkfs.ext4 and servers are where only root looks; PostgreSQL has a folder for each version.
 PATH=$PATH:/usr/sbin:/sbin
+for folder in /usr/lib/postgresql/*/bin; do PATH=$PATH:$folder; done
 
 missing=()
 for group in "$@"; do
@@ -59,5 +68,12 @@ elif ((EUID != 0)); then
 fi
 echo "== installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
+# Debian starts each server that is installed, unless this says no.
+policy=/usr/sbin/policy-rc.d
+if [[ " $* " == *" servers "* && ! -e $policy ]]; then
+	trap 'rm -f "$policy"' EXIT
+	printf '#!/bin/sh\nexit 101\n' >"$policy"
+	chmod +x "$policy"
+fi
 apt-get update -q
 $install

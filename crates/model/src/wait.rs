@@ -119,6 +119,14 @@ impl Sum for WaitSum {
         self.by_waiter = self.by_waiter.saturating_add(other.by_waiter);
         self.lock_like = self.lock_like.saturating_add(other.lock_like);
         self.many = self.many.saturating_add(other.many);
+        self.again = self.again.saturating_add(other.again);
+        self.by_parked = self.by_parked.saturating_add(other.by_parked);
+        if self.waiter_tid != other.waiter_tid {
+            self.waiter_tid = 0;
+        }
+        if other.waker_tid != 0 {
+            self.waker_tid = other.waker_tid;
+        }
         self.open = self.open.saturating_add(other.open);
     }
 }

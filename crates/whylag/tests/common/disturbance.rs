@@ -106,7 +106,8 @@ pub fn disturbance(run: &Run) -> Option<String> {
     stolen(run).or_else(|| waits_behind_others(run))
 }
 
-fn stolen(run: &Run) -> Option<String> {
+/// What the hypervisor took, if that was too much.
+pub fn stolen(run: &Run) -> Option<String> {
     let stolen: u64 = run.sums.cpus.iter().map(|cpu| cpu.stolen_ns).sum();
     let all: u64 = run.sums.cpus.iter().map(|cpu| cpu.idle_ns + cpu.busy_ns + cpu.stolen_ns).sum();
     let part = stolen as f64 / all.max(1) as f64;

@@ -1,0 +1,159 @@
+//! Web servers in the languages that have one, each with a fault that it can be asked for.
+
+use crate::load::Request;
+use crate::process::Process;
+use crate::stage::Stage;
+
+/// `/waited` has runtime/metrics' seconds of waits for mutexes; with an argument each request holds
+/// a mutex for 15 ms.
+const GO: &str = r#"
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+var lock sync.Mutex
+
+func main() {
+	http.HandleFunc("/waited", func(w http.ResponseWriter, r *http.Request) {
+		samples := []metrics.Sample{{Name: "/sync/mutex/wait/total:seconds"}}
+		metrics.Read(samples)
+		fmt.Fprintf(w, "%f\n", samples[0].Value.Float64())
+	})
+	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		lock.Lock()
+		if len(os.Args) > 2 {
+			time.Sleep(15 * time.Millisecond)
+		}
+		lock.Unlock()
+		fmt.Fprintln(w, "ok")
+	})
+	http.ListenAndServe("127.0.0.1:"+os.Args[1], nil)
+}
+"#;
+
+/// `/delay` has the loop's own figures; in mode `sync` every 10th request computes.
+const NODE: &str = r#"
+const http = require('http'), crypto = require('crypto');
+const { monitorEventLoopDelay, performance } = require('perf_hooks');
+const delay = monitorEventLoopDelay({ resolution: 5 });
+delay.enable();
+let count = 0, blocked = 0;
+http.createServer((request, response) => {
+  if (request.url === '/delay')
+    return response.end(JSON.stringify({ blocked, max: delay.max / 1e6, p50: delay.percentile(50) / 1e6 }) + '\n');
+  if (process.argv[3] === 'sync' && ++count % 10 === 0) {
+    const began = performance.now();
+    crypto.pbkdf2Sync('secret', 'salt', 120000, 64, 'sha512');
+    blocked += (performance.now() - began) / 1e3;
+  }
+  response.end('ok\n');
+}).listen(+process.argv[2], '127.0.0.1');
+"#;
+
+/// `/blocked` has the time that threads have waited for monitors; mode `monitor` sleeps in one, mode
+/// `garbage` makes garbage.
+const JAVA: &str = r#"
+import com.sun.net.httpserver.*;
+import java.lang.management.*;
+import java.net.InetSocketAddress;
+import java.util.*;
+import java.util.concurrent.Executors;
+
+public class Server {
+    static final Object lock = new Object();
+    static final Map<Integer, byte[]> kept = new HashMap<>();
+    static int count;
+
+    public static void main(String[] arguments) throws Exception {
+        String mode = arguments[1];
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        threads.setThreadContentionMonitoringEnabled(true);
+        HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", Integer.parseInt(arguments[0])), 64);
+        server.setExecutor(Executors.newFixedThreadPool(12));
+        if (mode.equals("garbage"))
+            for (int i = 0; i < 200000; i++) kept.put(i, new byte[150]);
+        server.createContext("/", exchange -> {
+            if (exchange.getRequestURI().getPath().equals("/blocked")) {
+                long ms = 0;
+                for (ThreadInfo info : threads.getThreadInfo(threads.getAllThreadIds()))
+                    if (info != null) ms += info.getBlockedTime();
+                answer(exchange, ms + "\n");
+                return;
+            }
+            if (mode.equals("monitor"))
+                synchronized (lock) { sleep(20); }
+            if (mode.equals("garbage"))
+                for (int i = 0; i < 8000; i++)
+                    synchronized (kept) { kept.put(count++ % 200000, new byte[150]); }
+            answer(exchange, "ok\n");
+        });
+        server.start();
+    }
+
+    static void sleep(int ms) {
+        try { Thread.sleep(ms); } catch (InterruptedException e) { }
+    }
+
+    static void answer(HttpExchange exchange, String text) throws java.io.IOException {
+        exchange.sendResponseHeaders(200, text.length());
+        exchange.getResponseBody().write(text.getBytes());
+        exchange.close();
+    }
+}
+"#;
+
+/// A server of Go's net/http, and its port.
+pub fn go(stage: &Stage, arguments: &[&str]) -> (Process, u16) {
+    let port = stage.port();
+    let server = stage.built(&["go", "build", "server.go"], "server.go", GO);
+    let number = port.to_string();
+    let words = [&[server.to_str().unwrap(), &number], arguments].concat();
+    (stage.server(&words, port), port)
+}
+
+/// Seconds that goroutines have waited for mutexes.
+pub fn go_waited_s(port: u16) -> f64 {
+    Request::get_once(port, "/waited").ask().lines().last().unwrap().parse().unwrap()
+}
+
+/// A server of Node's http, and its port.
+pub fn node(stage: &Stage, mode: &str) -> (Process, u16) {
+    let port = stage.port();
+    let source = stage.file("server.js", NODE);
+    (stage.server(&["node", &source, &port.to_string(), mode], port), port)
+}
+
+/// What Node says of its event loop: seconds blocked by the fault, and the longest and the median
+/// delay in ms.
+pub fn node_delay(port: u16) -> [f64; 3] {
+    let answer = Request::get_once(port, "/delay").ask();
+    let delay: serde_json::Value = serde_json::from_str(answer.lines().last().unwrap()).unwrap();
+    ["blocked", "max", "p50"].map(|key| delay[key].as_f64().unwrap())
+}
+
+/// A server of Java's HttpServer after its compiler has warmed up a little, and its port.
+pub fn java(stage: &Stage, options: &[&str], mode: &str) -> (Process, u16) {
+    let port = stage.port();
+    stage.built(&["javac", "Server.java"], "Server.java", JAVA);
+    let number = port.to_string();
+    let all = ["java", "-Dsun.net.httpserver.nodelay=true", "-cp", "."];
+    let words = [&all, options, &["Server", &number, mode]].concat();
+    let server = stage.server(&words, port);
+    for _ in 0..300 {
+        Request::get(port, "/").ask();
+    }
+    (server, port)
+}
+
+/// Seconds that Java's threads have waited for monitors.
+pub fn java_blocked_s(port: u16) -> f64 {
+    let answer = Request::get(port, "/blocked").ask();
+    answer.lines().last().unwrap().trim().parse::<f64>().unwrap() / 1e3
+}

@@ -1,0 +1,70 @@
+//! Servers that several situations need.
+
+use crate::process::Process;
+use crate::stage::Stage;
+
+/// nginx with so many workers, as its master process, and its port; `times` is a log format.
+pub fn nginx(stage: &Stage, workers: u32, http: &str, server: &str) -> (Process, u16) {
+    let port = stage.port();
+    let folder = stage.folder().to_str().unwrap();
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let temporary = temporary.map(|kind| format!("{kind}_temp_path {folder}/{kind};")).join(" ");
+    let text = format!(
+        "daemon off; worker_processes {workers}; pid {folder}/nginx.pid; error_log {folder}/error;
+        events {{ worker_connections 256; }}
+        http {{
+            {temporary} access_log off; keepalive_requests 1000000;
+            log_format times '$request_time $upstream_response_time $request';
+            {http}
+            server {{ listen 127.0.0.1:{port}; root {folder}; {server} }}
+        }}"
+    );
+    let configuration = stage.file("nginx.conf", &text);
+    let words = ["nginx", "-e", &stage.path("error"), "-p", folder, "-c", &configuration];
+    (stage.server(&words, port), port)
+}
+
+/// Redis with these options, and its port.
+pub fn redis(stage: &Stage, options: &[&str]) -> (Process, u16) {
+    let port = stage.port();
+    let number = port.to_string();
+    let folder = stage.folder().to_str().unwrap();
+    let words = ["redis-server", "--bind", "127.0.0.1", "--port", &number, "--save", "", "--dir"];
+    (stage.server(&[&words, [folder].as_slice(), options].concat(), port), port)
+}
+
+pub fn redis_cli(stage: &Stage, port: u16, words: &[&str]) -> String {
+    stage.run(&[&["redis-cli", "-p", &port.to_string()], words].concat())
+}
+
+/// HAProxy in front of that server line, and its port; its log has its timers.
+pub fn haproxy(stage: &Stage, server: &str) -> (Process, u16) {
+    let port = stage.port();
+    let text = format!(
+        "global\n log stdout format raw local0\n maxconn 100\ndefaults\n mode http\n log global\n \
+         option httplog\n timeout connect 5s\n timeout client 30s\n timeout server 30s\n timeout queue 30s\n\
+         listen all\n bind 127.0.0.1:{port}\n {server}\n"
+    );
+    let configuration = stage.file("haproxy.cfg", &text);
+    (stage.server(&["haproxy", "-db", "-f", &configuration], port), port)
+}
+
+/// TR/Tw/Tc/Tr/Ta of each request of HAProxy's log, in ms.
+pub fn haproxy_times(log: &str) -> Vec<Vec<f64>> {
+    let times = log.split_ascii_whitespace().filter(|word| word.split('/').count() == 5);
+    let times = times.map(|word| word.split('/').map(str::parse).collect::<Result<_, _>>());
+    times.flatten().collect()
+}
+
+/// lighttpd with the folder's files, among them `hello`, and its port.
+pub fn lighttpd(stage: &Stage) -> (Process, u16) {
+    let port = stage.port();
+    stage.file("hello", "hello\n");
+    let folder = stage.folder().to_str().unwrap();
+    let text = format!(
+        "server.document-root = \"{folder}\"\nserver.port = {port}\nserver.bind = \"127.0.0.1\"\n\
+         server.max-keep-alive-requests = 0\n"
+    );
+    let configuration = stage.file("lighttpd.conf", &text);
+    (stage.server(&["lighttpd", "-D", "-f", &configuration], port), port)
+}
