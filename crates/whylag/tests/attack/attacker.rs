@@ -102,13 +102,22 @@ pub fn unknown_in<'a>(run: &'a Run, module: &str) -> Vec<&'a str> {
     frames.filter_map(|frame| frame.unknown_because.as_deref()).collect()
 }
 
-/// Attacks of nobody need root to defend itself.
+/// Attacks of nobody need root to defend itself. Alone, for tests of what an attack costs.
 pub fn lab() -> Option<Lab> {
-    if !rustix::process::geteuid().is_root() {
+    can_be_nobody().then(Lab::new)?
+}
+
+/// Beside others, for attacks whose cost is not measured.
+pub fn lab_beside_others() -> Option<Lab> {
+    can_be_nobody().then(Lab::beside_others)?
+}
+
+fn can_be_nobody() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
         println!("skipped: only root can start programs of nobody");
-        return None;
     }
-    Lab::new()
+    is_root
 }
 
 /// Memory that the recorder needs for a process that means no harm, bytes.

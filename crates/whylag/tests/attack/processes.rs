@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use rustix::fs::{CWD, FileType, Mode};
 
 use crate::attacker::{
-    Den, PATIENCE, Removed, frames, has_symbol, innocent_memory, lab, nobodys_file, record,
-    record_target, started, unknown_in,
+    Den, PATIENCE, Removed, frames, has_symbol, innocent_memory, lab, lab_beside_others,
+    nobodys_file, record, record_target, started, unknown_in,
 };
 
 use crate::common::{Helper, wait_for};
@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 
 #[test]
 fn a_fifo_where_a_mapped_file_was_is_not_opened() {
-    let Some(lab) = lab() else { return };
+    let Some(lab) = lab_beside_others() else { return };
     let den = Den::of("attacker");
     let (attacker, _) = den.attack(&["fifo", "both"]);
     let (run, _) = record(&lab, &attacker.pid());
@@ -26,7 +26,7 @@ fn a_fifo_where_a_mapped_file_was_is_not_opened() {
 
 #[test]
 fn a_fifo_over_a_program_in_a_namespace_of_its_own_is_not_opened() {
-    let Some(lab) = lab() else { return };
+    let Some(lab) = lab_beside_others() else { return };
     let den = Den::of("attacker");
     let (attacker, _) = den.attack(&["namespaces"]);
     let (run, _) = record(&lab, &attacker.pid());
@@ -36,7 +36,7 @@ fn a_fifo_over_a_program_in_a_namespace_of_its_own_is_not_opened() {
 /// The process has ended when its stacks are named: only its paths are left.
 #[test]
 fn a_fifo_where_the_program_of_a_process_was_that_has_ended_is_not_opened() {
-    let Some(lab) = lab() else { return };
+    let Some(lab) = lab_beside_others() else { return };
     let den = Den::of("attacker");
     let program = den.program.to_str().unwrap();
     let as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -51,7 +51,7 @@ fn a_fifo_where_the_program_of_a_process_was_that_has_ended_is_not_opened() {
 
 #[test]
 fn a_program_that_is_cut_short_while_it_is_read_harms_nobody() {
-    let Some(lab) = lab() else { return };
+    let Some(lab) = lab_beside_others() else { return };
     let den = Den::of("attacker");
     let copy = den.copy();
     let (attacker, _) = den.attack(&["truncate", copy.to_str().unwrap()]);
@@ -101,7 +101,7 @@ fn large_perf_maps_share_one_budget_and_what_was_cut_is_said() {
 
 #[test]
 fn a_name_from_somebody_elses_perf_map_is_not_believed() {
-    let Some(lab) = lab() else { return };
+    let Some(lab) = lab_beside_others() else { return };
     let den = Den::of("attacker");
     // Root's own process this time.
     let (jit, address) = started(&mut den.command(&["jit"]));
@@ -124,7 +124,7 @@ fn a_name_from_somebody_elses_perf_map_is_not_believed() {
 
 #[test]
 fn a_perf_map_that_is_no_file_is_not_opened() {
-    let Some(lab) = lab() else { return };
+    let Some(lab) = lab_beside_others() else { return };
     let den = Den::of("attacker");
     let (attacker, _) = den.attack(&["jit"]);
     let map = Removed(map_of(&attacker.pid()));
@@ -150,7 +150,7 @@ impl Drop for Server {
 /// Here root serves the file, and lets everybody have it: of nobody's the kernel keeps root away.
 #[test]
 fn a_file_on_fuse_whose_server_does_not_answer_is_not_opened() {
-    let Some(lab) = lab() else { return };
+    let Some(lab) = lab_beside_others() else { return };
     if !std::path::Path::new("/dev/fuse").exists() {
         println!("skipped: no FUSE here");
         return;

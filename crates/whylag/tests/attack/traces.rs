@@ -6,7 +6,7 @@ use std::path::Path;
 use model::Run;
 use rustix::fs::{CWD, FileType, Mode};
 
-use crate::attacker::{Den, NOBODY, lab, record};
+use crate::attacker::{Den, NOBODY, lab, lab_beside_others, record};
 use crate::common::Lab;
 
 const MIB: u64 = 1 << 20;
@@ -96,7 +96,7 @@ fn folders_of_other_users_cost_nothing() {
 /// What lies where a trace should be is opened as carefully as any file of a process.
 #[test]
 fn a_trace_that_is_no_file_is_not_opened() {
-    let Some(lab) = lab() else { return };
+    let Some(lab) = lab_beside_others() else { return };
     let den = Den::of("hostile_trace");
     let (attacker, _) = den.attack(&["nothing"]);
     let pid = attacker.pid();
