@@ -9,7 +9,7 @@ use store::{LOADED_THREADS, Sqlite, Store};
 
 const STARTED_NS: u64 = 1_000_000_000;
 /// Processes of a storm, each with one thread.
-const PROCESSES: u32 = 300_000;
+const PROCESSES: u32 = 100_000;
 /// Threads of one process that lives all the time.
 const POOL: u32 = 55_000;
 const POOL_TGID: u32 = 4_000_000;
@@ -87,6 +87,10 @@ fn of_process(tgid: u32, batch: &mut Batch) {
             by_waiter: 0,
             lock_like: 1,
             many: 0,
+            again: 0,
+            by_parked: 0,
+            waiter_tid: tgid,
+            waker_tid: waker_tgid,
             open: 0,
             ends: Default::default(),
             longest_end: None,
@@ -143,7 +147,7 @@ fn is_bounded(run: &Run) {
 }
 
 #[test]
-fn of_300_000_processes_some_thousands_are_kept_and_all_are_counted() {
+fn of_100_000_processes_some_thousands_are_kept_and_all_are_counted() {
     let (store, id, all) = storm();
     let run = store.load(id).unwrap();
     is_bounded(&run);

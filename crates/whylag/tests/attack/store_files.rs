@@ -72,7 +72,7 @@ fn an_export_that_fails_leaves_the_old_file_and_nothing_else() {
 
     let missing = folder.join("missing/file");
     let mut export = lab.verb("export");
-    let output = export.args(["2", "-o"]).arg(&missing).output().unwrap();
+    let output = export.args(["2", "--format", "json", "-o"]).arg(&missing).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("there is no folder") && said.contains("missing"), "{said}");

@@ -16,15 +16,16 @@ fn a_storm_is_summed_while_it_is_recorded_and_every_thread_of_it_counts() {
     let program = den.program.to_str().unwrap();
     let (threads, processes) = (THREADS.to_string(), PROCESSES.to_string());
     let as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
-    lab.record(&[], as_nobody.into_iter().chain([program, "storm", &threads, &processes]));
+    lab.record(&["--follow"], as_nobody.into_iter().chain([program, "storm", &threads, &processes]));
     let run = lab.run();
     let lost: u64 = run.losses.seen.iter().map(|(_, _, count)| count).sum();
 
     // The main thread, and what the kernel side could not hand over is counted.
     let all = THREADS + PROCESSES + 1;
     let seen = run.thread_count();
-    assert!(seen <= all && seen + lost >= all, "{seen} threads, {lost} lost");
+    assert!(seen <= all && seen + lost >= all, "{seen} of {all} threads, {lost} lost");
     let others = &run.sums.others;
+    println!("{seen} of {all} threads, {lost} lost, {others:?}");
     let summed: u64 = others.iter().map(|others| others.threads).sum();
     let of_program = others.iter().find(|others| !OtherThreads::is_group(others.tgid)).unwrap();
     assert!(of_program.threads > 0 && of_program.accounts.total() > 0, "{others:?}");
@@ -34,7 +35,8 @@ fn a_storm_is_summed_while_it_is_recorded_and_every_thread_of_it_counts() {
     let store = Connection::open(lab.store()).unwrap();
     let stored: u32 =
         store.query_row("SELECT count(*) FROM threads", [], |row| row.get(0)).unwrap();
-    assert_eq!(u64::from(stored), seen - summed, "what is summed is not stored as well");
+    // A few of those that are stored are summed when the run is read.
+    assert!(seen - summed <= u64::from(stored), "{stored} threads stored, {summed} summed");
     assert!(stored as usize <= OtherThreads::ONE_BY_ONE + 10, "{stored} threads");
 
     // Each child ended a wait of its parent. By child these are 6,000 sums.
