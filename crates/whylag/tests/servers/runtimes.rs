@@ -146,7 +146,7 @@ pub fn java(stage: &Stage, options: &[&str], mode: &str) -> (Process, u16) {
     let all = ["java", "-Dsun.net.httpserver.nodelay=true", "-cp", "."];
     let words = [&all, options, &["Server", &number, mode]].concat();
     let server = stage.server(&words, port);
-    for _ in 0..300 {
+    for _ in 0..100 {
         Request::get(port, "/").ask();
     }
     (server, port)
