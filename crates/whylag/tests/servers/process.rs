@@ -20,13 +20,9 @@ pub struct Process {
 }
 
 impl Process {
-    /// As nobody, with standard error (and output, where not piped) going to the file.
+    /// As nobody, with standard error going to the file.
     pub fn start(command: &mut Command, log: &Path) -> Process {
         command.uid(NOBODY).gid(NOBODY);
-        Process::start_as_root(command, log)
-    }
-
-    pub fn start_as_root(command: &mut Command, log: &Path) -> Process {
         let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
         let child = command.stderr(log).process_group(0).spawn();
         let child = child.unwrap_or_else(|error| panic!("{command:?}: {error}"));

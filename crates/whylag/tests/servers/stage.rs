@@ -18,11 +18,10 @@ pub const WATCHED: Duration = Duration::from_secs(3);
 /// How long a load goes on before.
 const WARM_UP: Duration = Duration::from_millis(700);
 
-/// One recording: what it had to do with.
+/// One recording.
 pub struct Recorded {
+    /// What other programs did to it.
     pub disturbed: Option<String>,
-    /// Threads that were watched.
-    pub threads: usize,
 }
 
 pub struct Stage<'a> {
@@ -132,7 +131,7 @@ impl<'a> Stage<'a> {
         let options = ["-p", &pid.to_string(), "--follow", "--time", &time];
         let run = self.lab.record_target(&options).run;
         let disturbed = before.disturbed().or_else(|| stolen(&run));
-        self.recorded = Some(Recorded { disturbed, threads: run.threads.len() });
+        self.recorded = Some(Recorded { disturbed });
     }
 
     /// What `record` did.

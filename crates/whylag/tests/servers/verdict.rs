@@ -42,7 +42,6 @@ pub struct Verdict {
     pub chain: Vec<String>,
     /// First paragraph of the text for people.
     pub said: String,
-    pub threads: usize,
     pub disturbed: Option<String>,
     pub worth: Worth,
 }
@@ -67,7 +66,6 @@ impl Verdict {
             chain: chain.into_iter().flatten().map(|link| link.text.clone()).collect(),
             found: findings.into_iter().map(|f| (f.cause, f.wall_share, f.title)).collect(),
             said: said.split_ascii_whitespace().collect::<Vec<_>>().join(" "),
-            threads: recorded.threads,
             disturbed: recorded.disturbed,
             truth,
         }

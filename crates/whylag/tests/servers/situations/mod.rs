@@ -13,6 +13,7 @@ mod haproxy_queue;
 mod java_gc;
 mod java_healthy;
 mod java_monitor;
+mod java_nagle;
 mod lighttpd_healthy;
 mod mariadb_healthy;
 mod mariadb_row_lock;
@@ -62,6 +63,7 @@ pub static SITUATIONS: &[&Situation] = &[
     &java_gc::SITUATION,
     &java_healthy::SITUATION,
     &java_monitor::SITUATION,
+    &java_nagle::SITUATION,
     &lighttpd_healthy::SITUATION,
     &mariadb_healthy::SITUATION,
     &mariadb_row_lock::SITUATION,
