@@ -16,6 +16,7 @@ mod convert;
 mod follower;
 mod harvest;
 mod recording;
+mod requests;
 mod room;
 mod sample;
 mod watched;

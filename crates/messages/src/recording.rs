@@ -11,6 +11,7 @@ use model::{Batch, Message, Messages, Outlier, RunHeader};
 use trace::reader::TraceFile;
 
 use crate::Watched;
+use crate::requests::Requests;
 
 /// Intervals are kept from this part of the lowest threshold of a flow on.
 const PART_OF_THRESHOLD: u64 = 10;
@@ -31,6 +32,7 @@ const LATE_NS: u64 = 3_000_000_000;
 /// What is traced during a recording.
 pub struct Traced {
     watched: Watched,
+    requests: Requests,
     pending: Messages,
     /// The threshold of the run.
     asked_ns: u64,
@@ -61,6 +63,7 @@ impl Traced {
         let asked_ns = if header.sampled { 0 } else { header.threshold_ns };
         Traced {
             watched: Watched::new(header.started_ns),
+            requests: Requests::default(),
             pending: Messages::default(),
             asked_ns,
             kept: vec![(0, asked_ns)],
@@ -106,6 +109,11 @@ impl Traced {
         for process in batch.processes.iter().filter(|process| process.watched) {
             self.watched.add(process.tgid, false);
         }
+        let mut seen = std::mem::take(&mut batch.messages);
+        let watched = &self.watched;
+        let traces = |tgid| watched.traces(tgid);
+        self.requests.keep(batch.heartbeat_ns, &mut seen, &mut batch.sums, traces);
+        self.take(seen);
         self.keep_pace(batch);
         let asked_ns = self.asked_ns;
         let is_short = |outlier: &Outlier| outlier.duration_ns < asked_ns;

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    CallError, ConcurrentCall, Counter, CpuTime, HoldSum, PathSum, Retry, RunnerSum, StackId,
-    StackSum, WaitSum,
+    CallError, ConcurrentCall, Counter, CpuTime, HoldSum, PathSum, Retry, RunnerSum, Service,
+    StackId, StackSum, WaitSum,
 };
 
 /// A sum since the start of a run, a row of one of the tables of [`Sums`].
@@ -137,6 +137,8 @@ tables! {
     runners: RunnerSum,
     /// CPUs.
     cpus: CpuTime,
+    /// Where requests were answered, and who was called.
+    services: Service,
 }
 
 fn of_process<T: Sum + Clone>(sums: &[T], tgid: u32) -> Vec<T> {

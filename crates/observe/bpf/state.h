@@ -42,6 +42,8 @@ u32 calls_off;		/* there are no system call probes, or they were shed */
 u32 locks_off;		/* the same of contention_begin */
 u32 dump_all;		/* the iterator gives unchanged threads too */
 u32 taken;		/* threads that walks have begun to watch */
+u32 roles_known;	/* the sockets that listen have been found */
+u64 idle_ns;		/* answers to which nothing was added so long are complete */
 
 /* ---- changed by the programs ---- */
 
@@ -92,6 +94,8 @@ struct thread {
 	u8 lock_like;
 	u64 woken;		/* when, since it was last chosen; 0: not */
 	struct who waker;
+	u32 woken_by, woken_by_tgid;	/* of its last sleep, 0: no thread */
+	u64 woken_at;
 	struct timer timer;	/* that woke it */
 	u64 object;
 	u64 last_object;	/* of the last wait that had one */

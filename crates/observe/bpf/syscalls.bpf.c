@@ -6,6 +6,7 @@
  */
 #include "threads.h"
 #include "tries.h"
+#include "services.h"
 
 /* Makes room for another call in its slot: the old sum goes to a map. */
 static __noinline int change_slot(u16 nr)
@@ -212,9 +213,10 @@ static __always_inline void note_roles(struct thread *t, struct pt_regs *regs, l
 	if (kind == CALL_RECEIVE || kind == CALL_READ) {
 		if (t->sent_fd && ret >= 0 && t->sent_fd == (u32)ARGUMENT_1(regs) + 1)
 			t->sent_fd = 0;
-	} else if (kind == CALL_ACCEPT && ret >= 0)
+	} else if (kind == CALL_ACCEPT && ret >= 0) {
 		note_role(t->tgid, ret, ROLE_SERVER);
-	else if (kind == CALL_CONNECT)
+		find_service(t, ret);
+	} else if (kind == CALL_CONNECT)
 		note_role(t->tgid, (u32)ARGUMENT_1(regs), ROLE_CLIENT);
 }
 

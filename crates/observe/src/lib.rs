@@ -43,6 +43,7 @@ mod prototype;
 mod queue_state;
 mod queues;
 mod recorder;
+mod requests;
 mod sample_timers;
 mod sampled;
 mod sends;

@@ -63,6 +63,9 @@ const LOOK_FOR_THE_DYING: Duration = Duration::from_millis(2);
 /// Walks over all tasks at the start, at most: each finds the children of those found before.
 const GENERATIONS: usize = 64;
 
+/// Of the requests of a port one in so many and one is sent whole, before its rate is known.
+const FIRST_SAMPLE_MASK: u32 = 15;
+
 /// Loaded and attached programs. Dropping it detaches them.
 pub struct Probes {
     skel: WhylagSkel<'static>,
@@ -124,6 +127,10 @@ impl Probes {
         }
         if let Some(bss) = open.maps.bss_data.as_mut() {
             bss.threshold_ns = config.threshold_ns;
+            for choice in &mut bss.choices {
+                choice.threshold_ns = config.threshold_ns;
+                choice.sample_mask = FIRST_SAMPLE_MASK;
+            }
             // Nothing is charged before all parts are there: all accounts begin together.
             bss.stopped = 1;
         }
@@ -278,8 +285,11 @@ impl Probes {
         if let Ok(threads) = &threads {
             self.wait_for_the_dying(threads.len());
         }
+        // What is still being answered is complete as far as it is known.
+        let answers = self.end_answers(0);
         self.links.clear();
         self.timers = SampleTimers::default();
+        answers?;
         Ok(Stopped { at_ns, threads: threads? })
     }
 
@@ -326,6 +336,50 @@ impl Probes {
             iter.read_to_end(&mut bytes).map_err(Error::io("walking all tasks"))?;
         }
         Ok(bytes)
+    }
+
+    /// From now on the requests of a service that take `threshold_ns` are sent whole, and of the others
+    /// one in `mask` + 1.
+    pub fn choose_requests(&mut self, service: u32, threshold_ns: u64, mask: u32) {
+        let bss = self.skel.maps.bss_data.as_mut();
+        if let Some(choice) = bss.and_then(|bss| bss.choices.get_mut(service as usize)) {
+            choice.threshold_ns = threshold_ns;
+            choice.sample_mask = mask;
+            choice.sent = 0;
+            choice.longest_ns = 0;
+        }
+    }
+
+    /// Numbers of services given out so far; 0 is none.
+    pub fn services(&self) -> u32 {
+        self.skel.maps.data_data.as_ref().map_or(0, |data| data.service_next)
+    }
+
+    /// Ends the answers to which nothing was added for so long, and counts connections anew.
+    pub fn end_answers(&mut self, idle_ns: u64) -> Result<(), Error> {
+        if !self.links.contains_key(&RecorderPart::Requests) {
+            return Ok(());
+        }
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.idle_ns = idle_ns;
+            bss.connections_walked = 0;
+        }
+        let program = &self.skel.progs.end_answers;
+        let link = program.attach_iter(self.skel.maps.connections.as_fd());
+        let link = link.map_err(Error::bpf("attaching an iterator"))?;
+        let mut iter = Iter::new(&link).map_err(Error::bpf("opening an iterator"))?;
+        iter.read_to_end(&mut Vec::new()).map_err(Error::io("walking over connections"))?;
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.connections_open = bss.connections_walked;
+        }
+        Ok(())
+    }
+
+    /// The sockets that listen have been found: who asks on a connection can be told from now on.
+    pub fn roles_are_known(&mut self) {
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.roles_known = 1;
+        }
     }
 
     /// The walks over sockets, `None` if that part is off. Where one process alone is watched, its

@@ -6,6 +6,7 @@ use model::{Explanation, Jitter, MessageBreakdown, Run, WhyNot};
 use serde_json::{Value, json};
 
 use crate::jitter::with_first_ticks;
+use crate::messages::json::requests;
 
 /// The `schema` of [`explanation`]. Within a schema keys are added, never renamed or removed, and
 /// none changes its meaning; who reads it ignores keys that it does not know. Outputs without this
@@ -52,6 +53,7 @@ pub fn explanation(
         "cost": run.cost,
         "cpus": run.sums.cpus,
         "capabilities": run.capabilities,
+        "requests": requests(run),
         "threads": run.threads.len(),
         "outlier_count": run.outlier_count,
         "length_ns": run.length_ns(),

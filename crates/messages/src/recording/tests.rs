@@ -62,6 +62,7 @@ fn message(t0_ns: u64, end_ns: u64, sample: Option<u32>) -> Message {
         depth: None,
         ahead: Vec::new(),
         kept_ns: 0,
+        handed: None,
     }
 }
 

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * Requests of programs that say nothing of them. One begins when data arrives
+ * at a connection whose last request is answered, is worked on from its first
+ * read, and served when the first byte of an answer goes out. A call, on a
+ * connection that we opened, begins with a send and ends when data arrives.
+ *
+ * Each connection remembers the one that goes on. Arrivals are noted wherever
+ * they come from; all else happens in the threads that read and send.
+ */
+#ifndef WHYLAG_REQUESTS_H
+#define WHYLAG_REQUESTS_H
+
+#include "services.h"
+
+struct connection {
+	u64 arrived;		/* first data that no read has taken, 0: none */
+	u64 latest;		/* last data */
+	u64 begun;		/* of the request or call, 0: there was none yet */
+	u64 first, read;	/* first and last read of it */
+	u64 served, last;	/* first and last send of its answer, 0: not yet */
+	u64 handed;		/* as in request_record */
+	u64 slept;		/* in poll by its reader, when it was read */
+	u32 service;
+	u32 reader, sender, tgid;
+	u32 sends;
+	u8 role;
+	u8 wanted;		/* why it is to be sent: WANTED_SLOW, WANTED_SAMPLE */
+	u8 pad[2];
+};
+#define WANTED_SLOW	1
+#define WANTED_SAMPLE	2
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct connection);
+} connections SEC(".maps");
+
+/* As many are followed at once, about 200 bytes each; the walk counts them anew. */
+#define CONNECTIONS_MAX	262144
+u32 connections_open, connections_walked;
+u64 requests_sent;	/* number of the next that is sent */
+
+/* Slow ones that are sent between two looks of the loader, besides ever slower ones. */
+#define SLOW_SENT	1000
+
+/* Worked on by nobody: its thread was asleep in poll for all but a 16th of the time, and so long. */
+#define HELD_NS		20000000
+
+static __always_inline struct connection *connection_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&connections, sk, 0, 0);
+}
+
+static __always_inline struct connection *new_connection(struct sock *sk, u32 number, u8 role)
+{
+	struct service *service = service_of(number);
+	struct connection *c;
+
+	if (!service)
+		return NULL;
+	if (connections_open >= CONNECTIONS_MAX) {
+		lost(LOSS_CONNECTION);
+		return NULL;
+	}
+	c = bpf_sk_storage_get(&connections, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!c) {
+		lost(LOSS_CONNECTION);
+		return NULL;
+	}
+	c->service = number;
+	c->role = role;
+	__sync_fetch_and_add(&connections_open, 1);
+	__sync_fetch_and_add(&service->connections, 1);
+	return c;
+}
+
+/*
+ * Who asks on a connection of ours of which no listening socket is known. One
+ * may have been closed, or belong to whoever handed the connection over: then
+ * the ports tell, as a rule, and the name that only the server has.
+ */
+static __always_inline u8 likely_role(struct sock *sk)
+{
+	u16 local, remote;
+
+	if (family_of(sk) == AF_UNIX) {
+		if (unix_name(sk))
+			return ROLE_SERVER;
+		return unix_name(BPF_CORE_READ((struct unix_sock *)sk, peer)) ? ROLE_CLIENT :
+										ROLE_UNKNOWN;
+	}
+	local = BPF_CORE_READ(sk, __sk_common.skc_num);
+	remote = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	return local < EPHEMERAL_PORT && remote >= EPHEMERAL_PORT ? ROLE_SERVER : ROLE_CLIENT;
+}
+
+/* A watched thread reads from or sends on a socket that is met for the first time. */
+static __noinline struct connection *meet_connection(struct sock *sk, u32 tgid)
+{
+	struct service_key key;
+	u32 number;
+	u8 role;
+
+	if (!is_stream(sk))
+		return NULL;
+	key_of_server(&key, sk);
+	number = known_service(&key);
+	role = number ? ROLE_SERVER : likely_role(sk);
+	if (role == ROLE_UNKNOWN)
+		return NULL;
+	if (role == ROLE_CLIENT)
+		key_of_client(&key, sk);
+	if (!number)
+		number = service_number(&key, family_of(sk), tgid);
+	return new_connection(sk, number, role);
+}
+
+/* Data arrived at a socket that is not ours yet: it may wait to be accepted by us. */
+static __always_inline struct connection *unaccepted(struct sock *sk)
+{
+	struct service_key key;
+	u32 number;
+
+	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN || !is_stream(sk))
+		return NULL;
+	key_of_server(&key, sk);
+	if (!key.port && !key.name)
+		return NULL;
+	number = known_service(&key);
+	return number ? new_connection(sk, number, ROLE_SERVER) : NULL;
+}
+
+static __always_inline void count(struct service *service, u32 kind, u64 ns)
+{
+	u32 metric = kind - HIST_REQUEST_TOTAL;
+
+	if (metric < SERVICE_METRICS)
+		hist_count(service->slots[metric], ns);
+}
+
+/* Whether the recorder is to see this one whole: because it was slow, or by chance. */
+static __always_inline u8 is_wanted(struct service *service, u64 ns)
+{
+	struct choice *choice = &choices[service->number & (SERVICES - 1)];
+	u8 wanted = bpf_get_prandom_u32() & choice->sample_mask ? 0 : WANTED_SAMPLE;
+
+	if (ns < choice->threshold_ns)
+		return wanted;
+	if (ns > choice->longest_ns)
+		choice->longest_ns = ns;
+	else if (choice->sent >= SLOW_SENT) {
+		__sync_fetch_and_add(&service->unsent, 1);
+		return wanted;
+	}
+	__sync_fetch_and_add(&choice->sent, 1);
+	return wanted | WANTED_SLOW;
+}
+
+static __always_inline void fill_request(struct request_record *r, struct connection *c)
+{
+	r->type = RECORD_REQUEST;
+	r->service = c->service;
+	r->id = __sync_fetch_and_add(&requests_sent, 1);
+	r->begun = c->begun;
+	r->first = c->first;
+	r->read = c->read;
+	r->served = c->served;
+	r->last = c->last;
+	r->handed = c->handed;
+	r->reader = c->reader;
+	r->sender = c->sender;
+	r->tgid = c->tgid;
+	r->sends = c->sends;
+	r->sampled = !!(c->wanted & WANTED_SAMPLE);
+	__builtin_memset(r->pad, 0, sizeof(r->pad));
+}
+
+/* Nothing more is sent in answer to the last request of the connection. */
+__noinline int answer_ends(struct connection *c)
+{
+	struct request_record *r;
+	struct service *service;
+
+	if (!c || !c->begun || !c->served)
+		return 0;
+	service = service_of(c->service);
+	if (!service)
+		return 0;
+	if (c->sends > 1)
+		count(service, HIST_REQUEST_ANSWERING, c->last - c->served);
+	if (c->wanted) {
+		r = bpf_ringbuf_reserve(&outliers, sizeof(*r), 0);
+		if (r) {
+			fill_request(r, c);
+			bpf_ringbuf_submit(r, ring_flags(&outliers));
+		} else {
+			lost(LOSS_EVENT_RING);
+		}
+	}
+	c->begun = 0;
+	c->wanted = 0;
+	return 0;
+}
+
+/*
+ * When the current send began: its trace point comes at its end, over loopback
+ * behind the arrival at the other side, and perhaps behind its answer.
+ */
+static __always_inline u64 send_began(struct thread *t)
+{
+	u32 kind = call_kinds[t->call & (CALLS_MAX - 1)];
+
+	if (t->call != NO_CALL && t->call_start && (kind == CALL_SEND || kind == CALL_WRITE))
+		return t->call_start;
+	return bpf_ktime_get_ns();
+}
+
+/*
+ * A long poll or a subscription: the thread read it, waited for events that no
+ * thread of its own process brought, and then answered.
+ */
+static __always_inline bool nobody_worked(struct connection *c, struct thread *t)
+{
+	u64 worked = c->served - c->first, slept = t->accounts[ACCT_POLL] - c->slept;
+
+	return worked >= HELD_NS && c->reader == t->tid && slept >= worked - worked / 16 &&
+	       t->woken_by_tgid != t->tgid;
+}
+
+static __always_inline void request_read(struct connection *c, struct thread *t)
+{
+	u64 now = bpf_ktime_get_ns();
+	u64 arrived = c->arrived, before = c->first;
+
+	c->arrived = 0;
+	c->read = now;
+	if (c->begun && !c->served)
+		return;		/* more of the same */
+	answer_ends(c);
+	/* What came together with a request that has been read meanwhile came by then. */
+	if (!arrived && c->latest > before)
+		arrived = c->latest;
+	c->begun = arrived ? arrived : now;
+	c->first = now;
+	c->served = c->last = c->handed = 0;
+	c->sends = 0;
+	c->reader = t->tid;
+	c->tgid = t->tgid;
+	c->slept = t->accounts[ACCT_POLL];
+}
+
+static __always_inline void request_served(struct connection *c, struct service *service,
+					   struct thread *t)
+{
+	u64 total = c->served - c->begun;
+
+	c->sender = t->tid;
+	if (c->sender != c->reader && t->woken_by == c->reader && t->woken_at > c->first)
+		c->handed = t->woken_at;
+	if (c->arrived && c->arrived < c->served)
+		__sync_fetch_and_add(&service->several, 1);
+	if (nobody_worked(c, t)) {
+		__sync_fetch_and_add(&service->held, 1);
+		count(service, HIST_REQUEST_HELD, total);
+		return;
+	}
+	count(service, HIST_REQUEST_TOTAL, total);
+	count(service, HIST_REQUEST_QUEUED, c->first - c->begun);
+	count(service, HIST_REQUEST_WORKED, c->served - c->first);
+	c->wanted = is_wanted(service, total);
+}
+
+static __always_inline void answer_sent(struct connection *c, struct thread *t)
+{
+	struct service *service = service_of(c->service);
+	u64 at;
+
+	if (!service)
+		return;
+	if (!c->begun) {
+		__sync_fetch_and_add(&service->pushed, 1);
+		return;
+	}
+	at = send_began(t);
+	if (at < c->first)
+		at = c->first;
+	c->last = at;
+	c->sends++;
+	if (c->served)
+		return;
+	c->served = at;
+	request_served(c, service, t);
+}
+
+static __always_inline void call_sent(struct connection *c, struct thread *t)
+{
+	if (c->begun)
+		return;		/* more of it */
+	c->begun = send_began(t);
+	c->sender = t->tid;
+	c->tgid = t->tgid;
+}
+
+static __always_inline void reply_read(struct connection *c, struct thread *t)
+{
+	struct service *service = service_of(c->service);
+	u64 now, arrived = c->arrived;
+
+	c->arrived = 0;
+	if (!service || !c->begun)
+		return;		/* more of it, or what nobody asked for */
+	now = bpf_ktime_get_ns();
+	if (arrived < c->begun)
+		arrived = now;
+	count(service, HIST_REQUEST_TOTAL, arrived - c->begun);
+	count(service, HIST_REQUEST_QUEUED, now - arrived);
+	c->begun = 0;
+}
+
+#endif

@@ -1,0 +1,236 @@
+//! Requests and calls as sockets show them: from the kernel side's services and records to messages.
+//!
+//! Times are counted for all of them in the kernel; whole it sends the slow ones and a sample of the
+//! others. What counts as slow follows from what was counted so far.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use libbpf_rs::{MapCore, MapFlags};
+use model::histogram::PRECISION_KERNEL;
+use model::{
+    FlowKind, HandOver, Histogram, Message, MessageFlow, MessageMetric, MessagePublish,
+    MessageSecond, Messages, Service, ServiceRole, TracedProgram,
+};
+
+use crate::Error;
+use crate::bpf::{self, request_record, service};
+use crate::probes::Probes;
+use crate::wire::{Role, ServiceKind};
+
+/// An answer to which nothing was added for so long is complete.
+pub const IDLE_NS: u64 = 50_000_000;
+
+/// Each service is a program of its own, with one flow; these numbers are beyond those of programs
+/// that trace themselves.
+const FIRST_PROGRAM: u32 = 1 << 16;
+/// The number of that flow.
+pub const FLOW: u32 = 1;
+
+/// Of the requests of a port so many of each second are to be sent as the sample.
+const SAMPLED_PER_S: u64 = 100;
+
+/// The slowest part of requests is slow, if it took the threshold at all.
+const SLOW_QUANTILE: f64 = 0.99;
+
+/// The number of a service's program.
+pub fn program(service: u32) -> u32 {
+    FIRST_PROGRAM.saturating_add(service)
+}
+
+/// What is known of one service.
+struct Known {
+    total: Histogram,
+    threshold_ns: u64,
+    slow: u64,
+    connections: u64,
+}
+
+/// What was read so far.
+pub struct Requests {
+    least_ns: u64,
+    known: BTreeMap<u32, Known>,
+}
+
+impl Requests {
+    /// No request is slow that took less than `least_ns`.
+    pub fn new(least_ns: u64) -> Requests {
+        Requests { least_ns, known: BTreeMap::new() }
+    }
+
+    /// Adds what is new to `messages`: `seconds` are what was counted since the last time, `records`
+    /// what was sent. Gives the services that changed.
+    pub fn read(
+        &mut self,
+        probes: &mut Probes,
+        records: &[request_record],
+        seconds: Vec<MessageSecond>,
+        messages: &mut Messages,
+    ) -> Result<Vec<Service>, Error> {
+        let mut changed = Vec::new();
+        for number in 1..probes.services() {
+            let Some(service) = read(probes, number)? else { continue };
+            let of_it = seconds.iter().filter(|second| second.program == program(number));
+            let counted = self.learn(&service, of_it);
+            let Some(known) = self.known.get_mut(&number) else { continue };
+            let was = std::mem::replace(&mut known.connections, service.connections);
+            if counted > 0 || was != service.connections {
+                changed.push(service);
+                let one_in = (counted / SAMPLED_PER_S).max(1).next_power_of_two();
+                let mask = u32::try_from(one_in - 1).unwrap_or(u32::MAX);
+                probes.choose_requests(number, known.threshold_ns, mask);
+            }
+        }
+        messages.seconds = seconds;
+        for record in records {
+            self.put(record, messages);
+        }
+        for service in &changed {
+            let known = self.known.get(&service.number);
+            messages.programs.extend(known.map(|known| traced(service, known)));
+        }
+        Ok(changed.iter().map(summed).collect())
+    }
+
+    /// What was counted, and what is slow by it; how many there were.
+    fn learn<'a>(
+        &mut self,
+        service: &service,
+        seconds: impl Iterator<Item = &'a MessageSecond>,
+    ) -> u64 {
+        let known = self.known.entry(service.number).or_insert_with(|| Known {
+            total: Histogram::new(PRECISION_KERNEL),
+            threshold_ns: self.least_ns,
+            slow: 0,
+            connections: 0,
+        });
+        let mut counted = 0;
+        for second in seconds.filter(|second| second.metric == MessageMetric::Total) {
+            known.total.merge(&second.histogram);
+            counted += second.histogram.count();
+        }
+        let slowest = known.total.quantile(SLOW_QUANTILE).unwrap_or(0);
+        known.threshold_ns = slowest.max(self.least_ns);
+        counted
+    }
+
+    fn put(&mut self, record: &request_record, messages: &mut Messages) {
+        let Some(known) = self.known.get_mut(&record.service) else { return };
+        let mut message = message(record);
+        if record.served.saturating_sub(record.begun) >= known.threshold_ns {
+            known.slow += 1;
+            messages.slow.push(message);
+        } else if record.sampled != 0 {
+            message.sample = Some(0);
+            messages.fast.push(message);
+        }
+    }
+}
+
+fn read(probes: &Probes, number: u32) -> Result<Option<service>, Error> {
+    let map = &probes.skel().maps.services;
+    let bytes = map.lookup(&number.to_ne_bytes(), MapFlags::ANY);
+    let bytes = bytes.map_err(Error::bpf("reading services"))?;
+    let service = bytes.as_deref().and_then(bpf::read::<service>);
+    Ok(service.filter(|service| service.number == number))
+}
+
+fn role(service: &service) -> ServiceRole {
+    match Role::of(service.role) {
+        Some(Role::Client) => ServiceRole::Client,
+        Some(Role::Server | Role::Unknown) | None => ServiceRole::Server,
+    }
+}
+
+/// `port 6379`, `/run/redis.sock`, `10.0.0.7:5432`.
+fn name(service: &service) -> String {
+    match (ServiceKind::of(service.kind), role(service)) {
+        (Some(ServiceKind::Unix), _) if service.path[0] == 0 => {
+            "a socket without a name".to_owned()
+        }
+        (Some(ServiceKind::Unix), _) => bpf::text(&service.path),
+        (Some(ServiceKind::Tcp), ServiceRole::Server) => format!("port {}", service.port),
+        (Some(ServiceKind::Tcp), ServiceRole::Client) => peer(service).to_string(),
+        (Some(ServiceKind::Udp), _) => format!("UDP port {}", service.port),
+        (Some(ServiceKind::Others) | None, ServiceRole::Server) => "other ports".to_owned(),
+        (Some(ServiceKind::Others) | None, ServiceRole::Client) => "other peers".to_owned(),
+    }
+}
+
+fn peer(service: &service) -> SocketAddr {
+    let bytes = service.address;
+    let ip = match bytes {
+        [a, b, c, d, ..] if service.family != libc::AF_INET6 as u16 => {
+            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+        }
+        _ => IpAddr::V6(Ipv6Addr::from(bytes)),
+    };
+    SocketAddr::new(ip, service.port)
+}
+
+fn traced(service: &service, known: &Known) -> TracedProgram {
+    let kind = match role(service) {
+        ServiceRole::Server => FlowKind::Request,
+        ServiceRole::Client => FlowKind::Call,
+    };
+    let ended = known.total.count() + service.held;
+    let flow = MessageFlow {
+        flow: FLOW,
+        name: name(service),
+        kind,
+        threshold_ns: known.threshold_ns,
+        begun: ended,
+        ended,
+        slow: known.slow,
+        ..MessageFlow::default()
+    };
+    TracedProgram {
+        program: program(service.number),
+        tgid: service.tgid,
+        language: "sockets".to_owned(),
+        flows: vec![flow],
+        missed: service.unsent,
+        ..TracedProgram::default()
+    }
+}
+
+fn summed(service: &service) -> Service {
+    Service {
+        program: program(service.number),
+        tgid: service.tgid,
+        role: role(service),
+        name: name(service),
+        connections: service.connections,
+        several: service.several,
+        pushed: service.pushed,
+        left_out: service.unsent,
+    }
+}
+
+/// The request of a record; its publish is the first byte of the answer.
+fn message(record: &request_record) -> Message {
+    let handed = (record.sender != record.reader).then_some(HandOver {
+        tid: record.sender,
+        time_ns: (record.handed != 0).then_some(record.handed),
+    });
+    let end_ns = record.last.max(record.served);
+    let published = MessagePublish { publish: Some(0), time_ns: record.served };
+    Message {
+        program: program(record.service),
+        flow: FLOW,
+        id: record.id,
+        sample: None,
+        t0_ns: record.begun,
+        logic_start_ns: record.first,
+        end_ns,
+        tid: record.reader,
+        points: Vec::new(),
+        published: vec![published],
+        publishes: u64::from(record.sends),
+        longest_gap_ns: record.served.saturating_sub(record.first),
+        depth: None,
+        ahead: Vec::new(),
+        kept_ns: 0,
+        handed,
+    }
+}
