@@ -72,7 +72,7 @@ pub(crate) fn message(
         depth: record.depth,
         ahead,
         kept_ns: 0,
-        handed: None,
+        at_socket: None,
     }
 }
 

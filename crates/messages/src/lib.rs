@@ -12,6 +12,7 @@
 
 mod ahead;
 mod budget;
+mod calls;
 mod convert;
 mod follower;
 mod harvest;

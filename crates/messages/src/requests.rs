@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{FlowKind, Message, Messages, Sums};
 
+use crate::calls::Calls;
 use crate::room::Room;
 use crate::sample::Sample;
 
@@ -16,6 +17,10 @@ pub(crate) struct Requests {
     services: BTreeMap<u32, Kept>,
     /// Numbers of services of programs that trace themselves.
     traced: BTreeSet<u32>,
+    calls: Calls,
+    /// Kept, and not handed on yet: what belongs to it may still come.
+    waiting: Vec<Message>,
+    ends: bool,
 }
 
 /// Of one port or path.
@@ -47,6 +52,8 @@ impl Requests {
         messages.slow.retain(|message| is_left(message.program));
         messages.fast.retain(|message| is_left(message.program));
         sums.services.retain(|service| is_left(service.program));
+        let seen = messages.slow.iter().chain(&messages.fast);
+        self.calls.add(now_ns, std::mem::take(&mut messages.calls), seen);
         // The slowest first, for whom there is room.
         messages.slow.sort_by_key(|message| std::cmp::Reverse(message.total_ns()));
         let services = &mut self.services;
@@ -57,13 +64,41 @@ impl Requests {
             has_room
         });
         messages.fast.retain_mut(|message| {
+            if message.sample == Some(Message::NO_SAMPLE) {
+                return false;
+            }
             message.sample = services.entry(message.program).or_default().sample.place();
             message.sample.is_some()
         });
-        messages.fast = last_of_each_place(std::mem::take(&mut messages.fast));
+        let fresh = std::mem::take(&mut messages.slow).into_iter();
+        let fresh = fresh.chain(last_of_each_place(std::mem::take(&mut messages.fast))).collect();
+        self.hand_on(fresh, messages);
         for service in &mut sums.services {
-            let left_out = services.get(&service.program).map_or(0, |kept| kept.left_out);
+            let left_out = self.services.get(&service.program).map_or(0, |kept| kept.left_out);
             service.left_out += left_out;
+        }
+    }
+}
+
+impl Requests {
+    /// The recording ends: nothing waits any more for what may still come.
+    pub fn ends(&mut self) {
+        self.ends = true;
+    }
+
+    /// Gives those of the time before, with the calls that were made for them.
+    fn hand_on(&mut self, fresh: Vec<Message>, messages: &mut Messages) {
+        let mut ready = std::mem::replace(&mut self.waiting, fresh);
+        if self.ends {
+            ready.append(&mut self.waiting);
+        }
+        for mut message in ready {
+            self.calls.put_with(&mut message);
+            if message.is_slow() {
+                messages.slow.push(message);
+            } else {
+                messages.fast.push(message);
+            }
         }
     }
 }
@@ -99,7 +134,7 @@ mod tests {
             depth: None,
             ahead: Vec::new(),
             kept_ns: 0,
-            handed: None,
+            at_socket: None,
         }
     }
 
@@ -116,11 +151,24 @@ mod tests {
             fast: vec![request(1, 5, Some(0))],
             ..Messages::default()
         };
-        let mut requests = Requests::default();
+        let mut requests = Requests { ends: true, ..Requests::default() };
         requests.keep(0, &mut messages, &mut Sums::default(), |tgid| tgid == 77);
         assert_eq!(messages.programs, [server(2, 78)]);
         assert_eq!(messages.slow, [request(2, 60, None)]);
         assert!(messages.fast.is_empty());
+    }
+
+    #[test]
+    fn a_request_waits_for_what_may_belong_to_it() {
+        let messages = || Messages { slow: vec![request(2, 60, None)], ..Messages::default() };
+        let (mut requests, mut sums) = (Requests::default(), Sums::default());
+        let mut first = messages();
+        requests.keep(0, &mut first, &mut sums, |_| false);
+        assert!(first.slow.is_empty());
+        let mut last = messages();
+        requests.ends();
+        requests.keep(0, &mut last, &mut sums, |_| false);
+        assert_eq!(last.slow.len(), 2);
     }
 
     #[test]
@@ -133,7 +181,8 @@ mod tests {
             fast: fast.collect(),
             ..Messages::default()
         };
-        Requests::default().keep(1 << 40, &mut messages, &mut Sums::default(), |_| false);
+        let mut requests = Requests { ends: true, ..Requests::default() };
+        requests.keep(1 << 40, &mut messages, &mut Sums::default(), |_| false);
         assert_eq!(messages.slow.len(), 200);
         assert!(messages.slow.iter().all(|request| request.total_ns() > 800));
         assert!((1..=128).contains(&messages.fast.len()));

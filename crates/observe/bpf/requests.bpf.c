@@ -20,7 +20,9 @@ int BPF_PROG(on_data_ready, const struct sock *const_sk)
 	if (!c)
 		return 0;
 	c->latest = bpf_ktime_get_ns();
-	if (!c->arrived)
+	if (c->datagrams)
+		packet_arrives(sk, c->latest);
+	else if (!c->arrived)
 		c->arrived = c->latest;
 	return 0;
 }
@@ -44,11 +46,11 @@ int BPF_PROG(on_received, struct sock *sk, int length, int flags)
 		return 0;
 	}
 	if (!c)
-		c = meet_connection(sk, t->tgid);
+		c = meet_connection(sk, t->tgid, false);
 	if (!c)
 		return 0;
 	if (c->role == ROLE_SERVER)
-		request_read(c, t);
+		request_read(sk, c, t);
 	else
 		reply_read(c, t);
 	return 0;
@@ -68,7 +70,7 @@ int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
 		return 0;
 	c = connection_of(sk);
 	if (!c)
-		c = meet_connection(sk, t->tgid);
+		c = meet_connection(sk, t->tgid, true);
 	if (!c)
 		return 0;
 	if (c->role == ROLE_SERVER)

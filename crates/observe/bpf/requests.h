@@ -11,36 +11,12 @@
 #ifndef WHYLAG_REQUESTS_H
 #define WHYLAG_REQUESTS_H
 
-#include "services.h"
+#include "connections.h"
 
-struct connection {
-	u64 arrived;		/* first data that no read has taken, 0: none */
-	u64 latest;		/* last data */
-	u64 begun;		/* of the request or call, 0: there was none yet */
-	u64 first, read;	/* first and last read of it */
-	u64 served, last;	/* first and last send of its answer, 0: not yet */
-	u64 handed;		/* as in request_record */
-	u64 slept;		/* in poll by its reader, when it was read */
-	u32 service;
-	u32 reader, sender, tgid;
-	u32 sends;
-	u8 role;
-	u8 wanted;		/* why it is to be sent: WANTED_SLOW, WANTED_SAMPLE */
-	u8 pad[2];
-};
+/* Why the recorder is to see a request whole. */
 #define WANTED_SLOW	1
 #define WANTED_SAMPLE	2
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct connection);
-} connections SEC(".maps");
-
-/* As many are followed at once, about 200 bytes each; the walk counts them anew. */
-#define CONNECTIONS_MAX	262144
-u32 connections_open, connections_walked;
 u64 requests_sent;	/* number of the next that is sent */
 
 /* Slow ones that are sent between two looks of the loader, besides ever slower ones. */
@@ -48,90 +24,6 @@ u64 requests_sent;	/* number of the next that is sent */
 
 /* Worked on by nobody: its thread was asleep in poll for all but a 16th of the time, and so long. */
 #define HELD_NS		20000000
-
-static __always_inline struct connection *connection_of(struct sock *sk)
-{
-	return bpf_sk_storage_get(&connections, sk, 0, 0);
-}
-
-static __always_inline struct connection *new_connection(struct sock *sk, u32 number, u8 role)
-{
-	struct service *service = service_of(number);
-	struct connection *c;
-
-	if (!service)
-		return NULL;
-	if (connections_open >= CONNECTIONS_MAX) {
-		lost(LOSS_CONNECTION);
-		return NULL;
-	}
-	c = bpf_sk_storage_get(&connections, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!c) {
-		lost(LOSS_CONNECTION);
-		return NULL;
-	}
-	c->service = number;
-	c->role = role;
-	__sync_fetch_and_add(&connections_open, 1);
-	__sync_fetch_and_add(&service->connections, 1);
-	return c;
-}
-
-/*
- * Who asks on a connection of ours of which no listening socket is known. One
- * may have been closed, or belong to whoever handed the connection over: then
- * the ports tell, as a rule, and the name that only the server has.
- */
-static __always_inline u8 likely_role(struct sock *sk)
-{
-	u16 local, remote;
-
-	if (family_of(sk) == AF_UNIX) {
-		if (unix_name(sk))
-			return ROLE_SERVER;
-		return unix_name(BPF_CORE_READ((struct unix_sock *)sk, peer)) ? ROLE_CLIENT :
-										ROLE_UNKNOWN;
-	}
-	local = BPF_CORE_READ(sk, __sk_common.skc_num);
-	remote = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
-	return local < EPHEMERAL_PORT && remote >= EPHEMERAL_PORT ? ROLE_SERVER : ROLE_CLIENT;
-}
-
-/* A watched thread reads from or sends on a socket that is met for the first time. */
-static __noinline struct connection *meet_connection(struct sock *sk, u32 tgid)
-{
-	struct service_key key;
-	u32 number;
-	u8 role;
-
-	if (!is_stream(sk))
-		return NULL;
-	key_of_server(&key, sk);
-	number = known_service(&key);
-	role = number ? ROLE_SERVER : likely_role(sk);
-	if (role == ROLE_UNKNOWN)
-		return NULL;
-	if (role == ROLE_CLIENT)
-		key_of_client(&key, sk);
-	if (!number)
-		number = service_number(&key, family_of(sk), tgid);
-	return new_connection(sk, number, role);
-}
-
-/* Data arrived at a socket that is not ours yet: it may wait to be accepted by us. */
-static __always_inline struct connection *unaccepted(struct sock *sk)
-{
-	struct service_key key;
-	u32 number;
-
-	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN || !is_stream(sk))
-		return NULL;
-	key_of_server(&key, sk);
-	if (!key.port && !key.name)
-		return NULL;
-	number = known_service(&key);
-	return number ? new_connection(sk, number, ROLE_SERVER) : NULL;
-}
 
 static __always_inline void count(struct service *service, u32 kind, u64 ns)
 {
@@ -174,14 +66,27 @@ static __always_inline void fill_request(struct request_record *r, struct connec
 	r->sender = c->sender;
 	r->tgid = c->tgid;
 	r->sends = c->sends;
+	r->link = c->link;
 	r->sampled = !!(c->wanted & WANTED_SAMPLE);
+	r->is_call = c->role == ROLE_CLIENT;
 	__builtin_memset(r->pad, 0, sizeof(r->pad));
+}
+
+static __always_inline void send_request(struct connection *c)
+{
+	struct request_record *r = bpf_ringbuf_reserve(&outliers, sizeof(*r), 0);
+
+	if (!r) {
+		lost(LOSS_EVENT_RING);
+		return;
+	}
+	fill_request(r, c);
+	bpf_ringbuf_submit(r, ring_flags(&outliers));
 }
 
 /* Nothing more is sent in answer to the last request of the connection. */
 __noinline int answer_ends(struct connection *c)
 {
-	struct request_record *r;
 	struct service *service;
 
 	if (!c || !c->begun || !c->served)
@@ -191,15 +96,8 @@ __noinline int answer_ends(struct connection *c)
 		return 0;
 	if (c->sends > 1)
 		count(service, HIST_REQUEST_ANSWERING, c->last - c->served);
-	if (c->wanted) {
-		r = bpf_ringbuf_reserve(&outliers, sizeof(*r), 0);
-		if (r) {
-			fill_request(r, c);
-			bpf_ringbuf_submit(r, ring_flags(&outliers));
-		} else {
-			lost(LOSS_EVENT_RING);
-		}
-	}
+	if (c->wanted)
+		send_request(c);
 	c->begun = 0;
 	c->wanted = 0;
 	return 0;
@@ -230,19 +128,42 @@ static __always_inline bool nobody_worked(struct connection *c, struct thread *t
 	       t->woken_by_tgid != t->tgid;
 }
 
-static __always_inline void request_read(struct connection *c, struct thread *t)
+/* More has come than was read: if not of the same request, then by the latest arrival. */
+static __always_inline bool is_data_left(struct sock *sk)
 {
-	u64 now = bpf_ktime_get_ns();
-	u64 arrived = c->arrived, before = c->first;
+	struct tcp_sock *tcp;
 
-	c->arrived = 0;
+	if (family_of(sk) == AF_UNIX)
+		return BPF_CORE_READ(sk, sk_receive_queue.qlen);
+	tcp = bpf_skc_to_tcp_sock(sk);
+	return tcp && tcp->rcv_nxt != tcp->copied_seq;
+}
+
+static __always_inline void came_before_answer(struct connection *c)
+{
+	struct service *service = service_of(c->service);
+
+	if (service)
+		__sync_fetch_and_add(&service->several, 1);
+}
+
+static __always_inline void request_read(struct sock *sk, struct connection *c,
+					 struct thread *t)
+{
+	u64 now = bpf_ktime_get_ns(), arrived;
+
 	c->read = now;
-	if (c->begun && !c->served)
-		return;		/* more of the same */
+	if (c->datagrams) {
+		arrived = packet_arrived(sk);
+		if (c->begun && !c->served)
+			came_before_answer(c);
+	} else {
+		arrived = c->arrived;
+		c->arrived = is_data_left(sk) ? c->latest : 0;
+		if (c->begun && !c->served)
+			return;		/* more of the same */
+	}
 	answer_ends(c);
-	/* What came together with a request that has been read meanwhile came by then. */
-	if (!arrived && c->latest > before)
-		arrived = c->latest;
 	c->begun = arrived ? arrived : now;
 	c->first = now;
 	c->served = c->last = c->handed = 0;
@@ -261,7 +182,7 @@ static __always_inline void request_served(struct connection *c, struct service 
 	if (c->sender != c->reader && t->woken_by == c->reader && t->woken_at > c->first)
 		c->handed = t->woken_at;
 	if (c->arrived && c->arrived < c->served)
-		__sync_fetch_and_add(&service->several, 1);
+		came_before_answer(c);
 	if (nobody_worked(c, t)) {
 		__sync_fetch_and_add(&service->held, 1);
 		count(service, HIST_REQUEST_HELD, total);
@@ -317,6 +238,12 @@ static __always_inline void reply_read(struct connection *c, struct thread *t)
 		arrived = now;
 	count(service, HIST_REQUEST_TOTAL, arrived - c->begun);
 	count(service, HIST_REQUEST_QUEUED, now - arrived);
+	if (is_wanted(service, arrived - c->begun) & WANTED_SLOW) {
+		c->first = arrived;
+		c->read = now;
+		c->reader = t->tid;
+		send_request(c);
+	}
 	c->begun = 0;
 }
 

@@ -12,6 +12,7 @@
 #include "waits.h"
 
 #define IPPROTO_TCP	6
+#define IPPROTO_UDP	17
 #define TCP_LISTEN	10
 #define SOCK_STREAM	1
 #define SOCK_SEQPACKET	5
@@ -50,6 +51,8 @@ struct choice {
 	u32 pad;
 };
 struct choice choices[SERVICES];
+u64 slow_call_ns, slow_request_ns;	/* of new services, and */
+u32 first_mask;		/* one request in mask + 1 */
 
 static __always_inline struct service *service_of(u32 number)
 {
@@ -76,6 +79,12 @@ static __always_inline bool is_stream(struct sock *sk)
 	return family == AF_UNIX && (type == SOCK_STREAM || type == SOCK_SEQPACKET);
 }
 
+/* A socket of UDP: packets of any number of peers. */
+static __always_inline bool is_datagrams(struct sock *sk)
+{
+	return is_internet(family_of(sk)) && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_UDP;
+}
+
 static __always_inline u64 unix_name(struct sock *sk)
 {
 	return (u64)BPF_CORE_READ((struct unix_sock *)sk, addr);
@@ -91,7 +100,7 @@ static __always_inline void key_of_server(struct service_key *key, struct sock *
 		key->kind = SERVICE_UNIX;
 		key->name = unix_name(sk);
 	} else {
-		key->kind = SERVICE_TCP;
+		key->kind = is_datagrams(sk) ? SERVICE_UDP : SERVICE_TCP;
 		key->port = BPF_CORE_READ(sk, __sk_common.skc_num);
 	}
 }
@@ -109,7 +118,7 @@ static __always_inline void key_of_client(struct service_key *key, struct sock *
 		key->name = unix_name(BPF_CORE_READ((struct unix_sock *)sk, peer));
 		return;
 	}
-	key->kind = SERVICE_TCP;
+	key->kind = is_datagrams(sk) ? SERVICE_UDP : SERVICE_TCP;
 	key->port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
 	if (family == AF_INET6)
 		BPF_CORE_READ_INTO(&key->address, sk, __sk_common.skc_v6_daddr);
@@ -146,6 +155,7 @@ static __always_inline void describe_service(struct service *service, u32 number
 					     const struct service_key *key, u16 family,
 					     u32 tgid)
 {
+	struct choice *choice = &choices[number & (SERVICES - 1)];
 	u32 i;
 
 	service->tgid = tgid;
@@ -158,6 +168,8 @@ static __always_inline void describe_service(struct service *service, u32 number
 		name_service(service, key->name);
 	for (i = 0; i < SERVICE_METRICS; i++)
 		service->slots[i] = hist_slot(0, HIST_REQUEST_TOTAL + i, number);
+	choice->threshold_ns = key->role == ROLE_CLIENT ? slow_call_ns : slow_request_ns;
+	choice->sample_mask = first_mask;
 	service->number = number;
 }
 

@@ -538,16 +538,18 @@ struct request_record {
 	u32 service;
 	u64 id;
 	u64 begun;		/* arrival; of a call the send */
-	u64 first;		/* read */
-	u64 read;		/* the last of it was */
+	u64 first;		/* read; of a call arrival of the answer */
+	u64 read;		/* the last of it was; of a call the answer */
 	u64 served;		/* first send of the answer */
 	u64 last;		/* and the last */
 	u64 handed;		/* the thread that sent was woken by the one that read */
+	u64 link;		/* the connection, by the same number at both ends */
 	u32 reader, sender;
 	u32 tgid;
 	u32 sends;
 	u8 sampled;
-	u8 pad[7];
+	u8 is_call;
+	u8 pad[6];
 };
 
 /* What is counted when it is lost. */

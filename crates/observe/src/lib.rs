@@ -59,4 +59,4 @@ pub use error::Error;
 pub use first_calls::{FirstCalls, SeenCall};
 pub use recorder::Recorder;
 pub use sampled::children_of;
-pub use watch::{Timers, Watch, WatchTarget};
+pub use watch::{SlowRequests, Timers, Watch, WatchTarget};

@@ -34,6 +34,8 @@ pub struct Config {
     pub follow: bool,
     /// Outlier threshold.
     pub threshold_ns: u64,
+    /// Requests at sockets that take as long are sent whole, to begin with.
+    pub slow_request_ns: u64,
     /// First calls are kept whole, however short.
     pub every_first_call: bool,
     /// The threshold counts from the time that a timer was asked for.
@@ -127,10 +129,10 @@ impl Probes {
         }
         if let Some(bss) = open.maps.bss_data.as_mut() {
             bss.threshold_ns = config.threshold_ns;
-            for choice in &mut bss.choices {
-                choice.threshold_ns = config.threshold_ns;
-                choice.sample_mask = FIRST_SAMPLE_MASK;
-            }
+            bss.slow_request_ns = config.slow_request_ns;
+            bss.slow_call_ns = config.threshold_ns;
+            bss.first_mask = FIRST_SAMPLE_MASK;
+            bss.link_seed = random();
             // Nothing is charged before all parts are there: all accounts begin together.
             bss.stopped = 1;
         }
@@ -345,6 +347,14 @@ impl Probes {
         if let Some(choice) = bss.and_then(|bss| bss.choices.get_mut(service as usize)) {
             choice.threshold_ns = threshold_ns;
             choice.sample_mask = mask;
+        }
+        self.forget_sent(service);
+    }
+
+    /// Makes room for what a service sends of the next second.
+    pub fn forget_sent(&mut self, service: u32) {
+        let bss = self.skel.maps.bss_data.as_mut();
+        if let Some(choice) = bss.and_then(|bss| bss.choices.get_mut(service as usize)) {
             choice.sent = 0;
             choice.longest_ns = 0;
         }
@@ -408,6 +418,14 @@ impl Probes {
     pub fn skel(&self) -> &WhylagSkel<'static> {
         &self.skel
     }
+}
+
+/// A number that nobody can guess.
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // It fails only for a moment after the host has started; a number of no use to others is left.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_ne_bytes(bytes) ^ clock::monotonic_ns()
 }
 
 fn preallocate(open: &mut OpenWhylagSkel<'_>) -> Result<(), Error> {

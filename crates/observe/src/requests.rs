@@ -9,13 +9,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use libbpf_rs::{MapCore, MapFlags};
 use model::histogram::PRECISION_KERNEL;
 use model::{
-    FlowKind, HandOver, Histogram, Message, MessageFlow, MessageMetric, MessagePublish,
-    MessageSecond, Messages, Service, ServiceRole, TracedProgram,
+    AtSocket, Call, FlowKind, HandOver, Histogram, Message, MessageFlow, MessageMetric,
+    MessagePublish, MessageSecond, Messages, Service, ServiceRole, TracedProgram,
 };
 
 use crate::Error;
 use crate::bpf::{self, request_record, service};
 use crate::probes::Probes;
+use crate::watch::SlowRequests;
 use crate::wire::{Role, ServiceKind};
 
 /// An answer to which nothing was added for so long is complete.
@@ -32,6 +33,16 @@ const SAMPLED_PER_S: u64 = 100;
 
 /// The slowest part of requests is slow, if it took the threshold at all.
 const SLOW_QUANTILE: f64 = 0.99;
+/// More are sent: they may be what a slow request of another port called.
+const SENT_QUANTILE: f64 = 0.9;
+
+/// What a request takes at least that is sent whole because it is slow.
+pub fn least_ns(slow: SlowRequests, threshold_ns: u64) -> u64 {
+    match slow {
+        SlowRequests::From(ns) => ns,
+        SlowRequests::Slowest | SlowRequests::Off => threshold_ns,
+    }
+}
 
 /// The number of a service's program.
 pub fn program(service: u32) -> u32 {
@@ -42,20 +53,25 @@ pub fn program(service: u32) -> u32 {
 struct Known {
     total: Histogram,
     threshold_ns: u64,
+    /// Those are sent that take so long.
+    sent_ns: u64,
     slow: u64,
     connections: u64,
 }
 
 /// What was read so far.
 pub struct Requests {
+    slow: SlowRequests,
+    /// No request is slow that took less.
     least_ns: u64,
     known: BTreeMap<u32, Known>,
 }
 
 impl Requests {
-    /// No request is slow that took less than `least_ns`.
-    pub fn new(least_ns: u64) -> Requests {
-        Requests { least_ns, known: BTreeMap::new() }
+    /// For a recording with this threshold.
+    pub fn new(slow: SlowRequests, threshold_ns: u64) -> Requests {
+        let least_ns = least_ns(slow, threshold_ns);
+        Requests { slow, least_ns, known: BTreeMap::new() }
     }
 
     /// Adds what is new to `messages`: `seconds` are what was counted since the last time, `records`
@@ -74,16 +90,24 @@ impl Requests {
             let counted = self.learn(&service, of_it);
             let Some(known) = self.known.get_mut(&number) else { continue };
             let was = std::mem::replace(&mut known.connections, service.connections);
-            if counted > 0 || was != service.connections {
-                changed.push(service);
+            if counted == 0 && was == service.connections {
+                continue;
+            }
+            if role(&service) == ServiceRole::Server {
                 let one_in = (counted / SAMPLED_PER_S).max(1).next_power_of_two();
                 let mask = u32::try_from(one_in - 1).unwrap_or(u32::MAX);
-                probes.choose_requests(number, known.threshold_ns, mask);
+                probes.choose_requests(number, known.sent_ns, mask);
+            } else {
+                probes.forget_sent(number);
             }
+            changed.push(service);
         }
         messages.seconds = seconds;
         for record in records {
-            self.put(record, messages);
+            match record.is_call {
+                0 => self.put(record, messages),
+                _ => messages.calls.push(call(record)),
+            }
         }
         for service in &changed {
             let known = self.known.get(&service.number);
@@ -101,6 +125,7 @@ impl Requests {
         let known = self.known.entry(service.number).or_insert_with(|| Known {
             total: Histogram::new(PRECISION_KERNEL),
             threshold_ns: self.least_ns,
+            sent_ns: self.least_ns,
             slow: 0,
             connections: 0,
         });
@@ -109,8 +134,10 @@ impl Requests {
             known.total.merge(&second.histogram);
             counted += second.histogram.count();
         }
-        let slowest = known.total.quantile(SLOW_QUANTILE).unwrap_or(0);
-        known.threshold_ns = slowest.max(self.least_ns);
+        if self.slow == SlowRequests::Slowest {
+            let from = |q| known.total.quantile(q).unwrap_or(0).max(self.least_ns);
+            (known.threshold_ns, known.sent_ns) = (from(SLOW_QUANTILE), from(SENT_QUANTILE));
+        }
         counted
     }
 
@@ -120,8 +147,9 @@ impl Requests {
         if record.served.saturating_sub(record.begun) >= known.threshold_ns {
             known.slow += 1;
             messages.slow.push(message);
-        } else if record.sampled != 0 {
-            message.sample = Some(0);
+        } else {
+            // Also those that are in no sample: a call may have been for one of them.
+            message.sample = Some(if record.sampled == 0 { Message::NO_SAMPLE } else { 0 });
             messages.fast.push(message);
         }
     }
@@ -151,7 +179,9 @@ fn name(service: &service) -> String {
         (Some(ServiceKind::Unix), _) => bpf::text(&service.path),
         (Some(ServiceKind::Tcp), ServiceRole::Server) => format!("port {}", service.port),
         (Some(ServiceKind::Tcp), ServiceRole::Client) => peer(service).to_string(),
-        (Some(ServiceKind::Udp), _) => format!("UDP port {}", service.port),
+        (Some(ServiceKind::Udp), ServiceRole::Server) => format!("UDP port {}", service.port),
+        (Some(ServiceKind::Udp), _) if service.port == 0 => "peers of UDP".to_owned(),
+        (Some(ServiceKind::Udp), _) => format!("UDP {}", peer(service)),
         (Some(ServiceKind::Others) | None, ServiceRole::Server) => "other ports".to_owned(),
         (Some(ServiceKind::Others) | None, ServiceRole::Client) => "other peers".to_owned(),
     }
@@ -231,6 +261,24 @@ fn message(record: &request_record) -> Message {
         depth: None,
         ahead: Vec::new(),
         kept_ns: 0,
-        handed,
+        at_socket: Some(AtSocket {
+            tgid: record.tgid,
+            link: record.link,
+            handed,
+            calls: Vec::new(),
+        }),
+    }
+}
+
+fn call(record: &request_record) -> Call {
+    Call {
+        program: program(record.service),
+        tgid: record.tgid,
+        tid: record.sender,
+        link: record.link,
+        sent_ns: record.begun,
+        arrived_ns: record.first,
+        read_ns: record.read,
+        answer: None,
     }
 }

@@ -70,9 +70,9 @@ fn assert_near(seen: u64, truth: u64, part: f64, what: &str) {
     assert!((least..=most).contains(&seen), "{what}: seen {seen} ns, the program {truth} ns");
 }
 
-/// An event loop: behind one long request others wait in the sockets' queues.
-fn an_event_loop(lab: &Lab, path: Option<&str>) {
-    let arguments: Vec<&str> = ["loop", "100"].into_iter().chain(path).collect();
+/// One thread for all: behind a long request others wait in the sockets' queues.
+fn one_thread(lab: &Lab, kind: &str, path: Option<&str>) {
+    let arguments: Vec<&str> = [kind, "100"].into_iter().chain(path).collect();
     let again = || {
         path.map(std::fs::remove_file);
         record(lab, &arguments)
@@ -85,7 +85,8 @@ fn an_event_loop(lab: &Lab, path: Option<&str>) {
     assert_eq!(total.count(), truths.len() as u64, "every request is counted, and none twice");
     assert_eq!((queued.count(), worked.count()), (total.count(), total.count()));
     assert_eq!(queued.sum() + worked.sum(), total.sum(), "the parts are the whole");
-    assert_eq!(service(&run, FlowKind::Request).connections, 8);
+    let connections = if kind == "packets" { 1 } else { 8 };
+    assert_eq!(service(&run, FlowKind::Request).connections, connections);
     // The program's clock starts before the request is sent, and stops after it was read.
     let sum = |of: fn(&Truth) -> u64| truths.iter().map(of).sum::<u64>();
     assert!(total.sum() <= sum(|truth| truth.total_ns));
@@ -111,7 +112,7 @@ fn assert_slow(lab: &Lab, run: &Run) {
         assert!(text.contains(part), "{part}\n{text}");
     }
     let shown = String::from_utf8(lab.answer("show", &[])).unwrap();
-    for part in ["Requests, as sockets show them", "8 connections", "until answered"] {
+    for part in ["Requests, as sockets show them", "connection", "until answered"] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
     let answer = lab.explain();
@@ -123,7 +124,7 @@ fn assert_slow(lab: &Lab, run: &Run) {
 #[test]
 fn requests_of_an_event_loop_are_those_that_it_answers() {
     let Some(lab) = Lab::new() else { return };
-    an_event_loop(&lab, None);
+    one_thread(&lab, "loop", None);
 }
 
 #[test]
@@ -131,9 +132,52 @@ fn requests_over_af_unix_are_seen_the_same_way() {
     let Some(lab) = Lab::new() else { return };
     let path = lab.folder.path().join("requests.sock");
     let path = path.to_str().unwrap().to_owned();
-    an_event_loop(&lab, Some(&path));
+    one_thread(&lab, "loop", Some(&path));
     let run = lab.run();
     assert_eq!(flow(&run, FlowKind::Request).1.name, path);
+}
+
+#[test]
+fn packets_of_many_peers_on_one_socket_are_requests() {
+    let Some(lab) = Lab::new() else { return };
+    one_thread(&lab, "packets", None);
+    assert!(flow(&lab.run(), FlowKind::Request).1.name.starts_with("UDP port "));
+}
+
+#[test]
+fn a_call_leads_to_what_its_peer_did_if_that_is_recorded() {
+    let Some(lab) = Lab::new() else { return };
+    let words = [program("requests").to_str().unwrap().to_owned(), "call".into(), "20".into()];
+    let Recorded { run, .. } = lab.record(&["--follow"], words);
+    let kept = run.messages.slow.iter().chain(&run.messages.fast);
+    let calls = kept.filter_map(|request| {
+        let at = request.at_socket.as_ref()?;
+        Some((request, at.calls.first()?, at.calls.first()?.answer.as_ref()?))
+    });
+    let calls: Vec<_> = calls.collect();
+    assert!(!calls.is_empty(), "{:?}", run.messages.slow.first());
+    for (request, call, answer) in calls {
+        let times = [
+            request.logic_start_ns,
+            call.sent_ns,
+            answer.arrived_ns,
+            answer.read_ns,
+            answer.served_ns,
+            call.arrived_ns,
+            call.read_ns,
+            request.end_ns,
+        ];
+        assert!(times.is_sorted(), "{times:?}");
+        assert!(answer.served_ns - answer.read_ns >= 12_000_000, "the peer naps for 12 ms");
+        assert_ne!(answer.tid, request.tid);
+    }
+    let with_call = run.messages.slow.iter().position(|slow| {
+        slow.at_socket.as_ref().is_some_and(|at| at.calls.iter().any(|call| call.answer.is_some()))
+    });
+    let Some(place) = with_call else { return };
+    let number = (place + 1).to_string();
+    let text = String::from_utf8(lab.answer("explain", &["--request", &number])).unwrap();
+    assert!(text.contains("called 127.0.0.1:") && text.contains("; there "), "{text}");
 }
 
 #[test]
@@ -147,7 +191,7 @@ fn a_request_that_another_thread_answers_is_followed_to_it() {
     let kept: Vec<&Message> = run.messages.slow.iter().chain(&run.messages.fast).collect();
     assert!(!kept.is_empty());
     for message in &kept {
-        let handed = message.handed.expect("the thread that reads never answers");
+        let handed = message.handed().expect("the thread that reads never answers");
         assert!(workers.contains(&handed.tid) && !workers.contains(&message.tid), "{message:?}");
         let parts = message.segments();
         let last = parts.iter().rfind(|part| !part.is_infrastructure()).unwrap();
@@ -155,10 +199,10 @@ fn a_request_that_another_thread_answers_is_followed_to_it() {
         assert_eq!(parts.iter().map(|part| part.ns()).sum::<u64>(), message.total_ns());
     }
     // Where the worker slept, the wake-up is the hand-over.
-    let followed = kept.iter().filter(|message| message.handed.unwrap().time_ns.is_some());
+    let followed = kept.iter().filter(|message| message.handed().unwrap().time_ns.is_some());
     for message in followed {
         let parts = message.segments();
-        let by_worker = parts.iter().find(|part| part.tid == message.handed.map(|to| to.tid));
+        let by_worker = parts.iter().find(|part| part.tid == message.handed().map(|to| to.tid));
         assert!(by_worker.unwrap().ns() >= 8_000_000, "it naps for 8 ms: {parts:?}");
         assert!(parts.iter().any(|part| part.kind == SegmentKind::ToHandOver), "{parts:?}");
     }

@@ -7,6 +7,7 @@
 
 mod breakdown;
 mod metric;
+mod request;
 mod segment;
 mod service;
 
@@ -20,6 +21,7 @@ pub use breakdown::{
     SlowMessages,
 };
 pub use metric::{MessageMetric, MessageSecond};
+pub use request::{Answer, AtSocket, Call, HandOver};
 pub use segment::{MessageSegment, SegmentKind};
 pub use service::{Service, ServiceRole};
 
@@ -36,6 +38,9 @@ pub struct Messages {
     pub slow_count: u64,
     /// A sample of the others, the control group; in time order.
     pub fast: Vec<Message>,
+    /// Calls that were seen, on their way to the requests that they were made for.
+    #[serde(skip)]
+    pub calls: Vec<Call>,
 }
 
 /// A program that traced its messages; after an exec it is another.
@@ -181,19 +186,9 @@ pub struct Message {
     /// Intervals of its threads were kept whole from this length on, while it lasted; 0 if nothing
     /// was recorded with it.
     pub kept_ns: u64,
-    /// The thread that answered, if it was not the one that began.
-    #[serde(default)]
-    pub handed: Option<HandOver>,
-}
-
-/// From one thread to another, within the logic of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HandOver {
-    /// The thread that answered.
-    pub tid: u32,
-    /// When the thread that had read the request woke it; `None` if that was not seen: then it is not
-    /// known how long the request waited for it.
-    pub time_ns: Option<u64>,
+    /// What is known of requests at sockets alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_socket: Option<AtSocket>,
 }
 
 /// An infrastructure point that was passed.
@@ -274,6 +269,9 @@ impl Messages {
 }
 
 impl Message {
+    /// The place of what is in no sample, and on its way to those that asked for it only.
+    pub const NO_SAMPLE: u32 = u32::MAX;
+
     /// From receipt to end.
     pub fn total_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.t0_ns)
@@ -287,6 +285,11 @@ impl Message {
     /// From the start of the logic to the end.
     pub fn logic_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.logic_start_ns)
+    }
+
+    /// The thread that answered, if it was not the one that began.
+    pub fn handed(&self) -> Option<HandOver> {
+        self.at_socket.as_ref()?.handed
     }
 
     /// True if it took as long as its flow's threshold.

@@ -86,10 +86,11 @@ impl Message {
             cut.until(until(ahead.end_ns), SegmentKind::Behind(*ahead), logic);
         }
         cut.until(self.logic_start_ns, SegmentKind::ToLogic, logic);
-        if let Some(time_ns) = self.handed.and_then(|handed| handed.time_ns) {
+        let handed = self.handed();
+        if let Some(time_ns) = handed.and_then(|handed| handed.time_ns) {
             cut.until(time_ns.min(self.end_ns), SegmentKind::ToHandOver, logic);
         }
-        let answering = self.handed.map(|handed| handed.tid).or(logic);
+        let answering = handed.map(|handed| handed.tid).or(logic);
         for publish in &self.published {
             let until = publish.time_ns.min(self.end_ns);
             cut.until(until, SegmentKind::ToPublish(publish.publish), answering);
@@ -142,7 +143,7 @@ mod tests {
             depth: None,
             ahead: vec![ahead],
             kept_ns: 0,
-            handed: None,
+            at_socket: None,
         };
         let parts: Vec<_> =
             message.segments().iter().map(|s| (s.kind, s.from_ns, s.to_ns, s.tid)).collect();

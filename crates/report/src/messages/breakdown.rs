@@ -9,6 +9,7 @@ use model::{
     Run,
 };
 
+use super::requests;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::{Style, text};
@@ -53,7 +54,9 @@ pub fn write(
         ("logic", message.logic_ns(), false),
     ];
     if is_request {
-        return write_parts(out, message, broken_down.parts.iter(), style);
+        write_parts(out, message, broken_down.parts.iter(), style)?;
+        let calls = message.at_socket.as_ref().map_or(&[][..], |at| &at.calls);
+        return requests::write_calls_of(out, run, calls, 3, style);
     }
     for (name, ns, infrastructure) in halves {
         let share = share_of(ns, message.total_ns());

@@ -164,7 +164,7 @@ mod tests {
             depth: Some(3),
             ahead: Vec::new(),
             kept_ns: 0,
-            handed: None,
+            at_socket: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use model::units::{count, counted, duration};
-use model::{FlowKind, Histogram, MessageFlow, MessageMetric, Run, Service, TracedProgram};
+use model::{Call, FlowKind, Histogram, MessageFlow, MessageMetric, Run, Service, TracedProgram};
 
 use super::breakdown::FlowNoun;
 use crate::style::Paint;
@@ -128,6 +128,49 @@ fn summary(run: &Run, line: &Line<'_>, worked: &Histogram, length: u64) -> Strin
     summary
 }
 
+/// Calls of a request that are printed, the longest; and the deepest of their calls, in columns.
+const CALLS: usize = 4;
+const DEEPEST: usize = 14;
+
+/// The calls that a request made, each with what its peer did if that is known.
+pub(super) fn write_calls_of(
+    out: &mut dyn Write,
+    run: &Run,
+    calls: &[Call],
+    indent: usize,
+    style: &Style,
+) -> io::Result<()> {
+    let mut longest: Vec<&Call> = calls.iter().collect();
+    longest.sort_by_key(|call| std::cmp::Reverse(call.ns()));
+    for call in longest.into_iter().take(CALLS) {
+        let name = run.messages.flow(call.program, 1).map_or("a peer", |flow| &flow.name);
+        let mut line = format!("called {name}: {}", duration(call.ns()));
+        let waited = call.read_ns.saturating_sub(call.arrived_ns);
+        if waited > 0 {
+            line += &format!(", then the answer waited {} to be read", duration(waited));
+        }
+        if let Some(answer) = &call.answer {
+            line += &format!(
+                "; there {} in the socket's queue, {} worked on by {} (tid {})",
+                duration(answer.read_ns.saturating_sub(answer.arrived_ns)),
+                duration(answer.served_ns.saturating_sub(answer.read_ns)),
+                comm_of(run, answer.tid),
+                answer.tid,
+            );
+        }
+        let margin = " ".repeat(indent);
+        write!(out, "{}", text::labelled(&margin, indent + 2, &line, style.width))?;
+        if let Some(answer) = call.answer.as_ref().filter(|_| indent < DEEPEST) {
+            write_calls_of(out, run, &answer.calls, indent + 2, style)?;
+        }
+    }
+    Ok(())
+}
+
+fn comm_of(run: &Run, tid: u32) -> &str {
+    run.threads.iter().find(|thread| thread.tid == tid).map_or("?", |thread| thread.comm.as_str())
+}
+
 fn service(run: &Run, program: u32) -> Option<&Service> {
     run.sums.services.iter().find(|service| service.program == program)
 }
@@ -164,4 +207,122 @@ fn write_calls(
         ]);
     }
     table.write(out, style)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::histogram::PRECISION_KERNEL;
+    use model::{Answer, MessageSecond, ServiceRole};
+
+    use super::*;
+    use crate::sample;
+
+    const US: u64 = 1_000;
+    const PORT: u32 = 1 << 16;
+
+    fn program(program: u32, name: &str, kind: FlowKind, ended: u64) -> TracedProgram {
+        let name = name.to_owned();
+        let flow = MessageFlow { flow: 1, name, kind, ended, ..MessageFlow::default() };
+        TracedProgram { program, tgid: 77, flows: vec![flow], ..TracedProgram::default() }
+    }
+
+    fn second(program: u32, metric: MessageMetric, ns: u64) -> MessageSecond {
+        let mut histogram = Histogram::new(PRECISION_KERNEL);
+        (0..3_000).for_each(|_| histogram.record(ns));
+        MessageSecond { program, flow: 1, metric, start_ns: 0, histogram }
+    }
+
+    fn served() -> Run {
+        let mut run = sample::run();
+        run.messages.programs = vec![
+            program(PORT, "port 6379", FlowKind::Request, 3_000),
+            program(PORT + 1, "10.0.0.7:5432", FlowKind::Call, 3_000),
+            program(PORT + 2, "port 80", FlowKind::Request, 0),
+        ];
+        run.messages.seconds = vec![
+            second(PORT, MessageMetric::Total, 50 * US),
+            second(PORT, MessageMetric::Infrastructure, 20 * US),
+            second(PORT, MessageMetric::Logic, 30 * US),
+            second(PORT + 1, MessageMetric::Total, 10 * US),
+        ];
+        run.sums.services = vec![Service {
+            program: PORT,
+            tgid: 77,
+            role: ServiceRole::Server,
+            name: "port 6379".into(),
+            connections: 20,
+            several: 3,
+            pushed: 1,
+            left_out: 0,
+        }];
+        run
+    }
+
+    #[test]
+    fn ports_and_peers_are_told_within_80_columns() {
+        let run = served();
+        let text = sample::written(|out| write(out, &run, &Style::default()));
+        sample::assert_fits(&text, 80);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "port 6379 (",
+            "3,000 requests",
+            "20 connections",
+            "3 came before the one before on their connection was answered",
+            "1 send that no request asked for",
+            "until answered 3,000",
+            "in the socket's queue 3,000",
+            "worked on 3,000",
+            "Calls, until the answer arrived",
+            "10.0.0.7:5432",
+        ] {
+            assert!(flat.contains(part), "{part}\n{text}");
+        }
+        assert!(!text.contains("port 80"), "nobody asked there\n{text}");
+        assert!(are_all(&run));
+        assert_eq!(noun(&run, "port 6379").noun, "slow request");
+    }
+
+    #[test]
+    fn calls_are_told_with_what_the_peer_did_however_deep_they_lead() {
+        let run = served();
+        let mut call: Option<Call> = None;
+        for _ in 0..100 {
+            let calls = call.take().into_iter().collect();
+            let answer = Answer {
+                program: PORT,
+                tid: 9,
+                arrived_ns: 2 * US,
+                read_ns: 5 * US,
+                served_ns: 9 * US,
+                calls,
+            };
+            call = Some(Call {
+                program: PORT + 1,
+                tgid: 77,
+                tid: 82,
+                link: 1,
+                sent_ns: US,
+                arrived_ns: 11 * US,
+                read_ns: 12 * US,
+                answer: Some(answer),
+            });
+        }
+        let calls: Vec<Call> = call.into_iter().collect();
+        let style = Style::default();
+        let text = sample::written(|out| write_calls_of(out, &run, &calls, 3, &style));
+        sample::assert_fits(&text, 80);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let told = "called 10.0.0.7:5432: 10.0 us, then the answer waited 1.00 us to be read; there \
+                    3.00 us in the socket's queue, 4.00 us worked on by";
+        assert!(flat.contains(told), "{text}");
+    }
+
+    #[test]
+    fn machines_get_the_same_figures() {
+        let requests = crate::messages::json::requests(&served());
+        assert_eq!(requests[0]["service"]["connections"], 20);
+        assert_eq!(requests[0]["metrics"]["until answered"]["n"], 3_000);
+        assert_eq!(requests[1]["flow"]["kind"], "call");
+    }
 }

@@ -128,7 +128,7 @@ mod tests {
             depth: Some(3),
             ahead: Vec::new(),
             kept_ns: 10_000,
-            handed: None,
+            at_socket: None,
         };
         let part = |name: &str, kind, from_ns, to_ns, time| MessagePart {
             name: name.into(),

@@ -419,14 +419,39 @@ pub fn messages() -> Messages {
             message(9, None, 4_100_000),
             Message {
                 program: 1 << 16,
-                handed: Some(HandOver { tid: 103, time_ns: Some(STARTED_NS + 15) }),
+                at_socket: Some(at_socket()),
                 ..message(10, None, 400_000)
             },
             message(8, None, 300_000),
         ],
         slow_count: 3,
         fast: vec![message(7, Some(0), 40_000)],
+        calls: Vec::new(),
     }
+}
+
+/// Handed over, and with a call whose peer was recorded.
+fn at_socket() -> AtSocket {
+    let answer = Answer {
+        program: 1 << 16,
+        tid: 9,
+        arrived_ns: 2,
+        read_ns: 3,
+        served_ns: 4,
+        calls: Vec::new(),
+    };
+    let call = Call {
+        program: 1 << 16,
+        tgid: 100,
+        tid: 103,
+        link: u64::MAX,
+        sent_ns: 1,
+        arrived_ns: 5,
+        read_ns: 6,
+        answer: Some(answer),
+    };
+    let handed = Some(HandOver { tid: 103, time_ns: Some(STARTED_NS + 15) });
+    AtSocket { tgid: 100, link: u64::MAX, handed, calls: vec![call] }
 }
 
 pub fn message(id: u64, sample: Option<u32>, ns: u64) -> Message {
@@ -446,7 +471,7 @@ pub fn message(id: u64, sample: Option<u32>, ns: u64) -> Message {
         depth: None,
         ahead: vec![MessageAhead { flow: 1, id: 3, logic_start_ns: 4, end_ns: 5 }],
         kept_ns: 10_000,
-        handed: None,
+        at_socket: None,
     }
 }
 

@@ -67,12 +67,13 @@ static void nap(uint64_t ns)
 
 /* ---- sockets ---- */
 
+static int type = SOCK_STREAM;
 static struct sockaddr_storage address;
 static socklen_t address_length;
 
 static int new_socket(void)
 {
-	int fd = socket(address.ss_family, SOCK_STREAM, 0), on = 1;
+	int fd = socket(address.ss_family, type, 0), on = 1;
 
 	check(fd >= 0, "socket");
 	if (address.ss_family == AF_INET)
@@ -97,7 +98,7 @@ static int listening(const char *path)
 	}
 	fd = new_socket();
 	check(!bind(fd, (void *)&address, address_length), "bind");
-	check(!listen(fd, 64), "listen");
+	check(type == SOCK_DGRAM || !listen(fd, 64), "listen");
 	check(!getsockname(fd, (void *)&address, &address_length), "getsockname");
 	return fd;
 }
@@ -212,6 +213,27 @@ static void event_loop(int listener, int count, handler *handle)
 		}
 	}
 	(void)open;
+}
+
+/* The same work for packets of all clients on one socket. */
+static void packets(int fd, int count)
+{
+	struct sockaddr_storage from;
+	struct request r;
+	socklen_t length;
+	uint64_t at;
+	int i;
+
+	for (i = 1; i <= count; i++) {
+		length = sizeof(from);
+		check(recvfrom(fd, &r, sizeof(r), 0, (void *)&from, &length) == sizeof(r), "packet");
+		r.read = now();
+		spin(i % 100 ? MS * 3 / 10 : 20 * MS);
+		at = now();
+		check(sendto(fd, &at, sizeof(at), 0, (void *)&from, length) > 0, "sendto");
+		printf("packet %llu %llu %d\n", (unsigned long long)(r.read - r.sent),
+		       (unsigned long long)(at - r.sent), (int)syscall(SYS_gettid));
+	}
 }
 
 /* 300 us of work each, and of one in a hundred 20 ms: behind it others wait. */
@@ -342,10 +364,12 @@ int main(int argc, char **argv)
 		close(listener);
 		memset(&address, 0, sizeof(address));
 	}
+	if (!strcmp(kind, "packets"))
+		type = SOCK_DGRAM;
 	listener = listening(argc > 3 ? argv[3] : NULL);
 	/* The recorder has found what listens when the first request comes. */
 	nap(300 * MS);
-	if (!strcmp(kind, "loop")) {
+	if (!strcmp(kind, "loop") || !strcmp(kind, "packets")) {
 		pause_ns = 4 * MS;
 	} else if (!strcmp(kind, "handed")) {
 		pause_ns = MS;
@@ -367,7 +391,10 @@ int main(int argc, char **argv)
 	}
 	if (!clients)
 		clients = start_clients(connections);
-	event_loop(listener, connections, handle);
+	if (type == SOCK_DGRAM)
+		packets(listener, connections * requests);
+	else
+		event_loop(listener, connections, handle);
 	fflush(stdout);
 	kill(clients, SIGKILL);
 	waitpid(clients, NULL, 0);

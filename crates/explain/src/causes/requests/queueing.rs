@@ -320,7 +320,7 @@ mod tests {
             depth: Some(7),
             ahead,
             kept_ns: 0,
-            handed: None,
+            at_socket: None,
         }
     }
 
