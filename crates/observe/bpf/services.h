@@ -32,6 +32,9 @@ struct {
 	__type(value, u32);
 } service_index SEC(".maps");
 
+/* Total and queued. */
+#define METRICS_OF_CALLS	2
+
 /* By number; 0 is none, 1 and 2 are what found no room. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -156,7 +159,7 @@ static __always_inline void describe_service(struct service *service, u32 number
 					     u32 tgid)
 {
 	struct choice *choice = &choices[number & (SERVICES - 1)];
-	u32 i;
+	u32 i, metrics = key->role == ROLE_CLIENT ? METRICS_OF_CALLS : SERVICE_METRICS;
 
 	service->tgid = tgid;
 	service->role = key->role;
@@ -166,7 +169,7 @@ static __always_inline void describe_service(struct service *service, u32 number
 	__builtin_memcpy(service->address, key->address, sizeof(service->address));
 	if (key->kind == SERVICE_UNIX)
 		name_service(service, key->name);
-	for (i = 0; i < SERVICE_METRICS; i++)
+	for (i = 0; i < SERVICE_METRICS && i < metrics; i++)
 		service->slots[i] = hist_slot(0, HIST_REQUEST_TOTAL + i, number);
 	choice->threshold_ns = key->role == ROLE_CLIENT ? slow_call_ns : slow_request_ns;
 	choice->sample_mask = first_mask;
@@ -181,7 +184,10 @@ static __noinline u32 service_number(struct service_key *key, u16 family, u32 tg
 
 	if (number)
 		return number;
-	number = service_next < SERVICES ? __sync_fetch_and_add(&service_next, 1) : SERVICES;
+	/* A program that calls many peers leaves histograms for all else. */
+	number = SERVICES;
+	if (service_next < SERVICES && hist_next < hist_slots / 2 / 4 * 3)
+		number = __sync_fetch_and_add(&service_next, 1);
 	if (number >= SERVICES ||
 	    bpf_map_update_elem(&service_index, key, &number, BPF_NOEXIST)) {
 		given = known_service(key);

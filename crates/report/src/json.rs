@@ -15,7 +15,8 @@ const SCHEMA: u32 = 2;
 
 /// The object that `whylag explain --json` prints: `schema`, `run`, `wall_ns`, `unaccounted_ns`,
 /// `accounts`, `findings` (the first is the answer, if `leading_account` is null), `losses`, `cost`,
-/// and others; for one message alone also `message`, part by part. Shares and confidences are 0 to 1, times are nanoseconds.
+/// `requests` (what sockets showed of them, by port and peer), and others; for one message alone also
+/// `message`, part by part. Shares and confidences are 0 to 1, times are nanoseconds.
 pub fn explanation(
     explanation: &Explanation,
     run: &Run,

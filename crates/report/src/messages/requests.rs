@@ -112,6 +112,13 @@ fn summary(run: &Run, line: &Line<'_>, worked: &Histogram, length: u64) -> Strin
         mean(line.total.sum()),
         mean(worked.sum())
     );
+    if line.flow.slow > 0 {
+        summary += &format!(
+            "; {} slow (from {} on)",
+            count(line.flow.slow),
+            duration(line.flow.threshold_ns)
+        );
+    }
     let Some(service) = service(run, line.program.program) else { return summary };
     if service.several > 0 {
         summary += &format!(
