@@ -55,7 +55,7 @@ impl Calls {
         let Some(at) = &request.at_socket else { return Vec::new() };
         let is_its = |call: &&Call| {
             call.tgid == at.tgid
-                && is_thread_of(request, at, call.tid)
+                && is_cause(request, at, call)
                 && (request.logic_start_ns..request.end_ns).contains(&call.sent_ns)
         };
         let mut calls: Vec<Call> = self.calls.iter().filter(is_its).cloned().collect();
@@ -90,10 +90,14 @@ impl Calls {
     }
 }
 
-/// True of the threads that had the request. Where one reads and another answers, any of the process
-/// may have worked on it in between.
-fn is_thread_of(request: &Message, at: &AtSocket, tid: u32) -> bool {
-    at.handed.is_some() || request.tid == tid
+/// What a thread read last, a request or the answer to a call, is what its next call is for. Of other
+/// threads that is not known: where one reads and another answers, any of the process may have
+/// worked on the request in between.
+fn is_cause(request: &Message, at: &AtSocket, call: &Call) -> bool {
+    match call.cause {
+        0 => at.handed.is_some() || request.tid == call.tid,
+        cause => cause == at.link,
+    }
 }
 
 #[cfg(test)]
@@ -125,7 +129,7 @@ mod tests {
 
     fn call(tgid: u32, link: u64, sent_ns: u64, arrived_ns: u64) -> Call {
         let (program, tid, read_ns) = (99, tgid, arrived_ns + 1);
-        Call { program, tgid, tid, link, sent_ns, arrived_ns, read_ns, answer: None }
+        Call { program, tgid, tid, link, cause: 0, sent_ns, arrived_ns, read_ns, answer: None }
     }
 
     #[test]
@@ -138,6 +142,7 @@ mod tests {
             call(2, 33, 2_900, 7_100),
             call(1, 22, 9_500, 9_900), // for another request
             call(2, 22, 1_950, 8_100), // of another process
+            Call { cause: 12, ..call(1, 22, 1_960, 8_100) }, // for one beside it
         ];
         let mut calls = Calls::default();
         calls.add(10_000, made, [&front, &middle, &back].into_iter());

@@ -16,7 +16,7 @@ struct connection {
 	u64 served, last;	/* first and last send of its answer, 0: not yet */
 	u64 handed;		/* as in request_record */
 	u64 slept;		/* in poll by its reader, when it was read */
-	u64 link;		/* as in request_record */
+	u64 link, cause;	/* as in request_record */
 	u32 service;
 	u32 reader, sender, tgid;
 	u32 sends;

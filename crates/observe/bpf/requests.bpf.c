@@ -92,6 +92,8 @@ int end_answers(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (!ctx->sk || !c)
 		return 0;
 	connections_walked++;
+	if (c->begun && !c->served && c->role == ROLE_SERVER && !idle_ns)
+		still_open(c);
 	if (c->begun && c->served && c->role == ROLE_SERVER &&
 	    bpf_ktime_get_ns() - c->last >= idle_ns)
 		answer_ends(c);

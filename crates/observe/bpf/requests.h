@@ -67,6 +67,7 @@ static __always_inline void fill_request(struct request_record *r, struct connec
 	r->tgid = c->tgid;
 	r->sends = c->sends;
 	r->link = c->link;
+	r->cause = c->cause;
 	r->sampled = !!(c->wanted & WANTED_SAMPLE);
 	r->is_call = c->role == ROLE_CLIENT;
 	__builtin_memset(r->pad, 0, sizeof(r->pad));
@@ -118,14 +119,15 @@ static __always_inline u64 send_began(struct thread *t)
 
 /*
  * A long poll or a subscription: the thread read it, waited for events that no
- * thread of its own process brought, and then answered.
+ * thread of its own process brought, nor a peer that it had called, and then
+ * answered.
  */
 static __always_inline bool nobody_worked(struct connection *c, struct thread *t)
 {
 	u64 worked = c->served - c->first, slept = t->accounts[ACCT_POLL] - c->slept;
 
 	return worked >= HELD_NS && c->reader == t->tid && slept >= worked - worked / 16 &&
-	       t->woken_by_tgid != t->tgid;
+	       t->woken_by_tgid != t->tgid && t->replied < c->first;
 }
 
 /* More has come than was read: if not of the same request, then by the latest arrival. */
@@ -152,6 +154,7 @@ static __always_inline void request_read(struct sock *sk, struct connection *c,
 {
 	u64 now = bpf_ktime_get_ns(), arrived;
 
+	t->serving = c->link;
 	c->read = now;
 	if (c->datagrams) {
 		arrived = packet_arrived(sk);
@@ -216,11 +219,24 @@ static __always_inline void answer_sent(struct connection *c, struct thread *t)
 	request_served(c, service, t);
 }
 
+/* Recording stops, and the request is not answered. */
+static __always_inline void still_open(struct connection *c)
+{
+	struct service *service = service_of(c->service);
+
+	if (!service)
+		return;
+	service->open++;
+	if (!service->oldest || c->begun < service->oldest)
+		service->oldest = c->begun;
+}
+
 static __always_inline void call_sent(struct connection *c, struct thread *t)
 {
 	if (c->begun)
 		return;		/* more of it */
 	c->begun = send_began(t);
+	c->cause = t->serving;
 	c->sender = t->tid;
 	c->tgid = t->tgid;
 }
@@ -234,6 +250,8 @@ static __always_inline void reply_read(struct connection *c, struct thread *t)
 	if (!service || !c->begun)
 		return;		/* more of it, or what nobody asked for */
 	now = bpf_ktime_get_ns();
+	t->replied = now;
+	t->serving = c->cause;	/* it goes on with that */
 	if (arrived < c->begun)
 		arrived = now;
 	count(service, HIST_REQUEST_TOTAL, arrived - c->begun);

@@ -69,10 +69,13 @@ struct thread {
 	u32 tid, tgid;		/* as they were at first_ns */
 
 	u16 call;		/* current system call or NO_CALL */
-	u16 off_hist, run_hist;	/* slots, 0: not looked up yet */
+	u16 off_hist, run_hist, turn_hist;	/* slots, 0: not looked up yet */
 	u8 changed;		/* since the last dump */
 	u8 call_dirty;		/* in_call has something */
 	u64 call_start;		/* 0: it began before the recording */
+	u64 serving;		/* connection of the request it works on, as in request_record */
+	u64 replied;		/* it read the answer to a call last, 0: never */
+	u64 turn_since;		/* its last poll, select or epoll returned, 0: none did */
 	u64 held_since;		/* calls that only wait, nothing else since */
 	u16 held_call;
 	u32 held_calls;

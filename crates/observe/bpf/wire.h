@@ -116,6 +116,7 @@ enum hist_kind {
 	HIST_RECLAIM,
 	HIST_COMPACTION,
 	HIST_HELD_SEND,
+	HIST_LOOP_TURN,		/* from a return of poll, select or epoll to the next call of it */
 	HIST_REQUEST_TOTAL,	/* these by service: arrival to first send of the answer */
 	HIST_REQUEST_QUEUED,	/* arrival to first read */
 	HIST_REQUEST_WORKED,	/* first read to first send */
@@ -526,6 +527,8 @@ struct service {
 	u64 connections;	/* since the start */
 	u64 several;		/* requests that came before the one before was answered */
 	u64 pushed;		/* sends that answer no request */
+	u64 open;		/* requests without an answer when recording stopped, */
+	u64 oldest;		/* and when the first of them came */
 	u64 held;		/* requests that nobody worked on: long polls, subscriptions */
 	u8 address[16];		/* of the peer that is called */
 	char path[SERVICE_PATH];
@@ -544,6 +547,7 @@ struct request_record {
 	u64 last;		/* and the last */
 	u64 handed;		/* the thread that sent was woken by the one that read */
 	u64 link;		/* the connection, by the same number at both ends */
+	u64 cause;		/* of a call that of the request it is made for, 0: not known */
 	u32 reader, sender;
 	u32 tgid;
 	u32 sends;

@@ -126,6 +126,7 @@ fn metric(key: &hist_key, names: &mut Names) -> Option<Metric> {
         HistKind::Reclaim => Metric::DirectReclaim,
         HistKind::Compaction => Metric::Compaction,
         HistKind::HeldSend => Metric::HeldSend(call()?),
+        HistKind::LoopTurn => Metric::LoopTurn,
         HistKind::RequestTotal
         | HistKind::RequestQueued
         | HistKind::RequestWorked

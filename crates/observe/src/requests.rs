@@ -90,7 +90,7 @@ impl Requests {
             let counted = self.learn(&service, of_it);
             let Some(known) = self.known.get_mut(&number) else { continue };
             let was = std::mem::replace(&mut known.connections, service.connections);
-            if counted == 0 && was == service.connections {
+            if counted == 0 && was == service.connections && service.open == 0 {
                 continue;
             }
             if role(&service) == ServiceRole::Server {
@@ -234,6 +234,8 @@ fn summed(service: &service) -> Service {
         several: service.several,
         pushed: service.pushed,
         left_out: service.unsent,
+        open: service.open,
+        oldest_ns: (service.open > 0).then_some(service.oldest),
     }
 }
 
@@ -276,6 +278,7 @@ fn call(record: &request_record) -> Call {
         tgid: record.tgid,
         tid: record.sender,
         link: record.link,
+        cause: record.cause,
         sent_ns: record.begun,
         arrived_ns: record.first,
         read_ns: record.read,

@@ -8,7 +8,9 @@ mod common;
 use common::disturbance::undisturbed;
 use common::programs::program;
 use common::{Lab, Recorded};
-use model::{FlowKind, Histogram, Message, MessageFlow, MessageMetric, Run, SegmentKind, Service};
+use model::{
+    FlowKind, Histogram, Message, MessageFlow, MessageMetric, Metric, Run, SegmentKind, Service,
+};
 
 /// A line of the program: what a request was, how long until it was read, and until it was answered.
 struct Truth {
@@ -125,6 +127,10 @@ fn assert_slow(lab: &Lab, run: &Run) {
 fn requests_of_an_event_loop_are_those_that_it_answers() {
     let Some(lab) = Lab::new() else { return };
     one_thread(&lab, "loop", None);
+    let run = lab.run();
+    let turns = run.seconds.iter().filter(|second| second.metric == Metric::LoopTurn);
+    let longest = turns.filter_map(|second| second.histogram.max()).max();
+    assert!(longest.unwrap() >= 20_000_000, "a turn with a long request in it");
 }
 
 #[test]
@@ -177,7 +183,8 @@ fn a_call_leads_to_what_its_peer_did_if_that_is_recorded() {
     let Some(place) = with_call else { return };
     let number = (place + 1).to_string();
     let text = String::from_utf8(lab.answer("explain", &["--request", &number])).unwrap();
-    assert!(text.contains("called 127.0.0.1:") && text.contains("; there "), "{text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("called 127.0.0.1:") && flat.contains("; there "), "{text}");
 }
 
 #[test]

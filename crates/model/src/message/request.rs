@@ -36,6 +36,8 @@ pub struct Call {
     pub tid: u32,
     /// As in [`AtSocket`].
     pub link: u64,
+    /// Number of the connection of the request that it was made for; 0 if that was not seen.
+    pub cause: u64,
     /// When it was sent.
     pub sent_ns: u64,
     /// When the answer arrived.

@@ -24,6 +24,12 @@ pub struct Service {
     pub pushed: u64,
     /// Slow requests that were counted and not kept: there were too many of them at a time.
     pub left_out: u64,
+    /// Requests that had been read and had no answer when recording stopped.
+    #[serde(default)]
+    pub open: u64,
+    /// When the first of them came.
+    #[serde(default)]
+    pub oldest_ns: Option<u64>,
 }
 
 /// Which side of a service recorded threads were.

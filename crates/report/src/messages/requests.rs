@@ -129,6 +129,14 @@ fn summary(run: &Run, line: &Line<'_>, worked: &Histogram, length: u64) -> Strin
     if service.pushed > 0 {
         summary += &format!("; {} that no request asked for", counted(service.pushed, "send"));
     }
+    if let Some(oldest_ns) = service.oldest_ns {
+        let end_ns = run.header.started_ns.saturating_add(run.length_ns());
+        summary += &format!(
+            "; {} had no answer at the end, the oldest came {} before it",
+            count(service.open),
+            duration(end_ns.saturating_sub(oldest_ns))
+        );
+    }
     if service.left_out > 0 {
         summary += &format!("; {} not kept", counted(service.left_out, "slow request"));
     }
@@ -261,6 +269,8 @@ mod tests {
             several: 3,
             pushed: 1,
             left_out: 0,
+            open: 2,
+            oldest_ns: Some(run.header.started_ns),
         }];
         run
     }
@@ -277,6 +287,7 @@ mod tests {
             "20 connections",
             "3 came before the one before on their connection was answered",
             "1 send that no request asked for",
+            "2 had no answer at the end, the oldest came",
             "until answered 3,000",
             "in the socket's queue 3,000",
             "worked on 3,000",
@@ -309,6 +320,7 @@ mod tests {
                 tgid: 77,
                 tid: 82,
                 link: 1,
+                cause: 0,
                 sent_ns: US,
                 arrived_ns: 11 * US,
                 read_ns: 12 * US,

@@ -278,6 +278,8 @@ fn sums() -> Sums {
             several: 3,
             pushed: 2,
             left_out: 1,
+            open: 2,
+            oldest_ns: Some(STARTED_NS),
         }],
     }
 }
@@ -445,6 +447,7 @@ fn at_socket() -> AtSocket {
         tgid: 100,
         tid: 103,
         link: u64::MAX,
+        cause: 7,
         sent_ns: 1,
         arrived_ns: 5,
         read_ns: 6,
