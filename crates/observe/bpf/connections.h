@@ -183,17 +183,25 @@ static __noinline struct connection *meet_connection(struct sock *sk, u32 tgid, 
 	return c;
 }
 
-/* Data arrived at a socket that is not ours yet: it may wait to be accepted by us. */
+/*
+ * Data arrived at a socket that is not ours yet: it may wait to be accepted by
+ * us. Most are nobody's that is watched, so that is found out at little cost:
+ * the kernel's own pointer is read without a helper.
+ */
 static __always_inline struct connection *unaccepted(struct sock *sk)
 {
 	struct service_key key;
 	u32 number;
 
-	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN || !is_stream(sk))
+	if (is_internet(sk->__sk_common.skc_family)) {
+		if (!is_served(sk->__sk_common.skc_num))
+			return NULL;
+	} else if (sk->__sk_common.skc_family != AF_UNIX || !unix_name(sk)) {
+		return NULL;
+	}
+	if (sk->__sk_common.skc_state == TCP_LISTEN || !is_stream(sk))
 		return NULL;
 	key_of_server(&key, sk);
-	if (!key.port && !key.name)
-		return NULL;
 	number = known_service(&key);
 	return number ? new_connection(sk, number, ROLE_SERVER) : NULL;
 }

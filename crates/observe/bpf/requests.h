@@ -135,8 +135,8 @@ static __always_inline bool is_data_left(struct sock *sk)
 {
 	struct tcp_sock *tcp;
 
-	if (family_of(sk) == AF_UNIX)
-		return BPF_CORE_READ(sk, sk_receive_queue.qlen);
+	if (sk->__sk_common.skc_family == AF_UNIX)
+		return sk->sk_receive_queue.qlen;
 	tcp = bpf_skc_to_tcp_sock(sk);
 	return tcp && tcp->rcv_nxt != tcp->copied_seq;
 }

@@ -57,6 +57,14 @@ struct choice choices[SERVICES];
 u64 slow_call_ns, slow_request_ns;	/* of new services, and */
 u32 first_mask;		/* one request in mask + 1 */
 
+/* Ports of TCP of which one is a service, in whichever network: a bit for each. */
+u64 served_ports[1024];
+
+static __always_inline bool is_served(u16 port)
+{
+	return served_ports[port >> 6 & 1023] >> (port & 63) & 1;
+}
+
 static __always_inline struct service *service_of(u32 number)
 {
 	return number ? bpf_map_lookup_elem(&services, &number) : NULL;
@@ -173,6 +181,9 @@ static __always_inline void describe_service(struct service *service, u32 number
 		service->slots[i] = hist_slot(0, HIST_REQUEST_TOTAL + i, number);
 	choice->threshold_ns = key->role == ROLE_CLIENT ? slow_call_ns : slow_request_ns;
 	choice->sample_mask = first_mask;
+	if (key->role == ROLE_SERVER && key->kind == SERVICE_TCP)
+		__sync_fetch_and_or(&served_ports[key->port >> 6 & 1023],
+				    1ULL << (key->port & 63));
 	service->number = number;
 }
 
