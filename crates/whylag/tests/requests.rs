@@ -216,6 +216,21 @@ fn a_request_that_another_thread_answers_is_followed_to_it() {
 }
 
 #[test]
+fn slow_is_what_the_user_says() {
+    let Some(lab) = Lab::new() else { return };
+    let words = [program("requests").to_str().unwrap().to_owned(), "loop".into(), "50".into()];
+    let Recorded { run, output } = lab.record(&["--slower-than", "5ms"], words);
+    let (_, flow) = flow(&run, FlowKind::Request);
+    assert_eq!(flow.threshold_ns, 5_000_000);
+    assert!(run.messages.slow.iter().all(|slow| slow.total_ns() >= 5_000_000));
+    let slow = truths(&output.stdout).iter().filter(|truth| truth.total_ns >= 6_000_000).count();
+    assert!(slow > 0 && run.messages.slow_count > 0, "{slow} by the program's clock");
+    // Intervals in them are kept from a tenth of that on.
+    let kept_ns = run.messages.slow.iter().map(|slow| slow.kept_ns).min();
+    assert_eq!(kept_ns, Some(500_000));
+}
+
+#[test]
 fn several_at_once_on_a_connection_are_counted_as_such() {
     let Some(lab) = Lab::new() else { return };
     let Recorded { run, output } = record(&lab, &["ahead", "40"]);
