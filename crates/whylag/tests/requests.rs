@@ -89,7 +89,7 @@ fn one_thread(lab: &Lab, kind: &str, path: Option<&str>) {
     assert_eq!(queued.sum() + worked.sum(), total.sum(), "the parts are the whole");
     let connections = if kind == "packets" { 1 } else { 8 };
     assert_eq!(service(&run, FlowKind::Request).connections, connections);
-    // The program's clock starts before the request is sent, and stops after it was read.
+    // The program's clock starts before the request is sent, and stops after the answer was.
     let sum = |of: fn(&Truth) -> u64| truths.iter().map(of).sum::<u64>();
     assert!(total.sum() <= sum(|truth| truth.total_ns));
     assert!(queued.sum() <= sum(|truth| truth.queued_ns));

@@ -1,8 +1,9 @@
 /*
  * A server on loopback that knows how long its requests waited and were worked
  * on, and its client, a process of its own. Each request carries when it was
- * sent, by the same clock. One line for each request: what it was, and how long
- * it took from then to the first read, and to the answer, in ns.
+ * sent, by the same clock. One line for each request: what it was, how long it
+ * took from then until it had been read, and until its answer had been sent, in
+ * ns, and the thread that sent it.
  *
  *   requests KIND REQUESTS [PATH]    KIND as below; an AF_UNIX socket if there is a path
  */
@@ -136,9 +137,10 @@ static int read_request(int fd, struct request *r)
 
 static void answer(const struct request *r, const char *kind)
 {
-	uint64_t at = now();
+	uint64_t at;
 
-	check(send(r->fd, &at, sizeof(at), MSG_NOSIGNAL) == sizeof(at), "answer");
+	check(send(r->fd, &r->sent, sizeof(r->sent), MSG_NOSIGNAL) == sizeof(r->sent), "answer");
+	at = now();
 	printf("%s %llu %llu %d\n", kind, (unsigned long long)(r->read - r->sent),
 	       (unsigned long long)(at - r->sent), (int)syscall(SYS_gettid));
 }
@@ -229,8 +231,8 @@ static void packets(int fd, int count)
 		check(recvfrom(fd, &r, sizeof(r), 0, (void *)&from, &length) == sizeof(r), "packet");
 		r.read = now();
 		spin(i % 100 ? MS * 3 / 10 : 20 * MS);
+		check(sendto(fd, &r.sent, sizeof(r.sent), 0, (void *)&from, length) > 0, "sendto");
 		at = now();
-		check(sendto(fd, &at, sizeof(at), 0, (void *)&from, length) > 0, "sendto");
 		printf("packet %llu %llu %d\n", (unsigned long long)(r.read - r.sent),
 		       (unsigned long long)(at - r.sent), (int)syscall(SYS_gettid));
 	}
