@@ -218,12 +218,21 @@ static __always_inline void packet_arrives(struct sock *sk, u64 now)
 static __always_inline u64 packet_arrived(struct sock *sk)
 {
 	struct packets *p = bpf_sk_storage_get(&packets, sk, 0, 0);
+	u64 put, at;
 
-	if (!p || p->taken >= p->put)
+	if (!p)
 		return 0;
-	if (p->put - p->taken > PACKETS)
-		p->taken = p->put - PACKETS;
-	return p->at[p->taken++ & (PACKETS - 1)];
+	put = p->put;
+	if (p->taken >= put)
+		return 0;
+	if (put - p->taken > PACKETS)
+		p->taken = put - PACKETS;
+	at = p->at[p->taken++ & (PACKETS - 1)];
+	/* A read that was not seen: what is noted of packets ends where they do. */
+	if (!sk->sk_receive_queue.qlen &&
+	    !BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
+		p->taken = put;
+	return at;
 }
 
 #endif

@@ -355,6 +355,10 @@ struct tcp_sock {
 	u32 snd_una;
 };
 
+struct udp_sock {
+	struct sk_buff_head reader_queue;
+};
+
 struct socket {
 	struct sock *sk;
 };
