@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use model::{Batch, Outlier, RecorderPart};
 use observe::capability::{HostFacts, Plan, decide};
-use observe::{Recorder, Timers, Watch, WatchTarget};
+use observe::{Recorder, SlowRequests, Timers, Watch, WatchTarget};
 
 use crate::intervals::Intervals;
 use crate::{Error, Series};
@@ -78,6 +78,7 @@ fn watch(target: WatchTarget, threshold_ns: u64, timers: Timers) -> Watch {
         budget_percent: None,
         timers,
         keep_secrets: false,
+        requests: SlowRequests::Off,
         pipe_stdout: true,
     }
 }

@@ -72,6 +72,7 @@ pub(crate) fn message(
         depth: record.depth,
         ahead,
         kept_ns: 0,
+        at_socket: None,
     }
 }
 

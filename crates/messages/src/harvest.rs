@@ -20,6 +20,7 @@ pub fn harvest(file: TraceFile) -> Result<(Messages, TraceFile), ReadError> {
         slow: look.slow,
         slow_count: 0,
         fast: look.fast,
+        calls: Vec::new(),
     };
     Ok((messages, follower.into_file()))
 }

@@ -12,10 +12,12 @@
 
 mod ahead;
 mod budget;
+mod calls;
 mod convert;
 mod follower;
 mod harvest;
 mod recording;
+mod requests;
 mod room;
 mod sample;
 mod watched;

@@ -11,6 +11,7 @@ use model::{Batch, Message, Messages, Outlier, RunHeader};
 use trace::reader::TraceFile;
 
 use crate::Watched;
+use crate::requests::Requests;
 
 /// Intervals are kept from this part of the lowest threshold of a flow on.
 const PART_OF_THRESHOLD: u64 = 10;
@@ -31,6 +32,9 @@ const LATE_NS: u64 = 3_000_000_000;
 /// What is traced during a recording.
 pub struct Traced {
     watched: Watched,
+    requests: Requests,
+    /// From when on requests at sockets are slow, if that was asked for.
+    slow_request_ns: Option<u64>,
     pending: Messages,
     /// The threshold of the run.
     asked_ns: u64,
@@ -55,12 +59,15 @@ struct Window {
 }
 
 impl Traced {
-    /// For the recording that begins with this header.
-    pub fn new(header: &RunHeader) -> Traced {
+    /// For the recording that begins with this header; requests at sockets are slow from
+    /// `slow_request_ns` on, if that was asked for.
+    pub fn new(header: &RunHeader, slow_request_ns: Option<u64>) -> Traced {
         // Sampled states have no intervals.
         let asked_ns = if header.sampled { 0 } else { header.threshold_ns };
         Traced {
             watched: Watched::new(header.started_ns),
+            requests: Requests::default(),
+            slow_request_ns,
             pending: Messages::default(),
             asked_ns,
             kept: vec![(0, asked_ns)],
@@ -83,7 +90,8 @@ impl Traced {
     pub fn look(&mut self, now_ns: u64, also_keep: impl FnOnce(u64) -> bool) -> Vec<String> {
         let messages = self.watched.look(now_ns);
         self.take(messages);
-        let wanted = self.watched.lowest_threshold_ns().map_or(self.asked_ns, |threshold| {
+        let thresholds = self.watched.lowest_threshold_ns().into_iter().chain(self.slow_request_ns);
+        let wanted = thresholds.min().map_or(self.asked_ns, |threshold| {
             (threshold / PART_OF_THRESHOLD).max(self.floor_ns).min(self.asked_ns)
         });
         let now = self.kept.last().map_or(self.asked_ns, |(_, ns)| *ns);
@@ -96,6 +104,7 @@ impl Traced {
 
     /// The rest, when the recording ends.
     pub fn finish(&mut self, now_ns: u64) {
+        self.requests.ends();
         let messages = self.watched.finish(now_ns);
         self.take(messages);
     }
@@ -106,6 +115,11 @@ impl Traced {
         for process in batch.processes.iter().filter(|process| process.watched) {
             self.watched.add(process.tgid, false);
         }
+        let mut seen = std::mem::take(&mut batch.messages);
+        let watched = &self.watched;
+        let traces = |tgid| watched.traces(tgid);
+        self.requests.keep(batch.heartbeat_ns, &mut seen, &mut batch.sums, traces);
+        self.take(seen);
         self.keep_pace(batch);
         let asked_ns = self.asked_ns;
         let is_short = |outlier: &Outlier| outlier.duration_ns < asked_ns;

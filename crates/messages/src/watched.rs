@@ -101,6 +101,11 @@ impl Watched {
         flows.map(|flow| flow.threshold_ns).min()
     }
 
+    /// True if a trace of this process is followed.
+    pub fn traces(&self, tgid: u32) -> bool {
+        self.followers.iter().any(|of| of.follower.program().tgid == tgid)
+    }
+
     /// Reasons why traces are not read, of those that are new.
     pub fn take_refusals(&mut self) -> Vec<(u32, String)> {
         std::mem::take(&mut self.unreported)

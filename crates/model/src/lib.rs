@@ -64,10 +64,10 @@ pub use jitter::{
 pub use ladder::{Along, LadderVerdict, ScalabilityLaw};
 pub use leg::{Leg, LegKind};
 pub use message::{
-    ContrastPart, ContrastSide, Message, MessageAhead, MessageBreakdown, MessageContrast,
-    MessageFlow, MessageMetric, MessagePart, MessagePoint, MessagePublish, MessageSecond,
-    MessageSegment, MessageTime, Messages, SegmentKind, SlowMessages, TraceState, TracedProgram,
-    UnfinishedMessage,
+    Answer, AtSocket, Call, ContrastPart, ContrastSide, FlowKind, HandOver, Message, MessageAhead,
+    MessageBreakdown, MessageContrast, MessageFlow, MessageMetric, MessagePart, MessagePoint,
+    MessagePublish, MessageSecond, MessageSegment, MessageTime, Messages, SegmentKind, Service,
+    ServiceRole, SlowMessages, TraceState, TracedProgram, UnfinishedMessage,
 };
 pub use metric::{Metric, MetricSecond};
 pub use others::{Crowd, OtherThreads};

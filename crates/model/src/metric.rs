@@ -12,7 +12,7 @@ use crate::{Histogram, Syscall};
 ///
 /// Text form: `syscall:mmap`, `off_cpu`, `run_queue_delay`, `lock:<class>`, `page_fault_sleep`,
 /// `hard_irq:<name>`, `softirq:<name>`, `block_io:<major:minor>`, `direct_reclaim`, `compaction`,
-/// `held_send:sched_yield`.
+/// `held_send:sched_yield`, `loop_turn`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Metric {
@@ -39,6 +39,8 @@ pub enum Metric {
     /// Sends that their thread held back, as [`EventKind::HeldSend`](crate::EventKind), of any
     /// length; the call is what it waited with.
     HeldSend(Syscall),
+    /// Turns of event loops: from a return of poll, select or epoll to the thread's next call of it.
+    LoopTurn,
 }
 
 impl fmt::Display for Metric {
@@ -55,6 +57,7 @@ impl fmt::Display for Metric {
             Metric::DirectReclaim => f.write_str("direct_reclaim"),
             Metric::Compaction => f.write_str("compaction"),
             Metric::HeldSend(call) => write!(f, "held_send:{call}"),
+            Metric::LoopTurn => f.write_str("loop_turn"),
         }
     }
 }
@@ -75,6 +78,7 @@ impl FromStr for Metric {
             ("block_io", name) => Metric::BlockIo(name.to_owned()),
             ("direct_reclaim", "") => Metric::DirectReclaim,
             ("compaction", "") => Metric::Compaction,
+            ("loop_turn", "") => Metric::LoopTurn,
             ("held_send", name) => Metric::HeldSend(name.parse()?),
             _ => return Err(format!("'{s}' is no metric")),
         })
@@ -114,6 +118,7 @@ mod tests {
             Metric::DirectReclaim,
             Metric::Compaction,
             Metric::HeldSend(Syscall::named("sched_yield").unwrap()),
+            Metric::LoopTurn,
         ] {
             assert_eq!(metric.to_string().parse::<Metric>().unwrap(), metric);
         }

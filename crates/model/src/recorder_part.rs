@@ -40,6 +40,8 @@ pub enum RecorderPart {
     Sockets,
     /// When and why packets were dropped at a socket.
     Drops,
+    /// Requests and calls, as sockets show them.
+    Requests,
     /// One that a later whylag recorded with.
     Unknown(PartName),
 }
@@ -80,7 +82,7 @@ impl fmt::Debug for PartName {
 
 impl RecorderPart {
     /// Every part that this version knows.
-    pub const ALL: [RecorderPart; 16] = [
+    pub const ALL: [RecorderPart; 17] = [
         RecorderPart::Threads,
         RecorderPart::SystemCalls,
         RecorderPart::Locks,
@@ -97,6 +99,7 @@ impl RecorderPart {
         RecorderPart::Timers,
         RecorderPart::Sockets,
         RecorderPart::Drops,
+        RecorderPart::Requests,
     ];
 
     /// Its name, as reports show it.
@@ -118,6 +121,7 @@ impl RecorderPart {
             RecorderPart::Timers => "timers",
             RecorderPart::Sockets => "sockets",
             RecorderPart::Drops => "dropped packets",
+            RecorderPart::Requests => "requests",
             RecorderPart::Unknown(name) => name.as_str(),
         }
     }

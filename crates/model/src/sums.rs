@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     CallError, ConcurrentCall, Counter, CpuTime, HoldSum, OtherThreads, PathSum, Retry, RunnerSum,
-    StackId, StackSum, WaitSum, outside,
+    Service, StackId, StackSum, WaitSum, outside,
 };
 
 /// A sum since the start of a run, a row of one of the tables of [`Sums`].
@@ -187,6 +187,8 @@ tables! {
     cpus: CpuTime,
     /// Threads that are not in the run one by one.
     others: OtherThreads,
+    /// Where requests were answered, and who was called.
+    services: Service,
 }
 
 /// Says of a sum's processes to which groups they belong; false if to none.

@@ -291,7 +291,20 @@ struct in6_addr {
 	u8 bytes[16];
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
+	possible_net_t skc_net;
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
@@ -343,15 +356,26 @@ struct tcp_sock {
 	u32 snd_una;
 };
 
+struct udp_sock {
+	struct sk_buff_head reader_queue;
+};
+
 struct socket {
 	struct sock *sk;
 };
 
-struct unix_address;
+struct sockaddr_un {
+	char sun_path[108];
+};
+
+struct unix_address {
+	struct sockaddr_un name[0];
+};
 
 struct unix_sock {
 	struct sock sk;
 	struct unix_address *addr;
+	struct sock *peer;
 };
 
 struct sk_buff;

@@ -10,10 +10,9 @@
  * same note. Notes go with their sockets, or with the recorder.
  */
 #include "threads.h"
+#include "services.h"
 
-#define IPPROTO_TCP	6
 #define TCP_SYN_SENT	2
-#define TCP_LISTEN	10
 #define TCP_CA_LOSS	4	/* the retransmission timer has fired */
 #define TIMER_PROBE	5	/* ICSK_TIME_LOSS_PROBE */
 
@@ -99,7 +98,10 @@ int find_sockets(struct bpf_iter__task_file *ctx)
 	if (!socket)
 		return 0;
 	sk = socket->sk;
-	if (!sk || bpf_sk_storage_get(&socket_notes, sk, 0, 0))
+	if (!sk)
+		return 0;
+	find_listener(sk, tgid_of(task));
+	if (bpf_sk_storage_get(&socket_notes, sk, 0, 0))
 		return 0;
 	note = bpf_sk_storage_get(&socket_notes, sk, 0,
 				  BPF_LOCAL_STORAGE_GET_F_CREATE);

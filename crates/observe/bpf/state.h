@@ -42,6 +42,8 @@ u32 calls_off;		/* there are no system call probes, or they were shed */
 u32 locks_off;		/* the same of contention_begin */
 u32 dump_all;		/* the iterator gives unchanged threads too */
 u32 taken;		/* threads that walks have begun to watch */
+u32 roles_known;	/* the sockets that listen have been found */
+u64 idle_ns;		/* answers to which nothing was added so long are complete */
 
 /* ---- changed by the programs ---- */
 
@@ -70,10 +72,13 @@ struct thread {
 	u32 tid, tgid;		/* as they were at first_ns */
 
 	u16 call;		/* current system call or NO_CALL */
-	u16 off_hist, run_hist;	/* slots, 0: not looked up yet */
+	u16 off_hist, run_hist, turn_hist;	/* slots, 0: not looked up yet */
 	u8 changed;		/* since the last dump */
 	u8 call_dirty;		/* in_call has something */
 	u64 call_start;		/* 0: it began before the recording */
+	u64 serving;		/* connection of the request it works on, as in request_record */
+	u64 replied;		/* it read the answer to a call last, 0: never */
+	u64 turn_since;		/* its last poll, select or epoll returned, 0: none did */
 	u64 held_since;		/* calls that only wait, nothing else since */
 	u16 held_call;
 	u32 held_calls;
@@ -95,6 +100,8 @@ struct thread {
 	u8 lock_like;
 	u64 woken;		/* when, since it was last chosen; 0: not */
 	struct who waker;
+	u32 woken_by, woken_by_tgid;	/* of its last sleep, 0: no thread */
+	u64 woken_at;
 	struct timer timer;	/* that woke it */
 	u64 object;
 	u64 last_objects[PLACES];	/* of the last wait of each kind that had one */

@@ -6,6 +6,7 @@
  */
 #include "threads.h"
 #include "tries.h"
+#include "services.h"
 
 /* Makes room for another call in its slot: the old sum goes to a map. */
 static __noinline int change_slot(u16 nr)
@@ -69,6 +70,17 @@ static __noinline int step_of_hold(u32 kind, u16 nr, u64 now)
 	return 0;
 }
 
+/* An event loop polls again: so long nobody was served but those of the turn. */
+static __always_inline void turn_ends(struct thread *t, u64 now)
+{
+	if (!t->turn_since)
+		return;
+	if (!t->turn_hist)
+		t->turn_hist = hist_slot(t->tgid, HIST_LOOP_TURN, 0);
+	hist_count(t->turn_hist, now - t->turn_since);
+	t->turn_since = 0;
+}
+
 static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long id)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -83,6 +95,8 @@ static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long 
 	if ((u64)id >= CALLS_MAX)
 		id = CALLS_MAX - 1;
 	kind = call_kinds[id & (CALLS_MAX - 1)];
+	if (kind == CALL_POLL)
+		turn_ends(t, now);
 	if (t->held_since || kind == CALL_YIELD || kind == CALL_TIMER)
 		step_of_hold(kind, id, now);
 	if (t->try_error)
@@ -192,6 +206,9 @@ static __always_inline void call_ends(void *ctx, struct cpu *cpu,
 		send_refused(t->tgid, t->call, -ret);
 		try_fails(t->call, -ret);
 	}
+	if (t->call != NO_CALL && ret >= 0 &&
+	    call_kinds[t->call & (CALLS_MAX - 1)] == CALL_POLL)
+		t->turn_since = now;
 	if (t->try_error && t->call_dirty)
 		t->try_slept += t->in_call[ACCT_TIMER];
 	if (t->holder.since)
@@ -212,9 +229,10 @@ static __always_inline void note_roles(struct thread *t, struct pt_regs *regs, l
 	if (kind == CALL_RECEIVE || kind == CALL_READ) {
 		if (t->sent_fd && ret >= 0 && t->sent_fd == (u32)ARGUMENT_1(regs) + 1)
 			t->sent_fd = 0;
-	} else if (kind == CALL_ACCEPT && ret >= 0)
+	} else if (kind == CALL_ACCEPT && ret >= 0) {
 		note_role(t->tgid, ret, ROLE_SERVER);
-	else if (kind == CALL_CONNECT)
+		find_service(t, ret);
+	} else if (kind == CALL_CONNECT)
 		note_role(t->tgid, (u32)ARGUMENT_1(regs), ROLE_CLIENT);
 }
 

@@ -139,6 +139,16 @@ static __always_inline u64 lateness(struct thread *t, u64 now)
 	return now - t->wake_ns;
 }
 
+/* Who ended its last sleep, for who asks later what it was woken for. */
+static __always_inline void note_woken_by(struct thread *t)
+{
+	bool by_thread = t->waker_context == CTX_TASK;
+
+	t->woken_by = by_thread ? t->waker.tid : 0;
+	t->woken_by_tgid = by_thread ? t->waker.tgid : 0;
+	t->woken_at = t->wake_ns;
+}
+
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 				      struct task_struct *next, bool was_watched,
 				      u64 now)
@@ -169,6 +179,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	off = now - t->off_since;
 	delay = now - t->wake_ns;
 	if (slept) {
+		note_woken_by(t);
 		if (!t->off_hist)
 			t->off_hist = hist_slot(t->tgid, HIST_OFF_CPU, 0);
 		hist_count(t->off_hist, off);

@@ -23,6 +23,7 @@ union record {
 	struct mapping_record mapping;
 	struct queue_record queue;
 	struct words_record words;
+	struct request_record request;
 };
 
 struct {

@@ -102,8 +102,6 @@ static __always_inline bool is_timerfd(struct file *file)
  * the next request after each answer just as the client waits for the answer. Of connections that
  * are older than the recording the ports tell, as a rule.
  */
-enum role { ROLE_UNKNOWN, ROLE_CLIENT, ROLE_SERVER };
-
 struct role_key {
 	u32 tgid, fd;
 };

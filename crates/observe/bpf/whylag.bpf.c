@@ -17,6 +17,7 @@
 #include "samples.bpf.c"
 #include "timers.bpf.c"
 #include "sockets.bpf.c"
+#include "requests.bpf.c"
 
 /* Some helpers are for GPL-compatible programs only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -117,6 +117,12 @@ enum hist_kind {
 	HIST_RECLAIM,
 	HIST_COMPACTION,
 	HIST_HELD_SEND,
+	HIST_LOOP_TURN,		/* from a return of poll, select or epoll to the next call of it */
+	HIST_REQUEST_TOTAL,	/* these by service: arrival to first send of the answer */
+	HIST_REQUEST_QUEUED,	/* arrival to first read */
+	HIST_REQUEST_WORKED,	/* first read to first send */
+	HIST_REQUEST_ANSWERING,	/* first send to last, if there were several */
+	HIST_REQUEST_HELD,	/* as HIST_REQUEST_TOTAL, of those that nobody worked on */
 };
 
 struct hist_key {
@@ -341,6 +347,7 @@ enum record_type {
 	RECORD_EVENT,
 	RECORD_MAPPING,
 	RECORD_WORDS,
+	RECORD_REQUEST,
 };
 
 enum outlier_kind {
@@ -493,6 +500,67 @@ struct queue_record {
 	u32 pad2;
 };
 
+/* Who asks on a socket. */
+enum role { ROLE_UNKNOWN, ROLE_CLIENT, ROLE_SERVER };
+
+/* What a service is reached by. */
+enum service_kind {
+	SERVICE_TCP,
+	SERVICE_UDP,
+	SERVICE_UNIX,
+	SERVICE_OTHERS,		/* all that found no room */
+};
+
+/*
+ * A service: a port or path that watched threads answer at, or one that they
+ * call. Calls are counted like requests: `total` is then the time until the
+ * answer arrives, `queued` the time until it is read.
+ */
+#define SERVICES	256
+#define SERVICE_PATH	108
+#define SERVICE_METRICS	5
+struct service {
+	u32 number;		/* 0: there is none */
+	u32 tgid;		/* of the first thread seen at it */
+	u8 role;		/* enum role */
+	u8 kind;		/* enum service_kind */
+	u16 port;
+	u16 family;
+	u16 slots[SERVICE_METRICS];	/* of HIST_REQUEST_TOTAL and those after it */
+	u32 pad;
+	u64 unsent;		/* slow ones that were too many to be sent */
+	u64 connections;	/* since the start */
+	u64 several;		/* requests that came before the one before was answered */
+	u64 pushed;		/* sends that answer no request */
+	u64 open;		/* requests without an answer when recording stopped, */
+	u64 oldest;		/* and when the first of them came */
+	u64 held;		/* requests that nobody worked on: long polls, subscriptions */
+	u8 address[16];		/* of the peer that is called */
+	char path[SERVICE_PATH];
+	u32 pad2;
+};
+
+/* A request or call; times are 0 where they are not known. */
+struct request_record {
+	u32 type;		/* RECORD_REQUEST */
+	u32 service;
+	u64 id;
+	u64 begun;		/* arrival; of a call the send */
+	u64 first;		/* read; of a call arrival of the answer */
+	u64 read;		/* the last of it was; of a call the answer */
+	u64 served;		/* first send of the answer */
+	u64 last;		/* and the last */
+	u64 handed;		/* the thread that sent was woken by the one that read */
+	u64 link;		/* the connection, by the same number at both ends */
+	u64 cause;		/* of a call that of the request it is made for, 0: not known */
+	u32 reader, sender;
+	u32 tgid;
+	u32 sends;
+	u8 sampled;
+	u8 is_call;
+	u8 pad[6];
+};
+
 /* What is counted when it is lost. */
 enum loss {
 	LOSS_EVENT_RING,	/* outlier: its ring was full */
@@ -513,6 +581,8 @@ enum loss {
 	LOSS_RETRY,		/* retry_sums full */
 	LOSS_PRESENCE,		/* presences full */
 	LOSS_BESIDE,		/* beside_sums full */
+	LOSS_SERVICE,		/* ports and peers beyond the slots, counted together */
+	LOSS_CONNECTION,	/* no room to follow a connection */
 	LOSS_HISTOGRAM,		/* value without a histogram: all slots are taken */
 	LOSS_MAX,
 };
@@ -545,6 +615,9 @@ enum program {
 	PROG_TIMERS,
 	PROG_KFREE_SKB,
 	PROG_TCP_RETRANSMIT_SKB,
+	PROG_SK_DATA_READY,
+	PROG_SOCK_RECV_LENGTH,
+	PROG_SOCK_SEND_LENGTH,
 	PROG_MAX,
 };
 

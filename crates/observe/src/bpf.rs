@@ -33,8 +33,8 @@ macro_rules! records {
 
 records!(beside_key beside_sum call_error_key call_key cpu event_record hist hist_key hold_key
          hold_sum mapping_record outlier_record path_key path_sum presence presence_key
-         queue_record retry_key retry_sum runner_key runner_sum send_key send_sum stack_record thread_record wait_key
-         wait_sum words_record);
+         queue_record request_record retry_key retry_sum runner_key runner_sum send_key send_sum
+         service stack_record thread_record wait_key wait_sum words_record);
 
 // SAFETY: an integer.
 unsafe impl Record for u32 {}

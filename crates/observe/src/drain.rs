@@ -9,7 +9,8 @@ use libbpf_rs::{RingBuffer, RingBufferBuilder};
 
 use crate::Error;
 use crate::bpf::{
-    self, event_record, mapping_record, outlier_record, stack_record, thread_record, words_record,
+    self, event_record, mapping_record, outlier_record, request_record, stack_record,
+    thread_record, words_record,
 };
 use crate::mappings::{self, Seen};
 use crate::probes::Probes;
@@ -18,6 +19,8 @@ use crate::wire::{EventKind, RecordType};
 /// Outliers waiting to be stored; beyond it they are dropped and counted. 65,536 of about 700
 /// bytes: 45 MB.
 pub const OUTLIERS_WAITING: usize = 65_536;
+/// Requests waiting: 8 MB. The kernel side sends a thousand slow ones a second of each port.
+const REQUESTS_WAITING: usize = 65_536;
 /// Rare records waiting; they are small in number, the bound is for hostile targets.
 const RARE_WAITING: usize = 262_144;
 /// Tops of stacks waiting: 27 MB. A process that starts sends some ten of them.
@@ -36,6 +39,7 @@ const EARLY_WAITING: usize = 32 << 20;
 #[derive(Default)]
 pub struct Inbox {
     pub outliers: Vec<outlier_record>,
+    pub requests: Vec<request_record>,
     pub events: Vec<event_record>,
     pub mappings: Vec<mapping_record>,
     pub dead_threads: Vec<thread_record>,
@@ -81,12 +85,14 @@ impl Inbox {
             self.events.len() + self.mappings.len() + self.dead_threads.len() + self.stacks.len();
         let is_full = match kind {
             RecordType::Outlier => self.outliers.len() >= OUTLIERS_WAITING,
+            RecordType::Request => self.requests.len() >= REQUESTS_WAITING,
             RecordType::Words => rare >= RARE_WAITING || self.words.len() >= WORDS_WAITING,
             _ => rare >= RARE_WAITING,
         };
         match kind {
             RecordType::Outlier if is_full => self.outliers_dropped += 1,
             _ if is_full => self.rare_dropped += 1,
+            RecordType::Request => self.requests.extend(bpf::read::<request_record>(bytes)),
             RecordType::Outlier => self.outliers.extend(bpf::read::<outlier_record>(bytes)),
             RecordType::Thread => self.dead_threads.extend(bpf::read::<thread_record>(bytes)),
             RecordType::Event => self.put_event(bytes),

@@ -66,6 +66,7 @@ impl FirstCalls {
             follow: false,
             // Nothing else is long enough to be sent.
             threshold_ns: u64::MAX,
+            slow_request_ns: u64::MAX,
             every_first_call: true,
             late_only: false,
             no_stacks: false,

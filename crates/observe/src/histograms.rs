@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags};
 use model::histogram::PRECISION_KERNEL;
-use model::{Histogram, Metric, MetricSecond, Syscall};
+use model::{Histogram, MessageMetric, MessageSecond, Metric, MetricSecond, Syscall};
 
 use crate::Error;
 use crate::bpf::{self, hist, hist_key};
 use crate::names::Names;
 use crate::probes::Probes;
+use crate::requests;
 use crate::wire::{self, HistKind};
 
 /// Programs run with preemption off and for microseconds: after this long nobody still counts
@@ -24,13 +25,13 @@ pub struct Histograms {
 }
 
 impl Histograms {
-    /// The values since the last read, which ended at `start_ns`.
+    /// The values since the last read, which ended at `start_ns`; those of requests apart.
     pub fn read(
         &mut self,
         probes: &mut Probes,
         names: &mut Names,
         start_ns: u64,
-    ) -> Result<Vec<MetricSecond>, Error> {
+    ) -> Result<(Vec<MetricSecond>, Vec<MessageSecond>), Error> {
         let half = probes.flip_histograms();
         std::thread::sleep(QUIET);
         let slots = probes.histogram_slots();
@@ -38,7 +39,7 @@ impl Histograms {
         if self.keys.len() + 1 < slots as usize {
             self.learn(&maps.hist_index)?;
         }
-        let mut seconds = Vec::new();
+        let (mut seconds, mut of_requests) = (Vec::new(), Vec::new());
         let cpus = libbpf_rs::num_possible_cpus().map_err(Error::bpf("counting CPUs"))?;
         let empty = vec![vec![0; size_of::<hist>()]; cpus];
         for slot in 1..slots {
@@ -49,13 +50,16 @@ impl Histograms {
             maps.hists
                 .update_percpu(&index, &empty, MapFlags::ANY)
                 .map_err(Error::bpf("clearing histograms"))?;
-            if let Some(key) = self.keys.get(&slot)
-                && let Some(metric) = metric(key, names)
-            {
+            let Some(key) = self.keys.get(&slot) else { continue };
+            if let Some(metric) = of_request(key) {
+                let program = requests::program(key.id as u32);
+                let flow = requests::FLOW;
+                of_requests.push(MessageSecond { program, flow, metric, start_ns, histogram });
+            } else if let Some(metric) = metric(key, names) {
                 seconds.push(MetricSecond { tgid: key.tgid, metric, start_ns, histogram });
             }
         }
-        Ok(seconds)
+        Ok((seconds, of_requests))
     }
 
     fn learn(&mut self, index: &dyn MapCore) -> Result<(), Error> {
@@ -95,6 +99,18 @@ fn merge(cpus: &[Vec<u8>]) -> Option<Histogram> {
     sum.filter(|histogram| histogram.count() > 0)
 }
 
+/// What is measured of requests, if it is that.
+fn of_request(key: &hist_key) -> Option<MessageMetric> {
+    Some(match HistKind::of(key.kind)? {
+        HistKind::RequestTotal => MessageMetric::Total,
+        HistKind::RequestQueued => MessageMetric::Infrastructure,
+        HistKind::RequestWorked => MessageMetric::Logic,
+        HistKind::RequestAnswering => MessageMetric::Answering,
+        HistKind::RequestHeld => MessageMetric::Held,
+        _ => return None,
+    })
+}
+
 /// `enum hist_kind`; `None` if there is no such number.
 fn metric(key: &hist_key, names: &mut Names) -> Option<Metric> {
     let call = || u16::try_from(key.id).ok().map(Syscall);
@@ -110,5 +126,11 @@ fn metric(key: &hist_key, names: &mut Names) -> Option<Metric> {
         HistKind::Reclaim => Metric::DirectReclaim,
         HistKind::Compaction => Metric::Compaction,
         HistKind::HeldSend => Metric::HeldSend(call()?),
+        HistKind::LoopTurn => Metric::LoopTurn,
+        HistKind::RequestTotal
+        | HistKind::RequestQueued
+        | HistKind::RequestWorked
+        | HistKind::RequestAnswering
+        | HistKind::RequestHeld => return None,
     })
 }

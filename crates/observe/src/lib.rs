@@ -9,9 +9,10 @@
 //! tracepoint. It runs on x86-64; for aarch64 it compiles (`bpf/arch.h`). A histogram belongs to a
 //! process until three quarters of the slots are taken; then new ones are shared by all (tgid 0).
 //! Kernel memory is bounded: 43 MB for 24,576 threads, 32 MB of rings, 64 to 512 MiB of
-//! histograms (see `sizes`), and maps of sums of about 20 MB when full; the recorder itself keeps at most
-//! 65,536 outliers waiting (45 MB). With 20,000 threads and 200,000 events a second its resident
-//! memory peaked at 250 MB.
+//! histograms (see `sizes`), maps of sums of about 20 MB when full, and 200 bytes for each of at
+//! most 262,144 connections of the target (700 for a socket of UDP); the recorder itself keeps at
+//! most 65,536 outliers waiting (45 MB). With 20,000 threads and 200,000 events a second its
+//! resident memory peaked at 250 MB.
 
 mod bpf;
 mod bpf_log;
@@ -44,6 +45,7 @@ mod prototype;
 mod queue_state;
 mod queues;
 mod recorder;
+mod requests;
 mod sample_timers;
 mod sampled;
 mod sends;
@@ -59,4 +61,4 @@ pub use error::Error;
 pub use first_calls::{FirstCalls, SeenCall};
 pub use recorder::Recorder;
 pub use sampled::children_of;
-pub use watch::{Timers, Watch, WatchTarget};
+pub use watch::{SlowRequests, Timers, Watch, WatchTarget};

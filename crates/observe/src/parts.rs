@@ -130,15 +130,19 @@ pub const PROBES: &[Probe] = &[
     probe(Part::Timers, "on_timer_entry", "timer_expire_entry", Program::Timers),
     probe(Part::Drops, "on_drop", "kfree_skb", Program::KfreeSkb),
     probe(Part::Sockets, "on_retransmit", "tcp_retransmit_skb", Program::TcpRetransmitSkb),
+    probe(Part::Requests, "on_data_ready", "sk_data_ready", Program::SkDataReady),
+    probe(Part::Requests, "on_received", "sock_recv_length", Program::SockRecvLength),
+    probe(Part::Requests, "on_sent", "sock_send_length", Program::SockSendLength),
 ];
 
 /// The walks over tasks and sockets, which are on no tracepoint.
-const WALKS: [(&str, Part); 5] = [
+const WALKS: [(&str, Part); 6] = [
     ("learn_namespace", Part::Threads),
     ("start_watching", Part::Threads),
     ("dump_threads", Part::Threads),
     ("find_sockets", Part::Sockets),
     ("dump_queues", Part::Sockets),
+    ("end_answers", Part::Requests),
 ];
 
 /// The walks that a part needs.

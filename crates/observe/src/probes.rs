@@ -34,6 +34,8 @@ pub struct Config {
     pub follow: bool,
     /// Outlier threshold.
     pub threshold_ns: u64,
+    /// Requests at sockets that take as long are sent whole, to begin with.
+    pub slow_request_ns: u64,
     /// First calls are kept whole, however short.
     pub every_first_call: bool,
     /// The threshold counts from the time that a timer was asked for.
@@ -62,6 +64,9 @@ const LOOK_FOR_THE_DYING: Duration = Duration::from_millis(2);
 
 /// Walks over all tasks at the start, at most: each finds the children of those found before.
 const GENERATIONS: usize = 64;
+
+/// Of the requests of a port one in so many and one is sent whole, before its rate is known.
+const FIRST_SAMPLE_MASK: u32 = 15;
 
 /// Loaded and attached programs. Dropping it detaches them.
 pub struct Probes {
@@ -124,6 +129,10 @@ impl Probes {
         }
         if let Some(bss) = open.maps.bss_data.as_mut() {
             bss.threshold_ns = config.threshold_ns;
+            bss.slow_request_ns = config.slow_request_ns;
+            bss.slow_call_ns = config.threshold_ns;
+            bss.first_mask = FIRST_SAMPLE_MASK;
+            bss.link_seed = random();
             // Nothing is charged before all parts are there: all accounts begin together.
             bss.stopped = 1;
         }
@@ -278,8 +287,11 @@ impl Probes {
         if let Ok(threads) = &threads {
             self.wait_for_the_dying(threads.len());
         }
+        // What is still being answered is complete as far as it is known.
+        let answers = self.end_answers(0);
         self.links.clear();
         self.timers = SampleTimers::default();
+        answers?;
         Ok(Stopped { at_ns, threads: threads? })
     }
 
@@ -328,6 +340,58 @@ impl Probes {
         Ok(bytes)
     }
 
+    /// From now on the requests of a service that take `threshold_ns` are sent whole, and of the others
+    /// one in `mask` + 1.
+    pub fn choose_requests(&mut self, service: u32, threshold_ns: u64, mask: u32) {
+        let bss = self.skel.maps.bss_data.as_mut();
+        if let Some(choice) = bss.and_then(|bss| bss.choices.get_mut(service as usize)) {
+            choice.threshold_ns = threshold_ns;
+            choice.sample_mask = mask;
+        }
+        self.forget_sent(service);
+    }
+
+    /// Makes room for what a service sends of the next second.
+    pub fn forget_sent(&mut self, service: u32) {
+        let bss = self.skel.maps.bss_data.as_mut();
+        if let Some(choice) = bss.and_then(|bss| bss.choices.get_mut(service as usize)) {
+            choice.sent = 0;
+            choice.longest_ns = 0;
+        }
+    }
+
+    /// Numbers of services given out so far; 0 is none.
+    pub fn services(&self) -> u32 {
+        self.skel.maps.data_data.as_ref().map_or(0, |data| data.service_next)
+    }
+
+    /// Ends the answers to which nothing was added for so long, and counts connections anew.
+    pub fn end_answers(&mut self, idle_ns: u64) -> Result<(), Error> {
+        if !self.links.contains_key(&RecorderPart::Requests) {
+            return Ok(());
+        }
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.idle_ns = idle_ns;
+            bss.connections_walked = 0;
+        }
+        let program = &self.skel.progs.end_answers;
+        let link = program.attach_iter(self.skel.maps.connections.as_fd());
+        let link = link.map_err(Error::bpf("attaching an iterator"))?;
+        let mut iter = Iter::new(&link).map_err(Error::bpf("opening an iterator"))?;
+        iter.read_to_end(&mut Vec::new()).map_err(Error::io("walking over connections"))?;
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.connections_open = bss.connections_walked;
+        }
+        Ok(())
+    }
+
+    /// The sockets that listen have been found: who asks on a connection can be told from now on.
+    pub fn roles_are_known(&mut self) {
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.roles_known = 1;
+        }
+    }
+
     /// The walks over sockets, `None` if that part is off. Where one process alone is watched, its
     /// files alone are walked over: the host may have millions.
     pub fn socket_walks(&self, of_process: Option<u32>) -> Result<Option<Walks>, Error> {
@@ -354,6 +418,14 @@ impl Probes {
     pub fn skel(&self) -> &WhylagSkel<'static> {
         &self.skel
     }
+}
+
+/// A number that nobody can guess.
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // It fails only for a moment after the host has started; a number of no use to others is left.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_ne_bytes(bytes) ^ clock::monotonic_ns()
 }
 
 fn preallocate(open: &mut OpenWhylagSkel<'_>) -> Result<(), Error> {

@@ -23,12 +23,13 @@ use crate::launch::{self, Held};
 use crate::names::Names;
 use crate::probes::{Config, Probes, Stopped};
 use crate::queues::Queues;
+use crate::requests::Requests;
 use crate::sampled::Sampler;
 use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
 use crate::watch::{Found, Timers, Watch};
 use crate::wire::{Loss, TargetKind};
-use crate::{Error, convert, events, host, namespace, presence, privilege};
+use crate::{Error, convert, events, host, namespace, presence, privilege, requests};
 
 /// Outliers handed over in one batch: converted they take about 20 MB.
 const OUTLIERS_PER_BATCH: usize = 16_384;
@@ -60,6 +61,7 @@ struct Bpf {
     sampler: CostSampler,
     queues: Option<Queues>,
     histograms: Histograms,
+    requests: Requests,
     sums: Sums,
     names: Names,
     stacks: Stacks,
@@ -341,23 +343,26 @@ fn record(
         in_pid_namespace: is_inner,
         follow: watch.follow,
         threshold_ns: watch.threshold_ns,
+        slow_request_ns: requests::least_ns(watch.requests, watch.threshold_ns),
         every_first_call: false,
         late_only: watch.timers == Timers::LateOnly,
         no_stacks: watch.timers != Timers::Off,
     };
-    let probes = Probes::start(&config, recording, &TextRanges::of_this_kernel())?;
+    let mut probes = Probes::start(&config, recording, &TextRanges::of_this_kernel())?;
     let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;
     privilege::drop_unneeded(found.kind == TargetKind::Command);
     let drain = Drain::start(&probes)?;
     let is_alone = found.tgid != 0 && !watch.follow;
     let walks = probes.socket_walks(is_alone.then_some(found.tgid))?;
     let queues = walks.map(Queues::start).transpose()?;
+    probes.roles_are_known();
     Ok(Bpf {
         probes,
         drain,
         sampler,
         queues,
         histograms: Histograms::default(),
+        requests: Requests::new(watch.requests, watch.threshold_ns),
         sums: Sums::default(),
         names: Names::default(),
         stacks: Stacks::default(),
@@ -433,9 +438,20 @@ impl Bpf {
         }
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         batch.stacks.extend(self.stacks.take_words(&mut self.names, inbox.words));
-        batch.seconds = self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
+        if !last {
+            self.probes.end_answers(requests::IDLE_NS)?;
+        }
+        let (seconds, of_requests) =
+            self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
+        batch.seconds = seconds;
         self.crowd.take(&mut batch);
         self.sums.read(&self.probes, &mut self.names, &self.crowd, &mut batch)?;
+        batch.sums.services = self.requests.read(
+            &mut self.probes,
+            &inbox.requests,
+            of_requests,
+            &mut batch.messages,
+        )?;
         batch.sockets =
             self.queues.as_ref().map(|queues| queues.take(since_ns)).unwrap_or_default();
         let (presences, left_out) = presence::take(&self.probes, batch.heartbeat_ns, last)?;

@@ -23,6 +23,8 @@ pub struct Watch {
     pub budget_percent: Option<f64>,
     /// Which timer ended a sleep.
     pub timers: Timers,
+    /// Which requests at sockets are kept whole.
+    pub requests: SlowRequests,
     /// What looks like a secret in a command's arguments is kept in the run, too.
     pub keep_secrets: bool,
     /// Its standard output goes to a pipe, a command's: see [`crate::Recorder::take_child`].
@@ -32,7 +34,12 @@ pub struct Watch {
 impl Watch {
     /// Parts that are not wanted.
     pub(crate) fn unasked(&self) -> &'static [RecorderPart] {
-        if self.timers == Timers::Off { &[RecorderPart::Timers] } else { &[] }
+        match (self.timers == Timers::Off, self.requests == SlowRequests::Off) {
+            (true, true) => &[RecorderPart::Timers, RecorderPart::Requests],
+            (true, false) => &[RecorderPart::Timers],
+            (false, true) => &[RecorderPart::Requests],
+            (false, false) => &[],
+        }
     }
 
     /// What is known of the run at its start, which was at `started_ns`.
@@ -49,6 +56,17 @@ impl Watch {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
+}
+
+/// Which requests at sockets are slow, and kept whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowRequests {
+    /// Requests are not recorded.
+    Off,
+    /// The slowest hundredth of each port, of those that take the threshold.
+    Slowest,
+    /// Those that take so long, ns.
+    From(u64),
 }
 
 /// What of timers is recorded.

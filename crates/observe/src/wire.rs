@@ -43,6 +43,8 @@ impl Loss {
             Loss::Retry => "tries again (map full)",
             Loss::Presence => "presence of programs (map full)",
             Loss::Beside => "spinners' neighbours (map full)",
+            Loss::Service => "ports and peers on their own (map full)",
+            Loss::Connection => "connections (no room)",
             Loss::Histogram => model::Losses::VALUES,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use model::{Outlier, OutlierKind, TimerLegs};
-use observe::{Recorder, Timers, Watch, WatchTarget};
+use observe::{Recorder, SlowRequests, Timers, Watch, WatchTarget};
 use rustix::thread::{clock_nanosleep_absolute, gettid};
 use rustix::time::{ClockId, Timespec};
 
@@ -65,6 +65,7 @@ fn a_timer_is_told_with_what_was_asked_of_it() {
         budget_percent: None,
         timers: Timers::On,
         keep_secrets: false,
+        requests: SlowRequests::Off,
         pipe_stdout: false,
     };
     let recorder = Recorder::start(&watch, Instant::now()).unwrap();

@@ -6,6 +6,7 @@ use model::{Explanation, Jitter, MessageBreakdown, Run, WhyNot};
 use serde_json::{Value, json};
 
 use crate::jitter::with_first_ticks;
+use crate::messages::json::requests;
 
 /// The `schema` of [`explanation`]. Within a schema keys are added, never renamed or removed, and
 /// none changes its meaning; who reads it ignores keys that it does not know. Outputs without this
@@ -14,7 +15,8 @@ const SCHEMA: u32 = 2;
 
 /// The object that `whylag explain --json` prints: `schema`, `run`, `wall_ns`, `unaccounted_ns`,
 /// `accounts`, `findings` (the first is the answer, if `leading_account` is null), `losses`, `cost`,
-/// and others; for one message alone also `message`, part by part. Shares and confidences are 0 to 1, times are nanoseconds.
+/// `requests` (what sockets showed of them, by port and peer), and others; for one message alone also
+/// `message`, part by part. Shares and confidences are 0 to 1, times are nanoseconds.
 pub fn explanation(
     explanation: &Explanation,
     run: &Run,
@@ -52,6 +54,7 @@ pub fn explanation(
         "cost": run.cost,
         "cpus": run.sums.cpus,
         "capabilities": run.capabilities,
+        "requests": requests(run),
         "threads": run.thread_count(),
         "summed_threads": run.thread_count() - run.threads.len() as u64,
         "outlier_count": run.outlier_count,

@@ -20,9 +20,10 @@ use store::{Sqlite, Store};
 /// The parts that a kernel cannot give, and why: what its own sources say. A kernel that is not
 /// here gives all.
 const OFF: [(&str, &[RecorderPart]); 3] = [
-    // lock contention has tracepoints since 5.19; kfree_skb names the socket since 6.11.
-    ("5.15", &[RecorderPart::Locks, RecorderPart::Drops]),
-    ("6.1", &[RecorderPart::Drops]),
+    // lock contention has tracepoints since 5.19; kfree_skb names the socket since 6.11; reads and
+    // sends of sockets have theirs since 6.3.
+    ("5.15", &[RecorderPart::Locks, RecorderPart::Drops, RecorderPart::Requests]),
+    ("6.1", &[RecorderPart::Drops, RecorderPart::Requests]),
     ("6.8", &[RecorderPart::Drops]),
 ];
 

@@ -26,6 +26,7 @@ fn message(id: u64, t0: u64, logic: u64) -> Message {
         depth: None,
         ahead: Vec::new(),
         kept_ns: 1_000,
+        at_socket: None,
     }
 }
 

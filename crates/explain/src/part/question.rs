@@ -30,7 +30,10 @@ pub enum QuestionError {
     Sampled(model::RunId),
     #[error("run {run} has no outlier: nothing in it took {threshold} or longer")]
     NoOutliers { run: model::RunId, threshold: String },
-    #[error("run {0} has no slow message: no recorded program traced one ('whylag trace --help')")]
+    #[error(
+        "run {0} has no slow message or request: no recorded program traced one ('whylag trace \
+         --help'), and none was seen at a socket ('whylag record --slower-than' says what is slow)"
+    )]
     NoMessages(model::RunId),
     #[error("run {run} has no slow message {number}: it has {there}, 1 is the slowest")]
     NoSuchMessage { run: model::RunId, number: usize, there: String },

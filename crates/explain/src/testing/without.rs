@@ -60,6 +60,15 @@ pub fn without(run: &Run, part: RecorderPart) -> Run {
         // Packets dropped are noted at sockets that a walk of this part found.
         RecorderPart::Sockets => run.sockets = model::Sockets::default(),
         RecorderPart::Drops => run.sockets.drops.clear(),
+        RecorderPart::Requests => {
+            let messages = run.messages.clone();
+            let is_left = |program: u32| !messages.is_from_sockets(program);
+            run.messages.programs.retain(|program| is_left(program.program));
+            run.messages.seconds.retain(|second| is_left(second.program));
+            run.messages.slow.retain(|message| is_left(message.program));
+            run.messages.fast.retain(|message| is_left(message.program));
+            run.sums.services.clear();
+        }
         RecorderPart::Unknown(_) => {}
     }
     run

@@ -7,7 +7,7 @@ use super::*;
 const MS: u64 = 1_000_000;
 
 fn traced() -> Traced {
-    Traced::new(&RunHeader {
+    let header = RunHeader {
         started_unix_ns: 0,
         started_ns: 0,
         target: Target::Host,
@@ -16,7 +16,8 @@ fn traced() -> Traced {
         sampled: false,
         recorder_pid: 1,
         version: String::new(),
-    })
+    };
+    Traced::new(&header, None)
 }
 
 fn interval(tid: u32, start_ns: u64, duration_ns: u64) -> Outlier {
@@ -62,6 +63,7 @@ fn message(t0_ns: u64, end_ns: u64, sample: Option<u32>) -> Message {
         depth: None,
         ahead: Vec::new(),
         kept_ns: 0,
+        at_socket: None,
     }
 }
 

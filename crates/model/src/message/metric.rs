@@ -10,7 +10,8 @@ use crate::text_form::text_form;
 
 /// What is measured of each message.
 ///
-/// Text form: `total`, `infrastructure`, `logic`, `publish_gap`, `to_point:0`, `to_publish:0`.
+/// Text form: `total`, `infrastructure`, `logic`, `answering`, `held`, `publish_gap`, `to_point:0`,
+/// `to_publish:0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum MessageMetric {
@@ -20,6 +21,11 @@ pub enum MessageMetric {
     Infrastructure,
     /// From the start of the logic to the end.
     Logic,
+    /// From the first byte of an answer to the last, of requests that were answered in parts.
+    Answering,
+    /// As [`MessageMetric::Total`], of requests that nobody worked on meanwhile: long polls and
+    /// subscriptions. They are in no other metric.
+    Held,
     /// From one publish to the next, or from logic start to the first.
     PublishGap,
     /// From receipt to the infrastructure point of this place.
@@ -50,6 +56,8 @@ impl fmt::Display for MessageMetric {
             MessageMetric::Total => f.write_str("total"),
             MessageMetric::Infrastructure => f.write_str("infrastructure"),
             MessageMetric::Logic => f.write_str("logic"),
+            MessageMetric::Answering => f.write_str("answering"),
+            MessageMetric::Held => f.write_str("held"),
             MessageMetric::PublishGap => f.write_str("publish_gap"),
             MessageMetric::ToPoint(place) => write!(f, "to_point:{place}"),
             MessageMetric::ToPublish(place) => write!(f, "to_publish:{place}"),
@@ -68,6 +76,8 @@ impl FromStr for MessageMetric {
             "total" => MessageMetric::Total,
             "infrastructure" => MessageMetric::Infrastructure,
             "logic" => MessageMetric::Logic,
+            "answering" => MessageMetric::Answering,
+            "held" => MessageMetric::Held,
             "publish_gap" => MessageMetric::PublishGap,
             "to_point" => MessageMetric::ToPoint(place()?),
             "to_publish" => MessageMetric::ToPublish(place()?),

@@ -1,12 +1,15 @@
-//! What traced programs reported of their own messages: orders, requests, packets.
+//! What traced programs reported of their own messages, and what was seen of the requests of others.
 //!
-//! A program says when each message was received, passed its points, published and ended. How long
+//! A program says when each message was received, passed its points, published and ended. Of a
+//! program that says nothing, requests are seen at its sockets ([`FlowKind::Request`]). How long
 //! messages took is counted for all of them; those at or above the threshold of their flow are kept
 //! whole, and a sample of the others, to compare them with.
 
 mod breakdown;
 mod metric;
+mod request;
 mod segment;
+mod service;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +21,9 @@ pub use breakdown::{
     SlowMessages,
 };
 pub use metric::{MessageMetric, MessageSecond};
+pub use request::{Answer, AtSocket, Call, HandOver};
 pub use segment::{MessageSegment, SegmentKind};
+pub use service::{Service, ServiceRole};
 
 /// All that was read of the traced programs of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +38,9 @@ pub struct Messages {
     pub slow_count: u64,
     /// A sample of the others, the control group; in time order.
     pub fast: Vec<Message>,
+    /// Calls that were seen, on their way to the requests that they were made for.
+    #[serde(skip)]
+    pub calls: Vec<Call>,
 }
 
 /// A program that traced its messages; after an exec it is another.
@@ -84,8 +92,11 @@ pub enum TraceState {
 pub struct MessageFlow {
     /// Its number in the program, from 1.
     pub flow: u32,
-    /// As the program calls it: `order`.
+    /// As the program calls it: `order`; of requests where they arrive: `port 6379`.
     pub name: String,
+    /// Who told of its messages.
+    #[serde(default)]
+    pub kind: FlowKind,
     /// Names of its infrastructure points.
     pub points: Vec<String>,
     /// Names of its publishes.
@@ -102,6 +113,21 @@ pub struct MessageFlow {
     pub abandoned: u64,
     /// Marks of points that the flow has not.
     pub undeclared: u64,
+}
+
+/// What the messages of a flow are, and how they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowKind {
+    /// Messages that the program reported itself.
+    #[default]
+    Traced,
+    /// Requests seen at its sockets: the infrastructure is the socket's queue, the logic all from the
+    /// first read to the first byte of the answer.
+    Request,
+    /// Calls to a peer, seen at its sockets: the infrastructure is the time that the answer waited
+    /// to be read, and not in the total, which ends when it arrives.
+    Call,
 }
 
 /// A message whose logic had begun and not ended.
@@ -160,6 +186,9 @@ pub struct Message {
     /// Intervals of its threads were kept whole from this length on, while it lasted; 0 if nothing
     /// was recorded with it.
     pub kept_ns: u64,
+    /// What is known of requests at sockets alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_socket: Option<AtSocket>,
 }
 
 /// An infrastructure point that was passed.
@@ -201,6 +230,17 @@ impl Messages {
         self.programs.is_empty()
     }
 
+    /// True of what was seen at sockets; false of what programs reported themselves.
+    pub fn is_from_sockets(&self, program: u32) -> bool {
+        let flows = self.program(program).into_iter().flat_map(|program| &program.flows);
+        flows.into_iter().any(|flow| flow.kind != FlowKind::Traced)
+    }
+
+    /// The slow ones that programs reported themselves.
+    pub fn slow_traced(&self) -> impl Iterator<Item = &Message> {
+        self.slow.iter().filter(|message| !self.is_from_sockets(message.program))
+    }
+
     /// A program by its number.
     pub fn program(&self, program: u32) -> Option<&TracedProgram> {
         self.programs.iter().find(|known| known.program == program)
@@ -229,6 +269,9 @@ impl Messages {
 }
 
 impl Message {
+    /// The place of what is in no sample, and on its way to those that asked for it only.
+    pub const NO_SAMPLE: u32 = u32::MAX;
+
     /// From receipt to end.
     pub fn total_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.t0_ns)
@@ -244,6 +287,11 @@ impl Message {
         self.end_ns.saturating_sub(self.logic_start_ns)
     }
 
+    /// The thread that answered, if it was not the one that began.
+    pub fn handed(&self) -> Option<HandOver> {
+        self.at_socket.as_ref()?.handed
+    }
+
     /// True if it took as long as its flow's threshold.
     pub fn is_slow(&self) -> bool {
         self.sample.is_none()
@@ -253,10 +301,17 @@ impl Message {
 impl MessageFlow {
     /// Every metric that it has.
     pub fn metrics(&self) -> impl Iterator<Item = MessageMetric> + use<> {
-        use MessageMetric::{Infrastructure, Logic, PublishGap, ToPoint, ToPublish, Total};
+        use MessageMetric::{
+            Answering, Held, Infrastructure, Logic, PublishGap, ToPoint, ToPublish, Total,
+        };
+        let own: &[MessageMetric] = match self.kind {
+            FlowKind::Traced => &[Total, Infrastructure, Logic, PublishGap],
+            FlowKind::Request => &[Total, Infrastructure, Logic, Answering, Held],
+            FlowKind::Call => &[Total, Infrastructure],
+        };
         let points = (0..self.points.len() as u32).map(ToPoint);
         let publishes = (0..self.publishes.len() as u32).map(ToPublish);
-        [Total, Infrastructure, Logic, PublishGap].into_iter().chain(points).chain(publishes)
+        own.iter().copied().chain(points).chain(publishes)
     }
 
     /// What a metric is called in this flow.
@@ -264,10 +319,19 @@ impl MessageFlow {
         let of = |names: &[String], place: u32| {
             names.get(place as usize).cloned().unwrap_or_else(|| format!("number {place}"))
         };
+        let name = |traced: &str, request: &str, call: &str| match self.kind {
+            FlowKind::Traced => traced.to_owned(),
+            FlowKind::Request => request.to_owned(),
+            FlowKind::Call => call.to_owned(),
+        };
         match metric {
-            MessageMetric::Total => "total".to_owned(),
-            MessageMetric::Infrastructure => "infrastructure".to_owned(),
-            MessageMetric::Logic => "logic".to_owned(),
+            MessageMetric::Total => name("total", "until answered", "at the peer"),
+            MessageMetric::Infrastructure => {
+                name("infrastructure", "in the socket's queue", "answer in the socket's queue")
+            }
+            MessageMetric::Logic => name("logic", "worked on", "logic"),
+            MessageMetric::Answering => "answering in parts".to_owned(),
+            MessageMetric::Held => "held open".to_owned(),
             MessageMetric::PublishGap => "publish gap".to_owned(),
             MessageMetric::ToPoint(place) => format!("to {}", of(&self.points, place)),
             MessageMetric::ToPublish(place) => format!("gap to {}", of(&self.publishes, place)),

@@ -1,6 +1,6 @@
 //! A message in parts, one after the other.
 
-use super::{Message, MessageAhead, MessageFlow};
+use super::{FlowKind, Message, MessageAhead, MessageFlow};
 
 /// A part of a message: what it waited for, and the thread that had it meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,10 @@ pub enum SegmentKind {
     ToLogic,
     /// Up to a publish, since logic start or the publish before it; its place if it has a name.
     ToPublish(Option<u32>),
-    /// From the last publish that was kept to the end; all of the logic if there was none.
+    /// From logic start until its thread woke the one that answered.
+    ToHandOver,
+    /// From the last publish that was kept, or the hand-over, to the end; all of the logic if there
+    /// was none.
     ToEnd,
 }
 
@@ -48,7 +51,12 @@ impl MessageSegment {
         let of = |names: &[String], place: u32| {
             names.get(place as usize).cloned().unwrap_or_else(|| format!("number {place}"))
         };
+        let request = flow.kind == FlowKind::Request;
         match self.kind {
+            SegmentKind::ToLogic if request => "in the socket's queue".to_owned(),
+            SegmentKind::ToPublish(Some(0)) if request => "worked on".to_owned(),
+            SegmentKind::ToHandOver => "worked on until handed over".to_owned(),
+            SegmentKind::ToEnd if request => "answering".to_owned(),
             SegmentKind::ToPoint(place) => format!("to {}", of(&flow.points, place)),
             SegmentKind::Behind(ahead) => {
                 format!("queued behind {} {}", ahead_flow.unwrap_or(flow).name, ahead.id)
@@ -78,11 +86,16 @@ impl Message {
             cut.until(until(ahead.end_ns), SegmentKind::Behind(*ahead), logic);
         }
         cut.until(self.logic_start_ns, SegmentKind::ToLogic, logic);
+        let handed = self.handed();
+        if let Some(time_ns) = handed.and_then(|handed| handed.time_ns) {
+            cut.until(time_ns.min(self.end_ns), SegmentKind::ToHandOver, logic);
+        }
+        let answering = handed.map(|handed| handed.tid).or(logic);
         for publish in &self.published {
             let until = publish.time_ns.min(self.end_ns);
-            cut.until(until, SegmentKind::ToPublish(publish.publish), logic);
+            cut.until(until, SegmentKind::ToPublish(publish.publish), answering);
         }
-        cut.until(self.end_ns, SegmentKind::ToEnd, logic);
+        cut.until(self.end_ns, SegmentKind::ToEnd, answering);
         cut.segments
     }
 }
@@ -130,6 +143,7 @@ mod tests {
             depth: None,
             ahead: vec![ahead],
             kept_ns: 0,
+            at_socket: None,
         };
         let parts: Vec<_> =
             message.segments().iter().map(|s| (s.kind, s.from_ns, s.to_ns, s.tid)).collect();

@@ -4,8 +4,12 @@
 use std::io::{self, Write};
 
 use model::units::{count, counted, duration, fine_duration, moment, share_of};
-use model::{ContrastPart, MessageBreakdown, MessageContrast, MessagePart, MessageTime, Run};
+use model::{
+    ContrastPart, FlowKind, Message, MessageBreakdown, MessageContrast, MessagePart, MessageTime,
+    Run,
+};
 
+use super::requests;
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::{Style, text};
@@ -29,9 +33,14 @@ pub fn write(
 ) -> io::Result<()> {
     let message = &broken_down.message;
     let into = message.t0_ns.saturating_sub(run.header.started_ns);
+    let is_request =
+        run.messages.flow_of(message).is_some_and(|flow| flow.kind == FlowKind::Request);
+    let (what, came) = match is_request {
+        true => (format!("{} request", broken_down.flow), "arrived"),
+        false => (broken_down.flow.clone(), "received"),
+    };
     let mut heading = format!(
-        "{number}. {} {}: {}, received {} into the run",
-        broken_down.flow,
+        "{number}. {what} {}: {}, {came} {} into the run",
         message.id,
         duration(message.total_ns()),
         moment(into),
@@ -44,30 +53,45 @@ pub fn write(
         ("infrastructure", message.infrastructure_ns(), true),
         ("logic", message.logic_ns(), false),
     ];
+    if is_request {
+        write_parts(out, message, broken_down.parts.iter(), style)?;
+        let calls = message.at_socket.as_ref().map_or(&[][..], |at| &at.calls);
+        return requests::write_calls_of(out, run, calls, 3, style);
+    }
     for (name, ns, infrastructure) in halves {
         let share = share_of(ns, message.total_ns());
         writeln!(out, "   {name} {} ({share})", duration(ns))?;
         let of_it = |p: &&MessagePart| p.segment.is_infrastructure() == infrastructure;
-        let mut table = Table::new(5, &[("", Align::Right), ("", Align::Left), ("", Align::Left)]);
-        for part in broken_down.parts.iter().filter(of_it) {
-            let thread = if part.comm.is_empty() {
-                part.name.clone()
-            } else {
-                format!("{} ({})", part.name, part.comm)
-            };
-            table.row([
-                duration(part.ns).into(),
-                thread.into(),
-                if part.ns >= message.total_ns() / LEAST {
-                    sentence(&part.time, message.kept_ns).into()
-                } else {
-                    "".into()
-                },
-            ]);
-        }
-        table.write(out, style)?;
+        write_parts(out, message, broken_down.parts.iter().filter(of_it), style)?;
     }
     Ok(())
+}
+
+/// A line for each part: how long, what it is and whose, and what was done in it.
+fn write_parts<'a>(
+    out: &mut dyn Write,
+    message: &Message,
+    parts: impl Iterator<Item = &'a MessagePart>,
+    style: &Style,
+) -> io::Result<()> {
+    let mut table = Table::new(5, &[("", Align::Right), ("", Align::Left), ("", Align::Left)]);
+    for part in parts {
+        let thread = if part.comm.is_empty() {
+            part.name.clone()
+        } else {
+            format!("{} ({})", part.name, part.comm)
+        };
+        table.row([
+            duration(part.ns).into(),
+            thread.into(),
+            if part.ns >= message.total_ns() / LEAST {
+                sentence(&part.time, message.kept_ns).into()
+            } else {
+                "".into()
+            },
+        ]);
+    }
+    table.write(out, style)
 }
 
 /// `3.70 ms waiting for the disk in fsync (jbd2_log_wait_commit, woken by jbd2/vda1-8), ...`.
@@ -110,21 +134,29 @@ fn short(kept_ns: u64) -> String {
 /// Rows of the comparison.
 const CONTRASTS: usize = 6;
 
+/// What the messages of a flow are called.
+pub struct FlowNoun<'a> {
+    /// Name of the flow.
+    pub name: &'a str,
+    /// `slow message`.
+    pub noun: &'static str,
+}
+
 /// What slow messages of a flow have more of than its control group.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write_contrast(
     out: &mut dyn Write,
-    flow: &str,
+    flow: &FlowNoun<'_>,
     contrasts: &[MessageContrast],
     style: &Style,
 ) -> io::Result<()> {
     let Some(first) = contrasts.first() else { return Ok(()) };
     let title = format!(
         "What {} of {} have more of than {} that were not slow",
-        counted(first.slow.n, "slow message"),
-        text::clean(flow),
+        counted(first.slow.n, flow.noun),
+        text::clean(flow.name),
         count(first.fast.n),
     );
     write!(out, "{}", text::labelled("", 0, &title, style.width))?;

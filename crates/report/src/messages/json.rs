@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use model::{Histogram, Message, MessageSecond, TracedProgram, UnfinishedMessage};
+use model::{FlowKind, Histogram, Message, MessageSecond, Run, TracedProgram, UnfinishedMessage};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -39,6 +39,29 @@ fn metric(values: &Histogram, length_ns: u64) -> Value {
         "p99_ns": values.quantile(0.99),
         "max_ns": values.max(),
     })
+}
+
+/// What was seen of requests at sockets: for each port that was answered at, and each peer that was
+/// called, its counts, and its metrics by the name that reports give them.
+pub(crate) fn requests(run: &Run) -> Vec<Value> {
+    let length_ns = run.length_ns();
+    let of_program = |program: &TracedProgram| {
+        let number = program.program;
+        let service = run.sums.services.iter().find(|service| service.program == number).cloned();
+        let (comm, tgid) = (run.comm(program.tgid).to_owned(), program.tgid);
+        let seen = program.flows.iter().filter(|flow| flow.kind != FlowKind::Traced);
+        let one = |flow: &model::MessageFlow| {
+            let metrics: serde_json::Map<String, Value> = flow
+                .metrics()
+                .map(|of| (flow.metric_name(of), run.messages.histogram(number, flow.flow, of)))
+                .filter(|(_, values)| values.count() > 0)
+                .map(|(name, values)| (name, metric(&values, length_ns)))
+                .collect();
+            json!({ "flow": flow, "tgid": tgid, "comm": comm, "service": service, "metrics": metrics })
+        };
+        seen.map(one).collect::<Vec<_>>()
+    };
+    run.messages.programs.iter().flat_map(of_program).collect()
 }
 
 /// `kind: slow`.

@@ -164,6 +164,7 @@ mod tests {
             depth: Some(3),
             ahead: Vec::new(),
             kept_ns: 0,
+            at_socket: None,
         }
     }
 

@@ -3,6 +3,7 @@
 pub mod breakdown;
 pub mod json;
 mod live;
+mod requests;
 mod run;
 mod slow;
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use model::units::{count, counted, duration};
 use model::{MessageFlow, Run, SlowMessages, TraceState, TracedProgram};
 
-use super::breakdown;
+use super::{breakdown, requests};
 use crate::style::Paint;
 use crate::{Style, text};
 
@@ -22,14 +22,15 @@ pub fn write(
     most: usize,
     style: &Style,
 ) -> io::Result<()> {
-    for program in &run.messages.programs {
+    requests::write(out, run, style)?;
+    for program in run.messages.programs.iter().filter(|program| requests::is_traced(program)) {
         write_program(out, run, program, style)?;
     }
     for (flow, contrasts) in
         messages.contrasts.iter().filter(|(_, contrasts)| !contrasts.is_empty())
     {
         writeln!(out)?;
-        breakdown::write_contrast(out, flow, contrasts, style)?;
+        breakdown::write_contrast(out, &requests::noun(run, flow), contrasts, style)?;
     }
     for (n, message) in messages.slowest.iter().take(most).enumerate() {
         writeln!(out)?;
@@ -37,11 +38,13 @@ pub fn write(
     }
     let left = run.messages.slow_count.saturating_sub(messages.slowest.len().min(most) as u64);
     if left > 0 {
-        writeln!(out, "{}", style.dim(&format!("  and {}", counted(left, "more slow message"))))?;
+        let noun = if requests::are_all(run) { "more slow request" } else { "more slow message" };
+        writeln!(out, "{}", style.dim(&format!("  and {}", counted(left, noun))))?;
     }
     if run.messages.slow_count > 0 && !run.threads.is_empty() {
         let name = text::clean(name);
-        let hint = format!("  'whylag explain {name} --message N' explains one of them alone");
+        let option = if requests::are_all(run) { "--request" } else { "--message" };
+        let hint = format!("  'whylag explain {name} {option} N' explains one of them alone");
         writeln!(out, "{}", style.dim(&hint))?;
     }
     Ok(())
@@ -125,6 +128,7 @@ mod tests {
             depth: Some(3),
             ahead: Vec::new(),
             kept_ns: 10_000,
+            at_socket: None,
         };
         let part = |name: &str, kind, from_ns, to_ns, time| MessagePart {
             name: name.into(),

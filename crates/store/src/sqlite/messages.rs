@@ -90,5 +90,6 @@ pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Messages> 
         slow: messages(&format!("NULL ORDER BY duration_ns DESC, rowid LIMIT {LOADED_OUTLIERS}"))?,
         slow_count: slow_count.cast_unsigned(),
         fast: messages("NOT NULL ORDER BY t0_ns, rowid")?,
+        calls: Vec::new(),
     })
 }

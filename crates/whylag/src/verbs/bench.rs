@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use model::{
     Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, Target, ThreadAccounts, WorkerKind,
 };
-use observe::{Recorder, Timers, Watch, WatchTarget};
+use observe::{Recorder, SlowRequests, Timers, Watch, WatchTarget};
 use store::Store;
 
 use crate::failure::Failure;
@@ -225,6 +225,7 @@ fn recorder(
         budget_percent: None,
         timers: Timers::Off,
         keep_secrets: false,
+        requests: SlowRequests::Off,
         pipe_stdout: false,
     };
     let recorder = Recorder::start(&watch, started)?;

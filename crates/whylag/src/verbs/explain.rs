@@ -36,8 +36,8 @@ pub struct Options {
     /// Explain one outlier alone, by its number in 'whylag show': 1 is the longest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     outlier: Option<u32>,
-    /// Explain one slow message alone, by its number in 'whylag show': 1 is the slowest
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Explain one slow message or request alone, by its number in 'whylag show': 1 is the slowest
+    #[arg(long, visible_alias = "request", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     message: Option<u32>,
     /// Explain a window alone: from..to, in seconds (or with ms, us) since the start of the run
     #[arg(long, value_name = "T1..T2", value_parser = model::units::parse_window)]

@@ -13,7 +13,7 @@ use indicatif::ProgressBar;
 use messages::Traced;
 use model::outside::brief;
 use model::{Batch, Capability, RunEnd};
-use observe::{CgroupName, Recorder, Timers, Watch, WatchTarget};
+use observe::{CgroupName, Recorder, SlowRequests, Timers, Watch, WatchTarget};
 use store::Store;
 
 use self::size_cap::SizeCap;
@@ -79,6 +79,10 @@ pub struct Options {
     #[arg(long, value_name = "D", default_value = "1ms",
           value_parser = model::units::parse_duration)]
     threshold: u64,
+    /// Keep requests and calls at sockets whole that take at least this long [default: the slowest
+    /// hundredth of each port, from --threshold on]
+    #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
+    slower_than: Option<u64>,
     /// Stop keeping single outliers, events and messages when the run takes this much in the store,
     /// such as 500MB; sums and histograms go on
     #[arg(long, value_name = "SIZE", default_value = "2GiB",
@@ -122,7 +126,7 @@ pub fn run(options: &Options, store: &StoreOptions, started: Instant) -> Result<
         left_out(options, &recorder)
     ));
     tell_what_is_off(recorder.capabilities());
-    let mut traced = Traced::new(recorder.header());
+    let mut traced = Traced::new(recorder.header(), options.slower_than);
     for process in options.pid.into_iter().chain(recorder.child_pid()) {
         traced.add(process);
     }
@@ -179,6 +183,7 @@ fn watch(options: &Options) -> Watch {
         threshold_ns: options.threshold,
         budget_percent: options.budget,
         timers: Timers::Off,
+        requests: options.slower_than.map_or(SlowRequests::Slowest, SlowRequests::From),
         keep_secrets: options.keep_command_line,
         pipe_stdout: false,
     }

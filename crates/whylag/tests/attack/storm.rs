@@ -16,7 +16,10 @@ fn a_storm_is_summed_while_it_is_recorded_and_every_thread_of_it_counts() {
     let program = den.program.to_str().unwrap();
     let (threads, processes) = (THREADS.to_string(), PROCESSES.to_string());
     let as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
-    lab.record(&["--follow"], as_nobody.into_iter().chain([program, "storm", &threads, &processes]));
+    lab.record(
+        &["--follow"],
+        as_nobody.into_iter().chain([program, "storm", &threads, &processes]),
+    );
     let run = lab.run();
     let lost: u64 = run.losses.seen.iter().map(|(_, _, count)| count).sum();
 
@@ -39,10 +42,11 @@ fn a_storm_is_summed_while_it_is_recorded_and_every_thread_of_it_counts() {
     assert!(seen - summed <= u64::from(stored), "{stored} threads stored, {summed} summed");
     assert!(stored as usize <= OtherThreads::ONE_BY_ONE + 10, "{stored} threads");
 
-    // Each child ended a wait of its parent. By child these are 6,000 sums.
+    // Each child ended a wait of its parent. By child these are 6,000 sums; those that were handed
+    // over before their child was known to be summed stay.
     let child = Account::Blocked(Blocked::ChildWait);
     let waits: Vec<_> = run.sums.waits.iter().filter(|wait| wait.account == child).collect();
     let count: u64 = waits.iter().map(|wait| wait.count).sum();
-    assert!(waits.len() < 1_000, "{} sums of {count} waits", waits.len());
+    assert!((waits.len() as u64) < PROCESSES * 2 / 3, "{} sums of {count} waits", waits.len());
     assert!(count > PROCESSES / 2, "{count} waits for children");
 }

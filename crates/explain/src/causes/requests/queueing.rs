@@ -83,16 +83,16 @@ struct Waits<'a> {
 
 fn examine(case: &Case) -> Verdict {
     let messages = &case.run.messages;
-    if messages.is_empty() {
+    if messages.programs.iter().all(|p| messages.is_from_sockets(p.program)) {
         return Err(Absent("no program traced its messages".to_owned()));
     }
     let waits = waits(&messages.slow);
-    let slow_ns = messages.slow.iter().map(Message::total_ns).fold(0u64, u64::saturating_add);
+    let slow_ns = messages.slow_traced().map(Message::total_ns).fold(0u64, u64::saturating_add);
     if waits.ns == 0 || waits.ns < slow_ns / PART {
         return Err(Absent(format!(
             "of the {} that {} took, {} was waiting behind earlier ones",
             duration(slow_ns),
-            counted(messages.slow.len() as u64, "slow message"),
+            counted(messages.slow_traced().count() as u64, "slow message"),
             percent(waits.ns, slow_ns)
         )));
     }
@@ -320,6 +320,7 @@ mod tests {
             depth: Some(7),
             ahead,
             kept_ns: 0,
+            at_socket: None,
         }
     }
 

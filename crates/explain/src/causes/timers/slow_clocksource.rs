@@ -151,7 +151,8 @@ fn calls(case: &Case) -> (u64, u64) {
 /// start and the end of its logic, and its publishes.
 fn marks(case: &Case) -> u64 {
     let messages = &case.run.messages;
-    let counted = messages.seconds.iter().map(|second| match second.metric {
+    let traced = messages.seconds.iter().filter(|s| !messages.is_from_sockets(s.program));
+    let counted = traced.map(|second| match second.metric {
         MessageMetric::Total => 3 * second.histogram.count(),
         MessageMetric::ToPoint(_) | MessageMetric::PublishGap => second.histogram.count(),
         _ => 0,

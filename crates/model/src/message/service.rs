@@ -1,0 +1,79 @@
+//! Where requests are answered, and whom a program calls.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Sum;
+
+/// A port or path that recorded threads answered at, or a peer that they called: what was counted
+/// of it besides the times of its requests, which are in a [`MessageFlow`](super::MessageFlow).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Service {
+    /// Number of its program in [`Messages`](super::Messages).
+    pub program: u32,
+    /// The process that was first seen at it.
+    pub tgid: u32,
+    /// Who answers.
+    pub role: ServiceRole,
+    /// `port 6379`, `/run/redis.sock`, `10.0.0.7:5432`.
+    pub name: String,
+    /// Connections seen.
+    pub connections: u64,
+    /// Requests that came on a connection before the one before was answered.
+    pub several: u64,
+    /// Sends that answered no request: streams, subscriptions.
+    pub pushed: u64,
+    /// Slow requests that were counted and not kept: there were too many of them at a time.
+    pub left_out: u64,
+    /// Requests that had been read and had no answer when recording stopped.
+    #[serde(default)]
+    pub open: u64,
+    /// When the first of them came.
+    #[serde(default)]
+    pub oldest_ns: Option<u64>,
+}
+
+/// Which side of a service recorded threads were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceRole {
+    /// They answered.
+    Server,
+    /// They called.
+    Client,
+}
+
+impl Sum for Service {
+    fn key(&self) -> impl Serialize {
+        self.program
+    }
+
+    fn amount(&self) -> u64 {
+        0
+    }
+
+    fn count(&self) -> u64 {
+        self.connections.max(self.several).max(self.pushed).max(self.left_out)
+    }
+
+    fn ns(&self) -> u64 {
+        0
+    }
+
+    fn tgid(&self) -> Option<u32> {
+        Some(self.tgid)
+    }
+
+    /// None: it is a program's, whichever of its processes answered.
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [None, None]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.connections = self.connections.saturating_add(other.connections);
+        self.several = self.several.saturating_add(other.several);
+        self.pushed = self.pushed.saturating_add(other.pushed);
+        self.left_out = self.left_out.saturating_add(other.left_out);
+        self.open = self.open.saturating_add(other.open);
+        self.oldest_ns = self.oldest_ns.into_iter().chain(other.oldest_ns).min();
+    }
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * The connections and sockets on which watched threads are asked, or ask: who
+ * does, of which service they are, and what is remembered of each.
+ */
+#ifndef WHYLAG_CONNECTIONS_H
+#define WHYLAG_CONNECTIONS_H
+
+#include "services.h"
+
+struct connection {
+	u64 arrived;		/* first data that no read has taken, 0: none */
+	u64 latest;		/* last data */
+	u64 begun;		/* of the request or call, 0: there was none yet */
+	u64 first, read;	/* first and last read of it */
+	u64 served, last;	/* first and last send of its answer, 0: not yet */
+	u64 handed;		/* as in request_record */
+	u64 slept;		/* in poll by its reader, when it was read */
+	u64 link, cause;	/* as in request_record */
+	u32 service;
+	u32 reader, sender, tgid;
+	u32 sends;
+	u8 role;
+	u8 wanted;		/* why it is to be sent: WANTED_SLOW, WANTED_SAMPLE */
+	u8 datagrams;
+	u8 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct connection);
+} connections SEC(".maps");
+
+/* When the packets in the queue of a socket of UDP arrived; they are read in this order. */
+#define PACKETS	64		/* a power of two */
+struct packets {
+	u64 put, taken;
+	u64 at[PACKETS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct packets);
+} packets SEC(".maps");
+
+/* As many are followed at once, about 200 bytes each; the walk counts them anew. */
+#define CONNECTIONS_MAX	262144
+u32 connections_open, connections_walked;
+
+static __always_inline struct connection *connection_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&connections, sk, 0, 0);
+}
+
+/* Mixed with a number that the loader drew: addresses of the kernel are nobody's business. */
+u64 link_seed;
+
+static __always_inline u64 mixed(u64 x)
+{
+	x ^= link_seed;
+	x = (x ^ x >> 32) * 0x9e3779b97f4a7c15ULL;
+	x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9ULL;
+	return x ^ x >> 32;
+}
+
+/* An IPv4 address is the same number where the other end takes it for one of IPv6. */
+static __always_inline u64 address_number(const u32 words[4])
+{
+	if (!words[0] && !words[1] && words[2] == bpf_htonl(0xffff))
+		return words[3];
+	return mixed((u64)words[0] << 32 | words[1]) ^ ((u64)words[2] << 32 | words[3]);
+}
+
+static __always_inline u64 end_number(u32 words[4], u16 port)
+{
+	return mixed(address_number(words) ^ (u64)port << 40);
+}
+
+/* The same at both ends of a connection. */
+static __noinline u64 link_of(struct sock *sk)
+{
+	u32 local[4] = { 0, 0, bpf_htonl(0xffff) }, remote[4] = { 0, 0, bpf_htonl(0xffff) };
+
+	struct unix_sock *peer;
+
+	if (family_of(sk) == AF_UNIX) {
+		/* The verifier lets no program compute with `sk` itself. */
+		peer = (void *)BPF_CORE_READ((struct unix_sock *)sk, peer);
+		return mixed((u64)peer) + mixed((u64)BPF_CORE_READ(peer, peer));
+	}
+	if (family_of(sk) == AF_INET6) {
+		BPF_CORE_READ_INTO(&local, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&remote, sk, __sk_common.skc_v6_daddr);
+	} else {
+		local[3] = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
+		remote[3] = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+	}
+	return end_number(local, BPF_CORE_READ(sk, __sk_common.skc_num)) +
+	       end_number(remote, bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport)));
+}
+
+static __always_inline struct connection *new_connection(struct sock *sk, u32 number, u8 role)
+{
+	struct service *service = service_of(number);
+	struct connection *c;
+
+	if (!service)
+		return NULL;
+	if (connections_open >= CONNECTIONS_MAX) {
+		lost(LOSS_CONNECTION);
+		return NULL;
+	}
+	c = bpf_sk_storage_get(&connections, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!c) {
+		lost(LOSS_CONNECTION);
+		return NULL;
+	}
+	c->service = number;
+	c->role = role;
+	c->link = link_of(sk);
+	__sync_fetch_and_add(&connections_open, 1);
+	__sync_fetch_and_add(&service->connections, 1);
+	return c;
+}
+
+/*
+ * Who asks on a connection of ours of which no listening socket is known. One
+ * may have been closed, or belong to whoever handed the connection over: then
+ * the ports tell, as a rule, and the name that only the server has.
+ */
+static __always_inline u8 likely_role(struct sock *sk)
+{
+	u16 local, remote;
+
+	if (family_of(sk) == AF_UNIX) {
+		if (unix_name(sk))
+			return ROLE_SERVER;
+		return unix_name(BPF_CORE_READ((struct unix_sock *)sk, peer)) ? ROLE_CLIENT :
+										ROLE_UNKNOWN;
+	}
+	local = BPF_CORE_READ(sk, __sk_common.skc_num);
+	remote = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	return local < EPHEMERAL_PORT && remote >= EPHEMERAL_PORT ? ROLE_SERVER : ROLE_CLIENT;
+}
+
+/* The same of packets: who has one peer asks it, and else who sends first. */
+static __always_inline u8 role_of_packets(struct sock *sk, bool sends)
+{
+	if (BPF_CORE_READ(sk, __sk_common.skc_dport))
+		return ROLE_CLIENT;
+	if (BPF_CORE_READ(sk, __sk_common.skc_num) < EPHEMERAL_PORT)
+		return ROLE_SERVER;
+	return sends ? ROLE_CLIENT : ROLE_SERVER;
+}
+
+/* A watched thread reads from or sends on a socket that is met for the first time. */
+static __noinline struct connection *meet_connection(struct sock *sk, u32 tgid, bool sends)
+{
+	bool datagrams = is_datagrams(sk);
+	struct service_key key;
+	struct connection *c;
+	u32 number;
+	u8 role;
+
+	if (!datagrams && !is_stream(sk))
+		return NULL;
+	key_of_server(&key, sk);
+	number = datagrams ? 0 : known_service(&key);
+	role = datagrams ? role_of_packets(sk, sends) : number ? ROLE_SERVER : likely_role(sk);
+	if (role == ROLE_UNKNOWN)
+		return NULL;
+	if (role == ROLE_CLIENT)
+		key_of_client(&key, sk);
+	if (!number)
+		number = service_number(&key, family_of(sk), tgid);
+	c = new_connection(sk, number, role);
+	if (c)
+		c->datagrams = datagrams && role == ROLE_SERVER;
+	return c;
+}
+
+/*
+ * Data arrived at a socket that is not ours yet: it may wait to be accepted by
+ * us. Most are nobody's that is watched, so that is found out at little cost:
+ * the kernel's own pointer is read without a helper.
+ */
+static __always_inline struct connection *unaccepted(struct sock *sk)
+{
+	struct service_key key;
+	u32 number;
+
+	if (is_internet(sk->__sk_common.skc_family)) {
+		if (!is_served(sk->__sk_common.skc_num))
+			return NULL;
+	} else if (sk->__sk_common.skc_family != AF_UNIX || !unix_name(sk)) {
+		return NULL;
+	}
+	if (sk->__sk_common.skc_state == TCP_LISTEN || !is_stream(sk))
+		return NULL;
+	key_of_server(&key, sk);
+	number = known_service(&key);
+	return number ? new_connection(sk, number, ROLE_SERVER) : NULL;
+}
+
+static __always_inline void packet_arrives(struct sock *sk, u64 now)
+{
+	struct packets *p = bpf_sk_storage_get(&packets, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (p)
+		p->at[__sync_fetch_and_add(&p->put, 1) & (PACKETS - 1)] = now;
+}
+
+/* Of the packet that was read; 0 if it came before the socket was met, or was one of very many. */
+static __always_inline u64 packet_arrived(struct sock *sk)
+{
+	struct packets *p = bpf_sk_storage_get(&packets, sk, 0, 0);
+	u64 put, at;
+
+	if (!p)
+		return 0;
+	put = p->put;
+	if (p->taken >= put)
+		return 0;
+	if (put - p->taken > PACKETS)
+		p->taken = put - PACKETS;
+	at = p->at[p->taken++ & (PACKETS - 1)];
+	/* A read that was not seen: what is noted of packets ends where they do. */
+	if (!sk->sk_receive_queue.qlen &&
+	    !BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
+		p->taken = put;
+	return at;
+}
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/* Where requests and calls are seen: data arrives, is read, is sent. */
+#include "threads.h"
+#include "requests.h"
+
+#define MSG_PEEK	2
+
+/* Comes before whoever waits for the data is woken; also of those that nobody watches. */
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(on_data_ready, const struct sock *const_sk)
+{
+	struct sock *sk = (struct sock *)const_sk;
+	struct connection *c;
+
+	if (!this_cpu(PROG_SK_DATA_READY) || stopped || !roles_known || !sk)
+		return 0;
+	c = connection_of(sk);
+	if (!c)
+		c = unaccepted(sk);
+	if (!c)
+		return 0;
+	c->latest = bpf_ktime_get_ns();
+	if (c->datagrams)
+		packet_arrives(sk, c->latest);
+	else if (!c->arrived)
+		c->arrived = c->latest;
+	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(on_received, struct sock *sk, int length, int flags)
+{
+	struct cpu *cpu = this_cpu(PROG_SOCK_RECV_LENGTH);
+	struct connection *c;
+	struct thread *t;
+
+	if (!cpu || !sk || !roles_known || length < 0 || flags & MSG_PEEK)
+		return 0;
+	t = this_thread(cpu);
+	if (!t)
+		return 0;
+	c = connection_of(sk);
+	if (length == 0) {
+		if (c && c->role == ROLE_SERVER)
+			answer_ends(c);
+		return 0;
+	}
+	if (!c)
+		c = meet_connection(sk, t->tgid, false);
+	if (!c)
+		return 0;
+	if (c->role == ROLE_SERVER)
+		request_read(sk, c, t);
+	else
+		reply_read(c, t);
+	return 0;
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
+{
+	struct cpu *cpu = this_cpu(PROG_SOCK_SEND_LENGTH);
+	struct connection *c;
+	struct thread *t;
+
+	if (!cpu || !sk || !roles_known || length <= 0)
+		return 0;
+	t = this_thread(cpu);
+	if (!t)
+		return 0;
+	c = connection_of(sk);
+	if (!c)
+		c = meet_connection(sk, t->tgid, true);
+	if (!c)
+		return 0;
+	if (c->role == ROLE_SERVER)
+		answer_sent(c, t);
+	else
+		call_sent(c, t);
+	return 0;
+}
+
+/*
+ * Goes over all connections: gives the answers to which nothing was added for
+ * a while, and counts. What goes on meanwhile on the connection comes later.
+ */
+SEC("iter/bpf_sk_storage_map")
+int end_answers(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct connection *c = ctx->value;
+
+	if (!ctx->sk || !c)
+		return 0;
+	connections_walked++;
+	if (c->begun && !c->served && c->role == ROLE_SERVER && !idle_ns)
+		still_open(c);
+	if (c->begun && c->served && c->role == ROLE_SERVER &&
+	    bpf_ktime_get_ns() - c->last >= idle_ns)
+		answer_ends(c);
+	return 0;
+}

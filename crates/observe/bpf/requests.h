@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * Requests of programs that say nothing of them. One begins when data arrives
+ * at a connection whose last request is answered, is worked on from its first
+ * read, and served when the first byte of an answer goes out. A call, on a
+ * connection that we opened, begins with a send and ends when data arrives.
+ *
+ * Each connection remembers the one that goes on. Arrivals are noted wherever
+ * they come from; all else happens in the threads that read and send.
+ */
+#ifndef WHYLAG_REQUESTS_H
+#define WHYLAG_REQUESTS_H
+
+#include "connections.h"
+
+/* Why the recorder is to see a request whole. */
+#define WANTED_SLOW	1
+#define WANTED_SAMPLE	2
+
+u64 requests_sent;	/* number of the next that is sent */
+
+/* Slow ones that are sent between two looks of the loader, besides ever slower ones. */
+#define SLOW_SENT	1000
+
+/* Worked on by nobody: its thread was asleep in poll for all but a 16th of the time, and so long. */
+#define HELD_NS		20000000
+
+static __always_inline void count(struct service *service, u32 kind, u64 ns)
+{
+	u32 metric = kind - HIST_REQUEST_TOTAL;
+
+	if (metric < SERVICE_METRICS)
+		hist_count(service->slots[metric], ns);
+}
+
+/* Whether the recorder is to see this one whole: because it was slow, or by chance. */
+static __always_inline u8 is_wanted(struct service *service, u64 ns)
+{
+	struct choice *choice = &choices[service->number & (SERVICES - 1)];
+	u8 wanted = bpf_get_prandom_u32() & choice->sample_mask ? 0 : WANTED_SAMPLE;
+
+	if (ns < choice->threshold_ns)
+		return wanted;
+	if (ns > choice->longest_ns)
+		choice->longest_ns = ns;
+	else if (choice->sent >= SLOW_SENT) {
+		__sync_fetch_and_add(&service->unsent, 1);
+		return wanted;
+	}
+	__sync_fetch_and_add(&choice->sent, 1);
+	return wanted | WANTED_SLOW;
+}
+
+static __always_inline void fill_request(struct request_record *r, struct connection *c)
+{
+	r->type = RECORD_REQUEST;
+	r->service = c->service;
+	r->id = __sync_fetch_and_add(&requests_sent, 1);
+	r->begun = c->begun;
+	r->first = c->first;
+	r->read = c->read;
+	r->served = c->served;
+	r->last = c->last;
+	r->handed = c->handed;
+	r->reader = c->reader;
+	r->sender = c->sender;
+	r->tgid = c->tgid;
+	r->sends = c->sends;
+	r->link = c->link;
+	r->cause = c->cause;
+	r->sampled = !!(c->wanted & WANTED_SAMPLE);
+	r->is_call = c->role == ROLE_CLIENT;
+	__builtin_memset(r->pad, 0, sizeof(r->pad));
+}
+
+static __always_inline void send_request(struct connection *c)
+{
+	struct request_record *r = bpf_ringbuf_reserve(&outliers, sizeof(*r), 0);
+
+	if (!r) {
+		lost(LOSS_EVENT_RING);
+		return;
+	}
+	fill_request(r, c);
+	bpf_ringbuf_submit(r, ring_flags(&outliers));
+}
+
+/* Nothing more is sent in answer to the last request of the connection. */
+__noinline int answer_ends(struct connection *c)
+{
+	struct service *service;
+
+	if (!c || !c->begun || !c->served)
+		return 0;
+	service = service_of(c->service);
+	if (!service)
+		return 0;
+	if (c->sends > 1)
+		count(service, HIST_REQUEST_ANSWERING, c->last - c->served);
+	if (c->wanted)
+		send_request(c);
+	c->begun = 0;
+	c->wanted = 0;
+	return 0;
+}
+
+/*
+ * When the current send began: its trace point comes at its end, over loopback
+ * behind the arrival at the other side, and perhaps behind its answer.
+ */
+static __always_inline u64 send_began(struct thread *t)
+{
+	u32 kind = call_kinds[t->call & (CALLS_MAX - 1)];
+
+	if (t->call != NO_CALL && t->call_start && (kind == CALL_SEND || kind == CALL_WRITE))
+		return t->call_start;
+	return bpf_ktime_get_ns();
+}
+
+/*
+ * A long poll or a subscription: the thread read it, waited for events that no
+ * thread of its own process brought, nor a peer that it had called, and then
+ * answered.
+ */
+static __always_inline bool nobody_worked(struct connection *c, struct thread *t)
+{
+	u64 worked = c->served - c->first, slept = t->accounts[ACCT_POLL] - c->slept;
+
+	return worked >= HELD_NS && c->reader == t->tid && slept >= worked - worked / 16 &&
+	       t->woken_by_tgid != t->tgid && t->replied < c->first;
+}
+
+/* More has come than was read: if not of the same request, then by the latest arrival. */
+static __always_inline bool is_data_left(struct sock *sk)
+{
+	struct tcp_sock *tcp;
+
+	if (sk->__sk_common.skc_family == AF_UNIX)
+		return sk->sk_receive_queue.qlen;
+	tcp = bpf_skc_to_tcp_sock(sk);
+	return tcp && tcp->rcv_nxt != tcp->copied_seq;
+}
+
+static __always_inline void came_before_answer(struct connection *c)
+{
+	struct service *service = service_of(c->service);
+
+	if (service)
+		__sync_fetch_and_add(&service->several, 1);
+}
+
+static __always_inline void request_read(struct sock *sk, struct connection *c,
+					 struct thread *t)
+{
+	u64 now = bpf_ktime_get_ns(), arrived;
+
+	t->serving = c->link;
+	c->read = now;
+	if (c->datagrams) {
+		arrived = packet_arrived(sk);
+		if (c->begun && !c->served)
+			came_before_answer(c);
+	} else {
+		arrived = c->arrived;
+		c->arrived = is_data_left(sk) ? c->latest : 0;
+		if (c->begun && !c->served)
+			return;		/* more of the same */
+	}
+	answer_ends(c);
+	c->begun = arrived ? arrived : now;
+	c->first = now;
+	c->served = c->last = c->handed = 0;
+	c->sends = 0;
+	c->reader = t->tid;
+	c->tgid = t->tgid;
+	c->slept = t->accounts[ACCT_POLL];
+}
+
+static __always_inline void request_served(struct connection *c, struct service *service,
+					   struct thread *t)
+{
+	u64 total = c->served - c->begun;
+
+	c->sender = t->tid;
+	if (c->sender != c->reader && t->woken_by == c->reader && t->woken_at > c->first)
+		c->handed = t->woken_at;
+	if (c->arrived && c->arrived < c->served)
+		came_before_answer(c);
+	if (nobody_worked(c, t)) {
+		__sync_fetch_and_add(&service->held, 1);
+		count(service, HIST_REQUEST_HELD, total);
+		return;
+	}
+	count(service, HIST_REQUEST_TOTAL, total);
+	count(service, HIST_REQUEST_QUEUED, c->first - c->begun);
+	count(service, HIST_REQUEST_WORKED, c->served - c->first);
+	c->wanted = is_wanted(service, total);
+}
+
+static __always_inline void answer_sent(struct connection *c, struct thread *t)
+{
+	struct service *service = service_of(c->service);
+	u64 at;
+
+	if (!service)
+		return;
+	if (!c->begun) {
+		__sync_fetch_and_add(&service->pushed, 1);
+		return;
+	}
+	at = send_began(t);
+	if (at < c->first)
+		at = c->first;
+	c->last = at;
+	c->sends++;
+	if (c->served)
+		return;
+	c->served = at;
+	request_served(c, service, t);
+}
+
+/* Recording stops, and the request is not answered. */
+static __always_inline void still_open(struct connection *c)
+{
+	struct service *service = service_of(c->service);
+
+	if (!service)
+		return;
+	service->open++;
+	if (!service->oldest || c->begun < service->oldest)
+		service->oldest = c->begun;
+}
+
+static __always_inline void call_sent(struct connection *c, struct thread *t)
+{
+	if (c->begun)
+		return;		/* more of it */
+	c->begun = send_began(t);
+	c->cause = t->serving;
+	c->sender = t->tid;
+	c->tgid = t->tgid;
+}
+
+static __always_inline void reply_read(struct connection *c, struct thread *t)
+{
+	struct service *service = service_of(c->service);
+	u64 now, arrived = c->arrived;
+
+	c->arrived = 0;
+	if (!service || !c->begun)
+		return;		/* more of it, or what nobody asked for */
+	now = bpf_ktime_get_ns();
+	t->replied = now;
+	t->serving = c->cause;	/* it goes on with that */
+	if (arrived < c->begun)
+		arrived = now;
+	count(service, HIST_REQUEST_TOTAL, arrived - c->begun);
+	count(service, HIST_REQUEST_QUEUED, now - arrived);
+	if (is_wanted(service, arrived - c->begun) & WANTED_SLOW) {
+		c->first = arrived;
+		c->read = now;
+		c->reader = t->tid;
+		send_request(c);
+	}
+	c->begun = 0;
+}
+
+#endif
