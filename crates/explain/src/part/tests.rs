@@ -342,5 +342,5 @@ fn an_outlier_of_a_thread_that_is_summed_is_explained_all_the_same() {
     assert_eq!(summed.scope.unwrap().threads, 1);
     assert_eq!((summed.wall_ns, summed.accounts), (whole.wall_ns, whole.accounts));
     let missing = PartialRun::new(&run, &Question::Thread(10)).err().unwrap().to_string();
-    assert!(missing.contains("1 thread of 0 processes summed"), "{missing}");
+    assert!(missing.contains("1 thread of 1 process summed"), "{missing}");
 }
