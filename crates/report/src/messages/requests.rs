@@ -125,6 +125,9 @@ fn summary(run: &Run, line: &Line<'_>, worked: &Histogram, length: u64) -> Strin
             "; {} came before the one before on their connection was answered",
             count(service.several)
         );
+        if service.several > n / 2 {
+            summary += ", so most connections had several at once: times are those of answers";
+        }
     }
     if service.pushed > 0 {
         summary += &format!("; {} that no request asked for", counted(service.pushed, "send"));

@@ -230,7 +230,7 @@ static void packets(int fd, int count)
 		length = sizeof(from);
 		check(recvfrom(fd, &r, sizeof(r), 0, (void *)&from, &length) == sizeof(r), "packet");
 		r.read = now();
-		spin(i % 100 ? MS * 3 / 10 : 20 * MS);
+		spin(i % 100 ? MS : 20 * MS);
 		check(sendto(fd, &r.sent, sizeof(r.sent), 0, (void *)&from, length) > 0, "sendto");
 		at = now();
 		printf("packet %llu %llu %d\n", (unsigned long long)(r.read - r.sent),
@@ -238,13 +238,13 @@ static void packets(int fd, int count)
 	}
 }
 
-/* 300 us of work each, and of one in a hundred 20 ms: behind it others wait. */
+/* A millisecond of work each, and of one in a hundred 20 ms: behind it others wait. */
 static void work(struct request *r)
 {
 	static int number;
 	int is_long = ++number % 100 == 0;
 
-	spin(is_long ? 20 * MS : MS * 3 / 10);
+	spin(is_long ? 20 * MS : MS);
 	answer(r, is_long ? "long" : "short");
 }
 
@@ -372,7 +372,7 @@ int main(int argc, char **argv)
 	/* The recorder has found what listens when the first request comes. */
 	nap(300 * MS);
 	if (!strcmp(kind, "loop") || !strcmp(kind, "packets")) {
-		pause_ns = 4 * MS;
+		pause_ns = 12 * MS;
 	} else if (!strcmp(kind, "handed")) {
 		pause_ns = MS;
 		handle = hand_over;
