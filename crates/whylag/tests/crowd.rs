@@ -1,6 +1,8 @@
 //! A host on which somebody starts processes by the hundred thousand: what is kept of them has a
 //! bound, what is added up has none missing.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use model::{
     Account, Accounts, Batch, Blocked, CallError, ObjectName, OtherThreads, Process, Run, RunEnd,
     RunHeader, RunId, RunnerSum, StackSum, Syscall, Target, ThreadAccounts, WaitSum,
@@ -47,7 +49,7 @@ fn thread(tid: u32, tgid: u32, comm: String, wall_ns: u64) -> ThreadAccounts {
 
 /// What a recorder of an earlier version stored of a process of the storm.
 fn of_process(tgid: u32, batch: &mut Batch) {
-    let name = if tgid % 3 == 0 { format!("n{tgid}") } else { "sh\u{1b}".to_owned() };
+    let name = if tgid.is_multiple_of(3) { format!("n{tgid}") } else { "sh\u{1b}".to_owned() };
     // The longer ones come last: which ones stay cannot be told from the order.
     batch.threads.push(thread(tgid, tgid, name.clone(), 1_000 + u64::from(tgid)));
     let (exe, build_id) = ("/bin/sh".to_owned(), "0123456789abcdef".to_owned());
