@@ -1,5 +1,5 @@
 /*
- * Three threads simulate step by step, and meet at a barrier after each.
+ * Three threads simulate step by step, one step in 5 ms, and meet at a barrier after each.
  *
  * Faulty: one of them shows each step on a display before it goes on, which takes until the next
  * frame, 3 ms. Fixed (-DFIXED): it shows one step in 64.
@@ -8,6 +8,7 @@
 #include "../stalls.h"
 
 #define THREADS 3
+#define PERIOD_NS (5 * MILLISECOND)
 #define WORK_NS (100 * MICROSECOND)
 #define FRAME_NS (3 * MILLISECOND)
 
@@ -31,9 +32,12 @@ static void work(uint64_t cpu_ns)
 
 static void simulate(int id, struct account *mine)
 {
+	uint64_t next = now_ns();
+
 	for (bool last = false; !last; mine->ops++) {
 		uint64_t began;
 
+		sleep_until(next += PERIOD_NS);
 		work(WORK_NS);
 		if (id == 0 && mine->ops % SHOWN_EVERY == 0)
 			sleep_until(now_ns() + FRAME_NS);
