@@ -175,7 +175,8 @@ fn a_program_says_when_its_calls_are_bound() {
 fn a_program_deleted_while_it_runs_keeps_its_build_id() {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("copy");
-    fs::copy("/bin/sleep", &program).unwrap();
+    // By another process: a file that a test forked meanwhile still has open for writing is busy.
+    assert!(Command::new("cp").arg("/bin/sleep").arg(&program).status().unwrap().success());
     let child = Ended(Command::new(&program).arg("60").spawn().unwrap());
     fs::remove_file(&program).unwrap();
     let facts = fingerprint::process(child.0.id());
