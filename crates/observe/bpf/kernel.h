@@ -64,7 +64,6 @@ enum {
 #define TASK_NOLOAD		0x0400
 #define TASK_FROZEN		0x8000
 #define JOBCTL_TRAP_FREEZE	(1UL << 23)	/* include/linux/sched/jobctl.h */
-#define PF_EXITING		0x00000004
 #define PF_WQ_WORKER		0x00000020
 #define PF_KTHREAD		0x00200000
 

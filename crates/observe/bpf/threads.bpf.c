@@ -310,16 +310,6 @@ static __always_inline void note_turn(struct thread *t, struct thread *waker)
 	waker->woke_step = waker->steps_head + 1;	/* 0: none yet */
 }
 
-/*
- * A child's end is the answer to its start: for waitpid(), and for whoever waits for signals only.
- * A loop that waits for anything has not waited for it.
- */
-static __always_inline bool ends_child(struct thread *t, struct task_struct *waker)
-{
-	return (t->open == ACCT_CHILD || t->open == ACCT_OTHER) && waker->flags & PF_EXITING &&
-	       waker->real_parent->tgid == t->tgid;
-}
-
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
@@ -351,8 +341,6 @@ int BPF_PROG(on_waking, struct task_struct *p)
 		if (waker)
 			note_turn(t, waker);
 	}
-	if (t->waker_context == CTX_TASK && ends_child(t, current))
-		t->asked = true;
 	completion_wakes(cpu, t, current);
 	end_wait(cpu, t, now);
 	charge(cpu, t, now);

@@ -1,11 +1,11 @@
 //! Waits for answers: a thread has sent something to another thread of this host, by a socket, and
-//! waits for what comes back; or has started a process, and waits for its end. Unlike a server that waits for the next request it has nothing else to
+//! waits for what comes back. Unlike a server that waits for the next request it has nothing else to
 //! do, so the time is lost, and what the other one did meanwhile says why.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Account, Blocked, ChainEnd, Run};
+use model::{Account, ChainEnd, Run};
 
 use crate::case::chain_ends::ChainEnds;
 
@@ -33,18 +33,7 @@ pub struct Answers {
 impl Answers {
     /// The part in which a recorded thread was at the end: what is beyond is not known to be slow.
     pub fn lost_ns(&self) -> u64 {
-        self.ends.part_of(self.ns, |end| self.is_lost(end))
-    }
-
-    /// What a child computes is what it was started for.
-    pub fn is_lost(&self, end: ChainEnd) -> bool {
-        let is_work = matches!(end, ChainEnd::Cpu | ChainEnd::Kernel);
-        end.is_recorded() && !(is_work && self.is_of_child())
-    }
-
-    /// True if a child was waited for, until it ended.
-    pub fn is_of_child(&self) -> bool {
-        matches!(self.account, Account::Blocked(Blocked::ChildWait | Blocked::Other))
+        self.ends.part_of(self.ns, ChainEnd::is_recorded)
     }
 }
 

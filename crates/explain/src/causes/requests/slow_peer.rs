@@ -5,9 +5,6 @@
 //! did meanwhile says why: it worked on this request or on those before, slept, waited for a disk, for
 //! a CPU, or for a third process. The fix is there, not in the process that waits.
 //!
-//! A process that waits for the end of a child waits for an answer, too. What a child computes is the
-//! work that it was started for; if it sleeps or waits for a disk, that time is lost.
-//!
 //! Requests in flight on several connections at once, which are waited for by epoll, are not seen
 //! as such: nobody knows for which of them a thread waits.
 //!
@@ -57,7 +54,7 @@ pub const CAUSE: Cause = Cause {
 const PAIRS_SHOWN: usize = 3;
 
 fn own_ns(answers: &Answers) -> u64 {
-    answers.ends.part_of(answers.ns, |end| answers.is_lost(end) && is_holders(end))
+    answers.ends.part_of(answers.ns, |end| end.is_recorded() && is_holders(end))
 }
 
 fn examine(case: &Case) -> Verdict {
@@ -70,16 +67,12 @@ fn examine(case: &Case) -> Verdict {
     let all = lost.total();
     let peer = format!("{} (pid {})", first.peer, first.peer_tgid);
     let end = first.ends.main().unwrap_or(ChainEnd::Unknown);
-    let what = if first.is_of_child() { "the end of its child" } else { "answers of" };
-    let title = format!("{} waits for {what} {peer}, which {end}", case.process_name(first.tgid));
+    let title =
+        format!("{} waits for answers of {peer}, which {end}", case.process_name(first.tgid));
     let mut claim = Claim::new(title, lost, count);
     claim.fix = fix(end);
-    let until = match first.is_of_child() {
-        true => "the child that had been started ended",
-        false => "the answer to what had been sent came",
-    };
     claim.mechanism(format!(
-        "asleep for {} until {until}: {}, mean {}",
+        "asleep for {} until the answer to what had been sent came: {}, mean {}",
         duration(all),
         counted(count, "wait"),
         mean(all, count)
@@ -104,7 +97,7 @@ fn examine(case: &Case) -> Verdict {
                 duration(pair.max_ns),
                 pair.ends.in_words("it").unwrap_or_default()
             ),
-            "sends and waits of one socket, ends of children, waker at sched_waking",
+            "sends and waits of one socket, waker at sched_waking",
         );
     }
     let longest = case.run.outliers.iter().filter(|o| {
