@@ -10,7 +10,8 @@
 //! itself, and after which those that were woken go on. They are divided by what that thread did
 //! meanwhile (ran, slept, waited for a disk, for another lock). Where it waited for a CPU, was
 //! throttled or stopped, the time is left to those causes. Words on which those that were woken look
-//! and wait on are conditions for which threads queue: futex-convoy.
+//! and wait on are conditions for which threads queue: futex-convoy. Somebody
+//! always comes last: less than a twentieth of the threads' time is no finding.
 //!
 //! # Without whylag
 //!
@@ -49,6 +50,9 @@ pub const CAUSE: Cause = Cause {
 };
 
 const FUTEX: Account = Account::Blocked(Blocked::Futex);
+/// Somebody always comes last. Below this part of the time of its process, one of so many, the parts
+/// are alike.
+const ALIKE: u64 = 20;
 /// Barriers worth a line.
 const SHOWN: usize = 3;
 
@@ -73,10 +77,19 @@ fn fix(end: ChainEnd) -> Option<&'static str> {
 
 fn examine(case: &Case) -> Verdict {
     let all = barriers(case.run);
-    let found: Vec<&LockWord> = all.iter().filter(|word| own_ns(word) > 0).collect();
+    let is_uneven = |word: &&LockWord| {
+        let life = case.process(word.tgid).map_or(0, Accounts::total);
+        own_ns(word) > life / ALIKE
+    };
+    let found: Vec<&LockWord> = all.iter().filter(is_uneven).collect();
     let Some(first) = found.iter().max_by_key(|word| own_ns(word)) else {
         return Err(Absent(match all.first() {
             None => "no futex word behaves like a barrier".to_owned(),
+            Some(word) if own_ns(word) > 0 => format!(
+                "threads come to their barriers together: they waited {} in all for the last one, \
+                 under a twentieth of the time",
+                duration(own_ns(word))
+            ),
             Some(word) => format!(
                 "who came last could not go on, or was not recorded: it {}",
                 word.ends.in_words("").unwrap_or_default().trim_start()
@@ -171,6 +184,14 @@ mod tests {
         assert!(claim.fix.unwrap().contains("out of the step"));
         assert!(claim.ruled_out.iter().any(|other| other.cause == "futex-convoy"));
         assert!(claim.ruled_out.iter().all(|other| other.cause != "cpu-runqueue"));
+    }
+
+    #[test]
+    fn threads_that_come_together_have_no_straggler() {
+        let run = barrier(&[(ChainEnd::Cpu, SECOND / 10)]).build();
+        assert!(
+            examine(&Case::new(&run)).unwrap_err().0.contains("come to their barriers together")
+        );
     }
 
     #[test]
