@@ -5,15 +5,20 @@ use model::{Account, ChainEnd, WaitSum, part_of};
 
 use crate::case::chain_ends::ChainEnds;
 
-/// A futex word, or a pipe with a token in it, that behaves like a contended lock: all waits of one
-/// process on it.
+/// One in so many waits ended together with another: at a barrier of three threads it is every
+/// second, of more it is more.
+const BARRIER: u64 = 3;
+
+/// A futex word, a pipe with a token in it or a set of System V semaphores: all waits of one process
+/// on it.
 #[derive(Clone, Debug)]
 pub struct LockWord {
     /// Process.
     pub tgid: u32,
     /// In what it is waited for.
     pub account: Account,
-    /// Address of the word, inode of the pipe.
+    /// Address of the word, inode of the pipe, [`SEMAPHORES`](crate::case::lost::SEMAPHORES) and the
+    /// number of the set.
     pub address: u64,
     /// Name of the lock, if one was found.
     pub name: Option<String>,
@@ -23,7 +28,7 @@ pub struct LockWord {
     pub ns: u64,
     /// Longest.
     pub max_ns: u64,
-    /// Waits ended by a thread that had last waited here itself.
+    /// Waits ended by a thread whose last wait of this kind was here.
     pub by_waiter: u64,
     /// Waits whose waker had just ended another one here.
     pub many: u64,
@@ -134,7 +139,3 @@ impl LockWord {
         }
     }
 }
-
-/// One in so many waits ended together with another: at a barrier of three threads it is every
-/// second, of more it is more.
-const BARRIER: u64 = 3;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Blocked, Run};
+use model::{Account, Blocked, Run, WaitSum};
 
 use crate::case::lock_word::LockWord;
 use crate::case::parking::parked;
@@ -74,6 +74,17 @@ pub const LOCK_ACCOUNTS: [Account; 3] = [
     Account::Blocked(Blocked::Other),
 ];
 
+/// The object of a wait for a set of System V semaphores is its number and this. Whatever else is in
+/// the account of other sleeps, a terminal or a device, is no lock.
+pub const SEMAPHORES: u64 = 1 << 32;
+
+fn may_be_lock(wait: &WaitSum) -> bool {
+    match wait.account {
+        Account::Blocked(Blocked::Other) => wait.object & !u64::from(u32::MAX) == SEMAPHORES,
+        account => LOCK_ACCOUNTS.contains(&account),
+    }
+}
+
 /// The futex words, pipes and semaphores of the run that are locks, the longest first. Semaphores of
 /// System V are one of the host, whichever process waits.
 pub fn lock_words(run: &Run) -> Vec<LockWord> {
@@ -99,7 +110,7 @@ pub fn barriers(run: &Run) -> Vec<LockWord> {
 
 fn words_of(run: &Run) -> Vec<LockWord> {
     let mut words = BTreeMap::<(u32, Account, u64), LockWord>::new();
-    for wait in run.sums.waits.iter().filter(|w| LOCK_ACCOUNTS.contains(&w.account)) {
+    for wait in run.sums.waits.iter().filter(|wait| may_be_lock(wait)) {
         words
             .entry((wait.tgid, wait.account, wait.object))
             .or_insert_with(|| LockWord::new(wait.tgid, wait.account, wait.object))
@@ -112,7 +123,7 @@ fn words_of(run: &Run) -> Vec<LockWord> {
 mod tests {
     use super::*;
     use crate::testing::{FUTEX, RunBuilder, wait};
-    use model::{ChainEnd, WaitSum};
+    use model::ChainEnd;
 
     fn words(lock_like: u64, by_waiter: u64) -> Vec<LockWord> {
         let sum = WaitSum { lock_like, by_waiter, ..wait(1, FUTEX, 0x10, 100, 1000) };
@@ -190,6 +201,18 @@ mod tests {
         };
         assert_eq!(lost(&[(ChainEnd::Timer, 1000)]), 900);
         assert_eq!(lost(&[(ChainEnd::Cpu, 100), (ChainEnd::Outside, 900)]), 90);
+    }
+
+    #[test]
+    fn semaphores_are_locks_and_other_objects_of_their_account_are_none() {
+        let turns = |object| WaitSum {
+            waker_tgid: 1,
+            by_waiter: 100,
+            ends: [(ChainEnd::Timer, 1000)].into(),
+            ..wait(1, Account::Blocked(Blocked::Other), object, 100, 1000)
+        };
+        let locks = |object| lock_words(&RunBuilder::new().wait(turns(object)).build()).len();
+        assert_eq!((locks(SEMAPHORES | 7), locks(7), locks(0)), (1, 0, 0));
     }
 
     #[test]
