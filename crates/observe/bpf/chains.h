@@ -118,19 +118,23 @@ static __always_inline void end_wait(struct cpu *cpu, struct thread *t, u64 now)
 }
 
 /* Remembers the absence from the CPU that ends now. */
-static __always_inline void keep_step(struct thread *t, bool slept, u64 now)
+__noinline int keep_step(struct thread *t, bool slept, u64 now)
 {
-	struct step *step = &t->steps[t->steps_head++ & (STEPS - 1)];
-	u64 ns = t->wake_ns - t->slept_from;
+	struct step *step;
+	u64 ns;
 	u32 k;
 
+	if (!t)
+		return 0;
+	step = &t->steps[t->steps_head++ & (STEPS - 1)];
+	ns = t->wake_ns - t->slept_from;
 	step->from = t->slept_from;
 	step->wake = t->wake_ns;
 	step->on = now;
 	step->throttled = t->off_account == ACCT_THROTTLED;
 	step->end_tid = t->end_tid;
 	if (!slept || !ns)
-		return;
+		return 0;
 	for (k = 0; k < END_MAX; k++) {
 		u64 part = t->ends[k];
 
@@ -139,6 +143,7 @@ static __always_inline void keep_step(struct thread *t, bool slept, u64 now)
 		else
 			step->shares[k] = part ? (part << SHARE_BITS) / ns : 0;
 	}
+	return 0;
 }
 
 #endif

@@ -59,10 +59,15 @@ static __always_inline u32 tgid_of(struct task_struct *task)
 static __always_inline void name_task(char comm[16], struct task_struct *task,
 				      u32 number)
 {
-	if (in_pid_namespace && !number && task->pid)
+	u64 *to = (void *)comm;
+
+	if (in_pid_namespace && !number && task->pid) {
 		__builtin_memcpy(comm, "unknown\0\0\0\0\0\0\0\0", 16);
-	else
-		__builtin_memcpy(comm, task->comm, 16);
+		return;
+	}
+	/* By words: the verifier looks up the type of each load anew. */
+	to[0] = *(u64 *)&task->comm[0];
+	to[1] = *(u64 *)&task->comm[8];
 }
 
 /* Walked before anything is attached: the task that walks is whylag. */

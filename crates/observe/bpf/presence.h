@@ -21,10 +21,10 @@ struct {
 	__type(value, struct presence);
 } presences SEC(".maps");
 
-static __always_inline void add_pieces(struct task_struct *task, u64 second,
-				       u32 first, u32 last)
+static __always_inline void add_pieces(struct who *who, u64 second, u32 first,
+				       u32 last)
 {
-	struct presence_key key = { .second = second, .tgid = tgid_of(task) };
+	struct presence_key key = { .second = second, .tgid = who->tgid };
 	struct presence *known = bpf_map_lookup_elem(&presences, &key);
 	u32 low = first < 64 ? first : 64, low_end = last < 64 ? last + 1 : 64;
 	u32 high = first > 64 ? first - 64 : 0;
@@ -45,13 +45,16 @@ static __always_inline void add_pieces(struct task_struct *task, u64 second,
 	if (high < high_end)
 		__sync_fetch_and_or(&known->high,
 				    ~0ULL >> (64 - (high_end - high)) << high);
-	name_task(known->comm, task->group_leader, key.tgid);
+	__builtin_memcpy(known->comm, who->comm, sizeof(known->comm));
 }
 
-static __noinline int add_presence(struct task_struct *task, u64 first, u64 last)
+/* Not static, as hold_class. */
+__noinline int add_presence(struct who *who, u64 first, u64 last)
 {
 	u64 second, i;
 
+	if (!who)
+		return 0;
 	if (last - first >= SECONDS_MAX * PIECES)
 		first = last - SECONDS_MAX * PIECES + 1;
 	second = first / PIECES;
@@ -62,7 +65,7 @@ static __noinline int add_presence(struct task_struct *task, u64 first, u64 last
 			break;
 		from = second == first / PIECES ? first % PIECES : 0;
 		to = second == last / PIECES ? last % PIECES : PIECES - 1;
-		add_pieces(task, second, from, to);
+		add_pieces(who, second, from, to);
 	}
 	return 0;
 }
@@ -75,6 +78,7 @@ static __always_inline void note_presence(struct cpu *cpu,
 	u64 last = until / PRESENCE_PIECE_NS;
 	u64 first = since ? since / PRESENCE_PIECE_NS : last;
 	struct noted *noted = &cpu->noted[task->tgid & (NOTED - 1)];
+	struct who who;
 
 	if (task->flags & PF_KTHREAD)
 		return;
@@ -83,7 +87,10 @@ static __always_inline void note_presence(struct cpu *cpu,
 		return;
 	noted->tgid = task->tgid;
 	noted->piece = last;
-	add_presence(task, first, last);
+	who.tid = 0;
+	who.tgid = tgid_of(task);
+	name_task(who.comm, task->group_leader, who.tgid);
+	add_presence(&who, first, last);
 }
 
 /* It has another name now. */

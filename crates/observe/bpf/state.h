@@ -471,16 +471,17 @@ static __always_inline u32 hist_bucket(u64 v)
 	return index < HIST_BUCKETS ? index : HIST_BUCKETS - 1;
 }
 
-static __always_inline void hist_count(u32 slot, u64 v)
+/* Not static, as hold_class: checked once, and not along every path of a switch. */
+__noinline int hist_count(u32 slot, u64 v)
 {
 	u32 index = slot * 2 + (epoch & 1), bucket;
 	struct hist *h;
 
 	if (!slot)
-		return;
+		return 0;
 	h = bpf_map_lookup_elem(&hists, &index);
 	if (!h)
-		return;
+		return 0;
 	bucket = hist_bucket(v);
 	if (bucket < HIST_BUCKETS)
 		h->buckets[bucket]++;
@@ -489,6 +490,7 @@ static __always_inline void hist_count(u32 slot, u64 v)
 		h->max = v;
 	if (~v > h->inverse_min)
 		h->inverse_min = ~v;
+	return 0;
 }
 
 static __always_inline void lost(u32 kind)

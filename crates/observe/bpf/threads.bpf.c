@@ -85,10 +85,39 @@ static __always_inline void keep_served(struct cpu *cpu, struct thread *t)
 	}
 }
 
+/* Moments are left out, or they crowd out a hog before them. Not static, as hold_class. */
+__noinline int keep_runner(struct thread *t, struct ran *ran, u64 now)
+{
+	if (!t || !ran || !ran->who.tid)
+		return 0;
+	if (ran_since(ran, t->wake_ns) >= (now - t->wake_ns) / 16)
+		t->sleep.ran[t->sleep.ran_count++ & (RAN_KEPT - 1)] = *ran;
+	return 0;
+}
+
+/* Who had the CPU from when a thread was ready until `now`, and the interrupts meanwhile. */
+__noinline int keep_runners(struct cpu *cpu, struct thread *t, u64 now)
+{
+	u32 i;
+
+	if (!cpu || !t)
+		return 0;
+	t->sleep.ran_count = 0;
+	for (i = 0; i < RAN_SEEN; i++) {
+		struct ran *ran = &cpu->ran[(cpu->ran_head - 1 - i) & (RAN_SEEN - 1)];
+
+		if (ran->until <= t->wake_ns || t->sleep.ran_count >= RAN_KEPT)
+			break;
+		keep_runner(t, ran, now);
+	}
+	keep_served(cpu, t);
+	return 0;
+}
+
 /* Keeps a long absence from the CPU whole. */
 static __noinline void keep_sleep(struct task_struct *next, u64 now)
 {
-	u32 zero = 0, i, kept = 0;
+	u32 zero = 0;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
 	struct thread *t = thread_of(next);
 
@@ -111,19 +140,7 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now)
 	__builtin_memset(&t->sleep.holder, 0, sizeof(t->sleep.holder));
 	t->sleep.kernel_stack = t->lock ? t->lock_stack :
 					  stack_of_sleeper(cpu, next);
-	for (i = 0; i < RAN_SEEN; i++) {
-		struct ran *ran = &cpu->ran[(cpu->ran_head - 1 - i) & (RAN_SEEN - 1)];
-
-		if (ran->until <= t->wake_ns || kept >= RAN_KEPT)
-			break;
-		/* Moments are left out, or they crowd out a hog before them. */
-		if (ran->who.tid && ran_since(ran, t->wake_ns) >= (now - t->wake_ns) / 16) {
-			t->sleep.ran[kept & (RAN_KEPT - 1)] = *ran;
-			kept++;
-		}
-	}
-	t->sleep.ran_count = kept;
-	keep_served(cpu, t);
+	keep_runners(cpu, t, now);
 	t->pending = 1;
 	if (t->call != NO_CALL && t->sleep.ns > t->longest) {
 		t->longest = t->sleep.ns;

@@ -265,25 +265,32 @@ static __always_inline u32 call_account(struct thread *t,
 	return otherwise;
 }
 
-/* True if the kernel stack of the current task passes handle_mm_fault. */
-static __noinline bool sleeps_in_fault(void *ctx)
+/* How deep a page fault is looked for in a kernel stack. */
+#define FAULT_FRAMES	48
+
+/* True if one of the first `bytes` of cpu->stack is in handle_mm_fault. Not static, as hold_class. */
+__noinline int has_fault_frame(struct cpu *cpu, long bytes)
 {
-	u32 zero = 0, i;
-	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
-	long bytes;
+	u32 i;
 
 	if (!cpu)
-		return false;
-	bytes = bpf_get_stack(ctx, cpu->stack.frames, 48 * sizeof(u64), 0);
-	for (i = 0; i < 48; i++) {
+		return 0;
+	for (i = 0; i < FAULT_FRAMES; i++) {
 		u64 ip = cpu->stack.frames[i];
 
 		if ((long)(i * sizeof(u64)) >= bytes)
 			break;
 		if (ip >= handle_mm_fault_text[0] && ip < handle_mm_fault_text[1])
-			return true;
+			return 1;
 	}
-	return false;
+	return 0;
+}
+
+/* True if the kernel stack of the current task passes handle_mm_fault. */
+static __always_inline bool sleeps_in_fault(void *ctx, struct cpu *cpu)
+{
+	return has_fault_frame(cpu, bpf_get_stack(ctx, cpu->stack.frames,
+						  FAULT_FRAMES * sizeof(u64), 0));
 }
 
 int mm_wait_begins(u64 now);
@@ -320,7 +327,7 @@ static __always_inline u32 sleep_account(void *ctx, struct cpu *cpu,
 	if (t->dirty_pause)
 		return ACCT_DIRTY_THROTTLE;
 	if (t->fault && !(state & TASK_INTERRUPTIBLE) &&
-	    (t->call == NO_CALL || sleeps_in_fault(ctx))) {
+	    (t->call == NO_CALL || sleeps_in_fault(ctx, cpu))) {
 		t->object = t->fault_address >> 21 << 21;
 		return disk ? ACCT_FAULT_MAJOR : ACCT_FAULT_MINOR;
 	}
@@ -504,20 +511,23 @@ static __always_inline void note_object(struct thread *t)
 	t->object_step = t->steps_head;
 }
 
-/* Adds a finished sleep to the sums by object and waker. */
-static __always_inline void add_wait(struct thread *t, u64 now)
+/* Adds a finished sleep to the sums by object and waker. Not static, as hold_class. */
+__noinline int add_wait(struct thread *t, u64 now)
 {
-	struct wait_key key = {
-		.tgid = t->tgid,
-		.account = t->off_account,
-		.object = is_shared(t->off_account) ? t->object : 0,
-		.waker_tgid = t->waker_context == CTX_TASK ? t->waker.tgid : 0,
-		.asked = t->asked,
-	};
-	u64 ns = t->wake_ns - t->off_since;
-	struct wait_sum *sum = &t->waits;
+	struct wait_key key = {};
+	struct wait_sum *sum;
+	u64 ns;
 	u32 k;
 
+	if (!t)
+		return 0;
+	key.tgid = t->tgid;
+	key.account = t->off_account;
+	key.object = is_shared(t->off_account) ? t->object : 0;
+	key.waker_tgid = t->waker_context == CTX_TASK ? t->waker.tgid : 0;
+	key.asked = t->asked;
+	ns = t->wake_ns - t->off_since;
+	sum = &t->waits;
 	if (__builtin_memcmp(&key, &t->waits_of, sizeof(key)) ||
 	    now - t->waits_kept >= WAITS_KEPT_NS) {
 		keep_waits(t);
@@ -542,6 +552,7 @@ static __always_inline void add_wait(struct thread *t, u64 now)
 		sum->waker_tid = t->waker.tid;
 		__builtin_memcpy(sum->waker_comm, t->waker.comm, 16);
 	}
+	return 0;
 }
 
 /* A wait that goes on when recording stops has not been ended by anybody, and counts, too. */
@@ -598,10 +609,13 @@ static __noinline int add_runner(u32 tgid, struct ran *ran, u64 ns)
  * Divides a delay since t->wake_ns among those who had this CPU in it. What is
  * longer ago than the ring reaches is nobody's.
  */
-static __always_inline void add_runners(struct thread *t, struct cpu *cpu)
+__noinline int add_runners(struct thread *t, struct cpu *cpu)
 {
-	u32 last = cpu->ran_head - 1, i;
+	u32 last, i;
 
+	if (!t || !cpu)
+		return 0;
+	last = cpu->ran_head - 1;
 	for (i = 0; i < RAN_SEEN; i++) {
 		struct ran *ran = &cpu->ran[(last - i) & (RAN_SEEN - 1)];
 		u64 ns = ran_since(ran, t->wake_ns);
@@ -611,6 +625,7 @@ static __always_inline void add_runners(struct thread *t, struct cpu *cpu)
 		if (ns)
 			add_runner(t->tgid, ran, ns);
 	}
+	return 0;
 }
 
 #endif
