@@ -91,4 +91,4 @@ pub use stack::{Frame, ImportedCall, PathSum, Space, Stack, StackId, StackSum};
 pub use sums::{Sum, SumVisitor, Sums, put_into_groups};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;
-pub use wait::{CallError, ConcurrentCall, HoldSum, ObjectName, RunnerSum, TableRead, WaitSum};
+pub use wait::*;

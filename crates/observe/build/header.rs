@@ -1,4 +1,4 @@
-//! The enums and the constants of a C header in Rust.
+//! The enums, the constants and the names of the structs of a C header in Rust.
 //!
 //! It relies on the style of bpf/wire.h: enums have a name, their enumerators share a prefix up to
 //! an underscore, a value is a number or the one after the enumerator before, and one that ends in
@@ -34,6 +34,37 @@ pub fn in_rust(header: &str) -> Result<String, String> {
     }
     Ok(rust)
 }
+
+/// The names of all structs, each of which has to consist of integers, so that any bytes are a valid
+/// value of it.
+pub fn structs_of_integers(header: &str) -> Result<Vec<String>, String> {
+    let header = without_comments(header)?;
+    let mut structs: Vec<String> = Vec::new();
+    for part in header.split("\nstruct ").skip(1) {
+        let (name, rest) = part.split_once('{').ok_or("a struct has no body")?;
+        let (body, _) = rest.split_once('}').ok_or("a struct has no end")?;
+        let name = name.trim();
+        for field in body.split(';').map(str::trim).filter(|field| !field.is_empty()) {
+            let words: Vec<_> = field.split_whitespace().collect();
+            let known = match words[..] {
+                ["struct", of, ..] => structs.iter().any(|known| known == of),
+                [kind, ..] => INTEGERS.contains(&kind),
+                [] => true,
+            };
+            // Outside of the size of an array an asterisk makes a pointer.
+            let pointer = field
+                .split('[')
+                .any(|part| part.rsplit_once(']').map_or(part, |(_, behind)| behind).contains('*'));
+            if !known || pointer {
+                return Err(format!("struct {name}: '{field}' is no integer"));
+            }
+        }
+        structs.push(name.to_owned());
+    }
+    Ok(structs)
+}
+
+const INTEGERS: [&str; 9] = ["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "char"];
 
 fn without_comments(header: &str) -> Result<String, String> {
     let mut parts = header.split("/*");

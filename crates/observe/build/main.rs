@@ -1,5 +1,5 @@
-//! Compiles the kernel side, generates its skeleton, and writes in Rust the enums of bpf/wire.h and
-//! the arguments of the programs.
+//! Compiles the kernel side, generates its skeleton, and writes in Rust the enums and
+//! records of bpf/wire.h and the arguments of the programs.
 
 mod header;
 mod prototypes;
@@ -15,6 +15,10 @@ fn main() {
     println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
     let wire = fs::read_to_string("bpf/wire.h").expect("bpf/wire.h can be read");
+    let records =
+        header::structs_of_integers(&wire).unwrap_or_else(|error| panic!("bpf/wire.h: {error}"));
+    fs::write(out.join("records.rs"), format!("records!({});\n", records.join(" ")))
+        .expect("OUT_DIR can be written");
     let wire = header::in_rust(&wire).unwrap_or_else(|error| panic!("bpf/wire.h: {error}"));
     fs::write(out.join("wire.rs"), wire).expect("OUT_DIR can be written");
     let prototypes =

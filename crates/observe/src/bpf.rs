@@ -12,7 +12,6 @@ mod skel {
     include!(concat!(env!("OUT_DIR"), "/whylag.skel.rs"));
 }
 
-pub use skel::types::sleep;
 pub use skel::{OpenWhylagSkel, WhylagSkel, WhylagSkelBuilder};
 
 /// A record of integers only, so that any bytes are a valid value of it.
@@ -25,16 +24,18 @@ macro_rules! records {
     ($($name:ident)*) => {
         $(
             pub use skel::types::$name;
-            // SAFETY: generated from wire.h, where this struct has integer fields only.
+            // SAFETY: build/header.rs has read that this struct has integer fields only.
             unsafe impl Record for $name {}
         )*
     };
 }
 
-records!(beside_key beside_sum call_error_key call_key cpu event_record hist hist_key hold_key
-         hold_sum mapping_record outlier_record path_key path_sum presence presence_key
-         queue_record request_record retry_key retry_sum runner_key runner_sum send_key send_sum
-         service stack_record thread_record wait_key wait_sum words_record);
+// All structs of wire.h.
+include!(concat!(env!("OUT_DIR"), "/records.rs"));
+
+pub use skel::types::cpu;
+// SAFETY: state.h gives it integer fields only, and structs of wire.h.
+unsafe impl Record for cpu {}
 
 // SAFETY: an integer.
 unsafe impl Record for u32 {}

@@ -534,7 +534,9 @@ impl Tmpfs {
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg(self.path()).status();
+        // At once, but lazily: a process that another test starts has this one's files until it
+        // executes its program.
+        let unmounted = Command::new("umount").arg("--lazy").arg(self.path()).status();
         if !std::thread::panicking() {
             assert!(unmounted.unwrap().success());
         }
