@@ -445,7 +445,7 @@ impl Bpf {
             self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
         batch.seconds = seconds;
         self.crowd.take(&mut batch);
-        self.sums.read(&self.probes, &mut self.names, &self.crowd, &mut batch)?;
+        self.sums.read(&self.probes, &mut self.names, &mut self.crowd, &mut batch)?;
         batch.sums.services = self.requests.read(
             &mut self.probes,
             &inbox.requests,
