@@ -454,6 +454,8 @@ impl Bpf {
         )?;
         batch.sockets =
             self.queues.as_ref().map(|queues| queues.take(since_ns)).unwrap_or_default();
+        let left_out = self.queues.as_ref().map_or(0, Queues::left_out);
+        push_loss(&mut batch, "sockets (too many in a second)", left_out);
         let (presences, left_out) = presence::take(&self.probes, batch.heartbeat_ns, last)?;
         batch.presences = presences;
         push_loss(&mut batch, "presence of programs (too many in a second)", left_out);
