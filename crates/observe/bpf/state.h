@@ -618,15 +618,28 @@ static __always_inline void set_who(struct who *who, struct task_struct *task)
 	name_task(who->comm, task, who->tgid);
 }
 
-/* The call the current task is in, by its saved registers. */
+/*
+ * The number of a call in the table of this architecture. 32-bit programs
+ * have another one: their calls all get the last number, which is no call's,
+ * like the numbers beyond the table.
+ */
+static __always_inline u64 call_numbered(struct task_struct *task, u64 nr)
+{
+	return nr >= CALLS_MAX || IS_32_BIT(task) ? CALLS_MAX - 1 : nr;
+}
+
+/* The call that a task is in, by its saved registers. */
+static __always_inline u16 saved_call(struct task_struct *task)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	long nr = CALL_NUMBER(regs);
+
+	return nr >= 0 && nr < CALLS_MAX ? call_numbered(task, nr) : NO_CALL;
+}
+
 static __always_inline u16 current_call(void)
 {
-	struct pt_regs *regs;
-	long nr;
-
-	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	nr = CALL_NUMBER(regs);
-	return nr >= 0 && nr < CALLS_MAX ? nr : NO_CALL;
+	return saved_call(bpf_get_current_task_btf());
 }
 
 static __always_inline void send_event(u32 kind, u32 tid, u32 tgid, u64 now,
