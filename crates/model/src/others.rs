@@ -12,9 +12,6 @@ use crate::{Account, Accounts, Process, Sum, ThreadAccounts};
 /// Programs with a group of their own, by name; whoever runs programs chooses how many names there are.
 const NAMES: usize = 64;
 
-/// The name of the group of all further programs.
-const FURTHER: &str = "other programs";
-
 /// Threads that are summed: of one process, or of all processes with a name that were too many.
 ///
 /// `accounts` has all of their wall time, so that each nanosecond of a run is in one account, of a
@@ -55,6 +52,9 @@ impl OtherThreads {
     /// they are recorded. They take some 50 MB, where 2 million took gigabytes; and a program that
     /// starts 10,000 a second, which is about the most that a kernel does, is whole for some seconds.
     pub const ONE_BY_ONE: usize = 50_000;
+
+    /// The name of the group of all programs that have none by themselves.
+    pub const FURTHER: &str = "other programs";
 
     /// The first number of a group: no process id is that large (Linux has 22 bits).
     const GROUPS: u32 = 1 << 31;
@@ -173,7 +173,7 @@ impl Crowd {
         if let Some(number) = self.groups.get(name) {
             return *number;
         }
-        let name = if self.groups.len() < NAMES { name } else { FURTHER };
+        let name = if self.groups.len() < NAMES { name } else { OtherThreads::FURTHER };
         let next = OtherThreads::GROUPS.saturating_add(self.groups.len() as u32);
         let number = *self.groups.entry(name.to_owned()).or_insert(next);
         self.sums.entry(number).or_insert_with(|| OtherThreads::none(number, name));
@@ -267,6 +267,9 @@ mod tests {
         assert_eq!(different.len(), NAMES + 1);
         assert!(numbers.iter().all(|number| OtherThreads::is_group(*number)));
         assert_eq!(crowd.group("yet another"), numbers[999]);
-        assert_eq!(crowd.processes().filter(|group| group.comm == FURTHER).count(), 1);
+        assert_eq!(
+            crowd.processes().filter(|group| group.comm == OtherThreads::FURTHER).count(),
+            1
+        );
     }
 }

@@ -25,6 +25,8 @@ struct pt_regs {
 #define INSTRUCTION(regs)	((regs)->ip)
 #define STACK_TOP(regs)		((regs)->sp)
 
+/* In a call by the table of 32-bit programs (TS_COMPAT). */
+#define IS_32_BIT(task)		((task)->thread_info.status & 2)
 #define IS_POLL(call)		((call) == 7 || (call) == 271)	/* poll, ppoll */
 #define CALL_NR_GETDENTS64	217
 
@@ -46,6 +48,8 @@ struct pt_regs {
 #define INSTRUCTION(ptregs)	((ptregs)->pc)
 #define STACK_TOP(ptregs)	((ptregs)->sp)
 
+/* A 32-bit program (TIF_32BIT). */
+#define IS_32_BIT(task)		((task)->thread_info.flags >> 22 & 1)
 #define IS_POLL(call)		((call) == 73)	/* ppoll; there is no poll */
 #define CALL_NR_GETDENTS64	61
 

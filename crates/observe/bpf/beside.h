@@ -77,9 +77,9 @@ static __always_inline void add_possible_holder(struct task_struct *task,
 		.kernel = wait->kernel,
 	};
 	struct beside_sum first = {}, *sum;
-	long nr = CALL_NUMBER(regs);
+	u16 nr = saved_call(task);
 
-	if (task->flags & PF_KTHREAD || nr < 0 || nr >= CALLS_MAX)
+	if (task->flags & PF_KTHREAD || nr == NO_CALL)
 		return;
 	key.call = nr;
 	key.kind = what_is_read(task, nr, (u32)ARGUMENT_1(regs), &first);

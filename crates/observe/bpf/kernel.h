@@ -213,7 +213,13 @@ struct cred {
 	kuid_t euid;
 };
 
+struct thread_info {
+	u32 status;		/* x86 */
+	unsigned long flags;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
 	unsigned long jobctl;

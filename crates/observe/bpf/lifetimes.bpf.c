@@ -229,13 +229,7 @@ int BPF_PROG(on_exit_late, struct task_struct *p)
 /* The call that a task off the CPU is in: it shows what the task waits for. */
 static __always_inline u16 call_of(struct task_struct *task)
 {
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	long nr;
-
-	if (task->flags & PF_KTHREAD)
-		return NO_CALL;
-	nr = CALL_NUMBER(regs);
-	return nr >= 0 && nr < CALLS_MAX ? nr : NO_CALL;
+	return task->flags & PF_KTHREAD ? NO_CALL : saved_call(task);
 }
 
 /* What a task that is not running waits for. */

@@ -197,7 +197,7 @@ static __noinline u32 service_number(struct service_key *key, u16 family, u32 tg
 		return number;
 	/* A program that calls many peers leaves histograms for all else. */
 	number = SERVICES;
-	if (service_next < SERVICES && hist_next < hist_slots / 2 / 4 * 3)
+	if (service_next < SERVICES && !hists_are_scarce())
 		number = __sync_fetch_and_add(&service_next, 1);
 	if (number >= SERVICES ||
 	    bpf_map_update_elem(&service_index, key, &number, BPF_NOEXIST)) {

@@ -47,7 +47,7 @@ u64 idle_ns;		/* answers to which nothing was added so long are complete */
 
 /* ---- changed by the programs ---- */
 
-u32 hist_next = 1;	/* next free histogram slot; 0 means none */
+u32 hist_next = 1;	/* next histogram slot that was never used; 0 means none */
 u32 slot_next = 1;	/* next thread slot that was never used */
 u32 watched;		/* threads that have a slot */
 
@@ -242,6 +242,13 @@ struct {
 	__type(value, struct hist);
 } hists SEC(".maps");
 
+/* Slots of processes that have ended, which the recorder gives back; the loader sets max_entries. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1);
+	__type(value, u32);
+} free_hists SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -261,10 +268,18 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
+	__uint(max_entries, 65536);
 	__type(key, struct runner_key);
 	__type(value, struct runner_sum);
 } runner_sums SEC(".maps");
+
+/* What found no room there: whoever waited, and whoever ran. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct runner_sum);
+} other_runners SEC(".maps");
 
 /* Outliers in one ring, everything that must not drown in the other. */
 struct {
@@ -502,10 +517,37 @@ static __always_inline void lost(u32 kind)
 		cpu->losses[kind]++;
 }
 
+/* Three quarters of the slots have been used, and none of them is free again. */
+static __always_inline bool hists_are_scarce(void)
+{
+	u32 slot = 0;
+
+	return hist_next > hist_slots / 2 / 4 * 3 && bpf_map_peek_elem(&free_hists, &slot);
+}
+
+/* A slot that was given back, or one of the first three quarters; 0: neither. */
+static __always_inline u32 own_hist(void)
+{
+	u32 slot = 0;
+
+	if (!bpf_map_pop_elem(&free_hists, &slot))
+		return slot;
+	return hist_next > hist_slots / 2 / 4 * 3 ? 0 : __sync_fetch_and_add(&hist_next, 1);
+}
+
+/* One of the last quarter; 0 when all are taken. */
+static __always_inline u32 last_hist(void)
+{
+	/* Tested first: a number that only grows would wrap, and give out slot 1 again. */
+	if (hist_next >= hist_slots / 2)
+		return 0;
+	return __sync_fetch_and_add(&hist_next, 1);
+}
+
 /*
- * Slot of a histogram, given out on first use. When three quarters are taken
- * new ones are shared by all processes (tgid 0): coarser, but nothing lost.
- * When all are taken the value is counted as lost.
+ * Slot of a histogram, given out on first use. When no process can have one
+ * of its own they share theirs (tgid 0): coarser, but nothing lost. When all
+ * are taken the value is counted as lost.
  */
 __noinline u32 hist_slot(u32 tgid, u32 kind, u64 id)
 {
@@ -515,23 +557,21 @@ __noinline u32 hist_slot(u32 tgid, u32 kind, u64 id)
 
 	if (known)
 		return *known;
-	if (key.tgid && hist_next > hist_slots / 2 / 4 * 3) {
+	slot = own_hist();
+	if (!slot) {
 		key.tgid = 0;
 		known = bpf_map_lookup_elem(&hist_index, &key);
 		if (known)
 			return *known;
+		slot = last_hist();
 	}
-	/* Tested first: a number that only grows would wrap, and give out slot 1 again. */
-	if (hist_next >= hist_slots / 2) {
-		lost(LOSS_HISTOGRAM);
-		return 0;
-	}
-	slot = __sync_fetch_and_add(&hist_next, 1);
-	if (slot >= hist_slots / 2) {
+	if (!slot || slot >= hist_slots / 2) {
 		lost(LOSS_HISTOGRAM);
 		return 0;
 	}
 	if (bpf_map_update_elem(&hist_index, &key, &slot, BPF_NOEXIST)) {
+		/* Another CPU came first. */
+		bpf_map_push_elem(&free_hists, &slot, BPF_ANY);
 		known = bpf_map_lookup_elem(&hist_index, &key);
 		if (known)
 			return *known;
@@ -580,15 +620,28 @@ static __always_inline void set_who(struct who *who, struct task_struct *task)
 	name_task(who->comm, task, who->tgid);
 }
 
-/* The call the current task is in, by its saved registers. */
+/*
+ * The number of a call in the table of this architecture. 32-bit programs
+ * have another one: their calls all get the last number, which is no call's,
+ * like the numbers beyond the table.
+ */
+static __always_inline u64 call_numbered(struct task_struct *task, u64 nr)
+{
+	return nr >= CALLS_MAX || IS_32_BIT(task) ? CALLS_MAX - 1 : nr;
+}
+
+/* The call that a task is in, by its saved registers. */
+static __always_inline u16 saved_call(struct task_struct *task)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	long nr = CALL_NUMBER(regs);
+
+	return nr >= 0 && nr < CALLS_MAX ? call_numbered(task, nr) : NO_CALL;
+}
+
 static __always_inline u16 current_call(void)
 {
-	struct pt_regs *regs;
-	long nr;
-
-	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	nr = CALL_NUMBER(regs);
-	return nr >= 0 && nr < CALLS_MAX ? nr : NO_CALL;
+	return saved_call(bpf_get_current_task_btf());
 }
 
 static __always_inline void send_event(u32 kind, u32 tid, u32 tgid, u64 now,

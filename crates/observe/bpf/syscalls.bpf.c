@@ -92,8 +92,6 @@ static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long 
 		__builtin_memset(t->in_call, 0, sizeof(t->in_call));
 		t->call_dirty = 0;
 	}
-	if ((u64)id >= CALLS_MAX)
-		id = CALLS_MAX - 1;
 	kind = call_kinds[id & (CALLS_MAX - 1)];
 	if (kind == CALL_POLL)
 		turn_ends(t, now);
@@ -133,6 +131,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 		return 0;
 	if (t->binding)
 		step_of_binding(ctx, 0, 0);
+	id = call_numbered(bpf_get_current_task_btf(), id);
 	call_begins(cpu, t, id);
 	note_sent(t, regs, id);
 	leave(cpu);

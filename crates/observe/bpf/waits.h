@@ -592,10 +592,12 @@ static __noinline int add_runner(u32 tgid, struct ran *ran, u64 ns)
 
 	if (!sum) {
 		struct runner_sum first = {};
+		u32 zero = 0;
 
-		if (bpf_map_update_elem(&runner_sums, &key, &first, BPF_NOEXIST) == -7 /* E2BIG */)
-			lost(LOSS_RUNNER);
+		bpf_map_update_elem(&runner_sums, &key, &first, BPF_NOEXIST);
 		sum = bpf_map_lookup_elem(&runner_sums, &key);
+		if (!sum)
+			sum = bpf_map_lookup_elem(&other_runners, &zero);
 		if (!sum)
 			return 0;
 	}

@@ -568,7 +568,6 @@ enum loss {
 	LOSS_THREAD,		/* no memory to watch a thread */
 	LOSS_WAIT,		/* wait_sums full */
 	LOSS_HOLD,		/* hold_sums or mm_locks full */
-	LOSS_RUNNER,		/* runner_sums full */
 	LOSS_CALL,		/* evicted_calls full */
 	LOSS_REQUEST,		/* block requests in flight beyond the map */
 	LOSS_NEGATIVE,		/* clock went backwards between CPUs */

@@ -1,6 +1,7 @@
 //! Reads the kernel's histograms, one second at a time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags};
@@ -12,6 +13,7 @@ use crate::bpf::{self, hist, hist_key};
 use crate::names::Names;
 use crate::probes::Probes;
 use crate::requests;
+use crate::sums::entries;
 use crate::wire::{self, HistKind};
 
 /// Programs run with preemption off and for microseconds: after this long nobody still counts
@@ -22,6 +24,8 @@ const QUIET: Duration = Duration::from_millis(2);
 #[derive(Default)]
 pub struct Histograms {
     keys: HashMap<u32, hist_key>,
+    /// Those of processes that have ended: nobody finds them any more, and they are read once more.
+    retired: HashSet<u32>,
 }
 
 impl Histograms {
@@ -59,21 +63,69 @@ impl Histograms {
                 seconds.push(MetricSecond { tgid: key.tgid, metric, start_ns, histogram });
             }
         }
+        self.give_back(&maps.free_hists)?;
+        if self.keys.len() > maps.hists.max_entries() as usize / 4 {
+            self.retire(&maps.hist_index);
+        }
         Ok((seconds, of_requests))
     }
 
     fn learn(&mut self, index: &dyn MapCore) -> Result<(), Error> {
-        for key in index.keys() {
-            let slot =
-                index.lookup(&key, MapFlags::ANY).map_err(Error::bpf("reading the index"))?;
-            if let Some(slot) = slot.as_deref().and_then(bpf::read::<u32>)
-                && let Some(key) = bpf::read::<hist_key>(&key)
-            {
-                self.keys.insert(slot, key);
-            }
+        for (_, key, slot) in entries::<hist_key, u32>(index)? {
+            self.keys.insert(slot, key);
         }
         Ok(())
     }
+
+    /// Takes the histograms of processes that have ended out of the index.
+    fn retire(&mut self, index: &dyn MapCore) {
+        let mut lives = Lives::default();
+        for (slot, key) in &self.keys {
+            if key.tgid == 0 || self.retired.contains(slot) || lives.is_there(key.tgid) {
+                continue;
+            }
+            if index.delete(bytes_of(key).as_slice()).is_ok() {
+                self.retired.insert(*slot);
+            }
+        }
+    }
+
+    /// Those that were retired before both halves were read. A process that got the number of one that
+    /// had just ended may have found them while they were taken out: then they stay until it ends.
+    fn give_back(&mut self, free: &dyn MapCore) -> Result<(), Error> {
+        let mut lives = Lives::default();
+        for slot in std::mem::take(&mut self.retired) {
+            let owner = self.keys.get(&slot).map(|key| key.tgid);
+            if owner.is_some_and(|tgid| lives.is_there(tgid)) {
+                self.retired.insert(slot);
+                continue;
+            }
+            self.keys.remove(&slot);
+            free.update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
+                .map_err(Error::bpf("giving a histogram back"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Which processes are there; each is looked for once.
+#[derive(Default)]
+struct Lives(HashMap<u32, bool>);
+
+impl Lives {
+    fn is_there(&mut self, tgid: u32) -> bool {
+        let look = || Path::new("/proc").join(tgid.to_string()).exists();
+        *self.0.entry(tgid).or_insert_with(look)
+    }
+}
+
+/// As the kernel has it.
+fn bytes_of(key: &hist_key) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(size_of::<hist_key>());
+    bytes.extend(key.tgid.to_ne_bytes());
+    bytes.extend(key.kind.to_ne_bytes());
+    bytes.extend(key.id.to_ne_bytes());
+    bytes
 }
 
 /// One histogram from its per-CPU parts, `None` if nothing was counted.

@@ -1,6 +1,6 @@
 //! Which file is mapped where in a process, also after it has exited.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::linux::fs::MetadataExt;
@@ -25,7 +25,7 @@ const MOST_MEMORY: usize = 96 << 20;
 /// Mappings of the past that are kept of a process.
 const GONE_KEPT: usize = 1_024;
 
-/// Births that are remembered, 8 bytes each.
+/// Births that are remembered, the latest, some 40 bytes each.
 const PARENTS_KEPT: usize = 65_536;
 /// Births without exec in a row, at most.
 const GENERATIONS: usize = 8;
@@ -82,12 +82,15 @@ pub struct Mappings {
     processes: HashMap<u32, Vec<Mapping>>,
     /// Bytes of memory that they take.
     memory: usize,
-    /// Who processes run as, as far as that was seen.
+    /// Who those processes run as, as far as that was seen.
     users: HashMap<u32, u32>,
     /// Lists that found no room.
     left_out: u64,
-    /// Of those that did not exec since they were born.
-    parents: HashMap<u32, u32>,
+    /// Of those that did not exec since they were born, with the number of the birth.
+    parents: HashMap<u32, (u32, u64)>,
+    /// The children of these births, and of some that did exec, the oldest first.
+    births: VecDeque<(u32, u64)>,
+    born: u64,
 }
 
 impl Mappings {
@@ -100,11 +103,11 @@ impl Mappings {
 
     /// Takes what was read of a process some time ago; nothing if it was gone by then.
     pub fn replace(&mut self, tgid: u32, seen: Seen) {
-        if let Some(user) = seen.user {
-            self.users.insert(tgid, user);
-        }
         if seen.mappings.is_empty() {
             return;
+        }
+        if let Some(user) = seen.user {
+            self.users.insert(tgid, user);
         }
         let before = self.processes.remove(&tgid).unwrap_or_default();
         self.memory = self.memory.saturating_sub(memory(&before));
@@ -146,8 +149,16 @@ impl Mappings {
 
     /// A process was born with the memory of another.
     fn forked(&mut self, parent: u32, child: u32) {
-        if self.parents.len() < PARENTS_KEPT {
-            self.parents.insert(child, parent);
+        self.born += 1;
+        self.parents.insert(child, (parent, self.born));
+        self.births.push_back((child, self.born));
+        while self.births.len() > PARENTS_KEPT
+            && let Some((child, birth)) = self.births.pop_front()
+        {
+            // Process ids are reused.
+            if self.parents.get(&child).is_some_and(|(_, latest)| *latest == birth) {
+                self.parents.remove(&child);
+            }
         }
     }
 
@@ -176,11 +187,11 @@ impl Mappings {
             device: (record.device >> 20, record.device & 0xf_ffff),
             inode: record.inode,
         };
-        self.users.insert(record.tgid, record.user);
         if self.memory > MOST_MEMORY {
             self.left_out += 1;
             return;
         }
+        self.users.insert(record.tgid, record.user);
         self.memory += memory(std::slice::from_ref(&mapping));
         let known = self.processes.entry(record.tgid).or_default();
         if !known.iter().any(|m| m.start == mapping.start && m.end == mapping.end) {
@@ -198,7 +209,7 @@ impl Mappings {
             if let Some(mappings) = self.processes.get(&process) {
                 return mappings.iter().find(|m| m.start <= address && address < m.end);
             }
-            process = *self.parents.get(&process)?;
+            process = self.parents.get(&process)?.0;
         }
         None
     }
@@ -305,6 +316,27 @@ mod tests {
         assert!(mappings.find(grandchild, here).is_some());
         mappings.executed(grandchild);
         assert_eq!(mappings.find(grandchild, here), None);
+    }
+
+    #[test]
+    fn of_births_beyond_number_the_latest_are_remembered() {
+        let mut mappings = Mappings::default();
+        let me = std::process::id();
+        mappings.refresh(me);
+        let here = of_process as *const () as u64;
+        let first = 10_000_000;
+        mappings.forked(me, first);
+        // Born once more, it is one of the latest.
+        mappings.forked(me, first + 1);
+        for number in 0..PARENTS_KEPT as u32 - 1 {
+            mappings.forked(me, first + 2 + number);
+        }
+        mappings.forked(me, first + 1);
+        let last = first + PARENTS_KEPT as u32;
+        assert!(mappings.find(last, here).is_some());
+        assert!(mappings.find(first + 1, here).is_some());
+        assert_eq!(mappings.find(first, here), None);
+        assert_eq!(mappings.births.len(), PARENTS_KEPT);
     }
 
     #[test]

@@ -98,6 +98,7 @@ impl Probes {
         let sizes = Sizes::of_this_host(cpus);
         let slots = sizes.histograms;
         open.maps.hists.set_max_entries(2 * slots).map_err(Error::bpf("sizing histograms"))?;
+        open.maps.free_hists.set_max_entries(slots).map_err(Error::bpf("sizing histograms"))?;
         open.maps.threads.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
         open.maps.free_slots.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
         if let Some(rodata) = open.maps.rodata_data.as_mut() {
@@ -315,7 +316,7 @@ impl Probes {
         old
     }
 
-    /// Histogram slots given out so far (slot 0 is never used).
+    /// Histogram slots that have been used so far (slot 0 never is).
     pub fn histogram_slots(&self) -> u32 {
         let given = self.skel.maps.data_data.as_ref().map_or(1, |data| data.hist_next);
         given.min(self.skel.maps.hists.max_entries() / 2)

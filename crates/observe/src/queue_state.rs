@@ -1,5 +1,6 @@
 //! Turns looks at sockets into figures for each second, and into bursts of drops.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use model::{
@@ -14,6 +15,10 @@ use crate::sockets::{drop_reasons, kind, socket};
 /// Bursts of drops kept between two batches; what comes beyond is counted in the last one.
 const BURSTS: usize = 4096;
 
+/// Sockets of a batch, one a second, in which something happened, and as many that are new and quiet:
+/// each takes some 400 bytes of the store, and anybody can open hundreds of thousands.
+const SOCKETS: usize = 512;
+
 /// What was seen of all sockets since the last batch.
 #[derive(Default)]
 pub struct State {
@@ -23,6 +28,8 @@ pub struct State {
     pub sends: Sends,
     drops: Vec<Drops>,
     reasons: HashMap<u32, String>,
+    /// Of sockets in which something happened, beyond those that a batch has room for.
+    left_out: u64,
 }
 
 /// A socket, since the last batch and before.
@@ -99,9 +106,13 @@ impl Known {
         }
     }
 
-    fn is_worth_reporting(&self) -> bool {
+    fn has_something(&self) -> bool {
         let something = self.receive.max > 0 || self.send.max > 0 || self.drops > 0;
-        self.looks > 0 && (!self.reported || something || self.resent.segments > 0)
+        self.looks > 0 && (something || self.resent.segments > 0)
+    }
+
+    fn is_new(&self) -> bool {
+        self.looks > 0 && !self.reported
     }
 }
 
@@ -170,12 +181,14 @@ impl State {
 
     /// Hands over what was seen; intervals began at `start_ns`.
     pub fn take(&mut self, start_ns: u64) -> Sockets {
-        let mut queues = Vec::new();
+        let (mut queues, mut new) = (Vec::new(), 0);
         let mut blocked = self.sends.take();
         for known in self.known.values_mut() {
             let socket = &known.socket;
             let blocked_sends = blocked.remove(&(socket.inode, socket.tgid, socket.fd));
-            if known.is_worth_reporting() || blocked_sends.is_some() {
+            let is_busy = known.has_something() || blocked_sends.is_some();
+            if is_busy || (known.is_new() && new < SOCKETS) {
+                new += usize::from(!is_busy);
                 known.reported = true;
                 queues.push(QueueSecond {
                     start_ns,
@@ -198,10 +211,16 @@ impl State {
         }
         let others = blocked.into_iter().map(|(key, sends)| self.unseen(start_ns, key, sends));
         queues.extend(others.collect::<Vec<_>>());
+        self.left_out += keep_most_telling(&mut queues, SOCKETS + new);
         // One that was not seen since the last batch has been closed.
         self.known.retain(|_, known| std::mem::replace(&mut known.seen, false));
         queues.sort_by_key(|second| second.socket.inode);
         Sockets { queues, drops: std::mem::take(&mut self.drops) }
+    }
+
+    /// Seconds of sockets that were left out because there were too many, since the last call.
+    pub fn left_out(&mut self) -> u64 {
+        std::mem::take(&mut self.left_out)
     }
 
     /// Sends on a socket that is known by another descriptor, or was closed before a look at it.
@@ -228,6 +247,22 @@ impl State {
         let bursts = self.known.values_mut().filter_map(|known| known.burst.take());
         bursts.for_each(|burst| keep(&mut self.drops, burst));
     }
+}
+
+/// Those that lost something or waited, then the fullest; gives how many are left out.
+fn keep_most_telling(queues: &mut Vec<QueueSecond>, most: usize) -> u64 {
+    let left_out = queues.len().saturating_sub(most);
+    if left_out > 0 {
+        queues.sort_by_cached_key(|second| {
+            let waited = second.blocked_sends.count() > 0;
+            let lost = second.drops > 0 || second.resent.segments > 0;
+            // Of the others the new ones come first, which are told of once.
+            let is_quiet = second.receive.max == 0 && second.send.max == 0;
+            Reverse((waited || lost, is_quiet, second.receive.max.max(second.send.max)))
+        });
+        queues.truncate(most);
+    }
+    left_out as u64
 }
 
 fn keep(drops: &mut Vec<Drops>, burst: Drops) {
@@ -300,6 +335,33 @@ mod tests {
         assert_eq!(state.take(40).queues.len(), 1);
         assert_eq!(state.take(60).drops.len(), 1, "a burst ends with its socket");
         assert!(state.known.is_empty());
+    }
+
+    #[test]
+    fn of_very_many_sockets_the_most_telling_ones_are_kept_and_the_others_counted() {
+        let mut state = State::default();
+        let numbered = |inode, receive, drops| queue_record { inode, ..look(0, receive, drops) };
+        let many = SOCKETS as u64;
+        for inode in 0..2 * many {
+            state.note(&numbered(inode, 0, 0));
+        }
+        for inode in 2 * many..4 * many {
+            state.note(&numbered(inode, inode, 0));
+        }
+        state.note(&numbered(9 * many, 0, 3));
+        let queues = state.take(0).queues;
+        assert_eq!(queues.iter().filter(|second| second.receive.max == 0).count(), SOCKETS + 1);
+        assert!(queues.iter().any(|second| second.drops == 3));
+        let fullest = queues.iter().filter(|second| second.socket.inode > 3 * many).count();
+        assert_eq!((queues.len(), fullest), (2 * SOCKETS, SOCKETS));
+        assert_eq!(state.left_out(), many + 1);
+
+        // The quiet ones that had no room are told of next.
+        for inode in 0..2 * many {
+            state.note(&numbered(inode, 0, 0));
+        }
+        assert_eq!(state.take(0).queues.len(), SOCKETS);
+        assert_eq!(state.left_out(), 0);
     }
 
     #[test]

@@ -62,6 +62,11 @@ impl Queues {
         lock(&self.state).take(start_ns)
     }
 
+    /// Sockets of a second that were left out because there were too many, since the last call.
+    pub fn left_out(&self) -> u64 {
+        lock(&self.state).left_out()
+    }
+
     /// Looks once more and ends the thread.
     pub fn finish(&mut self) {
         self.stop = None;

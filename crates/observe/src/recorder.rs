@@ -445,7 +445,7 @@ impl Bpf {
             self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
         batch.seconds = seconds;
         self.crowd.take(&mut batch);
-        self.sums.read(&self.probes, &mut self.names, &self.crowd, &mut batch)?;
+        self.sums.read(&self.probes, &mut self.names, &mut self.crowd, &mut batch)?;
         batch.sums.services = self.requests.read(
             &mut self.probes,
             &inbox.requests,
@@ -454,6 +454,8 @@ impl Bpf {
         )?;
         batch.sockets =
             self.queues.as_ref().map(|queues| queues.take(since_ns)).unwrap_or_default();
+        let left_out = self.queues.as_ref().map_or(0, Queues::left_out);
+        push_loss(&mut batch, "sockets (too many in a second)", left_out);
         let (presences, left_out) = presence::take(&self.probes, batch.heartbeat_ns, last)?;
         batch.presences = presences;
         push_loss(&mut batch, "presence of programs (too many in a second)", left_out);

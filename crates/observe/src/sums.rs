@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use libbpf_rs::{MapCore, MapFlags};
 use model::{
-    Account, Batch, Blocked, CallError, ConcurrentCall, HoldSum, ObjectName, PathSum, Retry,
-    RunnerSum, Sum, Syscall, WaitSum, put_into_groups,
+    Account, Batch, Blocked, CallError, ConcurrentCall, HoldSum, ObjectName, OtherThreads, PathSum,
+    Retry, RunnerSum, Sum, Syscall, WaitSum, put_into_groups,
 };
 
 use crate::Error;
@@ -29,16 +29,19 @@ pub struct Sums {
     concurrent_calls: Table<ConcurrentCall>,
     retries: Table<Retry>,
     call_errors: Table<CallError>,
+    /// Count of the runners that found no room.
+    other_runners: u64,
 }
 
 impl Sums {
     /// All sums that grew. Those of processes that the crowd has are taken out of the kernel's maps,
-    /// which have room for some thousands of processes.
+    /// which have room for some thousands of processes, and so are those that did not grow where a map
+    /// is half full.
     pub fn read(
         &mut self,
         probes: &Probes,
         names: &mut Names,
-        crowd: &Crowd,
+        crowd: &mut Crowd,
         batch: &mut Batch,
     ) -> Result<(), Error> {
         let maps = &probes.skel().maps;
@@ -46,6 +49,7 @@ impl Sums {
         sums.waits = self.waits.grown(&maps.wait_sums, crowd, |key, sum| wait(key, sum, names))?;
         sums.holds = self.holds.grown(&maps.hold_sums, crowd, hold)?;
         sums.runners = self.runners.grown(&maps.runner_sums, crowd, runner)?;
+        sums.runners.extend(self.other_runners(&maps.other_runners, crowd)?);
         sums.paths = self.paths.grown(&maps.path_sums, crowd, path)?;
         sums.concurrent_calls =
             self.concurrent_calls.grown(&maps.beside_sums, crowd, concurrent_call)?;
@@ -53,19 +57,46 @@ impl Sums {
         sums.call_errors = self.call_errors.grown(&maps.call_errors, crowd, call_error)?;
         Ok(())
     }
+
+    /// Who ran instead of whom where the kernel side had no room for more pairs, if that grew.
+    fn other_runners(
+        &mut self,
+        map: &dyn MapCore,
+        crowd: &mut Crowd,
+    ) -> Result<Option<RunnerSum>, Error> {
+        let value = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let value = value.map_err(Error::bpf("reading a map"))?;
+        let Some(sum) = value.as_deref().and_then(bpf::read::<runner_sum>) else { return Ok(None) };
+        if std::mem::replace(&mut self.other_runners, sum.count) == sum.count {
+            return Ok(None);
+        }
+        let name = OtherThreads::FURTHER;
+        let group = crowd.group(name);
+        Ok(Some(RunnerSum {
+            tgid: group,
+            runner_tgid: group,
+            runner_comm: name.to_owned(),
+            realtime: 0,
+            count: sum.count,
+            ns: sum.ns,
+        }))
+    }
 }
+
+/// Sums that are remembered when they have been taken out of a map, some 300 bytes each.
+const TAKEN_KEPT: usize = 65_536;
 
 /// The sums of one map.
 struct Table<T> {
-    /// Counts of those that were handed over, by their key in the map.
+    /// Counts of those that were handed over and are in the map, by their key there.
     seen: HashMap<Vec<u8>, u64>,
-    /// What was taken out of the map, by key.
-    of_groups: HashMap<String, T>,
+    /// What was taken out of the map, by the key of the sum.
+    taken: HashMap<String, T>,
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Table<T> {
-        Table { seen: HashMap::new(), of_groups: HashMap::new() }
+        Table { seen: HashMap::new(), taken: HashMap::new() }
     }
 }
 
@@ -77,43 +108,62 @@ impl<T: Sum + Clone> Table<T> {
         crowd: &Crowd,
         mut convert: impl FnMut(K, V) -> T,
     ) -> Result<Vec<T>, Error> {
-        let mut read = |key: &[u8], value: &[u8]| {
-            let mut sum = convert(bpf::read(key)?, bpf::read(value)?);
-            let is_of_group = put_into_groups(&mut sum, &|tgid| crowd.group_of(tgid));
-            Some((sum, is_of_group))
-        };
+        let mut own = |key: &[u8], value: &[u8]| Some(convert(bpf::read(key)?, bpf::read(value)?));
+        let group = |tgid| crowd.group_of(tgid);
         let mut grown = Vec::new();
-        let mut groups = HashSet::new();
-        for (key, value) in all(map)? {
+        let (mut idle, mut changed) = (Vec::new(), HashSet::new());
+        let entries: Vec<_> = all(map)?.collect();
+        let is_crowded = entries.len() > map.max_entries() as usize / 2;
+        for (key, value) in entries {
             let Some(count) = bpf::read::<u64>(&value) else { continue };
             let before = self.seen.get(&key);
             if before == Some(&count) {
+                if is_crowded {
+                    idle.push(key);
+                }
                 continue;
             }
             let is_new = before.is_none();
-            let Some((sum, is_of_group)) = read(&key, &value) else { continue };
+            let Some(mut sum) = own(&key, &value) else { continue };
+            let is_of_group = put_into_groups(&mut sum, &group);
             // What was handed over is stored under its own key, and stays there.
-            if is_new && is_of_group {
+            if is_new && (is_of_group || self.was_taken(&sum)) {
                 // Again: it may have grown meanwhile.
                 let taken = map.lookup_and_delete(&key).ok().flatten();
-                if let Some((sum, _)) = taken.and_then(|value| read(&key, &value)) {
-                    groups.extend(self.add_to_group(sum));
+                if let Some(mut sum) = taken.and_then(|value| own(&key, &value)) {
+                    put_into_groups(&mut sum, &group);
+                    changed.extend(self.add_to_taken(sum));
                 }
                 continue;
             }
             self.seen.insert(key, count);
             grown.push(sum);
         }
-        grown.extend(groups.iter().filter_map(|key| self.of_groups.get(key).cloned()));
+        for key in idle {
+            if self.taken.len() >= TAKEN_KEPT {
+                break;
+            }
+            let Some(value) = map.lookup_and_delete(&key).ok().flatten() else { continue };
+            let grew = self.seen.remove(&key) != bpf::read(&value);
+            let Some(sum) = own(&key, &value) else { continue };
+            changed.extend(self.add_to_taken(sum).filter(|_| grew));
+        }
+        grown.extend(changed.iter().filter_map(|key| self.taken.get(key).cloned()));
         Ok(grown)
     }
 
+    /// True of a part of a sum whose first part is not in the map any more.
+    fn was_taken(&self, sum: &T) -> bool {
+        let is_known = |key: String| self.taken.contains_key(&key);
+        !self.taken.is_empty() && sum.key_text().is_some_and(is_known)
+    }
+
     /// Gives its key.
-    fn add_to_group(&mut self, sum: T) -> Option<String> {
+    fn add_to_taken(&mut self, sum: T) -> Option<String> {
         let key = sum.key_text()?;
-        match self.of_groups.get_mut(&key) {
+        match self.taken.get_mut(&key) {
             Some(all) => T::add(all, &sum),
-            None => drop(self.of_groups.insert(key.clone(), sum)),
+            None => drop(self.taken.insert(key.clone(), sum)),
         }
         Some(key)
     }

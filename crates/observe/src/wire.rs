@@ -30,7 +30,6 @@ impl Loss {
             Loss::Thread => "threads not watched (no memory)",
             Loss::Wait => "wait sums (map full)",
             Loss::Hold => "lock hold sums (map full)",
-            Loss::Runner => "runner sums (map full)",
             Loss::Call => "system call sums (map full)",
             Loss::Request => "block requests (map full)",
             Loss::Negative => "clock steps backwards",

@@ -299,3 +299,26 @@ fn every_call_is_counted_once() {
     }
     assert_eq!(seen, expected);
 }
+
+/// 32-bit programs count their calls by another table, and any program can make a call by it.
+#[test]
+fn calls_by_the_table_of_32_bit_programs_are_not_taken_for_others() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let caller = program("calls_of_32_bit");
+    if !Command::new(&caller).status().unwrap().success() {
+        println!("skipped: this kernel has no calls of 32-bit programs");
+        return;
+    }
+    let run = lab.record(&["--threshold", "5ms"], [&caller]).run;
+    let sync = Syscall::named("sync").unwrap();
+    assert_eq!(run.accounts().get(Account::Syscall(sync)), 0, "it calls no sync");
+    let calls = run.outliers.iter().filter(|outlier| outlier.kind == OutlierKind::Syscall);
+    let calls: Vec<_> = calls.filter_map(|outlier| Some(outlier.syscall.as_ref()?.call)).collect();
+    // The last number of the table, which is no call's.
+    let of_32_bit = calls.iter().filter(|call| call.0 == 511).count();
+    assert_eq!(of_32_bit, 20, "{calls:?}");
+    // 20 sleeps of 10 ms, whatever they are for.
+    let accounts = run.accounts();
+    let asleep = accounts.iter().filter(|(account, _)| matches!(account, Account::Blocked(_)));
+    assert!(asleep.map(|(_, ns)| ns).sum::<u64>() >= 200 * MS, "{accounts:?}");
+}

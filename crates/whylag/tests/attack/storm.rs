@@ -1,9 +1,12 @@
 //! Threads and processes that begin and end by the thousand.
 
-use model::{Account, Blocked, OtherThreads};
+use std::process::Command;
+
+use model::{Account, Blocked, Metric, OtherThreads};
 use rusqlite::Connection;
 
-use crate::attacker::{Den, lab};
+use crate::attacker::{Den, lab, lab_beside_others};
+use crate::common::lost;
 
 /// More than are kept one by one.
 const THREADS: u64 = 55_000;
@@ -49,4 +52,44 @@ fn a_storm_is_summed_while_it_is_recorded_and_every_thread_of_it_counts() {
     let count: u64 = waits.iter().map(|wait| wait.count).sum();
     assert!((waits.len() as u64) < PROCESSES * 2 / 3, "{} sums of {count} waits", waits.len());
     assert!(count > PROCESSES / 2, "{count} waits for children");
+}
+
+/// Who ran while who waited: 300 processes are 90,000 pairs, and the kernel side has 65,536 at a time.
+#[test]
+fn who_ran_instead_is_summed_however_many_they_are() {
+    let Some(lab) = lab() else { return };
+    let den = Den::of("attacker");
+    let program = den.program.to_str().unwrap();
+    lab.record(&["--follow", "--threshold", "1s"], [program, "jostle", "300", "6"]);
+    let run = lab.run();
+    let lost = lost(&run);
+    assert!(!lost.keys().any(|kind| kind.contains("runner")), "{lost:?}");
+
+    // By far the most pairs are by themselves, and what found no room has its sum.
+    let pairs = run.sums.runners.len();
+    let all_ns: u64 = run.sums.runners.iter().map(|runner| runner.ns).sum();
+    let in_groups = run.sums.runners.iter().filter(|runner| OtherThreads::is_group(runner.tgid));
+    let crowded_ns: u64 = in_groups.map(|runner| runner.ns).sum();
+    println!("{pairs} pairs of {all_ns} ns, {crowded_ns} ns of them without a pair");
+    assert!(pairs > 32_768, "{pairs} pairs of {all_ns} ns: too few to crowd anything");
+    assert!(crowded_ns < all_ns / 2, "{crowded_ns} of {all_ns} ns");
+}
+
+/// Each of these programs has some ten histograms, and there are a thousand.
+#[test]
+fn a_program_that_comes_after_hundreds_of_others_has_histograms_of_its_own() {
+    let Some(lab) = lab_beside_others() else { return };
+    let latecomer = lab.folder.path().join("latecomer");
+    assert!(Command::new("cp").arg("/bin/sleep").arg(&latecomer).status().unwrap().success());
+    let script = format!(
+        "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i + 1)); done; sleep 4; {} 0.5; true",
+        latecomer.display()
+    );
+    lab.record(&["--follow"], ["sh", "-c", &script]);
+    let run = lab.run();
+    let is_it = |tgid: u32| run.processes.iter().any(|p| p.tgid == tgid && p.comm == "latecomer");
+    let own = run.seconds.iter().filter(|second| second.tgid != 0 && is_it(second.tgid));
+    let own: Vec<_> = own.map(|second| &second.metric).collect();
+    assert!(own.contains(&&Metric::OffCpu), "{own:?}");
+    assert!(own.iter().any(|metric| matches!(metric, Metric::Syscall(_))), "{own:?}");
 }

@@ -12,6 +12,7 @@
  *   namespaces      in a user and mount namespace of its own, where a FIFO
  *                   lies over its program file
  *   storm THREADS PROCESSES  begins so many, one after the other, and ends
+ *   jostle PROCESSES SECONDS  so many take turns on the CPUs, a moment each
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -241,6 +242,36 @@ static int storm(int threads, int processes)
 	return 0;
 }
 
+/* Naps and works for a moment, over and over. */
+static void take_turns(int number, int seconds)
+{
+	time_t end = time(NULL) + seconds;
+
+	while (time(NULL) < end) {
+		struct timespec t = { .tv_nsec = 1000000 + number % 97 * 10000 };
+
+		nanosleep(&t, NULL);
+		for (volatile int i = 0; i < 20000; i++)
+			;
+	}
+	_exit(0);
+}
+
+static int jostle(int processes, int seconds)
+{
+	for (int i = 0; i < processes; i++) {
+		pid_t child = fork();
+
+		if (!child)
+			take_turns(i, seconds);
+		if (child < 0)
+			die("fork");
+	}
+	while (wait(NULL) > 0)
+		;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "";
@@ -259,5 +290,7 @@ int main(int argc, char **argv)
 		namespaces();
 	else if (!strcmp(how, "storm"))
 		return storm(atoi(what), argc > 3 ? atoi(argv[3]) : 0);
+	else if (!strcmp(how, "jostle"))
+		return jostle(atoi(what), argc > 3 ? atoi(argv[3]) : 0);
 	return 1;
 }
