@@ -3,7 +3,7 @@
 //! A cause is claimed only with its evidence, and says which look-alikes it excludes, and by which
 //! datum. The causes themselves are in `causes/`, listed in [`crate::catalogue`].
 
-use model::{Accounts, Evidence, Link, RecorderPart, Role, RuledOut};
+use model::{Accounts, Evidence, Link, RecorderPart, RequestCost, Role, RuledOut};
 
 use crate::case::Case;
 pub use crate::causes::ids::Id;
@@ -101,6 +101,8 @@ pub(crate) struct Claim {
     pub dropped: u64,
     /// Its waits look like waiting for work, and it proves that they are not.
     pub takes_idle: bool,
+    /// What it takes of the slowest requests, where it knows that itself.
+    pub requests: Option<RequestCost>,
     /// The longest single stall, for causes that strike once; otherwise 0.
     pub longest_ns: u64,
     /// From mechanism to trigger; the engine puts the symptom in front.
@@ -156,6 +158,7 @@ impl Claim {
             waits,
             dropped: 0,
             takes_idle: false,
+            requests: None,
             longest_ns: 0,
             chain: Vec::new(),
             evidence: Vec::new(),

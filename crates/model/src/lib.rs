@@ -53,7 +53,7 @@ pub use comparison::{
 pub use event::{Event, EventDetail, EventKind};
 pub use finding::{
     BelowBar, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding, Hurt,
-    LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OwnDelay, Rhythm, RhythmKind, Role,
+    LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OwnDelay, RequestCost, Rhythm, RhythmKind, Role,
     RuledOut, Scope, Standing, WhyNot,
 };
 pub use histogram::Histogram;

@@ -1,4 +1,7 @@
 //! Requests that wait behind each other.
 
+pub(crate) mod event_loop_blocked;
+mod held_up;
 pub(crate) mod queueing;
 pub(crate) mod slow_peer;
+pub(crate) mod worker_pool_full;

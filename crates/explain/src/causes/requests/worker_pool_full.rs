@@ -1,0 +1,108 @@
+//! worker-pool-full: requests wait because all workers of the server are busy with others.
+//!
+//! A server with k workers (threads, prefork processes, children of PHP-FPM) handles k requests at a
+//! time. The next one waits: where workers accept connections themselves, in the queue of the listening
+//! socket, with its data in its own socket. Nothing of the server tells of that, the log of a request
+//! begins when a worker takes it. What the workers do is the cause: where they compute, there are too
+//! few CPUs or too much work; where they wait (for a backend, a lock, a sleep), few workers are the
+//! limit although the machine is idle.
+//!
+//! # Evidence
+//!
+//! Requests that waited for as long as the run's threshold or longer between their arrival at the
+//! socket and their first read by one of k threads, each of which has one connection at a time; what
+//! these threads did meanwhile; and their utilisation: the time of all requests from first read to
+//! answer, divided by k times the length of the recording. At least a quarter of the time of the slowest
+//! requests, and a twentieth of the recording.
+//!
+//! # Without whylag
+//!
+//!     ss -ltn                                    # Recv-Q of a listening socket: connections that wait
+//!     ps -o pid,state,wchan -C php-fpm           # what all workers do
+//!     apachectl status; php-fpm's /status page   # busy workers, listen queue
+//!
+//! # Sources
+//!
+//! Kleinrock, Queueing Systems, volume 1 (M/M/k); listen(2); php-fpm.conf: pm.max_children; Apache:
+//! MaxRequestWorkers; Gunicorn: "How many workers?".
+
+use model::{MessageMetric, RecorderPart};
+
+use super::held_up::{HeldUp, held_up};
+use crate::case::Case;
+use crate::cause::{Absent, Cause, Needs, Verdict};
+use crate::causes::ids;
+use crate::text::{counted, duration, percent};
+
+pub const CAUSE: Cause = Cause {
+    id: ids::WORKER_POOL_FULL,
+    title: "requests wait because all workers of the server are busy with others",
+    fix: WAITS,
+    reproduce: "mysteries/bin/worker-pool-full-faulty 5",
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Requests]),
+    look_alikes: &[],
+    symptom: true,
+    examine,
+};
+
+const COMPUTES: &str = "The workers compute: let a request take less CPU time, or add workers and CPUs \
+                        together.";
+const WAITS: &str = "The workers wait themselves for most of the time: shorten that wait, or have more \
+                     workers (pm.max_children, MaxRequestWorkers, --workers, --threads), which costs \
+                     memory and no CPU.";
+
+/// Workers that are idle for more of the recording than this are not all busy.
+const LEAST_USED: f64 = 0.6;
+
+fn examine(case: &Case) -> Verdict {
+    let held = held_up(case, false)?;
+    let queue = &held.queue;
+    let (workers, used) = (queue.readers.len() as u64, utilisation(case, &held));
+    let process = case.process_name(queue.program.tgid);
+    if used < LEAST_USED {
+        return Err(Absent(format!(
+            "{} waited {} for {} of {process}, but these worked on requests for {:.0} % of the time only",
+            counted(queue.waited.len() as u64, "request"),
+            duration(queue.waited_ns()),
+            counted(workers, "worker"),
+            used * 100.0
+        )));
+    }
+    let (main, k) = (held.main(), counted(workers, "worker"));
+    let title = match workers {
+        1 => format!("requests wait for the only worker of {process}, which {main}"),
+        _ => format!("requests wait because all {k} of {process} are busy: each {main}"),
+    };
+    let mut claim = held.claim(title);
+    claim.fix = Some(if held.on_cpu() >= 0.5 { COMPUTES } else { WAITS });
+    claim.mechanism(format!(
+        "{} worked on requests for {:.0} % of the recording; {} came meanwhile and waited {} to be \
+         read",
+        k,
+        used * 100.0,
+        counted(queue.waited.len() as u64, "request"),
+        duration(queue.waited_ns())
+    ));
+    claim.trigger(format!("while requests waited the workers were {}", held.did()));
+    held.evidence(case, &mut claim);
+    let queued = queue.queued.sum();
+    claim.exclude(
+        "the work on each request alone",
+        format!(
+            "{} of the {} until all requests were answered they waited to be read",
+            percent(queued, queue.total.sum()),
+            duration(queue.total.sum())
+        ),
+    );
+    claim.rule_out(ids::CPU_RUNQUEUE, held.runqueue_in_words());
+    Ok(claim)
+}
+
+/// The part of the recording in which a worker has a request, 0 to 1.
+fn utilisation(case: &Case, held: &HeldUp) -> f64 {
+    let queue = &held.queue;
+    let (program, flow) = (queue.program.program, queue.flow.flow);
+    let worked = case.run.messages.histogram(program, flow, MessageMetric::Logic).sum();
+    let whole = case.run.length_ns().saturating_mul(queue.readers.len() as u64);
+    (worked as f64 / whole.max(1) as f64).min(1.0)
+}
