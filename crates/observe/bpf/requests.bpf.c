@@ -20,6 +20,8 @@ int BPF_PROG(on_data_ready, const struct sock *const_sk)
 	if (!c)
 		return 0;
 	c->latest = bpf_ktime_get_ns();
+	if (c->role == ROLE_CLIENT && c->begun && !c->arrived)
+		note_peer(sk, c);
 	if (c->datagrams)
 		packet_arrives(sk, c->latest);
 	else if (!c->arrived)

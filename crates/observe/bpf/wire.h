@@ -537,7 +537,8 @@ struct service {
 	u64 held;		/* requests that nobody worked on: long polls, subscriptions */
 	u8 address[16];		/* of the peer that is called */
 	char path[SERVICE_PATH];
-	u32 pad2;
+	u32 peer_tgid;		/* who answers calls: the last one seen on this host, 0: none */
+	char peer_comm[16];
 };
 
 /* A request or call; times are 0 where they are not known. */

@@ -6,10 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, FlowKind, Histogram, Message, MessageFlow, MessageMetric, MessageTime, Metric,
-    Outlier, RequestCost, Run, Syscall, TracedProgram,
+    Account, Accounts, Blocked, FlowKind, Histogram, Message, MessageBreakdown, MessageFlow,
+    MessageMetric, MessageTime, Metric, Outlier, RequestCost, Run, SegmentKind, Syscall,
+    TracedProgram,
 };
 
+use crate::case::Case;
+use crate::case::lost::{Class, class};
 use crate::messages::{intervals, time_within};
 
 /// A time on a thread.
@@ -67,10 +70,10 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    /// What it did, by account, but for waiting for a CPU or for work; where that is not known it ran.
+    /// What is claimable of what it did, by account; where that is not known it ran.
     pub(crate) fn accounts(&self) -> Accounts {
         let account = |time: &MessageTime| time.account.unwrap_or(Account::User);
-        let did = self.did.iter().filter(|time| keeps_from_reading(time));
+        let did = self.did.iter().filter(|time| is_claimable(time));
         did.map(|time| (account(time), time.ns)).collect()
     }
 
@@ -98,13 +101,24 @@ impl Queue<'_> {
     }
 }
 
-/// The ports and paths of a run where requests waited, those with the longest waiting first.
-pub(crate) fn queues(run: &Run) -> Vec<Queue<'_>> {
+/// Those that are looked at, slow ones and a sample of the others.
+pub(crate) fn kept(run: &Run) -> impl Iterator<Item = &Message> {
+    run.messages.looked_at().iter().chain(&run.messages.fast)
+}
+
+/// The intervals that were kept of each thread, in the order of their start.
+pub(crate) fn intervals_by_thread(run: &Run) -> BTreeMap<u32, Vec<&Outlier>> {
     let mut by_thread = BTreeMap::<u32, Vec<&Outlier>>::new();
     for outlier in intervals(run) {
         by_thread.entry(outlier.tid).or_default().push(outlier);
     }
     by_thread.values_mut().for_each(|all| all.sort_by_key(|outlier| outlier.start_ns));
+    by_thread
+}
+
+/// The ports and paths of a run where requests waited, those with the longest waiting first.
+pub(crate) fn queues(run: &Run) -> Vec<Queue<'_>> {
+    let by_thread = intervals_by_thread(run);
     let mut queues: Vec<Queue> = Vec::new();
     for program in &run.messages.programs {
         for flow in program.flows.iter().filter(|flow| flow.kind == FlowKind::Request) {
@@ -121,9 +135,8 @@ fn queue<'a>(
     flow: &'a MessageFlow,
     by_thread: &BTreeMap<u32, Vec<&Outlier>>,
 ) -> Option<Queue<'a>> {
-    let kept = run.messages.looked_at().iter().chain(&run.messages.fast);
     let kept: Vec<&Message> =
-        kept.filter(|m| (m.program, m.flow) == (program.program, flow.flow)).collect();
+        kept(run).filter(|m| (m.program, m.flow) == (program.program, flow.flow)).collect();
     let has_waited = |m: &&&Message| m.infrastructure_ns() >= run.header.threshold_ns.max(1);
     let waited: Vec<&Message> = kept.iter().filter(has_waited).copied().collect();
     let mut spans = BTreeMap::<u32, Vec<Span>>::new();
@@ -153,7 +166,7 @@ fn queue<'a>(
 }
 
 /// What a thread did in these times.
-fn did(run: &Run, spans: &[Span], intervals: &[&Outlier]) -> Vec<MessageTime> {
+pub(crate) fn did(run: &Run, spans: &[Span], intervals: &[&Outlier]) -> Vec<MessageTime> {
     let mut all = Vec::new();
     for span in spans {
         for time in time_within(run, span.from_ns, span.to_ns, intervals) {
@@ -213,29 +226,55 @@ fn reads_in_turn(run: &Run, tgid: u32, kept: &[&Message]) -> bool {
     let readers: BTreeSet<u32> = kept.iter().map(|message| message.tid).collect();
     let epoll = EPOLL.iter().filter_map(|name| Syscall::named(name)).map(Metric::Syscall);
     let epoll: Vec<Metric> = epoll.collect();
-    readers.len() == 1
-        && run.seconds.iter().any(|s| s.tgid == tgid && epoll.contains(&s.metric))
+    readers.len() == 1 && run.seconds.iter().any(|s| s.tgid == tgid && epoll.contains(&s.metric))
 }
 
-/// Messages that count as the slowest of a run.
+/// Messages that count as the slowest of a run, at most; of those seen at sockets and kept one in so
+/// many.
 const SLOWEST: usize = 100;
+const ONE_IN: usize = 4;
 
-/// The slowest requests, or messages of programs that trace them, of a run.
-pub(crate) fn slowest(run: &Run) -> &[Message] {
-    let slow = run.messages.looked_at();
-    &slow[..slow.len().min(SLOWEST)]
+/// The slowest requests, or messages of programs that trace them, of a run. What counts as slow of a
+/// program that says nothing may be only the slowest hundredth: then others that were kept belong to
+/// the slowest, too.
+pub(crate) fn slowest(run: &Run) -> Vec<&Message> {
+    let messages = &run.messages;
+    let slow = messages.looked_at();
+    let others = messages.fast.iter().filter(|message| messages.is_from_sockets(message.program));
+    let others: Vec<&Message> =
+        others.filter(|message| message.total_ns() >= run.header.threshold_ns).collect();
+    let wanted = slow.len().max((slow.len() + others.len()) / ONE_IN).min(SLOWEST);
+    let mut all: Vec<&Message> = slow.iter().chain(others).collect();
+    all.sort_by_key(|message| std::cmp::Reverse(message.total_ns()));
+    all.truncate(wanted);
+    all
 }
 
-/// A cause took so much of each of the slowest.
-pub(crate) fn cost(run: &Run, of_one: impl Fn(usize, &Message) -> u64) -> RequestCost {
+/// What is taken of the slowest, by what is taken of each.
+pub(crate) fn cost(case: &Case, of_one: impl Fn(&MessageBreakdown) -> u64) -> RequestCost {
     let mut cost = RequestCost { with: 0, of: 0, ns: 0, total_ns: 0 };
-    for (place, message) in slowest(run).iter().enumerate() {
-        let total = message.total_ns();
-        let taken = of_one(place, message).min(total);
+    for one in case.slowest() {
+        let total = one.message.total_ns();
+        let taken = of_one(one).min(total);
         cost.of += 1;
         cost.with += u64::from(taken > 0 && taken >= total / 10);
         cost.ns = cost.ns.saturating_add(taken);
         cost.total_ns = cost.total_ns.saturating_add(total);
     }
     cost
+}
+
+/// What a request waited to be read while its reader did something else, which is no wait for a disk
+/// or a lock.
+pub(crate) fn waited_for_reader(one: &MessageBreakdown) -> u64 {
+    let queued = one.parts.iter().filter(|part| part.segment.kind == SegmentKind::ToLogic);
+    let times = queued.flat_map(|part| &part.time).filter(|time| is_claimable(time));
+    times.map(|time| time.ns).fold(0, u64::saturating_add)
+}
+
+/// What a cause of waiting requests may claim: what their reader was held up for itself, a disk or a
+/// lock, has a cause of its own.
+pub(crate) fn is_claimable(time: &MessageTime) -> bool {
+    let may_be = |account| matches!(class(account), Class::Work | Class::Idle);
+    keeps_from_reading(time) && time.account.is_none_or(may_be)
 }

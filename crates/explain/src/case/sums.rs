@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Capability, ChainEnd, Histogram, MessageBreakdown, Metric, OtherThreads, Outlier,
-    Run, Scope, Space, ThreadAccounts, WaitSum,
+    Account, Accounts, Blocked, Capability, ChainEnd, Histogram, MessageBreakdown, Metric,
+    OtherThreads, Outlier, Run, Scope, Space, ThreadAccounts, WaitSum,
 };
 
 use crate::case::answers::{Answers, answers};

@@ -25,6 +25,7 @@ use model::{Account, Accounts, Explanation, NotLookedAt, Run};
 use self::finding::{finding, share};
 use self::own::SetApart;
 use self::rank::{Judged, judged, subtract};
+pub(crate) use self::requests::FEWEST as FEWEST_REQUESTS;
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::catalogue::ALL;

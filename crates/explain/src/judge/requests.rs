@@ -3,7 +3,7 @@
 //! Of an account that is the claim's the part is taken that the claim has of it, in whichever request
 //! a thread had that account while it had the request, or while the request waited for it.
 
-use model::{Account, Message, MessageTime, RequestCost, part_of};
+use model::{Account, MessageTime, RequestCost, part_of};
 
 use super::hurt::Parts;
 use crate::case::Case;
@@ -11,7 +11,7 @@ use crate::case::requests::cost;
 use crate::cause::Claim;
 
 /// Fewer slow requests show nothing.
-pub(super) const FEWEST: u64 = 10;
+pub(crate) const FEWEST: u64 = 10;
 
 /// `None` where too few are known, or a part of a run is asked about.
 pub(super) fn of(case: &Case, claim: &Claim) -> Option<RequestCost> {
@@ -24,10 +24,8 @@ pub(super) fn of(case: &Case, claim: &Claim) -> Option<RequestCost> {
 
 fn by_accounts(case: &Case, claim: &Claim) -> RequestCost {
     let parts = Parts::new(case, claim);
-    let slowest = case.slowest();
-    cost(case.run, |place, _: &Message| {
-        let parts_of_it = slowest.get(place).map_or(&[][..], |one| &one.parts);
-        let times = parts_of_it.iter().flat_map(|part| &part.time);
+    cost(case, |one| {
+        let times = one.parts.iter().flat_map(|part| &part.time);
         times.map(|time| parts.taken_of(time)).fold(0, u64::saturating_add)
     })
 }

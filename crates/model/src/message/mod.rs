@@ -23,7 +23,7 @@ pub use breakdown::{
 pub use metric::{MessageMetric, MessageSecond};
 pub use request::{Answer, AtSocket, Call, HandOver};
 pub use segment::{MessageSegment, SegmentKind};
-pub use service::{Service, ServiceRole};
+pub use service::{Peer, Service, ServiceRole};
 
 /// All that was read of the traced programs of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

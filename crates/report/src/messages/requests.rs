@@ -273,6 +273,7 @@ mod tests {
             pushed: 1,
             left_out: 0,
             open: 2,
+            peer: None,
             oldest_ns: Some(run.header.started_ns),
         }];
         run

@@ -40,7 +40,11 @@ pub const CAUSE: Cause = Cause {
     title: "requests wait in their sockets while one turn of an event loop takes long",
     fix: COMPUTES,
     reproduce: "mysteries/bin/event-loop-blocked-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Requests]),
+    needs: Needs::parts(&[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Requests,
+    ]),
     look_alikes: &[],
     symptom: true,
     examine,
@@ -58,7 +62,9 @@ fn examine(case: &Case) -> Verdict {
     let process = case.process_name(queue.program.tgid);
     let longest = duration(held.longest_ns());
     let main = held.main();
-    let title = format!("requests wait for {process}, whose event loop {main} for up to {longest} in one turn");
+    let title = format!(
+        "requests wait for {process}, whose event loop {main} for up to {longest} in one turn"
+    );
     let mut claim = held.claim(title);
     claim.fix = Some(if held.on_cpu() >= 0.5 { COMPUTES } else { WAITS });
     let spans: usize = queue.busy.iter().map(|busy| busy.spans.len()).sum();
@@ -71,7 +77,10 @@ fn examine(case: &Case) -> Verdict {
     ));
     claim.trigger(format!("meanwhile {} {}", readers(case, &held.queue.busy), held.did()));
     held.evidence(case, &mut claim);
-    claim.saw_if(turns(case, queue.program.tgid), "from a return of epoll_wait, poll or select to the next call");
+    claim.saw_if(
+        turns(case, queue.program.tgid),
+        "from a return of epoll_wait, poll or select to the next call",
+    );
     claim.rule_out(ids::CPU_RUNQUEUE, held.runqueue_in_words());
     Ok(claim)
 }

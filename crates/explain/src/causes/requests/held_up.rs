@@ -1,13 +1,14 @@
 //! Requests wait in the queue of their socket because whoever reads them does something else: what an
 //! event loop that is blocked and a pool whose workers are all busy have in common.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-use model::{Account, Accounts, MessageTime, RequestCost, part_of};
+use model::{Account, Accounts, MessageTime, RequestCost};
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::{Busy, Queue, cost, keeps_from_reading, queues};
+use crate::case::requests::{Busy, Queue, cost, keeps_from_reading, queues, waited_for_reader};
 use crate::cause::{Absent, Claim};
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
@@ -58,11 +59,10 @@ pub(super) fn held_up<'a>(case: &Case<'a>, is_loop: bool) -> Result<HeldUp<'a>, 
             percent(lost.total(), whole)
         )));
     }
-    let waited: BTreeSet<_> = queue.waited.iter().map(|m| (m.program, m.id)).collect();
-    let cost = cost(run, |_, message| {
-        let has_waited = waited.contains(&(message.program, message.id));
-        let queued = if has_waited { message.infrastructure_ns() } else { 0 };
-        part_of(queued, lost.total(), whole)
+    let program = queue.program.program;
+    let cost = cost(case, |one| match one.message.program == program {
+        true => waited_for_reader(one),
+        false => 0,
     });
     Ok(HeldUp { queue, lost, cost })
 }
@@ -73,9 +73,7 @@ fn lost(case: &Case, queue: &Queue) -> Accounts {
     let mut lost = Accounts::new();
     for busy in &queue.busy {
         let Some(thread) = case.run.threads.iter().find(|t| t.tid == busy.tid) else { continue };
-        let own = busy.accounts();
-        let own = own.iter().filter(|(a, _)| matches!(class(*a), Class::Work | Class::Idle));
-        for (account, ns) in own {
+        for (account, ns) in busy.accounts().iter() {
             lost.add(account, ns.min(thread.accounts.get(account)));
         }
     }
@@ -198,7 +196,7 @@ fn stacks(case: &Case, tgid: u32) -> Vec<String> {
     let samples = case.run.sums.paths.iter().filter(|path| path.sampled && path.tgid == tgid);
     let samples: Vec<_> = samples.collect();
     let all = samples.iter().map(|path| path.count).fold(0u64, u64::saturating_add);
-    let mut by_stack = std::collections::BTreeMap::<Vec<String>, u64>::new();
+    let mut by_stack = BTreeMap::<Vec<String>, u64>::new();
     for path in samples {
         let mut frames = case.labels(path.user);
         frames.truncate(FRAMES_SHOWN);
@@ -207,7 +205,7 @@ fn stacks(case: &Case, tgid: u32) -> Vec<String> {
         }
     }
     let mut largest: Vec<_> = by_stack.into_iter().filter(|(_, n)| *n >= all / 20).collect();
-    largest.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    largest.sort_by_key(|(_, n)| Reverse(*n));
     let line = |(frames, n): (Vec<String>, u64)| {
         format!("{} of {} in {}", count(n), counted(all, "sample"), frames.join(" <- "))
     };

@@ -1,5 +1,6 @@
 //! Requests that wait behind each other.
 
+mod calls;
 pub(crate) mod event_loop_blocked;
 mod held_up;
 pub(crate) mod queueing;

@@ -1,0 +1,231 @@
+//! Calls to peers, as sockets show them: whom a program waits for that it does not record.
+
+use std::collections::BTreeMap;
+
+use model::{
+    Account, Accounts, Blocked, Call, ChainEnd, FlowKind, Histogram, Message, MessageMetric,
+    RequestCost, Run, Service, part_of,
+};
+
+use crate::case::Case;
+use crate::case::lost::{Class, class};
+use crate::case::requests::{Span, cost, did, intervals_by_thread, kept, union};
+use crate::cause::Claim;
+use crate::judge::FEWEST_REQUESTS;
+use crate::text::{counted, duration, mean, percent, quantiles};
+
+/// A peer that a program called.
+struct Called<'a> {
+    service: &'a Service,
+    name: &'a str,
+    /// Until the answer arrived.
+    total: Histogram,
+}
+
+/// The peer that requests, or threads, wait for most; `None` if none is slow.
+pub(super) fn examine(case: &Case) -> Option<Claim> {
+    let mut claims: Vec<Claim> = called(case.run)
+        .iter()
+        .filter(|called| is_long(case, called))
+        .filter_map(|called| of_requests(case, called).or_else(|| of_a_client(case, called)))
+        .collect();
+    claims.sort_by_key(|claim| claim.lost.total());
+    claims.pop()
+}
+
+fn called(run: &Run) -> Vec<Called<'_>> {
+    let services = run.sums.services.iter();
+    let called = services.filter_map(|service| {
+        let program = run.messages.program(service.program)?;
+        let flow = program.flows.iter().find(|flow| flow.kind == FlowKind::Call)?;
+        let total = run.messages.histogram(program.program, flow.flow, MessageMetric::Total);
+        Some(Called { service, name: &flow.name, total })
+    });
+    called.collect()
+}
+
+/// Calls take as long as what is kept whole on average: less is what a call costs.
+fn is_long(case: &Case, called: &Called) -> bool {
+    called.total.mean().unwrap_or(0.0) >= case.run.header.threshold_ns as f64
+}
+
+/// Time of a message in which a call to this peer was on its way.
+fn in_calls(message: &Message, program: u32) -> Vec<Span> {
+    let at_socket = message.at_socket.iter();
+    let calls = at_socket.flat_map(|at| &at.calls).filter(|call| call.program == program);
+    let spans: Vec<Span> = calls
+        .map(|call| Span {
+            from_ns: call.sent_ns.max(message.t0_ns),
+            to_ns: call.arrived_ns.min(message.end_ns),
+        })
+        .filter(|span| span.from_ns < span.to_ns)
+        .collect();
+    union(&spans)
+}
+
+/// The slowest requests that were known took much of their time at this peer.
+fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
+    let program = called.service.program;
+    let time = |message: &Message| -> u64 {
+        in_calls(message, program).iter().map(|span| span.ns()).sum()
+    };
+    let cost = cost(case, |one| time(&one.message));
+    if cost.with == 0 || cost.of < FEWEST_REQUESTS {
+        return None;
+    }
+    let lost = waited(case, program);
+    let process = case.process_name(called.service.tgid);
+    let title = format!("requests of {process} wait for answers of {}", peer(case, called));
+    let mut claim = Claim::new(title, lost, called.total.count());
+    claim.takes_idle = true;
+    claim.requests = Some(cost);
+    claim.mechanism(in_requests(&cost));
+    trigger(case, called, &mut claim);
+    Some(claim)
+}
+
+fn in_requests(cost: &RequestCost) -> String {
+    format!(
+        "the {} slowest requests took {} together, of that {} ({}) from a call until its answer \
+         arrived",
+        cost.of,
+        duration(cost.total_ns),
+        duration(cost.ns),
+        percent(cost.ns, cost.total_ns)
+    )
+}
+
+/// Of the threads that called for requests which were kept: time in which they waited while calls
+/// were on their way.
+fn waited(case: &Case, program: u32) -> Accounts {
+    let mut spans = BTreeMap::<u32, Vec<Span>>::new();
+    for message in kept(case.run) {
+        spans.entry(message.tid).or_default().extend(in_calls(message, program));
+    }
+    let by_thread = intervals_by_thread(case.run);
+    let mut waited = Accounts::new();
+    for (tid, spans) in spans {
+        let own = by_thread.get(&tid).map_or(&[][..], Vec::as_slice);
+        for time in did(case.run, &union(&spans), own) {
+            if let Some(account) = time.account.filter(|account| class(*account) == Class::Idle) {
+                waited.add(account, time.ns);
+            }
+        }
+    }
+    waited
+}
+
+/// In what a program waits that has sent a call.
+const WAITS: [Account; 3] = [
+    Account::Blocked(Blocked::SocketReceive),
+    Account::Blocked(Blocked::Poll),
+    Account::Blocked(Blocked::Other),
+];
+
+/// A program without requests of its own waits for the answers to what it has sent.
+fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
+    let tgid = called.service.tgid;
+    let serves = case.run.messages.programs.iter().any(|program| {
+        program.tgid == tgid
+            && program.flows.iter().any(|f| f.kind == FlowKind::Request && f.ended > 0)
+    });
+    if serves {
+        return None;
+    }
+    let is_its = |wait: &&model::WaitSum| wait.tgid == tgid && wait.asked;
+    let asked = case.run.sums.waits.iter().filter(is_its);
+    let beyond = |end| matches!(end, ChainEnd::Outside | ChainEnd::Unwatched);
+    let mut waited: Accounts = asked
+        .filter(|wait| WAITS.contains(&wait.account))
+        .map(|wait| (wait.account, wait.ends_in(beyond)))
+        .collect();
+    // Several peers share what was waited.
+    let all = self::called(case.run)
+        .iter()
+        .filter(|other| other.service.tgid == tgid)
+        .map(|other| other.total.sum())
+        .fold(0, u64::saturating_add);
+    waited = waited.iter().map(|(a, ns)| (a, part_of(ns, called.total.sum(), all))).collect();
+    if waited.total() == 0 {
+        return None;
+    }
+    let process = case.process_name(tgid);
+    let title = format!("{process} waits for answers of {}", peer(case, called));
+    let mut claim = Claim::new(title, waited.clone(), called.total.count());
+    claim.takes_idle = true;
+    claim.mechanism(format!(
+        "asleep for {} until the answer to what had been sent came: {}, {} on average",
+        duration(waited.total()),
+        counted(called.total.count(), "call"),
+        mean(called.total.sum(), called.total.count())
+    ));
+    trigger(case, called, &mut claim);
+    claim.doubt(
+        0.9,
+        "a peer that holds its answer back until there is something to tell (a queue, a long poll) \
+         looks the same",
+    );
+    Some(claim)
+}
+
+/// `127.0.0.1:5432 (postgres, pid 81)`.
+fn peer(case: &Case, called: &Called) -> String {
+    match &called.service.peer {
+        Some(peer) => format!("{} ({}, pid {})", called.name, comm(case, peer), peer.tgid),
+        None => called.name.to_owned(),
+    }
+}
+
+fn comm<'a>(case: &Case<'a>, peer: &'a model::Peer) -> &'a str {
+    match case.run.comm(peer.tgid) {
+        "?" => &peer.comm,
+        known => known,
+    }
+}
+
+/// What the peer did, as far as that is known.
+fn trigger(case: &Case, called: &Called, claim: &mut Claim) {
+    let answers = answers(case.run, called.service.program);
+    claim.trigger(match (answers, &called.service.peer) {
+        (Some(words), _) => words,
+        (None, Some(peer)) => format!(
+            "what {} (pid {}) did meanwhile is not known: it was not recorded",
+            comm(case, peer),
+            peer.tgid
+        ),
+        (None, None) => "the peer is not on this host, or was not seen to answer".to_owned(),
+    });
+    claim.saw(
+        format!(
+            "{} of {} to {}: {}",
+            counted(called.total.count(), "call"),
+            case.process_name(called.service.tgid),
+            peer(case, called),
+            quantiles(&called.total)
+        ),
+        "from the send of each call until its answer arrived",
+    );
+    claim.exclude(
+        "waiting for the next request",
+        "only the time between a call of its own and the answer counts".to_owned(),
+    );
+}
+
+/// Of calls whose peer was recorded: how its time divides.
+fn answers(run: &Run, program: u32) -> Option<String> {
+    let calls = kept(run).filter_map(|message| message.at_socket.as_ref()).flat_map(|at| &at.calls);
+    let answered = calls.filter(|call| call.program == program);
+    let answered: Vec<(&Call, &model::Answer)> =
+        answered.filter_map(|call| Some((call, call.answer.as_ref()?))).collect();
+    let sum = |of: fn(&(&Call, &model::Answer)) -> u64| -> u64 { answered.iter().map(of).sum() };
+    let queued = sum(|(_, answer)| answer.read_ns.saturating_sub(answer.arrived_ns));
+    let worked = sum(|(_, answer)| answer.served_ns.saturating_sub(answer.read_ns));
+    (!answered.is_empty()).then(|| {
+        format!(
+            "there {} waited {} to be read, and {} until they were answered",
+            counted(answered.len() as u64, "call"),
+            duration(queued),
+            duration(worked)
+        )
+    })
+}
