@@ -101,8 +101,8 @@ pub(crate) struct Claim {
     pub dropped: u64,
     /// Its waits look like waiting for work, and it proves that they are not.
     pub takes_idle: bool,
-    /// What it takes of the slowest requests, where it knows that itself.
-    pub requests: Option<RequestCost>,
+    /// What it takes of requests, where it knows that itself.
+    pub requests: Option<OfRequests>,
     /// The longest single stall, for causes that strike once; otherwise 0.
     pub longest_ns: u64,
     /// From mechanism to trigger; the engine puts the symptom in front.
@@ -115,6 +115,15 @@ pub(crate) struct Claim {
     pub excluded: Vec<Exclusion>,
     /// What could not be seen.
     pub doubts: Vec<Doubt>,
+}
+
+/// What a cause takes of requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfRequests {
+    /// Of the slowest.
+    pub slowest: RequestCost,
+    /// The part of the time of all requests of the port or process, 0 to 1.
+    pub of_all: f64,
 }
 
 /// Another explanation, and the datum that excludes it if it was recorded.

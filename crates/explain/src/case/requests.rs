@@ -278,3 +278,51 @@ pub(crate) fn is_claimable(time: &MessageTime) -> bool {
     let may_be = |account| matches!(class(account), Class::Work | Class::Idle);
     keeps_from_reading(time) && time.account.is_none_or(may_be)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::requests::{MS, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER};
+
+    fn is_loop(requests: &[(u64, u32)]) -> bool {
+        let at = |n: usize| n as u64 * 100;
+        let one = |(n, (link, tid)): (usize, &(u64, u32))| request(*link, *tid, at(n), 50, 20);
+        let run = RunBuilder::new().thread(11, 10, &[(USER, SECOND)]).build();
+        let run = served(run, requests.iter().enumerate().map(one).collect());
+        let all = queues(&run);
+        all[0].is_loop
+    }
+
+    #[test]
+    fn a_loop_comes_back_to_connections_and_a_worker_has_done_with_each() {
+        assert!(is_loop(&[(1, 11), (2, 11), (1, 11), (2, 11)]));
+        assert!(is_loop(&[(1, 11), (3, 12), (2, 11), (4, 12), (1, 11), (3, 12)]), "two loops");
+        assert!(!is_loop(&[(1, 11), (1, 11), (2, 11), (2, 11)]), "one connection after the other");
+        assert!(!is_loop(&[(1, 11), (2, 12), (3, 11), (4, 12)]), "a connection for each");
+        assert!(!is_loop(&[(1, 11), (2, 12), (1, 12), (2, 11), (1, 11)]), "whoever is free");
+    }
+
+    #[test]
+    fn times_of_a_thread_count_once_however_many_waited() {
+        let run = RunBuilder::new().thread(11, 10, &[(USER, SECOND)]).build();
+        let requests = vec![request(1, 11, 100, 50, 1), request(2, 11, 120, 40, 1)];
+        let run = served(run, requests);
+        let all = queues(&run);
+        assert_eq!(all[0].waited_ns(), 90 * MS);
+        assert_eq!(all[0].busy[0].ns(), 60 * MS);
+        assert_eq!(all[0].busy[0].accounts().get(USER), 60 * MS);
+    }
+
+    #[test]
+    fn what_was_kept_as_a_sample_is_among_the_slowest_if_few_were_slow() {
+        let mut requests: Vec<Message> = (0..40).map(|n| request(1, 11, n * 50, 0, n)).collect();
+        let slow = requests.pop().unwrap();
+        let run = RunBuilder::new().thread(11, 10, &[(USER, SECOND)]).build();
+        let mut run = served(run, vec![slow]);
+        run.messages.fast = requests;
+        let slowest = slowest(&run);
+        assert_eq!(slowest.len(), 10, "a quarter of 40, but for one that took no time");
+        assert!(slowest.iter().all(|request| request.total_ns() >= 30 * MS));
+    }
+}

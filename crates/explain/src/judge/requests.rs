@@ -18,7 +18,7 @@ pub(super) fn of(case: &Case, claim: &Claim) -> Option<RequestCost> {
     if case.scope().is_some() || claim.late.is_some() {
         return None;
     }
-    let cost = claim.requests.unwrap_or_else(|| by_accounts(case, claim));
+    let cost = claim.requests.map_or_else(|| by_accounts(case, claim), |of| of.slowest);
     (cost.of >= FEWEST).then_some(cost)
 }
 
@@ -35,5 +35,49 @@ impl Parts {
         let is_its = |(account, ..): &&(Account, u64, u64)| Some(*account) == time.account;
         let taken = self.taken.iter().find(is_its);
         taken.map_or(0, |(_, claimed, all)| part_of(time.ns, *claimed, *all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Account, Blocked, Run};
+
+    use crate::testing::requests::{MS, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER, interval, runner};
+
+    const QUEUED: Account = Account::RunnablePreempted;
+    const THROTTLED: Account = Account::Throttled;
+
+    /// A server that mostly waits for work. Its thread is throttled for 8 of 10 ms of each request, or
+    /// for nothing of them, and in the run queue at other times.
+    fn server(is_in_requests: bool) -> Run {
+        let idle = (Account::Blocked(Blocked::Poll), 37 * SECOND / 10);
+        let accounts = [(USER, SECOND / 10), idle, (QUEUED, SECOND / 10), (THROTTLED, SECOND / 12)];
+        let mut run = RunBuilder::new().thread(11, 10, &accounts);
+        for n in (0..20).filter(|_| is_in_requests) {
+            run = run.kept(interval(11, THROTTLED, 100 * n * MS, 8 * MS, None));
+        }
+        run = run.runner(runner(10, 77, 900, SECOND / 10));
+        let requests = (0..20).map(|n| request(1, 11, 100 * n, 0, 10)).collect();
+        served(run.build(), requests)
+    }
+
+    #[test]
+    fn what_the_slow_requests_do_not_feel_is_not_named_and_what_they_feel_comes_first() {
+        let found = crate::explain(&server(true));
+        let causes: Vec<&str> = found.findings.iter().map(|f| f.cause.as_str()).collect();
+        assert_eq!(causes, ["cgroup-throttle"], "the run queue is larger and no part of a request");
+        let cost = found.findings[0].requests.unwrap();
+        assert_eq!((cost.with, cost.of, cost.ns), (20, 20, 20 * 8 * MS));
+        assert!(crate::explain(&server(false)).findings.is_empty());
+    }
+
+    #[test]
+    fn without_requests_all_is_as_before() {
+        let mut run = server(true);
+        run.messages = model::Messages::default();
+        let found = crate::explain(&run);
+        assert_eq!(found.findings[0].cause, "cpu-runqueue");
+        assert_eq!(found.findings[0].requests, None);
     }
 }

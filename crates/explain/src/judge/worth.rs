@@ -21,7 +21,7 @@
 //! always a finding: what they cost is elsewhere.
 //!
 //! A cause that makes requests wait is judged by them: a quarter of the time of the slowest ones (ten
-//! at least), and 5 % of the length of the recording.
+//! at least) or of all, and 5 % of the length of the recording.
 //!
 //! A cause of late ticks has to explain 5 % of their lateness.
 //!
@@ -32,9 +32,8 @@ use super::requests::FEWEST;
 use super::{hurt, requests};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::cause::Claim;
-use crate::text::{duration, percent};
-use model::RequestCost;
+use crate::cause::{Claim, OfRequests};
+use crate::text::{duration, percent, share};
 use model::units::deviation;
 
 pub(super) const FLOOR_NS: u64 = 10_000_000;
@@ -42,6 +41,8 @@ const FLOOR_MEAN_NS: u64 = 100_000;
 /// The part of the lateness of ticks that a cause of it has to explain.
 const FLOOR_OF_TICKS: f64 = 0.05;
 const FLOOR_ONCE_NS: u64 = 2_000_000;
+/// What a cause of waiting requests takes of their time at least.
+const LEAST_OF_REQUESTS: f64 = 0.25;
 /// Less than this part of the wall time does not lead.
 const BAR: u64 = 100;
 
@@ -63,8 +64,8 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     if claim.longest_ns >= FLOOR_ONCE_NS {
         return None;
     }
-    if let Some(cost) = &claim.requests {
-        return shortfall_of_requests(case, cost, lost);
+    if let Some(of) = &claim.requests {
+        return shortfall_of_requests(case, of, lost);
     }
     if lost < FLOOR_NS {
         return Some(format!("{} is less than {}", duration(lost), duration(FLOOR_NS)));
@@ -96,17 +97,19 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     ))
 }
 
-/// The same of a claim that knows what it takes of the slowest requests.
-fn shortfall_of_requests(case: &Case, cost: &RequestCost, lost: u64) -> Option<String> {
-    let length = case.run.length_ns();
-    let is_enough = cost.of >= FEWEST && cost.ns >= cost.total_ns / 4 && lost >= length / 20;
+/// The same of a claim that knows what it takes of requests.
+fn shortfall_of_requests(case: &Case, of: &OfRequests, lost: u64) -> Option<String> {
+    let (length, slowest) = (case.run.length_ns(), &of.slowest);
+    let part = slowest.share().max(of.of_all);
+    let is_enough = slowest.of >= FEWEST && part >= LEAST_OF_REQUESTS && lost >= length / 20;
     (!is_enough).then(|| {
         format!(
-            "it takes {} of the {} of the {} slowest requests (25 % of at least {FEWEST} are needed), \
-             and {} is {} of the recording's length (5 % are)",
-            percent(cost.ns, cost.total_ns),
-            duration(cost.total_ns),
-            cost.of,
+            "it takes {} of the time of the {} slowest requests, and {} of that of all (25 % of \
+             either are needed, and {FEWEST} slow ones), and {} is {} of the recording's length \
+             (5 % are)",
+            share(slowest.share()),
+            slowest.of,
+            share(of.of_all),
             duration(lost),
             percent(lost, length)
         )

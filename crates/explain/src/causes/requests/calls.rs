@@ -10,7 +10,7 @@ use model::{
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::case::requests::{Span, cost, did, intervals_by_thread, kept, union};
-use crate::cause::Claim;
+use crate::cause::{Claim, OfRequests};
 use crate::judge::FEWEST_REQUESTS;
 use crate::text::{counted, duration, mean, percent, quantiles};
 
@@ -78,10 +78,23 @@ fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     let title = format!("requests of {process} wait for answers of {}", peer(case, called));
     let mut claim = Claim::new(title, lost, called.total.count());
     claim.takes_idle = true;
-    claim.requests = Some(cost);
+    claim.requests = Some(OfRequests { slowest: cost, of_all: of_all(case, called) });
     claim.mechanism(in_requests(&cost));
     trigger(case, called, &mut claim);
     Some(claim)
+}
+
+/// The part of the time of all requests of the process that calls.
+fn of_all(case: &Case, called: &Called) -> f64 {
+    let messages = &case.run.messages;
+    let programs = messages.programs.iter().filter(|p| p.tgid == called.service.tgid);
+    let flows = programs.flat_map(|p| p.flows.iter().map(move |flow| (p.program, flow)));
+    let requests = flows.filter(|(_, flow)| flow.kind == FlowKind::Request);
+    let total = |(program, flow): (u32, &model::MessageFlow)| {
+        messages.histogram(program, flow.flow, MessageMetric::Total).sum()
+    };
+    let all = requests.map(total).fold(0u64, u64::saturating_add);
+    (called.total.sum() as f64 / all.max(1) as f64).min(1.0)
 }
 
 fn in_requests(cost: &RequestCost) -> String {
@@ -228,4 +241,84 @@ fn answers(run: &Run, program: u32) -> Option<String> {
             duration(worked)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Run, WaitSum};
+
+    use super::*;
+    use crate::testing::requests::{MS, PEER, calls, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER, interval, wait};
+
+    const POLL: Account = Account::Blocked(Blocked::Poll);
+    const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
+
+    fn call(from_ms: u64, ms: u64) -> Call {
+        Call {
+            program: PEER,
+            tgid: 10,
+            tid: 11,
+            link: 5,
+            cause: 1,
+            sent_ns: from_ms * MS,
+            arrived_ns: (from_ms + ms) * MS,
+            read_ns: (from_ms + ms) * MS,
+            answer: None,
+        }
+    }
+
+    /// A proxy whose requests each wait for `ms` of 90 ms for a peer; it sleeps in poll meanwhile.
+    fn proxy(ms: u64) -> Run {
+        let mut run = RunBuilder::new().thread(11, 10, &[(POLL, 3 * SECOND), (USER, SECOND)]);
+        let mut requests = Vec::new();
+        for n in 0..30 {
+            let mut one = request(1, 11, 100 * n, 0, 90);
+            one.at_socket.as_mut().unwrap().calls = vec![call(100 * n, ms)];
+            requests.push(one);
+            run = run.kept(interval(11, POLL, 100 * n * MS, 90 * MS, None));
+        }
+        calls(served(run.build(), requests), 30, ms * MS)
+    }
+
+    #[test]
+    fn a_proxy_that_sleeps_while_its_peer_is_slow_is_not_idle() {
+        let run = proxy(80);
+        let found = crate::explain(&run);
+        let first = &found.findings[0];
+        assert_eq!(first.cause, "slow-peer");
+        assert!(first.title.contains("127.0.0.1:5432 (postgres, pid 90)"), "{}", first.title);
+        assert_eq!(first.lost_ns, 30 * 80 * MS);
+        let cost = first.requests.unwrap();
+        assert_eq!((cost.with, cost.of, cost.ns), (30, 30, 30 * 80 * MS));
+        assert!(first.chain.iter().any(|link| link.text.contains("not recorded")));
+    }
+
+    #[test]
+    fn a_peer_that_takes_little_of_the_requests_is_none_to_blame() {
+        assert!(crate::explain(&proxy(10)).findings.is_empty());
+    }
+
+    /// A client whose waits for answers nobody ended who was recorded.
+    fn client(mean_ns: u64) -> Run {
+        let sum = WaitSum {
+            asked: true,
+            ends: [(ChainEnd::Outside, 2 * SECOND)].into(),
+            ..wait(10, RECEIVE, 0, 100, 2 * SECOND)
+        };
+        let run = RunBuilder::new().thread(10, 10, &[(RECEIVE, 3 * SECOND), (USER, SECOND)]);
+        calls(run.wait(sum).build(), 100, mean_ns)
+    }
+
+    #[test]
+    fn a_client_of_a_slow_server_that_nobody_records_is_told_who_it_is() {
+        let found = crate::explain(&client(20 * MS));
+        assert_eq!(
+            (found.findings[0].cause.as_str(), found.findings[0].lost_ns),
+            ("slow-peer", 2 * SECOND)
+        );
+        assert!(found.findings[0].title.contains("(postgres, pid 90)"));
+        assert!(found.findings[0].doubts.iter().any(|doubt| doubt.contains("long poll")));
+        assert!(examine(&Case::new(&client(5_000))).is_none(), "that is what a call costs");
+    }
 }

@@ -104,3 +104,84 @@ fn turns(case: &Case, tgid: u32) -> Option<String> {
     of_it.for_each(|second| all.merge(&second.histogram));
     Some(format!("{}: {}", counted(all.count(), "turn"), quantiles(&all)))
 }
+
+#[cfg(test)]
+mod tests {
+    use model::{Account, Blocked, Message, Run, Syscall, SyscallCall};
+
+    use super::*;
+    use crate::testing::requests::{MS, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER, interval};
+
+    const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
+    const DISK: Account = Account::Blocked(Blocked::Disk);
+
+    /// Each 100 ms three requests wait for 40 ms, for a turn that began when the first of them came.
+    fn requests() -> Vec<Message> {
+        let turn =
+            |n: u64| (1..=3).map(move |link| request(link, 11, 100 * n + link, 40 - link, 1));
+        (0..20).flat_map(turn).collect()
+    }
+
+    fn loop_that(does: Option<Account>) -> Run {
+        let mut run = RunBuilder::new().thread(11, 10, &[(USER, 2 * SECOND), (RECEIVE, SECOND)]);
+        for n in (0..20).filter(|_| does.is_some()) {
+            let mut asleep = interval(11, does.unwrap(), 100 * n * MS, 40 * MS, None);
+            let call = Syscall::named("recvfrom").unwrap();
+            asleep.syscall = Some(SyscallCall { call, args: [0; 6], result: None });
+            run = run.kept(asleep);
+        }
+        served(run.build(), requests())
+    }
+
+    #[test]
+    fn what_the_loop_computes_meanwhile_is_claimed_once() {
+        let run = loop_that(None);
+        let claim = examine(&Case::new(&run)).unwrap();
+        // From the first arrival of each turn on.
+        assert_eq!(claim.lost.get(USER), 20 * 39 * MS);
+        assert!(claim.title.contains("computes for up to 39.0 ms"), "{}", claim.title);
+        assert_eq!(claim.fix, Some(COMPUTES));
+        let slowest = claim.requests.unwrap().slowest;
+        assert_eq!((slowest.with, slowest.of), (60, 60));
+        assert!(slowest.share() > 0.9, "{slowest:?}");
+        let found = crate::explain(&run);
+        assert_eq!(found.findings[0].cause, "event-loop-blocked");
+        assert_eq!(found.findings[0].requests, Some(slowest));
+    }
+
+    #[test]
+    fn a_call_within_the_loop_is_named_and_the_fix_follows() {
+        let run = loop_that(Some(RECEIVE));
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(RECEIVE), 20 * 39 * MS);
+        assert!(claim.title.contains("waits in recvfrom"), "{}", claim.title);
+        assert_eq!(claim.fix, Some(WAITS));
+        assert_eq!(crate::explain(&run).findings[0].cause, "event-loop-blocked");
+    }
+
+    #[test]
+    fn a_disk_or_a_cpu_that_the_loop_waits_for_has_a_cause_of_its_own() {
+        for account in [DISK, Account::RunnablePreempted] {
+            let run = loop_that(Some(account));
+            let absent = examine(&Case::new(&run)).unwrap_err();
+            assert!(absent.0.contains("of that only"), "{}", absent.0);
+        }
+    }
+
+    #[test]
+    fn requests_that_are_read_at_once_wait_for_nobody() {
+        let quick = (0..60).map(|n| request(n % 3, 11, 50 * n, 0, 30)).collect();
+        let run = RunBuilder::new().thread(11, 10, &[(USER, 2 * SECOND)]).build();
+        assert!(examine(&Case::new(&served(run, quick))).is_err());
+        let none = RunBuilder::new().thread(11, 10, &[(USER, 2 * SECOND)]).build();
+        assert!(examine(&Case::new(&none)).unwrap_err().0.contains("no requests were seen"));
+    }
+
+    #[test]
+    fn a_turn_now_and_then_is_no_finding() {
+        let few = (0..12).map(|n| request(n % 3, 11, 300 * n, 4, 1)).collect();
+        let run = RunBuilder::new().thread(11, 10, &[(USER, 2 * SECOND)]).build();
+        assert!(crate::explain(&served(run, few)).findings.is_empty(), "48 ms of 4 s");
+    }
+}

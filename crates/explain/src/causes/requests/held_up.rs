@@ -4,12 +4,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, MessageTime, RequestCost};
+use model::{Account, Accounts, MessageTime};
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::case::requests::{Busy, Queue, cost, keeps_from_reading, queues, waited_for_reader};
-use crate::cause::{Absent, Claim};
+use crate::cause::{Absent, Claim, OfRequests};
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
 /// Things that threads did which are worth words.
@@ -24,7 +24,7 @@ pub(super) struct HeldUp<'a> {
     /// Of the readers: what kept them from reading and is nobody else's cause.
     pub lost: Accounts,
     /// What that took of the slowest requests.
-    pub cost: RequestCost,
+    pub cost: OfRequests,
 }
 
 /// The one with the longest waiting whose readers are of this kind.
@@ -60,11 +60,13 @@ pub(super) fn held_up<'a>(case: &Case<'a>, is_loop: bool) -> Result<HeldUp<'a>, 
         )));
     }
     let program = queue.program.program;
-    let cost = cost(case, |one| match one.message.program == program {
+    let slowest = cost(case, |one| match one.message.program == program {
         true => waited_for_reader(one),
         false => 0,
     });
-    Ok(HeldUp { queue, lost, cost })
+    let of_all = queue.queued.sum() as f64 / queue.total.sum().max(1) as f64;
+    let of_all = of_all * lost.total() as f64 / whole.max(1) as f64;
+    Ok(HeldUp { queue, lost, cost: OfRequests { slowest, of_all } })
 }
 
 /// What kept the readers from reading. What they were held up for themselves, a disk or a lock, has a

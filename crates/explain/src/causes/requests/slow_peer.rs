@@ -43,11 +43,7 @@ pub const CAUSE: Cause = Cause {
     title: "requests or threads wait for the answers of another process",
     fix: "Look at the process that answers: record it, too, and let it answer sooner.",
     reproduce: "mysteries/bin/slow-peer-faulty 5",
-    needs: Needs::parts(&[
-        RecorderPart::Threads,
-        RecorderPart::SystemCalls,
-        RecorderPart::Requests,
-    ]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
     look_alikes: &[LookAlike {
         cause: ids::NAGLE_DELACK,
         tell_apart: "see when the answer is sent ('strace -f -tt -e trace=network -p PEER'): a \

@@ -110,3 +110,49 @@ fn utilisation(case: &Case, held: &HeldUp) -> f64 {
     let whole = case.run.length_ns().saturating_mul(queue.readers.len() as u64);
     (worked as f64 / whole.max(1) as f64).min(1.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use model::{Account, Blocked, Run};
+
+    use super::*;
+    use crate::testing::requests::{MS, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER, interval};
+
+    const ASLEEP: Account = Account::Blocked(Blocked::TimerSleep);
+
+    /// Two workers that sleep for 20 ms in each request, of 4 s; each request waits for two others.
+    fn pool(pause_ms: u64) -> Run {
+        let mut run = RunBuilder::new();
+        let mut requests = Vec::new();
+        for (worker, tid) in [11, 12].into_iter().enumerate() {
+            run = run.thread(tid, 10, &[(ASLEEP, 3 * SECOND), (USER, SECOND)]);
+            for n in 0..4_000 / (20 + pause_ms) {
+                let read = 40 + n * (20 + pause_ms);
+                let link = 2 * n + worker as u64;
+                requests.push(request(link, tid, read - 40, 40, 20));
+                run = run.kept(interval(tid, ASLEEP, read * MS, 20 * MS, None));
+            }
+        }
+        served(run.build(), requests)
+    }
+
+    #[test]
+    fn workers_that_sleep_are_busy_and_what_they_do_is_said() {
+        let run = pool(0);
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(claim.title.contains("all 2 workers"), "{}", claim.title);
+        assert!(claim.lost.get(ASLEEP) > 3 * SECOND, "{:?}", claim.lost);
+        assert_eq!(claim.fix, Some(WAITS));
+        let found = crate::explain(&run);
+        assert_eq!(found.findings[0].cause, "worker-pool-full");
+        assert!(found.findings[0].requests.unwrap().share() > 0.5);
+        assert!(found.idle_ns < 6 * SECOND, "what they slept is no waiting for work");
+    }
+
+    #[test]
+    fn workers_that_are_idle_half_of_the_time_are_not_full() {
+        let absent = examine(&Case::new(&pool(60))).unwrap_err();
+        assert!(absent.0.contains("of the time only"), "{}", absent.0);
+    }
+}
