@@ -378,6 +378,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_cause_takes_of_the_slowest_requests_is_told_first() {
+        let mut explanation = sample::explanation();
+        let ms = 1_000_000;
+        let cost = RequestCost { with: 38, of: 40, ns: 12_480 * ms, total_ns: 13_720 * ms };
+        explanation.findings[0].requests = Some(cost);
+        let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
+        let first =
+            "(mmap-lock): 91.0 % of the time of the 40 slowest requests, 30.5 % of the wall";
+        assert!(flat.contains(first), "{flat}");
+        assert!(
+            flat.contains("in 38 of the 40 slowest: 91.0 % of their 343 ms on average"),
+            "{flat}"
+        );
+        explanation.findings[0].requests = Some(RequestCost { ns: ms, ..cost });
+        let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("(mmap-lock): 61.0 % of the lost time"), "little of them: {flat}");
+    }
+
+    #[test]
     fn a_finding_has_all_its_parts_in_order() {
         let text = text(&sample::explanation());
         let prose: String = text

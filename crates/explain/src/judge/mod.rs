@@ -36,6 +36,9 @@ use crate::patterns::rhythm;
 /// Fewer dropped packets make a finding, but do not put it before those that took time.
 const MANY_DROPS: u64 = 10;
 
+/// From this part of the time of the slowest requests on a finding is ranked by it.
+const FELT: f64 = 0.1;
+
 /// Explains where the threads of `run` lost their time.
 ///
 /// Shares of the findings add up to at most 1; lost time that none explains is in `unexplained`,
@@ -80,7 +83,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
     }
     findings.sort_by_key(|(dropped, finding)| {
         let at_once = concentration::is_at_once(case, finding.when.as_ref());
-        let slows = finding.requests.map_or(0, |cost| cost.ns);
+        let slows = finding.requests.filter(|cost| cost.share() >= FELT).map_or(0, |cost| cost.ns);
         (!dropped, finding.minor, at_once, Reverse(slows), Reverse(finding.lost_ns))
     });
     let findings: Vec<_> = findings.into_iter().map(|(_, finding)| finding).collect();

@@ -1,12 +1,14 @@
 //! What a claim takes of the slowest requests of a run.
 //!
 //! Of an account that is the claim's the part is taken that the claim has of it, in whichever request
-//! a thread had that account while it had the request, or while the request waited for it.
+//! a thread had that account while it had the request, or while the request waited for it. Of work on
+//! a CPU, and of waiting that is the claim's in a small part, it is not known in which request it was.
 
 use model::{Account, MessageTime, RequestCost, part_of};
 
 use super::hurt::Parts;
 use crate::case::Case;
+use crate::case::lost::{Class, class};
 use crate::case::requests::cost;
 use crate::cause::Claim;
 
@@ -18,19 +20,25 @@ pub(super) fn of(case: &Case, claim: &Claim) -> Option<RequestCost> {
     if case.scope().is_some() || claim.late.is_some() {
         return None;
     }
-    let cost = claim.requests.map_or_else(|| by_accounts(case, claim), |of| of.slowest);
-    (cost.of >= FEWEST).then_some(cost)
+    let known = claim.requests.map(|of| of.slowest);
+    known.or_else(|| by_accounts(case, claim)).filter(|cost| cost.of >= FEWEST)
 }
 
-fn by_accounts(case: &Case, claim: &Claim) -> RequestCost {
-    let parts = Parts::new(case, claim);
-    cost(case, |one| {
-        let times = one.parts.iter().flat_map(|part| &part.time);
-        times.map(|time| parts.taken_of(time)).fold(0, u64::saturating_add)
-    })
+fn by_accounts(case: &Case, claim: &Claim) -> Option<RequestCost> {
+    let mut parts = Parts::new(case, claim);
+    parts.taken.retain(|(account, ..)| class(*account) != Class::Work);
+    let known = parts.taken.iter().map(|(_, claimed, _)| *claimed).fold(0, u64::saturating_add);
+    (known > claim.lost.total() / 2).then(|| parts.cost(case))
 }
 
 impl Parts {
+    fn cost(&self, case: &Case) -> RequestCost {
+        cost(case, |one| {
+            let times = one.parts.iter().flat_map(|part| &part.time);
+            times.map(|time| self.taken_of(time)).fold(0, u64::saturating_add)
+        })
+    }
+
     fn taken_of(&self, time: &MessageTime) -> u64 {
         let is_its = |(account, ..): &&(Account, u64, u64)| Some(*account) == time.account;
         let taken = self.taken.iter().find(is_its);
