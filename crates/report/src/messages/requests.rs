@@ -193,6 +193,14 @@ fn service(run: &Run, program: u32) -> Option<&Service> {
     run.sums.services.iter().find(|service| service.program == program)
 }
 
+/// `127.0.0.1:5432 (postgres, pid 81)`, where the process is known.
+fn peer(run: &Run, program: u32, name: &str) -> String {
+    match service(run, program).and_then(|service| service.peer.as_ref()) {
+        Some(peer) => format!("{name} ({}, pid {})", peer.comm, peer.tgid),
+        None => name.to_owned(),
+    }
+}
+
 fn write_calls(
     out: &mut dyn Write,
     run: &Run,
@@ -215,7 +223,7 @@ fn write_calls(
             None => Cell::painted("n too small", Paint::Dim),
         };
         table.row([
-            flow.name.as_str().into(),
+            peer(run, program.program, &flow.name).into(),
             run.comm(program.tgid).into(),
             count(total.count()).into(),
             duration(total.mean().unwrap_or(0.0).round() as u64).into(),
@@ -263,7 +271,7 @@ mod tests {
             second(PORT, MessageMetric::Logic, 30 * US),
             second(PORT + 1, MessageMetric::Total, 10 * US),
         ];
-        run.sums.services = vec![Service {
+        let port = Service {
             program: PORT,
             tgid: 77,
             role: ServiceRole::Server,
@@ -275,7 +283,10 @@ mod tests {
             open: 2,
             peer: None,
             oldest_ns: Some(run.header.started_ns),
-        }];
+        };
+        let postgres = model::Peer { tgid: 81, comm: "postgres".into() };
+        let peer = Service { program: PORT + 1, peer: Some(postgres), ..port.clone() };
+        run.sums.services = vec![port, peer];
         run
     }
 
@@ -296,7 +307,7 @@ mod tests {
             "in the socket's queue 3,000",
             "worked on 3,000",
             "Calls, until the answer arrived",
-            "10.0.0.7:5432",
+            "10.0.0.7:5432 (postgres, pid 81)",
         ] {
             assert!(flat.contains(part), "{part}\n{text}");
         }

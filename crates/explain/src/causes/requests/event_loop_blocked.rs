@@ -31,6 +31,7 @@ use model::{Metric, RecorderPart};
 
 use super::held_up::held_up;
 use crate::case::Case;
+use crate::case::requests::Busy;
 use crate::cause::{Cause, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, quantiles};
@@ -81,12 +82,12 @@ fn examine(case: &Case) -> Verdict {
         turns(case, queue.program.tgid),
         "from a return of epoll_wait, poll or select to the next call",
     );
-    claim.rule_out(ids::CPU_RUNQUEUE, held.runqueue_in_words());
+    held.rule_runqueue_out(&mut claim);
     Ok(claim)
 }
 
 /// `thread redis-server (tid 12) was`.
-fn readers(case: &Case, busy: &[crate::case::requests::Busy]) -> String {
+fn readers(case: &Case, busy: &[Busy]) -> String {
     match busy {
         [one] => {
             let thread = case.run.threads.iter().find(|thread| thread.tid == one.tid);

@@ -10,6 +10,7 @@ use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::case::requests::{Busy, Queue, cost, keeps_from_reading, queues, waited_for_reader};
 use crate::cause::{Absent, Claim, OfRequests};
+use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
 /// Things that threads did which are worth words.
@@ -168,18 +169,23 @@ impl HeldUp<'_> {
         most.unsigned_abs()
     }
 
-    /// What excludes that they waited for a CPU.
-    pub(super) fn runqueue_in_words(&self) -> String {
+    /// Excludes that they waited for a CPU, if they did not.
+    pub(super) fn rule_runqueue_out(&self, claim: &mut Claim) {
         let did = self.queue.did();
         let all = did.iter().map(|time| time.ns).fold(0u64, u64::saturating_add);
         let for_cpu = did.iter().filter(|t| t.account.is_some_and(|a| a.is_waiting_for_cpu()));
         let for_cpu = for_cpu.map(|time| time.ns).fold(0u64, u64::saturating_add);
-        format!(
-            "while requests waited, their readers were without a CPU for {} of {} ({})",
-            duration(for_cpu),
-            duration(all),
-            percent(for_cpu, all)
-        )
+        if for_cpu < all / 5 {
+            claim.rule_out(
+                ids::CPU_RUNQUEUE,
+                format!(
+                    "while requests waited, their readers were without a CPU for {} of {} ({})",
+                    duration(for_cpu),
+                    duration(all),
+                    percent(for_cpu, all)
+                ),
+            );
+        }
     }
 }
 

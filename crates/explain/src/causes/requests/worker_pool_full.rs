@@ -98,7 +98,7 @@ fn examine(case: &Case) -> Verdict {
             duration(queue.total.sum())
         ),
     );
-    claim.rule_out(ids::CPU_RUNQUEUE, held.runqueue_in_words());
+    held.rule_runqueue_out(&mut claim);
     Ok(claim)
 }
 
