@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::histogram::PRECISION_KERNEL;
 use model::{
     Account, Accounts, Blocked, Call, ChainEnd, FlowKind, Histogram, Message, MessageMetric,
     RequestCost, Run, Service, part_of,
@@ -63,38 +64,77 @@ fn in_calls(message: &Message, program: u32) -> Vec<Span> {
     union(&spans)
 }
 
-/// The slowest requests that were known took much of their time at this peer.
+/// The slowest requests that were known took much of their time at this peer, or waited for their turn
+/// there.
 fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     let program = called.service.program;
     let time = |message: &Message| -> u64 {
         in_calls(message, program).iter().map(|span| span.ns()).sum()
     };
-    let cost = cost(case, |one| time(&one.message));
-    if cost.with == 0 || cost.of < FEWEST_REQUESTS {
+    let slowest = cost(case, |one| time(&one.message));
+    if slowest.with == 0 || slowest.of < FEWEST_REQUESTS {
         return None;
     }
     let lost = waited(case, program);
-    let process = case.process_name(called.service.tgid);
-    let title = format!("requests of {process} wait for answers of {}", peer(case, called));
+    let (process, peer) = (case.process_name(called.service.tgid), peer(case, called));
+    let requests_ns = requests(case, called).sum();
+    let own = (called.total.sum() as f64 / requests_ns.max(1) as f64).min(1.0);
+    let (turns, used) = (is_one_at_a_time(case, called), used(case, called));
+    let takes_turns = turns && used > own.max(slowest.share());
+    let title = match takes_turns {
+        true => format!("requests of {process} wait for their turn at {peer}, one call at a time"),
+        false => format!("requests of {process} wait for answers of {peer}"),
+    };
     let mut claim = Claim::new(title, lost, called.total.count());
     claim.takes_idle = true;
-    claim.requests = Some(OfRequests { slowest: cost, of_all: of_all(case, called) });
-    claim.mechanism(in_requests(&cost));
+    let of_all = if takes_turns { used } else { own };
+    claim.requests = Some(OfRequests { slowest, of_all });
+    claim.mechanism(in_requests(&slowest));
+    if takes_turns {
+        claim.fix = Some(TURNS);
+        claim.mechanism(format!(
+            "for {:.0} % of the recording a call was on its way, one at a time, while {:.1} requests \
+             were in progress on average",
+            used * 100.0,
+            requests_ns as f64 / case.run.length_ns().max(1) as f64
+        ));
+    }
     trigger(case, called, &mut claim);
     Some(claim)
 }
 
-/// The part of the time of all requests of the process that calls.
-fn of_all(case: &Case, called: &Called) -> f64 {
+const TURNS: &str = "Allow more calls at a time (connections of the pool, maxconn) if the peer can take \
+                     them, or let it answer sooner.";
+
+/// The part of the recording in which a call was on its way, if they do not overlap.
+fn used(case: &Case, called: &Called) -> f64 {
+    (called.total.sum() as f64 / case.run.length_ns().max(1) as f64).min(1.0)
+}
+
+/// Of the calls that were kept none was sent before the answer to another.
+fn is_one_at_a_time(case: &Case, called: &Called) -> bool {
+    let at_socket = kept(case.run).filter_map(|message| message.at_socket.as_ref());
+    let calls = at_socket.flat_map(|at| &at.calls);
+    let calls = calls.filter(|call| call.program == called.service.program);
+    let mut spans: Vec<Span> =
+        calls.map(|call| Span { from_ns: call.sent_ns, to_ns: call.arrived_ns }).collect();
+    spans.sort();
+    spans.dedup();
+    let all: u64 = spans.iter().map(|span| span.ns()).sum();
+    let apart: u64 = union(&spans).iter().map(|span| span.ns()).sum();
+    spans.len() as u64 >= FEWEST_REQUESTS && all - apart <= all / 50
+}
+
+/// Times of all requests of the process that calls.
+fn requests(case: &Case, called: &Called) -> Histogram {
     let messages = &case.run.messages;
     let programs = messages.programs.iter().filter(|p| p.tgid == called.service.tgid);
     let flows = programs.flat_map(|p| p.flows.iter().map(move |flow| (p.program, flow)));
-    let requests = flows.filter(|(_, flow)| flow.kind == FlowKind::Request);
-    let total = |(program, flow): (u32, &model::MessageFlow)| {
-        messages.histogram(program, flow.flow, MessageMetric::Total).sum()
-    };
-    let all = requests.map(total).fold(0u64, u64::saturating_add);
-    (called.total.sum() as f64 / all.max(1) as f64).min(1.0)
+    let mut all = Histogram::new(PRECISION_KERNEL);
+    for (program, flow) in flows.filter(|(_, flow)| flow.kind == FlowKind::Request) {
+        all.merge(&messages.histogram(program, flow.flow, MessageMetric::Total));
+    }
+    all
 }
 
 fn in_requests(cost: &RequestCost) -> String {
@@ -128,37 +168,19 @@ fn waited(case: &Case, program: u32) -> Accounts {
     waited
 }
 
-/// In what a program waits that has sent a call.
-const WAITS: [Account; 3] = [
-    Account::Blocked(Blocked::SocketReceive),
-    Account::Blocked(Blocked::Poll),
-    Account::Blocked(Blocked::Other),
-];
+const POLL: Account = Account::Blocked(Blocked::Poll);
 
-/// A program without requests of its own waits for the answers to what it has sent.
+/// A program without requests of its own, or whose requests do not show how long they took (several at
+/// once at a socket of UDP), waits for the answers to what it has sent.
 fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
-    let tgid = called.service.tgid;
-    let serves = case.run.messages.programs.iter().any(|program| {
-        program.tgid == tgid
-            && program.flows.iter().any(|f| f.kind == FlowKind::Request && f.ended > 0)
-    });
-    if serves {
+    let requests = requests(case, called);
+    let are_of_requests = called.total.count() >= requests.count() / 2;
+    if requests.sum() >= called.total.sum() || !are_of_requests {
         return None;
     }
-    let is_its = |wait: &&model::WaitSum| wait.tgid == tgid && wait.asked;
-    let asked = case.run.sums.waits.iter().filter(is_its);
-    let beyond = |end| matches!(end, ChainEnd::Outside | ChainEnd::Unwatched);
-    let mut waited: Accounts = asked
-        .filter(|wait| WAITS.contains(&wait.account))
-        .map(|wait| (wait.account, wait.ends_in(beyond)))
-        .collect();
-    // Several peers share what was waited.
-    let all = self::called(case.run)
-        .iter()
-        .filter(|other| other.service.tgid == tgid)
-        .map(|other| other.total.sum())
-        .fold(0, u64::saturating_add);
-    waited = waited.iter().map(|(a, ns)| (a, part_of(ns, called.total.sum(), all))).collect();
+    let tgid = called.service.tgid;
+    let asked = asked(case, called);
+    let waited = if asked.total() > 0 { asked } else { polled(case, called) };
     if waited.total() == 0 {
         return None;
     }
@@ -179,6 +201,28 @@ fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
          looks the same",
     );
     Some(claim)
+}
+
+/// Waits of its threads for what they had asked for on a socket, which nobody recorded ended. Several
+/// peers share them.
+fn asked(case: &Case, called: &Called) -> Accounts {
+    let tgid = called.service.tgid;
+    let beyond = |end| matches!(end, ChainEnd::Outside | ChainEnd::Unwatched);
+    let waits = case.run.sums.waits.iter().filter(|wait| wait.tgid == tgid && wait.asked);
+    let waits = waits.filter(|wait| class(wait.account) == Class::Idle);
+    let waited: Accounts = waits.map(|wait| (wait.account, wait.ends_in(beyond))).collect();
+    let others = self::called(case.run);
+    let others = others.iter().filter(|other| other.service.tgid == tgid);
+    let all = others.map(|other| other.total.sum()).fold(0, u64::saturating_add);
+    waited.iter().map(|(a, ns)| (a, part_of(ns, called.total.sum(), all))).collect()
+}
+
+/// Of a program that waits for all its sockets at once: sleeps of the thread that does so most, at most
+/// as long as calls were on their way.
+fn polled(case: &Case, called: &Called) -> Accounts {
+    let threads = case.run.threads.iter().filter(|t| t.tgid == called.service.tgid);
+    let poll = threads.map(|thread| thread.accounts.get(POLL)).max().unwrap_or(0);
+    [(POLL, poll.min(called.total.sum()))].into_iter().collect()
 }
 
 /// `127.0.0.1:5432 (postgres, pid 81)`.
@@ -251,7 +295,6 @@ mod tests {
     use crate::testing::requests::{MS, PEER, calls, request, served};
     use crate::testing::{RunBuilder, SECOND, USER, interval, wait};
 
-    const POLL: Account = Account::Blocked(Blocked::Poll);
     const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
 
     fn call(from_ms: u64, ms: u64) -> Call {
@@ -297,6 +340,24 @@ mod tests {
     #[test]
     fn a_peer_that_takes_little_of_the_requests_is_none_to_blame() {
         assert!(crate::explain(&proxy(10)).findings.is_empty());
+    }
+
+    /// A proxy that has one connection for its requests, of which six are always in progress.
+    #[test]
+    fn requests_that_take_turns_at_a_peer_wait_for_it_all() {
+        let mut run = RunBuilder::new().thread(11, 10, &[(POLL, 39 * SECOND / 10)]);
+        let mut requests = Vec::new();
+        for n in 0..120 {
+            let mut one = request(n % 6, 11, 30 * n, 0, 180);
+            one.at_socket.as_mut().unwrap().calls = vec![call(30 * n + 150, 30)];
+            requests.push(one);
+            run = run.kept(interval(11, POLL, 30 * n * MS, 30 * MS, None));
+        }
+        let run = calls(served(run.build(), requests), 120, 30 * MS);
+        let found = crate::explain(&run);
+        assert_eq!(found.findings[0].cause, "slow-peer");
+        assert!(found.findings[0].title.contains("one call at a time"), "{:?}", found.findings);
+        assert_eq!(found.findings[0].fix, TURNS);
     }
 
     /// A client whose waits for answers nobody ended who was recorded.
