@@ -56,6 +56,7 @@ pub(super) fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result
     }
     writeln!(out, "{}", style.bold("Calls, until the answer arrived"))?;
     write_calls(out, run, &calls, style)?;
+    write_peers(out, run, &calls, style)?;
     left_out(out, calls.len(), "peer", style)
 }
 
@@ -193,12 +194,21 @@ fn service(run: &Run, program: u32) -> Option<&Service> {
     run.sums.services.iter().find(|service| service.program == program)
 }
 
-/// `127.0.0.1:5432 (postgres, pid 81)`, where the process is known.
-fn peer(run: &Run, program: u32, name: &str) -> String {
-    match service(run, program).and_then(|service| service.peer.as_ref()) {
-        Some(peer) => format!("{name} ({}, pid {})", peer.comm, peer.tgid),
-        None => name.to_owned(),
+/// Which processes of this host the peers are.
+fn write_peers(
+    out: &mut dyn Write,
+    run: &Run,
+    lines: &[Line<'_>],
+    style: &Style,
+) -> io::Result<()> {
+    for Line { program, flow, .. } in lines.iter().take(LISTED) {
+        let peer = service(run, program.program).and_then(|service| service.peer.as_ref());
+        if let Some(peer) = peer {
+            let line = format!("{}: {} (pid {})", flow.name, peer.comm, peer.tgid);
+            write!(out, "{}", text::labelled("  ", 4, &line, style.width))?;
+        }
     }
+    Ok(())
 }
 
 fn write_calls(
@@ -223,7 +233,7 @@ fn write_calls(
             None => Cell::painted("n too small", Paint::Dim),
         };
         table.row([
-            peer(run, program.program, &flow.name).into(),
+            flow.name.as_str().into(),
             run.comm(program.tgid).into(),
             count(total.count()).into(),
             duration(total.mean().unwrap_or(0.0).round() as u64).into(),
@@ -307,7 +317,7 @@ mod tests {
             "in the socket's queue 3,000",
             "worked on 3,000",
             "Calls, until the answer arrived",
-            "10.0.0.7:5432 (postgres, pid 81)",
+            "10.0.0.7:5432: postgres (pid 81)",
         ] {
             assert!(flat.contains(part), "{part}\n{text}");
         }
