@@ -28,7 +28,7 @@ pub(super) fn examine(case: &Case) -> Option<Claim> {
     let mut claims: Vec<Claim> = called(case.run)
         .iter()
         .filter(|called| is_long(case, called))
-        .filter_map(|called| of_requests(case, called).or_else(|| of_a_client(case, called)))
+        .filter_map(|called| of_a_client(case, called).or_else(|| of_requests(case, called)))
         .collect();
     claims.sort_by_key(|claim| claim.lost.total());
     claims.pop()
@@ -77,21 +77,25 @@ fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     }
     let lost = waited(case, program);
     let (process, peer) = (case.process_name(called.service.tgid), peer(case, called));
-    let requests_ns = requests(case, called).sum();
+    let requests_ns = requests(case, called, MessageMetric::Total).sum();
+    let queued_ns = requests(case, called, MessageMetric::Infrastructure).sum();
     let own = (called.total.sum() as f64 / requests_ns.max(1) as f64).min(1.0);
     let (turns, used) = (is_one_at_a_time(case, called), used(case, called));
-    let takes_turns = turns && used > own.max(slowest.share());
+    // Those that wait to be read wait for a thread.
+    let takes_turns = turns && used > own.max(slowest.share()) && queued_ns < requests_ns / 4;
     let title = match takes_turns {
         true => format!("requests of {process} wait for their turn at {peer}, one call at a time"),
         false => format!("requests of {process} wait for answers of {peer}"),
     };
     let mut claim = Claim::new(title, lost, called.total.count());
     claim.takes_idle = true;
-    let of_all = if takes_turns { used } else { own };
-    claim.requests = Some(OfRequests { slowest, of_all });
+    claim.requests = Some(OfRequests { slowest, of_all: own });
     claim.mechanism(in_requests(&slowest));
     if takes_turns {
         claim.fix = Some(TURNS);
+        let behind = |message: &Message| (message.logic_ns() as f64 * used) as u64;
+        let slowest = cost(case, |one| behind(&one.message));
+        claim.requests = Some(OfRequests { slowest, of_all: used });
         claim.mechanism(format!(
             "for {:.0} % of the recording a call was on its way, one at a time, while {:.1} requests \
              were in progress on average",
@@ -126,13 +130,13 @@ fn is_one_at_a_time(case: &Case, called: &Called) -> bool {
 }
 
 /// Times of all requests of the process that calls.
-fn requests(case: &Case, called: &Called) -> Histogram {
+fn requests(case: &Case, called: &Called, metric: MessageMetric) -> Histogram {
     let messages = &case.run.messages;
     let programs = messages.programs.iter().filter(|p| p.tgid == called.service.tgid);
     let flows = programs.flat_map(|p| p.flows.iter().map(move |flow| (p.program, flow)));
     let mut all = Histogram::new(PRECISION_KERNEL);
     for (program, flow) in flows.filter(|(_, flow)| flow.kind == FlowKind::Request) {
-        all.merge(&messages.histogram(program, flow.flow, MessageMetric::Total));
+        all.merge(&messages.histogram(program, flow.flow, metric));
     }
     all
 }
@@ -173,7 +177,7 @@ const POLL: Account = Account::Blocked(Blocked::Poll);
 /// A program without requests of its own, or whose requests do not show how long they took (several at
 /// once at a socket of UDP), waits for the answers to what it has sent.
 fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
-    let requests = requests(case, called);
+    let requests = requests(case, called, MessageMetric::Total);
     let are_of_requests = called.total.count() >= requests.count() / 2;
     if requests.sum() >= called.total.sum() || !are_of_requests {
         return None;
@@ -358,6 +362,21 @@ mod tests {
         assert_eq!(found.findings[0].cause, "slow-peer");
         assert!(found.findings[0].title.contains("one call at a time"), "{:?}", found.findings);
         assert_eq!(found.findings[0].fix, TURNS);
+        assert!(found.findings[0].requests.unwrap().share() > 0.8, "they wait for those in front");
+    }
+
+    #[test]
+    fn requests_that_do_not_show_how_long_they_took_are_known_by_their_calls() {
+        let run = RunBuilder::new().thread(11, 10, &[(POLL, 39 * SECOND / 10)]).build();
+        let requests = (0..100).map(|n| request(1, 11, 30 * n, 0, 1)).collect();
+        let run = calls(served(run, requests), 90, 120 * MS);
+        let found = crate::explain(&run);
+        assert_eq!(found.findings[0].cause, "slow-peer");
+        assert_eq!(found.findings[0].lost_ns, 39 * SECOND / 10, "no more than it slept");
+        let beside = RunBuilder::new().thread(11, 10, &[(POLL, 39 * SECOND / 10)]).build();
+        let requests = (0..100).map(|n| request(1, 11, 30 * n, 0, 1)).collect();
+        let beside = calls(served(beside, requests), 4, 900 * MS);
+        assert!(crate::explain(&beside).findings.is_empty(), "a long poll beside the requests");
     }
 
     /// A client whose waits for answers nobody ended who was recorded.
