@@ -339,7 +339,8 @@ pub struct Explanation {
     /// (account, ns, share of the wall time), largest first.
     pub accounts: Vec<(Account, u64, f64)>,
     /// Those through which packets were dropped, then the others, then those that struck at one
-    /// time only; of each the largest share first; empty: no known cause.
+    /// time only; of each first what takes most of the slowest requests, then the largest share;
+    /// empty: no known cause.
     pub findings: Vec<Finding>,
     /// Set where the largest account of lost time is explained by none of them: that comes first.
     #[serde(default)]
