@@ -60,6 +60,8 @@ pub const ALL: &[&Cause] = &[
     &timers::rt_throttling::CAUSE,
     &requests::queueing::CAUSE,
     &requests::slow_peer::CAUSE,
+    &requests::event_loop_blocked::CAUSE,
+    &requests::worker_pool_full::CAUSE,
 ];
 
 /// Those that make ticks late: looked for in what `whylag jitter` measured, and nowhere else.

@@ -3,7 +3,7 @@
 //! A cause is claimed only with its evidence, and says which look-alikes it excludes, and by which
 //! datum. The causes themselves are in `causes/`, listed in [`crate::catalogue`].
 
-use model::{Accounts, Evidence, Link, RecorderPart, Role, RuledOut};
+use model::{Accounts, Evidence, Link, RecorderPart, RequestCost, Role, RuledOut};
 
 use crate::case::Case;
 pub use crate::causes::ids::Id;
@@ -101,6 +101,8 @@ pub(crate) struct Claim {
     pub dropped: u64,
     /// Its waits look like waiting for work, and it proves that they are not.
     pub takes_idle: bool,
+    /// What it takes of requests, where it knows that itself.
+    pub requests: Option<OfRequests>,
     /// The longest single stall, for causes that strike once; otherwise 0.
     pub longest_ns: u64,
     /// From mechanism to trigger; the engine puts the symptom in front.
@@ -113,6 +115,15 @@ pub(crate) struct Claim {
     pub excluded: Vec<Exclusion>,
     /// What could not be seen.
     pub doubts: Vec<Doubt>,
+}
+
+/// What a cause takes of requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfRequests {
+    /// Of the slowest.
+    pub slowest: RequestCost,
+    /// The part of the time of all requests of the port or process, 0 to 1.
+    pub of_all: f64,
 }
 
 /// Another explanation, and the datum that excludes it if it was recorded.
@@ -156,6 +167,7 @@ impl Claim {
             waits,
             dropped: 0,
             takes_idle: false,
+            requests: None,
             longest_ns: 0,
             chain: Vec::new(),
             evidence: Vec::new(),

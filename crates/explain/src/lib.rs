@@ -47,7 +47,7 @@ pub use judge::timers::{JudgedTimers, timers};
 pub use judge::why_not::{UnknownCause, why_not, why_not_part};
 pub use judge::{explain, explain_part};
 pub use ladder::judge_ladders;
-pub use messages::{break_down, message_windows, slow_messages};
+pub use messages::{break_down, slow_messages};
 pub use page::page;
 pub use part::question::{Question, QuestionError};
 pub use part::run::PartialRun;

@@ -103,6 +103,26 @@ pub struct Concentration {
     pub to_ns: u64,
 }
 
+/// What a cause takes of the slowest requests, or messages, of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestCost {
+    /// How many of them it took a tenth of, or more.
+    pub with: u64,
+    /// How many were looked at.
+    pub of: u64,
+    /// What it took of all of them, if it is spread over an account as the account is.
+    pub ns: u64,
+    /// All their time.
+    pub total_ns: u64,
+}
+
+impl RequestCost {
+    /// The part of their time, 0 to 1.
+    pub fn share(&self) -> f64 {
+        self.ns as f64 / self.total_ns.max(1) as f64
+    }
+}
+
 /// A named cause.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -123,6 +143,9 @@ pub struct Finding {
     /// When, if nearly all of it was at one time.
     #[serde(default)]
     pub when: Option<Concentration>,
+    /// What it takes of the slowest requests; `None` where none are known.
+    #[serde(default)]
+    pub requests: Option<RequestCost>,
     /// Below 1 % of the wall time, and of what any thread wanted: it is no answer to why a program
     /// is slow.
     #[serde(default)]
@@ -316,7 +339,8 @@ pub struct Explanation {
     /// (account, ns, share of the wall time), largest first.
     pub accounts: Vec<(Account, u64, f64)>,
     /// Those through which packets were dropped, then the others, then those that struck at one
-    /// time only; of each the largest share first; empty: no known cause.
+    /// time only; of each first what takes most of the slowest requests, then the largest share;
+    /// empty: no known cause.
     pub findings: Vec<Finding>,
     /// Set where the largest account of lost time is explained by none of them: that comes first.
     #[serde(default)]

@@ -53,8 +53,8 @@ pub use comparison::{
 pub use event::{Event, EventDetail, EventKind};
 pub use finding::{
     BelowBar, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding, Hurt,
-    LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OwnDelay, Rhythm, RhythmKind, Role,
-    RuledOut, Scope, Standing, WhyNot,
+    LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OwnDelay, RequestCost, Rhythm,
+    RhythmKind, Role, RuledOut, Scope, Standing, WhyNot,
 };
 pub use histogram::Histogram;
 pub use jitter::{
@@ -66,8 +66,8 @@ pub use leg::{Leg, LegKind};
 pub use message::{
     Answer, AtSocket, Call, ContrastPart, ContrastSide, FlowKind, HandOver, Message, MessageAhead,
     MessageBreakdown, MessageContrast, MessageFlow, MessageMetric, MessagePart, MessagePoint,
-    MessagePublish, MessageSecond, MessageSegment, MessageTime, Messages, SegmentKind, Service,
-    ServiceRole, SlowMessages, TraceState, TracedProgram, UnfinishedMessage,
+    MessagePublish, MessageSecond, MessageSegment, MessageTime, Messages, Peer, SegmentKind,
+    Service, ServiceRole, SlowMessages, TraceState, TracedProgram, UnfinishedMessage,
 };
 pub use metric::{Metric, MetricSecond};
 pub use others::{Crowd, OtherThreads};

@@ -402,6 +402,10 @@ pub struct Run {
     /// When programs ran, watched or not, in time order.
     #[serde(default)]
     pub presences: Shared<Vec<Presence>>,
+    /// Intervals of the threads that had the messages of [`Messages::windows`], in these times, those
+    /// below the threshold, too. They come with a run that is loaded whole.
+    #[serde(skip)]
+    pub in_messages: Shared<Vec<Outlier>>,
 }
 
 /// A window of a run: some of its time, of all threads or of one.

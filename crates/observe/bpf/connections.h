@@ -103,6 +103,51 @@ static __noinline u64 link_of(struct sock *sk)
 	       end_number(remote, bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport)));
 }
 
+/* Both ends are on this host. */
+static __always_inline bool is_local(struct sock *sk)
+{
+	u32 local[4] = {}, remote[4] = {};
+	u16 family = family_of(sk);
+
+	if (family == AF_UNIX)
+		return true;
+	if (family == AF_INET6) {
+		BPF_CORE_READ_INTO(&local, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&remote, sk, __sk_common.skc_v6_daddr);
+		return local[0] == remote[0] && local[1] == remote[1] &&
+		       local[2] == remote[2] && local[3] == remote[3];
+	}
+	remote[3] = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+	return remote[3] == BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr) ||
+	       (bpf_ntohl(remote[3]) >> 24) == 127;
+}
+
+/*
+ * The answer to a call arrives: from a thread of this host, watched or not, within its own send,
+ * which delivers to a local socket at once.
+ */
+static __noinline int note_peer(struct sock *sk, struct connection *c)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 tgid = tgid_of(task), kind, call;
+	struct service *service;
+
+	if (!c)
+		return 0;
+	service = service_of(c->service);
+	if (!service || service->peer_tgid == tgid)
+		return 0;
+	call = current_call();
+	if (call == NO_CALL)
+		return 0;
+	kind = call_kinds[call & (CALLS_MAX - 1)];
+	if ((kind != CALL_SEND && kind != CALL_WRITE) || !is_local(sk))
+		return 0;
+	service->peer_tgid = tgid;
+	name_task(service->peer_comm, task->group_leader, tgid);
+	return 0;
+}
+
 static __always_inline struct connection *new_connection(struct sock *sk, u32 number, u8 role)
 {
 	struct service *service = service_of(number);

@@ -20,6 +20,8 @@ int BPF_PROG(on_data_ready, const struct sock *const_sk)
 	if (!c)
 		return 0;
 	c->latest = bpf_ktime_get_ns();
+	if (c->role == ROLE_CLIENT && c->begun && !c->arrived)
+		note_peer(sk, c);
 	if (c->datagrams)
 		packet_arrives(sk, c->latest);
 	else if (!c->arrived)
@@ -77,6 +79,23 @@ int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
 		answer_sent(c, t);
 	else
 		call_sent(c, t);
+	return 0;
+}
+
+/* A server closes the connection as soon as it has answered, as many do: its memory goes with it. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_state, const struct sock *const_sk, int before, int now)
+{
+	struct sock *sk = (struct sock *)const_sk;
+	struct connection *c;
+
+	if (before != TCP_ESTABLISHED || now != TCP_FIN_WAIT1)
+		return 0;
+	if (!this_cpu(PROG_INET_SOCK_SET_STATE) || stopped || !roles_known || !sk)
+		return 0;
+	c = connection_of(sk);
+	if (c && c->role == ROLE_SERVER)
+		answer_ends(c);
 	return 0;
 }
 

@@ -537,7 +537,8 @@ struct service {
 	u64 held;		/* requests that nobody worked on: long polls, subscriptions */
 	u8 address[16];		/* of the peer that is called */
 	char path[SERVICE_PATH];
-	u32 pad2;
+	u32 peer_tgid;		/* who answers calls: the last one seen on this host, 0: none */
+	char peer_comm[16];
 };
 
 /* A request or call; times are 0 where they are not known. */
@@ -617,6 +618,7 @@ enum program {
 	PROG_SK_DATA_READY,
 	PROG_SOCK_RECV_LENGTH,
 	PROG_SOCK_SEND_LENGTH,
+	PROG_INET_SOCK_SET_STATE,
 	PROG_MAX,
 };
 

@@ -133,6 +133,7 @@ pub const PROBES: &[Probe] = &[
     probe(Part::Requests, "on_data_ready", "sk_data_ready", Program::SkDataReady),
     probe(Part::Requests, "on_received", "sock_recv_length", Program::SockRecvLength),
     probe(Part::Requests, "on_sent", "sock_send_length", Program::SockSendLength),
+    probe(Part::Requests, "on_state", "inet_sock_set_state", Program::InetSockSetState),
 ];
 
 /// The walks over tasks and sockets, which are on no tracepoint.

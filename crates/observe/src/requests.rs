@@ -10,7 +10,7 @@ use libbpf_rs::{MapCore, MapFlags};
 use model::histogram::PRECISION_KERNEL;
 use model::{
     AtSocket, Call, FlowKind, HandOver, Histogram, Message, MessageFlow, MessageMetric,
-    MessagePublish, MessageSecond, Messages, Service, ServiceRole, TracedProgram,
+    MessagePublish, MessageSecond, Messages, Peer, Service, ServiceRole, TracedProgram,
 };
 
 use crate::Error;
@@ -187,6 +187,11 @@ fn name(service: &service) -> String {
     }
 }
 
+fn peer_process(service: &service) -> Option<Peer> {
+    let comm = || bpf::text(&service.peer_comm);
+    (service.peer_tgid != 0).then(|| Peer { tgid: service.peer_tgid, comm: comm() })
+}
+
 fn peer(service: &service) -> SocketAddr {
     let bytes = service.address;
     let ip = match bytes {
@@ -235,6 +240,7 @@ fn summed(service: &service) -> Service {
         pushed: service.pushed,
         left_out: service.unsent,
         open: service.open,
+        peer: peer_process(service),
         oldest_ns: (service.open > 0).then_some(service.oldest),
     }
 }

@@ -2,13 +2,15 @@
 
 use std::io::{self, Write};
 
-use model::units::{counted, duration, moment, share, share_of};
-use model::{Explanation, Finding, LeadingAccount, RhythmKind, Run};
+use model::units::{count, counted, duration, moment, share, share_of};
+use model::{Explanation, Finding, LeadingAccount, RequestCost, RhythmKind, Run};
 
 use crate::{Style, coincidences, cost, outlier, text, unexplained};
 
 /// Column in which the text after a label begins.
 const INDENT: usize = 14;
+/// From this part of the time of the slowest requests on a cause is told by it.
+const LEAST_OF_REQUESTS: f64 = 0.1;
 /// Events whose rhythm is printed.
 const RHYTHMS: usize = 5;
 
@@ -165,6 +167,16 @@ fn leading(explanation: &Explanation) -> String {
         return leading_account(account, explanation);
     }
     match explanation.findings.first() {
+        Some(Finding { requests: Some(cost), title, cause, wall_share, .. })
+            if cost.share() >= LEAST_OF_REQUESTS =>
+        {
+            format!(
+                "{title} ({cause}): {} of the time of the {} slowest requests, {} of the wall time",
+                share(cost.share()),
+                count(cost.of),
+                share(*wall_share)
+            )
+        }
         Some(finding) if finding.lost_ns == 0 => format!("{} ({})", finding.title, finding.cause),
         Some(finding) if finding.minor => format!(
             "Nothing that is known took 1 % of the wall time in {}; the largest is {}, {} of the \
@@ -280,6 +292,9 @@ pub(crate) fn write_finding(
             &format!("{who}: {part} of the {wanted} in which it worked or was wanted"),
         )?;
     }
+    if let Some(cost) = &finding.requests {
+        labelled("requests", &of_requests(cost))?;
+    }
     if let Some(when) = &finding.when {
         labelled("when", &when.text)?;
     }
@@ -319,6 +334,17 @@ pub(crate) fn write_finding(
     Ok(())
 }
 
+/// `in 38 of the 40 slowest: 91 % of their 343 ms on average`.
+fn of_requests(cost: &RequestCost) -> String {
+    format!(
+        "in {} of the {} slowest: {} of their {} on average",
+        count(cost.with),
+        count(cost.of),
+        share_of(cost.ns, cost.total_ns),
+        duration(cost.total_ns / cost.of.max(1))
+    )
+}
+
 /// One paragraph per item, the label before the first.
 fn each(
     labelled: &mut impl FnMut(&str, &str) -> io::Result<()>,
@@ -349,6 +375,25 @@ mod tests {
             "Threads of scan wait for the mmap_lock of their own process (mmap-lock): 61.0 % of \
              the lost time, 30.5 % of the wall time"
         );
+    }
+
+    #[test]
+    fn what_a_cause_takes_of_the_slowest_requests_is_told_first() {
+        let mut explanation = sample::explanation();
+        let ms = 1_000_000;
+        let cost = RequestCost { with: 38, of: 40, ns: 12_480 * ms, total_ns: 13_720 * ms };
+        explanation.findings[0].requests = Some(cost);
+        let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
+        let first =
+            "(mmap-lock): 91.0 % of the time of the 40 slowest requests, 30.5 % of the wall";
+        assert!(flat.contains(first), "{flat}");
+        assert!(
+            flat.contains("in 38 of the 40 slowest: 91.0 % of their 343 ms on average"),
+            "{flat}"
+        );
+        explanation.findings[0].requests = Some(RequestCost { ns: ms, ..cost });
+        let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("(mmap-lock): 61.0 % of the lost time"), "little of them: {flat}");
     }
 
     #[test]

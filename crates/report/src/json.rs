@@ -148,7 +148,7 @@ mod tests {
         }
         assert_eq!(first["chain"][0]["role"], "symptom");
         assert!(first["confidence"].is_f64());
-        for key in ["wall_share", "hurts", "when", "minor"] {
+        for key in ["wall_share", "hurts", "requests", "when", "minor"] {
             assert!(first.get(key).is_some(), "{key}");
         }
         for key in ["leading_account", "below_bar", "own_delay"] {

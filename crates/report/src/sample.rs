@@ -303,6 +303,7 @@ pub fn explanation() -> Explanation {
             from_ns: 1_955 * MS,
             to_ns: 2_000 * MS,
         }),
+        requests: None,
         minor: false,
         confidence: 0.85,
         doubts: vec!["only 12 waits were long enough to have a stack of their own".into()],

@@ -295,6 +295,23 @@ fn intervals_below_the_threshold_are_there_for_parts_only() {
 }
 
 #[test]
+fn a_run_comes_with_the_intervals_of_its_slow_messages() {
+    let (_folder, mut store) = new_store();
+    let run = store.begin(&RunHeader { threshold_ns: 1000, ..header() }).unwrap();
+    let at = |tid, start_ns| Outlier { tid, start_ns, ..bare_outlier(500) };
+    let slow = message(8, None, 200_000);
+    let (journaller, logic) = (at(102, slow.t0_ns), at(101, slow.t0_ns + 1_000));
+    let outliers = vec![journaller.clone(), logic.clone(), at(103, slow.t0_ns), at(101, 7)];
+    let messages = Messages { slow: vec![slow], ..messages() };
+    store.append(run, &Batch { outliers, messages, ..Batch::default() }).unwrap();
+    let loaded = store.load(run).unwrap();
+    assert_eq!(loaded.outliers, [], "they are below the threshold");
+    assert_eq!(loaded.in_messages, [journaller, logic]);
+    let part = Window { from_ns: 0, to_ns: u64::MAX >> 8, tid: None };
+    assert!(store.load_part(run, &part).unwrap().0.in_messages.is_empty(), "it has its own");
+}
+
+#[test]
 fn the_longest_outliers_and_the_first_events_are_loaded_with_their_stacks_only() {
     let (_folder, mut store) = new_store();
     let extra = 700;

@@ -10,7 +10,6 @@ mod failure;
 mod keeper;
 mod output;
 mod signals;
-mod slow_messages;
 mod stored;
 mod verbs;
 

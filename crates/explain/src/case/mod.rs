@@ -15,6 +15,7 @@ pub(crate) mod lock_word;
 pub(crate) mod lost;
 pub(crate) mod mmap_holders;
 mod parking;
+pub(crate) mod requests;
 pub(crate) mod safepoints;
 pub(crate) mod scales;
 pub(crate) mod spinning;

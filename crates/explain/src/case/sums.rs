@@ -4,19 +4,21 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Capability, ChainEnd, Histogram, Metric, OtherThreads, Outlier,
-    Run, Scope, Space, ThreadAccounts, WaitSum,
+    Account, Accounts, Blocked, Capability, ChainEnd, Histogram, MessageBreakdown, Metric,
+    OtherThreads, Outlier, Run, Scope, Space, ThreadAccounts, WaitSum,
 };
 
 use crate::case::answers::{Answers, answers};
 use crate::case::functions::Functions;
 use crate::case::lock_word::LockWord;
 use crate::case::lost::{Class, LOCK_ACCOUNTS, class, lock_words};
+use crate::case::requests::slowest;
 use crate::case::safepoints;
 use crate::case::scales::Scales;
 use crate::case::stops::{STOPPED, Stops};
 use crate::case::wait_chains::WaitChains;
 use crate::cause::{Cause, Needs};
+use crate::messages::break_down;
 use crate::part::run::PartialRun;
 use crate::text::counted;
 use crate::timers::source::TimerSource;
@@ -42,6 +44,7 @@ pub struct Case<'a> {
     processes: BTreeMap<u32, Accounts>,
     pub(crate) scales: Scales,
     pub(crate) functions: OnceCell<Functions>,
+    slowest: OnceCell<Vec<MessageBreakdown>>,
     pub(crate) wait_chains: WaitChains<'a>,
     part: Option<&'a PartialRun<'a>>,
     /// The ticks under examination, if it is a run of timers.
@@ -112,6 +115,7 @@ impl<'a> Case<'a> {
             processes,
             scales,
             functions: OnceCell::new(),
+            slowest: OnceCell::new(),
             wait_chains,
             part: None,
             timers: None,
@@ -150,6 +154,11 @@ impl<'a> Case<'a> {
         self.wall_ns
             .saturating_sub(self.idle_ns)
             .saturating_sub(self.accounts.get(Account::Unaccounted))
+    }
+
+    /// The slowest requests, with what their threads did.
+    pub(crate) fn slowest(&self) -> &[MessageBreakdown] {
+        self.slowest.get_or_init(|| break_down(self.run, slowest(self.run)))
     }
 
     /// Those of the parts of the recorder that are needed and were off.

@@ -4,7 +4,7 @@ use model::{Excluded, Finding, Link, NotRuledOut, Role, RuledOut, Target};
 
 use super::rank::Judged;
 use super::worth::can_lead;
-use super::{concentration, confidence, hurt};
+use super::{concentration, confidence, hurt, requests};
 use crate::case::Case;
 use crate::catalogue::{ALL, look_alikes};
 use crate::cause::{Absent, Cause, Claim, Exclusion};
@@ -38,6 +38,7 @@ pub(super) fn finding(
         wall_share: share(claim.lost.total(), case.wall_ns),
         hurts: hurt::worst(case, claim),
         when: concentration::of(case, claim),
+        requests: requests::of(case, claim),
         minor: !can_lead(case, claim),
         confidence,
         doubts,

@@ -26,13 +26,13 @@ pub(super) struct Share {
 }
 
 /// The parts of each account that a claim takes, and that were not idle: (part, whole).
-struct Parts {
-    taken: Vec<(Account, u64, u64)>,
+pub(super) struct Parts {
+    pub taken: Vec<(Account, u64, u64)>,
     wanted: Vec<(Account, u64, u64)>,
 }
 
 impl Parts {
-    fn new(case: &Case, claim: &Claim) -> Parts {
+    pub(super) fn new(case: &Case, claim: &Claim) -> Parts {
         let mut parts = Parts { taken: Vec::new(), wanted: Vec::new() };
         for (account, all) in case.accounts.iter() {
             let claimed = claim.lost.get(account);

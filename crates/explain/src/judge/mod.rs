@@ -10,6 +10,7 @@ mod hurt;
 mod needs;
 mod own;
 mod rank;
+mod requests;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timers;
@@ -24,6 +25,7 @@ use model::{Account, Accounts, Explanation, NotLookedAt, Run};
 use self::finding::{finding, share};
 use self::own::SetApart;
 use self::rank::{Judged, judged, subtract};
+pub(crate) use self::requests::FEWEST as FEWEST_REQUESTS;
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::catalogue::ALL;
@@ -34,12 +36,16 @@ use crate::patterns::rhythm;
 /// Fewer dropped packets make a finding, but do not put it before those that took time.
 const MANY_DROPS: u64 = 10;
 
+/// From this part of the time of the slowest requests on a finding is ranked by it.
+const FELT: f64 = 0.1;
+
 /// Explains where the threads of `run` lost their time.
 ///
 /// Shares of the findings add up to at most 1; lost time that none explains is in `unexplained`,
 /// by account. Findings through which packets were dropped (ten at least) come first, then the others, and last
 /// what struck at one time only: 1,000 threads that queue for a CPU while they start do not hide a
-/// lock that is in the way all the time. Of each the largest share comes first.
+/// lock that is in the way all the time. Of each comes first what
+/// takes most of the slowest requests, where these are known, else the largest share.
 ///
 /// A run of timers has no threads: of it the findings explain the lateness of its ticks.
 pub fn explain(run: &Run) -> Explanation {
@@ -77,7 +83,8 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
     }
     findings.sort_by_key(|(dropped, finding)| {
         let at_once = concentration::is_at_once(case, finding.when.as_ref());
-        (!dropped, finding.minor, at_once, Reverse(finding.lost_ns))
+        let slows = finding.requests.filter(|cost| cost.share() >= FELT).map_or(0, |cost| cost.ns);
+        (!dropped, finding.minor, at_once, Reverse(slows), Reverse(finding.lost_ns))
     });
     let findings: Vec<_> = findings.into_iter().map(|(_, finding)| finding).collect();
     let unexplained = unexplained.largest_first();

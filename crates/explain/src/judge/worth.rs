@@ -9,7 +9,8 @@
 //!   worked or wanted to, at least 1 % of the length of the recording, and waits of at least
 //!   100 us on average. The last excludes the ordinary price of a wake-up, which an idle program
 //!   pays before each of its short turns on a CPU. It also has to be 1 % of the wall time, of all
-//!   threads or of one thread or process: what is less leads nowhere, or
+//!   threads or of one thread or process: what is less leads nowhere; and 5 % of the time of the
+//!   slowest requests, where these are known, or
 //! - for one busy thread or process among others: a tenth of the time in which it worked or was
 //!   wanted, if that is at least half of the recording, in waits of 100 us.
 //!
@@ -19,16 +20,20 @@
 //! A claim below that stays part of the unexplained time. One through which packets were dropped is
 //! always a finding: what they cost is elsewhere.
 //!
+//! A cause that makes requests wait is judged by them: a quarter of the time of the slowest ones (ten
+//! at least) or of all, and 5 % of the length of the recording.
+//!
 //! A cause of late ticks has to explain 5 % of their lateness.
 //!
 //! A part of a run that was asked about (`part/`) may be short and still deserve its cause: there
 //! a claim has to be 5 % of the lost time of the part, and 0.5 % of the part's length.
 
-use super::hurt;
+use super::requests::FEWEST;
+use super::{hurt, requests};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::cause::Claim;
-use crate::text::{duration, percent};
+use crate::cause::{Claim, OfRequests};
+use crate::text::{duration, percent, share};
 use model::units::deviation;
 
 pub(super) const FLOOR_NS: u64 = 10_000_000;
@@ -36,6 +41,8 @@ const FLOOR_MEAN_NS: u64 = 100_000;
 /// The part of the lateness of ticks that a cause of it has to explain.
 const FLOOR_OF_TICKS: f64 = 0.05;
 const FLOOR_ONCE_NS: u64 = 2_000_000;
+/// What a cause of waiting requests takes of their time at least.
+const LEAST_OF_REQUESTS: f64 = 0.25;
 /// Less than this part of the wall time does not lead.
 const BAR: u64 = 100;
 
@@ -57,6 +64,9 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     if claim.longest_ns >= FLOOR_ONCE_NS {
         return None;
     }
+    if let Some(of) = &claim.requests {
+        return shortfall_of_requests(case, of, lost);
+    }
     if lost < FLOOR_NS {
         return Some(format!("{} is less than {}", duration(lost), duration(FLOOR_NS)));
     }
@@ -66,7 +76,8 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     let idle_program = is_part(4, case.active_ns())
         && is_part(100, case.run.length_ns())
         && long_waits
-        && is_above_bar(case, claim);
+        && is_above_bar(case, claim)
+        && is_felt(case, claim);
     let avoidable = claim.lost.sum_of(|account| class(account) == Class::Work);
     let work = case.accounts.sum_of(|account| class(account) == Class::Work);
     let dear_work = avoidable >= case.run.length_ns() / 5 && avoidable >= work / 4 && avoidable > 0;
@@ -86,6 +97,31 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     ))
 }
 
+/// The same of a claim that knows what it takes of requests.
+fn shortfall_of_requests(case: &Case, of: &OfRequests, lost: u64) -> Option<String> {
+    let (length, slowest) = (case.run.length_ns(), &of.slowest);
+    let part = slowest.share().max(of.of_all);
+    let is_enough = slowest.of >= FEWEST && part >= LEAST_OF_REQUESTS && lost >= length / 20;
+    (!is_enough).then(|| {
+        format!(
+            "it takes {} of the time of the {} slowest requests, and {} of that of all (25 % of \
+             either are needed, and {FEWEST} slow ones), and {} is {} of the recording's length \
+             (5 % are)",
+            share(slowest.share()),
+            slowest.of,
+            share(of.of_all),
+            duration(lost),
+            percent(lost, length)
+        )
+    })
+}
+
+/// Where the slowest requests are known, a cause of a program that mostly waits for work takes a
+/// twentieth of their time at least.
+fn is_felt(case: &Case, claim: &Claim) -> bool {
+    requests::of(case, claim).is_none_or(|cost| cost.ns >= cost.total_ns / 20)
+}
+
 /// At least 1 % of the wall time: of all threads, or of one thread or process.
 fn is_above_bar(case: &Case, claim: &Claim) -> bool {
     let is_part = |part: u64, whole: u64| part > 0 && part >= whole / BAR;
@@ -99,6 +135,7 @@ pub(super) fn can_lead(case: &Case, claim: &Claim) -> bool {
     let is_part = |part: u64, whole: u64| part > 0 && part >= whole / BAR;
     claim.late.is_some()
         || claim.dropped > 0
+        || claim.requests.is_some()
         || is_part(claim.lost.total(), case.wall_ns)
         || hurt::shares(case, claim).any(|share| is_part(share.claimed_ns, share.wanted_ns))
 }

@@ -8,32 +8,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use model::{
     Account, Context, ContrastPart, ContrastSide, Message, MessageBreakdown, MessageContrast,
-    MessagePart, MessageSegment, MessageTime, Outlier, Run, SegmentKind, SlowMessages, Syscall,
-    Window,
+    MessagePart, MessageTime, Outlier, Run, SegmentKind, SlowMessages, Syscall,
 };
 
 use crate::part::clip::{Clip, clips};
-use crate::part::question::message_parts;
 
-/// Slow messages that are looked at, of the whole run.
-const LOOKED_AT: usize = 400;
-
-/// The slow messages that are looked at, the slowest first.
-fn looked_at(run: &Run) -> &[Message] {
-    let slow = &run.messages.slow;
-    &slow[..slow.len().min(LOOKED_AT)]
-}
-
-/// Whose intervals [`slow_messages`] has to have, and of which times.
-pub fn message_windows(run: &Run) -> Vec<Window> {
-    looked_at(run).iter().chain(&run.messages.fast).flat_map(message_parts).collect()
-}
-
-/// The slow messages of a run with what their threads did, and what they have more of than the
-/// control group of their flow. `run.outliers` has the intervals in [`message_windows`], below the
-/// threshold too, and `run.stacks` their stacks.
+/// The slow messages of a run that was loaded whole, with what their threads did, and what they have
+/// more of than the control group of their flow.
 pub fn slow_messages(run: &Run) -> SlowMessages {
-    let slowest = break_down(run, looked_at(run));
+    let slowest = break_down(run, run.messages.looked_at());
     let fast = break_down(run, &run.messages.fast);
     let mut contrasts = Vec::new();
     for program in &run.messages.programs {
@@ -50,14 +33,19 @@ pub fn slow_messages(run: &Run) -> SlowMessages {
     SlowMessages { slowest, contrasts }
 }
 
-/// The breakdown of each of these messages; `run.outliers` has the intervals of their time, below
-/// the threshold too, and `run.stacks` their stacks.
+/// The intervals in the time of the messages that are looked at, or else those of the run or of a
+/// part of it.
+pub(crate) fn intervals(run: &Run) -> &[Outlier] {
+    if run.in_messages.is_empty() { &run.outliers } else { &run.in_messages }
+}
+
+/// The breakdown of each of these messages.
 pub fn break_down<'a>(
     run: &Run,
     messages: impl IntoIterator<Item = &'a Message>,
 ) -> Vec<MessageBreakdown> {
     let mut by_thread: HashMap<u32, Vec<&Outlier>> = HashMap::new();
-    for outlier in &run.outliers {
+    for outlier in intervals(run) {
         by_thread.entry(outlier.tid).or_default().push(outlier);
     }
     for outliers in by_thread.values_mut() {
@@ -67,7 +55,8 @@ pub fn break_down<'a>(
         let flow = run.messages.flow_of(message).cloned().unwrap_or_default();
         let parts = message.segments().into_iter().map(|segment| {
             let outliers = segment.tid.and_then(|tid| by_thread.get(&tid));
-            let time = time_of(run, &segment, outliers.map_or(&[], Vec::as_slice));
+            let outliers = outliers.map_or(&[][..], Vec::as_slice);
+            let time = time_within(run, segment.from_ns, segment.to_ns, outliers);
             let ahead = match segment.kind {
                 SegmentKind::Behind(ahead) => run.messages.flow(message.program, ahead.flow),
                 _ => None,
@@ -90,13 +79,18 @@ pub fn break_down<'a>(
     messages.into_iter().map(one).collect()
 }
 
-/// What the thread did in a part of a message.
-fn time_of(run: &Run, segment: &MessageSegment, outliers: &[&Outlier]) -> Vec<MessageTime> {
-    // They are in the order of their start: those that begin behind the part are not in it.
-    let behind = outliers.partition_point(|outlier| outlier.start_ns < segment.to_ns);
+/// What a thread did from then to then; `outliers` are its own, in the order of their start.
+pub(crate) fn time_within(
+    run: &Run,
+    from_ns: u64,
+    to_ns: u64,
+    outliers: &[&Outlier],
+) -> Vec<MessageTime> {
+    // Those that begin behind it are not in it.
+    let behind = outliers.partition_point(|outlier| outlier.start_ns < to_ns);
     let of_it = outliers[..behind].iter().copied();
     let mut known: Vec<MessageTime> = Vec::new();
-    for clip in clips(of_it, segment.from_ns, segment.to_ns) {
+    for clip in clips(of_it, from_ns, to_ns) {
         for (account, ns) in clip.accounts.iter().filter(|(_, ns)| *ns > 0) {
             let time = MessageTime {
                 account: Some(account),
@@ -114,7 +108,7 @@ fn time_of(run: &Run, segment: &MessageSegment, outliers: &[&Outlier]) -> Vec<Me
         }
     }
     let sum = known.iter().fold(0u64, |sum, time| sum.saturating_add(time.ns));
-    let rest = segment.ns().saturating_sub(sum);
+    let rest = to_ns.saturating_sub(from_ns).saturating_sub(sum);
     if rest > 0 {
         known.push(MessageTime { account: None, ns: rest, call: None, place: None, by: None });
     }

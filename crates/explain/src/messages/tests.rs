@@ -112,7 +112,7 @@ fn each_flow_of_a_run_is_compared_with_its_own_control_group() {
         MessageFlow { flow: 2, name: "quote".into(), ..run.messages.programs[0].flows[0].clone() };
     run.messages.programs[0].flows.push(second);
     run.messages.fast = vec![message(3, 9_000_000, 50_000)];
-    let windows = message_windows(&run);
+    let windows = run.messages.windows();
     assert!(windows.iter().any(|window| window.tid == Some(9) && window.from_ns == 1_010_000));
     assert!(windows.iter().any(|window| window.to_ns == 9_000_000 + 15_000 + 50_000), "control");
 

@@ -57,7 +57,7 @@ impl Question {
     /// If there is no such part.
     pub fn parts(&self, run: &Run) -> Result<Vec<Window>, QuestionError> {
         match *self {
-            Question::Message(number) => Ok(message_parts(message(run, number)?)),
+            Question::Message(number) => Ok(message(run, number)?.windows()),
             _ => Ok(vec![self.part(run)?]),
         }
     }
@@ -143,25 +143,6 @@ pub(crate) fn message(run: &Run, number: usize) -> Result<&Message, QuestionErro
     number.checked_sub(1).and_then(|place| slow.get(place)).ok_or_else(|| {
         QuestionError::NoSuchMessage { run: run.id, number, there: count(slow.len() as u64) }
     })
-}
-
-/// The threads that had a message, each for its time; time of threads that are not known is left
-/// out.
-pub(crate) fn message_parts(message: &Message) -> Vec<Window> {
-    let mut parts: Vec<Window> = Vec::new();
-    for segment in message.segments() {
-        let Some(tid) = segment.tid else { continue };
-        match parts.last_mut() {
-            Some(last) if last.tid == Some(tid) && last.to_ns == segment.from_ns => {
-                last.to_ns = segment.to_ns;
-            }
-            _ => {
-                let (from_ns, to_ns) = (segment.from_ns, segment.to_ns);
-                parts.push(Window { from_ns, to_ns, tid: Some(tid) });
-            }
-        }
-    }
-    parts
 }
 
 /// `it has 12`, or which of them have numbers.

@@ -13,8 +13,8 @@ mod service;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Histogram;
 use crate::histogram::PRECISION_KERNEL;
+use crate::{Histogram, Window};
 
 pub use breakdown::{
     ContrastPart, ContrastSide, MessageBreakdown, MessageContrast, MessagePart, MessageTime,
@@ -23,7 +23,7 @@ pub use breakdown::{
 pub use metric::{MessageMetric, MessageSecond};
 pub use request::{Answer, AtSocket, Call, HandOver};
 pub use segment::{MessageSegment, SegmentKind};
-pub use service::{Service, ServiceRole};
+pub use service::{Peer, Service, ServiceRole};
 
 /// All that was read of the traced programs of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct Messages {
     #[serde(skip)]
     pub calls: Vec<Call>,
 }
+
+/// Slow messages that are looked at part by part, of the whole run.
+const LOOKED_AT: usize = 400;
 
 /// A program that traced its messages; after an exec it is another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -254,6 +257,16 @@ impl Messages {
     /// The flow of a message.
     pub fn flow_of(&self, message: &Message) -> Option<&MessageFlow> {
         self.flow(message.program, message.flow)
+    }
+
+    /// The slow messages that are looked at part by part, the slowest first.
+    pub fn looked_at(&self) -> &[Message] {
+        &self.slow[..self.slow.len().min(LOOKED_AT)]
+    }
+
+    /// Which threads had these and the control group, and when.
+    pub fn windows(&self) -> Vec<Window> {
+        self.looked_at().iter().chain(&self.fast).flat_map(Message::windows).collect()
     }
 
     /// All values of a metric of a flow.

@@ -1,6 +1,7 @@
 //! A message in parts, one after the other.
 
 use super::{FlowKind, Message, MessageAhead, MessageFlow};
+use crate::Window;
 
 /// A part of a message: what it waited for, and the thread that had it meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,24 @@ impl MessageSegment {
 }
 
 impl Message {
+    /// Which thread had it, and when, one after the other.
+    pub fn windows(&self) -> Vec<Window> {
+        let mut parts: Vec<Window> = Vec::new();
+        for segment in self.segments() {
+            let Some(tid) = segment.tid else { continue };
+            match parts.last_mut() {
+                Some(last) if last.tid == Some(tid) && last.to_ns == segment.from_ns => {
+                    last.to_ns = segment.to_ns;
+                }
+                _ => {
+                    let (from_ns, to_ns) = (segment.from_ns, segment.to_ns);
+                    parts.push(Window { from_ns, to_ns, tid: Some(tid) });
+                }
+            }
+        }
+        parts
+    }
+
     /// Its parts in time order. Their lengths sum to that of the message.
     pub fn segments(&self) -> Vec<MessageSegment> {
         let mut cut = Cut { at: self.t0_ns, segments: Vec::new() };

@@ -27,9 +27,21 @@ pub struct Service {
     /// Requests that had been read and had no answer when recording stopped.
     #[serde(default)]
     pub open: u64,
+    /// The process that answers, of a peer on this host: the last one seen to, recorded or not.
+    #[serde(default)]
+    pub peer: Option<Peer>,
     /// When the first of them came.
     #[serde(default)]
     pub oldest_ns: Option<u64>,
+}
+
+/// A process that answers calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Its number.
+    pub tgid: u32,
+    /// Its name, or that of the thread that answered.
+    pub comm: String,
 }
 
 /// Which side of a service recorded threads were.
@@ -74,6 +86,7 @@ impl Sum for Service {
         self.pushed = self.pushed.saturating_add(other.pushed);
         self.left_out = self.left_out.saturating_add(other.left_out);
         self.open = self.open.saturating_add(other.open);
+        self.peer = other.peer.clone().or(self.peer.take());
         self.oldest_ns = self.oldest_ns.into_iter().chain(other.oldest_ns).min();
     }
 }

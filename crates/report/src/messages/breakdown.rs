@@ -154,10 +154,12 @@ pub fn write_contrast(
 ) -> io::Result<()> {
     let Some(first) = contrasts.first() else { return Ok(()) };
     let title = format!(
-        "What {} of {} have more of than {} that were not slow",
+        "What {} of {} {} more of than {} that {} not slow",
         counted(first.slow.n, flow.noun),
         text::clean(flow.name),
+        if first.slow.n == 1 { "has" } else { "have" },
         count(first.fast.n),
+        if first.fast.n == 1 { "was" } else { "were" },
     );
     write!(out, "{}", text::labelled("", 0, &title, style.width))?;
     let columns = [

@@ -56,6 +56,7 @@ pub(super) fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result
     }
     writeln!(out, "{}", style.bold("Calls, until the answer arrived"))?;
     write_calls(out, run, &calls, style)?;
+    write_peers(out, run, &calls, style)?;
     left_out(out, calls.len(), "peer", style)
 }
 
@@ -193,6 +194,23 @@ fn service(run: &Run, program: u32) -> Option<&Service> {
     run.sums.services.iter().find(|service| service.program == program)
 }
 
+/// Which processes of this host the peers are.
+fn write_peers(
+    out: &mut dyn Write,
+    run: &Run,
+    lines: &[Line<'_>],
+    style: &Style,
+) -> io::Result<()> {
+    for Line { program, flow, .. } in lines.iter().take(LISTED) {
+        let peer = service(run, program.program).and_then(|service| service.peer.as_ref());
+        if let Some(peer) = peer {
+            let line = format!("{}: {} (pid {})", flow.name, peer.comm, peer.tgid);
+            write!(out, "{}", text::labelled("  ", 4, &line, style.width))?;
+        }
+    }
+    Ok(())
+}
+
 fn write_calls(
     out: &mut dyn Write,
     run: &Run,
@@ -263,7 +281,7 @@ mod tests {
             second(PORT, MessageMetric::Logic, 30 * US),
             second(PORT + 1, MessageMetric::Total, 10 * US),
         ];
-        run.sums.services = vec![Service {
+        let port = Service {
             program: PORT,
             tgid: 77,
             role: ServiceRole::Server,
@@ -273,8 +291,12 @@ mod tests {
             pushed: 1,
             left_out: 0,
             open: 2,
+            peer: None,
             oldest_ns: Some(run.header.started_ns),
-        }];
+        };
+        let postgres = model::Peer { tgid: 81, comm: "postgres".into() };
+        let peer = Service { program: PORT + 1, peer: Some(postgres), ..port.clone() };
+        run.sums.services = vec![port, peer];
         run
     }
 
@@ -295,7 +317,7 @@ mod tests {
             "in the socket's queue 3,000",
             "worked on 3,000",
             "Calls, until the answer arrived",
-            "10.0.0.7:5432",
+            "10.0.0.7:5432: postgres (pid 81)",
         ] {
             assert!(flat.contains(part), "{part}\n{text}");
         }

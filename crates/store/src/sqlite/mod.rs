@@ -214,6 +214,7 @@ impl Sqlite {
             events: self.each_shown(&mut run.events)?,
             presences: self.each_shown(&mut run.presences)?,
             outliers: self.each_shown(&mut run.outliers)?,
+            in_messages: self.each_shown(&mut run.in_messages)?,
             stacks: std::mem::take(&mut *run.stacks)
                 .into_iter()
                 .map(|(id, stack)| Ok((id, self.shown(stack)?)))
@@ -229,6 +230,7 @@ impl Sqlite {
             events: large.events,
             presences: large.presences,
             outliers: large.outliers,
+            in_messages: large.in_messages,
             stacks: large.stacks,
             sums: large.sums,
             ..small
@@ -328,8 +330,11 @@ impl Store for Sqlite {
         run: RunId,
         parts: &[Window],
     ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>), StoreError> {
-        let read = read_parts::outliers_in(&self.conn, run, parts);
-        self.shown(read.map_err(|error| self.failed(error))?)
+        let read = || {
+            let tx = self.conn.unchecked_transaction()?;
+            read_parts::outliers_in(&tx, run, parts)
+        };
+        self.shown(read().map_err(|error| self.failed(error))?)
     }
 
     fn findings(&self, run: RunId) -> Result<Vec<Finding>, StoreError> {

@@ -131,6 +131,13 @@ pub(super) fn load(
     let also = also.chain(events.iter().map(|event| event.tgid));
     let processes = parts::processes(&tx, run, &threads, &outliers, also, &mut sums)?;
     sums.others = threads.others.into_sums();
+    let mut stacks = parts::stacks(&tx, run, &outliers, &sums)?;
+    let mut in_messages = Vec::new();
+    if part.is_none() && !messages.slow.is_empty() {
+        let (intervals, theirs) = parts::outliers_in(&tx, run, &messages.windows())?;
+        in_messages = intervals;
+        stacks.extend(theirs);
+    }
     let loaded = Run {
         id: row.id,
         header: row.header,
@@ -142,7 +149,7 @@ pub(super) fn load(
         processes: processes.into(),
         threads: threads.one_by_one.into(),
         seconds: seconds.into(),
-        stacks: parts::stacks(&tx, run, &outliers, &sums)?.into(),
+        stacks: stacks.into(),
         outliers,
         outlier_count: row.outlier_count,
         events: events.into(),
@@ -155,6 +162,7 @@ pub(super) fn load(
         messages,
         sockets: sockets::load(&tx, run)?,
         presences: presences.into(),
+        in_messages: in_messages.into(),
     };
     Ok((loaded, in_part))
 }

@@ -126,13 +126,12 @@ fn by_rowid(conn: &Connection, rowids: &[i64]) -> Result<Vec<Outlier>> {
     rowids.iter().map(|rowid| select.query_row([rowid], outlier)).collect()
 }
 
-/// The longest that overlap any of these parts, and their stacks.
+/// The longest that overlap any of these parts, and their stacks. In a transaction of the caller.
 pub(super) fn outliers_in(
-    conn: &Connection,
+    tx: &Connection,
     run: RunId,
     parts: &[Window],
 ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>)> {
-    let tx = conn.unchecked_transaction()?;
     let mut by_start: Vec<&Window> = parts.iter().collect();
     by_start.sort_by_key(|part| part.from_ns);
     // How far the parts up to this one reach: those that can overlap lie together.
@@ -166,8 +165,8 @@ pub(super) fn outliers_in(
             wanted.push(row.get(0)?);
         }
     }
-    let outliers = by_rowid(&tx, &wanted)?;
-    let stacks = stacks(&tx, run, &outliers, &Sums::default())?;
+    let outliers = by_rowid(tx, &wanted)?;
+    let stacks = stacks(tx, run, &outliers, &Sums::default())?;
     Ok((outliers, stacks))
 }
 

@@ -292,6 +292,7 @@ fn sums() -> Sums {
             pushed: 2,
             left_out: 1,
             open: 2,
+            peer: Some(Peer { tgid: 90, comm: "postgres".into() }),
             oldest_ns: Some(STARTED_NS),
         }],
     }

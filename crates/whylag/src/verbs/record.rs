@@ -22,7 +22,7 @@ use crate::keeper::{Keeper, Kept};
 use crate::output::tell;
 use crate::signals::Asked;
 use crate::stored::StoreOptions;
-use crate::{output, signals, slow_messages};
+use crate::{output, signals};
 
 /// Options of `record`.
 #[derive(Args)]
@@ -370,7 +370,7 @@ fn report(kept: &mut Kept) -> Result<(), Failure> {
     writeln!(out)?;
     report::explanation::write(&mut out, &explanation, &run, &style)?;
     if !run.messages.is_empty() {
-        let slow = slow_messages::load(&kept.store, &run)?;
+        let slow = explain::slow_messages(&run);
         writeln!(out)?;
         report::messages::write(&mut out, &run, &id.to_string(), &slow, MESSAGES, &style)?;
     }

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::output;
 use crate::stored::{self, RunName, StoreOptions};
-use crate::{output, slow_messages};
 
 /// Options of `show`.
 #[derive(Args)]
@@ -26,13 +26,13 @@ pub struct Options {
 
 /// Shows.
 pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
-    let (store, run) = stored::load(store, options.run.as_ref())?;
+    let (_, run) = stored::load(store, options.run.as_ref())?;
     let run = stored::judged(run);
     let (mut out, style) = output::stdout();
     if options.json {
         report::export::json::write(&mut out, &run)?;
     } else {
-        let messages = slow_messages::load(&store, &run)?;
+        let messages = explain::slow_messages(&run);
         let name = options.run.as_ref().map_or_else(|| run.id.to_string(), RunName::to_string);
         let notes = explain::annotations(&run, messages);
         report::show::write(&mut out, &run, &name, &notes, &style)?;

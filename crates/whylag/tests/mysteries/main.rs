@@ -20,6 +20,7 @@ mod dirty_throttle;
 mod disk_read;
 mod disk_sync;
 mod dns_timeout;
+mod event_loop_blocked;
 mod file_lock;
 mod file_major_fault;
 mod first_touch;
@@ -58,6 +59,7 @@ mod thundering_herd;
 mod tlb_shootdown;
 mod udp_rcvbuf_stall;
 mod unix_population;
+mod worker_pool_full;
 mod yield_spin;
 
 use std::collections::BTreeMap;

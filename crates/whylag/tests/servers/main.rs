@@ -44,7 +44,7 @@ const FEW: [&str; 4] = ["python_asyncio_sync", "python_healthy", "redis_keys", "
 const FLOORS: Floors = Floors { right: 8, healthy: 15 };
 
 /// The same of `FEW`.
-const FLOORS_OF_FEW: Floors = Floors { right: 0, healthy: 2 };
+const FLOORS_OF_FEW: Floors = Floors { right: 2, healthy: 2 };
 
 /// A situation that cannot be judged is played again, until there are so many.
 const PLAYED: u32 = 2;

@@ -1,4 +1,8 @@
 //! Requests that wait behind each other.
 
+mod calls;
+pub(crate) mod event_loop_blocked;
+mod held_up;
 pub(crate) mod queueing;
 pub(crate) mod slow_peer;
+pub(crate) mod worker_pool_full;

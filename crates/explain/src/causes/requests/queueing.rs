@@ -31,6 +31,7 @@ use model::{
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
+use crate::case::requests::{Span, union};
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::part::clip::clips;
@@ -53,19 +54,6 @@ pub const CAUSE: Cause = Cause {
 const PART: u64 = 20;
 /// A message ahead is long if its logic takes so many times the median.
 const LONG: u64 = 5;
-
-/// A time on a thread, in which a message waited for an earlier one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Span {
-    from_ns: u64,
-    to_ns: u64,
-}
-
-impl Span {
-    fn ns(self) -> u64 {
-        self.to_ns.saturating_sub(self.from_ns)
-    }
-}
 
 /// A message ahead, as (program, flow, id): it, how many waited for it, and how long together.
 type Head<'a> = (&'a (u32, u32, u64), &'a (MessageAhead, u64, u64));
@@ -170,20 +158,6 @@ fn waits(slow: &[Message]) -> Waits<'_> {
         }
     }
     waits
-}
-
-/// The same times without overlaps, in order.
-fn union(spans: &[Span]) -> Vec<Span> {
-    let mut sorted = spans.to_vec();
-    sorted.sort();
-    let mut union: Vec<Span> = Vec::new();
-    for span in sorted {
-        match union.last_mut() {
-            Some(last) if span.from_ns <= last.to_ns => last.to_ns = last.to_ns.max(span.to_ns),
-            _ => union.push(span),
-        }
-    }
-    union
 }
 
 /// What a thread did on a CPU for itself in these times. Where no interval was kept, it ran.

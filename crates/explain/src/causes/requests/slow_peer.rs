@@ -1,19 +1,22 @@
-//! slow-peer: threads wait for the answer of another process on this host.
+//! slow-peer: threads, or requests, wait for the answer of another process.
 //!
 //! A thread that has sent a request to a local socket and waits for the answer has nothing else to
 //! do: unlike the wait of a server for its next request, that is lost time. What the other process
 //! did meanwhile says why: it worked on this request or on those before, slept, waited for a disk, for
 //! a CPU, or for a third process. The fix is there, not in the process that waits.
 //!
-//! Requests in flight on several connections at once, which are waited for by epoll, are not seen
-//! as such: nobody knows for which of them a thread waits.
+//! A proxy or an application that waits for many answers at once, by epoll, looks idle itself; that
+//! it is not shows in the requests that it works on meanwhile, or in the calls that it has sent.
 //!
 //! # Evidence
 //!
 //! Waits in recv, read or poll for a socket that this side has connected, after a send on it, which a
 //! thread of this host ended; divided by what that thread did meanwhile, and whoever it waited for.
-//! Of processes that are not recorded only the name is known: record them, too (-a, or --follow for
-//! children), or nothing is claimed.
+//! Where requests are known: of the slowest ones the time from the send of a call that was made for
+//! them until its answer arrived, at least a quarter of their time and a twentieth of the recording.
+//! Else the waits of a process for answers to what it has sent, of a millisecond (the run's threshold)
+//! and more on average. Of a peer that is not recorded its address is known, and its process if it is
+//! on this host: record it, too (-a, or --follow for children), to see what it does.
 //!
 //! # Without whylag
 //!
@@ -32,11 +35,12 @@ use crate::case::chain_ends::is_holders;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
+use crate::causes::requests::calls;
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
     id: ids::SLOW_PEER,
-    title: "threads wait for answers of another process on this host",
+    title: "requests or threads wait for the answers of another process",
     fix: "Look at the process that answers: record it, too, and let it answer sooner.",
     reproduce: "mysteries/bin/slow-peer-faulty 5",
     needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
@@ -57,7 +61,18 @@ fn own_ns(answers: &Answers) -> u64 {
     answers.ends.part_of(answers.ns, |end| end.is_recorded() && is_holders(end))
 }
 
+/// What is known by name alone, because it was not recorded or is waited for by epoll, is told where it
+/// is more.
 fn examine(case: &Case) -> Verdict {
+    let recorded = of_recorded(case);
+    match (recorded, calls::examine(case)) {
+        (Ok(recorded), Some(calls)) if recorded.lost.total() < calls.lost.total() => Ok(calls),
+        (Err(_), Some(calls)) => Ok(calls),
+        (recorded, _) => recorded,
+    }
+}
+
+fn of_recorded(case: &Case) -> Verdict {
     let slow: Vec<&Answers> = case.answers.iter().filter(|pair| own_ns(pair) > 0).collect();
     let Some(first) = slow.iter().max_by_key(|pair| own_ns(pair)) else {
         return Err(absent(case));

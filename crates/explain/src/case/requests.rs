@@ -1,0 +1,328 @@
+//! Requests that waited in the queues of their sockets, and what the threads that read them in the
+//! end did meanwhile.
+//!
+//! Known of the requests that were kept whole: slow ones and a sample of the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    Account, Accounts, Blocked, FlowKind, Histogram, Message, MessageBreakdown, MessageFlow,
+    MessageMetric, MessageTime, Metric, Outlier, RequestCost, Run, SegmentKind, Syscall,
+    TracedProgram,
+};
+
+use crate::case::Case;
+use crate::case::lost::{Class, class};
+use crate::messages::{intervals, time_within};
+
+/// A time on a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span {
+    pub from_ns: u64,
+    pub to_ns: u64,
+}
+
+impl Span {
+    pub(crate) fn ns(self) -> u64 {
+        self.to_ns.saturating_sub(self.from_ns)
+    }
+}
+
+/// The same times without overlaps, in order.
+pub(crate) fn union(spans: &[Span]) -> Vec<Span> {
+    let mut sorted = spans.to_vec();
+    sorted.sort();
+    let mut union: Vec<Span> = Vec::new();
+    for span in sorted {
+        match union.last_mut() {
+            Some(last) if span.from_ns <= last.to_ns => last.to_ns = last.to_ns.max(span.to_ns),
+            _ => union.push(span),
+        }
+    }
+    union
+}
+
+/// A port or path of which requests waited to be read.
+pub(crate) struct Queue<'a> {
+    pub program: &'a TracedProgram,
+    pub flow: &'a MessageFlow,
+    /// Times in the queue of all requests.
+    pub queued: Histogram,
+    /// Times of all requests until they were answered.
+    pub total: Histogram,
+    /// Those kept that waited for as long as what is kept whole, and longer.
+    pub waited: Vec<&'a Message>,
+    /// All threads that read requests that were kept.
+    pub readers: BTreeSet<u32>,
+    /// What kept them from those that waited, the thread with the most first.
+    pub busy: Vec<Busy>,
+    /// How a thread reads: requests of many connections in turn, or of one until that is done.
+    pub is_loop: bool,
+}
+
+/// A thread while requests waited that it read afterwards.
+pub(crate) struct Busy {
+    pub tid: u32,
+    /// Without overlaps.
+    pub spans: Vec<Span>,
+    /// What it did, the largest first.
+    pub did: Vec<MessageTime>,
+}
+
+impl Busy {
+    /// What is claimable of what it did, by account; where that is not known it ran.
+    pub(crate) fn accounts(&self) -> Accounts {
+        let account = |time: &MessageTime| time.account.unwrap_or(Account::User);
+        let did = self.did.iter().filter(|time| is_claimable(time));
+        did.map(|time| (account(time), time.ns)).collect()
+    }
+
+    /// All its times.
+    pub(crate) fn ns(&self) -> u64 {
+        self.spans.iter().map(|span| span.ns()).fold(0, u64::saturating_add)
+    }
+}
+
+impl Queue<'_> {
+    /// What the requests that were kept waited, together.
+    pub(crate) fn waited_ns(&self) -> u64 {
+        let waits = self.waited.iter().map(|message| message.infrastructure_ns());
+        waits.fold(0, u64::saturating_add)
+    }
+
+    /// All threads together, the largest first.
+    pub(crate) fn did(&self) -> Vec<MessageTime> {
+        let mut all = Vec::new();
+        for busy in &self.busy {
+            busy.did.iter().for_each(|time| add(&mut all, time.clone()));
+        }
+        all.sort_by_key(|time| std::cmp::Reverse(time.ns));
+        all
+    }
+}
+
+/// Those that are looked at, slow ones and a sample of the others.
+pub(crate) fn kept(run: &Run) -> impl Iterator<Item = &Message> {
+    run.messages.looked_at().iter().chain(&run.messages.fast)
+}
+
+/// The intervals that were kept of each thread, in the order of their start.
+pub(crate) fn intervals_by_thread(run: &Run) -> BTreeMap<u32, Vec<&Outlier>> {
+    let mut by_thread = BTreeMap::<u32, Vec<&Outlier>>::new();
+    for outlier in intervals(run) {
+        by_thread.entry(outlier.tid).or_default().push(outlier);
+    }
+    by_thread.values_mut().for_each(|all| all.sort_by_key(|outlier| outlier.start_ns));
+    by_thread
+}
+
+/// The ports and paths of a run where requests waited, those with the longest waiting first.
+pub(crate) fn queues(run: &Run) -> Vec<Queue<'_>> {
+    let by_thread = intervals_by_thread(run);
+    let mut queues: Vec<Queue> = Vec::new();
+    for program in &run.messages.programs {
+        for flow in program.flows.iter().filter(|flow| flow.kind == FlowKind::Request) {
+            queues.extend(queue(run, program, flow, &by_thread));
+        }
+    }
+    queues.sort_by_key(|queue| std::cmp::Reverse(queue.waited_ns()));
+    queues
+}
+
+fn queue<'a>(
+    run: &'a Run,
+    program: &'a TracedProgram,
+    flow: &'a MessageFlow,
+    by_thread: &BTreeMap<u32, Vec<&Outlier>>,
+) -> Option<Queue<'a>> {
+    let kept: Vec<&Message> =
+        kept(run).filter(|m| (m.program, m.flow) == (program.program, flow.flow)).collect();
+    let has_waited = |m: &&&Message| m.infrastructure_ns() >= run.header.threshold_ns.max(1);
+    let waited: Vec<&Message> = kept.iter().filter(has_waited).copied().collect();
+    let mut spans = BTreeMap::<u32, Vec<Span>>::new();
+    for message in &waited {
+        let span = Span { from_ns: message.t0_ns, to_ns: message.logic_start_ns };
+        spans.entry(message.tid).or_default().push(span);
+    }
+    let busy = |(tid, spans): (&u32, &Vec<Span>)| {
+        let spans = union(spans);
+        let own = by_thread.get(tid).map_or(&[][..], Vec::as_slice);
+        Busy { tid: *tid, did: did(run, &spans, own), spans }
+    };
+    let mut busy: Vec<Busy> = spans.iter().map(busy).collect();
+    busy.sort_by_key(|busy| std::cmp::Reverse(busy.accounts().total()));
+    let histogram = |metric| run.messages.histogram(program.program, flow.flow, metric);
+    let is_loop = reads_in_turn(run, program.tgid, &kept);
+    (!waited.is_empty()).then(|| Queue {
+        program,
+        flow,
+        queued: histogram(MessageMetric::Infrastructure),
+        total: histogram(MessageMetric::Total),
+        readers: kept.iter().map(|message| message.tid).collect(),
+        waited,
+        busy,
+        is_loop,
+    })
+}
+
+/// What a thread did in these times.
+pub(crate) fn did(run: &Run, spans: &[Span], intervals: &[&Outlier]) -> Vec<MessageTime> {
+    let mut all = Vec::new();
+    for span in spans {
+        for time in time_within(run, span.from_ns, span.to_ns, intervals) {
+            add(&mut all, time);
+        }
+    }
+    all.sort_by_key(|time| std::cmp::Reverse(time.ns));
+    all
+}
+
+/// It is no wait for a CPU or for requests: where a request has come for which it waits it is woken.
+pub(crate) fn keeps_from_reading(time: &MessageTime) -> bool {
+    time.account.is_none_or(|account| {
+        !account.is_waiting_for_cpu()
+            && account != Account::Blocked(Blocked::SocketAccept)
+            && !(account == Account::Blocked(Blocked::Poll) && time.call.is_some_and(is_epoll))
+    })
+}
+
+const EPOLL: [&str; 4] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "epoll_wait_old"];
+
+fn is_epoll(call: Syscall) -> bool {
+    EPOLL.iter().any(|name| Syscall::named(name) == Some(call))
+}
+
+fn add(all: &mut Vec<MessageTime>, time: MessageTime) {
+    let is_same = |known: &&mut MessageTime| {
+        (known.account, known.call, &known.place) == (time.account, time.call, &time.place)
+    };
+    match all.iter_mut().find(is_same) {
+        Some(known) => known.ns = known.ns.saturating_add(time.ns),
+        None => all.push(time),
+    }
+}
+
+/// An event loop comes back to a connection after it has read others; a worker of a pool takes a
+/// connection, and has done with it before the next. Where each connection has one request that does
+/// not show: then a lone thread that waits with epoll is a loop.
+fn reads_in_turn(run: &Run, tgid: u32, kept: &[&Message]) -> bool {
+    let mut in_time = kept.to_vec();
+    in_time.sort_by_key(|message| message.logic_start_ns);
+    let mut last = BTreeMap::<u32, u64>::new();
+    let mut reader_of = BTreeMap::<u64, u32>::new();
+    let (mut back, mut moved) = (0u64, 0u64);
+    for message in in_time {
+        let Some(at) = &message.at_socket else { continue };
+        let before = last.insert(message.tid, at.link);
+        match reader_of.insert(at.link, message.tid) {
+            Some(reader) if reader != message.tid => moved += 1,
+            Some(_) if before.is_some_and(|link| link != at.link) => back += 1,
+            _ => {}
+        }
+    }
+    if back + moved > 0 {
+        return back > moved;
+    }
+    let readers: BTreeSet<u32> = kept.iter().map(|message| message.tid).collect();
+    let epoll = EPOLL.iter().filter_map(|name| Syscall::named(name)).map(Metric::Syscall);
+    let epoll: Vec<Metric> = epoll.collect();
+    readers.len() == 1 && run.seconds.iter().any(|s| s.tgid == tgid && epoll.contains(&s.metric))
+}
+
+/// Messages that count as the slowest of a run, at most; of those seen at sockets and kept one in so
+/// many.
+const SLOWEST: usize = 100;
+const ONE_IN: usize = 4;
+
+/// The slowest requests, or messages of programs that trace them, of a run. What counts as slow of a
+/// program that says nothing may be only the slowest hundredth: then others that were kept belong to
+/// the slowest, too.
+pub(crate) fn slowest(run: &Run) -> Vec<&Message> {
+    let messages = &run.messages;
+    let slow = messages.looked_at();
+    let others = messages.fast.iter().filter(|message| messages.is_from_sockets(message.program));
+    let others: Vec<&Message> = others.collect();
+    let wanted = slow.len().max((slow.len() + others.len()) / ONE_IN).min(SLOWEST);
+    let others = others.into_iter().filter(|m| m.total_ns() >= run.header.threshold_ns);
+    let mut all: Vec<&Message> = slow.iter().chain(others).collect();
+    all.sort_by_key(|message| std::cmp::Reverse(message.total_ns()));
+    all.truncate(wanted);
+    all
+}
+
+/// What is taken of the slowest, by what is taken of each.
+pub(crate) fn cost(case: &Case, of_one: impl Fn(&MessageBreakdown) -> u64) -> RequestCost {
+    let mut cost = RequestCost { with: 0, of: 0, ns: 0, total_ns: 0 };
+    for one in case.slowest() {
+        let total = one.message.total_ns();
+        let taken = of_one(one).min(total);
+        cost.of += 1;
+        cost.with += u64::from(taken > 0 && taken >= total / 10);
+        cost.ns = cost.ns.saturating_add(taken);
+        cost.total_ns = cost.total_ns.saturating_add(total);
+    }
+    cost
+}
+
+/// What a request waited to be read while its reader did something else, which is no wait for a disk
+/// or a lock.
+pub(crate) fn waited_for_reader(one: &MessageBreakdown) -> u64 {
+    let queued = one.parts.iter().filter(|part| part.segment.kind == SegmentKind::ToLogic);
+    let times = queued.flat_map(|part| &part.time).filter(|time| is_claimable(time));
+    times.map(|time| time.ns).fold(0, u64::saturating_add)
+}
+
+/// What a cause of waiting requests may claim: what their reader was held up for itself, a disk or a
+/// lock, has a cause of its own.
+pub(crate) fn is_claimable(time: &MessageTime) -> bool {
+    let may_be = |account| matches!(class(account), Class::Work | Class::Idle);
+    keeps_from_reading(time) && time.account.is_none_or(may_be)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::requests::{MS, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER};
+
+    fn is_loop(requests: &[(u64, u32)]) -> bool {
+        let at = |n: usize| n as u64 * 100;
+        let one = |(n, (link, tid)): (usize, &(u64, u32))| request(*link, *tid, at(n), 50, 20);
+        let run = RunBuilder::new().thread(11, 10, &[(USER, SECOND)]).build();
+        let run = served(run, requests.iter().enumerate().map(one).collect());
+        let all = queues(&run);
+        all[0].is_loop
+    }
+
+    #[test]
+    fn a_loop_comes_back_to_connections_and_a_worker_has_done_with_each() {
+        assert!(is_loop(&[(1, 11), (2, 11), (1, 11), (2, 11)]));
+        assert!(is_loop(&[(1, 11), (3, 12), (2, 11), (4, 12), (1, 11), (3, 12)]), "two loops");
+        assert!(!is_loop(&[(1, 11), (1, 11), (2, 11), (2, 11)]), "one connection after the other");
+        assert!(!is_loop(&[(1, 11), (2, 12), (3, 11), (4, 12)]), "a connection for each");
+        assert!(!is_loop(&[(1, 11), (2, 12), (1, 12), (2, 11), (1, 11)]), "whoever is free");
+    }
+
+    #[test]
+    fn times_of_a_thread_count_once_however_many_waited() {
+        let run = RunBuilder::new().thread(11, 10, &[(USER, SECOND)]).build();
+        let requests = vec![request(1, 11, 100, 50, 1), request(2, 11, 120, 40, 1)];
+        let run = served(run, requests);
+        let all = queues(&run);
+        assert_eq!(all[0].waited_ns(), 90 * MS);
+        assert_eq!(all[0].busy[0].ns(), 60 * MS);
+        assert_eq!(all[0].busy[0].accounts().get(USER), 60 * MS);
+    }
+
+    #[test]
+    fn what_was_kept_as_a_sample_is_among_the_slowest_if_few_were_slow() {
+        let mut requests: Vec<Message> = (0..40).map(|n| request(1, 11, n * 50, 0, n)).collect();
+        let slow = requests.pop().unwrap();
+        let run = RunBuilder::new().thread(11, 10, &[(USER, SECOND)]).build();
+        let mut run = served(run, vec![slow]);
+        run.messages.fast = requests;
+        let slowest = slowest(&run);
+        assert_eq!(slowest.len(), 10, "a quarter of 40");
+        assert!(slowest.iter().all(|request| request.total_ns() >= 30 * MS));
+    }
+}

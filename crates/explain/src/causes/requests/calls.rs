@@ -1,0 +1,404 @@
+//! Calls to peers, as sockets show them: whom a program waits for that it does not record.
+
+use std::collections::BTreeMap;
+
+use model::histogram::PRECISION_KERNEL;
+use model::{
+    Account, Accounts, Blocked, Call, ChainEnd, FlowKind, Histogram, Message, MessageMetric,
+    RequestCost, Run, Service, part_of,
+};
+
+use crate::case::Case;
+use crate::case::lost::{Class, class};
+use crate::case::requests::{Span, cost, did, intervals_by_thread, kept, union};
+use crate::cause::{Claim, OfRequests};
+use crate::judge::FEWEST_REQUESTS;
+use crate::text::{counted, duration, mean, percent, quantiles};
+
+/// A peer that a program called.
+struct Called<'a> {
+    service: &'a Service,
+    name: &'a str,
+    /// Until the answer arrived.
+    total: Histogram,
+}
+
+/// The peer that requests, or threads, wait for most; `None` if none is slow.
+pub(super) fn examine(case: &Case) -> Option<Claim> {
+    let mut claims: Vec<Claim> = called(case.run)
+        .iter()
+        .filter(|called| is_long(case, called))
+        .filter_map(|called| of_a_client(case, called).or_else(|| of_requests(case, called)))
+        .collect();
+    claims.sort_by_key(|claim| claim.lost.total());
+    claims.pop()
+}
+
+fn called(run: &Run) -> Vec<Called<'_>> {
+    let services = run.sums.services.iter();
+    let called = services.filter_map(|service| {
+        let program = run.messages.program(service.program)?;
+        let flow = program.flows.iter().find(|flow| flow.kind == FlowKind::Call)?;
+        let total = run.messages.histogram(program.program, flow.flow, MessageMetric::Total);
+        Some(Called { service, name: &flow.name, total })
+    });
+    called.collect()
+}
+
+/// Calls take as long as what is kept whole on average: less is what a call costs.
+fn is_long(case: &Case, called: &Called) -> bool {
+    called.total.mean().unwrap_or(0.0) >= case.run.header.threshold_ns as f64
+}
+
+/// Time of a message in which a call to this peer was on its way.
+fn in_calls(message: &Message, program: u32) -> Vec<Span> {
+    let at_socket = message.at_socket.iter();
+    let calls = at_socket.flat_map(|at| &at.calls).filter(|call| call.program == program);
+    let spans: Vec<Span> = calls
+        .map(|call| Span {
+            from_ns: call.sent_ns.max(message.t0_ns),
+            to_ns: call.arrived_ns.min(message.end_ns),
+        })
+        .filter(|span| span.from_ns < span.to_ns)
+        .collect();
+    union(&spans)
+}
+
+/// The slowest requests that were known took much of their time at this peer, or waited for their turn
+/// there.
+fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
+    let program = called.service.program;
+    let time = |message: &Message| -> u64 {
+        in_calls(message, program).iter().map(|span| span.ns()).sum()
+    };
+    let slowest = cost(case, |one| time(&one.message));
+    if slowest.with == 0 || slowest.of < FEWEST_REQUESTS {
+        return None;
+    }
+    let lost = waited(case, program);
+    let (process, peer) = (case.process_name(called.service.tgid), peer(case, called));
+    let requests_ns = requests(case, called, MessageMetric::Total).sum();
+    let queued_ns = requests(case, called, MessageMetric::Infrastructure).sum();
+    let own = (called.total.sum() as f64 / requests_ns.max(1) as f64).min(1.0);
+    let (turns, used) = (is_one_at_a_time(case, called), used(case, called));
+    // Those that wait to be read wait for a thread.
+    let takes_turns = turns && used > own.max(slowest.share()) && queued_ns < requests_ns / 4;
+    let title = match takes_turns {
+        true => format!("requests of {process} wait for their turn at {peer}, one call at a time"),
+        false => format!("requests of {process} wait for answers of {peer}"),
+    };
+    let mut claim = Claim::new(title, lost, called.total.count());
+    claim.takes_idle = true;
+    claim.requests = Some(OfRequests { slowest, of_all: own });
+    claim.mechanism(in_requests(&slowest));
+    if takes_turns {
+        claim.fix = Some(TURNS);
+        let behind = |message: &Message| (message.logic_ns() as f64 * used) as u64;
+        let slowest = cost(case, |one| behind(&one.message));
+        claim.requests = Some(OfRequests { slowest, of_all: used });
+        claim.mechanism(format!(
+            "for {:.0} % of the recording a call was on its way, one at a time, while {:.1} requests \
+             were in progress on average",
+            used * 100.0,
+            requests_ns as f64 / case.run.length_ns().max(1) as f64
+        ));
+    }
+    trigger(case, called, &mut claim);
+    Some(claim)
+}
+
+const TURNS: &str = "Allow more calls at a time (connections of the pool, maxconn) if the peer can take \
+                     them, or let it answer sooner.";
+
+/// The part of the recording in which a call was on its way, if they do not overlap.
+fn used(case: &Case, called: &Called) -> f64 {
+    (called.total.sum() as f64 / case.run.length_ns().max(1) as f64).min(1.0)
+}
+
+/// Of the calls that were kept none was sent before the answer to another.
+fn is_one_at_a_time(case: &Case, called: &Called) -> bool {
+    let at_socket = kept(case.run).filter_map(|message| message.at_socket.as_ref());
+    let calls = at_socket.flat_map(|at| &at.calls);
+    let calls = calls.filter(|call| call.program == called.service.program);
+    let mut spans: Vec<Span> =
+        calls.map(|call| Span { from_ns: call.sent_ns, to_ns: call.arrived_ns }).collect();
+    spans.sort();
+    spans.dedup();
+    let all: u64 = spans.iter().map(|span| span.ns()).sum();
+    let apart: u64 = union(&spans).iter().map(|span| span.ns()).sum();
+    spans.len() as u64 >= FEWEST_REQUESTS && all - apart <= all / 50
+}
+
+/// Times of all requests of the process that calls.
+fn requests(case: &Case, called: &Called, metric: MessageMetric) -> Histogram {
+    let messages = &case.run.messages;
+    let programs = messages.programs.iter().filter(|p| p.tgid == called.service.tgid);
+    let flows = programs.flat_map(|p| p.flows.iter().map(move |flow| (p.program, flow)));
+    let mut all = Histogram::new(PRECISION_KERNEL);
+    for (program, flow) in flows.filter(|(_, flow)| flow.kind == FlowKind::Request) {
+        all.merge(&messages.histogram(program, flow.flow, metric));
+    }
+    all
+}
+
+fn in_requests(cost: &RequestCost) -> String {
+    format!(
+        "the {} slowest requests took {} together, of that {} ({}) from a call until its answer \
+         arrived",
+        cost.of,
+        duration(cost.total_ns),
+        duration(cost.ns),
+        percent(cost.ns, cost.total_ns)
+    )
+}
+
+/// Of the threads that called for requests which were kept: time in which they waited while calls
+/// were on their way.
+fn waited(case: &Case, program: u32) -> Accounts {
+    let mut spans = BTreeMap::<u32, Vec<Span>>::new();
+    for message in kept(case.run) {
+        spans.entry(message.tid).or_default().extend(in_calls(message, program));
+    }
+    let by_thread = intervals_by_thread(case.run);
+    let mut waited = Accounts::new();
+    for (tid, spans) in spans {
+        let own = by_thread.get(&tid).map_or(&[][..], Vec::as_slice);
+        for time in did(case.run, &union(&spans), own) {
+            if let Some(account) = time.account.filter(|account| class(*account) == Class::Idle) {
+                waited.add(account, time.ns);
+            }
+        }
+    }
+    waited
+}
+
+const POLL: Account = Account::Blocked(Blocked::Poll);
+
+/// A program without requests of its own, or whose requests do not show how long they took (several at
+/// once at a socket of UDP), waits for the answers to what it has sent.
+fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
+    let requests = requests(case, called, MessageMetric::Total);
+    let are_of_requests = called.total.count() >= requests.count() / 2;
+    if requests.sum() >= called.total.sum() || !are_of_requests {
+        return None;
+    }
+    let tgid = called.service.tgid;
+    let asked = asked(case, called);
+    let waited = if asked.total() > 0 { asked } else { polled(case, called) };
+    if waited.total() == 0 {
+        return None;
+    }
+    let process = case.process_name(tgid);
+    let title = format!("{process} waits for answers of {}", peer(case, called));
+    let mut claim = Claim::new(title, waited.clone(), called.total.count());
+    claim.takes_idle = true;
+    claim.mechanism(format!(
+        "asleep for {} until the answer to what had been sent came: {}, {} on average",
+        duration(waited.total()),
+        counted(called.total.count(), "call"),
+        mean(called.total.sum(), called.total.count())
+    ));
+    trigger(case, called, &mut claim);
+    claim.doubt(
+        0.9,
+        "a peer that holds its answer back until there is something to tell (a queue, a long poll) \
+         looks the same",
+    );
+    Some(claim)
+}
+
+/// Waits of its threads for what they had asked for on a socket, which nobody recorded ended. Several
+/// peers share them.
+fn asked(case: &Case, called: &Called) -> Accounts {
+    let tgid = called.service.tgid;
+    let beyond = |end| matches!(end, ChainEnd::Outside | ChainEnd::Unwatched);
+    let waits = case.run.sums.waits.iter().filter(|wait| wait.tgid == tgid && wait.asked);
+    let waits = waits.filter(|wait| class(wait.account) == Class::Idle);
+    let waited: Accounts = waits.map(|wait| (wait.account, wait.ends_in(beyond))).collect();
+    let others = self::called(case.run);
+    let others = others.iter().filter(|other| other.service.tgid == tgid);
+    let all = others.map(|other| other.total.sum()).fold(0, u64::saturating_add);
+    waited.iter().map(|(a, ns)| (a, part_of(ns, called.total.sum(), all))).collect()
+}
+
+/// Of a program that waits for all its sockets at once: sleeps of the thread that does so most, at most
+/// as long as calls were on their way.
+fn polled(case: &Case, called: &Called) -> Accounts {
+    let threads = case.run.threads.iter().filter(|t| t.tgid == called.service.tgid);
+    let poll = threads.map(|thread| thread.accounts.get(POLL)).max().unwrap_or(0);
+    [(POLL, poll.min(called.total.sum()))].into_iter().collect()
+}
+
+/// `127.0.0.1:5432 (postgres, pid 81)`.
+fn peer(case: &Case, called: &Called) -> String {
+    match &called.service.peer {
+        Some(peer) => format!("{} ({}, pid {})", called.name, comm(case, peer), peer.tgid),
+        None => called.name.to_owned(),
+    }
+}
+
+fn comm<'a>(case: &Case<'a>, peer: &'a model::Peer) -> &'a str {
+    match case.run.comm(peer.tgid) {
+        "?" => &peer.comm,
+        known => known,
+    }
+}
+
+/// What the peer did, as far as that is known.
+fn trigger(case: &Case, called: &Called, claim: &mut Claim) {
+    let answers = answers(case.run, called.service.program);
+    claim.trigger(match (answers, &called.service.peer) {
+        (Some(words), _) => words,
+        (None, Some(peer)) => format!(
+            "what {} (pid {}) did meanwhile is not known: it was not recorded",
+            comm(case, peer),
+            peer.tgid
+        ),
+        (None, None) => "the peer is not on this host, or was not seen to answer".to_owned(),
+    });
+    claim.saw(
+        format!(
+            "{} of {} to {}: {}",
+            counted(called.total.count(), "call"),
+            case.process_name(called.service.tgid),
+            peer(case, called),
+            quantiles(&called.total)
+        ),
+        "from the send of each call until its answer arrived",
+    );
+    claim.exclude(
+        "waiting for the next request",
+        "only the time between a call of its own and the answer counts".to_owned(),
+    );
+}
+
+/// Of calls whose peer was recorded: how its time divides.
+fn answers(run: &Run, program: u32) -> Option<String> {
+    let calls = kept(run).filter_map(|message| message.at_socket.as_ref()).flat_map(|at| &at.calls);
+    let answered = calls.filter(|call| call.program == program);
+    let answered: Vec<(&Call, &model::Answer)> =
+        answered.filter_map(|call| Some((call, call.answer.as_ref()?))).collect();
+    let sum = |of: fn(&(&Call, &model::Answer)) -> u64| -> u64 { answered.iter().map(of).sum() };
+    let queued = sum(|(_, answer)| answer.read_ns.saturating_sub(answer.arrived_ns));
+    let worked = sum(|(_, answer)| answer.served_ns.saturating_sub(answer.read_ns));
+    (!answered.is_empty()).then(|| {
+        format!(
+            "there {} waited {} to be read, and {} until they were answered",
+            counted(answered.len() as u64, "call"),
+            duration(queued),
+            duration(worked)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Run, WaitSum};
+
+    use super::*;
+    use crate::testing::requests::{MS, PEER, calls, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER, interval, wait};
+
+    const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
+
+    fn call(from_ms: u64, ms: u64) -> Call {
+        Call {
+            program: PEER,
+            tgid: 10,
+            tid: 11,
+            link: 5,
+            cause: 1,
+            sent_ns: from_ms * MS,
+            arrived_ns: (from_ms + ms) * MS,
+            read_ns: (from_ms + ms) * MS,
+            answer: None,
+        }
+    }
+
+    /// A proxy whose requests each wait for `ms` of 90 ms for a peer; it sleeps in poll meanwhile.
+    fn proxy(ms: u64) -> Run {
+        let mut run = RunBuilder::new().thread(11, 10, &[(POLL, 3 * SECOND), (USER, SECOND)]);
+        let mut requests = Vec::new();
+        for n in 0..30 {
+            let mut one = request(1, 11, 100 * n, 0, 90);
+            one.at_socket.as_mut().unwrap().calls = vec![call(100 * n, ms)];
+            requests.push(one);
+            run = run.kept(interval(11, POLL, 100 * n * MS, 90 * MS, None));
+        }
+        calls(served(run.build(), requests), 30, ms * MS)
+    }
+
+    #[test]
+    fn a_proxy_that_sleeps_while_its_peer_is_slow_is_not_idle() {
+        let run = proxy(80);
+        let found = crate::explain(&run);
+        let first = &found.findings[0];
+        assert_eq!(first.cause, "slow-peer");
+        assert!(first.title.contains("127.0.0.1:5432 (postgres, pid 90)"), "{}", first.title);
+        assert_eq!(first.lost_ns, 30 * 80 * MS);
+        let cost = first.requests.unwrap();
+        assert_eq!((cost.with, cost.of, cost.ns), (30, 30, 30 * 80 * MS));
+        assert!(first.chain.iter().any(|link| link.text.contains("not recorded")));
+    }
+
+    #[test]
+    fn a_peer_that_takes_little_of_the_requests_is_none_to_blame() {
+        assert!(crate::explain(&proxy(10)).findings.is_empty());
+    }
+
+    /// A proxy that has one connection for its requests, of which six are always in progress.
+    #[test]
+    fn requests_that_take_turns_at_a_peer_wait_for_it_all() {
+        let mut run = RunBuilder::new().thread(11, 10, &[(POLL, 39 * SECOND / 10)]);
+        let mut requests = Vec::new();
+        for n in 0..120 {
+            let mut one = request(n % 6, 11, 30 * n, 0, 180);
+            one.at_socket.as_mut().unwrap().calls = vec![call(30 * n + 150, 30)];
+            requests.push(one);
+            run = run.kept(interval(11, POLL, 30 * n * MS, 30 * MS, None));
+        }
+        let run = calls(served(run.build(), requests), 120, 30 * MS);
+        let found = crate::explain(&run);
+        assert_eq!(found.findings[0].cause, "slow-peer");
+        assert!(found.findings[0].title.contains("one call at a time"), "{:?}", found.findings);
+        assert_eq!(found.findings[0].fix, TURNS);
+        assert!(found.findings[0].requests.unwrap().share() > 0.8, "they wait for those in front");
+    }
+
+    #[test]
+    fn requests_that_do_not_show_how_long_they_took_are_known_by_their_calls() {
+        let run = RunBuilder::new().thread(11, 10, &[(POLL, 39 * SECOND / 10)]).build();
+        let requests = (0..100).map(|n| request(1, 11, 30 * n, 0, 1)).collect();
+        let run = calls(served(run, requests), 90, 120 * MS);
+        let found = crate::explain(&run);
+        assert_eq!(found.findings[0].cause, "slow-peer");
+        assert_eq!(found.findings[0].lost_ns, 39 * SECOND / 10, "no more than it slept");
+        let beside = RunBuilder::new().thread(11, 10, &[(POLL, 39 * SECOND / 10)]).build();
+        let requests = (0..100).map(|n| request(1, 11, 30 * n, 0, 1)).collect();
+        let beside = calls(served(beside, requests), 4, 900 * MS);
+        assert!(crate::explain(&beside).findings.is_empty(), "a long poll beside the requests");
+    }
+
+    /// A client whose waits for answers nobody ended who was recorded.
+    fn client(mean_ns: u64) -> Run {
+        let sum = WaitSum {
+            asked: true,
+            ends: [(ChainEnd::Outside, 2 * SECOND)].into(),
+            ..wait(10, RECEIVE, 0, 100, 2 * SECOND)
+        };
+        let run = RunBuilder::new().thread(10, 10, &[(RECEIVE, 3 * SECOND), (USER, SECOND)]);
+        calls(run.wait(sum).build(), 100, mean_ns)
+    }
+
+    #[test]
+    fn a_client_of_a_slow_server_that_nobody_records_is_told_who_it_is() {
+        let found = crate::explain(&client(20 * MS));
+        assert_eq!(
+            (found.findings[0].cause.as_str(), found.findings[0].lost_ns),
+            ("slow-peer", 2 * SECOND)
+        );
+        assert!(found.findings[0].title.contains("(postgres, pid 90)"));
+        assert!(found.findings[0].doubts.iter().any(|doubt| doubt.contains("long poll")));
+        assert!(examine(&Case::new(&client(5_000))).is_none(), "that is what a call costs");
+    }
+}

@@ -1,0 +1,188 @@
+//! event-loop-blocked: requests wait in their sockets while one turn of the thread that reads them all
+//! takes long.
+//!
+//! Redis, Node.js, nginx, asyncio and many others serve all connections with one thread (or one each
+//! CPU): it asks which sockets have something to read (epoll_wait, poll, select), handles what there
+//! is, and asks again. Whatever takes long within one such turn, a computation or a call that
+//! waits, keeps all others waiting: their requests have arrived and nobody reads them. The thread is
+//! not idle, and it waits for nothing that it shows; only the queues of the sockets tell.
+//!
+//! # Evidence
+//!
+//! Requests that waited for as long as the run's threshold or longer between their arrival at the
+//! socket and their first read, all read by a thread that goes from connection to connection; and what
+//! that thread did meanwhile: on a CPU, or asleep in which call. At least a quarter of the time of the
+//! slowest requests, and a twentieth of the recording. The time of the thread is claimed, each
+//! nanosecond once however many requests waited. What it waited for a disk, a lock or a CPU is left to
+//! the causes of these.
+//!
+//! # Without whylag
+//!
+//!     ss -tn                                     # Recv-Q: what has arrived and was not read
+//!     strace -p PID -T -r -e trace=epoll_wait,read,write   # gaps between epoll_wait and the next one
+//!     redis-cli slowlog get                      # Redis; node: perf_hooks.monitorEventLoopDelay()
+//!     PYTHONASYNCIODEBUG=1                       # asyncio logs callbacks of 100 ms and more
+//!
+//! # Sources
+//!
+//! epoll(7); libuv's design overview; Redis: "Diagnosing latency issues"; Kegel, The C10K problem.
+
+use model::{Metric, RecorderPart};
+
+use super::held_up::held_up;
+use crate::case::Case;
+use crate::case::requests::Busy;
+use crate::cause::{Cause, Needs, Verdict};
+use crate::causes::ids;
+use crate::text::{counted, duration, quantiles};
+
+pub const CAUSE: Cause = Cause {
+    id: ids::EVENT_LOOP_BLOCKED,
+    title: "requests wait in their sockets while one turn of an event loop takes long",
+    fix: COMPUTES,
+    reproduce: "mysteries/bin/event-loop-blocked-faulty 5",
+    needs: Needs::parts(&[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Requests,
+    ]),
+    look_alikes: &[],
+    symptom: true,
+    examine,
+};
+
+const COMPUTES: &str = "Take what computes for long out of the loop: into a thread or process of its own, \
+                        in parts that let other requests pass, or by a request that does less (SCAN \
+                        instead of KEYS). Or run more loops.";
+const WAITS: &str = "Do not wait within the loop: use the asynchronous form of the call, or give it to a \
+                     thread and let the loop go on.";
+
+fn examine(case: &Case) -> Verdict {
+    let held = held_up(case, true)?;
+    let queue = &held.queue;
+    let process = case.process_name(queue.program.tgid);
+    let longest = duration(held.longest_ns());
+    let main = held.main();
+    let title = format!(
+        "requests wait for {process}, whose event loop {main} for up to {longest} in one turn"
+    );
+    let mut claim = held.claim(title);
+    claim.fix = Some(if held.on_cpu() >= 0.5 { COMPUTES } else { WAITS });
+    let spans: usize = queue.busy.iter().map(|busy| busy.spans.len()).sum();
+    claim.mechanism(format!(
+        "{} came while the loop was at something else, and waited {} in their sockets: {}, the longest \
+         {longest}",
+        counted(queue.waited.len() as u64, "request"),
+        duration(queue.waited_ns()),
+        counted(spans as u64, "such time")
+    ));
+    claim.trigger(format!("meanwhile {} {}", readers(case, &held.queue.busy), held.did()));
+    held.evidence(case, &mut claim);
+    claim.saw_if(
+        turns(case, queue.program.tgid),
+        "from a return of epoll_wait, poll or select to the next call",
+    );
+    held.rule_runqueue_out(&mut claim);
+    Ok(claim)
+}
+
+/// `thread redis-server (tid 12) was`.
+fn readers(case: &Case, busy: &[Busy]) -> String {
+    match busy {
+        [one] => {
+            let thread = case.run.threads.iter().find(|thread| thread.tid == one.tid);
+            format!("thread {} (tid {}) was", thread.map_or("?", |t| &t.comm), one.tid)
+        }
+        several => format!("{} were", counted(several.len() as u64, "loop")),
+    }
+}
+
+/// How long the turns of the process are.
+fn turns(case: &Case, tgid: u32) -> Option<String> {
+    let of_it = case.run.seconds.iter();
+    let mut of_it = of_it.filter(|s| s.tgid == tgid && s.metric == Metric::LoopTurn);
+    let mut all = of_it.next()?.histogram.clone();
+    of_it.for_each(|second| all.merge(&second.histogram));
+    Some(format!("{}: {}", counted(all.count(), "turn"), quantiles(&all)))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Account, Blocked, Message, Run, Syscall, SyscallCall};
+
+    use super::*;
+    use crate::testing::requests::{MS, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER, interval};
+
+    const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
+    const DISK: Account = Account::Blocked(Blocked::Disk);
+
+    /// Each 100 ms three requests wait for 40 ms, for a turn that began when the first of them came.
+    fn requests() -> Vec<Message> {
+        let turn =
+            |n: u64| (1..=3).map(move |link| request(link, 11, 100 * n + link, 40 - link, 1));
+        (0..20).flat_map(turn).collect()
+    }
+
+    fn loop_that(does: Option<Account>) -> Run {
+        let mut run = RunBuilder::new().thread(11, 10, &[(USER, 2 * SECOND), (RECEIVE, SECOND)]);
+        for n in (0..20).filter(|_| does.is_some()) {
+            let mut asleep = interval(11, does.unwrap(), 100 * n * MS, 40 * MS, None);
+            let call = Syscall::named("recvfrom").unwrap();
+            asleep.syscall = Some(SyscallCall { call, args: [0; 6], result: None });
+            run = run.kept(asleep);
+        }
+        served(run.build(), requests())
+    }
+
+    #[test]
+    fn what_the_loop_computes_meanwhile_is_claimed_once() {
+        let run = loop_that(None);
+        let claim = examine(&Case::new(&run)).unwrap();
+        // From the first arrival of each turn on.
+        assert_eq!(claim.lost.get(USER), 20 * 39 * MS);
+        assert!(claim.title.contains("computes for up to 39.0 ms"), "{}", claim.title);
+        assert_eq!(claim.fix, Some(COMPUTES));
+        let slowest = claim.requests.unwrap().slowest;
+        assert_eq!((slowest.with, slowest.of), (60, 60));
+        assert!(slowest.share() > 0.9, "{slowest:?}");
+        let found = crate::explain(&run);
+        assert_eq!(found.findings[0].cause, "event-loop-blocked");
+        assert_eq!(found.findings[0].requests, Some(slowest));
+    }
+
+    #[test]
+    fn a_call_within_the_loop_is_named_and_the_fix_follows() {
+        let run = loop_that(Some(RECEIVE));
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(RECEIVE), 20 * 39 * MS);
+        assert!(claim.title.contains("waits in recvfrom"), "{}", claim.title);
+        assert_eq!(claim.fix, Some(WAITS));
+        assert_eq!(crate::explain(&run).findings[0].cause, "event-loop-blocked");
+    }
+
+    #[test]
+    fn a_disk_or_a_cpu_that_the_loop_waits_for_has_a_cause_of_its_own() {
+        for account in [DISK, Account::RunnablePreempted] {
+            let run = loop_that(Some(account));
+            let absent = examine(&Case::new(&run)).unwrap_err();
+            assert!(absent.0.contains("of that only"), "{}", absent.0);
+        }
+    }
+
+    #[test]
+    fn requests_that_are_read_at_once_wait_for_nobody() {
+        let quick = (0..60).map(|n| request(n % 3, 11, 50 * n, 0, 30)).collect();
+        let run = RunBuilder::new().thread(11, 10, &[(USER, 2 * SECOND)]).build();
+        assert!(examine(&Case::new(&served(run, quick))).is_err());
+        let none = RunBuilder::new().thread(11, 10, &[(USER, 2 * SECOND)]).build();
+        assert!(examine(&Case::new(&none)).unwrap_err().0.contains("no requests were seen"));
+    }
+
+    #[test]
+    fn a_turn_now_and_then_is_no_finding() {
+        let few = (0..12).map(|n| request(n % 3, 11, 300 * n, 4, 1)).collect();
+        let run = RunBuilder::new().thread(11, 10, &[(USER, 2 * SECOND)]).build();
+        assert!(crate::explain(&served(run, few)).findings.is_empty(), "48 ms of 4 s");
+    }
+}

@@ -1,0 +1,221 @@
+//! Requests wait in the queue of their socket because whoever reads them does something else: what an
+//! event loop that is blocked and a pool whose workers are all busy have in common.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use model::{Account, Accounts, MessageTime};
+
+use crate::case::Case;
+use crate::case::lost::{Class, class};
+use crate::case::requests::{Busy, Queue, cost, keeps_from_reading, queues, waited_for_reader};
+use crate::cause::{Absent, Claim, OfRequests};
+use crate::causes::ids;
+use crate::text::{count, counted, duration, mean, percent, quantiles};
+
+/// Things that threads did which are worth words.
+const SHOWN: usize = 4;
+/// Stacks of samples worth a line, and their frames.
+const STACKS_SHOWN: usize = 2;
+const FRAMES_SHOWN: usize = 6;
+
+/// A port or path, and what its readers did while its requests waited.
+pub(super) struct HeldUp<'a> {
+    pub queue: Queue<'a>,
+    /// Of the readers: what kept them from reading and is nobody else's cause.
+    pub lost: Accounts,
+    /// What that took of the slowest requests.
+    pub cost: OfRequests,
+}
+
+/// The one with the longest waiting whose readers are of this kind.
+pub(super) fn held_up<'a>(case: &Case<'a>, is_loop: bool) -> Result<HeldUp<'a>, Absent> {
+    let run = case.run;
+    let slow_ns = run.messages.slow.iter().map(|m| m.total_ns()).fold(0u64, u64::saturating_add);
+    let queues = queues(run);
+    let queued = queues.iter().map(Queue::waited_ns).fold(0u64, u64::saturating_add);
+    let Some(queue) = queues.into_iter().find(|queue| queue.is_loop == is_loop) else {
+        return Err(Absent(if run.messages.programs.is_empty() {
+            "no requests were seen at sockets".to_owned()
+        } else {
+            let readers = if is_loop { "an event loop" } else { "a pool of workers" };
+            format!(
+                "of the {} that {} took, {} was waiting in the queues of sockets, and none of it for \
+                 {readers}",
+                duration(slow_ns),
+                counted(run.messages.slow.len() as u64, "slow request"),
+                duration(queued)
+            )
+        }));
+    };
+    let lost = lost(case, &queue);
+    let whole: u64 = queue.busy.iter().map(Busy::ns).fold(0, u64::saturating_add);
+    if lost.total() < whole / 2 {
+        return Err(Absent(format!(
+            "{} waited {} for {} that did not wait for work or for a CPU, a disk or a lock for {} of \
+             that only",
+            counted(queue.waited.len() as u64, "request"),
+            duration(queue.waited_ns()),
+            counted(queue.busy.len() as u64, "thread"),
+            percent(lost.total(), whole)
+        )));
+    }
+    let program = queue.program.program;
+    let slowest = cost(case, |one| match one.message.program == program {
+        true => waited_for_reader(one),
+        false => 0,
+    });
+    let of_all = queue.queued.sum() as f64 / queue.total.sum().max(1) as f64;
+    let of_all = of_all * lost.total() as f64 / whole.max(1) as f64;
+    Ok(HeldUp { queue, lost, cost: OfRequests { slowest, of_all } })
+}
+
+/// What kept the readers from reading. What they were held up for themselves, a disk or a lock, has a
+/// cause of its own.
+fn lost(case: &Case, queue: &Queue) -> Accounts {
+    let mut lost = Accounts::new();
+    for busy in &queue.busy {
+        let Some(thread) = case.run.threads.iter().find(|t| t.tid == busy.tid) else { continue };
+        for (account, ns) in busy.accounts().iter() {
+            lost.add(account, ns.min(thread.accounts.get(account)));
+        }
+    }
+    lost
+}
+
+impl HeldUp<'_> {
+    /// A claim of it.
+    pub(super) fn claim(&self, title: String) -> Claim {
+        let mut claim = Claim::new(title, self.lost.clone(), self.queue.waited.len() as u64);
+        claim.takes_idle = true;
+        claim.requests = Some(self.cost);
+        claim
+    }
+
+    /// Part of what the readers did that was on a CPU.
+    pub(super) fn on_cpu(&self) -> f64 {
+        let ran = self.lost.sum_of(|account| class(account) == Class::Work);
+        ran as f64 / self.lost.total().max(1) as f64
+    }
+
+    /// The longest time in which a thread did not read.
+    pub(super) fn longest_ns(&self) -> u64 {
+        let spans = self.queue.busy.iter().flat_map(|busy| &busy.spans);
+        spans.map(|span| span.ns()).max().unwrap_or(0)
+    }
+
+    /// `computes`, `waits in recvfrom`: what the readers did most.
+    pub(super) fn main(&self) -> String {
+        let did = self.queue.did();
+        match did.iter().find(|time| keeps_from_reading(time)) {
+            None | Some(MessageTime { account: None, .. }) => "computes".to_owned(),
+            Some(time) => match (time.account, time.call) {
+                (Some(Account::Blocked(_)), Some(call)) => format!("waits in {call}"),
+                (Some(account @ Account::Blocked(_)), None) => account.describe().to_owned(),
+                _ => "computes".to_owned(),
+            },
+        }
+    }
+
+    /// What the readers did, in words.
+    pub(super) fn did(&self) -> String {
+        let did = self.queue.did();
+        let all = did.iter().map(|time| time.ns).fold(0u64, u64::saturating_add);
+        let worth = did.iter().take(SHOWN).filter(|time| time.ns >= all / 50);
+        worth.map(|time| in_words(time, all)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Evidence that both kinds have.
+    pub(super) fn evidence(&self, case: &Case, claim: &mut Claim) {
+        let queue = &self.queue;
+        let waited = queue.waited.len() as u64;
+        claim.saw(
+            format!(
+                "{} of {} ({}): {} until answered; in the sockets' queues {}",
+                counted(queue.total.count(), "request"),
+                queue.flow.name,
+                case.process_name(queue.program.tgid),
+                quantiles(&queue.total),
+                quantiles(&queue.queued),
+            ),
+            "arrival, read and send of each request at its socket",
+        );
+        claim.saw(
+            format!(
+                "of those kept whole {} waited {} to be read, {} on average; up to {} at once",
+                count(waited),
+                duration(queue.waited_ns()),
+                mean(queue.waited_ns(), waited),
+                count(self.most_at_once())
+            ),
+            "slow requests and the control group",
+        );
+        for line in stacks(case, queue.program.tgid) {
+            claim.saw(line, "CPU samples of the process");
+        }
+    }
+
+    /// As many of those kept waited at the same time.
+    fn most_at_once(&self) -> u64 {
+        let waited = self.queue.waited.iter();
+        let mut edges: Vec<(u64, i64)> =
+            waited.flat_map(|m| [(m.t0_ns, 1), (m.logic_start_ns, -1)]).collect();
+        edges.sort_unstable();
+        let (mut now, mut most) = (0i64, 0i64);
+        for (_, step) in edges {
+            now += step;
+            most = most.max(now);
+        }
+        most.unsigned_abs()
+    }
+
+    /// Excludes that they waited for a CPU, if they did not.
+    pub(super) fn rule_runqueue_out(&self, claim: &mut Claim) {
+        let did = self.queue.did();
+        let all = did.iter().map(|time| time.ns).fold(0u64, u64::saturating_add);
+        let for_cpu = did.iter().filter(|t| t.account.is_some_and(|a| a.is_waiting_for_cpu()));
+        let for_cpu = for_cpu.map(|time| time.ns).fold(0u64, u64::saturating_add);
+        if for_cpu < all / 5 {
+            claim.rule_out(
+                ids::CPU_RUNQUEUE,
+                format!(
+                    "while requests waited, their readers were without a CPU for {} of {} ({})",
+                    duration(for_cpu),
+                    duration(all),
+                    percent(for_cpu, all)
+                ),
+            );
+        }
+    }
+}
+
+/// `ran on a CPU 98 % (1.20 s)`, `waiting for a socket in recvfrom 91 % (1.10 s)`.
+fn in_words(time: &MessageTime, all: u64) -> String {
+    let what = match (time.account, time.call) {
+        (None, _) => "on a CPU".to_owned(),
+        (Some(account), Some(call)) => format!("{} in {call}", account.describe()),
+        (Some(account), None) => account.describe().to_owned(),
+    };
+    format!("{what} {} ({})", percent(time.ns, all), duration(time.ns))
+}
+
+/// Where the process ran, by its samples.
+fn stacks(case: &Case, tgid: u32) -> Vec<String> {
+    let samples = case.run.sums.paths.iter().filter(|path| path.sampled && path.tgid == tgid);
+    let samples: Vec<_> = samples.collect();
+    let all = samples.iter().map(|path| path.count).fold(0u64, u64::saturating_add);
+    let mut by_stack = BTreeMap::<Vec<String>, u64>::new();
+    for path in samples {
+        let mut frames = case.labels(path.user);
+        frames.truncate(FRAMES_SHOWN);
+        if !frames.is_empty() {
+            *by_stack.entry(frames).or_default() += path.count;
+        }
+    }
+    let mut largest: Vec<_> = by_stack.into_iter().filter(|(_, n)| *n >= all / 20).collect();
+    largest.sort_by_key(|(_, n)| Reverse(*n));
+    let line = |(frames, n): (Vec<String>, u64)| {
+        format!("{} of {} in {}", count(n), counted(all, "sample"), frames.join(" <- "))
+    };
+    largest.into_iter().take(STACKS_SHOWN).map(line).collect()
+}

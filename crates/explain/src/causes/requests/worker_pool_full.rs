@@ -1,0 +1,158 @@
+//! worker-pool-full: requests wait because all workers of the server are busy with others.
+//!
+//! A server with k workers (threads, prefork processes, children of PHP-FPM) handles k requests at a
+//! time. The next one waits: where workers accept connections themselves, in the queue of the listening
+//! socket, with its data in its own socket. Nothing of the server tells of that, the log of a request
+//! begins when a worker takes it. What the workers do is the cause: where they compute, there are too
+//! few CPUs or too much work; where they wait (for a backend, a lock, a sleep), few workers are the
+//! limit although the machine is idle.
+//!
+//! # Evidence
+//!
+//! Requests that waited for as long as the run's threshold or longer between their arrival at the
+//! socket and their first read by one of k threads, each of which has one connection at a time; what
+//! these threads did meanwhile; and their utilisation: the time of all requests from first read to
+//! answer, divided by k times the length of the recording. At least a quarter of the time of the slowest
+//! requests, and a twentieth of the recording.
+//!
+//! # Without whylag
+//!
+//!     ss -ltn                                    # Recv-Q of a listening socket: connections that wait
+//!     ps -o pid,state,wchan -C php-fpm           # what all workers do
+//!     apachectl status; php-fpm's /status page   # busy workers, listen queue
+//!
+//! # Sources
+//!
+//! Kleinrock, Queueing Systems, volume 1 (M/M/k); listen(2); php-fpm.conf: pm.max_children; Apache:
+//! MaxRequestWorkers; Gunicorn: "How many workers?".
+
+use model::{MessageMetric, RecorderPart};
+
+use super::held_up::{HeldUp, held_up};
+use crate::case::Case;
+use crate::cause::{Absent, Cause, Needs, Verdict};
+use crate::causes::ids;
+use crate::text::{counted, duration, percent};
+
+pub const CAUSE: Cause = Cause {
+    id: ids::WORKER_POOL_FULL,
+    title: "requests wait because all workers of the server are busy with others",
+    fix: WAITS,
+    reproduce: "mysteries/bin/worker-pool-full-faulty 5",
+    needs: Needs::parts(&[
+        RecorderPart::Threads,
+        RecorderPart::SystemCalls,
+        RecorderPart::Requests,
+    ]),
+    look_alikes: &[],
+    symptom: true,
+    examine,
+};
+
+const COMPUTES: &str = "The workers compute: let a request take less CPU time, or add workers and CPUs \
+                        together.";
+const WAITS: &str = "The workers wait themselves for most of the time: shorten that wait, or have more \
+                     workers (pm.max_children, MaxRequestWorkers, --workers, --threads), which costs \
+                     memory and no CPU.";
+
+/// Workers that are idle for more of the recording than this are not all busy.
+const LEAST_USED: f64 = 0.6;
+
+fn examine(case: &Case) -> Verdict {
+    let held = held_up(case, false)?;
+    let queue = &held.queue;
+    let (workers, used) = (queue.readers.len() as u64, utilisation(case, &held));
+    let process = case.process_name(queue.program.tgid);
+    if used < LEAST_USED {
+        return Err(Absent(format!(
+            "{} waited {} for {} of {process}, but these worked on requests for {:.0} % of the time only",
+            counted(queue.waited.len() as u64, "request"),
+            duration(queue.waited_ns()),
+            counted(workers, "worker"),
+            used * 100.0
+        )));
+    }
+    let (main, k) = (held.main(), counted(workers, "worker"));
+    let title = match workers {
+        1 => format!("requests wait for the only worker of {process}, which {main}"),
+        _ => format!("requests wait because all {k} of {process} are busy: each {main}"),
+    };
+    let mut claim = held.claim(title);
+    claim.fix = Some(if held.on_cpu() >= 0.5 { COMPUTES } else { WAITS });
+    claim.mechanism(format!(
+        "{} worked on requests for {:.0} % of the recording; {} came meanwhile and waited {} to be \
+         read",
+        k,
+        used * 100.0,
+        counted(queue.waited.len() as u64, "request"),
+        duration(queue.waited_ns())
+    ));
+    claim.trigger(format!("while requests waited the workers were {}", held.did()));
+    held.evidence(case, &mut claim);
+    let queued = queue.queued.sum();
+    claim.exclude(
+        "the work on each request alone",
+        format!(
+            "{} of the {} until all requests were answered they waited to be read",
+            percent(queued, queue.total.sum()),
+            duration(queue.total.sum())
+        ),
+    );
+    held.rule_runqueue_out(&mut claim);
+    Ok(claim)
+}
+
+/// The part of the recording in which a worker has a request, 0 to 1.
+fn utilisation(case: &Case, held: &HeldUp) -> f64 {
+    let queue = &held.queue;
+    let (program, flow) = (queue.program.program, queue.flow.flow);
+    let worked = case.run.messages.histogram(program, flow, MessageMetric::Logic).sum();
+    let whole = case.run.length_ns().saturating_mul(queue.readers.len() as u64);
+    (worked as f64 / whole.max(1) as f64).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Account, Blocked, Run};
+
+    use super::*;
+    use crate::testing::requests::{MS, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER, interval};
+
+    const ASLEEP: Account = Account::Blocked(Blocked::TimerSleep);
+
+    /// Two workers that sleep for 20 ms in each request, of 4 s; each request waits for two others.
+    fn pool(pause_ms: u64) -> Run {
+        let mut run = RunBuilder::new();
+        let mut requests = Vec::new();
+        for (worker, tid) in [11, 12].into_iter().enumerate() {
+            run = run.thread(tid, 10, &[(ASLEEP, 3 * SECOND), (USER, SECOND)]);
+            for n in 0..4_000 / (20 + pause_ms) {
+                let read = 40 + n * (20 + pause_ms);
+                let link = 2 * n + worker as u64;
+                requests.push(request(link, tid, read - 40, 40, 20));
+                run = run.kept(interval(tid, ASLEEP, read * MS, 20 * MS, None));
+            }
+        }
+        served(run.build(), requests)
+    }
+
+    #[test]
+    fn workers_that_sleep_are_busy_and_what_they_do_is_said() {
+        let run = pool(0);
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(claim.title.contains("all 2 workers"), "{}", claim.title);
+        assert!(claim.lost.get(ASLEEP) > 3 * SECOND, "{:?}", claim.lost);
+        assert_eq!(claim.fix, Some(WAITS));
+        let found = crate::explain(&run);
+        assert_eq!(found.findings[0].cause, "worker-pool-full");
+        assert!(found.findings[0].requests.unwrap().share() > 0.5);
+        assert!(found.idle_ns < 6 * SECOND, "what they slept is no waiting for work");
+    }
+
+    #[test]
+    fn workers_that_are_idle_half_of_the_time_are_not_full() {
+        let absent = examine(&Case::new(&pool(60))).unwrap_err();
+        assert!(absent.0.contains("of the time only"), "{}", absent.0);
+    }
+}

@@ -1,0 +1,91 @@
+//! What a claim takes of the slowest requests of a run.
+//!
+//! Of an account that is the claim's the part is taken that the claim has of it, in whichever request
+//! a thread had that account while it had the request, or while the request waited for it. Of work on
+//! a CPU, and of waiting that is the claim's in a small part, it is not known in which request it was.
+
+use model::{Account, MessageTime, RequestCost, part_of};
+
+use super::hurt::Parts;
+use crate::case::Case;
+use crate::case::lost::{Class, class};
+use crate::case::requests::cost;
+use crate::cause::Claim;
+
+/// Fewer slow requests show nothing.
+pub(crate) const FEWEST: u64 = 10;
+
+/// `None` where too few are known, or a part of a run is asked about.
+pub(super) fn of(case: &Case, claim: &Claim) -> Option<RequestCost> {
+    if case.scope().is_some() || claim.late.is_some() {
+        return None;
+    }
+    let known = claim.requests.map(|of| of.slowest);
+    known.or_else(|| by_accounts(case, claim)).filter(|cost| cost.of >= FEWEST)
+}
+
+fn by_accounts(case: &Case, claim: &Claim) -> Option<RequestCost> {
+    let mut parts = Parts::new(case, claim);
+    parts.taken.retain(|(account, ..)| class(*account) != Class::Work);
+    let known = parts.taken.iter().map(|(_, claimed, _)| *claimed).fold(0, u64::saturating_add);
+    (known > claim.lost.total() / 2).then(|| parts.cost(case))
+}
+
+impl Parts {
+    fn cost(&self, case: &Case) -> RequestCost {
+        cost(case, |one| {
+            let times = one.parts.iter().flat_map(|part| &part.time);
+            times.map(|time| self.taken_of(time)).fold(0, u64::saturating_add)
+        })
+    }
+
+    fn taken_of(&self, time: &MessageTime) -> u64 {
+        let is_its = |(account, ..): &&(Account, u64, u64)| Some(*account) == time.account;
+        let taken = self.taken.iter().find(is_its);
+        taken.map_or(0, |(_, claimed, all)| part_of(time.ns, *claimed, *all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Account, Blocked, Run};
+
+    use crate::testing::requests::{MS, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER, interval, runner};
+
+    const QUEUED: Account = Account::RunnablePreempted;
+    const THROTTLED: Account = Account::Throttled;
+
+    /// A server that mostly waits for work. Its thread is throttled for 8 of 10 ms of each request, or
+    /// for nothing of them, and in the run queue at other times.
+    fn server(is_in_requests: bool) -> Run {
+        let idle = (Account::Blocked(Blocked::Poll), 37 * SECOND / 10);
+        let accounts = [(USER, SECOND / 10), idle, (QUEUED, SECOND / 10), (THROTTLED, SECOND / 12)];
+        let mut run = RunBuilder::new().thread(11, 10, &accounts);
+        for n in (0..20).filter(|_| is_in_requests) {
+            run = run.kept(interval(11, THROTTLED, 100 * n * MS, 8 * MS, None));
+        }
+        run = run.runner(runner(10, 77, 900, SECOND / 10));
+        let requests = (0..20).map(|n| request(1, 11, 100 * n, 0, 10)).collect();
+        served(run.build(), requests)
+    }
+
+    #[test]
+    fn what_the_slow_requests_do_not_feel_is_not_named_and_what_they_feel_comes_first() {
+        let found = crate::explain(&server(true));
+        let causes: Vec<&str> = found.findings.iter().map(|f| f.cause.as_str()).collect();
+        assert_eq!(causes, ["cgroup-throttle"], "the run queue is larger and no part of a request");
+        let cost = found.findings[0].requests.unwrap();
+        assert_eq!((cost.with, cost.of, cost.ns), (20, 20, 20 * 8 * MS));
+        assert!(crate::explain(&server(false)).findings.is_empty());
+    }
+
+    #[test]
+    fn without_requests_all_is_as_before() {
+        let mut run = server(true);
+        run.messages = model::Messages::default();
+        let found = crate::explain(&run);
+        assert_eq!(found.findings[0].cause, "cpu-runqueue");
+        assert_eq!(found.findings[0].requests, None);
+    }
+}
