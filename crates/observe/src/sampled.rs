@@ -271,7 +271,9 @@ fn by_call(call: Syscall) -> Option<Blocked> {
         | CallKind::Read
         | CallKind::Write
         | CallKind::Yield
-        | CallKind::Semaphores => return None,
+        | CallKind::Semaphores
+        | CallKind::Messages
+        | CallKind::Signals => return None,
     })
 }
 

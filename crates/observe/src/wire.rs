@@ -225,6 +225,8 @@ impl CallKind {
             CallKind::Send => &["sendto", "sendmsg", "sendmmsg"],
             CallKind::FileLock => &["flock"],
             CallKind::Semaphores => &["semop", "semtimedop"],
+            CallKind::Messages => &["msgrcv"],
+            CallKind::Signals => &["rt_sigtimedwait"],
             CallKind::Fcntl => &["fcntl"],
             CallKind::Read => &["read", "readv", "pread64", "preadv", "preadv2"],
             CallKind::Write => &["write", "writev", "pwrite64", "pwritev", "pwritev2"],

@@ -304,6 +304,7 @@ pub fn explanation() -> Explanation {
             to_ns: 2_000 * MS,
         }),
         minor: false,
+        turns: None,
         confidence: 0.85,
         doubts: vec!["only 12 waits were long enough to have a stack of their own".into()],
         chain: [

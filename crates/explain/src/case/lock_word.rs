@@ -44,6 +44,10 @@ pub struct LockWord {
     pub lock_like: u64,
     /// Waits that had not ended when recording stopped.
     pub open: u64,
+    /// Turns that were seen whole.
+    pub turns: u64,
+    /// How long they took, all together.
+    pub turn_ns: u64,
     /// By what the one did meanwhile that had the lock.
     pub ends: ChainEnds,
 }
@@ -115,6 +119,8 @@ impl LockWord {
             by_thread: 0,
             lock_like: 0,
             open: 0,
+            turns: 0,
+            turn_ns: 0,
             ends: ChainEnds::default(),
         }
     }
@@ -133,6 +139,8 @@ impl LockWord {
         self.again = self.again.saturating_add(wait.again);
         self.by_parked = self.by_parked.saturating_add(wait.by_parked);
         self.open = self.open.saturating_add(wait.open);
+        self.turns = self.turns.saturating_add(wait.turns);
+        self.turn_ns = self.turn_ns.saturating_add(wait.turn_ns);
         self.ends.add(wait);
         if self.name.is_none() {
             self.name = wait.name.as_ref().map(|name| name.as_str().to_owned());

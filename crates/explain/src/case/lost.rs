@@ -67,7 +67,8 @@ fn class_of_sleep(kind: Blocked) -> Class {
     }
 }
 
-/// In what a thread may wait for a lock that the kernel does not know as one.
+/// In what a thread may wait for a lock that the kernel does not know as one, or for what another
+/// thread hands to it.
 pub const LOCK_ACCOUNTS: [Account; 3] = [
     Account::Blocked(Blocked::Futex),
     Account::Blocked(Blocked::PipeRead),

@@ -29,6 +29,7 @@ use crate::case::Case;
 use crate::case::chain_ends::is_holders;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::lock_word::LockWord;
+use crate::case::turns;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
@@ -182,6 +183,11 @@ fn examine(case: &Case) -> Verdict {
     if let Some(longest) = first.ends.longest_in_words(case.whole()) {
         claim.trigger(longest);
     }
+    claim.turns = turns::turns(first, lock, case.run.length_ns());
+    claim.saw_if(
+        claim.turns.as_ref().map(turns::in_words),
+        "turns at sched_waking: from when a thread got the lock to when it let the next one in",
+    );
     for word in locks.iter().take(WORDS_SHOWN) {
         claim.saw(
             format!(
