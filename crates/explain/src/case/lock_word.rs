@@ -68,6 +68,12 @@ impl LockWord {
         by_waiter > 0 && by_waiter >= self.by_thread.div_ceil(2) && !self.is_broadcast()
     }
 
+    /// So many of its waits are handed on that it is a lock and nothing else: the others were ended
+    /// by threads that had got it without a wait.
+    fn is_mostly_handed_on(&self) -> bool {
+        self.handed_on() >= self.by_thread / 4 * 3
+    }
+
     /// Waits ended by one that had waited itself.
     fn handed_on(&self) -> u64 {
         if self.parked > 0 { self.by_parked } else { self.by_waiter }
@@ -94,7 +100,10 @@ impl LockWord {
         if !self.is_handed_on() {
             return by_value;
         }
-        let handed_on = part_of(self.ns, self.handed_on(), self.by_thread);
+        let handed_on = match self.is_mostly_handed_on() {
+            true => self.ns,
+            false => part_of(self.ns, self.handed_on(), self.by_thread),
+        };
         match self.ends.total() {
             0 => by_value.max(handed_on),
             _ => by_value.max(self.ends.part_of(handed_on, ChainEnd::is_recorded)),

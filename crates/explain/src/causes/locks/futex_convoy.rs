@@ -23,7 +23,9 @@
 //!
 //! futex(2); futex(7); kernel/futex/waitwake.c.
 
-use model::{Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Syscall};
+use model::{
+    Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Syscall, ThreadAccounts,
+};
 
 use crate::case::Case;
 use crate::case::chain_ends::is_holders;
@@ -96,6 +98,18 @@ fn is_never_let_go(word: &LockWord) -> bool {
     word.open > 0 && word.open == word.count
 }
 
+/// `; those that wait: transfer-0 (tid 12), ...`.
+fn stuck_in_words(case: &Case, word: &LockWord) -> String {
+    let is_stuck = |t: &&ThreadAccounts| t.tgid == word.tgid && t.alive && t.open == word.account;
+    let stuck: Vec<_> = case.run.threads.iter().filter(is_stuck).collect();
+    if stuck.is_empty() {
+        return String::new();
+    }
+    let named = stuck.iter().take(STUCK_SHOWN).map(|t| format!("{} (tid {})", t.comm, t.tid));
+    let more = if stuck.len() > STUCK_SHOWN { ", ..." } else { "" };
+    format!("; stuck in such a wait: {}{more}", named.collect::<Vec<_>>().join(", "))
+}
+
 /// What to do follows what the holder did.
 fn fix(end: ChainEnd) -> Option<&'static str> {
     match end {
@@ -121,6 +135,8 @@ fn fix(end: ChainEnd) -> Option<&'static str> {
 
 /// Words worth a line.
 const WORDS_SHOWN: usize = 3;
+/// Threads worth a name.
+const STUCK_SHOWN: usize = 5;
 
 fn examine(case: &Case) -> Verdict {
     let all = case.accounts.get(FUTEX);
@@ -167,9 +183,10 @@ fn examine(case: &Case) -> Verdict {
     if is_never_let_go(first) {
         claim.trigger(format!(
             "{lock}: {} of {} had not ended when recording stopped, and none had before: a \
-             deadlock, or a holder that does something else for that long",
+             deadlock, or a holder that does something else for that long{}",
             count(first.open),
-            counted(first.count, "wait")
+            counted(first.count, "wait"),
+            stuck_in_words(case, first)
         ));
     } else {
         claim.trigger(format!(
