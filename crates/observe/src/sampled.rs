@@ -273,6 +273,7 @@ fn by_call(call: Syscall) -> Option<Blocked> {
         | CallKind::Yield
         | CallKind::Semaphores
         | CallKind::Messages
+        | CallKind::MessageSend
         | CallKind::Signals => return None,
     })
 }

@@ -226,6 +226,7 @@ impl CallKind {
             CallKind::FileLock => &["flock"],
             CallKind::Semaphores => &["semop", "semtimedop"],
             CallKind::Messages => &["msgrcv"],
+            CallKind::MessageSend => &["msgsnd"],
             CallKind::Signals => &["rt_sigtimedwait"],
             CallKind::Fcntl => &["fcntl"],
             CallKind::Read => &["read", "readv", "pread64", "preadv", "preadv2"],

@@ -43,20 +43,32 @@ pub(super) fn handovers<'a>(run: &'a Run, locks: &[LockWord]) -> Vec<Handover<'a
         by_waker.entry(wait.waker_tid).or_default().push(wait);
     }
     let begins: BTreeSet<(u32, u32)> = run.sums.waits.iter().filter_map(|w| w.began).collect();
-    let asked = begins.into_iter().filter_map(|(worker_tid, asker)| {
-        let waits = by_waker.remove(&worker_tid)?;
-        let is_askers = |wait: &&WaitSum| match wait.waiter_tid {
-            0 => run.threads.iter().any(|t| t.tid == asker && t.tgid == wait.tgid),
-            waiter => waiter == asker,
-        };
-        let is_answered = waits.iter().any(is_askers);
-        is_answered.then(|| Handover {
-            is_saturated: saturated(run, worker_tid, &waits),
-            worker_tid,
-            waits,
-        })
-    });
-    asked.collect()
+    let waits_for = |waiter: u32, worker: u32| {
+        by_waker.get(&worker).is_some_and(|waits| waits.iter().any(|w| is_of(run, w, waiter)))
+    };
+    // Who asks a busy worker may not have had to wake it, and then begins with a wait, too.
+    let is_asker = |worker: u32, asker: u32| {
+        begins
+            .iter()
+            .any(|(other, first)| *other == asker && *first != worker && waits_for(*first, asker))
+            && waits_for(worker, asker)
+    };
+    let asked = begins
+        .iter()
+        .filter(|(worker, asker)| waits_for(*asker, *worker) && !is_asker(*worker, *asker));
+    let handover = |worker_tid: u32| {
+        let waits = by_waker.get(&worker_tid).cloned().unwrap_or_default();
+        Handover { worker_tid, is_saturated: saturated(run, worker_tid, &waits), waits }
+    };
+    asked.map(|(worker, _)| handover(*worker)).collect()
+}
+
+/// True if the thread has waited so; where several have, if its process has.
+fn is_of(run: &Run, wait: &WaitSum, tid: u32) -> bool {
+    match wait.waiter_tid {
+        0 => run.threads.iter().any(|thread| thread.tid == tid && thread.tgid == wait.tgid),
+        waiter => waiter == tid,
+    }
 }
 
 fn saturated(run: &Run, worker_tid: u32, waits: &[&WaitSum]) -> bool {
@@ -117,6 +129,32 @@ mod tests {
         assert_eq!(lost(OTHER, [answer(OTHER, 10, ChainEnd::Timer), work(Some(10))]), SECOND);
         // What it computes for one that waits is that one's work.
         assert_eq!(lost(OTHER, [answer(OTHER, 10, ChainEnd::Cpu), work(Some(10))]), 0);
+    }
+
+    #[test]
+    fn who_asks_a_busy_worker_is_no_worker_though_it_begins_with_a_wait() {
+        let idle = WaitSum {
+            waker_tid: 11,
+            ends: [(ChainEnd::Timer, SECOND)].into(),
+            ..wait(10, OTHER, 0x99, 100, SECOND)
+        };
+        let for_work = |began| WaitSum { waiter_tid: WORKER, began, ..idle.clone() };
+        let answers = [answer(FUTEX, 10, ChainEnd::Timer), answer(FUTEX, 11, ChainEnd::Timer)];
+        let begins = |began| {
+            let [first, mut second] = answers.clone();
+            second.began = Some((11, WORKER));
+            let run = RunBuilder::new()
+                .thread(10, 10, &[(FUTEX, SECOND)])
+                .thread(11, 10, &[(FUTEX, SECOND)])
+                .thread(WORKER, 10, &[(OTHER, SECOND)])
+                .wait(first)
+                .wait(second)
+                .wait(for_work(began));
+            let run = run.build();
+            let case = Case::new(&run);
+            (case.lost.get(FUTEX), case.lost.get(OTHER))
+        };
+        assert_eq!(begins(Some((WORKER, 10))), (2 * SECOND, 0));
     }
 
     #[test]
