@@ -117,13 +117,56 @@ static __always_inline void end_wait(struct cpu *cpu, struct thread *t, u64 now)
 		add_end(t, leaf_end(t), now - t->off_since, t->tid);
 }
 
+/* The oldest absences are remembered together, as long as they are of this time. */
+#define TOGETHER_NS	50000000
+
+static __always_inline u64 share_of(u64 ns, u64 all)
+{
+	u64 share = (ns << SHARE_BITS) / all;
+
+	return share < 1 << SHARE_BITS ? share : (1 << SHARE_BITS) - 1;
+}
+
+/*
+ * Before the oldest absence is forgotten, the next takes it in, with the time
+ * on a CPU between the two. A turn with many short waits would take the whole
+ * history, and what was before it not be known.
+ */
+static __noinline int merge_oldest(struct thread *t)
+{
+	struct step *old = &t->steps[t->steps_head & (STEPS - 1)];
+	struct step *next = &t->steps[(t->steps_head + 1) & (STEPS - 1)];
+	u64 all = next->wake - old->from, of_old, of_next, ran, queued;
+	u32 k;
+
+	if (!old->on || old->on > next->from || next->wake <= old->from || all > TOGETHER_NS)
+		return 0;
+	of_old = share_of(old->wake - old->from, all);
+	of_next = share_of(next->wake - next->from, all);
+	queued = share_of(old->on - old->wake, all);
+	ran = share_of(next->from - old->on, all);
+	for (k = 0; k < END_MAX; k++) {
+		u64 share = (old->shares[k] * of_old + next->shares[k] * of_next) >> SHARE_BITS;
+
+		if (k == END_CPU)
+			share += ran;
+		if (k == (old->throttled ? END_THROTTLED : END_RUN_QUEUE))
+			share += queued;
+		next->shares[k] = share < 1 << SHARE_BITS ? share : (1 << SHARE_BITS) - 1;
+	}
+	next->from = old->from;
+	return 0;
+}
+
 /* Remembers the absence from the CPU that ends now. */
 static __always_inline void keep_step(struct thread *t, bool slept, u64 now)
 {
-	struct step *step = &t->steps[t->steps_head++ & (STEPS - 1)];
+	struct step *step;
 	u64 ns = t->wake_ns - t->slept_from;
 	u32 k;
 
+	merge_oldest(t);
+	step = &t->steps[t->steps_head++ & (STEPS - 1)];
 	step->from = t->slept_from;
 	step->wake = t->wake_ns;
 	step->on = now;

@@ -23,6 +23,8 @@
 //!
 //! futex(2); futex(7); kernel/futex/waitwake.c.
 
+use std::cmp::Reverse;
+
 use model::{
     Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Syscall, ThreadAccounts,
 };
@@ -98,16 +100,17 @@ fn is_never_let_go(word: &LockWord) -> bool {
     word.open > 0 && word.open == word.count
 }
 
-/// `; those that wait: transfer-0 (tid 12), ...`.
+/// `; longest in such a wait: transfer-0 (tid 12), ...`.
 fn stuck_in_words(case: &Case, word: &LockWord) -> String {
-    let is_stuck = |t: &&ThreadAccounts| t.tgid == word.tgid && t.alive && t.open == word.account;
-    let stuck: Vec<_> = case.run.threads.iter().filter(is_stuck).collect();
-    if stuck.is_empty() {
+    let waited = |t: &&ThreadAccounts| t.tgid == word.tgid && t.accounts.get(word.account) > 0;
+    let mut longest: Vec<_> = case.run.threads.iter().filter(waited).collect();
+    longest.sort_by_key(|thread| Reverse(thread.accounts.get(word.account)));
+    if longest.is_empty() {
         return String::new();
     }
-    let named = stuck.iter().take(STUCK_SHOWN).map(|t| format!("{} (tid {})", t.comm, t.tid));
-    let more = if stuck.len() > STUCK_SHOWN { ", ..." } else { "" };
-    format!("; stuck in such a wait: {}{more}", named.collect::<Vec<_>>().join(", "))
+    let named = longest.iter().take(STUCK_SHOWN).map(|t| format!("{} (tid {})", t.comm, t.tid));
+    let more = if longest.len() > STUCK_SHOWN { ", ..." } else { "" };
+    format!("; longest in such a wait: {}{more}", named.collect::<Vec<_>>().join(", "))
 }
 
 /// What to do follows what the holder did.

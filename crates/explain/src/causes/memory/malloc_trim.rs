@@ -27,7 +27,7 @@ use crate::case::mmap_holders::is_mmap_lock;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::memory::page_faults::{self, GivenBack};
-use crate::text::{count, counted, duration};
+use crate::text::{count, counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
     id: ids::MALLOC_TRIM,
@@ -83,7 +83,12 @@ fn examine(case: &Case) -> Verdict {
     );
     for (name, n, ns) in by_call(case, &back) {
         claim.saw(
-            format!("{name}: {}, {} on a CPU", counted(n, "call"), duration(ns)),
+            format!(
+                "{name}: {}, {} on a CPU{}",
+                counted(n, "call"),
+                duration(ns),
+                caller_in_words(case, name)
+            ),
             "system call histogram and account",
         );
     }
@@ -116,6 +121,17 @@ fn by_call(case: &Case, back: &GivenBack) -> Vec<(&'static str, u64, u64)> {
     let mut rows: Vec<_> = ["brk", "munmap", "madvise"].into_iter().filter_map(row).collect();
     rows.sort_by_key(|(.., ns)| std::cmp::Reverse(*ns));
     rows
+}
+
+/// `, 98 % of it in allocator-0 (tid 12)`.
+fn caller_in_words(case: &Case, call: &str) -> String {
+    let Some(account) = Syscall::named(call).map(Account::Syscall) else { return String::new() };
+    let callers = case.threads_in(|other| other == account);
+    let Some(most) = callers.max_by_key(|thread| thread.accounts.get(account)) else {
+        return String::new();
+    };
+    let part = percent(most.accounts.get(account), case.accounts.get(account));
+    format!(", {part} of it in {} (tid {})", most.comm, most.tid)
 }
 
 fn rule_out(case: &Case, back: &GivenBack, new_ns: u64, claim: &mut Claim) {
