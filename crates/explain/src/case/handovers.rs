@@ -158,6 +158,23 @@ mod tests {
     }
 
     #[test]
+    fn one_that_ends_the_first_waits_of_several_is_as_likely_their_worker() {
+        let first = |waiter| WaitSum {
+            began: Some((waiter, WORKER)),
+            ..answer(OTHER, waiter, ChainEnd::Timer)
+        };
+        let back = WaitSum {
+            waiter_tid: WORKER,
+            waker_tid: 11,
+            waker_tgid: 10,
+            ends: [(ChainEnd::Timer, SECOND)].into(),
+            ..wait(10, FUTEX, 0x99, 100, SECOND)
+        };
+        assert_eq!(lost(FUTEX, [first(11), back.clone()]), SECOND);
+        assert_eq!(lost(FUTEX, [first(10), first(11), back]), 0);
+    }
+
+    #[test]
     fn several_that_wait_for_a_worker_that_never_rests_wait_for_one_another() {
         let both = [answer(FUTEX, 10, ChainEnd::Cpu), answer(FUTEX, 11, ChainEnd::Cpu)];
         assert_eq!(lost(FUTEX, both.clone().into_iter().chain([work(Some(10))])), 2 * SECOND);

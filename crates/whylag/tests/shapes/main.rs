@@ -32,7 +32,7 @@ const SHAPES: [&str; 55] = [
     "condvar_queue",
     "condvar_tickets",
     "counted_lock_disk",
-    "deadlock",
+    "crossed_locks",
     "event_loop_blocked",
     "eventfd_handover",
     "fcntl_disk",
