@@ -92,6 +92,12 @@ impl LockWord {
             && !self.has_lock_value()
     }
 
+    /// True if somebody had the lock at such an end of a wait for it. Where nearly all waits are handed
+    /// on that is so of what is not known, too: it only is too long ago.
+    fn is_in_turn(&self, end: ChainEnd) -> bool {
+        end.is_recorded() || (end == ChainEnd::Unknown && self.is_mostly_handed_on())
+    }
+
     /// The part of `ns` that was waiting for a lock. Where only who ended the waits shows that, it
     /// may be work that threads give each other: then time counts only if a recorded thread was at
     /// the end of it, not if all waited for something from outside.
@@ -106,7 +112,7 @@ impl LockWord {
         };
         match self.ends.total() {
             0 => by_value.max(handed_on),
-            _ => by_value.max(self.ends.part_of(handed_on, ChainEnd::is_recorded)),
+            _ => by_value.max(self.ends.part_of(handed_on, |end| self.is_in_turn(end))),
         }
     }
 

@@ -204,6 +204,7 @@ mod tests {
         };
         assert_eq!(lost(&[(ChainEnd::Timer, 1000)]), 1000);
         assert_eq!(lost(&[(ChainEnd::Cpu, 100), (ChainEnd::Outside, 900)]), 100);
+        assert_eq!(lost(&[(ChainEnd::Unknown, 100), (ChainEnd::Outside, 900)]), 100);
     }
 
     #[test]
