@@ -9,6 +9,9 @@ use crate::case::chain_ends::ChainEnds;
 /// second, of more it is more.
 const BARRIER: u64 = 3;
 
+/// What is known has to be so many times what is not.
+const KNOWN_TO_UNKNOWN: u64 = 2;
+
 /// A futex word, a pipe with a token in it or a set of System V semaphores: all waits of one process
 /// on it.
 #[derive(Clone, Debug)]
@@ -92,10 +95,16 @@ impl LockWord {
             && !self.has_lock_value()
     }
 
-    /// True if somebody had the lock at such an end of a wait for it. Where nearly all waits are handed
-    /// on that is so of what is not known, too: it only is too long ago.
+    /// True if somebody had the lock at such an end of a wait for it. What is not known is too long
+    /// ago: where it is the small part, of a word whose waits are nearly all handed on, it was no
+    /// different; where it is the large one, threads may have had nothing to do.
     fn is_in_turn(&self, end: ChainEnd) -> bool {
-        end.is_recorded() || (end == ChainEnd::Unknown && self.is_mostly_handed_on())
+        if end != ChainEnd::Unknown {
+            return end.is_recorded();
+        }
+        let unknown = self.ends.sum_of(|end| end == ChainEnd::Unknown);
+        self.is_mostly_handed_on()
+            && unknown <= self.ends.sum_of(ChainEnd::is_recorded) / KNOWN_TO_UNKNOWN
     }
 
     /// The part of `ns` that was waiting for a lock. Where only who ended the waits shows that, it
