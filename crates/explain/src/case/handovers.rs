@@ -53,9 +53,11 @@ pub(super) fn handovers<'a>(run: &'a Run, locks: &[LockWord]) -> Vec<Handover<'a
             .any(|(other, first)| *other == asker && *first != worker && waits_for(*first, asker))
             && waits_for(worker, asker)
     };
-    let asked = begins
-        .iter()
-        .filter(|(worker, asker)| waits_for(*asker, *worker) && !is_asker(*worker, *asker));
+    // Those that wait for a worker which found work at once begin with a wait, too, that it ends.
+    let has_one_worker = |asker: u32| begins.iter().filter(|(_, a)| *a == asker).count() == 1;
+    let asked = begins.iter().filter(|(worker, asker)| {
+        has_one_worker(*asker) && waits_for(*asker, *worker) && !is_asker(*worker, *asker)
+    });
     let handover = |worker_tid: u32| {
         let waits = by_waker.get(&worker_tid).cloned().unwrap_or_default();
         Handover { worker_tid, is_saturated: saturated(run, worker_tid, &waits), waits }
