@@ -203,7 +203,15 @@ fn examine(case: &Case) -> Verdict {
     if let Some(longest) = first.ends.longest_in_words(case.whole()) {
         claim.trigger(longest);
     }
-    claim.turns = turns::turns(first, lock, case.run.length_ns());
+    words(case, &locks, lock, &mut claim);
+    longest_waits(case, first, &mut claim);
+    rule_out(case, first, lost, &mut claim);
+    Ok(claim)
+}
+
+/// The turns of the first lock, and a line for each of the longest.
+fn words(case: &Case, locks: &[&LockWord], name: String, claim: &mut Claim) {
+    claim.turns = locks.first().and_then(|first| turns::turns(first, name, case.run.length_ns()));
     claim.saw_if(
         claim.turns.as_ref().map(turns::in_words),
         "turns at sched_waking: from when a thread got the lock to when it let the next one in",
@@ -224,9 +232,6 @@ fn examine(case: &Case) -> Verdict {
             "futex arguments at sched_switch, waker at sched_waking",
         );
     }
-    longest_waits(case, first, &mut claim);
-    rule_out(case, first, lost, &mut claim);
-    Ok(claim)
 }
 
 /// Evidence from the waits for a lock that were kept whole.
