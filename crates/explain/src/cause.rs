@@ -3,7 +3,7 @@
 //! A cause is claimed only with its evidence, and says which look-alikes it excludes, and by which
 //! datum. The causes themselves are in `causes/`, listed in [`crate::catalogue`].
 
-use model::{Accounts, Evidence, Link, RecorderPart, RequestCost, Role, RuledOut};
+use model::{Accounts, Evidence, Link, RecorderPart, RequestCost, Role, RuledOut, Turns};
 
 use crate::case::Case;
 pub use crate::causes::ids::Id;
@@ -109,6 +109,8 @@ pub(crate) struct Claim {
     pub chain: Vec<Link>,
     /// What was seen.
     pub evidence: Vec<Evidence>,
+    /// Of threads that go one at a time: their turns.
+    pub turns: Option<Turns>,
     /// Look-alikes excluded by a datum of this cause; the engine adds those of the catalogue.
     pub ruled_out: Vec<RuledOut>,
     /// Other explanations that are no cause of the catalogue, and the data that exclude them.
@@ -171,6 +173,7 @@ impl Claim {
             longest_ns: 0,
             chain: Vec::new(),
             evidence: Vec::new(),
+            turns: None,
             ruled_out: Vec::new(),
             excluded: Vec::new(),
             doubts: Vec::new(),

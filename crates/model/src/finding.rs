@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Account, Capability, RunId};
+use crate::{Account, Capability, ChainEnd, RunId};
 
 /// What a link of a chain is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,6 +158,9 @@ pub struct Finding {
     pub chain: Vec<Link>,
     /// Evidence.
     pub evidence: Vec<Evidence>,
+    /// Of threads that go one at a time: their turns.
+    #[serde(default)]
+    pub turns: Option<Turns>,
     /// Look-alikes.
     pub ruled_out: Vec<RuledOut>,
     /// Other explanations that are excluded.
@@ -176,6 +179,27 @@ pub struct Finding {
     pub reproduce: String,
     /// A command that shows whether the fix works.
     pub verify: String,
+}
+
+/// What threads do one at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Turns {
+    /// What lets them in.
+    pub lock: String,
+    /// Turns that somebody waited for.
+    pub count: u64,
+    /// The same in a second of the recording.
+    pub per_second: f64,
+    /// How long one is on average, in ns.
+    pub mean_ns: u64,
+    /// Turns of which the length is known: the next one waited from begin to end.
+    pub seen_whole: u64,
+    /// How many threads wait on average over the recording.
+    pub waiting: f64,
+    /// Turns a second that a turn half as long would allow, at most.
+    pub half_as_long_per_second: f64,
+    /// What a turn consists of, in ns: what the one did meanwhile whose turn it was.
+    pub ends: BTreeMap<ChainEnd, u64>,
 }
 
 /// Causes of the catalogue that were not looked for: their evidence was not recorded.

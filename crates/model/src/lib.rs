@@ -54,7 +54,7 @@ pub use event::{Event, EventDetail, EventKind};
 pub use finding::{
     BelowBar, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding, Hurt,
     LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OwnDelay, RequestCost, Rhythm,
-    RhythmKind, Role, RuledOut, Scope, Standing, WhyNot,
+    RhythmKind, Role, RuledOut, Scope, Standing, Turns, WhyNot,
 };
 pub use histogram::Histogram;
 pub use jitter::{

@@ -16,6 +16,9 @@ pub struct Retry {
     pub errno: i32,
     /// What it asked for: the inode behind its descriptor, for other calls the first argument.
     pub object: u64,
+    /// True if that was room in a pipe.
+    #[serde(default)]
+    pub pipe: bool,
     /// How often it was made again.
     pub count: u64,
     /// Sleeps between a try and the next, in ns; all in the account of sleeps for a time.

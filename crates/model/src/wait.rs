@@ -55,6 +55,14 @@ pub struct WaitSum {
     pub waker_tid: u32,
     /// Waits that had not ended when recording stopped; nobody is known to have ended them.
     pub open: u64,
+    /// Turns of a lock that were seen whole: whoever ended a wait here had ended one here itself, and
+    /// the one that it woke had waited since then.
+    pub turns: u64,
+    /// How long they took, all together.
+    pub turn_ns: u64,
+    /// A thread that had handed nothing to anybody when it waited so: it began its life by waiting
+    /// for work. And the thread that then ended the wait.
+    pub began: Option<(u32, u32)>,
     /// The same time by what the one did meanwhile that was waited for, or that that one waited
     /// for. Sums to `ns`; empty in older runs.
     pub ends: BTreeMap<ChainEnd, u64>,
@@ -128,6 +136,9 @@ impl Sum for WaitSum {
             self.waker_tid = other.waker_tid;
         }
         self.open = self.open.saturating_add(other.open);
+        self.turns = self.turns.saturating_add(other.turns);
+        self.turn_ns = self.turn_ns.saturating_add(other.turn_ns);
+        self.began = self.began.or(other.began);
     }
 }
 
@@ -209,6 +220,12 @@ struct WaitSumText {
     #[serde(default)]
     open: u64,
     #[serde(default)]
+    turns: u64,
+    #[serde(default)]
+    turn_ns: u64,
+    #[serde(default)]
+    began: Option<(u32, u32)>,
+    #[serde(default)]
     asked: bool,
     #[serde(default)]
     ends: BTreeMap<ChainEnd, u64>,
@@ -236,6 +253,9 @@ impl From<WaitSumText> for WaitSum {
             waiter_tid: sum.waiter_tid,
             waker_tid: sum.waker_tid,
             open: sum.open,
+            turns: sum.turns,
+            turn_ns: sum.turn_ns,
+            began: sum.began,
             asked: sum.asked,
             ends: sum.ends,
             longest_end: sum.longest_end,

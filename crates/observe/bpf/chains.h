@@ -117,6 +117,49 @@ static __always_inline void end_wait(struct cpu *cpu, struct thread *t, u64 now)
 		add_end(t, leaf_end(t), now - t->off_since, t->tid);
 }
 
+/* The oldest absences are remembered together, as long as they are of this time. */
+#define TOGETHER_NS	50000000
+
+/* A division for all shares of a time: `one` is 2^40 by it, and no part of it is longer. */
+static __always_inline u64 share_of(u64 ns, u64 one)
+{
+	u64 share = ns * one >> (40 - SHARE_BITS);
+
+	return share < 1 << SHARE_BITS ? share : (1 << SHARE_BITS) - 1;
+}
+
+/*
+ * Before the oldest absence is forgotten, the next takes it in, with the time
+ * on a CPU between the two. A turn with many short waits would take the whole
+ * history, and what was before it not be known.
+ */
+static __noinline int merge_oldest(struct thread *t)
+{
+	struct step *old = &t->steps[t->steps_head & (STEPS - 1)];
+	struct step *next = &t->steps[(t->steps_head + 1) & (STEPS - 1)];
+	u64 all = next->wake - old->from, one, of_old, of_next, ran, queued;
+	u32 k;
+
+	if (!old->on || old->on > next->from || next->wake <= old->from || all > TOGETHER_NS)
+		return 0;
+	one = (1ULL << 40) / all;
+	of_old = share_of(old->wake - old->from, one);
+	of_next = share_of(next->wake - next->from, one);
+	queued = share_of(old->on - old->wake, one);
+	ran = share_of(next->from - old->on, one);
+	for (k = 0; k < END_MAX; k++) {
+		u64 share = (old->shares[k] * of_old + next->shares[k] * of_next) >> SHARE_BITS;
+
+		if (k == END_CPU)
+			share += ran;
+		if (k == (old->throttled ? END_THROTTLED : END_RUN_QUEUE))
+			share += queued;
+		next->shares[k] = share < 1 << SHARE_BITS ? share : (1 << SHARE_BITS) - 1;
+	}
+	next->from = old->from;
+	return 0;
+}
+
 /* Remembers the absence from the CPU that ends now. */
 __noinline int keep_step(struct thread *t, bool slept, u64 now)
 {
@@ -126,6 +169,7 @@ __noinline int keep_step(struct thread *t, bool slept, u64 now)
 
 	if (!t)
 		return 0;
+	merge_oldest(t);
 	step = &t->steps[t->steps_head++ & (STEPS - 1)];
 	ns = t->wake_ns - t->slept_from;
 	step->from = t->slept_from;

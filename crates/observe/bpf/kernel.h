@@ -64,6 +64,7 @@ enum {
 #define TASK_NOLOAD		0x0400
 #define TASK_FROZEN		0x8000
 #define JOBCTL_TRAP_FREEZE	(1UL << 23)	/* include/linux/sched/jobctl.h */
+#define PF_EXITING		0x00000004
 #define PF_WQ_WORKER		0x00000020
 #define PF_KTHREAD		0x00200000
 
@@ -377,6 +378,11 @@ struct unix_address {
 	struct sockaddr_un name[0];
 };
 
+/* A number for each since Linux 5.2. */
+struct eventfd_ctx {
+	int id;
+};
+
 struct unix_sock {
 	struct sock sk;
 	struct unix_address *addr;
@@ -420,6 +426,7 @@ struct bpf_iter__bpf_sk_storage_map {
 #define S_IFSOCK	0140000
 #define S_IFREG		0100000
 #define S_IFBLK		0060000
+#define S_IFCHR		0020000
 #define S_IFIFO		0010000
 #define VM_EXEC		0x4
 #define PROC_FS_MAGIC		0x9fa0

@@ -58,6 +58,7 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct cpu *cpu = this_cpu(PROG_SCHED_PROCESS_FORK);
+	struct thread *t;
 	u64 now;
 	u32 slot;
 
@@ -65,8 +66,13 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	    slot_of(child))
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (!prepare(child, &slot, now, ACCT_RUNNABLE_WAKEUP, ACCT_KERNEL))
+	t = prepare(child, &slot, now, ACCT_RUNNABLE_WAKEUP, ACCT_KERNEL);
+	if (!t)
 		return 0;
+	t->fresh = 1;
+	t = this_thread(cpu);
+	if (t)
+		t->fresh = 0;
 	watch(child, slot);
 	if (child->tgid != parent->tgid)
 		send_event(EVENT_FORK, tid_of(parent), tgid_of(parent), now,

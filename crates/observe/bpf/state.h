@@ -88,6 +88,7 @@ struct thread {
 	u16 try_call;
 	u32 try_others;		/* calls since */
 	u64 try_object;
+	u32 try_pipe;		/* it is a pipe */
 	u64 try_slept;		/* since */
 
 	/* off the CPU */
@@ -110,6 +111,11 @@ struct thread {
 	u64 park_word;		/* in which a thread has woken it, 0: not since it waited for work */
 	u32 many;		/* its waker had just woken another from the same object */
 	u32 by_parked;		/* its waker has a turn itself: see take_turn() */
+	u64 lock_turn_object;	/* for which it waited last, and has not handed it on since, */
+	u64 lock_turn_since;	/* when that wait ended */
+	u64 lock_turn_ns;	/* of the turn whose end woke it, if it waited all along */
+	u32 fresh;		/* born under watch; it has handed nothing to anybody */
+	u32 first_waker;	/* who then ended a wait for work */
 	u64 woke_object;	/* of the last wait that it ended itself, */
 	u64 woke_step;		/* when it had been off the CPU so often */
 

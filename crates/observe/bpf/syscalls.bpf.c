@@ -109,13 +109,32 @@ static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long 
 	t->base = t->open = ACCT_SYSCALL;
 }
 
+/* A thread sends for the first time; what goes to a file or a terminal goes to no other thread. */
+static __noinline int first_send(u32 fd)
+{
+	struct thread *t = current_thread();
+	u32 mode;
+
+	if (!t)
+		return 0;
+	inode_of(file_of_fd(bpf_get_current_task_btf(), fd), &mode);
+	if ((mode & S_IFMT) != S_IFREG && (mode & S_IFMT) != S_IFCHR)
+		t->fresh = 0;
+	return 0;
+}
+
 /* Who sends and then waits on the same descriptor waits for an answer. */
 static __always_inline void note_sent(struct thread *t, struct pt_regs *regs, long id)
 {
 	u32 kind = call_kinds[id & (CALLS_MAX - 1)];
 
-	if (kind == CALL_SEND || kind == CALL_WRITE)
-		t->sent_fd = (u32)ARGUMENT_1(regs) + 1;
+	if (kind == CALL_MESSAGE_SEND)
+		t->fresh = 0;
+	if (kind != CALL_SEND && kind != CALL_WRITE)
+		return;
+	t->sent_fd = (u32)ARGUMENT_1(regs) + 1;
+	if (t->fresh)
+		first_send((u32)ARGUMENT_1(regs));
 }
 
 SEC("tp_btf/sys_enter")

@@ -314,15 +314,48 @@ int BPF_PROG(on_switch_no_state, bool preempt, struct task_struct *prev,
 }
 
 /*
+ * `waker` has had what `t` waits for since its own wait for it ended. Of that turn the length is
+ * known, if `t` has waited all the time: else it may be part of another.
+ */
+static __always_inline void lock_turn_ends(struct thread *t, struct thread *waker, u64 now)
+{
+	u64 since = waker->lock_turn_since;
+
+	if (!is_same_object(t->open, waker->lock_turn_object, t->object))
+		return;
+	if (t->off_since <= since && since < now)
+		t->lock_turn_ns = now - since;
+	waker->lock_turn_object = 0;
+}
+
+/*
+ * A thread whose life begins with a wait works for others: it is a worker, and whoever ends that
+ * wait has something for it to do. Who has woken another, sent something or made a thread has
+ * something to ask. An exit wakes those that wait for it, and asks nothing.
+ */
+static __always_inline void note_first_wait(struct thread *t, struct thread *waker, bool exits)
+{
+	const u64 for_work = 1ULL << ACCT_FUTEX | 1ULL << ACCT_PIPE_READ | 1ULL << ACCT_OTHER;
+
+	if (t->fresh && !t->lock_like && (for_work >> (t->open & 63) & 1)) {
+		if (!exits)
+			t->first_waker = waker->tid;
+		t->fresh = 0;
+	}
+	waker->fresh = 0;
+}
+
+/*
  * A lock, or a token, goes from one that has waited for it to one that waits. Whoever comes last to
  * a barrier has waited there before, too, but wakes all others at once.
  */
-static __always_inline void note_turn(struct thread *t, struct thread *waker)
+static __always_inline void note_turn(struct thread *t, struct thread *waker, u64 now)
 {
 	t->by_waiter = has_waited_for(waker, t, t->open);
 	t->by_parked = t->open == ACCT_FUTEX && waker->park_word;
 	t->many = waker->woke_step == waker->steps_head + 1 &&
 		  is_same_object(t->open, waker->woke_object, t->object);
+	lock_turn_ends(t, waker, now);
 	waker->woke_object = t->object;
 	waker->woke_step = waker->steps_head + 1;	/* 0: none yet */
 }
@@ -347,16 +380,19 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	current = bpf_get_current_task_btf();
 	t->waker_context = context_of(cpu);
 	t->by_waiter = t->many = t->by_parked = 0;
+	t->lock_turn_ns = 0;
 	now = bpf_ktime_get_ns();
 	t->woken = now;
 	t->timer = cpu->firing;
 	set_who(&t->waker, current);
 	if (t->open < ACCT_BLOCKED)
 		return 0;
-	if (t->waker_context == CTX_TASK && t->object) {
+	if (t->waker_context == CTX_TASK) {
 		waker = this_thread(cpu);
 		if (waker)
-			note_turn(t, waker);
+			note_first_wait(t, waker, current->flags & PF_EXITING);
+		if (waker && t->object)
+			note_turn(t, waker, now);
 	}
 	completion_wakes(cpu, t, current);
 	end_wait(cpu, t, now);

@@ -24,18 +24,18 @@ struct {
 #define TRY_OTHERS	4
 
 /* What a call of the current thread asks for: the inode behind its descriptor, or its first argument. */
-static __always_inline u64 asked_for(u32 kind)
+static __always_inline u64 asked_for(u32 kind, u32 *mode)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	u32 mode;
 
+	*mode = 0;
 	switch (kind) {
 	case CALL_FILE_LOCK:
 	case CALL_FCNTL:
 	case CALL_SEND:
 	case CALL_WRITE:
-		return inode_of(file_of_fd(task, (u32)ARGUMENT_1(regs)), &mode);
+		return inode_of(file_of_fd(task, (u32)ARGUMENT_1(regs)), mode);
 	}
 	return ARGUMENT_1(regs);
 }
@@ -56,12 +56,14 @@ static __noinline int try_fails(u16 call, u32 error)
 {
 	u32 kind = call_kinds[call & (CALLS_MAX - 1)];
 	struct thread *t = current_thread();
+	u32 mode;
 
 	if (!t || !is_refusal(kind, error))
 		return 0;
 	t->try_call = call;
 	t->try_error = error;
-	t->try_object = asked_for(kind);
+	t->try_object = asked_for(kind, &mode);
+	t->try_pipe = (mode & S_IFMT) == S_IFIFO;
 	t->try_slept = t->try_others = 0;
 	return 0;
 }
@@ -73,6 +75,7 @@ static __always_inline void add_retry(struct thread *t)
 		.tgid = t->tgid,
 		.call = t->try_call,
 		.error = t->try_error,
+		.pipe = t->try_pipe,
 	};
 	struct retry_sum *sum = bpf_map_lookup_elem(&retry_sums, &key);
 
@@ -95,10 +98,11 @@ static __always_inline void add_retry(struct thread *t)
 static __noinline int step_of_try(u32 kind, u16 nr)
 {
 	struct thread *t = current_thread();
+	u32 mode;
 
 	if (!t || kind == CALL_TIMER)
 		return 0;
-	if (nr == t->try_call && asked_for(kind) == t->try_object) {
+	if (nr == t->try_call && asked_for(kind, &mode) == t->try_object) {
 		if (t->try_slept)
 			add_retry(t);
 		t->try_error = 0;

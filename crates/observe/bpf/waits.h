@@ -88,13 +88,32 @@ static __always_inline bool is_anonymous(struct file *file)
 	return BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC;
 }
 
-static __always_inline bool is_timerfd(struct file *file)
+/* Objects that have no inode of their own, beside sets of semaphores: which kind, and a number. */
+#define OBJECT_SEMAPHORES	(1ULL << 32)
+#define OBJECT_EVENTFD		(1ULL << 61)
+#define OBJECT_SIGNALS		(1ULL << 62)
+#define OBJECT_MESSAGES		(1ULL << 63)
+
+static __always_inline u64 eventfd_object(struct file *file)
+{
+	struct eventfd_ctx *ctx = (void *)BPF_CORE_READ(file, private_data);
+
+	if (!bpf_core_field_exists(struct eventfd_ctx, id))
+		return 0;
+	return OBJECT_EVENTFD | (u32)BPF_CORE_READ(ctx, id);
+}
+
+/* What a thread waits for that reads a file without a name, and its object. */
+static __always_inline u32 anonymous_account(struct thread *t, struct file *file, u32 otherwise)
 {
 	char name[8] = {};
 
 	bpf_probe_read_kernel_str(name, sizeof(name),
 				  BPF_CORE_READ(file, f_path.dentry, d_name.name));
-	return !__builtin_memcmp(name, "[timerf", sizeof(name));
+	t->object = 0;	/* they share one inode */
+	if (!__builtin_memcmp(name, "[eventf", sizeof(name)))
+		t->object = eventfd_object(file);
+	return !__builtin_memcmp(name, "[timerf", sizeof(name)) ? ACCT_TIMER : otherwise;
 }
 
 /*
@@ -169,10 +188,8 @@ static __always_inline u32 file_account(struct thread *t,
 	case S_IFSOCK:
 		return write ? ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
 	}
-	if (file && is_anonymous(file)) {
-		t->object = 0;	/* they share one inode */
-		return is_timerfd(file) ? ACCT_TIMER : otherwise;
-	}
+	if (file && is_anonymous(file))
+		return anonymous_account(t, file, otherwise);
 	switch (mode & S_IFMT) {
 	case S_IFREG:
 	case S_IFBLK:
@@ -259,7 +276,13 @@ static __always_inline u32 call_account(struct thread *t,
 	case CALL_DISK:
 		return ACCT_DISK;
 	case CALL_SEMAPHORES:
-		t->object = 1ULL << 32 | fd;
+		t->object = OBJECT_SEMAPHORES | fd;
+		return otherwise;
+	case CALL_MESSAGES:	/* of one type */
+		t->object = OBJECT_MESSAGES | (ARGUMENT_4(regs) & 0x3fffffff) << 32 | fd;
+		return otherwise;
+	case CALL_SIGNALS:
+		t->object = OBJECT_SIGNALS | t->tid;
 		return otherwise;
 	}
 	return otherwise;
@@ -396,6 +419,14 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 		all->waiter_tid = 0;
 	if (more->open)
 		__sync_fetch_and_add(&all->open, more->open);
+	if (more->turns) {
+		__sync_fetch_and_add(&all->turns, more->turns);
+		__sync_fetch_and_add(&all->turn_ns, more->turn_ns);
+	}
+	if (more->began_tid && !all->began_tid) {
+		all->began_tid = more->began_tid;
+		all->began_by = more->began_by;
+	}
 	if (more->lock_like)
 		__sync_fetch_and_add(&all->lock_like, more->lock_like);
 	for (k = 0; k < END_MAX; k++) {
@@ -509,6 +540,8 @@ static __always_inline void note_object(struct thread *t)
 		t->prior_word = t->last_objects[place];
 	t->last_objects[place & 7] = t->object;
 	t->object_step = t->steps_head;
+	t->lock_turn_object = t->object;
+	t->lock_turn_since = t->wake_ns;
 }
 
 /* Adds a finished sleep to the sums by object and waker. Not static, as hold_class. */
@@ -541,6 +574,13 @@ __noinline int add_wait(struct thread *t, u64 now)
 	sum->by_parked += t->by_parked;
 	sum->again += t->object && waits_again(t);
 	sum->lock_like += t->lock_like;
+	sum->turns += !!t->lock_turn_ns;
+	sum->turn_ns += t->lock_turn_ns;
+	if (t->first_waker) {
+		sum->began_tid = t->tid;
+		sum->began_by = t->first_waker;
+		t->first_waker = 0;
+	}
 	for (k = 0; k < END_MAX; k++)
 		sum->ends[k] += t->ends[k];
 	if (ns > sum->max_ns) {
@@ -564,6 +604,7 @@ static __always_inline void keep_open_wait(struct thread *t, u64 now)
 	t->wake_ns = now;
 	t->waker_context = CTX_HARDIRQ;
 	t->by_waiter = t->many = t->by_parked = 0;
+	t->lock_turn_ns = 0;
 	__builtin_memset(t->ends, 0, sizeof(t->ends));
 	t->end_tid = t->end = 0;
 	t->ends[END_UNKNOWN] = now - t->off_since;

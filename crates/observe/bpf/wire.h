@@ -93,6 +93,9 @@ enum call_kind {
 	CALL_YIELD,
 	CALL_COMPLETION,
 	CALL_SEMAPHORES,
+	CALL_MESSAGES,
+	CALL_MESSAGE_SEND,
+	CALL_SIGNALS,
 };
 
 #define CALLS_MAX	512	/* system call numbers below this are distinguished */
@@ -185,10 +188,13 @@ struct wait_sum {
 	u64 again;		/* began right after another for the same object had ended */
 	u64 by_parked;		/* ended by one that a thread had just woken, too */
 	u64 open;		/* had not ended when recording stopped */
+	u64 turns, turn_ns;	/* of a lock: seen whole while others waited */
 	u64 ends[END_MAX];	/* ns, sum to `ns` */
 	u32 end_tid, end;	/* of the longest: who was at the end of most of it, and how */
 	u32 waiter_tid;		/* who alone has waited so, 0: several */
 	u32 waker_tid;		/* when last seen */
+	u32 began_tid;		/* a thread that did nothing else before, 0: none, */
+	u32 began_by;		/* and who ended that wait */
 	char waker_comm[16];
 };
 
@@ -274,6 +280,8 @@ struct retry_key {
 	u32 tgid;
 	u16 call;
 	u16 error;		/* errno of the tries */
+	u32 pipe;		/* what it asks for is room in a pipe */
+	u32 pad;
 };
 
 /* Sleeps between a try that was refused and the next. */

@@ -271,7 +271,10 @@ fn by_call(call: Syscall) -> Option<Blocked> {
         | CallKind::Read
         | CallKind::Write
         | CallKind::Yield
-        | CallKind::Semaphores => return None,
+        | CallKind::Semaphores
+        | CallKind::Messages
+        | CallKind::MessageSend
+        | CallKind::Signals => return None,
     })
 }
 

@@ -305,6 +305,7 @@ pub fn explanation() -> Explanation {
         }),
         requests: None,
         minor: false,
+        turns: None,
         confidence: 0.85,
         doubts: vec!["only 12 waits were long enough to have a stack of their own".into()],
         chain: [

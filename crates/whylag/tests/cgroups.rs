@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use common::clocks::Outside;
 use common::family::{descendants, family, grown};
 use common::{Helper, Lab, assert_refused, wait_for, wait_until};
 use model::{Run, Target};
@@ -78,6 +79,7 @@ fn watch_a_cgroup(kind: &str) {
     let there = descendants(first.0.id());
     there.iter().for_each(|child| below.take(*child));
     group.take(first.0.id());
+    let outside = Outside::of(there.iter().copied().chain([first.0.id()]));
     let mut record = lab.verb("record");
     record.args(["--cgroup", group.path(), "--time", "4s"]).stderr(Stdio::null());
     let mut recorder = Helper::spawn(&mut record);
@@ -92,7 +94,7 @@ fn watch_a_cgroup(kind: &str) {
     let run = lab.run();
     assert_eq!(processes(&run), expected, "watched (left) and in the cgroup (right)");
     assert_eq!(run.threads.len(), expected.len(), "each once");
-    assert!(run.threads.iter().all(|t| t.accounts.total() == t.wall_ns()));
+    outside.agrees(&run, Duration::from_millis(3500));
     assert_eq!(run.header.target, Target::Cgroup(group.path().to_owned()));
     drop((first, moved));
     drop(below);

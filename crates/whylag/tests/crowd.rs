@@ -94,6 +94,9 @@ fn of_process(tgid: u32, batch: &mut Batch) {
             waiter_tid: tgid,
             waker_tid: waker_tgid,
             open: 0,
+            turns: 0,
+            turn_ns: 0,
+            began: None,
             ends: Default::default(),
             longest_end: None,
         });

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use common::Lab;
-use common::programs::program;
+use common::programs::{program, shape};
 use common::values::Values;
 use model::{Account, Blocked, ChainEnd, WaitSum};
 
@@ -77,6 +77,57 @@ fn a_holder_that_waits_for_an_answer_of_a_process_that_sleeps() {
     let asked: Vec<_> = waits.iter().filter(|wait| wait.asked).collect();
     assert!(!asked.is_empty(), "{waits:#?}");
     assert!(asked.iter().all(|wait| wait.waker_comm == "answering"), "{asked:#?}");
+}
+
+/// Six threads sleep for 5 ms each with a mutex in hand.
+#[test]
+fn turns_are_as_long_as_the_holders_sleep_and_do_not_overlap() {
+    let Some(lab) = Lab::new() else { return };
+    let run = lab.record(&[], [shape("mutex_sleep").as_os_str(), "1".as_ref()]).run;
+    let locks = run.sums.waits.iter().filter(|wait| wait.account == FUTEX && wait.lock_like > 0);
+    let lock = locks.max_by_key(|wait| wait.ns).unwrap();
+    assert!(lock.turns > 10 && lock.turns <= lock.count, "{lock:#?}");
+    assert!(lock.turn_ns >= lock.turns * 5_000_000, "{lock:#?}");
+    assert!(lock.turn_ns <= run.length_ns(), "{lock:#?}");
+    let findings = lab.explain()["findings"].take();
+    let turns = findings.as_array().unwrap().iter().find_map(|finding| {
+        let turns = finding["turns"].as_object()?;
+        Some((turns["seen_whole"].as_u64()?, turns["half_as_long_per_second"].as_f64()?))
+    });
+    let (seen_whole, per_second) = turns.unwrap();
+    assert_eq!(seen_whole, lock.turns, "{findings:#}");
+    assert!(per_second <= 2.0 * 200.0 * 1.01, "turns of 2.5 ms: {per_second}");
+}
+
+/// The names of those that began their life with a wait for work, and of those that brought it.
+fn begins(lab: &Lab, name: &str) -> Vec<(String, String)> {
+    let run = lab.record(&["--follow"], [shape(name).as_os_str(), "1".as_ref()]).run;
+    let crew = |tid: u32| {
+        let thread = run.threads.iter().find(|thread| thread.tid == tid).unwrap();
+        thread.comm.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned()
+    };
+    let begins = run.sums.waits.iter().filter_map(|wait| wait.began);
+    begins.map(|(worker, asker)| (crew(worker), crew(asker))).collect()
+}
+
+/// A worker that starts late finds work at once, and is none that is known.
+#[test]
+fn a_worker_is_known_by_how_its_life_begins_and_who_asks_never_is_one() {
+    let Some(lab) = Lab::new() else { return };
+    let mut known = 0;
+    for (name, worker, asker) in [
+        ("eventfd_handover", "back-", "front-"),
+        ("message_queue", "tax-server", "invoice-"),
+        ("saturated_one", "renderer-", "caller-"),
+        ("healthy_consumer", "consumer-", "sensor-"),
+    ] {
+        let begins = begins(&lab, name);
+        let of_workers = begins.iter().filter(|begin| begin.0 == worker);
+        assert!(of_workers.clone().all(|begin| begin.1 == asker), "{name}: {begins:?}");
+        assert!(begins.iter().all(|begin| begin.0 != asker), "{name}: {begins:?}");
+        known += of_workers.count();
+    }
+    assert!(known > 0, "all workers of all programs have found work at once");
 }
 
 #[test]

@@ -1,22 +1,29 @@
-//! Waits for answers: a thread has sent something to another thread of this host, by a socket, and
-//! waits for what comes back. Unlike a server that waits for the next request it has nothing else to
-//! do, so the time is lost, and what the other one did meanwhile says why.
+//! Waits for answers: a thread has asked another thread of this host for something, by a socket or by
+//! handing work over, and waits for what comes back. Unlike a server that waits for the next request it
+//! has nothing else to do, so the time is lost, and what the other one did meanwhile says why.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Account, ChainEnd, Run};
+use model::{Account, Blocked, ChainEnd, Run, WaitSum};
 
 use crate::case::chain_ends::ChainEnds;
+use crate::case::handovers::handovers;
+use crate::case::lock_word::LockWord;
 
-/// The waits of one process for answers of another.
+/// In what a thread waits for room in a pipe.
+pub const ROOM: Account = Account::Blocked(Blocked::PipeWrite);
+
+/// The waits of one process for answers of one peer, or for room in the pipe that it reads.
 #[derive(Clone, Debug)]
 pub struct Answers {
     /// Process that waited.
     pub tgid: u32,
     /// Process that answered.
     pub peer_tgid: u32,
-    /// Its name.
+    /// The worker of that process, where one thread alone answered.
+    pub worker_tid: Option<u32>,
+    /// Name of the peer.
     pub peer: String,
     /// In what.
     pub account: Account,
@@ -28,34 +35,80 @@ pub struct Answers {
     pub max_ns: u64,
     /// By what the peer did meanwhile.
     pub ends: ChainEnds,
+    /// What a worker computes for whoever asked is that one's own work, done by another: it is lost
+    /// only if others' work comes first.
+    works_for_one: bool,
 }
 
 impl Answers {
+    /// True if waiting with this end is lost: a recorded thread was at it.
+    pub fn is_lost(&self, end: ChainEnd) -> bool {
+        end.is_recorded() && !(self.works_for_one && end == ChainEnd::Cpu)
+    }
+
     /// The part in which a recorded thread was at the end: what is beyond is not known to be slow.
     pub fn lost_ns(&self) -> u64 {
-        self.ends.part_of(self.ns, ChainEnd::is_recorded)
+        self.ends.part_of(self.ns, |end| self.is_lost(end))
+    }
+
+    /// `broker (pid 20)`, or `renderer (tid 21)`.
+    pub fn peer_name(&self) -> String {
+        match self.worker_tid {
+            Some(tid) if self.tgid == self.peer_tgid => format!("{} (tid {tid})", self.peer),
+            _ => format!("{} (pid {})", self.peer, self.peer_tgid),
+        }
+    }
+
+    fn of(wait: &WaitSum, worker_tid: Option<u32>, works_for_one: bool) -> Answers {
+        Answers {
+            tgid: wait.tgid,
+            peer_tgid: wait.waker_tgid,
+            worker_tid,
+            peer: wait.waker_comm.clone(),
+            account: wait.account,
+            count: 0,
+            ns: 0,
+            max_ns: 0,
+            ends: ChainEnds::default(),
+            works_for_one,
+        }
+    }
+
+    fn add(&mut self, wait: &WaitSum) {
+        self.count = self.count.saturating_add(wait.count);
+        self.ns = self.ns.saturating_add(wait.ns);
+        self.max_ns = self.max_ns.max(wait.max_ns);
+        self.ends.add(wait);
     }
 }
 
+/// True of waits for room in a pipe at whose end somebody computes, who is recorded: the next stage
+/// of a pipeline is busy, or one behind it. A reader that does something else is no bottleneck that
+/// less work would widen.
+pub fn is_for_a_stage(wait: &WaitSum) -> bool {
+    wait.account == ROOM
+        && wait.waker_tgid != 0
+        && wait.ends_in(|end| end == ChainEnd::Cpu) > wait.ns / 2
+}
+
 /// Of a run, the longest first.
-pub fn answers(run: &Run) -> Vec<Answers> {
-    let mut sums = BTreeMap::<(u32, u32, Account), Answers>::new();
+pub fn answers(run: &Run, locks: &[LockWord]) -> Vec<Answers> {
+    let mut sums = BTreeMap::<(u32, u32, Option<u32>, Account), Answers>::new();
+    let mut add = |wait: &WaitSum, worker_tid, works_for_one| {
+        sums.entry((wait.tgid, wait.waker_tgid, worker_tid, wait.account))
+            .or_insert_with(|| Answers::of(wait, worker_tid, works_for_one))
+            .add(wait);
+    };
     for wait in run.sums.waits.iter().filter(|wait| wait.asked && wait.waker_tgid != 0) {
-        let sum =
-            sums.entry((wait.tgid, wait.waker_tgid, wait.account)).or_insert_with(|| Answers {
-                tgid: wait.tgid,
-                peer_tgid: wait.waker_tgid,
-                peer: wait.waker_comm.clone(),
-                account: wait.account,
-                count: 0,
-                ns: 0,
-                max_ns: 0,
-                ends: ChainEnds::default(),
-            });
-        sum.count = sum.count.saturating_add(wait.count);
-        sum.ns = sum.ns.saturating_add(wait.ns);
-        sum.max_ns = sum.max_ns.max(wait.max_ns);
-        sum.ends.add(wait);
+        add(wait, None, false);
+    }
+    for wait in run.sums.waits.iter().filter(|wait| is_for_a_stage(wait)) {
+        add(wait, (wait.waker_tid != 0).then_some(wait.waker_tid), false);
+    }
+    for handover in handovers(run, locks) {
+        for wait in handover.waits {
+            add(wait, Some(handover.worker_tid), !handover.is_saturated);
+        }
     }
     let mut sums: Vec<_> = sums.into_values().collect();
     sums.sort_by_key(|sum| Reverse(sum.lost_ns()));

@@ -43,6 +43,11 @@ impl ChainEnds {
         self.sum_of(|_| true)
     }
 
+    /// Nanoseconds by end.
+    pub fn by_end(&self) -> impl Iterator<Item = (ChainEnd, u64)> {
+        self.ns.iter().map(|(end, ns)| (*end, *ns))
+    }
+
     /// The part with one of these ends.
     pub fn sum_of(&self, which: impl Fn(ChainEnd) -> bool) -> u64 {
         let ends = self.ns.iter().filter(|(end, _)| which(**end));

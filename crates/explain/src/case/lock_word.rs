@@ -9,6 +9,9 @@ use crate::case::chain_ends::ChainEnds;
 /// second, of more it is more.
 const BARRIER: u64 = 3;
 
+/// What is known has to be so many times what is not.
+const KNOWN_TO_UNKNOWN: u64 = 2;
+
 /// A futex word, a pipe with a token in it or a set of System V semaphores: all waits of one process
 /// on it.
 #[derive(Clone, Debug)]
@@ -44,6 +47,10 @@ pub struct LockWord {
     pub lock_like: u64,
     /// Waits that had not ended when recording stopped.
     pub open: u64,
+    /// Turns that were seen whole.
+    pub turns: u64,
+    /// How long they took, all together.
+    pub turn_ns: u64,
     /// By what the one did meanwhile that had the lock.
     pub ends: ChainEnds,
 }
@@ -64,6 +71,12 @@ impl LockWord {
         by_waiter > 0 && by_waiter >= self.by_thread.div_ceil(2) && !self.is_broadcast()
     }
 
+    /// So many of its waits are handed on that it is a lock and nothing else: the others were ended
+    /// by threads that had got it without a wait.
+    fn is_mostly_handed_on(&self) -> bool {
+        self.handed_on() >= self.by_thread / 4 * 3
+    }
+
     /// Waits ended by one that had waited itself.
     fn handed_on(&self) -> u64 {
         if self.parked > 0 { self.by_parked } else { self.by_waiter }
@@ -82,6 +95,18 @@ impl LockWord {
             && !self.has_lock_value()
     }
 
+    /// True if somebody had the lock at such an end of a wait for it. What is not known is too long
+    /// ago: where it is the small part, of a word whose waits are nearly all handed on, it was no
+    /// different; where it is the large one, threads may have had nothing to do.
+    fn is_in_turn(&self, end: ChainEnd) -> bool {
+        if end != ChainEnd::Unknown {
+            return end.is_recorded();
+        }
+        let unknown = self.ends.sum_of(|end| end == ChainEnd::Unknown);
+        self.is_mostly_handed_on()
+            && unknown <= self.ends.sum_of(ChainEnd::is_recorded) / KNOWN_TO_UNKNOWN
+    }
+
     /// The part of `ns` that was waiting for a lock. Where only who ended the waits shows that, it
     /// may be work that threads give each other: then time counts only if a recorded thread was at
     /// the end of it, not if all waited for something from outside.
@@ -90,10 +115,13 @@ impl LockWord {
         if !self.is_handed_on() {
             return by_value;
         }
-        let handed_on = part_of(self.ns, self.handed_on(), self.by_thread);
+        let handed_on = match self.is_mostly_handed_on() {
+            true => self.ns,
+            false => part_of(self.ns, self.handed_on(), self.by_thread),
+        };
         match self.ends.total() {
             0 => by_value.max(handed_on),
-            _ => by_value.max(self.ends.part_of(handed_on, ChainEnd::is_recorded)),
+            _ => by_value.max(self.ends.part_of(handed_on, |end| self.is_in_turn(end))),
         }
     }
 
@@ -115,6 +143,8 @@ impl LockWord {
             by_thread: 0,
             lock_like: 0,
             open: 0,
+            turns: 0,
+            turn_ns: 0,
             ends: ChainEnds::default(),
         }
     }
@@ -133,6 +163,8 @@ impl LockWord {
         self.again = self.again.saturating_add(wait.again);
         self.by_parked = self.by_parked.saturating_add(wait.by_parked);
         self.open = self.open.saturating_add(wait.open);
+        self.turns = self.turns.saturating_add(wait.turns);
+        self.turn_ns = self.turn_ns.saturating_add(wait.turn_ns);
         self.ends.add(wait);
         if self.name.is_none() {
             self.name = wait.name.as_ref().map(|name| name.as_str().to_owned());

@@ -8,6 +8,7 @@ pub(crate) mod answers;
 pub(crate) mod behind_holders;
 pub(crate) mod chain_ends;
 pub(crate) mod functions;
+mod handovers;
 pub(crate) mod held_sends;
 pub(crate) mod in_words;
 pub(crate) mod kernel_paths;
@@ -21,6 +22,7 @@ pub(crate) mod scales;
 pub(crate) mod spinning;
 pub(crate) mod stops;
 mod sums;
+pub(crate) mod turns;
 pub(crate) mod wait_chains;
 
 pub(crate) use sums::{Case, Cpus, Waits, sum_of};

@@ -91,10 +91,11 @@ impl<'a> Case<'a> {
         accounts.add(Account::Unaccounted, run.wall_ns().saturating_sub(accounts.total()));
         let locks = lock_words(run);
         let stops = Stops::new(run, &locks);
-        let answers = answers(run);
+        let answers = answers(run, &locks);
         let mut lost = lost_part(&processes, &locks, &stops, &safepoints::by_process(run));
         for (account, ns) in in_answers(&processes, &answers).iter() {
-            lost.add(account, ns);
+            let rest = accounts.get(account).saturating_sub(lost.get(account));
+            lost.add(account, ns.min(rest));
         }
         let idle_ns = accounts
             .sum_of(|account| class(account) == Class::Idle)
@@ -226,7 +227,10 @@ impl<'a> Case<'a> {
     /// waited for, or the one that that one waited for, could not go on for such a reason.
     pub fn behind(&self, which: impl Fn(ChainEnd) -> bool + Copy) -> Accounts {
         let locks = self.locks.iter().map(|w| (w.account, w.ends.part_of(w.lost_ns(), which)));
-        let answers = self.answers.iter().map(|a| (a.account, a.ends.part_of(a.ns, which)));
+        let answers = self
+            .answers
+            .iter()
+            .map(|a| (a.account, a.ends.part_of(a.ns, |end| a.is_lost(end) && which(end))));
         let behind: Accounts = locks.chain(answers).collect();
         behind.iter().map(|(account, ns)| (account, ns.min(self.lost.get(account)))).collect()
     }

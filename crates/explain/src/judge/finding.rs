@@ -44,6 +44,7 @@ pub(super) fn finding(
         doubts,
         chain,
         evidence: claim.evidence.clone(),
+        turns: claim.turns.clone(),
         ruled_out,
         excluded,
         not_ruled_out,

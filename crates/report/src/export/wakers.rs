@@ -81,6 +81,9 @@ mod tests {
             waiter_tid: 0,
             waker_tid: 0,
             open: 0,
+            turns: 0,
+            turn_ns: 0,
+            began: None,
             ends: [
                 (ChainEnd::Cpu, 1_000_000),
                 (ChainEnd::Timer, 2_000_000),

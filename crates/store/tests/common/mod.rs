@@ -188,6 +188,9 @@ pub fn wait(ns: u64) -> WaitSum {
         waiter_tid: 0,
         waker_tid: 0,
         open: 0,
+        turns: 0,
+        turn_ns: 0,
+        began: None,
         asked: true,
         longest_end: Some((101, model::ChainEnd::Cpu)),
         ends: [(model::ChainEnd::Cpu, ns)].into(),
@@ -252,6 +255,7 @@ fn sums() -> Sums {
             concurrent_call(TableRead::SocketDiag),
         ],
         retries: vec![Retry {
+            pipe: true,
             tgid: 100,
             call: syscall("flock"),
             errno: 11,

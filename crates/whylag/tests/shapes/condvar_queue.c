@@ -57,6 +57,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < CALLERS; i++)
 		pthread_cond_init(&done[i], NULL);
 	start_threads("thumbnailer", 1, thumbnail);
+	until_workers_wait();
 	start_threads("caller", CALLERS, call);
 	run_for(seconds);
 	join_crew();

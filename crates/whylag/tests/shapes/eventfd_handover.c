@@ -56,6 +56,7 @@ int main(int argc, char **argv)
 		answer[i] = eventfd(0, EFD_CLOEXEC);
 	}
 	start_threads("back", PAIRS, back);
+	until_workers_wait();
 	start_threads("front", PAIRS, front);
 	run_for(seconds);
 	join_crew();

@@ -61,6 +61,7 @@ int main(int argc, char **argv)
 	if (queue < 0)
 		die("msgget");
 	server = start_process("tax-server", serve_messages, NULL);
+	until_workers_wait();
 	start_threads("invoice", 3, request);
 	run_for(seconds);
 	join_crew();

@@ -48,6 +48,7 @@ int main(int argc, char **argv)
 		die("pipe");
 	start_threads("session", 100, hold_session);
 	start_threads("renderer", 1, render);
+	until_workers_wait();
 	start_threads("caller", CALLERS, call);
 	run_for(seconds);
 	for (int i = 0; i < CALLERS; i++)

@@ -243,6 +243,15 @@ static inline void start_processes(const char *name, int count, part body)
 	}
 }
 
+/*
+ * Until workers wait for their first work, as those of a server that is up do. Who finds work at once
+ * is not known as a worker (docs/decisions.md), so that without this the scheduler decides.
+ */
+static inline void until_workers_wait(void)
+{
+	sleep_ms(5);
+}
+
 /* Waits for all threads and processes, which end by themselves when going() says so. */
 static inline void join_crew(void)
 {

@@ -49,7 +49,8 @@ impl Verdict {
             losses.iter().filter(leads).any(|loss| loss.is_called(&finding.cause))
         });
         let ways = assignments(losses, &findings);
-        let size = ways.iter().any(|way| has_right_sizes(losses, &findings, way));
+        let size = ways.iter().any(|way| has_right_sizes(losses, &findings, way))
+            || (!ways.is_empty() && are_right_together(losses, &findings));
         let chain = ways.iter().any(|way| {
             losses
                 .iter()
@@ -100,10 +101,24 @@ fn has_right_sizes(losses: &[Loss], findings: &[Finding], way: &[usize]) -> bool
     })
 }
 
-/// Title and chain together, or one piece of evidence, name the thread and what it did.
+/// All losses are behind one thread, and so are all findings that are called like one of them: a wait
+/// behind a thread that ran for a part of it, and had no CPU for the rest, is divided between the
+/// lock and the CPU, which the program cannot see.
+fn are_right_together(losses: &[Loss], findings: &[Finding]) -> bool {
+    let is_called = |finding: &&Finding| losses.iter().any(|loss| loss.is_called(&finding.cause));
+    let found: u64 = findings.iter().filter(is_called).map(|finding| finding.lost_ns).sum();
+    let truth: u64 = losses.iter().map(|loss| loss.lost_ns).sum();
+    losses.iter().all(|loss| loss.behind == losses[0].behind)
+        && SIZE.contains(&(found as f64 / truth.max(1) as f64))
+}
+
+/// Title, whom it hurts and chain together, or one piece of evidence, name the thread and what it
+/// did. Whom it hurts is part of it because of a loss that nobody else is behind (a thread waits for
+/// the disk) it is the only place that names the thread.
 fn names_who_is_behind(finding: &Finding, loss: &Loss, program: &str) -> bool {
     let links = finding.chain.iter().map(|link| link.text.as_str());
-    let chain: Vec<&str> = [finding.title.as_str()].into_iter().chain(links).collect();
+    let hurts = finding.hurts.iter().map(|hurt| hurt.who.as_str());
+    let chain: Vec<&str> = [finding.title.as_str()].into_iter().chain(hurts).chain(links).collect();
     let mut texts = vec![chain.join("\n")];
     texts.extend(finding.evidence.iter().map(|evidence| evidence.text.clone()));
     let (_, words) = WORDS.iter().find(|(does, _)| *does == loss.does).unwrap();

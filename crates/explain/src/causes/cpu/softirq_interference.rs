@@ -4,13 +4,16 @@
 //! does the work, at once and in the time of the thread that happens to be there; what is too much
 //! goes to ksoftirqd, which then takes the CPU like any thread. Softirqs that a thread raises with
 //! its own system calls (a packet that it sends over the loopback) are its own doing and no
-//! interference: their kernel stack passes the end of a section with bottom halves off.
+//! interference: their kernel stack passes the end of a section with bottom halves off. Nor are RCU
+//! callbacks that it has queued itself (it closes files and sockets): they are called on the CPU that
+//! they were queued on, so they are the threads' own as far as these CPUs were.
 //!
 //! # Evidence
 //!
 //! Time of the account softirq: softirqs served on the CPU of a watched thread while it ran, by
 //! kind, with histograms (softirq_entry, softirq_exit); and waiting for a CPU that ksoftirqd had.
-//! CPU samples within softirqs say which of them the thread raised itself: those are left out.
+//! CPU samples within softirqs say which of them the thread raised itself: those are left out. So is,
+//! of RCU callbacks, the part that the threads had of all that ran on the host.
 //!
 //! # Without whylag
 //!
@@ -46,6 +49,10 @@ pub const CAUSE: Cause = Cause {
 
 /// Where softirqs run that the running thread raised itself.
 const OWN: [&str; 2] = ["__local_bh_enable_ip", "do_softirq"];
+/// Softirqs in which what was queued for later is freed.
+const RCU: &str = "rcu";
+/// The function of the kernel that does it.
+const RCU_CORE: &str = "rcu_core";
 /// Softirqs in which packets are received.
 const RECEIVING: &str = "net_rx";
 /// Calls for a packet that is received, or that is sent and acknowledged.
@@ -64,12 +71,12 @@ fn examine(case: &Case) -> Verdict {
     };
     let in_softirq = |path: &PathSum| path.sampled && path.account == Account::SoftIrq;
     let own = Own::of(case, served);
-    let foreign = served - own.ns();
+    let foreign = served - own.ns(served);
     let behind = behind_daemon(case);
     if foreign == 0 {
         return Err(Absent(format!(
             "all softirqs served in the time of the threads, {}, were raised by themselves, or may \
-             have been for their own packets",
+             have been for their own packets, or for what they had closed",
             duration(served)
         )));
     }
@@ -125,24 +132,38 @@ struct Own {
     packets_ns: u64,
     /// Calls that receive or send.
     calls: u64,
+    /// The threads' part of what was freed.
+    freed_ns: u64,
 }
 
 impl Own {
     fn of(case: &Case, served: u64) -> Self {
         let in_softirq = |path: &PathSum| path.sampled && path.account == Account::SoftIrq;
-        let raised = case.time_through(&OWN, in_softirq).ns().min(served);
+        let raised = case
+            .time_through(&OWN, |path| in_softirq(path) && !case.passes(path, &[RCU_CORE]))
+            .ns()
+            .min(served);
         let traffic = traffic(case);
         // A packet that a system call sent over the loopback is in both.
         Own {
             raised_ns: raised,
             packets_ns: traffic.values().map(Traffic::own_ns).sum::<u64>().min(served),
             calls: traffic.values().map(|one| one.calls).sum(),
+            freed_ns: freed(case).min(served),
         }
     }
 
-    fn ns(&self) -> u64 {
-        self.raised_ns.max(self.packets_ns)
+    fn ns(&self, served: u64) -> u64 {
+        self.raised_ns.max(self.packets_ns).saturating_add(self.freed_ns).min(served)
     }
+}
+
+/// Of RCU callbacks, the part of the threads in all that ran: who runs on a CPU queues there.
+fn freed(case: &Case) -> u64 {
+    let Some(cpus) = case.cpus() else { return 0 };
+    let busy = cpus.total_ns.saturating_sub(cpus.idle_ns).saturating_sub(cpus.stolen_ns);
+    let all = case.histogram(&Metric::SoftIrq(RCU.to_owned())).map_or(0, |all| all.sum());
+    part_of(all, on_cpu(case).min(busy), busy)
 }
 
 /// What a program's sockets did, and the softirqs that received packets on its CPUs.
@@ -202,12 +223,13 @@ fn rule_out(case: &Case, own: &Own, served: u64, claim: &mut Claim) {
             format!(
                 "{} of {} in softirqs was raised by the threads' own system calls ({}), {} by \
                  packets that may have been their own ({} of sockets); the larger is not counted \
-                 here",
+                 here, nor are {} of RCU callbacks, the threads' part of all that ran",
                 duration(own.raised_ns),
                 duration(served),
                 counted(samples, "sample"),
                 duration(own.packets_ns),
-                counted(own.calls, "call")
+                counted(own.calls, "call"),
+                duration(own.freed_ns)
             ),
         );
     } else {
@@ -359,6 +381,24 @@ mod tests {
         assert_eq!(SECOND - claimed(0), 0);
         assert_eq!(SECOND - claimed(50), 5_000_000);
         assert_eq!(SECOND - claimed(5000), 10_000_000);
+    }
+
+    #[test]
+    fn what_the_threads_free_is_their_own_as_far_as_the_cpus_were() {
+        let freeing = |idle_ns, busy_ns| {
+            RunBuilder::new()
+                .thread(10, 10, &[(USER, SECOND), (SOFTIRQ, SECOND)])
+                .values(Metric::SoftIrq("rcu".into()), 5, &[SECOND / 100; 100])
+                .sampled_path(10, SOFTIRQ, &["rcu_do_batch", "rcu_core"], 1000)
+                .cpus(2, idle_ns, busy_ns)
+                .build()
+        };
+        let claimed =
+            |run: &model::Run| examine(&Case::new(run)).map_or(0, |claim| claim.lost.get(SOFTIRQ));
+        // They ran for 2 s of 2 s, then of 8 s.
+        assert_eq!(claimed(&freeing(SECOND, SECOND)), 0);
+        let of_others = claimed(&freeing(0, 4 * SECOND));
+        assert!((740_000_000..760_000_000).contains(&of_others), "{of_others}");
     }
 
     #[test]

@@ -6,9 +6,11 @@
 //! # Evidence
 //!
 //! Sleeps in write to a pipe that is full, by inode, with the process that ended each by reading;
+//! sleeps between writes to a full pipe that does not block, which fail until there is room;
 //! threads that still waited when the recording ended; the descriptor that was written to. What the
-//! reader did, if it is recorded, too: one that computes most of the time is the next stage of a
-//! pipeline and its bottleneck, one that waits for room in a pipe leads on to its own reader.
+//! reader did, if it is recorded, too: one that waits for room in a pipe leads on to its own reader.
+//! Where somebody computes at the end of the waits, that is a stage of a pipeline and its
+//! bottleneck, and slow-peer.
 //!
 //! # Without whylag
 //!
@@ -24,6 +26,7 @@ use std::collections::BTreeMap;
 
 use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall, WaitSum};
 
+use crate::case::answers::is_for_a_stage;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
@@ -47,17 +50,32 @@ pub const CAUSE: Cause = Cause {
 const FIX_OF_PIPELINE: &str = "The stage that computes limits the pipeline: make it cheaper, give it \
                                more threads or processes, or send it less. Room in the pipe or a \
                                queue only helps where its input comes in bursts.";
+/// Less than one in so many parts is not worth a second name.
+const NEARLY_ALL: u64 = 20;
 /// Readers followed from one to the next, at most.
 const STAGES: usize = 8;
 const PIPE: Account = Account::Blocked(Blocked::PipeWrite);
+/// In which a thread sleeps that tries again.
+const SLEEP: Account = Account::Blocked(Blocked::TimerSleep);
 /// Calls that write to a pipe.
 const CALLS: [&str; 2] = ["write", "writev"];
 
 fn examine(case: &Case) -> Verdict {
-    let slept = case.accounts.get(PIPE);
+    let in_pipes = case.accounts.get(PIPE);
+    let for_stages = sum_of(case.waits(PIPE).filter(|wait| is_for_a_stage(wait)));
+    let slept = in_pipes.saturating_sub(for_stages.ns);
+    let tries = Tries::of(case);
     let Some(process) = case.main_process(|account| account == PIPE) else {
-        return Err(Absent("no thread waited for room in a pipe".to_owned()));
+        return tries.claim(case).ok_or(Absent("no thread waited for room in a pipe".to_owned()));
     };
+    if slept < in_pipes / NEARLY_ALL {
+        return tries.claim(case).ok_or(Absent(format!(
+            "of {} in which threads waited for room in a pipe, somebody computed at the other end \
+             for {}: a stage of a pipeline",
+            duration(in_pipes),
+            duration(for_stages.ns)
+        )));
+    }
     let total = case.wait_total(PIPE);
     let reader = reader(case);
     let by = reader.as_ref().map_or("its reader", |reader| reader.name.as_str());
@@ -110,6 +128,7 @@ fn examine(case: &Case) -> Verdict {
         );
     }
     evidence(case, &mut claim);
+    tries.add_to(&mut claim);
     for (cause, kind) in
         [(ids::FSYNC_JOURNAL, Blocked::Disk), (ids::DIRTY_THROTTLE, Blocked::DirtyThrottle)]
     {
@@ -119,6 +138,76 @@ fn examine(case: &Case) -> Verdict {
         claim.rule_out(cause, because);
     }
     Ok(claim)
+}
+
+/// Waits for room by trying again.
+#[derive(Default)]
+struct Tries {
+    /// The process that waited longest so.
+    process: u32,
+    count: u64,
+    ns: u64,
+    max_ns: u64,
+    /// The pipe.
+    inode: u64,
+}
+
+impl Tries {
+    fn of(case: &Case) -> Self {
+        let mut tries = Tries::default();
+        let mut longest = 0;
+        for retry in case.run.sums.retries.iter().filter(|retry| retry.pipe) {
+            tries.count = tries.count.saturating_add(retry.count);
+            tries.ns = tries.ns.saturating_add(retry.ns);
+            tries.max_ns = tries.max_ns.max(retry.max_ns);
+            if retry.ns > longest {
+                longest = retry.ns;
+                (tries.process, tries.inode) = (retry.tgid, retry.object);
+            }
+        }
+        tries
+    }
+
+    /// The sleeps look like the thread's own; the refusals show that they are not.
+    fn add_to(&self, claim: &mut Claim) {
+        if self.ns == 0 {
+            return;
+        }
+        claim.takes_idle = true;
+        claim.lost.add(SLEEP, self.ns);
+        claim.waits = claim.waits.saturating_add(self.count);
+        claim.saw(
+            format!(
+                "{} after a write to a full pipe that does not block, {} in all, mean {}, longest \
+                 {}; most for the pipe with inode {}",
+                counted(self.count, "sleep"),
+                duration(self.ns),
+                mean(self.ns, self.count),
+                duration(self.max_ns),
+                self.inode
+            ),
+            "failed calls of write, and the sleeps up to the next to the same pipe",
+        );
+    }
+
+    /// Without a thread that slept in write.
+    fn claim(&self, case: &Case) -> Option<Claim> {
+        if self.ns == 0 {
+            return None;
+        }
+        let name = case.process_name(self.process);
+        let title = format!("{name} tries again and again to write to a full pipe");
+        let mut claim = Claim::new(title, Accounts::new(), 0);
+        claim.mechanism(format!(
+            "{} asleep between writes that found the pipe full: {}",
+            duration(self.ns),
+            counted(self.count, "sleep")
+        ));
+        claim.trigger("its reader is slow: a write that fails does not say who that is".to_owned());
+        self.add_to(&mut claim);
+        claim.doubt(0.9, "who reads the pipe, and what it does meanwhile, is not known");
+        Some(claim)
+    }
 }
 
 fn evidence(case: &Case, claim: &mut Claim) {
@@ -225,7 +314,8 @@ fn reader(case: &Case) -> Option<Reader> {
 /// The same of the waits that `which` accepts.
 fn reader_of(case: &Case, which: impl Fn(&WaitSum) -> bool) -> Option<Reader> {
     let mut wakers: BTreeMap<u32, Vec<&WaitSum>> = BTreeMap::new();
-    for wait in case.waits(PIPE).filter(|wait| wait.waker_tgid != 0 && which(wait)) {
+    let known = |wait: &&WaitSum| wait.waker_tgid != 0 && !is_for_a_stage(wait);
+    for wait in case.waits(PIPE).filter(|wait| known(wait) && which(wait)) {
         wakers.entry(wait.waker_tgid).or_default().push(wait);
     }
     let (tgid, waits) = wakers.into_iter().max_by_key(|(_, w)| sum_of(w.iter().copied()).ns)?;
@@ -305,6 +395,27 @@ mod tests {
         assert_eq!((claim.lost.total(), claim.waits), (3 * SECOND, 1));
         assert!(claim.evidence.iter().any(|e| e.text.starts_with("1 thread still waiting")));
         assert_eq!(claim.doubts.len(), 1);
+    }
+
+    #[test]
+    fn sleeps_between_writes_to_a_full_pipe_are_waits_for_room() {
+        let retry = |pipe| model::Retry {
+            tgid: 10,
+            call: Syscall::named("write").unwrap(),
+            errno: 11,
+            object: 777,
+            pipe,
+            count: 100,
+            ns: SECOND,
+            max_ns: SECOND / 10,
+        };
+        let slept = |pipe| {
+            let mut run = RunBuilder::new().thread(10, 10, &[(SLEEP, 2 * SECOND)]).build();
+            run.sums.retries = vec![retry(pipe)];
+            examine(&Case::new(&run)).map(|claim| (claim.takes_idle, claim.lost.get(SLEEP)))
+        };
+        assert_eq!(slept(true).unwrap(), (true, SECOND));
+        assert!(slept(false).is_err(), "a socket");
     }
 
     #[test]

@@ -305,6 +305,7 @@ mod tests {
     #[test]
     fn sleeps_between_tries_are_waiting_for_the_lock_and_other_sleeps_are_not() {
         let retry = |call, ns| model::Retry {
+            pipe: false,
             tgid: 10,
             call: Syscall::named(call).unwrap(),
             errno: 11,

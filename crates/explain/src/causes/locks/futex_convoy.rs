@@ -23,12 +23,17 @@
 //!
 //! futex(2); futex(7); kernel/futex/waitwake.c.
 
-use model::{Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Syscall};
+use std::cmp::Reverse;
+
+use model::{
+    Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Syscall, ThreadAccounts,
+};
 
 use crate::case::Case;
 use crate::case::chain_ends::is_holders;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::lock_word::LockWord;
+use crate::case::turns;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
@@ -95,6 +100,19 @@ fn is_never_let_go(word: &LockWord) -> bool {
     word.open > 0 && word.open == word.count
 }
 
+/// `; longest in such a wait: transfer-0 (tid 12), ...`.
+fn stuck_in_words(case: &Case, word: &LockWord) -> String {
+    let waited = |t: &&ThreadAccounts| t.tgid == word.tgid && t.accounts.get(word.account) > 0;
+    let mut longest: Vec<_> = case.run.threads.iter().filter(waited).collect();
+    longest.sort_by_key(|thread| Reverse(thread.accounts.get(word.account)));
+    if longest.is_empty() {
+        return String::new();
+    }
+    let named = longest.iter().take(STUCK_SHOWN).map(|t| format!("{} (tid {})", t.comm, t.tid));
+    let more = if longest.len() > STUCK_SHOWN { ", ..." } else { "" };
+    format!("; longest in such a wait: {}{more}", named.collect::<Vec<_>>().join(", "))
+}
+
 /// What to do follows what the holder did.
 fn fix(end: ChainEnd) -> Option<&'static str> {
     match end {
@@ -120,6 +138,8 @@ fn fix(end: ChainEnd) -> Option<&'static str> {
 
 /// Words worth a line.
 const WORDS_SHOWN: usize = 3;
+/// Threads worth a name.
+const STUCK_SHOWN: usize = 5;
 
 fn examine(case: &Case) -> Verdict {
     let all = case.accounts.get(FUTEX);
@@ -166,9 +186,10 @@ fn examine(case: &Case) -> Verdict {
     if is_never_let_go(first) {
         claim.trigger(format!(
             "{lock}: {} of {} had not ended when recording stopped, and none had before: a \
-             deadlock, or a holder that does something else for that long",
+             deadlock, or a holder that does something else for that long{}",
             count(first.open),
-            counted(first.count, "wait")
+            counted(first.count, "wait"),
+            stuck_in_words(case, first)
         ));
     } else {
         claim.trigger(format!(
@@ -182,6 +203,19 @@ fn examine(case: &Case) -> Verdict {
     if let Some(longest) = first.ends.longest_in_words(case.whole()) {
         claim.trigger(longest);
     }
+    words(case, &locks, lock, &mut claim);
+    longest_waits(case, first, &mut claim);
+    rule_out(case, first, lost, &mut claim);
+    Ok(claim)
+}
+
+/// The turns of the first lock, and a line for each of the longest.
+fn words(case: &Case, locks: &[&LockWord], name: String, claim: &mut Claim) {
+    claim.turns = locks.first().and_then(|first| turns::turns(first, name, case.run.length_ns()));
+    claim.saw_if(
+        claim.turns.as_ref().map(turns::in_words),
+        "turns at sched_waking: from when a thread got the lock to when it let the next one in",
+    );
     for word in locks.iter().take(WORDS_SHOWN) {
         claim.saw(
             format!(
@@ -198,9 +232,6 @@ fn examine(case: &Case) -> Verdict {
             "futex arguments at sched_switch, waker at sched_waking",
         );
     }
-    longest_waits(case, first, &mut claim);
-    rule_out(case, first, lost, &mut claim);
-    Ok(claim)
 }
 
 /// Evidence from the waits for a lock that were kept whole.

@@ -6,8 +6,8 @@
 //!
 //! # Evidence
 //!
-//! CPU time in brk, munmap and madvise, and of the page faults that make new pages: both together
-//! are claimed if giving back takes a twentieth of what getting takes, or more. Unmapping a page
+//! CPU time in brk, munmap and madvise, but for what they get there themselves (MADV_POPULATE_WRITE,
+//! locked memory), and of the page faults that make new pages: both together are claimed if giving back takes a twentieth of what getting takes, or more. Unmapping a page
 //! takes about a tenth of what it takes to get one, so pages then go as often as they come.
 //!
 //! # Without whylag
@@ -27,7 +27,7 @@ use crate::case::mmap_holders::is_mmap_lock;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::memory::page_faults::{self, GivenBack};
-use crate::text::{count, counted, duration};
+use crate::text::{count, counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
     id: ids::MALLOC_TRIM,
@@ -81,9 +81,14 @@ fn examine(case: &Case) -> Verdict {
         "the allocator returns what is free at once, and the program soon needs as much again"
             .to_owned(),
     );
-    for (name, n, ns) in by_call(case) {
+    for (name, n, ns) in by_call(case, &back) {
         claim.saw(
-            format!("{name}: {}, {} on a CPU", counted(n, "call"), duration(ns)),
+            format!(
+                "{name}: {}, {} on a CPU{}",
+                counted(n, "call"),
+                duration(ns),
+                caller_in_words(case, name)
+            ),
             "system call histogram and account",
         );
     }
@@ -98,7 +103,7 @@ fn examine(case: &Case) -> Verdict {
     );
     let path = page_faults::new_page_in_words(case);
     claim.saw_if(path.map(|p| format!("touched in {p}")), "most frequent sampled path");
-    let calls = by_call(case).first().map_or("brk", |(name, ..)| *name);
+    let calls = by_call(case, &back).first().map_or("brk", |(name, ..)| *name);
     let in_call = Syscall::named(calls).map(Account::Syscall);
     let path = case.path_in_words(&[], |p| p.sampled && Some(p.account) == in_call);
     claim.saw_if(path.map(|p| format!("given back in {p}")), "most frequent sampled path");
@@ -107,15 +112,26 @@ fn examine(case: &Case) -> Verdict {
 }
 
 /// Calls that give back, with their number and time on a CPU, most expensive first.
-fn by_call(case: &Case) -> Vec<(&'static str, u64, u64)> {
+fn by_call(case: &Case, back: &GivenBack) -> Vec<(&'static str, u64, u64)> {
     let row = |name: &'static str| {
         let account = Syscall::named(name).map(Account::Syscall)?;
-        let ns = case.accounts.get(account);
+        let ns = back.accounts.get(account);
         (ns > 0).then(|| (name, case.calls(name).0, ns))
     };
     let mut rows: Vec<_> = ["brk", "munmap", "madvise"].into_iter().filter_map(row).collect();
     rows.sort_by_key(|(.., ns)| std::cmp::Reverse(*ns));
     rows
+}
+
+/// `, 98 % of it in allocator-0 (tid 12)`.
+fn caller_in_words(case: &Case, call: &str) -> String {
+    let Some(account) = Syscall::named(call).map(Account::Syscall) else { return String::new() };
+    let callers = case.threads_in(|other| other == account);
+    let Some(most) = callers.max_by_key(|thread| thread.accounts.get(account)) else {
+        return String::new();
+    };
+    let part = percent(most.accounts.get(account), case.accounts.get(account));
+    format!(", {part} of it in {} (tid {})", most.comm, most.tid)
 }
 
 fn rule_out(case: &Case, back: &GivenBack, new_ns: u64, claim: &mut Claim) {
@@ -175,6 +191,23 @@ mod tests {
     fn not_claimed_when_hardly_anything_goes_back() {
         let run = trimming(SECOND / 1000).build();
         assert!(examine(&Case::new(&run)).is_err());
+    }
+
+    #[test]
+    fn a_call_that_gets_memory_does_not_give_it_back() {
+        let populating = |samples: u64| {
+            let madvise = Account::Syscall(Syscall::named("madvise").unwrap());
+            trimming(SECOND / 1000)
+                .thread(11, 10, &[(madvise, SECOND / 2)])
+                .sampled_path(10, madvise, &["clear_page_erms", "handle_mm_fault"], samples)
+                .sampled_path(10, madvise, &["zap_pte_range"], 500 - samples)
+                .build()
+        };
+        assert!(examine(&Case::new(&populating(500))).is_err());
+        let madvise = Account::Syscall(Syscall::named("madvise").unwrap());
+        let run = populating(100);
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(madvise), SECOND / 2 / 5 * 4);
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub const FORKS: [&str; 3] = ["fork", "clone", "clone3"];
 const ATTACHING_NS: u64 = 100_000_000;
 /// Calls by which memory goes back to the kernel.
 const GIVES_BACK: [&str; 3] = ["brk", "munmap", "madvise"];
+/// What the same calls do where they get memory: MADV_POPULATE_WRITE, locked memory.
+const POPULATES: [&str; 4] =
+    ["handle_mm_fault", "__get_user_pages", "faultin_page_range", "populate_vma_page_range"];
 
 /// On-CPU time of first touches.
 pub fn new_pages(case: &Case) -> PathTime {
@@ -72,7 +75,8 @@ pub fn copy_in_words(case: &Case) -> Option<String> {
 pub struct GivenBack {
     /// `brk`, `munmap` and `madvise`.
     pub calls: u64,
-    /// On a CPU in them. Giving back what was never touched takes next to none.
+    /// On a CPU in them, but for what they got. Giving back what was never touched takes next to
+    /// none.
     pub accounts: Accounts,
 }
 
@@ -80,10 +84,13 @@ impl GivenBack {
     /// Of all watched processes.
     pub fn of(case: &Case) -> GivenBack {
         let account = |name: &&str| Syscall::named(name).map(Account::Syscall);
-        let accounts = GIVES_BACK.iter().filter_map(account).map(|a| (a, case.accounts.get(a)));
+        let accounts: Vec<Account> = GIVES_BACK.iter().filter_map(account).collect();
+        let in_them = |path: &PathSum| path.sampled && accounts.contains(&path.account);
+        let populating = case.time_through(&POPULATES, in_them);
+        let given = |a: Account| case.accounts.get(a).saturating_sub(populating.accounts.get(a));
         GivenBack {
             calls: GIVES_BACK.iter().fold(0, |sum, name| sum + case.calls(name).0),
-            accounts: accounts.collect(),
+            accounts: accounts.iter().map(|a| (*a, given(*a))).collect(),
         }
     }
 

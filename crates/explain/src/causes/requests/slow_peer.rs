@@ -1,9 +1,10 @@
-//! slow-peer: threads, or requests, wait for the answer of another process.
+//! slow-peer: threads, or requests, wait for the answer of another process or thread.
 //!
-//! A thread that has sent a request to a local socket and waits for the answer has nothing else to
-//! do: unlike the wait of a server for its next request, that is lost time. What the other process
+//! A thread that has sent a request to a local socket, or has handed work to another thread (by a
+//! queue, an eventfd, a pipe, a message, a signal), and waits for the answer has nothing else to
+//! do: unlike the wait of a server for its next request, that is lost time. What the other one
 //! did meanwhile says why: it worked on this request or on those before, slept, waited for a disk, for
-//! a CPU, or for a third process. The fix is there, not in the process that waits.
+//! a CPU, or for a third one. The fix is there, not in the thread that waits.
 //!
 //! A proxy or an application that waits for many answers at once, by epoll, looks idle itself; that
 //! it is not shows in the requests that it works on meanwhile, or in the calls that it has sent.
@@ -12,6 +13,10 @@
 //!
 //! Waits in recv, read or poll for a socket that this side has connected, after a send on it, which a
 //! thread of this host ended; divided by what that thread did meanwhile, and whoever it waited for.
+//! Without a connection: waits that a worker ended, a thread whose life began with a wait for work
+//! that one of those ended that it hands answers to. What a worker computes for the one that waits is
+//! work, unless it never rests and several wait for it at a time. Waits for room in a pipe count
+//! where somebody computes at their end: a stage of a pipeline that is slower than those before it.
 //! Where requests are known: of the slowest ones the time from the send of a call that was made for
 //! them until its answer arrived, at least a quarter of their time and a twentieth of the recording.
 //! Else the waits of a process for answers to what it has sent, of a millisecond (the run's threshold)
@@ -30,7 +35,7 @@
 use model::{Account, Accounts, ChainEnd, RecorderPart};
 
 use crate::case::Case;
-use crate::case::answers::Answers;
+use crate::case::answers::{Answers, ROOM};
 use crate::case::chain_ends::is_holders;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
@@ -40,8 +45,8 @@ use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
     id: ids::SLOW_PEER,
-    title: "requests or threads wait for the answers of another process",
-    fix: "Look at the process that answers: record it, too, and let it answer sooner.",
+    title: "requests or threads wait for the answers of another process or thread",
+    fix: "Look at the process or thread that answers: record it, too, and let it answer sooner.",
     reproduce: "mysteries/bin/slow-peer-faulty 5",
     needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
     look_alikes: &[LookAlike {
@@ -54,11 +59,14 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
+const FIX_OF_PIPELINE: &str = "The stage that computes limits the pipeline: make it cheaper, give it \
+                               more threads or processes, or send it less. Room in the pipe or a \
+                               queue only helps where its input comes in bursts.";
 /// Pairs of processes worth a line.
 const PAIRS_SHOWN: usize = 3;
 
 fn own_ns(answers: &Answers) -> u64 {
-    answers.ends.part_of(answers.ns, |end| end.is_recorded() && is_holders(end))
+    answers.ends.part_of(answers.ns, |end| answers.is_lost(end) && is_holders(end))
 }
 
 /// What is known by name alone, because it was not recorded or is waited for by epoll, is told where it
@@ -80,14 +88,18 @@ fn of_recorded(case: &Case) -> Verdict {
     let lost: Accounts = slow.iter().map(|pair| (pair.account, own_ns(pair))).collect();
     let count = slow.iter().fold(0u64, |sum, pair| sum.saturating_add(pair.count));
     let all = lost.total();
-    let peer = format!("{} (pid {})", first.peer, first.peer_tgid);
+    let peer = first.peer_name();
     let end = first.ends.main().unwrap_or(ChainEnd::Unknown);
-    let title =
-        format!("{} waits for answers of {peer}, which {end}", case.process_name(first.tgid));
+    let what = if first.account == ROOM { "room in a pipe to" } else { "answers of" };
+    let title = format!("{} waits for {what} {peer}, which {end}", case.process_name(first.tgid));
     let mut claim = Claim::new(title, lost, count);
-    claim.fix = fix(end);
+    claim.fix = if first.account == ROOM { Some(FIX_OF_PIPELINE) } else { fix(end) };
+    let until = match first.account {
+        ROOM => "there was room for what comes next",
+        _ => "the answer to what had been sent came",
+    };
     claim.mechanism(format!(
-        "asleep for {} until the answer to what had been sent came: {}, mean {}",
+        "asleep for {} until {until}: {}, mean {}",
         duration(all),
         counted(count, "wait"),
         mean(all, count)
@@ -102,10 +114,9 @@ fn of_recorded(case: &Case) -> Verdict {
     for pair in slow.iter().take(PAIRS_SHOWN) {
         claim.saw(
             format!(
-                "{} waited for {} (pid {}): {}, {}, mean {}, longest {}; {}",
+                "{} waited for {}: {}, {}, mean {}, longest {}; {}",
                 case.process_name(pair.tgid),
-                pair.peer,
-                pair.peer_tgid,
+                pair.peer_name(),
                 counted(pair.count, "wait"),
                 duration(pair.ns),
                 mean(pair.ns, pair.count),
@@ -127,7 +138,15 @@ fn of_recorded(case: &Case) -> Verdict {
     );
     claim.exclude(
         "waiting for the next request",
-        "only sockets that the waiting side has connected count, after a send on them".to_owned(),
+        match first.worker_tid {
+            _ if first.account == ROOM => "they have something to write",
+            None => "only sockets that the waiting side has connected count, after a send on them",
+            Some(_) => {
+                "the one that answers began its life with a wait for work, which one of those ended \
+                 that wait for it"
+            }
+        }
+        .to_owned(),
     );
     rule_out(first, &mut claim);
     doubt(first, &mut claim);
@@ -237,6 +256,27 @@ mod tests {
         let case = Case::new(&run);
         assert_eq!(examine(&case).unwrap().lost.get(RECEIVE), SECOND / 2);
         assert_eq!(case.behind(|end| end == ChainEnd::RunQueue).get(RECEIVE), SECOND);
+    }
+
+    #[test]
+    fn a_stage_that_computes_limits_its_pipeline_and_one_that_sleeps_is_left() {
+        let full = |end| {
+            let sum = WaitSum {
+                waker_tgid: 10,
+                waker_tid: 11,
+                waker_comm: "parser".into(),
+                ends: [(end, SECOND)].into(),
+                ..wait(10, ROOM, 7, 100, SECOND)
+            };
+            RunBuilder::new().thread(10, 10, &[(ROOM, SECOND)]).wait(sum).build()
+        };
+        let run = full(ChainEnd::Cpu);
+        let case = Case::new(&run);
+        let claim = examine(&case).unwrap();
+        assert_eq!((claim.lost.get(ROOM), case.lost.get(ROOM)), (SECOND, SECOND));
+        assert!(claim.title.contains("room in a pipe to parser (tid 11)"), "{}", claim.title);
+        assert!(claim.fix.unwrap().contains("limits the pipeline"));
+        assert!(examine(&Case::new(&full(ChainEnd::Timer))).is_err());
     }
 
     #[test]
