@@ -9,6 +9,7 @@ use super::error::ElfError;
 use super::file::Elf;
 use super::functions::Functions;
 use super::instructions::{LONGEST_CALL, PLT_ENTRY, Target, calls_before, plt_goes_through};
+use super::unwind::Unwinder;
 use crate::files;
 
 /// What was called before a return address.
@@ -90,6 +91,14 @@ impl CallSites {
     /// Facts of the file.
     pub fn elf(&self) -> &Elf {
         &self.elf
+    }
+
+    /// Its tables to unwind by.
+    ///
+    /// # Errors
+    /// Those of [`Unwinder::read`].
+    pub fn unwinder(&self) -> Result<Unwinder, ElfError> {
+        Unwinder::read(&*self.source, &self.elf)
     }
 
     /// Bytes of memory that it takes.

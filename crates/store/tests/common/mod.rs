@@ -146,7 +146,7 @@ pub fn stack(id: u64, space: Space) -> Stack {
         after: symbol.map(|_| ImportedCall::Plt("sched_yield".into())),
     };
     let frames = vec![frame(0xffff_ffff_8100_0042, Some("down_write")), frame(id, None)];
-    Stack { id: StackId(id), space, frames, truncated: space == Space::User }
+    Stack { id: StackId(id), space, frames, truncated: space == Space::User, copies: 3 }
 }
 
 pub fn second(metric: Metric, start_ns: u64, values: &[u64]) -> MetricSecond {
