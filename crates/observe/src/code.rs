@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::linux::fs::MetadataExt;
 
-use inspect::elf::{Call, CallSites, Unwinder};
-use inspect::files;
+use inspect::elf::{Call, CallSites, Unwinder, build_id_of};
 use inspect::live::{Process, bindings_at};
 use inspect::patience;
+use inspect::{debug_files, files};
 use model::{ImportedCall, SlotsLeft};
 
 use crate::mappings::Mapping;
@@ -149,7 +149,14 @@ impl Code {
             return Err("not read: too many files with code".to_owned());
         }
         let name = path.rsplit('/').next().unwrap_or(path);
-        let sites = CallSites::new(name, Box::new(file)).map_err(|error| error.to_string())?;
+        let again = file.try_clone().map_err(|error| error.to_string())?;
+        let mut sites = CallSites::new(name, Box::new(file)).map_err(|error| error.to_string())?;
+        if sites.is_stripped()
+            && let Some(debug) = build_id_of(again).and_then(|id| debug_files::find(&id))
+        {
+            // What its own tables have is enough if that file is damaged.
+            let _ = sites.take_symbols(Box::new(debug));
+        }
         let bytes = sites.memory();
         let Some(left) = room.bytes.checked_sub(bytes) else {
             let (needed, left) = (bytes >> 20, room.bytes >> 20);

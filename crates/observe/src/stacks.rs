@@ -159,18 +159,35 @@ impl Stacks {
             return;
         }
         let id = identity(words.tgid, &unwound.addresses);
-        self.remember(words.id, id);
-        let common = self.unwound.entry(walked).or_insert_with(|| Common {
-            addresses: unwound.addresses.clone(),
-            is_whole,
-            copies: 0,
-        });
-        common.add(&unwound.addresses);
+        if !self.has_room_for(walked, id, unwound.addresses.len()) {
+            all.left_out += 1;
+            return;
+        }
+        self.add_common(walked, &unwound.addresses, is_whole);
         all.stacks.extend(self.take(names, vec![(words.tgid, id.0, unwound.addresses)], &[]));
         if let Some(raw) = self.raw.get_mut(&id) {
             raw.copies += 1;
             raw.is_whole |= is_whole;
+            self.remember(words.id, id);
         }
+    }
+
+    /// Half of all room is for stacks that were unwound: the others are what they fall back to.
+    fn has_room_for(&self, walked: StackId, id: StackId, frames: usize) -> bool {
+        let is_known = self.unwound.contains_key(&walked) && self.raw.contains_key(&id);
+        let has_room = self.raw.len() < STACKS_KEPT / 2
+            && self.frames + 2 * frames < FRAMES_KEPT / 2
+            && self.paths < PATHS_KEPT / 2;
+        is_known || has_room
+    }
+
+    fn add_common(&mut self, walked: StackId, addresses: &[u64], is_whole: bool) {
+        let frames = &mut self.frames;
+        let common = self.unwound.entry(walked).or_insert_with(|| {
+            *frames += addresses.len();
+            Common { addresses: addresses.to_vec(), is_whole, copies: 0 }
+        });
+        common.add(addresses);
     }
 
     fn remember(&mut self, copy: u64, id: StackId) {

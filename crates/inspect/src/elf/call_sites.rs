@@ -61,6 +61,8 @@ pub struct CallSites {
     elf: Elf,
     /// Or why there are none.
     functions: Result<Functions, String>,
+    /// The file that has their names, if it is another one.
+    debug: Option<Box<dyn Bytes>>,
     /// Name of the symbol, and whether it is a slot of the PLT, by address of the place that holds
     /// its address.
     imports: HashMap<u64, (u32, bool)>,
@@ -85,7 +87,24 @@ impl CallSites {
         let elf = Elf::read(&*source)?;
         let functions = Functions::read(&*source, &elf).map_err(|error| error.to_string());
         let imports = elf.imports().map(|(at, name, is_slot)| (at, (name, is_slot))).collect();
-        Ok(CallSites { module: module.to_owned(), source, elf, functions, imports })
+        Ok(CallSites { module: module.to_owned(), source, elf, functions, debug: None, imports })
+    }
+
+    /// True if it was stripped: of its functions only the names of those are known that are exported.
+    pub fn is_stripped(&self) -> bool {
+        !self.functions.as_ref().is_ok_and(Functions::is_complete)
+    }
+
+    /// Takes the functions of the file that has the symbols of this one, which was stripped.
+    ///
+    /// # Errors
+    /// See [`ElfError`].
+    pub fn take_symbols(&mut self, debug: Box<dyn Bytes>) -> Result<(), ElfError> {
+        let functions = Functions::of_debug_file(&*debug)?;
+        if !functions.is_empty() {
+            (self.functions, self.debug) = (Ok(functions), Some(debug));
+        }
+        Ok(())
     }
 
     /// Facts of the file.
@@ -120,7 +139,7 @@ impl CallSites {
         if functions.is_empty() {
             return Err("its file has no symbols".to_owned());
         }
-        let around = functions.around(&*self.source, address);
+        let around = functions.around(self.names(), address);
         let (name, start) = around.ok_or("no symbol of its file is there")?;
         Ok((name, address - start))
     }
@@ -168,7 +187,11 @@ impl CallSites {
     }
 
     fn function(&self, address: u64) -> Option<(String, u64)> {
-        self.functions.as_ref().ok()?.around(&*self.source, address)
+        self.functions.as_ref().ok()?.around(self.names(), address)
+    }
+
+    fn names(&self) -> &dyn Bytes {
+        &**self.debug.as_ref().unwrap_or(&self.source)
     }
 
     fn imported(&self, target: Target) -> Option<Call> {

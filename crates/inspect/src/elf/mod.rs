@@ -33,7 +33,7 @@ mod relocations;
 mod strings;
 mod unwind;
 
-pub use build_id::build_id;
+pub use build_id::{build_id, build_id_of};
 pub use bytes::Bytes;
 pub use call_sites::{Call, CallSites, Place};
 pub use error::ElfError;
