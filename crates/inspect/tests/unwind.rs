@@ -23,6 +23,7 @@ const PROGRAM: &str = r#"
 
 static char stack[65536] __attribute__((aligned(64)));
 static volatile int kept;
+static unsigned long *outermost;
 
 __attribute__((noipa)) static void show(void)
 {
@@ -35,8 +36,8 @@ __attribute__((noipa)) static void show(void)
 	printf("registers %lx %lx %lx\n", ip, (unsigned long)sp, bp);
 	for (i = 1; i < n; i++)
 		printf("frame %lx\n", (unsigned long)frames[i]);
-	for (i = 0; i < 1000; i++)
-		printf("word %lx %lx\n", (unsigned long)(sp + i), sp[i]);
+	for (i = -1024; i < 128; i++)
+		printf("word %lx %lx\n", (unsigned long)(outermost + i), outermost[i]);
 	for (i = 0; i < (int)sizeof(stack) / 8; i++)
 		printf("word %lx %lx\n", (unsigned long)(stack + 8 * i), ((unsigned long *)stack)[i]);
 	fflush(stdout);
@@ -75,6 +76,7 @@ int main(void)
 	char line[512];
 	FILE *maps = fopen("/proc/self/maps", "r");
 
+	outermost = __builtin_frame_address(0);
 	while (fgets(line, sizeof(line), maps))
 		printf("map %s", line);
 	sigaltstack(&other, NULL);

@@ -353,6 +353,8 @@ pub fn full_batch() -> Batch {
             peak_rss_bytes: 6,
             attach_ns: 7,
             probes: vec![ProbeCost { program: "switch".into(), runs: 3, ns: 2 }],
+            stack_copies: 7,
+            stacks_not_copied: 8,
         }),
         bench: Some(bench()),
         jitter: Some(Jitter::default()),
