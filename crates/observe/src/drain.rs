@@ -84,7 +84,7 @@ impl Words {
     pub fn at(&self, address: u64) -> Option<u64> {
         let beyond = address.checked_sub(self.stack & !7)?;
         let place = usize::try_from(beyond / 8).ok()?;
-        self.words.get(place).filter(|_| beyond % 8 == 0).copied()
+        self.words.get(place).filter(|_| beyond.is_multiple_of(8)).copied()
     }
 }
 

@@ -89,7 +89,7 @@ impl<'a> Walk<'a> {
 
 fn by_frame_pointer(registers: Registers, memory: &dyn Fn(u64) -> Option<u64>) -> Step {
     let at = registers.frame;
-    if at < registers.stack || at % 8 != 0 {
+    if at < registers.stack || !at.is_multiple_of(8) {
         return Step::Unknown;
     }
     let Some((frame, instruction)) = memory(at).zip(memory(at.wrapping_add(8))) else {
