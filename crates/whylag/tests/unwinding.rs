@@ -102,7 +102,7 @@ fn stacks_of_the_distributions_programs_are_those_of_gdb() {
         let run = lab.record_target(&["-p", &pid, "--time", "2s", "--threshold", "5ms"]).run;
         let expected = by_gdb(&pid);
         assert!(expected.len() > 3, "{program}: {expected:x?}");
-        let main = pid.parse().unwrap();
+        let main: u32 = pid.parse().unwrap();
         let waits = run.outliers.iter().filter(|outlier| outlier.tid == main);
         let waits = waits.filter(|o| o.breakdown.get(Account::Blocked(blocked)) > 0);
         let stacks: Vec<_> = waits.map(|o| &run.stacks[&o.user_stack.unwrap()]).collect();
