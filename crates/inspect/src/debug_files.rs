@@ -86,7 +86,6 @@ mod tests {
         let found = open(&debug, &id).unwrap();
         sites.take_symbols(Box::new(found)).unwrap();
         assert_eq!(hidden(&sites), whole);
-        assert!(!sites.is_stripped());
         let at = installed(Path::new(INSTALLED), "abcdef").unwrap();
         assert_eq!(at, Path::new("/usr/lib/debug/.build-id/ab/cdef.debug"));
     }
