@@ -64,7 +64,9 @@ fn started(program: &str, arguments: &[&str], lab: &Lab) -> Option<Helper> {
 /// Addresses of the frames of a process's first thread, as gdb unwinds them.
 fn by_gdb(pid: &str) -> Vec<u64> {
     let mut gdb = Command::new("gdb");
-    gdb.args(["-nx", "-batch", "-p", pid, "-ex", "thread 1", "-ex", "bt -200"]);
+    // With symbols of another file it would show inlined functions, too.
+    gdb.args(["-nx", "-batch", "-iex", "set debug-file-directory /nonexistent"]);
+    gdb.args(["-p", pid, "-ex", "thread 1", "-ex", "bt -200"]);
     let output = gdb.env("DEBUGINFOD_URLS", "").stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let after = text.split_once("[Switching to thread 1").expect(&text).1;
