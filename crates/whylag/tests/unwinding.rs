@@ -95,7 +95,11 @@ fn stacks_of_the_distributions_programs_are_those_of_gdb() {
     let script = "import time\ndef a(n):\n  if n: a(n - 1)\n  while True: time.sleep(0.02)\na(3)";
     let programs: [(&str, &[&str], Blocked); 2] = [
         ("/usr/bin/python3", &["-c", script], Blocked::TimerSleep),
-        ("/usr/bin/redis-server", &["--port", "0", "--save", ""], Blocked::Poll),
+        (
+            "/usr/bin/redis-server",
+            &["--port", "0", "--unixsocket", "redis", "--save", ""],
+            Blocked::Poll,
+        ),
     ];
     for (program, arguments, blocked) in programs {
         let Some(running) = started(program, arguments, &lab) else { continue };
