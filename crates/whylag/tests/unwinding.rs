@@ -66,6 +66,7 @@ fn by_gdb(pid: &str) -> Vec<u64> {
     let mut gdb = Command::new("gdb");
     // With symbols of another file it would show inlined functions, too.
     gdb.args(["-nx", "-batch", "-iex", "set debug-file-directory /nonexistent"]);
+    gdb.args(["-iex", "set backtrace past-main on"]);
     gdb.args(["-p", pid, "-ex", "thread 1", "-ex", "bt -200"]);
     let output = gdb.env("DEBUGINFOD_URLS", "").stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
