@@ -131,7 +131,7 @@ fn no_more_than_256_copies_are_made_in_a_second() {
     let seconds = run.length_ns() as f64 / 1e9;
     let (made, not) = (run.cost.stack_copies as f64, run.cost.stacks_not_copied);
     assert!(made <= 256.0 * (seconds + 0.2), "{made} copies in {seconds} s");
-    assert!(made > 100.0 && made as u64 + not >= 2_000, "{made} made, {not} not");
+    assert!(made >= 16.0 && made as u64 + not >= 2_000, "{made} made, {not} not");
     let whole = run.stacks.values().filter(|stack| !stack.truncated && stack.copies > 0);
     let whole: Vec<_> = whole.map(names).collect();
     for function in ["often", "seldom"] {
