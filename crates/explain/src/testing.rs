@@ -488,7 +488,7 @@ impl RunBuilder {
     }
 
     fn stack(mut self, id: StackId, space: Space, frames: Vec<Frame>) -> Self {
-        self.0.stacks.insert(id, Stack { id, space, frames, truncated: false });
+        self.0.stacks.insert(id, Stack { id, space, frames, truncated: false, copies: 0 });
         self
     }
 

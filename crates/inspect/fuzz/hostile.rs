@@ -4,7 +4,10 @@
 //! The first byte says how: 0, the rest is the file. Else it is the number of a file of the corpus,
 //! changed by patches of 12 bytes each: where (4 bytes, modulo the length) and what (8 bytes).
 
-use inspect::elf::{CallSites, Elf};
+use inspect::elf::{CallSites, Elf, Registers, Step};
+
+/// Where the stack is.
+const STACK: u64 = 0x7fff_0000_0000;
 
 const GOOD: [&[u8]; 7] = [
     include_bytes!("corpus/elf/x86-lazy.so"),
@@ -53,5 +56,32 @@ pub fn ask(file: &[u8]) -> bool {
             }
         }
     }
+    unwind(&sites, file);
     true
+}
+
+/// Unwinds from places in the code of the file, with the file as the stack.
+fn unwind(sites: &CallSites, file: &[u8]) {
+    let Ok(mut unwinder) = sites.unwinder() else { return };
+    assert!(unwinder.memory() <= 4096 + 80 * file.len(), "memory follows the length of the file");
+    let memory = |address: u64| {
+        let at = usize::try_from(address.wrapping_sub(STACK)).ok()?;
+        Some(u64::from_le_bytes(*file.get(at..)?.first_chunk()?))
+    };
+    let code = sites.elf().segments().iter().filter(|segment| segment.is_code);
+    for segment in code.take(4) {
+        for step in 0..200u64 {
+            let address = segment.address.wrapping_add(step.wrapping_mul(segment.in_memory / 200));
+            let mut registers =
+                Registers { instruction: address, stack: STACK + step, frame: STACK + 2 * step };
+            for _ in 0..20 {
+                let Step::Caller { registers: caller, .. } =
+                    unwinder.step(registers.instruction, registers, &memory)
+                else {
+                    break;
+                };
+                registers = caller;
+            }
+        }
+    }
 }

@@ -10,6 +10,7 @@
 //! - [`live`]: a live process: which calls are not bound yet.
 //! - [`clock`]: what reading the clock costs, and the length of a jiffy.
 //! - [`counters`]: numbers that the kernel keeps, to be read before and after.
+//! - [`debug_files`]: the symbols of stripped files, where they are installed.
 //! - [`secrets`]: what is left out of a fingerprint, by which rule.
 //! - [`elf`]: facts of a program file: how it is bound, its PLT, what a return address is.
 //! - [`patience`]: asks for what a process can make its reader wait for.
@@ -24,6 +25,7 @@
 pub mod clock;
 pub mod command_line;
 pub mod counters;
+pub mod debug_files;
 pub mod doctor;
 pub mod elf;
 pub mod files;

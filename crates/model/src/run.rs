@@ -287,6 +287,12 @@ pub struct Cost {
     pub attach_ns: u64,
     /// By program, most expensive first.
     pub probes: Vec<ProbeCost>,
+    /// Copies of the top of user stacks, 8 KiB each, for code without frame pointers.
+    #[serde(default)]
+    pub stack_copies: u64,
+    /// Stacks of intervals that were kept whole, but not copied: too many in a second.
+    #[serde(default)]
+    pub stacks_not_copied: u64,
 }
 
 /// Cost of one BPF program.

@@ -35,6 +35,10 @@ pub struct Stack {
     /// Set when the walk ended before a known outermost frame (code built without frame pointers),
     /// or when the stack was longer than what is kept (127 frames).
     pub truncated: bool,
+    /// From so many copies of the top of such stacks the frames were unwound, and all of these have
+    /// them; 0 for what frame pointers gave.
+    #[serde(default)]
+    pub copies: u64,
 }
 
 /// One frame: always module and offset, and the symbol if one was found.

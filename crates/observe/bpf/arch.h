@@ -12,7 +12,7 @@
 #if defined(__TARGET_ARCH_x86)
 
 struct pt_regs {
-	unsigned long r10, r9, r8, dx, si, di, orig_ax, ip, sp;
+	unsigned long bp, r10, r9, r8, dx, si, di, orig_ax, ip, sp;
 };
 
 #define CALL_NUMBER(regs)	((long)(regs)->orig_ax)
@@ -24,6 +24,8 @@ struct pt_regs {
 #define ARGUMENT_6(regs)	((regs)->r9)
 #define INSTRUCTION(regs)	((regs)->ip)
 #define STACK_TOP(regs)		((regs)->sp)
+#define FRAME_POINTER(regs)	((regs)->bp)
+#define CAN_UNWIND		true	/* the recorder, for this machine */
 
 /* In a call by the table of 32-bit programs (TS_COMPAT). */
 #define IS_32_BIT(task)		((task)->thread_info.status & 2)
@@ -47,6 +49,8 @@ struct pt_regs {
 #define ARGUMENT_6(ptregs)	((ptregs)->regs[5])
 #define INSTRUCTION(ptregs)	((ptregs)->pc)
 #define STACK_TOP(ptregs)	((ptregs)->sp)
+#define FRAME_POINTER(ptregs)	((ptregs)->regs[29])
+#define CAN_UNWIND		false
 
 /* A 32-bit program (TIF_32BIT). */
 #define IS_32_BIT(task)		((task)->thread_info.flags >> 22 & 1)

@@ -12,6 +12,7 @@
 #define WHYLAG_LINKER_H
 
 #include "state.h"
+#include "copies.h"
 #include "stacks.h"
 
 /* The linkers of glibc and musl are mapped in 220 to 640 KiB. */
@@ -49,9 +50,8 @@ static __always_inline bool in_linker(struct thread *t, u64 ip)
 /* Sends the top of the current task's user stack; its identity, 0 if lost. */
 static __noinline u64 send_words(struct thread *t, u64 ip, u64 sp)
 {
-	u64 from = sp & ~(WORDS_PIECE * sizeof(u64) - 1);
 	struct words_record *r;
-	u32 i, count = 0, tgid = t->tgid;
+	u32 tgid = t->tgid;
 	u8 one = 1;
 	u64 id;
 
@@ -64,16 +64,11 @@ static __noinline u64 send_words(struct thread *t, u64 ip, u64 sp)
 	r->type = RECORD_WORDS;
 	r->tgid = tgid;
 	r->id = id;
+	r->walked = 0;
 	r->ip = ip;
-	r->first = (sp - from) / sizeof(u64);
-	for (i = 0; i < WORDS_PIECES; i++) {
-		if (bpf_probe_read_user(r->words + i * WORDS_PIECE,
-					WORDS_PIECE * sizeof(u64),
-					(void *)(from + i * WORDS_PIECE * sizeof(u64))))
-			break;
-		count = (i + 1) * WORDS_PIECE;
-	}
-	r->count = count;
+	r->sp = sp;
+	r->fp = 0;
+	copy_words(r, sp);
 	bpf_ringbuf_submit(r, ring_flags(&rare));
 	bpf_map_update_elem(&stack_owners, &tgid, &one, BPF_ANY);
 	return id;

@@ -13,7 +13,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 32768);
 	__type(key, u64);
-	__type(value, u8);
+	__type(value, u32);	/* how often it was met, or STACK_WHOLE */
 } stacks_sent SEC(".maps");
 
 /* Processes with user stacks: their mappings are wanted when they exit. */
@@ -30,6 +30,7 @@ __noinline u64 send_stack(u32 tgid, long bytes)
 	u32 zero = 0, i, count;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
 	u64 id = 0x9e3779b97f4a7c15ULL ^ tgid;
+	u32 *met, first = 1;
 	u8 one = 1;
 
 	if (!cpu || bytes <= 0)
@@ -44,8 +45,14 @@ __noinline u64 send_stack(u32 tgid, long bytes)
 		id ^= id >> 32;
 	}
 	cpu->stack.count = count;
-	if (bpf_map_lookup_elem(&stacks_sent, &id))
+	met = bpf_map_lookup_elem(&stacks_sent, &id);
+	if (met) {
+		if (*met != STACK_WHOLE)
+			++*met;
+		cpu->stack_met = *met;
 		return id;
+	}
+	cpu->stack_met = first;
 	cpu->stack.type = RECORD_STACK;
 	cpu->stack.tgid = tgid;
 	cpu->stack.id = id;
@@ -55,7 +62,7 @@ __noinline u64 send_stack(u32 tgid, long bytes)
 		cpu->losses[LOSS_RARE_RING]++;
 		return id;
 	}
-	bpf_map_update_elem(&stacks_sent, &id, &one, BPF_ANY);
+	bpf_map_update_elem(&stacks_sent, &id, &first, BPF_ANY);
 	if (tgid)
 		bpf_map_update_elem(&stack_owners, &tgid, &one, BPF_ANY);
 	return id;

@@ -151,6 +151,7 @@ struct thread {
 	u64 binding_min_flt, binding_maj_flt;
 	struct hold holder;	/* of the lock last waited for */
 
+	u64 copied, copied_call;	/* of its user stack: the last, and the start of that call */
 	u32 dirty_pause;
 	u32 pending;		/* `sleep` waits for its user stack */
 	u64 reclaim_start, compaction_start;
@@ -223,6 +224,8 @@ struct cpu {
 	struct served served[SERVED_SEEN];	/* the last interrupts, a ring */
 	struct noted noted[NOTED];
 	struct stack_record stack;
+	u32 stack_met;		/* how often it was met */
+	u32 pad;
 };
 
 struct {

@@ -164,11 +164,12 @@ static __noinline int send_call(void *ctx, u64 now, s64 result)
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
 	struct thread *t = current_thread();
 	struct outlier_record *o;
-	u64 user_stack, elsewhere = 0;
+	u64 user_stack, copy, elsewhere = 0;
 
 	if (!cpu || !t)
 		return 0;
 	user_stack = stack_here(ctx, cpu, t->tgid);
+	copy = copy_here(t, user_stack);
 	o = bpf_ringbuf_reserve(&outliers, sizeof(*o), 0);
 	if (!o) {
 		cpu->losses[LOSS_EVENT_RING]++;
@@ -185,6 +186,7 @@ static __noinline int send_call(void *ctx, u64 now, s64 result)
 	o->duration_ns = now - t->call_start;
 	o->result = result;
 	o->user_stack = user_stack;
+	o->copy = copy;
 	call_arguments(o->args);
 	if (t->call_dirty) {
 		for (i = 0; i < ACCT_MAX; i++) {

@@ -151,11 +151,12 @@ static __always_inline void send_pending(void *ctx, struct cpu *cpu,
 					 struct thread *t)
 {
 	struct outlier_record *o;
-	u64 user_stack, asleep;
+	u64 user_stack, copy, asleep;
 	u32 account = t->sleep.account;
 
 	t->pending = 0;
 	user_stack = t->binding ? t->binding : stack_here(ctx, cpu, t->tgid);
+	copy = t->binding ? 0 : copy_here(t, user_stack);
 	o = bpf_ringbuf_reserve(&outliers, sizeof(*o), 0);
 	if (!o) {
 		cpu->losses[LOSS_EVENT_RING]++;
@@ -171,6 +172,7 @@ static __always_inline void send_pending(void *ctx, struct cpu *cpu,
 	o->start_ns = t->sleep.start;
 	o->duration_ns = t->sleep.ns;
 	o->user_stack = user_stack;
+	o->copy = copy;
 	o->sleep = t->sleep;
 	if (account == ACCT_MMAP_LOCK_READ || account == ACCT_MMAP_LOCK_WRITE) {
 		o->sleep.holder = t->holder;

@@ -347,6 +347,7 @@ struct hold {
 #define RAN_SEEN	16	/* a power of two */
 #define SERVED_SEEN	16	/* likewise */
 #define STACK_FRAMES	127
+#define STACK_WHOLE	0xffffffff	/* in stacks_sent: the walk got all of it */
 
 enum record_type {
 	RECORD_THREAD = 1,
@@ -414,6 +415,7 @@ struct outlier_record {
 	u64 args[6];
 	s64 result;
 	u64 user_stack;
+	u64 copy;		/* words_record of that stack, 0: none */
 	u64 minor_faults, major_faults;	/* of a first call */
 	u64 breakdown[ACCT_MAX];	/* ACCT_SYSCALL: running in `call` */
 	struct sleep sleep;
@@ -435,12 +437,13 @@ struct stack_record {
  * stack pointer.
  */
 #define WORDS_PIECE	64
-#define WORDS_PIECES	13
+#define WORDS_PIECES	16
 struct words_record {
 	u32 type;		/* RECORD_WORDS */
 	u32 tgid;
 	u64 id;			/* of the stack that is made of it */
-	u64 ip;
+	u64 walked;		/* of the one that frame pointers give, 0: of a first call */
+	u64 ip, sp, fp;
 	u32 first, count;
 	u64 words[WORDS_PIECE * WORDS_PIECES];
 };

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::linux::fs::MetadataExt;
 
-use inspect::elf::{Call, CallSites};
-use inspect::files;
+use inspect::elf::{Call, CallSites, Unwinder, build_id_of};
 use inspect::live::{Process, bindings_at};
 use inspect::patience;
+use inspect::{debug_files, files};
 use model::{ImportedCall, SlotsLeft};
 
 use crate::mappings::Mapping;
@@ -30,10 +30,19 @@ type Identity = ((u32, u32), u64);
 
 /// Files with code, by device and inode: the same path can be another file in a container.
 pub struct Code {
-    files: HashMap<Identity, Result<CallSites, String>>,
+    files: HashMap<Identity, Result<Opened, String>>,
     unopened: HashMap<(u32, Identity), String>,
     of_root: Room,
     of_others: Room,
+}
+
+/// A file that was read.
+struct Opened {
+    sites: CallSites,
+    is_of_root: bool,
+    /// Read when a stack is unwound that leads there; `None` within: it has none, or they found no
+    /// room.
+    unwinder: Option<Option<Unwinder>>,
 }
 
 /// What is left for more files.
@@ -85,6 +94,27 @@ impl Code {
         file.call_at_offset(offset) == Some(Call::Plt(symbol.into_owned()))
     }
 
+    /// The tables to unwind by of a mapped file, and the address in them of an offset of the file;
+    /// `None` if it has none.
+    pub fn unwinder(
+        &mut self,
+        tgid: u32,
+        mapping: &Mapping,
+        offset: u64,
+    ) -> Result<Option<(&mut Unwinder, u64)>, String> {
+        self.file(tgid, mapping)?;
+        let opened = self.files.get_mut(&(mapping.device, mapping.inode));
+        let Some(Ok(Opened { sites, is_of_root, unwinder })) = opened else { return Ok(None) };
+        let Some(address) = sites.elf().address_of(offset) else { return Ok(None) };
+        let room = if *is_of_root { &mut self.of_root } else { &mut self.of_others };
+        let read = || {
+            let unwinder = sites.unwinder().ok()?;
+            room.bytes = room.bytes.checked_sub(unwinder.memory())?;
+            Some(unwinder)
+        };
+        Ok(unwinder.get_or_insert_with(read).as_mut().map(|unwinder| (unwinder, address)))
+    }
+
     fn file(&mut self, tgid: u32, mapping: &Mapping) -> Result<&CallSites, String> {
         let identity = (mapping.device, mapping.inode);
         if !self.files.contains_key(&identity) {
@@ -106,27 +136,34 @@ impl Code {
             self.files.insert(identity, read);
         }
         match self.files.get(&identity) {
-            Some(read) => read.as_ref().map_err(Clone::clone),
+            Some(read) => read.as_ref().map(|opened| &opened.sites).map_err(Clone::clone),
             None => Err("not read".to_owned()),
         }
     }
 
     /// Reads a file's tables, if they find room.
-    fn read(&mut self, path: &str, file: File) -> Result<CallSites, String> {
+    fn read(&mut self, path: &str, file: File) -> Result<Opened, String> {
         let owner = file.metadata().map_err(|error| error.to_string())?.st_uid();
         let room = if owner == 0 { &mut self.of_root } else { &mut self.of_others };
         if room.files == 0 {
             return Err("not read: too many files with code".to_owned());
         }
         let name = path.rsplit('/').next().unwrap_or(path);
-        let sites = CallSites::new(name, Box::new(file)).map_err(|error| error.to_string())?;
+        let again = file.try_clone().map_err(|error| error.to_string())?;
+        let mut sites = CallSites::new(name, Box::new(file)).map_err(|error| error.to_string())?;
+        if sites.is_stripped()
+            && let Some(debug) = build_id_of(again).and_then(|id| debug_files::find(&id))
+        {
+            // What its own tables have is enough if that file is damaged.
+            let _ = sites.take_symbols(Box::new(debug));
+        }
         let bytes = sites.memory();
         let Some(left) = room.bytes.checked_sub(bytes) else {
             let (needed, left) = (bytes >> 20, room.bytes >> 20);
             return Err(format!("not read: needs {needed} MiB, {left} MiB are left for symbols"));
         };
         *room = Room { bytes: left, files: room.files - 1 };
-        Ok(sites)
+        Ok(Opened { sites, is_of_root: owner == 0, unwinder: None })
     }
 }
 

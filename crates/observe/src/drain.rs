@@ -23,7 +23,8 @@ pub const OUTLIERS_WAITING: usize = 65_536;
 const REQUESTS_WAITING: usize = 65_536;
 /// Rare records waiting; they are small in number, the bound is for hostile targets.
 const RARE_WAITING: usize = 262_144;
-/// Tops of stacks waiting: 27 MB. A process that starts sends some ten of them.
+/// Tops of stacks waiting: 34 MB. A process that starts sends some ten of them, and the kernel side
+/// copies 256 a second for unwinding.
 const WORDS_WAITING: usize = 4_096;
 /// How long an event may wait in its ring while little happens; when much happens the kernel
 /// side wakes us.
@@ -62,15 +63,29 @@ pub struct Inbox {
     pub bytes: u64,
 }
 
-/// The top of a user stack when the dynamic linker faulted.
+/// The top of a user stack.
 pub struct Words {
     pub tgid: u32,
     /// Identity of the stack that is made of it.
     pub id: u64,
-    /// Instruction in the linker.
+    /// Identity of what frame pointers give of that stack; 0 when the dynamic linker faulted.
+    pub walked: u64,
+    /// The instruction that runs next, or faulted.
     pub ip: u64,
+    /// The stack pointer, and what may be a frame pointer.
+    pub stack: u64,
+    pub frame: u64,
     /// From the stack pointer on.
     pub words: Vec<u64>,
+}
+
+impl Words {
+    /// The word at an address of the stack, if it was copied.
+    pub fn at(&self, address: u64) -> Option<u64> {
+        let beyond = address.checked_sub(self.stack & !7)?;
+        let place = usize::try_from(beyond / 8).ok()?;
+        self.words.get(place).filter(|_| beyond.is_multiple_of(8)).copied()
+    }
 }
 
 impl Inbox {
@@ -128,11 +143,15 @@ fn read_words(bytes: &[u8]) -> Option<Words> {
     let number = |at| bpf::read::<u32>(bytes.get(at..)?);
     let first = number(std::mem::offset_of!(words_record, first))? as usize;
     let count = number(std::mem::offset_of!(words_record, count))? as usize;
+    let long = |at| bpf::read::<u64>(bytes.get(at..)?);
     let all = bytes.get(std::mem::offset_of!(words_record, words)..)?.chunks_exact(8);
     Some(Words {
         tgid: number(4)?,
-        id: bpf::read(bytes.get(8..)?)?,
-        ip: bpf::read(bytes.get(16..)?)?,
+        id: long(std::mem::offset_of!(words_record, id))?,
+        walked: long(std::mem::offset_of!(words_record, walked))?,
+        ip: long(std::mem::offset_of!(words_record, ip))?,
+        stack: long(std::mem::offset_of!(words_record, sp))?,
+        frame: long(std::mem::offset_of!(words_record, fp))?,
         words: all.take(count).skip(first).filter_map(bpf::read::<u64>).collect(),
     })
 }

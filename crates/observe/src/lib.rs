@@ -53,6 +53,7 @@ mod sizes;
 mod sockets;
 mod stacks;
 mod sums;
+mod unwind;
 mod watch;
 mod wire;
 

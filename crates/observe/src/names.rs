@@ -9,8 +9,10 @@ use model::{Frame, ImportedCall, ObjectName};
 
 use crate::code::Code;
 use crate::demangle::demangle;
+use crate::drain::Words;
 use crate::mappings::Mappings;
 use crate::namespace;
+use crate::unwind::{self, Unwound};
 use crate::wire::LockClass;
 
 /// All names in the stacks of a run, bytes. Each is kept as often as it occurs, and a program can
@@ -94,6 +96,15 @@ impl Names {
             ImportedCall::Plt(symbol) => Some((mapping.path.to_string(), symbol)),
             ImportedCall::Got(_) => None,
         }
+    }
+
+    /// The stack behind a copy of its top. Of a process that has mapped more since its list was
+    /// read, that is read again.
+    pub fn unwind(&mut self, words: &Words) -> Unwound {
+        if self.mappings.find(words.tgid, words.ip).is_none() {
+            self.mappings.refresh(words.tgid);
+        }
+        unwind::unwind(&mut self.code, &self.mappings, words)
     }
 
     /// Frames with module and offset; symbols come later, all at once. A return address is looked

@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Iter, Link, MapCore, MapHandle, MapType, OpenObject};
-use model::RecorderPart;
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, MapType, OpenObject};
+use model::{RecorderPart, StackId};
 
 use crate::Error;
 use crate::bpf::{self, OpenWhylagSkel, WhylagSkel, WhylagSkelBuilder, thread_record};
@@ -81,6 +81,21 @@ pub struct Probes {
 }
 
 impl Probes {
+    /// Copies of user stacks that were made, and those that were too many.
+    pub fn stack_copies(&self) -> (u64, u64) {
+        let state = self.skel.maps.bss_data.as_ref();
+        state.map_or((0, 0), |state| (state.copies_made, state.copies_left_out))
+    }
+
+    /// Has no more copies made of these stacks.
+    pub fn needs_no_copies(&self, stacks: &[StackId]) {
+        for id in stacks {
+            let whole = (wire::STACK_WHOLE as u32).to_ne_bytes();
+            // One that was pushed out of the map is copied once more.
+            let _ = self.skel.maps.stacks_sent.update(&id.0.to_ne_bytes(), &whole, MapFlags::EXIST);
+        }
+    }
+
     /// Loads the programs of a recording, attaches them and begins to watch what the target
     /// already has.
     pub fn start(

@@ -16,7 +16,7 @@ use crate::code::slots_left;
 use crate::cost::{self, CostSampler};
 use crate::counters::Counters;
 use crate::crowd::Crowd;
-use crate::drain::{Drain, Inbox};
+use crate::drain::{Drain, Inbox, Words};
 use crate::histograms::Histograms;
 use crate::kallsyms::TextRanges;
 use crate::launch::{self, Held};
@@ -74,6 +74,8 @@ struct Bpf {
     budget_percent: Option<f64>,
     budget_seen: (u64, u64),
     torn: Vec<thread_record>,
+    /// Copies of stacks that there was no time for.
+    not_unwound: u64,
     stopped: Option<Stopped>,
     ring_bytes: u64,
     events: u64,
@@ -374,6 +376,7 @@ fn record(
         budget_percent: watch.budget_percent,
         budget_seen: (0, 0),
         torn: Vec::new(),
+        not_unwound: 0,
         stopped: None,
         ring_bytes: 0,
         events: 0,
@@ -437,7 +440,9 @@ impl Bpf {
             self.names.mappings.replace(tgid, seen);
         }
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
-        batch.stacks.extend(self.stacks.take_words(&mut self.names, inbox.words));
+        let (copies, first_calls) = inbox.words.into_iter().partition(|words| words.walked != 0);
+        batch.stacks.extend(self.stacks.take_words(&mut self.names, first_calls));
+        self.unwind(copies, &mut batch);
         if !last {
             self.probes.end_answers(requests::IDLE_NS)?;
         }
@@ -463,8 +468,18 @@ impl Bpf {
         let mut cost = self.sampler.cost(&self.probes)?;
         cost.events = self.events;
         cost.ring_bytes = self.ring_bytes;
+        (cost.stack_copies, cost.stacks_not_copied) = self.probes.stack_copies();
+        cost.stacks_not_copied += self.not_unwound;
         batch.cost = Some(cost);
         Ok(batch)
+    }
+
+    /// Finds who called by copies of stacks, and has no more made where that gives nothing.
+    fn unwind(&mut self, copies: Vec<Words>, batch: &mut Batch) {
+        let unwinding = self.stacks.unwind(&mut self.names, copies);
+        batch.stacks.extend(unwinding.stacks);
+        self.probes.needs_no_copies(&unwinding.needless);
+        self.not_unwound += unwinding.left_out;
     }
 
     /// A batch of nothing but outliers; what else is known is complete up to `heartbeat_ns`.
@@ -480,6 +495,7 @@ impl Bpf {
         let mut looks = 0;
         for record in records {
             let Some(mut outlier) = convert::outlier(record) else { continue };
+            outlier.user_stack = self.stacks.of_copy(record.copy).or(outlier.user_stack);
             let is_first_call = outlier.kind == OutlierKind::FirstCall;
             if is_first_call && self.stacks.is_no_first_call(outlier.user_stack) {
                 continue;

@@ -1,12 +1,14 @@
 //! Stacks: kept as addresses while recording, named at the end.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use model::{Frame, Space, Stack, StackId};
 
 use crate::bpf::mapping_record;
 use crate::drain::Words;
 use crate::names::Names;
+use crate::unwind::End;
 
 /// More different stacks than this are not kept (64 bytes to 1 kB each).
 const STACKS_KEPT: usize = 100_000;
@@ -17,7 +19,13 @@ const FRAMES_KEPT: usize = 1_500_000;
 const PATHS_KEPT: usize = 128 << 20;
 
 /// Frames that a stack holds at most (bpf/wire.h).
-const FRAMES: usize = 127;
+pub const FRAMES: usize = 127;
+
+/// How long the copies of a batch may take to be unwound; a process can make that expensive.
+const UNWINDING: Duration = Duration::from_millis(100);
+
+/// Copies whose stack is remembered for the intervals that refer to them; twice as many at most.
+const COPIES_KEPT: usize = 32_768;
 
 /// Functions that a complete user stack ends in.
 const OUTERMOST: [&str; 7] =
@@ -26,12 +34,54 @@ const OUTERMOST: [&str; 7] =
 /// The stacks of a recording.
 #[derive(Default)]
 pub struct Stacks {
-    raw: HashMap<StackId, (u32, Vec<u64>)>,
+    raw: HashMap<StackId, Raw>,
     frames: usize,
     paths: usize,
     dropped: u64,
     /// Stacks within the dynamic linker of which no first call is the reason.
     no_first_calls: HashSet<StackId>,
+    /// What the copies of a stack have in common, by what frame pointers gave of it.
+    unwound: HashMap<StackId, Common>,
+    /// The stack that was unwound from a copy, by the copy: the newest, and those before.
+    copies: [HashMap<u64, StackId>; 2],
+}
+
+/// A stack as it was recorded.
+struct Raw {
+    tgid: u32,
+    addresses: Vec<u64>,
+    /// True if it was unwound up to where the thread begins.
+    is_whole: bool,
+    /// Copies that it was unwound from.
+    copies: u64,
+}
+
+/// What all copies of a stack have in common.
+struct Common {
+    addresses: Vec<u64>,
+    is_whole: bool,
+    copies: u64,
+}
+
+impl Common {
+    fn add(&mut self, addresses: &[u64]) {
+        let same = self.addresses.iter().zip(addresses).take_while(|(one, other)| one == other);
+        let same = same.count();
+        self.is_whole &= same == self.addresses.len() && same == addresses.len();
+        self.addresses.truncate(same);
+        self.copies += 1;
+    }
+}
+
+/// What became of copies.
+#[derive(Default)]
+pub struct Unwinding {
+    /// New stacks.
+    pub stacks: Vec<Stack>,
+    /// Stacks of which copies give no more than frame pointers do.
+    pub needless: Vec<StackId>,
+    /// Copies that there was no time for.
+    pub left_out: u64,
 }
 
 impl Stacks {
@@ -62,7 +112,7 @@ impl Stacks {
             self.frames += addresses.len();
             self.paths += stack.frames.iter().map(|frame| frame.module.len()).sum::<usize>();
             fresh.push(stack);
-            self.raw.insert(id, (tgid, addresses));
+            self.raw.insert(id, Raw { tgid, addresses, is_whole: false, copies: 0 });
         }
         fresh
     }
@@ -82,6 +132,77 @@ impl Stacks {
         self.take(names, stacks, &[])
     }
 
+    /// Unwinds copies of stacks, as long as that does not take too long.
+    pub fn unwind(&mut self, names: &mut Names, copies: Vec<Words>) -> Unwinding {
+        let mut all = Unwinding::default();
+        let begun = Instant::now();
+        for words in copies {
+            if begun.elapsed() > UNWINDING {
+                all.left_out += 1;
+                continue;
+            }
+            self.unwind_one(names, &words, &mut all);
+        }
+        all
+    }
+
+    fn unwind_one(&mut self, names: &mut Names, words: &Words, all: &mut Unwinding) {
+        let walked = StackId(words.walked);
+        let unwound = names.unwind(words);
+        let known = self.raw.get(&walked).map(|raw| raw.addresses.as_slice()).unwrap_or_default();
+        let plausible = &known[..names.plausible(words.tgid, known)];
+        let is_whole = unwound.end == End::Outermost;
+        if plausible == unwound.addresses
+            || (!is_whole && plausible.len() >= unwound.addresses.len())
+        {
+            all.needless.push(walked);
+            return;
+        }
+        let id = identity(words.tgid, &unwound.addresses);
+        if !self.has_room_for(walked, id, unwound.addresses.len()) {
+            all.left_out += 1;
+            return;
+        }
+        self.add_common(walked, &unwound.addresses, is_whole);
+        all.stacks.extend(self.take(names, vec![(words.tgid, id.0, unwound.addresses)], &[]));
+        if let Some(raw) = self.raw.get_mut(&id) {
+            raw.copies += 1;
+            raw.is_whole |= is_whole;
+            self.remember(words.id, id);
+        }
+    }
+
+    /// Half of all room is for stacks that were unwound: the others are what they fall back to.
+    fn has_room_for(&self, walked: StackId, id: StackId, frames: usize) -> bool {
+        let is_known = self.unwound.contains_key(&walked) && self.raw.contains_key(&id);
+        let has_room = self.raw.len() < STACKS_KEPT / 2
+            && self.frames + 2 * frames < FRAMES_KEPT / 2
+            && self.paths < PATHS_KEPT / 2;
+        is_known || has_room
+    }
+
+    fn add_common(&mut self, walked: StackId, addresses: &[u64], is_whole: bool) {
+        let frames = &mut self.frames;
+        let common = self.unwound.entry(walked).or_insert_with(|| {
+            *frames += addresses.len();
+            Common { addresses: addresses.to_vec(), is_whole, copies: 0 }
+        });
+        common.add(addresses);
+    }
+
+    fn remember(&mut self, copy: u64, id: StackId) {
+        if self.copies[0].len() >= COPIES_KEPT {
+            self.copies.swap(0, 1);
+            self.copies[0].clear();
+        }
+        self.copies[0].insert(copy, id);
+    }
+
+    /// The stack that was unwound from a copy.
+    pub fn of_copy(&self, copy: u64) -> Option<StackId> {
+        self.copies.iter().find_map(|known| known.get(&copy)).copied()
+    }
+
     /// True if it is known that the dynamic linker did something else there: loaded a library, say.
     pub fn is_no_first_call(&self, id: Option<StackId>) -> bool {
         id.is_none_or(|id| self.no_first_calls.contains(&id))
@@ -89,7 +210,7 @@ impl Stacks {
 
     /// The return address of a first call.
     pub fn caller(&self, id: Option<StackId>) -> Option<u64> {
-        self.raw.get(&id?)?.1.get(1).copied()
+        self.raw.get(&id?)?.addresses.get(1).copied()
     }
 
     /// Stacks that were not kept since the last call.
@@ -99,10 +220,18 @@ impl Stacks {
 
     /// All stacks, with symbols.
     pub fn symbolized(&self, names: &mut Names) -> impl Iterator<Item = Stack> {
-        self.raw.iter().map(|(id, (tgid, addresses))| {
-            let mut stack = stack(names, *id, *tgid, addresses);
-            names.symbolize(*tgid, &mut stack.frames);
-            stack.truncated |= is_truncated(&stack);
+        self.raw.iter().map(|(id, raw)| {
+            let common = self.unwound.get(id);
+            let common = common.filter(|common| {
+                common.addresses.len() > names.plausible(raw.tgid, &raw.addresses)
+            });
+            let (addresses, is_whole, copies) = match common {
+                Some(common) => (&common.addresses, common.is_whole, common.copies),
+                None => (&raw.addresses, raw.is_whole, raw.copies),
+            };
+            let mut stack = Stack { copies, ..stack(names, *id, raw.tgid, addresses) };
+            names.symbolize(raw.tgid, &mut stack.frames);
+            stack.truncated |= !is_whole && is_truncated(&stack);
             if stack.space == Space::Kernel {
                 leave_out_tracing(&mut stack.frames);
             }
@@ -120,7 +249,17 @@ fn stack(names: &mut Names, id: StackId, tgid: u32, addresses: &[u64]) -> Stack 
         space: if tgid == 0 { Space::Kernel } else { Space::User },
         truncated: addresses.len() >= FRAMES || plausible < addresses.len(),
         frames,
+        copies: 0,
     }
+}
+
+/// A number for a stack that was unwound: as good as that of the kernel side, and another one.
+fn identity(tgid: u32, addresses: &[u64]) -> StackId {
+    let mix = |id: u64, address: &u64| {
+        let id = (id ^ address).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        id ^ id >> 32
+    };
+    StackId(addresses.iter().fold(0x2545_f491_4f6c_dd1d ^ u64::from(tgid), mix))
 }
 
 /// A stack taken by a program begins with the program and what called it: our own doing.

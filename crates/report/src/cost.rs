@@ -42,6 +42,12 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
         paragraph(out, style, "most expensive probes: ", &most_expensive.join(", "))?;
     }
 
+    if cost.stack_copies > 0 || cost.stacks_not_copied > 0 {
+        let (made, not) = (count(cost.stack_copies), count(cost.stacks_not_copied));
+        let text = format!("{made} copied to be unwound, {not} not looked at (256 a second are)");
+        paragraph(out, style, "user stacks: ", &text)?;
+    }
+
     let losses: Vec<String> =
         run.losses.by_kind().iter().map(|(kind, n)| format!("{} {kind}", count(*n))).collect();
     if lost > 0 {
@@ -87,6 +93,8 @@ mod tests {
         assert!(flat.contains("120 ms CPU (6.0 % of one CPU over 2.00 s)"), "{flat}");
         assert!(flat.contains("BPF 800 us in 12,345 runs"), "{flat}");
         assert!(flat.contains("7 events lost"), "{flat}");
+        let copies = "user stacks: 40 copied to be unwound, 1,200 not looked at (256 a second are)";
+        assert!(flat.contains(copies), "{flat}");
         assert!(flat.contains("lost: 7 ring buffer full"), "{flat}");
         assert!(
             flat.contains("most expensive probes: sched_switch 500 us in 8,000 runs"),

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use model::units::{duration, moment, share_of};
-use model::{Account, Blocked, Frame, Outlier, OutlierKind, Run, Space, StackId};
+use model::units::{count, duration, moment, share_of};
+use model::{Account, Blocked, Frame, Outlier, OutlierKind, Run, Space, Stack, StackId};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
@@ -202,7 +202,12 @@ fn write_stack(
     let Some(stack) = id.and_then(|id| run.stacks.get(&id)) else {
         return writeln!(out, "   {}", style.dim(&format!("[no {name}]")));
     };
-    writeln!(out, "   {}", style.dim(name))?;
+    let unwound = match stack.copies {
+        0 => String::new(),
+        1 => " (unwound from 1 copy)".to_owned(),
+        n => format!(" (what {} copies of it have in common)", count(n)),
+    };
+    writeln!(out, "   {}", style.dim(&format!("{name}{unwound}")))?;
     for frame in &stack.frames {
         let why = match (&frame.symbol, &frame.unknown_because) {
             (None, Some(why)) => style.dim(&format!("  ({})", text::clean(why))),
@@ -211,10 +216,20 @@ fn write_stack(
         writeln!(out, "     {}{why}", text::clean(&frame.to_string()))?;
     }
     if stack.truncated {
-        let why = "[cut short: no frame pointers here, or deeper than what is kept]";
-        writeln!(out, "     {}", style.dim(why))?;
+        writeln!(out, "     {}", style.dim(why_cut(stack)))?;
     }
     Ok(())
+}
+
+fn why_cut(stack: &Stack) -> &'static str {
+    match (stack.space, stack.copies) {
+        (Space::User, 0) => {
+            "[cut short: no frame pointers here, and not unwound; or deeper than what is kept]"
+        }
+        (Space::User, 1) => "[cut short: the copy ends here, or the file does not say who called]",
+        (Space::User, _) => "[cut short: from here on the copies differ, or end]",
+        (Space::Kernel, _) => "[cut short: deeper than what is kept]",
+    }
 }
 
 #[cfg(test)]

@@ -98,6 +98,8 @@ pub fn run() -> Run {
         bpf_runs: 12_345,
         events: 4_321,
         ring_bytes: 1 << 20,
+        stack_copies: 40,
+        stacks_not_copied: 1_200,
         peak_rss_bytes: 30 << 20,
         attach_ns: 90 * MS,
         probes: [("sched_switch", 8_000, 500_000), ("sys_enter", 4_000, 300_000)]
@@ -258,7 +260,7 @@ fn stacks() -> HashMap<StackId, Stack> {
         frame("/usr/bin/scanner", None, 0x1234, 0),
     ];
     let stack = |id, space, frames, truncated| {
-        (StackId(id), Stack { id: StackId(id), space, frames, truncated })
+        (StackId(id), Stack { id: StackId(id), space, frames, truncated, copies: 0 })
     };
     [stack(1, Space::Kernel, kernel_frames, false), stack(2, Space::User, user_frames, true)].into()
 }

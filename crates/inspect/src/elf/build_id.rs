@@ -1,6 +1,7 @@
 //! Facts of an ELF file.
 
 use std::fmt::Write;
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
@@ -24,7 +25,12 @@ const MOST_SEGMENTS: usize = 256;
 /// files that have none, are not ELF, are damaged or cannot be read. Only regular files are opened,
 /// and reading is bounded, whatever the file claims about itself.
 pub fn build_id(path: impl AsRef<Path>) -> Option<String> {
-    let cache = ReadCache::new(files::regular(path).ok()?);
+    build_id_of(files::regular(path).ok()?)
+}
+
+/// The same of an open file, of which the position is moved.
+pub fn build_id_of(file: File) -> Option<String> {
+    let cache = ReadCache::new(file);
     let data = Pieces(&cache);
     let id = match FileKind::parse(data).ok()? {
         FileKind::Elf32 => gnu_build_id::<FileHeader32<Endianness>, _>(data),

@@ -9,6 +9,7 @@ use super::error::ElfError;
 use super::file::Elf;
 use super::functions::Functions;
 use super::instructions::{LONGEST_CALL, PLT_ENTRY, Target, calls_before, plt_goes_through};
+use super::unwind::Unwinder;
 use crate::files;
 
 /// What was called before a return address.
@@ -60,6 +61,8 @@ pub struct CallSites {
     elf: Elf,
     /// Or why there are none.
     functions: Result<Functions, String>,
+    /// Those that are not exported, and the file that has them, if it is another one.
+    debug: Option<(Functions, Box<dyn Bytes>)>,
     /// Name of the symbol, and whether it is a slot of the PLT, by address of the place that holds
     /// its address.
     imports: HashMap<u64, (u32, bool)>,
@@ -84,7 +87,25 @@ impl CallSites {
         let elf = Elf::read(&*source)?;
         let functions = Functions::read(&*source, &elf).map_err(|error| error.to_string());
         let imports = elf.imports().map(|(at, name, is_slot)| (at, (name, is_slot))).collect();
-        Ok(CallSites { module: module.to_owned(), source, elf, functions, imports })
+        Ok(CallSites { module: module.to_owned(), source, elf, functions, debug: None, imports })
+    }
+
+    /// True if it was stripped: of its functions only the names of those are known that are exported.
+    pub fn is_stripped(&self) -> bool {
+        !self.functions.as_ref().is_ok_and(Functions::is_complete)
+    }
+
+    /// Takes the functions of the file that has the symbols of this one, which was stripped. What is
+    /// exported keeps its name: the others that it has within its library are known to nobody.
+    ///
+    /// # Errors
+    /// See [`ElfError`].
+    pub fn take_symbols(&mut self, debug: Box<dyn Bytes>) -> Result<(), ElfError> {
+        let functions = Functions::of_debug_file(&*debug)?;
+        if !functions.is_empty() {
+            self.debug = Some((functions, debug));
+        }
+        Ok(())
     }
 
     /// Facts of the file.
@@ -92,11 +113,20 @@ impl CallSites {
         &self.elf
     }
 
+    /// Its tables to unwind by.
+    ///
+    /// # Errors
+    /// Those of [`Unwinder::read`].
+    pub fn unwinder(&self) -> Result<Unwinder, ElfError> {
+        Unwinder::read(&*self.source, &self.elf)
+    }
+
     /// Bytes of memory that it takes.
     pub fn memory(&self) -> usize {
         // A slot of a table that is three quarters full, with the number of the import.
         const IMPORT: usize = 32;
-        let functions = self.functions.as_ref().map_or(0, Functions::memory);
+        let debug = self.debug.as_ref().map_or(0, |(functions, _)| functions.memory());
+        let functions = self.functions.as_ref().map_or(0, Functions::memory) + debug;
         size_of::<CallSites>() + functions + self.imports.len() * IMPORT + self.elf.memory()
     }
 
@@ -107,13 +137,16 @@ impl CallSites {
     /// In words.
     pub fn function_at_offset(&self, offset: u64) -> Result<(String, u64), String> {
         let address = self.elf.address_of(offset).ok_or("nothing is loaded from there")?;
-        let functions = self.functions.as_ref().map_err(Clone::clone)?;
-        if functions.is_empty() {
-            return Err("its file has no symbols".to_owned());
+        if let Some((name, start)) = self.function(address) {
+            return Ok((name, address - start));
         }
-        let around = functions.around(&*self.source, address);
-        let (name, start) = around.ok_or("no symbol of its file is there")?;
-        Ok((name, address - start))
+        let functions = self.functions.as_ref().map_err(Clone::clone)?;
+        let why = if functions.is_empty() && self.debug.is_none() {
+            "its file has no symbols"
+        } else {
+            "no symbol of its file is there"
+        };
+        Err(why.to_owned())
     }
 
     /// What is called in front of the return address at an offset of the file.
@@ -159,7 +192,11 @@ impl CallSites {
     }
 
     fn function(&self, address: u64) -> Option<(String, u64)> {
-        self.functions.as_ref().ok()?.around(&*self.source, address)
+        let own = self.functions.as_ref().ok();
+        own.and_then(|functions| functions.around(&*self.source, address)).or_else(|| {
+            let (functions, source) = self.debug.as_ref()?;
+            functions.around(&**source, address)
+        })
     }
 
     fn imported(&self, target: Target) -> Option<Call> {

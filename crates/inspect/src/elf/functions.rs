@@ -9,7 +9,7 @@ use object::elf::{
 use super::bytes::{Bytes, entries, piece};
 use super::error::ElfError;
 use super::file::Elf;
-use super::header::Machine;
+use super::header::{Header, Machine};
 use super::strings::Strings;
 
 /// The largest symbol tables (browsers with debug information) have two million symbols, of 24
@@ -54,7 +54,7 @@ impl Functions {
     /// exported. Costs 16 bytes of memory for each.
     pub fn read(source: &dyn Bytes, elf: &Elf) -> Result<Functions, ElfError> {
         for kind in [SHT_SYMTAB, SHT_DYNSYM] {
-            match from_section(source, elf, kind) {
+            match from_section(source, &elf.header, kind) {
                 Ok(Some(functions)) if !functions.is_empty() => return Ok(functions),
                 // What is damaged may still be found in another way.
                 Ok(_) | Err(ElfError::Damaged(_)) => {}
@@ -65,6 +65,18 @@ impl Functions {
             Err(ElfError::Damaged(_)) => Ok(Functions::default()),
             functions => functions,
         }
+    }
+
+    /// From the file that has the symbols of a stripped one: nothing else in it can be used.
+    pub fn of_debug_file(source: &dyn Bytes) -> Result<Functions, ElfError> {
+        let header = Header::read(source)?;
+        let functions = from_section(source, &header, SHT_SYMTAB)?.unwrap_or_default();
+        Ok(functions)
+    }
+
+    /// False if there are only those that are exported.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     pub fn is_empty(&self) -> bool {
@@ -146,10 +158,10 @@ fn function(symbol: &Sym64<Le>) -> Function {
 
 fn from_section(
     source: &dyn Bytes,
-    elf: &Elf,
+    header: &Header,
     kind: SectionType,
 ) -> Result<Option<Functions>, ElfError> {
-    let (offset, count) = elf.header.sections;
+    let (offset, count) = header.sections;
     let length = u64::from(count) * size_of::<SectionHeader64<Le>>() as u64;
     let bytes = piece(source, "the section headers", (offset, length), 8 << 20)?;
     let sections = entries::<SectionHeader64<Le>>("the section headers", &bytes)?;
@@ -160,7 +172,7 @@ fn from_section(
         |section: &SectionHeader64<Le>| (section.sh_offset.get(Le), section.sh_size.get(Le));
     let names = sections.get(table.sh_link.get(Le) as usize).map(place);
     let names = names.ok_or_else(|| ElfError::damaged("a symbol table without names"))?;
-    let functions = Functions::new(source, elf.machine, place(table), names)?;
+    let functions = Functions::new(source, header.machine, place(table), names)?;
     Ok(Some(Functions { is_complete: kind == SHT_SYMTAB, ..functions }))
 }
 

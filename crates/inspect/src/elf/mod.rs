@@ -8,6 +8,7 @@
 //!
 //! - [`Elf`]: the one important type: what is known of a file, with all its slots.
 //! - [`CallSites`]: a return address as `rate_timer+0x9e3 (after call sched_yield@plt)`.
+//! - [`Unwinder`]: who called, in code without frame pointers, by the tables for exceptions.
 //! - [`build_id()`]: the identity of a file.
 //! - [`Bytes`]: where the bytes come from; files and slices.
 //!
@@ -30,10 +31,12 @@ mod header;
 mod instructions;
 mod relocations;
 mod strings;
+mod unwind;
 
-pub use build_id::build_id;
+pub use build_id::{build_id, build_id_of};
 pub use bytes::Bytes;
 pub use call_sites::{Call, CallSites, Place};
 pub use error::ElfError;
 pub use file::{Binding, Elf, Kind, PltForm, Relro, Slot};
 pub use header::{Machine, Segment};
+pub use unwind::{Registers, Step, Unwinder};

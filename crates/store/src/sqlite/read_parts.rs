@@ -270,12 +270,14 @@ pub(super) fn stacks(
 
 pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option<Stack>> {
     let header = conn
-        .prepare_cached("SELECT id, space, truncated FROM stacks WHERE run = ?1 AND stack = ?2")?
+        .prepare_cached(
+            "SELECT id, space, truncated, copies FROM stacks WHERE run = ?1 AND stack = ?2",
+        )?
         .query_row(params![run.0, U64(id.0)], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, Text<_>>(1)?.0, row.get(2)?))
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Text<_>>(1)?.0, row.get(2)?, u64_at(row, 3)?))
         })
         .optional()?;
-    let Some((key, space, truncated)) = header else { return Ok(None) };
+    let Some((key, space, truncated, copies)) = header else { return Ok(None) };
     let sql = "SELECT address, module, offset, symbol, symbol_offset, unknown_because, after_call
                FROM frames WHERE stack = ?1 ORDER BY depth";
     let mut frames = all(conn, sql, [key], |row| {
@@ -291,7 +293,7 @@ pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option
     })?;
     // There may be a hundred thousand, and most are short.
     frames.shrink_to_fit();
-    Ok(Some(Stack { id, space, frames, truncated }))
+    Ok(Some(Stack { id, space, frames, truncated, copies }))
 }
 
 pub(super) fn losses(conn: &Connection, run: RunId) -> Result<Vec<(String, u64, u64)>> {
@@ -301,7 +303,7 @@ pub(super) fn losses(conn: &Connection, run: RunId) -> Result<Vec<(String, u64, 
 
 pub(super) fn cost(conn: &Connection, run: RunId) -> Result<Cost> {
     let sql = "SELECT cpu_ns, bpf_ns, bpf_runs, events, ring_bytes, peak_rss_bytes, attach_ns,
-                      probes
+                      probes, stack_copies, stacks_not_copied
                FROM cost WHERE run = ?1";
     let cost = conn
         .query_row(sql, [run.0], |row| {
@@ -314,6 +316,8 @@ pub(super) fn cost(conn: &Connection, run: RunId) -> Result<Cost> {
                 peak_rss_bytes: u64_at(row, 5)?,
                 attach_ns: u64_at(row, 6)?,
                 probes: row.get::<_, Json<_>>(7)?.0,
+                stack_copies: u64_at(row, 8)?,
+                stacks_not_copied: u64_at(row, 9)?,
             })
         })
         .optional()?;

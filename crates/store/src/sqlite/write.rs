@@ -273,11 +273,17 @@ fn add_events(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Resu
 fn put_stack(tx: &Transaction<'_>, run: RunId, stack: &Stack) -> rusqlite::Result<()> {
     let id: i64 = tx
         .prepare_cached(
-            "INSERT INTO stacks (run, stack, space, truncated) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET space = ?3, truncated = ?4 RETURNING id",
+            "INSERT INTO stacks (run, stack, space, truncated, copies) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET space = ?3, truncated = ?4, copies = ?5 RETURNING id",
         )?
         .query_row(
-            params![run.0, stack_key(stack.id), Text(stack.space), stack.truncated],
+            params![
+                run.0,
+                stack_key(stack.id),
+                Text(stack.space),
+                stack.truncated,
+                U64(stack.copies)
+            ],
             |row| row.get(0),
         )?;
     tx.prepare_cached("DELETE FROM frames WHERE stack = ?1")?.execute([id])?;
@@ -314,8 +320,9 @@ fn put_own_state(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::R
     if let Some(cost) = &batch.cost {
         tx.prepare_cached(
             "INSERT OR REPLACE INTO cost (run, cpu_ns, bpf_ns, bpf_runs, events, ring_bytes,
-                                          peak_rss_bytes, attach_ns, probes)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                                          peak_rss_bytes, attach_ns, probes, stack_copies,
+                                          stacks_not_copied)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
         .execute(params![
             run.0,
@@ -327,6 +334,8 @@ fn put_own_state(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::R
             U64(cost.peak_rss_bytes),
             U64(cost.attach_ns),
             Json(&cost.probes),
+            U64(cost.stack_copies),
+            U64(cost.stacks_not_copied),
         ])?;
     }
     Ok(())

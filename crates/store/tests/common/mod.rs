@@ -146,7 +146,7 @@ pub fn stack(id: u64, space: Space) -> Stack {
         after: symbol.map(|_| ImportedCall::Plt("sched_yield".into())),
     };
     let frames = vec![frame(0xffff_ffff_8100_0042, Some("down_write")), frame(id, None)];
-    Stack { id: StackId(id), space, frames, truncated: space == Space::User }
+    Stack { id: StackId(id), space, frames, truncated: space == Space::User, copies: 3 }
 }
 
 pub fn second(metric: Metric, start_ns: u64, values: &[u64]) -> MetricSecond {
@@ -358,6 +358,8 @@ pub fn full_batch() -> Batch {
             peak_rss_bytes: 6,
             attach_ns: 7,
             probes: vec![ProbeCost { program: "switch".into(), runs: 3, ns: 2 }],
+            stack_copies: 7,
+            stacks_not_copied: 8,
         }),
         bench: Some(bench()),
         jitter: Some(Jitter::default()),

@@ -1,0 +1,103 @@
+//! Who called, by a copy of the top of a user stack.
+//!
+//! The copy is the process's own, and may say anything: each step costs a bounded time, and each
+//! address has to lie in code that is mapped.
+
+use inspect::elf::{Registers, Step};
+
+use crate::code::Code;
+use crate::drain::Words;
+use crate::mappings::{Mapping, Mappings};
+use crate::stacks::FRAMES;
+
+/// How a walk through a copy ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Where the thread begins.
+    Outermost,
+    /// Where the copy ends.
+    Beyond,
+    /// In code whose file does not say who called.
+    Unknown,
+}
+
+/// The stack behind a copy.
+pub struct Unwound {
+    /// Innermost first.
+    pub addresses: Vec<u64>,
+    /// How it ended.
+    pub end: End,
+}
+
+/// Walks through a copy.
+pub fn unwind(code: &mut Code, mappings: &Mappings, words: &Words) -> Unwound {
+    let mut walk = Walk { code, mappings, words };
+    let mut registers = Registers { instruction: words.ip, stack: words.stack, frame: words.frame };
+    let mut addresses = vec![words.ip];
+    let mut exact = true;
+    while addresses.len() < FRAMES {
+        let end = match walk.step(registers, exact) {
+            Step::Caller { registers: caller, exact: is_exact } => {
+                if walk.code_at(caller.instruction).is_none() {
+                    return Unwound { addresses, end: End::Unknown };
+                }
+                (registers, exact) = (caller, is_exact);
+                addresses.push(caller.instruction);
+                continue;
+            }
+            Step::Outermost => End::Outermost,
+            Step::Beyond => End::Beyond,
+            Step::Unknown => End::Unknown,
+        };
+        return Unwound { addresses, end };
+    }
+    Unwound { addresses, end: End::Beyond }
+}
+
+struct Walk<'a> {
+    code: &'a mut Code,
+    mappings: &'a Mappings,
+    words: &'a Words,
+}
+
+impl<'a> Walk<'a> {
+    /// The mapping of code at an address.
+    fn code_at(&self, address: u64) -> Option<&'a Mapping> {
+        self.mappings.find(self.words.tgid, address).filter(|mapping| mapping.executable)
+    }
+
+    /// By the tables of the file; code that was made at run time and files without tables (of Go)
+    /// have frame pointers, or nothing.
+    fn step(&mut self, registers: Registers, exact: bool) -> Step {
+        let Some(mapping) = self.code_at(registers.instruction) else { return Step::Unknown };
+        let words = self.words;
+        let memory = |address| words.at(address);
+        if mapping.path.is_empty() {
+            return by_frame_pointer(registers, &memory);
+        }
+        // A return address may be the first of the next function.
+        let instruction = registers.instruction.saturating_sub(u64::from(!exact));
+        let offset = mapping.offset_of(instruction.max(mapping.start));
+        let file = self.code.unwinder(words.tgid, mapping, offset);
+        match file {
+            Ok(Some((unwinder, address))) => unwinder.step(address, registers, &memory),
+            Ok(None) => by_frame_pointer(registers, &memory),
+            Err(_) => Step::Unknown,
+        }
+    }
+}
+
+fn by_frame_pointer(registers: Registers, memory: &dyn Fn(u64) -> Option<u64>) -> Step {
+    let at = registers.frame;
+    if at < registers.stack || !at.is_multiple_of(8) {
+        return Step::Unknown;
+    }
+    let Some((frame, instruction)) = memory(at).zip(memory(at.wrapping_add(8))) else {
+        return Step::Beyond;
+    };
+    if instruction == 0 {
+        return Step::Outermost;
+    }
+    let registers = Registers { instruction, stack: at.wrapping_add(16), frame };
+    Step::Caller { registers, exact: false }
+}
