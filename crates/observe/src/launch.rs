@@ -103,7 +103,14 @@ fn start_and_stay(mut command: Command, started: &Sender<io::Result<Child>>) {
     privilege::drop_all();
     // Nobody waits for it any more where recording could not begin.
     let _ = started.send(child);
-    while is_there {
+    if is_there {
+        stay();
+    }
+}
+
+/// A thread that is unparked for no reason parks again.
+fn stay() -> ! {
+    loop {
         std::thread::park();
     }
 }

@@ -34,7 +34,8 @@ fn a_short_life_is_long_enough_for_names() {
     let names = symbols(user);
     assert!(names[0].contains("nanosleep"), "{names:?}");
     // The C library has no frame pointers, and the code made at run time nothing else.
-    let made = names.iter().position(|name| *name == "made_at_run_time").expect(&names.join(" "));
+    let made = names.iter().position(|name| *name == "made_at_run_time");
+    let made = made.unwrap_or_else(|| panic!("{names:?}"));
     assert_eq!(names[made - 1..made + 2], ["nap", "made_at_run_time", "main"], "{names:?}");
     let main = &user.frames[made + 1];
     assert_eq!(Path::new(&main.module), jit.canonicalize().unwrap());
