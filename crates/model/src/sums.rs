@@ -29,7 +29,7 @@ pub trait Sum: Serialize {
     /// How often: 0 if it is no count. Of several counts the greatest.
     fn count(&self) -> u64;
 
-    /// How long: 0 if it is no time.
+    /// How long: 0 if it is no time. Of several times the greatest.
     fn ns(&self) -> u64;
 
     /// Process that it is about; `None`: the host.

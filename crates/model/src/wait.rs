@@ -90,11 +90,11 @@ impl Sum for WaitSum {
     }
 
     fn count(&self) -> u64 {
-        self.count.max(self.by_waiter).max(self.lock_like)
+        self.count.max(self.by_waiter).max(self.lock_like).max(self.turns)
     }
 
     fn ns(&self) -> u64 {
-        self.ns.max(self.max_ns)
+        self.ns.max(self.max_ns).max(self.turn_ns)
     }
 
     fn tgid(&self) -> Option<u32> {

@@ -66,7 +66,7 @@ static __always_inline void add_end(struct thread *t, u32 end, u64 ns, u32 tid)
  */
 static __noinline int divide_wait(struct thread *t, struct thread *waker, u64 now)
 {
-	u64 from = t->off_since, to = now, begin, ns, part;
+	u64 from = t->off_since, to = now, begin, ns, part, rest;
 	struct step *step;
 	u32 i, k;
 
@@ -90,14 +90,16 @@ static __noinline int divide_wait(struct thread *t, struct thread *waker, u64 no
 		begin = step->from > from ? step->from : from;
 		if (to <= begin)
 			continue;
-		ns = to - begin;
+		rest = ns = to - begin;
 		to = begin;
 		for (k = 1; k < END_MAX; k++) {
 			part = ns * step->shares[k] >> SHARE_BITS;
+			if (part > rest)
+				part = rest;
 			add_end(t, k, part, step->end_tid);
-			ns -= part;
+			rest -= part;
 		}
-		t->ends[END_UNKNOWN] += ns;
+		t->ends[END_UNKNOWN] += rest;
 	}
 	if (to > from)
 		t->ends[END_UNKNOWN] += to - from;
@@ -140,7 +142,8 @@ static __noinline int merge_oldest(struct thread *t)
 	u64 all = next->wake - old->from, one, of_old, of_next, ran, queued;
 	u32 k;
 
-	if (!old->on || old->on > next->from || next->wake <= old->from || all > TOGETHER_NS)
+	if (!old->on || old->wake < old->from || old->on < old->wake || next->wake < next->from ||
+	    old->on > next->from || next->wake <= old->from || all > TOGETHER_NS)
 		return 0;
 	one = (1ULL << 40) / all;
 	of_old = share_of(old->wake - old->from, one);
@@ -156,6 +159,11 @@ static __noinline int merge_oldest(struct thread *t)
 			share += queued;
 		next->shares[k] = share < 1 << SHARE_BITS ? share : (1 << SHARE_BITS) - 1;
 	}
+	/* Who was at the end of the largest part. */
+	if (ran + queued > of_old && ran + queued > of_next)
+		next->end_tid = t->tid;
+	else if (of_old > of_next)
+		next->end_tid = old->end_tid;
 	next->from = old->from;
 	return 0;
 }

@@ -135,7 +135,8 @@ static __noinline int note_peer(struct sock *sk, struct connection *c)
 	if (!c)
 		return 0;
 	service = service_of(c->service);
-	if (!service || service->peer_tgid == tgid)
+	/* What came while its own call was at the socket arrives within that call. */
+	if (!service || service->peer_tgid == tgid || c->tgid == tgid)
 		return 0;
 	call = current_call();
 	if (call == NO_CALL)

@@ -50,7 +50,7 @@ static __always_inline bool may_copy(u32 met, u64 now)
 
 	if (!CAN_UNWIND || met == STACK_WHOLE)
 		return false;
-	if (now - since >= COPIES_PERIOD_NS &&
+	if ((s64)(now - since) >= COPIES_PERIOD_NS &&
 	    __sync_val_compare_and_swap(&copies_since, since, now) == since)
 		copies_left = COPIES_IN_PERIOD;
 	if (copies_left > (seldom ? 0 : COPIES_IN_PERIOD / 2) &&
@@ -99,12 +99,14 @@ static __always_inline u64 copy_here(struct thread *t, u64 walked)
 {
 	u64 id;
 
-	if (t->call != NO_CALL && t->copied && t->copied_call == t->call_start)
+	if (t->call != NO_CALL && t->call_start && !calls_off && t->copied &&
+	    t->copied_walk == walked && t->copied_call == t->call_start)
 		return t->copied;
 	id = copy_stack(walked);
 	if (t->call != NO_CALL) {
 		t->copied = id;
 		t->copied_call = t->call_start;
+		t->copied_walk = walked;
 	}
 	return id;
 }

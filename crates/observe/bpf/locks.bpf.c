@@ -116,9 +116,12 @@ static __always_inline void contention_begins(void *ctx, struct cpu *cpu,
 SEC("tp_btf/contention_begin")
 int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
 {
-	struct cpu *cpu = this_cpu(PROG_CONTENTION_BEGIN);
+	struct cpu *cpu;
 	struct thread *t;
 
+	if (in_own_program())
+		return 0;
+	cpu = this_cpu(PROG_CONTENTION_BEGIN);
 	if (!cpu || cpu->in_hardirq || cpu->in_softirq)
 		return 0;	/* part of the interrupt's own time */
 	t = this_thread(cpu);
@@ -151,9 +154,12 @@ static __always_inline void contention_ends(void *ctx, struct cpu *cpu,
 SEC("tp_btf/contention_end")
 int BPF_PROG(on_contention_end, void *lock, int ret)
 {
-	struct cpu *cpu = this_cpu(PROG_CONTENTION_END);
+	struct cpu *cpu;
 	struct thread *t;
 
+	if (in_own_program())
+		return 0;
+	cpu = this_cpu(PROG_CONTENTION_END);
 	if (!cpu || cpu->in_hardirq || cpu->in_softirq)
 		return 0;
 	t = this_thread(cpu);

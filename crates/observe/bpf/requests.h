@@ -51,12 +51,13 @@ static __always_inline u8 is_wanted(struct service *service, u64 ns)
 	return wanted | WANTED_SLOW;
 }
 
-static __always_inline void fill_request(struct request_record *r, struct connection *c)
+static __always_inline void fill_request(struct request_record *r, struct connection *c,
+					 u64 begun)
 {
 	r->type = RECORD_REQUEST;
 	r->service = c->service;
 	r->id = __sync_fetch_and_add(&requests_sent, 1);
-	r->begun = c->begun;
+	r->begun = begun;
 	r->first = c->first;
 	r->read = c->read;
 	r->served = c->served;
@@ -73,7 +74,7 @@ static __always_inline void fill_request(struct request_record *r, struct connec
 	__builtin_memset(r->pad, 0, sizeof(r->pad));
 }
 
-static __always_inline void send_request(struct connection *c)
+static __always_inline void send_request(struct connection *c, u64 begun)
 {
 	struct request_record *r = bpf_ringbuf_reserve(&outliers, sizeof(*r), 0);
 
@@ -81,7 +82,7 @@ static __always_inline void send_request(struct connection *c)
 		lost(LOSS_EVENT_RING);
 		return;
 	}
-	fill_request(r, c);
+	fill_request(r, c, begun);
 	bpf_ringbuf_submit(r, ring_flags(&outliers));
 }
 
@@ -89,17 +90,19 @@ static __always_inline void send_request(struct connection *c)
 __noinline int answer_ends(struct connection *c)
 {
 	struct service *service;
+	u64 begun;
 
-	if (!c || !c->begun || !c->served)
+	if (!c || !c->served)
 		return 0;
 	service = service_of(c->service);
-	if (!service)
+	begun = c->begun;
+	/* A walk over all connections may come to it while it is closed. */
+	if (!service || !begun || __sync_val_compare_and_swap(&c->begun, begun, 0) != begun)
 		return 0;
 	if (c->sends > 1)
 		count(service, HIST_REQUEST_ANSWERING, c->last - c->served);
 	if (c->wanted)
-		send_request(c);
-	c->begun = 0;
+		send_request(c, begun);
 	c->wanted = 0;
 	return 0;
 }
@@ -260,7 +263,7 @@ static __always_inline void reply_read(struct connection *c, struct thread *t)
 		c->first = arrived;
 		c->read = now;
 		c->reader = t->tid;
-		send_request(c);
+		send_request(c, c->begun);
 	}
 	c->begun = 0;
 }

@@ -151,7 +151,8 @@ struct thread {
 	u64 binding_min_flt, binding_maj_flt;
 	struct hold holder;	/* of the lock last waited for */
 
-	u64 copied, copied_call;	/* of its user stack: the last, and the start of that call */
+	/* of its user stack: the last, the start of that call, and the stack without it */
+	u64 copied, copied_call, copied_walk;
 	u32 dirty_pause;
 	u32 pending;		/* `sleep` waits for its user stack */
 	u64 reclaim_start, compaction_start;
@@ -251,12 +252,11 @@ struct {
 	__type(value, struct hist);
 } hists SEC(".maps");
 
-/* Slots of processes that have ended, which the recorder gives back; the loader sets max_entries. */
-struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, 1);
-	__type(value, u32);
-} free_hists SEC(".maps");
+/*
+ * Slots of processes that have ended, which the recorder gives back: a bit each.
+ * No map: what runs when a lock was waited for would wait for the map's own.
+ */
+u64 free_hists[HIST_SLOTS_MAX / 64];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -356,6 +356,15 @@ static __always_inline bool enter(struct cpu *cpu)
 	*busy = 1;
 	barrier();
 	return true;
+}
+
+/* The lock is one of ours: what is done at it may take it, too. */
+static __always_inline bool in_own_program(void)
+{
+	u32 zero = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+
+	return cpu && *(volatile u32 *)&cpu->busy;
 }
 
 static __always_inline void leave(struct cpu *cpu)
@@ -526,20 +535,50 @@ static __always_inline void lost(u32 kind)
 		cpu->losses[kind]++;
 }
 
+static __always_inline u64 *free_hists_at(u32 slot)
+{
+	return &free_hists[slot / 64 & (HIST_SLOTS_MAX / 64 - 1)];
+}
+
 /* Three quarters of the slots have been used, and none of them is free again. */
 static __always_inline bool hists_are_scarce(void)
 {
-	u32 slot = 0;
+	u32 i;
 
-	return hist_next > hist_slots / 2 / 4 * 3 && bpf_map_peek_elem(&free_hists, &slot);
+	if (hist_next <= hist_slots / 2 / 4 * 3)
+		return false;
+	for (i = 0; i < HIST_SLOTS_MAX; i += 64) {
+		if (*free_hists_at(i))
+			return false;
+	}
+	return true;
+}
+
+/* A slot that was given back, 0: there is none. Not static, as hold_class. */
+__noinline u32 freed_hist(void)
+{
+	u32 i;
+
+	for (i = 0; i < HIST_SLOTS_MAX; i += 64) {
+		u64 *word = free_hists_at(i), one = *word & -*word;
+
+		if (one && __sync_fetch_and_and(word, ~one) & one)
+			return i + log2_u64(one);
+	}
+	return 0;
+}
+
+static __always_inline void give_hist_back(u32 slot)
+{
+	__sync_fetch_and_or(free_hists_at(slot), 1ULL << (slot & 63));
 }
 
 /* A slot that was given back, or one of the first three quarters; 0: neither. */
 static __always_inline u32 own_hist(void)
 {
-	u32 slot = 0;
+	u32 slot = freed_hist();
 
-	if (!bpf_map_pop_elem(&free_hists, &slot))
+	if (slot)
 		return slot;
 	return hist_next > hist_slots / 2 / 4 * 3 ? 0 : __sync_fetch_and_add(&hist_next, 1);
 }
@@ -580,7 +619,7 @@ __noinline u32 hist_slot(u32 tgid, u32 kind, u64 id)
 	}
 	if (bpf_map_update_elem(&hist_index, &key, &slot, BPF_NOEXIST)) {
 		/* Another CPU came first. */
-		bpf_map_push_elem(&free_hists, &slot, BPF_ANY);
+		give_hist_back(slot);
 		known = bpf_map_lookup_elem(&hist_index, &key);
 		if (known)
 			return *known;

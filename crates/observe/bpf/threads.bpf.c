@@ -274,6 +274,8 @@ static __always_inline int switched(void *ctx, bool preempt,
 			died_after_stop(prev);
 		return 0;
 	}
+	/* Interrupts are off: only a lock of our own that is waited for comes in between. */
+	cpu->busy = 1;
 	/* Nobody switches within an interrupt: an exit may have been missed. */
 	cpu->in_hardirq = cpu->in_softirq = 0;
 	now = bpf_ktime_get_ns();
@@ -287,6 +289,7 @@ static __always_inline int switched(void *ctx, bool preempt,
 	note_ran(cpu, prev, now);
 	if (next->pid)
 		switch_in(cpu, prev, next, was_watched, now);
+	cpu->busy = 0;
 	return 0;
 }
 
@@ -387,6 +390,9 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	set_who(&t->waker, current);
 	if (t->open < ACCT_BLOCKED)
 		return 0;
+	/* It may have gone to sleep on another CPU since the clock was read. */
+	if ((s64)(now - t->off_since) < 0)
+		now = t->off_since;
 	if (t->waker_context == CTX_TASK) {
 		waker = this_thread(cpu);
 		if (waker)

@@ -128,6 +128,8 @@ enum hist_kind {
 	HIST_REQUEST_HELD,	/* as HIST_REQUEST_TOTAL, of those that nobody worked on */
 };
 
+#define HIST_SLOTS_MAX	1024	/* a power of two */
+
 struct hist_key {
 	u32 tgid;
 	u32 kind;

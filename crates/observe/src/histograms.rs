@@ -63,7 +63,8 @@ impl Histograms {
                 seconds.push(MetricSecond { tgid: key.tgid, metric, start_ns, histogram });
             }
         }
-        self.give_back(&maps.free_hists)?;
+        self.give_back(probes);
+        let maps = &probes.skel().maps;
         if self.keys.len() > maps.hists.max_entries() as usize / 4 {
             self.retire(&maps.hist_index);
         }
@@ -92,7 +93,7 @@ impl Histograms {
 
     /// Those that were retired before both halves were read. A process that got the number of one that
     /// had just ended may have found them while they were taken out: then they stay until it ends.
-    fn give_back(&mut self, free: &dyn MapCore) -> Result<(), Error> {
+    fn give_back(&mut self, probes: &mut Probes) {
         let mut lives = Lives::default();
         for slot in std::mem::take(&mut self.retired) {
             let owner = self.keys.get(&slot).map(|key| key.tgid);
@@ -101,10 +102,8 @@ impl Histograms {
                 continue;
             }
             self.keys.remove(&slot);
-            free.update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
-                .map_err(Error::bpf("giving a histogram back"))?;
+            probes.give_histogram_back(slot);
         }
-        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Names for addresses: frames of stacks, code that takes a lock, files behind faults.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use blazesym::symbolize::source::{Kernel, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
@@ -100,11 +101,11 @@ impl Names {
 
     /// The stack behind a copy of its top. Of a process that has mapped more since its list was
     /// read, that is read again.
-    pub fn unwind(&mut self, words: &Words) -> Unwound {
+    pub fn unwind(&mut self, words: &Words, until: Instant) -> Unwound {
         if self.mappings.find(words.tgid, words.ip).is_none() {
             self.mappings.refresh(words.tgid);
         }
-        unwind::unwind(&mut self.code, &self.mappings, words)
+        unwind::unwind(&mut self.code, &self.mappings, words, until)
     }
 
     /// Frames with module and offset; symbols come later, all at once. A return address is looked

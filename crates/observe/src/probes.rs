@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
@@ -113,7 +114,6 @@ impl Probes {
         let sizes = Sizes::of_this_host(cpus);
         let slots = sizes.histograms;
         open.maps.hists.set_max_entries(2 * slots).map_err(Error::bpf("sizing histograms"))?;
-        open.maps.free_hists.set_max_entries(slots).map_err(Error::bpf("sizing histograms"))?;
         open.maps.threads.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
         open.maps.free_slots.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
         if let Some(rodata) = open.maps.rodata_data.as_mut() {
@@ -329,6 +329,16 @@ impl Probes {
         let old = bss.epoch & 1;
         bss.epoch = bss.epoch.wrapping_add(1);
         old
+    }
+
+    /// Lets another histogram have a slot.
+    pub fn give_histogram_back(&mut self, slot: u32) {
+        let Some(bss) = self.skel.maps.bss_data.as_mut() else { return };
+        let Some(word) = bss.free_hists.get_mut(slot as usize / 64) else { return };
+        // SAFETY: the word is aligned, lives as long as the skeleton, which maps it, and is
+        // changed by atomic operations alone, here and by the kernel side.
+        let word = unsafe { AtomicU64::from_ptr(word) };
+        word.fetch_or(1 << (slot % 64), Ordering::Relaxed);
     }
 
     /// Histogram slots that have been used so far (slot 0 never is).

@@ -135,27 +135,36 @@ impl Stacks {
     /// Unwinds copies of stacks, as long as that does not take too long.
     pub fn unwind(&mut self, names: &mut Names, copies: Vec<Words>) -> Unwinding {
         let mut all = Unwinding::default();
-        let begun = Instant::now();
+        let until = Instant::now() + UNWINDING;
         for words in copies {
-            if begun.elapsed() > UNWINDING {
-                all.left_out += 1;
-                continue;
-            }
-            self.unwind_one(names, &words, &mut all);
+            self.unwind_one(names, &words, until, &mut all);
         }
         all
     }
 
-    fn unwind_one(&mut self, names: &mut Names, words: &Words, all: &mut Unwinding) {
+    fn unwind_one(
+        &mut self,
+        names: &mut Names,
+        words: &Words,
+        until: Instant,
+        all: &mut Unwinding,
+    ) {
         let walked = StackId(words.walked);
-        let unwound = names.unwind(words);
+        let unwound = names.unwind(words, until);
+        if unwound.end == End::Late {
+            all.left_out += 1;
+            return;
+        }
         let known = self.raw.get(&walked).map(|raw| raw.addresses.as_slice()).unwrap_or_default();
         let plausible = &known[..names.plausible(words.tgid, known)];
         let is_whole = unwound.end == End::Outermost;
         if plausible == unwound.addresses
             || (!is_whole && plausible.len() >= unwound.addresses.len())
         {
-            all.needless.push(walked);
+            // What is mapped there may be known later.
+            if unwound.end != End::Unmapped {
+                all.needless.push(walked);
+            }
             return;
         }
         let id = identity(words.tgid, &unwound.addresses);

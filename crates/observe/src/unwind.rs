@@ -3,6 +3,8 @@
 //! The copy is the process's own, and may say anything: each step costs a bounded time, and each
 //! address has to lie in code that is mapped.
 
+use std::time::Instant;
+
 use inspect::elf::{Registers, Step};
 
 use crate::code::Code;
@@ -19,6 +21,10 @@ pub enum End {
     Beyond,
     /// In code whose file does not say who called.
     Unknown,
+    /// At an address that no known mapping has.
+    Unmapped,
+    /// There was no more time.
+    Late,
 }
 
 /// The stack behind a copy.
@@ -29,17 +35,20 @@ pub struct Unwound {
     pub end: End,
 }
 
-/// Walks through a copy.
-pub fn unwind(code: &mut Code, mappings: &Mappings, words: &Words) -> Unwound {
+/// Walks through a copy, until then at most.
+pub fn unwind(code: &mut Code, mappings: &Mappings, words: &Words, until: Instant) -> Unwound {
     let mut walk = Walk { code, mappings, words };
     let mut registers = Registers { instruction: words.ip, stack: words.stack, frame: words.frame };
     let mut addresses = vec![words.ip];
     let mut exact = true;
     while addresses.len() < FRAMES {
+        if Instant::now() >= until {
+            return Unwound { addresses, end: End::Late };
+        }
         let end = match walk.step(registers, exact) {
             Step::Caller { registers: caller, exact: is_exact } => {
                 if walk.code_at(caller.instruction).is_none() {
-                    return Unwound { addresses, end: End::Unknown };
+                    return Unwound { addresses, end: End::Unmapped };
                 }
                 (registers, exact) = (caller, is_exact);
                 addresses.push(caller.instruction);

@@ -224,7 +224,7 @@ fn write_stack(
 fn why_cut(stack: &Stack) -> &'static str {
     match (stack.space, stack.copies) {
         (Space::User, 0) => {
-            "[cut short: no frame pointers here, and not unwound; or deeper than what is kept]"
+            "[cut short: no frame pointers and not unwound, or deeper than what is kept]"
         }
         (Space::User, 1) => "[cut short: the copy ends here, or the file does not say who called]",
         (Space::User, _) => "[cut short: from here on the copies differ, or end]",

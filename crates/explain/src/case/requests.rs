@@ -11,7 +11,6 @@ use model::{
     TracedProgram,
 };
 
-use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::messages::{intervals, time_within};
 
@@ -251,9 +250,12 @@ pub(crate) fn slowest(run: &Run) -> Vec<&Message> {
 }
 
 /// What is taken of the slowest, by what is taken of each.
-pub(crate) fn cost(case: &Case, of_one: impl Fn(&MessageBreakdown) -> u64) -> RequestCost {
+pub(crate) fn cost(
+    slowest: &[MessageBreakdown],
+    of_one: impl Fn(&MessageBreakdown) -> u64,
+) -> RequestCost {
     let mut cost = RequestCost { with: 0, of: 0, ns: 0, total_ns: 0 };
-    for one in case.slowest() {
+    for one in slowest {
         let total = one.message.total_ns();
         let taken = of_one(one).min(total);
         cost.of += 1;

@@ -16,9 +16,9 @@ const SHORTEST: u64 = 10;
 
 /// What a claim takes of one thread or process.
 pub(super) struct Share {
-    tgid: u32,
+    pub tgid: u32,
     /// `None`: all of the process.
-    tid: Option<u32>,
+    pub tid: Option<u32>,
     pub claimed_ns: u64,
     /// All that was not waiting for work.
     pub wanted_ns: u64,

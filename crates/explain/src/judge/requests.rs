@@ -4,9 +4,11 @@
 //! a thread had that account while it had the request, or while the request waited for it. Of work on
 //! a CPU, and of waiting that is the claim's in a small part, it is not known in which request it was.
 
+use std::collections::BTreeSet;
+
 use model::{Account, MessageTime, RequestCost, part_of};
 
-use super::hurt::Parts;
+use super::hurt::{self, Parts, Share};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::case::requests::cost;
@@ -14,6 +16,8 @@ use crate::cause::Claim;
 
 /// Fewer slow requests show nothing.
 pub(crate) const FEWEST: u64 = 10;
+/// Nor do slow requests that take less than one in so many parts of the recording together.
+const LEAST: u64 = 20;
 
 /// `None` where too few are known, or a part of a run is asked about.
 pub(super) fn of(case: &Case, claim: &Claim) -> Option<RequestCost> {
@@ -21,7 +25,23 @@ pub(super) fn of(case: &Case, claim: &Claim) -> Option<RequestCost> {
         return None;
     }
     let known = claim.requests.map(|of| of.slowest);
-    known.or_else(|| by_accounts(case, claim)).filter(|cost| cost.of >= FEWEST)
+    let cost = known.or_else(|| by_accounts(case, claim).filter(|_| is_of_servers(case, claim)))?;
+    let is_much = cost.total_ns >= case.run.length_ns() / LEAST;
+    (cost.of >= FEWEST && is_much).then_some(cost)
+}
+
+/// Of a claim that is mostly time of processes without slow requests these say nothing.
+fn is_of_servers(case: &Case, claim: &Claim) -> bool {
+    let slowest = case.slowest().iter().map(|one| one.message.program);
+    let servers: BTreeSet<u32> =
+        slowest.filter_map(|id| Some(case.run.messages.program(id)?.tgid)).collect();
+    let processes: Vec<Share> =
+        hurt::shares(case, claim).filter(|share| share.tid.is_none()).collect();
+    let sum = |of: &dyn Fn(&&Share) -> bool| -> u64 {
+        let shares = processes.iter().filter(of);
+        shares.map(|share| share.claimed_ns).fold(0, u64::saturating_add)
+    };
+    sum(&|share| servers.contains(&share.tgid)) >= sum(&|_| true) / 2
 }
 
 fn by_accounts(case: &Case, claim: &Claim) -> Option<RequestCost> {
@@ -33,7 +53,7 @@ fn by_accounts(case: &Case, claim: &Claim) -> Option<RequestCost> {
 
 impl Parts {
     fn cost(&self, case: &Case) -> RequestCost {
-        cost(case, |one| {
+        cost(case.slowest(), |one| {
             let times = one.parts.iter().flat_map(|part| &part.time);
             times.map(|time| self.taken_of(time)).fold(0, u64::saturating_add)
         })

@@ -11,8 +11,11 @@ fn udp_rcvbuf_stall() {
     let dropped: u64 = sockets.drops.iter().map(|drops| drops.count).sum();
     // Whatever else runs: also where the socket is found when its queue is full already.
     assert!(dropped >= missing, "{dropped} of {missing}");
+    // Of what was dropped before its socket was found only the number is known.
+    let has_reason: Vec<_> = sockets.drops.iter().map(|drops| !drops.reason.is_empty()).collect();
+    assert!(has_reason.is_sorted() && has_reason.contains(&true), "{:?}", sockets.drops);
     for drops in &sockets.drops {
-        assert_eq!(drops.reason, "SOCKET_RCVBUFF");
+        assert!(["", "SOCKET_RCVBUFF"].contains(&drops.reason.as_str()), "{drops:?}");
         assert!(drops.filling_ns <= drops.first_ns && drops.first_ns <= drops.last_ns);
     }
     // The counts per second and the bursts are of the same packets.

@@ -27,8 +27,11 @@ static void back(int id)
 {
 	for (;;) {
 		wait_on(request[id]);
-		if (!going())
+		/* Its front may wait already. */
+		if (!going()) {
+			signal_by(answer[id]);
 			break;
+		}
 		sleep_ms(6);
 		signal_by(answer[id]);
 	}

@@ -19,8 +19,11 @@ static void flush(int id)
 	asked = pthread_self();
 	for (;;) {
 		take(&request);
-		if (!going())
+		/* The appender may wait already. */
+		if (!going()) {
+			pthread_kill(asking, SIGUSR2);
 			break;
+		}
 		struct wait wait = wait_begins();
 		write_disk_ms(file, 5);
 		wait_ends(wait, 1);

@@ -108,16 +108,18 @@ fn are_right_together(losses: &[Loss], findings: &[Finding]) -> bool {
     let is_called = |finding: &&Finding| losses.iter().any(|loss| loss.is_called(&finding.cause));
     let found: u64 = findings.iter().filter(is_called).map(|finding| finding.lost_ns).sum();
     let truth: u64 = losses.iter().map(|loss| loss.lost_ns).sum();
-    losses.iter().all(|loss| loss.behind == losses[0].behind)
+    losses.len() > 1
+        && losses.iter().all(|loss| loss.behind == losses[0].behind)
         && SIZE.contains(&(found as f64 / truth.max(1) as f64))
 }
 
-/// Title, whom it hurts and chain together, or one piece of evidence, name the thread and what it
-/// did. Whom it hurts is part of it because of a loss that nobody else is behind (a thread waits for
-/// the disk) it is the only place that names the thread.
+/// Title and chain together, or one piece of evidence, name the thread and what it did. Of a thread
+/// that waits for the disk itself nobody else is behind it: whom it hurts names it.
 fn names_who_is_behind(finding: &Finding, loss: &Loss, program: &str) -> bool {
     let links = finding.chain.iter().map(|link| link.text.as_str());
-    let hurts = finding.hurts.iter().map(|hurt| hurt.who.as_str());
+    let is_alone =
+        loss.does == "disk" && ["disk-sync", "disk-read"].contains(&finding.cause.as_str());
+    let hurts = finding.hurts.iter().filter(|_| is_alone).map(|hurt| hurt.who.as_str());
     let chain: Vec<&str> = [finding.title.as_str()].into_iter().chain(hurts).chain(links).collect();
     let mut texts = vec![chain.join("\n")];
     texts.extend(finding.evidence.iter().map(|evidence| evidence.text.clone()));

@@ -71,7 +71,7 @@ fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     let time = |message: &Message| -> u64 {
         in_calls(message, program).iter().map(|span| span.ns()).sum()
     };
-    let slowest = cost(case, |one| time(&one.message));
+    let slowest = cost(case.slowest(), |one| time(&one.message));
     if slowest.with == 0 || slowest.of < FEWEST_REQUESTS {
         return None;
     }
@@ -80,7 +80,9 @@ fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     let requests_ns = requests(case, called, MessageMetric::Total).sum();
     let queued_ns = requests(case, called, MessageMetric::Infrastructure).sum();
     let own = (called.total.sum() as f64 / requests_ns.max(1) as f64).min(1.0);
-    let (turns, used) = (is_one_at_a_time(case, called), used(case, called));
+    // More calls than fit into the recording one by one have overlapped.
+    let fit = called.total.sum() <= case.run.length_ns();
+    let (turns, used) = (fit && is_one_at_a_time(case, called), used(case, called));
     // Those that wait to be read wait for a thread.
     let takes_turns = turns && used > own.max(slowest.share()) && queued_ns < requests_ns / 4;
     let title = match takes_turns {
@@ -94,8 +96,9 @@ fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     if takes_turns {
         claim.fix = Some(TURNS);
         let behind = |message: &Message| (message.logic_ns() as f64 * used) as u64;
-        let slowest = cost(case, |one| behind(&one.message));
+        let slowest = cost(case.slowest(), |one| behind(&one.message));
         claim.requests = Some(OfRequests { slowest, of_all: used });
+        claim.doubt(0.8, "how long each request waited for its turn is estimated from all of them");
         claim.mechanism(format!(
             "for {:.0} % of the recording a call was on its way, one at a time, while {:.1} requests \
              were in progress on average",
@@ -173,6 +176,8 @@ fn waited(case: &Case, program: u32) -> Accounts {
 }
 
 const POLL: Account = Account::Blocked(Blocked::Poll);
+/// Who does less than one in so many parts between answers may wait for something to do.
+const LEAST_WORK: u64 = 20;
 
 /// A program without requests of its own, or whose requests do not show how long they took (several at
 /// once at a socket of UDP), waits for the answers to what it has sent.
@@ -199,8 +204,12 @@ fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
         mean(called.total.sum(), called.total.count())
     ));
     trigger(case, called, &mut claim);
+    let threads = case.run.threads.iter().filter(|thread| thread.tgid == tgid);
+    let work =
+        threads.map(|t| t.accounts.sum_of(|account| class(account) == Class::Work)).sum::<u64>();
+    let is_idle = requests.count() == 0 && work < waited.total() / LEAST_WORK;
     claim.doubt(
-        0.9,
+        if is_idle { 0.5 } else { 0.9 },
         "a peer that holds its answer back until there is something to tell (a queue, a long poll) \
          looks the same",
     );

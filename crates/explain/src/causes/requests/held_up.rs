@@ -61,7 +61,7 @@ pub(super) fn held_up<'a>(case: &Case<'a>, is_loop: bool) -> Result<HeldUp<'a>, 
         )));
     }
     let program = queue.program.program;
-    let slowest = cost(case, |one| match one.message.program == program {
+    let slowest = cost(case.slowest(), |one| match one.message.program == program {
         true => waited_for_reader(one),
         false => 0,
     });

@@ -57,12 +57,22 @@ const WAITS: &str = "The workers wait themselves for most of the time: shorten t
 
 /// Workers that are idle for more of the recording than this are not all busy.
 const LEAST_USED: f64 = 0.6;
+/// Workers are known by the requests that were kept whole, their work by all: more of it than they can
+/// do shows that there are others.
+const MOST_USED: f64 = 1.05;
 
 fn examine(case: &Case) -> Verdict {
     let held = held_up(case, false)?;
     let queue = &held.queue;
     let (workers, used) = (queue.readers.len() as u64, utilisation(case, &held));
     let process = case.process_name(queue.program.tgid);
+    if used > MOST_USED {
+        return Err(Absent(format!(
+            "the requests of {process} were worked on for {used:.1} times as long as its {} that were \
+             seen to read some can: not all are known",
+            counted(workers, "worker")
+        )));
+    }
     if used < LEAST_USED {
         return Err(Absent(format!(
             "{} waited {} for {} of {process}, but these worked on requests for {:.0} % of the time only",
@@ -75,7 +85,9 @@ fn examine(case: &Case) -> Verdict {
     let (main, k) = (held.main(), counted(workers, "worker"));
     let title = match workers {
         1 => format!("requests wait for the only worker of {process}, which {main}"),
-        _ => format!("requests wait because all {k} of {process} are busy: each {main}"),
+        _ => format!(
+            "requests wait because {k} of {process}, all that read any, are busy: each {main}"
+        ),
     };
     let mut claim = held.claim(title);
     claim.fix = Some(if held.on_cpu() >= 0.5 { COMPUTES } else { WAITS });
@@ -102,13 +114,13 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
-/// The part of the recording in which a worker has a request, 0 to 1.
+/// The part of the recording in which a worker has a request.
 fn utilisation(case: &Case, held: &HeldUp) -> f64 {
     let queue = &held.queue;
     let (program, flow) = (queue.program.program, queue.flow.flow);
     let worked = case.run.messages.histogram(program, flow, MessageMetric::Logic).sum();
     let whole = case.run.length_ns().saturating_mul(queue.readers.len() as u64);
-    (worked as f64 / whole.max(1) as f64).min(1.0)
+    worked as f64 / whole.max(1) as f64
 }
 
 #[cfg(test)]
@@ -141,7 +153,7 @@ mod tests {
     fn workers_that_sleep_are_busy_and_what_they_do_is_said() {
         let run = pool(0);
         let claim = examine(&Case::new(&run)).unwrap();
-        assert!(claim.title.contains("all 2 workers"), "{}", claim.title);
+        assert!(claim.title.contains("2 workers of"), "{}", claim.title);
         assert!(claim.lost.get(ASLEEP) > 3 * SECOND, "{:?}", claim.lost);
         assert_eq!(claim.fix, Some(WAITS));
         let found = crate::explain(&run);
