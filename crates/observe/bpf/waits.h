@@ -448,16 +448,19 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 static __noinline int keep_waits(struct thread *t)
 {
 	struct wait_sum first = {}, *sum;
+	struct wait_key key;
 
 	if (!t->waits.count)
 		return 0;
-	sum = bpf_map_lookup_elem(&wait_sums, &t->waits_of);
+	/* Older kernels take no key from memory that was handed to a global function. */
+	key = t->waits_of;
+	sum = bpf_map_lookup_elem(&wait_sums, &key);
 	t->waits.waiter_tid = t->tid;
 	if (!sum) {
 		first.waiter_tid = t->tid;
-		if (bpf_map_update_elem(&wait_sums, &t->waits_of, &first, BPF_NOEXIST) == -7 /* E2BIG */)
+		if (bpf_map_update_elem(&wait_sums, &key, &first, BPF_NOEXIST) == -7 /* E2BIG */)
 			lost(LOSS_WAIT);
-		sum = bpf_map_lookup_elem(&wait_sums, &t->waits_of);
+		sum = bpf_map_lookup_elem(&wait_sums, &key);
 	}
 	if (sum)
 		add_to(sum, &t->waits);

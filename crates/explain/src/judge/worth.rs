@@ -100,13 +100,15 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
 /// The same of a claim that knows what it takes of requests.
 fn shortfall_of_requests(case: &Case, of: &OfRequests, lost: u64) -> Option<String> {
     let (length, slowest) = (case.run.length_ns(), &of.slowest);
-    let part = slowest.share().max(of.of_all);
-    let is_enough = slowest.of >= FEWEST && part >= LEAST_OF_REQUESTS && lost >= length / 20;
+    // What is taken of all is counted of each request, also of those that were not kept.
+    let is_felt = slowest.of >= FEWEST && slowest.share() >= LEAST_OF_REQUESTS;
+    let is_of_all = slowest.of >= FEWEST / 2 && of.of_all >= LEAST_OF_REQUESTS;
+    let is_enough = (is_felt || is_of_all) && lost >= length / 20;
     (!is_enough).then(|| {
         format!(
             "it takes {} of the time of the {} slowest requests, and {} of that of all (25 % of \
-             either are needed, and {FEWEST} slow ones), and {} is {} of the recording's length \
-             (5 % are)",
+             {FEWEST} slow ones or of all are needed), and {} is {} of the recording's length (5 % \
+             are)",
             share(slowest.share()),
             slowest.of,
             share(of.of_all),
