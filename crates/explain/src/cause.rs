@@ -111,6 +111,8 @@ pub(crate) struct Claim {
     pub evidence: Vec<Evidence>,
     /// Of threads that go one at a time: their turns.
     pub turns: Option<Turns>,
+    /// It is about want of a CPU on a host whose CPUs were idle for most of the time.
+    pub spare_cpus: bool,
     /// Look-alikes excluded by a datum of this cause; the engine adds those of the catalogue.
     pub ruled_out: Vec<RuledOut>,
     /// Other explanations that are no cause of the catalogue, and the data that exclude them.
@@ -174,6 +176,7 @@ impl Claim {
             chain: Vec::new(),
             evidence: Vec::new(),
             turns: None,
+            spare_cpus: false,
             ruled_out: Vec::new(),
             excluded: Vec::new(),
             doubts: Vec::new(),

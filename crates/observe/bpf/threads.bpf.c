@@ -193,6 +193,11 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	if (!was_watched)
 		stolen_since(cpu, next);	/* what went before is not its */
 	slept = t->off_account >= ACCT_BLOCKED;
+	/* The clock of another CPU may be ahead: no time is less than none. */
+	if ((s64)(now - t->off_since) < 0)
+		now = t->off_since;
+	if ((s64)(now - t->wake_ns) < 0)
+		now = t->wake_ns;
 	off = now - t->off_since;
 	delay = now - t->wake_ns;
 	if (slept) {

@@ -38,14 +38,14 @@ pub fn thread(
     let open = wire::account(record.open, wire::call(record.open_call));
     let last_ns = record.now.min(until_ns).max(record.since);
     if record.alive != 0 {
-        accounts.add(open, last_ns - record.since);
+        accounts.add(open, last_ns.saturating_sub(record.since));
     }
     Some(ThreadAccounts {
         tid: record.tid,
         tgid: record.tgid,
         comm: bpf::text(&record.comm),
         first_ns: record.first_ns,
-        last_ns: record.first_ns + accounts.total(),
+        last_ns: record.first_ns.saturating_add(accounts.total()),
         alive: record.alive != 0,
         open,
         accounts,
@@ -118,7 +118,7 @@ fn waker(sleep: &sleep) -> Option<Waker> {
 
 /// Who was on the CPU between being ready to run and running.
 fn ran_instead(sleep: &sleep) -> Vec<Runner> {
-    let end = sleep.start + sleep.ns;
+    let end = sleep.start.saturating_add(sleep.ns);
     let mut runners: Vec<Runner> = Vec::new();
     for ran in sleep.ran.iter().take(usize::from(sleep.ran_count)) {
         let ns = ran.until.min(end).saturating_sub(ran.since.max(sleep.wake));
@@ -126,7 +126,7 @@ fn ran_instead(sleep: &sleep) -> Vec<Runner> {
             .iter_mut()
             .find(|runner| runner.tid == ran.who.tid && runner.realtime == ran.realtime)
         {
-            Some(runner) => runner.ns += ns,
+            Some(runner) => runner.ns = runner.ns.saturating_add(ns),
             None if ns > 0 => runners.push(Runner {
                 tid: ran.who.tid,
                 tgid: ran.who.tgid,
@@ -209,6 +209,19 @@ mod tests {
         let mut whole = record();
         whole.since += 100;
         assert!(thread(&whole, &evicted, u64::MAX).is_some());
+    }
+
+    #[test]
+    fn times_that_no_clock_gives_are_no_panic() {
+        let mut record = outlier_record { kind: 1, ..Default::default() };
+        record.sleep.start = 5_000;
+        record.sleep.wake = 4_000;
+        record.sleep.ns = u64::MAX - 10;
+        record.sleep.ran_count = 2;
+        for ran in &mut record.sleep.ran[..2] {
+            (ran.since, ran.until) = (0, u64::MAX);
+        }
+        assert_eq!(outlier(&record).unwrap().ran_instead[0].ns, u64::MAX);
     }
 
     #[test]

@@ -10,3 +10,4 @@ pub(crate) mod network;
 pub(crate) mod processes;
 pub(crate) mod requests;
 pub(crate) mod timers;
+pub(crate) mod tries;

@@ -2,7 +2,8 @@
 //!
 //! A claim becomes a finding only if it explains enough:
 //! - at least 10 ms in all (less goes unnoticed), and either
-//! - at least 5 % of the wall time of the watched threads, or
+//! - at least 5 % of the wall time of the watched threads; 10 % for want of a CPU where CPUs were
+//!   idle for most of the time: short waits are then where the scheduler puts whom it wakes, or
 //! - for programs with many idle threads: a fifth of a CPU all the time, and a quarter of all that
 //!   the threads used, spent on work that could be avoided, or
 //! - for programs that mostly wait for work: at least 25 % of the time in which their threads
@@ -71,7 +72,8 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
         return Some(format!("{} is less than {}", duration(lost), duration(FLOOR_NS)));
     }
     let is_part = |fraction: u64, whole: u64| lost >= whole / fraction;
-    let busy_program = is_part(20, case.wall_ns);
+    let needed = if claim.spare_cpus { 10 } else { 20 };
+    let busy_program = is_part(needed, case.wall_ns);
     let long_waits = lost / claim.waits.max(1) >= FLOOR_MEAN_NS;
     let idle_program = is_part(4, case.active_ns())
         && is_part(100, case.run.length_ns())
@@ -85,12 +87,13 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
         return None;
     }
     Some(format!(
-        "{} is {} of the wall time (5 % are needed) and {} of the time in which the threads \
+        "{} is {} of the wall time ({} are needed) and {} of the time in which the threads \
          worked or wanted to (25 % are, with 1 % of the recording's length and waits of 100 us on \
          average; here {} and {}); nor is it a tenth of what one busy thread or process wanted, or \
          avoidable work of a fifth of a CPU and a quarter of their CPU time",
         duration(lost),
         percent(lost, case.wall_ns),
+        percent(1, needed),
         percent(lost, case.active_ns()),
         percent(lost, case.run.length_ns()),
         duration(lost / claim.waits.max(1))

@@ -144,6 +144,7 @@ fn examine(case: &Case) -> Verdict {
     rule_out(case, &queue.ran, &mut claim);
     if case.cpus().is_some_and(is_mostly_idle) {
         claim.fix = Some(FIX_ON_IDLE_HOST);
+        claim.spare_cpus = true;
         claim.doubt(0.7, "CPUs were idle more than half of the time, and yet threads shared one");
     }
     if queue.unseen {
@@ -416,6 +417,20 @@ mod tests {
         assert!(claim.fix.unwrap().contains("affinity mask") && claim.doubts.len() == 1);
         let busy = builder().cpus(2, SECOND, 3 * SECOND).build();
         assert!(examine(&Case::new(&busy)).unwrap().fix.is_none());
+    }
+
+    /// A server with short turns: its threads are woken beside one that runs, for 6 % of their time.
+    #[test]
+    fn short_waits_on_a_host_with_idle_cpus_are_the_price_of_waking() {
+        let found = |idle_ns, busy_ns| {
+            let poll = (Account::Blocked(model::Blocked::Poll), 80 * SECOND / 100);
+            let run = RunBuilder::new()
+                .thread(10, 10, &[(USER, 14 * SECOND / 100), (PREEMPTED, 6 * SECOND / 100), poll])
+                .runner(runner(10, 10, 3_000, 6 * SECOND / 100))
+                .cpus(2, idle_ns, busy_ns);
+            crate::explain(&run.build()).findings.len()
+        };
+        assert_eq!((found(3 * SECOND, SECOND), found(SECOND, 3 * SECOND)), (0, 1));
     }
 
     #[test]

@@ -31,6 +31,8 @@ use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
+use crate::causes::requests::slow_peer::FIX_OF_PIPELINE;
+use crate::causes::tries::Tries;
 use crate::text::{counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
@@ -46,17 +48,11 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-/// A queue would fill as well.
-const FIX_OF_PIPELINE: &str = "The stage that computes limits the pipeline: make it cheaper, give it \
-                               more threads or processes, or send it less. Room in the pipe or a \
-                               queue only helps where its input comes in bursts.";
 /// Less than one in so many parts is not worth a second name.
 const NEARLY_ALL: u64 = 20;
 /// Readers followed from one to the next, at most.
 const STAGES: usize = 8;
 const PIPE: Account = Account::Blocked(Blocked::PipeWrite);
-/// In which a thread sleeps that tries again.
-const SLEEP: Account = Account::Blocked(Blocked::TimerSleep);
 /// Calls that write to a pipe.
 const CALLS: [&str; 2] = ["write", "writev"];
 
@@ -64,19 +60,23 @@ fn examine(case: &Case) -> Verdict {
     let in_pipes = case.accounts.get(PIPE);
     let for_stages = sum_of(case.waits(PIPE).filter(|wait| is_for_a_stage(wait)));
     let slept = in_pipes.saturating_sub(for_stages.ns);
-    let tries = Tries::of(case);
-    let Some(process) = case.main_process(|account| account == PIPE) else {
-        return tries.claim(case).ok_or(Absent("no thread waited for room in a pipe".to_owned()));
+    let tries = Tries::of(case, |retry| retry.pipe);
+    let Some(process) = waiter(case) else {
+        return by_tries(case, &tries)
+            .ok_or(Absent("no thread waited for room in a pipe".to_owned()));
     };
     if slept < in_pipes / NEARLY_ALL {
-        return tries.claim(case).ok_or(Absent(format!(
+        return by_tries(case, &tries).ok_or(Absent(format!(
             "of {} in which threads waited for room in a pipe, somebody computed at the other end \
              for {}: a stage of a pipeline",
             duration(in_pipes),
             duration(for_stages.ns)
         )));
     }
-    let total = case.wait_total(PIPE);
+    let total = match for_stages.count {
+        0 => case.wait_total(PIPE),
+        _ => sum_of(for_readers(case)),
+    };
     let reader = reader(case);
     let by = reader.as_ref().map_or("its reader", |reader| reader.name.as_str());
     let last = reader.as_ref().and_then(|reader| last_stage(case, reader));
@@ -128,7 +128,7 @@ fn examine(case: &Case) -> Verdict {
         );
     }
     evidence(case, &mut claim);
-    tries.add_to(&mut claim);
+    add_tries(&tries, &mut claim);
     for (cause, kind) in
         [(ids::FSYNC_JOURNAL, Blocked::Disk), (ids::DIRTY_THROTTLE, Blocked::DirtyThrottle)]
     {
@@ -140,78 +140,52 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
-/// Waits for room by trying again.
-#[derive(Default)]
-struct Tries {
-    /// The process that waited longest so.
-    process: u32,
-    count: u64,
-    ns: u64,
-    max_ns: u64,
-    /// The pipe.
-    inode: u64,
+/// The waits for readers that do not compute.
+fn for_readers<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a WaitSum> {
+    case.waits(PIPE).filter(|wait| !is_for_a_stage(wait))
 }
 
-impl Tries {
-    fn of(case: &Case) -> Self {
-        let mut tries = Tries::default();
-        let mut longest = 0;
-        for retry in case.run.sums.retries.iter().filter(|retry| retry.pipe) {
-            tries.count = tries.count.saturating_add(retry.count);
-            tries.ns = tries.ns.saturating_add(retry.ns);
-            tries.max_ns = tries.max_ns.max(retry.max_ns);
-            if retry.ns > longest {
-                longest = retry.ns;
-                (tries.process, tries.inode) = (retry.tgid, retry.object);
-            }
-        }
-        tries
+/// The process that waited longest for such a reader, or waits still.
+fn waiter(case: &Case) -> Option<u32> {
+    let mut processes = BTreeMap::<u32, u64>::new();
+    for wait in for_readers(case) {
+        let ns = processes.entry(wait.tgid).or_default();
+        *ns = ns.saturating_add(wait.ns);
     }
+    let longest = processes.into_iter().max_by_key(|(_, ns)| *ns).map(|(tgid, _)| tgid);
+    longest.or_else(|| case.main_process(|account| account == PIPE))
+}
 
-    /// The sleeps look like the thread's own; the refusals show that they are not.
-    fn add_to(&self, claim: &mut Claim) {
-        if self.ns == 0 {
-            return;
-        }
-        claim.takes_idle = true;
-        claim.lost.add(SLEEP, self.ns);
-        claim.waits = claim.waits.saturating_add(self.count);
-        claim.saw(
-            format!(
-                "{} after a write to a full pipe that does not block, {} in all, mean {}, longest \
-                 {}; most for the pipe with inode {}",
-                counted(self.count, "sleep"),
-                duration(self.ns),
-                mean(self.ns, self.count),
-                duration(self.max_ns),
-                self.inode
-            ),
-            "failed calls of write, and the sleeps up to the next to the same pipe",
-        );
-    }
+fn add_tries(tries: &Tries, claim: &mut Claim) {
+    tries.add_to(
+        claim,
+        "a write to a full pipe that does not block",
+        "pipe",
+        "failed calls of write, and the sleeps up to the next to the same pipe",
+    );
+}
 
-    /// Without a thread that slept in write.
-    fn claim(&self, case: &Case) -> Option<Claim> {
-        if self.ns == 0 {
-            return None;
-        }
-        let name = case.process_name(self.process);
-        let title = format!("{name} tries again and again to write to a full pipe");
-        let mut claim = Claim::new(title, Accounts::new(), 0);
-        claim.mechanism(format!(
-            "{} asleep between writes that found the pipe full: {}",
-            duration(self.ns),
-            counted(self.count, "sleep")
-        ));
-        claim.trigger("its reader is slow: a write that fails does not say who that is".to_owned());
-        self.add_to(&mut claim);
-        claim.doubt(0.9, "who reads the pipe, and what it does meanwhile, is not known");
-        Some(claim)
+/// Without a thread that slept in write.
+fn by_tries(case: &Case, tries: &Tries) -> Option<Claim> {
+    if tries.ns == 0 {
+        return None;
     }
+    let name = case.process_name(tries.process);
+    let title = format!("{name} tries again and again to write to a full pipe");
+    let mut claim = Claim::new(title, Accounts::new(), 0);
+    claim.mechanism(format!(
+        "{} asleep between writes that found the pipe full: {}",
+        duration(tries.ns),
+        counted(tries.count, "sleep")
+    ));
+    claim.trigger("its reader is slow: a write that fails does not say who that is".to_owned());
+    add_tries(tries, &mut claim);
+    claim.doubt(0.9, "who reads the pipe, and what it does meanwhile, is not known");
+    Some(claim)
 }
 
 fn evidence(case: &Case, claim: &mut Claim) {
-    if let Some(pipe) = case.waits(PIPE).min_by_key(|wait| Reverse(wait.ns)) {
+    if let Some(pipe) = for_readers(case).min_by_key(|wait| Reverse(wait.ns)) {
         claim.saw(
             format!(
                 "pipe with inode {}: {}, mean {}, longest {}",
@@ -335,6 +309,7 @@ fn file(fd: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::causes::tries::SLEEP;
     use crate::testing::{RunBuilder, SECOND, USER, wait};
 
     fn writer() -> RunBuilder {

@@ -29,6 +29,7 @@ use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
+use crate::causes::tries::Tries;
 use crate::text::{counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
@@ -49,7 +50,6 @@ pub const CAUSE: Cause = Cause {
 };
 
 const FILE_LOCK: Account = Account::Blocked(Blocked::FileLock);
-const SLEEP: Account = Account::Blocked(Blocked::TimerSleep);
 /// What to do where nobody waits in the call.
 const FIX_OF_TRIES: &str = "Ask the kernel to wait (flock without LOCK_NB, F_SETLKW): it wakes the \
                             thread when the lock is let go, and not a part of a sleep later. Then \
@@ -60,10 +60,10 @@ const CALLS: [&str; 2] = ["flock", "fcntl"];
 const FILES_SHOWN: usize = 3;
 
 fn examine(case: &Case) -> Verdict {
-    let tries = Tries::of(case);
+    let tries = Tries::of(case, |retry| retry.call.is_one_of(&CALLS));
     let slept = case.lost.get(FILE_LOCK);
     if tries.ns > slept {
-        return Ok(tries.claim(case));
+        return Ok(by_tries(case, &tries));
     }
     let Some(process) = case.main_process(|account| account == FILE_LOCK) else {
         return Err(Absent("no thread waited for a file lock (flock, fcntl)".to_owned()));
@@ -80,7 +80,7 @@ fn examine(case: &Case) -> Verdict {
     };
     let lost: Accounts = [(FILE_LOCK, slept)].into_iter().collect();
     let mut claim = Claim::new(title, lost, total.count);
-    tries.add_to(&mut claim);
+    add_tries(&tries, &mut claim);
 
     let threads = case.threads_in(|account| account == FILE_LOCK).count() as u64;
     claim.mechanism(format!(
@@ -122,71 +122,30 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
-/// Waits for a file lock by trying again.
-#[derive(Default)]
-struct Tries {
-    /// The process that waited longest so.
-    process: u32,
-    count: u64,
-    ns: u64,
-    max_ns: u64,
-    /// The file.
-    inode: u64,
+fn add_tries(tries: &Tries, claim: &mut Claim) {
+    tries.add_to(
+        claim,
+        "a try for the file lock that was refused",
+        "file",
+        "failed calls of flock and fcntl, and the sleeps up to the next of the same file",
+    );
 }
 
-impl Tries {
-    fn of(case: &Case) -> Self {
-        let mut tries = Tries::default();
-        let mut longest = 0;
-        for retry in case.run.sums.retries.iter().filter(|r| r.call.is_one_of(&CALLS)) {
-            tries.count = tries.count.saturating_add(retry.count);
-            tries.ns = tries.ns.saturating_add(retry.ns);
-            tries.max_ns = tries.max_ns.max(retry.max_ns);
-            if retry.ns > longest {
-                longest = retry.ns;
-                (tries.process, tries.inode) = (retry.tgid, retry.object);
-            }
-        }
-        tries
-    }
-
-    /// The sleeps look like the thread's own; the refusals show that they are not.
-    fn add_to(&self, claim: &mut Claim) {
-        if self.ns == 0 {
-            return;
-        }
-        claim.takes_idle = true;
-        claim.lost.add(SLEEP, self.ns);
-        claim.waits = claim.waits.saturating_add(self.count);
-        claim.saw(
-            format!(
-                "{} after a try for the file lock that was refused, {} asleep in all, mean {}, \
-                 longest {}; most for the file with inode {}",
-                counted(self.count, "sleep"),
-                duration(self.ns),
-                mean(self.ns, self.count),
-                duration(self.max_ns),
-                self.inode
-            ),
-            "failed calls of flock and fcntl, and the sleeps up to the next of the same file",
-        );
-    }
-
-    fn claim(&self, case: &Case) -> Claim {
-        let name = case.process_name(self.process);
-        let title = format!("{name} tries again and again for a file that is locked");
-        let mut claim = Claim::new(title, Accounts::new(), 0);
-        claim.fix = Some(FIX_OF_TRIES);
-        claim.mechanism(format!(
-            "{} asleep between tries that were refused: {}",
-            duration(self.ns),
-            counted(self.count, "sleep")
-        ));
-        claim.trigger("who had the file locked was not seen: a refusal does not say".to_owned());
-        self.add_to(&mut claim);
-        claim.doubt(0.9, "who has the file locked, and what it does with it, is not known");
-        claim
-    }
+/// Where more was tried than waited for.
+fn by_tries(case: &Case, tries: &Tries) -> Claim {
+    let name = case.process_name(tries.process);
+    let title = format!("{name} tries again and again for a file that is locked");
+    let mut claim = Claim::new(title, Accounts::new(), 0);
+    claim.fix = Some(FIX_OF_TRIES);
+    claim.mechanism(format!(
+        "{} asleep between tries that were refused: {}",
+        duration(tries.ns),
+        counted(tries.count, "sleep")
+    ));
+    claim.trigger("who had the file locked was not seen: a refusal does not say".to_owned());
+    add_tries(tries, &mut claim);
+    claim.doubt(0.9, "who has the file locked, and what it does with it, is not known");
+    claim
 }
 
 fn waits_here(outlier: &Outlier) -> bool {
@@ -272,6 +231,7 @@ fn files(case: &Case) -> Vec<(u64, Waits, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::causes::tries::SLEEP;
     use crate::testing::{FUTEX, RunBuilder, SECOND, USER, wait};
 
     fn queue(waker_tgid: u32) -> RunBuilder {

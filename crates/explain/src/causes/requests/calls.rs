@@ -95,7 +95,10 @@ fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     claim.mechanism(in_requests(&slowest));
     if takes_turns {
         claim.fix = Some(TURNS);
-        let behind = |message: &Message| (message.logic_ns() as f64 * used) as u64;
+        let behind = |message: &Message| match time(message) {
+            0 => 0,
+            _ => (message.logic_ns() as f64 * used) as u64,
+        };
         let slowest = cost(case.slowest(), |one| behind(&one.message));
         claim.requests = Some(OfRequests { slowest, of_all: used });
         claim.doubt(0.8, "how long each request waited for its turn is estimated from all of them");

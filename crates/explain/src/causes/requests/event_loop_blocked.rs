@@ -108,11 +108,11 @@ fn turns(case: &Case, tgid: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Account, Blocked, Message, Run, Syscall, SyscallCall};
+    use model::{Account, Blocked, ChainEnd, Message, Run, Syscall, SyscallCall, WaitSum};
 
     use super::*;
     use crate::testing::requests::{MS, request, served};
-    use crate::testing::{RunBuilder, SECOND, USER, interval};
+    use crate::testing::{RunBuilder, SECOND, USER, interval, wait};
 
     const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
     const DISK: Account = Account::Blocked(Blocked::Disk);
@@ -168,6 +168,33 @@ mod tests {
             let absent = examine(&Case::new(&run)).unwrap_err();
             assert!(absent.0.contains("of that only"), "{}", absent.0);
         }
+    }
+
+    /// Another thread has as much idle time in the account, which is no room for a second claim.
+    #[test]
+    fn a_lock_that_the_loop_waits_for_is_the_locks_alone() {
+        const FUTEX: Account = Account::Blocked(Blocked::Futex);
+        let run = |lock_like| {
+            let lock = WaitSum {
+                by_waiter: lock_like,
+                lock_like,
+                ends: [(ChainEnd::Cpu, 800 * MS)].into(),
+                ..wait(10, FUTEX, 0x1000, 20, 800 * MS)
+            };
+            let mut run = RunBuilder::new()
+                .thread(11, 10, &[(USER, 2 * SECOND), (FUTEX, SECOND)])
+                .thread(12, 10, &[(FUTEX, 3 * SECOND)])
+                .wait(lock);
+            for n in 0..20 {
+                let mut asleep = interval(11, FUTEX, 100 * n * MS, 40 * MS, None);
+                asleep.object = 0x1000;
+                run = run.kept(asleep);
+            }
+            served(run.build(), requests())
+        };
+        assert!(examine(&Case::new(&run(0))).is_ok());
+        let absent = examine(&Case::new(&run(20))).unwrap_err();
+        assert!(absent.0.contains("of that only"), "{}", absent.0);
     }
 
     #[test]

@@ -4,11 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, MessageTime};
+use model::{Account, Accounts, MessageTime, Outlier};
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::{Busy, Queue, cost, keeps_from_reading, queues, waited_for_reader};
+use crate::case::requests::{
+    Busy, Queue, cost, did, intervals_by_thread, keeps_from_reading, queues, waited_for_reader,
+};
 use crate::cause::{Absent, Claim, OfRequests};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
@@ -74,13 +76,35 @@ pub(super) fn held_up<'a>(case: &Case<'a>, is_loop: bool) -> Result<HeldUp<'a>, 
 /// cause of its own.
 fn lost(case: &Case, queue: &Queue) -> Accounts {
     let mut lost = Accounts::new();
+    let by_thread = intervals_by_thread(case.run);
     for busy in &queue.busy {
+        let own = by_thread.get(&busy.tid).map_or(&[][..], Vec::as_slice);
+        let theirs: Vec<&Outlier> =
+            own.iter().filter(|wait| has_own_cause(case, wait)).copied().collect();
+        let theirs: Accounts = did(case.run, &busy.spans, &theirs)
+            .iter()
+            .filter_map(|time| Some((time.account?, time.ns)))
+            .collect();
         let Some(thread) = case.run.threads.iter().find(|t| t.tid == busy.tid) else { continue };
         for (account, ns) in busy.accounts().iter() {
+            let ns = ns.saturating_sub(theirs.get(account));
             lost.add(account, ns.min(thread.accounts.get(account)));
         }
     }
     lost
+}
+
+/// A wait for a lock, or for the answer of a recorded thread, which have causes of their own.
+fn has_own_cause(case: &Case, wait: &Outlier) -> bool {
+    let Some(account) = wait.blocked.map(Account::Blocked) else { return false };
+    let peer = wait.waker.as_ref().map_or(0, |waker| waker.tgid);
+    case.locks
+        .iter()
+        .any(|word| (word.tgid, word.account, word.address) == (wait.tgid, account, wait.object))
+        || case.answers.iter().any(|pair| {
+            (pair.tgid, pair.account, pair.peer_tgid) == (wait.tgid, account, peer)
+                && pair.lost_ns() > 0
+        })
 }
 
 impl HeldUp<'_> {

@@ -59,7 +59,8 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-const FIX_OF_PIPELINE: &str = "The stage that computes limits the pipeline: make it cheaper, give it \
+/// A queue would fill as well.
+pub(crate) const FIX_OF_PIPELINE: &str = "The stage that computes limits the pipeline: make it cheaper, give it \
                                more threads or processes, or send it less. Room in the pipe or a \
                                queue only helps where its input comes in bursts.";
 /// Pairs of processes worth a line.

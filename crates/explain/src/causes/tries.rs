@@ -1,0 +1,65 @@
+//! Waits by trying again: sleeps of a thread's own choice between a call that was refused and the
+//! same call again.
+
+use model::{Account, Blocked, Retry};
+
+use crate::case::Case;
+use crate::cause::Claim;
+use crate::text::{counted, duration, mean};
+
+/// In which a thread sleeps that tries again.
+pub(crate) const SLEEP: Account = Account::Blocked(Blocked::TimerSleep);
+
+/// All tries of one kind.
+#[derive(Default)]
+pub(crate) struct Tries {
+    /// The process that waited longest so.
+    pub process: u32,
+    /// Sleeps.
+    pub count: u64,
+    pub ns: u64,
+    max_ns: u64,
+    /// The file or pipe of the longest.
+    inode: u64,
+}
+
+impl Tries {
+    /// Those that `is_one` accepts.
+    pub(crate) fn of(case: &Case, is_one: impl Fn(&Retry) -> bool) -> Self {
+        let mut tries = Tries::default();
+        let mut longest = 0;
+        for retry in case.run.sums.retries.iter().filter(|retry| is_one(retry)) {
+            tries.count = tries.count.saturating_add(retry.count);
+            tries.ns = tries.ns.saturating_add(retry.ns);
+            tries.max_ns = tries.max_ns.max(retry.max_ns);
+            if retry.ns > longest {
+                longest = retry.ns;
+                (tries.process, tries.inode) = (retry.tgid, retry.object);
+            }
+        }
+        tries
+    }
+
+    /// The sleeps look like the thread's own; the refusals show that they are not. `after` says what was
+    /// refused, `what` it is about, and `source` how it was seen.
+    pub(crate) fn add_to(&self, claim: &mut Claim, after: &str, what: &str, source: &str) {
+        if self.ns == 0 {
+            return;
+        }
+        claim.takes_idle = true;
+        claim.lost.add(SLEEP, self.ns);
+        claim.waits = claim.waits.saturating_add(self.count);
+        claim.saw(
+            format!(
+                "{} after {after}, {} asleep in all, mean {}, longest {}; most for the {what} with \
+                 inode {}",
+                counted(self.count, "sleep"),
+                duration(self.ns),
+                mean(self.ns, self.count),
+                duration(self.max_ns),
+                self.inode
+            ),
+            source,
+        );
+    }
+}
