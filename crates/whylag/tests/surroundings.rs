@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use common::Lab;
 
 /// What the same script prints alone and while it is recorded; both start in the same folder, with
-/// Ctrl-C ignored as by nohup.
+/// Ctrl-C ignored as by nohup, and with a hangup not ignored, wherever the tests run.
 fn both(lab: &Lab, script: &str) -> (String, String) {
     let text = |output: Output| {
         assert!(output.status.success(), "{output:?}");
@@ -22,11 +22,14 @@ fn both(lab: &Lab, script: &str) -> (String, String) {
     let mut recorded = lab.recording(&[], ["sh", "-c", script]);
     recorded.current_dir(lab.folder.path());
     for command in [&mut alone, &mut recorded] {
-        // SAFETY: between fork and exec; one system call.
+        // SAFETY: between fork and exec; two system calls.
         unsafe {
-            command.pre_exec(|| match libc::signal(libc::SIGINT, libc::SIG_IGN) {
-                libc::SIG_ERR => Err(std::io::Error::last_os_error()),
-                _ => Ok(()),
+            command.pre_exec(|| {
+                let set = [(libc::SIGINT, libc::SIG_IGN), (libc::SIGHUP, libc::SIG_DFL)];
+                match set.map(|(signal, to)| libc::signal(signal, to)).contains(&libc::SIG_ERR) {
+                    true => Err(std::io::Error::last_os_error()),
+                    false => Ok(()),
+                }
             });
         }
     }
