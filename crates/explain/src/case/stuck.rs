@@ -58,7 +58,7 @@ fn waits_for<'c>(case: &'c Case, owner: &ThreadAccounts) -> Option<&'c LockWord>
     )
 }
 
-/// `it was in blocked:timer_sleep for 940 ms of 990 ms`.
+/// `it was in blocked:timer for 940 ms of 990 ms`.
 fn does(case: &Case, owner: &ThreadAccounts) -> String {
     let last = case.whole().outliers.iter().filter(|outlier| {
         outlier.tid == owner.tid && outlier.kind.is_own_time() && outlier.blocked.is_some()
@@ -102,7 +102,7 @@ mod tests {
             .thread(11, 10, &[(SLEEP, SECOND)])
             .wait(never_ended(0x10, 11));
         let Some(Stuck::Busy(text)) = of_first(run) else { panic!("it is no circle") };
-        assert!(text.contains("(tid 11) has; last it was in blocked:timer_sleep"), "{text}");
+        assert!(text.contains("(tid 11) has; last it was in blocked:timer"), "{text}");
     }
 
     #[test]
