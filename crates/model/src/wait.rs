@@ -53,7 +53,7 @@ pub struct WaitSum {
     pub waiter_tid: u32,
     /// The thread that ended the last of them; 0 if none did, and in older runs.
     pub waker_tid: u32,
-    /// Waits that had not ended when recording stopped; nobody is known to have ended them.
+    /// Waits that had not ended when recording stopped, or when their process ended: nobody ended them.
     pub open: u64,
     /// Turns of a lock that were seen whole: whoever ended a wait here had ended one here itself, and
     /// the one that it woke had waited since then.
@@ -66,7 +66,8 @@ pub struct WaitSum {
     /// The same time by what the one did meanwhile that was waited for, or that that one waited
     /// for. Sums to `ns`; empty in older runs.
     pub ends: BTreeMap<ChainEnd, u64>,
-    /// Of the longest wait: the thread at the end of most of it, and what that one did.
+    /// Of the longest wait: the thread at the end of most of it, and what that one did. Of a wait for a
+    /// lock that nobody ended ([`ChainEnd::Unknown`]), the thread that the lock names as its owner.
     pub longest_end: Option<(u32, ChainEnd)>,
 }
 

@@ -93,6 +93,7 @@ struct rw_semaphore {
 
 struct signal_struct {
 	atomic_t live;		/* threads that have not exited */
+	unsigned int flags;
 };
 
 struct inode {

@@ -99,6 +99,8 @@ struct thread {
 	u16 waker_context;
 	u8 by_waiter;
 	u8 lock_like;
+	u8 cut;			/* its process ended, and so the wait did */
+	u32 owner;		/* of a lock that it waits for, as the lock says, 0: it does not */
 	u64 woken;		/* when, since it was last chosen; 0: not */
 	struct who waker;
 	u32 woken_by, woken_by_tgid;	/* of its last sleep, 0: no thread */

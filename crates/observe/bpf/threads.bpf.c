@@ -40,6 +40,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	t->object = 0;
 	t->lock_like = 0;
 	t->asked = 0;
+	t->cut = 0;
 	__builtin_memset(t->ends, 0, sizeof(t->ends));
 	t->end_ns = 0;
 	t->end_tid = t->end = 0;
@@ -368,6 +369,23 @@ static __always_inline void note_turn(struct thread *t, struct thread *waker, u6
 	waker->woke_step = waker->steps_head + 1;	/* 0: none yet */
 }
 
+#define SIGNAL_GROUP_EXIT	4
+
+/* Its process is to end, and so the thread is woken: nobody gave up what it waits for. */
+static __always_inline bool is_killed(struct thread *t, struct task_struct *p)
+{
+	return t->waker_context == CTX_TASK && p->signal->flags & SIGNAL_GROUP_EXIT &&
+	       !(p->flags & PF_EXITING) && !is_leaf(t->open);
+}
+
+static __always_inline void cut_wait(struct thread *t, u64 now)
+{
+	t->cut = 1;
+	t->waker_context = CTX_HARDIRQ;
+	__builtin_memset(&t->waker, 0, sizeof(t->waker));
+	nobody_ends(t, now);
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
@@ -398,7 +416,9 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	/* It may have gone to sleep on another CPU since the clock was read. */
 	if ((s64)(now - t->off_since) < 0)
 		now = t->off_since;
-	if (t->waker_context == CTX_TASK) {
+	if (is_killed(t, p)) {
+		cut_wait(t, now);
+	} else if (t->waker_context == CTX_TASK) {
 		waker = this_thread(cpu);
 		if (waker)
 			note_first_wait(t, waker, current->flags & PF_EXITING);
@@ -406,7 +426,8 @@ int BPF_PROG(on_waking, struct task_struct *p)
 			note_turn(t, waker, now);
 	}
 	completion_wakes(cpu, t, current);
-	end_wait(cpu, t, now);
+	if (!t->cut)
+		end_wait(cpu, t, now);
 	charge(cpu, t, now);
 	t->open = ACCT_RUNNABLE_WAKEUP;
 	t->wake_ns = now;

@@ -207,6 +207,26 @@ static __always_inline bool is_lock_wait(u32 operation, u32 value)
 			      operation == FUTEX_WAIT_BITSET);
 }
 
+/* In bytes from the word that the waiters of a glibc mutex sleep in. */
+#define MUTEX_OWNER	8
+
+/*
+ * The thread that the lock names as its owner: a lock that hands itself on by priority has it in the
+ * word, a mutex of glibc beside it. It is the program's memory: whoever uses this sees whether the
+ * process has such a thread.
+ */
+static __always_inline u32 lock_owner(u64 word, u32 operation)
+{
+	bool in_word = (operation & FUTEX_CMD_MASK) == FUTEX_LOCK_PI ||
+		       (operation & FUTEX_CMD_MASK) == FUTEX_LOCK_PI2;
+	u32 owner;
+
+	if (bpf_probe_read_user(&owner, sizeof(owner),
+				(void *)(in_word ? word : word + MUTEX_OWNER)))
+		return 0;
+	return owner & 0x3fffffff;
+}
+
 /* The one descriptor that poll or ppoll waits for; with several nobody knows which. */
 static __always_inline u64 polled_inode(struct thread *t, struct task_struct *task,
 					struct pt_regs *regs)
@@ -240,6 +260,7 @@ static __always_inline u32 call_account(struct thread *t,
 	case CALL_FUTEX:
 		t->object = ARGUMENT_1(regs);
 		t->lock_like = is_lock_wait(second, (u32)ARGUMENT_3(regs));
+		t->owner = t->lock_like ? lock_owner(t->object, second) : 0;
 		return ACCT_FUTEX;
 	case CALL_POLL:
 		t->object = polled_inode(t, task, regs);
@@ -576,6 +597,7 @@ __noinline int add_wait(struct thread *t, u64 now)
 	sum->many += t->many;
 	sum->by_parked += t->by_parked;
 	sum->again += t->object && waits_again(t);
+	sum->open += t->cut;
 	sum->lock_like += t->lock_like;
 	sum->turns += !!t->lock_turn_ns;
 	sum->turn_ns += t->lock_turn_ns;
@@ -598,6 +620,14 @@ __noinline int add_wait(struct thread *t, u64 now)
 	return 0;
 }
 
+/* The wait of `t` has not been ended by anybody up to now. */
+static __always_inline void nobody_ends(struct thread *t, u64 now)
+{
+	t->ends[END_UNKNOWN] = now - t->off_since;
+	t->end_tid = t->lock_like ? t->owner : 0;
+	t->end = END_UNKNOWN;
+}
+
 /* A wait that goes on when recording stops has not been ended by anybody, and counts, too. */
 static __always_inline void keep_open_wait(struct thread *t, u64 now)
 {
@@ -609,8 +639,7 @@ static __always_inline void keep_open_wait(struct thread *t, u64 now)
 	t->by_waiter = t->many = t->by_parked = 0;
 	t->lock_turn_ns = 0;
 	__builtin_memset(t->ends, 0, sizeof(t->ends));
-	t->end_tid = t->end = 0;
-	t->ends[END_UNKNOWN] = now - t->off_since;
+	nobody_ends(t, now);
 	add_wait(t, now);
 	t->waits.open++;
 	t->off_since = now;

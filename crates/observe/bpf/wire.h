@@ -189,7 +189,7 @@ struct wait_sum {
 	u64 many;		/* its waker had just woken another from the same object */
 	u64 again;		/* began right after another for the same object had ended */
 	u64 by_parked;		/* ended by one that a thread had just woken, too */
-	u64 open;		/* had not ended when recording stopped */
+	u64 open;		/* had not ended when recording stopped, or the process did */
 	u64 turns, turn_ns;	/* of a lock: seen whole while others waited */
 	u64 ends[END_MAX];	/* ns, sum to `ns` */
 	u32 end_tid, end;	/* of the longest: who was at the end of most of it, and how */

@@ -21,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 
+use explain::{PartialRun, Question};
+use model::Account;
 use report::Style;
 use store::{Sqlite, Store};
 
@@ -137,6 +139,30 @@ fn what_a_part_that_was_off_would_have_shown_is_not_looked_at() {
         let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
         assert_eq!(json["standing"]["verdict"], "not_looked_for");
         assert_eq!(json["standing"]["because"], group["because"]);
+    }
+}
+
+/// Asked about some moments, or about one delay, as about the whole run.
+#[test]
+fn a_part_of_a_run_has_causes_of_the_cpu_too() {
+    for cause in ["cpu-runqueue", "cgroup-throttle"] {
+        let path = folder().join(format!("{cause}-faulty.whylag"));
+        let (store, id) = Sqlite::open_run_file(&path).unwrap();
+        let run = store.load(id).unwrap();
+        let queued = |outlier: &model::Outlier| {
+            outlier.breakdown.sum_of(|a| a.is_waiting_for_cpu() || a == Account::Throttled)
+        };
+        let longest = (0..run.outliers.len()).max_by_key(|at| queued(&run.outliers[*at])).unwrap();
+        let middle = run.length_ns() / 2;
+        for question in [
+            Question::Outlier(longest + 1),
+            Question::Window(middle - 200_000_000, middle + 200_000_000),
+        ] {
+            let answer = explain::explain_part(&PartialRun::new(&run, &question).unwrap());
+            let found: Vec<&str> = answer.findings.iter().map(|f| f.cause.as_str()).collect();
+            assert_eq!(found.first(), Some(&cause), "{question:?}: {found:?}");
+            assert!(answer.findings[0].lost_ns > answer.lost_ns / 2, "{question:?}");
+        }
     }
 }
 

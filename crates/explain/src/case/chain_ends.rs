@@ -70,10 +70,15 @@ impl ChainEnds {
         largest.map(|(end, _)| *end)
     }
 
+    /// Of a wait for a lock that nobody ended: the thread that the lock names as its owner.
+    pub fn owner(&self) -> Option<u32> {
+        self.longest_end.filter(|(_, end)| *end == ChainEnd::Unknown).map(|(tid, _)| tid)
+    }
+
     /// `the longest wait, 12.9 ms, was for logger (tid 77), which slept by a timer of its own`; `None`
     /// if it is not known.
     pub fn longest_in_words(&self, run: &Run) -> Option<String> {
-        let (tid, end) = self.longest_end?;
+        let (tid, end) = self.longest_end.filter(|(_, end)| *end != ChainEnd::Unknown)?;
         let comm = run.threads.iter().find(|thread| thread.tid == tid).map(|t| t.comm.as_str());
         let who = comm.map_or(format!("tid {tid}"), |comm| format!("{comm} (tid {tid})"));
         Some(format!(

@@ -87,6 +87,11 @@ impl LockWord {
         self.many.saturating_mul(BARRIER) >= self.by_thread.max(1) && self.again < self.many / 4 * 3
     }
 
+    /// Not one of the waits for it has ended.
+    pub(crate) fn is_never_let_go(&self) -> bool {
+        self.open > 0 && self.open == self.count
+    }
+
     /// All who come wait for the one that comes last.
     pub(crate) fn is_barrier(&self) -> bool {
         self.by_waiter > 0

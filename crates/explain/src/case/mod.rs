@@ -21,6 +21,7 @@ pub(crate) mod safepoints;
 pub(crate) mod scales;
 pub(crate) mod spinning;
 pub(crate) mod stops;
+pub(crate) mod stuck;
 mod sums;
 pub(crate) mod turns;
 pub(crate) mod wait_chains;

@@ -20,7 +20,7 @@ pub(crate) struct Tries {
     pub ns: u64,
     max_ns: u64,
     /// The file or pipe of the longest.
-    inode: u64,
+    pub inode: u64,
 }
 
 impl Tries {

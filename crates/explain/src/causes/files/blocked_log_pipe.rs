@@ -28,8 +28,9 @@ use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall, WaitSum};
 
 use crate::case::answers::is_for_a_stage;
 use crate::case::in_words::{in_words, stacks};
-use crate::case::{Case, Waits, sum_of};
+use crate::case::{Case, sum_of};
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
+use crate::causes::files::pipe_readers::{PIPE, last_stage, reader, reader_of_tries};
 use crate::causes::ids;
 use crate::causes::requests::slow_peer::FIX_OF_PIPELINE;
 use crate::causes::tries::Tries;
@@ -50,9 +51,6 @@ pub const CAUSE: Cause = Cause {
 
 /// Less than one in so many parts is not worth a second name.
 const NEARLY_ALL: u64 = 20;
-/// Readers followed from one to the next, at most.
-const STAGES: usize = 8;
-const PIPE: Account = Account::Blocked(Blocked::PipeWrite);
 /// Calls that write to a pipe.
 const CALLS: [&str; 2] = ["write", "writev"];
 
@@ -178,9 +176,19 @@ fn by_tries(case: &Case, tries: &Tries) -> Option<Claim> {
         duration(tries.ns),
         counted(tries.count, "sleep")
     ));
-    claim.trigger("its reader is slow: a write that fails does not say who that is".to_owned());
+    let reader = reader_of_tries(case, tries);
+    match &reader {
+        Some(reader) => claim.trigger(reader.in_words()),
+        None => {
+            claim.trigger(
+                "its reader is slow: a write that fails does not say who that is".to_owned(),
+            );
+        }
+    }
     add_tries(tries, &mut claim);
-    claim.doubt(0.9, "who reads the pipe, and what it does meanwhile, is not known");
+    if reader.is_none() {
+        claim.doubt(0.9, "who reads the pipe, and what it does meanwhile, is not known");
+    }
     Some(claim)
 }
 
@@ -217,84 +225,6 @@ fn evidence(case: &Case, claim: &mut Claim) {
     }
     let (_, user) = stacks(case, PIPE, |_| true, "");
     claim.saw_if(user.map(|s| format!("written in {s}")), "user stack");
-}
-
-/// The last reader of a pipeline that is recorded, and what it did.
-struct LastStage {
-    name: String,
-    on_cpu_ns: u64,
-    /// Everything but waiting for input.
-    active_ns: u64,
-    /// What else took most.
-    most: Option<(Account, u64)>,
-}
-
-impl LastStage {
-    fn is_busy(&self) -> bool {
-        self.on_cpu_ns > self.active_ns / 2
-    }
-
-    fn in_words(&self) -> String {
-        let name = &self.name;
-        let most = self.most.filter(|_| !self.is_busy());
-        let (what, ns) = most.map_or_else(
-            || ("computes".to_owned(), self.on_cpu_ns),
-            |(account, ns)| (format!("is in {account}"), ns),
-        );
-        format!(
-            "{name} reads more slowly than is written: it {what} for {} of the {} in which it has \
-             input",
-            duration(ns),
-            duration(self.active_ns)
-        )
-    }
-}
-
-/// From reader to reader, as long as each itself mostly waits for room in a pipe.
-fn last_stage(case: &Case, first: &Reader) -> Option<LastStage> {
-    let (mut tgid, mut name) = (first.tgid, first.name.clone());
-    for _ in 0..STAGES {
-        let stage = stage(case, tgid, name)?;
-        let is_full = stage.most.is_some_and(|(account, _)| account == PIPE) && !stage.is_busy();
-        match reader_of(case, |wait| wait.tgid == tgid).filter(|_| is_full) {
-            Some(next) => (tgid, name) = (next.tgid, next.name),
-            None => return Some(stage),
-        }
-    }
-    None
-}
-
-fn stage(case: &Case, tgid: u32, name: String) -> Option<LastStage> {
-    let accounts = case.process(tgid)?;
-    let input = [Blocked::PipeRead, Blocked::Poll].map(Account::Blocked);
-    let active_ns = accounts.sum_of(|a| !input.contains(&a) && a != Account::Unaccounted);
-    let on_cpu_ns = accounts.sum_of(Account::is_running);
-    let others = accounts.largest_first().into_iter();
-    let most = others.into_iter().find(|(a, _)| !a.is_running() && !input.contains(a));
-    Some(LastStage { name, on_cpu_ns, active_ns, most })
-}
-
-struct Reader {
-    tgid: u32,
-    name: String,
-    waits: Waits,
-}
-
-/// The process that ended most of the waiting, if any is known.
-fn reader(case: &Case) -> Option<Reader> {
-    reader_of(case, |_| true)
-}
-
-/// The same of the waits that `which` accepts.
-fn reader_of(case: &Case, which: impl Fn(&WaitSum) -> bool) -> Option<Reader> {
-    let mut wakers: BTreeMap<u32, Vec<&WaitSum>> = BTreeMap::new();
-    let known = |wait: &&WaitSum| wait.waker_tgid != 0 && !is_for_a_stage(wait);
-    for wait in case.waits(PIPE).filter(|wait| known(wait) && which(wait)) {
-        wakers.entry(wait.waker_tgid).or_default().push(wait);
-    }
-    let (tgid, waits) = wakers.into_iter().max_by_key(|(_, w)| sum_of(w.iter().copied()).ns)?;
-    let name = format!("{} (pid {tgid})", waits.first()?.waker_comm);
-    Some(Reader { tgid, name, waits: sum_of(waits.into_iter()) })
 }
 
 /// A file descriptor in words.
@@ -370,6 +300,35 @@ mod tests {
         assert_eq!((claim.lost.total(), claim.waits), (3 * SECOND, 1));
         assert!(claim.evidence.iter().any(|e| e.text.starts_with("1 thread still waiting")));
         assert_eq!(claim.doubts.len(), 1);
+    }
+
+    #[test]
+    fn who_has_found_the_pipe_empty_reads_it_and_what_it_does_is_said() {
+        let read = Account::Blocked(Blocked::PipeRead);
+        let run = |inode| {
+            let mut run = RunBuilder::new()
+                .thread(10, 10, &[(USER, SECOND), (SLEEP, SECOND)])
+                .thread(20, 20, &[(USER, SECOND / 10), (SLEEP, SECOND), (read, SECOND)])
+                .wait(wait(20, read, inode, 1, SECOND))
+                .build();
+            run.sums.retries = vec![model::Retry {
+                tgid: 10,
+                call: Syscall::named("write").unwrap(),
+                errno: 11,
+                object: 777,
+                pipe: true,
+                count: 100,
+                ns: SECOND,
+                max_ns: SECOND / 10,
+            }];
+            run
+        };
+        let claim = examine(&Case::new(&run(777))).unwrap();
+        let trigger = &claim.chain[1].text;
+        assert!(trigger.contains("(pid 20) reads more slowly"), "{trigger}");
+        assert!(trigger.contains("is in blocked:timer for 1.00 s of the 1.10 s"), "{trigger}");
+        assert!(claim.doubts.is_empty());
+        assert_eq!(examine(&Case::new(&run(778))).unwrap().doubts.len(), 1);
     }
 
     #[test]

@@ -7,3 +7,4 @@ pub(crate) mod disk_sync;
 mod disk_waits;
 pub(crate) mod fsync_journal;
 pub(crate) mod mmap_file_write;
+mod pipe_readers;

@@ -23,8 +23,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, Metric, Outlier, RecorderPart, Syscall, WaitSum};
+use model::{
+    Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Syscall, WaitSum,
+};
 
+use crate::case::chain_ends::ChainEnds;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, Waits, sum_of};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
@@ -54,6 +57,9 @@ const FILE_LOCK: Account = Account::Blocked(Blocked::FileLock);
 const FIX_OF_TRIES: &str = "Ask the kernel to wait (flock without LOCK_NB, F_SETLKW): it wakes the \
                             thread when the lock is let go, and not a part of a sleep later. Then \
                             see who holds the lock (lslocks), and let it do so for less time.";
+/// What to do where the holder sleeps by a timer of its own.
+const FIX_OF_SLEEP: &str = "The holder sleeps with the file locked: let go of the lock before it sleeps (a \
+                            pause or a retry with a delay belongs outside).";
 /// Calls that wait for a file lock.
 const CALLS: [&str; 2] = ["flock", "fcntl"];
 /// Files worth a line.
@@ -92,6 +98,7 @@ fn examine(case: &Case) -> Verdict {
         duration(total.max_ns)
     ));
     claim.trigger(trigger(case, holder, slept));
+    say_ends(case, &mut claim);
     for (inode, waits, by_waiter) in files(case).into_iter().take(FILES_SHOWN) {
         claim.saw(
             format!(
@@ -120,6 +127,22 @@ fn examine(case: &Case) -> Verdict {
     claim.saw_if(case.stops_at(waits_here), "waker at sched_waking");
     rule_out(case, slept, &mut claim);
     Ok(claim)
+}
+
+/// What whoever had the file locked did meanwhile, as the sums of all waits show.
+fn say_ends(case: &Case, claim: &mut Claim) {
+    let mut ends = ChainEnds::default();
+    case.waits(FILE_LOCK).for_each(|wait| ends.add(wait));
+    for said in [
+        ends.in_words("while others waited, whoever had the file locked"),
+        ends.longest_in_words(case.whole()),
+    ] {
+        said.into_iter().for_each(|said| claim.trigger(said));
+    }
+    claim.fix = match ends.main() {
+        Some(ChainEnd::Timer) => Some(FIX_OF_SLEEP),
+        _ => None,
+    };
 }
 
 fn add_tries(tries: &Tries, claim: &mut Claim) {
@@ -253,6 +276,18 @@ mod tests {
         let file = &claim.evidence[0].text;
         assert!(file.starts_with("file with inode 77") && file.contains("90 %"), "{file}");
         assert!(claim.doubts.is_empty());
+    }
+
+    #[test]
+    fn a_holder_that_sleeps_is_said_and_the_fix_follows() {
+        let mut run = queue(10).build();
+        run.sums.waits[0].ends = [(ChainEnd::Timer, 2 * SECOND)].into();
+        run.sums.waits[0].longest_end = Some((10, ChainEnd::Timer));
+        let claim = examine(&Case::new(&run)).unwrap();
+        let said = |text: &str| claim.chain.iter().any(|link| link.text.contains(text));
+        assert!(said("had the file locked slept by a timer of its own for 100"), "{claim:?}");
+        assert!(said("(tid 10), which slept"));
+        assert!(claim.fix.is_some_and(|fix| fix.contains("let go of the lock before it sleeps")));
     }
 
     #[test]

@@ -33,6 +33,7 @@ use crate::case::Case;
 use crate::case::chain_ends::is_holders;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::lock_word::LockWord;
+use crate::case::stuck::{Stuck, stuck};
 use crate::case::turns;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
@@ -94,11 +95,9 @@ fn claimed(case: &Case, locks: &[&LockWord]) -> Accounts {
 const NEVER_LET_GO: &str = "Find who has the lock: attach a debugger and look at the stacks of all \
                             threads ('gdb -p PID', 'thread apply all bt', and the owner in the \
                             mutex). If threads wait for each other's locks, take them in one order.";
-
-/// Not one of the waits for it has ended.
-fn is_never_let_go(word: &LockWord) -> bool {
-    word.open > 0 && word.open == word.count
-}
+const FIX_OF_CIRCLE: &str = "Take the locks in one order everywhere (or with pthread_mutex_trylock, and let \
+                             go of the first where the second is taken). Until then only a restart \
+                             helps: these threads never go on.";
 
 /// `; longest in such a wait: transfer-0 (tid 12), ...`.
 fn stuck_in_words(case: &Case, word: &LockWord) -> String {
@@ -163,7 +162,7 @@ fn examine(case: &Case) -> Verdict {
     let lock = described(first);
     let end = first.ends.main();
     let holder = match end {
-        _ if is_never_let_go(first) => ", which nobody let go of".to_owned(),
+        _ if first.is_never_let_go() => ", which nobody let go of".to_owned(),
         Some(end) if !matches!(end, ChainEnd::Cpu | ChainEnd::Unknown) && is_holders(end) => {
             format!(", whose holder {end}")
         }
@@ -173,9 +172,11 @@ fn examine(case: &Case) -> Verdict {
         format!("threads of {} queue for the {lock}{holder}", case.process_name(first.tgid));
     let waits = locks.iter().fold(0u64, |sum, word| sum.saturating_add(word.count));
     let mut claim = Claim::new(title, claimed, waits);
-    claim.fix = match is_never_let_go(first) {
-        true => Some(NEVER_LET_GO),
-        false => end.and_then(fix),
+    let stuck = if first.is_never_let_go() { stuck(case, first) } else { None };
+    claim.fix = match &stuck {
+        Some(Stuck::InCircle(_)) => Some(FIX_OF_CIRCLE),
+        _ if first.is_never_let_go() => Some(NEVER_LET_GO),
+        _ => end.and_then(fix),
     };
     claim.mechanism(format!(
         "{} asleep for {}; each wait lasts for the turns of all who queue in front (mean {})",
@@ -183,7 +184,7 @@ fn examine(case: &Case) -> Verdict {
         counted(locks.len() as u64, "user-space lock"),
         mean(first.ns, first.count)
     ));
-    if is_never_let_go(first) {
+    if first.is_never_let_go() {
         claim.trigger(format!(
             "{lock}: {} of {} had not ended when recording stopped, and none had before: a \
              deadlock, or a holder that does something else for that long{}",
@@ -191,13 +192,18 @@ fn examine(case: &Case) -> Verdict {
             counted(first.count, "wait"),
             stuck_in_words(case, first)
         ));
+        if let Some(Stuck::InCircle(owners) | Stuck::Busy(owners)) = stuck {
+            claim.trigger(format!("{lock}, as it says itself: {owners}"));
+        }
     } else {
         claim.trigger(format!(
             "{lock}: {} of its waits ended when a thread that had queued itself let go",
             percent(first.by_waiter.min(first.count), first.count)
         ));
     }
-    if let Some(ends) = first.ends.in_words("while others waited, whoever had the lock") {
+    let is_known = end != Some(ChainEnd::Unknown);
+    let ends = first.ends.in_words("while others waited, whoever had the lock");
+    if let Some(ends) = ends.filter(|_| is_known) {
         claim.trigger(ends);
     }
     if let Some(longest) = first.ends.longest_in_words(case.whole()) {
