@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 use explain::catalogue::ALL;
 
-/// Causes whose program is not in mysteries/ under their name.
-const ELSEWHERE: [&str; 1] = ["jvm-gc"];
+/// Causes whose program is not in mysteries/ under their name: a JVM's; and what no program brings
+/// about on one machine: another guest, a second memory node.
+const ELSEWHERE: [&str; 3] = ["jvm-gc", "cpu-steal", "numa-balancing"];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")

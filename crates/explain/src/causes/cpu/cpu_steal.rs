@@ -106,8 +106,7 @@ fn nothing_stolen(case: &Case) -> String {
 
 /// On a CPU by the scheduler's account, whatever the CPU did then.
 fn is_on_cpu(account: Account) -> bool {
-    account.is_running()
-        || matches!(account, Account::HardIrq | Account::SoftIrq | Account::Stolen)
+    account.is_running() || matches!(account, Account::HardIrq | Account::SoftIrq | Account::Stolen)
 }
 
 /// The steal clocks of the host, and what follows from them.
@@ -158,10 +157,8 @@ fn rule_out(case: &Case, found_ns: u64, claim: &mut Claim) {
         );
     }
     let throttled = case.accounts.get(Account::Throttled);
-    claim.rule_out(
-        ids::CGROUP_THROTTLE,
-        format!("{} off the CPU for a quota", duration(throttled)),
-    );
+    claim
+        .rule_out(ids::CGROUP_THROTTLE, format!("{} off the CPU for a quota", duration(throttled)));
 }
 
 #[cfg(test)]

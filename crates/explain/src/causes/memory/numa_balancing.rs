@@ -35,7 +35,8 @@ pub const CAUSE: Cause = Cause {
     fix: "Bind threads and memory to one node (numactl --cpunodebind --membind, cpuset.mems): memory \
           with a policy of its own is left alone. Or switch it off (kernel.numa_balancing = 0), or use \
           fewer, larger pages.",
-    reproduce: "mysteries/bin/numa-balancing-faulty 5, in a machine with two memory nodes",
+    reproduce: "whylag record -- COMMAND, with threads of several memory nodes that use the same \
+                pages",
     needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::FIRST_TOUCH,
@@ -87,11 +88,7 @@ fn examine(case: &Case) -> Verdict {
         _ => "the host's counts of such faults were not recorded".to_owned(),
     });
     claim.saw(
-        format!(
-            "{} were in it, and {} sleeps",
-            case.samples_in_words(&time),
-            count(time.sleeps)
-        ),
+        format!("{} were in it, and {} sleeps", case.samples_in_words(&time), count(time.sleeps)),
         "on-CPU samples and sleeps under do_numa_page, task_numa_work and migrate_misplaced_folio",
     );
     let path = case.path_in_words(&BALANCING, |_| true);
