@@ -1,60 +1,43 @@
 /*
- * A program keeps half of each 8 KiB of memory, as heaps do that are old: what is free is in single
- * pages. A thread asks for a piece of 2 MiB, uses it, gives half of its pages back and others of the
- * heap, again and again.
+ * Another program, the tenant, has half of each 8 KiB of memory, as heaps do that are old: what is free
+ * is in single pages. A thread asks for pieces of 2 MiB, as it fills a cache.
  *
  * Faulty: it asks for huge pages (MADV_HUGEPAGE), and for each one the kernel first has to move pages of
- * others together. Fixed (-DFIXED): it takes small pages.
+ * the tenant together. Fixed (-DFIXED): it takes small pages.
  *
  * What touching a piece costs is measured in the same run, before memory is in small pieces. All memory
- * is filled: it runs in a small machine only.
+ * is filled: it runs in a small machine only. It gives nothing back before it ends.
  */
 #include "../small_machine.h"
 #include "../stalls.h"
 
 #define PIECE_BYTES (2UL << 20)
-#define PIECE_PAGES (PIECE_BYTES / PAGE_BYTES)
-#define LEFT_BYTES (128UL << 20)
-#define PERIOD_NS (20 * MILLISECOND)
-#define BASELINE_PIECES 5
+#define MOST_PIECES 200 /* leaves most of what the tenant gave back */
+#define LEFT_BYTES (24UL << 20)
+#define PERIOD_NS (10 * MILLISECOND)
+#define BASELINE_PIECES 3
 #ifdef FIXED
 #define ADVICE MADV_NOHUGEPAGE
 #else
 #define ADVICE MADV_HUGEPAGE
 #endif
 
-static char **heap; /* the pages that are kept */
-static size_t kept;
 static uint64_t usual_ns;
 
-static uint64_t next_random(void)
-{
-	static uint64_t random = 88172645463325252ULL;
-
-	random ^= random << 13;
-	random ^= random >> 7;
-	random ^= random << 17;
-	return random;
-}
-
-static void give_back(char *page)
-{
-	madvise(page, PAGE_BYTES, MADV_DONTNEED);
-}
-
 /* Fills the memory, and gives every second page back. */
-static void make_heap(void)
+static void tenant(void *ready)
 {
 	uint64_t available = meminfo_bytes("MemFree");
 	size_t bytes = available > LEFT_BYTES ? available - LEFT_BYTES : 0;
 	char *memory = map_small_pages(bytes);
 
 	touch_pages(memory, bytes);
-	heap = (char **)map_small_pages(bytes / PAGE_BYTES * sizeof *heap);
-	for (size_t at = 0; at + PAGE_BYTES < bytes; at += 2 * PAGE_BYTES) {
-		heap[kept++] = memory + at;
-		give_back(memory + at + PAGE_BYTES);
-	}
+	for (size_t at = 0; at + PAGE_BYTES < bytes; at += 2 * PAGE_BYTES)
+		madvise(memory + at, PAGE_BYTES, MADV_DONTNEED);
+	if (write(*(int *)ready, "x", 1) != 1)
+		die("cannot say that memory is in pieces");
+	for (;;)
+		pause();
 }
 
 static char *new_piece(void)
@@ -70,24 +53,13 @@ static char *new_piece(void)
 }
 
 /* What touching a new piece takes, waiting for a CPU taken out. */
-static uint64_t use_piece(char *piece)
+static uint64_t use_piece(void)
 {
+	char *piece = new_piece();
 	uint64_t began = stall_clock();
 
 	touch_pages(piece, PIECE_BYTES);
 	return stall_clock() - began;
-}
-
-/* Half of the piece goes into the heap, in place of pages that go. */
-static void scatter(char *piece)
-{
-	for (size_t i = 0; i < PIECE_PAGES; i += 2) {
-		size_t place = next_random() % kept;
-
-		give_back(heap[place]);
-		heap[place] = piece + i * PAGE_BYTES;
-		give_back(piece + (i + 1) * PAGE_BYTES);
-	}
 }
 
 static void serve(int id, struct account *mine)
@@ -95,16 +67,14 @@ static void serve(int id, struct account *mine)
 	uint64_t next = now_ns() + PERIOD_NS;
 
 	(void)id;
-	for (; running(); next += PERIOD_NS) {
-		char *piece = new_piece();
+	for (; running() && mine->ops < MOST_PIECES; next += PERIOD_NS) {
 		uint64_t took;
 
 		if (next < now_ns())
 			next = now_ns();
 		sleep_until(next);
-		took = use_piece(piece);
+		took = use_piece();
 		count_loss(mine, took > usual_ns ? took - usual_ns : 0);
-		scatter(piece);
 		mine->ops++;
 	}
 }
@@ -113,17 +83,25 @@ int main(int argc, char **argv)
 {
 	double seconds = begin(argc, argv);
 	struct account sum;
+	int ready[2];
+	pid_t pid;
+	char byte;
 
 	only_in_a_small_machine();
 	usual_ns = UINT64_MAX;
 	for (int i = 0; i < BASELINE_PIECES; i++) {
-		uint64_t took = use_piece(new_piece());
+		uint64_t took = use_piece();
 
 		if (took < usual_ns)
 			usual_ns = took;
 	}
-	make_heap();
+	if (pipe2(ready, O_CLOEXEC))
+		die("cannot make a pipe");
+	pid = start_process("tenant", tenant, &ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		die("the tenant does not fill memory");
 	sum = run_workers(1, "worker", serve, seconds);
+	end_process(pid);
 
 	printf("%llu pieces, %.2f ms each while memory was whole, %.2f ms more on average; at worst %.1f ms\n",
 	       (unsigned long long)sum.ops, (double)usual_ns / 1e6,

@@ -1,5 +1,5 @@
 /*
- * A service looks things up in 64 MiB of its memory, here and there. A thread that saves memory pages
+ * A service looks things up in 16 MiB of its memory, here and there. A thread that saves memory pages
  * out what it believes not to be needed, all of it, ten times a second.
  *
  * Faulty: what was paged out is in swap, and each look-up of it reads it back. Fixed (-DFIXED): the
@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 
 #define WORKERS 2
-#define MEMORY_BYTES (64UL << 20)
+#define MEMORY_BYTES (16UL << 20)
 #define PAGE_BYTES 4096UL
-#define LOOKUPS 32 /* in a unit of work */
+#define LOOKUPS 256 /* in a unit of work */
 #define PERIOD_NS (4 * MILLISECOND)
 #define SAVE_PERIOD_NS (100 * MILLISECOND)
 #define BASELINE_UNITS 50

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use explain::catalogue::ALL;
 
 /// Causes whose program is not in mysteries/ under their name: a JVM's; and what no program brings
-/// about on one machine: another guest, a second memory node.
-const ELSEWHERE: [&str; 3] = ["jvm-gc", "cpu-steal", "numa-balancing"];
+/// about on any machine: another guest, a second memory node, a host without memory.
+const ELSEWHERE: [&str; 4] = ["jvm-gc", "cpu-steal", "direct-reclaim", "numa-balancing"];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -1,18 +1,20 @@
-//! Runs of causes of which there is no recording: what not every host can show.
+//! Runs of causes of which there is no recording with all that they look at: what not every host can
+//! show.
 
-use model::{Account, Blocked, Run};
+use model::{Account, Blocked, Metric, Run};
 
 use super::{FUTEX, RunBuilder, SECOND, USER, interval};
 
 const MAJOR: Account = Account::Blocked(Blocked::FaultMajor);
 const MINOR: Account = Account::Blocked(Blocked::FaultMinor);
 
-/// A run with the cause of this id; `None` if there is a recording of its mystery.
+/// A run with the cause of this id; `None` if a recording of its mystery will do.
 pub fn made_up(id: &str) -> Option<Run> {
     Some(match id {
         "cpu-steal" => stolen(),
         "direct-compaction" => on_cpu(&["compact_zone", "do_huge_pmd_anonymous_page"]),
         "direct-reclaim" => reclaim(),
+        "irq-interference" => interrupted(),
         "jvm-gc" => collection(),
         "ksm-cow" => merged_pages(),
         "numa-balancing" => on_cpu(&["migrate_misplaced_folio", "do_numa_page"]),
@@ -34,6 +36,15 @@ fn stolen() -> Run {
     RunBuilder::new()
         .thread(10, 10, &[(USER, SECOND), (Account::Stolen, SECOND)])
         .cpus(2, SECOND, SECOND)
+        .build()
+}
+
+/// Half by a device, half by the timer.
+fn interrupted() -> Run {
+    RunBuilder::new()
+        .thread(10, 10, &[(USER, SECOND), (Account::HardIrq, SECOND)])
+        .values(Metric::HardIrq("eth0".into()), 5, &[10_000; 50_000])
+        .values(Metric::HardIrq("local_timer".into()), 5, &[10_000; 50_000])
         .build()
 }
 

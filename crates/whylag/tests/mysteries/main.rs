@@ -17,7 +17,6 @@ mod core_dump;
 mod cpu_runqueue;
 mod cputime_clock_threads;
 mod direct_compaction;
-mod direct_reclaim;
 mod dirty_throttle;
 mod disk_read;
 mod disk_sync;

@@ -42,7 +42,7 @@ pub const CAUSE: Cause = Cause {
           nohz_full for timers. A profiler that samples every few microseconds: let it sample more \
           rarely.",
     reproduce: "mysteries/bin/irq-interference-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Vectors]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Interrupts, RecorderPart::Vectors]),
     look_alikes: &[LookAlike {
         cause: ids::SOFTIRQ_INTERFERENCE,
         tell_apart: "read %irq and %soft of 'mpstat -P ALL 1': handlers are in the first, what they \

@@ -38,7 +38,7 @@ pub const CAUSE: Cause = Cause {
           vm.watermark_scale_factor (or vm.min_free_kbytes). Keep what must not stall in memory \
           (mlock) and its allocations out of the critical path; put who uses up the memory into a \
           cgroup with a limit, so that it reclaims its own.",
-    reproduce: "mysteries/bin/direct-reclaim-faulty 5, in a machine whose memory may be filled",
+    reproduce: "whylag record -- COMMAND, while others use up the memory faster than kswapd frees it",
     needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::MEMCG_RECLAIM,
