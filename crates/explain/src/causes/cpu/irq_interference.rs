@@ -10,7 +10,7 @@
 //! # Evidence
 //!
 //! Time of the account `hard_irq`: interrupts served on the CPU of a watched thread while it ran, by
-//! kind, with histograms (irq_handler_entry and irq_handler_exit for devices, irq_vectors for timers and
+//! kind, at least a twentieth of the time on a CPU, with histograms (irq_handler_entry and irq_handler_exit for devices, irq_vectors for timers and
 //! other CPUs). Non-maskable interrupts are not among them (a profiler that uses the CPU's counters):
 //! they have no tracepoint that says when they begin. Nor can be seen whose timer it was.
 //!
@@ -42,7 +42,8 @@ pub const CAUSE: Cause = Cause {
           nohz_full for timers. A profiler that samples every few microseconds: let it sample more \
           rarely.",
     reproduce: "mysteries/bin/irq-interference-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Interrupts, RecorderPart::Vectors]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Interrupts, RecorderPart::Vectors])
+        .and_histograms(),
     look_alikes: &[LookAlike {
         cause: ids::SOFTIRQ_INTERFERENCE,
         tell_apart: "read %irq and %soft of 'mpstat -P ALL 1': handlers are in the first, what they \
@@ -57,6 +58,8 @@ pub const CAUSE: Cause = Cause {
 const ASKED: [&str; 2] = ["call_function", "call_function_single"];
 /// Calls by which a process makes its own CPUs be asked.
 const ASKING: [&str; 5] = ["munmap", "mprotect", "madvise", "mremap", "membarrier"];
+/// Ticks of the scheduler, of the recorder and of other timers take less than this part of a CPU.
+const ORDINARY: u64 = 20;
 /// Kinds worth a line.
 const KINDS_SHOWN: usize = 3;
 
@@ -74,9 +77,22 @@ fn examine(case: &Case) -> Verdict {
         return Err(Absent("no interrupt was served in the time of the threads".to_owned()));
     };
     let kinds = kinds(case);
+    let Some(first) = kinds.first() else {
+        return Err(Absent(format!(
+            "interrupts took {}; which ones is not known here",
+            duration(served)
+        )));
+    };
     let number = kinds.iter().fold(0u64, |sum, kind| sum.saturating_add(kind.number));
     let on_cpu = case.accounts.sum_of(|account| account.is_running()).saturating_add(served);
-    let what = kinds.first().map_or("interrupts".to_owned(), |kind| described(&kind.name));
+    if served < on_cpu / ORDINARY {
+        return Err(Absent(format!(
+            "interrupts took {}, {} of the time on a CPU: no more than ticks ordinarily do",
+            duration(served),
+            percent(served, on_cpu)
+        )));
+    }
+    let what = described(&first.name);
     let title = format!("{what} take CPU time from {}", case.process_name(process));
     let lost = [(Account::HardIrq, served)].into_iter().collect();
     let mut claim = Claim::new(title, lost, number.max(1));
@@ -88,15 +104,11 @@ fn examine(case: &Case) -> Verdict {
         counted(number, "interrupt"),
         count(per_second(number, on_cpu))
     ));
-    claim.trigger(match kinds.first() {
-        Some(kind) => format!(
-            "{} of it was {} ({})",
-            percent(kind.ns, kinds.iter().fold(0u64, |sum, k| sum.saturating_add(k.ns))),
-            described(&kind.name),
-            kind.name
-        ),
-        None => "which interrupts they were was not recorded".to_owned(),
-    });
+    claim.trigger(format!(
+        "{} of it was {what} ({})",
+        percent(first.ns, kinds.iter().fold(0u64, |sum, kind| sum.saturating_add(kind.ns))),
+        first.name
+    ));
     for kind in kinds.iter().take(KINDS_SHOWN) {
         claim.saw(
             format!("{}: {} in all, {}", kind.name, duration(kind.ns), kind.quantiles),
@@ -211,5 +223,19 @@ mod tests {
     fn not_claimed_without_interrupts() {
         let run = RunBuilder::new().thread(10, 10, &[(USER, SECOND)]).build();
         assert!(examine(&Case::new(&run)).unwrap_err().0.starts_with("no interrupt"));
+    }
+
+    #[test]
+    fn ticks_are_ordinary_and_interrupts_of_no_known_kind_are_no_evidence() {
+        let ticks = |ns| {
+            RunBuilder::new()
+                .thread(10, 10, &[(USER, SECOND), (HARDIRQ, ns)])
+                .values(Metric::HardIrq("local_timer".into()), 5, &[10_000; 1000])
+                .build()
+        };
+        assert!(examine(&Case::new(&ticks(SECOND / 100))).unwrap_err().0.contains("ordinarily"));
+        assert!(examine(&Case::new(&ticks(SECOND / 10))).is_ok());
+        let unknown = RunBuilder::new().thread(10, 10, &[(USER, SECOND), (HARDIRQ, SECOND)]);
+        assert!(examine(&Case::new(&unknown.build())).unwrap_err().0.contains("not known here"));
     }
 }
