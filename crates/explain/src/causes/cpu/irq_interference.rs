@@ -9,10 +9,12 @@
 //!
 //! # Evidence
 //!
-//! Time of the account `hard_irq`: interrupts served on the CPU of a watched thread while it ran, by
-//! kind, at least a twentieth of the time on a CPU, with histograms (irq_handler_entry and irq_handler_exit for devices, irq_vectors for timers and
-//! other CPUs). Non-maskable interrupts are not among them (a profiler that uses the CPU's counters):
-//! they have no tracepoint that says when they begin. Nor can be seen whose timer it was.
+//! Time of the account `hard_irq`: interrupts served on the CPU of a watched thread while it ran, at
+//! least a twentieth of its time on a CPU (ordinary ticks take less), by kind, with histograms
+//! (irq_handler_entry and irq_handler_exit for devices, irq_vectors for timers and other CPUs).
+//! Non-maskable interrupts are not among them (a profiler that uses the CPU's counters): they have no
+//! tracepoint that says when they begin. Nor can be seen whose timer it was. Of a part of a run the
+//! kinds are not known, and nothing is claimed.
 //!
 //! # Without whylag
 //!
