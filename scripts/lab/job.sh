@@ -14,7 +14,7 @@ if cd /sys/kernel/mm/ksm 2>/dev/null; then
 	echo 1 >run
 	cd /job || exit 1
 fi
-# For swap-in; the others are recorded without.
+# For swap-in; all else is recorded without.
 swap=/job/swap
 swap_on() {
 	[[ -e $swap ]] || { dd if=/dev/zero of="$swap" bs=1M count=256 status=none && chmod 600 "$swap" && mkswap "$swap" >/dev/null; }

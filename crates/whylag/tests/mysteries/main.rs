@@ -16,7 +16,6 @@ mod cgroup_throttle;
 mod core_dump;
 mod cpu_runqueue;
 mod cputime_clock_threads;
-mod direct_compaction;
 mod dirty_throttle;
 mod disk_read;
 mod disk_sync;
@@ -117,19 +116,6 @@ const WHO: [(&str, &str); 20] = [
     ("stopped-or-traced", "agent"),
     ("tcp-rto", "SOCKET_FILTER"),
 ];
-
-/// True, and says so, where a mystery that fills all memory would not run: it takes small machines
-/// only, those of `make test-kernels`.
-fn fills_all_memory(name: &str) -> bool {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap();
-    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kilobytes = total.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    let is_large = kilobytes.unwrap() > 4 << 20;
-    if is_large {
-        println!("skipped: {name}: it would fill this host's memory");
-    }
-    is_large
-}
 
 /// A recorded mystery.
 struct Case {

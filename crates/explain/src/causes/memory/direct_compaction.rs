@@ -36,7 +36,8 @@ pub const CAUSE: Cause = Cause {
           MADV_HUGEPAGE on memory that is had and given back often. Reserve them at boot (hugetlbfs), \
           or touch the memory at start, while free memory is whole. Compact in the background: \
           vm.compaction_proactiveness, and more free memory (vm.min_free_kbytes).",
-    reproduce: "mysteries/bin/direct-compaction-faulty 5, in a machine whose memory may be filled",
+    reproduce: "whylag record -- COMMAND, with MADV_HUGEPAGE on a host whose free memory is in small \
+                pieces",
     needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[
         LookAlike {
