@@ -22,7 +22,7 @@
 #                   for SECONDS_EACH seconds at most
 # make soak        20 minutes (or DURATION=120 seconds) of storms, small disks and kills under a recorder
 # make test-java    the tests of the Java tracer and of the exchange
-# make new-cause ID=swap-in GROUP=memory  lays down a cause, its mystery, test and page
+# make new-cause ID=page-wait GROUP=memory  lays down a cause, its mystery, test and page
 # make help        this list
 # make install-deps  Debian packages that are missing (other targets do it by themselves)
 #

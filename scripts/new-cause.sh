@@ -15,7 +15,7 @@ fail() {
 
 id=${1:-} group=${2:-}
 groups=$(find $causes -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort | tr '\n' ' ')
-[[ -n $id && -n $group ]] || fail "usage: make new-cause ID=swap-in GROUP=memory; GROUP is one of: $groups"
+[[ -n $id && -n $group ]] || fail "usage: make new-cause ID=page-wait GROUP=memory; GROUP is one of: $groups"
 [[ $id =~ ^[a-z][a-z0-9]*(-[a-z0-9]+)+$ ]] || fail "'$id' is no id: small letters and digits, words joined by '-', at least two"
 [[ -d $causes/$group ]] || fail "there is no group '$group'; there are: $groups"
 name=${id//-/_}

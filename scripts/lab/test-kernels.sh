@@ -16,7 +16,7 @@ here=scripts/lab
 # Programs whose fault takes no CPU time: what else is slow in a translated machine is not theirs.
 short=(membarrier-global mmap-lock dns-timeout)
 all=("${short[@]}" futex-convoy nagle-delack cgroup-throttle dirty-throttle file-lock fsync-journal
-	ksm-cow listen-overflow rt-starvation stopped-or-traced@frozen tcp-rto udp-rcvbuf-stall)
+	ksm-cow swap-in listen-overflow rt-starvation stopped-or-traced@frozen tcp-rto udp-rcvbuf-stall)
 case ${1:-} in
 "") series=(5.15 6.1 6.8 6.12 6.18) mysteries=("${all[@]}") update=1 minutes=25 ;;
 --short) series=(6.1 6.12) mysteries=("${short[@]}") update='' minutes=7 ;;

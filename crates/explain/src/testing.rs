@@ -1,6 +1,7 @@
 //! Builds runs from the evidence that a test is about.
 
 pub mod benchmarks;
+pub mod made_up;
 pub mod requests;
 pub mod without;
 

@@ -20,23 +20,30 @@ pub struct Reading {
 }
 
 /// What /proc/vmstat says that matters here, and the name we give it.
-const VMSTAT: [(&str, &str); 8] = [
+const VMSTAT: [(&str, &str); 14] = [
     ("nr_dirty", "vm.nr_dirty_pages"),
     ("nr_writeback", "vm.nr_writeback_pages"),
     ("nr_dirty_threshold", "vm.dirty_threshold_pages"),
     ("nr_dirty_background_threshold", "vm.dirty_background_threshold_pages"),
     ("allocstall_normal", "vm.direct_reclaims"),
+    ("allocstall_movable", "vm.direct_reclaims_movable"),
+    ("allocstall_dma32", "vm.direct_reclaims_dma32"),
+    ("compact_stall", "vm.compact_stalls"),
+    ("compact_fail", "vm.compact_failures"),
+    ("numa_hint_faults", "vm.numa_hint_faults"),
+    ("numa_pages_migrated", "vm.numa_pages_migrated"),
     ("pgmajfault", "vm.major_faults"),
     ("pswpin", "vm.swapped_in_pages"),
     ("nr_tlb_remote_flush", "vm.tlb_remote_flushes"),
 ];
 
 /// Rows of /proc/PID/status, and the name we give them.
-const STATUS: [(&str, &str); 4] = [
+const STATUS: [(&str, &str); 5] = [
     ("Threads", "process.threads"),
     ("TracerPid", "process.tracer_pid"),
     ("VmSize", "process.vm_size_kb"),
     ("VmRSS", "process.rss_kb"),
+    ("Seccomp_filters", "process.seccomp_filters"), // since 5.9
 ];
 
 /// What /proc/PID/net/netstat and snmp count in the network namespace of a process: group, field,

@@ -140,3 +140,15 @@ fn the_process_ran_as_long_as_its_stat_says() {
     // Whole clock ticks, and what exec took before the recording began.
     agree(3, 25 * MS, [("process".to_owned(), ours, outside.get("stat.process"))]);
 }
+
+#[test]
+fn what_is_stolen_from_threads_was_stolen_from_their_cpus() {
+    let Some((recorded, ..)) = oracle() else { return };
+    let from_threads = recorded.run.accounts().get(Account::Stolen);
+    let cpus = &recorded.run.sums.cpus;
+    let from_cpus: u64 = cpus.iter().map(|cpu| cpu.stolen_ns).sum();
+    println!("stolen: {from_threads} ns from threads, {from_cpus} ns from all CPUs");
+    // /proc/stat counts in steps of 10 ms, and a tick notices what was stolen since the one before.
+    let steps = 20 * MS * cpus.len() as u64;
+    assert!(from_threads <= from_cpus + steps, "{from_threads} of {from_cpus} ns");
+}

@@ -15,8 +15,8 @@ use store::{Sqlite, Store};
 use crate::case::Case;
 use crate::catalogue::{ALL, is_of_ticks};
 use crate::cause::Cause;
+use crate::testing::made_up::made_up;
 use crate::testing::without::{without, without_histograms, without_kernel_symbols};
-use crate::testing::{FUTEX, RunBuilder, SECOND, USER, interval};
 
 fn fixture(name: &str) -> Run {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../whylag/tests/fixtures");
@@ -24,35 +24,10 @@ fn fixture(name: &str) -> Run {
     store.load(id).unwrap()
 }
 
-/// A recording of its mystery; of two mysteries there is none, because not every host can show
-/// them.
+/// A recording of its mystery; of some there is none, because not every host can show them.
 fn run_of(cause: &Cause) -> Run {
-    match cause.id.as_str() {
-        "ksm-cow" => merged_pages(),
-        "jvm-gc" => collection(),
-        id => fixture(&format!("{id}-faulty")),
-    }
-}
-
-fn merged_pages() -> Run {
-    let fault = ["wp_page_copy", "do_wp_page", "handle_mm_fault", "asm_exc_page_fault"];
-    RunBuilder::new()
-        .thread(10, 10, &[(USER, 2 * SECOND)])
-        .sampled_path(10, USER, &fault, 1000)
-        .counter("process.ksm_merging_pages", 0, 16_000)
-        .build()
-}
-
-fn collection() -> Run {
-    let mut stop = interval(11, FUTEX, SECOND, SECOND / 10, Some(5));
-    stop.waker.as_mut().unwrap().comm = "VM Thread".to_owned();
-    let run = RunBuilder::new()
-        .thread(5, 10, &[(USER, SECOND / 10)])
-        .thread(11, 10, &[(FUTEX, 3 * SECOND)])
-        .kept(stop);
-    let mut run = run.build();
-    run.threads[0].comm = "VM Thread".to_owned();
-    run
+    let id = cause.id.as_str();
+    made_up(id).unwrap_or_else(|| fixture(&format!("{id}-faulty")))
 }
 
 /// What a run may lack.

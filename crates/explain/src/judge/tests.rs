@@ -132,11 +132,11 @@ fn a_look_alike_whose_evidence_was_not_recorded_is_not_ruled_out() {
 fn what_no_cause_claims_is_unexplained_by_account() {
     let rwsem = Account::Blocked(Blocked::Rwsem);
     let run = RunBuilder::new()
-        .thread(10, 10, &[(USER, SECOND), (rwsem, 2 * SECOND), (Account::Stolen, SECOND)])
+        .thread(10, 10, &[(USER, SECOND), (rwsem, 2 * SECOND), (Account::HardIrq, SECOND)])
         .build();
     let explanation = explain(&run);
     assert!(explanation.findings.is_empty());
-    assert_eq!(explanation.unexplained, [(rwsem, 2 * SECOND), (Account::Stolen, SECOND)]);
+    assert_eq!(explanation.unexplained, [(rwsem, 2 * SECOND), (Account::HardIrq, SECOND)]);
 }
 
 #[test]

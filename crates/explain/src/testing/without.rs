@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use model::{
     Account, Accounts, Blocked, EventKind, Metric, OutlierKind, PathSum, RecorderPart, Run, Space,
-    Syscall,
+    Syscall, part_of,
 };
 
 /// Interrupts that `irq_vectors` reports; those of devices have other names.
@@ -29,9 +29,7 @@ pub fn without(run: &Run, part: RecorderPart) -> Run {
         RecorderPart::Faults => without_faults(&mut run),
         RecorderPart::Interrupts => without_interrupts(&mut run),
         RecorderPart::Vectors => {
-            run.seconds.retain(
-                |second| !matches!(&second.metric, Metric::HardIrq(name) if is_vector(name)),
-            );
+            without_hard_irqs(&mut run, is_vector);
             let is_vector = |i: &model::Interrupts| is_vector(&i.longest);
             for outlier in &mut run.outliers {
                 outlier.interrupts = outlier.interrupts.take().filter(|i| !is_vector(i));
@@ -187,17 +185,34 @@ fn without_faults(run: &mut Run) {
 }
 
 fn without_interrupts(run: &mut Run) {
-    let of_devices = |metric: &Metric| match metric {
-        Metric::HardIrq(name) => !is_vector(name),
-        Metric::SoftIrq(_) => true,
-        _ => false,
-    };
-    run.seconds.retain(|second| !of_devices(&second.metric));
+    without_hard_irqs(run, |name| !is_vector(name));
+    run.seconds.retain(|second| !matches!(second.metric, Metric::SoftIrq(_)));
     charge(run, |account, _| match account {
         Account::SoftIrq => Account::User,
         other => other,
     });
     run.outliers.iter_mut().for_each(|outlier| outlier.interrupts = None);
+}
+
+/// Without the interrupts of these names: what they took of the threads' time is the threads' own.
+fn without_hard_irqs(run: &mut Run, is_gone: impl Fn(&str) -> bool) {
+    let (mut gone, mut all) = (0u64, 0u64);
+    run.seconds.retain(|second| {
+        let Metric::HardIrq(name) = &second.metric else { return true };
+        let (ns, is_gone) = (second.histogram.sum(), is_gone(name));
+        all = all.saturating_add(ns);
+        gone = gone.saturating_add(if is_gone { ns } else { 0 });
+        !is_gone
+    });
+    for thread in &mut run.threads {
+        let served = thread.accounts.get(Account::HardIrq);
+        let own = part_of(served, gone, all);
+        let others = thread.accounts.iter().filter(|(account, _)| *account != Account::HardIrq);
+        let mut accounts: Accounts = others.collect();
+        accounts.add(Account::HardIrq, served - own);
+        accounts.add(Account::User, own);
+        thread.accounts = accounts;
+    }
 }
 
 fn is_vector(name: &str) -> bool {

@@ -29,6 +29,7 @@ mod fsync_journal;
 mod futex_convoy;
 mod healthy;
 mod huge_exit;
+mod irq_interference;
 mod ksm_cow;
 mod lazy_binding;
 mod listen_overflow;
@@ -46,12 +47,14 @@ mod queueing;
 mod rate_limit_burst;
 mod rcu_sync_fdtable;
 mod rt_starvation;
+mod seccomp_audit;
 mod shm_attach;
 mod slow_clocksource;
 mod slow_peer;
 mod socket_diag_reader;
 mod softirq_interference;
 mod stopped_or_traced;
+mod swap_in;
 mod sysv_sem;
 mod table;
 mod tcp_rto;
@@ -91,11 +94,12 @@ const EXACT: Range<f64> = 0.85..1.15;
 const RARE: [&str; 4] = ["dns-timeout", "nagle-delack", "tcp-rto", "udp-rcvbuf-stall"];
 
 /// Whom or what the findings of these have to name: a process, a thread, a call, an address.
-const WHO: [(&str, &str); 18] = [
+const WHO: [(&str, &str); 20] = [
     ("blocked-log-pipe", "slow-logger"),
     ("cpu-runqueue", "batch-hog"),
     ("dns-timeout", "127.0.0.1:53"),
     ("file-lock", "deliver-"),
+    ("irq-interference", "local_timer"),
     ("many-thread-vfork", "many-thread-vfo"),
     ("membarrier-global", "MEMBARRIER_CMD_GLOBAL"),
     ("mm-reader", "smaps-agent"),
@@ -104,6 +108,7 @@ const WHO: [(&str, &str); 18] = [
     ("rate-limit-burst", "rx-0"),
     ("rcu-sync-fdtable", "dup"),
     ("rt-starvation", "rt-control"),
+    ("seccomp-audit", "8 seccomp filters"),
     ("shm-attach", "broker"),
     ("socket-diag-reader", "agent"),
     ("slow-peer", "broker"),

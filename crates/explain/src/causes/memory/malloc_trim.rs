@@ -211,6 +211,17 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_pages_out_does_not_give_back() {
+        let madvise = Account::Syscall(Syscall::named("madvise").unwrap());
+        let paging = ["shrink_folio_list", "madvise_cold_or_pageout_pte_range"];
+        let run = trimming(SECOND / 1000)
+            .thread(11, 10, &[(madvise, SECOND / 2)])
+            .sampled_path(10, madvise, &paging, 500)
+            .build();
+        assert!(examine(&Case::new(&run)).is_err());
+    }
+
+    #[test]
     fn giving_back_without_taking_is_not_this() {
         let munmap = Syscall::named("munmap").unwrap();
         let run = RunBuilder::new()

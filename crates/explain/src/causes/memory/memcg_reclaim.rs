@@ -23,6 +23,7 @@
 use model::units::bytes;
 use model::{Account, Blocked, Counter, RecorderPart};
 
+use super::direct_reclaim::HOST_RECLAIM;
 use super::page_faults;
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
@@ -59,13 +60,11 @@ pub const CAUSE: Cause = Cause {
 
 /// Reclaim of a cgroup's own pages, whoever needs the next one, and the wait for being above
 /// `memory.high`.
-const RECLAIM: [&str; 3] = [
+pub(super) const RECLAIM: [&str; 3] = [
     "try_to_free_mem_cgroup_pages",
     "mem_cgroup_handle_over_high",
     "__mem_cgroup_handle_over_high",
 ];
-/// The same for the host, when it is short of memory itself.
-const HOST_RECLAIM: [&str; 2] = ["__alloc_pages_direct_reclaim", "try_to_free_pages"];
 const FAILURES: &str = "cgroup.memory.failcnt";
 
 fn examine(case: &Case) -> Verdict {

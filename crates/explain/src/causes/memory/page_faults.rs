@@ -71,11 +71,15 @@ pub fn copy_in_words(case: &Case) -> Option<String> {
     case.path_in_words(&COPIED, |path| path.sampled)
 }
 
+/// What madvise does where it pages out or ages what stays the program's (MADV_PAGEOUT, MADV_COLD).
+const PAGES_OUT: [&str; 3] =
+    ["madvise_cold_or_pageout_pte_range", "madvise_pageout_page_range", "madvise_cold_page_range"];
+
 /// Calls that give memory back, their time on a CPU, and that time by account.
 pub struct GivenBack {
     /// `brk`, `munmap` and `madvise`.
     pub calls: u64,
-    /// On a CPU in them, but for what they got. Giving back what was never touched takes next to
+    /// On a CPU in them, but for what they got or paged out. Giving back what was never touched takes next to
     /// none.
     pub accounts: Accounts,
 }
@@ -86,7 +90,7 @@ impl GivenBack {
         let account = |name: &&str| Syscall::named(name).map(Account::Syscall);
         let accounts: Vec<Account> = GIVES_BACK.iter().filter_map(account).collect();
         let in_them = |path: &PathSum| path.sampled && accounts.contains(&path.account);
-        let populating = case.time_through(&POPULATES, in_them);
+        let populating = case.time_through(&[&POPULATES[..], &PAGES_OUT].concat(), in_them);
         let given = |a: Account| case.accounts.get(a).saturating_sub(populating.accounts.get(a));
         GivenBack {
             calls: GIVES_BACK.iter().fold(0, |sum, name| sum + case.calls(name).0),
