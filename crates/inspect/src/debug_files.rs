@@ -7,14 +7,22 @@ use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::elf::build_id_of;
-use crate::files;
+use crate::{files, patience};
 
 /// Where packages of distributions install them.
 const INSTALLED: &str = "/usr/lib/debug/.build-id";
 
 /// The file with the symbols of the one that has this build id: of a package, or in the cache of
 /// debuginfod. It belongs to root or to the user that asks, and has the same build id.
+///
+/// The folders can be anything that a user has put into the environment, and lie on a file system
+/// whose server does not answer: then there is none, after a second.
 pub fn find(build_id: &str) -> Option<File> {
+    let build_id = build_id.to_owned();
+    patience::ask(patience::OF_FOLDERS, move || look_for(&build_id)).ok().flatten()
+}
+
+fn look_for(build_id: &str) -> Option<File> {
     let cache = cache().map(|cache| cache.join(build_id).join("debuginfo"));
     let installed = installed(Path::new(INSTALLED), build_id);
     installed.into_iter().chain(cache).find_map(|path| open(&path, build_id))

@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Questions without an answer; with so many no process is asked any more.
 const UNANSWERED: usize = 8;
 
+/// Instead of a process, for what folders of the environment keep: no process has this number.
+pub const OF_FOLDERS: u32 = 0;
+
 /// Bytes of stack: nothing that is asked needs much.
 const STACK: usize = 512 << 10;
 

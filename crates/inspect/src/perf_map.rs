@@ -5,17 +5,23 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::linux::fs::MetadataExt;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::files::{self, FileError};
+use crate::patience;
 
 /// For all files of a recording, bytes: what is read of them, or kept if that is more. Those of a
 /// large Java program have some 20 MiB.
 const FOR_ALL: usize = 96 << 20;
 /// For one.
 const FOR_ONE: usize = 48 << 20;
+
+/// Is asked for at once, bytes.
+const AT_ONCE: usize = 1 << 20;
 
 /// A longer name is cut, bytes.
 const LONGEST_NAME: usize = 512;
@@ -91,8 +97,12 @@ impl PerfMap {
         let mut because = None;
         for (process, number) in [(pid, of.own_pid), (here, pid)] {
             let path = format!("/tmp/perf-{number}.map");
-            match open(process, &path, of.user) {
-                Ok(file) => return PerfMap::read(file, room),
+            let (asked, user) = (path.clone(), of.user);
+            let opened = patience::ask(process, move || open(process, &asked, user));
+            match opened.unwrap_or_else(|error| Err(Refusal::Because(error.to_string()))) {
+                Ok(file) => {
+                    return PerfMap::read(Patient { process, file: Arc::new(file), at: 0 }, room);
+                }
                 Err(Refusal::Absent) => {}
                 Err(Refusal::Because(why)) => because = Some(format!("{path} is not read: {why}")),
             }
@@ -104,7 +114,7 @@ impl PerfMap {
     pub fn read(file: impl Read, room: &mut usize) -> PerfMap {
         let limit = (*room).min(FOR_ONE);
         let mut map = PerfMap::default();
-        let mut lines = BufReader::new(file).take(limit as u64);
+        let mut lines = BufReader::with_capacity(AT_ONCE, file).take(limit as u64);
         let mut line = Vec::new();
         let mut read = 0;
         let cut = loop {
@@ -173,6 +183,29 @@ impl PerfMap {
             Some(because) => format!("not in /tmp/perf-{pid}.map: {because}"),
             None => format!("not in /tmp/perf-{pid}.map, or there is none"),
         }
+    }
+}
+
+/// Reads a file that may lie on a file system of the process's own, whose server can keep its reader
+/// waiting: an overlay over FUSE does not show what is below it.
+struct Patient {
+    process: u32,
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for Patient {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let (file, at, most) = (Arc::clone(&self.file), self.at, into.len());
+        let bytes = patience::ask(self.process, move || {
+            let mut bytes = vec![0; most];
+            let length = file.read_at(&mut bytes, at)?;
+            bytes.truncate(length);
+            Ok::<_, io::Error>(bytes)
+        })??;
+        into[..bytes.len()].copy_from_slice(&bytes);
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
     }
 }
 

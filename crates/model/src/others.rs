@@ -56,6 +56,10 @@ impl OtherThreads {
     /// The name of the group of all programs that have none by themselves.
     pub const FURTHER: &str = "other programs";
 
+    /// The name of the group of those whose program is not known. Longer than the name of a thread can
+    /// be, so no program has it.
+    pub const UNTOLD: &str = "programs not told apart";
+
     /// The first number of a group: no process id is that large (Linux has 22 bits).
     const GROUPS: u32 = 1 << 31;
 
@@ -173,7 +177,10 @@ impl Crowd {
         if let Some(number) = self.groups.get(name) {
             return *number;
         }
-        let name = if self.groups.len() < NAMES { name } else { OtherThreads::FURTHER };
+        // Those that are not told apart have a sum of their own, or it would be taken for that of
+        // the further ones.
+        let is_own = self.groups.len() < NAMES || name == OtherThreads::UNTOLD;
+        let name = if is_own { name } else { OtherThreads::FURTHER };
         let next = OtherThreads::GROUPS.saturating_add(self.groups.len() as u32);
         let number = *self.groups.entry(name.to_owned()).or_insert(next);
         self.sums.entry(number).or_insert_with(|| OtherThreads::none(number, name));
@@ -267,6 +274,12 @@ mod tests {
         assert_eq!(different.len(), NAMES + 1);
         assert!(numbers.iter().all(|number| OtherThreads::is_group(*number)));
         assert_eq!(crowd.group("yet another"), numbers[999]);
+        let untold = crowd.group(OtherThreads::UNTOLD);
+        assert!(
+            !numbers.contains(&untold),
+            "what adds up to it is not among what adds up to others"
+        );
+        assert_eq!(crowd.group(OtherThreads::UNTOLD), untold);
         assert_eq!(
             crowd.processes().filter(|group| group.comm == OtherThreads::FURTHER).count(),
             1

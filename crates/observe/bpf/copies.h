@@ -75,7 +75,7 @@ static __noinline u64 copy_stack(u64 walked)
 	if (!cpu || !t || !walked || !may_copy(cpu->stack_met, now))
 		return 0;
 	/* In the same ring before the interval that refers to it. */
-	r = bpf_ringbuf_reserve(&outliers, sizeof(*r), 0);
+	r = reserve(&outliers, sizeof(*r));
 	if (!r) {
 		__sync_fetch_and_add(&copies_left_out, 1);
 		return 0;

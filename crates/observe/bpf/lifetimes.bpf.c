@@ -143,7 +143,7 @@ static __always_inline void send_mapping(struct task_struct *task, u32 tgid,
 
 	if (!(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
 		return;
-	m = bpf_ringbuf_reserve(&rare, sizeof(*m), 0);
+	m = reserve(&rare, sizeof(*m));
 	if (!m) {
 		lost(LOSS_RARE_RING);
 		return;

@@ -55,7 +55,7 @@ static __noinline u64 send_words(struct thread *t, u64 ip, u64 sp)
 	u8 one = 1;
 	u64 id;
 
-	r = bpf_ringbuf_reserve(&rare, sizeof(*r), 0);
+	r = reserve(&rare, sizeof(*r));
 	if (!r) {
 		lost(LOSS_RARE_RING);
 		return 0;

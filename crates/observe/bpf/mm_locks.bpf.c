@@ -217,7 +217,7 @@ static __always_inline void end_hold(void *ctx, struct cpu *cpu,
 	if (ns >= threshold_ns) {
 		u64 stack = stack_here(ctx, cpu, 0);
 
-		o = bpf_ringbuf_reserve(&outliers, sizeof(*o), 0);
+		o = reserve(&outliers, sizeof(*o));
 		if (!o) {
 			cpu->losses[LOSS_EVENT_RING]++;
 		} else {

@@ -76,7 +76,7 @@ static __always_inline void fill_request(struct request_record *r, struct connec
 
 static __always_inline void send_request(struct connection *c, u64 begun)
 {
-	struct request_record *r = bpf_ringbuf_reserve(&outliers, sizeof(*r), 0);
+	struct request_record *r = reserve(&outliers, sizeof(*r));
 
 	if (!r) {
 		lost(LOSS_EVENT_RING);

@@ -30,7 +30,7 @@ __noinline u64 send_stack(u32 tgid, long bytes)
 	u32 zero = 0, i, count;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
 	u64 id = 0x9e3779b97f4a7c15ULL ^ tgid;
-	u32 *met, first = 1;
+	u32 *met, first = 1, was;
 	u8 one = 1;
 
 	if (!cpu || bytes <= 0)
@@ -56,15 +56,17 @@ __noinline u64 send_stack(u32 tgid, long bytes)
 	cpu->stack.type = RECORD_STACK;
 	cpu->stack.tgid = tgid;
 	cpu->stack.id = id;
+	was = hold_own(cpu);
 	if (bpf_ringbuf_output(&rare, &cpu->stack,
 			       __builtin_offsetof(struct stack_record, frames) +
 			       count * sizeof(u64), ring_flags(&rare))) {
 		cpu->losses[LOSS_RARE_RING]++;
-		return id;
+	} else {
+		bpf_map_update_elem(&stacks_sent, &id, &first, BPF_ANY);
+		if (tgid)
+			bpf_map_update_elem(&stack_owners, &tgid, &one, BPF_ANY);
 	}
-	bpf_map_update_elem(&stacks_sent, &id, &first, BPF_ANY);
-	if (tgid)
-		bpf_map_update_elem(&stack_owners, &tgid, &one, BPF_ANY);
+	release_own(cpu, was);
 	return id;
 }
 

@@ -377,6 +377,44 @@ static __always_inline void leave(struct cpu *cpu)
 	*busy = 0;
 }
 
+/*
+ * A ring and an LRU map have locks, and where these are contended the programs
+ * for locks run within the one that waits, which may have the lock by then.
+ * So they are to see that it is one of ours.
+ */
+static __always_inline u32 hold_own(struct cpu *cpu)
+{
+	volatile u32 *busy = &cpu->busy;
+	u32 was = *busy;
+
+	*busy = 1;
+	barrier();
+	return was;
+}
+
+static __always_inline void release_own(struct cpu *cpu, u32 was)
+{
+	volatile u32 *busy = &cpu->busy;
+
+	barrier();
+	*busy = was;
+}
+
+/* Room in a ring, or NULL. */
+static __always_inline void *reserve(void *ring, u64 size)
+{
+	u32 zero = 0, was;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+	void *room;
+
+	if (!cpu)
+		return NULL;
+	was = hold_own(cpu);
+	room = bpf_ringbuf_reserve(ring, size, 0);
+	release_own(cpu, was);
+	return room;
+}
+
 /* An interrupt between a clock read and its charge() makes it this late. */
 #define CLOCK_SLACK_NS	1000000
 
@@ -697,7 +735,7 @@ static __always_inline u16 current_call(void)
 static __always_inline void send_event(u32 kind, u32 tid, u32 tgid, u64 now,
 				       u64 value, u64 value2, const void *text)
 {
-	struct event_record *e = bpf_ringbuf_reserve(&rare, sizeof(*e), 0);
+	struct event_record *e = reserve(&rare, sizeof(*e));
 
 	if (!e) {
 		lost(LOSS_RARE_RING);

@@ -170,7 +170,7 @@ static __noinline int send_call(void *ctx, u64 now, s64 result)
 		return 0;
 	user_stack = stack_here(ctx, cpu, t->tgid);
 	copy = copy_here(t, user_stack);
-	o = bpf_ringbuf_reserve(&outliers, sizeof(*o), 0);
+	o = reserve(&outliers, sizeof(*o));
 	if (!o) {
 		cpu->losses[LOSS_EVENT_RING]++;
 		return 0;

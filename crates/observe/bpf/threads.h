@@ -132,7 +132,7 @@ static __always_inline void send_last_record(struct thread *t,
 					     struct task_struct *task, u64 now,
 					     bool alive)
 {
-	struct thread_record *r = bpf_ringbuf_reserve(&rare, sizeof(*r), 0);
+	struct thread_record *r = reserve(&rare, sizeof(*r));
 
 	if (!r) {
 		lost(LOSS_RARE_RING);
@@ -157,7 +157,7 @@ static __always_inline void send_pending(void *ctx, struct cpu *cpu,
 	t->pending = 0;
 	user_stack = t->binding ? t->binding : stack_here(ctx, cpu, t->tgid);
 	copy = t->binding ? 0 : copy_here(t, user_stack);
-	o = bpf_ringbuf_reserve(&outliers, sizeof(*o), 0);
+	o = reserve(&outliers, sizeof(*o));
 	if (!o) {
 		cpu->losses[LOSS_EVENT_RING]++;
 		return;
@@ -220,7 +220,7 @@ static __always_inline void binding_ends(struct cpu *cpu, struct thread *t,
 	if (!every_first_call && now - t->binding_start < threshold_ns &&
 	    task->maj_flt == t->binding_maj_flt)
 		return;
-	o = bpf_ringbuf_reserve(&outliers, sizeof(*o), 0);
+	o = reserve(&outliers, sizeof(*o));
 	if (!o) {
 		cpu->losses[LOSS_EVENT_RING]++;
 		return;

@@ -57,3 +57,30 @@ pub fn text(field: &[i8]) -> String {
     let bytes: Vec<u8> = field.iter().take_while(|c| **c != 0).map(|c| *c as u8).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// A program for locks that runs within the wait for a ring's lock, or an LRU map's, must not
+    /// take it again: kernels before 6.15 would wait for themselves.
+    #[test]
+    fn rings_are_only_used_where_programs_for_locks_see_it() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
+        let mut used = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            for (number, line) in lines.iter().enumerate() {
+                if line.contains("bpf_ringbuf_reserve(") || line.contains("bpf_ringbuf_output(") {
+                    let before = lines[number.saturating_sub(1)];
+                    assert!(before.contains("hold_own(cpu)"), "{}: {line}", path.display());
+                    used.push(path.clone());
+                }
+            }
+        }
+        assert_eq!(used.len(), 2, "{used:?}");
+    }
+}

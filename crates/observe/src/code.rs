@@ -85,6 +85,11 @@ impl Code {
         }
     }
 
+    /// True if handlers of signals return to this offset of a mapped file.
+    pub fn returns_from_signal(&mut self, tgid: u32, mapping: &Mapping, offset: u64) -> bool {
+        self.file(tgid, mapping).is_ok_and(|file| file.returns_from_signal(offset))
+    }
+
     /// True if slot number `slot` of the file's PLT is what is called there: PLT entries push that
     /// number on the stack, right after the return address, for the dynamic linker alone.
     pub fn is_first_call(&mut self, tgid: u32, mapping: &Mapping, offset: u64, slot: u64) -> bool {
@@ -145,7 +150,8 @@ impl Code {
     fn read(&mut self, path: &str, file: File) -> Result<Opened, String> {
         let owner = file.metadata().map_err(|error| error.to_string())?.st_uid();
         let room = if owner == 0 { &mut self.of_root } else { &mut self.of_others };
-        if room.files == 0 {
+        // The file itself, and the one that has its symbols.
+        if room.files < 2 {
             return Err("not read: too many files with code".to_owned());
         }
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -162,7 +168,8 @@ impl Code {
             let (needed, left) = (bytes >> 20, room.bytes >> 20);
             return Err(format!("not read: needs {needed} MiB, {left} MiB are left for symbols"));
         };
-        *room = Room { bytes: left, files: room.files - 1 };
+        let files = 1 + usize::from(sites.has_debug_file());
+        *room = Room { bytes: left, files: room.files - files };
         Ok(Opened { sites, is_of_root: owner == 0, unwinder: None })
     }
 }

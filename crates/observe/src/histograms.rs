@@ -26,6 +26,8 @@ pub struct Histograms {
     keys: HashMap<u32, hist_key>,
     /// Those of processes that have ended: nobody finds them any more, and they are read once more.
     retired: HashSet<u32>,
+    /// Values that came after nobody knew any more whose they are.
+    unknown: u64,
 }
 
 impl Histograms {
@@ -54,7 +56,10 @@ impl Histograms {
             maps.hists
                 .update_percpu(&index, &empty, MapFlags::ANY)
                 .map_err(Error::bpf("clearing histograms"))?;
-            let Some(key) = self.keys.get(&slot) else { continue };
+            let Some(key) = self.keys.get(&slot) else {
+                self.unknown += histogram.count();
+                continue;
+            };
             if let Some(metric) = of_request(key) {
                 let program = requests::program(key.id as u32);
                 let flow = requests::FLOW;
@@ -69,6 +74,12 @@ impl Histograms {
             self.retire(&maps.hist_index);
         }
         Ok((seconds, of_requests))
+    }
+
+    /// Values of no known histogram since the last call: of processes that ended while they were
+    /// counted.
+    pub fn unknown(&mut self) -> u64 {
+        std::mem::take(&mut self.unknown)
     }
 
     fn learn(&mut self, index: &dyn MapCore) -> Result<(), Error> {

@@ -34,6 +34,7 @@ mod host;
 mod kallsyms;
 mod kernel_btf;
 mod launch;
+mod location;
 mod mappings;
 mod names;
 mod namespace;

@@ -1,18 +1,19 @@
 //! Which file is mapped where in a process, also after it has exited.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::linux::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use inspect::files::Mapped;
 use inspect::patience;
 use procfs::FromRead;
-use procfs::process::{MMPermissions, MMapPath, MemoryMap, MemoryMaps, Process};
+use procfs::process::{MMPermissions, MMapPath, MemoryMap, MemoryMaps};
 
 use crate::bpf::{self, event_record, mapping_record};
+use crate::location::locate;
 use crate::wire::{EventKind, PATH_PART};
 
 /// What is read of a list of mappings, bytes: more than a process may have, with paths of usual
@@ -21,6 +22,9 @@ const LONGEST_LIST: u64 = 8 << 20;
 /// Memory for the mappings of all processes, bytes: some thousand large ones. A process can have
 /// 65,530, and paths of 4 kB.
 const MOST_MEMORY: usize = 96 << 20;
+
+/// What the reading of lists may take while one batch is made.
+const FOR_A_BATCH: Duration = Duration::from_millis(500);
 
 /// Mappings of the past that are kept of a process.
 const GONE_KEPT: usize = 1_024;
@@ -79,7 +83,11 @@ pub struct Seen {
 /// Mappings by process.
 #[derive(Default)]
 pub struct Mappings {
+    /// By address; none overlaps another.
     processes: HashMap<u32, Vec<Mapping>>,
+    /// Those that were read for this batch, and what that took.
+    read: HashSet<u32>,
+    spent: Duration,
     /// Bytes of memory that they take.
     memory: usize,
     /// Who those processes run as, as far as that was seen.
@@ -97,8 +105,27 @@ impl Mappings {
     /// Reads them from /proc while the process lives; what was known of it stays if it is gone.
     /// Code that an exec or an unmapping took away stays known, where nothing else is now: stacks
     /// of before are still to be named.
+    ///
+    /// Once in a batch: all of its stacks are older than that. A process can have 65,530 mappings and
+    /// any number of stacks with addresses that lie in none.
     pub fn refresh(&mut self, tgid: u32) {
+        if self.read.contains(&tgid) {
+            return;
+        }
+        if self.spent >= FOR_A_BATCH {
+            self.left_out += 1;
+            return;
+        }
+        let began = Instant::now();
         self.replace(tgid, of_process(tgid));
+        self.spent += began.elapsed();
+        self.read.insert(tgid);
+    }
+
+    /// Lets the lists be read again, for another batch.
+    pub fn begin_batch(&mut self) {
+        self.read.clear();
+        self.spent = Duration::ZERO;
     }
 
     /// Takes what was read of a process some time ago; nothing if it was gone by then.
@@ -116,12 +143,13 @@ impl Mappings {
             self.left_out += 1;
             known.clear();
         }
-        let is_free =
-            |old: &Mapping| known.iter().all(|m| m.end <= old.start || m.start >= old.end);
+        known.sort_unstable_by_key(|mapping| mapping.start);
+        let is_free = |old: &Mapping| at(&known, old.start, old.end).is_none();
         let is_file = |old: &Mapping| old.executable && !old.path.is_empty();
         let gone = before.into_iter().filter(|old| is_file(old)).take(GONE_KEPT);
         let gone: Vec<Mapping> = gone.filter(is_free).collect();
         known.extend(gone);
+        known.sort_unstable_by_key(|mapping| mapping.start);
         self.memory += memory(&known);
         self.processes.insert(tgid, known);
     }
@@ -194,11 +222,14 @@ impl Mappings {
         self.users.insert(record.tgid, record.user);
         self.memory += memory(std::slice::from_ref(&mapping));
         let known = self.processes.entry(record.tgid).or_default();
-        if !known.iter().any(|m| m.start == mapping.start && m.end == mapping.end) {
-            // An exec replaced what was mapped there before.
-            known.retain(|m| m.end <= mapping.start || m.start >= mapping.end);
-            known.push(mapping);
+        let (start, end) = (mapping.start, mapping.end);
+        if at(known, start, end).is_some_and(|m| (m.start, m.end) == (start, end)) {
+            return;
         }
+        // An exec replaced what was mapped there before.
+        let first = known.partition_point(|m| m.end <= start);
+        let beyond = known.partition_point(|m| m.start < end).max(first);
+        known.splice(first..beyond, [mapping]);
     }
 
     /// The mapping that an address lies in. Of a process that ended before its own could be read,
@@ -207,12 +238,18 @@ impl Mappings {
         let mut process = tgid;
         for _ in 0..GENERATIONS {
             if let Some(mappings) = self.processes.get(&process) {
-                return mappings.iter().find(|m| m.start <= address && address < m.end);
+                return at(mappings, address, address.saturating_add(1));
             }
             process = self.parents.get(&process)?.0;
         }
         None
     }
+}
+
+/// The first mapping that lies in a range, of those that are sorted.
+fn at(sorted: &[Mapping], start: u64, end: u64) -> Option<&Mapping> {
+    let next = sorted.partition_point(|mapping| mapping.end <= start);
+    sorted.get(next).filter(|mapping| mapping.start < end)
 }
 
 /// What is to be seen of a process now. Of a list that is too long the beginning.
@@ -273,22 +310,10 @@ pub fn memory(mappings: &[Mapping]) -> usize {
     size_of_val(mappings) + paths.sum::<usize>()
 }
 
-/// The path of a file whose names are given innermost first, up to the root of its mount: the
-/// mount point in front is the one that makes the inode number right.
-fn locate(names: &[String], inode: u64) -> PathBuf {
-    let relative: PathBuf = names.iter().rev().collect();
-    let is_it = |path: &Path| fs::metadata(path).is_ok_and(|data| data.st_ino() == inode);
-    let in_root = Path::new("/").join(&relative);
-    if is_it(&in_root) {
-        return in_root;
-    }
-    let mounts = Process::myself().and_then(|me| me.mountinfo());
-    let candidates = mounts.into_iter().flatten().map(|mount| mount.mount_point.join(&relative));
-    candidates.into_iter().find(|path| is_it(path)).unwrap_or(relative)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -301,6 +326,44 @@ mod tests {
         let mapping = mappings.find(me, here).unwrap();
         assert_eq!(Path::new(&*mapping.path), std::env::current_exe().unwrap());
         assert!(mappings.find(me, 8).is_none());
+    }
+
+    #[test]
+    fn a_list_is_read_once_in_a_batch() {
+        let mut mappings = Mappings::default();
+        let me = std::process::id();
+        mappings.refresh(me);
+        mappings.processes.clear();
+        mappings.refresh(me);
+        assert!(mappings.lacks(me) && mappings.left_out() == 0);
+        mappings.begin_batch();
+        mappings.spent = FOR_A_BATCH;
+        mappings.refresh(me);
+        assert!(mappings.lacks(me) && mappings.left_out() == 1, "there was no time left");
+        mappings.begin_batch();
+        mappings.refresh(me);
+        assert!(!mappings.lacks(me));
+    }
+
+    #[test]
+    fn mappings_of_now_and_before_are_found_by_address() {
+        let of = |start, end, path: &str| Mapping {
+            start,
+            end,
+            offset: 0,
+            path: path.into(),
+            executable: true,
+            device: (8, 1),
+            inode: 7,
+        };
+        let mut mappings = Mappings::default();
+        let seen = |mappings| Seen { user: None, mappings };
+        mappings.replace(5, seen(vec![of(10, 20, "/a"), of(20, 30, "/b"), of(50, 60, "/c")]));
+        mappings.replace(5, seen(vec![of(40, 55, "/d"), of(15, 18, "/e")]));
+        let path = |address| mappings.find(5, address).map(|mapping| &*mapping.path);
+        let found = [9, 15, 17, 18, 20, 29, 30, 40, 54, 55, 60].map(path);
+        let (b, d, e) = (Some("/b"), Some("/d"), Some("/e"));
+        assert_eq!(found, [None, e, e, None, b, b, None, d, d, None, None]);
     }
 
     #[test]
@@ -337,22 +400,5 @@ mod tests {
         assert!(mappings.find(first + 1, here).is_some());
         assert_eq!(mappings.find(first, here), None);
         assert_eq!(mappings.births.len(), PARENTS_KEPT);
-    }
-
-    #[test]
-    fn a_file_is_located_by_its_names_and_inode() {
-        let exe = std::env::current_exe().unwrap();
-        let inode = fs::metadata(&exe).unwrap().st_ino();
-        let names: Vec<String> = exe
-            .components()
-            .rev()
-            .filter_map(|part| match part {
-                std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(locate(&names, inode), exe);
-        let other = locate(&names, inode + 1);
-        assert!(other.is_relative(), "{other:?} has another inode");
     }
 }

@@ -141,15 +141,18 @@ impl Names {
 
     /// Fills in the symbols of one stack's frames.
     pub fn symbolize(&mut self, tgid: u32, frames: &mut [Frame]) {
+        let before = self.call_distances(tgid, frames);
         let symbols: Vec<Symbol> = if tgid == 0 {
-            let calls: Vec<u64> = call_sites(frames, |frame| frame.address);
-            self.kernel_symbols(&calls)
+            let calls =
+                frames.iter().zip(&before).map(|(frame, d)| frame.address.saturating_sub(*d));
+            self.kernel_symbols(&calls.collect::<Vec<_>>())
         } else {
-            let calls = call_sites(frames, |frame| frame.offset);
-            let pairs: Vec<_> = frames.iter().zip(calls).collect();
-            pairs.into_iter().map(|(frame, call)| self.user_symbol(tgid, frame, call)).collect()
+            let pairs = frames.iter().zip(&before);
+            pairs
+                .map(|(frame, d)| self.user_symbol(tgid, frame, frame.offset.saturating_sub(*d)))
+                .collect()
         };
-        for (position, (frame, symbol)) in frames.iter_mut().zip(symbols).enumerate() {
+        for ((frame, symbol), before) in frames.iter_mut().zip(symbols).zip(before) {
             let text = symbol.as_ref().map_or_else(String::len, |(name, _)| name.len());
             if self.text.saturating_add(text) > MOST_TEXT {
                 self.unnamed += 1;
@@ -159,18 +162,36 @@ impl Names {
             match symbol {
                 Ok((name, offset)) => {
                     frame.symbol = Some(name);
-                    frame.symbol_offset = offset + u64::from(position > 0);
+                    frame.symbol_offset = offset + before;
                 }
                 Err(reason) => frame.unknown_because = Some(reason),
             }
             if tgid != 0
-                && position > 0
+                && before > 0
                 && frame.module.starts_with('/')
                 && let Some(mapping) = self.mappings.find(tgid, frame.address)
             {
                 frame.after = self.code.before(tgid, mapping, frame.offset);
             }
         }
+    }
+
+    /// How many bytes before the address of each frame the instruction is that it stands for: 1 for
+    /// a return address. The innermost address is the instruction itself; so is the one that a signal
+    /// interrupted, and that which its handler returns to, which nothing has called.
+    fn call_distances(&mut self, tgid: u32, frames: &[Frame]) -> Vec<u64> {
+        let mut after_signal = true;
+        let mut distance = |frame: &Frame| {
+            let is_exact = std::mem::take(&mut after_signal);
+            if !is_exact && tgid != 0 && frame.module.starts_with('/') {
+                let mapping = self.mappings.find(tgid, frame.address);
+                after_signal = mapping.is_some_and(|mapping| {
+                    self.code.returns_from_signal(tgid, mapping, frame.offset)
+                });
+            }
+            u64::from(!is_exact && !after_signal)
+        };
+        frames.iter().map(&mut distance).collect()
     }
 
     /// Frames that got no name because there were too many and too long ones, since the last call.
@@ -204,12 +225,6 @@ impl Names {
             }
         }
     }
-}
-
-/// The innermost address as it is, of the others the byte before.
-fn call_sites(frames: &[Frame], of: impl Fn(&Frame) -> u64) -> Vec<u64> {
-    let address = |(position, frame)| of(frame).saturating_sub(u64::from(position > 0));
-    frames.iter().enumerate().map(address).collect()
 }
 
 fn plain(symbolized: Symbolized<'_>) -> Symbol {

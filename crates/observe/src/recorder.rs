@@ -435,6 +435,7 @@ impl Bpf {
             self.torn = torn;
         }
         batch.events = inbox.events.iter().filter_map(events::event).collect();
+        self.names.mappings.begin_batch();
         self.names.mappings.follow(&inbox.events);
         for (tgid, seen) in inbox.early_mappings {
             self.names.mappings.replace(tgid, seen);
@@ -449,6 +450,11 @@ impl Bpf {
         let (seconds, of_requests) =
             self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
         batch.seconds = seconds;
+        push_loss(
+            &mut batch,
+            "values (of processes that have just ended)",
+            self.histograms.unknown(),
+        );
         self.crowd.take(&mut batch);
         self.sums.read(&self.probes, &mut self.names, &mut self.crowd, &mut batch)?;
         batch.sums.services = self.requests.read(

@@ -70,7 +70,7 @@ impl Sums {
         if std::mem::replace(&mut self.other_runners, sum.count) == sum.count {
             return Ok(None);
         }
-        let name = OtherThreads::FURTHER;
+        let name = OtherThreads::UNTOLD;
         let group = crowd.group(name);
         Ok(Some(RunnerSum {
             tgid: group,

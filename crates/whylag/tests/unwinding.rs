@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::programs::program;
 use common::{Helper, Lab};
-use model::{Account, Blocked, Run, Stack};
+use model::{Account, Blocked, Frame, Run, Stack};
 
 /// User stacks of the intervals that waited so.
 fn stacks(run: &Run, blocked: Blocked) -> Vec<&Stack> {
@@ -48,6 +48,33 @@ fn twelve_functions_without_frame_pointers_are_all_there_in_order() {
     assert_eq!(cost.stacks_not_copied, 0);
     let different: BTreeSet<_> = run.outliers.iter().filter_map(|o| o.user_stack).collect();
     assert!(different.len() < 30, "each stack is kept once: {}", different.len());
+}
+
+/// Nobody has called what the handler returns to, nor what the signal interrupted: here the first
+/// instruction of a function, behind another one.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_a_signal_interrupted_is_the_instruction_itself() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let run = lab.record(&["--threshold", "1ms"], [program("interrupted")]).run;
+    let stacks = stacks(&run, Blocked::TimerSleep);
+    assert!(stacks.len() > 10, "{}", stacks.len());
+    for stack in stacks {
+        let frames = &stack.frames;
+        let name = |frame: &Frame| frame.symbol.clone().unwrap_or_default();
+        let names: Vec<String> = frames.iter().map(name).collect();
+        let handler = names.iter().position(|name| name == "handler").expect("a handler");
+        let [back, interrupted, caller, main] = &frames[handler + 1..handler + 5] else {
+            panic!("{names:?}")
+        };
+        // The C library's own, which has a name if the library has its symbols.
+        let back = (back.symbol.as_deref().unwrap_or("__restore_rt"), back.symbol_offset);
+        assert_eq!(back, ("__restore_rt", 0), "{names:?}");
+        assert_eq!((name(interrupted).as_str(), interrupted.symbol_offset), ("interrupted", 0));
+        assert!(interrupted.after.is_none());
+        assert_eq!((name(caller).as_str(), name(main).as_str()), ("caller", "main"));
+        assert!(caller.symbol_offset > 0);
+    }
 }
 
 /// A program of the distribution, in the background; nothing if it is not installed.

@@ -8,7 +8,10 @@ use super::bytes::Bytes;
 use super::error::ElfError;
 use super::file::Elf;
 use super::functions::Functions;
-use super::instructions::{LONGEST_CALL, PLT_ENTRY, Target, calls_before, plt_goes_through};
+use super::instructions::{
+    LONGEST_CALL, PLT_ENTRY, SIGNAL_RETURN, Target, calls_before, plt_goes_through,
+    returns_from_signal,
+};
 use super::unwind::Unwinder;
 use crate::files;
 
@@ -108,6 +111,11 @@ impl CallSites {
         Ok(())
     }
 
+    /// True if its symbols are those of another file, which is open, too.
+    pub fn has_debug_file(&self) -> bool {
+        self.debug.is_some()
+    }
+
     /// Facts of the file.
     pub fn elf(&self) -> &Elf {
         &self.elf
@@ -152,6 +160,14 @@ impl CallSites {
     /// What is called in front of the return address at an offset of the file.
     pub fn call_at_offset(&self, offset: u64) -> Option<Call> {
         self.call_before(self.elf.address_of(offset)?)
+    }
+
+    /// True if handlers of signals return to this offset of the file. No call is in front of it, and
+    /// what its caller goes on with is the interrupted instruction itself.
+    pub fn returns_from_signal(&self, offset: u64) -> bool {
+        let address = self.elf.address_of(offset);
+        let code = address.and_then(|address| self.code(address, SIGNAL_RETURN));
+        code.is_some_and(|code| returns_from_signal(self.elf.machine, &code))
     }
 
     /// The place at an offset of the file, which is what a recorded frame has; `None` if nothing

@@ -96,6 +96,19 @@ fn arm_plt(code: &[u8], address: u64) -> Option<u64> {
     Some(page.wrapping_add(u64::from(ldr >> 10 & 0xfff) * 8))
 }
 
+/// Enough to know the return from a signal handler by, bytes.
+pub(super) const SIGNAL_RETURN: usize = 9;
+
+/// True of the code that handlers of signals return to: nothing but the system call that ends them.
+pub(super) fn returns_from_signal(machine: Machine, code: &[u8]) -> bool {
+    match machine {
+        // mov $__NR_rt_sigreturn,%rax; syscall
+        Machine::X86_64 => code.starts_with(&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05]),
+        // mov x8,#__NR_rt_sigreturn; svc #0
+        Machine::Aarch64 => code.starts_with(&[0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4]),
+    }
+}
+
 /// True for endbr64, and for bti c.
 pub(super) fn is_landing_pad(machine: Machine, code: [u8; 4]) -> bool {
     match machine {

@@ -1,14 +1,15 @@
 //! Signals, outputs that cannot be written, and that a run is what was recorded.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use model::{Run, RunStatus};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::programs::program;
 use crate::common::values::Values;
@@ -18,7 +19,7 @@ const MS: u64 = 1_000_000;
 
 /// A program that does something every 5 ms and ends in its own way when it is asked to.
 const POLITE: &str =
-    "trap 'exit 7' TERM HUP; i=0; while [ $i -lt 4000 ]; do sleep 0.005; i=$((i+1)); done";
+    "trap 'exit 7' TERM HUP INT; i=0; while [ $i -lt 4000 ]; do sleep 0.005; i=$((i+1)); done";
 
 /// Waits until so much was stored.
 fn wait_for_ms(lab: &Lab, ms: u64) {
@@ -40,10 +41,17 @@ fn assert_of_the_same_interval(run: &Run) {
     }
 }
 
+/// The command that a recorder has started.
+fn child_of(recorder: &Helper) -> Option<Pid> {
+    let path = format!("/proc/{0}/task/{0}/children", recorder.pid());
+    Pid::from_raw(fs::read_to_string(path).ok()?.trim().parse().ok()?)
+}
+
 #[test]
 fn a_signal_reaches_the_command_when_all_is_read() {
     let Some(lab) = Lab::new() else { return };
-    for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::HUP, "SIGHUP")] {
+    let signals = [(Signal::TERM, "SIGTERM"), (Signal::HUP, "SIGHUP"), (Signal::INT, "SIGINT")];
+    for (signal, name) in signals {
         let mut recording = lab.recording(&[], ["sh", "-c", POLITE]);
         let mut recorder = Helper::spawn(recording.stderr(Stdio::null()));
         let before = lab.runs_so_far().len();
@@ -51,7 +59,13 @@ fn a_signal_reaches_the_command_when_all_is_read() {
         // In the middle between two batches.
         std::thread::sleep(Duration::from_millis(1_500));
         recorder.signal(signal);
-        let status = wait_for(&mut recorder.0, Duration::from_secs(10));
+        if signal == Signal::INT {
+            // Ctrl-C reaches the command from the terminal, so whylag does not pass it on: the
+            // command goes on, and whylag waits for its end.
+            std::thread::sleep(Duration::from_secs(5));
+            child_of(&recorder).map(|child| kill_process(child, signal)).unwrap().unwrap();
+        }
+        let status = wait_for(&mut recorder.0, Duration::from_secs(20));
         assert_eq!(status.code(), Some(7), "the command ends in its own way, and so does whylag");
         let run = lab.run();
         assert_eq!(run.status, RunStatus::Complete);
@@ -226,6 +240,56 @@ fn an_export_that_cannot_be_written_fails_in_one_line() {
         let mut export = lab.verb("export");
         export.args(["--format", format]).stdout(full()).stderr(full());
         assert_eq!(export.status().unwrap().code(), Some(1), "{format}");
+    }
+}
+
+/// Standard error that is closed, and standard error that nobody reads.
+fn without_standard_error(command: &mut Command, is_closed: bool) -> Output {
+    if is_closed {
+        // SAFETY: between fork and exec; one system call.
+        unsafe {
+            command.pre_exec(|| {
+                libc::close(2);
+                Ok(())
+            });
+        }
+    } else {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        command.stderr(writer);
+    }
+    command.stdout(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap()
+}
+
+/// What it has to say goes nowhere, least of all into a file that is open by then.
+#[test]
+fn export_and_harvest_do_their_work_with_nobody_to_tell() {
+    let Some(lab) = Lab::beside_others() else { return };
+    drop(lab.record(&[], ["true"]));
+    for is_closed in [true, false] {
+        let file = lab.folder.path().join("run.json");
+        let mut export = lab.verb("export");
+        export.args(["--format", "json", "-o"]).arg(&file);
+        let output = without_standard_error(&mut export, is_closed);
+        assert!(output.status.success(), "{output:?}");
+        let run: Run = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        assert_eq!(run.status, RunStatus::Complete);
+
+        let traces = tempfile::tempdir_in("/dev/shm").unwrap();
+        fs::set_permissions(traces.path(), Permissions::from_mode(0o700)).unwrap();
+        let mut traced = Command::new(program("traced"));
+        traced.args(["1000", lab.folder.path().to_str().unwrap(), "149"]);
+        let killed = traced.env("WHYLAG_TRACE_DIR", traces.path()).output().unwrap();
+        assert!(!killed.status.success());
+        let mut left = fs::read_dir(traces.path()).unwrap();
+        let left = left.next().unwrap().unwrap().path();
+        let before = lab.runs().len();
+        let mut harvest = lab.verb("trace");
+        harvest.arg("harvest").arg(&left);
+        let output = without_standard_error(&mut harvest, is_closed);
+        assert!(output.status.success() && !left.exists(), "{output:?}");
+        assert_eq!(lab.runs().len(), before + 1);
+        assert_eq!(lab.run().messages.programs[0].flows[0].ended, 149);
     }
 }
 
