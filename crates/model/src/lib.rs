@@ -86,8 +86,8 @@ pub use proof::{
 pub use recorder_part::{PartName, RecorderPart};
 pub use retry::Retry;
 pub use run::{
-    Capability, Cost, Counter, CpuTime, Fact, Labels, Losses, Origin, ProbeCost, Process, Run, RunEnd,
-    RunHeader, RunId, RunStatus, RunSummary, Target, Window,
+    Capability, Cost, Counter, CpuTime, Fact, Labels, Losses, Origin, ProbeCost, Process, Run,
+    RunEnd, RunHeader, RunId, RunStatus, RunSummary, Target, Window,
 };
 pub use shared::Shared;
 pub use socket::{

@@ -88,11 +88,8 @@ fn write_measured(out: &mut dyn Write, proof: &Proof, style: &Style) -> io::Resu
     heading(out, "Figure (medians)", style)?;
     table.write(out, style)?;
     let Some([before, after]) = proof.recording else { return Ok(()) };
-    let cost = format!(
-        "  Recording makes it {} as long before, {} after.",
-        times(before),
-        times(after)
-    );
+    let cost =
+        format!("  Recording makes it {} as long before, {} after.", times(before), times(after));
     writeln!(out, "{}", style.dim(&cost))
 }
 

@@ -22,8 +22,8 @@ mod sqlite;
 use std::collections::HashMap;
 
 use model::{
-    Batch, Finding, OtherThreads, Outlier, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary, Stack,
-    StackId, Window,
+    Batch, Finding, OtherThreads, Outlier, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary,
+    Stack, StackId, Window,
 };
 
 pub use error::StoreError;

@@ -30,7 +30,8 @@ use std::path::{Path, PathBuf};
 
 use model::outside::{self, visible};
 use model::{
-    Batch, Finding, Outlier, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary, Stack, StackId, Window,
+    Batch, Finding, Outlier, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary, Stack, StackId,
+    Window,
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;

@@ -3,8 +3,8 @@
 //! `Err(QueryReturnedNoRows)` means that there is no such run.
 
 use model::{
-    Finding, Histogram, Losses, MetricSecond, Origin, Run, RunEnd, RunFigures, RunHeader, RunId, RunStatus,
-    RunSummary, Window,
+    Finding, Histogram, Losses, MetricSecond, Origin, Run, RunEnd, RunFigures, RunHeader, RunId,
+    RunStatus, RunSummary, Window,
 };
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{Connection, OptionalExtension, Params, Row};

@@ -267,7 +267,8 @@ mod tests {
 
     #[test]
     fn the_order_is_that_of_its_seed_and_has_both_sides_of_every_pair() {
-        let sides = |seed| order(10, seed).iter().map(|one| (one.pair, one.side)).collect::<Vec<_>>();
+        let sides =
+            |seed| order(10, seed).iter().map(|one| (one.pair, one.side)).collect::<Vec<_>>();
         assert_eq!(sides(7), sides(7));
         assert_ne!(sides(7), sides(8));
         let planned = order(10, 7);

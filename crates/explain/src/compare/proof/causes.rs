@@ -1,9 +1,9 @@
 //! Is a cause gone? By how many runs have it, and by how much it takes where it stays.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{CauseFigure, CauseProof, CauseVerdict, RunFigures};
-use stats::paired::{self, ALPHA};
+use stats::paired::{self, ALPHA, Paired};
 use stats::proportion::{Count, fisher, upper_bound};
 
 /// (before, after) of a pair.
@@ -19,9 +19,20 @@ pub fn all(pairs: &[Figures<'_>]) -> Vec<CauseProof> {
     causes
 }
 
-/// The cause that takes most of the wall time before.
+/// The cause that most runs name first before; if none names one, after.
 pub fn leading(pairs: &[Figures<'_>]) -> Option<String> {
-    all(pairs).into_iter().find(|cause| cause.before.0 > 0).map(|cause| cause.cause)
+    let most_often = |side: &dyn Fn(&Figures<'_>) -> Option<String>| {
+        let mut times = BTreeMap::<String, usize>::new();
+        for cause in pairs.iter().filter_map(side) {
+            *times.entry(cause).or_default() += 1;
+        }
+        times.into_iter().max_by_key(|(_, times)| *times).map(|(cause, _)| cause)
+    };
+    let first = |figures: &RunFigures| {
+        let cause = figures.causes.iter().find(|figure| !figure.minor)?;
+        Some(cause.cause.clone())
+    };
+    most_often(&|pair| first(pair.0)).or_else(|| most_often(&|pair| first(pair.1)))
 }
 
 /// One cause on both sides.
@@ -38,12 +49,19 @@ pub fn of(id: &str, pairs: &[Figures<'_>]) -> CauseProof {
         Count { with: with(&before), of: pairs.len() },
         Count { with: with(&after), of: pairs.len() },
     );
-    let both = before.iter().zip(&after).filter_map(|(before, after)| {
-        Some((before.as_ref()?.lost_ns as f64, after.as_ref()?.lost_ns as f64))
-    });
-    let lost = paired::compare(&both.collect::<Vec<_>>());
+    // Of a program that became faster for another reason each part is shorter, too: what a cause
+    // takes has to be less, and less of the whole.
+    let compared = |value: fn(&CauseFigure) -> f64| {
+        let both = before.iter().zip(&after);
+        let both = both.filter_map(|(a, b)| Some((value(a.as_ref()?), value(b.as_ref()?))));
+        paired::compare(&both.collect::<Vec<_>>())
+    };
+    let lost = compared(|figure| figure.lost_ns as f64);
+    let is_less = |paired: Option<Paired>| {
+        paired.is_some_and(|paired| paired.p <= ALPHA && paired.ratio.high < 1.0)
+    };
+    let is_smaller = is_less(lost) && is_less(compared(|figure| figure.wall_share));
     let p = fisher(first, second);
-    let is_smaller = lost.is_some_and(|lost| lost.p <= ALPHA && lost.ratio.high < 1.0);
     CauseProof {
         cause: id.to_owned(),
         before: (first.with, first.of),

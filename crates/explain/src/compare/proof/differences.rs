@@ -34,25 +34,22 @@ fn facts(question: &ProofQuestion, pairs: &[Figures<'_>]) -> Vec<Difference> {
         let one = values.len() == 1;
         values.into_iter().next().filter(|_| one)
     };
-    let differs = names.into_iter().filter(|name| !question.meant.contains(name)).filter_map(|name| {
-        let before = only(name, &|pair| pair.0.facts.get(name).cloned())?;
-        let after = only(name, &|pair| pair.1.facts.get(name).cloned())?;
-        let text = |value: Option<String>| value.unwrap_or_else(|| "(not set)".to_owned());
-        (before != after).then(|| Difference {
-            what: name.clone(),
-            before: text(before),
-            after: text(after),
-        })
-    });
+    let differs =
+        names.into_iter().filter(|name| !question.meant.contains(name)).filter_map(|name| {
+            let before = only(name, &|pair| pair.0.facts.get(name).cloned())?;
+            let after = only(name, &|pair| pair.1.facts.get(name).cloned())?;
+            let text = |value: Option<String>| value.unwrap_or_else(|| "(not set)".to_owned());
+            (before != after).then(|| Difference {
+                what: name.clone(),
+                before: text(before),
+                after: text(after),
+            })
+        });
     differs.collect()
 }
 
 /// Time of others, as a part of the length of the run, if pairs show that it differs.
-fn of_time(
-    what: &str,
-    pairs: &[Figures<'_>],
-    time: fn(&RunFigures) -> u64,
-) -> Option<Difference> {
+fn of_time(what: &str, pairs: &[Figures<'_>], time: fn(&RunFigures) -> u64) -> Option<Difference> {
     let part = |figures: &RunFigures| time(figures) as f64 / figures.length_ns.max(1) as f64;
     let moved: Vec<f64> = pairs.iter().map(|pair| part(pair.1) - part(pair.0)).collect();
     let median = |side: &dyn Fn(&Figures<'_>) -> f64| {

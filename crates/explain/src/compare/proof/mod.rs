@@ -95,8 +95,8 @@ fn recording(recorded: &[Pair<'_>], unrecorded: &[Pair<'_>]) -> Option<[f64; 2]>
         let times: Vec<f64> = pairs.iter().map(|pair| side(pair) as f64).collect();
         quantile::median(&times).filter(|time| *time > 0.0)
     };
-    let sides: [fn(&Pair<'_>) -> u64; 2] =
-        [|pair| pair.before.wall_ns, |pair| pair.after.wall_ns];
-    let [before, after] = sides.map(|side| Some(median(recorded, side)? / median(unrecorded, side)?));
+    let sides: [fn(&Pair<'_>) -> u64; 2] = [|pair| pair.before.wall_ns, |pair| pair.after.wall_ns];
+    let [before, after] =
+        sides.map(|side| Some(median(recorded, side)? / median(unrecorded, side)?));
     Some([before?, after?])
 }

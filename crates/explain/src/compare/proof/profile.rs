@@ -21,7 +21,9 @@ pub fn accounts(pairs: &[Figures<'_>]) -> Vec<AccountChange> {
         .collect();
     let of = |figures: &RunFigures, account| *figures.accounts.get(&account).unwrap_or(&0) as f64;
     let runs = pairs.len().max(1) as f64;
-    let mean = |value: &dyn Fn(&Figures<'_>) -> f64| pairs.iter().fold(0.0, |sum, pair| sum + value(pair)) / runs;
+    let mean = |value: &dyn Fn(&Figures<'_>) -> f64| {
+        pairs.iter().fold(0.0, |sum, pair| sum + value(pair)) / runs
+    };
     let tested = all.into_iter().filter_map(|account| {
         let moved: Vec<f64> =
             pairs.iter().map(|pair| of(pair.1, account) - of(pair.0, account)).collect();
@@ -60,7 +62,8 @@ pub fn latencies(pairs: &[Figures<'_>]) -> Vec<LatencyChange> {
             .map(|(before, after)| (&before.quantiles_ns[..], &after.quantiles_ns[..]))
             .collect();
         let shift = shift::shift(&quantiles)?;
-        let total = |side: fn(&(&LatencyFigure, &LatencyFigure)) -> u64| both.iter().map(side).sum();
+        let total =
+            |side: fn(&(&LatencyFigure, &LatencyFigure)) -> u64| both.iter().map(side).sum();
         let count = [total(|pair| pair.0.count), total(|pair| pair.1.count)];
         let shift_at = LatencyFigure::PROBABILITIES.into_iter().zip(shift.ratios).collect();
         Some(LatencyChange { name: name.clone(), count, shift: shift_at, p: shift.p })

@@ -13,25 +13,30 @@ const UNEVEN: f64 = 0.05;
 pub fn of(proof: &Proof) -> String {
     let time = measured(&proof.measured);
     let Some(cause) = &proof.cause else {
-        return format!("{time}; whylag named no cause in any run.");
+        let verdict = verdict_in_words(proof.measured.verdict);
+        return format!("{verdict}: {time}; whylag named no cause in any run.");
     };
-    let is_less = matches!(
-        cause.verdict,
-        CauseVerdict::Gone | CauseVerdict::Rarer | CauseVerdict::Smaller
-    );
+    let is_less =
+        matches!(cause.verdict, CauseVerdict::Gone | CauseVerdict::Rarer | CauseVerdict::Smaller);
     let its = of_cause(cause);
     match (proof.measured.verdict, is_less) {
         (ProofVerdict::Better, true) => format!("Proven: {time}, and {its}."),
         (ProofVerdict::Better, false) if cause.verdict == CauseVerdict::Stays => {
             format!("Better, but not because of {}: {time}; {its}.", cause.cause)
         }
-        (ProofVerdict::Better, false) => format!("Better: {time}; {its}."),
-        (ProofVerdict::Worse, _) => format!("Worse: {time}; {its}."),
         (ProofVerdict::SameWithin(_), true) => {
-            format!("The cause went, the time did not: {its}; {time}.")
+            format!("The cause went, {} did not: {its}; {time}.", proof.measured.what)
         }
-        (ProofVerdict::SameWithin(_), false) => format!("No difference: {time}; {its}."),
-        (ProofVerdict::Insufficient, _) => format!("Not decided: {time}; {its}."),
+        (verdict, _) => format!("{}: {time}; {its}.", verdict_in_words(verdict)),
+    }
+}
+
+fn verdict_in_words(verdict: ProofVerdict) -> &'static str {
+    match verdict {
+        ProofVerdict::Better => "Better",
+        ProofVerdict::Worse => "Worse",
+        ProofVerdict::SameWithin(_) => "No difference",
+        ProofVerdict::Insufficient => "Not decided",
     }
 }
 
@@ -71,7 +76,8 @@ fn moved(ratio: &Interval) -> String {
 /// `lazy-binding is gone: it was in 10 of 10 runs before and is in 0 of 10 after`.
 fn of_cause(cause: &CauseProof) -> String {
     let CauseProof { cause: id, before, after, .. } = cause;
-    let runs = format!("in {} of {} runs before, in {} of {} after", before.0, before.1, after.0, after.1);
+    let runs =
+        format!("in {} of {} runs before, in {} of {} after", before.0, before.1, after.0, after.1);
     let bound = format!("with 95 % confidence in less than {} of such runs", share(cause.at_most));
     match cause.verdict {
         CauseVerdict::Gone => format!("{id} is gone: {runs} ({bound})"),

@@ -98,7 +98,8 @@ impl Change {
 /// A line of the shell is executed in its place where it is a single command: the shell's own time
 /// is not the program's.
 fn line(text: &str) -> Vec<OsString> {
-    const OF_THE_SHELL: &[char] = &['|', '&', ';', '<', '>', '(', ')', '$', '`', '*', '?', '[', '~', '#'];
+    const OF_THE_SHELL: &[char] =
+        &['|', '&', ';', '<', '>', '(', ')', '$', '`', '*', '?', '[', '~', '#'];
     let is_plain = !text.contains(OF_THE_SHELL) && !text.contains('\n');
     match shlex::split(text).filter(|words| is_plain && !words.is_empty()) {
         Some(words) if !words[0].contains('=') => words.into_iter().map(OsString::from).collect(),
@@ -157,7 +158,8 @@ mod tests {
 
     #[test]
     fn a_plain_line_needs_no_shell() {
-        let words = |text| line(text).into_iter().map(|w| w.into_string().unwrap()).collect::<Vec<_>>();
+        let words =
+            |text| line(text).into_iter().map(|w| w.into_string().unwrap()).collect::<Vec<_>>();
         assert_eq!(words("./db --mode 'a b'"), ["./db", "--mode", "a b"]);
         for shells in ["./db | tail", "A=1 ./db", "./db $HOME", "./a; ./b", "./db 'open"] {
             assert_eq!(words(shells), ["sh", "-c", shells], "{shells}");

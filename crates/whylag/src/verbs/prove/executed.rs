@@ -77,7 +77,8 @@ impl<'a> Executor<'a> {
 
     fn program(&self, side: TrialSide) -> Result<Command, Failure> {
         let words = self.change.command(side);
-        let (program, arguments) = words.split_first().context("no command").map_err(Failure::Failed)?;
+        let (program, arguments) =
+            words.split_first().context("no command").map_err(Failure::Failed)?;
         let mut command = Command::new(program);
         command.args(arguments);
         Ok(command)
@@ -85,7 +86,9 @@ impl<'a> Executor<'a> {
 
     /// `whylag record` of the side: a recorder of its own gives up privileges that the next one needs.
     fn recorder(&self, planned: &Planned) -> Result<Command, Failure> {
-        let own = std::env::current_exe().context("cannot find whylag itself").map_err(Failure::Failed)?;
+        let own = std::env::current_exe()
+            .context("cannot find whylag itself")
+            .map_err(Failure::Failed)?;
         let mut command = Command::new(own);
         command.arg("--store").arg(self.store.path()?);
         if self.store.is_trusted() {
@@ -162,7 +165,8 @@ struct Executed {
 fn wait(child: &mut Child, signal: &Asked) -> Result<ExitStatus, Failure> {
     let mut was_asked = false;
     loop {
-        let ended = child.try_wait().context("cannot wait for the program").map_err(Failure::Failed)?;
+        let ended =
+            child.try_wait().context("cannot wait for the program").map_err(Failure::Failed)?;
         if let Some(status) = ended {
             return Ok(status);
         }
@@ -193,16 +197,20 @@ fn tail(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
 /// The program's figure in its output.
 fn read(metric: &Regex, output: &str, side: &str) -> Result<f64, Failure> {
     let found = metric.captures_iter(output).last();
-    let text = found.and_then(|found| found.get(1).or_else(|| found.get(0))).map(|text| text.as_str());
+    let text =
+        found.and_then(|found| found.get(1).or_else(|| found.get(0))).map(|text| text.as_str());
     let Some(text) = text else {
         return Err(Failure::Usage(format!(
             "--metric {metric}: nothing that the program printed to standard output {side} the \
              change matches"
         )));
     };
-    let number = text.trim().replace(',', "").parse::<f64>().ok().filter(|number| number.is_finite());
+    let number =
+        text.trim().replace(',', "").parse::<f64>().ok().filter(|number| number.is_finite());
     number.ok_or_else(|| {
-        Failure::Usage(format!("--metric {metric}: '{text}' is no number; put one in a group: (...)"))
+        Failure::Usage(format!(
+            "--metric {metric}: '{text}' is no number; put one in a group: (...)"
+        ))
     })
 }
 
