@@ -30,6 +30,7 @@ pub mod catalogue;
 pub mod cause;
 mod causes;
 mod compare;
+mod figures;
 mod judge;
 mod ladder;
 mod messages;
@@ -43,6 +44,8 @@ mod timers;
 
 pub use compare::benchmarks::{NotComparable, compare_benchmarks};
 pub use compare::checkups::{Side, compare_checkups};
+pub use compare::proof::{ProofQuestion, prove};
+pub use figures::figures;
 pub use judge::timers::{JudgedTimers, timers};
 pub use judge::why_not::{UnknownCause, why_not, why_not_part};
 pub use judge::{explain, explain_part};

@@ -245,6 +245,7 @@ impl RunBuilder {
             sampled: false,
             recorder_pid: 1,
             version: "test".into(),
+            ..RunHeader::default()
         };
         let end = RunEnd { ended_ns: 4 * SECOND, exit_status: Some(0), reason: "exited".into() };
         RunBuilder(Run {

@@ -17,6 +17,7 @@ pub mod check;
 pub mod comparison;
 mod describe;
 mod event;
+pub mod figures;
 pub mod finding;
 pub mod histogram;
 pub mod jitter;
@@ -28,6 +29,7 @@ pub mod others;
 pub mod outlier;
 pub mod outside;
 pub mod presence;
+pub mod proof;
 mod recorder_part;
 mod retry;
 pub mod run;
@@ -51,6 +53,7 @@ pub use comparison::{
     BenchComparison, CheckupDiff, CheckupDifference, FigureComparison, StepComparison,
 };
 pub use event::{Event, EventDetail, EventKind};
+pub use figures::{CauseFigure, LatencyFigure, RunFigures};
 pub use finding::{
     BelowBar, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding, Hurt,
     LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OwnDelay, RequestCost, Rhythm,
@@ -76,11 +79,15 @@ pub use outlier::{
     TimerLegs, Waker,
 };
 pub use presence::Presence;
+pub use proof::{
+    AccountChange, Better, CauseProof, CauseVerdict, Difference, LatencyChange, Measured, Proof,
+    ProofVerdict, Trial, TrialSide,
+};
 pub use recorder_part::{PartName, RecorderPart};
 pub use retry::Retry;
 pub use run::{
-    Capability, Cost, Counter, CpuTime, Fact, Losses, Origin, ProbeCost, Process, Run, RunEnd,
-    RunHeader, RunId, RunStatus, RunSummary, Target, Window,
+    Capability, Cost, Counter, CpuTime, Fact, Labels, Losses, Origin, ProbeCost, Process, Run,
+    RunEnd, RunHeader, RunId, RunStatus, RunSummary, Target, Window,
 };
 pub use shared::Shared;
 pub use socket::{

@@ -99,7 +99,13 @@ pub struct RunHeader {
     pub recorder_pid: u32,
     /// Version of whylag.
     pub version: String,
+    /// What the user calls the run: `build=42`, `set=before`.
+    #[serde(default)]
+    pub labels: Labels,
 }
+
+/// Names and values that the user gave a run.
+pub type Labels = BTreeMap<String, String>;
 
 /// Known when it ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use model::{Fact, RecorderPart, RunHeader, Target};
+use model::{Fact, Labels, RecorderPart, RunHeader, Target};
 
 use crate::cgroups::{self, Cgroup, CgroupName};
 use crate::launch::{self, Held};
@@ -54,6 +54,7 @@ impl Watch {
             sampled,
             recorder_pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            labels: Labels::new(),
         }
     }
 }

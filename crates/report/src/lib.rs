@@ -28,6 +28,7 @@ pub mod json;
 pub mod messages;
 pub mod outlier;
 pub mod page;
+pub mod proof;
 pub mod runs;
 #[cfg(test)]
 mod sample;

@@ -38,6 +38,7 @@ pub fn empty_run() -> Run {
             sampled: false,
             recorder_pid: 500,
             version: "0.1.0".into(),
+            labels: Labels::new(),
         },
         heartbeat_ns: START,
         ..Run::default()

@@ -17,11 +17,14 @@ pub mod conversion;
 mod interval;
 pub mod law;
 pub mod multiple;
+pub mod paired;
 pub mod pairs;
 pub mod periodicity;
+pub mod proportion;
 pub mod quantile;
 pub mod rank;
 pub mod resample;
+pub mod shift;
 pub mod usl;
 
 pub use interval::Interval;

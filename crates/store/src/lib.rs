@@ -22,8 +22,8 @@ mod sqlite;
 use std::collections::HashMap;
 
 use model::{
-    Batch, Finding, OtherThreads, Outlier, Run, RunEnd, RunHeader, RunId, RunSummary, Stack,
-    StackId, Window,
+    Batch, Finding, OtherThreads, Outlier, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary,
+    Stack, StackId, Window,
 };
 
 pub use error::StoreError;
@@ -62,6 +62,13 @@ pub trait Store {
 
     /// Replaces the findings of a run. They are kept in the order given, the leading one first.
     fn put_findings(&mut self, run: RunId, findings: &[Finding]) -> Result<(), StoreError>;
+
+    /// Replaces what a run says in figures, for those who compare many runs.
+    fn put_figures(&mut self, run: RunId, figures: &RunFigures) -> Result<(), StoreError>;
+
+    /// What a run says in figures; `None` if they were not put, by an earlier version or because
+    /// nothing was explained.
+    fn figures(&self, run: RunId) -> Result<Option<RunFigures>, StoreError>;
 
     /// All runs, oldest first.
     fn runs(&self) -> Result<Vec<RunSummary>, StoreError>;

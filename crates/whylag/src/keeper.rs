@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use model::{Batch, Finding, RunEnd, RunHeader, RunId};
+use model::{Batch, Finding, RunEnd, RunFigures, RunHeader, RunId};
 use rustix::fs::{MemfdFlags, memfd_create};
 use store::{Rows, RunFileError, Sqlite, Store, StoreError, Temporary};
 
@@ -232,6 +232,13 @@ impl Kept {
     pub fn put_findings(&mut self, findings: &[Finding]) {
         if let Err(error) = self.store.put_findings(self.id, findings) {
             tell(format_args!("the findings are not stored: {error}"));
+        }
+    }
+
+    /// Keeps what the run says in figures, likewise.
+    pub fn put_figures(&mut self, figures: &RunFigures) {
+        if let Err(error) = self.store.put_figures(self.id, figures) {
+            tell(format_args!("the figures of the run are not stored: {error}"));
         }
     }
 

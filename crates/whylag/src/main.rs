@@ -30,7 +30,8 @@ use failure::Failure;
 Example:
   whylag record -- ./server --port 8080     watch a command from its first instruction
   whylag record -p 1234 --time 10s          watch a running process for ten seconds
-  whylag explain                            the causes again, for the newest run"
+  whylag explain                            the causes again, for the newest run
+  whylag prove --fix LD_BIND_NOW=1 -- CMD   whether that makes CMD faster, and why"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -49,6 +50,8 @@ enum Verb {
     Doctor(verbs::doctor::Options),
     /// Causes for a stored run, ranked by the share of lost time that each explains
     Explain(verbs::explain::Options),
+    /// Whether a change made a program faster, and whether its cause is gone
+    Prove(verbs::prove::Options),
     /// Measure what operations of the kernel cost here, over ladders of workers and populations
     Bench(verbs::bench::Options),
     /// Messages of programs that trace them: live, or what crashed ones left
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Verb::Jitter(options) => verbs::jitter::run(&options, store),
         Verb::Doctor(options) => verbs::doctor::run(&options, store),
         Verb::Explain(options) => verbs::explain::run(&options, store),
+        Verb::Prove(options) => verbs::prove::run(&options, store),
         Verb::Bench(options) => verbs::bench::run(&options, store, started),
         Verb::Trace(options) => verbs::trace::run(&options, store),
         Verb::Runs(options) => verbs::runs::run(&options, store),

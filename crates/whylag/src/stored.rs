@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
-use model::{Run, RunHeader, RunId, Target};
+use model::{Labels, Run, RunHeader, RunId, Target};
 use store::{Sqlite, Store, location};
 
 use crate::failure::Failure;
@@ -25,6 +25,11 @@ impl StoreOptions {
     /// Where the store is, or would be.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         Ok(location::locate(self.store.as_deref())?)
+    }
+
+    /// True with --trust-store.
+    pub fn is_trusted(&self) -> bool {
+        self.trust_store
     }
 
     /// Opens it for recording; makes it if it is not there.
@@ -68,6 +73,16 @@ impl fmt::Display for RunName {
             RunName::Number(number) => number.fmt(f),
             RunName::File(path) => path.display().fmt(f),
         }
+    }
+}
+
+/// `NAME=VALUE`.
+pub fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write a label as NAME=VALUE, such as build=42".to_owned()),
     }
 }
 
@@ -139,5 +154,6 @@ pub fn header(target: Target) -> RunHeader {
         sampled: false,
         recorder_pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        labels: Labels::new(),
     }
 }

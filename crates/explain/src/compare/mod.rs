@@ -1,4 +1,6 @@
-//! What differs between two runs of a benchmark, and between the surroundings of two runs.
+//! What differs between two runs of a benchmark, between the surroundings of two runs, and between
+//! a program before and after a change.
 
 pub(crate) mod benchmarks;
 pub(crate) mod checkups;
+pub(crate) mod proof;

@@ -16,6 +16,7 @@ fn traced() -> Traced {
         sampled: false,
         recorder_pid: 1,
         version: String::new(),
+        ..RunHeader::default()
     };
     Traced::new(&header, None)
 }

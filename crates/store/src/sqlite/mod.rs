@@ -30,7 +30,8 @@ use std::path::{Path, PathBuf};
 
 use model::outside::{self, visible};
 use model::{
-    Batch, Finding, Outlier, Run, RunEnd, RunHeader, RunId, RunSummary, Stack, StackId, Window,
+    Batch, Finding, Outlier, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary, Stack, StackId,
+    Window,
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
@@ -304,6 +305,15 @@ impl Store for Sqlite {
     fn put_findings(&mut self, run: RunId, findings: &[Finding]) -> Result<(), StoreError> {
         write::put_findings(&mut self.conn, run, findings)
             .map_err(|error| self.failed_for(run, error))
+    }
+
+    fn put_figures(&mut self, run: RunId, figures: &RunFigures) -> Result<(), StoreError> {
+        write::put_figures(&self.conn, run, figures).map_err(|error| self.failed_for(run, error))
+    }
+
+    fn figures(&self, run: RunId) -> Result<Option<RunFigures>, StoreError> {
+        let figures = read::figures(&self.conn, run);
+        self.shown(figures.map_err(|error| self.failed_for(run, error))?)
     }
 
     fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {

@@ -3,8 +3,8 @@
 //! `Err(QueryReturnedNoRows)` means that there is no such run.
 
 use model::{
-    Finding, Histogram, Losses, MetricSecond, Origin, Run, RunEnd, RunHeader, RunId, RunStatus,
-    RunSummary, Window,
+    Finding, Histogram, Losses, MetricSecond, Origin, Run, RunEnd, RunFigures, RunHeader, RunId,
+    RunStatus, RunSummary, Window,
 };
 use rusqlite::types::{FromSqlError, Type};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
@@ -28,7 +28,7 @@ pub(super) struct RunRow {
 
 const RUN_COLUMNS: &str = "id, started_unix_ns, started_ns, target, follow, threshold_ns, sampled, \
                            recorder_pid, version, recorder_start, boot_id, ended_ns, exit_status, \
-                           end_reason, heartbeat_ns, outlier_count, event_count";
+                           end_reason, heartbeat_ns, outlier_count, event_count, labels";
 
 /// Runs that are there for all, unlike those that are being imported.
 const SEEN: &str = "importer IS NULL";
@@ -99,6 +99,12 @@ pub(super) fn findings_of(conn: &Connection, run: RunId) -> rusqlite::Result<Vec
     all(conn, "SELECT finding FROM findings WHERE run = ?1 ORDER BY rank", [run.0], |row| {
         Ok(row.get::<_, Json<Finding>>(0)?.0)
     })
+}
+
+pub(super) fn figures(conn: &Connection, run: RunId) -> rusqlite::Result<Option<RunFigures>> {
+    let sql = format!("SELECT figures FROM runs WHERE id = ?1 AND {SEEN}");
+    let figures = conn.query_row(&sql, [run.0], |row| row.get::<_, Option<Json<RunFigures>>>(0))?;
+    Ok(figures.map(|figures| figures.0))
 }
 
 /// The row of a run.
@@ -192,6 +198,7 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         sampled: row.get(6)?,
         recorder_pid: row.get(7)?,
         version: row.get(8)?,
+        labels: row.get::<_, Json<_>>(17)?.0,
     };
     let recorder =
         Recorder { pid: header.recorder_pid, start_ticks: row.get(9)?, boot_id: row.get(10)? };

@@ -2,7 +2,7 @@
 //!
 //! `Err(QueryReturnedNoRows)` means that there is no such run.
 
-use model::{Batch, Finding, Outlier, RunEnd, RunHeader, RunId, Stack, ThreadAccounts};
+use model::{Batch, Finding, Outlier, RunEnd, RunFigures, RunHeader, RunId, Stack, ThreadAccounts};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::buckets::Packer;
@@ -25,8 +25,8 @@ pub(super) fn put_run(
 ) -> rusqlite::Result<RunId> {
     conn.execute(
         "INSERT INTO runs (started_unix_ns, started_ns, target, follow, threshold_ns, sampled,
-                           recorder_pid, recorder_start, boot_id, version, heartbeat_ns, id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?2, ?11)",
+                           recorder_pid, recorder_start, boot_id, version, heartbeat_ns, id, labels)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?2, ?11, ?12)",
         params![
             header.started_unix_ns,
             U64(header.started_ns),
@@ -39,6 +39,7 @@ pub(super) fn put_run(
             recorder.boot_id,
             header.version,
             number.map(|number| number.0),
+            Json(&header.labels),
         ],
     )?;
     Ok(RunId(conn.last_insert_rowid()))
@@ -95,6 +96,15 @@ pub(super) fn put_findings(
     tx.query_row("SELECT 1 FROM runs WHERE id = ?1", [run.0], |_| Ok(()))?;
     replace_findings(&tx, run, findings)?;
     tx.commit()
+}
+
+pub(super) fn put_figures(
+    conn: &Connection,
+    run: RunId,
+    figures: &RunFigures,
+) -> rusqlite::Result<()> {
+    let sql = "UPDATE runs SET figures = ?2 WHERE id = ?1";
+    some_run(conn.execute(sql, params![run.0, Json(figures)])?)
 }
 
 pub(super) fn replace_findings(

@@ -20,6 +20,7 @@ pub fn header() -> RunHeader {
         sampled: false,
         recorder_pid: std::process::id(),
         version: "0.1.0".into(),
+        labels: [("build".into(), "42".into())].into(),
     }
 }
 

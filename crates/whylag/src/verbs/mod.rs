@@ -8,6 +8,7 @@ pub mod export;
 pub mod forget;
 pub mod import;
 pub mod jitter;
+pub mod prove;
 pub mod record;
 pub mod runs;
 pub mod show;

@@ -12,7 +12,7 @@ use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 use messages::Traced;
 use model::outside::brief;
-use model::{Batch, Capability, RunEnd};
+use model::{Batch, Capability, RunEnd, RunHeader};
 use observe::{CgroupName, Recorder, SlowRequests, Timers, Watch, WatchTarget};
 use store::Store;
 
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::keeper::{Keeper, Kept};
 use crate::output::tell;
 use crate::signals::Asked;
-use crate::stored::StoreOptions;
+use crate::stored::{StoreOptions, label};
 use crate::{output, signals};
 
 /// Options of `record`.
@@ -88,6 +88,10 @@ pub struct Options {
     #[arg(long, value_name = "SIZE", default_value = "2GiB",
           value_parser = model::units::parse_size)]
     max_size: u64,
+    /// What to call the run, such as build=42; may be given several times. 'whylag runs --label'
+    /// finds it again
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
     /// Store what looks like a secret in the command's arguments, too, instead of ***
     #[arg(long, requires = "command")]
     keep_command_line: bool,
@@ -118,7 +122,8 @@ pub fn run(options: &Options, store: &StoreOptions, started: Instant) -> Result<
     let store = store.open_to_write()?;
     let recorder = Recorder::start(&watch(options), started)?;
     let signal = Asked::listen()?;
-    let keeper = Keeper::begin(store, recorder.header());
+    let labels = options.labels.iter().cloned().collect();
+    let keeper = Keeper::begin(store, &RunHeader { labels, ..recorder.header().clone() });
     tell(format_args!(
         "recording {} as run {}; Ctrl-C ends it{}",
         brief(&recorder.header().target.to_string(), TARGET),
@@ -364,6 +369,7 @@ fn report(kept: &mut Kept) -> Result<(), Failure> {
     let run = kept.store.load(id)?;
     let explanation = explain::explain(&run);
     kept.put_findings(&explanation.findings);
+    kept.put_figures(&explain::figures(&run, &explanation));
     let (mut out, style) = output::stderr();
     writeln!(out)?;
     report::accounts::write_summary(&mut out, &run, &style)?;

@@ -1,0 +1,67 @@
+//! A run in figures, for those who compare many.
+
+use std::collections::BTreeMap;
+
+use model::{
+    CauseFigure, Explanation, FlowKind, Histogram, LatencyFigure, MessageMetric, Run, RunFigures,
+};
+use stats::quantile;
+
+/// Latencies with fewer values say nothing of their distribution.
+const LEAST_VALUES: u64 = 6;
+
+/// What a run and its explanation say in figures.
+pub fn figures(run: &Run, explanation: &Explanation) -> RunFigures {
+    let causes = explanation.findings.iter().map(|finding| CauseFigure {
+        cause: finding.cause.clone(),
+        lost_ns: finding.lost_ns,
+        wall_share: finding.wall_share,
+        confidence: finding.confidence,
+        minor: finding.minor,
+    });
+    let watched = run.accounts().sum_of(model::Account::is_running);
+    let busy = run.sums.cpus.iter().map(|cpu| cpu.busy_ns).fold(0, u64::saturating_add);
+    let recorder_cpu_ns = run.cost.cpu_ns.saturating_add(run.cost.bpf_ns);
+    RunFigures {
+        length_ns: run.length_ns(),
+        wall_ns: run.wall_ns(),
+        exit_status: run.end.as_ref().and_then(|end| end.exit_status),
+        accounts: run.accounts().iter().collect(),
+        causes: causes.collect(),
+        latencies: latencies(run),
+        losses: run.losses.by_kind(),
+        facts: run.facts.iter().map(|fact| (fact.name.clone(), fact.value.clone())).collect(),
+        others_cpu_ns: busy.saturating_sub(watched).saturating_sub(run.cost.cpu_ns),
+        stolen_ns: run.sums.cpus.iter().map(|cpu| cpu.stolen_ns).fold(0, u64::saturating_add),
+        recorder_cpu_ns,
+    }
+}
+
+/// System calls, scheduling and the like of all watched processes; messages by their flow.
+fn latencies(run: &Run) -> BTreeMap<String, LatencyFigure> {
+    let mut all = BTreeMap::<String, Histogram>::new();
+    let mut add = |name: String, histogram: &Histogram| {
+        let sum = all.entry(name).or_insert_with(|| Histogram::new(histogram.precision()));
+        sum.merge(histogram);
+    };
+    for second in run.seconds.iter() {
+        add(second.metric.to_string(), &second.histogram);
+    }
+    for second in &run.messages.seconds {
+        let program = run.messages.programs.iter().find(|p| p.program == second.program);
+        let flow = program.and_then(|p| p.flows.iter().find(|flow| flow.flow == second.flow));
+        if let (Some(flow), MessageMetric::Total) = (flow, second.metric) {
+            let noun = if flow.kind == FlowKind::Traced { "message" } else { "request" };
+            add(format!("{noun} {}", flow.name), &second.histogram);
+        }
+    }
+    let figures = all.into_iter().filter_map(|(name, values)| Some((name, figure(&values)?)));
+    figures.collect()
+}
+
+fn figure(values: &Histogram) -> Option<LatencyFigure> {
+    let count = values.count();
+    let carried = LatencyFigure::PROBABILITIES.into_iter().filter(|q| quantile::carries(count, *q));
+    let quantiles_ns = carried.filter_map(|q| values.quantile(q)).collect();
+    (count >= LEAST_VALUES).then_some(LatencyFigure { count, quantiles_ns })
+}

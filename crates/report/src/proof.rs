@@ -1,0 +1,211 @@
+//! What `whylag prove` says, for people.
+
+use std::io::{self, Write};
+
+use model::units::{count, duration, number, share, times};
+use model::{
+    AccountChange, CauseProof, Difference, LatencyChange, LatencyFigure, Measured, Proof,
+    ProofVerdict,
+};
+use stats::Interval;
+
+use crate::style::Paint;
+use crate::table::{Align, Cell, Table};
+use crate::{Style, text};
+
+/// Rows of each table.
+const MOST: usize = 8;
+
+/// Writes the summary, then the figures that it rests on.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, proof: &Proof, style: &Style) -> io::Result<()> {
+    for line in text::wrap(&proof.summary, style.width) {
+        writeln!(out, "{}", style.bold(&line))?;
+    }
+    for warning in &proof.warnings {
+        for line in text::labelled("warning:", 9, warning, style.width).lines() {
+            writeln!(out, "{}", style.paint(Paint::Yellow, line))?;
+        }
+    }
+    writeln!(out)?;
+    write!(out, "{}", text::labelled("Change:", 9, &proof.change, style.width))?;
+    write_measured(out, proof, style)?;
+    write_causes(out, proof, style)?;
+    write_accounts(out, &proof.accounts, style)?;
+    write_latencies(out, &proof.latencies, style)?;
+    write_differences(out, &proof.differences, style)?;
+    writeln!(out)?;
+    for line in text::wrap(&legend(proof), style.width) {
+        writeln!(out, "{}", style.dim(&line))?;
+    }
+    Ok(())
+}
+
+/// A heading, if there are rows.
+fn heading(out: &mut dyn Write, words: &str, style: &Style) -> io::Result<()> {
+    writeln!(out)?;
+    writeln!(out, "{}", style.bold(words))
+}
+
+fn write_measured(out: &mut dyn Write, proof: &Proof, style: &Style) -> io::Result<()> {
+    let right = Align::Right;
+    let columns = [
+        ("", Align::Left),
+        ("before", right),
+        ("after", right),
+        ("after/before", right),
+        ("p", right),
+        ("pairs", right),
+    ];
+    let mut table = Table::new(2, &columns);
+    let value = |measured: &Measured, value: f64| match measured.what.as_str() {
+        "wall time" => duration((value * 1e9) as u64),
+        _ => number(value),
+    };
+    let mut row = |name: &str, measured: &Measured| {
+        let ratio = measured.ratio.as_ref().map_or_else(|| "-".to_owned(), with_bounds);
+        let p = measured.p.map_or_else(|| "-".to_owned(), p_value);
+        let ratio = match measured.verdict {
+            ProofVerdict::Better => Cell::painted(ratio, Paint::Green),
+            ProofVerdict::Worse => Cell::painted(ratio, Paint::Red),
+            _ => ratio.into(),
+        };
+        table.row([
+            name.into(),
+            value(measured, measured.before).into(),
+            value(measured, measured.after).into(),
+            ratio,
+            p.into(),
+            measured.pairs.to_string().into(),
+        ]);
+    };
+    row(&proof.measured.what, &proof.measured);
+    if let Some(unrecorded) = &proof.unrecorded {
+        row("without whylag", unrecorded);
+    }
+    heading(out, "Figure (medians)", style)?;
+    table.write(out, style)?;
+    let Some([before, after]) = proof.recording else { return Ok(()) };
+    let cost =
+        format!("  Recording makes it {} as long before, {} after.", times(before), times(after));
+    writeln!(out, "{}", style.dim(&cost))
+}
+
+fn write_causes(out: &mut dyn Write, proof: &Proof, style: &Style) -> io::Result<()> {
+    let causes: Vec<&CauseProof> = proof.cause.iter().chain(&proof.other_causes).collect();
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let right = Align::Right;
+    let columns = [
+        ("", Align::Left),
+        ("runs before", right),
+        ("after", right),
+        ("wall time before", right),
+        ("after", right),
+        ("p", right),
+    ];
+    let mut table = Table::new(2, &columns);
+    let of = |(with, all): (usize, usize)| format!("{with} of {all}");
+    for cause in causes.iter().take(MOST) {
+        table.row([
+            cause.cause.as_str().into(),
+            of(cause.before).into(),
+            of(cause.after).into(),
+            share(cause.share_before).into(),
+            share(cause.share_after).into(),
+            p_value(cause.p).into(),
+        ]);
+    }
+    heading(out, "Causes", style)?;
+    table.write(out, style)
+}
+
+fn write_accounts(out: &mut dyn Write, all: &[AccountChange], style: &Style) -> io::Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    let right = Align::Right;
+    let columns = [("", Align::Left), ("before", right), ("after", right), ("p", right)];
+    let mut table = Table::new(2, &columns);
+    for change in all.iter().take(MOST) {
+        table.row([
+            change.account.to_string().into(),
+            duration(change.before_ns as u64).into(),
+            duration(change.after_ns as u64).into(),
+            change.p_adjusted.map_or_else(|| "-".to_owned(), p_value).into(),
+        ]);
+    }
+    heading(out, "Accounts that changed (mean of a run, all threads)", style)?;
+    table.write(out, style)
+}
+
+fn write_latencies(out: &mut dyn Write, all: &[LatencyChange], style: &Style) -> io::Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    let right = Align::Right;
+    let columns =
+        [("", Align::Left), ("p50", right), ("p99", right), ("n before", right), ("after", right)];
+    let mut table = Table::new(2, &columns);
+    for change in all.iter().take(MOST) {
+        let at = |place: usize| {
+            change.shift.get(place).map_or_else(|| "-".to_owned(), |(_, ratio)| with_bounds(ratio))
+        };
+        table.row([
+            change.name.as_str().into(),
+            at(LatencyFigure::P50).into(),
+            at(LatencyFigure::P99).into(),
+            count(change.count[0]).into(),
+            count(change.count[1]).into(),
+        ]);
+    }
+    heading(out, "Latencies that changed (after over before)", style)?;
+    table.write(out, style)
+}
+
+fn write_differences(out: &mut dyn Write, all: &[Difference], style: &Style) -> io::Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    heading(out, "What else differs", style)?;
+    for Difference { what, before, after } in all {
+        let line = format!("{what}: {before} before, {after} after");
+        write!(out, "{}", text::labelled(" ", 2, &line, style.width))?;
+    }
+    Ok(())
+}
+
+/// `0.57x (0.55x to 0.59x)`.
+fn with_bounds(ratio: &Interval) -> String {
+    format!("{} ({} to {})", times(ratio.estimate), times(ratio.low), times(ratio.high))
+}
+
+fn p_value(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+fn legend(proof: &Proof) -> String {
+    let runs: Vec<i64> =
+        proof.trials.iter().filter_map(|trial| trial.run).map(|run| run.0).collect();
+    let which = match (runs.iter().min(), runs.iter().max()) {
+        (Some(first), Some(last)) if last - first + 1 == runs.len() as i64 => {
+            format!("Runs {first} to {last} of the store. ")
+        }
+        _ => String::new(),
+    };
+    let seed = proof.seed.map_or_else(String::new, |seed| {
+        format!("The order inside pairs was drawn by lot (--seed {seed}). ")
+    });
+    format!(
+        "{which}{seed}Ratios: median of pairs (Hodges-Lehmann), 95 % interval; p: exact signed-rank \
+         test over pairs, of causes Fisher's exact test over runs, of accounts and latencies \
+         adjusted for their number (Benjamini and Hochberg); intervals of latencies hold for all \
+         quantiles at once. A change counts from 1 % on."
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! Runs that are there already.
+
+use model::{RunFigures, RunId, Trial, TrialSide};
+use store::{Sqlite, Store};
+
+use crate::failure::Failure;
+use crate::stored::{self, RunName, StoreOptions};
+
+/// What a run says in figures: as they were stored, or as it is explained now.
+pub fn figures(store: &Sqlite, run: RunId) -> Result<RunFigures, Failure> {
+    if let Some(figures) = store.figures(run)? {
+        return Ok(figures);
+    }
+    let run = store.load(run)?;
+    stored::must_be_recorded(&run, None)?;
+    Ok(explain::figures(&run, &explain::explain(&run)))
+}
+
+/// The first before with the first after, and so on.
+pub fn trials(
+    store: &StoreOptions,
+    before: &[RunName],
+    after: &[RunName],
+) -> Result<Vec<Trial>, Failure> {
+    if before.len() != after.len() {
+        return Err(Failure::Usage(format!(
+            "{} runs before and {} after: give as many on both sides, each next to the one that \
+             was recorded nearest to it",
+            before.len(),
+            after.len()
+        )));
+    }
+    let trial = |side, pair, name: &RunName| {
+        let (store, run) = stored::choose(store, Some(name))?;
+        let figures = figures(&store, run)?;
+        let wall_ns = figures.length_ns;
+        Ok(Trial { side, pair, run: Some(run), wall_ns, metric: None, figures: Some(figures) })
+    };
+    let pairs = before.iter().zip(after).enumerate();
+    let both = pairs.flat_map(|(pair, (before, after))| {
+        [trial(TrialSide::Before, pair, before), trial(TrialSide::After, pair, after)]
+    });
+    both.collect()
+}

@@ -1,0 +1,156 @@
+//! `whylag prove`: executes programs in pairs, recorded and not, and judges stored runs.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use common::{Lab, assert_refused, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Sleeps for 400 ms, or as long as it is told.
+const PROGRAM: [&str; 3] = ["sh", "-c", "sleep ${PAUSE:-0.4}; echo took: ${PAUSE:-0.4} s"];
+
+fn prove(lab: &Lab, options: &[&str]) -> Value {
+    let output = lab.verb("prove").arg("--json").args(options).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A recorded run of the tree.
+fn fixture(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let path = folder.join(format!("{name}.whylag"));
+    assert!(path.exists(), "{}", path.display());
+    path
+}
+
+#[test]
+fn a_variable_that_helps_is_proven_and_every_run_is_in_the_store() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let options = ["--fix", "PAUSE=0.05", "--pairs", "6", "--seed", "5"];
+    let metric = ["--metric", "took: ([0-9.]+) s", "--"];
+    let proof = prove(&lab, &[&options[..], &metric, &PROGRAM].concat());
+    let measured = &proof["measured"];
+    assert_eq!((&measured["verdict"], &measured["pairs"]), (&"better".into(), &6.into()));
+    assert_eq!((measured["before"].as_f64(), measured["after"].as_f64()), (Some(0.4), Some(0.05)));
+    assert_eq!(proof["seed"], 5);
+    assert_eq!(proof["unrecorded"]["pairs"], 2);
+    let trials = proof["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 16);
+    for trial in trials {
+        let wall_ns = trial["wall_ns"].as_u64().unwrap();
+        let least = if trial["side"] == "before" { 400 } else { 50 };
+        assert!(wall_ns >= least * 1_000_000, "{} of {least} ms", wall_ns / 1_000_000);
+    }
+    let runs = lab.runs();
+    assert_eq!(runs.len(), 12, "two pairs were not recorded");
+    for run in &runs {
+        let trial = trials.iter().find(|trial| trial["run"] == run.id.0).unwrap();
+        assert_eq!(trial["side"], run.header.labels["side"].as_str());
+        assert_eq!(trial["pair"].to_string(), run.header.labels["pair"]);
+    }
+    let one = &runs[0].header.labels["proof"];
+    assert!(runs.iter().all(|run| run.header.labels["proof"] == *one));
+    // The same from the store, by wall time.
+    let of_side = |side: &str| -> Vec<String> {
+        let of_it = runs.iter().filter(|run| run.header.labels["side"] == side);
+        of_it.map(|run| run.id.to_string()).collect()
+    };
+    let (before, after) = (of_side("before"), of_side("after"));
+    let names = before.iter().map(String::as_str).chain(["--"]);
+    let names: Vec<&str> = names.chain(after.iter().map(String::as_str)).collect();
+    let stored = prove(&lab, &names);
+    assert_eq!(stored["measured"]["pairs"], 6);
+    assert!(stored["measured"]["before"].as_f64().unwrap() >= 0.4, "{}", stored["measured"]);
+    assert!(stored["warnings"][0].as_str().unwrap().contains("not drawn by lot"));
+}
+
+#[test]
+fn a_change_outside_of_the_program_is_made_and_taken_back() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let mark = lab.folder.path().join("fixed");
+    let (fix, undo) = (format!("touch {}", mark.display()), format!("rm {}", mark.display()));
+    let program = format!("test -e {} && echo drops: 0 || echo drops: 7", mark.display());
+    let options = ["--fix", &fix, "--undo", &undo, "--pairs", "6", "--metric", "drops: (.*)"];
+    let proof = prove(&lab, &[&options[..], &["--", "sh", "-c", &program]].concat());
+    let measured = &proof["measured"];
+    assert_eq!((measured["before"].as_f64(), measured["after"].as_f64()), (Some(7.0), Some(0.0)));
+    assert_eq!(measured["verdict"], "better");
+    assert!(!mark.exists(), "the change is taken back at the end");
+}
+
+#[test]
+fn the_cause_is_gone_from_recorded_runs_of_a_mystery() {
+    let lab = Lab::anywhere_beside_others();
+    let (faulty, fixed) = (fixture("lazy-binding-faulty"), fixture("lazy-binding-fixed"));
+    let (faulty, fixed) = (faulty.to_str().unwrap(), fixed.to_str().unwrap());
+    let sides = |before, after| [vec![before; 6], vec!["--"], vec![after; 6]].concat();
+    let proof = prove(&lab, &sides(faulty, fixed));
+    let cause = &proof["cause"];
+    assert_eq!((&cause["cause"], &cause["verdict"]), (&"lazy-binding".into(), &"gone".into()));
+    assert_eq!((cause["before"][0].as_u64(), cause["after"][0].as_u64()), (Some(6), Some(0)));
+    let same = prove(&lab, &sides(faulty, faulty));
+    assert_eq!(same["cause"]["verdict"], "stays");
+    assert!(same["summary"].as_str().unwrap().starts_with("No difference"), "{}", same["summary"]);
+    // What is expected decides the exit status.
+    let mut expecting = lab.verb("prove");
+    let output = expecting.args(["--expect", "better"]).args(sides(faulty, faulty)).output();
+    assert_eq!(output.unwrap().status.code(), Some(3));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_in_one_line() {
+    let lab = Lab::anywhere_beside_others();
+    let refused = |options: &[&str], named: &[&str]| {
+        assert_refused(&lab.verb("prove").args(options).output().unwrap(), named);
+    };
+    let faulty = fixture("lazy-binding-faulty");
+    let faulty = faulty.to_str().unwrap();
+    refused(&[faulty, faulty, "--", faulty], &["2 runs before and 1 after"]);
+    refused(&["--fix", "./apply.sh", "--", "true"], &["./apply.sh", "--undo"]);
+    refused(&["--fix", "A=1", "--cause", "no-such", "--", "true"], &["no-such"]);
+}
+
+#[test]
+fn a_program_that_fails_ends_the_proof_and_keeps_the_runs() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let options = ["--pairs", "6", "--seed", "1"];
+    let failing = ["--fix", "FAIL=1", "--", "sh", "-c", "exit ${FAIL:-0}"];
+    let output = lab.verb("prove").args([&options[..], &failing].concat()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("failed after the change: exit status 1"), "{errors}");
+    assert!(output.stdout.is_empty());
+    let no_match = ["--fix", "A=1", "--metric", "p99: (.*)", "--", "echo", "p50: 3"];
+    let output = lab.verb("prove").args([&options[..], &no_match].concat()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("--metric p99: (.*)"), "{errors}");
+}
+
+#[test]
+fn ctrl_c_judges_the_pairs_that_are_whole() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let mark = lab.folder.path().join("fixed");
+    let (fix, undo) = (format!("touch {}", mark.display()), format!("rm {}", mark.display()));
+    let mut prove = lab.verb("prove");
+    prove.args(["--json", "--fix", &fix, "--undo", &undo, "--pairs", "1000", "--"]).args(PROGRAM);
+    let child = prove.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    wait_until("five runs are stored", || lab.runs_so_far().len() >= 5);
+    let asked = Instant::now();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+    assert!(output.status.success(), "{output:?}");
+    let proof: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let pairs = proof["measured"]["pairs"].as_u64().unwrap();
+    assert!((1..=5).contains(&pairs), "{pairs}");
+    assert_eq!(proof["measured"]["verdict"], "insufficient");
+    assert!(!mark.exists(), "the change is taken back");
+    assert!(fs::read_dir(lab.folder.path()).unwrap().count() >= 1);
+}
