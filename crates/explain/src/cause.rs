@@ -3,7 +3,7 @@
 //! A cause is claimed only with its evidence, and says which look-alikes it excludes, and by which
 //! datum. The causes themselves are in `causes/`, listed in [`crate::catalogue`].
 
-use model::{Accounts, Evidence, Link, RecorderPart, RequestCost, Role, RuledOut, Turns};
+use model::{Accounts, Evidence, Link, RecorderPart, RequestCost, Role, RuledOut, Turns, part_of};
 
 use crate::case::Case;
 pub use crate::causes::ids::Id;
@@ -128,6 +128,16 @@ pub(crate) struct OfRequests {
     pub slowest: RequestCost,
     /// The part of the time of all requests of the port or process, 0 to 1.
     pub of_all: f64,
+}
+
+impl OfRequests {
+    /// Of the time that was claimed only `left` is left: others have the rest of the requests, too.
+    pub(crate) fn cut(&mut self, left: u64, claimed: u64) {
+        if left < claimed {
+            self.slowest.ns = part_of(self.slowest.ns, left, claimed);
+            self.of_all *= left as f64 / claimed as f64;
+        }
+    }
 }
 
 /// Another explanation, and the datum that excludes it if it was recorded.
