@@ -19,7 +19,7 @@ pub(super) fn is_traced(program: &TracedProgram) -> bool {
 }
 
 /// True if no program reported messages itself.
-pub(super) fn are_all(run: &Run) -> bool {
+pub(crate) fn are_all(run: &Run) -> bool {
     !run.messages.programs.iter().any(is_traced)
 }
 

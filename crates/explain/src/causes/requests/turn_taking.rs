@@ -10,7 +10,9 @@
 //! # Evidence
 //!
 //! Of a port or path whose threads work on one request at a time: sleeps within a request (on a futex, in
-//! poll, on a pipe or semaphore) which a thread ended that works on requests of the same port. Calls to
+//! poll, on a pipe or semaphore) which a thread ended that works on requests of the same port; and where
+//! each connection has a process, its sleeps in poll that another of them ended, as far as requests were
+//! held open for as long. Calls to
 //! peers and locks that are known by their word have causes of their own. At least a quarter of the
 //! time of the slowest requests, and a twentieth of the recording. Runtimes that have many requests on
 //! a thread (Go, Node.js, asyncio, tokio) do not show whose turn it is: nothing is said of them.
@@ -30,12 +32,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Context, FlowKind, Message, MessageFlow, MessageTime, Outlier,
-    OutlierKind, RecorderPart, TracedProgram,
+    Account, Accounts, Blocked, Context, FlowKind, Message, MessageFlow, MessageMetric,
+    MessageTime, Outlier, OutlierKind, RecorderPart, TracedProgram,
 };
 
 use super::held_up::{has_own_cause, in_words};
 use crate::case::Case;
+use crate::case::chain_ends::ChainEnds;
 use crate::case::requests::{Span, cost, did, intervals_by_thread, kept, union};
 use crate::cause::{Absent, Cause, Claim, Needs, OfRequests, Verdict};
 use crate::causes::ids;
@@ -65,6 +68,9 @@ const WAITS: [Account; 4] = [
     Account::Blocked(Blocked::PipeRead),
     Account::Blocked(Blocked::Other),
 ];
+const POLL: Account = Account::Blocked(Blocked::Poll);
+/// Fewer processes than that are no server that has one for each connection.
+const PROCESSES: usize = 3;
 /// Of fewer requests than one in so many it does not show whether a thread has several at a time.
 const KEPT: u64 = 10;
 /// Threads that work on one request at a time may seem to have two for so small a part.
@@ -96,13 +102,77 @@ fn examine(case: &Case) -> Verdict {
         requests.map(move |flow| (program, flow))
     });
     let ports = ports.map(|(program, flow)| Port::of(case, program, flow, &by_thread));
-    let Some(port) = ports.max_by_key(Port::ns).filter(|port| port.ns() > 0) else {
-        return Err(Absent(
+    let claims = ports.filter_map(|port| {
+        let of_processes = of_processes(case, &port);
+        let of_threads = (port.ns() > 0).then(|| port.claim(case, &by_thread));
+        of_processes.into_iter().chain(of_threads).max_by_key(|claim| claim.lost.total())
+    });
+    claims.max_by_key(|claim| claim.lost.total()).ok_or_else(|| {
+        Absent(
             "no request was seen to wait for a thread that works on another one of the same port"
                 .to_owned(),
-        ));
+        )
+    })
+}
+
+/// Of a port that each connection has a process at: their sleeps in poll that another of them ended, at
+/// most as long as requests were held. They are none of a request that is kept: nobody works on it.
+fn of_processes(case: &Case, port: &Port) -> Option<Claim> {
+    let answering: BTreeSet<u32> =
+        port.kept.iter().filter_map(|m| m.at_socket.as_ref()).map(|at| at.tgid).collect();
+    let is_fellow = |waiter: u32, waker: u32| {
+        let is_of_it = answering.contains(&waker) || case.run.comm(waker) == case.run.comm(waiter);
+        waker != 0 && waker != waiter && is_of_it
     };
-    Ok(port.claim(case, &by_thread))
+    let waits = case.run.sums.waits.iter().filter(|wait| {
+        wait.account == POLL
+            && !wait.asked
+            && answering.contains(&wait.tgid)
+            && is_fellow(wait.tgid, wait.waker_tgid)
+    });
+    let (mut ends, mut n, mut ns) = (ChainEnds::default(), 0u64, 0u64);
+    for wait in waits {
+        ends.add(wait);
+        n = n.saturating_add(wait.count);
+        ns = ns.saturating_add(wait.ns);
+    }
+    let metric = MessageMetric::Held;
+    let held = case.run.messages.histogram(port.program.program, port.flow.flow, metric);
+    let ns = ns.min(held.sum());
+    if ns == 0 || answering.len() < PROCESSES {
+        return None;
+    }
+    let mut claim = Claim::new(title(case, port), [(POLL, ns)].into_iter().collect(), n);
+    claim.takes_idle = true;
+    claim.mechanism(format!(
+        "{} of processes that answer {} ended when another of them let them go on; {} had an answer \
+         only after that, {} on average",
+        counted(n, "sleep"),
+        port.flow.name,
+        counted(held.count(), "request"),
+        mean(held.sum(), held.count())
+    ));
+    if let Some(words) = ends.in_words("meanwhile that one, or whoever it waited for,") {
+        claim.trigger(words);
+    }
+    claim.saw_if(
+        ends.longest_in_words(case.whole()),
+        "waker at sched_waking, with what it did before",
+    );
+    claim.exclude(
+        "waiting for the next request",
+        format!("requests were held for {} without an answer meanwhile", duration(held.sum())),
+    );
+    claim.doubt(
+        0.8,
+        "a request that is held until another one has news for it (a long poll) looks the same",
+    );
+    Some(claim)
+}
+
+fn title(case: &Case, port: &Port) -> String {
+    let process = case.process_name(port.program.tgid);
+    format!("requests of {process} wait until others of its requests let them go on")
 }
 
 impl<'a> Port<'a> {
@@ -149,12 +219,9 @@ impl<'a> Port<'a> {
         let slowest = cost(case.slowest(), |one| waited(&one.message));
         let all = self.kept.iter().map(|message| message.total_ns()).fold(0, u64::saturating_add);
         let of_all = self.ns() as f64 / all.max(1) as f64;
-        let process = case.process_name(self.program.tgid);
         let lost: Accounts = self.turns.iter().map(|turn| (turn.account, turn.span.ns())).collect();
-        let title =
-            format!("requests of {process} wait until others of its requests let them go on");
         let n = self.turns.len() as u64;
-        let mut claim = Claim::new(title, lost, n);
+        let mut claim = Claim::new(title(case, self), lost, n);
         claim.takes_idle = true;
         claim.requests = Some(OfRequests { slowest, of_all });
         claim.mechanism(format!(
@@ -307,11 +374,11 @@ fn merged(times: Vec<MessageTime>) -> Vec<MessageTime> {
 
 #[cfg(test)]
 mod tests {
-    use model::{HandOver, Run, Waker};
+    use model::{ChainEnd, HandOver, Run, WaitSum, Waker};
 
     use super::*;
     use crate::testing::requests::{MS, request, served};
-    use crate::testing::{RunBuilder, SECOND, USER, interval};
+    use crate::testing::{RunBuilder, SECOND, USER, interval, wait};
 
     const ASLEEP: Account = Account::Blocked(Blocked::TimerSleep);
     const FUTEX: Account = Account::Blocked(Blocked::Futex);
@@ -358,6 +425,39 @@ mod tests {
             let asleep = |text: &str| text.contains("asleep until a timer");
             assert!(first.chain.iter().any(|link| asleep(&link.text)), "{:?}", first.chain);
         }
+    }
+
+    /// Four processes, each of which waits in poll until another one ends that, with a request held open.
+    fn sessions(held: u64) -> Run {
+        let mut run = RunBuilder::new();
+        let mut requests = Vec::new();
+        for tgid in 20..24 {
+            run = run.thread(tgid, tgid, &[(POLL, 3 * SECOND), (USER, SECOND)]).wait(WaitSum {
+                waker_tgid: if tgid == 20 { 23 } else { tgid - 1 },
+                ends: [(ChainEnd::Outside, 2 * SECOND)].into(),
+                ..wait(tgid, POLL, 0, 20, 2 * SECOND)
+            });
+            let mut one = request(u64::from(tgid), tgid, 10 * u64::from(tgid), 0, 1);
+            one.at_socket.as_mut().unwrap().tgid = tgid;
+            requests.push(one);
+        }
+        let mut run = served(run.build(), requests);
+        let mut second = run.messages.seconds[0].clone();
+        second.metric = MessageMetric::Held;
+        second.histogram = model::Histogram::new(model::histogram::PRECISION_KERNEL);
+        (0..held).for_each(|_| second.histogram.record(100 * MS));
+        run.messages.seconds.push(second);
+        run
+    }
+
+    #[test]
+    fn sessions_that_are_let_go_on_by_others_wait_for_them_while_requests_are_held() {
+        let found = crate::explain(&sessions(90));
+        let first = &found.findings[0];
+        assert_eq!(first.cause, "turn-taking", "{:?}", found.findings);
+        assert_eq!(first.lost_ns, 8 * SECOND);
+        assert!(first.chain.iter().any(|link| link.text.contains("outside")), "{:?}", first.chain);
+        assert!(examine(&Case::new(&sessions(0))).is_err(), "they listen for news, and are idle");
     }
 
     #[test]
