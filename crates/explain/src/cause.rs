@@ -245,3 +245,18 @@ impl Claim {
         self.doubts.push(Doubt { factor, text: text.to_owned() });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_that_is_cut_takes_as_much_less_of_the_requests() {
+        let slowest = RequestCost { with: 8, of: 10, ns: 600, total_ns: 1_000 };
+        let mut of = OfRequests { slowest, of_all: 0.5 };
+        of.cut(50, 50);
+        assert_eq!((of.slowest.ns, of.of_all), (600, 0.5));
+        of.cut(20, 50);
+        assert_eq!((of.slowest.ns, of.of_all), (240, 0.2));
+    }
+}

@@ -374,6 +374,33 @@ mod tests {
         assert!(first.chain.iter().any(|link| link.text.contains("not recorded")));
     }
 
+    /// Thread 12 calls for the requests that thread 11 reads, and only it sleeps meanwhile.
+    #[test]
+    fn the_thread_that_called_is_the_one_that_waits() {
+        let mut run = RunBuilder::new()
+            .thread(11, 10, &[(POLL, 3 * SECOND), (USER, SECOND)])
+            .thread(12, 10, &[(RECEIVE, 3 * SECOND), (USER, SECOND)]);
+        let mut requests = Vec::new();
+        for n in 0..30 {
+            let mut one = request(1, 11, 100 * n, 0, 90);
+            one.at_socket.as_mut().unwrap().calls = vec![Call { tid: 12, ..call(100 * n, 80) }];
+            requests.push(one);
+            run = run.kept(interval(12, RECEIVE, 100 * n * MS, 80 * MS, None));
+        }
+        let run = calls(served(run.build(), requests), 30, 80 * MS);
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!((claim.lost.get(RECEIVE), claim.lost.get(POLL)), (30 * 80 * MS, 0));
+    }
+
+    /// A client that asks and then does nothing until there is an answer, as one of a queue does.
+    #[test]
+    fn who_only_asks_for_something_to_do_is_idle() {
+        let mut run = client(20 * MS);
+        run.threads[0].accounts =
+            [(RECEIVE, 39 * SECOND / 10), (USER, SECOND / 20)].into_iter().collect();
+        assert!(examine(&Case::new(&run)).is_none());
+    }
+
     #[test]
     fn a_peer_that_takes_little_of_the_requests_is_none_to_blame() {
         assert!(crate::explain(&proxy(10)).findings.is_empty());
