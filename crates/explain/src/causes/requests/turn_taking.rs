@@ -12,10 +12,10 @@
 //! Of a port or path whose threads work on one request at a time: sleeps within a request (on a futex, in
 //! poll, on a pipe or semaphore) which a thread ended that works on requests of the same port; and where
 //! each connection has a process, its sleeps in poll that another of them ended, as far as requests were
-//! held open for as long. Calls to
-//! peers and locks that are known by their word have causes of their own. At least a quarter of the
-//! time of the slowest requests, and a twentieth of the recording. Runtimes that have many requests on
-//! a thread (Go, Node.js, asyncio, tokio) do not show whose turn it is: nothing is said of them.
+//! held open for as long. Calls to peers and locks that are known by their word have causes of their
+//! own. At least a quarter of the time of the slowest requests, and a twentieth of the recording; of
+//! requests that are held, 5 % of the wall time. Runtimes that have many requests on a thread (Go,
+//! Node.js, asyncio, tokio) do not show whose turn it is: nothing is said of them.
 //!
 //! # Without whylag
 //!
