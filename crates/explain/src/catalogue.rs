@@ -67,6 +67,7 @@ pub const ALL: &[&Cause] = &[
     &timers::rt_throttling::CAUSE,
     &requests::queueing::CAUSE,
     &requests::slow_peer::CAUSE,
+    &requests::turn_taking::CAUSE,
     &requests::event_loop_blocked::CAUSE,
     &requests::worker_pool_full::CAUSE,
 ];

@@ -3,7 +3,7 @@
 //! A cause is claimed only with its evidence, and says which look-alikes it excludes, and by which
 //! datum. The causes themselves are in `causes/`, listed in [`crate::catalogue`].
 
-use model::{Accounts, Evidence, Link, RecorderPart, RequestCost, Role, RuledOut, Turns};
+use model::{Accounts, Evidence, Link, RecorderPart, RequestCost, Role, RuledOut, Turns, part_of};
 
 use crate::case::Case;
 pub use crate::causes::ids::Id;
@@ -130,6 +130,16 @@ pub(crate) struct OfRequests {
     pub of_all: f64,
 }
 
+impl OfRequests {
+    /// Of the time that was claimed only `left` is left: others have the rest of the requests, too.
+    pub(crate) fn cut(&mut self, left: u64, claimed: u64) {
+        if left < claimed {
+            self.slowest.ns = part_of(self.slowest.ns, left, claimed);
+            self.of_all *= left as f64 / claimed as f64;
+        }
+    }
+}
+
 /// Another explanation, and the datum that excludes it if it was recorded.
 #[derive(Debug)]
 pub(crate) struct Exclusion {
@@ -233,5 +243,20 @@ impl Claim {
     /// Lowers the confidence.
     pub(crate) fn doubt(&mut self, factor: f64, text: &str) {
         self.doubts.push(Doubt { factor, text: text.to_owned() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_that_is_cut_takes_as_much_less_of_the_requests() {
+        let slowest = RequestCost { with: 8, of: 10, ns: 600, total_ns: 1_000 };
+        let mut of = OfRequests { slowest, of_all: 0.5 };
+        of.cut(50, 50);
+        assert_eq!((of.slowest.ns, of.of_all), (600, 0.5));
+        of.cut(20, 50);
+        assert_eq!((of.slowest.ns, of.of_all), (240, 0.2));
     }
 }

@@ -26,7 +26,7 @@ pub fn write(
     style: &Style,
 ) -> io::Result<()> {
     let own = own_delay(explanation);
-    for sentence in own.into_iter().chain([leading(explanation)]) {
+    for sentence in own.into_iter().chain([leading(explanation, run)]) {
         for line in text::wrap(&sentence, style.width) {
             writeln!(out, "{}", style.bold(&line))?;
         }
@@ -162,7 +162,7 @@ fn leading_account(account: &LeadingAccount, explanation: &Explanation) -> Strin
 }
 
 /// The first line: the leading cause in plain words.
-fn leading(explanation: &Explanation) -> String {
+fn leading(explanation: &Explanation, run: &Run) -> String {
     if let Some(account) = &explanation.leading_account {
         return leading_account(account, explanation);
     }
@@ -171,9 +171,10 @@ fn leading(explanation: &Explanation) -> String {
             if cost.share() >= LEAST_OF_REQUESTS =>
         {
             format!(
-                "{title} ({cause}): {} of the time of the {} slowest requests, {} of the wall time",
+                "{title} ({cause}): {} of the time of the {} slowest {}, {} of the wall time",
                 share(cost.share()),
                 count(cost.of),
+                if crate::messages::are_requests(run) { "requests" } else { "messages" },
                 share(*wall_share)
             )
         }

@@ -19,11 +19,8 @@ mod recorder;
 mod run_file;
 mod sqlite;
 
-use std::collections::HashMap;
-
 use model::{
-    Batch, Finding, OtherThreads, Outlier, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary,
-    Stack, StackId, Window,
+    Batch, Finding, OtherThreads, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary, Window,
 };
 
 pub use error::StoreError;
@@ -35,7 +32,7 @@ pub use sqlite::{Rows, Sqlite, Temporary};
 /// and little enough to be read at once however many were stored. As many of the slow messages.
 pub const LOADED_OUTLIERS: usize = 2000;
 
-/// [`Store::outliers_in`] fetches this many outliers: those of some hundred messages.
+/// [`Store::load`] fetches this many intervals of messages: those of some hundred.
 pub const LOADED_IN_PARTS: usize = 50_000;
 
 /// [`Store::load`] fetches this many events of each kind, the first: a busy disk should not crowd
@@ -89,14 +86,6 @@ pub trait Store {
     /// those: the longest that overlap `part`; and with the [`LOADED_EVENTS`] first events of each kind of the part
     /// instead of the run. Also says how many outliers overlap the part, loaded or not.
     fn load_part(&self, run: RunId, part: &Window) -> Result<(Run, u64), StoreError>;
-
-    /// The outliers that overlap any of these parts, the [`LOADED_IN_PARTS`] longest, longest
-    /// first; and the stacks that they refer to.
-    fn outliers_in(
-        &self,
-        run: RunId,
-        parts: &[Window],
-    ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>), StoreError>;
 
     /// The findings of a run, the leading one first; empty if none were put.
     fn findings(&self, run: RunId) -> Result<Vec<Finding>, StoreError>;

@@ -290,8 +290,11 @@ fn intervals_below_the_threshold_are_there_for_parts_only() {
     assert_eq!((whole.outliers.len(), whole.outlier_count), (1, 1));
     let part = |from_ns, to_ns, tid| Window { from_ns, to_ns, tid };
     let parts = [part(5005, 5500, Some(7)), part(6999, 7001, None), part(0, 9000, Some(8))];
-    let (found, _) = store.outliers_in(run, &parts).unwrap();
-    assert_eq!(found, [outliers[1].clone(), outliers[3].clone(), outliers[2].clone()]);
+    let found = parts.map(|part| store.load_part(run, &part).unwrap());
+    let in_parts = found.map(|(run, in_part)| (run.outliers[1..].to_vec(), in_part));
+    let [one, other, none] = in_parts;
+    assert_eq!(one, (vec![outliers[1].clone(), outliers[2].clone()], 2));
+    assert_eq!((other, none), ((vec![outliers[3].clone()], 1), (vec![], 0)));
 }
 
 #[test]

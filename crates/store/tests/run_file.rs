@@ -84,12 +84,11 @@ fn everything(store: &Sqlite, run: RunId) -> String {
     let mut text = Vec::new();
     let loaded = store.load(run).unwrap();
     let of_part = store.load_part(run, &part(100, 300, Some(101))).unwrap();
-    let (outliers, stacks) = store.outliers_in(run, &[part(0, u64::MAX >> 8, None)]).unwrap();
     for mut run in [loaded, of_part.0] {
         run.id = RunId(0);
         text.push(serde_json::to_value(&run).unwrap());
     }
-    text.push(serde_json::to_value((of_part.1, outliers, stacks)).unwrap());
+    text.push(serde_json::to_value(of_part.1).unwrap());
     text.push(serde_json::to_value(store.findings(run).unwrap()).unwrap());
     serde_json::to_string(&text).unwrap()
 }
@@ -123,7 +122,7 @@ fn a_run_comes_back_to_the_last_count() {
     assert_eq!(loaded.status, RunStatus::Complete);
     assert_eq!(loaded.outlier_count, 2_700 - 600 + 1, "those of the threshold and beyond");
     assert_eq!(loaded.messages.slow_count, 2_500);
-    assert_eq!(importing.outliers_in(imported, &[ALL]).unwrap().0.len(), 2_701);
+    assert_eq!(importing.load_part(imported, &ALL).unwrap().1, 2_701);
     assert_eq!(importing.runs().unwrap()[1].leading_cause.as_deref(), Some("mmap-lock"));
 
     let (alone, number) = Sqlite::open_run_file(&path).unwrap();

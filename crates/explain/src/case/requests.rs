@@ -51,7 +51,9 @@ pub(crate) struct Queue<'a> {
     pub total: Histogram,
     /// Those kept that waited for as long as what is kept whole, and longer.
     pub waited: Vec<&'a Message>,
-    /// All threads that read requests that were kept.
+    /// Requests that were kept.
+    pub kept: u64,
+    /// All threads that read them.
     pub readers: BTreeSet<u32>,
     /// What kept them from those that waited, the thread with the most first.
     pub busy: Vec<Busy>,
@@ -157,7 +159,8 @@ fn queue<'a>(
         flow,
         queued: histogram(MessageMetric::Infrastructure),
         total: histogram(MessageMetric::Total),
-        readers: kept.iter().map(|message| message.tid).collect(),
+        kept: kept.len() as u64,
+        readers: run.messages.readers(program.program, flow.flow),
         waited,
         busy,
         is_loop,

@@ -79,6 +79,7 @@ pub(crate) const TIMER_MS_ROUNDING: Id = Id("timer-ms-rounding");
 pub(crate) const TIMER_PROPORTIONAL: Id = Id("timer-proportional");
 pub(crate) const TIMER_SLACK: Id = Id("timer-slack");
 pub(crate) const TLB_SHOOTDOWN: Id = Id("tlb-shootdown");
+pub(crate) const TURN_TAKING: Id = Id("turn-taking");
 pub(crate) const UDP_RCVBUF_STALL: Id = Id("udp-rcvbuf-stall");
 pub(crate) const UNIX_POPULATION: Id = Id("unix-population");
 pub(crate) const WORKER_POOL_FULL: Id = Id("worker-pool-full");

@@ -26,6 +26,7 @@ use self::finding::{finding, share};
 use self::own::SetApart;
 use self::rank::{Judged, judged, subtract};
 pub(crate) use self::requests::FEWEST as FEWEST_REQUESTS;
+pub(crate) use self::worth::LEAST_OF_REQUESTS;
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::catalogue::ALL;

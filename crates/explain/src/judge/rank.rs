@@ -64,7 +64,11 @@ pub(super) fn cap(
     for (_, claim, falls_short) in claims {
         let of_idle = |account| claim.takes_idle && class(account) == Class::Idle;
         let left_in = |a| if of_idle(a) { idle_left.get(a) } else { left.get(a) };
+        let asked = claim.lost.total();
         claim.lost = claim.lost.iter().map(|(a, ns)| (a, ns.min(left_in(a)))).collect();
+        if let Some(of) = &mut claim.requests {
+            of.cut(claim.lost.total(), asked);
+        }
         *falls_short = shortfall(claim);
         if falls_short.is_some() {
             continue;

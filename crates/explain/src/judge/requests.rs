@@ -6,12 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, MessageTime, RequestCost, part_of};
+use model::{Account, Message, MessageTime, RequestCost, part_of};
 
 use super::hurt::{self, Parts, Share};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::cost;
+use crate::case::requests::{cost, kept};
 use crate::cause::Claim;
 
 /// Fewer slow requests show nothing.
@@ -32,9 +32,14 @@ pub(super) fn of(case: &Case, claim: &Claim) -> Option<RequestCost> {
 
 /// Of a claim that is mostly time of processes without slow requests these say nothing.
 fn is_of_servers(case: &Case, claim: &Claim) -> bool {
-    let slowest = case.slowest().iter().map(|one| one.message.program);
-    let servers: BTreeSet<u32> =
-        slowest.filter_map(|id| Some(case.run.messages.program(id)?.tgid)).collect();
+    // Of a port that several processes answer at each is known by its own requests alone.
+    let of_one = |message: &Message| {
+        let program = case.run.messages.program(message.program).map(|program| program.tgid);
+        message.at_socket.as_ref().map(|at| at.tgid).into_iter().chain(program)
+    };
+    let slow: BTreeSet<u32> = case.slowest().iter().map(|one| one.message.program).collect();
+    let of_them = kept(case.run).filter(|message| slow.contains(&message.program));
+    let servers: BTreeSet<u32> = of_them.flat_map(of_one).collect();
     let processes: Vec<Share> =
         hurt::shares(case, claim).filter(|share| share.tid.is_none()).collect();
     let sum = |of: &dyn Fn(&&Share) -> bool| -> u64 {
@@ -98,6 +103,31 @@ mod tests {
         let cost = found.findings[0].requests.unwrap();
         assert_eq!((cost.with, cost.of, cost.ns), (20, 20, 20 * 8 * MS));
         assert!(crate::explain(&server(false)).findings.is_empty());
+    }
+
+    /// Process 20 has taken over half of the requests of the port, and is throttled as well.
+    #[test]
+    fn each_process_that_answers_at_a_port_is_a_server() {
+        let of_second = |n: u64| n % 2 == 1;
+        let idle = (Account::Blocked(Blocked::Poll), 37 * SECOND / 10);
+        let mut run = RunBuilder::new().thread(11, 10, &[(USER, SECOND / 10), idle]).thread(
+            21,
+            20,
+            &[(USER, SECOND / 10), idle, (THROTTLED, SECOND / 5)],
+        );
+        let mut requests = Vec::new();
+        for n in 0..40 {
+            let tid = if of_second(n) { 21 } else { 11 };
+            let mut one = request(1, tid, 90 * n, 0, 10);
+            one.at_socket.as_mut().unwrap().tgid = tid - 1;
+            requests.push(one);
+            if of_second(n) {
+                run = run.kept(interval(21, THROTTLED, 90 * n * MS, 8 * MS, None));
+            }
+        }
+        let found = crate::explain(&served(run.build(), requests));
+        assert_eq!(found.findings[0].cause, "cgroup-throttle");
+        assert_eq!(found.findings[0].requests.unwrap().with, 20, "they are felt in its requests");
     }
 
     #[test]

@@ -43,7 +43,7 @@ const FLOOR_MEAN_NS: u64 = 100_000;
 const FLOOR_OF_TICKS: f64 = 0.05;
 const FLOOR_ONCE_NS: u64 = 2_000_000;
 /// What a cause of waiting requests takes of their time at least.
-const LEAST_OF_REQUESTS: f64 = 0.25;
+pub(crate) const LEAST_OF_REQUESTS: f64 = 0.25;
 /// Less than this part of the wall time does not lead.
 const BAR: u64 = 100;
 

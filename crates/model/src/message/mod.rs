@@ -11,6 +11,8 @@ mod request;
 mod segment;
 mod service;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::PRECISION_KERNEL;
@@ -267,6 +269,13 @@ impl Messages {
     /// Which threads had these and the control group, and when.
     pub fn windows(&self) -> Vec<Window> {
         self.looked_at().iter().chain(&self.fast).flat_map(Message::windows).collect()
+    }
+
+    /// The threads that read the messages of a flow which were kept: of many messages all that do.
+    pub fn readers(&self, program: u32, flow: u32) -> BTreeSet<u32> {
+        let kept = self.slow.iter().chain(&self.fast);
+        let of_flow = kept.filter(|message| (message.program, message.flow) == (program, flow));
+        of_flow.map(|message| message.tid).collect()
     }
 
     /// All values of a metric of a flow.

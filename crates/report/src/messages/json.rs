@@ -2,9 +2,14 @@
 
 use std::io::{self, Write};
 
-use model::{FlowKind, Histogram, Message, MessageSecond, Run, TracedProgram, UnfinishedMessage};
+use model::{
+    FlowKind, Histogram, Message, MessageMetric, MessageSecond, Run, TracedProgram,
+    UnfinishedMessage,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use super::requests::utilisation;
 
 /// `kind: interval`: counts so far, and the metrics of this interval.
 ///
@@ -57,7 +62,13 @@ pub(crate) fn requests(run: &Run) -> Vec<Value> {
                 .filter(|(_, values)| values.count() > 0)
                 .map(|(name, values)| (name, metric(&values, length_ns)))
                 .collect();
-            json!({ "flow": flow, "tgid": tgid, "comm": comm, "service": service, "metrics": metrics })
+            let readers = run.messages.readers(number, flow.flow).len() as u64;
+            let worked = run.messages.histogram(number, flow.flow, MessageMetric::Logic);
+            let used = utilisation(readers, &worked, length_ns);
+            json!({
+                "flow": flow, "tgid": tgid, "comm": comm, "service": service, "metrics": metrics,
+                "workers": { "threads": readers, "utilisation": used },
+            })
         };
         seen.map(one).collect::<Vec<_>>()
     };

@@ -17,6 +17,7 @@ use crate::table::{Align, Cell, Table};
 use crate::{Style, chart};
 
 pub use live::{write_end, write_interval, write_slow, write_stuck};
+pub(crate) use requests::are_all as are_requests;
 pub use run::write;
 
 /// A table of the metrics of a flow; those without values are left out. `length_ns` is the time

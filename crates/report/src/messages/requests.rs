@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use model::units::{count, counted, duration};
+use model::units::{count, counted, duration, share};
 use model::{Call, FlowKind, Histogram, MessageFlow, MessageMetric, Run, Service, TracedProgram};
 
 use super::breakdown::FlowNoun;
@@ -19,7 +19,7 @@ pub(super) fn is_traced(program: &TracedProgram) -> bool {
 }
 
 /// True if no program reported messages itself.
-pub(super) fn are_all(run: &Run) -> bool {
+pub(crate) fn are_all(run: &Run) -> bool {
     !run.messages.programs.iter().any(is_traced)
 }
 
@@ -113,6 +113,7 @@ fn summary(run: &Run, line: &Line<'_>, worked: &Histogram, length: u64) -> Strin
         mean(line.total.sum()),
         mean(worked.sum())
     );
+    summary += &workers(run, line, worked, length);
     if line.flow.slow > 0 {
         summary += &format!(
             "; {} slow (from {} on)",
@@ -145,6 +146,29 @@ fn summary(run: &Run, line: &Line<'_>, worked: &Histogram, length: u64) -> Strin
         summary += &format!("; {} not kept", counted(service.left_out, "slow request"));
     }
     summary
+}
+
+/// `; 2 threads read them, and had one to work on for 93 % of the time`.
+fn workers(run: &Run, line: &Line<'_>, worked: &Histogram, length: u64) -> String {
+    let readers = run.messages.readers(line.program.program, line.flow.flow).len() as u64;
+    if readers == 0 {
+        return String::new();
+    }
+    match utilisation(readers, worked, length) {
+        Some(used) => format!(
+            "; {} read them, and had one to work on for {} of the time",
+            counted(readers, "thread"),
+            share(used)
+        ),
+        None => format!("; {} read them, several at a time", counted(readers, "thread")),
+    }
+}
+
+/// The part of the time in which each of so many threads had a request to work on, 0 to 1; `None` if
+/// they work on several at a time.
+pub(super) fn utilisation(readers: u64, worked: &Histogram, length: u64) -> Option<f64> {
+    let used = worked.sum() as f64 / readers.max(1) as f64 / length.max(1) as f64;
+    (readers > 0 && used <= 1.0).then_some(used)
 }
 
 /// Calls of a request that are printed, the longest; and the deepest of their calls, in columns.
@@ -310,6 +334,7 @@ mod tests {
             "port 6379 (",
             "3,000 requests",
             "20 connections",
+            "2 threads read them, and had one to work on for 1.5 % of the time",
             "3 came before the one before on their connection was answered",
             "1 send that no request asked for",
             "2 had no answer at the end, the oldest came",

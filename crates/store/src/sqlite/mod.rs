@@ -24,15 +24,11 @@ mod threads;
 mod verify;
 mod write;
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use model::outside::{self, visible};
-use model::{
-    Batch, Finding, Outlier, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary, Stack, StackId,
-    Window,
-};
+use model::{Batch, Finding, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary, Window};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -333,18 +329,6 @@ impl Store for Sqlite {
         let loaded = read::load(&self.conn, run, Some(part));
         let (run, in_part) = loaded.map_err(|error| self.failed_for(run, error))?;
         Ok((self.shown_run(run)?, in_part))
-    }
-
-    fn outliers_in(
-        &self,
-        run: RunId,
-        parts: &[Window],
-    ) -> Result<(Vec<Outlier>, HashMap<StackId, Stack>), StoreError> {
-        let read = || {
-            let tx = self.conn.unchecked_transaction()?;
-            read_parts::outliers_in(&tx, run, parts)
-        };
-        self.shown(read().map_err(|error| self.failed(error))?)
     }
 
     fn findings(&self, run: RunId) -> Result<Vec<Finding>, StoreError> {

@@ -60,6 +60,7 @@ mod table;
 mod tcp_rto;
 mod thundering_herd;
 mod tlb_shootdown;
+mod turn_taking;
 mod udp_rcvbuf_stall;
 mod unix_population;
 mod worker_pool_full;

@@ -7,7 +7,7 @@ use crate::stage::Stage;
 
 /// Causes that the catalogue is to have and may not have yet (design of requests by sockets): until
 /// it has them, a situation that only they describe is not right.
-pub const TO_COME: [&str; 3] = ["turn-taking", "page-cache-evicted", "gc-pause"];
+pub const TO_COME: [&str; 2] = ["page-cache-evicted", "gc-pause"];
 
 /// One server, its load, and its fault if it has one.
 pub struct Situation {

@@ -1,6 +1,6 @@
 //! Calls to peers, as sockets show them: whom a program waits for that it does not record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::histogram::PRECISION_KERNEL;
 use model::{
@@ -12,7 +12,7 @@ use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::case::requests::{Span, cost, did, intervals_by_thread, kept, union};
 use crate::cause::{Claim, OfRequests};
-use crate::judge::FEWEST_REQUESTS;
+use crate::judge::{FEWEST_REQUESTS, LEAST_OF_REQUESTS};
 use crate::text::{counted, duration, mean, percent, quantiles};
 
 /// A peer that a program called.
@@ -23,15 +23,20 @@ struct Called<'a> {
     total: Histogram,
 }
 
-/// The peer that requests, or threads, wait for most; `None` if none is slow.
+/// The peer that requests, or threads, wait for most; `None` if none is slow. One that takes too little
+/// of the requests to be named hides no other.
 pub(super) fn examine(case: &Case) -> Option<Claim> {
-    let mut claims: Vec<Claim> = called(case.run)
-        .iter()
+    let claims = called(case.run)
+        .into_iter()
         .filter(|called| is_long(case, called))
-        .filter_map(|called| of_a_client(case, called).or_else(|| of_requests(case, called)))
-        .collect();
-    claims.sort_by_key(|claim| claim.lost.total());
-    claims.pop()
+        .filter_map(|called| of_a_client(case, &called).or_else(|| of_requests(case, &called)));
+    claims.max_by_key(|claim| (is_felt(claim), claim.lost.total()))
+}
+
+/// It takes enough of the requests, or is no claim of requests.
+pub(super) fn is_felt(claim: &Claim) -> bool {
+    let share = |of: &OfRequests| of.slowest.share().max(of.of_all);
+    claim.requests.as_ref().is_none_or(|of| share(of) >= LEAST_OF_REQUESTS)
 }
 
 fn called(run: &Run) -> Vec<Called<'_>> {
@@ -52,16 +57,17 @@ fn is_long(case: &Case, called: &Called) -> bool {
 
 /// Time of a message in which a call to this peer was on its way.
 fn in_calls(message: &Message, program: u32) -> Vec<Span> {
-    let at_socket = message.at_socket.iter();
-    let calls = at_socket.flat_map(|at| &at.calls).filter(|call| call.program == program);
-    let spans: Vec<Span> = calls
-        .map(|call| Span {
-            from_ns: call.sent_ns.max(message.t0_ns),
-            to_ns: call.arrived_ns.min(message.end_ns),
-        })
-        .filter(|span| span.from_ns < span.to_ns)
-        .collect();
-    union(&spans)
+    union(&calls_of(message, program).map(|(_, span)| span).collect::<Vec<_>>())
+}
+
+/// The calls to this peer: the thread that called, and the time within the message.
+fn calls_of(message: &Message, program: u32) -> impl Iterator<Item = (u32, Span)> {
+    let calls = message.at_socket.iter().flat_map(|at| &at.calls);
+    let calls = calls.filter(move |call| call.program == program).map(|call| {
+        let from_ns = call.sent_ns.max(message.t0_ns);
+        (call.tid, Span { from_ns, to_ns: call.arrived_ns.min(message.end_ns) })
+    });
+    calls.filter(|(_, span)| span.from_ns < span.to_ns)
 }
 
 /// The slowest requests that were known took much of their time at this peer, or waited for their turn
@@ -163,7 +169,9 @@ fn in_requests(cost: &RequestCost) -> String {
 fn waited(case: &Case, program: u32) -> Accounts {
     let mut spans = BTreeMap::<u32, Vec<Span>>::new();
     for message in kept(case.run) {
-        spans.entry(message.tid).or_default().extend(in_calls(message, program));
+        for (tid, span) in calls_of(message, program) {
+            spans.entry(tid).or_default().push(span);
+        }
     }
     let by_thread = intervals_by_thread(case.run);
     let mut waited = Accounts::new();
@@ -179,7 +187,8 @@ fn waited(case: &Case, program: u32) -> Accounts {
 }
 
 const POLL: Account = Account::Blocked(Blocked::Poll);
-/// Who does less than one in so many parts between answers may wait for something to do.
+/// Who does less than one in so many parts between answers waits for something to do: a consumer of a
+/// queue (BLPOP, a long poll) asks, too, and is answered when there is something.
 const LEAST_WORK: u64 = 20;
 
 /// A program without requests of its own, or whose requests do not show how long they took (several at
@@ -193,7 +202,11 @@ fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
     let tgid = called.service.tgid;
     let asked = asked(case, called);
     let waited = if asked.total() > 0 { asked } else { polled(case, called) };
-    if waited.total() == 0 {
+    let threads = case.run.threads.iter().filter(|thread| thread.tgid == tgid);
+    let work =
+        threads.map(|t| t.accounts.sum_of(|account| class(account) == Class::Work)).sum::<u64>();
+    let is_idle = requests.count() == 0 && work < waited.total() / LEAST_WORK;
+    if waited.total() == 0 || is_idle {
         return None;
     }
     let process = case.process_name(tgid);
@@ -207,12 +220,8 @@ fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
         mean(called.total.sum(), called.total.count())
     ));
     trigger(case, called, &mut claim);
-    let threads = case.run.threads.iter().filter(|thread| thread.tgid == tgid);
-    let work =
-        threads.map(|t| t.accounts.sum_of(|account| class(account) == Class::Work)).sum::<u64>();
-    let is_idle = requests.count() == 0 && work < waited.total() / LEAST_WORK;
     claim.doubt(
-        if is_idle { 0.5 } else { 0.9 },
+        0.9,
         "a peer that holds its answer back until there is something to tell (a queue, a long poll) \
          looks the same",
     );
@@ -227,18 +236,30 @@ fn asked(case: &Case, called: &Called) -> Accounts {
     let waits = case.run.sums.waits.iter().filter(|wait| wait.tgid == tgid && wait.asked);
     let waits = waits.filter(|wait| class(wait.account) == Class::Idle);
     let waited: Accounts = waits.map(|wait| (wait.account, wait.ends_in(beyond))).collect();
-    let others = self::called(case.run);
-    let others = others.iter().filter(|other| other.service.tgid == tgid);
-    let all = others.map(|other| other.total.sum()).fold(0, u64::saturating_add);
+    let all = to_all_peers(case, called);
     waited.iter().map(|(a, ns)| (a, part_of(ns, called.total.sum(), all))).collect()
 }
 
-/// Of a program that waits for all its sockets at once: sleeps of the thread that does so most, at most
-/// as long as calls were on their way.
+/// Of a program that waits for all its sockets at once: sleeps of the thread that called, where that is
+/// not known of the one that polls most; at most as long as calls were on their way, and the part of
+/// this peer of those to all.
 fn polled(case: &Case, called: &Called) -> Accounts {
+    let program = called.service.program;
+    let callers: BTreeSet<u32> =
+        kept(case.run).flat_map(|message| calls_of(message, program)).map(|(tid, _)| tid).collect();
     let threads = case.run.threads.iter().filter(|t| t.tgid == called.service.tgid);
+    let threads = threads.filter(|thread| callers.is_empty() || callers.contains(&thread.tid));
     let poll = threads.map(|thread| thread.accounts.get(POLL)).max().unwrap_or(0);
-    [(POLL, poll.min(called.total.sum()))].into_iter().collect()
+    let all = to_all_peers(case, called);
+    let own = part_of(poll.min(all), called.total.sum(), all);
+    [(POLL, own)].into_iter().collect()
+}
+
+/// Time of all calls of the process, to whichever peer.
+fn to_all_peers(case: &Case, called: &Called) -> u64 {
+    let others = self::called(case.run);
+    let others = others.iter().filter(|other| other.service.tgid == called.service.tgid);
+    others.map(|other| other.total.sum()).fold(0, u64::saturating_add)
 }
 
 /// `127.0.0.1:5432 (postgres, pid 81)`.
@@ -351,6 +372,33 @@ mod tests {
         let cost = first.requests.unwrap();
         assert_eq!((cost.with, cost.of, cost.ns), (30, 30, 30 * 80 * MS));
         assert!(first.chain.iter().any(|link| link.text.contains("not recorded")));
+    }
+
+    /// Thread 12 calls for the requests that thread 11 reads, and only it sleeps meanwhile.
+    #[test]
+    fn the_thread_that_called_is_the_one_that_waits() {
+        let mut run = RunBuilder::new()
+            .thread(11, 10, &[(POLL, 3 * SECOND), (USER, SECOND)])
+            .thread(12, 10, &[(RECEIVE, 3 * SECOND), (USER, SECOND)]);
+        let mut requests = Vec::new();
+        for n in 0..30 {
+            let mut one = request(1, 11, 100 * n, 0, 90);
+            one.at_socket.as_mut().unwrap().calls = vec![Call { tid: 12, ..call(100 * n, 80) }];
+            requests.push(one);
+            run = run.kept(interval(12, RECEIVE, 100 * n * MS, 80 * MS, None));
+        }
+        let run = calls(served(run.build(), requests), 30, 80 * MS);
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!((claim.lost.get(RECEIVE), claim.lost.get(POLL)), (30 * 80 * MS, 0));
+    }
+
+    /// A client that asks and then does nothing until there is an answer, as one of a queue does.
+    #[test]
+    fn who_only_asks_for_something_to_do_is_idle() {
+        let mut run = client(20 * MS);
+        run.threads[0].accounts =
+            [(RECEIVE, 39 * SECOND / 10), (USER, SECOND / 20)].into_iter().collect();
+        assert!(examine(&Case::new(&run)).is_none());
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn examine(case: &Case) -> Verdict {
     let queue = &held.queue;
     let process = case.process_name(queue.program.tgid);
     let longest = duration(held.longest_ns());
-    let main = held.main();
+    let main = held.main(case);
     let title = format!(
         "requests wait for {process}, whose event loop {main} for up to {longest} in one turn"
     );

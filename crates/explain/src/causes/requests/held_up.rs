@@ -2,7 +2,7 @@
 //! event loop that is blocked and a pool whose workers are all busy have in common.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Account, Accounts, MessageTime, Outlier};
 
@@ -95,7 +95,7 @@ fn lost(case: &Case, queue: &Queue) -> Accounts {
 }
 
 /// A wait for a lock, or for the answer of a recorded thread, which have causes of their own.
-fn has_own_cause(case: &Case, wait: &Outlier) -> bool {
+pub(super) fn has_own_cause(case: &Case, wait: &Outlier) -> bool {
     let Some(account) = wait.blocked.map(Account::Blocked) else { return false };
     let peer = wait.waker.as_ref().map_or(0, |waker| waker.tgid);
     case.locks
@@ -129,16 +129,29 @@ impl HeldUp<'_> {
     }
 
     /// `computes`, `waits in recvfrom`: what the readers did most.
-    pub(super) fn main(&self) -> String {
+    pub(super) fn main(&self, case: &Case) -> String {
         let did = self.queue.did();
         match did.iter().find(|time| keeps_from_reading(time)) {
-            None | Some(MessageTime { account: None, .. }) => "computes".to_owned(),
+            None => "computes".to_owned(),
+            Some(MessageTime { account: None, ns, .. }) => match self.may_have_run(case, *ns) {
+                true => "computes".to_owned(),
+                false => "runs, or waits for short times,".to_owned(),
+            },
             Some(time) => match (time.account, time.call) {
                 (Some(Account::Blocked(_)), Some(call)) => format!("waits in {call}"),
                 (Some(account @ Account::Blocked(_)), None) => account.describe().to_owned(),
                 _ => "computes".to_owned(),
             },
         }
+    }
+
+    /// No interval was kept of this time of the readers: they may have been on a CPU for most of it, by
+    /// what they were in all.
+    fn may_have_run(&self, case: &Case, ns: u64) -> bool {
+        let readers: BTreeSet<u32> = self.queue.busy.iter().map(|busy| busy.tid).collect();
+        let threads = case.run.threads.iter().filter(|thread| readers.contains(&thread.tid));
+        let ran = threads.map(|t| t.accounts.sum_of(|account| class(account) == Class::Work));
+        ran.fold(0, u64::saturating_add) >= ns / 2
     }
 
     /// What the readers did, in words.
@@ -214,9 +227,9 @@ impl HeldUp<'_> {
 }
 
 /// `ran on a CPU 98 % (1.20 s)`, `waiting for a socket in recvfrom 91 % (1.10 s)`.
-fn in_words(time: &MessageTime, all: u64) -> String {
+pub(super) fn in_words(time: &MessageTime, all: u64) -> String {
     let what = match (time.account, time.call) {
-        (None, _) => "on a CPU".to_owned(),
+        (None, _) => "on a CPU, or waiting for short times,".to_owned(),
         (Some(account), Some(call)) => format!("{} in {call}", account.describe()),
         (Some(account), None) => account.describe().to_owned(),
     };

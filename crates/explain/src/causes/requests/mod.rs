@@ -5,4 +5,5 @@ pub(crate) mod event_loop_blocked;
 mod held_up;
 pub(crate) mod queueing;
 pub(crate) mod slow_peer;
+pub(crate) mod turn_taking;
 pub(crate) mod worker_pool_full;

@@ -61,6 +61,9 @@ const LEAST_USED: f64 = 0.6;
 /// do shows that there are others.
 const MOST_USED: f64 = 1.05;
 
+/// Requests that were kept for each worker that was seen: of fewer a worker may have had none.
+const SEEN_EACH: u64 = 3;
+
 fn examine(case: &Case) -> Verdict {
     let held = held_up(case, false)?;
     let queue = &held.queue;
@@ -82,11 +85,11 @@ fn examine(case: &Case) -> Verdict {
             used * 100.0
         )));
     }
-    let (main, k) = (held.main(), counted(workers, "worker"));
+    let (main, k) = (held.main(case), counted(workers, "worker"));
     let title = match workers {
         1 => format!("requests wait for the only worker of {process}, which {main}"),
         _ => format!(
-            "requests wait because {k} of {process}, all that read any, are busy: each {main}"
+            "requests wait because {k} of {process}, all that were seen to read, are busy: each {main}"
         ),
     };
     let mut claim = held.claim(title);
@@ -101,6 +104,12 @@ fn examine(case: &Case) -> Verdict {
     ));
     claim.trigger(format!("while requests waited the workers were {}", held.did()));
     held.evidence(case, &mut claim);
+    if queue.kept < workers * SEEN_EACH {
+        claim.doubt(
+            0.8,
+            "so few requests were kept that there may be workers which read none of them",
+        );
+    }
     let queued = queue.queued.sum();
     claim.exclude(
         "the work on each request alone",
