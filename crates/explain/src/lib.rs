@@ -30,7 +30,6 @@ pub mod catalogue;
 pub mod cause;
 mod causes;
 mod compare;
-mod figures;
 mod judge;
 mod ladder;
 mod messages;
@@ -44,8 +43,9 @@ mod timers;
 
 pub use compare::benchmarks::{NotComparable, compare_benchmarks};
 pub use compare::checkups::{Side, compare_checkups};
+pub use compare::figures::figures;
 pub use compare::proof::{ProofQuestion, prove};
-pub use figures::figures;
+
 pub use judge::timers::{JudgedTimers, timers};
 pub use judge::why_not::{UnknownCause, why_not, why_not_part};
 pub use judge::{explain, explain_part};

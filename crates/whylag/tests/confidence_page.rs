@@ -25,7 +25,7 @@ const QUEUED: &str = "the program's own schedstat says that it waited for a CPU 
 const REALTIME: &str = "a thread of it computes at real-time priority on the CPU of the others";
 
 /// Causes that programs have beside their fault: run, cause, and how that is known.
-const COMPANIONS: [(&str, &str, &str); 24] = [
+const COMPANIONS: [(&str, &str, &str); 20] = [
     ("core-dump-faulty", "first-touch", "each worker fills 96 MiB of new memory (README)"),
     ("core-dump-fixed", "first-touch", "each worker fills 96 MiB of new memory (README)"),
     ("file-lock-faulty", "cpu-runqueue", BUSY_THREADS),
@@ -37,8 +37,6 @@ const COMPANIONS: [(&str, &str, &str); 24] = [
     ("fsync-journal-fixed", "disk-sync", SYNCED),
     ("healthy-compiler", "disk-read", COLD),
     ("healthy-find", "disk-read", COLD),
-    ("irq-interference-faulty", "cpu-runqueue", QUEUED),
-    ("irq-interference-fixed", "cpu-runqueue", QUEUED),
     ("lazy-binding-faulty", "udp-rcvbuf-stall", "the stalls make it lose datagrams (README)"),
     ("memcg-reclaim-faulty", "malloc-trim", "each request gives its buffer back (program.c)"),
     ("memcg-reclaim-fixed", "malloc-trim", "each request gives its buffer back (program.c)"),
@@ -51,8 +49,6 @@ const COMPANIONS: [(&str, &str, &str); 24] = [
     ("mmap-lock-fixed", "cpu-runqueue", "16 threads compute on 2 CPUs"),
     ("priority-inversion-faulty", "rt-starvation", REALTIME),
     ("priority-inversion-fixed", "rt-starvation", REALTIME),
-    ("seccomp-audit-faulty", "cpu-runqueue", QUEUED),
-    ("seccomp-audit-fixed", "cpu-runqueue", QUEUED),
     (
         "stopped-or-traced-fixed",
         "cpu-runqueue",

@@ -3,4 +3,5 @@
 
 pub(crate) mod benchmarks;
 pub(crate) mod checkups;
+pub(crate) mod figures;
 pub(crate) mod proof;

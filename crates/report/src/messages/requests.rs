@@ -272,7 +272,7 @@ fn write_calls(
 #[cfg(test)]
 mod tests {
     use model::histogram::PRECISION_KERNEL;
-    use model::{Answer, MessageSecond, ServiceRole};
+    use model::{Answer, Message, MessageSecond, ServiceRole};
 
     use super::*;
     use crate::sample;
@@ -292,8 +292,31 @@ mod tests {
         MessageSecond { program, flow: 1, metric, start_ns: 0, histogram }
     }
 
+    /// One of the sample that is kept of all.
+    fn kept(tid: u32) -> Message {
+        Message {
+            program: PORT,
+            flow: 1,
+            id: u64::from(tid),
+            sample: Some(0),
+            t0_ns: 0,
+            logic_start_ns: 20 * US,
+            end_ns: 50 * US,
+            tid,
+            points: Vec::new(),
+            published: Vec::new(),
+            publishes: 0,
+            longest_gap_ns: 0,
+            depth: None,
+            ahead: Vec::new(),
+            kept_ns: 0,
+            at_socket: None,
+        }
+    }
+
     fn served() -> Run {
         let mut run = sample::run();
+        run.messages.fast = vec![kept(81), kept(82)];
         run.messages.programs = vec![
             program(PORT, "port 6379", FlowKind::Request, 3_000),
             program(PORT + 1, "10.0.0.7:5432", FlowKind::Call, 3_000),
@@ -334,7 +357,7 @@ mod tests {
             "port 6379 (",
             "3,000 requests",
             "20 connections",
-            "2 threads read them, and had one to work on for 1.5 % of the time",
+            "2 threads read them, and had one to work on for 2.2 % of the time",
             "3 came before the one before on their connection was answered",
             "1 send that no request asked for",
             "2 had no answer at the end, the oldest came",

@@ -32,7 +32,7 @@ use std::cmp::Reverse;
 use model::{Account, Metric, RecorderPart};
 
 use crate::case::Case;
-use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
+use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, percent, quantiles};
 
@@ -46,12 +46,7 @@ pub const CAUSE: Cause = Cause {
     reproduce: "mysteries/bin/irq-interference-faulty 5",
     needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Interrupts, RecorderPart::Vectors])
         .and_histograms(),
-    look_alikes: &[LookAlike {
-        cause: ids::SOFTIRQ_INTERFERENCE,
-        tell_apart: "read %irq and %soft of 'mpstat -P ALL 1': handlers are in the first, what they \
-                     leave for later in the second",
-        mutual: false,
-    }],
+    look_alikes: &[],
     symptom: false,
     examine,
 };

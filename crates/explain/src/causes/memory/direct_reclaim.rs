@@ -24,7 +24,7 @@
 
 use model::{Account, Metric, RecorderPart};
 
-use super::memcg_reclaim;
+use super::memcg_reclaim::{self, HOST_RECLAIM};
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
@@ -50,8 +50,6 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-/// Reclaim for the whole host, by who needs the next page.
-pub(super) const HOST_RECLAIM: [&str; 2] = ["__alloc_pages_direct_reclaim", "try_to_free_pages"];
 /// How often, by the zone that had no page.
 const STALLS: [&str; 3] =
     ["vm.direct_reclaims", "vm.direct_reclaims_movable", "vm.direct_reclaims_dma32"];

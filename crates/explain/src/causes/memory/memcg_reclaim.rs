@@ -23,7 +23,6 @@
 use model::units::bytes;
 use model::{Account, Blocked, Counter, RecorderPart};
 
-use super::direct_reclaim::HOST_RECLAIM;
 use super::page_faults;
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
@@ -65,6 +64,8 @@ pub(super) const RECLAIM: [&str; 3] = [
     "mem_cgroup_handle_over_high",
     "__mem_cgroup_handle_over_high",
 ];
+/// Reclaim for the whole host, by who needs the next page.
+pub(super) const HOST_RECLAIM: [&str; 2] = ["__alloc_pages_direct_reclaim", "try_to_free_pages"];
 const FAILURES: &str = "cgroup.memory.failcnt";
 
 fn examine(case: &Case) -> Verdict {

@@ -25,7 +25,7 @@
 
 use model::{Account, PathSum, RecorderPart};
 
-use super::{direct_reclaim, memcg_reclaim};
+use super::memcg_reclaim;
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
@@ -56,7 +56,7 @@ const READ: &str = "vm.swapped_in_pages";
 
 /// Reading a page back, without making room for it.
 fn is_reading(case: &Case, path: &PathSum) -> bool {
-    !case.passes(path, &memcg_reclaim::RECLAIM) && !case.passes(path, &direct_reclaim::HOST_RECLAIM)
+    !case.passes(path, &memcg_reclaim::RECLAIM) && !case.passes(path, &memcg_reclaim::HOST_RECLAIM)
 }
 
 fn examine(case: &Case) -> Verdict {

@@ -51,11 +51,7 @@ pub const CAUSE: Cause = Cause {
           transaction, a latch. Hold it for a shorter time, wait for nothing (a client, a sleep, a disk) \
           while it is held, or split it, so that fewer need the same.",
     reproduce: "mysteries/bin/turn-taking-faulty 5",
-    needs: Needs::parts(&[
-        RecorderPart::Threads,
-        RecorderPart::SystemCalls,
-        RecorderPart::Requests,
-    ]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Requests]),
     look_alikes: &[],
     symptom: true,
     examine,
