@@ -20,7 +20,6 @@ const COLD: &str = "the files were not in memory";
 /// The journal is the fault; the disk's own answer stays when it is gone.
 const SYNCED: &str = "the ring is made durable with fdatasync (program.c)";
 const BUSY_THREADS: &str = "its 8 threads compute for 350 us of each 2 ms, on 2 CPUs";
-/// Recorded while other programs used the CPUs.
 const REALTIME: &str = "a thread of it computes at real-time priority on the CPU of the others";
 
 /// Causes that programs have beside their fault: run, cause, and how that is known.
