@@ -87,12 +87,12 @@ fn a_change_outside_of_the_program_is_made_and_taken_back() {
 #[test]
 fn the_cause_is_gone_from_recorded_runs_of_a_mystery() {
     let lab = Lab::anywhere_beside_others();
-    let (faulty, fixed) = (fixture("lazy-binding-faulty"), fixture("lazy-binding-fixed"));
+    let (faulty, fixed) = (fixture("mmap-lock-faulty"), fixture("mmap-lock-fixed"));
     let (faulty, fixed) = (faulty.to_str().unwrap(), fixed.to_str().unwrap());
     let sides = |before, after| [vec![before; 6], vec!["--"], vec![after; 6]].concat();
     let proof = prove(&lab, &sides(faulty, fixed));
     let cause = &proof["cause"];
-    assert_eq!((&cause["cause"], &cause["verdict"]), (&"lazy-binding".into(), &"gone".into()));
+    assert_eq!((&cause["cause"], &cause["verdict"]), (&"mmap-lock".into(), &"gone".into()));
     assert_eq!((cause["before"][0].as_u64(), cause["after"][0].as_u64()), (Some(6), Some(0)));
     let same = prove(&lab, &sides(faulty, faulty));
     assert_eq!(same["cause"]["verdict"], "stays");

@@ -41,10 +41,12 @@ fn assert_of_the_same_interval(run: &Run) {
     }
 }
 
-/// The command that a recorder has started.
+/// The command that a recorder has started, with any of its threads.
 fn child_of(recorder: &Helper) -> Option<Pid> {
-    let path = format!("/proc/{0}/task/{0}/children", recorder.pid());
-    Pid::from_raw(fs::read_to_string(path).ok()?.trim().parse().ok()?)
+    let threads = fs::read_dir(format!("/proc/{}/task", recorder.pid())).ok()?;
+    let children =
+        threads.flatten().map(|thread| fs::read_to_string(thread.path().join("children")));
+    children.flatten().find_map(|children| Pid::from_raw(children.trim().parse().ok()?))
 }
 
 #[test]

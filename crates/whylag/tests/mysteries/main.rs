@@ -91,8 +91,10 @@ struct Mystery {
 /// Within 15 % of the program's own measurement.
 const EXACT: Range<f64> = 0.85..1.15;
 
-/// Faults that come about once a second, or rest on counters that are read so often.
-const RARE: [&str; 4] = ["dns-timeout", "nagle-delack", "tcp-rto", "udp-rcvbuf-stall"];
+/// Faults that come about once a second, or rest on what is read or chosen so often: counters, and
+/// which requests are slow.
+const RARE: [&str; 6] =
+    ["dns-timeout", "nagle-delack", "seccomp-audit", "tcp-rto", "turn-taking", "udp-rcvbuf-stall"];
 
 /// Whom or what the findings of these have to name: a process, a thread, a call, an address.
 const WHO: [(&str, &str); 20] = [
