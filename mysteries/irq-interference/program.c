@@ -8,36 +8,18 @@
  *
  * Needs root. The sampling ends with the neighbour.
  */
-#include "../common.h"
+#include "../interrupted-steps.h"
 #include <linux/perf_event.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define VICTIM_CPU 0
-#define NEIGHBOUR_CPU 1
-#define STEP_NS 200
-#define GAP_NS MICROSECOND /* a step that took longer was interrupted */
 #define BUFFER_PAGES 64    /* and one for the positions */
 #ifdef FIXED
 #define SAMPLE_NS (10 * MILLISECOND)
 #else
 #define SAMPLE_NS (40 * MICROSECOND)
 #endif
-
-static uint64_t step_rounds;
-static _Atomic uint64_t gaps;
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof set, &set))
-		die("cannot run on CPU %d (two CPUs are needed)", cpu);
-}
 
 /* Samples of whatever runs on the victim's CPU, which the kernel overwrites as they come. */
 static void sample(void)
@@ -71,48 +53,7 @@ static void profiler(void *unused)
 		pause();
 }
 
-/*
- * Short steps of computing, each with a look at the clock. What a step took beyond its ordinary
- * length is time in which the CPU did something else for a while. What the kernel counts as waiting
- * for the CPU is taken out: another thread had it then.
- */
-static void work(int id, struct account *mine)
-{
-	uint64_t x = (uint64_t)id, last, waited;
-
-	pin(VICTIM_CPU);
-	waited = runq_ns();
-	for (last = now_ns(); running(); mine->ops++) {
-		uint64_t now, took;
-
-		x = compute(x, step_rounds);
-		now = now_ns();
-		took = now - last;
-		last = now;
-		if (took > GAP_NS) {
-			count_loss(mine, took - STEP_NS);
-			gaps++;
-		}
-	}
-	waited = runq_ns() - waited;
-	mine->lost_ns -= waited < mine->lost_ns ? waited : mine->lost_ns;
-}
-
 int main(int argc, char **argv)
 {
-	double seconds = begin(argc, argv);
-	struct account sum;
-	pid_t neighbour;
-
-	step_rounds = rounds_for(STEP_NS);
-	neighbour = start_process("profiler", profiler, NULL);
-	sum = run_workers(1, "worker", work, seconds);
-	end_process(neighbour);
-
-	printf("%.0f steps/s\n", (double)sum.ops * 1e9 / (double)sum.wall_ns);
-	printf("%llu gaps in the worker's time, %.1f us on average, %.2f ms at worst: %.0f %% of its time\n",
-	       (unsigned long long)gaps, (double)sum.lost_ns / (double)(gaps ? gaps : 1) / 1e3,
-	       (double)sum.max_ns / 1e6, share(sum.lost_ns, sum.wall_ns));
-	print_truth(&sum, " gaps=%llu", (unsigned long long)gaps);
-	return 0;
+	return compute_beside("profiler", profiler, argc, argv);
 }

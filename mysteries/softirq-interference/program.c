@@ -9,44 +9,26 @@
  *
  * Needs root and two CPUs. All that is set up is in the neighbour's own namespaces and goes with it.
  */
-#include "../common.h"
+#include "../interrupted-steps.h"
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/udp.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 
-#define VICTIM_CPU 0
-#define SENDER_CPU 1
 #define PORT 7777
 #define PERIOD_NS MILLISECOND
 /* A burst is 14 sends of 100 datagrams each, which the receiving side has to take apart. */
 #define BURST 14
 #define DATAGRAMS 100
 #define BYTES 64
-#define STEP_NS 200
-#define GAP_NS MICROSECOND /* a step that took longer was interrupted */
 
 #ifdef FIXED
-#define STEER_TO SENDER_CPU
+#define STEER_TO NEIGHBOUR_CPU
 #else
 #define STEER_TO VICTIM_CPU
 #endif
-
-static uint64_t step_rounds;
-static _Atomic uint64_t gaps;
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof set, &set))
-		die("cannot run on CPU %d (two CPUs are needed)", cpu);
-}
 
 /* A network namespace whose loopback is up and hands its packets to CPU `cpu`. */
 static void own_network(int cpu)
@@ -81,7 +63,7 @@ static void neighbour(void *unused)
 
 	(void)unused;
 	own_network(STEER_TO);
-	pin(SENDER_CPU);
+	pin(NEIGHBOUR_CPU);
 	receiver = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (receiver < 0 || sender < 0 || bind(receiver, (struct sockaddr *)&to, sizeof to) ||
@@ -97,48 +79,7 @@ static void neighbour(void *unused)
 	}
 }
 
-/*
- * Short steps of computing, each with a look at the clock. What a step took beyond its ordinary
- * length is time in which the CPU did something else for a while. What the kernel counts as waiting
- * for the CPU is taken out: another thread had it then.
- */
-static void work(int id, struct account *mine)
-{
-	uint64_t x = (uint64_t)id, last, waited;
-
-	pin(VICTIM_CPU);
-	waited = runq_ns();
-	for (last = now_ns(); running(); mine->ops++) {
-		uint64_t now, took;
-
-		x = compute(x, step_rounds);
-		now = now_ns();
-		took = now - last;
-		last = now;
-		if (took > GAP_NS) {
-			count_loss(mine, took - STEP_NS);
-			gaps++;
-		}
-	}
-	waited = runq_ns() - waited;
-	mine->lost_ns -= waited < mine->lost_ns ? waited : mine->lost_ns;
-}
-
 int main(int argc, char **argv)
 {
-	double seconds = begin(argc, argv);
-	struct account sum;
-	pid_t sender;
-
-	step_rounds = rounds_for(STEP_NS);
-	sender = start_process("neighbour", neighbour, NULL);
-	sum = run_workers(1, "worker", work, seconds);
-	end_process(sender);
-
-	printf("%.0f steps/s\n", (double)sum.ops * 1e9 / (double)sum.wall_ns);
-	printf("%llu gaps in the worker's time, %.1f us on average, %.2f ms at worst: %.0f %% of its time\n",
-	       (unsigned long long)gaps, (double)sum.lost_ns / (double)(gaps ? gaps : 1) / 1e3,
-	       (double)sum.max_ns / 1e6, share(sum.lost_ns, sum.wall_ns));
-	print_truth(&sum, " gaps=%llu", (unsigned long long)gaps);
-	return 0;
+	return compute_beside("neighbour", neighbour, argc, argv);
 }

@@ -12,9 +12,9 @@
 //! (poll, accept, a timer it set itself) is idle, and shown, but never explained.
 //!
 //! Caveats.
-//! - A futex does not say what it is for. Only waits that look like a contended lock are lost
-//!   time; locks of runtimes that park each thread on a word of its own (Go, the JVM,
-//!   parking_lot) are not seen as locks and count as idle.
+//! - A futex does not say what it is for. Waits count as lost where their value or who ends them
+//!   shows a lock, also where each thread is parked on a word of its own (the JVM, parking_lot);
+//!   locks between goroutines are not seen and count as idle.
 //! - Shares are of the lost time, and of the wall time, of all watched threads together. One rare
 //!   long stall in a long run is far below the floor in `judge/worth.rs`; the outliers show it, and [`explain_part`]
 //!   explains one of them alone, or a window, or a thread (see `part/`).
@@ -44,7 +44,7 @@ mod timers;
 pub use compare::benchmarks::{NotComparable, compare_benchmarks};
 pub use compare::checkups::{Side, compare_checkups};
 pub use compare::figures::figures;
-pub use compare::proof::{ProofQuestion, prove};
+pub use compare::proof::{ProofQuestion, measured, prove};
 
 pub use judge::timers::{JudgedTimers, timers};
 pub use judge::why_not::{UnknownCause, why_not, why_not_part};

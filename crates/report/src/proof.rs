@@ -88,8 +88,13 @@ fn write_measured(out: &mut dyn Write, proof: &Proof, style: &Style) -> io::Resu
     heading(out, "Figure (medians)", style)?;
     table.write(out, style)?;
     let Some([before, after]) = proof.recording else { return Ok(()) };
-    let cost =
-        format!("  Recording makes it {} as long before, {} after.", times(before), times(after));
+    let unrecorded = proof.unrecorded.as_ref().map_or(0, |measured| measured.pairs);
+    let cost = format!(
+        "  Recorded it takes {} as long before, {} after (medians, n = {} and {unrecorded}).",
+        times(before),
+        times(after),
+        proof.measured.pairs
+    );
     writeln!(out, "{}", style.dim(&cost))
 }
 

@@ -88,7 +88,7 @@ fn a_proof_is_readable_at_80_columns() {
         "clocksource.current: hpet before, tsc after",
         "Runs 12 to 13 of the store",
         "--seed 7",
-        "Recording makes it 1.08x as long before, 1.05x after",
+        "Recorded it takes 1.08x as long before, 1.05x after (medians, n = 10 and 2)",
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }

@@ -188,7 +188,7 @@ fn execute(options: &Options, store: &StoreOptions) -> Result<Proof, Failure> {
                 break;
             }
         }
-        progress.set_message(so_far(&trials));
+        progress.set_message(so_far(&question, &trials));
         progress.inc(1);
     }
     progress.finish_and_clear();
@@ -249,13 +249,12 @@ fn progress(executions: usize) -> ProgressBar {
 }
 
 /// The ratio so far, which is no verdict.
-fn so_far(trials: &[Trial]) -> String {
-    let question = ProofQuestion::default();
-    let measured = explain::prove(&question, trials.to_vec()).measured;
+fn so_far(question: &ProofQuestion, trials: &[Trial]) -> String {
+    let measured = explain::measured(question, trials);
     match measured.ratio {
         Some(ratio) => format!(
-            "wall time so far {:.2} ({:.2} to {:.2}) of that before",
-            ratio.estimate, ratio.low, ratio.high
+            "{} so far {:.2} ({:.2} to {:.2}) of that before",
+            measured.what, ratio.estimate, ratio.low, ratio.high
         ),
         None => format!("{} whole recorded pairs", measured.pairs),
     }

@@ -13,7 +13,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-use model::{Better, Proof, RunFigures, Trial, TrialSide};
+use model::{Better, Measured, Proof, RunFigures, Trial, TrialSide};
 use stats::quantile;
 
 /// What a proof is asked.
@@ -69,6 +69,11 @@ pub fn prove(question: &ProofQuestion, trials: Vec<Trial>) -> Proof {
     proof.summary = summary::of(&proof);
     proof.trials = trials;
     proof
+}
+
+/// What the recorded pairs say of the figure so far, and nothing else.
+pub fn measured(question: &ProofQuestion, trials: &[Trial]) -> Measured {
+    measured::of(question, &pairs(trials, true))
 }
 
 /// Two executions that were made next to each other.

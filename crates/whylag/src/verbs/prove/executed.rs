@@ -217,7 +217,8 @@ fn read(metric: &Regex, output: &str, side: &str) -> Result<f64, Failure> {
 /// The last thing that was said, if anything was.
 fn last_line(errors: &str) -> String {
     let line = errors.lines().rev().find(|line| !line.trim().is_empty());
-    line.map_or_else(String::new, |line| format!("; it said last: {}", line.trim()))
+    let line = line.map(|line| line.trim().trim_start_matches("whylag: "));
+    line.map_or_else(String::new, |line| format!("; it said last: {line}"))
 }
 
 #[cfg(test)]
