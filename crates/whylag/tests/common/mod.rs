@@ -30,11 +30,13 @@ use tempfile::TempDir;
 pub fn whylag() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whylag"));
     command.env_remove("WHYLAG_STORE").stdin(Stdio::null());
-    // The tests themselves may run under nohup.
+    // The tests themselves may run under nohup, or in the background of a script, where SIGINT is
+    // ignored: and a shell cannot trap what was ignored when it began.
     // SAFETY: between fork and exec; signal() may be called there.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGHUP, libc::SIG_DFL);
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
             Ok(())
         });
     }
