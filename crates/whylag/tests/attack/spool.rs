@@ -10,6 +10,7 @@ use model::{Run, RunStatus};
 use rusqlite::Connection;
 use rustix::process::Signal;
 
+use crate::common::programs::program;
 use crate::common::{Helper, Lab, wait_until, whylag};
 
 /// `whylag --store STORE VERB`.
@@ -59,13 +60,10 @@ fn assert_whole_in_a_file(lab: &Lab, output: &Output, because: &str) -> Run {
     run
 }
 
-/// Two programs that make each other wait all the time: the writer, and the one to be held. They take
-/// the CPUs from the tests beside this one until they are dropped.
-fn busy_pair() -> (Helper, Helper) {
-    let mut writer = Helper::spawn(Command::new("yes").stdout(Stdio::piped()));
-    let pipe = writer.0.stdout.take().unwrap();
-    let mut cat = Command::new("cat");
-    (writer, Helper::spawn(cat.stdin(pipe).stdout(Stdio::null())))
+/// A program that makes some 24,000 waits a second worth keeping and leaves the CPUs to the tests
+/// beside this one.
+fn busy() -> Helper {
+    Helper::spawn(Command::new(program("naps")).arg("12"))
 }
 
 /// A recording of a sleeping process, begun and with something stored.
@@ -82,13 +80,13 @@ fn begun(lab: &Lab, options: &[&str], pid: &str) -> Child {
 #[test]
 fn a_store_that_is_removed_meanwhile_is_noticed_and_nothing_is_lost() {
     let Some(lab) = Lab::beside_others() else { return };
-    let pair = busy_pair();
-    let recorder = begun(&lab, &["--time", "4s", "--threshold", "10us"], &pair.0.pid());
+    let busy = busy();
+    let recorder = begun(&lab, &["--time", "4s", "--threshold", "10us"], &busy.pid());
     for suffix in ["", "-wal", "-shm"] {
         fs::remove_file(format!("{}{suffix}", lab.store().display())).unwrap();
     }
     let output = recorder.wait_with_output().unwrap();
-    drop(pair);
+    drop(busy);
     let run = assert_whole_in_a_file(&lab, &output, "removed or replaced");
     assert!(run.outlier_count > 0);
     assert!(!String::from_utf8_lossy(&output.stderr).contains("a part of it is lost"));
@@ -101,12 +99,12 @@ fn a_log_that_is_cut_meanwhile_is_noticed() {
     drop(lab.record(&[], ["true"]));
     let reader = Connection::open(lab.store()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM runs").unwrap();
-    let pair = busy_pair();
-    let recorder = begun(&lab, &["--time", "4s", "--threshold", "10us"], &pair.0.pid());
+    let busy = busy();
+    let recorder = begun(&lab, &["--time", "4s", "--threshold", "10us"], &busy.pid());
     let log = format!("{}-wal", lab.store().display());
     File::options().write(true).open(log).unwrap().set_len(0).unwrap();
     let output = recorder.wait_with_output().unwrap();
-    drop(pair);
+    drop(busy);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("of wall time went"), "no report: {errors}");
@@ -119,15 +117,15 @@ fn a_log_that_is_cut_meanwhile_is_noticed() {
 fn recorded_on_a_small_disk(lab: &Lab, temporary: &Path) -> Option<Output> {
     let disk = lab.folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
-    let pair = busy_pair();
+    let busy = busy();
     let script = "mount -t tmpfs -o size=3m none \"$0\" && exec \"$@\"";
     let mut record = Command::new("unshare");
     record.args(["-m", "sh", "-c", script]).arg(&disk);
     record.arg(env!("CARGO_BIN_EXE_whylag")).arg("--store").arg(disk.join("whylag.db"));
-    record.args(["record", "--threshold", "10us", "--time", "5s", "-p", &pair.0.pid()]);
+    record.args(["record", "--threshold", "10us", "--time", "5s", "-p", &busy.pid()]);
     record.env_remove("WHYLAG_STORE").env("TMPDIR", temporary);
     let output = record.output().unwrap();
-    drop(pair);
+    drop(busy);
     if String::from_utf8_lossy(&output.stderr).contains("mount: ") {
         println!("skipped: mount is not permitted");
         return None;
@@ -157,14 +155,14 @@ fn where_all_disks_are_full_the_report_is_printed_from_memory() {
 #[test]
 fn a_limit_of_the_size_of_files_ends_nothing() {
     let Some(lab) = Lab::beside_others() else { return };
-    let pair = busy_pair();
+    let busy = busy();
     let script = "ulimit -f 4000; exec \"$0\" \"$@\"";
     let mut record = Command::new("sh");
     record.args(["-c", script, env!("CARGO_BIN_EXE_whylag"), "--store"]).arg(lab.store());
-    record.args(["record", "--threshold", "10us", "--time", "4s", "-p", &pair.0.pid()]);
+    record.args(["record", "--threshold", "10us", "--time", "4s", "-p", &busy.pid()]);
     record.env_remove("WHYLAG_STORE").env("TMPDIR", lab.folder.path());
     let output = record.output().unwrap();
-    drop(pair);
+    drop(busy);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{:?} {errors}", output.status);
     assert!(errors.contains("of wall time went"), "no report: {errors}");
@@ -183,15 +181,15 @@ fn the_signal_of_that_limit_is_the_commands_own() {
 #[test]
 fn a_writer_that_holds_the_store_for_long_is_waited_out() {
     let Some(lab) = Lab::beside_others() else { return };
-    let pair = busy_pair();
-    let recorder = begun(&lab, &["--time", "15s"], &pair.0.pid());
+    let busy = busy();
+    let recorder = begun(&lab, &["--time", "15s"], &busy.pid());
     let other = Connection::open(lab.store()).unwrap();
     other.busy_timeout(Duration::from_secs(10)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     std::thread::sleep(Duration::from_millis(11_500));
     other.execute_batch("COMMIT").unwrap();
     let output = recorder.wait_with_output().unwrap();
-    drop(pair);
+    drop(busy);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{errors}");
     assert!(errors.contains("the store takes data again"), "{errors}");
@@ -204,8 +202,8 @@ fn a_writer_that_holds_the_store_for_long_is_waited_out() {
 #[test]
 fn a_store_that_is_never_given_back_costs_a_file_and_no_data() {
     let Some(lab) = Lab::beside_others() else { return };
-    let pair = busy_pair();
-    let recorder = begun(&lab, &["--threshold", "10us"], &pair.0.pid());
+    let busy = busy();
+    let recorder = begun(&lab, &["--threshold", "10us"], &busy.pid());
     let other = Connection::open(lab.store()).unwrap();
     other.busy_timeout(Duration::from_secs(10)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -213,7 +211,7 @@ fn a_store_that_is_never_given_back_costs_a_file_and_no_data() {
     let pid = rustix::process::Pid::from_child(&recorder);
     rustix::process::kill_process(pid, Signal::INT).unwrap();
     let output = recorder.wait_with_output().unwrap();
-    drop(pair);
+    drop(busy);
     let run = assert_whole_in_a_file(&lab, &output, "another process has been writing");
     assert!(run.outlier_count > 0);
     other.execute_batch("COMMIT").unwrap();
