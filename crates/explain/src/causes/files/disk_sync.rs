@@ -68,6 +68,7 @@ fn examine(case: &Case) -> Verdict {
     let process = case.process_name(waits.waiter);
     let title = format!("{process} sleeps in {call} until the disk has what it wrote");
     let mut claim = Claim::new(title, waits.accounts(), waits.count);
+    claim.for_device = true;
     claim.mechanism(format!(
         "{} until the disk had the data, {}: mean {}, longest {}",
         counted(waits.count, "sleep"),
