@@ -139,7 +139,8 @@ fn is_go(run: &Run, tgid: u32) -> bool {
 mod tests {
     use super::*;
     use crate::case::lost::lock_words;
-    use crate::testing::{RunBuilder, wait};
+    use crate::case::safepoints::VM_THREAD;
+    use crate::testing::{RunBuilder, SECOND, interval, wait};
     use model::ChainEnd;
 
     /// Thread `waiter` on its own word, always woken by `waker`.
@@ -182,6 +183,18 @@ mod tests {
         let [lock, ..] = &found[..] else { panic!("{found:#?}") };
         assert_eq!((found.len(), lock.parked, lock.lost_ns()), (3, 3, 900));
         assert!(turns(|_| 128).iter().all(|word| word.parked == 0));
+    }
+
+    /// Whoever a stop has kept from waking the next one looks like one that had the turn.
+    #[test]
+    fn where_a_runtime_often_stops_its_threads_no_turns_are_seen() {
+        let mut stop = interval(1, FUTEX, SECOND, SECOND / 4, Some(9));
+        stop.breakdown = [(FUTEX, SECOND / 4)].into_iter().collect();
+        (stop.tgid, stop.waker.as_mut().unwrap().tgid) = (1, 1);
+        stop.waker.as_mut().unwrap().comm = VM_THREAD.into();
+        let turns = [own(1, 2), own(2, 3), own(3, 1)];
+        let run = turns.into_iter().fold(RunBuilder::new().kept(stop), RunBuilder::wait);
+        assert!(lock_words(&run.build()).is_empty());
     }
 
     #[test]
