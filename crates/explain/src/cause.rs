@@ -105,6 +105,12 @@ pub(crate) struct Claim {
     pub requests: Option<OfRequests>,
     /// The longest single stall, for causes that strike once; otherwise 0.
     pub longest_ns: u64,
+    /// It waits for a device: short waits are no price of a wake-up.
+    pub for_device: bool,
+    /// It strikes after the answer was given to the kernel: requests as sockets show them end before.
+    pub after_answers: bool,
+    /// Time in which a whole process stood still, however many of its threads had something to do.
+    pub stood_still_ns: u64,
     /// From mechanism to trigger; the engine puts the symptom in front.
     pub chain: Vec<Link>,
     /// What was seen.
@@ -113,6 +119,8 @@ pub(crate) struct Claim {
     pub turns: Option<Turns>,
     /// It is about want of a CPU on a host whose CPUs were idle for most of the time.
     pub spare_cpus: bool,
+    /// Short waits for a CPU while others were idle: where the scheduler puts whom it wakes.
+    pub of_placement: bool,
     /// Look-alikes excluded by a datum of this cause; the engine adds those of the catalogue.
     pub ruled_out: Vec<RuledOut>,
     /// Other explanations that are no cause of the catalogue, and the data that exclude them.
@@ -183,10 +191,14 @@ impl Claim {
             takes_idle: false,
             requests: None,
             longest_ns: 0,
+            for_device: false,
+            after_answers: false,
+            stood_still_ns: 0,
             chain: Vec::new(),
             evidence: Vec::new(),
             turns: None,
             spare_cpus: false,
+            of_placement: false,
             ruled_out: Vec::new(),
             excluded: Vec::new(),
             doubts: Vec::new(),

@@ -196,6 +196,10 @@ pub struct QueueSecond {
     pub receive: Depth,
     /// Sent and not yet taken by the other side.
     pub send: Depth,
+    /// Looks that found the end of what was written held back by Nagle's algorithm: less than a
+    /// segment, which waits until what is on its way is acknowledged.
+    #[serde(default)]
+    pub nagle_looks: u64,
     /// Packets dropped at it.
     pub drops: u64,
     /// Segments sent once more.

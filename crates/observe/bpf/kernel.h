@@ -361,6 +361,12 @@ struct tcp_sock {
 	u32 write_seq;
 	u32 rcv_nxt;
 	u32 snd_una;
+	u32 snd_nxt;
+	u32 snd_wnd;
+	u32 snd_cwnd;
+	u32 packets_out;
+	u32 mss_cache;
+	u8 nonagle : 4;
 };
 
 struct udp_sock {

@@ -137,6 +137,25 @@ static __always_inline u64 sent(struct sock *sk)
 	return bytes ? bytes - 1 : 0;
 }
 
+#define TCP_ESTABLISHED	1
+#define TCP_NAGLE_OFF	1	/* TCP_NODELAY */
+#define TCP_NAGLE_CORK	2
+
+/*
+ * True if all that was written has left but less than a segment, which goes
+ * out when what is on its way is acknowledged: no window is in its way, so
+ * Nagle's algorithm is.
+ */
+static __always_inline bool held_by_nagle(struct tcp_sock *tcp)
+{
+	u32 rest = tcp->write_seq - tcp->snd_nxt;
+
+	return rest && rest < tcp->mss_cache && tcp->packets_out &&
+	       tcp->packets_out < tcp->snd_cwnd &&
+	       tcp->write_seq - tcp->snd_una <= tcp->snd_wnd &&
+	       !(BPF_CORE_READ_BITFIELD(tcp, nonagle) & (TCP_NAGLE_OFF | TCP_NAGLE_CORK));
+}
+
 static __always_inline void depths(struct queue_record *r, struct sock *sk)
 {
 	struct tcp_sock *tcp;
@@ -157,6 +176,7 @@ static __always_inline void depths(struct queue_record *r, struct sock *sk)
 			return;
 		r->receive = tcp->rcv_nxt - tcp->copied_seq;
 		r->send = tcp->write_seq - tcp->snd_una;
+		r->nagle = r->state == TCP_ESTABLISHED && held_by_nagle(tcp);
 	} else {
 		r->receive = sk->sk_backlog.rmem_alloc.counter;
 		r->receive_limit = sk->sk_rcvbuf;

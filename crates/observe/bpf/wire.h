@@ -497,7 +497,8 @@ struct queue_record {
 	u16 family, protocol, type, local_port;
 	u16 remote_port;
 	u8 state;
-	u8 pad[5];
+	u8 nagle;		/* a small rest waits for an acknowledgement */
+	u8 pad[4];
 	u8 local[16], remote[16];
 	u64 receive, receive_limit;	/* bytes; listening: connections; AF_UNIX: packets */
 	u64 send, send_limit;	/* bytes */

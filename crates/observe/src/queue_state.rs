@@ -41,6 +41,7 @@ struct Known {
     looks: u64,
     receive: Sum,
     send: Sum,
+    nagle_looks: u64,
     drops: u64,
     drops_before: u64,
     resent: Resent,
@@ -132,6 +133,7 @@ impl State {
             looks: 0,
             receive: Sum::default(),
             send: Sum::default(),
+            nagle_looks: 0,
             drops: 0,
             drops_before: 0,
             resent: Resent::default(),
@@ -149,6 +151,7 @@ impl State {
         known.note_resent(record);
         known.receive.add(now, queued, limit);
         known.send.add(now, record.send, record.send_limit);
+        known.nagle_looks += u64::from(record.nagle);
         let new = record.drops.saturating_sub(known.drops_before);
         known.drops_before = known.drops_before.max(record.drops);
         known.drops += new;
@@ -196,6 +199,7 @@ impl State {
                     looks: known.looks,
                     receive: known.receive.depth(known.looks),
                     send: known.send.depth(known.looks),
+                    nagle_looks: known.nagle_looks,
                     drops: known.drops,
                     resent: std::mem::take(&mut known.resent),
                     blocked_sends: blocked_sends.unwrap_or_default(),
@@ -207,7 +211,7 @@ impl State {
                 keep(&mut self.drops, burst);
             }
             (known.receive, known.send) = (Sum::default(), Sum::default());
-            (known.looks, known.drops) = (0, 0);
+            (known.looks, known.nagle_looks, known.drops) = (0, 0, 0);
         }
         let others = blocked.into_iter().map(|(key, sends)| self.unseen(start_ns, key, sends));
         queues.extend(others.collect::<Vec<_>>());
@@ -236,6 +240,7 @@ impl State {
             looks: 0,
             receive: Depth::default(),
             send: Depth::default(),
+            nagle_looks: 0,
             drops: 0,
             resent: Resent::default(),
             blocked_sends,

@@ -6,6 +6,7 @@ use model::{Account, Blocked, Run, WaitSum};
 
 use crate::case::lock_word::LockWord;
 use crate::case::parking::parked;
+use crate::case::safepoints::is_for_jvm;
 
 /// What a nanosecond of an account means to the one who waits for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +112,8 @@ pub fn barriers(run: &Run) -> Vec<LockWord> {
 
 fn words_of(run: &Run) -> Vec<LockWord> {
     let mut words = BTreeMap::<(u32, Account, u64), LockWord>::new();
-    for wait in run.sums.waits.iter().filter(|wait| may_be_lock(wait)) {
+    let waits = run.sums.waits.iter().filter(|wait| may_be_lock(wait) && !is_for_jvm(wait));
+    for wait in waits {
         words
             .entry((wait.tgid, wait.account, wait.object))
             .or_insert_with(|| LockWord::new(wait.tgid, wait.account, wait.object))

@@ -19,6 +19,7 @@ mod parking;
 pub(crate) mod requests;
 pub(crate) mod safepoints;
 pub(crate) mod scales;
+pub(crate) mod spans;
 pub(crate) mod spinning;
 pub(crate) mod stops;
 pub(crate) mod stuck;

@@ -1,5 +1,6 @@
 //! Locks of runtimes that let each thread sleep on a futex word of its own, whatever it waits for:
-//! Java's monitors and LockSupport, Rust's parking_lot, absl.
+//! Java's monitors and LockSupport, Rust's parking_lot, absl; and of servers that have a process for
+//! each connection (PostgreSQL).
 //!
 //! No word is the lock's. But whoever is woken has the turn, and wakes the next one when it has
 //! done: those that wait are those that wake. Where one thread wakes all others (a pool that is given
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Account, Blocked, Run, StackId, WaitSum};
 
 use crate::case::lock_word::LockWord;
+use crate::case::safepoints::is_often_stopped;
 
 const FUTEX: Account = Account::Blocked(Blocked::Futex);
 /// Two that wake each other may as well ask and answer.
@@ -38,28 +40,69 @@ struct Crew<'a> {
 pub(super) fn parked(run: &Run) -> Parked {
     let mut crews = BTreeMap::<u32, Crew>::new();
     for wait in own_words(run) {
-        let crew = crews.entry(wait.tgid).or_default();
-        crew.waits.push(wait);
-        crew.waiters.insert(wait.waiter_tid);
-        if wait.waker_tid != 0 {
-            crew.wakers.insert(wait.waker_tid);
-        }
+        crews.entry(wait.tgid).or_default().add(wait);
     }
     let mut parked = Parked::default();
-    for (tgid, crew) in crews {
-        let taking_turns = crew.wakers.intersection(&crew.waiters).count();
-        if taking_turns < FEWEST.max(crew.waiters.len().div_ceil(2)) || is_go(run, tgid) {
-            continue;
-        }
-        let mut together = LockWord::new(tgid, FUTEX, 0);
-        together.parked = crew.waiters.len() as u64;
-        crew.waits.iter().for_each(|wait| together.add(wait));
-        if together.is_lock() {
-            parked.words.extend(crew.waits.iter().map(|wait| (tgid, wait.object)));
-            parked.together.push(together);
+    let (several, lone): (Vec<_>, Vec<_>) =
+        crews.into_iter().partition(|(_, crew)| crew.waiters.len() > 1);
+    for (tgid, crew) in several {
+        if !is_go(run, tgid) && !is_often_stopped(run, tgid) {
+            parked.note(&crew);
         }
     }
+    of_processes(run, lone).iter().for_each(|crew| parked.note(crew));
     parked
+}
+
+/// Processes of one name with one such thread each, as servers have that serve each connection with a
+/// process (PostgreSQL): each sleeps on a word of its own in memory that they share. Where several have
+/// the same word, that word is the lock.
+fn of_processes<'a>(run: &Run, lone: Vec<(u32, Crew<'a>)>) -> Vec<Crew<'a>> {
+    let mut by_name = BTreeMap::<&str, Crew>::new();
+    for (tgid, crew) in lone {
+        let together = by_name.entry(run.comm(tgid)).or_default();
+        crew.waits.iter().for_each(|wait| together.add(wait));
+    }
+    let mut crews: Vec<Crew> = by_name.into_values().collect();
+    crews.retain(|crew| {
+        let words: BTreeSet<(u32, u64)> =
+            crew.waits.iter().map(|wait| (wait.tgid, wait.object)).collect();
+        let addresses: BTreeSet<u64> = words.iter().map(|(_, address)| *address).collect();
+        addresses.len() == words.len()
+    });
+    crews
+}
+
+impl<'a> Crew<'a> {
+    fn add(&mut self, wait: &'a WaitSum) {
+        self.waits.push(wait);
+        self.waiters.insert(wait.waiter_tid);
+        if wait.waker_tid != 0 {
+            self.wakers.insert(wait.waker_tid);
+        }
+    }
+}
+
+impl Parked {
+    /// Takes the crew's words for a lock, if those that wait are those that wake.
+    fn note(&mut self, crew: &Crew) {
+        let taking_turns = crew.wakers.intersection(&crew.waiters).count();
+        if taking_turns < FEWEST.max(crew.waiters.len().div_ceil(2)) {
+            return;
+        }
+        let mut all = LockWord::new(0, FUTEX, 0);
+        all.parked = crew.waiters.len() as u64;
+        let mut by_process = BTreeMap::<u32, LockWord>::new();
+        for wait in &crew.waits {
+            all.add(wait);
+            let new = || LockWord { parked: all.parked, ..LockWord::new(wait.tgid, FUTEX, 0) };
+            by_process.entry(wait.tgid).or_insert_with(new).add(wait);
+        }
+        if all.is_lock() {
+            self.words.extend(crew.waits.iter().map(|wait| (wait.tgid, wait.object)));
+            self.together.extend(by_process.into_values());
+        }
+    }
 }
 
 /// Waits on futex words on which one thread alone has waited, more than once.
@@ -96,7 +139,8 @@ fn is_go(run: &Run, tgid: u32) -> bool {
 mod tests {
     use super::*;
     use crate::case::lost::lock_words;
-    use crate::testing::{RunBuilder, wait};
+    use crate::case::safepoints::VM_THREAD;
+    use crate::testing::{RunBuilder, SECOND, interval, wait};
     use model::ChainEnd;
 
     /// Thread `waiter` on its own word, always woken by `waker`.
@@ -121,6 +165,36 @@ mod tests {
         let found = locks([own(1, 2), own(2, 3), own(3, 1)]);
         let [lock] = &found[..] else { panic!("{found:#?}") };
         assert_eq!((lock.parked, lock.count, lock.lost_ns()), (3, 30, 2700));
+    }
+
+    /// Process `tgid`, with one thread, on its own word, always woken by the thread of `waker`.
+    fn process(tgid: u32, object: u64, waker: u32) -> WaitSum {
+        let ends = [(ChainEnd::Disk, 900), (ChainEnd::Outside, 100)].into();
+        WaitSum { tgid, object, waker_tgid: waker, ends, ..own(tgid, waker) }
+    }
+
+    #[test]
+    fn processes_that_wake_each_other_in_turn_have_a_lock_unless_they_share_its_word() {
+        let turns = |object: fn(u32) -> u64| {
+            let turn = |tgid, waker| process(tgid, object(tgid), waker);
+            locks([turn(1, 2), turn(2, 3), turn(3, 1)])
+        };
+        let found = turns(|tgid| u64::from(tgid) * 128);
+        let [lock, ..] = &found[..] else { panic!("{found:#?}") };
+        assert_eq!((found.len(), lock.parked, lock.lost_ns()), (3, 3, 900));
+        assert!(turns(|_| 128).iter().all(|word| word.parked == 0));
+    }
+
+    /// Whoever a stop has kept from waking the next one looks like one that had the turn.
+    #[test]
+    fn where_a_runtime_often_stops_its_threads_no_turns_are_seen() {
+        let mut stop = interval(1, FUTEX, SECOND, SECOND / 4, Some(9));
+        stop.breakdown = [(FUTEX, SECOND / 4)].into_iter().collect();
+        (stop.tgid, stop.waker.as_mut().unwrap().tgid) = (1, 1);
+        stop.waker.as_mut().unwrap().comm = VM_THREAD.into();
+        let turns = [own(1, 2), own(2, 3), own(3, 1)];
+        let run = turns.into_iter().fold(RunBuilder::new().kept(stop), RunBuilder::wait);
+        assert!(lock_words(&run.build()).is_empty());
     }
 
     #[test]

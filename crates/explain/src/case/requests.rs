@@ -12,34 +12,8 @@ use model::{
 };
 
 use crate::case::lost::{Class, class};
+use crate::case::spans::{Span, union};
 use crate::messages::{intervals, time_within};
-
-/// A time on a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Span {
-    pub from_ns: u64,
-    pub to_ns: u64,
-}
-
-impl Span {
-    pub(crate) fn ns(self) -> u64 {
-        self.to_ns.saturating_sub(self.from_ns)
-    }
-}
-
-/// The same times without overlaps, in order.
-pub(crate) fn union(spans: &[Span]) -> Vec<Span> {
-    let mut sorted = spans.to_vec();
-    sorted.sort();
-    let mut union: Vec<Span> = Vec::new();
-    for span in sorted {
-        match union.last_mut() {
-            Some(last) if span.from_ns <= last.to_ns => last.to_ns = last.to_ns.max(span.to_ns),
-            _ => union.push(span),
-        }
-    }
-    union
-}
 
 /// A port or path of which requests waited to be read.
 pub(crate) struct Queue<'a> {

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Blocked, Context, Outlier, OutlierKind, Run};
+use model::{Account, Blocked, Context, Outlier, OutlierKind, Run, WaitSum};
+
+use crate::case::spans::{Span, union};
 
 /// The thread that stops the others (HotSpot).
 pub const VM_THREAD: &str = "VM Thread";
@@ -23,6 +25,9 @@ const OTHERS: [&str; 7] = [
     "Notification Th",
 ];
 
+/// A process that stood still for one in so many parts of the run does so often.
+const OFTEN: u64 = 20;
+
 /// True if a thread of the program slept until the JVM let it go on.
 pub fn is_stop(outlier: &Outlier) -> bool {
     let of_jvm = |names: &[&str]| names.iter().any(|name| outlier.comm.starts_with(name));
@@ -33,6 +38,29 @@ pub fn is_stop(outlier: &Outlier) -> bool {
         })
         && !of_jvm(&COLLECTORS)
         && !of_jvm(&OTHERS)
+}
+
+/// The times in which at least one thread of the process was stopped, without overlaps.
+pub(crate) fn stood_still(run: &Run, tgid: u32) -> Vec<Span> {
+    let kept = run.outliers.iter().chain(run.in_messages.iter());
+    let stops = kept.filter(|outlier| outlier.tgid == tgid && is_stop(outlier));
+    let asleep = |stop: &Outlier| {
+        let ns = stop.breakdown.get(Account::Blocked(Blocked::Futex));
+        Span { from_ns: stop.start_ns, to_ns: stop.start_ns.saturating_add(ns) }
+    };
+    union(&stops.map(asleep).collect::<Vec<_>>())
+}
+
+/// True of a process that stood still for a twentieth of the run or longer. Whoever a stop has kept
+/// from waking others looks there like one that had a turn.
+pub(crate) fn is_often_stopped(run: &Run, tgid: u32) -> bool {
+    let stood = stood_still(run, tgid).into_iter().map(Span::ns).fold(0, u64::saturating_add);
+    stood > 0 && stood >= run.length_ns() / OFTEN
+}
+
+/// True of waits that ended because the JVM let its threads go on, or had done what they asked for.
+pub(crate) fn is_for_jvm(wait: &WaitSum) -> bool {
+    wait.waker_comm == VM_THREAD && wait.waker_tgid == wait.tgid
 }
 
 /// Time of such stops by process.

@@ -3,7 +3,9 @@
 //! A claim becomes a finding only if it explains enough:
 //! - at least 10 ms in all (less goes unnoticed), and either
 //! - at least 5 % of the wall time of the watched threads; 10 % for want of a CPU where CPUs were
-//!   idle for most of the time: short waits are then where the scheduler puts whom it wakes, or
+//!   idle for most of the time: short waits are then where the scheduler puts whom it wakes (those of
+//!   less than 100 us on average, where CPUs were idle for a tenth of the time, have to take a quarter
+//!   of the time of the slowest requests), or
 //! - for programs with many idle threads: a fifth of a CPU all the time, and a quarter of all that
 //!   the threads used, spent on work that could be avoided, or
 //! - for programs that mostly wait for work: at least 25 % of the time in which their threads
@@ -13,7 +15,11 @@
 //!   threads or of one thread or process: what is less leads nowhere; and 5 % of the time of the
 //!   slowest requests, where these are known, or
 //! - for one busy thread or process among others: a tenth of the time in which it worked or was
-//!   wanted, if that is at least half of the recording, in waits of 100 us.
+//!   wanted, if that is at least half of the recording, in waits of 100 us (of any length, for a
+//!   device); or, in waits for a device of 1 ms on average, of one thread of a server that was wanted
+//!   for a tenth of it, and 2.5 % of its length: all that it serves wait for it.
+//!
+//! A cause that makes a whole process stand still has to do so for 5 % of the length of the recording.
 //!
 //! A cause that strikes once in the life of a process has to have made one stall of 2 ms: messages
 //! are lost in that time, and it is no part of anything.
@@ -29,16 +35,19 @@
 //! A part of a run that was asked about (`part/`) may be short and still deserve its cause: there
 //! a claim has to be 5 % of the lost time of the part, and 0.5 % of the part's length.
 
+use super::hurt::Share;
 use super::requests::FEWEST;
 use super::{hurt, requests};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::cause::{Claim, OfRequests};
 use crate::text::{duration, percent, share};
+use model::FlowKind;
 use model::units::deviation;
 
 pub(super) const FLOOR_NS: u64 = 10_000_000;
 const FLOOR_MEAN_NS: u64 = 100_000;
+const FLOOR_STALL_NS: u64 = 1_000_000;
 /// The part of the lateness of ticks that a cause of it has to explain.
 const FLOOR_OF_TICKS: f64 = 0.05;
 const FLOOR_ONCE_NS: u64 = 2_000_000;
@@ -65,6 +74,17 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     if claim.longest_ns >= FLOOR_ONCE_NS {
         return None;
     }
+    if stands_still(case, claim) {
+        return None;
+    }
+    if claim.of_placement && !takes_much_of_requests(case, claim) {
+        return Some(format!(
+            "{} in waits of {} on average while CPUs were idle is where the scheduler puts whom it \
+             wakes, and no quarter of the time of the slowest requests",
+            duration(lost),
+            duration(lost / claim.waits.max(1))
+        ));
+    }
     if let Some(of) = &claim.requests {
         return shortfall_of_requests(case, of, lost);
     }
@@ -74,7 +94,7 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     let is_part = |fraction: u64, whole: u64| lost >= whole / fraction;
     let needed = if claim.spare_cpus { 10 } else { 20 };
     let busy_program = is_part(needed, case.wall_ns);
-    let long_waits = lost / claim.waits.max(1) >= FLOOR_MEAN_NS;
+    let long_waits = claim.for_device || lost / claim.waits.max(1) >= FLOOR_MEAN_NS;
     let idle_program = is_part(4, case.active_ns())
         && is_part(100, case.run.length_ns())
         && long_waits
@@ -83,7 +103,8 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     let avoidable = claim.lost.sum_of(|account| class(account) == Class::Work);
     let work = case.accounts.sum_of(|account| class(account) == Class::Work);
     let dear_work = avoidable >= case.run.length_ns() / 5 && avoidable >= work / 4 && avoidable > 0;
-    if busy_program || idle_program || dear_work || (long_waits && hurts_a_busy_one(case, claim)) {
+    let hurts_one = long_waits && hurts_a_busy_one(case, claim) || stalls_one(case, claim);
+    if busy_program || idle_program || dear_work || hurts_one {
         return None;
     }
     Some(format!(
@@ -124,7 +145,19 @@ fn shortfall_of_requests(case: &Case, of: &OfRequests, lost: u64) -> Option<Stri
 /// Where the slowest requests are known, a cause of a program that mostly waits for work takes a
 /// twentieth of their time at least.
 fn is_felt(case: &Case, claim: &Claim) -> bool {
-    requests::of(case, claim).is_none_or(|cost| cost.ns >= cost.total_ns / 20)
+    claim.after_answers
+        || requests::of(case, claim).is_none_or(|cost| cost.ns >= cost.total_ns / 20)
+}
+
+fn takes_much_of_requests(case: &Case, claim: &Claim) -> bool {
+    requests::of(case, claim).is_some_and(|cost| cost.share() >= LEAST_OF_REQUESTS)
+}
+
+/// A process stood still for a twentieth of the recording at least: most of its threads may have had
+/// nothing to do, and all that came meanwhile waited.
+fn stands_still(case: &Case, claim: &Claim) -> bool {
+    let stood = claim.stood_still_ns;
+    stood >= FLOOR_NS && stood >= case.run.length_ns() / 20 && claim.lost.total() >= FLOOR_NS
 }
 
 /// At least 1 % of the wall time: of all threads, or of one thread or process.
@@ -140,6 +173,7 @@ pub(super) fn can_lead(case: &Case, claim: &Claim) -> bool {
     let is_part = |part: u64, whole: u64| part > 0 && part >= whole / BAR;
     claim.late.is_some()
         || claim.dropped > 0
+        || stands_still(case, claim)
         || claim.requests.is_some()
         || is_part(claim.lost.total(), case.wall_ns)
         || hurt::shares(case, claim).any(|share| is_part(share.claimed_ns, share.wanted_ns))
@@ -150,6 +184,25 @@ fn hurts_a_busy_one(case: &Case, claim: &Claim) -> bool {
     let is_busy = |wanted_ns: u64| wanted_ns > 0 && wanted_ns >= case.run.length_ns() / 2;
     hurt::shares(case, claim)
         .any(|share| is_busy(share.wanted_ns) && share.claimed_ns >= share.wanted_ns / 10)
+}
+
+/// At least a tenth of what one thread of a server wanted that waits for a device, in stalls: whoever
+/// it serves waits for each of them, though it has little to do in between.
+fn stalls_one(case: &Case, claim: &Claim) -> bool {
+    let length = case.run.length_ns();
+    let is_server = |tgid: u32| {
+        let mut own = case.run.messages.programs.iter().filter(|program| program.tgid == tgid);
+        own.any(|program| program.flows.iter().any(|flow| flow.kind == FlowKind::Request))
+    };
+    let is_enough = |share: &Share| {
+        share.tid.is_some()
+            && is_server(share.tgid)
+            && share.claimed_ns >= share.wanted_ns / 10
+            && share.claimed_ns >= length / 40
+    };
+    claim.for_device
+        && claim.lost.total() / claim.waits.max(1) >= FLOOR_STALL_NS
+        && hurt::shares(case, claim).any(|share| is_enough(&share))
 }
 
 /// The same of a part of a run.

@@ -101,6 +101,7 @@ impl Totals {
             let sends = &second.blocked_sends;
             time("a second of a queue", second.start_ns)?;
             at_most("looks at a queue", second.looks, MAX_LOOKS)?;
+            at_most("looks at a queue held back", second.nagle_looks, second.looks)?;
             at_most("bytes in a queue", second.receive.mean, MAX_BYTES)?;
             self.length(sends.waited_ns)?;
             self.count(second.drops)?;

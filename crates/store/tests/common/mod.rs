@@ -604,6 +604,7 @@ pub fn sockets() -> Sockets {
         looks: 50,
         receive,
         send: Depth::default(),
+        nagle_looks: 3,
         drops: 887,
         resent: Resent {
             segments: 3,

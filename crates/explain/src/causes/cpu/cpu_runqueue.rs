@@ -66,6 +66,10 @@ const FIX_ON_IDLE_HOST: &str = "Other CPUs were idle: find what keeps the thread
                                 /proc/PID/task/TID/status; cpuset.cpus of the cgroup) is to be \
                                 widened; threads that wake each other are placed together by the \
                                 kernel, and stay apart if each has CPUs of its own.";
+/// A wait as long as a running thread keeps the CPU from one that was just woken, and less.
+const SHORT_NS: u64 = 100_000;
+/// CPUs that are idle for one part in so many had room for whoever waited a moment.
+const IDLE_PART: u64 = 10;
 /// Runners worth a line.
 const RUNNERS_SHOWN: usize = 3;
 
@@ -147,6 +151,8 @@ fn examine(case: &Case) -> Verdict {
         claim.spare_cpus = true;
         claim.doubt(0.7, "CPUs were idle more than half of the time, and yet threads shared one");
     }
+    claim.of_placement =
+        case.cpus().is_some_and(is_partly_idle) && queue.claimed_ns / queue.waits.max(1) < SHORT_NS;
     if queue.unseen {
         claim.doubt(0.7, "who ran meanwhile is not known");
     }
@@ -342,6 +348,10 @@ fn is_mostly_idle(cpus: Cpus) -> bool {
     cpus.idle_ns > cpus.total_ns / 2
 }
 
+fn is_partly_idle(cpus: Cpus) -> bool {
+    cpus.idle_ns > cpus.total_ns / IDLE_PART
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -430,7 +440,8 @@ mod tests {
                 .cpus(2, idle_ns, busy_ns);
             crate::explain(&run.build()).findings.len()
         };
-        assert_eq!((found(3 * SECOND, SECOND), found(SECOND, 3 * SECOND)), (0, 1));
+        let tenths = |idle: u64| found(idle * SECOND / 10, (40 - idle) * SECOND / 10);
+        assert_eq!((tenths(30), tenths(10), tenths(2)), (0, 0, 1));
     }
 
     #[test]

@@ -62,6 +62,7 @@ fn examine(case: &Case) -> Verdict {
     let process = case.process_name(waits.waiter);
     let title = format!("{process} sleeps in {call} until the disk has delivered");
     let mut claim = Claim::new(title, waits.accounts(), waits.count);
+    claim.for_device = true;
     claim.mechanism(format!(
         "{} until the disk had delivered, {}: mean {}, longest {}",
         counted(waits.count, "sleep"),

@@ -68,6 +68,7 @@ fn examine(case: &Case) -> Verdict {
     let process = case.process_name(waits.waiter);
     let title = format!("{process} sleeps in {call} until the disk has what it wrote");
     let mut claim = Claim::new(title, waits.accounts(), waits.count);
+    claim.for_device = true;
     claim.mechanism(format!(
         "{} until the disk had the data, {}: mean {}, longest {}",
         counted(waits.count, "sleep"),
@@ -100,7 +101,9 @@ fn rule_out_journal(waits: &DiskWaits, journal: &PathTime, claim: &mut Claim) {
 mod tests {
     use super::*;
     use crate::causes::files::disk_waits::DISK;
-    use crate::testing::{RunBuilder, SECOND};
+    use crate::testing::requests::{MS, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER};
+    use model::{Account, Blocked};
 
     const DATA: [&str; 3] = ["folio_wait_writeback", "file_write_and_wait_range", "do_fsync"];
     const COMMIT: [&str; 2] = ["jbd2_log_wait_commit", "do_fsync"];
@@ -125,6 +128,35 @@ mod tests {
     fn sleeps_without_a_stack_are_divided_as_the_others() {
         let run = run().slept_path(10, DISK, "fdatasync", &[], 500, SECOND).build();
         assert_eq!(examine(&Case::new(&run)).unwrap().lost.get(DISK), SECOND + SECOND / 5 * 4);
+    }
+
+    /// Of 42 s of eleven threads one syncs for 480 ms, in waits that are short for a lock.
+    #[test]
+    fn short_waits_of_a_busy_process_are_named() {
+        let idle = [(Account::Blocked(Blocked::Poll), 4 * SECOND)];
+        let busy = [(USER, 17 * SECOND / 10), (DISK, 480 * MS)];
+        let run = (11..21).fold(RunBuilder::new(), |run, tid| run.thread(tid, 10, &idle));
+        let run = run
+            .thread(10, 10, &busy)
+            .slept_path(10, DISK, "fdatasync", &DATA, 6_000, 480 * MS)
+            .build();
+        assert_eq!(crate::explain(&run).findings[0].cause, "disk-sync");
+    }
+
+    /// One thread that has little to do, and does it for 140 ms in 28 stalls.
+    #[test]
+    fn stalls_of_the_thread_of_a_server_are_named() {
+        let idle = (Account::Blocked(Blocked::Poll), 32 * SECOND / 10);
+        let run = || {
+            RunBuilder::new()
+                .thread(11, 10, &[(USER, 66 * SECOND / 100), (DISK, 140 * MS), idle])
+                .slept_path(10, DISK, "fsync", &DATA, 28, 140 * MS)
+                .build()
+        };
+        assert!(crate::explain(&run()).findings.is_empty(), "nobody waits for it");
+        let quick = (0..20).map(|n| request(1, 11, 100 * n, 0, 1)).collect();
+        let found = crate::explain(&served(run(), quick));
+        assert_eq!(found.findings[0].cause, "disk-sync");
     }
 
     #[test]

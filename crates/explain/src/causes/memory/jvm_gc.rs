@@ -7,6 +7,8 @@
 //!
 //! Sleeps of the program's threads that the thread named VM Thread ended; and the CPU time of the
 //! collector's threads, which has to be a fifth of the time that the program stood still, or more.
+//! Of requests each has lost as much of its time as the program stood still in it. It is a finding from
+//! a twentieth of the recording on, however many threads had nothing to do meanwhile.
 //!
 //! # Without whylag
 //!
@@ -20,13 +22,15 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, Accounts, Blocked, Outlier, RecorderPart, Run};
+use model::{Account, Accounts, Blocked, Message, Outlier, RecorderPart, Run};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::case::lost::{Class, class};
-use crate::case::safepoints::{COLLECTORS, VM_THREAD, is_stop};
-use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
+use crate::case::requests::{cost, kept};
+use crate::case::safepoints::{COLLECTORS, VM_THREAD, is_stop, stood_still};
+use crate::case::spans::{Span, within_all};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, OfRequests, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration};
 
@@ -61,7 +65,8 @@ fn examine(case: &Case) -> Verdict {
     };
     let tgid = longest.tgid;
     // The part that is examined may have no thread of the JVM's own.
-    let stood_ns = stood_still(case.whole(), tgid);
+    let spans = stood_still(case.whole(), tgid);
+    let stood_ns = spans.iter().map(|span| span.ns()).fold(0, u64::saturating_add);
     let collected_ns = collected(case.whole(), tgid);
     if collected_ns < stood_ns / PART {
         return Err(Absent(format!(
@@ -77,6 +82,8 @@ fn examine(case: &Case) -> Verdict {
     let threads: BTreeSet<u32> = stops.iter().map(|stop| stop.tid).collect();
     let title = format!("{} stands still while its garbage is collected", case.process_name(tgid));
     let mut claim = Claim::new(title, Accounts::from_iter([(FUTEX, ns)]), stops.len() as u64);
+    claim.stood_still_ns = stood_ns;
+    claim.requests = of_requests(case, tgid, &spans);
     claim.mechanism(format!(
         "{} of {} slept until '{VM_THREAD}' let them go on: {} together, the longest {}",
         counted(stops.len() as u64, "time"),
@@ -99,17 +106,21 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
-/// Time in which at least one thread of the process was stopped.
-fn stood_still(run: &Run, tgid: u32) -> u64 {
-    let stops = run.outliers.iter().filter(|o| is_stop(o) && o.tgid == tgid);
-    let mut spans: Vec<(u64, u64)> = stops.map(|o| (o.start_ns, o.end_ns())).collect();
-    spans.sort_unstable();
-    let mut until = 0;
-    spans.iter().fold(0, |sum, (from, to)| {
-        let new = to.saturating_sub(until.max(*from));
-        until = until.max(*to);
-        sum + new
-    })
+/// What it takes of the requests of that process: the time in which it stood still.
+fn of_requests(case: &Case, tgid: u32, stops: &[Span]) -> Option<OfRequests> {
+    let programs = case.run.messages.programs.iter().filter(|program| program.tgid == tgid);
+    let programs: BTreeSet<u32> = programs.map(|program| program.program).collect();
+    let stood = |message: &Message| match programs.contains(&message.program) {
+        true => within_all(Span { from_ns: message.t0_ns, to_ns: message.end_ns }, stops),
+        false => 0,
+    };
+    let slowest = cost(case.slowest(), |one| stood(&one.message));
+    let own: Vec<&Message> = kept(case.run).filter(|m| programs.contains(&m.program)).collect();
+    let sum = |of: &dyn Fn(&Message) -> u64| {
+        own.iter().map(|message| of(message)).fold(0, u64::saturating_add)
+    };
+    let of_all = sum(&stood) as f64 / sum(&Message::total_ns).max(1) as f64;
+    (slowest.ns > 0).then_some(OfRequests { slowest, of_all })
 }
 
 /// CPU time of the JVM's collectors.
@@ -123,6 +134,7 @@ fn collected(run: &Run, tgid: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::requests::{request, served};
     use crate::testing::{RunBuilder, SECOND, USER, interval};
 
     const MS: u64 = 1_000_000;
@@ -158,6 +170,31 @@ mod tests {
         assert_eq!(claim.lost.get(FUTEX), 120 * MS);
         assert_eq!(case.claimable().get(FUTEX), 120 * MS, "it is lost, not idle");
         assert!(claim.chain[1].text.contains("stood still for 60.0 ms"), "{:?}", claim.chain);
+    }
+
+    /// Most of its threads had nothing to do: what counts is that all stood still.
+    #[test]
+    fn a_program_that_stands_still_is_named_however_many_threads_it_has() {
+        let mut run = run((0..5).map(|n| at(11, n)).chain([at(12, 0)]).collect(), SECOND);
+        assert_eq!(crate::explain(&run).findings[0].cause, "jvm-gc");
+        run.outliers.retain(|stop| stop.start_ns == SECOND);
+        assert!(crate::explain(&run).findings.is_empty(), "60 ms of 4 s");
+    }
+
+    /// Requests that the stops lie in have lost that time, whatever else their threads waited for.
+    #[test]
+    fn requests_lose_what_lies_in_them() {
+        let stops: Vec<Outlier> = (0..20).map(|n| at(11, n)).collect();
+        let requests = (0..20).map(|n| request(1, 12, 1000 + 100 * n, 0, 90)).collect();
+        let run = served(run(stops, SECOND), requests);
+        let found = crate::explain(&run);
+        assert_eq!(found.findings[0].cause, "jvm-gc");
+        let cost = found.findings[0].requests.unwrap();
+        assert_eq!((cost.with, cost.ns), (20, 20 * 60 * MS));
+    }
+
+    fn at(tid: u32, n: u64) -> Outlier {
+        Outlier { start_ns: SECOND + n * 100 * MS, ..stop(tid, "matching", VM_THREAD) }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod causes_of_stalls;
 pub(crate) mod dns_timeout;
+pub(crate) mod held_rests;
 pub(crate) mod listen_overflow;
 pub(crate) mod nagle_delack;
 pub(crate) mod rate_limit_burst;

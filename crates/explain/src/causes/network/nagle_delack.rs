@@ -5,7 +5,10 @@
 //!
 //! Waits for an answer of 38 to 52 ms on a connection that nearly always has something in its send
 //! queue; most waits longer than 5 ms are of this length; DelayedACKs of the network namespace
-//! counts them on the side that delays.
+//! counts them on the side that delays. Where the one that writes does not wait for an answer (a server
+//! has given its own), looks at its sockets tell: less than a segment is left to be sent, the windows
+//! have room, TCP_NODELAY is not set, and what is on its way is not acknowledged; of a connection in a
+//! fifth of the looks or more. The time is claimed in which the process waited for the other side.
 //!
 //! # Without whylag
 //!
@@ -25,6 +28,7 @@ use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
+use crate::causes::network::held_rests::{HeldRests, held_rests};
 use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
@@ -81,11 +85,47 @@ fn examine(case: &Case) -> Verdict {
     let held = held_back(case);
     let seen = Seen::of(case, &held);
     if !seen.is_delayed() {
-        return Err(seen.absent());
+        return held_rests(case)
+            .map(|rests| of_rests(case, &rests, seen.acks))
+            .ok_or(seen.absent());
     }
     let mut claim = seen.claim(case);
     seen.evidence(case, &mut claim);
     Ok(claim)
+}
+
+fn because(what: &str) -> String {
+    format!(
+        "{what} was sent in several small writes: Nagle's algorithm keeps the later ones until the \
+         first is acknowledged, and the other side, without anything to send, delays that"
+    )
+}
+
+/// Whoever wrote the rest may go on, as a server that has given its answer: the other side waits.
+fn of_rests(case: &Case, rests: &HeldRests, acks: u64) -> Claim {
+    let process = case.process_name(rests.tgid);
+    let title = format!("the end of what {process} sends waits for an acknowledgement");
+    let mut claim = Claim::new(title, rests.lost(case), rests.waits());
+    claim.takes_idle = true;
+    claim.after_answers = true;
+    claim.mechanism(format!(
+        "what {process} wrote last was held back for {}, over all its connections",
+        duration(rests.ns)
+    ));
+    claim.trigger(because("it"));
+    claim.saw(rests.in_words(), "socket iterator, each 20 ms or more");
+    claim.saw(counted(acks, "delayed acknowledgement"), "DelayedACKs of the network namespace");
+    claim.exclude(
+        "a full window",
+        "only looks count that found room in the windows of both sides".to_owned(),
+    );
+    if acks < rests.waits() / 4 {
+        claim.doubt(
+            0.8,
+            "few acknowledgements were delayed in this network namespace: the other side is elsewhere,              or far away",
+        );
+    }
+    claim
 }
 
 /// Waits for an answer on connections that are held back.
@@ -158,12 +198,7 @@ impl<'a> Seen<'a> {
             duration(waited),
             mean(waited, n)
         ));
-        claim.trigger(
-            "the request was sent in several small writes: Nagle's algorithm keeps the later ones \
-             until the first is acknowledged, and the other side, without anything to send, \
-             delays that"
-                .to_owned(),
-        );
+        claim.trigger(because("the request"));
         claim
     }
 
@@ -245,6 +280,30 @@ mod tests {
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!((claim.lost.get(RECEIVE), claim.waits), (880 * MS, 20));
         assert!(claim.takes_idle && claim.doubts.is_empty());
+    }
+
+    /// A server with a loop that waits for requests; each second has 50 looks at its connection.
+    fn server(nagle_looks: u64) -> RunBuilder {
+        const POLL: Account = Account::Blocked(Blocked::Poll);
+        let second = |n: u64| model::QueueSecond {
+            start_ns: n * SECOND,
+            nagle_looks,
+            ..queue(SocketKind::Tcp, 0, 0, 0)
+        };
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND / 10), (POLL, 39 * SECOND / 10)])
+            .counter("net.tcp_delayed_acks", 100, 200);
+        (0..4).fold(run, |run, n| run.queue(second(n)))
+    }
+
+    #[test]
+    fn the_end_of_an_answer_that_is_held_back_is_seen_at_the_socket() {
+        let run = server(40).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(Account::Blocked(Blocked::Poll)), 4 * SECOND / 5 * 4);
+        assert!(claim.takes_idle && claim.doubts.is_empty());
+        assert_eq!(crate::explain(&run).findings[0].cause, "nagle-delack");
+        assert!(examine(&Case::new(&server(5).build())).is_err(), "for a moment now and then");
     }
 
     #[test]

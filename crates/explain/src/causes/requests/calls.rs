@@ -10,7 +10,8 @@ use model::{
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::{Span, cost, did, intervals_by_thread, kept, union};
+use crate::case::requests::{cost, did, intervals_by_thread, kept};
+use crate::case::spans::{Span, union};
 use crate::cause::{Claim, OfRequests};
 use crate::judge::{FEWEST_REQUESTS, LEAST_OF_REQUESTS};
 use crate::text::{counted, duration, mean, percent, quantiles};

@@ -11,6 +11,7 @@ use crate::case::lost::{Class, class};
 use crate::case::requests::{
     Busy, Queue, cost, did, intervals_by_thread, keeps_from_reading, queues, waited_for_reader,
 };
+use crate::case::safepoints::is_stop;
 use crate::cause::{Absent, Claim, OfRequests};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent, quantiles};
@@ -94,8 +95,12 @@ fn lost(case: &Case, queue: &Queue) -> Accounts {
     lost
 }
 
-/// A wait for a lock, or for the answer of a recorded thread, which have causes of their own.
+/// A wait for a lock, or for the answer of a recorded thread, or a stop of the whole program, which
+/// have causes of their own.
 pub(super) fn has_own_cause(case: &Case, wait: &Outlier) -> bool {
+    if is_stop(wait) {
+        return true;
+    }
     let Some(account) = wait.blocked.map(Account::Blocked) else { return false };
     let peer = wait.waker.as_ref().map_or(0, |waker| waker.tgid);
     case.locks

@@ -31,7 +31,7 @@ use model::{
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::{Span, union};
+use crate::case::spans::{Span, union};
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::part::clip::clips;

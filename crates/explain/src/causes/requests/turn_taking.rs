@@ -39,7 +39,9 @@ use model::{
 use super::held_up::{has_own_cause, in_words};
 use crate::case::Case;
 use crate::case::chain_ends::ChainEnds;
-use crate::case::requests::{Span, cost, did, intervals_by_thread, kept, union};
+use crate::case::requests::{cost, did, intervals_by_thread, kept};
+use crate::case::safepoints::stood_still;
+use crate::case::spans::{Span, union, within_all};
 use crate::cause::{Absent, Cause, Claim, Needs, OfRequests, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
@@ -190,6 +192,9 @@ impl<'a> Port<'a> {
             let waits = own.iter().filter(|wait| !has_own_cause(case, wait));
             port.turns.extend(waits.filter_map(|wait| turn(request, wait, &fellows)));
         }
+        // Whoever had the turn could not go on while the whole process was stopped.
+        let stops = stood_still(case.whole(), program.tgid);
+        port.turns.retain(|turn| within_all(turn.span, &stops) < turn.span.ns() / 2);
         port
     }
 
