@@ -9,6 +9,7 @@
 mod failure;
 mod keeper;
 mod output;
+mod selection;
 mod signals;
 mod stored;
 mod verbs;

@@ -43,7 +43,9 @@ Example:
   whylag prove --before './db --mmap' --after './db --read' --pairs 20
   whylag prove --fix 'LD_BIND_NOW=1' --metric 'p99: ([0-9.]+) ms' -- ./load
   whylag prove --fix ./apply.sh --undo ./revert.sh -- ./server-test
-  whylag prove 12 13 14 15 16 17 -- 18 19 20 21 22 23"
+  whylag prove 12 13 14 15 16 17 -- 18 19 20 21 22 23
+  whylag prove before -- after           sets, as 'record --set' named them
+  whylag prove build=41 -- build=42      runs with these labels"
 )]
 pub struct Options {
     /// The change: environment variables, NAME=VALUE, or a command that makes it, with --undo
@@ -58,8 +60,8 @@ pub struct Options {
     /// The program with the change, a line for the shell
     #[arg(long, value_name = "CMD", requires = "before")]
     after: Option<String>,
-    /// Stored runs, as 'whylag runs' lists them, or files of them: those before the change; behind
-    /// -- those with it
+    /// Stored runs, as 'whylag runs' lists them (also 3..7), files of them, or sets of them by name
+    /// or label: those before the change; behind -- those with it
     #[arg(value_name = "RUN", requires = "command")]
     runs: Vec<RunName>,
     /// The program; or runs with the change
@@ -118,8 +120,10 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
     } else {
         let after = options.command.iter().cloned().map(RunName::from).collect::<Vec<_>>();
         let trials = stored_runs::trials(store, &options.runs, &after)?;
+        let words =
+            |names: &[RunName]| names.iter().map(RunName::to_string).collect::<Vec<_>>().join(" ");
         let question = ProofQuestion {
-            change: format!("{} runs before, {} after", options.runs.len(), after.len()),
+            change: format!("runs {} before, {} after", words(&options.runs), words(&after)),
             cause: options.cause.clone(),
             ..ProofQuestion::default()
         };

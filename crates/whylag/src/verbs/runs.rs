@@ -6,16 +6,23 @@ use std::process::ExitCode;
 use clap::Args;
 use model::RunSummary;
 use serde::Serialize;
-use store::Store;
 
 use crate::failure::Failure;
 use crate::output;
+use crate::selection::Selection;
 use crate::stored::StoreOptions;
 
 /// Options of `runs`.
 #[derive(Args)]
-#[command(after_help = "Example:\n  whylag runs")]
+#[command(after_help = "\
+Example:
+  whylag runs
+  whylag runs --label build=42 --since 7d      what is called so, of this week
+  whylag runs --cause lazy-binding --command ./server
+  whylag runs --set before                     what 'record --set before' recorded")]
 pub struct Options {
+    #[command(flatten)]
+    selection: Selection,
     /// Print a JSON array
     #[arg(long)]
     json: bool,
@@ -32,7 +39,7 @@ struct Listed {
 /// Lists.
 pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
     let store = store.open_to_read()?;
-    let runs = store.runs()?;
+    let runs = options.selection.of(&store)?;
     let store_bytes = store.file_size();
     let (mut out, style) = output::stdout();
     if options.json {

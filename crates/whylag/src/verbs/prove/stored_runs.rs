@@ -22,6 +22,7 @@ pub fn trials(
     before: &[RunName],
     after: &[RunName],
 ) -> Result<Vec<Trial>, Failure> {
+    let (before, after) = (stored::named(store, before)?, stored::named(store, after)?);
     if before.len() != after.len() {
         return Err(Failure::Usage(format!(
             "{} runs before and {} after: give as many on both sides, each next to the one that \
@@ -36,7 +37,7 @@ pub fn trials(
         let wall_ns = figures.length_ns;
         Ok(Trial { side, pair, run: Some(run), wall_ns, metric: None, figures: Some(figures) })
     };
-    let pairs = before.iter().zip(after).enumerate();
+    let pairs = before.iter().zip(&after).enumerate();
     let both = pairs.flat_map(|(pair, (before, after))| {
         [trial(TrialSide::Before, pair, before), trial(TrialSide::After, pair, after)]
     });
