@@ -98,7 +98,7 @@ lint:
 bench-peers: build
 	bench-peers/install.sh
 	@failed=; for script in context-switch system-call start-up explain-million memory-bound \
-		bench-verdict jitter sockets requests doctor; do \
+		bench-verdict jitter sockets requests doctor series; do \
 		echo "== $$script"; \
 		WHYLAG=$(WHYLAG) bench-peers/$$script.sh || failed="$$failed $$script"; \
 	done; \

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
-use model::{Labels, Run, RunHeader, RunId, RunSummary, Target};
+use model::{Labels, Run, RunFigures, RunHeader, RunId, RunSummary, Target};
 use store::{Sqlite, Store, location};
 
 use crate::failure::Failure;
@@ -155,6 +155,16 @@ pub fn load(store: &StoreOptions, run: Option<&RunName>) -> Result<(Sqlite, Run)
     let (store, id) = choose(store, run)?;
     let run = store.load(id)?;
     Ok((store, run))
+}
+
+/// What a run says in figures: as they were stored, or as it is explained now.
+pub fn figures(store: &Sqlite, run: RunId) -> Result<RunFigures, Failure> {
+    if let Some(figures) = store.figures(run)? {
+        return Ok(figures);
+    }
+    let run = store.load(run)?;
+    must_be_recorded(&run, None)?;
+    Ok(explain::figures(&run, &explain::explain(&run)))
 }
 
 /// The run with its timers judged, if any were measured: stored is what was measured.

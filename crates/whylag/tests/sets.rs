@@ -67,6 +67,77 @@ fn a_proof_takes_sets_by_name_label_and_range() {
 }
 
 #[test]
+fn a_grid_says_what_the_bad_runs_have_and_takes_500_runs() {
+    let lab = Lab::anywhere_beside_others();
+    let mut store = lab.write();
+    for day in 0..500 {
+        let mut run = MadeUp::on_day(day);
+        let is_bad = day % 10 == 0;
+        run.figures.exit_status = Some(i32::from(is_bad));
+        run.has_facts(day);
+        let binding = if is_bad { "lazy" } else { "now" };
+        run.figures.facts.insert("binary.binding".into(), binding.into());
+        run.has_latency("syscall:read", 1e5);
+        run.store(&mut store);
+    }
+    let grids: Value = serde_json::from_slice(&lab.answer("runs", &["--grid", "--json"])).unwrap();
+    assert_eq!(grids[0]["runs"].as_array().unwrap().len(), 500);
+    assert_eq!(grids[0]["splits"][0]["what"], "binary.binding = lazy");
+    let rule = ["--grid", "--json", "--until", "1970-02-01", "--lost", "p99:syscall:read > 1s"];
+    let grids: Value = serde_json::from_slice(&lab.answer("runs", &rule)).unwrap();
+    assert_eq!(grids[0]["outcomes"][0], "clean");
+    let text = String::from_utf8(lab.answer("runs", &["--grid"])).unwrap();
+    assert!(text.contains("450 runs clean, 0 recovered, 50 lost"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let refused = lab.verb("runs").args(["--grid", "--lost", "speed > 2"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is no rule"));
+}
+
+#[test]
+fn a_series_dates_a_change_and_remembers_that_it_is_known() {
+    let lab = Lab::anywhere_beside_others();
+    let mut store = lab.write();
+    let mut lot = fastrand::Rng::with_seed(4);
+    for day in 0..60 {
+        let mut run = MadeUp::on_day(day);
+        run.labels = vec![("job", "nightly")];
+        run.has_facts(day);
+        let is_slow = day >= 40;
+        run.figures.facts.insert("clock".into(), if is_slow { "hpet" } else { "tsc" }.into());
+        run.has_latency("syscall:read", if is_slow { 4e5 } else { 1e5 } * (1.0 + 0.05 * lot.f64()));
+        if is_slow {
+            run.has_cause("slow-clocksource", 0.3);
+        }
+        run.store(&mut store);
+    }
+    let series = |options: &[&str]| -> Value {
+        let answer = lab.answer("series", &[&["--json"], options].concat());
+        serde_json::from_slice::<Value>(&answer).unwrap()[0].clone()
+    };
+    let found = series(&[]);
+    assert_eq!(found["runs"], 60);
+    let changes = found["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 1, "{changes:#?}");
+    assert_eq!(changes[0]["run"], 41);
+    let facts = changes[0]["facts"].as_array().unwrap();
+    assert!(
+        facts.iter().any(|fact| fact["what"] == "clock" && fact["after"] == "hpet"),
+        "{facts:?}"
+    );
+    let text = String::from_utf8(lab.answer("series", &["--label", "job=nightly"])).unwrap();
+    assert!(text.contains("since 1970-02-10 12:00 (run 41)"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(series(&["--dismiss", "41"])["changes"].as_array().unwrap().is_empty());
+    assert!(series(&[])["changes"].as_array().unwrap().is_empty(), "it is remembered");
+    assert_eq!(series(&["--all"])["changes"][0]["dismissed"], true);
+    assert_eq!(lab.runs()[40].header.labels["job"], "nightly", "no other label is lost");
+    let refused = |options: &[&str]| lab.verb("series").args(options).output().unwrap();
+    assert_refused(&refused(&["--dismiss", "999"]), &["999"]);
+    assert_refused(&refused(&["--until", "1970-01-04"]), &["3 recorded runs", "no 6"]);
+}
+
+#[test]
 fn a_recording_has_its_set() {
     let Some(lab) = Lab::beside_others() else { return };
     lab.record(&["--set", "before", "--label", "build=42"], ["true"]);

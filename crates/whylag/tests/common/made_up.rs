@@ -42,6 +42,15 @@ impl MadeUp {
         });
     }
 
+    /// As many facts as a recording has, some of which change now and then.
+    pub fn has_facts(&mut self, day: usize) {
+        for n in 0..120 {
+            let value = if n < 10 { day / (7 + n) % 3 } else { n };
+            self.figures.facts.insert(format!("sysctl.made.up.{n}"), value.to_string());
+        }
+        self.figures.facts.insert("host.name".to_owned(), "a".to_owned());
+    }
+
     /// A latency whose quantiles go up evenly from this one.
     pub fn has_latency(&mut self, name: &str, lowest_ns: f64) {
         let step = |n: usize| (lowest_ns * (1.0 + n as f64 / 10.0)) as u64;

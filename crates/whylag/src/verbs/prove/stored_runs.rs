@@ -1,20 +1,9 @@
 //! Runs that are there already.
 
-use model::{RunFigures, RunId, Trial, TrialSide};
-use store::{Sqlite, Store};
+use model::{Trial, TrialSide};
 
 use crate::failure::Failure;
 use crate::stored::{self, RunName, StoreOptions};
-
-/// What a run says in figures: as they were stored, or as it is explained now.
-pub fn figures(store: &Sqlite, run: RunId) -> Result<RunFigures, Failure> {
-    if let Some(figures) = store.figures(run)? {
-        return Ok(figures);
-    }
-    let run = store.load(run)?;
-    stored::must_be_recorded(&run, None)?;
-    Ok(explain::figures(&run, &explain::explain(&run)))
-}
 
 /// The first before with the first after, and so on.
 pub fn trials(
@@ -33,7 +22,7 @@ pub fn trials(
     }
     let trial = |side, pair, name: &RunName| {
         let (store, run) = stored::choose(store, Some(name))?;
-        let figures = figures(&store, run)?;
+        let figures = stored::figures(&store, run)?;
         let wall_ns = figures.length_ns;
         Ok(Trial { side, pair, run: Some(run), wall_ns, metric: None, figures: Some(figures) })
     };
