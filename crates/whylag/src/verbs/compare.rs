@@ -105,7 +105,10 @@ fn side(store: &StoreOptions, names: &[RunName]) -> Result<Side, Failure> {
         .iter()
         .map(|name| match name {
             RunName::Number(number) => format!("run {number}"),
-            name => name.to_string(),
+            // The folder of a file says nothing that its name does not.
+            RunName::File(path) => {
+                path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+            }
         })
         .collect();
     let runs = stored::named(store, names)?.into_iter().map(|name| {
