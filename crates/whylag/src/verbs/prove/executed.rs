@@ -282,6 +282,40 @@ fn last_line(errors: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        store: StoreOptions,
+    }
+
+    /// One execution that is not recorded, of a line for the shell.
+    fn executed(line: &str, limit: Option<Duration>) -> Executed {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("whylag.db");
+        let store = Only::parse_from(["x", "--store", path.to_str().unwrap()]).store;
+        let change = Change::of(None, None, Some((line, line)), &[]).ok().unwrap();
+        let limit_ns = limit.map(|limit| limit.as_nanos() as u64);
+        let executor = Executor::new(&store, change, None, limit_ns).ok().unwrap();
+        let planned = Planned { side: TrialSide::Before, pair: 0, is_recorded: false };
+        let program = executor.program(planned.side).ok().unwrap();
+        let signal = Asked::listen().ok().unwrap();
+        executor.start(program, &planned, &signal).ok().unwrap()
+    }
+
+    #[test]
+    fn what_never_ends_is_ended_at_its_time_and_what_ends_is_not() {
+        let limit = Duration::from_millis(200);
+        let never = "trap 'exit 7' TERM; while :; do echo rate: 3; sleep 0.01; done";
+        let ended = executed(never, Some(limit));
+        assert!(ended.was_ended && ended.wall >= limit, "{:?}", ended.wall);
+        assert_eq!(ended.status.code(), Some(7));
+        assert!(ended.output.starts_with("rate: 3\n"), "{}", ended.output);
+        let by_itself = executed("echo rate: 4", Some(Duration::from_secs(60)));
+        assert!(!by_itself.was_ended && by_itself.status.success());
+        assert_eq!(by_itself.output, "rate: 4\n");
+    }
 
     #[test]
     fn the_figure_is_the_last_that_matches() {
