@@ -13,6 +13,7 @@
 # make build       target/release/whylag
 # make lint        formatting, clippy, shellcheck, rustdoc, licences (deny.toml)
 # make mysteries   the programs with known faults, in mysteries/bin
+# make proofs     each mystery proven, and programs against themselves, into docs/proofs.md: hours
 # make bench-peers side by side with bpftrace, perf, strace and cyclictest
 # make bench-trace  the cost of a mark beside other tracers of Rust programs, and of being read
 # make trace-kills  10,000 traced programs killed in mid-write
@@ -95,10 +96,14 @@ lint:
 	for fuzz in crates/*/fuzz/Cargo.toml; do \
 		$(CARGO) metadata --locked --format-version 1 --manifest-path $$fuzz >/dev/null || exit; done
 
+# Every mystery proven, faulty against fixed, and programs against themselves: hours, for a nightly.
+proofs: build mysteries
+	WHYLAG=$(WHYLAG) bench-peers/prove.sh --docs
+
 bench-peers: build
 	bench-peers/install.sh
 	@failed=; for script in context-switch system-call start-up explain-million memory-bound \
-		bench-verdict jitter sockets requests doctor; do \
+		bench-verdict jitter sockets requests doctor series; do \
 		echo "== $$script"; \
 		WHYLAG=$(WHYLAG) bench-peers/$$script.sh || failed="$$failed $$script"; \
 	done; \
@@ -136,4 +141,4 @@ test-java:
 	@scripts/test-java.sh
 
 .PHONY: all help install-deps build mysteries demo test test-mysteries test-shapes test-servers test-kernels lint \
-	bench-peers bench-trace trace-kills exchange fuzz soak new-cause test-java check-aarch64
+	bench-peers proofs bench-trace trace-kills exchange fuzz soak new-cause test-java check-aarch64

@@ -44,7 +44,12 @@ mod timers;
 pub use compare::benchmarks::{NotComparable, compare_benchmarks};
 pub use compare::checkups::{Side, compare_checkups};
 pub use compare::figures::figures;
+pub use compare::grid::{GridRules, GridRun, NoRule, Rule, grids};
 pub use compare::proof::{ProofQuestion, measured, prove};
+pub use compare::recordings::{
+    CannotCompare, Compared, ComparedRun, compare_recordings, is_recording,
+};
+pub use compare::series::{SeriesRun, series};
 
 pub use judge::timers::{JudgedTimers, timers};
 pub use judge::why_not::{UnknownCause, why_not, why_not_part};

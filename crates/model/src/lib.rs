@@ -19,6 +19,7 @@ mod describe;
 mod event;
 pub mod figures;
 pub mod finding;
+pub mod grid;
 pub mod histogram;
 pub mod jitter;
 pub mod ladder;
@@ -33,6 +34,8 @@ pub mod proof;
 mod recorder_part;
 mod retry;
 pub mod run;
+pub mod runs_comparison;
+pub mod series;
 pub mod shared;
 pub mod socket;
 pub mod stack;
@@ -59,6 +62,7 @@ pub use finding::{
     LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OwnDelay, RequestCost, Rhythm,
     RhythmKind, Role, RuledOut, Scope, Standing, Turns, WhyNot,
 };
+pub use grid::{Grid, GridCell, GridRow, Outcome, Split};
 pub use histogram::Histogram;
 pub use jitter::{
     Conversion, EarlyLatePairs, Estimate, Jitter, JitterControl, JitterLaw, JitterProgram,
@@ -89,6 +93,10 @@ pub use run::{
     Capability, Cost, Counter, CpuTime, Fact, Labels, Losses, Origin, ProbeCost, Process, Run,
     RunEnd, RunHeader, RunId, RunStatus, RunSummary, Target, Window,
 };
+pub use runs_comparison::{
+    AccountDelta, CauseDelta, ComparedSide, LatencyDelta, RunsComparison, Shifted,
+};
+pub use series::{MetricChange, Series, SeriesChange, SeriesKind, WeekChange};
 pub use shared::Shared;
 pub use socket::{
     BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketAddress, SocketKind, Sockets,

@@ -143,7 +143,7 @@ pub struct RunSummary {
     pub origin: Option<Origin>,
 }
 
-/// Where an imported run comes from. Its host has no name there: a fingerprint has none.
+/// Where an imported run comes from. The name of its host is a fact, `host.name`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Name of the file.

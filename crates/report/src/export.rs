@@ -1,6 +1,7 @@
 //! Files for other tools.
 
 pub mod csv;
+pub mod difference;
 pub mod folded;
 pub mod json;
 pub mod svg;

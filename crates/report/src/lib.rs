@@ -1,7 +1,7 @@
 //! Turns model types into text for people and for machines.
 //!
 //! People read tables and charts ([`accounts`], [`explanation`], [`show`], [`runs`], [`mod@bench`],
-//! [`compare`], [`doctor`], [`chart`]);
+//! [`compare`], [`recordings`], [`doctor`], [`chart`]);
 //! machines read [`json`] and the files under [`export`]. Every function writes to a
 //! `&mut dyn Write` that it is given, or returns a value. The one important type is [`Style`]:
 //! the caller knows its terminal and says whether to colour and how wide to write.
@@ -23,13 +23,16 @@ mod cost;
 pub mod doctor;
 pub mod explanation;
 pub mod export;
+pub mod grid;
 pub mod jitter;
 pub mod json;
 pub mod messages;
 pub mod outlier;
 pub mod page;
 pub mod proof;
+pub mod recordings;
 pub mod runs;
+pub mod runs_series;
 #[cfg(test)]
 mod sample;
 mod series;

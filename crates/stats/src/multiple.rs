@@ -16,9 +16,36 @@ pub fn benjamini_hochberg(ps: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+/// p-values corrected for the chance that any of them is wrong (Holm 1979), in the order of `ps`:
+/// calling those at most 0.05 different makes a wrong call in 5 % of families at most, however the
+/// tests depend on each other.
+pub fn holm(ps: &[f64]) -> Vec<f64> {
+    let n = ps.len();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|a, b| ps[*a].total_cmp(&ps[*b]));
+    let mut corrected = vec![1.0; n];
+    let mut largest = 0.0f64;
+    for (place, index) in order.into_iter().enumerate() {
+        largest = largest.max((ps[index] * (n - place) as f64).min(1.0));
+        corrected[index] = largest;
+    }
+    corrected
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn holm_corrects_the_smallest_by_all_and_keeps_the_order() {
+        let corrected = holm(&[0.04, 0.01, 0.03, 0.9]);
+        let expected = [0.09, 0.04, 0.09, 0.9];
+        assert!(
+            corrected.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12),
+            "{corrected:?}"
+        );
+        assert!(holm(&[]).is_empty());
+    }
 
     #[test]
     fn agrees_with_the_worked_example() {

@@ -5,9 +5,13 @@
 //! of differences could as well be the other one. Turning signs gives the distribution of the
 //! largest shift anywhere, and with it bands that hold for all quantiles at once.
 
+mod unpaired;
+
 use crate::Interval;
 use crate::paired::LEAST_PAIRS;
 use crate::quantile;
+
+pub use self::unpaired::{LEAST_RUNS, unpaired};
 
 /// All ways to turn the signs of so many pairs are tried, of more so many by lot.
 const ALL_OF_PAIRS: usize = 12;

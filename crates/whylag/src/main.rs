@@ -9,6 +9,7 @@
 mod failure;
 mod keeper;
 mod output;
+mod selection;
 mod signals;
 mod stored;
 mod verbs;
@@ -58,9 +59,11 @@ enum Verb {
     Trace(verbs::trace::Options),
     /// List the stored runs
     Runs(verbs::runs::Options),
+    /// Since when runs are as they are: changes over weeks, and what changed with them
+    Series(verbs::series::Options),
     /// One run: accounts per thread, histograms, slowest outliers with their stacks
     Show(verbs::show::Options),
-    /// Two benchmark runs: which steps became slower or faster, and how sure that is
+    /// Two runs or sets of runs: what differs, and how sure that is
     Compare(verbs::compare::Options),
     /// A run as one file to send or keep, or in another format: json, folded, svg, csv or wakers
     Export(verbs::export::Options),
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Verb::Bench(options) => verbs::bench::run(&options, store, started),
         Verb::Trace(options) => verbs::trace::run(&options, store),
         Verb::Runs(options) => verbs::runs::run(&options, store),
+        Verb::Series(options) => verbs::series::run(&options, store),
         Verb::Show(options) => verbs::show::run(&options, store),
         Verb::Compare(options) => verbs::compare::run(&options, store),
         Verb::Export(options) => verbs::export::run(&options, store),
@@ -119,4 +123,51 @@ fn write_answer(answer: &clap::Error) -> ExitCode {
     // Where nobody can read it, the exit status still says it.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     ExitCode::from(answer.exit_code() as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::CommandFactory;
+    use store::{Sqlite, Store};
+
+    use super::*;
+
+    /// Each `whylag ...` of a line for the shell has to be one that this binary takes.
+    fn assert_parses(line: &str) {
+        for command in line.split("&&") {
+            let words = shlex::split(command).unwrap();
+            assert_eq!(words[0], "whylag", "{line}");
+            // What stands for something that only the user knows.
+            let words = words.iter().map(|word| if word == "PID" { "1" } else { word.as_str() });
+            if let Err(error) = Arguments::try_parse_from(words) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_verifies_a_fix_can_be_typed_as_it_is() {
+        Arguments::command().debug_assert();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        let mut causes = std::collections::BTreeSet::new();
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "whylag") {
+                continue;
+            }
+            let (store, id) = Sqlite::open_run_file(&path).unwrap();
+            let run = store.load(id).unwrap();
+            let explanation = match explain::timers(&run) {
+                Some(judged) => judged.explanation,
+                None => explain::explain(&run),
+            };
+            for finding in &explanation.findings {
+                assert_parses(&finding.verify);
+                causes.insert(finding.cause.clone());
+            }
+        }
+        assert!(causes.len() > 40, "{causes:?}");
+    }
 }

@@ -5,10 +5,11 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
-use model::{Labels, Run, RunHeader, RunId, Target};
+use model::{Labels, Run, RunFigures, RunHeader, RunId, RunSummary, Target};
 use store::{Sqlite, Store, location};
 
 use crate::failure::Failure;
+use crate::selection::SET;
 
 /// Which store a verb uses: options of every verb.
 #[derive(Args)]
@@ -86,6 +87,45 @@ pub fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// The runs that these names mean: each one itself; a range of numbers, `3..7`; or a set, by the
+/// name that `record --set` gave it or by labels, `build=42,host=a`. Never none.
+pub fn named(store: &StoreOptions, names: &[RunName]) -> Result<Vec<RunName>, Failure> {
+    let mut found = Vec::new();
+    for name in names {
+        match name {
+            RunName::File(path) if matches!(path.try_exists(), Ok(false)) => {
+                found.extend(of_set(store, &path.to_string_lossy())?);
+            }
+            name => found.push(name.clone()),
+        }
+    }
+    Ok(found)
+}
+
+/// The runs of a set, or of a range, in the order in which they were recorded; those of a proof by
+/// their pairs.
+fn of_set(store: &StoreOptions, set: &str) -> Result<Vec<RunName>, Failure> {
+    let mut runs = store.open_to_read()?.runs()?;
+    let range = set.split_once("..").and_then(|(first, last)| {
+        Some(first.trim().parse::<i64>().ok()?..=last.trim().parse::<i64>().ok()?)
+    });
+    let labels: Option<Vec<_>> = set.split(',').map(|one| label(one).ok()).collect();
+    let labels = labels.unwrap_or_else(|| vec![(SET.to_owned(), set.to_owned())]);
+    runs.retain(|run| match &range {
+        Some(range) => range.contains(&run.id.0),
+        None => labels.iter().all(|(name, value)| run.header.labels.get(name) == Some(value)),
+    });
+    if runs.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{set}: neither a run, as 'whylag runs' lists it, nor a file of one, nor a set: \
+             'record --set {set}' would make it, and labels are written NAME=VALUE"
+        )));
+    }
+    let pair = |run: &RunSummary| run.header.labels.get("pair").and_then(|pair| pair.parse().ok());
+    runs.sort_by_key(|run| (pair(run).unwrap_or(0u64), run.id));
+    Ok(runs.into_iter().map(|run| RunName::Number(run.id.0)).collect())
+}
+
 /// The run of this name, the newest if there is none, and the store that it is in. The run of a
 /// file is in a store of its own.
 pub fn choose(store: &StoreOptions, run: Option<&RunName>) -> Result<(Sqlite, RunId), Failure> {
@@ -115,6 +155,16 @@ pub fn load(store: &StoreOptions, run: Option<&RunName>) -> Result<(Sqlite, Run)
     let (store, id) = choose(store, run)?;
     let run = store.load(id)?;
     Ok((store, run))
+}
+
+/// What a run says in figures: as they were stored, or as it is explained now.
+pub fn figures(store: &Sqlite, run: RunId) -> Result<RunFigures, Failure> {
+    if let Some(figures) = store.figures(run)? {
+        return Ok(figures);
+    }
+    let run = store.load(run)?;
+    must_be_recorded(&run, None)?;
+    Ok(explain::figures(&run, &explain::explain(&run)))
 }
 
 /// The run with its timers judged, if any were measured: stored is what was measured.

@@ -93,7 +93,7 @@ fn nothing_before_the_first_instruction_is_missed() {
 
 #[test]
 fn help_shows_an_example() {
-    for verb in ["record", "explain", "runs", "show", "export"] {
+    for verb in ["record", "explain", "runs", "show", "export", "prove", "compare", "series"] {
         let output = whylag().args([verb, "--help"]).output().unwrap();
         let help = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && help.contains("Example:"), "{help}");

@@ -1,11 +1,12 @@
-//! `whylag compare`, on real benchmark runs and on one that is made slower in the store; and what
-//! other verbs say of a benchmark.
+//! `whylag compare`, on real benchmark runs, on one that is made slower in the store, and on
+//! recordings; and what other verbs say of a benchmark.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
 use std::fs;
+use std::path::Path;
 
 use common::{Lab, assert_refused, whylag};
 use model::{Batch, BenchRound, Run, RunEnd, RunId};
@@ -118,13 +119,56 @@ fn what_cannot_be_compared_is_refused_in_a_line() {
     }
 }
 
+/// A recorded run of the tree.
+fn fixture(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    folder.join(format!("{name}.whylag")).to_str().unwrap().to_owned()
+}
+
 #[test]
-fn recordings_cannot_be_compared_yet() {
-    let Some(lab) = Lab::beside_others() else { return };
-    lab.record(&[], ["true"]);
-    lab.record(&[], ["true"]);
-    let refused = lab.verb("compare").args(["1", "2"]).output().unwrap();
-    assert_refused(&refused, &["run 1 is no benchmark", "whylag bench"]);
+fn recordings_are_compared_to_the_nanosecond_and_drawn() {
+    let lab = Lab::anywhere_beside_others();
+    let (faulty, fixed) = (fixture("mmap-lock-faulty"), fixture("mmap-lock-fixed"));
+    let flame = lab.folder.path().join("diff.svg");
+    let flame_option = ["--flame", flame.to_str().unwrap()];
+    let answer =
+        lab.answer("compare", &[&[&faulty[..], &fixed, "--json"], &flame_option[..]].concat());
+    let value: Value = serde_json::from_slice(&answer).unwrap();
+    for (place, side) in ["a", "b"].into_iter().enumerate() {
+        let rows = value["accounts"].as_array().unwrap().iter();
+        let sum: u64 = rows.map(|row| row["ns"][place].as_u64().unwrap()).sum();
+        assert_eq!(value[side]["wall_ns"].as_u64(), Some(sum));
+    }
+    let causes = value["causes"].as_array().unwrap();
+    let lock = causes.iter().find(|cause| cause["cause"] == "mmap-lock").unwrap();
+    assert_eq!((lock["runs"][0].as_u64(), lock["runs"][1].as_u64()), (Some(1), Some(0)));
+    assert!(value["warnings"][0].as_str().unwrap().starts_with("1 and 1 runs"), "{value}");
+    let svg = fs::read_to_string(&flame).unwrap();
+    assert!(svg.contains("rwsem_down_write_slowpath"), "the lock is among what differs");
+    // With runs enough on each side, what changed is shown to have.
+    let sides = [vec!["--json"], vec![&faulty; 5], vec!["--"], vec![&fixed; 5]].concat();
+    let value: Value = serde_json::from_slice(&lab.answer("compare", &sides)).unwrap();
+    let causes = value["causes"].as_array().unwrap();
+    let lock = causes.iter().find(|cause| cause["cause"] == "mmap-lock").unwrap();
+    assert!(lock["p"].as_f64().unwrap() < 0.01, "{causes:?}");
+    assert!(value["summary"].as_str().unwrap().contains("mmap-lock went (in 5 of 5 runs"));
+    let text = String::from_utf8(lab.answer("compare", &[&faulty, &fixed])).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn recordings_that_cannot_be_compared_are_refused_in_a_line() {
+    let lab = measured();
+    let recorded = fixture("mmap-lock-fixed");
+    let timers = fixture("timer-slack-faulty");
+    let compare = |arguments: &[&str]| lab.verb("compare").args(arguments).output().unwrap();
+    assert_refused(&compare(&["1", &recorded]), &["is no benchmark"]);
+    assert_refused(&compare(&["1", &recorded, "--", &recorded]), &["run 1 is a benchmark"]);
+    assert_refused(&compare(&[&timers, &recorded]), &["no recording of threads"]);
+    assert_refused(&compare(&["before", "after"]), &["before", "record --set"]);
+    assert_refused(&compare(&["1"]), &["two sides"]);
+    assert_refused(&compare(&[&recorded, &recorded, "--threshold", "5%"]), &["--threshold"]);
+    assert_refused(&compare(&["1", "1", "--flame", "x.svg"]), &["--flame", "benchmarks"]);
 }
 
 #[test]

@@ -85,6 +85,54 @@ fn a_change_outside_of_the_program_is_made_and_taken_back() {
 }
 
 #[test]
+fn an_undo_that_does_not_undo_ends_the_proof() {
+    let Some(lab) = Lab::beside_others() else { return };
+    // What a fact shows: the program that is executed is another file.
+    let program = lab.folder.path().join("program");
+    let (sleep, echo) = (which("sleep"), which("true"));
+    fs::copy(&sleep, &program).unwrap();
+    let put = |file: &Path| format!("cp {} {}", file.display(), program.display());
+    let prove = |undo: &str| {
+        let mut prove = lab.verb("prove");
+        prove.args(["--fix", &put(&echo), "--undo", undo, "--pairs", "6", "--seed", "3", "--json"]);
+        prove.arg("--").arg(&program).arg("0.05").output().unwrap()
+    };
+    let output = prove("true");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("--undo did not take back what --fix does"), "{errors}");
+    assert!(errors.contains("recorded so far and kept: runs"), "{errors}");
+    fs::copy(&sleep, &program).unwrap();
+    let proof: Value = serde_json::from_slice(&prove(&put(&sleep)).stdout).unwrap();
+    let warnings = proof["warnings"].to_string();
+    assert!(!warnings.contains("no fact of the host"), "{warnings}");
+}
+
+fn which(name: &str) -> PathBuf {
+    ["/usr/bin", "/bin"]
+        .map(|folder| Path::new(folder).join(name))
+        .into_iter()
+        .find(|p| p.exists())
+        .unwrap()
+}
+
+#[test]
+fn a_program_that_never_ends_is_ended_and_judged_by_its_figure() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let program = "trap 'exit 0' TERM; while :; do echo rate: ${RATE:-3}; sleep 0.05; done";
+    let options = ["--fix", "RATE=9", "--time", "300ms", "--pairs", "6", "--higher-is-better"];
+    let metric = ["--metric", "rate: ([0-9]+)", "--", "sh", "-c", program];
+    let proof = prove(&lab, &[&options[..], &metric].concat());
+    let measured = &proof["measured"];
+    assert_eq!((measured["before"].as_f64(), measured["after"].as_f64()), (Some(3.0), Some(9.0)));
+    assert_eq!(measured["verdict"], "better");
+    let refused = lab.verb("prove").args(["--fix", "A=1", "--time", "1s", "--", "true"]).output();
+    let refused = refused.unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--metric"));
+}
+
+#[test]
 fn the_cause_is_gone_from_recorded_runs_of_a_mystery() {
     let lab = Lab::anywhere_beside_others();
     let (faulty, fixed) = (fixture("mmap-lock-faulty"), fixture("mmap-lock-fixed"));

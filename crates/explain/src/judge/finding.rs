@@ -1,10 +1,10 @@
 //! A claim as a finding: with its chain, what was ruled out, and how to see whether the fix works.
 
-use model::{Excluded, Finding, Link, NotRuledOut, Role, RuledOut, Target};
+use model::{Excluded, Finding, Link, NotRuledOut, Role, RuledOut};
 
 use super::rank::Judged;
 use super::worth::can_lead;
-use super::{concentration, confidence, hurt, requests};
+use super::{concentration, confidence, hurt, requests, verify};
 use crate::case::Case;
 use crate::catalogue::{ALL, look_alikes};
 use crate::cause::{Absent, Cause, Claim, Exclusion};
@@ -51,7 +51,7 @@ pub(super) fn finding(
         not_looked_at,
         fix: claim.fix.unwrap_or(cause.fix).to_owned(),
         reproduce: cause.reproduce.to_owned(),
-        verify: verify(&case.run.header.target),
+        verify: verify::command(case.run, cause.id),
     }
 }
 
@@ -176,39 +176,6 @@ fn why_not(case: &Case, other: &Judged) -> Result<String, String> {
             format!("it took only {}, {} of the wall time", duration(ns), percent(ns, case.wall_ns))
         }
     })
-}
-
-/// How to see whether the fix works.
-fn verify(target: &Target) -> String {
-    let watch = match target {
-        Target::Command(arguments) => format!("-- {}", command_line(arguments)),
-        Target::Process(_) | Target::Thread(_) | Target::Trace(_) => "-p PID".to_owned(),
-        Target::Host => "-a".to_owned(),
-        Target::Unit(unit) => format!("-u {}", quoted(unit)),
-        Target::Container(_) => "--container ID".to_owned(),
-        Target::Cgroup(path) => format!("--cgroup {}", quoted(path)),
-        Target::Bench(arguments) => {
-            return format!(
-                "whylag bench --with-kernel {} && whylag explain",
-                command_line(arguments)
-            );
-        }
-        Target::Jitter(arguments) => return format!("whylag jitter {}", command_line(arguments)),
-    };
-    format!("whylag record {watch} && whylag explain")
-}
-
-fn command_line(arguments: &[String]) -> String {
-    arguments.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(" ")
-}
-
-/// An argument as a shell takes it.
-fn quoted(argument: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
-    if !argument.is_empty() && argument.chars().all(is_plain) {
-        return argument.to_owned();
-    }
-    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 /// A part of a whole; 0 of nothing.

@@ -15,6 +15,7 @@ mod requests;
 mod tests;
 pub(crate) mod timers;
 mod unexplained;
+mod verify;
 pub(crate) mod why_not;
 mod worth;
 

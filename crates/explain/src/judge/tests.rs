@@ -80,7 +80,8 @@ fn a_finding_is_complete() {
     assert!(!first.evidence.is_empty());
     let excluded: Vec<_> = first.ruled_out.iter().map(|r| r.cause.as_str()).collect();
     assert_eq!(excluded, ["cpu-runqueue", "mm-reader", "malloc-trim", "tlb-shootdown"]);
-    assert_eq!(first.verify, "whylag record -- ./server --name 'a b' && whylag explain");
+    let before = r"--before './server --name '\''a b'\'''";
+    assert_eq!(first.verify, format!("whylag prove --cause mmap-lock {before} --after FIXED"));
     assert!(first.reproduce.contains("mmap-lock-faulty"));
 }
 

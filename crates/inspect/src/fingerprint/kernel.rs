@@ -1,4 +1,4 @@
-//! The kernel: which one, how it was started, how it preempts.
+//! The name of the host, and the kernel: which one, how it was started, how it preempts.
 
 use std::io::Read;
 
@@ -19,6 +19,7 @@ pub fn facts() -> Vec<Fact> {
     let mut command_line = file_fact("kernel.command_line", COMMAND_LINE);
     command_line.value = without_secrets(&command_line.value);
     vec![
+        file_fact("host.name", "/proc/sys/kernel/hostname"),
         file_fact("kernel.release", RELEASE),
         file_fact("kernel.version", "/proc/sys/kernel/version"),
         command_line,

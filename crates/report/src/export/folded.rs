@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use model::units::{duration, share_of};
-use model::{Account, Run, StackId};
+use model::{Account, Run, StackId, StackSum};
 
 use crate::text;
 
@@ -70,12 +70,7 @@ pub fn write(out: &mut dyn Write, run: &Run) -> io::Result<Coverage> {
 pub(crate) fn lines(run: &Run) -> Vec<String> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for stack_sum in &run.sums.stack_sums {
-        let mut frames = vec![frame(run.comm(stack_sum.tgid))];
-        frames.extend(stack(run, stack_sum.user, "[no user stack]"));
-        frames.push(BOUNDARY.to_owned());
-        let kernel = stack(run, stack_sum.kernel, "[no kernel stack]");
-        frames.extend(kernel.into_iter().map(|name| name + KERNEL));
-        let sum = sums.entry(frames.join(";")).or_default();
+        let sum = sums.entry(path(run, stack_sum)).or_default();
         *sum = sum.saturating_add(stack_sum.ns);
     }
     sums.into_iter()
@@ -83,6 +78,16 @@ pub(crate) fn lines(run: &Run) -> Vec<String> {
         .filter(|(_, us)| *us > 0)
         .map(|(stack, us)| format!("{stack} {us}"))
         .collect()
+}
+
+/// `comm;user frames;-;kernel frames_[k]`, outermost frame first.
+pub(crate) fn path(run: &Run, stack_sum: &StackSum) -> String {
+    let mut frames = vec![frame(run.comm(stack_sum.tgid))];
+    frames.extend(stack(run, stack_sum.user, "[no user stack]"));
+    frames.push(BOUNDARY.to_owned());
+    let kernel = stack(run, stack_sum.kernel, "[no kernel stack]");
+    frames.extend(kernel.into_iter().map(|name| name + KERNEL));
+    frames.join(";")
 }
 
 /// The names of the frames, outermost first; `none` alone if there is no such stack.
@@ -95,7 +100,7 @@ fn stack(run: &Run, id: Option<StackId>, none: &str) -> Vec<String> {
 }
 
 /// A name without the characters that mean something in the folded form.
-fn frame(name: &str) -> String {
+pub(crate) fn frame(name: &str) -> String {
     let name = text::clean(name).replace(';', ":");
     if name.trim().is_empty() { "?".to_owned() } else { name }
 }

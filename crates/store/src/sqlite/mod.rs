@@ -258,6 +258,11 @@ impl Sqlite {
         space::give_back(&self.conn).map_err(|error| self.failed(error))
     }
 
+    /// Gives a run one more label, or that one another value.
+    pub fn set_label(&mut self, run: RunId, name: &str, value: &str) -> Result<(), StoreError> {
+        write::set_label(&self.conn, run, name, value).map_err(|error| self.failed_for(run, error))
+    }
+
     /// Bytes that a run takes in the store, so far and approximately.
     pub fn size_of(&self, run: RunId) -> Result<u64, StoreError> {
         read::size_of(&self.conn, run).map_err(|error| self.failed_for(run, error))

@@ -107,6 +107,17 @@ pub(super) fn put_figures(
     some_run(conn.execute(sql, params![run.0, Json(figures)])?)
 }
 
+pub(super) fn set_label(
+    conn: &Connection,
+    run: RunId,
+    name: &str,
+    value: &str,
+) -> rusqlite::Result<()> {
+    // One statement: no other label is lost to somebody who sets one at the same time.
+    let sql = "UPDATE runs SET labels = json_patch(labels, json_object(?2, ?3)) WHERE id = ?1";
+    some_run(conn.execute(sql, params![run.0, name, value])?)
+}
+
 pub(super) fn replace_findings(
     tx: &Transaction<'_>,
     run: RunId,

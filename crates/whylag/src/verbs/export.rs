@@ -1,6 +1,6 @@
 //! `whylag export`: a run as one file, or for other tools.
 
-mod place;
+pub mod place;
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

@@ -12,6 +12,7 @@ use store::{Sqlite, Store};
 
 use crate::failure::Failure;
 use crate::output;
+use crate::selection::age;
 use crate::stored::StoreOptions;
 
 /// Options of `forget`.
@@ -58,16 +59,6 @@ fn range(text: &str) -> Result<Range, String> {
     match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last => Ok(Range(first, last)),
         _ => Err("write the number of a run, as 7, or a range, as 3..7".to_owned()),
-    }
-}
-
-/// A duration, for which days are a unit, too.
-fn age(text: &str) -> Result<u64, String> {
-    const DAY_NS: u64 = 86_400_000_000_000;
-    let days = text.trim().strip_suffix('d').and_then(|days| days.trim().parse::<u64>().ok());
-    match days {
-        Some(days) => days.checked_mul(DAY_NS).ok_or_else(|| format!("'{text}' is too long")),
-        None => model::units::parse_duration(text).map_err(|error| error.to_string()),
     }
 }
 
@@ -216,13 +207,10 @@ mod tests {
     }
 
     #[test]
-    fn ranges_and_ages() {
+    fn ranges() {
         assert_eq!(range("3..7"), Ok(Range(3, 7)));
         for text in ["", "0", "-1", "7..3", "a", "1..", "..2", "1..2..3"] {
             assert!(range(text).is_err(), "{text}");
         }
-        assert_eq!(age("30d"), Ok(30 * DAY as u64));
-        assert_eq!(age("12h"), Ok(DAY as u64 / 2));
-        assert!(age("d").is_err() && age("99999999999d").is_err());
     }
 }

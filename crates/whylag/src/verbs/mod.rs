@@ -11,5 +11,6 @@ pub mod jitter;
 pub mod prove;
 pub mod record;
 pub mod runs;
+pub mod series;
 pub mod show;
 pub mod trace;

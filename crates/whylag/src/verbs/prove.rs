@@ -4,6 +4,7 @@
 mod change;
 mod executed;
 mod stored_runs;
+mod undone;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -43,7 +44,10 @@ Example:
   whylag prove --before './db --mmap' --after './db --read' --pairs 20
   whylag prove --fix 'LD_BIND_NOW=1' --metric 'p99: ([0-9.]+) ms' -- ./load
   whylag prove --fix ./apply.sh --undo ./revert.sh -- ./server-test
-  whylag prove 12 13 14 15 16 17 -- 18 19 20 21 22 23"
+  whylag prove --fix A=1 --time 10s --metric 'rate: ([0-9]+)' -- ./never-ends
+  whylag prove 12 13 14 15 16 17 -- 18 19 20 21 22 23
+  whylag prove before -- after           sets, as 'record --set' named them
+  whylag prove build=41 -- build=42      runs with these labels"
 )]
 pub struct Options {
     /// The change: environment variables, NAME=VALUE, or a command that makes it, with --undo
@@ -58,8 +62,8 @@ pub struct Options {
     /// The program with the change, a line for the shell
     #[arg(long, value_name = "CMD", requires = "before")]
     after: Option<String>,
-    /// Stored runs, as 'whylag runs' lists them, or files of them: those before the change; behind
-    /// -- those with it
+    /// Stored runs, as 'whylag runs' lists them (also 3..7), files of them, or sets of them by name
+    /// or label: those before the change; behind -- those with it
     #[arg(value_name = "RUN", requires = "command")]
     runs: Vec<RunName>,
     /// The program; or runs with the change
@@ -75,6 +79,11 @@ pub struct Options {
     /// Large values of --metric are better
     #[arg(long, requires = "metric")]
     higher_is_better: bool,
+    /// End each execution after this long, such as 10s: for a program that does not end by itself.
+    /// It is sent SIGTERM, and judged by --metric
+    #[arg(long, value_name = "D", requires = "metric", conflicts_with = "runs",
+          value_parser = model::units::parse_duration)]
+    time: Option<u64>,
     /// The cause that should be gone [default: the leading one before the change]
     #[arg(long, value_name = "ID")]
     cause: Option<String>,
@@ -118,8 +127,10 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
     } else {
         let after = options.command.iter().cloned().map(RunName::from).collect::<Vec<_>>();
         let trials = stored_runs::trials(store, &options.runs, &after)?;
+        let words =
+            |names: &[RunName]| names.iter().map(RunName::to_string).collect::<Vec<_>>().join(" ");
         let question = ProofQuestion {
-            change: format!("{} runs before, {} after", options.runs.len(), after.len()),
+            change: format!("runs {} before, {} after", words(&options.runs), words(&after)),
             cause: options.cause.clone(),
             ..ProofQuestion::default()
         };
@@ -173,7 +184,7 @@ fn execute(options: &Options, store: &StoreOptions) -> Result<Proof, Failure> {
     };
     let order = order(options.pairs, seed);
     let progress = progress(order.len());
-    let mut executor = Executor::new(store, change, options.metric.clone())?;
+    let mut executor = Executor::new(store, change, options.metric.clone(), options.time)?;
     let mut trials = Vec::new();
     let mut failed = None;
     for planned in order {
@@ -201,7 +212,9 @@ fn execute(options: &Options, store: &StoreOptions) -> Result<Proof, Failure> {
     if let Some(reason) = signal.reason() {
         tell(format_args!("{reason}: the pairs that are whole are judged"));
     }
-    Ok(explain::prove(&question, trials))
+    let mut proof = explain::prove(&question, trials);
+    proof.warnings.extend(executor.warning());
+    Ok(proof)
 }
 
 /// The runs are in the store, whatever came after them.

@@ -20,6 +20,7 @@ use self::size_cap::SizeCap;
 use crate::failure::Failure;
 use crate::keeper::{Keeper, Kept};
 use crate::output::tell;
+use crate::selection::SET;
 use crate::signals::Asked;
 use crate::stored::{StoreOptions, label};
 use crate::{output, signals};
@@ -43,7 +44,8 @@ Example:
   whylag record -u nginx.service --time 10s
   whylag record --container 4f5e6a7b8c9d --time 10s
   whylag record --cgroup /system.slice/docker.service --time 10s
-  whylag record -a --time 5s --budget 2%"
+  whylag record -a --time 5s --budget 2%
+  whylag record --set before -- ./load       then: whylag compare before after"
 )]
 pub struct Options {
     /// Watch all threads of a running process, new ones too
@@ -92,6 +94,10 @@ pub struct Options {
     /// finds it again
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
+    /// Name of the set that the run belongs to, such as before: 'prove' and 'compare' take the name
+    /// for all of its runs
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    set: Option<String>,
     /// Store what looks like a secret in the command's arguments, too, instead of ***
     #[arg(long, requires = "command")]
     keep_command_line: bool,
@@ -122,7 +128,8 @@ pub fn run(options: &Options, store: &StoreOptions, started: Instant) -> Result<
     let store = store.open_to_write()?;
     let recorder = Recorder::start(&watch(options), started)?;
     let signal = Asked::listen()?;
-    let labels = options.labels.iter().cloned().collect();
+    let set = options.set.iter().map(|name| (SET.to_owned(), name.clone()));
+    let labels = options.labels.iter().cloned().chain(set).collect();
     let keeper = Keeper::begin(store, &RunHeader { labels, ..recorder.header().clone() });
     tell(format_args!(
         "recording {} as run {}; Ctrl-C ends it{}",

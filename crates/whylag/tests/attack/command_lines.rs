@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Each verb with what is always given, so that none measures for long, and what may be added.
 /// `~` takes a value behind it.
-const VERBS: [(&str, &[&str], &[&str]); 14] = [
+const VERBS: [(&str, &[&str], &[&str]); 16] = [
     (
         "explain",
         &[],
@@ -33,8 +33,14 @@ const VERBS: [(&str, &[&str], &[&str]); 14] = [
         ],
     ),
     ("show", &[], &["--json", "~", "~"]),
-    ("runs", &[], &["--json", "~"]),
-    ("compare", &[], &["~", "~", "~--threshold", "--json"]),
+    (
+        "runs",
+        &[],
+        &["--json", "~", "--grid", "~--lost", "~--label", "~--cause", "~--since", "~--host"],
+    ),
+    ("compare", &[], &["~", "~", "~--threshold", "--json", "~--flame"]),
+    ("series", &[], &["--json", "--all", "~--dismiss", "~--set", "~--until", "~--command"]),
+    ("prove", &["1"], &["~", "~--", "~--expect", "--json", "~--cause"]),
     ("export", &[], &["~--format", "~-o", "~"]),
     ("import", &[], &["~", "~"]),
     ("forget", &["--dry-run"], &["~", "~--older", "~--keep", "~--size"]),
@@ -175,7 +181,7 @@ fn no_command_line_makes_a_panic() {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = Helper::spawn(&mut command);
         let status = wait_for(&mut child.0, LIMIT);
-        // 3: --strict or --threshold.
+        // 3: --strict, --threshold or --expect.
         assert!(matches!(status.code(), Some(0..=3)), "{status:?}: whylag {words:?}");
         done += u32::from(status.success());
         tried += 1;

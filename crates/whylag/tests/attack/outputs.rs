@@ -138,6 +138,7 @@ fn read_with_every_verb(lab: &Lab, file: &str, other: &str) -> String {
         &["explain", file, "--why-not", "mmap-lock"],
         &["show", file],
         &["compare", file, other],
+        &["prove", file, "--", other],
         &["doctor", "--diff", file, other],
         &["doctor", "--diff", file],
     ] {
@@ -147,6 +148,14 @@ fn read_with_every_verb(lab: &Lab, file: &str, other: &str) -> String {
     }
     read += &harmless(lab.verb("export").args([file, "--format", "json"]));
     read += &harmless(lab.verb("export").args([file, "--format", "folded"]));
+    let flame = lab.folder.path().join("difference.svg");
+    let flame = flame.to_str().unwrap();
+    read += &harmless(lab.verb("compare").args([file, other, "--flame", flame]));
+    if let Ok(svg) = fs::read_to_string(flame) {
+        assert_harmless("the flame graph of a comparison", svg.as_bytes());
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        roxmltree::Document::parse_with_options(&svg, options).unwrap();
+    }
     let csv = harmless(lab.verb("export").args([file, "--format", "csv"]));
     assert_no_formulas(&csv);
     let svg = harmless(lab.verb("export").args([file, "--format", "svg"]));
@@ -193,6 +202,8 @@ fn hostile_names_in_a_run_steer_no_output_of_any_verb() {
     assert!(all.contains(r"\nINJECTED\x1b[2J\x1b]0;x\x07\r\t\x7f\u{9b}2J"));
     for json in [&[][..], &["--json"]] {
         assert!(harmless(lab.verb("runs").args(json)).contains("INJECTED"));
+        harmless(lab.verb("runs").arg("--grid").args(json));
+        harmless(lab.verb("series").args(json));
     }
 }
 

@@ -8,6 +8,7 @@ pub mod clocks;
 pub mod disturbance;
 pub mod family;
 pub mod lazy;
+pub mod made_up;
 pub mod nobody;
 pub mod programs;
 pub mod values;

@@ -77,6 +77,11 @@ impl Change {
         Ok(())
     }
 
+    /// True if it is made by a command, and taken back by another one.
+    pub fn is_outside(&self) -> bool {
+        matches!(self.kind, Kind::Outside { .. })
+    }
+
     /// The words of the command of a side.
     pub fn command(&self, side: TrialSide) -> Vec<OsString> {
         match (&self.kind, side) {

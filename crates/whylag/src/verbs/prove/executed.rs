@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -13,12 +14,15 @@ use store::Store;
 
 use super::Planned;
 use super::change::Change;
+use super::undone::Undone;
 use crate::failure::Failure;
 use crate::signals::Asked;
-use crate::stored::StoreOptions;
+use crate::stored::{self, StoreOptions};
 
 /// The last bytes of a program's output are looked through for its figure.
 const KEPT_OUTPUT: usize = 1 << 20;
+/// How long a program may take to end when its time is over.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a child and the signals are looked at.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -27,6 +31,9 @@ pub struct Executor<'a> {
     store: &'a StoreOptions,
     change: Change,
     metric: Option<Regex>,
+    /// After so long each execution is ended.
+    limit: Option<Duration>,
+    undone: Undone,
     /// Label of all runs of this proof.
     proof: String,
 }
@@ -36,19 +43,21 @@ impl<'a> Executor<'a> {
         store: &'a StoreOptions,
         change: Change,
         metric: Option<Regex>,
+        limit_ns: Option<u64>,
     ) -> Result<Executor<'a>, Failure> {
         // Also refuses a store that cannot be used, before anything is executed.
         drop(store.open_to_write()?);
         let proof = format!("{}-{}", clock::unix_ns() / 1_000_000_000, std::process::id());
-        Ok(Executor { store, change, metric, proof })
+        let limit = limit_ns.map(Duration::from_nanos);
+        Ok(Executor { store, change, metric, limit, undone: Undone::default(), proof })
     }
 
     /// One execution; `None` if somebody asked to end meanwhile.
     pub fn execute(&mut self, planned: &Planned, signal: &Asked) -> Result<Option<Trial>, Failure> {
         self.change.prepare(planned.side)?;
-        let Executed { wall, status, output, errors } = match planned.is_recorded {
-            true => self.start(self.recorder(planned)?, planned.side, signal)?,
-            false => self.start(self.program(planned.side)?, planned.side, signal)?,
+        let Executed { wall, status, was_ended, output, errors } = match planned.is_recorded {
+            true => self.start(self.recorder(planned)?, planned, signal)?,
+            false => self.start(self.program(planned.side)?, planned, signal)?,
         };
         if signal.reason().is_some() {
             return Ok(None);
@@ -58,16 +67,29 @@ impl<'a> Executor<'a> {
         let of_program = figures.as_ref().and_then(|figures| figures.exit_status);
         let of_program = of_program.or(status.code()).unwrap_or(128);
         let side = planned.side.name();
-        if of_program != 0 {
+        if of_program != 0 && !was_ended {
             return Err(Failure::Failed(anyhow!(
                 "the program failed {side} the change: exit status {of_program}; what fails cannot \
                  be compared{}",
                 last_line(&errors)
             )));
         }
+        if let (true, Some(figures)) = (self.change.is_outside(), &figures) {
+            let looked = self.undone.look(planned.side, &figures.facts);
+            looked.map_err(|error| Failure::Failed(anyhow!(error)))?;
+        }
         let wall_ns = figures.as_ref().map_or(wall.as_nanos() as u64, |figures| figures.length_ns);
         let metric = self.metric.as_ref().map(|metric| read(metric, &output, side)).transpose()?;
         Ok(Some(Trial { side: planned.side, pair: planned.pair, run, wall_ns, metric, figures }))
+    }
+
+    /// What makes the proof weaker.
+    pub fn warning(&self) -> Option<String> {
+        (self.change.is_outside() && self.undone.is_unknown()).then(|| {
+            "no fact of the host or the program shows that --fix changed something and that --undo \
+             took it back: only their exit status says so"
+                .to_owned()
+        })
     }
 
     /// Takes the change back.
@@ -113,24 +135,68 @@ impl<'a> Executor<'a> {
     fn start(
         &self,
         mut command: Command,
-        side: TrialSide,
+        planned: &Planned,
         signal: &Asked,
     ) -> Result<Executed, Failure> {
         let program: OsString = command.get_program().to_owned();
-        command.envs(self.change.environment(side).iter().map(|(name, value)| (name, value)));
+        command
+            .envs(self.change.environment(planned.side).iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if self.limit.is_some() {
+            // What has to be killed is killed with what it started.
+            command.process_group(0);
+        }
         let started = Instant::now();
         let mut child = command.spawn().map_err(|error| {
             Failure::Usage(format!("cannot execute {}: {error}", program.display()))
         })?;
         let output = child.stdout.take().map(tail);
         let errors = child.stderr.take().map(tail);
-        let status = wait(&mut child, signal)?;
+        let (status, was_ended) = self.wait(&mut child, signal, planned.is_recorded)?;
         let wall = started.elapsed();
         let text = |reader: Option<JoinHandle<String>>| {
             reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
         };
-        Ok(Executed { wall, status, output: text(output), errors: text(errors) })
+        Ok(Executed { wall, status, was_ended, output: text(output), errors: text(errors) })
+    }
+
+    /// The end of a child, which is asked to end when whylag is, or when its time is over; and
+    /// whether that was so. A recorder passes the signal on to its command.
+    fn wait(
+        &self,
+        child: &mut Child,
+        signal: &Asked,
+        is_recorder: bool,
+    ) -> Result<(ExitStatus, bool), Failure> {
+        let pid = rustix::process::Pid::from_child(child);
+        let (mut started, mut asked) = (None, None);
+        let mut is_time = false;
+        loop {
+            let ended =
+                child.try_wait().context("cannot wait for the program").map_err(Failure::Failed)?;
+            if let Some(status) = ended {
+                return Ok((status, is_time));
+            }
+            if started.is_none() && (!is_recorder || has_started(child.id())) {
+                started = Some(Instant::now());
+            }
+            let length = started.map_or(Duration::ZERO, |started: Instant| started.elapsed());
+            is_time |= self.limit.is_some_and(|limit| length >= limit);
+            if (is_time || signal.reason().is_some()) && asked.is_none() {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+                asked = Some(Instant::now());
+            }
+            if is_time && asked.is_some_and(|asked: Instant| asked.elapsed() > PATIENCE) {
+                let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+                let _ = child.wait();
+                return Err(Failure::Failed(anyhow!(
+                    "the program did not end within {} s of SIGTERM, and was killed: --time needs \
+                     one that does",
+                    PATIENCE.as_secs()
+                )));
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// The run that was just recorded.
@@ -149,7 +215,7 @@ impl<'a> Executor<'a> {
                 last_line(errors)
             )));
         }
-        Ok((run.id, super::stored_runs::figures(&store, run.id)?))
+        Ok((run.id, stored::figures(&store, run.id)?))
     }
 }
 
@@ -157,26 +223,18 @@ impl<'a> Executor<'a> {
 struct Executed {
     wall: Duration,
     status: ExitStatus,
+    /// Because its time was over.
+    was_ended: bool,
     output: String,
     errors: String,
 }
 
-/// The end of a child, which is asked to end when whylag is.
-fn wait(child: &mut Child, signal: &Asked) -> Result<ExitStatus, Failure> {
-    let mut was_asked = false;
-    loop {
-        let ended =
-            child.try_wait().context("cannot wait for the program").map_err(Failure::Failed)?;
-        if let Some(status) = ended {
-            return Ok(status);
-        }
-        if signal.reason().is_some() && !was_asked {
-            let pid = rustix::process::Pid::from_child(child);
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-            was_asked = true;
-        }
-        std::thread::sleep(LOOK);
-    }
+/// True once a recorder has started its command: it has a child that is no whylag any more.
+fn has_started(recorder: u32) -> bool {
+    let program = |pid: &str| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let own = program("self");
+    let children = observe::children_of(recorder).into_iter();
+    children.map(|pid| program(&pid.to_string())).any(|child| child.is_some() && child != own)
 }
 
 /// Reads all, keeps the end.
@@ -224,6 +282,40 @@ fn last_line(errors: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        store: StoreOptions,
+    }
+
+    /// One execution that is not recorded, of a line for the shell.
+    fn executed(line: &str, limit: Option<Duration>) -> Executed {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("whylag.db");
+        let store = Only::parse_from(["x", "--store", path.to_str().unwrap()]).store;
+        let change = Change::of(None, None, Some((line, line)), &[]).ok().unwrap();
+        let limit_ns = limit.map(|limit| limit.as_nanos() as u64);
+        let executor = Executor::new(&store, change, None, limit_ns).ok().unwrap();
+        let planned = Planned { side: TrialSide::Before, pair: 0, is_recorded: false };
+        let program = executor.program(planned.side).ok().unwrap();
+        let signal = Asked::listen().ok().unwrap();
+        executor.start(program, &planned, &signal).ok().unwrap()
+    }
+
+    #[test]
+    fn what_never_ends_is_ended_at_its_time_and_what_ends_is_not() {
+        let limit = Duration::from_millis(200);
+        let never = "trap 'exit 7' TERM; while :; do echo rate: 3; sleep 0.01; done";
+        let ended = executed(never, Some(limit));
+        assert!(ended.was_ended && ended.wall >= limit, "{:?}", ended.wall);
+        assert_eq!(ended.status.code(), Some(7));
+        assert!(ended.output.starts_with("rate: 3\n"), "{}", ended.output);
+        let by_itself = executed("echo rate: 4", Some(Duration::from_secs(60)));
+        assert!(!by_itself.was_ended && by_itself.status.success());
+        assert_eq!(by_itself.output, "rate: 4\n");
+    }
 
     #[test]
     fn the_figure_is_the_last_that_matches() {

@@ -1,20 +1,9 @@
 //! Runs that are there already.
 
-use model::{RunFigures, RunId, Trial, TrialSide};
-use store::{Sqlite, Store};
+use model::{Trial, TrialSide};
 
 use crate::failure::Failure;
 use crate::stored::{self, RunName, StoreOptions};
-
-/// What a run says in figures: as they were stored, or as it is explained now.
-pub fn figures(store: &Sqlite, run: RunId) -> Result<RunFigures, Failure> {
-    if let Some(figures) = store.figures(run)? {
-        return Ok(figures);
-    }
-    let run = store.load(run)?;
-    stored::must_be_recorded(&run, None)?;
-    Ok(explain::figures(&run, &explain::explain(&run)))
-}
 
 /// The first before with the first after, and so on.
 pub fn trials(
@@ -22,6 +11,7 @@ pub fn trials(
     before: &[RunName],
     after: &[RunName],
 ) -> Result<Vec<Trial>, Failure> {
+    let (before, after) = (stored::named(store, before)?, stored::named(store, after)?);
     if before.len() != after.len() {
         return Err(Failure::Usage(format!(
             "{} runs before and {} after: give as many on both sides, each next to the one that \
@@ -32,11 +22,11 @@ pub fn trials(
     }
     let trial = |side, pair, name: &RunName| {
         let (store, run) = stored::choose(store, Some(name))?;
-        let figures = figures(&store, run)?;
+        let figures = stored::figures(&store, run)?;
         let wall_ns = figures.length_ns;
         Ok(Trial { side, pair, run: Some(run), wall_ns, metric: None, figures: Some(figures) })
     };
-    let pairs = before.iter().zip(after).enumerate();
+    let pairs = before.iter().zip(&after).enumerate();
     let both = pairs.flat_map(|(pair, (before, after))| {
         [trial(TrialSide::Before, pair, before), trial(TrialSide::After, pair, after)]
     });
