@@ -10,6 +10,8 @@ pub mod import;
 pub mod jitter;
 pub mod prove;
 pub mod record;
+pub mod report;
 pub mod runs;
+pub mod serve;
 pub mod show;
 pub mod trace;

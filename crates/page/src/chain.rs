@@ -1,0 +1,272 @@
+//! Who waited for whom, on an axis of time: one interval of the run for each finding.
+//!
+//! The interval is the longest of which `explain --outlier` says that its first cause is the
+//! finding's. From it the picture goes to the thread that held the lock, had the CPU or ended the
+//! wait, to what that one waited for meanwhile, and so on.
+
+use std::collections::{HashMap, HashSet};
+
+use explain::{PartialRun, Question};
+use model::units::duration;
+use model::{Account, Context, Explanation, Outlier, OutlierKind, Run};
+use report::Class;
+use serde::Serialize;
+
+use crate::timeline::largest;
+
+/// Findings that get a picture: the first.
+const FINDINGS: usize = 4;
+/// Intervals that are asked about, the longest first, ...
+const ASKED: usize = 40;
+/// ... and of these so many of one kind of wait of one program.
+const OF_A_KIND: usize = 3;
+/// Threads in a picture.
+const LANES: usize = 6;
+
+/// An interval that shows a finding.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Picture {
+    /// Place of the finding.
+    pub finding: usize,
+    /// The interval in words.
+    pub text: String,
+    /// The command that explains it.
+    pub command: String,
+    /// Its begin, since the start of the run.
+    pub from_ns: u64,
+    /// Its end.
+    pub to_ns: u64,
+    /// Who waited first, then whom it waited for, and so on.
+    pub lanes: Vec<PictureLane>,
+}
+
+/// A thread of a picture.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct PictureLane {
+    /// Its name and number.
+    pub name: String,
+    /// What it has to do with the one above.
+    pub role: String,
+    /// What it did.
+    pub bars: Vec<Bar>,
+    /// When it let the one above go on; `None`: it is not known to have.
+    pub ends_ns: Option<u64>,
+}
+
+/// Something that a thread did for a time.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Bar {
+    /// Begin, since the start of the run.
+    pub from_ns: u64,
+    /// End.
+    pub to_ns: u64,
+    /// Place of its class.
+    pub class: usize,
+    /// What it did.
+    pub text: String,
+    /// True if the length is known and where it lies is not.
+    pub somewhere: bool,
+}
+
+/// Pictures for the first findings, where an interval shows them.
+pub fn pictures(run: &Run, explanation: &Explanation, name: &str) -> Vec<Picture> {
+    let mut wanted: Vec<(usize, &str)> = explanation
+        .findings
+        .iter()
+        .enumerate()
+        .take(FINDINGS)
+        .map(|(place, finding)| (place, finding.cause.as_str()))
+        .collect();
+    let mut pictures = Vec::new();
+    if run.jitter.is_some() {
+        return pictures;
+    }
+    for number in candidates(run) {
+        if wanted.is_empty() {
+            break;
+        }
+        let Some(cause) = first_cause(run, number) else { continue };
+        if let Some(at) = wanted.iter().position(|(_, wanted)| *wanted == cause) {
+            let (finding, _) = wanted.remove(at);
+            pictures.push(picture(run, number, finding, name));
+        }
+    }
+    pictures.sort_by_key(|picture| picture.finding);
+    pictures
+}
+
+/// Numbers of the intervals that are asked about, from 1.
+fn candidates(run: &Run) -> Vec<usize> {
+    let mut seen: HashMap<(&str, Account, OutlierKind), usize> = HashMap::new();
+    let mut numbers = Vec::new();
+    for (place, outlier) in run.outliers.iter().enumerate() {
+        let n = seen.entry((&outlier.comm, largest(outlier), outlier.kind)).or_default();
+        *n += 1;
+        if outlier.kind.is_own_time() && *n <= OF_A_KIND && numbers.len() < ASKED {
+            numbers.push(place + 1);
+        }
+    }
+    numbers
+}
+
+/// What `explain --outlier` says first.
+fn first_cause(run: &Run, number: usize) -> Option<String> {
+    let partial = PartialRun::new(run, &Question::Outlier(number)).ok()?;
+    let answer = explain::explain_part(&partial);
+    answer.findings.into_iter().next().map(|finding| finding.cause)
+}
+
+fn picture(run: &Run, number: usize, finding: usize, name: &str) -> Picture {
+    let outlier = &run.outliers[number - 1];
+    let since = |ns: u64| ns.saturating_sub(run.header.started_ns);
+    Picture {
+        finding,
+        text: report::outlier::sentence(outlier, run),
+        command: format!("whylag explain {name} --outlier {number}"),
+        from_ns: since(outlier.start_ns),
+        to_ns: since(outlier.end_ns()),
+        lanes: lanes(run, outlier),
+    }
+}
+
+/// The thread that waited, the one that it waited for, and so on.
+fn lanes(run: &Run, first: &Outlier) -> Vec<PictureLane> {
+    let since = |ns: u64| ns.saturating_sub(run.header.started_ns);
+    let mut lanes = vec![PictureLane {
+        name: format!("{} (tid {})", first.comm, first.tid),
+        role: "waits".to_owned(),
+        bars: bars(run, first),
+        ends_ns: None,
+    }];
+    let mut known = HashSet::from([first.tid]);
+    let mut at = first;
+    while lanes.len() < LANES
+        && let Some(other) = Other::of(at)
+        && known.insert(other.tid)
+    {
+        let theirs = overlapping(run, other.tid, at);
+        let mut drawn: Vec<Bar> = theirs.iter().flat_map(|one| bars(run, one)).collect();
+        drawn.retain(|bar| bar.to_ns > since(at.start_ns) && bar.from_ns < since(at.end_ns()));
+        drawn.extend(other.bar(run, at));
+        if drawn.is_empty() {
+            drawn.push(unseen(run, at));
+        }
+        let ends_ns = other.ended.then(|| since(at.end_ns()));
+        let (name, role) = (format!("{} (tid {})", other.comm, other.tid), other.role.to_owned());
+        lanes.push(PictureLane { name, role, bars: drawn, ends_ns });
+        match theirs.into_iter().max_by_key(|one| one.duration_ns) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    lanes
+}
+
+/// What an interval consists of, where the order is known: a sleep, then the wait for a CPU.
+fn bars(run: &Run, outlier: &Outlier) -> Vec<Bar> {
+    let since = |ns: u64| ns.saturating_sub(run.header.started_ns);
+    let (from_ns, to_ns) = (since(outlier.start_ns), since(outlier.end_ns()));
+    let ready = outlier.breakdown.sum_of(Account::is_runnable).min(outlier.duration_ns);
+    let account = largest(outlier);
+    let bar = |from_ns: u64, to_ns: u64, account: Account| Bar {
+        from_ns,
+        to_ns,
+        class: Class::of(account).place(),
+        text: format!("{} {}", duration(to_ns - from_ns), account.describe()),
+        somewhere: false,
+    };
+    if outlier.kind == OutlierKind::OffCpu && !account.is_waiting_for_cpu() && ready > 0 {
+        let woken = to_ns - ready;
+        return vec![bar(from_ns, woken, account), bar(woken, to_ns, Account::RunnableWakeup)];
+    }
+    vec![bar(from_ns, to_ns, account)]
+}
+
+/// Intervals of a thread that overlap another interval, in time order: those off the CPU, or else
+/// its system calls.
+fn overlapping<'a>(run: &'a Run, tid: u32, at: &Outlier) -> Vec<&'a Outlier> {
+    let mut theirs: Vec<&Outlier> = run
+        .outliers
+        .iter()
+        .filter(|o| o.tid == tid && o.kind.is_own_time())
+        .filter(|o| o.start_ns < at.end_ns() && o.end_ns() > at.start_ns)
+        .collect();
+    if theirs.iter().any(|o| o.kind != OutlierKind::Syscall) {
+        theirs.retain(|o| o.kind != OutlierKind::Syscall);
+    }
+    theirs.sort_by_key(|outlier| outlier.start_ns);
+    theirs
+}
+
+/// Nothing long is known of the thread in that time.
+fn unseen(run: &Run, at: &Outlier) -> Bar {
+    let since = |ns: u64| ns.saturating_sub(run.header.started_ns);
+    Bar {
+        from_ns: since(at.start_ns),
+        to_ns: since(at.end_ns()),
+        class: Class::Unknown.place(),
+        text: format!(
+            "on a CPU, or in waits below {}: none of its intervals here was kept",
+            duration(run.header.threshold_ns)
+        ),
+        somewhere: false,
+    }
+}
+
+/// Whom a thread waited for.
+struct Other<'a> {
+    tid: u32,
+    comm: &'a str,
+    role: &'static str,
+    /// It ended the wait.
+    ended: bool,
+    /// For how long it was in the way, and what it did then.
+    time: Option<(u64, Account, &'static str)>,
+}
+
+impl<'a> Other<'a> {
+    /// The holder of the lock, who had the CPU, or who ended the wait.
+    fn of(outlier: &'a Outlier) -> Option<Other<'a>> {
+        let waker = outlier.waker.as_ref().filter(|waker| waker.context == Context::Task);
+        if let Some(holder) = &outlier.holder {
+            return Some(Other {
+                tid: holder.tid,
+                comm: &holder.comm,
+                role: "had the lock",
+                ended: waker.is_some_and(|waker| waker.tid == holder.tid),
+                time: Some((holder.overlap_ns, Account::Kernel, "with the lock")),
+            });
+        }
+        let for_cpu = largest(outlier).is_waiting_for_cpu();
+        if let (true, Some(runner)) = (for_cpu, outlier.ran_instead.first()) {
+            return Some(Other {
+                tid: runner.tid,
+                comm: &runner.comm,
+                role: "had the CPU",
+                ended: false,
+                time: Some((runner.ns, Account::Running, "on that CPU")),
+            });
+        }
+        let waker = waker?;
+        let (tid, comm) = (waker.tid, waker.comm.as_str());
+        Some(Other { tid, comm, role: "ended the wait", ended: true, time: None })
+    }
+
+    /// The time in which it was in the way.
+    fn bar(&self, run: &Run, at: &Outlier) -> Option<Bar> {
+        let (ns, account, doing) = self.time?;
+        let since = |ns: u64| ns.saturating_sub(run.header.started_ns);
+        let length = ns.min(at.duration_ns);
+        let to_ns = since(at.end_ns());
+        Some(Bar {
+            from_ns: to_ns.saturating_sub(length),
+            to_ns,
+            class: Class::of(account).place(),
+            text: format!("{} {doing}", duration(ns)),
+            somewhere: length < at.duration_ns,
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! Latencies as a map: columns are seconds, rows are latencies, and what is counted is every value,
+//! none of them averaged.
+
+use std::collections::BTreeMap;
+
+use model::units::{count, duration};
+use model::{Histogram, Run};
+use serde::Serialize;
+
+/// Rows are so fine: four to a doubling.
+const PRECISION: u8 = 2;
+
+/// Columns of a map at most; those of a longer run are of several seconds.
+const COLUMNS: usize = 900;
+
+/// Metrics that are shown: those with most time.
+const METRICS: usize = 40;
+
+/// The quantiles of the curve.
+const QUANTILES: [f64; 13] =
+    [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999, 1.0];
+
+/// What was measured of one metric of all watched processes.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Latency {
+    /// Its name, as in JSON.
+    pub metric: String,
+    /// How many values.
+    pub n: u64,
+    /// The same as people read it, with the largest value.
+    pub about: String,
+    /// The lowest value of each row, and behind the last its end.
+    pub rows: Vec<u64>,
+    /// In time order.
+    pub columns: Vec<Column>,
+    /// (quantile, value): as many as n values can tell.
+    pub quantiles: Vec<(f64, u64)>,
+}
+
+/// The values that ended in one second, or in several.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Column {
+    /// Begin, since the start of the run.
+    pub from_ns: u64,
+    /// How many values.
+    pub n: u64,
+    /// The largest, exactly.
+    pub max_ns: u64,
+    /// (row, count).
+    pub cells: Vec<(u32, u64)>,
+}
+
+/// The latencies of a run: those of requests first, then those with most time.
+pub fn latencies(run: &Run) -> Vec<Latency> {
+    let mut by_metric: BTreeMap<(bool, String), Vec<(u64, &Histogram)>> = BTreeMap::new();
+    for second in &run.messages.seconds {
+        if let Some(flow) = run.messages.flow(second.program, second.flow) {
+            let key = (false, flow.metric_name(second.metric));
+            by_metric.entry(key).or_default().push((second.start_ns, &second.histogram));
+        }
+    }
+    for second in run.seconds.iter() {
+        let key = (true, second.metric.to_string());
+        by_metric.entry(key).or_default().push((second.start_ns, &second.histogram));
+    }
+    let time = |seconds: &[(u64, &Histogram)]| {
+        seconds.iter().fold(0u64, |sum, (_, of)| sum.saturating_add(of.sum()))
+    };
+    let mut all: Vec<_> = by_metric.into_iter().collect();
+    all.sort_by_key(|((thread, _), seconds)| (*thread, std::cmp::Reverse(time(seconds))));
+    all.truncate(METRICS);
+    all.into_iter()
+        .filter_map(|((_, metric), seconds)| latency(run, metric, &seconds))
+        .collect()
+}
+
+fn latency(run: &Run, metric: String, seconds: &[(u64, &Histogram)]) -> Option<Latency> {
+    let precision = seconds.iter().map(|(_, values)| values.precision()).max()?;
+    let mut all = Histogram::new(precision);
+    for (_, values) in seconds.iter().filter(|(_, values)| values.precision() == precision) {
+        all.merge(values);
+    }
+    let (lowest, highest) = (all.min()?, all.max()?);
+    let index = |ns: u64| Histogram::index_of(ns, PRECISION);
+    let (first, last) = (index(lowest), index(highest));
+    let rows = (first..=last + 1).map(|row| Histogram::bounds_of(row, PRECISION).0).collect();
+    let n = all.count();
+    let told = |q: &f64| *q == 1.0 || (1.0 - q) * n as f64 >= 1.0;
+    let quantiles = QUANTILES.into_iter().filter(told);
+    Some(Latency {
+        about: format!("n = {}, at most {}", count(n), duration(highest)),
+        quantiles: quantiles.filter_map(|q| Some((q, all.quantile(q)?))).collect(),
+        columns: columns(run, seconds, first),
+        metric,
+        n,
+        rows,
+    })
+}
+
+/// The values by time. Counts are summed where a column is of several seconds, and its largest value
+/// is that of all.
+fn columns(run: &Run, seconds: &[(u64, &Histogram)], first: u32) -> Vec<Column> {
+    let seconds_of_column = (run.length_ns() / 1_000_000_000).div_ceil(COLUMNS as u64).max(1);
+    let width_ns = seconds_of_column * 1_000_000_000;
+    let mut columns: BTreeMap<u64, (Column, BTreeMap<u32, u64>)> = BTreeMap::new();
+    for (start_ns, values) in seconds {
+        let from_ns = start_ns.saturating_sub(run.header.started_ns);
+        let place = if seconds_of_column == 1 { from_ns } else { from_ns / width_ns * width_ns };
+        let empty = || Column { from_ns: place, n: 0, max_ns: 0, cells: Vec::new() };
+        let (column, cells) = columns.entry(place).or_insert_with(|| (empty(), BTreeMap::new()));
+        column.n += values.count();
+        column.max_ns = column.max_ns.max(values.max().unwrap_or(0));
+        for (low, _, n) in values.ranges() {
+            let row = Histogram::index_of(low, PRECISION).saturating_sub(first);
+            *cells.entry(row).or_default() += n;
+        }
+    }
+    let finished = |(mut column, cells): (Column, BTreeMap<u32, u64>)| {
+        column.cells = cells.into_iter().collect();
+        column
+    };
+    columns.into_values().map(finished).collect()
+}
