@@ -17,7 +17,7 @@ use crate::timeline::largest;
 /// Findings that get a picture: the first.
 const FINDINGS: usize = 4;
 /// Intervals that are asked about, the longest first, ...
-const ASKED: usize = 40;
+const ASKED: usize = 24;
 /// ... and of these so many of one kind of wait of one program.
 const OF_A_KIND: usize = 3;
 /// Threads in a picture.
@@ -102,7 +102,11 @@ pub fn pictures(run: &Run, explanation: &Explanation, name: &str) -> Vec<Picture
 fn candidates(run: &Run) -> Vec<usize> {
     let mut seen: HashMap<(&str, Account, OutlierKind), usize> = HashMap::new();
     let mut numbers = Vec::new();
-    for (place, outlier) in run.outliers.iter().enumerate() {
+    // Of a wait it is known who ended it; a whole system call may have had several.
+    let is_call = |(_, outlier): &(usize, &Outlier)| outlier.kind == OutlierKind::Syscall;
+    let waits = run.outliers.iter().enumerate().filter(|one| !is_call(one));
+    let calls = run.outliers.iter().enumerate().filter(is_call);
+    for (place, outlier) in waits.chain(calls) {
         let n = seen.entry((&outlier.comm, largest(outlier), outlier.kind)).or_default();
         *n += 1;
         if outlier.kind.is_own_time() && *n <= OF_A_KIND && numbers.len() < ASKED {
@@ -175,7 +179,13 @@ fn bars(run: &Run, outlier: &Outlier) -> Vec<Bar> {
         from_ns,
         to_ns,
         class: Class::of(account).place(),
-        text: format!("{} {}", duration(to_ns - from_ns), account.describe()),
+        text: match (outlier.kind, &outlier.syscall) {
+            (OutlierKind::Syscall, Some(call)) => {
+                let (length, call) = (duration(to_ns - from_ns), call.call);
+                format!("{length} in {call}, most of it {}", account.describe())
+            }
+            _ => format!("{} {}", duration(to_ns - from_ns), account.describe()),
+        },
         somewhere: false,
     };
     if outlier.kind == OutlierKind::OffCpu && !account.is_waiting_for_cpu() && ready > 0 {

@@ -4,14 +4,19 @@
 use std::collections::BTreeMap;
 
 use model::units::{count, duration};
-use model::{Histogram, Run};
+use model::{Histogram, Outlier, OutlierKind, Run};
 use serde::Serialize;
+
+const SECOND: u64 = 1_000_000_000;
 
 /// Rows are so fine: four to a doubling.
 const PRECISION: u8 = 2;
 
 /// Columns of a map at most; those of a longer run are of several seconds.
 const COLUMNS: usize = 900;
+
+/// Columns of the map of intervals, whose moments are known.
+const FINE_COLUMNS: u64 = 240;
 
 /// Metrics that are shown: those with most time.
 const METRICS: usize = 40;
@@ -30,6 +35,8 @@ pub struct Latency {
     pub n: u64,
     /// The same as people read it, with the largest value.
     pub about: String,
+    /// Length of a column.
+    pub column_ns: u64,
     /// The lowest value of each row, and behind the last its end.
     pub rows: Vec<u64>,
     /// In time order.
@@ -52,8 +59,9 @@ pub struct Column {
     pub cells: Vec<(u32, u64)>,
 }
 
-/// The latencies of a run: those of requests first, then those with most time.
-pub fn latencies(run: &Run) -> Vec<Latency> {
+/// The latencies of a run: those of requests first, then intervals kept whole, then what was counted
+/// each second, most time first.
+pub fn latencies(run: &Run, intervals: &[Outlier]) -> Vec<Latency> {
     let mut by_metric: BTreeMap<(bool, String), Vec<(u64, &Histogram)>> = BTreeMap::new();
     for second in &run.messages.seconds {
         if let Some(flow) = run.messages.flow(second.program, second.flow) {
@@ -71,15 +79,45 @@ pub fn latencies(run: &Run) -> Vec<Latency> {
     let mut all: Vec<_> = by_metric.into_iter().collect();
     all.sort_by_key(|((thread, _), seconds)| (*thread, std::cmp::Reverse(time(seconds))));
     all.truncate(METRICS);
-    all.into_iter()
-        .filter_map(|((_, metric), seconds)| latency(run, metric, &seconds))
-        .collect()
+    let requests = all.iter().take_while(|((thread, _), _)| !thread).count();
+    let seconds = (run.length_ns() / SECOND).div_ceil(COLUMNS as u64).max(1);
+    let made = all.into_iter().filter_map(|((_, metric), values)| {
+        latency(run, metric, &values, seconds.saturating_mul(SECOND))
+    });
+    let mut made: Vec<Latency> = made.collect();
+    if let Some(kept) = kept(run, intervals) {
+        made.insert(requests.min(made.len()), kept);
+    }
+    made
 }
 
-fn latency(run: &Run, metric: String, seconds: &[(u64, &Histogram)]) -> Option<Latency> {
-    let precision = seconds.iter().map(|(_, values)| values.precision()).max()?;
+/// The intervals off the CPU that were kept whole, by the time that each ended.
+fn kept(run: &Run, intervals: &[Outlier]) -> Option<Latency> {
+    let column_ns = run.length_ns().div_ceil(FINE_COLUMNS).max(1);
+    let mut columns: BTreeMap<u64, Histogram> = BTreeMap::new();
+    let is_whole = |o: &&Outlier| matches!(o.kind, OutlierKind::OffCpu | OutlierKind::RunQueue);
+    for outlier in intervals.iter().filter(is_whole) {
+        let from = outlier.end_ns().saturating_sub(run.header.started_ns) / column_ns * column_ns;
+        let empty = || Histogram::new(model::histogram::PRECISION_KERNEL);
+        columns
+            .entry(run.header.started_ns.saturating_add(from))
+            .or_insert_with(empty)
+            .record(outlier.duration_ns);
+    }
+    let values: Vec<(u64, &Histogram)> = columns.iter().map(|(at, of)| (*at, of)).collect();
+    let name = format!("off the CPU for {} and longer", duration(run.header.threshold_ns));
+    latency(run, name, &values, column_ns)
+}
+
+fn latency(
+    run: &Run,
+    metric: String,
+    values: &[(u64, &Histogram)],
+    column_ns: u64,
+) -> Option<Latency> {
+    let precision = values.iter().map(|(_, values)| values.precision()).max()?;
     let mut all = Histogram::new(precision);
-    for (_, values) in seconds.iter().filter(|(_, values)| values.precision() == precision) {
+    for (_, values) in values.iter().filter(|(_, values)| values.precision() == precision) {
         all.merge(values);
     }
     let (lowest, highest) = (all.min()?, all.max()?);
@@ -92,7 +130,8 @@ fn latency(run: &Run, metric: String, seconds: &[(u64, &Histogram)]) -> Option<L
     Some(Latency {
         about: format!("n = {}, at most {}", count(n), duration(highest)),
         quantiles: quantiles.filter_map(|q| Some((q, all.quantile(q)?))).collect(),
-        columns: columns(run, seconds, first),
+        columns: columns(run, values, first, column_ns),
+        column_ns,
         metric,
         n,
         rows,
@@ -101,20 +140,25 @@ fn latency(run: &Run, metric: String, seconds: &[(u64, &Histogram)]) -> Option<L
 
 /// The values by time. Counts are summed where a column is of several seconds, and its largest value
 /// is that of all.
-fn columns(run: &Run, seconds: &[(u64, &Histogram)], first: u32) -> Vec<Column> {
-    let seconds_of_column = (run.length_ns() / 1_000_000_000).div_ceil(COLUMNS as u64).max(1);
-    let width_ns = seconds_of_column * 1_000_000_000;
+fn columns(
+    run: &Run,
+    values: &[(u64, &Histogram)],
+    first: u32,
+    column_ns: u64,
+) -> Vec<Column> {
     let mut columns: BTreeMap<u64, (Column, BTreeMap<u32, u64>)> = BTreeMap::new();
-    for (start_ns, values) in seconds {
+    for (start_ns, values) in values {
         let from_ns = start_ns.saturating_sub(run.header.started_ns);
-        let place = if seconds_of_column == 1 { from_ns } else { from_ns / width_ns * width_ns };
+        // A second begins when it was read, so it is not moved where it has a column of its own.
+        let place = if column_ns > SECOND { from_ns / column_ns * column_ns } else { from_ns };
         let empty = || Column { from_ns: place, n: 0, max_ns: 0, cells: Vec::new() };
         let (column, cells) = columns.entry(place).or_insert_with(|| (empty(), BTreeMap::new()));
-        column.n += values.count();
+        column.n = column.n.saturating_add(values.count());
         column.max_ns = column.max_ns.max(values.max().unwrap_or(0));
         for (low, _, n) in values.ranges() {
             let row = Histogram::index_of(low, PRECISION).saturating_sub(first);
-            *cells.entry(row).or_default() += n;
+            let cell = cells.entry(row).or_default();
+            *cell = cell.saturating_add(n);
         }
     }
     let finished = |(mut column, cells): (Column, BTreeMap<u32, u64>)| {

@@ -117,7 +117,7 @@ impl RunPage {
             accounts: accounts::rows(run),
             groups: accounts::groups(run),
             over_time: accounts::over_time(run, &loaded.intervals),
-            latencies: heat::latencies(run),
+            latencies: heat::latencies(run, &loaded.intervals),
             timeline: timeline::timeline(run, &loaded.intervals, &name, origin),
             flames: flame::flames(run),
             requests: requests::requests(run, &name),

@@ -58,12 +58,12 @@ export function lossBands(
     const from = Math.max(left, x(loss.from_ns));
     const to = Math.max(from + 2, Math.min(right, x(loss.to_ns)));
     context.fillStyle = theme.loss;
-    context.globalAlpha = 0.16;
+    context.globalAlpha = 0.08;
     context.fillRect(from, 0, to - from, bottom);
-    context.globalAlpha = 0.8;
+    context.globalAlpha = 0.45;
     context.strokeStyle = theme.loss;
     context.beginPath();
-    for (let at = from - bottom; at < to; at += 9) {
+    for (let at = from - bottom; at < to; at += 14) {
       context.moveTo(Math.max(from, at), at < from ? bottom - (from - at) : bottom);
       const end = Math.min(to, at + bottom);
       context.lineTo(end, bottom - (end - at));

@@ -535,6 +535,10 @@ n: number,
  */
 about: string, 
 /**
+ * Length of a column.
+ */
+column_ns: number, 
+/**
  * The lowest value of each row, and behind the last its end.
  */
 rows: Array<number>, 

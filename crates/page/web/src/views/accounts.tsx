@@ -82,11 +82,11 @@ function OverTimePlot({ run, theme, names }: { run: RunPage; theme: Theme; names
       axes: [
         {
           stroke: theme.dim,
-          grid: { stroke: theme.line },
+          grid: { stroke: theme.line, width: 1 },
           values: (u, splits) =>
             splits.map((s) => moment(s * 1e9, ((u.scales["x"]?.max ?? 1) - (u.scales["x"]?.min ?? 0)) * 1e9)),
         },
-        { stroke: theme.dim, grid: { stroke: theme.line }, label: "threads off the CPU", labelSize: 18, size: 44 },
+        { stroke: theme.dim, grid: { stroke: theme.line, width: 1 }, label: "threads off the CPU", labelSize: 18, size: 44 },
       ],
       series: [
         {},

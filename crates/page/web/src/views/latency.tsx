@@ -31,8 +31,8 @@ export function Latencies(props: { run: RunPage; other: RunPage | null; theme: T
       </label>
       <figure>
         <figcaption>
-          {latency.metric}: {latency.about}. A column is a second, a row a latency (logarithmic);
-          darker is more values; the mark in each column is its largest value.
+          {latency.metric}: {latency.about}. A column is {duration(latency.column_ns)}, a row a latency
+          (logarithmic); stronger is more values; the mark in each column is its largest value.
         </figcaption>
         <Drawing
           name={`heat${at}`}
@@ -52,7 +52,7 @@ export function Latencies(props: { run: RunPage; other: RunPage | null; theme: T
         })}
       />
       <Table
-        title={`Each second (${latency.columns.length})`}
+        title={`Each column (${latency.columns.length})`}
         columns={["from", "values", "largest"]}
         rows={latency.columns.map((column) => [
           duration(column.from_ns),
@@ -78,9 +78,10 @@ function drawMap(canvas: Canvas, latency: Latency, run: RunPage, theme: Theme): 
   const step = bottom / Math.max(1, rows);
   const most = Math.log(1 + latency.columns.reduce((m, c) => c.cells.reduce((n, [, k]) => Math.max(n, k), m), 0));
   for (const [place, column] of latency.columns.entries()) {
-    const next = latency.columns[place + 1]?.from_ns ?? column.from_ns + 1e9;
+    const wide = latency.column_ns;
+    const next = latency.columns[place + 1]?.from_ns ?? column.from_ns + wide;
     const from = Math.max(LEFT, x(column.from_ns));
-    const to = Math.min(width - 4, Math.max(from + 1, x(Math.min(next, column.from_ns + 1e9)) - 0.5));
+    const to = Math.min(width - 4, Math.max(from + 1, x(Math.min(next, column.from_ns + wide)) - 0.5));
     for (const [row, n] of column.cells) {
       context.fillStyle = theme.ramp(Math.log(1 + n) / most);
       context.fillRect(from, bottom - (row + 1) * step, to - from, Math.max(1, step - 0.5));
@@ -121,16 +122,17 @@ function Percentiles(props: { latency: Latency; other: Latency | null; theme: Th
       axes: [
         {
           stroke: theme.dim,
-          grid: { stroke: theme.line },
+          grid: { stroke: theme.line, width: 1 },
           splits: () => x,
-          values: (_, splits) => splits.map((s) => nineName(s)),
+          values: (_, splits) => splits.map((s) => (s === x[x.length - 1] ? "largest" : nineName(s))),
           space: 30,
         },
         {
           stroke: theme.dim,
-          grid: { stroke: theme.line },
+          grid: { stroke: theme.line, width: 1 },
+          filter: (_, splits) => splits.map((s) => (Number.isInteger(Math.log10(s)) ? s : null)),
           size: 64,
-          values: (_, splits) => splits.map((s) => (s > 0 && Number.isInteger(Math.log10(s)) ? duration(s) : "")),
+          values: (_, splits) => splits.map((s) => (s === null ? "" : duration(s))),
         },
       ],
       series: [
