@@ -104,7 +104,7 @@ pub fn groups(run: &Run) -> Vec<Group> {
     for others in &run.sums.others {
         let name = || format!("{} (summed)", others.comm);
         let entry = by_tgid.entry(others.tgid).or_insert_with(|| (name(), 0, Accounts::new()));
-        entry.1 += others.threads;
+        entry.1 = entry.1.saturating_add(others.threads);
         entry.2.merge(&others.accounts);
     }
     let mut all: Vec<_> = by_tgid.into_values().collect();
@@ -113,7 +113,7 @@ pub fn groups(run: &Run) -> Vec<Group> {
     if !rest.is_empty() {
         let mut sum = (format!("{} further processes", rest.len()), 0, Accounts::new());
         for (_, threads, accounts) in &rest {
-            sum.1 += threads;
+            sum.1 = threads.saturating_add(sum.1);
             sum.2.merge(accounts);
         }
         all.push(sum);
@@ -161,11 +161,11 @@ fn spread(bins: &mut [u64], bin_ns: u64, started_ns: u64, outlier: &Outlier, ns:
     let (from, to) = (outlier.start_ns.max(started_ns) - started_ns, outlier.end_ns());
     let to = to.saturating_sub(started_ns).max(from);
     for (place, bin) in bins.iter_mut().enumerate().skip((from / bin_ns) as usize) {
-        let begin = place as u64 * bin_ns;
+        let begin = (place as u64).saturating_mul(bin_ns);
         if begin >= to {
             break;
         }
-        let overlap = to.min(begin + bin_ns) - from.max(begin);
+        let overlap = to.min(begin.saturating_add(bin_ns)).saturating_sub(from.max(begin));
         let part = u128::from(ns) * u128::from(overlap) / u128::from(outlier.duration_ns.max(1));
         *bin = bin.saturating_add(part as u64);
     }

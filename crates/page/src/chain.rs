@@ -1,7 +1,7 @@
 //! Who waited for whom, on an axis of time: one interval of the run for each finding.
 //!
-//! The interval is the longest of which `explain --outlier` says that its first cause is the
-//! finding's. From it the picture goes to the thread that held the lock, had the CPU or ended the
+//! The interval is one of the longest, of which `explain --outlier` says that its first cause is the
+//! finding's and took at least half of it. From it the picture goes to the thread that held the lock, had the CPU or ended the
 //! wait, to what that one waited for meanwhile, and so on.
 
 use std::collections::{HashMap, HashSet};
@@ -17,7 +17,7 @@ use crate::timeline::largest;
 /// Findings that get a picture: the first.
 const FINDINGS: usize = 4;
 /// Intervals that are asked about, the longest first, ...
-const ASKED: usize = 24;
+const ASKED: usize = 30;
 /// ... and of these so many of one kind of wait of one program.
 const OF_A_KIND: usize = 3;
 /// Threads in a picture.
@@ -103,10 +103,13 @@ fn candidates(run: &Run) -> Vec<usize> {
     let mut seen: HashMap<(&str, Account, OutlierKind), usize> = HashMap::new();
     let mut numbers = Vec::new();
     // Of a wait it is known who ended it; a whole system call may have had several.
-    let is_call = |(_, outlier): &(usize, &Outlier)| outlier.kind == OutlierKind::Syscall;
-    let waits = run.outliers.iter().enumerate().filter(|one| !is_call(one));
-    let calls = run.outliers.iter().enumerate().filter(is_call);
-    for (place, outlier) in waits.chain(calls) {
+    // Most waits for what others send, and most sleeps, are waits for work.
+    let may_be_idle = |o: &Outlier| {
+        matches!(Class::of(largest(o)), Class::Message | Class::Sleep | Class::Unknown)
+    };
+    let mut order: Vec<(usize, &Outlier)> = run.outliers.iter().enumerate().collect();
+    order.sort_by_key(|(_, o)| (o.kind == OutlierKind::Syscall, may_be_idle(o)));
+    for (place, outlier) in order {
         let n = seen.entry((&outlier.comm, largest(outlier), outlier.kind)).or_default();
         *n += 1;
         if outlier.kind.is_own_time() && *n <= OF_A_KIND && numbers.len() < ASKED {
@@ -116,11 +119,12 @@ fn candidates(run: &Run) -> Vec<usize> {
     numbers
 }
 
-/// What `explain --outlier` says first.
+/// What `explain --outlier` says first, if that is why most of the interval was lost.
 fn first_cause(run: &Run, number: usize) -> Option<String> {
     let partial = PartialRun::new(run, &Question::Outlier(number)).ok()?;
     let answer = explain::explain_part(&partial);
-    answer.findings.into_iter().next().map(|finding| finding.cause)
+    let most = run.outliers.get(number - 1)?.duration_ns / 2;
+    answer.findings.into_iter().next().filter(|f| f.lost_ns >= most).map(|finding| finding.cause)
 }
 
 fn picture(run: &Run, number: usize, finding: usize, name: &str) -> Picture {
@@ -189,7 +193,7 @@ fn bars(run: &Run, outlier: &Outlier) -> Vec<Bar> {
         somewhere: false,
     };
     if outlier.kind == OutlierKind::OffCpu && !account.is_waiting_for_cpu() && ready > 0 {
-        let woken = to_ns - ready;
+        let woken = to_ns.saturating_sub(ready).max(from_ns);
         return vec![bar(from_ns, woken, account), bar(woken, to_ns, Account::RunnableWakeup)];
     }
     vec![bar(from_ns, to_ns, account)]

@@ -156,7 +156,14 @@ fn add(node: &mut Node, sum: &StackSum) {
 }
 
 /// Writes a node and all below it.
-fn push(tree: &mut Tree, names: &mut Names, who: (Kind, &str), node: &Node, depth: u32, least: u64) {
+fn push(
+    tree: &mut Tree,
+    names: &mut Names,
+    who: (Kind, &str),
+    node: &Node,
+    depth: u32,
+    least: u64,
+) {
     tree.name.push(names.place(who.1));
     tree.depth.push(depth);
     tree.ns.push(node.ns);
@@ -165,8 +172,8 @@ fn push(tree: &mut Tree, names: &mut Names, who: (Kind, &str), node: &Node, dept
     let (mut small, mut number) = (Node::default(), 0u64);
     for ((kind, name), below) in &node.below {
         if below.ns < least {
-            small.ns += below.ns;
-            small.n += below.n;
+            small.ns = small.ns.saturating_add(below.ns);
+            small.n = small.n.saturating_add(below.n);
             number += 1;
         } else {
             push(tree, names, (*kind, name), below, depth + 1, least);

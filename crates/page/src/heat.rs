@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use model::histogram::PRECISION_KERNEL;
 use model::units::{count, duration};
-use model::{Histogram, Outlier, OutlierKind, Run};
+use model::{Histogram, JitterSeries, Outlier, OutlierKind, Run, Tick};
 use serde::Serialize;
 
 const SECOND: u64 = 1_000_000_000;
@@ -85,6 +86,8 @@ pub fn latencies(run: &Run, intervals: &[Outlier]) -> Vec<Latency> {
         latency(run, metric, &values, seconds.saturating_mul(SECOND))
     });
     let mut made: Vec<Latency> = made.collect();
+    let timers = run.jitter.iter().flat_map(|jitter| &jitter.series);
+    made.extend(timers.filter_map(|series| lateness(run, series)));
     if let Some(kept) = kept(run, intervals) {
         made.insert(requests.min(made.len()), kept);
     }
@@ -93,20 +96,39 @@ pub fn latencies(run: &Run, intervals: &[Outlier]) -> Vec<Latency> {
 
 /// The intervals off the CPU that were kept whole, by the time that each ended.
 fn kept(run: &Run, intervals: &[Outlier]) -> Option<Latency> {
-    let column_ns = run.length_ns().div_ceil(FINE_COLUMNS).max(1);
-    let mut columns: BTreeMap<u64, Histogram> = BTreeMap::new();
     let is_whole = |o: &&Outlier| matches!(o.kind, OutlierKind::OffCpu | OutlierKind::RunQueue);
-    for outlier in intervals.iter().filter(is_whole) {
-        let from = outlier.end_ns().saturating_sub(run.header.started_ns) / column_ns * column_ns;
-        let empty = || Histogram::new(model::histogram::PRECISION_KERNEL);
-        columns
-            .entry(run.header.started_ns.saturating_add(from))
-            .or_insert_with(empty)
-            .record(outlier.duration_ns);
-    }
+    let whole = intervals.iter().filter(is_whole);
+    let (columns, column_ns) =
+        fine_columns(run, whole.map(|outlier| (outlier.end_ns(), outlier.duration_ns)));
     let values: Vec<(u64, &Histogram)> = columns.iter().map(|(at, of)| (*at, of)).collect();
     let name = format!("off the CPU for {} and longer", duration(run.header.threshold_ns));
     latency(run, name, &values, column_ns)
+}
+
+/// How late the ticks of a timer came, by the time that each was meant for.
+fn lateness(run: &Run, series: &JitterSeries) -> Option<Latency> {
+    let late = series.ticks.iter().filter(|Tick(_, late_ns, _)| *late_ns > 0);
+    let late = late.map(|Tick(intended_ns, late_ns, _)| (*intended_ns, late_ns.unsigned_abs()));
+    let (columns, column_ns) = fine_columns(run, late);
+    let values: Vec<(u64, &Histogram)> = columns.iter().map(|(at, of)| (*at, of)).collect();
+    let name = format!("lateness of {} {}", series.source, duration(series.interval_ns));
+    latency(run, name, &values, column_ns)
+}
+
+/// Values by the moments that they belong to.
+fn fine_columns(
+    run: &Run,
+    values: impl Iterator<Item = (u64, u64)>,
+) -> (BTreeMap<u64, Histogram>, u64) {
+    let column_ns = run.length_ns().div_ceil(FINE_COLUMNS).max(1);
+    let mut columns: BTreeMap<u64, Histogram> = BTreeMap::new();
+    for (at_ns, ns) in values {
+        let from = at_ns.saturating_sub(run.header.started_ns) / column_ns * column_ns;
+        let empty = || Histogram::new(PRECISION_KERNEL);
+        let column = columns.entry(run.header.started_ns.saturating_add(from));
+        column.or_insert_with(empty).record(ns);
+    }
+    (columns, column_ns)
 }
 
 fn latency(
@@ -140,12 +162,7 @@ fn latency(
 
 /// The values by time. Counts are summed where a column is of several seconds, and its largest value
 /// is that of all.
-fn columns(
-    run: &Run,
-    values: &[(u64, &Histogram)],
-    first: u32,
-    column_ns: u64,
-) -> Vec<Column> {
+fn columns(run: &Run, values: &[(u64, &Histogram)], first: u32, column_ns: u64) -> Vec<Column> {
     let mut columns: BTreeMap<u64, (Column, BTreeMap<u32, u64>)> = BTreeMap::new();
     for (start_ns, values) in values {
         let from_ns = start_ns.saturating_sub(run.header.started_ns);

@@ -43,15 +43,17 @@ pub fn recorder(run: &Run, origin: Origin) -> Recorder {
     let cpu = share_of(cost.cpu_ns, run.length_ns());
     let costs = [
         ("CPU time of the recorder", format!("{} ({cpu} of one CPU)", duration(cost.cpu_ns))),
-        ("time in BPF programs", format!("{} in {} runs", duration(cost.bpf_ns), count(cost.bpf_runs))),
+        (
+            "time in BPF programs",
+            format!("{} in {} runs", duration(cost.bpf_ns), count(cost.bpf_runs)),
+        ),
         ("events received", format!("{} ({})", count(cost.events), bytes(cost.ring_bytes))),
         ("memory, at most", bytes(cost.peak_rss_bytes)),
         ("until all probes were attached", duration(cost.attach_ns)),
         ("lost", count(run.losses.total())),
     ];
-    let probe = |probe: &model::ProbeCost| {
-        (probe.program.clone(), count(probe.runs), duration(probe.ns))
-    };
+    let probe =
+        |probe: &model::ProbeCost| (probe.program.clone(), count(probe.runs), duration(probe.ns));
     let loss = |(kind, at_ns, n): &(String, u64, u64)| {
         let from_ns = origin.since(*at_ns);
         let to_ns = from_ns.saturating_add(READ_EVERY_NS).min(run.length_ns().max(from_ns));

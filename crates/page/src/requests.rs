@@ -58,7 +58,9 @@ pub fn requests(run: &Run, name: &str) -> Requests {
         slow.filter_map(|(place, message)| request(run, message, place + 1, name)).collect();
     let basis = match rows.len() as u64 {
         0 => "no request was slow, or none was seen".to_owned(),
-        shown => format!("n = {} of {} that were slow", count(shown), count(run.messages.slow_count)),
+        shown => {
+            format!("n = {} of {} that were slow", count(shown), count(run.messages.slow_count))
+        }
     };
     Requests { rows, basis }
 }

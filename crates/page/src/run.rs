@@ -122,7 +122,7 @@ impl RunPage {
             flames: flame::flames(run),
             requests: requests::requests(run, &name),
             recorder: recorder::recorder(run, origin),
-            commands: commands(&name),
+            commands: commands(run, &name),
             explanation,
             name,
         }
@@ -132,6 +132,7 @@ impl RunPage {
 /// `1.02 s, 17 threads, intervals from 1.00 ms on kept whole`.
 fn about(run: &Run) -> String {
     let kept = match run.header.sampled {
+        _ if run.jitter.is_some() => return duration(run.length_ns()),
         true => "sampled from /proc, not recorded: shares are estimates".to_owned(),
         false => format!("intervals from {} on kept whole", duration(run.header.threshold_ns)),
     };
@@ -140,15 +141,17 @@ fn about(run: &Run) -> String {
     format!("{}, {threads}, {kept} ({number} of them)", duration(run.length_ns()))
 }
 
-fn commands(name: &str) -> Vec<Command> {
-    [
+fn commands(run: &Run, name: &str) -> Vec<Command> {
+    let flame =
+        ("the flame graph as SVG", format!("whylag export {name} --format svg -o offcpu.svg"));
+    let all = [
         ("these findings", format!("whylag explain {name}")),
         ("the same as JSON", format!("whylag explain {name} --json")),
         ("all tables", format!("whylag show {name}")),
-        ("the flame graph as SVG", format!("whylag export {name} --format svg -o offcpu.svg")),
-    ]
-    .map(|(shows, command)| Command { shows: shows.to_owned(), command })
-    .into()
+    ];
+    let flame = (!run.sums.stack_sums.is_empty()).then_some(flame);
+    let command = |(shows, command): (&str, String)| Command { shows: shows.to_owned(), command };
+    all.into_iter().chain(flame).map(command).collect()
 }
 
 /// A word as a shell takes it.

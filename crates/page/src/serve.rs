@@ -278,10 +278,8 @@ async fn explain_part(
         let missing = |error: &dyn std::fmt::Display| Refused::missing(error);
         let run = store.load(RunId(id)).map_err(|error| missing(&error))?;
         let part: Window = question.part(&run).map_err(|error| missing(&error))?;
-        let (run, stored) =
-            store.load_part(RunId(id), &part).map_err(|error| missing(&error))?;
-        let partial =
-            explain::PartialRun::new(&run, &question).map_err(|error| missing(&error))?;
+        let (run, stored) = store.load_part(RunId(id), &part).map_err(|error| missing(&error))?;
+        let partial = explain::PartialRun::new(&run, &question).map_err(|error| missing(&error))?;
         let explanation = explain::explain_part(&partial.stored(stored));
         Ok(PartAnswer {
             headline: report::explanation::leading(&explanation, &run),

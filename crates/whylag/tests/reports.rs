@@ -14,9 +14,9 @@ use std::process::{Child, Command, Stdio};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use common::{assert_refused, whylag};
-use tempfile::TempDir;
 use flate2::read::GzDecoder;
 use serde_json::Value;
+use tempfile::TempDir;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).with_extension("whylag")
@@ -95,7 +95,8 @@ fn a_finding_that_an_interval_shows_has_its_picture() {
     let command = picture["command"].as_str().unwrap();
     let number = command.rsplit(' ').next().unwrap();
     let run_file = fixture("mmap-lock-faulty");
-    let output = whylag().arg("explain").arg(run_file).args(["--outlier", number, "--json"]).output();
+    let output =
+        whylag().arg("explain").arg(run_file).args(["--outlier", number, "--json"]).output();
     let answer: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
     assert_eq!(answer["findings"][0]["cause"], run["explanation"]["findings"][0]["cause"]);
 }

@@ -17,6 +17,8 @@ import { TimelineView } from "./views/timeline";
 interface Section {
   id: string;
   title: string;
+  /** True if a run has something to show there. */
+  has: (run: RunPage) => boolean;
   view: (run: RunPage, other: RunPage | null, at: string) => ComponentChildren;
 }
 
@@ -30,19 +32,21 @@ export function App({ page }: { page: Page }) {
   const theme = useMemo(() => themeOf(page, dark), [page, dark]);
   const names = useMemo(() => page.classes.map((c) => c.name), [page]);
   const two = page.runs.length > 1;
-  const sections: Section[] = [
-    { id: "findings", title: "Findings", view: (run) => <Findings run={run} theme={theme} names={names} /> },
-    { id: "accounts", title: "Where the time went", view: (run) => <Accounts run={run} theme={theme} names={names} /> },
+  const all: Section[] = [
+    { id: "findings", has: () => true, title: "Findings", view: (run) => <Findings run={run} theme={theme} names={names} /> },
+    { id: "accounts", has: (run) => run.accounts.length > 0, title: "Where the time went", view: (run) => <Accounts run={run} theme={theme} names={names} /> },
     {
       id: "latencies",
+      has: (run) => run.latencies.length > 0,
       title: "Latencies",
       view: (run, other, at) => <Latencies run={run} other={other} theme={theme} at={at} />,
     },
-    { id: "timeline", title: "Timeline", view: (run, _, at) => <TimelineView run={run} theme={theme} names={names} at={at} /> },
-    { id: "flame", title: "Flame graph", view: (run, _, at) => <Flame run={run} theme={theme} at={at} /> },
-    { id: "requests", title: "Requests", view: (run) => <Requests run={run} theme={theme} /> },
-    { id: "recorder", title: "Cost and losses", view: (run) => <RecorderView run={run} /> },
+    { id: "timeline", has: (run) => run.timeline.lanes.length > 0, title: "Timeline", view: (run, _, at) => <TimelineView run={run} theme={theme} names={names} at={at} /> },
+    { id: "flame", has: (run) => run.flames.trees.length > 0, title: "Flame graph", view: (run, _, at) => <Flame run={run} theme={theme} at={at} /> },
+    { id: "requests", has: (run) => run.requests.rows.length > 0, title: "Requests", view: (run) => <Requests run={run} theme={theme} /> },
+    { id: "recorder", has: (run) => run.accounts.length > 0, title: "Cost and losses", view: (run) => <RecorderView run={run} /> },
   ];
+  const sections = all.filter((one) => page.runs.some(one.has));
   const jump = (id: string) => {
     setSection(id);
     document.getElementById(id)?.scrollIntoView();
@@ -140,7 +144,7 @@ export function App({ page }: { page: Page }) {
 
 function Help({ close }: { close: () => void }) {
   const keys: [string, string][] = [
-    ["1 to 7", "go to a view"],
+    ["1, 2, 3 ...", "go to a view"],
     ["t", "dark or light"],
     ["/", "search in the flame graph"],
     ["?", "this help; Escape closes it"],

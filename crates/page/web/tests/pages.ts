@@ -1,7 +1,7 @@
 // Reports that tests look at, made by whylag itself from recorded runs.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { expect, type Page as Tab } from "@playwright/test";
@@ -31,7 +31,9 @@ export const fixture = (name: string) => join(fixtures, `${name}.whylag`);
 /** The report of runs, as a file. */
 export function report(name: string, runs: string[]): string {
   const file = join(folder, `${name}.html`);
-  if (!existsSync(file)) execFileSync(whylag, ["report", ...runs, "-o", file]);
+  // Named as one would where they lie: the name is in the commands of the page.
+  const names = runs.map((run) => relative(fixtures, run));
+  if (!existsSync(file)) execFileSync(whylag, ["report", ...names, "-o", file], { cwd: fixtures });
   return file;
 }
 

@@ -42,7 +42,7 @@ export function Findings({ run, theme, names }: { run: RunPage; theme: Theme; na
         </p>
       ))}
       <p>
-        In the terminal:
+        In the terminal:{" "}
         {run.commands.map((c) => (
           <span key={c.command} class="labelled">
             {c.shows} <Copy command={c.command} />
