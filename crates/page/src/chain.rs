@@ -1,14 +1,14 @@
 //! Who waited for whom, on an axis of time: one interval of the run for each finding.
 //!
 //! The interval is one of the longest, of which `explain --outlier` says that its first cause is the
-//! finding's and took at least half of it. From it the picture goes to the thread that held the lock, had the CPU or ended the
+//! finding's, or one in its chain, and took at least half of it. From it the picture goes to the thread that held the lock, had the CPU or ended the
 //! wait, to what that one waited for meanwhile, and so on.
 
 use std::collections::{HashMap, HashSet};
 
 use explain::{PartialRun, Question};
 use model::units::duration;
-use model::{Account, Context, Explanation, Outlier, OutlierKind, Run};
+use model::{Account, Context, Explanation, Finding, Outlier, OutlierKind, Run};
 use report::Class;
 use serde::Serialize;
 
@@ -73,13 +73,8 @@ pub struct Bar {
 
 /// Pictures for the first findings, where an interval shows them.
 pub fn pictures(run: &Run, explanation: &Explanation, name: &str) -> Vec<Picture> {
-    let mut wanted: Vec<(usize, &str)> = explanation
-        .findings
-        .iter()
-        .enumerate()
-        .take(FINDINGS)
-        .map(|(place, finding)| (place, finding.cause.as_str()))
-        .collect();
+    let mut wanted: Vec<(usize, Vec<&str>)> =
+        explanation.findings.iter().map(causes).enumerate().take(FINDINGS).collect();
     let mut pictures = Vec::new();
     if run.jitter.is_some() {
         return pictures;
@@ -89,13 +84,19 @@ pub fn pictures(run: &Run, explanation: &Explanation, name: &str) -> Vec<Picture
             break;
         }
         let Some(cause) = first_cause(run, number) else { continue };
-        if let Some(at) = wanted.iter().position(|(_, wanted)| *wanted == cause) {
+        if let Some(at) = wanted.iter().position(|(_, causes)| causes.contains(&cause.as_str())) {
             let (finding, _) = wanted.remove(at);
             pictures.push(picture(run, number, finding, name));
         }
     }
     pictures.sort_by_key(|picture| picture.finding);
     pictures
+}
+
+/// The cause of a finding, and those that its chain goes through.
+fn causes(finding: &Finding) -> Vec<&str> {
+    let chain = finding.chain.iter().filter_map(|link| link.cause.as_deref());
+    [finding.cause.as_str()].into_iter().chain(chain).collect()
 }
 
 /// Numbers of the intervals that are asked about, from 1.

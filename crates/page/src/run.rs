@@ -112,7 +112,11 @@ impl RunPage {
             about: about(run),
             labels: run.header.labels.clone(),
             headline: report::explanation::leading(&explanation, run),
-            sums: report::explanation::sums(&explanation, run),
+            // A run of timers has no threads.
+            sums: match run.jitter {
+                Some(_) => String::new(),
+                None => report::explanation::sums(&explanation, run),
+            },
             pictures: chain::pictures(run, &explanation, &name),
             accounts: accounts::rows(run),
             groups: accounts::groups(run),

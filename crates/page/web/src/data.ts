@@ -13,7 +13,9 @@ export async function embedded(): Promise<Page | null> {
         "Firefox 113, Safari 16.4 and all later ones have it.",
     );
   }
-  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const characters = atob(text);
+  const packed = new Uint8Array(characters.length);
+  for (let at = 0; at < packed.length; at++) packed[at] = characters.charCodeAt(at);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return (await new Response(stream).json()) as Page;
 }

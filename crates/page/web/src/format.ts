@@ -13,9 +13,11 @@ export function duration(ns: number, digits = 3): string {
   return `${Number(value.toPrecision(digits))} ${unit}`;
 }
 
+/** As whylag writes a part of a whole. */
 export function percent(share: number): string {
-  const value = share * 100;
-  return `${value >= 10 || value === 0 ? value.toFixed(0) : value.toPrecision(2)} %`;
+  if (share > 0 && share < 0.001) return "<0.1 %";
+  if (share < 1 && share > 0.999) return ">99.9 %";
+  return `${(share * 100).toFixed(1)} %`;
 }
 
 export function count(n: number): string {

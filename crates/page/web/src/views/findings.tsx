@@ -1,17 +1,16 @@
 // The findings in the words of `explain`, with the picture of an interval that shows each.
 import type { Finding, RunPage } from "../types";
 import type { Theme } from "../theme";
+import { duration, percent } from "../format";
 import { Copy } from "../ui";
 import { ChainPicture } from "./picture";
-
-const percent = (share: number) => `${(share * 100).toFixed(share < 0.1 ? 2 : 1)} %`;
 
 export function Findings({ run, theme, names }: { run: RunPage; theme: Theme; names: string[] }) {
   const { explanation } = run;
   return (
     <div>
       <p class="headline">{run.headline}</p>
-      <p class="sums">{run.sums}</p>
+      <p>{run.sums}</p>
       {explanation.findings.map((finding, place) => (
         <OneFinding
           key={place}
@@ -27,7 +26,7 @@ export function Findings({ run, theme, names }: { run: RunPage; theme: Theme; na
           Lost time that no finding explains:{" "}
           {explanation.unexplained
             .slice(0, 5)
-            .map(([account, ns]) => `${account} ${(ns / 1e6).toPrecision(3)} ms`)
+            .map(([account, ns]) => `${account} ${duration(ns)}`)
             .join(", ")}
         </p>
       )}
