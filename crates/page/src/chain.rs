@@ -1,7 +1,7 @@
 //! Who waited for whom, on an axis of time: one interval of the run for each finding.
 //!
 //! The interval is one of the longest, of which `explain --outlier` says that its first cause is the
-//! finding's, or one in its chain, and took at least half of it. From it the picture goes to the thread that held the lock, had the CPU or ended the
+//! finding's, or one in its chain, and that these took at least half of it. From it the picture goes to the thread that held the lock, had the CPU or ended the
 //! wait, to what that one waited for meanwhile, and so on.
 
 use std::collections::{HashMap, HashSet};
@@ -83,8 +83,9 @@ pub fn pictures(run: &Run, explanation: &Explanation, name: &str) -> Vec<Picture
         if wanted.is_empty() {
             break;
         }
-        let Some(cause) = first_cause(run, number) else { continue };
-        if let Some(at) = wanted.iter().position(|(_, causes)| causes.contains(&cause.as_str())) {
+        let Some(answer) = answer(run, number) else { continue };
+        let most = run.outliers[number - 1].duration_ns / 2;
+        if let Some(at) = wanted.iter().position(|(_, causes)| shows(&answer, causes, most)) {
             let (finding, _) = wanted.remove(at);
             pictures.push(picture(run, number, finding, name));
         }
@@ -113,19 +114,26 @@ fn candidates(run: &Run) -> Vec<usize> {
     for (place, outlier) in order {
         let n = seen.entry((&outlier.comm, largest(outlier), outlier.kind)).or_default();
         *n += 1;
-        if outlier.kind.is_own_time() && *n <= OF_A_KIND && numbers.len() < ASKED {
+        let is_of_thread = outlier.kind != OutlierKind::LockHold;
+        if is_of_thread && *n <= OF_A_KIND && numbers.len() < ASKED {
             numbers.push(place + 1);
         }
     }
     numbers
 }
 
-/// What `explain --outlier` says first, if that is why most of the interval was lost.
-fn first_cause(run: &Run, number: usize) -> Option<String> {
+/// What `explain --outlier` says.
+fn answer(run: &Run, number: usize) -> Option<Explanation> {
     let partial = PartialRun::new(run, &Question::Outlier(number)).ok()?;
-    let answer = explain::explain_part(&partial);
-    let most = run.outliers.get(number - 1)?.duration_ns / 2;
-    answer.findings.into_iter().next().filter(|f| f.lost_ns >= most).map(|finding| finding.cause)
+    Some(explain::explain_part(&partial))
+}
+
+/// True if the first cause is one of these, and they took `most` of the interval.
+fn shows(answer: &Explanation, causes: &[&str], most: u64) -> bool {
+    let is_one = |finding: &&Finding| causes.contains(&finding.cause.as_str());
+    let of_these = answer.findings.iter().filter(is_one);
+    let lost_ns = of_these.fold(0u64, |sum, finding| sum.saturating_add(finding.lost_ns));
+    answer.findings.first().as_ref().is_some_and(is_one) && lost_ns >= most
 }
 
 fn picture(run: &Run, number: usize, finding: usize, name: &str) -> Picture {
@@ -146,12 +154,27 @@ fn lanes(run: &Run, first: &Outlier) -> Vec<PictureLane> {
     let since = |ns: u64| ns.saturating_sub(run.header.started_ns);
     let mut lanes = vec![PictureLane {
         name: format!("{} (tid {})", first.comm, first.tid),
-        role: "waits".to_owned(),
+        role: "was held up".to_owned(),
         bars: bars(run, first),
         ends_ns: None,
     }];
     let mut known = HashSet::from([first.tid]);
     let mut at = first;
+    if matches!(first.kind, OutlierKind::Syscall | OutlierKind::FirstCall) {
+        let waits: Vec<&Outlier> = overlapping(run, first.tid, first)
+            .into_iter()
+            .filter(|one| one.kind != OutlierKind::Syscall)
+            .collect();
+        if let Some(longest) = waits.iter().max_by_key(|one| one.duration_ns) {
+            lanes.push(PictureLane {
+                name: format!("{} (tid {})", first.comm, first.tid),
+                role: "its waits in that time".to_owned(),
+                bars: waits.iter().flat_map(|one| bars(run, one)).collect(),
+                ends_ns: None,
+            });
+            at = longest;
+        }
+    }
     while lanes.len() < LANES
         && let Some(other) = Other::of(at)
         && known.insert(other.tid)
@@ -163,7 +186,7 @@ fn lanes(run: &Run, first: &Outlier) -> Vec<PictureLane> {
         if drawn.is_empty() {
             drawn.push(unseen(run, at));
         }
-        let ends_ns = other.ended.then(|| since(at.end_ns()));
+        let ends_ns = other.ended.then(|| since(woken_ns(at)));
         let (name, role) = (format!("{} (tid {})", other.comm, other.tid), other.role.to_owned());
         lanes.push(PictureLane { name, role, bars: drawn, ends_ns });
         match theirs.into_iter().max_by_key(|one| one.duration_ns) {
@@ -178,7 +201,6 @@ fn lanes(run: &Run, first: &Outlier) -> Vec<PictureLane> {
 fn bars(run: &Run, outlier: &Outlier) -> Vec<Bar> {
     let since = |ns: u64| ns.saturating_sub(run.header.started_ns);
     let (from_ns, to_ns) = (since(outlier.start_ns), since(outlier.end_ns()));
-    let ready = outlier.breakdown.sum_of(Account::is_runnable).min(outlier.duration_ns);
     let account = largest(outlier);
     let bar = |from_ns: u64, to_ns: u64, account: Account| Bar {
         from_ns,
@@ -189,15 +211,28 @@ fn bars(run: &Run, outlier: &Outlier) -> Vec<Bar> {
                 let (length, call) = (duration(to_ns - from_ns), call.call);
                 format!("{length} in {call}, most of it {}", account.describe())
             }
+            (OutlierKind::FirstCall, _) => {
+                format!(
+                    "{} in a first call, most of it {}",
+                    duration(to_ns - from_ns),
+                    account.describe()
+                )
+            }
             _ => format!("{} {}", duration(to_ns - from_ns), account.describe()),
         },
         somewhere: false,
     };
-    if outlier.kind == OutlierKind::OffCpu && !account.is_waiting_for_cpu() && ready > 0 {
-        let woken = to_ns.saturating_sub(ready).max(from_ns);
+    let woken = since(woken_ns(outlier)).max(from_ns);
+    if outlier.kind == OutlierKind::OffCpu && !account.is_waiting_for_cpu() && woken < to_ns {
         return vec![bar(from_ns, woken, account), bar(woken, to_ns, Account::RunnableWakeup)];
     }
     vec![bar(from_ns, to_ns, account)]
+}
+
+/// When a sleep ended: what comes after it is the wait for a CPU.
+fn woken_ns(outlier: &Outlier) -> u64 {
+    let ready = outlier.breakdown.sum_of(Account::is_runnable).min(outlier.duration_ns);
+    outlier.end_ns().saturating_sub(ready)
 }
 
 /// Intervals of a thread that overlap another interval, in time order: those off the CPU, or else

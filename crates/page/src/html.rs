@@ -34,7 +34,7 @@ pub fn write(out: &mut dyn Write, page: &Page) -> Result<(), PageError> {
 /// # Errors
 /// Those of `out`.
 pub fn write_data(out: &mut dyn Write, json: &[u8]) -> Result<(), PageError> {
-    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(json)?;
     let data = STANDARD.encode(packed.finish()?);
     let policy = format!(

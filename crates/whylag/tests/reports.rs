@@ -90,7 +90,11 @@ fn a_finding_that_an_interval_shows_has_its_picture() {
     let picture = &run["pictures"][0];
     assert_eq!(picture["finding"], 0);
     let lanes = picture["lanes"].as_array().unwrap();
-    assert_eq!((&lanes[0]["role"], lanes.len() > 1), (&Value::from("waits"), true), "{picture}");
+    assert_eq!(
+        (&lanes[0]["role"], lanes.len() > 1),
+        (&Value::from("was held up"), true),
+        "{picture}"
+    );
     // The command under it says the same cause.
     let command = picture["command"].as_str().unwrap();
     let number = command.rsplit(' ').next().unwrap();

@@ -45,7 +45,7 @@ export function ChainPicture(props: { picture: Picture; theme: Theme; names: str
           {picture.lanes.map((lane, number) => {
             const top = number * LANE;
             return (
-              <g key={lane.name}>
+              <g key={number}>
                 <text x={LEFT} y={top + 13} fill={theme.text} font-size="12">
                   {lane.name}
                   <tspan fill={theme.dim}> {lane.role}</tspan>

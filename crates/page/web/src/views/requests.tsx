@@ -44,7 +44,6 @@ export function Requests({ run, theme }: { run: RunPage; theme: Theme }) {
           row.parts.map((part) => `${part.name} ${part.time}`).join(", "),
           <Copy key="c" command={row.command} />,
         ])}
-        open
       />
     </div>
   );
