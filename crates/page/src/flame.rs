@@ -39,7 +39,7 @@ pub struct Tree {
     pub ns: Vec<u64>,
     /// Intervals under it.
     pub n: Vec<u64>,
-    /// What it is: see [`Kind`].
+    /// 0: a process or a sum; 1: a function of the program; 2: of the kernel; 3: not known.
     pub kind: Vec<u8>,
     /// Functions with most time of their own, for those who read rather than look.
     pub top: Vec<TopRow>,

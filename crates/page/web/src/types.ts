@@ -1220,7 +1220,7 @@ ns: Array<number>,
  */
 n: Array<number>, 
 /**
- * What it is: see [`Kind`].
+ * 0: a process or a sum; 1: a function of the program; 2: of the kernel; 3: not known.
  */
 kind: Array<number>, 
 /**
