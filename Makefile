@@ -22,6 +22,10 @@
 # make fuzz         the readers of trace files, ELF files and perf maps against RUNS hostile inputs,
 #                   for SECONDS_EACH seconds at most
 # make soak        20 minutes (or DURATION=120 seconds) of storms, small disks and kills under a recorder
+# make page         builds the page's script and style anew (crates/page/web), which are committed
+# make test-page    the page in Debian's chromium
+# make stories      the report pages of the five stories' mysteries into target/stories, and their
+#                   pictures into docs/page
 # make test-java    the tests of the Java tracer and of the exchange
 # make new-cause ID=page-wait GROUP=memory  lays down a cause, its mystery, test and page
 # make help        this list
@@ -136,9 +140,21 @@ new-cause:
 	@scripts/install-deps.sh build
 	@scripts/new-cause.sh "$(ID)" "$(GROUP)"
 
+page:
+	@scripts/install-deps.sh page
+	@$(AS_USER) scripts/build-page.sh crates/page/web/dist
+
+test-page:
+	@scripts/install-deps.sh build page
+	@scripts/test-page.sh
+
+stories:
+	@scripts/install-deps.sh build page
+	@scripts/stories.sh
+
 test-java:
 	@scripts/install-deps.sh java
 	@scripts/test-java.sh
 
 .PHONY: all help install-deps build mysteries demo test test-mysteries test-shapes test-servers test-kernels lint \
-	bench-peers proofs bench-trace trace-kills exchange fuzz soak new-cause test-java check-aarch64
+	bench-peers proofs bench-trace trace-kills exchange fuzz soak new-cause test-java page test-page stories check-aarch64

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # install-deps.sh GROUP...: installs the missing Debian packages of the groups (build, test, java,
-# lint, lab, servers); without root, or without apt-get, says what to install and fails.
+# page, lint, lab, servers); without root, or without apt-get, says what to install and fails.
 set -euo pipefail
 
 # For each group the commands that it needs, and the packages that have them.
@@ -18,6 +18,8 @@ packages_of() {
 		;;
 	# Java 17 or later.
 	java) echo javac=default-jdk-headless mvn=maven ;;
+	# Node 20.19 or later.
+	page) echo chromium=chromium node=nodejs npm=npm curl=curl ;;
 	lint) echo shellcheck=shellcheck jq=jq ;;
 	lab)
 		echo qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap cpio=cpio \
@@ -33,7 +35,7 @@ packages_of() {
 		;;
 	aarch64) echo aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu ;;
 	*)
-		echo "$(basename "$0"): no group '$1'; there are build, test, java, lint, lab, servers and aarch64" >&2
+		echo "$(basename "$0"): no group '$1'; there are build, test, java, page, lint, lab, servers and aarch64" >&2
 		return 1
 		;;
 	esac

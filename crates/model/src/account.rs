@@ -13,6 +13,7 @@ use crate::Syscall;
 /// The text form (`running:user`, `running:mmap`, `blocked:lock:mmap_lock:write`) is the same on
 /// the command line, in JSON and in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS), ts(type = "string"))]
 #[serde(into = "String", try_from = "String")]
 pub enum Account {
     /// On a CPU in user mode. On-CPU time of page faults is in here too: the kernel offers no

@@ -11,6 +11,7 @@ use crate::units::{duration, share_of};
 /// What the one was doing that a thread waited for, or the one that that one waited for, and so on
 /// to one that did not wait for another recorded thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ChainEnd {
     /// It ran on a CPU.

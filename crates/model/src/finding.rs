@@ -8,6 +8,7 @@ use crate::{Account, Capability, ChainEnd, RunId};
 
 /// What a link of a chain is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// What was lost.
@@ -31,6 +32,7 @@ impl Role {
 
 /// A link of a chain, from the symptom to its trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Link {
     /// Where it stands in the chain.
     pub role: Role,
@@ -43,6 +45,7 @@ pub struct Link {
 
 /// A piece of evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Evidence {
     /// What was seen, with units and n.
     pub text: String,
@@ -52,6 +55,7 @@ pub struct Evidence {
 
 /// A look-alike that was considered and excluded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct RuledOut {
     /// Id of the other cause.
     pub cause: String,
@@ -61,6 +65,7 @@ pub struct RuledOut {
 
 /// Another explanation that was considered and excluded, and is no cause of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Excluded {
     /// What is excluded, in plain words.
     pub what: String,
@@ -70,6 +75,7 @@ pub struct Excluded {
 
 /// A look-alike that the evidence at hand does not exclude.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct NotRuledOut {
     /// Id of the other cause.
     pub cause: String,
@@ -81,6 +87,7 @@ pub struct NotRuledOut {
 
 /// The thread or process that a cause took the largest part of what it wanted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Hurt {
     /// `thread worker (tid 81)`, `process server (pid 80)`.
     pub who: String,
@@ -92,6 +99,7 @@ pub struct Hurt {
 
 /// When most of a cause's time was lost, as the intervals kept whole show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Concentration {
     /// `97 % within 45.0 ms, at the end of the run`.
     pub text: String,
@@ -105,6 +113,7 @@ pub struct Concentration {
 
 /// What a cause takes of the slowest requests, or messages, of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct RequestCost {
     /// How many of them it took a tenth of, or more.
     pub with: u64,
@@ -125,6 +134,7 @@ impl RequestCost {
 
 /// A named cause.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Finding {
     /// Id of the cause, as in `causes/`.
     pub cause: String,
@@ -183,6 +193,7 @@ pub struct Finding {
 
 /// What threads do one at a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Turns {
     /// What lets them in.
     pub lock: String,
@@ -204,6 +215,7 @@ pub struct Turns {
 
 /// Causes of the catalogue that were not looked for: their evidence was not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct NotLookedAt {
     /// What was missing, and why.
     pub because: String,
@@ -213,6 +225,7 @@ pub struct NotLookedAt {
 
 /// Where lost time was spent that no finding explains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct LostStack {
     /// What the threads did.
     pub account: Account,
@@ -228,6 +241,7 @@ pub struct LostStack {
 
 /// A cause with its evidence that explains too little to be a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct BelowBar {
     /// Id of the cause.
     pub cause: String,
@@ -241,6 +255,7 @@ pub struct BelowBar {
 
 /// The account that most time was lost in, where no cause explains it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct LeadingAccount {
     /// Which.
     pub account: Account,
@@ -254,6 +269,7 @@ pub struct LeadingAccount {
 
 /// Time that the recorder itself took from the watched threads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct OwnDelay {
     /// Watched threads were ready to run while it was on their CPU.
     pub queued_ns: u64,
@@ -267,6 +283,7 @@ pub struct OwnDelay {
 
 /// The part of a run that was asked about, and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Scope {
     /// `outlier 3`, `the window 1.20 s..1.50 s`, `thread worker (tid 81)`.
     pub what: String,
@@ -347,6 +364,7 @@ pub enum Standing {
 
 /// Everything `whylag explain` says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Explanation {
     /// The run.
     pub run: RunId,
@@ -395,6 +413,7 @@ pub struct Explanation {
 
 /// Repeated events that do not come at any time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Rhythm {
     /// Which, in words.
     pub events: String,
@@ -408,6 +427,7 @@ pub struct Rhythm {
 
 /// What repeated events keep to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum RhythmKind {
     /// A phase of a period of the wall clock.
@@ -433,6 +453,7 @@ pub enum RhythmKind {
 /// Repeated events come while another program runs, more often than chance would have it. That is no
 /// cause yet: both may follow from a third.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Coincidence {
     /// Name of the program.
     pub comm: String,

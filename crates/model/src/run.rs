@@ -15,6 +15,7 @@ use crate::{
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct RunId(pub i64);
 
 impl fmt::Display for RunId {

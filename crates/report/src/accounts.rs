@@ -8,7 +8,7 @@ use model::{Account, Accounts, OtherThreads, Run, ThreadAccounts};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
-use crate::{Style, text};
+use crate::{Class, Style, text};
 
 /// Accounts shown one by one; smaller ones are summed.
 const ACCOUNTS: usize = 24;
@@ -46,8 +46,8 @@ pub fn write_summary(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
 
     let columns = [("account", Align::Left), ("time", Align::Right), ("share", Align::Right)];
     let mut table = Table::new(2, &[columns.as_slice(), &[("", Align::Left)]].concat());
-    let row = |table: &mut Table, name: Cell, ns: u64| {
-        let bar = Cell::painted(bar(ns, total, BAR), Paint::Cyan);
+    let row = |table: &mut Table, name: Cell, ns: u64, paint: Paint| {
+        let bar = Cell::painted(bar(ns, total, BAR), paint);
         table.row([name, duration(ns).into(), share_of(ns, total).into(), bar]);
     };
     let known: Vec<_> = accounts
@@ -58,15 +58,16 @@ pub fn write_summary(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
     let (shown, rest) = known.split_at(known.len().min(ACCOUNTS));
     for (account, ns) in shown {
         let star = if *account == Account::Stolen { " *" } else { "" };
-        row(&mut table, format!("{account}{star}").into(), *ns);
+        let paint = Paint::Account(Class::of(*account));
+        row(&mut table, format!("{account}{star}").into(), *ns, paint);
     }
     if !rest.is_empty() {
         let name = format!("{} smaller accounts", rest.len());
-        row(&mut table, name.into(), sum(rest.iter().map(|(_, ns)| *ns)));
+        row(&mut table, name.into(), sum(rest.iter().map(|(_, ns)| *ns)), Paint::Dim);
     }
     let unaccounted = accounts.get(Account::Unaccounted);
     let paint = if unaccounted > 0 { Paint::Yellow } else { Paint::Dim };
-    row(&mut table, Cell::painted("unaccounted", paint), unaccounted);
+    row(&mut table, Cell::painted("unaccounted", paint), unaccounted, paint);
     let all =
         [Cell::painted("all", Paint::Bold), duration(total).into(), share_of(total, total).into()];
     table.row(all);

@@ -162,7 +162,7 @@ fn leading_account(account: &LeadingAccount, explanation: &Explanation) -> Strin
 }
 
 /// The first line: the leading cause in plain words.
-fn leading(explanation: &Explanation, run: &Run) -> String {
+pub fn leading(explanation: &Explanation, run: &Run) -> String {
     if let Some(account) = &explanation.leading_account {
         return leading_account(account, explanation);
     }
@@ -230,8 +230,8 @@ fn place(explanation: &Explanation) -> String {
     }
 }
 
-/// How the wall time divides.
-fn sums(explanation: &Explanation, run: &Run) -> String {
+/// How the wall time divides, in a sentence.
+pub fn sums(explanation: &Explanation, run: &Run) -> String {
     let wall = explanation.wall_ns;
     let target = &run.header.target;
     let (subject, threads) = match &explanation.scope {

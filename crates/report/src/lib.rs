@@ -17,6 +17,7 @@ pub mod bench;
 mod call;
 pub mod cases;
 pub mod chart;
+pub mod class;
 pub mod coincidences;
 pub mod compare;
 mod cost;
@@ -47,4 +48,5 @@ mod waits;
 mod who;
 pub mod why_not;
 
+pub use class::Class;
 pub use style::Style;

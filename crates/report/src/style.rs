@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 
+use crate::Class;
+
 /// Width of the lines when nothing else is known.
 pub const DEFAULT_WIDTH: usize = 80;
 
@@ -36,6 +38,8 @@ pub(crate) enum Paint {
     Yellow,
     Green,
     Cyan,
+    /// The colour that the accounts of a class have everywhere.
+    Account(Class),
 }
 
 impl Style {
@@ -74,6 +78,9 @@ impl Style {
             Paint::Yellow => 33,
             Paint::Green => 32,
             Paint::Cyan => 36,
+            Paint::Account(class) => {
+                return format!("\x1b[38;5;{}m{text}\x1b[0m", class.of_terminal());
+            }
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }

@@ -54,6 +54,16 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl From<page::PageError> for Failure {
+    fn from(error: page::PageError) -> Failure {
+        match error {
+            page::PageError::Store(error) => error.into(),
+            page::PageError::Io(error) => error.into(),
+            page::PageError::Data(_) => Failure::Failed(error.into()),
+        }
+    }
+}
+
 impl From<RunFileError> for Failure {
     fn from(error: RunFileError) -> Failure {
         match error {

@@ -9,6 +9,7 @@
 mod failure;
 mod keeper;
 mod output;
+mod place;
 mod selection;
 mod signals;
 mod stored;
@@ -67,6 +68,10 @@ enum Verb {
     Compare(verbs::compare::Options),
     /// A run as one file to send or keep, or in another format: json, folded, svg, csv or wakers
     Export(verbs::export::Options),
+    /// A run as one HTML file to look at, or two side by side
+    Report(verbs::report::Options),
+    /// The stored runs as pages in a browser, on this host only
+    Serve(verbs::serve::Options),
     /// Remove stored runs, and give back their space
     Forget(verbs::forget::Options),
     /// Store a run that 'export --format run' wrote, here or on another host
@@ -96,6 +101,8 @@ fn main() -> ExitCode {
         Verb::Show(options) => verbs::show::run(&options, store),
         Verb::Compare(options) => verbs::compare::run(&options, store),
         Verb::Export(options) => verbs::export::run(&options, store),
+        Verb::Report(options) => verbs::report::run(&options, store),
+        Verb::Serve(options) => verbs::serve::run(&options, store),
         Verb::Forget(options) => verbs::forget::run(&options, store),
         Verb::Import(options) => verbs::import::run(&options, store),
     };

@@ -80,6 +80,9 @@ fn read_run(store: &Sqlite, id: RunId) {
     )
     .unwrap();
     drop(report::export::csv::write(&mut Vec::new(), &run));
+    let intervals = store.longest(id, page::run::INTERVALS).unwrap_or_default();
+    let loaded = page::Loaded { name: "x.whylag".to_owned(), run, intervals };
+    page::html::write(&mut Vec::new(), &page::Page::of(&[loaded])).unwrap();
 }
 
 /// Where the numbers of a text are, by the key that they have.

@@ -28,7 +28,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use model::outside::{self, visible};
-use model::{Batch, Finding, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary, Window};
+use model::{
+    Batch, Finding, Outlier, Run, RunEnd, RunFigures, RunHeader, RunId, RunSummary, Window,
+};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -266,6 +268,13 @@ impl Sqlite {
     /// Bytes that a run takes in the store, so far and approximately.
     pub fn size_of(&self, run: RunId) -> Result<u64, StoreError> {
         read::size_of(&self.conn, run).map_err(|error| self.failed_for(run, error))
+    }
+
+    /// The longest intervals of a run that were kept whole, at most so many, longest first: what is
+    /// drawn, where tables need few ([`LOADED_OUTLIERS`](crate::LOADED_OUTLIERS)).
+    pub fn longest(&self, run: RunId, most: usize) -> Result<Vec<Outlier>, StoreError> {
+        let longest = read_parts::longest(&self.conn, run, most);
+        self.each_shown(&mut longest.map_err(|error| self.failed_for(run, error))?)
     }
 
     /// Bytes of the store's file and its log.

@@ -120,6 +120,16 @@ pub(super) fn outliers(
     by_rowid(conn, &rowids)
 }
 
+/// The longest of the run, at most so many: what is drawn, where tables need few.
+pub(super) fn longest(conn: &Connection, run: RunId, most: usize) -> Result<Vec<Outlier>> {
+    let sql = format!(
+        "SELECT {OUTLIER_COLUMNS} FROM outliers
+         WHERE run = ?1 AND duration_ns >= (SELECT threshold_ns FROM runs WHERE id = ?1)
+         ORDER BY duration_ns DESC, rowid LIMIT ?2"
+    );
+    all(conn, &sql, params![run.0, most as i64], outlier)
+}
+
 fn by_rowid(conn: &Connection, rowids: &[i64]) -> Result<Vec<Outlier>> {
     let sql = format!("SELECT {OUTLIER_COLUMNS} FROM outliers WHERE rowid = ?1");
     let mut select = conn.prepare_cached(&sql)?;

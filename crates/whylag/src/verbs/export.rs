@@ -1,7 +1,5 @@
 //! `whylag export`: a run as one file, or for other tools.
 
-pub mod place;
-
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,9 +9,9 @@ use model::Run;
 use report::export::svg::SvgError;
 use store::Store;
 
-use self::place::Place;
 use crate::failure::Failure;
 use crate::output::{Screen, tell};
+use crate::place::Place;
 use crate::stored::{self, RunName, StoreOptions};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Each verb with what is always given, so that none measures for long, and what may be added.
 /// `~` takes a value behind it.
-const VERBS: [(&str, &[&str], &[&str]); 16] = [
+const VERBS: [(&str, &[&str], &[&str]); 17] = [
     (
         "explain",
         &[],
@@ -42,6 +42,7 @@ const VERBS: [(&str, &[&str], &[&str]); 16] = [
     ("series", &[], &["--json", "--all", "~--dismiss", "~--set", "~--until", "~--command"]),
     ("prove", &["1"], &["~", "~--", "~--expect", "--json", "~--cause"]),
     ("export", &[], &["~--format", "~-o", "~"]),
+    ("report", &[], &["~", "~", "~-o"]),
     ("import", &[], &["~", "~"]),
     ("forget", &["--dry-run"], &["~", "~--older", "~--keep", "~--size"]),
     ("doctor", &["--time", "1ms", "--watch"], &["~-p", "~--time", "--why", "--json"]),

@@ -12,8 +12,8 @@ use store::Store;
 use super::{Options, Side};
 use crate::failure::Failure;
 use crate::output::{self, Screen, tell};
+use crate::place::Place;
 use crate::stored::{self, StoreOptions};
-use crate::verbs::export::place::Place;
 
 /// Runs of a side that are loaded for a flame graph: each takes its megabytes of memory.
 const MOST_DRAWN: usize = 100;

@@ -1,4 +1,4 @@
-//! Where an export goes.
+//! Where an export or a report goes.
 //!
 //! A file is written beside its place and takes it at the end: one that was there already stays as
 //! it is if anything fails. What is no regular file (a device, a pipe) is written to as it is. The

@@ -1,0 +1,218 @@
+//! Time off the CPU by stack: one tree for all of it, and one for each account.
+
+use std::collections::{BTreeMap, HashMap};
+
+use model::units::{count, duration, share_of};
+use model::{Account, Run, StackId, StackSum};
+use report::Class;
+use report::export::Coverage;
+use serde::Serialize;
+
+/// What is narrower than this part of its tree is summed as "smaller".
+const NARROWEST: u64 = 5000;
+
+/// The trees of a run.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Flames {
+    /// Names of frames; trees have places of this list.
+    pub names: Vec<String>,
+    /// The first is of all accounts.
+    pub trees: Vec<Tree>,
+    /// Which part of the time off the CPU has a stack.
+    pub coverage: String,
+}
+
+/// A tree: its frames in the order in which one walks it, each before what it calls.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Tree {
+    /// Its account, as in JSON; empty: all.
+    pub account: String,
+    /// Its time and n in words.
+    pub about: String,
+    /// Name of each frame, as a place in the names.
+    pub name: Vec<u32>,
+    /// 0: the root.
+    pub depth: Vec<u32>,
+    /// Time under it, itself included.
+    pub ns: Vec<u64>,
+    /// Intervals under it.
+    pub n: Vec<u64>,
+    /// 0: a process or a sum; 1: a function of the program; 2: of the kernel; 3: not known.
+    pub kind: Vec<u8>,
+    /// Functions with most time of their own, for those who read rather than look.
+    pub top: Vec<TopRow>,
+}
+
+/// A function and the time that ended in it.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct TopRow {
+    /// Its name.
+    pub name: String,
+    /// Time, as people read it.
+    pub time: String,
+    /// Part of the tree, as people read it.
+    pub share: String,
+    /// Intervals.
+    pub n: u64,
+}
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// The root, a process, a sum of what is small.
+    Other = 0,
+    User = 1,
+    Kernel = 2,
+    /// Not known.
+    Missing = 3,
+}
+
+#[derive(Default)]
+struct Node {
+    ns: u64,
+    n: u64,
+    below: BTreeMap<(Kind, String), Node>,
+}
+
+/// Places of names.
+#[derive(Default)]
+struct Names {
+    places: HashMap<String, u32>,
+    names: Vec<String>,
+}
+
+impl Names {
+    fn place(&mut self, name: &str) -> u32 {
+        if let Some(place) = self.places.get(name) {
+            return *place;
+        }
+        let place = self.names.len() as u32;
+        self.places.insert(name.to_owned(), place);
+        self.names.push(name.to_owned());
+        place
+    }
+}
+
+/// Of a run.
+pub fn flames(run: &Run) -> Flames {
+    let mut names = Names::default();
+    let mut time: BTreeMap<Account, u64> = BTreeMap::new();
+    for sum in &run.sums.stack_sums {
+        let entry = time.entry(sum.account).or_default();
+        *entry = entry.saturating_add(sum.ns);
+    }
+    let mut accounts: Vec<_> = time.into_iter().collect();
+    accounts.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    let several = accounts.len() > 1;
+    let of_one = accounts.into_iter().filter(|_| several).map(|(account, _)| Some(account));
+    let trees = [None].into_iter().chain(of_one);
+    let trees = trees.filter_map(|account| tree(run, account, &mut names)).collect();
+    Flames { trees, names: names.names, coverage: Coverage::of(run).to_string() }
+}
+
+fn tree(run: &Run, account: Option<Account>, names: &mut Names) -> Option<Tree> {
+    let mut root = Node::default();
+    let mut own: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let sums = run.sums.stack_sums.iter();
+    for sum in sums.filter(|sum| account.is_none_or(|account| account == sum.account)) {
+        let frames = frames(run, sum);
+        if let Some((_, last)) = frames.last() {
+            let entry = own.entry(last.clone()).or_default();
+            *entry = (entry.0.saturating_add(sum.ns), entry.1.saturating_add(sum.count));
+        }
+        let mut node = &mut root;
+        add(node, sum);
+        for frame in frames {
+            node = node.below.entry(frame).or_default();
+            add(node, sum);
+        }
+    }
+    if root.ns == 0 {
+        return None;
+    }
+    let mut made = Tree {
+        account: account.map_or_else(String::new, |account| account.to_string()),
+        about: format!("{}, n = {} intervals", duration(root.ns), count(root.n)),
+        name: Vec::new(),
+        depth: Vec::new(),
+        ns: Vec::new(),
+        n: Vec::new(),
+        kind: Vec::new(),
+        top: top(own, root.ns),
+    };
+    let all = account.map_or("all accounts".to_owned(), |account| {
+        format!("{account}: {}", Class::of(account).name())
+    });
+    push(&mut made, names, (Kind::Other, &all), &root, 0, root.ns / NARROWEST);
+    Some(made)
+}
+
+fn add(node: &mut Node, sum: &StackSum) {
+    node.ns = node.ns.saturating_add(sum.ns);
+    node.n = node.n.saturating_add(sum.count);
+}
+
+/// Writes a node and all below it.
+fn push(
+    tree: &mut Tree,
+    names: &mut Names,
+    who: (Kind, &str),
+    node: &Node,
+    depth: u32,
+    least: u64,
+) {
+    tree.name.push(names.place(who.1));
+    tree.depth.push(depth);
+    tree.ns.push(node.ns);
+    tree.n.push(node.n);
+    tree.kind.push(who.0 as u8);
+    let (mut small, mut number) = (Node::default(), 0u64);
+    for ((kind, name), below) in &node.below {
+        if below.ns < least {
+            small.ns = small.ns.saturating_add(below.ns);
+            small.n = small.n.saturating_add(below.n);
+            number += 1;
+        } else {
+            push(tree, names, (*kind, name), below, depth + 1, least);
+        }
+    }
+    if small.ns >= least.max(1) {
+        let name = format!("{number} smaller");
+        push(tree, names, (Kind::Other, &name), &small, depth + 1, least);
+    }
+}
+
+/// The process, its functions and those of the kernel, outermost first.
+fn frames(run: &Run, sum: &StackSum) -> Vec<(Kind, String)> {
+    let mut frames = vec![(Kind::Other, format!("{} (pid {})", run.comm(sum.tgid), sum.tgid))];
+    let mut side = |id: Option<StackId>, kind: Kind, none: &str| {
+        let Some(stack) = id.and_then(|id| run.stacks.get(&id)) else {
+            frames.push((Kind::Missing, none.to_owned()));
+            return;
+        };
+        if stack.truncated {
+            frames.push((Kind::Missing, "[cut short]".to_owned()));
+        }
+        frames.extend(stack.frames.iter().rev().map(|frame| (kind, frame.label())));
+    };
+    side(sum.user, Kind::User, "[no user stack]");
+    side(sum.kernel, Kind::Kernel, "[no kernel stack]");
+    frames
+}
+
+/// The functions that most time ended in.
+fn top(own: BTreeMap<String, (u64, u64)>, total: u64) -> Vec<TopRow> {
+    let mut rows: Vec<_> = own.into_iter().collect();
+    rows.sort_by_key(|(_, (ns, _))| std::cmp::Reverse(*ns));
+    rows.truncate(30);
+    let row = |(name, (ns, n)): (String, (u64, u64))| TopRow {
+        name,
+        time: duration(ns),
+        share: share_of(ns, total),
+        n,
+    };
+    rows.into_iter().map(row).collect()
+}

@@ -1,0 +1,85 @@
+//! The page: a run to look at before it is read, or two side by side.
+//!
+//! [`Page`] is all that the page shows, and [`Page::of`] makes it of loaded runs; [`html::write`]
+//! puts it into one file that opens without a network, [`serve`] gives it out on loopback. The
+//! findings are those of `explain --json`, to the last bit. TypeScript (`web/`) only draws: every
+//! judgement, sum, quantile, selection and sentence is made here or in explain and report.
+//!
+//! The types that TypeScript reads are written from these structs (`types.rs`), and the built page
+//! (`web/dist`) is part of the source, so that building whylag needs no Node.
+//!
+//! Caveats. Texts of a run come from the store with escapes ([`model::outside`]); the page sets all
+//! of them as text nodes, never as markup. Of a run with more intervals than are drawn the longest are
+//! ([`timeline::Timeline::total`] says of how many); the maps of latencies are always of all values.
+
+pub mod accounts;
+pub mod chain;
+mod error;
+pub mod flame;
+pub mod heat;
+pub mod html;
+pub mod recorder;
+pub mod requests;
+pub mod run;
+pub mod serve;
+pub mod timeline;
+#[cfg(test)]
+mod types;
+
+use report::Class;
+use serde::Serialize;
+
+pub use error::PageError;
+pub use run::{Loaded, RunPage};
+
+/// All that a page shows.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Page {
+    /// Version of whylag.
+    pub version: String,
+    /// Classes of accounts, in the order in which they are stacked. A class is told by its place here.
+    pub classes: Vec<ClassColors>,
+    /// One run, or two that are compared: the first is the one before.
+    pub runs: Vec<RunPage>,
+    /// Accounts of two runs beside each other; empty for one.
+    pub differences: Vec<accounts::Difference>,
+}
+
+/// A class of accounts.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct ClassColors {
+    /// What people read.
+    pub name: String,
+    /// Colour on a light ground.
+    pub light: String,
+    /// Colour on a dark ground.
+    pub dark: String,
+}
+
+impl Page {
+    /// The page of one run, or of two.
+    pub fn of(runs: &[Loaded]) -> Page {
+        let differences = match runs {
+            [a, b] => accounts::differences(&a.run, &b.run),
+            _ => Vec::new(),
+        };
+        Page {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            classes: classes(),
+            runs: runs.iter().map(RunPage::of).collect(),
+            differences,
+        }
+    }
+}
+
+/// Those of report, with their colours.
+fn classes() -> Vec<ClassColors> {
+    let colors = |class: Class| ClassColors {
+        name: class.name().to_owned(),
+        light: class.on_light().to_owned(),
+        dark: class.on_dark().to_owned(),
+    };
+    Class::ALL.into_iter().map(colors).collect()
+}

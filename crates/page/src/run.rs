@@ -1,0 +1,168 @@
+//! One run on the page.
+
+use std::collections::BTreeMap;
+
+use model::units::{count, duration};
+use model::{Explanation, Outlier, Run};
+use serde::Serialize;
+
+use crate::accounts::{AccountRow, Group, OverTime};
+use crate::chain::Picture;
+use crate::flame::Flames;
+use crate::heat::Latency;
+use crate::recorder::Recorder;
+use crate::requests::Requests;
+use crate::timeline::{Origin, Timeline};
+use crate::{accounts, chain, flame, heat, recorder, requests, timeline};
+
+/// A run that was loaded for the page.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What commands call it: its number, or the file that it is in.
+    pub name: String,
+    /// The run.
+    pub run: Run,
+    /// Its longest intervals, longest first: more than a loaded run has.
+    pub intervals: Vec<Outlier>,
+}
+
+/// Intervals that a page draws, at most.
+pub const INTERVALS: usize = 50_000;
+
+impl Loaded {
+    /// The run of this number.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn from_store(
+        store: &store::Sqlite,
+        id: model::RunId,
+        name: String,
+    ) -> Result<Loaded, store::StoreError> {
+        let run = store::Store::load(store, id)?;
+        let intervals = store.longest(id, INTERVALS)?;
+        Ok(Loaded { name, run, intervals })
+    }
+}
+
+/// One run, as each view of the page shows it. Times are ns since its start.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct RunPage {
+    /// What commands call it.
+    pub name: String,
+    /// What was recorded.
+    pub target: String,
+    /// Wall-clock start, ms since 1970-01-01 UTC.
+    pub started_unix_ms: f64,
+    /// Length of the recording.
+    pub length_ns: u64,
+    /// The same in words, with the number of threads and the threshold.
+    pub about: String,
+    /// Names and values that the user gave it.
+    pub labels: BTreeMap<String, String>,
+    /// The leading cause, or that there is none, in the words of `explain`.
+    pub headline: String,
+    /// How the wall time divides, in a sentence.
+    pub sums: String,
+    /// What `explain --json` says.
+    pub explanation: Explanation,
+    /// For each finding that an interval shows: who waited for whom.
+    pub pictures: Vec<Picture>,
+    /// Accounts of all threads.
+    pub accounts: Vec<AccountRow>,
+    /// Accounts by process, most wall time first.
+    pub groups: Vec<Group>,
+    /// Time off the CPU by class over the run.
+    pub over_time: OverTime,
+    /// What was measured, by metric.
+    pub latencies: Vec<Latency>,
+    /// Intervals kept whole.
+    pub timeline: Timeline,
+    /// Stacks of time off the CPU.
+    pub flames: Flames,
+    /// Slow requests and messages.
+    pub requests: Requests,
+    /// What recording cost and lost.
+    pub recorder: Recorder,
+    /// Commands that show the same on a terminal.
+    pub commands: Vec<Command>,
+}
+
+/// A command to copy.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Command {
+    /// What it shows.
+    pub shows: String,
+    /// The command.
+    pub command: String,
+}
+
+impl RunPage {
+    /// Of a loaded run.
+    pub fn of(loaded: &Loaded) -> RunPage {
+        let (run, name) = (&loaded.run, shell_word(&loaded.name));
+        let explanation = explain::explain(run);
+        let origin = Origin(run.header.started_ns);
+        RunPage {
+            target: run.header.target.to_string(),
+            started_unix_ms: run.header.started_unix_ns as f64 / 1e6,
+            length_ns: run.length_ns(),
+            about: about(run),
+            labels: run.header.labels.clone(),
+            headline: report::explanation::leading(&explanation, run),
+            // A run of timers has no threads.
+            sums: match run.jitter {
+                Some(_) => String::new(),
+                None => report::explanation::sums(&explanation, run),
+            },
+            pictures: chain::pictures(run, &explanation, &name),
+            accounts: accounts::rows(run),
+            groups: accounts::groups(run),
+            over_time: accounts::over_time(run, &loaded.intervals),
+            latencies: heat::latencies(run, &loaded.intervals),
+            timeline: timeline::timeline(run, &loaded.intervals, &name, origin),
+            flames: flame::flames(run),
+            requests: requests::requests(run, &name),
+            recorder: recorder::recorder(run, origin),
+            commands: commands(run, &name),
+            explanation,
+            name,
+        }
+    }
+}
+
+/// `1.02 s, 17 threads, intervals from 1.00 ms on kept whole`.
+fn about(run: &Run) -> String {
+    let kept = match run.header.sampled {
+        _ if run.jitter.is_some() => return duration(run.length_ns()),
+        true => "sampled from /proc, not recorded: shares are estimates".to_owned(),
+        false => format!("intervals from {} on kept whole", duration(run.header.threshold_ns)),
+    };
+    let threads = model::units::counted(run.thread_count(), "thread");
+    let number = count(run.outlier_count);
+    format!("{}, {threads}, {kept} ({number} of them)", duration(run.length_ns()))
+}
+
+fn commands(run: &Run, name: &str) -> Vec<Command> {
+    let flame =
+        ("the flame graph as SVG", format!("whylag export {name} --format svg -o offcpu.svg"));
+    let all = [
+        ("these findings", format!("whylag explain {name}")),
+        ("the same as JSON", format!("whylag explain {name} --json")),
+        ("all tables", format!("whylag show {name}")),
+    ];
+    let flame = (!run.sums.stack_sums.is_empty()).then_some(flame);
+    let command = |(shows, command): (&str, String)| Command { shows: shows.to_owned(), command };
+    all.into_iter().chain(flame).map(command).collect()
+}
+
+/// A word as a shell takes it.
+fn shell_word(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    match !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', "'\\''")),
+    }
+}

@@ -1,0 +1,43 @@
+// Begins: the data of this file, or of the server, and then the page.
+import { render } from "preact";
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import { App } from "./app";
+import { embedded, page as fetchPage, runs as fetchRuns } from "./data";
+import { Runs } from "./runs";
+import { get, set } from "./state";
+import { isDark } from "./theme";
+
+const place = document.getElementById("page");
+
+function failed(error: unknown): void {
+  if (place) render(<p class="failed">{error instanceof Error ? error.message : String(error)}</p>, place);
+}
+
+async function start(): Promise<void> {
+  if (!place) return;
+  document.documentElement.dataset["theme"] = isDark(get("theme")) ? "dark" : "light";
+  const own = await embedded();
+  if (own) {
+    render(<App page={own} />, place);
+  } else if (get("run") !== "") {
+    const page = await fetchPage(get("run"), get("with"));
+    render(<App page={page} />, place);
+  } else {
+    const rows = await fetchRuns();
+    render(<Runs rows={rows} open={() => start().catch(failed)} />, place);
+  }
+  requestAnimationFrame(() => {
+    document.documentElement.dataset["ready"] = String(Math.round(performance.now()));
+  });
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target instanceof Element ? event.target.closest("a[href='./']") : null;
+  if (!link) return;
+  event.preventDefault();
+  set({ run: "", with: "" });
+  start().catch(failed);
+});
+
+start().catch(failed);

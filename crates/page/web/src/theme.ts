@@ -1,0 +1,40 @@
+// Colours for canvases: those of the classes come from the binary, the others from the style.
+import type { Page } from "./types";
+
+export interface Theme {
+  classes: string[];
+  text: string;
+  dim: string;
+  line: string;
+  ground: string;
+  accent: string;
+  loss: string;
+  /** From few to many. */
+  ramp: (share: number) => string;
+}
+
+export function isDark(wanted: string): boolean {
+  if (wanted !== "") return wanted === "dark";
+  return matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+export function theme(page: Page, dark: boolean): Theme {
+  const of = (name: string) =>
+    getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  return {
+    classes: page.classes.map((c) => (dark ? c.dark : c.light)),
+    text: of("--text"),
+    dim: of("--dim"),
+    line: of("--line"),
+    ground: of("--ground"),
+    accent: of("--accent"),
+    loss: of("--loss"),
+    // Never fainter than 30 %: one value has to be seen.
+    ramp: (share) => {
+      const at = 0.3 + 0.7 * Math.min(1, Math.max(0, share));
+      return dark
+        ? `rgb(${Math.round(40 + 150 * at * at)},${Math.round(70 + 150 * at)},${Math.round(120 + 130 * at)})`
+        : `rgb(${Math.round(225 - 215 * at)},${Math.round(235 - 175 * at)},${Math.round(250 - 110 * at)})`;
+    },
+  };
+}

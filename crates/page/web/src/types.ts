@@ -1,0 +1,1266 @@
+// Written from the structs of crates/page and crates/model by crates/page/src/types.rs.
+
+/**
+ * What a thread was doing with a nanosecond of its wall time.
+ *
+ * The text form (`running:user`, `running:mmap`, `blocked:lock:mmap_lock:write`) is the same on
+ * the command line, in JSON and in the store.
+ */
+export type Account = string;
+
+/**
+ * An account of all threads together.
+ */
+export type AccountRow = { 
+/**
+ * As in JSON.
+ */
+account: string, 
+/**
+ * The same in words.
+ */
+words: string, 
+/**
+ * Place of its class.
+ */
+class: number, 
+/**
+ * Its time.
+ */
+ns: number, 
+/**
+ * The same as people read it.
+ */
+time: string, 
+/**
+ * Its part of the wall time, as people read it.
+ */
+share: string, };
+
+/**
+ * Something that a thread did for a time.
+ */
+export type Bar = { 
+/**
+ * Begin, since the start of the run.
+ */
+from_ns: number, 
+/**
+ * End.
+ */
+to_ns: number, 
+/**
+ * Place of its class.
+ */
+class: number, 
+/**
+ * What it did.
+ */
+text: string, 
+/**
+ * True if the length is known and where it lies is not.
+ */
+somewhere: boolean, };
+
+/**
+ * A cause with its evidence that explains too little to be a finding.
+ */
+export type BelowBar = { 
+/**
+ * Id of the cause.
+ */
+cause: string, 
+/**
+ * What it explains that no finding does.
+ */
+lost_ns: number, 
+/**
+ * The same as a part of the wall time, 0 to 1.
+ */
+wall_share: number, 
+/**
+ * What that is below.
+ */
+because: string, };
+
+/**
+ * What the one was doing that a thread waited for, or the one that that one waited for, and so on
+ * to one that did not wait for another recorded thread.
+ */
+export type ChainEnd = "cpu" | "run_queue" | "throttled" | "disk" | "fault" | "kernel" | "stopped" | "timer" | "outside" | "unwatched" | "unknown";
+
+/**
+ * A class of accounts.
+ */
+export type ClassColors = { 
+/**
+ * What people read.
+ */
+name: string, 
+/**
+ * Colour on a light ground.
+ */
+light: string, 
+/**
+ * Colour on a dark ground.
+ */
+dark: string, };
+
+/**
+ * Repeated events come while another program runs, more often than chance would have it. That is no
+ * cause yet: both may follow from a third.
+ */
+export type Coincidence = { 
+/**
+ * Name of the program.
+ */
+comm: string, 
+/**
+ * Its processes that ran: one after the other, or at once.
+ */
+pids: Array<number>, 
+/**
+ * The events, in words.
+ */
+events: string, 
+/**
+ * How many; those that follow closely count as one.
+ */
+n: number, 
+/**
+ * Of these, while the program ran.
+ */
+seen: number, 
+/**
+ * How many would be by chance.
+ */
+expected: number, 
+/**
+ * Probability that chance does as well, times the number of tests made.
+ */
+p: number, };
+
+/**
+ * The values that ended in one second, or in several.
+ */
+export type Column = { 
+/**
+ * Begin, since the start of the run.
+ */
+from_ns: number, 
+/**
+ * How many values.
+ */
+n: number, 
+/**
+ * The largest, exactly.
+ */
+max_ns: number, 
+/**
+ * (row, count).
+ */
+cells: Array<[number, number]>, };
+
+/**
+ * A command to copy.
+ */
+export type Command = { 
+/**
+ * What it shows.
+ */
+shows: string, 
+/**
+ * The command.
+ */
+command: string, };
+
+/**
+ * When most of a cause's time was lost, as the intervals kept whole show it.
+ */
+export type Concentration = { 
+/**
+ * `97 % within 45.0 ms, at the end of the run`.
+ */
+text: string, 
+/**
+ * The part of it that was lost then, 0 to 1.
+ */
+share: number, 
+/**
+ * Its start, since the start of the run.
+ */
+from_ns: number, 
+/**
+ * Its end, since the start of the run.
+ */
+to_ns: number, };
+
+/**
+ * An interval in words.
+ */
+export type Detail = { 
+/**
+ * Its place in the columns.
+ */
+place: number, 
+/**
+ * Its number in `show` and `explain --outlier`: 1 is the longest.
+ */
+number: number, 
+/**
+ * What it was.
+ */
+text: string, 
+/**
+ * Who ended it, held the lock or ran meanwhile.
+ */
+others: Array<string>, 
+/**
+ * Functions, innermost first, the kernel's before the program's.
+ */
+stack: Array<string>, 
+/**
+ * The command that explains it.
+ */
+command: string, };
+
+/**
+ * An account in two runs.
+ */
+export type Difference = { 
+/**
+ * As in JSON.
+ */
+account: string, 
+/**
+ * Place of its class.
+ */
+class: number, 
+/**
+ * Its part of the wall time, 0 to 1: before and after.
+ */
+share: [number, number], 
+/**
+ * Its time as people read it: before and after.
+ */
+time: [string, string], 
+/**
+ * Its part as people read it: before and after.
+ */
+shares: [string, string], };
+
+/**
+ * A piece of evidence.
+ */
+export type Evidence = { 
+/**
+ * What was seen, with units and n.
+ */
+text: string, 
+/**
+ * Where it comes from: the probe, counter or file.
+ */
+source: string, };
+
+/**
+ * Another explanation that was considered and excluded, and is no cause of the catalogue.
+ */
+export type Excluded = { 
+/**
+ * What is excluded, in plain words.
+ */
+what: string, 
+/**
+ * The datum that excludes it.
+ */
+because: string, };
+
+/**
+ * Everything `whylag explain` says.
+ */
+export type Explanation = { 
+/**
+ * The run.
+ */
+run: RunId, 
+/**
+ * The part of it that was asked about; `None`: all of it.
+ */
+scope: Scope | null, 
+/**
+ * Wall time of all watched threads.
+ */
+wall_ns: number, 
+/**
+ * Wall time that is in no account.
+ */
+unaccounted_ns: number, 
+/**
+ * Wall time that the threads did not choose to spend.
+ */
+lost_ns: number, 
+/**
+ * Wall time waiting for work.
+ */
+idle_ns: number, 
+/**
+ * (account, ns, share of the wall time), largest first.
+ */
+accounts: Array<[Account, number, number]>, 
+/**
+ * Those through which packets were dropped, then the others, then those that struck at one
+ * time only; of each first what takes most of the slowest requests, then the largest share;
+ * empty: no known cause.
+ */
+findings: Array<Finding>, 
+/**
+ * Set where the largest account of lost time is explained by none of them: that comes first.
+ */
+leading_account: LeadingAccount | null, 
+/**
+ * Causes with evidence that are too small to be findings, the largest first.
+ */
+below_bar: Array<BelowBar>, 
+/**
+ * What the recorder itself took, which is in no finding; `None`: nothing that was seen.
+ */
+own_delay: OwnDelay | null, 
+/**
+ * Causes that are no findings and were not looked for, by what was missing.
+ */
+not_looked_at: Array<NotLookedAt>, 
+/**
+ * Lost time that no finding explains, by account, largest first.
+ */
+unexplained: Array<[Account, number]>, 
+/**
+ * The largest stacks in these accounts, account by account; of an account that is explained
+ * in part, what is explained may be among them.
+ */
+unexplained_stacks: Array<LostStack>, 
+/**
+ * Repeated events that come at a phase of some period, the surest first.
+ */
+rhythms: Array<Rhythm>, 
+/**
+ * Other programs that ran when repeated events came, the surest first.
+ */
+coincidences: Array<Coincidence>, 
+/**
+ * Count by kind.
+ */
+losses: { [key in string]: number }, };
+
+/**
+ * A named cause.
+ */
+export type Finding = { 
+/**
+ * Id of the cause, as in `causes/`.
+ */
+cause: string, 
+/**
+ * One line for people.
+ */
+title: string, 
+/**
+ * Part of the lost time that it explains, 0 to 1.
+ */
+share: number, 
+/**
+ * The same in nanoseconds.
+ */
+lost_ns: number, 
+/**
+ * The same as a part of the wall time of all watched threads, 0 to 1; of late ticks 0.
+ */
+wall_share: number, 
+/**
+ * Whom it hurts most; `None` if no one thread or process was wanted for long enough.
+ */
+hurts: Hurt | null, 
+/**
+ * When, if nearly all of it was at one time.
+ */
+when: Concentration | null, 
+/**
+ * What it takes of the slowest requests; `None` where none are known.
+ */
+requests: RequestCost | null, 
+/**
+ * Below 1 % of the wall time, and of what any thread wanted: it is no answer to why a program
+ * is slow.
+ */
+minor: boolean, 
+/**
+ * 0 to 1.
+ */
+confidence: number, 
+/**
+ * Why confidence is below 1; empty if it is not.
+ */
+doubts: Array<string>, 
+/**
+ * Symptom first.
+ */
+chain: Array<Link>, 
+/**
+ * Evidence.
+ */
+evidence: Array<Evidence>, 
+/**
+ * Of threads that go one at a time: their turns.
+ */
+turns: Turns | null, 
+/**
+ * Look-alikes.
+ */
+ruled_out: Array<RuledOut>, 
+/**
+ * Other explanations that are excluded.
+ */
+excluded: Array<Excluded>, 
+/**
+ * Look-alikes that stay possible, or are findings themselves.
+ */
+not_ruled_out: Array<NotRuledOut>, 
+/**
+ * Other explanations of which it is not known: the datum that would exclude them was not
+ * recorded.
+ */
+not_looked_at: Array<Excluded>, 
+/**
+ * What to do.
+ */
+fix: string, 
+/**
+ * A command that reproduces the cause.
+ */
+reproduce: string, 
+/**
+ * A command that shows whether the fix works.
+ */
+verify: string, };
+
+/**
+ * The trees of a run.
+ */
+export type Flames = { 
+/**
+ * Names of frames; trees have places of this list.
+ */
+names: Array<string>, 
+/**
+ * The first is of all accounts.
+ */
+trees: Array<Tree>, 
+/**
+ * Which part of the time off the CPU has a stack.
+ */
+coverage: string, };
+
+/**
+ * A process, or what is summed.
+ */
+export type Group = { 
+/**
+ * Its name, and its number if it is one process.
+ */
+name: string, 
+/**
+ * How many threads were watched.
+ */
+threads: number, 
+/**
+ * Their wall time.
+ */
+wall_ns: number, 
+/**
+ * The same as people read it.
+ */
+wall: string, 
+/**
+ * Time by class, in the order of the classes.
+ */
+by_class: Array<number>, 
+/**
+ * Its largest accounts, in words.
+ */
+largest: string, };
+
+/**
+ * The thread or process that a cause took the largest part of what it wanted.
+ */
+export type Hurt = { 
+/**
+ * `thread worker (tid 81)`, `process server (pid 80)`.
+ */
+who: string, 
+/**
+ * What the cause took of it, if the cause is spread over an account's threads as the account is.
+ */
+lost_ns: number, 
+/**
+ * The time in which it worked or was wanted: all that was not waiting for work.
+ */
+wanted_ns: number, };
+
+/**
+ * A thread.
+ */
+export type Lane = { 
+/**
+ * Thread id.
+ */
+tid: number, 
+/**
+ * Its name and number, and its process.
+ */
+name: string, };
+
+/**
+ * What was measured of one metric of all watched processes.
+ */
+export type Latency = { 
+/**
+ * Its name, as in JSON.
+ */
+metric: string, 
+/**
+ * How many values.
+ */
+n: number, 
+/**
+ * The same as people read it, with the largest value.
+ */
+about: string, 
+/**
+ * Length of a column.
+ */
+column_ns: number, 
+/**
+ * The lowest value of each row, and behind the last its end.
+ */
+rows: Array<number>, 
+/**
+ * In time order.
+ */
+columns: Array<Column>, 
+/**
+ * (quantile, value): as many as n values can tell.
+ */
+quantiles: Array<[number, number]>, };
+
+/**
+ * The account that most time was lost in, where no cause explains it.
+ */
+export type LeadingAccount = { 
+/**
+ * Which.
+ */
+account: Account, 
+/**
+ * The system call in which most of that time was, if one had most of it.
+ */
+call: string | null, 
+/**
+ * The time that no finding explains.
+ */
+ns: number, 
+/**
+ * The same as a part of the wall time, 0 to 1.
+ */
+wall_share: number, };
+
+/**
+ * A link of a chain, from the symptom to its trigger.
+ */
+export type Link = { 
+/**
+ * Where it stands in the chain.
+ */
+role: Role, 
+/**
+ * Id of the cause that it is, if that is another than the finding's.
+ */
+cause: string | null, 
+/**
+ * What it is, with its numbers.
+ */
+text: string, };
+
+/**
+ * Something that is missing from a time of the run.
+ */
+export type Loss = { 
+/**
+ * What.
+ */
+kind: string, 
+/**
+ * How many.
+ */
+n: number, 
+/**
+ * It lies after this moment, since the start of the run.
+ */
+from_ns: number, 
+/**
+ * And before this one.
+ */
+to_ns: number, };
+
+/**
+ * Where lost time was spent that no finding explains.
+ */
+export type LostStack = { 
+/**
+ * What the threads did.
+ */
+account: Account, 
+/**
+ * Intervals, or samples.
+ */
+count: number, 
+/**
+ * Their time.
+ */
+ns: number, 
+/**
+ * Functions of the kernel, innermost first; empty if not known.
+ */
+kernel: Array<string>, 
+/**
+ * Functions of the program, innermost first; empty if not known.
+ */
+user: Array<string>, };
+
+/**
+ * Causes of the catalogue that were not looked for: their evidence was not recorded.
+ */
+export type NotLookedAt = { 
+/**
+ * What was missing, and why.
+ */
+because: string, 
+/**
+ * Ids of the causes.
+ */
+causes: Array<string>, };
+
+/**
+ * A look-alike that the evidence at hand does not exclude.
+ */
+export type NotRuledOut = { 
+/**
+ * Id of the other cause.
+ */
+cause: string, 
+/**
+ * Why it stays possible.
+ */
+because: string, 
+/**
+ * The measurement that would tell the two apart.
+ */
+tell_apart: string, };
+
+/**
+ * Time off the CPU over the run, as the intervals kept whole show it.
+ */
+export type OverTime = { 
+/**
+ * Length of a part.
+ */
+bin_ns: number, 
+/**
+ * By class, in the order of the classes: time in each part.
+ */
+by_class: Array<Array<number>>, 
+/**
+ * What these are, with n, and what is not among them.
+ */
+basis: string, };
+
+/**
+ * Time that the recorder itself took from the watched threads.
+ */
+export type OwnDelay = { 
+/**
+ * Watched threads were ready to run while it was on their CPU.
+ */
+queued_ns: number, 
+/**
+ * Watched threads waited for mmap_lock while it held that lock.
+ */
+locked_ns: number, 
+/**
+ * Both as a part of the wall time, 0 to 1.
+ */
+wall_share: number, 
+/**
+ * That is so much that it comes before the findings.
+ */
+matters: boolean, };
+
+/**
+ * All that a page shows.
+ */
+export type Page = { 
+/**
+ * Version of whylag.
+ */
+version: string, 
+/**
+ * Classes of accounts, in the order in which they are stacked. A class is told by its place here.
+ */
+classes: Array<ClassColors>, 
+/**
+ * One run, or two that are compared: the first is the one before.
+ */
+runs: Array<RunPage>, 
+/**
+ * Accounts of two runs beside each other; empty for one.
+ */
+differences: Array<Difference>, };
+
+/**
+ * A part of a request.
+ */
+export type Part = { 
+/**
+ * What it is called.
+ */
+name: string, 
+/**
+ * Length.
+ */
+ns: number, 
+/**
+ * The same as people read it.
+ */
+time: string, 
+/**
+ * True until the logic began.
+ */
+waiting: boolean, };
+
+/**
+ * What `explain --window` says of a part of a run.
+ */
+export type PartAnswer = { 
+/**
+ * The leading cause, or that there is none.
+ */
+headline: string, 
+/**
+ * How the wall time divides.
+ */
+sums: string, 
+/**
+ * All that is said.
+ */
+explanation: Explanation, };
+
+/**
+ * An interval that shows a finding.
+ */
+export type Picture = { 
+/**
+ * Place of the finding.
+ */
+finding: number, 
+/**
+ * The interval in words.
+ */
+text: string, 
+/**
+ * The command that explains it.
+ */
+command: string, 
+/**
+ * Its begin, since the start of the run.
+ */
+from_ns: number, 
+/**
+ * Its end.
+ */
+to_ns: number, 
+/**
+ * Who waited first, then whom it waited for, and so on.
+ */
+lanes: Array<PictureLane>, };
+
+/**
+ * A thread of a picture.
+ */
+export type PictureLane = { 
+/**
+ * Its name and number.
+ */
+name: string, 
+/**
+ * What it has to do with the one above.
+ */
+role: string, 
+/**
+ * What it did.
+ */
+bars: Array<Bar>, 
+/**
+ * When it let the one above go on; `None`: it is not known to have.
+ */
+ends_ns: number | null, };
+
+/**
+ * The recorder's account of itself.
+ */
+export type Recorder = { 
+/**
+ * (what, how much).
+ */
+costs: Array<[string, string]>, 
+/**
+ * (program, runs, time), the most expensive first.
+ */
+probes: Array<[string, string, string]>, 
+/**
+ * What was lost, in time order.
+ */
+losses: Array<Loss>, 
+/**
+ * (part, why), of what was off.
+ */
+off: Array<[string, string]>, };
+
+/**
+ * One of them.
+ */
+export type Request = { 
+/**
+ * Its number in `show` and `explain --message`.
+ */
+number: number, 
+/**
+ * What kind, and of which process.
+ */
+name: string, 
+/**
+ * Begin, since the start of the run.
+ */
+from_ns: number, 
+/**
+ * Length.
+ */
+ns: number, 
+/**
+ * The same as people read it.
+ */
+time: string, 
+/**
+ * What it waited for, one part after the other.
+ */
+parts: Array<Part>, 
+/**
+ * The command that explains it.
+ */
+command: string, };
+
+/**
+ * What a cause takes of the slowest requests, or messages, of a run.
+ */
+export type RequestCost = { 
+/**
+ * How many of them it took a tenth of, or more.
+ */
+with: number, 
+/**
+ * How many were looked at.
+ */
+of: number, 
+/**
+ * What it took of all of them, if it is spread over an account as the account is.
+ */
+ns: number, 
+/**
+ * All their time.
+ */
+total_ns: number, };
+
+/**
+ * The slow requests of a run.
+ */
+export type Requests = { 
+/**
+ * The slowest first.
+ */
+rows: Array<Request>, 
+/**
+ * How many of how many.
+ */
+basis: string, };
+
+/**
+ * Repeated events that do not come at any time.
+ */
+export type Rhythm = { 
+/**
+ * Which, in words.
+ */
+events: string, 
+/**
+ * How many; those that follow closely count as one.
+ */
+n: number, 
+/**
+ * What they keep to.
+ */
+kind: RhythmKind, 
+/**
+ * Probability that events at any time would look so, times the number of tests made.
+ */
+p: number, };
+
+/**
+ * What repeated events keep to.
+ */
+export type RhythmKind = { "wall_clock": { 
+/**
+ * Its length.
+ */
+period_ns: number, 
+/**
+ * Mean time after its beginning.
+ */
+phase_ns: number, } } | { "others": { 
+/**
+ * Which, in words.
+ */
+events: string, 
+/**
+ * Their period.
+ */
+period_ns: number, 
+/**
+ * Mean time after them.
+ */
+phase_ns: number, } } | "once_per_process";
+
+/**
+ * What a link of a chain is.
+ */
+export type Role = "symptom" | "mechanism" | "trigger";
+
+/**
+ * A look-alike that was considered and excluded.
+ */
+export type RuledOut = { 
+/**
+ * Id of the other cause.
+ */
+cause: string, 
+/**
+ * The datum that excludes it.
+ */
+because: string, };
+
+/**
+ * Number of a run in its store, from 1.
+ */
+export type RunId = number;
+
+/**
+ * One run, as each view of the page shows it. Times are ns since its start.
+ */
+export type RunPage = { 
+/**
+ * What commands call it.
+ */
+name: string, 
+/**
+ * What was recorded.
+ */
+target: string, 
+/**
+ * Wall-clock start, ms since 1970-01-01 UTC.
+ */
+started_unix_ms: number, 
+/**
+ * Length of the recording.
+ */
+length_ns: number, 
+/**
+ * The same in words, with the number of threads and the threshold.
+ */
+about: string, 
+/**
+ * Names and values that the user gave it.
+ */
+labels: { [key in string]: string }, 
+/**
+ * The leading cause, or that there is none, in the words of `explain`.
+ */
+headline: string, 
+/**
+ * How the wall time divides, in a sentence.
+ */
+sums: string, 
+/**
+ * What `explain --json` says.
+ */
+explanation: Explanation, 
+/**
+ * For each finding that an interval shows: who waited for whom.
+ */
+pictures: Array<Picture>, 
+/**
+ * Accounts of all threads.
+ */
+accounts: Array<AccountRow>, 
+/**
+ * Accounts by process, most wall time first.
+ */
+groups: Array<Group>, 
+/**
+ * Time off the CPU by class over the run.
+ */
+over_time: OverTime, 
+/**
+ * What was measured, by metric.
+ */
+latencies: Array<Latency>, 
+/**
+ * Intervals kept whole.
+ */
+timeline: Timeline, 
+/**
+ * Stacks of time off the CPU.
+ */
+flames: Flames, 
+/**
+ * Slow requests and messages.
+ */
+requests: Requests, 
+/**
+ * What recording cost and lost.
+ */
+recorder: Recorder, 
+/**
+ * Commands that show the same on a terminal.
+ */
+commands: Array<Command>, };
+
+/**
+ * A line of the list of runs.
+ */
+export type RunRow = { 
+/**
+ * Number.
+ */
+id: number, 
+/**
+ * What was recorded.
+ */
+target: string, 
+/**
+ * Wall-clock start, ms since 1970-01-01 UTC.
+ */
+started_unix_ms: number, 
+/**
+ * Length, as people read it.
+ */
+length: string, 
+/**
+ * Threads seen.
+ */
+threads: number, 
+/**
+ * The first finding's cause, if it was explained.
+ */
+cause: string | null, 
+/**
+ * Names and values that the user gave it, in a line.
+ */
+labels: string, };
+
+/**
+ * The part of a run that was asked about, and what is known of it.
+ */
+export type Scope = { 
+/**
+ * `outlier 3`, `the window 1.20 s..1.50 s`, `thread worker (tid 81)`.
+ */
+what: string, 
+/**
+ * Number of the outlier, if one was asked about: 1 is the longest of the run.
+ */
+outlier: number | null, 
+/**
+ * Its start, since the start of the run.
+ */
+from_ns: number, 
+/**
+ * Its end, since the start of the run.
+ */
+to_ns: number, 
+/**
+ * Threads that are in it.
+ */
+threads: number, 
+/**
+ * Intervals kept whole that are in it.
+ */
+intervals: number, 
+/**
+ * True if the accounts of its threads are complete, short intervals included.
+ */
+exact: boolean, 
+/**
+ * Time on a CPU that was between the intervals, and is estimated from the rest of the lives of
+ * the threads.
+ */
+estimated_ns: number, 
+/**
+ * What the explanation rests on, and what is not in it.
+ */
+basis: string, };
+
+/**
+ * Intervals in time order, column by column: what stands at one place of each is one of them.
+ */
+export type Timeline = { 
+/**
+ * Threads that have any, those with most of their time first.
+ */
+lanes: Array<Lane>, 
+/**
+ * Begin of each, since the start of the run.
+ */
+from_ns: Array<number>, 
+/**
+ * Length of each.
+ */
+length_ns: Array<number>, 
+/**
+ * Lane of each.
+ */
+lane: Array<number>, 
+/**
+ * Class of its largest account, by place.
+ */
+class: Array<number>, 
+/**
+ * True where it is a whole system call, which may have others within it.
+ */
+outer: Array<number>, 
+/**
+ * Lane of the thread that ended it; -1 if that is none of these.
+ */
+waker: Array<number>, 
+/**
+ * The longest in words.
+ */
+details: Array<Detail>, 
+/**
+ * How many the run has.
+ */
+total: number, 
+/**
+ * What is drawn of how many.
+ */
+basis: string, };
+
+/**
+ * A function and the time that ended in it.
+ */
+export type TopRow = { 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * Time, as people read it.
+ */
+time: string, 
+/**
+ * Part of the tree, as people read it.
+ */
+share: string, 
+/**
+ * Intervals.
+ */
+n: number, };
+
+/**
+ * A tree: its frames in the order in which one walks it, each before what it calls.
+ */
+export type Tree = { 
+/**
+ * Its account, as in JSON; empty: all.
+ */
+account: string, 
+/**
+ * Its time and n in words.
+ */
+about: string, 
+/**
+ * Name of each frame, as a place in the names.
+ */
+name: Array<number>, 
+/**
+ * 0: the root.
+ */
+depth: Array<number>, 
+/**
+ * Time under it, itself included.
+ */
+ns: Array<number>, 
+/**
+ * Intervals under it.
+ */
+n: Array<number>, 
+/**
+ * 0: a process or a sum; 1: a function of the program; 2: of the kernel; 3: not known.
+ */
+kind: Array<number>, 
+/**
+ * Functions with most time of their own, for those who read rather than look.
+ */
+top: Array<TopRow>, };
+
+/**
+ * What threads do one at a time.
+ */
+export type Turns = { 
+/**
+ * What lets them in.
+ */
+lock: string, 
+/**
+ * Turns that somebody waited for.
+ */
+count: number, 
+/**
+ * The same in a second of the recording.
+ */
+per_second: number, 
+/**
+ * How long one is on average, in ns.
+ */
+mean_ns: number, 
+/**
+ * Turns of which the length is known: the next one waited from begin to end.
+ */
+seen_whole: number, 
+/**
+ * How many threads wait on average over the recording.
+ */
+waiting: number, 
+/**
+ * Turns a second that a turn half as long would allow, at most.
+ */
+half_as_long_per_second: number, 
+/**
+ * What a turn consists of, in ns: what the one did meanwhile whose turn it was.
+ */
+ends: { [key in ChainEnd]?: number }, };

@@ -1,0 +1,156 @@
+// The findings in the words of `explain`, with the picture of an interval that shows each.
+import type { Finding, RunPage } from "../types";
+import type { Theme } from "../theme";
+import { duration, percent } from "../format";
+import { Copy } from "../ui";
+import { ChainPicture } from "./picture";
+
+export function Findings({ run, theme, names }: { run: RunPage; theme: Theme; names: string[] }) {
+  const { explanation } = run;
+  return (
+    <div>
+      <p class="headline">{run.headline}</p>
+      <p>{run.sums}</p>
+      {explanation.findings.map((finding, place) => (
+        <OneFinding
+          key={place}
+          finding={finding}
+          number={place + 1}
+          run={run}
+          theme={theme}
+          names={names}
+        />
+      ))}
+      {explanation.unexplained.length > 0 && (
+        <p>
+          Lost time that no finding explains:{" "}
+          {explanation.unexplained
+            .slice(0, 5)
+            .map(([account, ns]) => `${account} ${duration(ns)}`)
+            .join(", ")}
+        </p>
+      )}
+      {explanation.below_bar.length > 0 && (
+        <p class="dim">
+          Below the bar: {explanation.below_bar.map((b) => `${b.cause} (${b.because})`).join("; ")}
+        </p>
+      )}
+      {explanation.not_looked_at.map((group) => (
+        <p class="dim" key={group.because}>
+          Not looked at: {group.because}: {group.causes.join(", ")}
+        </p>
+      ))}
+      <p>
+        In the terminal:{" "}
+        {run.commands.map((c) => (
+          <span key={c.command} class="labelled">
+            {c.shows} <Copy command={c.command} />
+          </span>
+        ))}
+      </p>
+    </div>
+  );
+}
+
+function OneFinding(props: {
+  finding: Finding;
+  number: number;
+  run: RunPage;
+  theme: Theme;
+  names: string[];
+}) {
+  const { finding, number, run } = props;
+  const pictures = run.pictures.filter((picture) => picture.finding === number - 1);
+  return (
+    <article class="finding" data-cause={finding.cause}>
+      <h3>
+        {number}. <span class="cause">{finding.cause}</span>: {finding.title}
+      </h3>
+      <p class="figures">
+        <b>{percent(finding.share)}</b> of the lost time
+        {finding.wall_share > 0 && <>, {percent(finding.wall_share)} of the wall time</>}
+        {finding.requests && (
+          <>
+            , {percent(finding.requests.ns / Math.max(1, finding.requests.total_ns))} of the{" "}
+            {finding.requests.of} slowest requests
+          </>
+        )}
+        ; confidence {finding.confidence.toFixed(2)}
+        {finding.hurts && <>; hurts most {finding.hurts.who}</>}
+        {finding.when && <>; {finding.when.text}</>}
+      </p>
+      {pictures.map((picture) => (
+        <ChainPicture key={picture.command} picture={picture} theme={props.theme} names={props.names} />
+      ))}
+      <ol class="chain">
+        {finding.chain.map((link, place) => (
+          <li key={place} class={link.role}>
+            <span class="role">{link.role}</span> {link.cause ? <b>{link.cause}: </b> : null}
+            {link.text}
+          </li>
+        ))}
+      </ol>
+      <div class="two">
+        <div>
+          <h4>Evidence</h4>
+          <ul>
+            {finding.evidence.map((evidence, place) => (
+              <li key={place}>
+                {evidence.text} <span class="dim">[{evidence.source}]</span>
+              </li>
+            ))}
+          </ul>
+        </div>
+        <div>
+          <h4>Ruled out</h4>
+          <ul>
+            {finding.ruled_out.map((other) => (
+              <li key={other.cause}>
+                not <b>{other.cause}</b>: {other.because}
+              </li>
+            ))}
+            {finding.excluded.map((other) => (
+              <li key={other.what}>
+                not {other.what}: {other.because}
+              </li>
+            ))}
+          </ul>
+          {finding.not_ruled_out.length + finding.doubts.length + finding.not_looked_at.length > 0 && (
+            <>
+              <h4>Undecided</h4>
+              <ul>
+                {finding.not_ruled_out.map((other) => (
+                  <li key={other.cause}>
+                    could also be <b>{other.cause}</b>: {other.because}; to tell them apart,{" "}
+                    {other.tell_apart}
+                  </li>
+                ))}
+                {finding.not_looked_at.map((other) => (
+                  <li key={other.what}>
+                    {other.what}: {other.because}
+                  </li>
+                ))}
+                {finding.doubts.map((doubt) => (
+                  <li key={doubt}>{doubt}</li>
+                ))}
+              </ul>
+            </>
+          )}
+        </div>
+      </div>
+      <p>
+        <b>Fix:</b> {finding.fix}
+      </p>
+      {finding.reproduce !== "" && (
+        <p>
+          Reproduce: <Copy command={finding.reproduce} />
+        </p>
+      )}
+      {finding.verify !== "" && (
+        <p>
+          Verify: <Copy command={finding.verify} />
+        </p>
+      )}
+    </article>
+  );
+}

@@ -1,0 +1,191 @@
+// A report in a real browser, opened from a file.
+import { statSync } from "node:fs";
+import { expect, test } from "@playwright/test";
+import { address, changed, drawn, explained, fixture, made, open, pixels, report, stories } from "./pages";
+
+const LANES = { top: 62, bottom: 446 };
+const OVERVIEW = { top: 0, bottom: 54 };
+// Colours on a light ground: waiting for a disk, and the band where something was lost.
+const DISK = "#b8558f";
+const LOST = "#b3261e";
+
+for (const story of stories) {
+  test(`${story}: the page says what explain --json says, and asks for nothing`, async ({ page }) => {
+    const run = fixture(`${story}-faulty`);
+    const file = report(`${story}-faulty`, [run]);
+    expect(statSync(file).size).toBeLessThan(5_000_000);
+    const opened = await open(page, address(file));
+    const { findings } = explained(run);
+    expect(findings.length).toBeGreaterThan(0);
+    await expect(page.locator("article.finding h3")).toHaveText(
+      findings.map((finding, place) => `${place + 1}. ${finding.cause}: ${finding.title}`),
+    );
+    for (const [place, finding] of findings.entries()) {
+      const article = page.locator("article.finding").nth(place);
+      for (const { text } of finding.evidence) await expect(article).toContainText(text);
+      for (const { cause, because } of finding.ruled_out) {
+        await expect(article).toContainText(`not ${cause}: ${because}`);
+      }
+      await expect(article).toContainText(`confidence ${finding.confidence.toFixed(2)}`);
+    }
+    expect(opened.requests).toEqual([address(file)]);
+    expect(opened.errors).toEqual([]);
+  });
+}
+
+test("a healthy run is said to be one", async ({ page }) => {
+  const run = fixture("healthy");
+  await open(page, address(report("healthy", [run])));
+  expect(explained(run).findings).toEqual([]);
+  await expect(page.locator("article.finding")).toHaveCount(0);
+  await expect(page.locator(".headline").first()).toContainText(/No |Nothing/);
+});
+
+test("hostile names are text everywhere", async ({ page }) => {
+  const markup = '<img src=x onerror="window.hacked=1">';
+  const script = "</script><script>window.hacked=1</script>";
+  const long = `long-${"x".repeat(10_000)}`;
+  const run = changed("hostile", "mmap-lock-faulty", {
+    "scan-8": markup,
+    "scan-10": script,
+    "scan-0": "abc\u202edcba\u001b[31m\u0007",
+    "scan-12": long,
+    "mysteries/bin/mmap-lock-faulty": `${script}${markup}`,
+  });
+  const opened = await open(page, address(report("hostile", [run])));
+  const text = (await page.locator("body").textContent()) ?? "";
+  for (const name of [markup, script, long]) expect(text).toContain(name);
+  // Where they could be mistaken they have escapes.
+  expect(text).toContain("abc\\u{202e}dcba\\x1b[31m\\x07");
+  expect(text).not.toMatch(/[\u202e\u001b\u0007]/);
+  expect(await page.evaluate(() => "hacked" in window)).toBe(false);
+  expect(await page.locator("img, iframe, object, embed").count()).toBe(0);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
+  expect(opened.errors).toEqual([]);
+});
+
+test("one millisecond of ten minutes is seen at every zoom, and only where it is", async ({ page }) => {
+  const at = 333.3e9;
+  await open(page, address(made("outlier")));
+  await page.emulateMedia({ colorScheme: "light" });
+  for (const seconds of [600, 120, 10, 1, 0.1, 0.01, 0.002]) {
+    const half = (seconds * 1e9) / 2;
+    const [from, to] = [Math.max(0, at - half), Math.min(600e9, at + half + 1e6)];
+    const show = (a: number, b: number) =>
+      drawn(page, "timeline0", () =>
+        page.evaluate((hash) => { location.hash = hash; }, `zoom0=${Math.round(a)}-${Math.round(b)}`));
+    // All of the run is the first view.
+    if (seconds !== 600) await show(from, to);
+    await expect.poll(() => pixels(page, "timeline0", DISK, LANES)).not.toBe(-1);
+    expect(await pixels(page, "timeline0", DISK, LANES), `lanes at ${seconds} s`).toBeGreaterThan(0);
+    expect(await pixels(page, "timeline0", DISK, OVERVIEW), `overview at ${seconds} s`).toBeGreaterThan(0);
+    if (seconds === 600) continue;
+    const away = seconds * 1e9 + 2e6;
+    await show(from - away, to - away);
+    expect(await pixels(page, "timeline0", DISK, { top: 0, bottom: 446 }), `beside it, ${seconds} s`).toBe(0);
+  }
+});
+
+test("what was lost is a band in time", async ({ page }) => {
+  await open(page, address(made("outlier"), "zoom0=98000000000-103000000000"));
+  const band = () => pixels(page, "timeline0", LOST, { top: 420, bottom: 445 });
+  await expect.poll(band).toBeGreaterThan(20);
+  await drawn(page, "timeline0", () => page.evaluate(() => { location.hash = "zoom0=200000000000-205000000000"; }));
+  expect(await band()).toBe(0);
+  await expect(page.locator("#recorder")).toContainText("events (made up)");
+});
+
+test("the first view of a million intervals, and panning them (told, not judged)", async ({ page }) => {
+  const file = made("million");
+  await open(page, address(file));
+  const first = await page.evaluate(() => Number(document.documentElement.dataset["ready"]));
+  await page.locator("#timeline0").focus();
+  for (let n = 0; n < 3; n++) await drawn(page, "timeline0", () => page.keyboard.press("+"));
+  const times: number[] = [];
+  for (let n = 0; n < 10; n++) {
+    const begun = Date.now();
+    await drawn(page, "timeline0", () => page.keyboard.press("ArrowRight"));
+    times.push(Date.now() - begun);
+  }
+  times.sort((a, b) => a - b);
+  const size = (statSync(file).size / 1e6).toFixed(1);
+  console.log(`a million intervals (${size} MB): first view after ${first} ms, a step of panning ${times[5]} ms`);
+  await expect(page.locator("#timeline")).toContainText("n = 1,000,000");
+});
+
+test("everything can be done by keyboard, and the address has the state", async ({ page }) => {
+  const file = report("mmap-lock-faulty", [fixture("mmap-lock-faulty")]);
+  await open(page, address(file));
+  await page.keyboard.press("?");
+  await expect(page.getByRole("dialog")).toContainText("Keys");
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("dialog")).toHaveCount(0);
+  const theme = () => page.evaluate(() => document.documentElement.dataset["theme"]);
+  expect(await theme()).toBe("light");
+  await page.keyboard.press("t");
+  expect(await theme()).toBe("dark");
+  await page.keyboard.press("4");
+  await expect(page.locator("#timeline h2")).toBeInViewport();
+  await page.locator("#timeline0").focus();
+  await page.keyboard.press("n");
+  const { findings } = explained(fixture("mmap-lock-faulty"), "--outlier", "1");
+  await expect(page.locator("aside.selected")).toContainText("--outlier 1");
+  expect(findings.length).toBeGreaterThanOrEqual(0);
+  await page.keyboard.press("+");
+  await page.keyboard.press("w");
+  await expect(page.locator("aside.selected").first()).toContainText("--window");
+  await page.locator("#flame0").focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("/");
+  await page.keyboard.type("mmap");
+  const state = await page.evaluate(() => location.hash);
+  for (const name of ["theme=dark", "view=timeline", "zoom0=", "window0=", "interval0=", "frame0=", "search=mmap"]) {
+    expect(state).toContain(name);
+  }
+  const again = await page.context().newPage();
+  await open(again, `${address(file)}${state}`);
+  expect(await again.evaluate(() => document.documentElement.dataset["theme"])).toBe("dark");
+  await expect(again.locator("aside.selected")).toHaveCount(2);
+  await expect(again.locator("input[type=search]")).toHaveValue("mmap");
+});
+
+test("every picture has a table, and n", async ({ page }) => {
+  await open(page, address(report("mmap-lock-faulty", [fixture("mmap-lock-faulty")])));
+  for (const view of ["findings", "accounts", "latencies", "timeline", "flame"]) {
+    await expect(page.locator(`#${view} details.table`).first()).toBeAttached();
+  }
+  for (const caption of await page.locator("figcaption").allTextContents()) {
+    expect(caption).toMatch(/n = [\d,]+/);
+  }
+});
+
+test("two runs stand side by side, and one below the other where it is narrow", async ({ page }) => {
+  const names = ["mmap-lock-faulty", "mmap-lock-fixed"];
+  const opened = await open(page, address(report("two", names.map(fixture))));
+  const left = (run: number) =>
+    page.locator(`#timeline [data-run="${run}"]`).evaluate((element) => element.getBoundingClientRect().left);
+  expect(await left(1)).toBeGreaterThan((await left(0)) + 300);
+  for (const [run, name] of names.entries()) {
+    const causes = explained(fixture(name)).findings.map((finding) => finding.cause);
+    await expect(page.locator(`#findings [data-run="${run}"] .finding .cause`)).toHaveText(causes);
+  }
+  await expect(page.locator("#compare")).toContainText("blocked:lock:mmap_lock:write");
+  await page.setViewportSize({ width: 390, height: 800 });
+  expect(await left(1)).toBe(await left(0));
+  const wider = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  await expect.poll(wider).toBeLessThanOrEqual(0);
+  expect(opened.errors).toEqual([]);
+});
+
+test("pictures for the docs", async ({ page }) => {
+  const docs = process.env["WHYLAG_SCREENSHOTS"];
+  test.skip(docs === undefined, "only 'make stories' takes them");
+  for (const story of stories) {
+    await open(page, address(report(`${story}-faulty`, [fixture(`${story}-faulty`)])));
+    await page.screenshot({ path: `${docs}/${story}.png` });
+  }
+  await open(page, address(report("mmap-lock-faulty", [fixture("mmap-lock-faulty")]), "theme=dark&view=latencies"));
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: `${docs}/dark.png` });
+});
