@@ -117,8 +117,9 @@ fn of_set(store: &StoreOptions, set: &str) -> Result<Vec<RunName>, Failure> {
     });
     if runs.is_empty() {
         return Err(Failure::Usage(format!(
-            "{set}: neither a run, as 'whylag runs' lists it, nor a file of one, nor a set: \
-             'record --set {set}' would make it, and labels are written NAME=VALUE"
+            "{set}: neither a run, as 'whylag runs' lists it, nor a file, as \
+             'whylag export --format run' writes it, nor a set, as 'whylag record --set' makes it, \
+             nor labels, NAME=VALUE"
         )));
     }
     let pair = |run: &RunSummary| run.header.labels.get("pair").and_then(|pair| pair.parse().ok());

@@ -91,10 +91,12 @@ fn an_undo_that_does_not_undo_ends_the_proof() {
     let program = lab.folder.path().join("program");
     let (sleep, echo) = (which("sleep"), which("true"));
     fs::copy(&sleep, &program).unwrap();
+    // With this seed the first execution is one without the change: only then is anything known of
+    // how it was before.
     let put = |file: &Path| format!("cp {} {}", file.display(), program.display());
     let prove = |undo: &str| {
         let mut prove = lab.verb("prove");
-        prove.args(["--fix", &put(&echo), "--undo", undo, "--pairs", "6", "--seed", "3", "--json"]);
+        prove.args(["--fix", &put(&echo), "--undo", undo, "--pairs", "6", "--seed", "1", "--json"]);
         prove.arg("--").arg(&program).arg("0.05").output().unwrap()
     };
     let output = prove("true");
