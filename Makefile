@@ -75,7 +75,7 @@ test-mysteries:
 
 test-shapes:
 	@scripts/install-deps.sh build test
-	@AS_ROOT=1 WHYLAG_FIGURES=1 $(CARGO) test --locked -p whylag --test shapes -- \
+	@AS_ROOT=1 WHYLAG_FIGURES=1 $(CARGO) test --locked --workspace --test shapes -- \
 		--nocapture --test-threads 1
 
 test-servers:

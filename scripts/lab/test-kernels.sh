@@ -70,5 +70,5 @@ if [[ $update ]]; then
 fi
 ((status == 0)) || echo "a virtual machine did not finish; what it left is judged all the same" >&2
 WHYLAG_KERNELS=$lab/results WHYLAG_UPDATE_DOCS=$update \
-	scripts/cargo.sh test --locked -p whylag --test kernels -- --nocapture || status=1
+	scripts/cargo.sh test --locked --workspace --test kernels -- --nocapture || status=1
 exit "$status"
