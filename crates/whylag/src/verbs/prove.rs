@@ -35,9 +35,11 @@ whylag prove [OPTIONS] --fix NAME=VALUE -- CMD...
        whylag prove [OPTIONS] RUN... -- RUN...",
     after_help = "\
 Each pair executes the program once without the change and once with it, in an
-order drawn by lot. All but a few pairs are recorded, into the store. Ctrl-C ends
-it, and what is judged then are the pairs that are whole. The program's own output
-is not shown. With --expect the exit status is 3 if something else came out.
+order drawn by lot. All but a few pairs are recorded, into the store. With --undo it
+is executed once more, before the first --fix, to see later whether --undo takes it
+back. Ctrl-C ends it, and what is judged then are the pairs that are whole. The
+program's own output is not shown. With --expect the exit status is 3 if something
+else came out.
 
 Example:
   whylag prove --fix LD_BIND_NOW=1 -- ./server-test
@@ -182,7 +184,10 @@ fn execute(options: &Options, store: &StoreOptions) -> Result<Proof, Failure> {
         cause: options.cause.clone(),
         seed: Some(seed),
     };
-    let order = order(options.pairs, seed);
+    let mut order = order(options.pairs, seed);
+    if change.is_outside() {
+        order.insert(0, FIRST_LOOK);
+    }
     let progress = progress(order.len());
     let mut executor = Executor::new(store, change, options.metric.clone(), options.time)?;
     let mut trials = Vec::new();
@@ -192,7 +197,8 @@ fn execute(options: &Options, store: &StoreOptions) -> Result<Proof, Failure> {
             break;
         }
         match executor.execute(&planned, &signal) {
-            Ok(Some(trial)) => trials.push(trial),
+            Ok(Some(trial)) if planned.pair.is_some() => trials.push(trial),
+            Ok(Some(_)) => {}
             Ok(None) => break,
             Err(error) => {
                 failed = Some(error);
@@ -229,9 +235,14 @@ fn tell_what_is_kept(trials: &[Trial]) {
 /// An execution that is to be made.
 struct Planned {
     side: TrialSide,
-    pair: usize,
+    /// None of a pair: executed for its facts alone.
+    pair: Option<usize>,
     is_recorded: bool,
 }
+
+/// Once as all is before the first --fix, whatever the lot says: else nobody could know later that
+/// --undo takes nothing back.
+const FIRST_LOOK: Planned = Planned { side: TrialSide::Before, pair: None, is_recorded: true };
 
 /// Recorded pairs with some unrecorded ones among them, all in an order drawn by lot.
 fn order(recorded: usize, seed: u64) -> Vec<Planned> {
@@ -244,7 +255,7 @@ fn order(recorded: usize, seed: u64) -> Vec<Planned> {
         .flat_map(|(pair, is_recorded)| {
             let mut sides = [TrialSide::Before, TrialSide::After];
             lot.shuffle(&mut sides);
-            sides.map(|side| Planned { side, pair, is_recorded })
+            sides.map(|side| Planned { side, pair: Some(pair), is_recorded })
         })
         .collect()
 }

@@ -80,7 +80,8 @@ impl<'a> Executor<'a> {
         }
         let wall_ns = figures.as_ref().map_or(wall.as_nanos() as u64, |figures| figures.length_ns);
         let metric = self.metric.as_ref().map(|metric| read(metric, &output, side)).transpose()?;
-        Ok(Some(Trial { side: planned.side, pair: planned.pair, run, wall_ns, metric, figures }))
+        let pair = planned.pair.unwrap_or_default();
+        Ok(Some(Trial { side: planned.side, pair, run, wall_ns, metric, figures }))
     }
 
     /// What makes the proof weaker.
@@ -124,12 +125,13 @@ impl<'a> Executor<'a> {
         Ok(command)
     }
 
+    /// A run outside of the pairs is in neither set of them.
     fn labels(&self, planned: &Planned) -> [(&'static str, String); 3] {
-        [
-            ("proof", self.proof.clone()),
-            ("pair", planned.pair.to_string()),
-            ("side", planned.side.name().to_owned()),
-        ]
+        let (pair, side) = match planned.pair {
+            Some(pair) => (pair.to_string(), planned.side.name()),
+            None => ("none".to_owned(), "first-look"),
+        };
+        [("proof", self.proof.clone()), ("pair", pair), ("side", side.to_owned())]
     }
 
     fn start(
@@ -298,7 +300,7 @@ mod tests {
         let change = Change::of(None, None, Some((line, line)), &[]).ok().unwrap();
         let limit_ns = limit.map(|limit| limit.as_nanos() as u64);
         let executor = Executor::new(&store, change, None, limit_ns).ok().unwrap();
-        let planned = Planned { side: TrialSide::Before, pair: 0, is_recorded: false };
+        let planned = Planned { side: TrialSide::Before, pair: None, is_recorded: false };
         let program = executor.program(planned.side).ok().unwrap();
         let signal = Asked::listen().ok().unwrap();
         executor.start(program, &planned, &signal).ok().unwrap()
