@@ -83,7 +83,8 @@ test-servers:
 
 test-kernels:
 	@scripts/install-deps.sh build lab
-	@$(MAKE) --no-print-directory build mysteries
+	@$(MAKE) --no-print-directory mysteries $(if $(SHORT),,build)
+	@$(CARGO) test --locked --workspace --no-run --test kernels
 	@scripts/lab/test-kernels.sh $(if $(SHORT),--short)
 
 check-aarch64:

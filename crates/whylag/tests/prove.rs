@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use common::{Lab, assert_refused, wait_until};
+use common::{Lab, assert_refused, copy_program, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -90,7 +90,7 @@ fn an_undo_that_does_not_undo_ends_the_proof() {
     // What a fact shows: the program that is executed is another file.
     let program = lab.folder.path().join("program");
     let (sleep, echo) = (which("sleep"), which("true"));
-    fs::copy(&sleep, &program).unwrap();
+    copy_program(&sleep, &program);
     let put = |file: &Path| format!("cp {} {}", file.display(), program.display());
     let prove = |undo: &str, seed: &str| {
         let mut prove = lab.verb("prove");
@@ -103,7 +103,7 @@ fn an_undo_that_does_not_undo_ends_the_proof() {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{errors}");
         assert!(errors.contains("--undo did not take back what --fix does"), "{errors}");
-        fs::copy(&sleep, &program).unwrap();
+        copy_program(&sleep, &program);
     }
     let proof: Value = serde_json::from_slice(&prove(&put(&sleep), "3").stdout).unwrap();
     let warnings = proof["warnings"].to_string();

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::clocks::Outside;
-use common::{Helper, Lab, wait_for, wait_until, whylag};
+use common::{Helper, Lab, copy_program, wait_for, wait_until, whylag};
 use model::{Account, Blocked, Run, RunStatus};
 use rustix::process::Signal;
 
@@ -163,7 +163,7 @@ fn without_privilege_thread_states_are_sampled() {
     fs::set_permissions(lab.folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     // Where nobody can run it: the folder of the build may be root's own.
     let binary = lab.folder.path().join("whylag");
-    fs::copy(env!("CARGO_BIN_EXE_whylag"), &binary).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_whylag"), &binary);
     let began = Instant::now();
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])

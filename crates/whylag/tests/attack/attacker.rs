@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::common::nobody::as_nobody;
 use crate::common::programs::program;
-use crate::common::{Helper, Lab, wait_for};
+use crate::common::{Helper, Lab, copy_program, wait_for};
 
 /// Whose programs attack.
 pub const NOBODY: u32 = 65_534;
@@ -29,7 +29,7 @@ impl Den {
     pub fn of(name: &str) -> Den {
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         let own = folder.path().join(name);
-        fs::copy(program(name), &own).unwrap();
+        copy_program(program(name), &own);
         let den = Den { folder, program: own };
         for path in [den.folder.path(), &den.program] {
             std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
@@ -40,7 +40,7 @@ impl Den {
     /// A second copy of the program.
     pub fn copy(&self) -> PathBuf {
         let copy = self.folder.path().join("copy");
-        fs::copy(&self.program, &copy).unwrap();
+        copy_program(&self.program, &copy);
         std::os::unix::fs::chown(&copy, Some(NOBODY), Some(NOBODY)).unwrap();
         copy
     }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use model::RunStatus;
 use serde_json::Value;
 
-use crate::common::{Helper, Lab, assert_refused, wait_for, wait_until, whylag};
+use crate::common::{Helper, Lab, assert_refused, copy_program, wait_for, wait_until, whylag};
 
 /// Any user without privilege.
 const NOBODY: u32 = 65534;
@@ -227,7 +227,7 @@ fn a_store_that_may_not_be_read_is_one_clear_line() {
     }
     let lab = lab_with_runs();
     let binary = lab.folder.path().join("whylag");
-    fs::copy(env!("CARGO_BIN_EXE_whylag"), &binary).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_whylag"), &binary);
     fs::set_permissions(lab.folder.path(), Permissions::from_mode(0o755)).unwrap();
     let output = Command::new("setpriv")
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -240,6 +240,14 @@ pub fn wait_for(child: &mut Child, limit: Duration) -> ExitStatus {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Copies a program that is to be executed. By a process of its own: a program cannot be executed
+/// while anybody has it open for writing, and a child that another test starts meanwhile would have
+/// it so.
+pub fn copy_program(from: impl AsRef<Path>, to: &Path) {
+    let copied = Command::new("cp").arg(from.as_ref()).arg(to).status().unwrap();
+    assert!(copied.success(), "{} to {}", from.as_ref().display(), to.display());
 }
 
 /// A child that does not outlive its test.

@@ -9,7 +9,7 @@ use std::process::Command;
 pub fn for_anybody() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let binary = folder.path().join("whylag");
-    fs::copy(env!("CARGO_BIN_EXE_whylag"), &binary).unwrap();
+    super::copy_program(env!("CARGO_BIN_EXE_whylag"), &binary);
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(folder.path(), open).unwrap();
     (folder, binary)

@@ -68,6 +68,10 @@ const FIX_ON_IDLE_HOST: &str = "Other CPUs were idle: find what keeps the thread
                                 kernel, and stay apart if each has CPUs of its own.";
 /// A wait as long as a running thread keeps the CPU from one that was just woken, and less.
 const SHORT_NS: u64 = 100_000;
+/// The scheduler's slice before it is scaled with the number of CPUs (kernel/sched/fair.c,
+/// sysctl_sched_base_slice): so long it may keep the CPU from one that was just woken or made.
+/// Threads that compete for a CPU wait for whole slices.
+const SLICE_NS: u64 = 700_000;
 /// CPUs that are idle for one part in so many had room for whoever waited a moment.
 const IDLE_PART: u64 = 10;
 /// Runners worth a line.
@@ -151,8 +155,7 @@ fn examine(case: &Case) -> Verdict {
         claim.spare_cpus = true;
         claim.doubt(0.7, "CPUs were idle more than half of the time, and yet threads shared one");
     }
-    claim.of_placement =
-        case.cpus().is_some_and(is_partly_idle) && queue.claimed_ns / queue.waits.max(1) < SHORT_NS;
+    claim.of_placement = case.cpus().is_some_and(|cpus| is_of_placement(cpus, &queue));
     if queue.unseen {
         claim.doubt(0.7, "who ran meanwhile is not known");
     }
@@ -348,8 +351,12 @@ fn is_mostly_idle(cpus: Cpus) -> bool {
     cpus.idle_ns > cpus.total_ns / 2
 }
 
-fn is_partly_idle(cpus: Cpus) -> bool {
-    cpus.idle_ns > cpus.total_ns / IDLE_PART
+/// The scheduler put whoever it woke behind another, beside a CPU that was idle: the fewer CPUs are
+/// busy, the longer such a wait may be.
+fn is_of_placement(cpus: Cpus, queue: &Queue) -> bool {
+    let mean_ns = queue.claimed_ns / queue.waits.max(1);
+    let short_ns = if is_mostly_idle(cpus) { SLICE_NS } else { SHORT_NS };
+    cpus.idle_ns > cpus.total_ns / IDLE_PART && mean_ns < short_ns
 }
 
 #[cfg(test)]
@@ -429,19 +436,25 @@ mod tests {
         assert!(examine(&Case::new(&busy)).unwrap().fix.is_none());
     }
 
-    /// A server with short turns: its threads are woken beside one that runs, for 6 % of their time.
+    /// Findings about a server that waits for a CPU for 6 % of its time, behind its own threads.
+    fn found(waits: u64, idle_tenths: u64) -> usize {
+        let poll = (Account::Blocked(model::Blocked::Poll), 80 * SECOND / 100);
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(USER, 14 * SECOND / 100), (PREEMPTED, 6 * SECOND / 100), poll])
+            .runner(runner(10, 10, waits, 6 * SECOND / 100))
+            .cpus(2, idle_tenths * SECOND / 10, (40 - idle_tenths) * SECOND / 10);
+        crate::explain(&run.build()).findings.len()
+    }
+
     #[test]
     fn short_waits_on_a_host_with_idle_cpus_are_the_price_of_waking() {
-        let found = |idle_ns, busy_ns| {
-            let poll = (Account::Blocked(model::Blocked::Poll), 80 * SECOND / 100);
-            let run = RunBuilder::new()
-                .thread(10, 10, &[(USER, 14 * SECOND / 100), (PREEMPTED, 6 * SECOND / 100), poll])
-                .runner(runner(10, 10, 3_000, 6 * SECOND / 100))
-                .cpus(2, idle_ns, busy_ns);
-            crate::explain(&run.build()).findings.len()
-        };
-        let tenths = |idle: u64| found(idle * SECOND / 10, (40 - idle) * SECOND / 10);
-        assert_eq!((tenths(30), tenths(10), tenths(2)), (0, 0, 1));
+        let of_20_us = |idle_tenths| found(3_000, idle_tenths);
+        assert_eq!((of_20_us(30), of_20_us(10), of_20_us(2)), (0, 0, 1));
+        // Less than a slice: only where most CPUs were idle.
+        let of_300_us = |idle_tenths| found(200, idle_tenths);
+        assert_eq!((of_300_us(30), of_300_us(10), of_300_us(2)), (0, 1, 1));
+        // Whole slices are waited for a CPU that others want, too.
+        assert_eq!(found(20, 30), 1);
     }
 
     #[test]

@@ -18,6 +18,8 @@
 //!
 //! mm/filemap.c (filemap_fault); mlock(2); madvise(2).
 
+use std::collections::HashSet;
+
 use model::{
     Account, Accounts, Blocked, Metric, ObjectName, Outlier, RecorderPart, WaitSum, part_of,
 };
@@ -64,6 +66,22 @@ struct Faults<'a> {
     /// On memory that is no file.
     anonymous_ns: u64,
     files: Vec<(&'a str, u64, u64)>,
+    /// Executables of the recorded processes.
+    programs: HashSet<&'a str>,
+}
+
+impl Faults<'_> {
+    /// On files that are not loaded as code.
+    fn of_data_ns(&self) -> u64 {
+        let is_code = |name: &str| self.programs.contains(name) || is_library(name);
+        self.files.iter().filter(|(name, ..)| !is_code(name)).map(|(_, _, ns)| ns).sum()
+    }
+}
+
+/// By the name: `libc.so.6`, `plugin.so`.
+fn is_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_suffix(" (deleted)").unwrap_or(name).split('.').skip(1).any(|part| part == "so")
 }
 
 fn measure<'a>(case: &Case<'a>) -> Result<Faults<'a>, Absent> {
@@ -95,7 +113,18 @@ fn measure<'a>(case: &Case<'a>) -> Result<Faults<'a>, Absent> {
     }
     let files = files(case);
     let kept = !kept.is_empty();
-    Ok(Faults { slept_ns, claimed_ns, sleeps, kept, kept_ns, linker_ns, anonymous_ns, files })
+    let programs = case.run.processes.iter().map(|process| process.exe.as_str()).collect();
+    Ok(Faults {
+        slept_ns,
+        claimed_ns,
+        sleeps,
+        kept,
+        kept_ns,
+        linker_ns,
+        anonymous_ns,
+        files,
+        programs,
+    })
 }
 
 fn examine(case: &Case) -> Verdict {
@@ -168,6 +197,11 @@ fn rule_out(case: &Case, faults: &Faults, claim: &mut Claim) {
             ids::LAZY_BINDING,
             format!("{part} of the longest were in the dynamic linker"),
         );
+    } else if faults.of_data_ns() > faults.sleeps.ns / 2 {
+        // The dynamic linker reads nothing else.
+        let part = percent(faults.of_data_ns(), faults.sleeps.ns);
+        let because = format!("{part} of it was on files that are no program and no library");
+        claim.rule_out(ids::LAZY_BINDING, because);
     } else {
         claim.doubt(0.8, "which instruction faulted is not known: lazy-binding looks the same");
     }
@@ -260,6 +294,19 @@ mod tests {
     fn not_claimed_for_memory_that_was_swapped_out() {
         let run = faults(Some("[heap]")).build();
         assert!(examine(&Case::new(&run)).unwrap_err().0.contains("swap"));
+    }
+
+    #[test]
+    fn without_a_kept_interval_the_files_tell_the_dynamic_linker_apart() {
+        let examined = |name| examine(&Case::new(&faults(Some(name)).build())).unwrap();
+        let claim = examined("/data/prices.bin");
+        assert_eq!(claim.ruled_out[0].cause, "lazy-binding");
+        assert!(claim.ruled_out[0].because.starts_with("100 % of it"), "{:?}", claim.ruled_out);
+        assert!(claim.doubts.is_empty());
+        for library in ["/usr/lib/libm.so.6", "/opt/plugin.so (deleted)"] {
+            let claim = examined(library);
+            assert!(claim.ruled_out.is_empty() && claim.doubts.len() == 1, "{library}");
+        }
     }
 
     #[test]

@@ -122,7 +122,8 @@ fn of_rests(case: &Case, rests: &HeldRests, acks: u64) -> Claim {
     if acks < rests.waits() / 4 {
         claim.doubt(
             0.8,
-            "few acknowledgements were delayed in this network namespace: the other side is elsewhere,              or far away",
+            "few acknowledgements were delayed in this network namespace: the other side is elsewhere, \
+             or far away",
         );
     }
     claim
