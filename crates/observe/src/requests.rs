@@ -31,10 +31,13 @@ pub const FLOW: u32 = 1;
 /// Of the requests of a port so many of each second are to be sent as the sample.
 const SAMPLED_PER_S: u64 = 100;
 
-/// The slowest part of requests is slow, if it took the threshold at all.
-const SLOW_QUANTILE: f64 = 0.99;
-/// More are sent: they may be what a slow request of another port called.
-const SENT_QUANTILE: f64 = 0.9;
+/// The slowest requests are slow, if they took the threshold at all: one of so many ...
+const SLOW_ONE_IN: u64 = 100;
+/// ... but so many of those of a port, as long as they are no more than are sent: of fewer no cause
+/// can be shown.
+const SLOW_AT_LEAST: u64 = 20;
+/// One of so many is sent: it may be what a slow request of another port called.
+const SENT_ONE_IN: u64 = 10;
 
 /// What a request takes at least that is sent whole because it is slow.
 pub fn least_ns(slow: SlowRequests, threshold_ns: u64) -> u64 {
@@ -135,8 +138,11 @@ impl Requests {
             counted += second.histogram.count();
         }
         if self.slow == SlowRequests::Slowest {
-            let from = |q| known.total.quantile(q).unwrap_or(0).max(self.least_ns);
-            (known.threshold_ns, known.sent_ns) = (from(SLOW_QUANTILE), from(SENT_QUANTILE));
+            let all = known.total.count();
+            let sent = all / SENT_ONE_IN;
+            let slow = SLOW_AT_LEAST.min(sent).max(all / SLOW_ONE_IN);
+            let from = |number| from_slowest(&known.total, number).max(self.least_ns);
+            (known.threshold_ns, known.sent_ns) = (from(slow), from(sent));
         }
         counted
     }
@@ -153,6 +159,18 @@ impl Requests {
             messages.fast.push(message);
         }
     }
+}
+
+/// What the slowest `number` values took at least: the lowest value of the bucket of the last of them.
+fn from_slowest(total: &Histogram, number: u64) -> u64 {
+    let mut faster = total.count().saturating_sub(number.max(1));
+    for (low, _, count) in total.ranges() {
+        if faster < count {
+            return low;
+        }
+        faster -= count;
+    }
+    0
 }
 
 fn read(probes: &Probes, number: u32) -> Result<Option<service>, Error> {
@@ -326,6 +344,27 @@ mod tests {
         assert_eq!(name(&blank(Role::Server, ServiceKind::Udp, 53)), "UDP port 53");
         assert_eq!(name(&blank(Role::Client, ServiceKind::Udp, 0)), "peers of UDP");
         assert_eq!(name(&blank(Role::Client, ServiceKind::Others, 0)), "other peers");
+    }
+
+    /// An event loop that four long turns blocked: each held up 5 requests, which took from a fifth of
+    /// the turn to all of it.
+    #[test]
+    fn of_few_requests_that_were_held_up_many_are_slow() {
+        let turns = [155, 160, 168, 188].map(|ms| ms * 1_000_000u64);
+        let held_up = turns.iter().flat_map(|turn| (1..=5).map(move |part| turn / 5 * part));
+        let all: Vec<u64> = held_up.chain(std::iter::repeat_n(70_000, 380)).collect();
+        let mut requests = Requests::new(SlowRequests::Slowest, 1_000_000);
+        let service = blank(Role::Server, ServiceKind::Tcp, 80);
+        requests.learn(&service, [&second(all.iter().copied())].into_iter());
+        let known = &requests.known[&3];
+        let slow = all.iter().filter(|ns| **ns >= known.threshold_ns).count();
+        assert_eq!(slow, 20, "from {} ns on", known.threshold_ns);
+        assert!(known.sent_ns <= known.threshold_ns);
+        // All in one bucket: they are as slow as each other.
+        let same = second([100_000_000; 50].into_iter());
+        let mut requests = Requests::new(SlowRequests::Slowest, 1_000_000);
+        requests.learn(&service, [&same].into_iter());
+        assert!(requests.known[&3].threshold_ns <= 100_000_000);
     }
 
     #[test]
