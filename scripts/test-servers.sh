@@ -6,8 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install-deps.sh build test servers
 echo "== building"
-scripts/cargo.sh build --locked -p whylag
-tests=(-p whylag --test servers)
+# Of the whole workspace, as scripts/test.sh: a part of it would be built again with fewer features.
+tests=(--workspace --test servers)
 scripts/cargo.sh test --locked "${tests[@]}" --no-run
 
 echo "== playing each situation (about 8 s each)"

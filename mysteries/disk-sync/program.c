@@ -45,9 +45,9 @@ static void take_orders(int id, struct account *mine)
 			die("cannot write the log");
 		if (mine->ops % SYNC_EVERY)
 			continue;
-		began = sleep_clock();
+		began = stall_clock();
 		fdatasync(ring);
-		count_loss(mine, above(sleep_clock(), began));
+		count_loss(mine, above(stall_clock(), began));
 		syncs++;
 	}
 	close(ring);

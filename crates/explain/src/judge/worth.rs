@@ -42,8 +42,8 @@ use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::cause::{Claim, OfRequests};
 use crate::text::{duration, percent, share};
-use model::FlowKind;
 use model::units::deviation;
+use model::{FlowKind, QueueSecond, SocketKind, TracedProgram};
 
 pub(super) const FLOOR_NS: u64 = 10_000_000;
 const FLOOR_MEAN_NS: u64 = 100_000;
@@ -190,19 +190,26 @@ fn hurts_a_busy_one(case: &Case, claim: &Claim) -> bool {
 /// it serves waits for each of them, though it has little to do in between.
 fn stalls_one(case: &Case, claim: &Claim) -> bool {
     let length = case.run.length_ns();
-    let is_server = |tgid: u32| {
-        let mut own = case.run.messages.programs.iter().filter(|program| program.tgid == tgid);
-        own.any(|program| program.flows.iter().any(|flow| flow.kind == FlowKind::Request))
-    };
     let is_enough = |share: &Share| {
         share.tid.is_some()
-            && is_server(share.tgid)
+            && is_server(case, share.tgid)
             && share.claimed_ns >= share.wanted_ns / 10
             && share.claimed_ns >= length / 40
     };
     claim.for_device
         && claim.lost.total() / claim.waits.max(1) >= FLOOR_STALL_NS
         && hurt::shares(case, claim).any(|share| is_enough(&share))
+}
+
+/// It answers requests, or others may connect to it: what they send may have no answer.
+fn is_server(case: &Case, tgid: u32) -> bool {
+    let answers = |program: &TracedProgram| {
+        program.tgid == tgid && program.flows.iter().any(|flow| flow.kind == FlowKind::Request)
+    };
+    let listens = |second: &QueueSecond| {
+        second.socket.tgid == tgid && second.socket.kind == SocketKind::TcpListening
+    };
+    case.run.messages.programs.iter().any(answers) || case.run.sockets.queues.iter().any(listens)
 }
 
 /// The same of a part of a run.

@@ -10,7 +10,8 @@
 //! Sleeps for a disk within calls that write or sync, without those whose kernel stack passes the
 //! wait for a commit of a journal, reclaim of memory, the throttle of writes in the background, or
 //! the reading of a page that is written in part. Sleeps too short for a stack are divided as those
-//! with one. The answers of the disks are shown beside them.
+//! with one. The CPU time of calls that do nothing but sync is claimed, too, in the same parts: it is
+//! spent on handing the data to the disk. The answers of the disks are shown beside them.
 //!
 //! # Without whylag
 //!
@@ -23,12 +24,12 @@
 //! fsync(2); open(2), O_SYNC and O_DIRECT; mm/filemap.c (file_write_and_wait_range);
 //! fs/iomap/direct-io.c.
 
-use model::RecorderPart;
+use model::{Account, Accounts, RecorderPart, Syscall, part_of};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
-use crate::causes::files::disk_waits::{Asked, DiskWaits};
+use crate::causes::files::disk_waits::{Asked, DISK, DiskWaits};
 use crate::causes::files::fsync_journal::JOURNAL;
 use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent};
@@ -60,6 +61,48 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
+/// Calls that do nothing but sync.
+const SYNCS: [&str; 6] = ["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"];
+
+/// Calls that sync, beyond their sleeps.
+#[derive(Default)]
+struct Syncs {
+    calls: u64,
+    /// From entry to exit.
+    ns: u64,
+    /// Sleeps for the data in them.
+    sleeps: u64,
+    on_cpu: Accounts,
+}
+
+impl Syncs {
+    fn of(case: &Case, waits: &DiskWaits) -> Syncs {
+        let mut syncs = Syncs::default();
+        for (name, sleeps, slept_ns) in &waits.calls {
+            let call = Syscall::named(name).filter(|_| SYNCS.contains(&name.as_str()));
+            let Some(call) = call else { continue };
+            let (calls, ns) = case.calls(name);
+            let is_in_it = |path: &model::PathSum| path.account == DISK && path.call == Some(call);
+            let all = case.time_through(&[], |path| !path.sampled && is_in_it(path)).ns();
+            let account = Account::Syscall(call);
+            let on_cpu = part_of(case.accounts.get(account), *slept_ns, all.max(*slept_ns));
+            syncs.calls = syncs.calls.saturating_add(calls);
+            syncs.ns = syncs.ns.saturating_add(ns);
+            syncs.sleeps = syncs.sleeps.saturating_add(*sleeps);
+            syncs.on_cpu.add(account, on_cpu);
+        }
+        syncs
+    }
+
+    /// What one waits for at a time: a call that syncs, with all its sleeps, or another sleep.
+    fn waits(&self, sleeps: u64) -> u64 {
+        match self.calls {
+            0 => sleeps,
+            calls => sleeps.saturating_sub(self.sleeps).saturating_add(calls.min(self.sleeps)),
+        }
+    }
+}
+
 fn examine(case: &Case) -> Verdict {
     let waits = DiskWaits::of(case, Asked::Write);
     let Some((call, ..)) = waits.calls.first() else {
@@ -67,7 +110,10 @@ fn examine(case: &Case) -> Verdict {
     };
     let process = case.process_name(waits.waiter);
     let title = format!("{process} sleeps in {call} until the disk has what it wrote");
-    let mut claim = Claim::new(title, waits.accounts(), waits.count);
+    let syncs = Syncs::of(case, &waits);
+    let mut lost = waits.accounts();
+    lost.merge(&syncs.on_cpu);
+    let mut claim = Claim::new(title, lost, syncs.waits(waits.count));
     claim.for_device = true;
     claim.mechanism(format!(
         "{} until the disk had the data, {}: mean {}, longest {}",
@@ -77,6 +123,18 @@ fn examine(case: &Case) -> Verdict {
         duration(waits.max_ns)
     ));
     claim.trigger(format!("{process} asks for it: each {call} returns when the disk has answered"));
+    claim.saw_if(
+        (syncs.calls > 0).then(|| {
+            format!(
+                "{} took {}, {} on average; {} of it on a CPU",
+                counted(syncs.calls, "syncing call"),
+                duration(syncs.ns),
+                mean(syncs.ns, syncs.calls),
+                duration(syncs.on_cpu.total())
+            )
+        }),
+        "from entry to exit of fsync, fdatasync, msync and sync",
+    );
     waits.evidence(case, Asked::Write, &mut claim);
     rule_out_journal(&waits, &case.time_through(&JOURNAL, |path| !path.sampled), &mut claim);
     waits.rule_out_throttle(case, &mut claim);
@@ -102,9 +160,11 @@ mod tests {
     use super::*;
     use crate::causes::files::disk_waits::DISK;
     use crate::testing::requests::{MS, request, served};
-    use crate::testing::{RunBuilder, SECOND, USER};
-    use model::{Account, Blocked};
+    use crate::testing::{RunBuilder, SECOND, USER, queue};
+    use model::{Blocked, Metric, QueueSecond, Socket, SocketKind};
 
+    /// On a CPU in fsync.
+    const SYNC: Account = Account::Syscall(Syscall(74));
     const DATA: [&str; 3] = ["folio_wait_writeback", "file_write_and_wait_range", "do_fsync"];
     const COMMIT: [&str; 2] = ["jbd2_log_wait_commit", "do_fsync"];
 
@@ -157,6 +217,39 @@ mod tests {
         let quick = (0..20).map(|n| request(1, 11, 100 * n, 0, 1)).collect();
         let found = crate::explain(&served(run(), quick));
         assert_eq!(found.findings[0].cause, "disk-sync");
+    }
+
+    /// Ten calls of 12 ms, each in many short sleeps; the rest of the call is work to hand the data over.
+    fn saves() -> RunBuilder {
+        let fsync = Syscall::named("fsync").unwrap();
+        let idle = (Account::Blocked(Blocked::Poll), 3 * SECOND);
+        RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND / 2), (DISK, 80 * MS), (SYNC, 40 * MS), idle])
+            .slept_path(10, DISK, "fsync", &DATA, 400, 80 * MS)
+            .values(Metric::Syscall(fsync), 5, &[12 * MS; 10])
+    }
+
+    #[test]
+    fn a_call_that_syncs_is_one_wait_with_what_it_computes() {
+        let claim = examine(&Case::new(&saves().build())).unwrap();
+        assert_eq!((claim.lost.get(DISK), claim.lost.get(SYNC)), (80 * MS, 40 * MS));
+        assert_eq!(claim.waits, 10);
+        assert!(claim.evidence[0].text.starts_with("10 syncing calls took 120 ms"), "{claim:?}");
+        // Half of the sleeps are the journal's, and so is half of the work.
+        let run = saves().slept_path(10, DISK, "fsync", &COMMIT, 10, 80 * MS).build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().lost.get(SYNC), 20 * MS);
+    }
+
+    /// What is sent to a broker has no answer: it is no request, and waits all the same.
+    #[test]
+    fn stalls_of_whoever_others_may_connect_to_are_named() {
+        let listening = QueueSecond {
+            socket: Socket { tgid: 10, ..queue(SocketKind::TcpListening, 0, 100, 0).socket },
+            ..queue(SocketKind::TcpListening, 0, 100, 0)
+        };
+        assert!(crate::explain(&saves().build()).findings.is_empty());
+        let found = crate::explain(&saves().queue(listening).build()).findings;
+        assert_eq!(found[0].cause, "disk-sync");
     }
 
     #[test]

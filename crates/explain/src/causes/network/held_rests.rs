@@ -91,7 +91,8 @@ impl HeldRests<'_> {
         )
     }
 
-    /// How many such waits that is at least, at 40 ms each.
+    /// How many such waits that is at most: Linux delays an acknowledgement by 40 ms at least
+    /// (TCP_DELACK_MIN of include/net/tcp.h), and by 200 ms at most.
     pub(super) fn waits(&self) -> u64 {
         self.ns / 40_000_000
     }
