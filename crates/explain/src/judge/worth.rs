@@ -4,8 +4,9 @@
 //! - at least 10 ms in all (less goes unnoticed), and either
 //! - at least 5 % of the wall time of the watched threads; 10 % for want of a CPU where CPUs were
 //!   idle for most of the time: short waits are then where the scheduler puts whom it wakes (those of
-//!   less than 100 us on average, where CPUs were idle for a tenth of the time, have to take a quarter
-//!   of the time of the slowest requests), or
+//!   less than 100 us on average, where CPUs were idle for a tenth of the time, or of less than a slice,
+//!   where they were for half of it, have to take a quarter of the time of the slowest requests, and in
+//!   these 5 % of the recording's length), or
 //! - for programs with many idle threads: a fifth of a CPU all the time, and a quarter of all that
 //!   the threads used, spent on work that could be avoided, or
 //! - for programs that mostly wait for work: at least 25 % of the time in which their threads
@@ -43,7 +44,7 @@ use crate::case::lost::{Class, class};
 use crate::cause::{Claim, OfRequests};
 use crate::text::{duration, percent, share};
 use model::units::deviation;
-use model::{FlowKind, QueueSecond, SocketKind, TracedProgram};
+use model::{FlowKind, QueueSecond, RequestCost, SocketKind, TracedProgram};
 
 pub(super) const FLOOR_NS: u64 = 10_000_000;
 const FLOOR_MEAN_NS: u64 = 100_000;
@@ -80,7 +81,8 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     if claim.of_placement && !takes_much_of_requests(case, claim) {
         return Some(format!(
             "{} in waits of {} on average while CPUs were idle is where the scheduler puts whom it \
-             wakes, and no quarter of the time of the slowest requests",
+             wakes, and no quarter of the time of the slowest requests, with 5 % of the recording's \
+             length",
             duration(lost),
             duration(lost / claim.waits.max(1))
         ));
@@ -150,7 +152,10 @@ fn is_felt(case: &Case, claim: &Claim) -> bool {
 }
 
 fn takes_much_of_requests(case: &Case, claim: &Claim) -> bool {
-    requests::of(case, claim).is_some_and(|cost| cost.share() >= LEAST_OF_REQUESTS)
+    let is_much = |cost: RequestCost| {
+        cost.share() >= LEAST_OF_REQUESTS && cost.ns >= case.run.length_ns() / 20
+    };
+    requests::of(case, claim).is_some_and(is_much)
 }
 
 /// A process stood still for a twentieth of the recording at least: most of its threads may have had

@@ -60,10 +60,10 @@ fn assert_whole_in_a_file(lab: &Lab, output: &Output, because: &str) -> Run {
     run
 }
 
-/// A program that makes some 24,000 waits a second worth keeping and leaves the CPUs to the tests
-/// beside this one.
+/// A program that makes some 8,000 waits a second worth keeping, over a megabyte of the store, and
+/// leaves the CPUs to the tests beside this one.
 fn busy() -> Helper {
-    Helper::spawn(Command::new(program("naps")).arg("12"))
+    Helper::spawn(Command::new(program("naps")).arg("4"))
 }
 
 /// A recording of a sleeping process, begun and with something stored.
