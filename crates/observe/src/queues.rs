@@ -2,7 +2,8 @@
 //!
 //! A look costs what the target's sockets cost, finding new ones a walk over the open files of the
 //! target (of all processes, when several are watched). Both become rarer when they take long, so
-//! that neither has more than a fortieth of a CPU. Measured with 990 sockets of the target among
+//! that neither has more than a fortieth of a CPU; while the target has no socket, a look comes
+//! only with each search. Measured with 990 sockets of the target among
 //! 99,000 (bench-peers/sockets.sh): 27 to 29 looks a second, 3.3 % of a CPU for both walks, which is
 //! 0.9 us for each socket or file; nearly all of it is waiting for memory.
 
@@ -94,9 +95,14 @@ fn run(walks: &Walks, state: &Mutex<State>, stopped: &mpsc::Receiver<()>) {
             next_search = began + SEARCH.max(began.elapsed() * SHARE);
         }
         let searched = began.elapsed();
-        look(walks, state, &mut bytes);
+        let any = look(walks, state, &mut bytes);
         let looked = began.elapsed() - searched;
-        let rest = LOOK.max(looked * SHARE).saturating_sub(looked + searched);
+        // Only a search finds new sockets: where there are none, looks before it see none.
+        let rest = if any {
+            LOOK.max(looked * SHARE).saturating_sub(looked + searched)
+        } else {
+            next_search.saturating_duration_since(Instant::now())
+        };
         if stopped.recv_timeout(rest) != Err(mpsc::RecvTimeoutError::Timeout) {
             look(walks, state, &mut bytes);
             lock(state).end();
@@ -105,14 +111,17 @@ fn run(walks: &Walks, state: &Mutex<State>, stopped: &mpsc::Receiver<()>) {
     }
 }
 
-fn look(walks: &Walks, state: &Mutex<State>, bytes: &mut Vec<u8>) {
+/// True if there was a socket, or if it is not known.
+fn look(walks: &Walks, state: &Mutex<State>, bytes: &mut Vec<u8>) -> bool {
     // What a walk that failed has seen is true; the next one comes.
-    let _ = walk(&walks.look, bytes);
+    let walked = walk(&walks.look, bytes);
     let records = bytes.chunks_exact(size_of::<queue_record>());
+    let any = records.len() > 0 || walked.is_err();
     let mut state = lock(state);
     records.filter_map(bpf::read).for_each(|record| state.note(&record));
     // Sums, too: what could not be read now is read with the next ones.
     let _ = state.sends.look(&walks.sends);
+    any
 }
 
 /// Replaces what was known by the result of a walk.
