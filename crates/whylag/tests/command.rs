@@ -48,6 +48,20 @@ fn the_exit_status_is_the_commands_own() {
 }
 
 #[test]
+fn a_command_that_goes_on_after_the_recording_is_waited_for_and_that_is_said() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let said = |seconds| {
+        let recorded = lab.recording(&["--time", "100ms"], ["sleep", seconds]).output().unwrap();
+        assert!(recorded.status.success());
+        let errors = String::from_utf8(recorded.stderr).unwrap();
+        assert!(errors.contains("of wall time went"), "{errors}");
+        errors.contains("the report comes when the command")
+    };
+    assert!(said("3"), "silent until the command ends");
+    assert!(!said("0.2"), "a line for a moment");
+}
+
+#[test]
 fn the_environment_is_passed_and_kept_without_its_secrets() {
     let Some(lab) = Lab::beside_others() else { return };
     let mut recording = lab.recording(&[], ["sh", "-c", "echo $PLAIN $API_TOKEN"]);

@@ -5,6 +5,7 @@ mod size_cap;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use clap::builder::NonEmptyStringValueParser;
@@ -116,6 +117,8 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// How often the target, the clock and signals are looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// A command may go on for so long after the recording's end without a word.
+const SILENCE: Duration = Duration::from_secs(1);
 /// Characters of the command in the first line.
 const TARGET: usize = 160;
 /// Slow messages in the report at the end.
@@ -338,7 +341,9 @@ impl Session {
         if let Err(error) = finished {
             failed.get_or_insert(error);
         }
-        let status = stop.exit_status.or_else(|| waiter.and_then(|wait| wait.join().ok()));
+        let status = stop
+            .exit_status
+            .or_else(|| child.zip(waiter).and_then(|(pid, waiter)| exit_status(pid, waiter)));
         let end = RunEnd { ended_ns, exit_status: status, reason: stop.reason };
         let mut kept = self.keeper.finish(&end)?;
         if kept.is_kept() {
@@ -355,6 +360,21 @@ impl Session {
         }
         Ok(kept.exit_code(status))
     }
+}
+
+/// Of a command that was recorded for a part of its life: waits for it to end, and says so.
+fn exit_status(pid: u32, waiter: JoinHandle<i32>) -> Option<i32> {
+    let waiting = Instant::now();
+    while !waiter.is_finished() && waiting.elapsed() < SILENCE {
+        std::thread::sleep(LOOK);
+    }
+    if !waiter.is_finished() {
+        tell(format_args!(
+            "recording has ended; the report comes when the command (pid {pid}) has ended too: \
+             Ctrl-C or 'kill {pid}' ends it"
+        ));
+    }
+    waiter.join().ok()
 }
 
 /// Adds what the programs traced themselves, and stores what the run has room for.
