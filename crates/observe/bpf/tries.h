@@ -20,6 +20,11 @@ struct {
 #define EBUSY	16
 #define EACCES	13
 
+#define FLOCK_UNLOCK	8
+#define FCNTL_SETLK	6
+#define FCNTL_OFD_SETLK	37
+#define FCNTL_UNLCK	2
+
 /* Other calls between two tries, at most: a line of a log, say. */
 #define TRY_OTHERS	4
 
@@ -94,6 +99,24 @@ static __always_inline void add_retry(struct thread *t)
 		sum->max_ns = t->try_slept;
 }
 
+/*
+ * The current thread lets go of a lock: by the call that asks for one, but not for it. Who is refused
+ * one lock lets go of the others before it sleeps.
+ */
+static __always_inline bool lets_go(u32 kind)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 command = ARGUMENT_2(regs);
+	u16 type; /* the first member of struct flock */
+
+	if (kind == CALL_FILE_LOCK)
+		return command & FLOCK_UNLOCK;
+	if (kind != CALL_FCNTL || (command != FCNTL_SETLK && command != FCNTL_OFD_SETLK))
+		return false;
+	return !bpf_probe_read_user(&type, sizeof(type), (void *)ARGUMENT_3(regs)) &&
+	       type == FCNTL_UNLCK;
+}
+
 /* The current thread, of which a call was refused, begins another. */
 static __noinline int step_of_try(u32 kind, u16 nr)
 {
@@ -102,7 +125,8 @@ static __noinline int step_of_try(u32 kind, u16 nr)
 
 	if (!t || kind == CALL_TIMER)
 		return 0;
-	if (nr == t->try_call && asked_for(kind, &mode) == t->try_object) {
+	if (nr == t->try_call && asked_for(kind, &mode) == t->try_object &&
+	    (t->try_slept || !lets_go(kind))) {
 		if (t->try_slept)
 			add_retry(t);
 		t->try_error = 0;

@@ -6,6 +6,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -222,11 +223,18 @@ fn a_request_of_the_disk_is_told_from_one_of_a_pipe() {
 #[test]
 fn sleeps_between_tries_are_told_from_others() {
     let Some(lab) = Lab::new() else { return };
-    let recorded = lab.record(&[], [program("lock_tries")]);
+    let program = program("lock_tries");
+    for (call, words) in [("flock", vec![]), ("fcntl", vec!["fcntl".as_ref()])] {
+        let command: Vec<&OsStr> = [program.as_os_str()].into_iter().chain(words).collect();
+        tries_of(&lab.record(&[], command), call);
+    }
+}
+
+fn tries_of(recorded: &Recorded, call: &str) {
     let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
     sums_are_exact(run);
     let [retry] = &run.sums.retries[..] else { panic!("{:?}", run.sums.retries) };
-    assert_eq!(Some(retry.call), Syscall::named("flock"));
+    assert_eq!(Some(retry.call), Syscall::named(call));
     assert_eq!((retry.errno, retry.count), (11, measured.get("tries")));
     let slept = measured.get("slept");
     // The program's figure includes getting a CPU.

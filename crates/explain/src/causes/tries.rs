@@ -10,6 +10,15 @@ use crate::text::{counted, duration, mean};
 /// In which a thread sleeps that tries again.
 pub(crate) const SLEEP: Account = Account::Blocked(Blocked::TimerSleep);
 
+/// The process sleeps between tries rather than of its own choice: of each of its sleeps it is not
+/// known.
+pub(crate) fn sleeps_between_tries(case: &Case, tgid: u32) -> bool {
+    let own = case.run.sums.retries.iter().filter(|retry| retry.tgid == tgid);
+    let between = own.map(|retry| retry.ns).fold(0, u64::saturating_add);
+    let asleep = case.process(tgid).map_or(0, |accounts| accounts.get(SLEEP));
+    between > 0 && between >= asleep / 2
+}
+
 /// All tries of one kind.
 #[derive(Default)]
 pub(crate) struct Tries {

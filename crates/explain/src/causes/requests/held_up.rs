@@ -14,6 +14,7 @@ use crate::case::requests::{
 use crate::case::safepoints::is_stop;
 use crate::cause::{Absent, Claim, OfRequests};
 use crate::causes::ids;
+use crate::causes::tries::{SLEEP, sleeps_between_tries};
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
 /// Things that threads did which are worth words.
@@ -95,13 +96,16 @@ fn lost(case: &Case, queue: &Queue) -> Accounts {
     lost
 }
 
-/// A wait for a lock, or for the answer of a recorded thread, or a stop of the whole program, which
-/// have causes of their own.
+/// A wait for a lock, or for the answer of a recorded thread, a sleep between tries, or a stop of the
+/// whole program, which have causes of their own.
 pub(super) fn has_own_cause(case: &Case, wait: &Outlier) -> bool {
     if is_stop(wait) {
         return true;
     }
     let Some(account) = wait.blocked.map(Account::Blocked) else { return false };
+    if account == SLEEP && sleeps_between_tries(case, wait.tgid) {
+        return true;
+    }
     let peer = wait.waker.as_ref().map_or(0, |waker| waker.tgid);
     case.locks
         .iter()

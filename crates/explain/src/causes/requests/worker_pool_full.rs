@@ -134,7 +134,7 @@ fn utilisation(case: &Case, held: &HeldUp) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use model::{Account, Blocked, Run};
+    use model::{Account, Blocked, Retry, Run, Syscall};
 
     use super::*;
     use crate::testing::requests::{MS, request, served};
@@ -169,6 +169,27 @@ mod tests {
         assert_eq!(found.findings[0].cause, "worker-pool-full");
         assert!(found.findings[0].requests.unwrap().share() > 0.5);
         assert!(found.idle_ns < 6 * SECOND, "what they slept is no waiting for work");
+    }
+
+    #[test]
+    fn workers_that_sleep_until_a_lock_is_let_go_wait_for_the_lock() {
+        let tries_for = |ns| {
+            let mut run = pool(0);
+            run.sums.retries = vec![Retry {
+                tgid: 10,
+                call: Syscall::named("fcntl").unwrap(),
+                errno: 11,
+                object: 4711,
+                pipe: false,
+                count: 60,
+                ns,
+                max_ns: SECOND / 10,
+            }];
+            run
+        };
+        let found = |ns| crate::explain(&tries_for(ns)).findings[0].cause.clone();
+        assert_eq!(found(5 * SECOND), "file-lock");
+        assert_eq!(found(SECOND), "worker-pool-full");
     }
 
     #[test]
