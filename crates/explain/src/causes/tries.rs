@@ -10,12 +10,15 @@ use crate::text::{counted, duration, mean};
 /// In which a thread sleeps that tries again.
 pub(crate) const SLEEP: Account = Account::Blocked(Blocked::TimerSleep);
 
-/// The process sleeps between tries rather than of its own choice: of each of its sleeps it is not
-/// known.
+/// The process, with those of its name (the workers of a server), sleeps between tries rather than of
+/// its own choice: of each single sleep it is not known.
 pub(crate) fn sleeps_between_tries(case: &Case, tgid: u32) -> bool {
-    let own = case.run.sums.retries.iter().filter(|retry| retry.tgid == tgid);
-    let between = own.map(|retry| retry.ns).fold(0, u64::saturating_add);
-    let asleep = case.process(tgid).map_or(0, |accounts| accounts.get(SLEEP));
+    let name = case.run.comm(tgid);
+    let is_fellow = |other: u32| other == tgid || case.run.comm(other) == name;
+    let tries = case.run.sums.retries.iter().filter(|retry| is_fellow(retry.tgid));
+    let between = tries.map(|retry| retry.ns).fold(0, u64::saturating_add);
+    let sleepers = case.processes().filter(|(other, _)| is_fellow(*other));
+    let asleep = sleepers.map(|(_, accounts)| accounts.get(SLEEP)).fold(0, u64::saturating_add);
     between > 0 && between >= asleep / 2
 }
 
