@@ -16,6 +16,15 @@ pub struct Sign {
     pub leg: LegKind,
     /// Its least length, ns.
     pub least_ns: f64,
+    /// Ticks that are late by less, ns, do not have to show it.
+    pub late_ns: f64,
+}
+
+impl Sign {
+    /// One that each tick has to show.
+    pub const fn of_all(leg: LegKind, least_ns: f64) -> Sign {
+        Sign { leg, least_ns, late_ns: 0.0 }
+    }
 }
 
 /// The latest ticks whose way was recorded.
@@ -39,15 +48,18 @@ impl<'a> Recorded<'a> {
         (ticks.len() >= FEWEST).then_some(Recorded { ticks, set_late })
     }
 
-    /// How long a leg is in these ticks, ns: the median.
-    fn usual(&self, kind: LegKind) -> f64 {
-        let each: Vec<f64> = self.ticks.iter().map(|tick| leg(tick, kind)).collect();
-        stats::quantile::median(&each).unwrap_or(0.0)
+    /// In how many ticks a sign is looked for, and how long its leg is in these, ns: the median. `None`
+    /// if they are too few.
+    fn usual(&self, sign: Sign) -> Option<(usize, f64)> {
+        let late = self.ticks.iter().filter(|tick| tick.late_ns as f64 >= sign.late_ns);
+        let each: Vec<f64> = late.map(|tick| leg(tick, sign.leg)).collect();
+        let usual = stats::quantile::median(&each)?;
+        (each.len() >= FEWEST).then_some((each.len(), usual))
     }
 
     /// Why it is not the cause with this sign.
     pub fn against(&self, sign: Sign) -> Option<String> {
-        let (n, usual) = (self.ticks.len(), self.usual(sign.leg));
+        let (n, usual) = self.usual(sign)?;
         (usual < sign.least_ns).then(|| {
             format!(
                 "in the {n} latest ticks '{}' is {} (median), as recorded",
@@ -59,7 +71,7 @@ impl<'a> Recorded<'a> {
 
     /// That it is the cause with this sign.
     pub fn evidence(&self, sign: Sign) -> Option<String> {
-        let (n, usual) = (self.ticks.len(), self.usual(sign.leg));
+        let (n, usual) = self.usual(sign)?;
         (usual >= sign.least_ns).then(|| {
             format!("in the {n} latest ticks '{}' is {} (median)", sign.leg, fine_duration(usual))
         })
@@ -98,12 +110,14 @@ mod tests {
             series.ticks.push(Tick(intended_ns, 50_000, 10_000_000));
         }
         let recorded = Recorded::of(&[&series]).unwrap();
-        let set_late = |least_ns| Sign { leg: LegKind::SetLate, least_ns };
+        let set_late = |least_ns| Sign::of_all(LegKind::SetLate, least_ns);
         assert!(recorded.evidence(set_late(5_000.0)).unwrap().contains("40.0 us"));
         assert_eq!(recorded.against(set_late(5_000.0)), None);
         assert!(recorded.against(set_late(50_000.0)).unwrap().contains("40.0 us"));
-        assert!(recorded.against(Sign { leg: LegKind::Slack, least_ns: 1.0 }).is_some());
+        assert!(recorded.against(Sign::of_all(LegKind::Slack, 1.0)).is_some());
         assert!(recorded.set_late().starts_with("0.400 %"), "{}", recorded.set_late());
+        let later = Sign { late_ns: 60_000.0, ..Sign::of_all(LegKind::Slack, 1.0) };
+        assert_eq!(recorded.against(later), None, "no tick is so late");
         series.worst.pop();
         assert!(Recorded::of(&[&series]).is_none(), "two are too few");
     }

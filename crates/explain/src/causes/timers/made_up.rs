@@ -103,11 +103,11 @@ impl Ticks {
         self
     }
 
-    /// The latest ticks were recorded, and have this leg.
+    /// Five of the latest ticks were recorded, are late by so much, and that in this leg.
     pub fn with_leg(mut self, kind: LegKind, ns: i64) -> Ticks {
         let leg = Leg::new(kind, ns);
         let tick = LateTick { late_ns: ns, legs: vec![leg], ..LateTick::default() };
-        self.0.series[0].worst = vec![tick; 5];
+        self.0.series[0].worst.extend(vec![tick; 5]);
         self
     }
 

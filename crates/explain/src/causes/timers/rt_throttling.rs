@@ -70,8 +70,9 @@ const SHORTEST_NS: f64 = 15e6;
 const LONGEST_NS: f64 = 900e6;
 /// They come once a second; the time a thread sleeps does not count.
 const APART_NS: std::ops::Range<f64> = 0.9e9..1.6e9;
-/// Shorter turns of ordinary threads are no throttling.
-const SIGN: Sign = Sign { leg: LegKind::RealTimeThrottled, least_ns: 1e6 };
+/// Shorter turns of ordinary threads are no throttling. What makes other ticks late, between the gaps,
+/// is something else.
+const SIGN: Sign = Sign { leg: LegKind::RealTimeThrottled, least_ns: 1e6, late_ns: SHORTEST_NS };
 
 /// A time during which the thread did not run.
 struct Gap {
@@ -192,6 +193,16 @@ mod tests {
         let once = Ticks::each_millisecond(5_000, once).real_time();
         let why = made_up::why_not(once, "rt-throttling");
         assert_eq!(why, "1 gaps of more than 15.0 ms, none a second after another");
+    }
+
+    /// Between the gaps an interrupt or a neighbour makes more ticks late, by much less.
+    #[test]
+    fn what_makes_other_ticks_late_speaks_not_against_it() {
+        let ticks = Ticks::each_millisecond(5_000, throttled).real_time();
+        let ticks = ticks.with_leg(model::LegKind::RealTimeThrottled, 50_000_000);
+        let ticks =
+            (0..4).fold(ticks, |ticks, _| ticks.with_leg(model::LegKind::Running, 2_000_000));
+        assert_eq!(made_up::causes(&made_up::findings(ticks)), ["rt-throttling"]);
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn examine(case: &Case) -> Verdict {
         step_ns: source.jiffy_ns,
         title: CAUSE.title,
         mechanism: MECHANISM,
-        sign: Sign { leg: LegKind::Jiffies, least_ns: 5_000.0 },
+        sign: Sign::of_all(LegKind::Jiffies, 5_000.0),
     };
     steps::claim(source, comparison, &steps)
 }

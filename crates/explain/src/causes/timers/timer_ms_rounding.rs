@@ -46,7 +46,7 @@ const STEPS: Steps = Steps {
     title: CAUSE.title,
     mechanism: "epoll_wait and poll take their timeout in whole milliseconds",
     // What rounding makes of the latest ticks at least.
-    sign: Sign { leg: LegKind::SetLate, least_ns: 50_000.0 },
+    sign: Sign::of_all(LegKind::SetLate, 50_000.0),
 };
 
 fn examine(case: &Case) -> Verdict {

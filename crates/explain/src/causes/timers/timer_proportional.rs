@@ -65,7 +65,7 @@ const LEAST_FACTOR: f64 = 100e-6;
 /// Without a program, growth that a wrong conversion makes is linear over so many decades.
 const OWN_SPREAD: f64 = 100.0;
 /// Timers that are set later than this were set wrong; less is the way to the system call.
-const SIGN: Sign = Sign { leg: LegKind::SetLate, least_ns: 5_000.0 };
+const SIGN: Sign = Sign::of_all(LegKind::SetLate, 5_000.0);
 
 fn examine(case: &Case) -> Verdict {
     let (source, comparison) = late_ticks::of(case)?;

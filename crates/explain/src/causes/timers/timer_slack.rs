@@ -84,7 +84,7 @@ fn examine(case: &Case) -> Verdict {
 }
 
 fn sign(slack_ns: u64) -> Sign {
-    Sign { leg: LegKind::Slack, least_ns: USED * slack_ns as f64 }
+    Sign::of_all(LegKind::Slack, USED * slack_ns as f64)
 }
 
 fn why_not(source: &TimerSource) -> Absent {
