@@ -47,7 +47,8 @@ const FELT: f64 = 0.1;
 /// by account. Findings through which packets were dropped (ten at least) come first, then the others, and last
 /// what struck at one time only: 1,000 threads that queue for a CPU while they start do not hide a
 /// lock that is in the way all the time. Of each comes first what
-/// takes most of the slowest requests, where these are known, else the largest share.
+/// takes most of the slowest requests, where these are known and who sent them is not recorded itself,
+/// else the largest share.
 ///
 /// A run of timers has no threads: of it the findings explain the lateness of its ticks.
 pub fn explain(run: &Run) -> Explanation {
@@ -83,9 +84,11 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
             findings.push((claim.dropped >= MANY_DROPS, finding));
         }
     }
+    let by_requests = requests::come_from_outside(case);
     findings.sort_by_key(|(dropped, finding)| {
         let at_once = concentration::is_at_once(case, finding.when.as_ref());
-        let slows = finding.requests.filter(|cost| cost.share() >= FELT).map_or(0, |cost| cost.ns);
+        let slows = finding.requests.filter(|cost| by_requests && cost.share() >= FELT);
+        let slows = slows.map_or(0, |cost| cost.ns);
         (!dropped, finding.minor, at_once, Reverse(slows), Reverse(finding.lost_ns))
     });
     let findings: Vec<_> = findings.into_iter().map(|(_, finding)| finding).collect();

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, Message, MessageTime, RequestCost, part_of};
+use model::{Account, Message, MessageTime, RequestCost, ServiceRole, Target, part_of};
 
 use super::hurt::{self, Parts, Share};
 use crate::case::Case;
@@ -28,6 +28,22 @@ pub(super) fn of(case: &Case, claim: &Claim) -> Option<RequestCost> {
     let cost = known.or_else(|| by_accounts(case, claim).filter(|_| is_of_servers(case, claim)))?;
     let is_much = cost.total_ns >= case.run.length_ns() / LEAST;
     (cost.of >= FEWEST && is_much).then_some(cost)
+}
+
+/// The slowest requests come from somebody who is not recorded. Whoever asks within the recording waits
+/// itself, and findings about that wait stand beside those about the server.
+pub(super) fn come_from_outside(case: &Case) -> bool {
+    let services = case.run.sums.services.iter();
+    let clients = services.filter(|service| service.role == ServiceRole::Client);
+    let called = clients.filter_map(|client| {
+        let peer = client.peer.as_ref().map(|peer| peer.tgid);
+        peer.filter(|tgid| *tgid != client.tgid)
+    });
+    let called: BTreeSet<u32> = called.collect();
+    let is_called =
+        |program| case.run.messages.program(program).is_some_and(|of| called.contains(&of.tgid));
+    let is_whole_host = case.run.header.target == Target::Host;
+    is_whole_host || !case.slowest().iter().all(|one| is_called(one.message.program))
 }
 
 /// Of a claim that is mostly time of processes without slow requests these say nothing.
@@ -73,10 +89,10 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use model::{Account, Blocked, Run};
+    use model::{Account, Blocked, ChainEnd, Message, Run, Target, WaitSum};
 
-    use crate::testing::requests::{MS, request, served};
-    use crate::testing::{RunBuilder, SECOND, USER, interval, runner};
+    use crate::testing::requests::{MS, calls, request, served};
+    use crate::testing::{RunBuilder, SECOND, USER, interval, runner, wait};
 
     const QUEUED: Account = Account::RunnablePreempted;
     const THROTTLED: Account = Account::Throttled;
@@ -84,15 +100,21 @@ mod tests {
     /// A server that mostly waits for work. Its thread is throttled for 8 of 10 ms of each request, or
     /// for nothing of them, and in the run queue at other times.
     fn server(is_in_requests: bool) -> Run {
+        served(server_alone(is_in_requests).build(), twenty_requests())
+    }
+
+    fn twenty_requests() -> Vec<Message> {
+        (0..20).map(|n| request(1, 11, 100 * n, 0, 10)).collect()
+    }
+
+    fn server_alone(is_in_requests: bool) -> RunBuilder {
         let idle = (Account::Blocked(Blocked::Poll), 37 * SECOND / 10);
         let accounts = [(USER, SECOND / 10), idle, (QUEUED, SECOND / 10), (THROTTLED, SECOND / 12)];
         let mut run = RunBuilder::new().thread(11, 10, &accounts);
         for n in (0..20).filter(|_| is_in_requests) {
             run = run.kept(interval(11, THROTTLED, 100 * n * MS, 8 * MS, None));
         }
-        run = run.runner(runner(10, 77, 900, SECOND / 10));
-        let requests = (0..20).map(|n| request(1, 11, 100 * n, 0, 10)).collect();
-        served(run.build(), requests)
+        run.runner(runner(10, 77, 900, SECOND / 10))
     }
 
     #[test]
@@ -103,6 +125,33 @@ mod tests {
         let cost = found.findings[0].requests.unwrap();
         assert_eq!((cost.with, cost.of, cost.ns), (20, 20, 20 * 8 * MS));
         assert!(crate::explain(&server(false)).findings.is_empty());
+    }
+
+    /// The server, and a process that loses more in a lock.
+    fn server_with_a_neighbour() -> Run {
+        let futex = Account::Blocked(Blocked::Futex);
+        let lock = WaitSum {
+            lock_like: 100,
+            ends: [(ChainEnd::Timer, 2 * SECOND)].into(),
+            ..wait(20, futex, 0x1000, 100, 2 * SECOND)
+        };
+        let run = server_alone(true).thread(12, 10, &[(THROTTLED, SECOND / 2)]);
+        let run = run.thread(21, 20, &[(USER, SECOND), (futex, 2 * SECOND)]);
+        served(run.wait(lock).build(), twenty_requests())
+    }
+
+    #[test]
+    fn requests_of_whom_the_recording_has_the_client_do_not_come_first() {
+        let first = |run: &Run| crate::explain(run).findings[0].cause.clone();
+        let mut run = server_with_a_neighbour();
+        run.header.target = Target::Process(10);
+        assert_eq!(first(&run), "cgroup-throttle");
+        let mut run = calls(run, 20, 10 * MS);
+        let client = run.sums.services.last_mut().unwrap();
+        (client.tgid, client.peer.as_mut().unwrap().tgid) = (20, 10);
+        assert_eq!(first(&run), "futex-convoy");
+        run.header.target = Target::Host;
+        assert_eq!(first(&run), "cgroup-throttle", "of the whole host all clients are recorded");
     }
 
     /// Process 20 has taken over half of the requests of the port, and is throttled as well.

@@ -94,7 +94,7 @@ const FEW: [&str; 6] = [
 /// work; 40, 40, 30, 30 and 7 before hand-overs had a direction, and 14, 11, 10, 4 and 6 before chains
 /// were followed. They are there to be raised: whoever makes the engine better writes down what it
 /// reaches now.
-const FLOORS: Floors = Floors { first: 42, causes: 42, size: 39, chain: 38, healthy: 6 };
+const FLOORS: Floors = Floors { first: 44, causes: 44, size: 41, chain: 44, healthy: 6 };
 
 /// The same of `FEW`.
 const FLOORS_OF_FEW: Floors = Floors { first: 4, causes: 3, size: 3, chain: 3, healthy: 1 };

@@ -69,7 +69,7 @@ const FIX_ON_IDLE_HOST: &str = "Other CPUs were idle: find what keeps the thread
 /// A wait as long as a running thread keeps the CPU from one that was just woken, and less.
 const SHORT_NS: u64 = 100_000;
 /// The scheduler's slice before it is scaled with the number of CPUs (kernel/sched/fair.c,
-/// sysctl_sched_base_slice): so long it may keep the CPU from one that was just woken or made.
+/// sysctl_sched_base_slice): so long a running thread may keep the CPU from one that was just made.
 /// Threads that compete for a CPU wait for whole slices.
 const SLICE_NS: u64 = 700_000;
 /// CPUs that are idle for one part in so many had room for whoever waited a moment.
