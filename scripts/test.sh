@@ -30,12 +30,14 @@ echo "yes"
 export WHYLAG_RECORDS_HERE=1
 
 # The test files that record or measure, which have a laboratory (crates/whylag/tests/common), and
-# the others, as options of cargo.
+# the others, as options of cargo. One of these takes as long as all the rest.
 recording=() others=()
 for file in crates/*/tests/*.rs crates/*/tests/*/main.rs; do
 	name=$(basename "${file%/main.rs}" .rs)
 	if [[ $file == crates/observe/* ]] || grep -q '^use common::.*Lab' "$file"; then
 		recording+=(--test "$name")
+	elif [[ $name == attack ]]; then
+		continue
 	else
 		others+=(--test "$name")
 	fi
@@ -60,9 +62,13 @@ java=$!
 run_tests --lib --bins -- --show-output >"$folder/units" &
 units=$!
 # More at once than there are CPUs: many wait for a recording to end.
+run_tests --test attack -- --show-output --test-threads $((3 * $(nproc))) >"$folder/attack" &
+attack=$!
 run_tests "${others[@]}" -- --show-output --test-threads $((3 * $(nproc))) | shown || status=$?
 wait "$units" || status=$?
 shown <"$folder/units"
+wait "$attack" || status=$?
+shown <"$folder/attack"
 # The crate that other programs use, and so the only one with examples.
 AS_ROOT=1 scripts/cargo.sh test --locked -p whylag-trace --doc 2>&1 | shown || status=$?
 echo "== the Java tracer and the exchange"

@@ -136,10 +136,8 @@ fn write_answer(answer: &clap::Error) -> ExitCode {
 mod tests {
     use std::path::Path;
 
-    use clap::CommandFactory;
-    use store::{Sqlite, Store};
-
     use super::*;
+    use clap::CommandFactory;
 
     /// Each `whylag ...` of a line for the shell has to be one that this binary takes.
     fn assert_parses(line: &str) {
@@ -154,27 +152,19 @@ mod tests {
         }
     }
 
+    /// As the reviewed texts have it of each recorded run (tests/recorded_runs.rs).
     #[test]
     fn what_verifies_a_fix_can_be_typed_as_it_is() {
         Arguments::command().debug_assert();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-        let mut causes = std::collections::BTreeSet::new();
-        for file in std::fs::read_dir(folder).unwrap() {
-            let path = file.unwrap().path();
-            if path.extension().is_none_or(|extension| extension != "whylag") {
-                continue;
-            }
-            let (store, id) = Sqlite::open_run_file(&path).unwrap();
-            let run = store.load(id).unwrap();
-            let explanation = match explain::timers(&run) {
-                Some(judged) => judged.explanation,
-                None => explain::explain(&run),
-            };
-            for finding in &explanation.findings {
-                assert_parses(&finding.verify);
-                causes.insert(finding.cause.clone());
-            }
+        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let mut lines = std::collections::BTreeSet::new();
+        for path in files.filter(|path| path.extension().is_some_and(|found| found == "snap")) {
+            let text = std::fs::read_to_string(path).unwrap();
+            let found = text.lines().filter_map(|line| line.trim_start().strip_prefix("verify  "));
+            lines.extend(found.map(|line| line.trim().to_owned()));
         }
-        assert!(causes.len() > 40, "{causes:?}");
+        lines.iter().for_each(|line| assert_parses(line));
+        assert!(lines.len() > 40, "{lines:?}");
     }
 }
