@@ -30,8 +30,9 @@ packages_of() {
 			sqlite3=sqlite3 redis-server=redis-server memcached=memcached nginx=nginx-light \
 			haproxy=haproxy lighttpd=lighttpd apache2=apache2 php-fpm8.2=php8.2-fpm \
 			gunicorn=gunicorn mosquitto=mosquitto mosquitto_pub=mosquitto-clients \
-			nats-server=nats-server etcd=etcd-server unbound=unbound dnsmasq=dnsmasq-base \
-			named=bind9 dnsperf=dnsperf rsync=rsync node=nodejs go=golang-go javac=default-jdk-headless
+			nats-server=nats-server beanstalkd=beanstalkd ruby=ruby etcd=etcd-server \
+			unbound=unbound dnsmasq=dnsmasq-base named=bind9 dnsperf=dnsperf rsync=rsync node=nodejs \
+			go=golang-go javac=default-jdk-headless
 		;;
 	aarch64) echo aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu ;;
 	*)

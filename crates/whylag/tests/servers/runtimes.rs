@@ -113,6 +113,33 @@ public class Server {
 }
 "#;
 
+/// A thread for each connection. The line `waited` has the seconds that threads have waited for the
+/// mutex; in mode `mutex` each other line sleeps for 5 ms in it.
+const RUBY: &str = r#"
+require 'socket'
+
+LOCK = Mutex.new
+sleeps = ARGV[1] == 'mutex'
+waited = 0.0
+now = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+server = TCPServer.new('127.0.0.1', ARGV[0].to_i)
+loop do
+  client = server.accept
+  client.setsockopt(Socket::IPPROTO_TCP, Socket::TCP_NODELAY, 1)
+  Thread.new do
+    while (line = client.gets)
+      next client.puts(waited) if line.chomp == 'waited'
+      began = now.call
+      LOCK.synchronize do
+        waited += now.call - began
+        sleep 0.005 if sleeps
+      end
+      client.puts('ok')
+    end
+  end
+end
+"#;
+
 /// A server of Go's net/http, and its port.
 pub fn go(stage: &Stage, arguments: &[&str]) -> (Process, u16) {
     let port = stage.port();
@@ -160,4 +187,16 @@ pub fn java(stage: &Stage, options: &[&str], mode: &str) -> (Process, u16) {
 pub fn java_blocked_s(port: u16) -> f64 {
     let answer = Request::get(port, "/blocked").ask();
     answer.lines().last().unwrap().trim().parse::<f64>().unwrap() / 1e3
+}
+
+/// A server of Ruby's threads that answers lines, and its port.
+pub fn ruby(stage: &Stage, mode: &str) -> (Process, u16) {
+    let port = stage.port();
+    let source = stage.file("server.rb", RUBY);
+    (stage.server(&["ruby", &source, &port.to_string(), mode], port), port)
+}
+
+/// Seconds that Ruby's threads have waited for the mutex.
+pub fn ruby_waited_s(port: u16) -> f64 {
+    Request::line(port, "waited", "\n").ask().trim().parse().unwrap()
 }

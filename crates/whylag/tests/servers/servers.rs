@@ -1,5 +1,6 @@
 //! Servers that several situations need.
 
+use crate::load::Request;
 use crate::process::Process;
 use crate::stage::Stage;
 
@@ -67,4 +68,18 @@ pub fn lighttpd(stage: &Stage) -> (Process, u16) {
     );
     let configuration = stage.file("lighttpd.conf", &text);
     (stage.server(&["lighttpd", "-D", "-f", &configuration], port), port)
+}
+
+/// beanstalkd with a journal and these options, and its port.
+pub fn beanstalkd(stage: &Stage, options: &[&str]) -> (Process, u16) {
+    let port = stage.port();
+    let number = port.to_string();
+    let folder = stage.folder().to_str().unwrap();
+    let words = ["beanstalkd", "-l", "127.0.0.1", "-p", &number, "-b", folder];
+    (stage.server(&[&words, options].concat(), port), port)
+}
+
+/// A job of a few bytes for beanstalkd.
+pub fn beanstalkd_put(port: u16) -> Request {
+    Request::line(port, "put 0 0 60 5\r\nhello", "\r\n")
 }

@@ -1,6 +1,8 @@
 //! One file each.
 
 mod apache_workers_full;
+mod beanstalkd_fsync;
+mod beanstalkd_healthy;
 mod bind_healthy;
 mod dnsmasq_healthy;
 mod etcd_fsync;
@@ -43,6 +45,8 @@ mod redis_fsync;
 mod redis_healthy;
 mod redis_keys;
 mod rsync_disk_reads;
+mod ruby_healthy;
+mod ruby_mutex;
 mod sqlite_busy;
 mod unbound_slow_upstream;
 
@@ -51,6 +55,8 @@ use crate::situation::Situation;
 /// All, by name.
 pub static SITUATIONS: &[&Situation] = &[
     &apache_workers_full::SITUATION,
+    &beanstalkd_fsync::SITUATION,
+    &beanstalkd_healthy::SITUATION,
     &bind_healthy::SITUATION,
     &dnsmasq_healthy::SITUATION,
     &etcd_fsync::SITUATION,
@@ -93,6 +99,8 @@ pub static SITUATIONS: &[&Situation] = &[
     &redis_healthy::SITUATION,
     &redis_keys::SITUATION,
     &rsync_disk_reads::SITUATION,
+    &ruby_healthy::SITUATION,
+    &ruby_mutex::SITUATION,
     &sqlite_busy::SITUATION,
     &unbound_slow_upstream::SITUATION,
 ];
