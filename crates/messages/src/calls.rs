@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use model::{Answer, AtSocket, Call, Message};
+use model::{Answer, AtSocket, Call, Context, Message, Outlier};
 
 /// Calls and requests that wait for others to be put with, and how long they do.
 const WAITING: usize = 20_000;
@@ -20,6 +20,28 @@ const STEPS: usize = 4;
 pub(crate) struct Calls {
     calls: VecDeque<Call>,
     requests: VecDeque<Message>,
+    sleeps: VecDeque<Sleep>,
+}
+
+/// A thread slept until another one of its process let it go on.
+struct Sleep {
+    tid: u32,
+    waker_tid: u32,
+    from_ns: u64,
+    to_ns: u64,
+}
+
+impl Sleep {
+    fn of(outlier: &Outlier) -> Option<Sleep> {
+        let waker = outlier.waker.as_ref()?;
+        let is_by_thread = waker.context == Context::Task && waker.tgid == outlier.tgid;
+        (outlier.blocked.is_some() && is_by_thread).then(|| Sleep {
+            tid: outlier.tid,
+            waker_tid: waker.tid,
+            from_ns: outlier.start_ns,
+            to_ns: outlier.end_ns(),
+        })
+    }
 }
 
 impl Calls {
@@ -41,6 +63,14 @@ impl Calls {
         {
             self.requests.pop_front();
         }
+        while self.sleeps.len() > WAITING || self.sleeps.front().is_some_and(|s| is_old(s.to_ns)) {
+            self.sleeps.pop_front();
+        }
+    }
+
+    /// Adds intervals, of which the sleeps show who works for whom.
+    pub fn add_sleeps<'a>(&mut self, outliers: impl Iterator<Item = &'a Outlier>) {
+        self.sleeps.extend(outliers.filter_map(Sleep::of));
     }
 
     /// The calls that were made for a request.
@@ -53,10 +83,11 @@ impl Calls {
 
     fn made_for(&self, request: &Message, steps: usize) -> Vec<Call> {
         let Some(at) = &request.at_socket else { return Vec::new() };
+        let slept: Vec<&Sleep> = self.sleeps.iter().filter(|s| s.tid == request.tid).collect();
         let is_its = |call: &&Call| {
             call.tgid == at.tgid
-                && is_cause(request, at, call)
                 && (request.logic_start_ns..request.end_ns).contains(&call.sent_ns)
+                && (is_cause(request, at, call) || self.is_waited_for(&slept, call))
         };
         let mut calls: Vec<Call> = self.calls.iter().filter(is_its).cloned().collect();
         calls.sort_by_key(|call| std::cmp::Reverse(call.ns()));
@@ -66,6 +97,20 @@ impl Calls {
             call.answer = self.answer(call, steps);
         }
         calls
+    }
+
+    /// A thread that works on no request of its own made the call, and woke the one that had read the
+    /// request out of a sleep into which the answer came.
+    fn is_waited_for(&self, slept: &[&Sleep], call: &Call) -> bool {
+        let ends = |sleep: &&&Sleep| {
+            sleep.waker_tid == call.tid && (sleep.from_ns..sleep.to_ns).contains(&call.arrived_ns)
+        };
+        // What a thread has read last is its cause still when it has long been answered.
+        let is_of_its_own = |request: &Message| {
+            request.at_socket.as_ref().is_some_and(|at| at.link == call.cause)
+                && (request.logic_start_ns..request.end_ns).contains(&call.sent_ns)
+        };
+        slept.iter().any(|sleep| ends(&sleep)) && !self.requests.iter().any(is_of_its_own)
     }
 
     /// The request that a call was at its other end.
@@ -152,6 +197,26 @@ mod tests {
         let answer = of_front[0].answer.as_ref().unwrap();
         assert_eq!((answer.program, answer.arrived_ns, answer.read_ns), (2, 2_000, 2_010));
         assert_eq!(answer.calls[0].answer.as_ref().unwrap().program, 3);
+    }
+
+    #[test]
+    fn calls_of_a_thread_that_the_reader_waits_for_are_of_its_request() {
+        let mut own = request(1, 11, 1_000, 9_000);
+        let helper = |cause| Call { tid: 7, cause, ..call(1, 55, 2_000, 6_000) };
+        let sleep = |waker_tid, to_ns| Sleep { tid: 1, waker_tid, from_ns: 1_500, to_ns };
+        let calls_of_own = |own: &mut Message, cause, sleep, others: &[&Message]| {
+            let mut calls = Calls::default();
+            calls.sleeps.push_back(sleep);
+            calls.add(10_000, vec![helper(cause)], others.iter().copied());
+            calls.put_with(own);
+            own.at_socket.as_ref().unwrap().calls.len()
+        };
+        assert_eq!(calls_of_own(&mut own, 0, sleep(7, 6_500), &[]), 1);
+        assert_eq!(calls_of_own(&mut own, 66, sleep(7, 6_500), &[]), 1, "66 is answered");
+        let others = request(1, 66, 1_200, 8_000);
+        assert_eq!(calls_of_own(&mut own, 66, sleep(7, 6_500), &[&others]), 0, "it is for 66");
+        assert_eq!(calls_of_own(&mut own, 0, sleep(7, 5_500), &[]), 0, "before the answer came");
+        assert_eq!(calls_of_own(&mut own, 0, sleep(8, 6_500), &[]), 0, "another let it go on");
     }
 
     #[test]

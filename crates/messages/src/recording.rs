@@ -118,6 +118,7 @@ impl Traced {
         let mut seen = std::mem::take(&mut batch.messages);
         let watched = &self.watched;
         let traces = |tgid| watched.traces(tgid);
+        self.requests.add_sleeps(batch.outliers.iter());
         self.requests.keep(batch.heartbeat_ns, &mut seen, &mut batch.sums, traces);
         self.take(seen);
         self.keep_pace(batch);

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{FlowKind, Message, Messages, Sums};
+use model::{FlowKind, Message, Messages, Outlier, Sums};
 
 use crate::calls::Calls;
 use crate::room::Room;
@@ -81,6 +81,11 @@ impl Requests {
 }
 
 impl Requests {
+    /// Adds intervals, of which the sleeps show which thread works for which.
+    pub fn add_sleeps<'a>(&mut self, outliers: impl Iterator<Item = &'a Outlier>) {
+        self.calls.add_sleeps(outliers);
+    }
+
     /// The recording ends: nothing waits any more for what may still come.
     pub fn ends(&mut self) {
         self.ends = true;

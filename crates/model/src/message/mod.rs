@@ -266,9 +266,10 @@ impl Messages {
         &self.slow[..self.slow.len().min(LOOKED_AT)]
     }
 
-    /// Which threads had these and the control group, and when.
+    /// Which threads had these and the control group, or called for them, and when.
     pub fn windows(&self) -> Vec<Window> {
-        self.looked_at().iter().chain(&self.fast).flat_map(Message::windows).collect()
+        let kept = self.looked_at().iter().chain(&self.fast);
+        kept.flat_map(|message| message.windows().into_iter().chain(called(message))).collect()
     }
 
     /// The threads that read the messages of a flow which were kept: of many messages all that do.
@@ -288,6 +289,16 @@ impl Messages {
         }
         sum
     }
+}
+
+/// When other threads called peers for the message.
+fn called(message: &Message) -> impl Iterator<Item = Window> {
+    let calls = message.at_socket.iter().flat_map(|at| &at.calls);
+    calls.filter(|call| call.tid != message.tid).map(|call| Window {
+        from_ns: call.sent_ns,
+        to_ns: call.arrived_ns,
+        tid: Some(call.tid),
+    })
 }
 
 impl Message {

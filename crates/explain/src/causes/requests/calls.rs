@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::histogram::PRECISION_KERNEL;
 use model::{
     Account, Accounts, Blocked, Call, ChainEnd, FlowKind, Histogram, Message, MessageMetric,
-    RequestCost, Run, Service, part_of,
+    RequestCost, Run, Service, TracedProgram, part_of,
 };
 
 use crate::case::Case;
@@ -142,10 +142,14 @@ fn is_one_at_a_time(case: &Case, called: &Called) -> bool {
     spans.len() as u64 >= FEWEST_REQUESTS && all - apart <= all / 50
 }
 
-/// Times of all requests of the process that calls.
+/// Times of all requests of the process that calls, also those at a port that another one has opened.
 fn requests(case: &Case, called: &Called, metric: MessageMetric) -> Histogram {
-    let messages = &case.run.messages;
-    let programs = messages.programs.iter().filter(|p| p.tgid == called.service.tgid);
+    let (messages, tgid) = (&case.run.messages, called.service.tgid);
+    let answered = kept(case.run)
+        .filter(|message| message.at_socket.as_ref().is_some_and(|at| at.tgid == tgid));
+    let answered: BTreeSet<u32> = answered.map(|message| message.program).collect();
+    let is_its = |p: &&TracedProgram| p.tgid == tgid || answered.contains(&p.program);
+    let programs = messages.programs.iter().filter(is_its);
     let flows = programs.flat_map(|p| p.flows.iter().map(move |flow| (p.program, flow)));
     let mut all = Histogram::new(PRECISION_KERNEL);
     for (program, flow) in flows.filter(|(_, flow)| flow.kind == FlowKind::Request) {
