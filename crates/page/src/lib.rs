@@ -25,6 +25,7 @@ pub mod serve;
 pub mod timeline;
 #[cfg(test)]
 mod types;
+pub mod wire;
 
 use report::Class;
 use serde::Serialize;

@@ -20,7 +20,7 @@ use store::{Sqlite, Store};
 use tokio::net::TcpListener;
 
 use crate::html::{SCRIPT, STYLE};
-use crate::{Loaded, Page, PageError};
+use crate::{Loaded, Page, PageError, wire};
 
 /// Bytes of a token.
 const TOKEN: usize = 24;
@@ -194,20 +194,26 @@ fn is_same(given: &str, token: &str) -> bool {
 }
 
 /// Does something with the store where it holds up no other request.
-async fn with_store<T: Serialize + Send + 'static>(
+async fn with_store(
     shared: Arc<Shared>,
-    read: impl FnOnce(&Sqlite) -> Result<T, Refused> + Send + 'static,
+    kind: &'static str,
+    read: impl FnOnce(&Sqlite) -> Result<Vec<u8>, Refused> + Send + 'static,
 ) -> Response {
     let made = tokio::task::spawn_blocking(move || {
         let store = shared.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let value = read(&store)?;
-        serde_json::to_string(&value).map_err(|error| Refused::failed(&error))
+        read(&store)
     });
     match made.await {
-        Ok(Ok(json)) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Ok(Ok(bytes)) => ([(header::CONTENT_TYPE, kind)], bytes).into_response(),
         Ok(Err(Refused(status, why))) => (status, why).into_response(),
         Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "cannot answer\n").into_response(),
     }
+}
+
+const JSON: &str = "application/json";
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, Refused> {
+    serde_json::to_vec(value).map_err(|error| Refused::failed(&error))
 }
 
 struct Refused(StatusCode, String);
@@ -223,9 +229,9 @@ impl Refused {
 }
 
 async fn runs(State(shared): State<Arc<Shared>>) -> Response {
-    with_store(shared, |store| {
+    with_store(shared, JSON, |store| {
         let runs = store.runs().map_err(|error| Refused::failed(&error))?;
-        Ok(runs.into_iter().rev().map(row).collect::<Vec<_>>())
+        json(&runs.into_iter().rev().map(row).collect::<Vec<_>>())
     })
     .await
 }
@@ -253,10 +259,14 @@ async fn run(
     Path((_, id)): Path<(String, i64)>,
     Query(With { with }): Query<With>,
 ) -> Response {
-    with_store(shared, move |store| {
+    let kind = "application/octet-stream";
+    with_store(shared, kind, move |store| {
         let load = |id: i64| Loaded::from_store(store, RunId(id), id.to_string());
         let loaded: Result<Vec<Loaded>, _> = [id].into_iter().chain(with).map(load).collect();
-        Ok(Page::of(&loaded.map_err(|error| Refused::missing(&error))?))
+        let page = Page::of(&loaded.map_err(|error| Refused::missing(&error))?);
+        let mut bytes = Vec::new();
+        wire::write(&mut bytes, &page).map_err(|error| Refused::failed(&error))?;
+        Ok(bytes)
     })
     .await
 }
@@ -273,7 +283,7 @@ async fn explain_part(
     Path((_, id)): Path<(String, i64)>,
     Query(Part { from, to }): Query<Part>,
 ) -> Response {
-    with_store(shared, move |store| {
+    with_store(shared, JSON, move |store| {
         let question = explain::Question::Window(from, to);
         let missing = |error: &dyn std::fmt::Display| Refused::missing(error);
         let run = store.load(RunId(id)).map_err(|error| missing(&error))?;
@@ -281,7 +291,7 @@ async fn explain_part(
         let (run, stored) = store.load_part(RunId(id), &part).map_err(|error| missing(&error))?;
         let partial = explain::PartialRun::new(&run, &question).map_err(|error| missing(&error))?;
         let explanation = explain::explain_part(&partial.stored(stored));
-        Ok(PartAnswer {
+        json(&PartAnswer {
             headline: report::explanation::leading(&explanation, &run),
             sums: report::explanation::sums(&explanation, &run),
             explanation,

@@ -1,7 +1,7 @@
 // The page: views below each other, two runs beside each other.
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Page, RunPage } from "./types";
+import type { ShownPage, ShownRun } from "./wire";
 import { isServed } from "./data";
 import { useParam } from "./state";
 import { isDark, theme as themeOf } from "./theme";
@@ -18,11 +18,11 @@ interface Section {
   id: string;
   title: string;
   /** True if a run has something to show there. */
-  has: (run: RunPage) => boolean;
-  view: (run: RunPage, other: RunPage | null, at: string) => ComponentChildren;
+  has: (run: ShownRun) => boolean;
+  view: (run: ShownRun, other: ShownRun | null, at: string) => ComponentChildren;
 }
 
-export function App({ page }: { page: Page }) {
+export function App({ page }: { page: ShownPage }) {
   const [wanted, setWanted] = useParam("theme");
   const [section, setSection] = useParam("view");
   const [help, setHelp] = useState(false);

@@ -516,7 +516,11 @@ tid: number,
 /**
  * Its name and number, and its process.
  */
-name: string, };
+name: string, 
+/**
+ * How many intervals it has.
+ */
+n: number, };
 
 /**
  * What was measured of one metric of all watched processes.
@@ -1126,37 +1130,13 @@ estimated_ns: number,
 basis: string, };
 
 /**
- * Intervals in time order, column by column: what stands at one place of each is one of them.
+ * Intervals kept whole, those of a thread together in time order.
  */
 export type Timeline = { 
 /**
  * Threads that have any, those with most of their time first.
  */
 lanes: Array<Lane>, 
-/**
- * Begin of each, since the start of the run.
- */
-from_ns: Array<number>, 
-/**
- * Length of each.
- */
-length_ns: Array<number>, 
-/**
- * Lane of each.
- */
-lane: Array<number>, 
-/**
- * Class of its largest account, by place.
- */
-class: Array<number>, 
-/**
- * True where it is a whole system call, which may have others within it.
- */
-outer: Array<number>, 
-/**
- * Lane of the thread that ended it; -1 if that is none of these.
- */
-waker: Array<number>, 
 /**
  * The longest in words.
  */

@@ -1,6 +1,6 @@
 // Small parts that views share.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Theme } from "./theme";
 
 /** A command and a button that copies it. */
@@ -84,22 +84,33 @@ export function Drawing(props: {
     setWidth(element.clientWidth);
     return () => observer.disconnect();
   }, []);
-  useEffect(() => {
+  const paint = () => {
     const element = canvas.current;
     const context = element?.getContext("2d", { willReadFrequently: false });
     if (!element || !context || width === 0) return;
-    const frame = requestAnimationFrame(() => {
-      const ratio = devicePixelRatio || 1;
-      element.width = Math.round(width * ratio);
-      element.height = Math.round(props.height * ratio);
-      context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      context.font = "11px system-ui, sans-serif";
-      context.textBaseline = "middle";
-      props.draw({ context, width, height: props.height });
-      element.dataset["drawn"] = String(Number(element.dataset["drawn"] ?? "0") + 1);
+    const ratio = devicePixelRatio || 1;
+    const [wide, high] = [Math.round(width * ratio), Math.round(props.height * ratio)];
+    // To set these makes the canvas anew.
+    if (element.width !== wide) element.width = wide;
+    if (element.height !== high) element.height = high;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    props.draw({ context, width, height: props.height });
+    element.dataset["drawn"] = String(Number(element.dataset["drawn"] ?? "0") + 1);
+  };
+  const latest = useRef(paint);
+  const frame = useRef(0);
+  // Asked for with the change and not after it was painted: else each step takes two frames more.
+  // A frame that was asked for is not put off by the next change, it draws what is the latest then.
+  useLayoutEffect(() => {
+    latest.current = paint;
+    frame.current ||= requestAnimationFrame(() => {
+      frame.current = 0;
+      latest.current();
     });
-    return () => cancelAnimationFrame(frame);
   });
+  useEffect(() => () => cancelAnimationFrame(frame.current), []);
   // A wheel that zooms must not scroll the page: preact's own listeners cannot prevent that.
   const wheel = props.handlers?.wheel;
   useEffect(() => {
