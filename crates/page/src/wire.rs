@@ -44,7 +44,9 @@ fn columns(timeline: &Timeline) -> Vec<u8> {
     all.length_ns.iter().for_each(|ns| number(&mut bytes, *ns));
     let kind = |(class, outer): (&u8, &bool)| class | if *outer { OUTER } else { 0 };
     bytes.extend(all.class.iter().zip(&all.outer).map(kind));
-    all.waker.iter().for_each(|lane| number(&mut bytes, lane.map_or(0, |lane| u64::from(lane) + 1)));
+    all.waker
+        .iter()
+        .for_each(|lane| number(&mut bytes, lane.map_or(0, |lane| u64::from(lane) + 1)));
     bytes
 }
 

@@ -56,6 +56,12 @@ fn one_long_wait_among_many_short_ones_is_in_every_view() {
     let column = run.latencies[0].columns.iter().find(|column| column.max_ns == 1_000_000);
     let (row, n) = *column.unwrap().cells.last().unwrap();
     assert_eq!((row as usize, n), (run.latencies[0].rows.len() - 2, 1));
+    let map = run.scope.maps.iter().find(|map| map.account == "blocked:disk").unwrap();
+    let (column, row) = (333 * run.scope.rows, 300_000_000 / run.scope.row_ns as u32);
+    assert_eq!(
+        (map.cells.as_slice(), run.scope.column_ns),
+        (&[(column + row, 1_000_000)][..], SECOND)
+    );
     write("outlier.html", &page);
 }
 

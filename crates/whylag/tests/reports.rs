@@ -127,6 +127,37 @@ fn two_runs_stand_side_by_side() {
 }
 
 #[test]
+fn how_two_runs_differ_is_what_compare_says() {
+    let runs = [fixture("mmap-lock-faulty"), fixture("mmap-lock-fixed")];
+    let (_, data) = report(&runs);
+    let shown = &data["comparison"];
+    let output = whylag().arg("compare").args(&runs).arg("--json").output().unwrap();
+    let compared: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let latencies = compared["latencies"].as_array().unwrap();
+    let shifts = shown["shifts"].as_array().unwrap();
+    assert!(!shifts.is_empty());
+    for (shift, latency) in shifts.iter().zip(latencies) {
+        assert_eq!(shift["metric"], latency["name"]);
+        let ratios = |points: &Value| -> Vec<Value> {
+            points.as_array().unwrap().iter().map(|point| point["ratio"].clone()).collect()
+        };
+        assert_eq!(ratios(&shift["points"]), ratios(&latency["shift"]), "{shift}");
+    }
+    // What became faster and what is gone is what the accounts lost, less what they gained.
+    let tree = &shown["flames"]["trees"][0];
+    let column = |name: &str| tree[name].as_array().unwrap().iter().map(|v| v.as_i64().unwrap());
+    let branches =
+        column("depth").zip(column("kind")).zip(column("ns")).filter(|((d, _), _)| *d == 1);
+    let sum = |kinds: &[i64]| -> i64 {
+        branches.clone().filter(|((_, kind), _)| kinds.contains(kind)).map(|(_, ns)| ns).sum()
+    };
+    let wall = |side: &str| compared[side]["wall_ns"].as_i64().unwrap();
+    let (grown, shrunk, grey) = (sum(&[4, 5]), sum(&[6, 7]), sum(&[8]));
+    let off = (grown - shrunk) - (wall("b") - wall("a"));
+    assert!(shrunk > 0 && off.abs() <= grey + 1000, "{grown} {shrunk} {grey} {off}");
+}
+
+#[test]
 fn what_cannot_be_reported_is_refused_in_a_line() {
     let file = tempfile::tempdir().unwrap();
     let file = file.path().join("x.html");

@@ -42,7 +42,7 @@ export function App({ page }: { page: ShownPage }) {
       view: (run, other, at) => <Latencies run={run} other={other} theme={theme} at={at} />,
     },
     { id: "timeline", has: (run) => run.timeline.lanes.length > 0, title: "Timeline", view: (run, _, at) => <TimelineView run={run} theme={theme} names={names} at={at} /> },
-    { id: "flame", has: (run) => run.flames.trees.length > 0, title: "Flame graph", view: (run, _, at) => <Flame run={run} theme={theme} at={at} /> },
+    { id: "flame", has: (run) => run.flames.trees.length > 0, title: "Flame graph", view: (run, _, at) => <Flame flames={run.flames} theme={theme} at={at} /> },
     { id: "requests", has: (run) => run.requests.rows.length > 0, title: "Requests", view: (run) => <Requests run={run} theme={theme} /> },
     { id: "recorder", has: (run) => run.accounts.length > 0, title: "Cost and losses", view: (run) => <RecorderView run={run} /> },
   ];
@@ -154,6 +154,7 @@ function Help({ close }: { close: () => void }) {
     ["timeline: up, down", "other threads"],
     ["timeline: n, p", "the next or previous of the longest intervals"],
     ["timeline: w", "choose what is seen as the window to explain, or none"],
+    ["map of seconds: arrows, Enter", "another cell, explain its time; Escape for none"],
     ["flame graph: arrows, Enter", "another frame, zoom to it; Escape for all"],
   ];
   return (

@@ -1,7 +1,7 @@
 // A report in a real browser, opened from a file.
 import { statSync } from "node:fs";
 import { expect, test } from "@playwright/test";
-import { address, changed, drawn, explained, fixture, made, open, pixels, report, stories } from "./pages";
+import { address, changed, compared, drawn, explained, fixture, made, open, pixels, report, stories } from "./pages";
 
 const LANES = { top: 62, bottom: 446 };
 const OVERVIEW = { top: 0, bottom: 54 };
@@ -183,6 +183,58 @@ test("two runs stand side by side, and one below the other where it is narrow", 
   const wider = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   await expect.poll(wider).toBeLessThanOrEqual(0);
   expect(opened.errors).toEqual([]);
+});
+
+test("how two runs differ: each quantile, and each stack", async ({ page }) => {
+  const runs = ["mmap-lock-faulty", "mmap-lock-fixed"].map(fixture);
+  const opened = await open(page, address(report("two-moved", runs)));
+  const { latencies } = compared(runs);
+  const first = latencies[0];
+  const rows = page.locator("#compare details", { hasText: "Quantiles" }).locator("tbody tr");
+  await rows.first().locator("xpath=ancestor::details").evaluate((d) => d.setAttribute("open", ""));
+  await expect(rows.locator("td:last-child")).toHaveText((first?.shift ?? []).map((one) => one.ratio.toFixed(2)));
+  await expect(page.locator("#compare .plot canvas")).toHaveCount(1);
+  await expect(page.locator("#compare .legend li")).toHaveCount(5);
+  // What became faster and what is gone: the colours of the legend are in the picture.
+  const colors = await page.locator("#compare .legend .swatch").evaluateAll((all) =>
+    all.map((one) => getComputedStyle(one).backgroundColor.match(/\d+/g)?.map((c) => Number(c).toString(16).padStart(2, "0")).join("")));
+  const seen = await Promise.all(colors.map((color) => pixels(page, "flamemoved", `#${color}`, { top: 0, bottom: 80 })));
+  expect(Math.max(...seen.slice(2, 4))).toBeGreaterThan(100);
+  expect(opened.errors).toEqual([]);
+});
+
+test("a flame graph from where threads slept, and the distribution on demand", async ({ page }) => {
+  const opened = await open(page, address(report("mmap-lock-faulty", [fixture("mmap-lock-faulty")])));
+  const told = page.locator("#flame .told");
+  await page.locator("#flame0").focus();
+  await page.keyboard.press("ArrowDown");
+  await expect(told).toContainText("(pid ");
+  await page.getByLabel(/reversed/).check();
+  await page.locator("#flame0").focus();
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowDown");
+  await expect(told).not.toContainText("(pid ");
+  await expect(page.locator("#latencies .plot canvas")).toHaveCount(1);
+  await page.getByText("Empirical distribution").click();
+  await expect(page.locator("#latencies .plot canvas")).toHaveCount(2);
+  await expect.poll(() => page.evaluate(() => location.hash)).toMatch(/reverse=1.*ecdf=1/);
+  expect(opened.errors).toEqual([]);
+});
+
+test("the map of seconds has the one millisecond in its cell, and a cell is a window", async ({ page }) => {
+  await open(page, address(made("outlier"), "scope=blocked%3Adisk"));
+  const table = page.locator("#timeline details", { hasText: "Cells with most" }).locator("tbody tr");
+  await expect(table).toHaveCount(1);
+  await expect(table).toContainText("333.3 s");
+  // The only cell is drawn in the strongest colour.
+  await expect.poll(() => pixels(page, "scope0", "#0a3c8c", { top: 0, bottom: 200 })).toBeGreaterThan(1);
+  await page.locator("#scope0").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await expect(page.locator("aside.selected")).toContainText("--window 1..1.02s");
+  await page.keyboard.press("Escape");
+  await expect(page.locator("aside.selected")).toHaveCount(0);
 });
 
 test("pictures for the docs", async ({ page }) => {

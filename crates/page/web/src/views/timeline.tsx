@@ -8,6 +8,7 @@ import { isServed, part } from "../data";
 import { useParam } from "../state";
 import { Copy, Drawing, type Handlers, type Pointer, Table } from "../ui";
 import { classOf, isOuter, laneOf, type ShownRun } from "../wire";
+import { ScopeView } from "./scope";
 import { draw, first, HEIGHT, LANE, LANES, LEFT, OVERVIEW } from "./lanes";
 
 const SHORTEST = 1000;
@@ -65,9 +66,15 @@ export function TimelineView(props: { run: ShownRun; theme: Theme; names: string
   const now = useRef(seen);
   now.current = seen;
   const longest = useMemo(() => <Longest run={run} go={(place) => go(run, now.current, place)} />, [run]);
+  const { windowed, setWindow } = seen;
+  const map = useMemo(
+    () => <ScopeView run={run} theme={theme} at={at} window={parse(windowed)} setWindow={setWindow} />,
+    [run, theme, at, windowed],
+  );
   const lanes = timeline.lanes.length;
   return (
     <div>
+      {map}
       <figure>
         <figcaption>
           {timeline.basis}. Above: the longest interval of all threads at each time; a hatched band:
