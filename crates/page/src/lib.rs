@@ -19,6 +19,7 @@ mod error;
 pub mod flame;
 pub mod heat;
 pub mod html;
+pub mod listen;
 pub mod recorder;
 pub mod requests;
 pub mod run;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::units::{count, duration};
-use model::{Account, Outlier, OutlierKind, Run};
+use model::{Account, Blocked, Outlier, OutlierKind, Run};
 use report::Class;
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ pub struct SecondMaps {
     pub rows: u32,
     /// Columns of the run.
     pub columns: u32,
-    /// Waits for locks, CPUs and disks first, those with most time before the others.
+    /// Waits that can be no idleness first, and those with most time before the others.
     pub maps: Vec<SecondMap>,
     /// What these are, with n, and what is not among them.
     pub basis: String,
@@ -84,9 +84,11 @@ pub fn scope(run: &Run, intervals: &[Outlier], origin: Origin) -> SecondMaps {
     }
 }
 
-/// Whoever waits for a message or sleeps may have nothing to do: such maps come last.
+/// Whoever waits for a message or sleeps may have nothing to do, and so may the worker of a pool, who
+/// waits on a futex: such maps come last.
 fn may_be_idle(account: Account) -> bool {
-    matches!(Class::of(account), Class::Message | Class::Sleep | Class::Unknown)
+    account == Account::Blocked(Blocked::Futex)
+        || matches!(Class::of(account), Class::Message | Class::Sleep | Class::Unknown)
 }
 
 /// Whole seconds, more of a long run; of a run of few seconds less, so that there are columns.

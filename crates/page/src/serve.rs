@@ -1,11 +1,10 @@
-//! The page over a store, on loopback.
+//! The page over a store, on loopback or a socket.
 //!
 //! Nothing can be written through it. Who asks has to know a token that is drawn for each start, and is
 //! the first part of every path: a link holds it, and no cookie is sent to other ports of this host.
 //! A request for another host's name is refused, which a page elsewhere makes when its name is bound
 //! to this address anew (DNS rebinding), and so is one that a page from elsewhere made (Origin).
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
@@ -17,9 +16,10 @@ use axum::routing::get;
 use model::{RunId, RunSummary, Window};
 use serde::{Deserialize, Serialize};
 use store::{Sqlite, Store};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 
 use crate::html::{SCRIPT, STYLE};
+use crate::listen::{Hosts, Listener};
 use crate::{Loaded, Page, PageError, wire};
 
 /// Bytes of a token.
@@ -69,32 +69,28 @@ pub struct PartAnswer {
 /// A server that listens and does not answer yet.
 #[derive(Debug)]
 pub struct Server {
-    listener: std::net::TcpListener,
-    address: SocketAddr,
+    listener: Listener,
     token: String,
 }
 
 struct Shared {
-    hosts: [String; 2],
+    hosts: Hosts,
     token: String,
     store: Mutex<Sqlite>,
 }
 
 impl Server {
-    /// Listens on a free port of 127.0.0.1.
+    /// Draws a token for what listens.
     ///
     /// # Errors
-    /// If there is none, or no random number to be had.
-    pub fn bind() -> Result<Server, PageError> {
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        Ok(Server { listener, address, token: token()? })
+    /// If there is no random number to be had.
+    pub fn new(listener: Listener) -> Result<Server, PageError> {
+        Ok(Server { listener, token: token()? })
     }
 
     /// Where the page is, token included.
     pub fn url(&self) -> String {
-        format!("http://{}/{}/", self.address, self.token)
+        format!("http://{}/{}/", self.listener.host(), self.token)
     }
 
     /// Answers until the process ends.
@@ -102,9 +98,8 @@ impl Server {
     /// # Errors
     /// If the listener fails.
     pub fn run(self, store: Sqlite) -> Result<(), PageError> {
-        let port = self.address.port();
         let shared = Arc::new(Shared {
-            hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
+            hosts: self.listener.hosts(),
             token: self.token,
             store: Mutex::new(store),
         });
@@ -119,8 +114,14 @@ impl Server {
             .with_state(shared);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         runtime.block_on(async {
-            let listener = TcpListener::from_std(self.listener)?;
-            Ok(axum::serve(listener, app).await?)
+            Ok(match self.listener {
+                Listener::Port(listener, _) => {
+                    axum::serve(TcpListener::from_std(listener)?, app).await?
+                }
+                Listener::Socket(listener, _) => {
+                    axum::serve(UnixListener::from_std(listener)?, app).await?
+                }
+            })
         })
     }
 }
@@ -178,7 +179,7 @@ fn is_own(shared: &Shared, headers: &HeaderMap) -> bool {
         (values.next().and_then(|value| value.to_str().ok()), values.next().is_none())
     };
     let (Some(host), true) = one(header::HOST) else { return false };
-    if !shared.hosts.iter().any(|own| own == host) {
+    if !shared.hosts.has(host) {
         return false;
     }
     match one(header::ORIGIN) {

@@ -274,6 +274,42 @@ fn only_who_knows_the_token_is_answered_and_only_here() {
 }
 
 #[test]
+fn a_socket_is_for_its_owner_alone_and_a_left_one_is_replaced() {
+    use std::os::unix::fs::PermissionsExt;
+    let lab = Stored::new("mmap-lock-faulty");
+    let path = lab.0.path().join("page.sock");
+    for round in 0..2 {
+        let mut served = lab.verb("serve");
+        let served = served.arg("--socket").arg(&path).stdout(Stdio::piped()).spawn().unwrap();
+        let mut served = Served { child: served, address: String::new(), token: String::new() };
+        let mut url = String::new();
+        BufReader::new(served.child.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
+        let token = url.trim().strip_prefix("http://localhost/").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let status = |host: &str, token: &str| {
+            let mut stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+            let line =
+                format!("GET /{token}runs.json HTTP/1.1\r\nHost: {host}\r\nConnection: close");
+            write!(stream, "{line}\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer.split(' ').nth(1).unwrap().parse::<u16>().unwrap()
+        };
+        // Forwarded from a port of another host.
+        assert_eq!((status("localhost:8000", token), status("localhost", token)), (200, 200));
+        assert_eq!((status("whylag.example", token), status("localhost", "0/")), (403, 403));
+        let second = lab.verb("serve").arg("--socket").arg(&path).output().unwrap();
+        assert_refused(&second, &["page.sock", "--socket"]);
+        assert!(path.exists(), "round {round}");
+    }
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "mine").unwrap();
+    let refused = lab.verb("serve").arg("--socket").arg(&path).output().unwrap();
+    assert_refused(&refused, &["page.sock"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+}
+
+#[test]
 fn the_window_that_is_asked_about_is_explained_as_explain_does() {
     let lab = Stored::new("mmap-lock-faulty");
     let served = Served::of(&lab);

@@ -93,16 +93,18 @@ function ShiftFunction({ shifts, theme }: { shifts: Shift[]; theme: Theme }) {
   const curves = useMemo<Curves | null>(() => {
     if (!shift) return null;
     const { points } = shift;
+    const ratios = points.map((point) => point.ratio);
     const banded = points.every((point) => point.band !== null);
     const band = [0, 1].map((side) => points.map((point) => point.band?.[side] ?? null));
     const x = points.map((_, place) => place);
     return {
       x,
-      y: [points.map((point) => point.ratio), points.map(() => 1), ...(banded ? band : [])],
+      y: [ratios, points.map(() => 1), ...(banded ? band : [])],
       band: banded,
       ticks: x,
       nameX: (place) => quantile(points[place]?.probability ?? 0),
       nameY: (ratio) => `${Number(ratio.toPrecision(3))} x`,
+      logarithmicY: Math.max(...ratios, 1) > 10 * Math.min(...ratios, 1),
       height: 200,
     };
   }, [shift]);

@@ -68,7 +68,7 @@ function optionsOf(curves: Curves, theme: Theme, width: number): uPlot.Options {
         grid,
         size: 64,
         values: names(curves.nameY),
-        ...(curves.logarithmicY && !curves.band ? { filter: powers } : {}),
+        ...(curves.logarithmicY ? { filter: powers } : {}),
       },
     ],
     series: [

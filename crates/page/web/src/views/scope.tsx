@@ -119,9 +119,9 @@ function drawScope(
     const to = Math.min(width - 4, x((column + 1) * scope.column_ns));
     return [from, bottom - ((cell % scope.rows) + 1) * ROW, Math.max(1, to - from - 0.5), ROW - 0.5];
   };
-  const most = Math.log(1 + map.most_ns);
+  // By the square root a full cell differs from a busy one, and a single wait is still seen.
   for (const [cell, ns] of map.cells) {
-    context.fillStyle = theme.ramp(Math.log(1 + ns) / most);
+    context.fillStyle = theme.ramp(Math.sqrt(ns / Math.max(1, map.most_ns)));
     context.fillRect(...box(cell));
   }
   lossBands(canvas, run.recorder.losses, span, LEFT, width - 4, bottom, theme);
