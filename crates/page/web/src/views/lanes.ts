@@ -52,6 +52,35 @@ class Columns {
   }
 }
 
+/** Intervals that take several columns. */
+class Spans {
+  private readonly all: { place: number; length: number; from: number; to: number }[] = [];
+  add(place: number, length: number, from: number, to: number): void {
+    this.all.push({ place, length, from, to });
+  }
+  /** The longest first: a column that one of them has is not looked at again, however many have it. */
+  putInto(columns: Columns): void {
+    const next = Int32Array.from({ length: columns.width + 1 }, (_, column) => column);
+    const free = (column: number): number => {
+      let at = column;
+      while (at < columns.width && next[at] !== at) at = next[at] ?? columns.width;
+      for (let passed = column; passed < at; ) {
+        const after = next[passed] ?? at;
+        next[passed] = at;
+        passed = after;
+      }
+      return at;
+    };
+    this.all.sort((a, b) => b.length - a.length);
+    for (const { place, length, from, to } of this.all) {
+      for (let column = free(from); column < to; column = free(column)) {
+        columns.put(column, place, length);
+        next[column] = column + 1;
+      }
+    }
+  }
+}
+
 export function draw(canvas: Canvas, view: View, theme: Theme): void {
   const { context, width, height } = canvas;
   const { span, timeline } = view;
@@ -60,17 +89,19 @@ export function draw(canvas: Canvas, view: View, theme: Theme): void {
   timeAxis(canvas, span, LEFT, right, theme);
   const overview = new Columns(Math.max(1, Math.ceil(right - LEFT)));
   const narrow = new Columns(overview.width);
+  const wide = new Spans();
   for (const [lane, { name }] of timeline.lanes.entries()) {
     const row = lane - view.top;
     const y = OVERVIEW + 8 + row * LANE;
     const seen = row >= 0 && row < LANES;
     const paint = seen ? painter(canvas, view, y, theme) : null;
-    walkLane(view, lane, overview, narrow, paint);
+    walkLane(view, lane, overview, wide, narrow, paint);
     if (paint === null) continue;
     paintNarrow(view, narrow, paint);
     context.fillStyle = theme.dim;
     context.fillText(fit(context, name, LEFT - 8), 0, y + LANE / 2);
   }
+  wide.putInto(overview);
   drawOverview(canvas, view, overview, theme);
   lossBands(canvas, view.losses, span, LEFT, right, height - 20, theme);
   drawArrow(canvas, view, theme);
@@ -98,7 +129,14 @@ function painter({ context }: Canvas, { all, selected }: View, y: number, theme:
 }
 
 /** All of a lane: what is a pixel long is drawn, and of what is shorter `narrow` has the longest. */
-function walkLane(view: View, lane: number, overview: Columns, narrow: Columns, paint: Paint | null): void {
+function walkLane(
+  view: View,
+  lane: number,
+  overview: Columns,
+  wide: Spans,
+  narrow: Columns,
+  paint: Paint | null,
+): void {
   const { from, length, kind, begin } = view.all;
   const { span } = view;
   const perPixel = (span.to - span.from) / overview.width;
@@ -118,7 +156,7 @@ function walkLane(view: View, lane: number, overview: Columns, narrow: Columns, 
       if (paint) narrow.put(column, at, long);
       continue;
     }
-    for (let next = column; next < right; next++) overview.put(next, at, long);
+    wide.add(at, long, column, Math.min(overview.width, Math.ceil(right)));
     paint?.(at, left, right);
   }
 }
