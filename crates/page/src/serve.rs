@@ -114,14 +114,15 @@ impl Server {
             .with_state(shared);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         runtime.block_on(async {
-            Ok(match self.listener {
+            match self.listener {
                 Listener::Port(listener, _) => {
-                    axum::serve(TcpListener::from_std(listener)?, app).await?
+                    axum::serve(TcpListener::from_std(listener)?, app).await?;
                 }
                 Listener::Socket(listener, _) => {
-                    axum::serve(UnixListener::from_std(listener)?, app).await?
+                    axum::serve(UnixListener::from_std(listener)?, app).await?;
                 }
-            })
+            }
+            Ok(())
         })
     }
 }
