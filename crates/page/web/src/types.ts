@@ -1229,7 +1229,7 @@ rows: number,
  */
 columns: number, 
 /**
- * Waits for locks, CPUs and disks first, those with most time before the others.
+ * Waits that can be no idleness first, and those with most time before the others.
  */
 maps: Array<SecondMap>, 
 /**
