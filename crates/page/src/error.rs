@@ -1,6 +1,7 @@
 //! What can go wrong with a page.
 
 use std::io;
+use std::path::PathBuf;
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +12,9 @@ pub enum PageError {
     /// Writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// No socket can be made.
+    #[error("cannot listen at {}: {_1}; --socket takes a path where nothing is yet", .0.display())]
+    Socket(PathBuf, #[source] io::Error),
     /// A run cannot be read.
     #[error(transparent)]
     Store(#[from] store::StoreError),

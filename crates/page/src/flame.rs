@@ -6,10 +6,14 @@ use model::units::{count, duration, share_of};
 use model::{Account, Run, StackId, StackSum};
 use report::Class;
 use report::export::Coverage;
+use report::export::difference::{self, Moved};
 use serde::Serialize;
 
 /// What is narrower than this part of its tree is summed as "smaller".
 const NARROWEST: u64 = 5000;
+
+/// Kinds of frames of a tree of what differs begin here.
+const DIFFERENCE: u8 = 4;
 
 /// The trees of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -19,12 +23,14 @@ pub struct Flames {
     pub names: Vec<String>,
     /// The first is of all accounts.
     pub trees: Vec<Tree>,
+    /// The same from the other end: where threads slept is the root's neighbour.
+    pub reversed: Vec<Tree>,
     /// Which part of the time off the CPU has a stack.
     pub coverage: String,
 }
 
 /// A tree: its frames in the order in which one walks it, each before what it calls.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Tree {
     /// Its account, as in JSON; empty: all.
@@ -39,9 +45,11 @@ pub struct Tree {
     pub ns: Vec<u64>,
     /// Intervals under it.
     pub n: Vec<u64>,
-    /// 0: a process or a sum; 1: a function of the program; 2: of the kernel; 3: not known.
+    /// 0: a process or a sum; 1: a function of the program; 2: of the kernel; 3: not known. In a tree
+    /// of what differs 4 and the place in the kinds of the comparison.
     pub kind: Vec<u8>,
-    /// Functions with most time of their own, for those who read rather than look.
+    /// Functions with most time of their own, for those who read rather than look; not of a tree that is
+    /// reversed, whose first row they are.
     pub top: Vec<TopRow>,
 }
 
@@ -63,11 +71,26 @@ pub struct TopRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// The root, a process, a sum of what is small.
-    Other = 0,
-    User = 1,
-    Kernel = 2,
+    Other,
+    User,
+    Kernel,
     /// Not known.
-    Missing = 3,
+    Missing,
+    /// Of a stack that differs in this way.
+    Differs(difference::Kind),
+}
+
+impl Kind {
+    /// As in [`Tree::kind`].
+    fn code(self) -> u8 {
+        match self {
+            Kind::Other => 0,
+            Kind::User => 1,
+            Kind::Kernel => 2,
+            Kind::Missing => 3,
+            Kind::Differs(kind) => DIFFERENCE + kind as u8,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -108,27 +131,35 @@ pub fn flames(run: &Run) -> Flames {
     accounts.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
     let several = accounts.len() > 1;
     let of_one = accounts.into_iter().filter(|_| several).map(|(account, _)| Some(account));
-    let trees = [None].into_iter().chain(of_one);
-    let trees = trees.filter_map(|account| tree(run, account, &mut names)).collect();
-    Flames { trees, names: names.names, coverage: Coverage::of(run).to_string() }
+    let wanted: Vec<Option<Account>> = [None].into_iter().chain(of_one).collect();
+    let mut trees = |from: From| -> Vec<Tree> {
+        wanted.iter().filter_map(|account| tree(run, *account, from, &mut names)).collect()
+    };
+    let (trees, reversed) = (trees(From::Outermost), trees(From::Innermost));
+    Flames { trees, reversed, names: names.names, coverage: Coverage::of(run).to_string() }
 }
 
-fn tree(run: &Run, account: Option<Account>, names: &mut Names) -> Option<Tree> {
+/// Which end of a stack is the root's neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Outermost,
+    Innermost,
+}
+
+fn tree(run: &Run, account: Option<Account>, from: From, names: &mut Names) -> Option<Tree> {
     let mut root = Node::default();
     let mut own: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let sums = run.sums.stack_sums.iter();
     for sum in sums.filter(|sum| account.is_none_or(|account| account == sum.account)) {
-        let frames = frames(run, sum);
+        let mut frames = frames(run, sum);
         if let Some((_, last)) = frames.last() {
             let entry = own.entry(last.clone()).or_default();
             *entry = (entry.0.saturating_add(sum.ns), entry.1.saturating_add(sum.count));
         }
-        let mut node = &mut root;
-        add(node, sum);
-        for frame in frames {
-            node = node.below.entry(frame).or_default();
-            add(node, sum);
+        if from == From::Innermost {
+            frames.reverse();
         }
+        root.add(frames, sum.ns, sum.count);
     }
     if root.ns == 0 {
         return None;
@@ -141,7 +172,7 @@ fn tree(run: &Run, account: Option<Account>, names: &mut Names) -> Option<Tree> 
         ns: Vec::new(),
         n: Vec::new(),
         kind: Vec::new(),
-        top: top(own, root.ns),
+        top: if from == From::Outermost { top(own, root.ns) } else { Vec::new() },
     };
     let all = account.map_or("all accounts".to_owned(), |account| {
         format!("{account}: {}", Class::of(account).name())
@@ -150,9 +181,44 @@ fn tree(run: &Run, account: Option<Account>, names: &mut Names) -> Option<Tree> 
     Some(made)
 }
 
-fn add(node: &mut Node, sum: &StackSum) {
-    node.ns = node.ns.saturating_add(sum.ns);
-    node.n = node.n.saturating_add(sum.count);
+impl Node {
+    /// Adds time to a path of frames.
+    fn add(&mut self, frames: Vec<(Kind, String)>, ns: u64, n: u64) {
+        let mut node = self;
+        for frame in frames {
+            node.count(ns, n);
+            node = node.below.entry(frame).or_default();
+        }
+        node.count(ns, n);
+    }
+
+    fn count(&mut self, ns: u64, n: u64) {
+        self.ns = self.ns.saturating_add(ns);
+        self.n = self.n.saturating_add(n);
+    }
+}
+
+/// One tree of how stacks differ: below the root how, below that account and functions. Widths are
+/// differences, and n is a number of stacks.
+pub fn difference_tree(stacks: &[Moved], branches: String) -> Flames {
+    let mut root = Node::default();
+    for stack in stacks {
+        let kind = Kind::Differs(stack.kind);
+        let frames =
+            std::iter::once(stack.kind.name()).chain(stack.frames.iter().map(String::as_str));
+        let frames = frames.map(|name| (kind, name.to_owned())).collect();
+        let ns = stack.ns.abs().round() as u64;
+        if ns > 0 {
+            root.add(frames, ns, 1);
+        }
+    }
+    let mut names = Names::default();
+    let mut made = Tree { about: branches, ..Tree::default() };
+    if root.ns > 0 {
+        push(&mut made, &mut names, (Kind::Other, "what differs"), &root, 0, root.ns / NARROWEST);
+    }
+    let trees = vec![made];
+    Flames { trees, reversed: Vec::new(), names: names.names, coverage: String::new() }
 }
 
 /// Writes a node and all below it.
@@ -168,7 +234,7 @@ fn push(
     tree.depth.push(depth);
     tree.ns.push(node.ns);
     tree.n.push(node.n);
-    tree.kind.push(who.0 as u8);
+    tree.kind.push(who.0.code());
     let (mut small, mut number) = (Node::default(), 0u64);
     for ((kind, name), below) in &node.below {
         if below.ns < least {

@@ -42,6 +42,8 @@ pub struct Latency {
     pub rows: Vec<u64>,
     /// In time order.
     pub columns: Vec<Column>,
+    /// For each row which part of all values is in it or below, 0 to 1.
+    pub up_to: Vec<f64>,
     /// (quantile, value): as many as n values can tell.
     pub quantiles: Vec<(f64, u64)>,
 }
@@ -149,15 +151,32 @@ fn latency(
     let n = all.count();
     let told = |q: &f64| *q == 1.0 || (1.0 - q) * n as f64 >= 1.0;
     let quantiles = QUANTILES.into_iter().filter(told);
+    let columns = columns(run, values, first, column_ns);
     Some(Latency {
         about: format!("n = {}, at most {}", count(n), duration(highest)),
+        up_to: up_to(&columns, (last + 1 - first) as usize),
         quantiles: quantiles.filter_map(|q| Some((q, all.quantile(q)?))).collect(),
-        columns: columns(run, values, first, column_ns),
+        columns,
         column_ns,
         metric,
         n,
         rows,
     })
+}
+
+/// The empirical distribution, at the end of each row.
+fn up_to(columns: &[Column], rows: usize) -> Vec<f64> {
+    let mut counts = vec![0u64; rows];
+    for (row, count) in columns.iter().flat_map(|column| &column.cells) {
+        counts[*row as usize] = counts[*row as usize].saturating_add(*count);
+    }
+    let total = counts.iter().sum::<u64>().max(1);
+    let mut sum = 0u64;
+    let part = |count: u64| {
+        sum += count;
+        sum as f64 / total as f64
+    };
+    counts.into_iter().map(part).collect()
 }
 
 /// The values by time. Counts are summed where a column is of several seconds, and its largest value

@@ -1,7 +1,7 @@
 //! The page as one file.
 //!
 //! Its policy allows the one script and the one style that are in it, by their hashes, and no request
-//! at all. The data are compressed JSON in an element that no browser executes or parses as markup:
+//! at all. The data are compressed (`wire.rs`) in an element that no browser executes or parses as markup:
 //! base64 has no character that means something there.
 
 use std::io::Write;
@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
-use crate::{Page, PageError};
+use crate::{Page, PageError, wire};
 
 /// The script, built from `web/` (`make page`).
 pub const SCRIPT: &str = include_str!("../web/dist/page.js");
@@ -25,17 +25,8 @@ pub const STYLE: &str = include_str!("../web/dist/page.css");
 /// # Errors
 /// Those of `out`, or of a value that is no JSON.
 pub fn write(out: &mut dyn Write, page: &Page) -> Result<(), PageError> {
-    let json = serde_json::to_string(page)?;
-    write_data(out, json.as_bytes())
-}
-
-/// Writes a page whose data are JSON already.
-///
-/// # Errors
-/// Those of `out`.
-pub fn write_data(out: &mut dyn Write, json: &[u8]) -> Result<(), PageError> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    packed.write_all(json)?;
+    wire::write(&mut packed, page)?;
     let data = STANDARD.encode(packed.finish()?);
     let policy = format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",

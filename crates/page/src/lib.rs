@@ -14,17 +14,21 @@
 
 pub mod accounts;
 pub mod chain;
+pub mod compare;
 mod error;
 pub mod flame;
 pub mod heat;
 pub mod html;
+pub mod listen;
 pub mod recorder;
 pub mod requests;
 pub mod run;
+pub mod scope;
 pub mod serve;
 pub mod timeline;
 #[cfg(test)]
 mod types;
+pub mod wire;
 
 use report::Class;
 use serde::Serialize;
@@ -44,6 +48,8 @@ pub struct Page {
     pub runs: Vec<RunPage>,
     /// Accounts of two runs beside each other; empty for one.
     pub differences: Vec<accounts::Difference>,
+    /// How latencies and stacks of two runs differ; none for one.
+    pub comparison: Option<compare::Comparison>,
 }
 
 /// A class of accounts.
@@ -61,15 +67,19 @@ pub struct ClassColors {
 impl Page {
     /// The page of one run, or of two.
     pub fn of(runs: &[Loaded]) -> Page {
-        let differences = match runs {
-            [a, b] => accounts::differences(&a.run, &b.run),
-            _ => Vec::new(),
+        let pages: Vec<RunPage> = runs.iter().map(RunPage::of).collect();
+        let (differences, comparison) = match (runs, &pages[..]) {
+            ([a, b], [x, y]) => {
+                (accounts::differences(&a.run, &b.run), Some(compare::comparison([a, b], [x, y])))
+            }
+            _ => (Vec::new(), None),
         };
         Page {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             classes: classes(),
-            runs: runs.iter().map(RunPage::of).collect(),
+            runs: pages,
             differences,
+            comparison,
         }
     }
 }

@@ -12,8 +12,9 @@ use crate::flame::Flames;
 use crate::heat::Latency;
 use crate::recorder::Recorder;
 use crate::requests::Requests;
+use crate::scope::SecondMaps;
 use crate::timeline::{Origin, Timeline};
-use crate::{accounts, chain, flame, heat, recorder, requests, timeline};
+use crate::{accounts, chain, flame, heat, recorder, requests, scope, timeline};
 
 /// A run that was loaded for the page.
 #[derive(Debug)]
@@ -77,6 +78,8 @@ pub struct RunPage {
     pub over_time: OverTime,
     /// What was measured, by metric.
     pub latencies: Vec<Latency>,
+    /// When threads were off the CPU, by the part of a second.
+    pub scope: SecondMaps,
     /// Intervals kept whole.
     pub timeline: Timeline,
     /// Stacks of time off the CPU.
@@ -122,6 +125,7 @@ impl RunPage {
             groups: accounts::groups(run),
             over_time: accounts::over_time(run, &loaded.intervals),
             latencies: heat::latencies(run, &loaded.intervals),
+            scope: scope::scope(run, &loaded.intervals, origin),
             timeline: timeline::timeline(run, &loaded.intervals, &name, origin),
             flames: flame::flames(run),
             requests: requests::requests(run, &name),

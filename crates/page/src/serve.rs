@@ -1,11 +1,10 @@
-//! The page over a store, on loopback.
+//! The page over a store, on loopback or a socket.
 //!
 //! Nothing can be written through it. Who asks has to know a token that is drawn for each start, and is
 //! the first part of every path: a link holds it, and no cookie is sent to other ports of this host.
 //! A request for another host's name is refused, which a page elsewhere makes when its name is bound
 //! to this address anew (DNS rebinding), and so is one that a page from elsewhere made (Origin).
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
@@ -17,10 +16,11 @@ use axum::routing::get;
 use model::{RunId, RunSummary, Window};
 use serde::{Deserialize, Serialize};
 use store::{Sqlite, Store};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 
 use crate::html::{SCRIPT, STYLE};
-use crate::{Loaded, Page, PageError};
+use crate::listen::{Hosts, Listener};
+use crate::{Loaded, Page, PageError, wire};
 
 /// Bytes of a token.
 const TOKEN: usize = 24;
@@ -69,32 +69,28 @@ pub struct PartAnswer {
 /// A server that listens and does not answer yet.
 #[derive(Debug)]
 pub struct Server {
-    listener: std::net::TcpListener,
-    address: SocketAddr,
+    listener: Listener,
     token: String,
 }
 
 struct Shared {
-    hosts: [String; 2],
+    hosts: Hosts,
     token: String,
     store: Mutex<Sqlite>,
 }
 
 impl Server {
-    /// Listens on a free port of 127.0.0.1.
+    /// Draws a token for what listens.
     ///
     /// # Errors
-    /// If there is none, or no random number to be had.
-    pub fn bind() -> Result<Server, PageError> {
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        Ok(Server { listener, address, token: token()? })
+    /// If there is no random number to be had.
+    pub fn new(listener: Listener) -> Result<Server, PageError> {
+        Ok(Server { listener, token: token()? })
     }
 
     /// Where the page is, token included.
     pub fn url(&self) -> String {
-        format!("http://{}/{}/", self.address, self.token)
+        format!("http://{}/{}/", self.listener.host(), self.token)
     }
 
     /// Answers until the process ends.
@@ -102,9 +98,8 @@ impl Server {
     /// # Errors
     /// If the listener fails.
     pub fn run(self, store: Sqlite) -> Result<(), PageError> {
-        let port = self.address.port();
         let shared = Arc::new(Shared {
-            hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
+            hosts: self.listener.hosts(),
             token: self.token,
             store: Mutex::new(store),
         });
@@ -119,8 +114,15 @@ impl Server {
             .with_state(shared);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         runtime.block_on(async {
-            let listener = TcpListener::from_std(self.listener)?;
-            Ok(axum::serve(listener, app).await?)
+            match self.listener {
+                Listener::Port(listener, _) => {
+                    axum::serve(TcpListener::from_std(listener)?, app).await?;
+                }
+                Listener::Socket(listener, _) => {
+                    axum::serve(UnixListener::from_std(listener)?, app).await?;
+                }
+            }
+            Ok(())
         })
     }
 }
@@ -178,7 +180,7 @@ fn is_own(shared: &Shared, headers: &HeaderMap) -> bool {
         (values.next().and_then(|value| value.to_str().ok()), values.next().is_none())
     };
     let (Some(host), true) = one(header::HOST) else { return false };
-    if !shared.hosts.iter().any(|own| own == host) {
+    if !shared.hosts.has(host) {
         return false;
     }
     match one(header::ORIGIN) {
@@ -194,20 +196,26 @@ fn is_same(given: &str, token: &str) -> bool {
 }
 
 /// Does something with the store where it holds up no other request.
-async fn with_store<T: Serialize + Send + 'static>(
+async fn with_store(
     shared: Arc<Shared>,
-    read: impl FnOnce(&Sqlite) -> Result<T, Refused> + Send + 'static,
+    kind: &'static str,
+    read: impl FnOnce(&Sqlite) -> Result<Vec<u8>, Refused> + Send + 'static,
 ) -> Response {
     let made = tokio::task::spawn_blocking(move || {
         let store = shared.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let value = read(&store)?;
-        serde_json::to_string(&value).map_err(|error| Refused::failed(&error))
+        read(&store)
     });
     match made.await {
-        Ok(Ok(json)) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Ok(Ok(bytes)) => ([(header::CONTENT_TYPE, kind)], bytes).into_response(),
         Ok(Err(Refused(status, why))) => (status, why).into_response(),
         Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "cannot answer\n").into_response(),
     }
+}
+
+const JSON: &str = "application/json";
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, Refused> {
+    serde_json::to_vec(value).map_err(|error| Refused::failed(&error))
 }
 
 struct Refused(StatusCode, String);
@@ -223,9 +231,9 @@ impl Refused {
 }
 
 async fn runs(State(shared): State<Arc<Shared>>) -> Response {
-    with_store(shared, |store| {
+    with_store(shared, JSON, |store| {
         let runs = store.runs().map_err(|error| Refused::failed(&error))?;
-        Ok(runs.into_iter().rev().map(row).collect::<Vec<_>>())
+        json(&runs.into_iter().rev().map(row).collect::<Vec<_>>())
     })
     .await
 }
@@ -253,10 +261,14 @@ async fn run(
     Path((_, id)): Path<(String, i64)>,
     Query(With { with }): Query<With>,
 ) -> Response {
-    with_store(shared, move |store| {
+    let kind = "application/octet-stream";
+    with_store(shared, kind, move |store| {
         let load = |id: i64| Loaded::from_store(store, RunId(id), id.to_string());
         let loaded: Result<Vec<Loaded>, _> = [id].into_iter().chain(with).map(load).collect();
-        Ok(Page::of(&loaded.map_err(|error| Refused::missing(&error))?))
+        let page = Page::of(&loaded.map_err(|error| Refused::missing(&error))?);
+        let mut bytes = Vec::new();
+        wire::write(&mut bytes, &page).map_err(|error| Refused::failed(&error))?;
+        Ok(bytes)
     })
     .await
 }
@@ -273,7 +285,7 @@ async fn explain_part(
     Path((_, id)): Path<(String, i64)>,
     Query(Part { from, to }): Query<Part>,
 ) -> Response {
-    with_store(shared, move |store| {
+    with_store(shared, JSON, move |store| {
         let question = explain::Question::Window(from, to);
         let missing = |error: &dyn std::fmt::Display| Refused::missing(error);
         let run = store.load(RunId(id)).map_err(|error| missing(&error))?;
@@ -281,7 +293,7 @@ async fn explain_part(
         let (run, stored) = store.load_part(RunId(id), &part).map_err(|error| missing(&error))?;
         let partial = explain::PartialRun::new(&run, &question).map_err(|error| missing(&error))?;
         let explanation = explain::explain_part(&partial.stored(stored));
-        Ok(PartAnswer {
+        json(&PartAnswer {
             headline: report::explanation::leading(&explanation, &run),
             sums: report::explanation::sums(&explanation, &run),
             explanation,

@@ -24,30 +24,37 @@ impl Origin {
     }
 }
 
-/// Intervals in time order, column by column: what stands at one place of each is one of them.
+/// Intervals kept whole, those of a thread together in time order.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Timeline {
     /// Threads that have any, those with most of their time first.
     pub lanes: Vec<Lane>,
-    /// Begin of each, since the start of the run.
-    pub from_ns: Vec<u64>,
-    /// Length of each.
-    pub length_ns: Vec<u64>,
-    /// Lane of each.
-    pub lane: Vec<u32>,
-    /// Class of its largest account, by place.
-    pub class: Vec<usize>,
-    /// True where it is a whole system call, which may have others within it.
-    pub outer: Vec<u8>,
-    /// Lane of the thread that ended it; -1 if that is none of these.
-    pub waker: Vec<i32>,
+    /// The intervals. They are not in the JSON but in bytes behind it (`wire.rs`).
+    #[serde(skip)]
+    pub intervals: Intervals,
     /// The longest in words.
     pub details: Vec<Detail>,
     /// How many the run has.
     pub total: u64,
     /// What is drawn of how many.
     pub basis: String,
+}
+
+/// Intervals, column by column: what stands at one place of each is one of them. First all of the
+/// first lane, then all of the next.
+#[derive(Clone, Debug, Default)]
+pub struct Intervals {
+    /// Begin of each, since the start of the run.
+    pub from_ns: Vec<u64>,
+    /// Length of each.
+    pub length_ns: Vec<u64>,
+    /// Class of its largest account, by place.
+    pub class: Vec<u8>,
+    /// True where it is a whole system call, which may have others within it.
+    pub outer: Vec<bool>,
+    /// Lane of the thread that ended it, if that is one of these.
+    pub waker: Vec<Option<u32>>,
 }
 
 /// A thread.
@@ -58,6 +65,8 @@ pub struct Lane {
     pub tid: u32,
     /// Its name and number, and its process.
     pub name: String,
+    /// How many intervals it has.
+    pub n: u32,
 }
 
 /// An interval in words.
@@ -82,20 +91,20 @@ pub struct Detail {
 pub fn timeline(run: &Run, intervals: &[Outlier], name: &str, origin: Origin) -> Timeline {
     let own: Vec<&Outlier> = intervals.iter().filter(|o| o.kind.is_own_time()).collect();
     let (lanes, lane_of) = lanes(run, &own);
-    let mut order: Vec<&Outlier> = own.clone();
-    order.sort_by_key(|outlier| (outlier.start_ns, std::cmp::Reverse(outlier.duration_ns)));
+    let lane = |tid: u32| lane_of.get(&tid).copied();
+    let mut order: Vec<(Option<u32>, &Outlier)> = own.iter().map(|o| (lane(o.tid), *o)).collect();
+    order.sort_by_key(|(lane, o)| (*lane, o.start_ns, std::cmp::Reverse(o.duration_ns)));
     let mut made = Timeline { lanes, total: run.outlier_count, ..Timeline::default() };
     let mut places: HashMap<(u32, u64, u64, OutlierKind), usize> = HashMap::new();
-    for (place, outlier) in order.iter().enumerate() {
+    let all = &mut made.intervals;
+    for (place, (_, outlier)) in order.iter().enumerate() {
         places.insert(key(outlier), place);
-        made.from_ns.push(origin.since(outlier.start_ns));
-        made.length_ns.push(outlier.duration_ns);
-        made.lane.push(lane_of.get(&outlier.tid).copied().unwrap_or(0));
-        made.class.push(Class::of(largest(outlier)).place());
-        made.outer.push(u8::from(outlier.kind == OutlierKind::Syscall));
+        all.from_ns.push(origin.since(outlier.start_ns));
+        all.length_ns.push(outlier.duration_ns);
+        all.class.push(Class::of(largest(outlier)).place() as u8);
+        all.outer.push(outlier.kind == OutlierKind::Syscall);
         let waker = outlier.waker.as_ref().filter(|waker| waker.context == Context::Task);
-        let waker = waker.and_then(|waker| lane_of.get(&waker.tid));
-        made.waker.push(waker.map_or(-1, |lane| i32::try_from(*lane).unwrap_or(-1)));
+        all.waker.push(waker.and_then(|waker| lane(waker.tid)));
     }
     for (place, outlier) in run.outliers.iter().enumerate().take(DETAILS) {
         if let Some(at) = places.get(&key(outlier)) {
@@ -118,20 +127,21 @@ pub(crate) fn largest(outlier: &Outlier) -> Account {
 
 /// The threads, those with most time in intervals first.
 fn lanes(run: &Run, own: &[&Outlier]) -> (Vec<Lane>, HashMap<u32, u32>) {
-    let mut time: HashMap<u32, (u64, &str, u32)> = HashMap::new();
+    let mut time: HashMap<u32, (u64, &str, u32, u32)> = HashMap::new();
     for outlier in own {
-        let entry = time.entry(outlier.tid).or_insert((0, &outlier.comm, outlier.tgid));
+        let entry = time.entry(outlier.tid).or_insert((0, &outlier.comm, outlier.tgid, 0));
         entry.0 = entry.0.saturating_add(outlier.duration_ns);
+        entry.3 += 1;
     }
     let mut order: Vec<_> = time.into_iter().collect();
-    order.sort_by_key(|(tid, (ns, _, _))| (std::cmp::Reverse(*ns), *tid));
+    order.sort_by_key(|(tid, (ns, ..))| (std::cmp::Reverse(*ns), *tid));
     let numbers = order.iter().enumerate().map(|(place, (tid, _))| (*tid, place as u32)).collect();
-    let lane = |(tid, (_, comm, tgid)): (u32, (u64, &str, u32))| {
+    let lane = |(tid, (_, comm, tgid, n)): (u32, (u64, &str, u32, u32))| {
         let name = match tid == tgid {
             true => format!("{comm} {tid}"),
             false => format!("{comm} {tid}, of {} {tgid}", run.comm(tgid)),
         };
-        Lane { tid, name }
+        Lane { tid, name, n }
     };
     (order.into_iter().map(lane).collect(), numbers)
 }

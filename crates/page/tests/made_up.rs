@@ -43,13 +43,25 @@ fn one_long_wait_among_many_short_ones_is_in_every_view() {
     intervals.push(interval(7, at, 1_000_000, Account::Blocked(Blocked::Disk)));
     let page = page(intervals);
     let run = &page.runs[0];
-    let place = run.timeline.length_ns.iter().position(|ns| *ns == 1_000_000).unwrap();
-    assert_eq!(run.timeline.from_ns[place], at);
-    assert_eq!(run.timeline.lanes[run.timeline.lane[place] as usize].tid, 7);
+    let all = &run.timeline.intervals;
+    let place = all.length_ns.iter().position(|ns| *ns == 1_000_000).unwrap();
+    assert_eq!(all.from_ns[place], at);
+    let mut before = 0;
+    let lane = run.timeline.lanes.iter().find(|lane| {
+        before += lane.n as usize;
+        place < before
+    });
+    assert_eq!(lane.unwrap().tid, 7);
     assert_eq!(run.timeline.details[0].place, place, "it is the longest");
     let column = run.latencies[0].columns.iter().find(|column| column.max_ns == 1_000_000);
     let (row, n) = *column.unwrap().cells.last().unwrap();
     assert_eq!((row as usize, n), (run.latencies[0].rows.len() - 2, 1));
+    let map = run.scope.maps.iter().find(|map| map.account == "blocked:disk").unwrap();
+    let (column, row) = (333 * run.scope.rows, 300_000_000 / run.scope.row_ns as u32);
+    assert_eq!(
+        (map.cells.as_slice(), run.scope.column_ns),
+        (&[(column + row, 1_000_000)][..], SECOND)
+    );
     write("outlier.html", &page);
 }
 
@@ -59,7 +71,7 @@ fn a_million_intervals_are_all_drawn() {
         return;
     }
     let page = page(small(1_000_000));
-    assert_eq!(page.runs[0].timeline.from_ns.len(), 1_000_000);
+    assert_eq!(page.runs[0].timeline.intervals.from_ns.len(), 1_000_000);
     write("million.html", &page);
 }
 

@@ -59,6 +59,7 @@ impl From<page::PageError> for Failure {
         match error {
             page::PageError::Store(error) => error.into(),
             page::PageError::Io(error) => error.into(),
+            page::PageError::Socket(..) => Failure::Usage(error.to_string()),
             page::PageError::Data(_) => Failure::Failed(error.into()),
         }
     }

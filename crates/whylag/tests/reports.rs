@@ -31,7 +31,10 @@ fn report(runs: &[PathBuf]) -> (String, Value) {
     let html = fs::read_to_string(&file).unwrap();
     let (_, data) = html.split_once("id=\"data\">").unwrap();
     let packed = STANDARD.decode(data.split_once("</script>").unwrap().0).unwrap();
-    let data = serde_json::from_reader(GzDecoder::new(packed.as_slice())).unwrap();
+    // Behind the line of JSON are the intervals.
+    let mut json = String::new();
+    BufReader::new(GzDecoder::new(packed.as_slice())).read_line(&mut json).unwrap();
+    let data = serde_json::from_str(&json).unwrap();
     (html, data)
 }
 
@@ -124,6 +127,37 @@ fn two_runs_stand_side_by_side() {
 }
 
 #[test]
+fn how_two_runs_differ_is_what_compare_says() {
+    let runs = [fixture("mmap-lock-faulty"), fixture("mmap-lock-fixed")];
+    let (_, data) = report(&runs);
+    let shown = &data["comparison"];
+    let output = whylag().arg("compare").args(&runs).arg("--json").output().unwrap();
+    let compared: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let latencies = compared["latencies"].as_array().unwrap();
+    let shifts = shown["shifts"].as_array().unwrap();
+    assert!(!shifts.is_empty());
+    for (shift, latency) in shifts.iter().zip(latencies) {
+        assert_eq!(shift["metric"], latency["name"]);
+        let ratios = |points: &Value| -> Vec<Value> {
+            points.as_array().unwrap().iter().map(|point| point["ratio"].clone()).collect()
+        };
+        assert_eq!(ratios(&shift["points"]), ratios(&latency["shift"]), "{shift}");
+    }
+    // What became faster and what is gone is what the accounts lost, less what they gained.
+    let tree = &shown["flames"]["trees"][0];
+    let column = |name: &str| tree[name].as_array().unwrap().iter().map(|v| v.as_i64().unwrap());
+    let branches =
+        column("depth").zip(column("kind")).zip(column("ns")).filter(|((d, _), _)| *d == 1);
+    let sum = |kinds: &[i64]| -> i64 {
+        branches.clone().filter(|((_, kind), _)| kinds.contains(kind)).map(|(_, ns)| ns).sum()
+    };
+    let wall = |side: &str| compared[side]["wall_ns"].as_i64().unwrap();
+    let (grown, shrunk, grey) = (sum(&[4, 5]), sum(&[6, 7]), sum(&[8]));
+    let off = (grown - shrunk) - (wall("b") - wall("a"));
+    assert!(shrunk > 0 && off.abs() <= grey + 1000, "{grown} {shrunk} {grey} {off}");
+}
+
+#[test]
 fn what_cannot_be_reported_is_refused_in_a_line() {
     let file = tempfile::tempdir().unwrap();
     let file = file.path().join("x.html");
@@ -181,8 +215,9 @@ impl Served {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let headers = headers.join("\r\n");
         write!(stream, "{line} HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        let answer = String::from_utf8_lossy(&bytes).into_owned();
         (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
     }
 }
@@ -206,7 +241,7 @@ fn only_who_knows_the_token_is_answered_and_only_here() {
     let (status, answer) = served.asked(&get, &[&host]);
     assert_eq!(status, 200, "{answer}");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let page: Value = serde_json::from_str(body).unwrap();
+    let page: Value = serde_json::from_str(body.lines().next().unwrap()).unwrap();
     let explained: Value = serde_json::from_slice(&lab.answer("explain", &["--json"])).unwrap();
     assert_eq!(page["runs"][0]["explanation"]["findings"], explained["findings"]);
     let policy = head.lines().find(|line| line.starts_with("content-security-policy")).unwrap();
@@ -236,6 +271,42 @@ fn only_who_knows_the_token_is_answered_and_only_here() {
         assert!(wanted == 200 || !answer.contains("findings"), "{answer}");
     }
     assert!(before == fs::read(lab.path()).unwrap(), "nothing was written");
+}
+
+#[test]
+fn a_socket_is_for_its_owner_alone_and_a_left_one_is_replaced() {
+    use std::os::unix::fs::PermissionsExt;
+    let lab = Stored::new("mmap-lock-faulty");
+    let path = lab.0.path().join("page.sock");
+    for round in 0..2 {
+        let mut served = lab.verb("serve");
+        let served = served.arg("--socket").arg(&path).stdout(Stdio::piped()).spawn().unwrap();
+        let mut served = Served { child: served, address: String::new(), token: String::new() };
+        let mut url = String::new();
+        BufReader::new(served.child.stdout.as_mut().unwrap()).read_line(&mut url).unwrap();
+        let token = url.trim().strip_prefix("http://localhost/").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let status = |host: &str, token: &str| {
+            let mut stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+            let line =
+                format!("GET /{token}runs.json HTTP/1.1\r\nHost: {host}\r\nConnection: close");
+            write!(stream, "{line}\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer.split(' ').nth(1).unwrap().parse::<u16>().unwrap()
+        };
+        // Forwarded from a port of another host.
+        assert_eq!((status("localhost:8000", token), status("localhost", token)), (200, 200));
+        assert_eq!((status("whylag.example", token), status("localhost", "0/")), (403, 403));
+        let second = lab.verb("serve").arg("--socket").arg(&path).output().unwrap();
+        assert_refused(&second, &["page.sock", "--socket"]);
+        assert!(path.exists(), "round {round}");
+    }
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "mine").unwrap();
+    let refused = lab.verb("serve").arg("--socket").arg(&path).output().unwrap();
+    assert_refused(&refused, &["page.sock"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
 }
 
 #[test]

@@ -1,30 +1,16 @@
 // The page: views below each other, two runs beside each other.
-import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Page, RunPage } from "./types";
 import { isServed } from "./data";
+import { Help } from "./help";
+import { type Section, SECTIONS } from "./sections";
 import { useParam } from "./state";
 import { isDark, theme as themeOf } from "./theme";
-import { Accounts } from "./views/accounts";
 import { Compare } from "./views/compare";
-import { Findings } from "./views/findings";
-import { Flame } from "./views/flame";
-import { Latencies } from "./views/latency";
-import { RecorderView } from "./views/recorder";
-import { Requests } from "./views/requests";
-import { TimelineView } from "./views/timeline";
+import type { ShownPage, ShownRun } from "./wire";
 
-interface Section {
-  id: string;
-  title: string;
-  /** True if a run has something to show there. */
-  has: (run: RunPage) => boolean;
-  view: (run: RunPage, other: RunPage | null, at: string) => ComponentChildren;
-}
-
-export function App({ page }: { page: Page }) {
+export function App({ page }: { page: ShownPage }) {
   const [wanted, setWanted] = useParam("theme");
-  const [section, setSection] = useParam("view");
+  const [here, setHere] = useParam("view");
   const [help, setHelp] = useState(false);
   const dark = isDark(wanted);
   // The colours of the style are those of the theme only once it is set.
@@ -32,105 +18,47 @@ export function App({ page }: { page: Page }) {
   const theme = useMemo(() => themeOf(page, dark), [page, dark]);
   const names = useMemo(() => page.classes.map((c) => c.name), [page]);
   const two = page.runs.length > 1;
-  const all: Section[] = [
-    { id: "findings", has: () => true, title: "Findings", view: (run) => <Findings run={run} theme={theme} names={names} /> },
-    { id: "accounts", has: (run) => run.accounts.length > 0, title: "Where the time went", view: (run) => <Accounts run={run} theme={theme} names={names} /> },
-    {
-      id: "latencies",
-      has: (run) => run.latencies.length > 0,
-      title: "Latencies",
-      view: (run, other, at) => <Latencies run={run} other={other} theme={theme} at={at} />,
-    },
-    { id: "timeline", has: (run) => run.timeline.lanes.length > 0, title: "Timeline", view: (run, _, at) => <TimelineView run={run} theme={theme} names={names} at={at} /> },
-    { id: "flame", has: (run) => run.flames.trees.length > 0, title: "Flame graph", view: (run, _, at) => <Flame run={run} theme={theme} at={at} /> },
-    { id: "requests", has: (run) => run.requests.rows.length > 0, title: "Requests", view: (run) => <Requests run={run} theme={theme} /> },
-    { id: "recorder", has: (run) => run.accounts.length > 0, title: "Cost and losses", view: (run) => <RecorderView run={run} /> },
-  ];
-  const sections = all.filter((one) => page.runs.some(one.has));
+  const sections = useMemo(() => SECTIONS.filter((one) => page.runs.some(one.has)), [page]);
   const jump = (id: string) => {
-    setSection(id);
+    setHere(id);
     document.getElementById(id)?.scrollIntoView();
   };
+  const turn = () => setWanted(dark ? "light" : "dark");
   useEffect(() => {
     document.title = `${page.runs.map((run) => run.target).join(" and ").slice(0, 80)} - whylag`;
-    document.getElementById(section)?.scrollIntoView();
+    document.getElementById(here)?.scrollIntoView();
   }, [page]);
-  useEffect(() => {
-    const pressed = (event: KeyboardEvent) => {
-      const element = event.target instanceof HTMLElement ? event.target.tagName : "";
-      if (["INPUT", "SELECT", "TEXTAREA"].includes(element)) return;
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
-      const at = sections[Number(event.key) - 1];
-      if (event.key === "?") setHelp((open) => !open);
-      else if (event.key === "Escape") setHelp(false);
-      else if (event.key === "t") setWanted(dark ? "light" : "dark");
-      else if (event.key === "/") document.querySelector<HTMLInputElement>("input[type=search]")?.focus();
-      else if (at) jump(at.id);
-      else return;
-      event.preventDefault();
-    };
-    addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
-  });
+  useKeys({ sections, jump, turn, setHelp });
+  const at = { version: page.version, sections, here, jump, dark, turn, help, setHelp };
   return (
     <>
-      <header>
-        <a class="skip" href="#view=findings">
-          whylag {page.version}
-        </a>
-        <nav aria-label="views">
-          {sections.map((one, number) => (
-            <button
-              key={one.id}
-              type="button"
-              class={one.id === section ? "here" : ""}
-              onClick={() => jump(one.id)}
-            >
-              <kbd>{number + 1}</kbd> {one.title}
-            </button>
-          ))}
-        </nav>
-        <button type="button" onClick={() => setWanted(dark ? "light" : "dark")}>
-          <kbd>t</kbd> {dark ? "light" : "dark"}
-        </button>
-        <button type="button" onClick={() => setHelp(!help)} aria-expanded={help}>
-          <kbd>?</kbd> help
-        </button>
-      </header>
+      <Header {...at} />
       <main class={two ? "pair-of-runs" : ""}>
         {isServed() && (
           <p>
             <a href="./">all runs</a>
           </p>
         )}
-        <div class="runs">
-          {page.runs.map((run, number) => (
-            <div key={number}>
-              <h1>
-                {two && <span class="dim">{number === 0 ? "before: " : "after: "}</span>}
-                {run.target}
-              </h1>
-              <p class="dim">
-                run {run.name}, {new Date(run.started_unix_ms).toISOString().replace("T", " ").slice(0, 19)}{" "}
-                UTC: {run.about}
-                {Object.entries(run.labels).map(([name, value]) => ` ${name}=${value}`)}
-              </p>
-            </div>
-          ))}
-        </div>
+        <Titles runs={page.runs} />
         {two && (
           <section id="compare">
             <h2>Before and after</h2>
             <Compare page={page} theme={theme} />
           </section>
         )}
-        {sections.map((one) => (
-          <section id={one.id} key={one.id}>
-            <h2>{one.title}</h2>
+        {sections.map(({ id, title, View }) => (
+          <section id={id} key={id}>
+            <h2>{title}</h2>
             <div class="runs">
               {page.runs.map((run, number) => (
                 <div key={number} data-run={number}>
-                  {one.view(run, page.runs.length === 2 ? (page.runs[1 - number] ?? null) : null, String(number))}
+                  <View
+                    run={run}
+                    other={two ? (page.runs[1 - number] ?? null) : null}
+                    at={String(number)}
+                    theme={theme}
+                    names={names}
+                  />
                 </div>
               ))}
             </div>
@@ -142,40 +70,73 @@ export function App({ page }: { page: Page }) {
   );
 }
 
-function Help({ close }: { close: () => void }) {
-  const keys: [string, string][] = [
-    ["1, 2, 3 ...", "go to a view"],
-    ["t", "dark or light"],
-    ["/", "search in the flame graph"],
-    ["?", "this help; Escape closes it"],
-    ["Tab", "to the next picture; then its own keys work"],
-    ["timeline: + - 0", "zoom in, out, all of the run"],
-    ["timeline: left, right", "earlier, later"],
-    ["timeline: up, down", "other threads"],
-    ["timeline: n, p", "the next or previous of the longest intervals"],
-    ["timeline: w", "choose what is seen as the window to explain, or none"],
-    ["flame graph: arrows, Enter", "another frame, zoom to it; Escape for all"],
-  ];
+interface Keys {
+  sections: Section[];
+  jump: (id: string) => void;
+  turn: () => void;
+  setHelp: (set: (open: boolean) => boolean) => void;
+}
+
+function useKeys({ sections, jump, turn, setHelp }: Keys): void {
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      const element = event.target instanceof HTMLElement ? event.target.tagName : "";
+      if (["INPUT", "SELECT", "TEXTAREA"].includes(element)) return;
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const at = sections[Number(event.key) - 1];
+      if (event.key === "?") setHelp((open) => !open);
+      else if (event.key === "Escape") setHelp(() => false);
+      else if (event.key === "t") turn();
+      else if (event.key === "/") document.querySelector<HTMLInputElement>("input[type=search]")?.focus();
+      else if (at) jump(at.id);
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  });
+}
+
+function Header(props: Keys & { version: string; here: string; dark: boolean; help: boolean }) {
+  const { sections, here, jump, dark, turn, help, setHelp } = props;
   return (
-    <div class="help" role="dialog" aria-label="help">
-      <h2>Keys</h2>
-      <dl>
-        {keys.map(([key, does]) => (
-          <>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{does}</dd>
-          </>
+    <header>
+      <a class="skip" href="#view=findings">
+        whylag {props.version}
+      </a>
+      <nav aria-label="views">
+        {sections.map((one, number) => (
+          <button key={one.id} type="button" class={one.id === here ? "here" : ""} onClick={() => jump(one.id)}>
+            <kbd>{number + 1}</kbd> {one.title}
+          </button>
         ))}
-      </dl>
-      <p>
-        The address has the state of every view: copy it, and whoever opens it with this file sees the
-        same. Every number is that of <code>whylag explain --json</code> and <code>show --json</code>.
-      </p>
-      <button type="button" onClick={close}>
-        close
+      </nav>
+      <button type="button" onClick={turn}>
+        <kbd>t</kbd> {dark ? "light" : "dark"}
       </button>
+      <button type="button" onClick={() => setHelp((open) => !open)} aria-expanded={help}>
+        <kbd>?</kbd> help
+      </button>
+    </header>
+  );
+}
+
+function Titles({ runs }: { runs: ShownRun[] }) {
+  return (
+    <div class="runs">
+      {runs.map((run, number) => (
+        <div key={number}>
+          <h1>
+            {runs.length > 1 && <span class="dim">{number === 0 ? "before: " : "after: "}</span>}
+            {run.target}
+          </h1>
+          <p class="dim">
+            run {run.name}, {new Date(run.started_unix_ms).toISOString().replace("T", " ").slice(0, 19)} UTC:{" "}
+            {run.about}
+            {Object.entries(run.labels).map(([name, value]) => ` ${name}=${value}`)}
+          </p>
+        </div>
+      ))}
     </div>
   );
 }

@@ -1,24 +1,38 @@
 // The state of every view is in the address, so that a link shows what its sender saw.
 import { useEffect, useState } from "preact/hooks";
 
-const listeners = new Set<() => void>();
+/** Least time between two changes of the address: browsers refuse more than 200 in 30 s. */
+const EVERY_MS = 200;
 
-function read(): URLSearchParams {
-  return new URLSearchParams(location.hash.slice(1));
+const listeners = new Set<() => void>();
+let state = new URLSearchParams(location.hash.slice(1));
+let changedAt = -EVERY_MS;
+let waiting: ReturnType<typeof setTimeout> | undefined;
+
+addEventListener("hashchange", () => {
+  clearTimeout(waiting);
+  waiting = undefined;
+  state = new URLSearchParams(location.hash.slice(1));
+  for (const listener of listeners) listener();
+});
+
+function write(): void {
+  waiting = undefined;
+  changedAt = performance.now();
+  history.replaceState(null, "", `#${state.toString()}`);
 }
 
 export function get(name: string): string {
-  return read().get(name) ?? "";
+  return state.get(name) ?? "";
 }
 
 /** Sets values; an empty one is left out. */
 export function set(values: Record<string, string>): void {
-  const all = read();
   for (const [name, value] of Object.entries(values)) {
-    if (value === "") all.delete(name);
-    else all.set(name, value);
+    if (value === "") state.delete(name);
+    else state.set(name, value);
   }
-  history.replaceState(null, "", `#${all.toString()}`);
+  waiting ??= setTimeout(write, Math.max(0, changedAt + EVERY_MS - performance.now()));
   for (const listener of listeners) listener();
 }
 
@@ -29,10 +43,8 @@ export function useParam(name: string): [string, (value: string) => void] {
     const changed = () => setValue(get(name));
     changed();
     listeners.add(changed);
-    addEventListener("hashchange", changed);
     return () => {
       listeners.delete(changed);
-      removeEventListener("hashchange", changed);
     };
   }, [name]);
   return [value, (next) => set({ [name]: next })];

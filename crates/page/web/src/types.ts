@@ -175,6 +175,35 @@ shows: string,
 command: string, };
 
 /**
+ * What `whylag compare` says of two runs.
+ */
+export type Comparison = { 
+/**
+ * In one sentence; or why the two cannot be compared.
+ */
+summary: string, 
+/**
+ * What makes it weaker.
+ */
+warnings: Array<string>, 
+/**
+ * How latencies that both have moved, the surest change first.
+ */
+shifts: Array<Shift>, 
+/**
+ * Stacks that differ, as one tree; none if nothing is known of both.
+ */
+flames: Flames | null, 
+/**
+ * How a stack can differ; frames of the tree name them by place.
+ */
+kinds: Array<MovedKind>, 
+/**
+ * The command that says the same.
+ */
+command: string, };
+
+/**
  * When most of a cause's time was lost, as the intervals kept whole show it.
  */
 export type Concentration = { 
@@ -455,6 +484,10 @@ names: Array<string>,
  */
 trees: Array<Tree>, 
 /**
+ * The same from the other end: where threads slept is the root's neighbour.
+ */
+reversed: Array<Tree>, 
+/**
  * Which part of the time off the CPU has a stack.
  */
 coverage: string, };
@@ -516,7 +549,11 @@ tid: number,
 /**
  * Its name and number, and its process.
  */
-name: string, };
+name: string, 
+/**
+ * How many intervals it has.
+ */
+n: number, };
 
 /**
  * What was measured of one metric of all watched processes.
@@ -546,6 +583,10 @@ rows: Array<number>,
  * In time order.
  */
 columns: Array<Column>, 
+/**
+ * For each row which part of all values is in it or below, 0 to 1.
+ */
+up_to: Array<number>, 
 /**
  * (quantile, value): as many as n values can tell.
  */
@@ -636,6 +677,19 @@ kernel: Array<string>,
 user: Array<string>, };
 
 /**
+ * How a stack differs.
+ */
+export type MovedKind = { 
+/**
+ * What people read.
+ */
+name: string, 
+/**
+ * `#rrggbb`, on a light ground and on a dark one.
+ */
+color: string, };
+
+/**
  * Causes of the catalogue that were not looked for: their evidence was not recorded.
  */
 export type NotLookedAt = { 
@@ -722,7 +776,11 @@ runs: Array<RunPage>,
 /**
  * Accounts of two runs beside each other; empty for one.
  */
-differences: Array<Difference>, };
+differences: Array<Difference>, 
+/**
+ * How latencies and stacks of two runs differ; none for one.
+ */
+comparison: Comparison | null, };
 
 /**
  * A part of a request.
@@ -1030,6 +1088,10 @@ over_time: OverTime,
  */
 latencies: Array<Latency>, 
 /**
+ * When threads were off the CPU, by the part of a second.
+ */
+scope: SecondMaps, 
+/**
  * Intervals kept whole.
  */
 timeline: Timeline, 
@@ -1126,37 +1188,101 @@ estimated_ns: number,
 basis: string, };
 
 /**
- * Intervals in time order, column by column: what stands at one place of each is one of them.
+ * The map of an account.
+ */
+export type SecondMap = { 
+/**
+ * Its account, as in JSON.
+ */
+account: string, 
+/**
+ * Its time, as people read it.
+ */
+time: string, 
+/**
+ * The most time of a cell.
+ */
+most_ns: number, 
+/**
+ * (cell, time of all threads in it): cell n is row n % rows of column n / rows.
+ */
+cells: Array<[number, number]>, };
+
+/**
+ * Maps of a run.
+ */
+export type SecondMaps = { 
+/**
+ * Length of a column: a second, or less of a short run.
+ */
+column_ns: number, 
+/**
+ * Length of a row.
+ */
+row_ns: number, 
+/**
+ * Rows of a column.
+ */
+rows: number, 
+/**
+ * Columns of the run.
+ */
+columns: number, 
+/**
+ * Waits that can be no idleness first, and those with most time before the others.
+ */
+maps: Array<SecondMap>, 
+/**
+ * What these are, with n, and what is not among them.
+ */
+basis: string, };
+
+/**
+ * The shift function of a latency.
+ */
+export type Shift = { 
+/**
+ * As in JSON.
+ */
+metric: string, 
+/**
+ * n of both.
+ */
+about: string, 
+/**
+ * Quantile by quantile.
+ */
+points: Array<ShiftPoint>, };
+
+/**
+ * How far a quantile moved.
+ */
+export type ShiftPoint = { 
+/**
+ * Which, 0 to 1.
+ */
+probability: number, 
+/**
+ * After over before.
+ */
+ratio: number, 
+/**
+ * The 95 % band that holds for all quantiles at once: not of single runs.
+ */
+band: [number, number] | null, 
+/**
+ * The ratio, and its band, as people read them.
+ */
+text: string, };
+
+/**
+ * Intervals kept whole, those of a thread together in time order.
  */
 export type Timeline = { 
 /**
  * Threads that have any, those with most of their time first.
  */
 lanes: Array<Lane>, 
-/**
- * Begin of each, since the start of the run.
- */
-from_ns: Array<number>, 
-/**
- * Length of each.
- */
-length_ns: Array<number>, 
-/**
- * Lane of each.
- */
-lane: Array<number>, 
-/**
- * Class of its largest account, by place.
- */
-class: Array<number>, 
-/**
- * True where it is a whole system call, which may have others within it.
- */
-outer: Array<number>, 
-/**
- * Lane of the thread that ended it; -1 if that is none of these.
- */
-waker: Array<number>, 
 /**
  * The longest in words.
  */
@@ -1220,11 +1346,13 @@ ns: Array<number>,
  */
 n: Array<number>, 
 /**
- * 0: a process or a sum; 1: a function of the program; 2: of the kernel; 3: not known.
+ * 0: a process or a sum; 1: a function of the program; 2: of the kernel; 3: not known. In a tree
+ * of what differs 4 and the place in the kinds of the comparison.
  */
 kind: Array<number>, 
 /**
- * Functions with most time of their own, for those who read rather than look.
+ * Functions with most time of their own, for those who read rather than look; not of a tree that is
+ * reversed, whose first row they are.
  */
 top: Array<TopRow>, };
 

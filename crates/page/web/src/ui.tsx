@@ -1,6 +1,6 @@
 // Small parts that views share.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Theme } from "./theme";
 
 /** A command and a button that copies it. */
@@ -65,16 +65,10 @@ export interface Canvas {
   height: number;
 }
 
-/** A canvas as wide as its place, sharp on any screen, drawn again whenever `draw` changes. */
-export function Drawing(props: {
-  label: string;
-  height: number;
-  draw: (canvas: Canvas) => void;
-  theme: Theme;
-  name: string;
-  handlers?: Handlers;
-}) {
-  const canvas = useRef<HTMLCanvasElement>(null);
+type Place = { current: HTMLCanvasElement | null };
+
+/** How wide it is now. */
+function useWidth(canvas: Place): number {
   const [width, setWidth] = useState(0);
   useEffect(() => {
     const element = canvas.current;
@@ -84,24 +78,27 @@ export function Drawing(props: {
     setWidth(element.clientWidth);
     return () => observer.disconnect();
   }, []);
-  useEffect(() => {
-    const element = canvas.current;
-    const context = element?.getContext("2d", { willReadFrequently: false });
-    if (!element || !context || width === 0) return;
-    const frame = requestAnimationFrame(() => {
-      const ratio = devicePixelRatio || 1;
-      element.width = Math.round(width * ratio);
-      element.height = Math.round(props.height * ratio);
-      context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      context.font = "11px system-ui, sans-serif";
-      context.textBaseline = "middle";
-      props.draw({ context, width, height: props.height });
-      element.dataset["drawn"] = String(Number(element.dataset["drawn"] ?? "0") + 1);
+  return width;
+}
+
+/** Draws in the frame after each change. */
+function useFrames(paint: () => void): void {
+  const latest = useRef(paint);
+  const frame = useRef(0);
+  // Asked for with the change and not after it was painted: else each step takes two frames more.
+  // A frame that was asked for is not put off by the next change, it draws what is the latest then.
+  useLayoutEffect(() => {
+    latest.current = paint;
+    frame.current ||= requestAnimationFrame(() => {
+      frame.current = 0;
+      latest.current();
     });
-    return () => cancelAnimationFrame(frame);
   });
-  // A wheel that zooms must not scroll the page: preact's own listeners cannot prevent that.
-  const wheel = props.handlers?.wheel;
+  useEffect(() => () => cancelAnimationFrame(frame.current), []);
+}
+
+/** A wheel that zooms must not scroll the page: preact's own listeners cannot prevent that. */
+function useWheel(canvas: Place, wheel: Handlers["wheel"]): void {
   useEffect(() => {
     const element = canvas.current;
     if (!element || !wheel) return;
@@ -113,7 +110,40 @@ export function Drawing(props: {
     element.addEventListener("wheel", turned, { passive: false });
     return () => element.removeEventListener("wheel", turned);
   }, [wheel]);
-  const of = props.handlers;
+}
+
+/** Sharp on any screen; counts in `data-drawn` how often. */
+function paintOn(element: HTMLCanvasElement, width: number, height: number, draw: (canvas: Canvas) => void): void {
+  const context = element.getContext("2d", { willReadFrequently: false });
+  if (!context) return;
+  const ratio = devicePixelRatio || 1;
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  // To set these makes the canvas anew.
+  if (element.width !== wide) element.width = wide;
+  if (element.height !== high) element.height = high;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.font = "11px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  draw({ context, width, height });
+  element.dataset["drawn"] = String(Number(element.dataset["drawn"] ?? "0") + 1);
+}
+
+/** A canvas as wide as its place, drawn again whenever `draw` changes. */
+export function Drawing(props: {
+  label: string;
+  height: number;
+  draw: (canvas: Canvas) => void;
+  theme: Theme;
+  name: string;
+  handlers?: Handlers;
+}) {
+  const { height, draw, handlers: of } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const width = useWidth(canvas);
+  useFrames(() => {
+    if (canvas.current && width > 0) paintOn(canvas.current, width, height, draw);
+  });
+  useWheel(canvas, of?.wheel);
   const at = (event: PointerEvent): Pointer => ({
     x: event.offsetX,
     y: event.offsetY,
@@ -125,7 +155,7 @@ export function Drawing(props: {
       ref={canvas}
       id={props.name}
       class="drawing"
-      style={{ height: `${props.height}px` }}
+      style={{ height: `${height}px` }}
       role="img"
       tabIndex={0}
       aria-label={props.label}

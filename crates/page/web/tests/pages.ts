@@ -55,6 +55,16 @@ export function explained(run: string, ...options: string[]): Explained {
   return JSON.parse(output.toString()) as Explained;
 }
 
+export interface Compared {
+  latencies: { name: string; shift: { ratio: number }[] }[];
+}
+
+/** What `whylag compare` says of two runs. */
+export function compared(runs: string[]): Compared {
+  const output = execFileSync(whylag, ["compare", ...runs, "--json"], { maxBuffer: 1 << 28 });
+  return JSON.parse(output.toString()) as Compared;
+}
+
 /** A run file with these texts in place of others. */
 export function changed(name: string, from: string, texts: Record<string, string>): string {
   const file = join(folder, `${name}.whylag`);

@@ -1,7 +1,7 @@
 // A report in a real browser, opened from a file.
 import { statSync } from "node:fs";
 import { expect, test } from "@playwright/test";
-import { address, changed, drawn, explained, fixture, made, open, pixels, report, stories } from "./pages";
+import { address, changed, compared, drawn, explained, fixture, made, open, pixels, report, stories } from "./pages";
 
 const LANES = { top: 62, bottom: 446 };
 const OVERVIEW = { top: 0, bottom: 54 };
@@ -100,16 +100,23 @@ test("the first view of a million intervals, and panning them (told, not judged)
   await open(page, address(file));
   const first = await page.evaluate(() => Number(document.documentElement.dataset["ready"]));
   await page.locator("#timeline0").focus();
-  for (let n = 0; n < 3; n++) await drawn(page, "timeline0", () => page.keyboard.press("+"));
-  const times: number[] = [];
-  for (let n = 0; n < 10; n++) {
-    const begun = Date.now();
-    await drawn(page, "timeline0", () => page.keyboard.press("ArrowRight"));
-    times.push(Date.now() - begun);
-  }
-  times.sort((a, b) => a - b);
+  await drawn(page, "timeline0", () => page.keyboard.press("+"));
+  // A key in each frame, there and back: how often was it drawn?
+  const rate = await page.evaluate(async () => {
+    const canvas = document.getElementById("timeline0");
+    const times = () => Number(canvas?.dataset["drawn"]);
+    const [begun, before] = [performance.now(), times()];
+    for (let n = 0; n < 60; n++) {
+      const key = n % 2 === 0 ? "ArrowRight" : "ArrowLeft";
+      canvas?.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+      // Keys come between frames, not within one.
+      await new Promise((next) => requestAnimationFrame(() => setTimeout(next)));
+    }
+    return ((times() - before) * 1000) / (performance.now() - begun);
+  });
   const size = (statSync(file).size / 1e6).toFixed(1);
-  console.log(`a million intervals (${size} MB): first view after ${first} ms, a step of panning ${times[5]} ms`);
+  console.log(`a million intervals (${size} MB): first view after ${first} ms, panned at ${rate.toFixed(0)} frames a second`);
+  expect(rate).toBeGreaterThan(0);
   await expect(page.locator("#timeline")).toContainText("n = 1,000,000");
 });
 
@@ -139,10 +146,11 @@ test("everything can be done by keyboard, and the address has the state", async 
   await page.keyboard.press("Enter");
   await page.keyboard.press("/");
   await page.keyboard.type("mmap");
-  const state = await page.evaluate(() => location.hash);
+  const hash = () => page.evaluate(() => location.hash);
   for (const name of ["theme=dark", "view=timeline", "zoom0=", "window0=", "interval0=", "frame0=", "search=mmap"]) {
-    expect(state).toContain(name);
+    await expect.poll(hash).toContain(name);
   }
+  const state = await hash();
   const again = await page.context().newPage();
   await open(again, `${address(file)}${state}`);
   expect(await again.evaluate(() => document.documentElement.dataset["theme"])).toBe("dark");
@@ -176,6 +184,58 @@ test("two runs stand side by side, and one below the other where it is narrow", 
   const wider = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   await expect.poll(wider).toBeLessThanOrEqual(0);
   expect(opened.errors).toEqual([]);
+});
+
+test("how two runs differ: each quantile, and each stack", async ({ page }) => {
+  const runs = ["mmap-lock-faulty", "mmap-lock-fixed"].map(fixture);
+  const opened = await open(page, address(report("two-moved", runs)));
+  const { latencies } = compared(runs);
+  const first = latencies[0];
+  const rows = page.locator("#compare details", { hasText: "Quantiles" }).locator("tbody tr");
+  await rows.first().locator("xpath=ancestor::details").evaluate((d) => d.setAttribute("open", ""));
+  await expect(rows.locator("td:last-child")).toHaveText((first?.shift ?? []).map((one) => one.ratio.toFixed(2)));
+  await expect(page.locator("#compare .plot canvas")).toHaveCount(1);
+  await expect(page.locator("#compare .legend li")).toHaveCount(5);
+  // What became faster and what is gone: the colours of the legend are in the picture.
+  const colors = await page.locator("#compare .legend .swatch").evaluateAll((all) =>
+    all.map((one) => getComputedStyle(one).backgroundColor.match(/\d+/g)?.map((c) => Number(c).toString(16).padStart(2, "0")).join("")));
+  const seen = await Promise.all(colors.map((color) => pixels(page, "flamemoved", `#${color}`, { top: 0, bottom: 80 })));
+  expect(Math.max(...seen.slice(2, 4))).toBeGreaterThan(100);
+  expect(opened.errors).toEqual([]);
+});
+
+test("a flame graph from where threads slept, and the distribution on demand", async ({ page }) => {
+  const opened = await open(page, address(report("mmap-lock-faulty", [fixture("mmap-lock-faulty")])));
+  const told = page.locator("#flame .told");
+  await page.locator("#flame0").focus();
+  await page.keyboard.press("ArrowDown");
+  await expect(told).toContainText("(pid ");
+  await page.getByLabel(/reversed/).check();
+  await page.locator("#flame0").focus();
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowDown");
+  await expect(told).not.toContainText("(pid ");
+  await expect(page.locator("#latencies .plot canvas")).toHaveCount(1);
+  await page.getByText("Empirical distribution").click();
+  await expect(page.locator("#latencies .plot canvas")).toHaveCount(2);
+  await expect.poll(() => page.evaluate(() => location.hash)).toMatch(/reverse=1.*ecdf=1/);
+  expect(opened.errors).toEqual([]);
+});
+
+test("the map of seconds has the one millisecond in its cell, and a cell is a window", async ({ page }) => {
+  await open(page, address(made("outlier"), "scope=blocked%3Adisk"));
+  const table = page.locator("#timeline details", { hasText: "Cells with most" }).locator("tbody tr");
+  await expect(table).toHaveCount(1);
+  await expect(table).toContainText("333.3 s");
+  // The only cell is drawn in the strongest colour.
+  await expect.poll(() => pixels(page, "scope0", "#0a3c8c", { top: 0, bottom: 200 })).toBeGreaterThan(1);
+  await page.locator("#scope0").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await expect(page.locator("aside.selected")).toContainText("--window 1..1.02s");
+  await page.keyboard.press("Escape");
+  await expect(page.locator("aside.selected")).toHaveCount(0);
 });
 
 test("pictures for the docs", async ({ page }) => {

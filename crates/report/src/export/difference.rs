@@ -52,20 +52,40 @@ impl Branches {
     pub fn net(&self) -> f64 {
         self.slower + self.new - self.faster - self.gone + self.grey
     }
+
+    /// Adds a stack that moved by so many ns.
+    fn add(&mut self, kind: Kind, moved: f64) {
+        match kind {
+            Kind::Slower => self.slower += moved,
+            Kind::New => self.new += moved,
+            Kind::Faster => self.faster -= moved,
+            Kind::Gone => self.gone -= moved,
+            Kind::Grey => self.grey += moved,
+        }
+    }
 }
 
+/// How a stack differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub enum Kind {
+    /// It takes longer.
     Slower,
+    /// The second side alone has it.
     New,
+    /// It takes less long.
     Faster,
+    /// The first side alone has it.
     Gone,
+    /// Noise may explain it.
     Grey,
 }
 
 impl Kind {
+    /// Each.
+    pub const ALL: [Kind; 5] = [Kind::Slower, Kind::New, Kind::Faster, Kind::Gone, Kind::Grey];
+
     /// Ends each frame: the direction can be read without colour.
-    fn mark(self) -> &'static str {
+    pub fn mark(self) -> &'static str {
         match self {
             Kind::Slower => "\u{25b2}",
             Kind::New => "\u{271a}",
@@ -75,7 +95,8 @@ impl Kind {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// For people.
+    pub fn name(self) -> &'static str {
         match self {
             Kind::Slower => "slower",
             Kind::New => "new",
@@ -85,13 +106,14 @@ impl Kind {
         }
     }
 
-    fn color(self) -> Color {
+    /// Red, green, blue.
+    pub fn color(self) -> [u8; 3] {
         match self {
-            Kind::Slower => Color::new(235, 110, 90),
-            Kind::New => Color::new(245, 160, 70),
-            Kind::Faster => Color::new(110, 160, 235),
-            Kind::Gone => Color::new(130, 200, 215),
-            Kind::Grey => Color::new(205, 205, 205),
+            Kind::Slower => [235, 110, 90],
+            Kind::New => [245, 160, 70],
+            Kind::Faster => [110, 160, 235],
+            Kind::Gone => [130, 200, 215],
+            Kind::Grey => [205, 205, 205],
         }
     }
 }
@@ -107,24 +129,22 @@ pub fn write(
     unit: &str,
 ) -> io::Result<Branches> {
     let stacks = differences(a, b);
+    let color = |kind: Kind| {
+        let [red, green, blue] = kind.color();
+        Color::new(red, green, blue)
+    };
     let mut branches = Branches::default();
     let mut palette = PaletteMap::default();
     palette.insert("", Color::new(230, 230, 230));
     let mut lines = Vec::new();
     for (frames, kind, moved) in &stacks {
-        match kind {
-            Kind::Slower => branches.slower += moved,
-            Kind::New => branches.new += moved,
-            Kind::Faster => branches.faster -= moved,
-            Kind::Gone => branches.gone -= moved,
-            Kind::Grey => branches.grey += moved,
-        }
+        branches.add(*kind, *moved);
         let marked: Vec<String> = std::iter::once(kind.name())
             .chain(frames.split(';'))
             .map(|name| format!("{} {}", name.trim_end_matches(folded::KERNEL), kind.mark()))
             .collect();
         for name in &marked {
-            palette.insert(name.as_str(), kind.color());
+            palette.insert(name.as_str(), color(*kind));
         }
         let width = moved.abs().round();
         if width >= 1.0 {
@@ -134,7 +154,7 @@ pub fn write(
     if lines.is_empty() {
         // A graph without a line is an error to inferno.
         lines.push(format!("{} {} 1", Kind::Grey.name(), Kind::Grey.mark()));
-        palette.insert("not shown to differ =", Kind::Grey.color());
+        palette.insert("not shown to differ =", color(Kind::Grey));
     }
     lines.sort();
     let mut options = Options::default();
@@ -158,6 +178,29 @@ fn subtitle(branches: &Branches) -> String {
         text(branches.faster),
         text(branches.gone)
     )
+}
+
+/// A stack of one of the sides, or of both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved {
+    /// How it differs.
+    pub kind: Kind,
+    /// Account, process and functions, the outermost first.
+    pub frames: Vec<String>,
+    /// By how much it is longer on the second side, ns per unit of work.
+    pub ns: f64,
+}
+
+/// What the graph is drawn of, and what lies in its branches in words.
+pub fn moved(a: &FlameSide<'_>, b: &FlameSide<'_>) -> (Vec<Moved>, String) {
+    let mut branches = Branches::default();
+    let stacks = differences(a, b).into_iter().map(|(frames, kind, ns)| {
+        branches.add(kind, ns);
+        let name = |frame: &str| frame.trim_end_matches(folded::KERNEL).to_owned();
+        Moved { kind, frames: frames.split(';').map(name).collect(), ns }
+    });
+    let stacks = stacks.collect();
+    (stacks, subtitle(&branches))
 }
 
 /// Time and intervals of a stack in one run.

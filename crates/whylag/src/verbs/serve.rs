@@ -1,9 +1,11 @@
 //! `whylag serve`: the stored runs as pages, on this host only.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use page::listen::Listener;
 use page::serve::Server;
 
 use crate::failure::Failure;
@@ -16,14 +18,26 @@ use crate::stored::StoreOptions;
 Only programs on this host can ask, and only with the token that is in the
 address; nothing can be written. It runs until it is interrupted.
 
+A socket can be opened by its owner alone. To see it elsewhere, forward it with
+'ssh -L 8000:PATH HOST' and open the address with port 8000 in it.
+
 Example:
-  whylag serve      then open the address that it prints")]
-pub struct Options {}
+  whylag serve                        then open the address that it prints
+  whylag serve --socket /tmp/w.sock   the same at a socket, for no other user")]
+pub struct Options {
+    /// Listen at a Unix socket that is made at this path, not at a port
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
 
 /// Serves until the process ends.
-pub fn run(_: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
+pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
     let store = store.open_to_read()?;
-    let server = Server::bind()?;
+    let listener = match &options.socket {
+        Some(path) => Listener::socket(path)?,
+        None => Listener::port()?,
+    };
+    let server = Server::new(listener)?;
     let (mut out, _) = output::stdout();
     writeln!(out, "{}", server.url())?;
     out.flush()?;

@@ -1,7 +1,11 @@
 // Two runs beside each other: causes and accounts, before and after.
-import type { Page } from "../types";
+import { useMemo } from "preact/hooks";
+import type { Comparison, Page, Shift } from "../types";
+import { useParam } from "../state";
 import type { Theme } from "../theme";
-import { Table } from "../ui";
+import { Copy, Table } from "../ui";
+import { Curve, type Curves } from "./curve";
+import { Flame } from "./flame";
 
 export function Compare({ page, theme }: { page: Page; theme: Theme }) {
   const [before, after] = page.runs;
@@ -50,6 +54,88 @@ export function Compare({ page, theme }: { page: Page; theme: Theme }) {
           row.time[1],
           row.shares[1],
         ])}
+      />
+      {page.comparison && <Moved comparison={page.comparison} theme={theme} />}
+    </div>
+  );
+}
+
+/** How latencies and stacks moved, as `whylag compare` says. */
+function Moved({ comparison, theme }: { comparison: Comparison; theme: Theme }) {
+  return (
+    <div>
+      <p>{comparison.summary}</p>
+      {comparison.warnings.map((warning) => (
+        <p class="dim" key={warning}>
+          {warning}
+        </p>
+      ))}
+      <p>
+        In the terminal: <Copy command={comparison.command} />
+      </p>
+      {comparison.shifts.length > 0 && <ShiftFunction shifts={comparison.shifts} theme={theme} />}
+      {comparison.flames && (
+        <>
+          <h3>Stacks that differ</h3>
+          <Flame flames={comparison.flames} theme={theme} at="moved" kinds={comparison.kinds} />
+        </>
+      )}
+    </div>
+  );
+}
+
+const quantile = (probability: number) => `p${Number((probability * 100).toFixed(4))}`;
+
+/** After over before, quantile by quantile. */
+function ShiftFunction({ shifts, theme }: { shifts: Shift[]; theme: Theme }) {
+  const [metric, setMetric] = useParam("shift");
+  const shift = shifts.find((one) => one.metric === metric) ?? shifts[0];
+  const curves = useMemo<Curves | null>(() => {
+    if (!shift) return null;
+    const { points } = shift;
+    const ratios = points.map((point) => point.ratio);
+    const banded = points.every((point) => point.band !== null);
+    const band = [0, 1].map((side) => points.map((point) => point.band?.[side] ?? null));
+    const x = points.map((_, place) => place);
+    return {
+      x,
+      y: [ratios, points.map(() => 1), ...(banded ? band : [])],
+      band: banded,
+      ticks: x,
+      nameX: (place) => quantile(points[place]?.probability ?? 0),
+      nameY: (ratio) => `${Number(ratio.toPrecision(3))} x`,
+      logarithmicY: Math.max(...ratios, 1) > 10 * Math.min(...ratios, 1),
+      height: 200,
+    };
+  }, [shift]);
+  if (!shift || !curves) return null;
+  return (
+    <div>
+      <h3>How far each quantile moved</h3>
+      <label>
+        Latency{" "}
+        <select value={shift.metric} onChange={(event) => setMetric(event.currentTarget.value)}>
+          {shifts.map((one) => (
+            <option key={one.metric} value={one.metric}>
+              {one.metric} ({one.about})
+            </option>
+          ))}
+        </select>
+      </label>
+      <figure>
+        <figcaption>
+          Shift function of {shift.metric} ({shift.about}): after over before at each quantile; dashed: no
+          change.{" "}
+          {curves.band
+            ? "The band holds for all quantiles at once, with 95 % confidence."
+            : "One run a side has no band: compare sets of five runs and more for one."}
+        </figcaption>
+        <Curve curves={curves} theme={theme} />
+      </figure>
+      <Table
+        title={`Quantiles (${shift.points.length})`}
+        columns={["quantile", "after over before"]}
+        rows={shift.points.map((point) => [quantile(point.probability), point.text])}
       />
     </div>
   );

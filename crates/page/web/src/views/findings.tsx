@@ -66,19 +66,7 @@ function OneFinding(props: {
       <h3>
         {number}. <span class="cause">{finding.cause}</span>: {finding.title}
       </h3>
-      <p class="figures">
-        <b>{percent(finding.share)}</b> of the lost time
-        {finding.wall_share > 0 && <>, {percent(finding.wall_share)} of the wall time</>}
-        {finding.requests && (
-          <>
-            , {percent(finding.requests.ns / Math.max(1, finding.requests.total_ns))} of the{" "}
-            {finding.requests.of} slowest requests
-          </>
-        )}
-        ; confidence {finding.confidence.toFixed(2)}
-        {finding.hurts && <>; hurts most {finding.hurts.who}</>}
-        {finding.when && <>; {finding.when.text}</>}
-      </p>
+      <Figures finding={finding} />
       {pictures.map((picture) => (
         <ChainPicture key={picture.command} picture={picture} theme={props.theme} names={props.names} />
       ))}
@@ -102,40 +90,8 @@ function OneFinding(props: {
           </ul>
         </div>
         <div>
-          <h4>Ruled out</h4>
-          <ul>
-            {finding.ruled_out.map((other) => (
-              <li key={other.cause}>
-                not <b>{other.cause}</b>: {other.because}
-              </li>
-            ))}
-            {finding.excluded.map((other) => (
-              <li key={other.what}>
-                not {other.what}: {other.because}
-              </li>
-            ))}
-          </ul>
-          {finding.not_ruled_out.length + finding.doubts.length + finding.not_looked_at.length > 0 && (
-            <>
-              <h4>Undecided</h4>
-              <ul>
-                {finding.not_ruled_out.map((other) => (
-                  <li key={other.cause}>
-                    could also be <b>{other.cause}</b>: {other.because}; to tell them apart,{" "}
-                    {other.tell_apart}
-                  </li>
-                ))}
-                {finding.not_looked_at.map((other) => (
-                  <li key={other.what}>
-                    {other.what}: {other.because}
-                  </li>
-                ))}
-                {finding.doubts.map((doubt) => (
-                  <li key={doubt}>{doubt}</li>
-                ))}
-              </ul>
-            </>
-          )}
+          <RuledOut finding={finding} />
+          <Undecided finding={finding} />
         </div>
       </div>
       <p>
@@ -152,5 +108,67 @@ function OneFinding(props: {
         </p>
       )}
     </article>
+  );
+}
+
+function Figures({ finding }: { finding: Finding }) {
+  return (
+    <p class="figures">
+      <b>{percent(finding.share)}</b> of the lost time
+      {finding.wall_share > 0 && <>, {percent(finding.wall_share)} of the wall time</>}
+      {finding.requests && (
+        <>
+          , {percent(finding.requests.ns / Math.max(1, finding.requests.total_ns))} of the{" "}
+          {finding.requests.of} slowest requests
+        </>
+      )}
+      ; confidence {finding.confidence.toFixed(2)}
+      {finding.hurts && <>; hurts most {finding.hurts.who}</>}
+      {finding.when && <>; {finding.when.text}</>}
+    </p>
+  );
+}
+
+function RuledOut({ finding }: { finding: Finding }) {
+  return (
+    <>
+      <h4>Ruled out</h4>
+      <ul>
+        {finding.ruled_out.map((other) => (
+          <li key={other.cause}>
+            not <b>{other.cause}</b>: {other.because}
+          </li>
+        ))}
+        {finding.excluded.map((other) => (
+          <li key={other.what}>
+            not {other.what}: {other.because}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Undecided({ finding }: { finding: Finding }) {
+  if (finding.not_ruled_out.length + finding.doubts.length + finding.not_looked_at.length === 0) return null;
+  return (
+    <>
+      <h4>Undecided</h4>
+      <ul>
+        {finding.not_ruled_out.map((other) => (
+          <li key={other.cause}>
+            could also be <b>{other.cause}</b>: {other.because}; to tell them apart, {other.tell_apart}
+          </li>
+        ))}
+        {finding.not_looked_at.map((other) => (
+          <li key={other.what}>
+            {other.what}: {other.because}
+          </li>
+        ))}
+        {finding.doubts.map((doubt) => (
+          <li key={doubt}>{doubt}</li>
+        ))}
+      </ul>
+    </>
   );
 }

@@ -1,10 +1,10 @@
 // Stacks of time off the CPU, the outermost function above.
 import { useMemo, useState } from "preact/hooks";
-import type { RunPage, Tree } from "../types";
+import type { Flames, MovedKind, Tree } from "../types";
 import type { Theme } from "../theme";
 import { duration, percent } from "../format";
 import { useParam } from "../state";
-import { type Canvas, Drawing, fit, type Handlers, Table } from "../ui";
+import { type Canvas, Drawing, fit, type Handlers, type Pointer, Table } from "../ui";
 
 const ROW = 18;
 
@@ -41,136 +41,194 @@ function layout(tree: Tree, root: number): Box[] {
   return boxes;
 }
 
-export function Flame({ run, theme, at }: { run: RunPage; theme: Theme; at: string }) {
-  const { flames } = run;
+/** A tree, and what is looked at in it. */
+interface Shown {
+  tree: Tree;
+  boxes: Box[];
+  /** The frame that is as wide as all. */
+  root: number;
+  /** The frame under the pointer; -1 for none. */
+  over: number;
+  name: (place: number) => string;
+  found: (place: number) => boolean;
+  setOver: (place: number) => void;
+  zoom: (place: number) => void;
+}
+
+export function Flame(props: { flames: Flames; theme: Theme; at: string; kinds?: MovedKind[] }) {
+  const { flames, theme, at, kinds = [] } = props;
   const [account, setAccount] = useParam("account");
+  const [reverse, setReverse] = useParam("reverse");
   const [root, setRoot] = useParam(`frame${at}`);
   const [search, setSearch] = useParam("search");
   const [over, setOver] = useState(-1);
-  const tree = flames.trees.find((one) => one.account === account) ?? flames.trees[0];
+  const reversed = reverse !== "" && flames.reversed.length > 0;
+  const trees = reversed ? flames.reversed : flames.trees;
+  const place = Math.max(0, trees.findIndex((one) => one.account === account));
+  const tree = trees[place];
   const from = Math.min(Number(root) || 0, (tree?.name.length ?? 1) - 1);
   const boxes = useMemo(() => (tree ? layout(tree, from) : []), [tree, from]);
-  if (!tree) return <p>No stack was taken: nothing slept as long as the threshold.</p>;
+  if (!tree || tree.name.length === 0) return <p>No stack: nothing slept as long as the threshold, or nothing differs.</p>;
   const name = (place: number) => flames.names[tree.name[place] ?? 0] ?? "";
   const found = (place: number) => search !== "" && name(place).toLowerCase().includes(search.toLowerCase());
+  const zoom = (place: number) => setRoot(place === 0 ? "" : String(place));
+  const shown: Shown = { tree, boxes, root: from, over, name, found, setOver, zoom };
+  const color = (kind: number) =>
+    kinds[kind - 4]?.color ?? theme.classes[kind === 1 ? 0 : kind === 2 ? 1 : 7] ?? "";
   const height = Math.min(900, (Math.max(...tree.depth) + 1) * ROW + 4);
-  const parent = (place: number) => {
-    for (let up = place - 1; up >= 0; up--) {
-      if ((tree.depth[up] ?? 0) < (tree.depth[place] ?? 0)) return up;
-    }
-    return 0;
-  };
-  const hit = (x: number, y: number, width: number) => {
-    const row = Math.floor(y / ROW);
-    const share = x / width;
-    return boxes.find((b) => b.row === row && share >= b.x && share < b.x + b.width)?.place ?? -1;
-  };
-  /** The frame beside, or the widest below, for the keys. */
-  const move = (key: string) => {
-    const place = over < 0 ? from : over;
-    const box = boxes.find((b) => b.place === place);
-    if (!box) return;
-    const row = boxes.filter((b) => b.row === box.row).sort((a, b) => a.x - b.x);
-    const beside = row[row.findIndex((b) => b.place === place) + (key === "ArrowRight" ? 1 : -1)];
-    const below = boxes
-      .filter((b) => b.row === box.row + 1 && b.x >= box.x - 1e-9 && b.x < box.x + box.width)
-      .sort((a, b) => b.width - a.width)[0];
-    const next =
-      key === "ArrowUp" ? parent(place) : key === "ArrowDown" ? below?.place : beside?.place;
-    if (next !== undefined) setOver(next);
-  };
-  const handlers: Handlers = {
-    move: (p) => setOver(hit(p.x, p.y, p.width)),
-    up: (p) => {
-      const place = hit(p.x, p.y, p.width);
-      if (place >= 0) setRoot(place === 0 ? "" : String(place));
-    },
-    key: (key) => {
-      if (key.startsWith("Arrow")) move(key);
-      else if (key === "Enter" && over >= 0) setRoot(over === 0 ? "" : String(over));
-      else if (key === "Escape" || key === "0") setRoot("");
-      else return false;
-      return true;
-    },
-  };
-  const draw = ({ context, width }: Canvas) => {
-    context.clearRect(0, 0, width, height);
-    for (const box of boxes) {
-      const [x, w] = [box.x * width, box.width * width];
-      if (w < 0.3) continue;
-      const kind = tree.kind[box.place] ?? 0;
-      context.globalAlpha = search !== "" && !found(box.place) ? 0.25 : 1;
-      context.fillStyle = found(box.place)
-        ? theme.accent
-        : kind === 1
-          ? (theme.classes[0] ?? "")
-          : kind === 2
-            ? (theme.classes[1] ?? "")
-            : (theme.classes[7] ?? "");
-      context.fillRect(x, box.row * ROW, Math.max(0.5, w - 0.7), ROW - 1);
-      if (box.place === over) {
-        context.strokeStyle = theme.text;
-        context.strokeRect(x + 0.5, box.row * ROW + 0.5, Math.max(1, w - 1), ROW - 2);
-      }
-      context.fillStyle = theme.ground;
-      const text = fit(context, name(box.place), w - 6);
-      if (text !== "") context.fillText(text, x + 3, box.row * ROW + ROW / 2);
-    }
-    context.globalAlpha = 1;
-  };
+  const top = flames.trees[place]?.top ?? [];
   const told = over >= 0 ? over : from;
-  const total = tree.ns[0] ?? 1;
+  const unit = kinds.length > 0 ? "stacks" : "intervals";
   return (
     <div>
       <p class="controls">
-        <label>
-          Account{" "}
-          <select
-            value={tree.account}
-            onChange={(event) => {
-              setAccount(event.currentTarget.value);
-              setRoot("");
-            }}
-          >
-            {flames.trees.map((one) => (
-              <option key={one.account} value={one.account}>
-                {one.account === "" ? "all" : one.account} ({one.about})
-              </option>
-            ))}
-          </select>
-        </label>
+        {trees.length > 1 && (
+          <Accounts trees={trees} account={tree.account} choose={(next) => { setAccount(next); setRoot(""); }} />
+        )}
         <label>
           Search{" "}
-          <input
-            type="search"
-            value={search}
-            onInput={(event) => setSearch(event.currentTarget.value)}
-          />
+          <input type="search" value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
         </label>
+        {flames.reversed.length > 0 && (
+          <label>
+            <input
+              type="checkbox"
+              checked={reversed}
+              onChange={(event) => { setReverse(event.currentTarget.checked ? "1" : ""); setRoot(""); }}
+            />{" "}
+            reversed: by where the threads slept
+          </label>
+        )}
       </p>
       <figure>
         <figcaption>
-          {tree.about}; {flames.coverage}. Width is time; the outermost function is above; green: the
-          program, blue: the kernel. Click to zoom, Escape for all.
+          {tree.about}
+          {flames.coverage && `; ${flames.coverage}`}. {kinds.length > 0 ? "Width is the difference" : "Width is time"}
+          ; the {reversed ? "innermost" : "outermost"} function is above
+          {kinds.length === 0 && "; green: the program, blue: the kernel"}. Click to zoom, Escape for all.
         </figcaption>
+        {kinds.length > 0 && <Kinds kinds={kinds} />}
         <Drawing
           name={`flame${at}`}
           label={`flame graph, ${tree.about}; the table below has its largest functions`}
           height={height}
           theme={theme}
-          handlers={handlers}
-          draw={draw}
+          handlers={handlers(shown)}
+          draw={(canvas) => draw(canvas, shown, search !== "", color, theme)}
         />
         <p class="told">
-          {name(told)}: {duration(tree.ns[told] ?? 0)} ({percent((tree.ns[told] ?? 0) / total)}), n ={" "}
-          {tree.n[told]} intervals
+          {name(told)}: {duration(tree.ns[told] ?? 0)} ({percent((tree.ns[told] ?? 0) / (tree.ns[0] ?? 1))}), n ={" "}
+          {tree.n[told]} {unit}
         </p>
       </figure>
-      <Table
-        title={`Functions that most time ended in (${tree.top.length})`}
-        columns={["function", "time", "part", "intervals"]}
-        rows={tree.top.map((row) => [row.name, row.time, row.share, row.n])}
-      />
+      {top.length > 0 && (
+        <Table
+          title={`Functions that most time ended in (${top.length})`}
+          columns={["function", "time", "part", "intervals"]}
+          rows={top.map((row) => [row.name, row.time, row.share, row.n])}
+        />
+      )}
     </div>
   );
+}
+
+function Accounts(props: { trees: Tree[]; account: string; choose: (account: string) => void }) {
+  return (
+    <label>
+      Account{" "}
+      <select value={props.account} onChange={(event) => props.choose(event.currentTarget.value)}>
+        {props.trees.map((one) => (
+          <option key={one.account} value={one.account}>
+            {one.account === "" ? "all" : one.account} ({one.about})
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Kinds({ kinds }: { kinds: MovedKind[] }) {
+  return (
+    <ul class="legend">
+      {kinds.map((kind) => (
+        <li key={kind.name}>
+          <span class="swatch" style={{ background: kind.color }} />
+          {kind.name}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function parent(tree: Tree, place: number): number {
+  for (let up = place - 1; up >= 0; up--) {
+    if ((tree.depth[up] ?? 0) < (tree.depth[place] ?? 0)) return up;
+  }
+  return 0;
+}
+
+function hit(boxes: Box[], p: Pointer): number {
+  const row = Math.floor(p.y / ROW);
+  const share = p.x / p.width;
+  return boxes.find((b) => b.row === row && share >= b.x && share < b.x + b.width)?.place ?? -1;
+}
+
+/** The frame beside, or the widest below, for the keys. */
+function beside({ tree, boxes, root, over }: Shown, key: string): number | undefined {
+  const place = over < 0 ? root : over;
+  const box = boxes.find((b) => b.place === place);
+  if (!box) return undefined;
+  if (key === "ArrowUp") return parent(tree, place);
+  if (key === "ArrowDown") {
+    const within = (b: Box) => b.row === box.row + 1 && b.x >= box.x - 1e-9 && b.x < box.x + box.width;
+    return boxes.filter(within).sort((a, b) => b.width - a.width)[0]?.place;
+  }
+  const row = boxes.filter((b) => b.row === box.row).sort((a, b) => a.x - b.x);
+  return row[row.findIndex((b) => b.place === place) + (key === "ArrowRight" ? 1 : -1)]?.place;
+}
+
+function handlers(shown: Shown): Handlers {
+  const { boxes, over, setOver, zoom } = shown;
+  return {
+    move: (p) => setOver(hit(boxes, p)),
+    up: (p) => {
+      const place = hit(boxes, p);
+      if (place >= 0) zoom(place);
+    },
+    key: (key) => {
+      if (key.startsWith("Arrow")) setOver(beside(shown, key) ?? over);
+      else if (key === "Enter" && over >= 0) zoom(over);
+      else if (key === "Escape" || key === "0") zoom(0);
+      else return false;
+      return true;
+    },
+  };
+}
+
+function draw(
+  { context, width, height }: Canvas,
+  { tree, boxes, over, name, found }: Shown,
+  searching: boolean,
+  color: (kind: number) => string,
+  theme: Theme,
+): void {
+  context.clearRect(0, 0, width, height);
+  for (const box of boxes) {
+    const [x, w] = [box.x * width, box.width * width];
+    if (w < 0.3) continue;
+    const kind = tree.kind[box.place] ?? 0;
+    const isFound = found(box.place);
+    context.globalAlpha = searching && !isFound ? 0.25 : 1;
+    context.fillStyle = isFound ? theme.accent : color(kind);
+    context.fillRect(x, box.row * ROW, Math.max(0.5, w - 0.7), ROW - 1);
+    if (box.place === over) {
+      context.strokeStyle = theme.text;
+      context.strokeRect(x + 0.5, box.row * ROW + 0.5, Math.max(1, w - 1), ROW - 2);
+    }
+    // The colours of differences are light on any ground.
+    context.fillStyle = kind >= 4 && !isFound ? "#1d2127" : theme.ground;
+    const text = fit(context, name(box.place), w - 6);
+    if (text !== "") context.fillText(text, x + 3, box.row * ROW + ROW / 2);
+  }
+  context.globalAlpha = 1;
 }

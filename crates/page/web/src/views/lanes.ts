@@ -7,6 +7,7 @@ import { lossBands, scale, timeAxis } from "../axis";
 import { duration } from "../format";
 import type { Loss } from "../types";
 import type { Theme } from "../theme";
+import { classOf, type Intervals, isOuter, laneOf } from "../wire";
 
 export const LEFT = 150;
 export const OVERVIEW = 54;
@@ -14,46 +15,12 @@ export const LANE = 16;
 export const LANES = 24;
 export const HEIGHT = OVERVIEW + 8 + LANES * LANE + 20;
 
-/** The intervals of a lane in time order, and how far those up to each reach. */
-export interface LaneIndex {
-  places: Int32Array;
-  reach: Float64Array;
-}
-
-export interface Index {
-  from: Float64Array;
-  length: Float64Array;
-  lanes: LaneIndex[];
-}
-
-export function index(timeline: Timeline): Index {
-  const from = Float64Array.from(timeline.from_ns);
-  const length = Float64Array.from(timeline.length_ns);
-  const counts = new Int32Array(timeline.lanes.length);
-  for (const lane of timeline.lane) counts[lane] = (counts[lane] ?? 0) + 1;
-  const lanes: LaneIndex[] = timeline.lanes.map((_, lane) => ({
-    places: new Int32Array(counts[lane] ?? 0),
-    reach: new Float64Array(counts[lane] ?? 0),
-  }));
-  counts.fill(0);
-  timeline.lane.forEach((lane, place) => {
-    const at = counts[lane] ?? 0;
-    const of = lanes[lane];
-    if (!of) return;
-    of.places[at] = place;
-    const end = (from[place] ?? 0) + (length[place] ?? 0);
-    of.reach[at] = at === 0 ? end : Math.max(end, of.reach[at - 1] ?? 0);
-    counts[lane] = at + 1;
-  });
-  return { from, length, lanes };
-}
-
 /** The first in a lane that can reach into the time after `at`. */
-export function first(lane: LaneIndex, at: number): number {
-  let [low, high] = [0, lane.reach.length];
+export function first(all: Intervals, lane: number, at: number): number {
+  let [low, high] = [all.begin[lane] ?? 0, all.begin[lane + 1] ?? 0];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((lane.reach[middle] ?? 0) <= at) low = middle + 1;
+    if ((all.reach[middle] ?? 0) <= at) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -61,7 +28,7 @@ export function first(lane: LaneIndex, at: number): number {
 
 export interface View {
   timeline: Timeline;
-  index: Index;
+  all: Intervals;
   span: Span;
   top: number;
   selected: number;
@@ -78,9 +45,39 @@ class Columns {
     this.place = new Int32Array(width);
   }
   put(column: number, place: number, length: number): void {
-    if (column < 0 || column >= this.width || length <= (this.length[column] ?? 0)) return;
-    this.length[column] = length;
-    this.place[column] = place;
+    if (length > (this.length[column] ?? Infinity)) {
+      this.length[column] = length;
+      this.place[column] = place;
+    }
+  }
+}
+
+/** Intervals that take several columns. */
+class Spans {
+  private readonly all: { place: number; length: number; from: number; to: number }[] = [];
+  add(place: number, length: number, from: number, to: number): void {
+    this.all.push({ place, length, from, to });
+  }
+  /** The longest first: a column that one of them has is not looked at again, however many have it. */
+  putInto(columns: Columns): void {
+    const next = Int32Array.from({ length: columns.width + 1 }, (_, column) => column);
+    const free = (column: number): number => {
+      let at = column;
+      while (at < columns.width && next[at] !== at) at = next[at] ?? columns.width;
+      for (let passed = column; passed < at; ) {
+        const after = next[passed] ?? at;
+        next[passed] = at;
+        passed = after;
+      }
+      return at;
+    };
+    this.all.sort((a, b) => b.length - a.length);
+    for (const { place, length, from, to } of this.all) {
+      for (let column = free(from); column < to; column = free(column)) {
+        columns.put(column, place, length);
+        next[column] = column + 1;
+      }
+    }
   }
 }
 
@@ -91,15 +88,20 @@ export function draw(canvas: Canvas, view: View, theme: Theme): void {
   const right = width - 4;
   timeAxis(canvas, span, LEFT, right, theme);
   const overview = new Columns(Math.max(1, Math.ceil(right - LEFT)));
-  for (const [lane, of] of view.index.lanes.entries()) {
+  const narrow = new Columns(overview.width);
+  const wide = new Spans();
+  for (const [lane, { name }] of timeline.lanes.entries()) {
     const row = lane - view.top;
     const y = OVERVIEW + 8 + row * LANE;
-    drawLane(canvas, view, of, row >= 0 && row < LANES ? y : null, overview, theme);
-    if (row >= 0 && row < LANES) {
-      context.fillStyle = theme.dim;
-      context.fillText(fit(context, timeline.lanes[lane]?.name ?? "", LEFT - 8), 0, y + LANE / 2);
-    }
+    const seen = row >= 0 && row < LANES;
+    const paint = seen ? painter(canvas, view, y, theme) : null;
+    walkLane(view, lane, overview, wide, narrow, paint);
+    if (paint === null) continue;
+    paintNarrow(view, narrow, paint);
+    context.fillStyle = theme.dim;
+    context.fillText(fit(context, name, LEFT - 8), 0, y + LANE / 2);
   }
+  wide.putInto(overview);
   drawOverview(canvas, view, overview, theme);
   lossBands(canvas, view.losses, span, LEFT, right, height - 20, theme);
   drawArrow(canvas, view, theme);
@@ -110,48 +112,68 @@ export function draw(canvas: Canvas, view: View, theme: Theme): void {
   }
 }
 
-/** A lane: long intervals as they are, and of those that share a pixel the longest. */
-function drawLane(
-  canvas: Canvas,
-  view: View,
-  lane: LaneIndex,
-  y: number | null,
-  overview: Columns,
-  theme: Theme,
-): void {
-  const { context } = canvas;
-  const { span, timeline, index: all } = view;
-  const right = canvas.width - 4;
-  const perPixel = (span.to - span.from) / (right - LEFT);
-  const narrow = new Columns(overview.width);
-  const paint = (place: number, from: number, to: number) => {
-    if (y === null) return;
-    const outer = timeline.outer[place] === 1;
-    context.fillStyle = theme.classes[timeline.class[place] ?? 0] ?? theme.dim;
-    context.fillRect(from, outer ? y : y + 4, Math.max(1, to - from), outer ? 3 : LANE - 6);
-    if (place === view.selected) {
+/** Draws an interval from one place to another, in pixels from the left of the lane. */
+type Paint = (place: number, from: number, to: number) => void;
+
+function painter({ context }: Canvas, { all, selected }: View, y: number, theme: Theme): Paint {
+  return (place, from, to) => {
+    const outer = isOuter(all, place);
+    const [left, width] = [LEFT + from, Math.max(1, to - from)];
+    context.fillStyle = theme.classes[classOf(all, place)] ?? theme.dim;
+    context.fillRect(left, outer ? y : y + 4, width, outer ? 3 : LANE - 6);
+    if (place === selected) {
       context.strokeStyle = theme.text;
-      context.strokeRect(from - 1, y + 1, Math.max(2, to - from) + 2, LANE - 3);
+      context.strokeRect(left - 1, y + 1, Math.max(2, width) + 2, LANE - 3);
     }
   };
-  for (let at = first(lane, span.from); at < lane.places.length; at++) {
-    const place = lane.places[at] ?? 0;
-    const begin = all.from[place] ?? 0;
-    if (begin >= span.to) break;
-    const length = all.length[place] ?? 0;
-    if (begin + length <= span.from) continue;
-    const from = LEFT + Math.max(0, begin - span.from) / perPixel;
-    const to = LEFT + Math.min(span.to - span.from, begin + length - span.from) / perPixel;
-    const column = Math.floor(from - LEFT);
-    if (timeline.outer[place] !== 1 || to - from >= 1) overview.put(column, place, length);
-    for (let next = column + 1; next < to - LEFT; next++) overview.put(next, place, length);
-    if (to - from >= 1) paint(place, from, to);
-    else narrow.put(column, place, length);
-  }
-  for (let column = 0; column < narrow.width; column++) {
-    if ((narrow.length[column] ?? 0) > 0) {
-      paint(narrow.place[column] ?? 0, LEFT + column, LEFT + column + 1);
+}
+
+/** All of a lane: what is a pixel long is drawn, and of what is shorter `narrow` has the longest. */
+function walkLane(
+  view: View,
+  lane: number,
+  overview: Columns,
+  wide: Spans,
+  narrow: Columns,
+  paint: Paint | null,
+): void {
+  const { from, length, kind, begin } = view.all;
+  const { span } = view;
+  const perPixel = (span.to - span.from) / overview.width;
+  if (paint) narrow.length.fill(0);
+  const end = begin[lane + 1] ?? 0;
+  for (let at = first(view.all, lane, span.from); at < end; at++) {
+    const start = from[at] ?? 0;
+    if (start >= span.to) break;
+    const long = length[at] ?? 0;
+    if (start + long <= span.from) continue;
+    const left = Math.max(0, start - span.from) / perPixel;
+    const right = Math.min(overview.width, (start + long - span.from) / perPixel);
+    const column = Math.floor(left);
+    if (right - left < 1) {
+      if (((kind[at] ?? 0) & 128) === 0) overview.put(column, at, long);
+      if (right > column + 1) overview.put(column + 1, at, long);
+      if (paint) narrow.put(column, at, long);
+      continue;
     }
+    wide.add(at, long, column, Math.min(overview.width, Math.ceil(right)));
+    paint?.(at, left, right);
+  }
+}
+
+/** Neighbours that look alike are one rectangle: a lane may have a thousand. */
+function paintNarrow({ all, selected }: View, narrow: Columns, paint: Paint): void {
+  const { length, place, width } = narrow;
+  let from = 0;
+  while (from < width) {
+    const at = place[from] ?? 0;
+    let to = from + 1;
+    if ((length[from] ?? 0) > 0) {
+      const alike = (other: number) => at !== selected && other !== selected && all.kind[other] === all.kind[at];
+      while (to < width && (length[to] ?? 0) > 0 && alike(place[to] ?? 0)) to++;
+      paint(at, from, to);
+    }
+    from = to;
   }
 }
 
@@ -166,7 +188,7 @@ function drawOverview(canvas: Canvas, view: View, columns: Columns, theme: Theme
   for (let column = 0; column < columns.width; column++) {
     const length = columns.length[column] ?? 0;
     if (length === 0) continue;
-    context.fillStyle = theme.classes[view.timeline.class[columns.place[column] ?? 0] ?? 0] ?? theme.dim;
+    context.fillStyle = theme.classes[classOf(view.all, columns.place[column] ?? 0)] ?? theme.dim;
     const h = height(length);
     context.fillRect(LEFT + column, OVERVIEW - h, 1, h);
   }
@@ -179,11 +201,11 @@ function drawOverview(canvas: Canvas, view: View, columns: Columns, theme: Theme
 function drawArrow(canvas: Canvas, view: View, theme: Theme): void {
   const { context, width } = canvas;
   const place = view.selected;
-  const waker = view.timeline.waker[place] ?? -1;
+  const waker = view.all.waker[place] ?? -1;
   if (place < 0 || waker < 0) return;
   const row = (lane: number) => OVERVIEW + 8 + (lane - view.top) * LANE + LANE / 2;
-  const x = scale(view.span, LEFT, width - 4)((view.index.from[place] ?? 0) + (view.index.length[place] ?? 0));
-  const [from, to] = [row(waker), row(view.timeline.lane[place] ?? 0)];
+  const x = scale(view.span, LEFT, width - 4)((view.all.from[place] ?? 0) + (view.all.length[place] ?? 0));
+  const [from, to] = [row(waker), row(laneOf(view.all, place))];
   if (x < LEFT || x > width || from === to) return;
   const end = Math.max(OVERVIEW, from);
   context.strokeStyle = theme.text;

@@ -1,12 +1,12 @@
 // Every measured value: as a map over time, and as a curve of percentiles.
-import { useEffect, useMemo, useRef } from "preact/hooks";
-import uPlot from "uplot";
+import { useMemo } from "preact/hooks";
 import type { Latency, RunPage } from "../types";
 import type { Theme } from "../theme";
-import { count, duration } from "../format";
+import { count, duration, percent } from "../format";
 import { lossBands, scale, timeAxis } from "../axis";
 import { useParam } from "../state";
 import { type Canvas, Drawing, Table } from "../ui";
+import { Curve, type Curves } from "./curve";
 
 const LEFT = 64;
 const HEIGHT = 300;
@@ -43,6 +43,7 @@ export function Latencies(props: { run: RunPage; other: RunPage | null; theme: T
         />
       </figure>
       <Percentiles latency={latency} other={other} theme={theme} />
+      <Distribution latency={latency} other={other} theme={theme} />
       <Table
         title="Percentiles"
         columns={["part of the values", latency.metric, ...(other ? ["the other run"] : [])]}
@@ -102,65 +103,65 @@ function drawMap(canvas: Canvas, latency: Latency, run: RunPage, theme: Theme): 
   context.textAlign = "left";
 }
 
+interface Pair {
+  latency: Latency;
+  other: Latency | null;
+  theme: Theme;
+}
+
+/** All x of the curves, and of each curve its y there. */
+function joined(points: [number, number][][]): { x: number[]; y: (number | null)[][] } {
+  const x = [...new Set(points.flat().map(([at]) => at))].sort((a, b) => a - b);
+  const of = (curve: [number, number][]) => {
+    const known = new Map(curve);
+    return x.map((at) => known.get(at) ?? null);
+  };
+  return { x, y: points.map(of) };
+}
+
+const both = (latency: Latency, other: Latency | null) => [latency, ...(other ? [other] : [])];
+
 /** HdrHistogram's picture: a log scale of nines. */
-function Percentiles(props: { latency: Latency; other: Latency | null; theme: Theme }) {
-  const { latency, other, theme } = props;
-  const place = useRef<HTMLDivElement>(null);
-  const points = useMemo(() => [latency, ...(other ? [other] : [])].map(nines), [latency, other]);
-  useEffect(() => {
-    const element = place.current;
-    if (!element) return;
-    const x = [...new Set(points.flat().map(([at]) => at))].sort((a, b) => a - b);
-    const of = (curve: [number, number][]) => x.map((at) => curve.find(([c]) => c === at)?.[1] ?? null);
-    const lines = [theme.accent, theme.loss];
-    const options: uPlot.Options = {
-      width: element.clientWidth,
-      height: 220,
-      legend: { show: false },
-      cursor: { drag: { x: false, y: false } },
-      scales: { x: { time: false }, y: { distr: 3 } },
-      axes: [
-        {
-          stroke: theme.dim,
-          grid: { stroke: theme.line, width: 1 },
-          splits: () => x,
-          values: (_, splits) => splits.map((s) => (s === x[x.length - 1] ? "largest" : nineName(s))),
-          space: 30,
-        },
-        {
-          stroke: theme.dim,
-          grid: { stroke: theme.line, width: 1 },
-          filter: (_, splits) => splits.map((s) => (Number.isInteger(Math.log10(s)) ? s : null)),
-          size: 64,
-          values: (_, splits) => splits.map((s) => (s === null ? "" : duration(s))),
-        },
-      ],
-      series: [
-        {},
-        ...points.map((_, number) => ({
-          stroke: lines[number] ?? theme.text,
-          width: 2,
-          spanGaps: true,
-          ...(number === 1 ? { dash: [6, 4] } : {}),
-        })),
-      ],
-    };
-    const plot = new uPlot(options, [x, ...points.map(of)], element);
-    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: 220 }));
-    observer.observe(element);
-    return () => {
-      observer.disconnect();
-      plot.destroy();
-    };
-  }, [points, theme]);
+function Percentiles({ latency, other, theme }: Pair) {
+  const curves = useMemo<Curves>(() => {
+    const { x, y } = joined(both(latency, other).map(nines));
+    const last = x[x.length - 1];
+    const nameX = (at: number) => (at === last ? "largest" : nineName(at));
+    return { x, y, ticks: x, nameX, nameY: duration, logarithmicY: true, height: 220 };
+  }, [latency, other]);
   return (
     <figure>
       <figcaption>
         Percentiles of {latency.metric} (n = {count(latency.n)}
         {other ? `; dashed, the other run: n = ${count(other.n)}` : ""}): each nine takes the same width.
       </figcaption>
-      <div ref={place} class="plot" />
+      <Curve curves={curves} theme={theme} />
     </figure>
+  );
+}
+
+/** The part of the values up to each latency, on demand. */
+function Distribution({ latency, other, theme }: Pair) {
+  const [shown, setShown] = useParam("ecdf");
+  const curves = useMemo<Curves>(() => {
+    const of = ({ rows, up_to }: Latency) =>
+      up_to.map((part, row): [number, number] => [Math.max(1, rows[row + 1] ?? 0), part]);
+    const { x, y } = joined(both(latency, other).map(of));
+    return { x, y, nameX: duration, nameY: percent, logarithmicX: true, height: 220 };
+  }, [latency, other]);
+  return (
+    <details class="table" open={shown !== ""} onToggle={(event) => setShown(event.currentTarget.open ? "1" : "")}>
+      <summary>Empirical distribution (ECDF)</summary>
+      {shown !== "" && (
+        <figure>
+          <figcaption>
+            Part of the values of {latency.metric} up to each latency (n = {count(latency.n)}
+            {other ? `; dashed, the other run: n = ${count(other.n)}` : ""}).
+          </figcaption>
+          <Curve curves={curves} theme={theme} />
+        </figure>
+      )}
+    </details>
   );
 }
 

@@ -4,6 +4,8 @@ import type { Theme } from "../theme";
 import { duration, moment, ticks } from "../format";
 import { Copy, Table } from "../ui";
 
+type PictureLane = Picture["lanes"][number];
+
 const WIDTH = 900;
 const LANE = 46;
 const LEFT = 8;
@@ -42,45 +44,9 @@ export function ChainPicture(props: { picture: Picture; theme: Theme; names: str
               </text>
             </g>
           ))}
-          {picture.lanes.map((lane, number) => {
-            const top = number * LANE;
-            return (
-              <g key={number}>
-                <text x={LEFT} y={top + 13} fill={theme.text} font-size="12">
-                  {lane.name}
-                  <tspan fill={theme.dim}> {lane.role}</tspan>
-                </text>
-                {lane.bars.map((bar, place) => {
-                  const [left, right] = [x(bar.from_ns), x(bar.to_ns)];
-                  const box = { x: left, y: top + 20, width: Math.max(1.5, right - left), height: 18 };
-                  return (
-                    <g key={place}>
-                      <title>{bar.text}</title>
-                      <rect {...box} fill={theme.classes[bar.class] ?? theme.dim} rx="2" />
-                      {bar.somewhere && <rect {...box} fill="url(#somewhere)" opacity="0.35" rx="2" />}
-                      {right - left > 7 * bar.text.length && (
-                        <text x={left + 5} y={top + 33} font-size="11" fill={theme.ground}>
-                          {bar.text}
-                        </text>
-                      )}
-                    </g>
-                  );
-                })}
-                {lane.ends_ns !== null && (
-                  <line
-                    class="arrow"
-                    x1={x(lane.ends_ns)}
-                    x2={x(lane.ends_ns)}
-                    y1={top + 20}
-                    y2={top - LANE + 40}
-                    stroke={theme.text}
-                    stroke-width="1.5"
-                    marker-end="url(#arrow)"
-                  />
-                )}
-              </g>
-            );
-          })}
+          {picture.lanes.map((lane, number) => (
+            <Lane key={number} lane={lane} top={number * LANE} x={x} theme={theme} />
+          ))}
         </svg>
       </div>
       <p class="dim">
@@ -102,5 +68,45 @@ export function ChainPicture(props: { picture: Picture; theme: Theme; names: str
         )}
       />
     </figure>
+  );
+}
+
+function Lane(props: { lane: PictureLane; top: number; x: (ns: number) => number; theme: Theme }) {
+  const { lane, top, x, theme } = props;
+  return (
+    <g>
+      <text x={LEFT} y={top + 13} fill={theme.text} font-size="12">
+        {lane.name}
+        <tspan fill={theme.dim}> {lane.role}</tspan>
+      </text>
+      {lane.bars.map((bar, place) => {
+        const [left, right] = [x(bar.from_ns), x(bar.to_ns)];
+        const box = { x: left, y: top + 20, width: Math.max(1.5, right - left), height: 18 };
+        return (
+          <g key={place}>
+            <title>{bar.text}</title>
+            <rect {...box} fill={theme.classes[bar.class] ?? theme.dim} rx="2" />
+            {bar.somewhere && <rect {...box} fill="url(#somewhere)" opacity="0.35" rx="2" />}
+            {right - left > 7 * bar.text.length && (
+              <text x={left + 5} y={top + 33} font-size="11" fill={theme.ground}>
+                {bar.text}
+              </text>
+            )}
+          </g>
+        );
+      })}
+      {lane.ends_ns !== null && (
+        <line
+          class="arrow"
+          x1={x(lane.ends_ns)}
+          x2={x(lane.ends_ns)}
+          y1={top + 20}
+          y2={top - LANE + 40}
+          stroke={theme.text}
+          stroke-width="1.5"
+          marker-end="url(#arrow)"
+        />
+      )}
+    </g>
   );
 }
