@@ -33,17 +33,29 @@ fn oracle() -> Option<&'static (Recorded, Values, Figures)> {
     ORACLE.get_or_init(record).as_ref()
 }
 
-/// All of `pairs`, what they are, ours and theirs, differ by `percent` and `constant_ns` at most.
+/// Between the kernel's reading of its clock and ours the host may stop the CPU: seen once in many
+/// recordings, for 1.3 ms.
+const HOST_STOP_NS: u64 = 5 * MS;
+
+/// All of `pairs`, what they are, ours and theirs, differ by `percent` and `constant_ns` at most; one
+/// of several by a stop of the host.
 #[track_caller]
 fn agree(percent: u64, constant_ns: u64, pairs: impl IntoIterator<Item = (String, u64, u64)>) {
-    let mut wrong = Vec::new();
+    let (mut wrong, mut number) = (Vec::new(), 0);
     for (what, ours, theirs) in pairs {
+        number += 1;
         println!("{what}: {ours} ns, outside {theirs} ns");
-        if ours.abs_diff(theirs) > theirs * percent / 100 + constant_ns {
-            wrong.push(format!("{what}: {ours} against {theirs} ns"));
+        let beyond_ns = ours.abs_diff(theirs).saturating_sub(theirs * percent / 100 + constant_ns);
+        if beyond_ns > 0 {
+            wrong.push((beyond_ns, format!("{what}: {ours} against {theirs} ns")));
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    let is_one_stop =
+        number > 1 && matches!(wrong[..], [(beyond_ns, _)] if beyond_ns < HOST_STOP_NS);
+    if is_one_stop {
+        println!("one beyond the bound, by less than a stop of the host: {wrong:?}");
+    }
+    assert!(wrong.is_empty() || is_one_stop, "{wrong:#?}");
 }
 
 #[test]
