@@ -94,6 +94,14 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
+/// Waits of a process for answers that came late because its requests were held back.
+pub(crate) fn held_answers(case: &Case, tgid: u32) -> Accounts {
+    let held = held_back(case);
+    let seen = Seen::of(case, &held);
+    let delayed = seen.delayed.iter().filter(|wait| seen.is_delayed() && wait.tgid == tgid);
+    delayed.map(|wait| (RECEIVE, wait.breakdown.get(RECEIVE))).collect()
+}
+
 fn because(what: &str) -> String {
     format!(
         "{what} was sent in several small writes: Nagle's algorithm keeps the later ones until the \

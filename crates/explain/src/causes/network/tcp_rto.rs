@@ -99,6 +99,12 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
+/// Waits of a process that a timer of TCP ended.
+pub(crate) fn waited(case: &Case, tgid: u32) -> Accounts {
+    let waits = waits(case, &ends(case.run));
+    waits.iter().filter(|w| w.outlier.tgid == tgid).map(|w| (w.account, w.ns)).collect()
+}
+
 /// Of the network namespace, whichever program's.
 const COUNTERS: [(&str, &str, &str); 3] = [
     ("net.tcp_timeouts", "timeout", "TCPTimeouts of the network namespace"),

@@ -13,6 +13,7 @@ use crate::case::lost::{Class, class};
 use crate::case::requests::{cost, did, intervals_by_thread, kept};
 use crate::case::spans::{Span, union};
 use crate::cause::{Claim, OfRequests};
+use crate::causes::network::{nagle_delack, tcp_rto};
 use crate::judge::{FEWEST_REQUESTS, LEAST_OF_REQUESTS};
 use crate::text::{counted, duration, mean, percent, quantiles};
 
@@ -207,6 +208,7 @@ fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
     let tgid = called.service.tgid;
     let asked = asked(case, called);
     let waited = if asked.total() > 0 { asked } else { polled(case, called) };
+    let waited = without_tcps(case, tgid, &waited);
     let threads = case.run.threads.iter().filter(|thread| thread.tgid == tgid);
     let work =
         threads.map(|t| t.accounts.sum_of(|account| class(account) == Class::Work)).sum::<u64>();
@@ -231,6 +233,15 @@ fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
          looks the same",
     );
     Some(claim)
+}
+
+/// The peer is not to blame for what TCP kept from it, or its answer from the program.
+fn without_tcps(case: &Case, tgid: u32, waited: &Accounts) -> Accounts {
+    let (held, resent) = (nagle_delack::held_answers(case, tgid), tcp_rto::waited(case, tgid));
+    let peers = |(account, ns): (Account, u64)| {
+        (account, ns.saturating_sub(held.get(account)).saturating_sub(resent.get(account)))
+    };
+    waited.iter().map(peers).collect()
 }
 
 /// Waits of its threads for what they had asked for on a socket, which nobody recorded ended. Several
@@ -331,11 +342,11 @@ fn answers(run: &Run, program: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Run, WaitSum};
+    use model::{Depth, OutlierKind, Run, SocketKind, Syscall, SyscallCall, WaitSum};
 
     use super::*;
     use crate::testing::requests::{MS, PEER, calls, request, served};
-    use crate::testing::{RunBuilder, SECOND, USER, interval, wait};
+    use crate::testing::{RunBuilder, SECOND, USER, interval, queue, wait};
 
     const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
 
@@ -446,13 +457,34 @@ mod tests {
 
     /// A client whose waits for answers nobody ended who was recorded.
     fn client(mean_ns: u64) -> Run {
+        calls(waiting_client().build(), 100, mean_ns)
+    }
+
+    fn waiting_client() -> RunBuilder {
         let sum = WaitSum {
             asked: true,
             ends: [(ChainEnd::Outside, 2 * SECOND)].into(),
             ..wait(10, RECEIVE, 0, 100, 2 * SECOND)
         };
-        let run = RunBuilder::new().thread(10, 10, &[(RECEIVE, 3 * SECOND), (USER, SECOND)]);
-        calls(run.wait(sum).build(), 100, mean_ns)
+        RunBuilder::new().thread(10, 10, &[(RECEIVE, 3 * SECOND), (USER, SECOND)]).wait(sum)
+    }
+
+    /// 20 of its waits took as long as an acknowledgement is delayed, with a part still to be sent.
+    #[test]
+    fn the_peer_is_not_blamed_for_what_tcp_kept_from_it() {
+        let mut connection = queue(SocketKind::Tcp, 0, 0, 0);
+        connection.send = Depth { mean: 232, max: 232, ..Depth::default() };
+        let run = waiting_client().counter("net.tcp_delayed_acks", 100, 125).queue(connection);
+        let run = (0..20).fold(run, |run, n| {
+            let mut wait = interval(10, RECEIVE, n * SECOND / 10, 44 * MS, None);
+            wait.kind = OutlierKind::Syscall;
+            let call = Syscall::named("recvfrom").unwrap();
+            wait.syscall = Some(SyscallCall { call, args: [3, 0, 0, 0, 0, 0], result: Some(2) });
+            run.kept(wait)
+        });
+        let run = calls(run.build(), 100, 20 * MS);
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(RECEIVE), 2 * SECOND - 20 * 44 * MS);
     }
 
     #[test]
