@@ -59,6 +59,59 @@ static __always_inline void add_end(struct thread *t, u32 end, u64 ns, u32 tid)
 	}
 }
 
+/* Divides a part of a wait, of `ns`, as the sleep at its end was divided. Not static, as hold_class. */
+__noinline int divide_sleep(struct thread *t, struct step *step, u64 ns)
+{
+	u64 part, rest = ns;
+	u32 k;
+
+	if (!t || !step)
+		return 0;
+	for (k = 1; k < END_MAX; k++) {
+		part = ns * step->shares[k] >> SHARE_BITS;
+		if (part > rest)
+			part = rest;
+		add_end(t, k, part, step->end_tid);
+		rest -= part;
+	}
+	t->ends[END_UNKNOWN] += rest;
+	return 0;
+}
+
+/*
+ * Divides the wait of `t` until `to` by what `waker` did from its absence `step` on. Up to when is
+ * the rest? Not static, as hold_class.
+ */
+__noinline u64 divide_step(struct thread *t, struct thread *waker, struct step *step, u64 to)
+{
+	u64 from, begin;
+
+	if (!t || !waker || !step)
+		return to;
+	from = t->off_since;
+	begin = step->on ? step->on : waker->first_ns;
+	if (begin < from)
+		begin = from;
+	if (to > begin) {
+		add_end(t, END_CPU, to - begin, waker->tid);
+		to = begin;
+	}
+	if (!step->on)
+		return to;
+	begin = step->wake > from ? step->wake : from;
+	if (to > begin) {
+		add_end(t, step->throttled ? END_THROTTLED : END_RUN_QUEUE, to - begin,
+			waker->tid);
+		to = begin;
+	}
+	begin = step->from > from ? step->from : from;
+	if (to > begin) {
+		divide_sleep(t, step, to - begin);
+		to = begin;
+	}
+	return to;
+}
+
 /*
  * Puts into t->ends what `waker`, which runs here, did from when `t` went to
  * sleep until now. Nobody else changes the two: `t` is asleep and woken by
@@ -66,43 +119,18 @@ static __always_inline void add_end(struct thread *t, u32 end, u64 ns, u32 tid)
  */
 static __noinline int divide_wait(struct thread *t, struct thread *waker, u64 now)
 {
-	u64 from = t->off_since, to = now, begin, ns, part, rest;
-	struct step *step;
-	u32 i, k;
+	u64 to = now;
+	u32 i;
 
-	for (i = 0; i < STEPS && to > from; i++) {
-		step = &waker->steps[(waker->steps_head - 1 - i) & (STEPS - 1)];
-		begin = step->on ? step->on : waker->first_ns;
-		if (begin < from)
-			begin = from;
-		if (to > begin) {
-			add_end(t, END_CPU, to - begin, waker->tid);
-			to = begin;
-		}
+	for (i = 0; i < STEPS && to > t->off_since; i++) {
+		struct step *step = &waker->steps[(waker->steps_head - 1 - i) & (STEPS - 1)];
+
+		to = divide_step(t, waker, step, to);
 		if (!step->on)
 			break;
-		begin = step->wake > from ? step->wake : from;
-		if (to > begin) {
-			add_end(t, step->throttled ? END_THROTTLED : END_RUN_QUEUE,
-				to - begin, waker->tid);
-			to = begin;
-		}
-		begin = step->from > from ? step->from : from;
-		if (to <= begin)
-			continue;
-		rest = ns = to - begin;
-		to = begin;
-		for (k = 1; k < END_MAX; k++) {
-			part = ns * step->shares[k] >> SHARE_BITS;
-			if (part > rest)
-				part = rest;
-			add_end(t, k, part, step->end_tid);
-			rest -= part;
-		}
-		t->ends[END_UNKNOWN] += rest;
 	}
-	if (to > from)
-		t->ends[END_UNKNOWN] += to - from;
+	if (to > t->off_since)
+		t->ends[END_UNKNOWN] += to - t->off_since;
 	return 0;
 }
 
@@ -130,6 +158,14 @@ static __always_inline u64 share_of(u64 ns, u64 one)
 	return share < 1 << SHARE_BITS ? share : (1 << SHARE_BITS) - 1;
 }
 
+/* Two shares, each of a part of a time, as one of the whole. Not static, as hold_class. */
+__noinline u32 merged_share(u64 one, u64 of_one, u64 other, u64 of_other, u64 more)
+{
+	u64 share = ((one * of_one + other * of_other) >> SHARE_BITS) + more;
+
+	return share < 1 << SHARE_BITS ? share : (1 << SHARE_BITS) - 1;
+}
+
 /*
  * Before the oldest absence is forgotten, the next takes it in, with the time
  * on a CPU between the two. A turn with many short waits would take the whole
@@ -139,7 +175,7 @@ static __noinline int merge_oldest(struct thread *t)
 {
 	struct step *old = &t->steps[t->steps_head & (STEPS - 1)];
 	struct step *next = &t->steps[(t->steps_head + 1) & (STEPS - 1)];
-	u64 all = next->wake - old->from, one, of_old, of_next, ran, queued;
+	u64 all = next->wake - old->from, one, of_old, of_next, ran, queued, throttled;
 	u32 k;
 
 	if (!old->on || old->wake < old->from || old->on < old->wake || next->wake < next->from ||
@@ -150,14 +186,14 @@ static __noinline int merge_oldest(struct thread *t)
 	of_next = share_of(next->wake - next->from, one);
 	queued = share_of(old->on - old->wake, one);
 	ran = share_of(next->from - old->on, one);
+	throttled = old->throttled ? queued : 0;
 	for (k = 0; k < END_MAX; k++) {
-		u64 share = (old->shares[k] * of_old + next->shares[k] * of_next) >> SHARE_BITS;
+		u64 more = k == END_CPU ? ran :
+			   k == END_RUN_QUEUE ? queued - throttled :
+			   k == END_THROTTLED ? throttled : 0;
 
-		if (k == END_CPU)
-			share += ran;
-		if (k == (old->throttled ? END_THROTTLED : END_RUN_QUEUE))
-			share += queued;
-		next->shares[k] = share < 1 << SHARE_BITS ? share : (1 << SHARE_BITS) - 1;
+		next->shares[k] = merged_share(old->shares[k], of_old, next->shares[k],
+					       of_next, more);
 	}
 	/* Who was at the end of the largest part. */
 	if (ran + queued > of_old && ran + queued > of_next)

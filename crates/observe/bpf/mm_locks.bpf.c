@@ -89,7 +89,7 @@ __noinline int add_hold(struct mm_lock *lock, u32 class, u32 waiter_write, u64 n
 	struct hold_sum *sum;
 	u64 class_id;
 
-	if (!lock || class >= HOLD_CLASSES)
+	if (!lock || class >= HOLD_CLASSES || !ns)
 		return 0;
 	class_id = lock->classes[class].key;
 	key.tgid = lock->tgid;
@@ -115,34 +115,49 @@ __noinline int add_hold(struct mm_lock *lock, u32 class, u32 waiter_write, u64 n
 	return 0;
 }
 
-static __always_inline void consider(struct hold *best, u64 *best_ns,
-				     struct hold *hold, u64 until, u64 start)
+/* Not static, as hold_class. */
+__noinline int consider(struct hold *best, struct hold *hold, u64 until, u64 start)
 {
-	u64 since = hold->since > start ? hold->since : start;
+	u64 since;
 
-	if (!hold->since || until <= since || until - since <= *best_ns)
-		return;
-	*best_ns = until - since;
+	if (!best || !hold)
+		return 0;
+	since = hold->since > start ? hold->since : start;
+	if (!hold->since || until <= since || until - since <= best->until - best->since)
+		return 0;
 	*best = *hold;
 	best->since = since;
 	best->until = until;
+	return 0;
 }
 
 /* The single hold that overlapped the wait most: the thread to name. */
 __noinline int name_holder(struct mm_lock *lock, struct thread *t, u64 now)
 {
-	u64 best_ns = 0, start;
+	u64 start;
 	u32 i;
 
 	if (!lock || !t)
 		return 0;
 	start = t->mm_wait_start;
+	t->holder.since = t->holder.until = 0;
 	for (i = 0; i < HOLDS_KEPT; i++)
-		consider(&t->holder, &best_ns, &lock->kept[i],
-			 lock->kept[i].until, start);
+		consider(&t->holder, &lock->kept[i], lock->kept[i].until, start);
 	for (i = 0; i < HOLD_READERS; i++)
-		consider(&t->holder, &best_ns, &lock->readers[i], now, start);
+		consider(&t->holder, &lock->readers[i], now, start);
 	return 0;
+}
+
+/* No clock of another CPU makes it less than none. Not static, as hold_class. */
+__noinline u64 grown(u64 before, u64 after)
+{
+	return (s64)(after - before) > 0 ? after - before : 0;
+}
+
+/* Several readers at once hold it for longer than the wait: share. Not static, as hold_class. */
+__noinline u64 part_of_wait(u64 ns, u64 all, u64 waited)
+{
+	return all > waited ? ns * (waited >> 10) / ((all >> 10) + 1) : ns;
 }
 
 /* A contended wait is over: who held the lock meanwhile? */
@@ -166,21 +181,11 @@ __noinline int mm_wait_ends(u64 now)
 	hold_totals(lock, now, after);
 	waited = now - t->mm_wait_start;
 	for (i = 0; i < HOLD_CLASSES; i++) {
-		u64 ns = after->ns[i] - before->ns[i];
-
-		after->ns[i] = (s64)ns > 0 ? ns : 0;
+		after->ns[i] = grown(before->ns[i], after->ns[i]);
 		all += after->ns[i];
 	}
-	/* Several readers at once hold it for longer than the wait: share. */
-	for (i = 0; i < HOLD_CLASSES; i++) {
-		u64 ns = after->ns[i];
-
-		if (!ns)
-			continue;
-		if (all > waited)
-			ns = ns * (waited >> 10) / ((all >> 10) + 1);
-		add_hold(lock, i, t->mm_write, ns);
-	}
+	for (i = 0; i < HOLD_CLASSES; i++)
+		add_hold(lock, i, t->mm_write, part_of_wait(after->ns[i], all, waited));
 	if (waited >= threshold_ns)
 		name_holder(lock, t, now);
 	return 0;

@@ -21,15 +21,19 @@ struct {
 	__type(value, struct presence);
 } presences SEC(".maps");
 
-static __always_inline void add_pieces(struct who *who, u64 second, u32 first,
-				       u32 last)
+/* Not static, as hold_class. */
+__noinline int add_pieces(struct who *who, u64 second, u32 first, u32 last)
 {
-	struct presence_key key = { .second = second, .tgid = who->tgid };
-	struct presence *known = bpf_map_lookup_elem(&presences, &key);
+	struct presence_key key = { .second = second };
+	struct presence *known;
 	u32 low = first < 64 ? first : 64, low_end = last < 64 ? last + 1 : 64;
 	u32 high = first > 64 ? first - 64 : 0;
 	u32 high_end = last >= 64 ? last - 63 : 0;
 
+	if (!who)
+		return 0;
+	key.tgid = who->tgid;
+	known = bpf_map_lookup_elem(&presences, &key);
 	if (!known) {
 		struct presence empty = {};
 
@@ -37,7 +41,7 @@ static __always_inline void add_pieces(struct who *who, u64 second, u32 first,
 		known = bpf_map_lookup_elem(&presences, &key);
 		if (!known) {
 			lost(LOSS_PRESENCE);
-			return;
+			return 0;
 		}
 	}
 	if (low < low_end)
@@ -46,6 +50,7 @@ static __always_inline void add_pieces(struct who *who, u64 second, u32 first,
 		__sync_fetch_and_or(&known->high,
 				    ~0ULL >> (64 - (high_end - high)) << high);
 	__builtin_memcpy(known->comm, who->comm, sizeof(known->comm));
+	return 0;
 }
 
 /* Not static, as hold_class. */

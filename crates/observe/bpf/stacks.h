@@ -24,13 +24,42 @@ struct {
 	__type(value, u8);
 } stack_owners SEC(".maps");
 
+#define HASHED_AT_ONCE	8
+
+/*
+ * Of the stack in cpu->stack. The helpers that fill it set what is beyond its end to 0, so it is
+ * hashed in blocks. Not static, as hold_class.
+ */
+__noinline u64 hash_of_stack(u32 tgid, u32 count)
+{
+	u32 zero = 0, i, k;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+	u64 id = 0x9e3779b97f4a7c15ULL ^ tgid;
+
+	if (!cpu)
+		return 0;
+	for (i = 0; i < STACK_FRAMES / HASHED_AT_ONCE * HASHED_AT_ONCE; i += HASHED_AT_ONCE) {
+		if (i >= count)
+			return id;
+		for (k = 0; k < HASHED_AT_ONCE; k++) {
+			id = (id ^ cpu->stack.frames[i + k]) * 0xff51afd7ed558ccdULL;
+			id ^= id >> 32;
+		}
+	}
+	for (; i < STACK_FRAMES; i++) {
+		id = (id ^ cpu->stack.frames[i]) * 0xff51afd7ed558ccdULL;
+		id ^= id >> 32;
+	}
+	return id;
+}
+
 /* Identity of the `bytes` long stack in cpu->stack, sent if new. */
 __noinline u64 send_stack(u32 tgid, long bytes)
 {
-	u32 zero = 0, i, count;
+	u32 zero = 0, count;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
-	u64 id = 0x9e3779b97f4a7c15ULL ^ tgid;
 	u32 *met, first = 1, was;
+	u64 id;
 	u8 one = 1;
 
 	if (!cpu || bytes <= 0)
@@ -38,12 +67,7 @@ __noinline u64 send_stack(u32 tgid, long bytes)
 	count = (u32)bytes / sizeof(u64);
 	if (count > STACK_FRAMES)
 		count = STACK_FRAMES;
-	for (i = 0; i < STACK_FRAMES; i++) {
-		if (i >= count)
-			break;
-		id = (id ^ cpu->stack.frames[i]) * 0xff51afd7ed558ccdULL;
-		id ^= id >> 32;
-	}
+	id = hash_of_stack(tgid, count);
 	cpu->stack.count = count;
 	met = bpf_map_lookup_elem(&stacks_sent, &id);
 	if (met) {

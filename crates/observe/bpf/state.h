@@ -523,14 +523,7 @@ static __always_inline u32 context_of(struct cpu *cpu)
 /* floor(log2 v) for v > 0. */
 static __always_inline u32 log2_u64(u64 v)
 {
-	u32 r = 0;
-
-	if (v >> 32) { v >>= 32; r += 32; }
-	if (v >> 16) { v >>= 16; r += 16; }
-	if (v >> 8) { v >>= 8; r += 8; }
-	if (v >> 4) { v >>= 4; r += 4; }
-	if (v >> 2) { v >>= 2; r += 2; }
-	return r + (v >> 1);
+	return 63 - __builtin_clzll(v);	/* no branch: each would double what is verified */
 }
 
 /* shift = max(0, floor(log2 v) - p); index = (shift << p) + (v >> shift). */
@@ -594,16 +587,23 @@ static __always_inline bool hists_are_scarce(void)
 	return true;
 }
 
+/* A slot that was given back, of the 64 from `first` on; 0: there is none. Not static, as hold_class. */
+__noinline u32 freed_hist_from(u32 first)
+{
+	u64 *word = free_hists_at(first), one = *word & -*word;
+
+	return one && __sync_fetch_and_and(word, ~one) & one ? first + log2_u64(one) : 0;
+}
+
 /* A slot that was given back, 0: there is none. Not static, as hold_class. */
 __noinline u32 freed_hist(void)
 {
-	u32 i;
+	u32 i, slot;
 
 	for (i = 0; i < HIST_SLOTS_MAX; i += 64) {
-		u64 *word = free_hists_at(i), one = *word & -*word;
-
-		if (one && __sync_fetch_and_and(word, ~one) & one)
-			return i + log2_u64(one);
+		slot = freed_hist_from(i);
+		if (slot)
+			return slot;
 	}
 	return 0;
 }

@@ -63,26 +63,35 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	t->wake_ns = now;
 }
 
+/* An interrupt for which a thread that was ready had to wait. Not static, as hold_class. */
+__noinline int keep_one_served(struct thread *t, struct served *s)
+{
+	u64 from;
+
+	if (!t || !s)
+		return 0;
+	from = s->since > t->wake_ns ? s->since : t->wake_ns;
+	t->sleep.served_ns += s->until - from;
+	if (s->until - from > t->sleep.longest.until - t->sleep.longest.since) {
+		t->sleep.longest = *s;
+		t->sleep.longest.since = from;
+	}
+	return 0;
+}
+
 /* The interrupts for which a thread that was ready had to wait here. */
 static __always_inline void keep_served(struct cpu *cpu, struct thread *t)
 {
-	u64 wake = t->wake_ns, longest = 0;
 	u32 i;
 
 	t->sleep.served_ns = 0;
 	t->sleep.longest.until = t->sleep.longest.since = 0;
 	for (i = 0; i < SERVED_SEEN; i++) {
 		struct served *s = &cpu->served[(cpu->served_head - 1 - i) & (SERVED_SEEN - 1)];
-		u64 from = s->since > wake ? s->since : wake;
 
-		if (s->until <= wake)
+		if (s->until <= t->wake_ns)
 			break;
-		t->sleep.served_ns += s->until - from;
-		if (s->until - from > longest) {
-			longest = s->until - from;
-			t->sleep.longest = *s;
-			t->sleep.longest.since = from;
-		}
+		keep_one_served(t, s);
 	}
 }
 

@@ -653,16 +653,17 @@ static __always_inline u64 ran_since(struct ran *ran, u64 since)
 	return ran->until > from ? ran->until - from : 0;
 }
 
-/* Adds what `ran` had of a delay of one of `tgid`. */
-static __noinline int add_runner(u32 tgid, struct ran *ran, u64 ns)
+/* Adds what `ran` had of a delay of one of `tgid`. Not static, as hold_class. */
+__noinline int add_runner(u32 tgid, struct ran *ran, u64 ns)
 {
-	struct runner_key key = {
-		.tgid = tgid,
-		.runner_tgid = ran->who.tgid,
-		.realtime = ran->realtime,
-	};
-	struct runner_sum *sum = bpf_map_lookup_elem(&runner_sums, &key);
+	struct runner_key key = { .tgid = tgid };
+	struct runner_sum *sum;
 
+	if (!ran)
+		return 0;
+	key.runner_tgid = ran->who.tgid;
+	key.realtime = ran->realtime;
+	sum = bpf_map_lookup_elem(&runner_sums, &key);
 	if (!sum) {
 		struct runner_sum first = {};
 		u32 zero = 0;

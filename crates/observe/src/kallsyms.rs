@@ -43,35 +43,38 @@ fn has_addresses(kallsyms: &str) -> bool {
 }
 
 fn parse(kallsyms: &str) -> TextRanges {
-    let mut ranges = TextRanges::default();
-    let mut after_fault = u64::MAX;
-    let symbols = || {
-        kallsyms.lines().filter_map(|line| {
-            let mut words = line.split_ascii_whitespace();
-            let address = u64::from_str_radix(words.next()?, 16).ok()?;
-            Some((address, words.nth(1)?))
-        })
+    let range = |start: &str, end: &str| {
+        [address_of(kallsyms, start), address_of(kallsyms, end)].map(Option::unwrap_or_default)
     };
-    for (address, name) in symbols() {
-        match name {
-            "__sched_text_start" => ranges.sched[0] = address,
-            "__sched_text_end" => ranges.sched[1] = address,
-            "__lock_text_start" => ranges.lock[0] = address,
-            "__lock_text_end" => ranges.lock[1] = address,
-            "handle_mm_fault" => ranges.handle_mm_fault[0] = address,
-            _ => {}
-        }
+    TextRanges {
+        sched: range("__sched_text_start", "__sched_text_end"),
+        lock: range("__lock_text_start", "__lock_text_end"),
+        handle_mm_fault: extent_of(kallsyms, "handle_mm_fault").unwrap_or_default(),
+        jiffy_ns: 0,
     }
-    let start = ranges.handle_mm_fault[0];
-    if start != 0 {
-        for (address, _) in symbols() {
-            if address > start && address < after_fault {
-                after_fault = address;
-            }
-        }
-        ranges.handle_mm_fault[1] = after_fault;
-    }
-    ranges
+}
+
+/// From the address of a function to that of the next symbol: the kernel lists its own by address.
+fn extent_of(kallsyms: &str, name: &str) -> Option<[u64; 2]> {
+    let lines = kallsyms.get(line_of(kallsyms, name)?..)?.lines();
+    let mut addresses = lines.filter_map(address);
+    let start = addresses.next().filter(|start| *start != 0)?;
+    Some([start, addresses.find(|address| *address > start)?])
+}
+
+fn address_of(kallsyms: &str, name: &str) -> Option<u64> {
+    address(kallsyms.get(line_of(kallsyms, name)?..)?)
+}
+
+/// Where the line of a symbol of the kernel itself begins. Lines are searched, not split: there are
+/// more than 100,000.
+fn line_of(kallsyms: &str, name: &str) -> Option<usize> {
+    let end = kallsyms.find(&format!(" {name}\n"))?;
+    Some(kallsyms.get(..end)?.rfind('\n').map_or(0, |newline| newline + 1))
+}
+
+fn address(line: &str) -> Option<u64> {
+    u64::from_str_radix(line.get(..line.find(' ')?)?, 16).ok()
 }
 
 #[cfg(test)]
@@ -86,14 +89,17 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_found_whatever_the_order() {
+    fn ranges_are_found_and_a_module_has_none_of_them() {
         let ranges = parse(
-            "ffffffff82000010 T __sched_text_end\nffffffff82000000 T __sched_text_start\n\
-             ffffffff81000400 t later\nffffffff81000100 T handle_mm_fault\n\
-             ffffffff81000200 t next [module]\n",
+            "0000000000000000 A fixed_percpu_data\nffffffff81000100 T handle_mm_fault\n\
+             ffffffff81000100 T same\nffffffff81000200 t next\n\
+             ffffffff82000000 T __sched_text_start\nffffffff82000010 T __sched_text_end\n\
+             ffffffffc0000000 t __lock_text_start\t[module]\n",
         );
         assert_eq!(ranges.sched, [0xffffffff82000000, 0xffffffff82000010]);
         assert_eq!(ranges.handle_mm_fault, [0xffffffff81000100, 0xffffffff81000200]);
         assert_eq!(ranges.lock, [0, 0]);
+        let hidden = "0000000000000000 T handle_mm_fault\n0000000000000000 t next\n";
+        assert_eq!(parse(hidden), TextRanges::default());
     }
 }
