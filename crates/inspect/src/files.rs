@@ -5,7 +5,8 @@
 //! wait for a writer, and a device (a watchdog, a tape) does nothing. Only a regular file is then
 //! opened, and the very one that was looked at. O_NONBLOCK, because who owns a file can hold a lease
 //! on it. Files on FUSE are refused before anything is asked of them: their server answers when it
-//! likes. Everything is read by copying (`pread`), never mapped: a mapped file that is cut short
+//! likes, and so are overlays, which do not show what is below them, and paths, of a process whose
+//! mounts were made in a user namespace of its own. Everything is read by copying (`pread`), never mapped: a mapped file that is cut short
 //! meanwhile ends its reader with SIGBUS.
 
 use std::fs::File;
@@ -14,11 +15,15 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, MemfdFlags, Mode, OFlags, ResolveFlags, Stat, StatxFlags,
+};
 use thiserror::Error;
 
-/// From linux/magic.h.
-const FUSE_MAGIC: u64 = 0x6573_5546;
+use crate::elf::{Bytes, build_id_of};
+use crate::patience;
+use crate::patient_file::PatientFile;
+use crate::user_namespace::has_mounts_of_others;
 
 /// What is read of a list of mounts, bytes: some 20,000 mounts.
 const LONGEST_MOUNTS: u64 = 4 << 20;
@@ -32,6 +37,15 @@ pub enum FileError {
     /// Its server could make the reader wait.
     #[error("on a FUSE file system, whose files are not read: its server could make whylag wait")]
     Fuse,
+    /// So could those of its process's mounts.
+    #[error(
+        "on mounts of a user namespace of its process's own, whose files are not read: their server \
+         could make whylag wait"
+    )]
+    MountsOfOthers,
+    /// What kind of file system it is on cannot be found out without asking its server.
+    #[error("on a file system that is mounted nowhere any more")]
+    Unmounted,
     /// There is another file now where it was.
     #[error("its file was replaced since it was loaded")]
     Replaced,
@@ -69,13 +83,50 @@ pub struct Mapped<'a> {
     pub inode: u64,
 }
 
-/// The regular file at a path; links are followed.
+/// The file behind a mapping.
+#[derive(Debug)]
+pub struct FileOfMapping {
+    file: File,
+    pid: u32,
+    /// The user that it belongs to.
+    pub owner: u32,
+    is_on_overlay: bool,
+}
+
+impl FileOfMapping {
+    /// Its bytes; those of an overlay by a thread that may be left behind, because what is below it
+    /// is not shown, and can be FUSE.
+    ///
+    /// # Errors
+    /// If this process may have no more open files.
+    pub fn bytes(&self) -> io::Result<Box<dyn Bytes>> {
+        let file = self.file.try_clone()?;
+        Ok(match self.is_on_overlay {
+            true => Box::new(PatientFile::new(self.pid, file)),
+            false => Box::new(file),
+        })
+    }
+
+    /// The GNU build id, as [`elf::build_id`](crate::elf::build_id()) has it.
+    pub fn build_id(&self) -> Option<String> {
+        let file = self.file.try_clone().ok()?;
+        match self.is_on_overlay {
+            true => patience::ask(self.pid, move || build_id_of(file)).ok()?,
+            false => build_id_of(file),
+        }
+    }
+}
+
+/// The regular file at a path; links are followed. What /proc/PID/exe leads to is of that process.
 ///
 /// # Errors
 /// See [`FileError`].
 pub fn regular(path: impl AsRef<Path>) -> Result<File, FileError> {
-    let held = rustix::fs::open(path.as_ref(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    Held::new(held, None)?.open()
+    let path = path.as_ref();
+    let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let process = path.strip_prefix("/proc").ok().and_then(|rest| rest.iter().next());
+    let pid = process.and_then(|name| name.to_str()?.parse().ok());
+    Held::new(held, pid)?.open()
 }
 
 /// The regular file that a process has at a path. Links lead nowhere outside of its own root, and
@@ -93,7 +144,7 @@ pub fn of_process(pid: u32, path: &Path) -> Result<File, FileError> {
 ///
 /// # Errors
 /// See [`FileError`].
-pub fn mapped(pid: u32, mapping: &Mapped<'_>) -> Result<File, FileError> {
+pub fn mapped(pid: u32, mapping: &Mapped<'_>) -> Result<FileOfMapping, FileError> {
     if mapping.inode == 0 || !mapping.path.starts_with('/') {
         return Err(FileError::NotRegular);
     }
@@ -102,7 +153,7 @@ pub fn mapped(pid: u32, mapping: &Mapped<'_>) -> Result<File, FileError> {
         Ok(held) => {
             let held = Held::new(held, Some(pid))?;
             if held.status.st_ino == mapping.inode {
-                return held.open();
+                return held.open_mapped(pid);
             }
             // Something else is mapped there by now.
             io::ErrorKind::NotFound.into()
@@ -123,12 +174,15 @@ pub fn mapped(pid: u32, mapping: &Mapped<'_>) -> Result<File, FileError> {
         held => held?,
     };
     match held.is(mapping) {
-        true => held.open(),
+        true => held.open_mapped(pid),
         false => Err(FileError::Replaced),
     }
 }
 
 fn in_root(pid: u32, path: &Path, resolve: ResolveFlags) -> Result<Held, FileError> {
+    if has_mounts_of_others(pid) {
+        return Err(FileError::MountsOfOthers);
+    }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty())?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -154,13 +208,13 @@ impl Held {
     /// Takes no more than a look at what is held.
     fn new(file: OwnedFd, pid: Option<u32>) -> Result<Held, FileError> {
         let mount = Mount::of(&file, pid);
-        let is_fuse = match &mount {
-            Some(mount) => mount.kind.starts_with("fuse"),
-            // Such as that of a file in memory.
-            None => rustix::fs::fstatfs(&file)?.f_type as u64 == FUSE_MAGIC,
-        };
-        if is_fuse {
-            return Err(FileError::Fuse);
+        match &mount {
+            Some(mount) if mount.kind.starts_with("fuse") => return Err(FileError::Fuse),
+            Some(mount) if mount.kind == "overlay" && pid.is_some_and(has_mounts_of_others) => {
+                return Err(FileError::MountsOfOthers);
+            }
+            None if !is_in_memory(&file)? => return Err(FileError::Unmounted),
+            _ => {}
         }
         let status = rustix::fs::fstat(&file)?;
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
@@ -182,11 +236,28 @@ impl Held {
         self.status.st_ino == mapping.inode && on_device
     }
 
+    fn open_mapped(self, pid: u32) -> Result<FileOfMapping, FileError> {
+        let is_on_overlay = self.mount.as_ref().is_some_and(|mount| mount.kind == "overlay");
+        Ok(FileOfMapping { owner: self.status.st_uid, is_on_overlay, pid, file: self.open()? })
+    }
+
     fn open(self) -> Result<File, FileError> {
         let mut options = File::options();
         options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
         Ok(options.open(itself(&self.file))?)
     }
+}
+
+/// Files in memory (memfd) are on a file system that the kernel has mounted for itself. No server is
+/// asked for what is compared.
+fn is_in_memory(file: &OwnedFd) -> Result<bool, FileError> {
+    let device = |file: &OwnedFd| -> rustix::io::Result<(u32, u32)> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let status = rustix::fs::statx(file, "", flags, StatxFlags::INO)?;
+        Ok((status.stx_dev_major, status.stx_dev_minor))
+    };
+    let own = rustix::fs::memfd_create("whylag", MemfdFlags::CLOEXEC)?;
+    Ok(device(file)? == device(&own)?)
 }
 
 /// The link in /proc that leads to what is held.

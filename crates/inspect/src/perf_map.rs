@@ -7,12 +7,11 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::linux::fs::MetadataExt;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::files::{self, FileError};
 use crate::patience;
+use crate::patient_file::PatientFile;
 
 /// For all files of a recording, bytes: what is read of them, or kept if that is more. Those of a
 /// large Java program have some 20 MiB.
@@ -101,7 +100,8 @@ impl PerfMap {
             let opened = patience::ask(process, move || open(process, &asked, user));
             match opened.unwrap_or_else(|error| Err(Refusal::Because(error.to_string()))) {
                 Ok(file) => {
-                    return PerfMap::read(Patient { process, file: Arc::new(file), at: 0 }, room);
+                    let file = PatientFile::new(process, file);
+                    return PerfMap::read(Lines { file, at: 0 }, room);
                 }
                 Err(Refusal::Absent) => {}
                 Err(Refusal::Because(why)) => because = Some(format!("{path} is not read: {why}")),
@@ -186,23 +186,15 @@ impl PerfMap {
     }
 }
 
-/// Reads a file that may lie on a file system of the process's own, whose server can keep its reader
-/// waiting: an overlay over FUSE does not show what is below it.
-struct Patient {
-    process: u32,
-    file: Arc<File>,
+/// Such a file, from its beginning on.
+struct Lines {
+    file: PatientFile,
     at: u64,
 }
 
-impl Read for Patient {
+impl Read for Lines {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let (file, at, most) = (Arc::clone(&self.file), self.at, into.len());
-        let bytes = patience::ask(self.process, move || {
-            let mut bytes = vec![0; most];
-            let length = file.read_at(&mut bytes, at)?;
-            bytes.truncate(length);
-            Ok::<_, io::Error>(bytes)
-        })??;
+        let bytes = self.file.bytes(self.at, into.len())?;
         into[..bytes.len()].copy_from_slice(&bytes);
         self.at += bytes.len() as u64;
         Ok(bytes.len())

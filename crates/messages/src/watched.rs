@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use inspect::files::FileError;
 use inspect::patience;
+use inspect::user_namespace::has_mounts_of_others;
 use model::{Messages, TraceState};
 use trace::reader::{ReadError, TraceFile};
 
@@ -197,6 +199,12 @@ impl Watched {
         for _ in 0..self.asked.len().min(ASKED) {
             let Some(mut asked) = self.asked.pop_front() else { return };
             let tgid = asked.tgid;
+            if has_mounts_of_others(tgid) {
+                if asked.is_named {
+                    self.refuse(tgid, FileError::MountsOfOthers.to_string());
+                }
+                continue;
+            }
             let thorough = asked.is_named && asked.times.is_multiple_of(THOROUGH);
             asked.times = asked.times.wrapping_add(1);
             let question = move || TraceFile::of_process(tgid, thorough);

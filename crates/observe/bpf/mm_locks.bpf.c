@@ -247,13 +247,20 @@ static __always_inline void end_hold(void *ctx, struct cpu *cpu,
 	hold->since = 0;
 }
 
+/* Instead of a time: taken, and who holds it is about to be written. */
+#define HOLD_TAKEN	(~0ULL)
+
 static __always_inline struct hold *reader_slot(struct mm_lock *lock, u32 tid)
 {
 	u32 i;
 
-	for (i = 0; i < HOLD_READERS; i++)
-		if (lock->readers[i].since && lock->readers[i].who.tid == tid)
+	for (i = 0; i < HOLD_READERS; i++) {
+		u64 since = lock->readers[i].since;
+
+		/* The last one who had a slot that was just taken may be this thread. */
+		if (since && since != HOLD_TAKEN && lock->readers[i].who.tid == tid)
 			return &lock->readers[i];
+	}
 	return NULL;
 }
 
@@ -262,7 +269,8 @@ static __always_inline struct hold *free_reader_slot(struct mm_lock *lock)
 	u32 i;
 
 	for (i = 0; i < HOLD_READERS; i++)
-		if (!__sync_val_compare_and_swap(&lock->readers[i].since, 0, ~0ULL))
+		if (!__sync_val_compare_and_swap(&lock->readers[i].since, 0,
+						  HOLD_TAKEN))
 			return &lock->readers[i];
 	return NULL;
 }

@@ -5,10 +5,9 @@
 //! that is watched may say of itself what it likes, and change while it is read.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::linux::fs::MetadataExt;
 
-use inspect::elf::{Call, CallSites, Unwinder, build_id_of};
+use inspect::elf::{Call, CallSites, Unwinder};
+use inspect::files::FileOfMapping;
 use inspect::live::{Process, bindings_at};
 use inspect::patience;
 use inspect::{debug_files, files};
@@ -147,18 +146,18 @@ impl Code {
     }
 
     /// Reads a file's tables, if they find room.
-    fn read(&mut self, path: &str, file: File) -> Result<Opened, String> {
-        let owner = file.metadata().map_err(|error| error.to_string())?.st_uid();
+    fn read(&mut self, path: &str, file: FileOfMapping) -> Result<Opened, String> {
+        let owner = file.owner;
         let room = if owner == 0 { &mut self.of_root } else { &mut self.of_others };
         // The file itself, and the one that has its symbols.
         if room.files < 2 {
             return Err("not read: too many files with code".to_owned());
         }
         let name = path.rsplit('/').next().unwrap_or(path);
-        let again = file.try_clone().map_err(|error| error.to_string())?;
-        let mut sites = CallSites::new(name, Box::new(file)).map_err(|error| error.to_string())?;
+        let bytes = file.bytes().map_err(|error| error.to_string())?;
+        let mut sites = CallSites::new(name, bytes).map_err(|error| error.to_string())?;
         if sites.is_stripped()
-            && let Some(debug) = build_id_of(again).and_then(|id| debug_files::find(&id))
+            && let Some(debug) = file.build_id().and_then(|id| debug_files::find(&id))
         {
             // What its own tables have is enough if that file is damaged.
             let _ = sites.take_symbols(Box::new(debug));

@@ -134,7 +134,7 @@ pub(super) fn files(mappings: &[MemoryMap], process: &Process) -> Vec<MappedFile
     let of_group = |group: Vec<&MemoryMap>| {
         let (path, is_deleted) = path(group.iter().find(is_code)?)?;
         let elf = match process.file(group[0]) {
-            Ok(file) => Elf::read(&file).and_then(|elf| within(&mut room, elf)),
+            Ok(file) => Elf::read(&*file).and_then(|elf| within(&mut room, elf)),
             Err(why) => Err(ElfError::Unknown(why.to_string())),
         };
         let bases = elf.as_ref().map_or_else(|_| Vec::new(), |elf| bases(elf, &group));

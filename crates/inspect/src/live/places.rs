@@ -35,7 +35,7 @@ impl Places {
                 }) else {
                     continue;
                 };
-                let Ok(sites) = CallSites::new(name, Box::new(source)) else { continue };
+                let Ok(sites) = CallSites::new(name, source) else { continue };
                 let code = sites.elf().segments().iter().filter(|segment| segment.is_code);
                 let ends = code.map(|segment| {
                     let start = base.wrapping_add(segment.address);

@@ -9,6 +9,8 @@ use procfs::FromRead;
 use procfs::process::{MMapPath, MemoryMap, MemoryMaps};
 
 use super::error::LiveError;
+
+use crate::elf;
 use crate::files::{self, FileError, Mapped};
 use crate::read::text;
 
@@ -115,10 +117,10 @@ impl Process {
         Ok(Ok(()))
     }
 
-    /// The file behind a mapping, opened for reading.
-    pub(super) fn file(&self, mapping: &MemoryMap) -> Result<File, FileError> {
+    /// The bytes of the file behind a mapping.
+    pub(super) fn file(&self, mapping: &MemoryMap) -> Result<Box<dyn elf::Bytes>, FileError> {
         let MMapPath::Path(path) = &mapping.pathname else { return Err(FileError::NotRegular) };
-        files::mapped(
+        let file = files::mapped(
             self.pid,
             &Mapped {
                 start: mapping.address.0,
@@ -127,7 +129,8 @@ impl Process {
                 device: (mapping.dev.0.unsigned_abs(), mapping.dev.1.unsigned_abs()),
                 inode: mapping.inode,
             },
-        )
+        )?;
+        Ok(file.bytes()?)
     }
 
     /// Where an address of its memory is: the file's name there.

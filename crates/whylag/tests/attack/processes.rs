@@ -164,3 +164,23 @@ fn a_file_on_fuse_whose_server_does_not_answer_is_not_opened() {
     let why = unknown_in(&run, "/mount/file");
     assert!(why.iter().any(|why| why.contains("on a FUSE file system")), "{why:?}");
 }
+
+/// What an overlay shows is of its own kind, and can be opened. Only reading gets no answer, and who
+/// reads cannot be killed until it has one.
+#[test]
+fn a_file_of_an_overlay_that_anybody_can_have_mounted_is_not_read() {
+    let Some(lab) = lab_beside_others() else { return };
+    if !std::path::Path::new("/dev/fuse").exists() {
+        println!("skipped: no FUSE here");
+        return;
+    }
+    let den = Den::of("fuse");
+    let folders = ["mount", "overlay"].map(|name| den.folder.path().join(name));
+    folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+    let paths = folders.each_ref().map(|folder| folder.to_str().unwrap());
+    let (attacker, server) = started(&mut den.command(&paths));
+    let _first = Server(server as i32);
+    let (run, _) = record(&lab, &attacker.pid());
+    let why = unknown_in(&run, "/overlay/file");
+    assert!(why.iter().any(|why| why.contains("user namespace of its process's own")), "{why:?}");
+}

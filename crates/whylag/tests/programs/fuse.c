@@ -1,7 +1,10 @@
 /*
- * fuse FOLDER: runs code of a file on FUSE whose server has stopped answering,
+ * fuse FOLDER [OVERLAY]: runs code of a file on FUSE whose server has stopped answering,
  * in a mount namespace of its own. Prints a line with the server's pid when that
  * is so, and ends when it is killed, after the server. Needs /dev/fuse, which is often everybody's.
+ * With OVERLAY, another folder, the file is seen through an overlay over the first, and can
+ * still be opened and looked at, but not be read; all is mounted in a user namespace of its own,
+ * as anybody can.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,6 +26,8 @@
 
 static char contents[16 << 20];
 static size_t length;
+/* Shared with the server: it answers everything but reads. */
+static volatile int *is_silent;
 
 static void die(const char *what)
 {
@@ -91,6 +96,7 @@ static void serve(int device)
 	struct fuse_entry_out entry = { .nodeid = 2, .attr = attributes(2) };
 	struct fuse_open_out opened = { 0 };
 	struct fuse_attr_out attr = { 0 };
+	struct fuse_statfs_out space = { .st = { .bsize = 4096, .namelen = 255 } };
 	size_t size;
 
 	while (read(device, request, sizeof(request)) > 0) {
@@ -105,10 +111,17 @@ static void serve(int device)
 			attr.attr = attributes(in->nodeid);
 			answer(device, in, 0, &attr, sizeof(attr));
 			break;
+		case FUSE_STATFS:
+			answer(device, in, 0, &space, sizeof(space));
+			break;
 		case FUSE_OPEN:
+			/* What is in the page cache would be read without asking. */
+			opened.open_flags = *is_silent ? FOPEN_DIRECT_IO : 0;
 			answer(device, in, 0, &opened, sizeof(opened));
 			break;
 		case FUSE_READ:
+			if (*is_silent)
+				break;
 			size = read_in->offset < length ? length - read_in->offset : 0;
 			if (size > read_in->size)
 				size = read_in->size;
@@ -119,6 +132,38 @@ static void serve(int device)
 		}
 	}
 	exit(0);
+}
+
+/* Two lower folders: then it needs none to write in. */
+static void mount_overlay(const char *lower, const char *overlay)
+{
+	char options[4096];
+
+	snprintf(options, sizeof(options), "lowerdir=%s:%s", lower, overlay);
+	if (mount("overlay", overlay, "overlay", MS_RDONLY, options))
+		die("mount of the overlay");
+}
+
+static void put(const char *path, const char *text)
+{
+	int file = open(path, O_WRONLY);
+
+	if (write(file, text, strlen(text)) < 0)
+		die(path);
+	close(file);
+}
+
+static void be_root_of_own_user_namespace(void)
+{
+	char users[64], groups[64];
+
+	snprintf(users, sizeof(users), "0 %d 1", geteuid());
+	snprintf(groups, sizeof(groups), "0 %d 1", getegid());
+	if (unshare(CLONE_NEWUSER))
+		die("user namespace");
+	put("/proc/self/setgroups", "deny");
+	put("/proc/self/uid_map", users);
+	put("/proc/self/gid_map", groups);
 }
 
 int main(int argc, char **argv)
@@ -133,12 +178,19 @@ int main(int argc, char **argv)
 		return 1;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	length = read(own, contents, sizeof(contents));
+	is_silent = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			 -1, 0);
+	if (is_silent == MAP_FAILED)
+		die("mmap");
+	if (argc > 2)
+		be_root_of_own_user_namespace();
 	device = open("/dev/fuse", O_RDWR);
 	if (device < 0 || unshare(CLONE_NEWNS) ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		die("fuse");
 	snprintf(options, sizeof(options),
-		 "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", device);
+		 "fd=%d,rootmode=40000,user_id=0,group_id=0%s", device,
+		 argc > 2 ? "" : ",allow_other");
 	if (mount("fuse", argv[1], "fuse", 0, options))
 		die("mount");
 	server = fork();
@@ -148,14 +200,19 @@ int main(int argc, char **argv)
 	}
 	/* The file system ends with its server, and nobody waits for it then. */
 	close(device);
-	snprintf(path, sizeof(path), "%s/file", argv[1]);
+	if (argc > 2)
+		mount_overlay(argv[1], argv[2]);
+	snprintf(path, sizeof(path), "%s/file", argv[argc > 2 ? 2 : 1]);
 	file = open(path, O_RDONLY);
 	map = mmap(NULL, length, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_POPULATE, file, 0);
 	if (file < 0 || map == MAP_FAILED)
 		die("file");
 	mapped = (void (*)(void (*)(void)))(map + in_file((void *)attacked));
 	mapped(nap);
-	kill(server, SIGSTOP);
+	if (argc > 2)
+		*is_silent = 1;
+	else
+		kill(server, SIGSTOP);
 	printf("ready %x\n", server);
 	fflush(stdout);
 	for (;;)

@@ -6,6 +6,8 @@ use rustix::fs::statfs;
 
 use super::Target;
 use crate::doctor::entry::{Entry, Look};
+use crate::files::FileError;
+use crate::user_namespace::has_mounts_of_others;
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
     Entry {
@@ -19,6 +21,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
                 let (path, _) = crate::live::mapped_path(mapping)?;
                 path.contains("/hsperfdata_").then_some(path)
             });
+            can_be_asked(of)?;
             let is_in_memory = |path: &str| {
                 let inside = format!("/proc/{}/root{path}", of.pid());
                 is_memory(Path::new(&inside))
@@ -33,6 +36,7 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
         source: "/proc/PID/cmdline",
         look: |of| {
             let command_line = of.get("cmdline")?;
+            can_be_asked(of)?;
             let is_in_memory = gc_log_file(&command_line).is_some_and(|file| {
                 let folder = Path::new(file).parent().unwrap_or(Path::new(""));
                 let place = if folder.is_absolute() { "root" } else { "cwd" };
@@ -50,6 +54,14 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
         look: |of| Ok(pre_touch(is_jvm(of)?, &of.get("cmdline")?)),
     },
 ];
+
+/// Whether its file systems may be asked what they are.
+fn can_be_asked(of: &Target) -> Result<(), String> {
+    match has_mounts_of_others(of.pid()) {
+        true => Err(FileError::MountsOfOthers.to_string()),
+        false => Ok(()),
+    }
+}
 
 fn is_jvm(of: &Target) -> Result<bool, String> {
     Ok(of.libraries()?.iter().any(|library| library.name() == "libjvm.so"))
