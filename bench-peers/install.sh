@@ -14,6 +14,11 @@ declare -A package=(
 	[ip]=iproute2
 	[ss]=iproute2
 	[netstat]=net-tools
+	[redis-server]=redis-server
+	[nginx]=nginx-light
+	[pgbench]=postgresql
+	[wrk]=wrk
+	[curl]=curl
 )
 
 missing=()
@@ -26,6 +31,13 @@ done
 if ((${#missing[@]} == 0)); then
 	echo "everything is there"
 elif ((EUID == 0)) && [[ -n $(type -P apt-get) ]]; then
+	# Debian starts each server that is installed, unless this says no.
+	policy=/usr/sbin/policy-rc.d
+	if [[ ! -e $policy ]]; then
+		trap 'rm -f "$policy"' EXIT
+		printf '#!/bin/sh\nexit 101\n' >"$policy"
+		chmod +x "$policy"
+	fi
 	apt-get install -y --no-install-recommends "${missing[@]}"
 else
 	echo "missing; as root: apt-get install ${missing[*]}" >&2

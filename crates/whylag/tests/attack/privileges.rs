@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -43,15 +44,25 @@ fn set_of(text: &str) -> u64 {
     named.fold(0, |set, (_, number)| set | 1 << number)
 }
 
+/// A file of /proc/PID/task/TID; `None` if the thread has ended, as those do that read what might
+/// not answer.
+fn of_thread(pid: &str, tid: &str, file: &str) -> Option<String> {
+    match fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}")) {
+        Ok(text) => Some(text),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => panic!("{file} of thread {tid}: {error}"),
+    }
+}
+
 /// Fields of /proc/PID/task/TID/status, hexadecimal or decimal.
-fn status(pid: &str, tid: &str) -> BTreeMap<String, u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap();
+fn status(pid: &str, tid: &str) -> Option<BTreeMap<String, u64>> {
+    let text = of_thread(pid, tid, "status")?;
     let fields = text.lines().filter_map(|line| line.split_once(":\t"));
-    fields
-        .filter_map(|(name, value)| {
-            Some((name.to_owned(), u64::from_str_radix(value.trim(), 16).ok()?))
-        })
-        .collect()
+    let numbers = fields.filter_map(|(name, value)| {
+        Some((name.to_owned(), u64::from_str_radix(value.trim(), 16).ok()?))
+    });
+    Some(numbers.collect())
 }
 
 #[test]
@@ -75,7 +86,10 @@ fn every_thread_has_what_readme_says_and_no_more() {
         let mut names = Vec::new();
         for entry in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
             let tid = entry.unwrap().file_name().into_string().unwrap();
-            let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap();
+            let (Some(name), Some(status)) = (of_thread(&pid, &tid, "comm"), status(&pid, &tid))
+            else {
+                continue;
+            };
             let name = name.trim().to_owned();
             let kill = 1 << 5;
             let allowed = match name.as_str() {
@@ -84,7 +98,6 @@ fn every_thread_has_what_readme_says_and_no_more() {
                 _ if of_command => kept,
                 _ => kept & !kill,
             };
-            let status = status(&pid, &tid);
             for set in ["CapEff", "CapPrm", "CapBnd"] {
                 assert_eq!(status[set], allowed, "{set} of {name}: {:x}", status[set]);
             }
