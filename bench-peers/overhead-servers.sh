@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# What recording costs servers: requests a second of Redis (GET), nginx (a small file) and PostgreSQL
+# (pgbench -S), each saturating a CPU of its own while its clients saturate another, and what is left of
+# them while a tool watches the server. In each round every tool is measured against nobody beside it.
+#
+#     ROUNDS=7 SECONDS_EACH=4 ONLY="redis nginx postgres" bench-peers/overhead-servers.sh [--docs]
+set -euo pipefail
+# shellcheck source=bench-peers/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+ROUNDS=${ROUNDS:-7}
+SECONDS_EACH=${SECONDS_EACH:-4}
+ONLY=${ONLY:-redis nginx postgres}
+PORT=${PORT:-6398}
+# Between the start of a tool and the first request: it attaches.
+READY_S=2
+
+begin overhead-servers "requests/s"
+need redis-server redis-benchmark nginx wrk pgbench taskset strace perf
+need_whylag
+mount_tracefs
+PATH=$PATH:$(echo /usr/lib/postgresql/*/bin)
+
+on_bench_cpu() {
+	taskset -c "$BENCH_CPU" "$@"
+}
+
+# started PID: the server is to be recorded, and ended with the script.
+started() {
+	SERVER=$1
+	at_exit kill "$SERVER"
+	sleep 1
+}
+
+start_redis() {
+	on_bench_cpu redis-server --port "$PORT" --save "" --appendonly no >"$TMP/redis.log" 2>&1 &
+	started $!
+}
+
+load_redis() {
+	timeout "$SECONDS_EACH" taskset -c "$TOOL_CPUS" \
+		redis-benchmark -p "$PORT" -n 100000000 -c 50 -t get >/dev/null 2>&1 || true
+}
+
+# Requests that the server says it has answered.
+count_redis() {
+	redis-cli -p "$PORT" info stats | tr -d '\r' | awk -F : '$1 == "total_commands_processed" { print $2 }'
+}
+
+start_nginx() {
+	mkdir -p "$TMP/www" "$TMP/nginx"
+	chmod 755 "$TMP" "$TMP/www"
+	head -c 600 /dev/zero | tr '\0' x >"$TMP/www/index.html"
+	cat >"$TMP/nginx.conf" <<-END
+		daemon off; master_process off; pid $TMP/nginx/pid; error_log $TMP/nginx/error.log;
+		events { worker_connections 512; }
+		http {
+			access_log off; keepalive_requests 1000000000;
+			client_body_temp_path $TMP/nginx; proxy_temp_path $TMP/nginx;
+			fastcgi_temp_path $TMP/nginx; uwsgi_temp_path $TMP/nginx; scgi_temp_path $TMP/nginx;
+			server { listen 127.0.0.1:$((PORT + 1)); root $TMP/www; }
+			server { listen 127.0.0.1:$((PORT + 2)); location / { stub_status; } }
+		}
+	END
+	on_bench_cpu nginx -p "$TMP/nginx" -c "$TMP/nginx.conf" >"$TMP/nginx.log" 2>&1 &
+	started $!
+}
+
+load_nginx() {
+	taskset -c "$TOOL_CPUS" wrk -t 1 -c 32 -d "$SECONDS_EACH" "http://127.0.0.1:$((PORT + 1))/" >/dev/null
+}
+
+count_nginx() {
+	curl -s "http://127.0.0.1:$((PORT + 2))/" | awk 'NR == 3 { print $3 }'
+}
+
+start_postgres() {
+	chmod 755 "$TMP"
+	install -d -o postgres "$TMP/pg"
+	as_postgres initdb -D "$TMP/pg" -A trust >"$TMP/initdb.log" 2>&1
+	as_postgres taskset -c "$BENCH_CPU" postgres -D "$TMP/pg" -p "$((PORT + 3))" -k "$TMP/pg" \
+		-c listen_addresses=127.0.0.1 >"$TMP/postgres.log" 2>&1 &
+	sleep 3
+	started "$(head -n 1 "$TMP/pg/postmaster.pid")"
+	pgbench -h "$TMP/pg" -p "$((PORT + 3))" -U postgres -i -s 5 -q postgres >"$TMP/pgbench.log" 2>&1
+}
+
+as_postgres() {
+	setpriv --reuid postgres --regid postgres --clear-groups "$@"
+}
+
+load_postgres() {
+	taskset -c "$TOOL_CPUS" pgbench -h 127.0.0.1 -p "$((PORT + 3))" -U postgres -n -S -c 4 -j 1 \
+		-T "$SECONDS_EACH" postgres >"$TMP/pgbench.log" 2>&1
+	PGBENCH=$(awk '/^number of transactions actually processed/ { print $6 }' "$TMP/pgbench.log")
+}
+
+# pgbench counts for itself; statistics of PostgreSQL come late.
+count_postgres() {
+	echo "${PGBENCH:-0}"
+}
+
+# watch_with TOOL: starts it, watching $SERVER; its pids are in WATCHERS.
+watch_with() {
+	WATCHERS=()
+	case $1 in
+	bare) return ;;
+	whylag) watcher "$WHYLAG" --store "$(mktemp -u "$TMP/store.XXXXXX")" record --follow -p "$SERVER" ;;
+	cheap) watcher "$WHYLAG" --store "$(mktemp -u "$TMP/store.XXXXXX")" record --cheap --follow -p "$SERVER" ;;
+	bpftrace)
+		watcher bpftrace "$HERE/offcputime.bt"
+		watcher bpftrace "$HERE/syscall-latency.bt"
+		;;
+	perf-trace) watcher perf trace -s -p "$(threads_of_server)" -o "$TMP/perf.out" ;;
+	strace) watcher strace -c -f -o "$TMP/strace.out" -p "$(threads_of_server)" ;;
+	esac
+	sleep "$READY_S"
+}
+
+watcher() {
+	taskset -c "$TOOL_CPUS" "$@" >"$TMP/tool.log" 2>&1 &
+	WATCHERS+=($!)
+}
+
+# The server and its children, with commas.
+threads_of_server() {
+	echo "$SERVER" "$(pgrep -P "$SERVER" || true)" | xargs | tr ' ' ,
+}
+
+stop_watching() {
+	local pid
+	for pid in "${WATCHERS[@]}"; do kill -INT "$pid" || true; done
+	for pid in "${WATCHERS[@]}"; do wait "$pid" || true; done
+}
+
+# measured SERVER/TOOL: requests a second.
+measured() {
+	local server=${1%/*} before after began
+	watch_with "${1#*/}"
+	PGBENCH=0
+	before=$("count_$server")
+	began=$EPOCHREALTIME
+	"load_$server"
+	after=$("count_$server")
+	awk -v n="$((after - before))" -v a="$began" -v b="$EPOCHREALTIME" \
+		'BEGIN { printf "%.0f\n", n / (b - a) }'
+	stop_watching
+}
+
+# losses SERVER TOOL: for each round, the share of the throughput of `bare` that is gone, in per cent.
+losses() {
+	awk -F '\t' -v bare="$1/bare" -v tool="$1/$2" '
+		$2 == bare { without[$1] = $3 }
+		$2 == tool { with[$1] = $3 }
+		END { for (r in with) if (without[r]) print 100 * (1 - with[r] / without[r]) }' "$TSV" | sort -g
+}
+
+# row SERVER: medians and ranges of what each tool takes.
+row() {
+	local tool loss
+	printf '| %s | %.0f |' "$1" "$(figures "$1/bare" | median)"
+	for tool in "${TOOLS[@]:1}"; do
+		loss=$(losses "$1" "$tool")
+		[[ -n $loss ]] || { printf ' - |'; continue; }
+		printf ' %.1f %% (%.1f to %.1f) |' "$(median <<<"$loss")" "$(head -n 1 <<<"$loss")" \
+			"$(tail -n 1 <<<"$loss")"
+	done
+	echo
+}
+
+TOOLS=(bare whylag cheap bpftrace perf-trace strace)
+for server in $ONLY; do
+	"start_$server"
+	run_rounds measured "${TOOLS[@]/#/$server/}"
+done
+
+printf '| server | requests/s | whylag | whylag --cheap | bpftrace | perf trace -s | strace -c |\n'
+echo "|---|---|---|---|---|---|---|"
+for server in $ONLY; do row "$server"; done
+for server in $ONLY; do
+	goal "$server, requests lost to whylag" "$(losses "$server" whylag | median)" 8 %
+	goal "$server, requests lost to whylag --cheap" "$(losses "$server" cheap | median)" 3 %
+done
