@@ -107,7 +107,7 @@ proofs: build mysteries
 
 bench-peers: build
 	bench-peers/install.sh
-	@failed=; for script in context-switch system-call start-up explain-million memory-bound \
+	@failed=; for script in context-switch system-call overhead-servers start-up explain-million memory-bound \
 		bench-verdict jitter sockets requests doctor series page; do \
 		echo "== $$script"; \
 		WHYLAG=$(WHYLAG) bench-peers/$$script.sh || failed="$$failed $$script"; \

@@ -2,6 +2,7 @@
 # What recording costs servers: requests a second of Redis (GET), nginx (a small file) and PostgreSQL
 # (pgbench -S), each saturating a CPU of its own while its clients saturate another, and what is left of
 # them while a tool watches the server. In each round every tool is measured against nobody beside it.
+# With --docs it writes docs/cost.md.
 #
 #     ROUNDS=7 SECONDS_EACH=4 ONLY="redis nginx postgres" bench-peers/overhead-servers.sh [--docs]
 set -euo pipefail
@@ -174,9 +175,40 @@ for server in $ONLY; do
 	run_rounds measured "${TOOLS[@]/#/$server/}"
 done
 
-printf '| server | requests/s | whylag | whylag --cheap | bpftrace | perf trace -s | strace -c |\n'
-echo "|---|---|---|---|---|---|---|"
-for server in $ONLY; do row "$server"; done
+table_of_losses() {
+	local server
+	echo '| server | requests/s | whylag | whylag --cheap | bpftrace | perf trace -s | strace -c |'
+	echo '|---|---|---|---|---|---|---|'
+	for server in $ONLY; do row "$server"; done
+}
+
+page() {
+	cat <<-END
+		# What recording costs a server
+
+		Written by \`bench-peers/overhead-servers.sh --docs\` on $(date -u +%F), Linux $(uname -r),
+		$(getconf _NPROCESSORS_ONLN) CPUs of a virtual machine.
+
+		The server saturates one CPU, its clients and the tools share the others. Of $ROUNDS rounds, each
+		with every tool beside nobody, the share of the requests a second that was lost: median (range).
+		whylag is told to follow the server's children; bpftrace sums off-CPU time by kernel stack and
+		has a histogram of calls, of the whole host.
+
+	END
+	table_of_losses
+	cat <<-END
+
+		"-" is a tool that failed or was not measured. \`--cheap\` leaves out system calls and requests.
+		A tracepoint at both ends of each call costs by itself: with programs that do nothing Redis loses
+		about half of what it loses to whylag (\`bench-peers/system-call.sh\`, \`empty\`).
+	END
+}
+
+if [[ ${1:-} == --docs ]]; then
+	page >"$HERE/../docs/cost.md"
+	echo "written to docs/cost.md"
+fi
+table_of_losses
 for server in $ONLY; do
 	goal "$server, requests lost to whylag" "$(losses "$server" whylag | median)" 8 %
 	goal "$server, requests lost to whylag --cheap" "$(losses "$server" cheap | median)" 3 %

@@ -76,6 +76,7 @@ fn watch(target: WatchTarget, threshold_ns: u64, timers: Timers) -> Watch {
         follow: false,
         threshold_ns,
         budget_percent: None,
+        cheap: false,
         timers,
         keep_secrets: false,
         requests: SlowRequests::Off,

@@ -9,21 +9,24 @@
 #include "services.h"
 
 struct connection {
+	/* what the CPU that delivers data uses: with the storage's own fields in one cache line */
 	u64 arrived;		/* first data that no read has taken, 0: none */
 	u64 latest;		/* last data */
+	u64 link;		/* as in request_record */
+	u32 service;
+	u8 role;
+	u8 datagrams;
+	u8 wanted;		/* why it is to be sent: WANTED_SLOW, WANTED_SAMPLE */
+	u8 pad;
+
 	u64 begun;		/* of the request or call, 0: there was none yet */
 	u64 first, read;	/* first and last read of it */
 	u64 served, last;	/* first and last send of its answer, 0: not yet */
 	u64 handed;		/* as in request_record */
 	u64 slept;		/* in poll by its reader, when it was read */
-	u64 link, cause;	/* as in request_record */
-	u32 service;
+	u64 cause;		/* as in request_record */
 	u32 reader, sender, tgid;
 	u32 sends;
-	u8 role;
-	u8 wanted;		/* why it is to be sent: WANTED_SLOW, WANTED_SAMPLE */
-	u8 datagrams;
-	u8 pad;
 };
 
 struct {

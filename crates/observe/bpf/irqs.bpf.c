@@ -24,13 +24,25 @@ static __always_inline void interrupted(struct cpu *cpu, u64 now)
 	leave(cpu);
 }
 
+/* Histogram of the interrupts of a thread; those of devices have numbers of any size. */
+static __always_inline u32 served_hist(struct thread *t, u32 kind, u64 id)
+{
+	u32 at = kind == HIST_SOFTIRQ ? id : id - VEC_LOCAL_TIMER + SOFTIRQS;
+
+	if (at >= SERVED_HISTS || (kind == HIST_HARDIRQ && id < VEC_LOCAL_TIMER))
+		return hist_slot(t->tgid, kind, id);
+	if (!t->served_hists[at])
+		t->served_hists[at] = hist_slot(t->tgid, kind, id);
+	return t->served_hists[at];
+}
+
 static __always_inline void served(struct cpu *cpu, u32 kind, u64 id, u64 since,
 				   u64 now)
 {
 	struct thread *t = this_thread(cpu);
 
 	if (t)
-		hist_count(hist_slot(t->tgid, kind, id), now - since);
+		hist_count(served_hist(t, kind, id), now - since);
 	if (!cpu->in_softirq) {
 		u64 head = cpu->served_head++;
 		struct served *s = &cpu->served[head & (SERVED_SEEN - 1)];

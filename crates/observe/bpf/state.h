@@ -61,6 +61,9 @@ struct step {
 };
 #define STEPS	16		/* a power of two */
 
+#define SOFTIRQS	10	/* NR_SOFTIRQS, include/linux/interrupt.h */
+#define SERVED_HISTS	(SOFTIRQS + VEC_IRQ_WORK - VEC_LOCAL_TIMER + 1)
+
 /* Kinds of waits of which the last object is remembered. */
 enum place { PLACE_FUTEX, PLACE_PIPE, PLACE_FILE_LOCK, PLACE_SEMAPHORES, PLACE_OTHER, PLACES };
 
@@ -73,6 +76,7 @@ struct thread {
 
 	u16 call;		/* current system call or NO_CALL */
 	u16 off_hist, run_hist, turn_hist;	/* slots, 0: not looked up yet */
+	u16 served_hists[SERVED_HISTS];	/* the same, of softirqs and interrupts without a device */
 	u8 changed;		/* since the last dump */
 	u8 call_dirty;		/* in_call has something */
 	u64 call_start;		/* 0: it began before the recording */

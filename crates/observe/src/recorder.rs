@@ -1,6 +1,7 @@
 //! A recording, from start to finish.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
 use std::process::Child;
 use std::time::Instant;
 
@@ -110,6 +111,9 @@ pub struct Recorder {
     attach_ns: u64,
 }
 
+/// Why a part is off that the user left out.
+const LEFT_OUT: &str = "left out by --cheap";
+
 impl Recorder {
     /// Attaches to the target (or starts it), and records from then on. `started` is when whylag
     /// itself was started, for the cost.
@@ -118,6 +122,9 @@ impl Recorder {
         let mut plan = capability::decide(&HostFacts::of_this_host());
         if let Plan::Record(recording) = &mut plan {
             recording.probes.retain(|probe| !watch.unasked().contains(&probe.part));
+            for part in Watch::LEFT_OUT_WHEN_CHEAP.into_iter().filter(|_| watch.cheap) {
+                *recording = mem::take(recording).without(part, LEFT_OUT.to_owned());
+            }
         }
         let facts = watch.target.facts();
         let (found, held) = Found::of(watch)?;

@@ -63,6 +63,7 @@ fn a_timer_is_told_with_what_was_asked_of_it() {
         follow: false,
         threshold_ns: MS,
         budget_percent: None,
+        cheap: false,
         timers: Timers::On,
         keep_secrets: false,
         requests: SlowRequests::Off,

@@ -60,6 +60,28 @@ fn waits() -> Option<&'static Recorded> {
 #[test]
 fn each_kind_of_wait_has_its_account() {
     let Some(recorded) = waits() else { return };
+    each_wait_is_in_its_account(recorded);
+}
+
+#[test]
+fn without_system_calls_each_kind_of_wait_has_its_account() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&["--cheap"], [program("waits")]);
+    each_wait_is_in_its_account(&recorded);
+    let off: Vec<_> = recorded.run.capabilities.iter().filter(|part| !part.on).collect();
+    let left_out = |wanted| off.iter().any(|o| o.part == wanted && o.because.contains("--cheap"));
+    assert!(left_out(RecorderPart::SystemCalls) && left_out(RecorderPart::Requests), "{off:?}");
+    // What needs them is not judged, and said to be so.
+    let answer = lab.explain();
+    let not_looked_at = answer["not_looked_at"].as_array().unwrap();
+    let is_left_out = |cause: &serde_json::Value| cause.to_string().contains("left out by --cheap");
+    assert!(not_looked_at.iter().any(is_left_out), "{answer:#}");
+    let accounts = recorded.run.accounts();
+    let divided = accounts.sum_of(|a| matches!(a, Account::User | Account::Syscall(_)));
+    assert!(divided == 0 && accounts.get(Account::Running) > 0, "{accounts:?}");
+}
+
+fn each_wait_is_in_its_account(recorded: &Recorded) {
     let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
     sums_are_exact(run);
     let expected = [

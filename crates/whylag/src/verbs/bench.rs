@@ -223,6 +223,7 @@ fn recorder(
         follow: true,
         threshold_ns: THRESHOLD_NS,
         budget_percent: None,
+        cheap: false,
         timers: Timers::Off,
         keep_secrets: false,
         requests: SlowRequests::Off,

@@ -46,6 +46,7 @@ Example:
   whylag record --container 4f5e6a7b8c9d --time 10s
   whylag record --cgroup /system.slice/docker.service --time 10s
   whylag record -a --time 5s --budget 2%
+  whylag record -p 1234 --time 1m --cheap
   whylag record --set before -- ./load       then: whylag compare before after"
 )]
 pub struct Options {
@@ -102,6 +103,10 @@ pub struct Options {
     /// Store what looks like a secret in the command's arguments, too, instead of ***
     #[arg(long, requires = "command")]
     keep_command_line: bool,
+    /// Record no system calls and no requests, which cost a busy server most: time on a CPU is not
+    /// divided into user and kernel, and causes that need them are not looked at
+    #[arg(long, conflicts_with = "slower_than")]
+    cheap: bool,
     /// Shed the most expensive probes when recording costs more than this share of all CPUs, such as 2%
     #[arg(long, value_name = "PCT", value_parser = percent)]
     budget: Option<f64>,
@@ -197,6 +202,7 @@ fn watch(options: &Options) -> Watch {
         follow: options.follow,
         threshold_ns: options.threshold,
         budget_percent: options.budget,
+        cheap: options.cheap,
         timers: Timers::Off,
         requests: options.slower_than.map_or(SlowRequests::Slowest, SlowRequests::From),
         keep_secrets: options.keep_command_line,
