@@ -108,7 +108,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid,
 		if (!t)
 			return 0;
 		already_in_call(t, current_call());
-		t->open = t->base;
+		t->open = base_account(t);
 		watch(p, slot);
 		cpu->slot = slot;
 	}

@@ -68,7 +68,8 @@ static __always_inline void spin_ends(struct cpu *cpu, struct thread *t, u64 now
 {
 	charge(cpu, t, now);
 	t->spin_lock = 0;
-	t->base = t->open = t->spin_base;
+	t->base = t->spin_base;
+	t->open = base_account(t);
 }
 
 static __always_inline void sleep_begins(void *ctx, struct cpu *cpu,
