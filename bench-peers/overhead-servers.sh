@@ -20,6 +20,7 @@ begin overhead-servers "requests/s"
 need redis-server redis-benchmark nginx wrk pgbench taskset strace perf
 need_whylag
 mount_tracefs
+built empty
 PATH=$PATH:$(echo /usr/lib/postgresql/*/bin)
 
 on_bench_cpu() {
@@ -108,6 +109,7 @@ watch_with() {
 	bare) return ;;
 	whylag) watcher "$WHYLAG" --store "$(mktemp -u "$TMP/store.XXXXXX")" record --follow -p "$SERVER" ;;
 	cheap) watcher "$WHYLAG" --store "$(mktemp -u "$TMP/store.XXXXXX")" record --cheap --follow -p "$SERVER" ;;
+	empty) watcher "$TMP/empty" sys_enter sys_exit -- sleep infinity ;;
 	bpftrace)
 		watcher bpftrace "$HERE/offcputime.bt"
 		watcher bpftrace "$HERE/syscall-latency.bt"
@@ -130,7 +132,10 @@ threads_of_server() {
 
 stop_watching() {
 	local pid
-	for pid in "${WATCHERS[@]}"; do kill -INT "$pid" || true; done
+	for pid in "${WATCHERS[@]}"; do
+		kill -INT "$pid" || true
+		pkill -INT -P "$pid" || true # what `empty` runs
+	done
 	for pid in "${WATCHERS[@]}"; do wait "$pid" || true; done
 }
 
@@ -169,7 +174,7 @@ row() {
 	echo
 }
 
-TOOLS=(bare whylag cheap bpftrace perf-trace strace)
+TOOLS=(bare empty whylag cheap bpftrace perf-trace strace)
 for server in $ONLY; do
 	"start_$server"
 	run_rounds measured "${TOOLS[@]/#/$server/}"
@@ -177,8 +182,8 @@ done
 
 table_of_losses() {
 	local server
-	echo '| server | requests/s | whylag | whylag --cheap | bpftrace | perf trace -s | strace -c |'
-	echo '|---|---|---|---|---|---|---|'
+	echo '| server | requests/s | floor | whylag | whylag --cheap | bpftrace | perf trace -s | strace -c |'
+	echo '|---|---|---|---|---|---|---|---|'
 	for server in $ONLY; do row "$server"; done
 }
 
@@ -198,9 +203,9 @@ page() {
 	table_of_losses
 	cat <<-END
 
-		"-" is a tool that failed or was not measured. \`--cheap\` leaves out system calls and requests.
-		A tracepoint at both ends of each call costs by itself: with programs that do nothing Redis loses
-		about half of what it loses to whylag (\`bench-peers/system-call.sh\`, \`empty\`).
+		"-" is a tool that failed or was not measured. The floor is what BPF programs that do nothing take
+		at both ends of each system call; no tool that counts calls by tracepoints can cost less.
+		\`--cheap\` leaves out system calls and requests.
 	END
 }
 
