@@ -119,7 +119,9 @@ fn without_calls(run: &mut Run) {
         let is_unknown = wait.account == Account::Blocked(Blocked::Other);
         wait.object = if is_unknown { 0 } else { wait.object };
     }
-    run.outliers.retain(|outlier| outlier.kind != OutlierKind::Syscall);
+    // A first call ends where a system call begins (on_fault_user).
+    let is_of_calls = |kind| matches!(kind, OutlierKind::Syscall | OutlierKind::FirstCall);
+    run.outliers.retain(|outlier| !is_of_calls(outlier.kind));
     for outlier in &mut run.outliers {
         outlier.syscall = None;
         if let Some(holder) = &mut outlier.holder {

@@ -42,7 +42,7 @@ pub const CAUSE: Cause = Cause {
           its libraries with -Wl,-z,now. 'whylag doctor -p PID --plt' lists the calls that can \
           still do this once.",
     reproduce: "mysteries/bin/lazy-binding-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Faults]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Faults]),
     look_alikes: &[],
     symptom: false,
     examine,
