@@ -6,8 +6,7 @@
 #ifndef WHYLAG_BESIDE_H
 #define WHYLAG_BESIDE_H
 
-#include "state.h"
-#include "waits.h"
+#include "sleeps.h"
 
 #define CPUS_MAX		1024
 #define AF_NETLINK		16

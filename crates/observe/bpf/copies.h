@@ -10,7 +10,7 @@
 #ifndef WHYLAG_COPIES_H
 #define WHYLAG_COPIES_H
 
-#include "state.h"
+#include "rings.h"
 
 /* 16 of 8 KiB in 62.5 ms: 2 MiB a second. */
 #define COPIES_PERIOD_NS	62500000

@@ -11,7 +11,7 @@
 #ifndef WHYLAG_LINKER_H
 #define WHYLAG_LINKER_H
 
-#include "state.h"
+#include "rings.h"
 #include "copies.h"
 #include "stacks.h"
 

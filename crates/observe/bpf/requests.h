@@ -12,6 +12,7 @@
 #define WHYLAG_REQUESTS_H
 
 #include "connections.h"
+#include "rings.h"
 
 /* Why the recorder is to see a request whole. */
 #define WANTED_SLOW	1

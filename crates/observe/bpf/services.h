@@ -8,8 +8,8 @@
 #ifndef WHYLAG_SERVICES_H
 #define WHYLAG_SERVICES_H
 
-#include "state.h"
-#include "waits.h"
+#include "hists.h"
+#include "sleeps.h"
 
 #define IPPROTO_TCP	6
 #define IPPROTO_UDP	17

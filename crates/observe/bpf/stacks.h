@@ -7,7 +7,7 @@
 #ifndef WHYLAG_STACKS_H
 #define WHYLAG_STACKS_H
 
-#include "state.h"
+#include "rings.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -8,6 +8,14 @@
 #include "tries.h"
 #include "services.h"
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct call_key);
+	__type(value, u64);
+} evicted_calls SEC(".maps");
+
 /* Makes room for another call in its slot: the old sum goes to a map. */
 static __noinline int change_slot(u16 nr)
 {

@@ -4,8 +4,12 @@
 #define WHYLAG_THREADS_H
 
 #include "state.h"
+#include "hists.h"
+#include "rings.h"
 #include "stacks.h"
+#include "sleeps.h"
 #include "waits.h"
+#include "runners.h"
 #include "chains.h"
 #include "sends.h"
 #include "mm_locks.h"
@@ -261,6 +265,17 @@ static __noinline int step_of_binding(void *ctx, u64 ip, u64 sp)
 	else if (!t->binding)
 		binding_begins(t, ip, sp, now);
 	return 0;
+}
+
+/*
+ * ns the hypervisor has taken from the CPU that `task` runs on, as its run
+ * queue has noticed at ticks; 0 where the host does not report it.
+ */
+static __always_inline u64 steal_clock(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(struct rq, prev_steal_time))
+		return 0;
+	return task->se.cfs_rq->rq->prev_steal_time;
 }
 
 /* What the hypervisor took from this CPU since this was last asked. */

@@ -6,8 +6,7 @@
 #ifndef WHYLAG_TRIES_H
 #define WHYLAG_TRIES_H
 
-#include "state.h"
-#include "waits.h"
+#include "sleeps.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
