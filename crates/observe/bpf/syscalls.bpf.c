@@ -8,10 +8,14 @@
 #include "tries.h"
 #include "services.h"
 
+/*
+ * Sums of calls that had to leave their slot. Those of threads that have ended stay until the recorder's
+ * next look, a second later: several of each process of a storm of forks.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
+	__uint(max_entries, 262144);
 	__type(key, struct call_key);
 	__type(value, u64);
 } evicted_calls SEC(".maps");

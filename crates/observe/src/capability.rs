@@ -66,7 +66,7 @@ pub struct Recording {
     pub probes: Vec<&'static Probe>,
     /// The parts that are off, and why.
     pub off: Vec<(RecorderPart, String)>,
-    /// Hash maps get all their memory at the start (35 MB). Before 6.1 they would allocate from the
+    /// Hash maps get all their memory at the start (50 MB). Before 6.1 they would allocate from the
     /// kernel at large, which is not safe where the scheduler calls a program, and which programs on
     /// perf events may not do.
     pub preallocated: bool,
