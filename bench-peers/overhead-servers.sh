@@ -134,7 +134,7 @@ stop_watching() {
 	local pid
 	for pid in "${WATCHERS[@]}"; do
 		kill -INT "$pid" || true
-		pkill -INT -P "$pid" || true # what `empty` runs
+		pkill -TERM -P "$pid" || true # what `empty` runs: it ends with that
 	done
 	for pid in "${WATCHERS[@]}"; do wait "$pid" || true; done
 }
@@ -205,7 +205,7 @@ page() {
 
 		"-" is a tool that failed or was not measured. The floor is what BPF programs that do nothing take
 		at both ends of each system call; no tool that counts calls by tracepoints can cost less.
-		\`--cheap\` leaves out system calls and requests.
+		\`--cheap\` leaves out system calls and requests, and takes a tenth of the samples.
 	END
 }
 

@@ -19,7 +19,7 @@ use crate::files_of;
 use crate::kallsyms::TextRanges;
 use crate::parts::walks;
 use crate::queues::Walks;
-use crate::sample_timers::{self, SampleTimers};
+use crate::sample_timers::SampleTimers;
 use crate::sizes::Sizes;
 use crate::watch::Found;
 use crate::wire::{self, TargetKind};
@@ -43,6 +43,8 @@ pub struct Config {
     pub late_only: bool,
     /// No stacks, to measure with as little delay as can be.
     pub no_stacks: bool,
+    /// From one sample of a CPU to the next.
+    pub sample_period_ns: u32,
 }
 
 /// The end of a recording.
@@ -137,7 +139,7 @@ impl Probes {
             rodata.late_only = config.late_only;
             rodata.no_stacks = config.no_stacks;
             rodata.jiffy_ns = text.jiffy_ns;
-            rodata.sample_period_ns = sample_timers::PERIOD_NS;
+            rodata.sample_period_ns = config.sample_period_ns;
             rodata.call_kinds = wire::call_kinds();
             rodata.sched_text = text.sched;
             rodata.lock_text = text.lock;
@@ -166,7 +168,7 @@ impl Probes {
         let mut loaded = Probes {
             skel,
             links: BTreeMap::new(),
-            timers: SampleTimers::default(),
+            timers: SampleTimers::every(config.sample_period_ns),
             sizes,
             not_attached: Vec::new(),
             shows_mappings_at_exit: wanted.contains(&"on_exit"),
@@ -257,7 +259,7 @@ impl Probes {
         self.is_off(part);
         let Some(mut links) = self.links.remove(&part) else { return false };
         if part == RecorderPart::Samples {
-            self.timers = SampleTimers::default();
+            self.timers.stop();
         }
         // In the reverse of the order of attaching.
         while links.pop().is_some() {}
@@ -306,7 +308,7 @@ impl Probes {
         // What is still being answered is complete as far as it is known.
         let answers = self.end_answers(0);
         self.links.clear();
-        self.timers = SampleTimers::default();
+        self.timers.stop();
         answers?;
         Ok(Stopped { at_ns, threads: threads? })
     }

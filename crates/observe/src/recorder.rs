@@ -25,6 +25,7 @@ use crate::names::Names;
 use crate::probes::{Config, Probes, Stopped};
 use crate::queues::Queues;
 use crate::requests::Requests;
+use crate::sample_timers::{CHEAP_PERIOD_NS, PERIOD_NS};
 use crate::sampled::Sampler;
 use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
@@ -356,6 +357,7 @@ fn record(
         every_first_call: false,
         late_only: watch.timers == Timers::LateOnly,
         no_stacks: watch.timers != Timers::Off,
+        sample_period_ns: if watch.cheap { CHEAP_PERIOD_NS } else { PERIOD_NS },
     };
     let mut probes = Probes::start(&config, recording, &TextRanges::of_this_kernel())?;
     let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;

@@ -103,8 +103,9 @@ pub struct Options {
     /// Store what looks like a secret in the command's arguments, too, instead of ***
     #[arg(long, requires = "command")]
     keep_command_line: bool,
-    /// Record no system calls and no requests, which cost a busy server most: time on a CPU is not
-    /// divided into user and kernel, and causes that need them are not looked at
+    /// Record no system calls and no requests, and take a tenth of the samples: these cost a busy
+    /// server most. Time on a CPU is not divided into user and kernel, and causes that need them are
+    /// not looked at
     #[arg(long, conflicts_with = "slower_than")]
     cheap: bool,
     /// Shed the most expensive probes when recording costs more than this share of all CPUs, such as 2%
