@@ -23,15 +23,17 @@ mount_tracefs
 built empty
 PATH=$PATH:$(echo /usr/lib/postgresql/*/bin)
 
+# To be run in the background: its pid is then the server's.
 on_bench_cpu() {
-	taskset -c "$BENCH_CPU" "$@"
+	exec taskset -c "$BENCH_CPU" "$@"
 }
 
 # started PID: the server is to be recorded, and ended with the script.
 started() {
 	SERVER=$1
-	at_exit kill "$SERVER"
 	sleep 1
+	kill -0 "$SERVER" 2>/dev/null || die "a server did not start: is one on port $PORT to $((PORT + 3))?"
+	at_exit kill "$SERVER"
 }
 
 start_redis() {
