@@ -17,7 +17,7 @@ PORT=${PORT:-6398}
 READY_S=2
 
 begin overhead-servers "requests/s"
-need redis-server redis-benchmark nginx wrk pgbench taskset strace perf
+need redis-server redis-benchmark redis-cli nginx wrk curl pgbench setpriv taskset strace perf bpftrace cc
 need_whylag
 mount_tracefs
 built empty
@@ -132,6 +132,16 @@ threads_of_server() {
 	echo "$SERVER" "$(pgrep -P "$SERVER" || true)" | xargs | tr ' ' ,
 }
 
+# Of a tool that has ended nothing can be said: it would seem to cost nothing.
+all_are_watching() {
+	local pid
+	for pid in "${WATCHERS[@]}"; do
+		kill -0 "$pid" 2>/dev/null && continue
+		tail -n 5 "$TMP/tool.log" >&2
+		return 1
+	done
+}
+
 stop_watching() {
 	local pid
 	for pid in "${WATCHERS[@]}"; do
@@ -150,6 +160,7 @@ measured() {
 	began=$EPOCHREALTIME
 	"load_$server"
 	after=$("count_$server")
+	all_are_watching || { stop_watching; return 1; }
 	awk -v n="$((after - before))" -v a="$began" -v b="$EPOCHREALTIME" \
 		'BEGIN { printf "%.0f\n", n / (b - a) }'
 	stop_watching
@@ -179,7 +190,11 @@ row() {
 TOOLS=(bare empty whylag cheap bpftrace perf-trace strace)
 for server in $ONLY; do
 	"start_$server"
-	run_rounds measured "${TOOLS[@]/#/$server/}"
+	subjects=("${TOOLS[@]/#/$server/}")
+	# It does not follow the processes that come for each connection: it would trace nothing.
+	[[ $server == postgres ]] && subjects=("${subjects[@]/postgres\/perf-trace/}")
+	# shellcheck disable=SC2068 # the one that was taken out is no subject
+	run_rounds measured ${subjects[@]}
 done
 
 table_of_losses() {
@@ -194,7 +209,7 @@ page() {
 		# What recording costs a server
 
 		Written by \`bench-peers/overhead-servers.sh --docs\` on $(date -u +%F), Linux $(uname -r),
-		$(getconf _NPROCESSORS_ONLN) CPUs of a virtual machine.
+		$(getconf _NPROCESSORS_ONLN) CPUs.
 
 		The server saturates one CPU, its clients and the tools share the others. Of $ROUNDS rounds, each
 		with every tool beside nobody, the share of the requests a second that was lost: median (range).
@@ -205,7 +220,8 @@ page() {
 	table_of_losses
 	cat <<-END
 
-		"-" is a tool that failed or was not measured. The floor is what BPF programs that do nothing take
+		"-" is a tool that failed or was not measured (\`perf trace -p\` does not follow the processes that
+		PostgreSQL makes for each connection). The floor is what BPF programs that do nothing take
 		at both ends of each system call; no tool that counts calls by tracepoints can cost less.
 		\`--cheap\` leaves out system calls and requests, and takes a tenth of the samples.
 	END

@@ -35,8 +35,8 @@ pub struct Watch {
 
 impl Watch {
     /// What runs several times for each request of a server, and so costs it most: the two ends of
-    /// each call, and the three steps of each request (docs/cost.md). The tracepoints of calls alone,
-    /// with programs that do nothing, take half of what recording all takes of Redis.
+    /// each call, and the three steps of each request. What is left of that when the programs do
+    /// nothing is the floor in docs/cost.md.
     pub const LEFT_OUT_WHEN_CHEAP: [RecorderPart; 2] =
         [RecorderPart::SystemCalls, RecorderPart::Requests];
 

@@ -81,6 +81,21 @@ fn without_system_calls_each_kind_of_wait_has_its_account() {
     assert!(divided == 0 && accounts.get(Account::Running) > 0, "{accounts:?}");
 }
 
+/// CPU time that the samples stand for, by what the kernel says of it, and how many they are.
+#[test]
+fn a_cheap_recording_takes_a_tenth_of_the_samples_and_they_stand_for_the_same_time() {
+    let Some(lab) = Lab::new() else { return };
+    for (options, least, most) in [(&["--cheap"][..], 50, 130), (&[][..], 500, 1300)] {
+        let run = lab.record(options, [program("runqueue")]).run;
+        let on_cpu: u64 = run.threads.iter().map(|thread| on_cpu(&thread.accounts)).sum();
+        let sampled = || run.sums.paths.iter().filter(|path| path.sampled);
+        let (count, ns) = sampled().fold((0, 0), |(n, ns), path| (n + path.count, ns + path.ns));
+        let a_second = count * 1_000_000_000 / on_cpu;
+        assert!((least..=most).contains(&a_second), "{options:?}: {count} in {on_cpu} ns");
+        assert!(ns > on_cpu / 2 && ns < on_cpu * 2, "{options:?}: {ns} of {on_cpu} ns");
+    }
+}
+
 fn each_wait_is_in_its_account(recorded: &Recorded) {
     let (run, measured) = (&recorded.run, Values::of(recorded.stdout()));
     sums_are_exact(run);
