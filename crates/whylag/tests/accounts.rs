@@ -81,7 +81,8 @@ fn without_system_calls_each_kind_of_wait_has_its_account() {
     assert!(divided == 0 && accounts.get(Account::Running) > 0, "{accounts:?}");
 }
 
-/// CPU time that the samples stand for, by what the kernel says of it, and how many they are.
+/// How many samples there are, and the CPU time that they stand for, against the accounts, which count
+/// every switch.
 #[test]
 fn a_cheap_recording_takes_a_tenth_of_the_samples_and_they_stand_for_the_same_time() {
     let Some(lab) = Lab::new() else { return };
