@@ -54,6 +54,7 @@ mod sizes;
 mod sockets;
 mod stacks;
 mod sums;
+mod tracer;
 mod unwind;
 mod watch;
 mod wire;
