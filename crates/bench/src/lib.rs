@@ -14,6 +14,7 @@
 //! - CPU times are those of the workers themselves, not of partners or children that a case has.
 
 mod area;
+mod benchmark;
 pub mod cases;
 pub mod ceiling;
 pub mod clock;

@@ -1,51 +1,27 @@
 //! The kernel side, loaded and attached.
 
+mod load;
+
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, MapType, OpenObject};
+use libbpf_rs::skel::Skel;
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle};
 use model::{RecorderPart, StackId};
 
+pub use self::load::Config;
 use crate::Error;
-use crate::bpf::{self, OpenWhylagSkel, WhylagSkel, WhylagSkelBuilder, thread_record};
-use crate::bpf_log;
+use crate::bpf::{self, WhylagSkel, thread_record};
 use crate::capability::Recording;
 use crate::files_of;
 use crate::kallsyms::TextRanges;
-use crate::parts::walks;
 use crate::queues::Walks;
 use crate::sample_timers::SampleTimers;
 use crate::sizes::Sizes;
-use crate::watch::Found;
-use crate::wire::{self, TargetKind};
-
-/// What the kernel side has to know.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// What is watched.
-    pub target: Found,
-    /// whylag runs in a PID namespace below the first one.
-    pub in_pid_namespace: bool,
-    /// Watch children too.
-    pub follow: bool,
-    /// Outlier threshold.
-    pub threshold_ns: u64,
-    /// Requests at sockets that take as long are sent whole, to begin with.
-    pub slow_request_ns: u64,
-    /// First calls are kept whole, however short.
-    pub every_first_call: bool,
-    /// The threshold counts from the time that a timer was asked for.
-    pub late_only: bool,
-    /// No stacks, to measure with as little delay as can be.
-    pub no_stacks: bool,
-    /// From one sample of a CPU to the next.
-    pub sample_period_ns: u32,
-}
+use crate::wire;
 
 /// The end of a recording.
 pub struct Stopped {
@@ -56,10 +32,6 @@ pub struct Stopped {
     pub threads: Vec<thread_record>,
 }
 
-/// Threads watched at the same time, at most (1.8 kB of kernel memory each, taken at the start);
-/// those beyond are counted as lost.
-const THREADS: u32 = 24_576;
-
 /// How often, and from one to the next, it is looked at the end whether threads still report
 /// themselves.
 const LOOKS_FOR_THE_DYING: u32 = 50;
@@ -67,9 +39,6 @@ const LOOK_FOR_THE_DYING: Duration = Duration::from_millis(2);
 
 /// Walks over all tasks at the start, at most: each finds the children of those found before.
 const GENERATIONS: usize = 64;
-
-/// Of the requests of a port one in so many and one is sent whole, before its rate is known.
-const FIRST_SAMPLE_MASK: u32 = 15;
 
 /// Loaded and attached programs. Dropping it detaches them.
 pub struct Probes {
@@ -106,72 +75,14 @@ impl Probes {
         recording: &Recording,
         text: &TextRanges,
     ) -> Result<Probes, Error> {
-        // The generated skeleton borrows the object for its whole life; one small object per
-        // recorder lives as long as the process.
-        bpf_log::begin()?;
-        let storage: &'static mut MaybeUninit<OpenObject> =
-            Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = WhylagSkelBuilder::default().open(storage).map_err(Error::bpf("opening"))?;
-        let cpus = libbpf_rs::num_possible_cpus().map_err(Error::bpf("counting CPUs"))?;
-        let sizes = Sizes::of_this_host(cpus);
-        let slots = sizes.histograms;
-        open.maps.hists.set_max_entries(2 * slots).map_err(Error::bpf("sizing histograms"))?;
-        open.maps.threads.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
-        open.maps.free_slots.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
-        if let Some(rodata) = open.maps.rodata_data.as_mut() {
-            rodata.hist_slots = 2 * slots;
-            rodata.thread_slots_max = THREADS;
-            rodata.target_kind = config.target.kind as u32;
-            rodata.target_pid = config.target.pid;
-            rodata.target_tgid = config.target.tgid;
-            if let Some(cgroup) = &config.target.cgroup {
-                rodata.target_cgroup = cgroup.id;
-                rodata.target_hierarchy = cgroup.hierarchy;
-            }
-            rodata.in_pid_namespace = config.in_pid_namespace;
-            rodata.follow = config.follow;
-            // Who is asked for by number may be ourselves.
-            rodata.recorder_tgid = match config.target.kind {
-                TargetKind::Host | TargetKind::Cgroup => std::process::id(),
-                _ => 0,
-            };
-            rodata.every_first_call = config.every_first_call;
-            rodata.late_only = config.late_only;
-            rodata.no_stacks = config.no_stacks;
-            rodata.jiffy_ns = text.jiffy_ns;
-            rodata.sample_period_ns = config.sample_period_ns;
-            rodata.call_kinds = wire::call_kinds();
-            rodata.sched_text = text.sched;
-            rodata.lock_text = text.lock;
-            rodata.handle_mm_fault_text = text.handle_mm_fault;
-        }
-        if let Some(bss) = open.maps.bss_data.as_mut() {
-            bss.threshold_ns = config.threshold_ns;
-            bss.slow_request_ns = config.slow_request_ns;
-            bss.slow_call_ns = config.threshold_ns;
-            bss.first_mask = FIRST_SAMPLE_MASK;
-            bss.link_seed = random();
-            // Nothing is charged before all parts are there: all accounts begin together.
-            bss.stopped = 1;
-        }
-        if recording.preallocated {
-            preallocate(&mut open)?;
-        }
-        let parts = RecorderPart::ALL.into_iter().filter(|part| recording.has(*part));
-        let mut wanted: Vec<&str> = recording.probes.iter().map(|probe| probe.program).collect();
-        wanted.extend(parts.clone().flat_map(walks));
-        for mut program in open.open_object_mut().progs_mut() {
-            let name = program.name().to_string_lossy().into_owned();
-            program.set_autoload(wanted.contains(&name.as_str()));
-        }
-        let skel = open.load().map_err(|error| Error::Refused(bpf_log::refusal(&error)))?;
+        let (skel, sizes) = load::load(config, recording, text)?;
         let mut loaded = Probes {
             skel,
             links: BTreeMap::new(),
             timers: SampleTimers::every(config.sample_period_ns),
             sizes,
             not_attached: Vec::new(),
-            shows_mappings_at_exit: wanted.contains(&"on_exit"),
+            shows_mappings_at_exit: load::programs(recording).contains(&"on_exit"),
             watching_since_ns: 0,
         };
         for part in RecorderPart::ALL.into_iter().filter(|part| !recording.has(*part)) {
@@ -180,7 +91,7 @@ impl Probes {
         if config.in_pid_namespace {
             loaded.iterate("learn_namespace")?;
         }
-        for part in parts {
+        for part in load::parts(recording) {
             match loaded.attach(part, recording) {
                 Ok(links) => {
                     loaded.links.insert(part, links);
@@ -446,20 +357,4 @@ impl Probes {
     pub fn skel(&self) -> &WhylagSkel<'static> {
         &self.skel
     }
-}
-
-/// A number that nobody can guess.
-fn random() -> u64 {
-    let mut bytes = [0; 8];
-    // It fails only for a moment after the host has started; a number of no use to others is left.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    u64::from_ne_bytes(bytes) ^ clock::monotonic_ns()
-}
-
-fn preallocate(open: &mut OpenWhylagSkel<'_>) -> Result<(), Error> {
-    let maps = open.open_object_mut().maps_mut();
-    for mut map in maps.filter(|map| map.map_type() == MapType::Hash) {
-        map.set_map_flags(0).map_err(Error::bpf("sizing maps"))?;
-    }
-    Ok(())
 }

@@ -1,16 +1,18 @@
 //! Turns looks at sockets into figures for each second, and into bursts of drops.
 
+mod known_socket;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use model::{
     BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketAddress, SocketKind, Sockets,
-    Timeout, TimeoutKind,
 };
 
+use self::known_socket::KnownSocket;
 use crate::bpf::queue_record;
 use crate::sends::{SendKey, Sends};
-use crate::sockets::{drop_reasons, kind, socket};
+use crate::sockets::drop_reasons;
 
 /// Bursts of drops kept between two batches; what comes beyond is counted in the last one.
 const BURSTS: usize = 4096;
@@ -23,98 +25,13 @@ const SOCKETS: usize = 512;
 #[derive(Default)]
 pub struct State {
     /// By inode.
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, KnownSocket>,
     /// Sends that found no room.
     pub sends: Sends,
     drops: Vec<Drops>,
     reasons: HashMap<u32, String>,
     /// Of sockets in which something happened, beyond those that a batch has room for.
     left_out: u64,
-}
-
-/// A socket, since the last batch and before.
-struct Known {
-    socket: Socket,
-    ports: (u16, u16),
-    reported: bool,
-    seen: bool,
-    looks: u64,
-    receive: Sum,
-    send: Sum,
-    nagle_looks: u64,
-    drops: u64,
-    drops_before: u64,
-    resent: Resent,
-    resent_before: u64,
-    timeouts_before: u64,
-    /// Last seen nearly empty.
-    empty_ns: u64,
-    burst: Option<Drops>,
-}
-
-#[derive(Default)]
-struct Sum {
-    sum: u64,
-    max: u64,
-    max_ns: u64,
-    limit: u64,
-}
-
-impl Sum {
-    fn add(&mut self, now: u64, value: u64, limit: u64) {
-        self.sum = self.sum.saturating_add(value);
-        self.limit = limit;
-        if value > self.max {
-            (self.max, self.max_ns) = (value, now);
-        }
-    }
-
-    fn depth(&self, looks: u64) -> Depth {
-        let mean = self.sum.checked_div(looks).unwrap_or(0);
-        Depth { mean, max: self.max, max_ns: self.max_ns, limit: self.limit }
-    }
-}
-
-impl Known {
-    /// Notes that it was bound, connected, or listens. False if it has been closed: then its
-    /// queues mean something else.
-    fn is_still(&mut self, record: &queue_record) -> bool {
-        let ports = (record.local_port, record.remote_port);
-        let now = kind(record);
-        if self.socket.kind == SocketKind::TcpListening && now == SocketKind::Tcp {
-            return false;
-        }
-        if self.socket.kind != now || (ports != self.ports && ports.0 != 0) {
-            self.socket = socket(record);
-            self.ports = ports;
-        }
-        true
-    }
-
-    fn note_resent(&mut self, record: &queue_record) {
-        let segments = u64::from(record.resent);
-        self.resent.segments += segments.saturating_sub(self.resent_before);
-        self.resent_before = segments;
-        if record.timeouts > self.timeouts_before {
-            self.timeouts_before = record.timeouts;
-            let kind = match (record.timeout_after, record.connecting) {
-                (0, _) => TimeoutKind::Probe,
-                (_, 0) => TimeoutKind::Retransmission,
-                _ => TimeoutKind::Connecting,
-            };
-            let (at_ns, after_ns) = (record.timeout_at, record.timeout_after);
-            self.resent.timeouts.push(Timeout { at_ns, kind, after_ns });
-        }
-    }
-
-    fn has_something(&self) -> bool {
-        let something = self.receive.max > 0 || self.send.max > 0 || self.drops > 0;
-        self.looks > 0 && (something || self.resent.segments > 0)
-    }
-
-    fn is_new(&self) -> bool {
-        self.looks > 0 && !self.reported
-    }
 }
 
 impl State {
@@ -125,60 +42,9 @@ impl State {
 
     /// Takes a look in.
     pub fn note(&mut self, record: &queue_record) {
-        let known = self.known.entry(record.inode).or_insert_with(|| Known {
-            socket: socket(record),
-            ports: (record.local_port, record.remote_port),
-            reported: false,
-            seen: false,
-            looks: 0,
-            receive: Sum::default(),
-            send: Sum::default(),
-            nagle_looks: 0,
-            drops: 0,
-            drops_before: 0,
-            resent: Resent::default(),
-            resent_before: 0,
-            timeouts_before: 0,
-            empty_ns: record.time_ns,
-            burst: None,
-        });
-        if !known.is_still(record) {
-            return;
-        }
-        let (now, queued, limit) = (record.time_ns, record.receive, record.receive_limit);
-        known.seen = true;
-        known.looks += 1;
-        known.note_resent(record);
-        known.receive.add(now, queued, limit);
-        known.send.add(now, record.send, record.send_limit);
-        known.nagle_looks += u64::from(record.nagle);
-        let new = record.drops.saturating_sub(known.drops_before);
-        known.drops_before = known.drops_before.max(record.drops);
-        known.drops += new;
-        if new > 0 {
-            let timed = record.drop_first != 0;
-            let first_ns = if timed { record.drop_first } else { now };
-            let burst = known.burst.get_or_insert_with(|| Drops {
-                socket: socket(record),
-                reason: String::new(),
-                filling_ns: known.empty_ns.min(first_ns),
-                first_ns,
-                last_ns: first_ns,
-                count: 0,
-                queued: 0,
-                limit,
-            });
-            burst.count += new;
-            burst.last_ns = if timed { record.drop_last } else { now };
-            burst.queued = burst.queued.max(queued);
-            if timed && let Some(reason) = self.reasons.get(&record.drop_reason) {
-                burst.reason.clone_from(reason);
-            }
-        } else if let Some(burst) = known.burst.take() {
+        let known = self.known.entry(record.inode).or_insert_with(|| KnownSocket::new(record));
+        if let Some(burst) = known.note(record, &self.reasons) {
             keep(&mut self.drops, burst);
-        }
-        if queued <= limit / 8 {
-            known.empty_ns = now;
         }
     }
 
@@ -192,26 +58,14 @@ impl State {
             let is_busy = known.has_something() || blocked_sends.is_some();
             if is_busy || (known.is_new() && new < SOCKETS) {
                 new += usize::from(!is_busy);
-                known.reported = true;
-                queues.push(QueueSecond {
-                    start_ns,
-                    socket: known.socket.clone(),
-                    looks: known.looks,
-                    receive: known.receive.depth(known.looks),
-                    send: known.send.depth(known.looks),
-                    nagle_looks: known.nagle_looks,
-                    drops: known.drops,
-                    resent: std::mem::take(&mut known.resent),
-                    blocked_sends: blocked_sends.unwrap_or_default(),
-                });
+                queues.push(known.second(start_ns, blocked_sends.unwrap_or_default()));
             }
             if !known.seen
                 && let Some(burst) = known.burst.take()
             {
                 keep(&mut self.drops, burst);
             }
-            (known.receive, known.send) = (Sum::default(), Sum::default());
-            (known.looks, known.nagle_looks, known.drops) = (0, 0, 0);
+            known.begin_second();
         }
         let others = blocked.into_iter().map(|(key, sends)| self.unseen(start_ns, key, sends));
         queues.extend(others.collect::<Vec<_>>());
@@ -280,6 +134,8 @@ fn keep(drops: &mut Vec<Drops>, burst: Drops) {
 
 #[cfg(test)]
 mod tests {
+    use model::{Timeout, TimeoutKind};
+
     use super::*;
 
     const MS: u64 = 1_000_000;

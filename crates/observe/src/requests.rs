@@ -3,29 +3,27 @@
 //! Times are counted for all of them in the kernel; whole it sends the slow ones and a sample of the
 //! others. What counts as slow follows from what was counted so far.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+mod services;
 
-use libbpf_rs::{MapCore, MapFlags};
+use std::collections::BTreeMap;
+
 use model::histogram::PRECISION_KERNEL;
 use model::{
     AtSocket, Call, FlowKind, HandOver, Histogram, Message, MessageFlow, MessageMetric,
-    MessagePublish, MessageSecond, Messages, Peer, Service, ServiceRole, TracedProgram,
+    MessagePublish, MessageSecond, Messages, Service, ServiceRole, TracedProgram,
 };
 
+pub use self::services::program;
+use self::services::{name, role};
 use crate::Error;
-use crate::bpf::{self, request_record, service};
+use crate::bpf::{request_record, service};
 use crate::probes::Probes;
 use crate::watch::SlowRequests;
-use crate::wire::{Role, ServiceKind};
 
 /// An answer to which nothing was added for so long is complete.
 pub const IDLE_NS: u64 = 50_000_000;
 
-/// Each service is a program of its own, with one flow; these numbers are beyond those of programs
-/// that trace themselves.
-const FIRST_PROGRAM: u32 = 1 << 16;
-/// The number of that flow.
+/// The number of the one flow that the program of a service has.
 pub const FLOW: u32 = 1;
 
 /// Of the requests of a port so many of each second are to be sent as the sample.
@@ -45,11 +43,6 @@ pub fn least_ns(slow: SlowRequests, threshold_ns: u64) -> u64 {
         SlowRequests::From(ns) => ns,
         SlowRequests::Slowest | SlowRequests::Off => threshold_ns,
     }
-}
-
-/// The number of a service's program.
-pub fn program(service: u32) -> u32 {
-    FIRST_PROGRAM.saturating_add(service)
 }
 
 /// What is known of one service.
@@ -88,7 +81,7 @@ impl Requests {
     ) -> Result<Vec<Service>, Error> {
         let mut changed = Vec::new();
         for number in 1..probes.services() {
-            let Some(service) = read(probes, number)? else { continue };
+            let Some(service) = services::read(probes, number)? else { continue };
             let of_it = seconds.iter().filter(|second| second.program == program(number));
             let counted = self.learn(&service, of_it);
             let Some(known) = self.known.get_mut(&number) else { continue };
@@ -116,7 +109,7 @@ impl Requests {
             let known = self.known.get(&service.number);
             messages.programs.extend(known.map(|known| traced(service, known)));
         }
-        Ok(changed.iter().map(summed).collect())
+        Ok(changed.iter().map(services::summed).collect())
     }
 
     /// What was counted, and what is slow by it; how many there were.
@@ -173,54 +166,6 @@ fn from_slowest(total: &Histogram, number: u64) -> u64 {
     0
 }
 
-fn read(probes: &Probes, number: u32) -> Result<Option<service>, Error> {
-    let map = &probes.skel().maps.services;
-    let bytes = map.lookup(&number.to_ne_bytes(), MapFlags::ANY);
-    let bytes = bytes.map_err(Error::bpf("reading services"))?;
-    let service = bytes.as_deref().and_then(bpf::read::<service>);
-    Ok(service.filter(|service| service.number == number))
-}
-
-fn role(service: &service) -> ServiceRole {
-    match Role::of(service.role) {
-        Some(Role::Client) => ServiceRole::Client,
-        Some(Role::Server | Role::Unknown) | None => ServiceRole::Server,
-    }
-}
-
-/// `port 6379`, `/run/redis.sock`, `10.0.0.7:5432`.
-fn name(service: &service) -> String {
-    match (ServiceKind::of(service.kind), role(service)) {
-        (Some(ServiceKind::Unix), _) if service.path[0] == 0 => {
-            "a socket without a name".to_owned()
-        }
-        (Some(ServiceKind::Unix), _) => bpf::text(&service.path),
-        (Some(ServiceKind::Tcp), ServiceRole::Server) => format!("port {}", service.port),
-        (Some(ServiceKind::Tcp), ServiceRole::Client) => peer(service).to_string(),
-        (Some(ServiceKind::Udp), ServiceRole::Server) => format!("UDP port {}", service.port),
-        (Some(ServiceKind::Udp), _) if service.port == 0 => "peers of UDP".to_owned(),
-        (Some(ServiceKind::Udp), _) => format!("UDP {}", peer(service)),
-        (Some(ServiceKind::Others) | None, ServiceRole::Server) => "other ports".to_owned(),
-        (Some(ServiceKind::Others) | None, ServiceRole::Client) => "other peers".to_owned(),
-    }
-}
-
-fn peer_process(service: &service) -> Option<Peer> {
-    let comm = || bpf::text(&service.peer_comm);
-    (service.peer_tgid != 0).then(|| Peer { tgid: service.peer_tgid, comm: comm() })
-}
-
-fn peer(service: &service) -> SocketAddr {
-    let bytes = service.address;
-    let ip = match bytes {
-        [a, b, c, d, ..] if service.family != libc::AF_INET6 as u16 => {
-            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
-        }
-        _ => IpAddr::V6(Ipv6Addr::from(bytes)),
-    };
-    SocketAddr::new(ip, service.port)
-}
-
 fn traced(service: &service, known: &Known) -> TracedProgram {
     let kind = match role(service) {
         ServiceRole::Server => FlowKind::Request,
@@ -244,22 +189,6 @@ fn traced(service: &service, known: &Known) -> TracedProgram {
         flows: vec![flow],
         missed: service.unsent,
         ..TracedProgram::default()
-    }
-}
-
-fn summed(service: &service) -> Service {
-    Service {
-        program: program(service.number),
-        tgid: service.tgid,
-        role: role(service),
-        name: name(service),
-        connections: service.connections,
-        several: service.several,
-        pushed: service.pushed,
-        left_out: service.unsent,
-        open: service.open,
-        peer: peer_process(service),
-        oldest_ns: (service.open > 0).then_some(service.oldest),
     }
 }
 
@@ -311,94 +240,4 @@ fn call(record: &request_record) -> Call {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn blank(role: Role, kind: ServiceKind, port: u16) -> service {
-        let mut service = bpf::read::<service>(&vec![0; size_of::<service>()]).unwrap();
-        (service.number, service.role, service.kind) = (3, role as u8, kind as u8);
-        (service.port, service.family) = (port, libc::AF_INET as u16);
-        service
-    }
-
-    fn second(values: impl Iterator<Item = u64>) -> MessageSecond {
-        let mut histogram = Histogram::new(PRECISION_KERNEL);
-        values.for_each(|value| histogram.record(value));
-        let metric = MessageMetric::Total;
-        MessageSecond { program: program(3), flow: FLOW, metric, start_ns: 0, histogram }
-    }
-
-    #[test]
-    fn a_service_is_called_by_how_it_is_reached() {
-        let mut unix = blank(Role::Server, ServiceKind::Unix, 0);
-        assert_eq!(name(&unix), "a socket without a name");
-        for (to, from) in unix.path.iter_mut().zip(b"/run/x.sock") {
-            *to = *from as _;
-        }
-        assert_eq!(name(&unix), "/run/x.sock");
-        let mut peer = blank(Role::Client, ServiceKind::Tcp, 5432);
-        peer.address[..4].copy_from_slice(&[10, 0, 0, 7]);
-        assert_eq!(name(&peer), "10.0.0.7:5432");
-        peer.family = libc::AF_INET6 as u16;
-        assert_eq!(name(&peer), "[a00:7::]:5432");
-        assert_eq!(name(&blank(Role::Server, ServiceKind::Udp, 53)), "UDP port 53");
-        assert_eq!(name(&blank(Role::Client, ServiceKind::Udp, 0)), "peers of UDP");
-        assert_eq!(name(&blank(Role::Client, ServiceKind::Others, 0)), "other peers");
-    }
-
-    /// An event loop that four long turns blocked: each held up 5 requests, which took from a fifth of
-    /// the turn to all of it.
-    #[test]
-    fn of_few_requests_that_were_held_up_many_are_slow() {
-        let turns = [155, 160, 168, 188].map(|ms| ms * 1_000_000u64);
-        let held_up = turns.iter().flat_map(|turn| (1..=5).map(move |part| turn / 5 * part));
-        let all: Vec<u64> = held_up.chain(std::iter::repeat_n(70_000, 380)).collect();
-        let mut requests = Requests::new(SlowRequests::Slowest, 1_000_000);
-        let service = blank(Role::Server, ServiceKind::Tcp, 80);
-        requests.learn(&service, [&second(all.iter().copied())].into_iter());
-        let known = &requests.known[&3];
-        let slow = all.iter().filter(|ns| **ns >= known.threshold_ns).count();
-        assert_eq!(slow, 20, "from {} ns on", known.threshold_ns);
-        assert!(known.sent_ns <= known.threshold_ns);
-        // All in one bucket: they are as slow as each other.
-        let same = second([100_000_000; 50].into_iter());
-        let mut requests = Requests::new(SlowRequests::Slowest, 1_000_000);
-        requests.learn(&service, [&same].into_iter());
-        assert!(requests.known[&3].threshold_ns <= 100_000_000);
-    }
-
-    #[test]
-    fn the_slowest_hundredth_is_slow_unless_it_was_said_what_is() {
-        const MS: u64 = 1_000_000;
-        let service = blank(Role::Server, ServiceKind::Tcp, 80);
-        let counted = second((1..=1_000).map(|n| n * MS));
-        let mut requests = Requests::new(SlowRequests::Slowest, MS);
-        assert_eq!(requests.learn(&service, [&counted].into_iter()), 1_000);
-        let known = &requests.known[&3];
-        assert!((970 * MS..=1_000 * MS).contains(&known.threshold_ns), "{}", known.threshold_ns);
-        assert!((880 * MS..=920 * MS).contains(&known.sent_ns), "{}", known.sent_ns);
-        let fast = second((1..=1_000).map(|n| n * 100));
-        let mut requests = Requests::new(SlowRequests::Slowest, MS);
-        requests.learn(&service, [&fast].into_iter());
-        assert_eq!(requests.known[&3].threshold_ns, MS, "no less than the threshold of the run");
-        let mut requests = Requests::new(SlowRequests::From(100 * MS), MS);
-        requests.learn(&service, [&counted].into_iter());
-        assert_eq!(requests.known[&3].threshold_ns, 100 * MS);
-    }
-
-    #[test]
-    fn a_record_becomes_a_message_whose_parts_are_its_time() {
-        let bytes = vec![0; size_of::<request_record>()];
-        let mut record = bpf::read::<request_record>(&bytes).unwrap();
-        (record.begun, record.first, record.served, record.last) = (100, 130, 190, 220);
-        (record.reader, record.sender, record.handed, record.sends) = (7, 8, 150, 2);
-        let message = message(&record);
-        let parts: Vec<_> = message.segments().iter().map(|part| (part.ns(), part.tid)).collect();
-        assert_eq!(parts, [(30, Some(7)), (20, Some(7)), (40, Some(8)), (30, Some(8))]);
-        let flow = MessageFlow { kind: FlowKind::Request, ..MessageFlow::default() };
-        let names: Vec<_> = message.segments().iter().map(|part| part.name(&flow, None)).collect();
-        let expected =
-            ["in the socket's queue", "worked on until handed over", "worked on", "answering"];
-        assert_eq!(names, expected);
-    }
-}
+mod tests;

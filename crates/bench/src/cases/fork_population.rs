@@ -4,8 +4,8 @@ use model::{BenchStep, StoryShape};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, tasks};
-use crate::{Error, Work, cases};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, shape, tasks};
+use crate::{Error, Work};
 
 pub const CASE: Benchmark = Benchmark {
     id: "fork-population",
@@ -41,5 +41,5 @@ fn fork_and_wait() -> Result<(), Errno> {
 fn shape(steps: &[BenchStep]) -> StoryShape {
     let story =
         "in the reported case processes started and ended slowly with 125,000 and 250,000 threads";
-    cases::grows_with_population(steps, 1.5, story)
+    shape::grows_with_population(steps, 1.5, story)
 }

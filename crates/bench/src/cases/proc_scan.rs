@@ -2,8 +2,8 @@
 
 use model::{BenchStep, StoryShape};
 
-use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, tasks};
-use crate::{Error, Work, cases};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, shape, tasks};
+use crate::{Error, Work};
 
 pub const CASE: Benchmark = Benchmark {
     id: "proc-scan",
@@ -29,5 +29,5 @@ fn prepare(request: &Request<'_>) -> Result<Box<dyn Prepared>, Error> {
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
     let story = "in the reported case 0.17 s, then 0.48 and 1.9 s with 125,000 and 250,000 threads";
-    cases::grows_with_population(steps, 2.0, story)
+    shape::grows_with_population(steps, 2.0, story)
 }

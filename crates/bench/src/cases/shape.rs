@@ -1,7 +1,8 @@
-//! Whether workers hinder each other as in a story. Not a case itself.
+//! Whether what was measured has the shape of a story: workers hinder each other, or an operation
+//! costs more with more objects. Not a case itself.
 //!
-//! More workers than CPUs wait for CPUs, whatever they do, so only steps in which each has a CPU
-//! are compared, and without the time in which another program had it.
+//! More workers than CPUs wait for CPUs, whatever they do, so where workers are compared, it is only
+//! in steps in which each has a CPU, and without the time in which another program had it.
 
 use model::units::{count, fine_duration, number, percentage};
 use model::{BenchStep, StoryShape};
@@ -78,6 +79,22 @@ pub fn held_up(steps: &[BenchStep], times: f64, story: &str) -> StoryShape {
         return StoryShape { present: false, text };
     }
     StoryShape { present: slower >= times, text }
+}
+
+/// The shape of a story in which an operation costs more the more objects there are: present if
+/// the last step costs at least `times` as much as the first. `story` is what the story saw.
+pub fn grows_with_population(steps: &[BenchStep], times: f64, story: &str) -> StoryShape {
+    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+        return StoryShape { present: false, text: "nothing was measured".to_owned() };
+    };
+    let ratio = last.net_ns / first.net_ns.max(1.0);
+    let text = format!(
+        "{} times the cost with {} as with {}; {story}",
+        number(ratio),
+        last.population,
+        first.population
+    );
+    StoryShape { present: ratio >= times, text }
 }
 
 /// The part of the time in which workers did not run.

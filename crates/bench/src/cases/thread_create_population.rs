@@ -3,8 +3,8 @@
 use model::{BenchStep, StoryShape};
 use rustix::io::Errno;
 
-use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, tasks};
-use crate::{Error, Work, cases};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Prepared, Request, shape, tasks};
+use crate::{Error, Work};
 
 pub const CASE: Benchmark = Benchmark {
     id: "thread-create-population",
@@ -35,5 +35,5 @@ fn create_and_join() -> Result<(), Errno> {
 
 fn shape(steps: &[BenchStep]) -> StoryShape {
     let story = "in the reported case threads started and ended slowly while there were 125,000 and 250,000";
-    cases::grows_with_population(steps, 1.5, story)
+    shape::grows_with_population(steps, 1.5, story)
 }

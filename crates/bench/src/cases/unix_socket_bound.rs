@@ -6,9 +6,9 @@
 
 use model::{BenchStep, StoryShape};
 
-use super::{Alone, Benchmark, Ladder, PROCESSES, Population, Prepared, Request, sockets};
+use super::{Alone, Benchmark, Ladder, PROCESSES, Population, Prepared, Request, shape, sockets};
 use crate::ceiling::Resource;
-use crate::{Error, Work, cases};
+use crate::{Error, Work};
 
 pub const CASE: Benchmark = Benchmark {
     id: "unix-socket-bound",
@@ -50,5 +50,5 @@ fn name(run: u32, number: u64) -> String {
 fn shape(steps: &[BenchStep]) -> StoryShape {
     let story =
         "in the reported case 0.24 s for the first 32,768 and 0.585 s for the sixth, 2.4 times";
-    cases::grows_with_population(steps, 1.5, story)
+    shape::grows_with_population(steps, 1.5, story)
 }

@@ -20,7 +20,7 @@ use crate::run_file::{Ending, Next, Reader};
 /// So many rows are stored at a time: some 30 ms.
 const ROWS: usize = 2_000;
 
-/// Time for others that wait for the store. They look more often than that ([`super::set_up`]).
+/// Time for others that wait for the store. They look more often than that ([`set_up`](super::open)).
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Into a store of its own, which is gone if that fails: all in one transaction, under the number
