@@ -34,7 +34,7 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-/// The account of the waits. crates/model/src/account.rs has them all, with the text of each
+/// The account of the waits. crates/model/src/account/blocked.rs has them all, with the text of each
 /// (`blocked:disk` is `Blocked::Disk`).
 const WAIT: Account = Account::Blocked(Blocked::Disk);
 

@@ -30,6 +30,7 @@ pub enum Subject {
 
 /// How a check came out; worse is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum CheckResult {
     /// Nothing to do.

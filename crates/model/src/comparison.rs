@@ -85,6 +85,7 @@ pub struct FigureComparison {
 /// All that differs between two checkups, two runs, or a run and now; what matters for latency
 /// first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct CheckupDiff {
     /// What is compared.
     pub names: [String; 2],
@@ -98,6 +99,7 @@ pub struct CheckupDiff {
 
 /// A check or a fact that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct CheckupDifference {
     /// Name of the check, or of the fact where no check is about it.
     pub name: String,

@@ -6,6 +6,7 @@ use crate::RunId;
 
 /// How a run ended, by the rule of whoever asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Neither of the others.
@@ -18,6 +19,7 @@ pub enum Outcome {
 
 /// Runs of one program on one host, in columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Grid {
     /// What they have in common: program, host, kernel, CPUs.
     pub group: String,
@@ -35,6 +37,7 @@ pub struct Grid {
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct GridRow {
     /// `cause lazy-binding`, `loss drops`, `account blocked:futex`, `fact clocksource.current`.
     pub name: String,
@@ -44,6 +47,7 @@ pub struct GridRow {
 
 /// What a run has in a row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum GridCell {
     /// A share of the wall time, 0 to 1.
@@ -56,6 +60,7 @@ pub enum GridCell {
 
 /// Something that the bad runs have and the clean ones do not, or the other way round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Split {
     /// `clocksource.current = hpet`, `cause lazy-binding`, `p99 of syscall:read`.
     pub what: String,

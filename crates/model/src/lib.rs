@@ -96,7 +96,7 @@ pub use run::{
 pub use runs_comparison::{
     AccountDelta, CauseDelta, ComparedSide, LatencyDelta, RunsComparison, Shifted,
 };
-pub use series::{MetricChange, Series, SeriesChange, SeriesKind, WeekChange};
+pub use series::{MetricChange, Series, SeriesChange, SeriesKind, Trend, TrendLine, WeekChange};
 pub use shared::Shared;
 pub use socket::{
     BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketAddress, SocketKind, Sockets,

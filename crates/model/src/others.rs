@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
+use crate::sums::add_each;
 use crate::{Account, Accounts, Process, Sum, ThreadAccounts};
 
 /// Programs with a group of their own, by name; whoever runs programs chooses how many names there are.
@@ -141,17 +142,15 @@ impl Sum for OtherThreads {
     }
 
     fn add(&mut self, other: &Self) {
-        self.threads = self.threads.saturating_add(other.threads);
-        self.processes = self.processes.saturating_add(other.processes);
+        add_each!(
+            self,
+            other,
+            [threads, processes, minor_faults, major_faults, sleeps, preemptions, migrations]
+        );
         self.first_ns = self.first_ns.min(other.first_ns);
         self.last_ns = self.last_ns.max(other.last_ns);
         self.accounts.merge(&other.accounts);
         other.with.iter().for_each(|(account, threads)| self.add_with(*account, *threads));
-        self.minor_faults = self.minor_faults.saturating_add(other.minor_faults);
-        self.major_faults = self.major_faults.saturating_add(other.major_faults);
-        self.sleeps = self.sleeps.saturating_add(other.sleeps);
-        self.preemptions = self.preemptions.saturating_add(other.preemptions);
-        self.migrations = self.migrations.saturating_add(other.migrations);
     }
 }
 

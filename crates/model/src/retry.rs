@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sums::adds_up;
 use crate::{Sum, Syscall};
 
 /// Calls of a process that were refused, and made again after a sleep that the thread chose: so it
@@ -32,21 +33,7 @@ impl Sum for Retry {
         (self.tgid, self.call, self.errno, self.object)
     }
 
-    fn amount(&self) -> u64 {
-        self.ns
-    }
-
-    fn count(&self) -> u64 {
-        self.count
-    }
-
-    fn ns(&self) -> u64 {
-        self.ns.max(self.max_ns)
-    }
-
-    fn tgid(&self) -> Option<u32> {
-        Some(self.tgid)
-    }
+    adds_up!(count, ns, max_ns);
 
     fn processes(&mut self) -> [Option<&mut u32>; 2] {
         [Some(&mut self.tgid), None]
@@ -54,11 +41,5 @@ impl Sum for Retry {
 
     fn generalize(&mut self) {
         self.object = 0;
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.count = self.count.saturating_add(other.count);
-        self.ns = self.ns.saturating_add(other.ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
     }
 }

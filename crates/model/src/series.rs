@@ -23,6 +23,33 @@ pub struct Series {
     pub week: Option<Vec<WeekChange>>,
 }
 
+/// A series with the figures that were looked at, to be drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trend {
+    /// What was found.
+    pub series: Series,
+    /// The runs, oldest first.
+    pub runs: Vec<RunId>,
+    /// When each began, ns since 1970 (UTC).
+    pub started_unix_ns: Vec<i64>,
+    /// What was looked at.
+    pub lines: Vec<TrendLine>,
+}
+
+/// A figure over runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct TrendLine {
+    /// What it is.
+    pub kind: SeriesKind,
+    /// As in [`MetricChange::name`].
+    pub name: String,
+    /// Of each run, in the unit of [`MetricChange::before`]; `None` where a run has no such figure.
+    pub values: Vec<Option<f64>>,
+    /// Of latencies p99, ns, where all runs have values enough for it.
+    pub p99: Option<Vec<Option<f64>>>,
+}
+
 /// A run with which something changed, and stayed so for 3 runs at least.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeriesChange {
@@ -58,6 +85,7 @@ pub struct MetricChange {
 
 /// Which kind of figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum SeriesKind {
     /// A latency.

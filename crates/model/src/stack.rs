@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::sums::adds_up;
 use crate::text_form::text_form;
 use crate::{Account, Sum, Syscall};
 
@@ -191,21 +192,7 @@ impl Sum for PathSum {
         (self.tgid, self.account, self.call, stacks, self.sampled)
     }
 
-    fn amount(&self) -> u64 {
-        self.ns
-    }
-
-    fn count(&self) -> u64 {
-        self.count
-    }
-
-    fn ns(&self) -> u64 {
-        self.ns.max(self.max_ns)
-    }
-
-    fn tgid(&self) -> Option<u32> {
-        Some(self.tgid)
-    }
+    adds_up!(count, ns, max_ns);
 
     fn stacks(&self) -> [Option<StackId>; 2] {
         [self.kernel, self.user]
@@ -217,12 +204,6 @@ impl Sum for PathSum {
 
     fn generalize(&mut self) {
         self.user = None;
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.count = self.count.saturating_add(other.count);
-        self.ns = self.ns.saturating_add(other.ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
     }
 }
 
@@ -248,21 +229,7 @@ impl Sum for StackSum {
         (self.tgid, self.account, self.kernel, self.user)
     }
 
-    fn amount(&self) -> u64 {
-        self.ns
-    }
-
-    fn count(&self) -> u64 {
-        self.count
-    }
-
-    fn ns(&self) -> u64 {
-        self.ns
-    }
-
-    fn tgid(&self) -> Option<u32> {
-        Some(self.tgid)
-    }
+    adds_up!(count, ns);
 
     fn stacks(&self) -> [Option<StackId>; 2] {
         [self.kernel, self.user]
@@ -274,11 +241,6 @@ impl Sum for StackSum {
 
     fn generalize(&mut self) {
         self.user = None;
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.count = self.count.saturating_add(other.count);
-        self.ns = self.ns.saturating_add(other.ns);
     }
 }
 

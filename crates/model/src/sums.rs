@@ -51,6 +51,42 @@ pub trait Sum: Serialize {
     fn add(&mut self, other: &Self);
 }
 
+/// Adds these fields of another sum; like all sums here each stops at `u64::MAX`.
+macro_rules! add_each {
+    ($sum:ident, $other:ident, [$($field:ident),*]) => {
+        $($sum.$field = $sum.$field.saturating_add($other.$field);)*
+    };
+}
+
+/// What most implementations of [`Sum`] say of a process's count and time, and of its longest where
+/// there is one: `adds_up!(count, ns, max_ns)`.
+macro_rules! adds_up {
+    ($count:ident, $ns:ident $(, $max_ns:ident)?) => {
+        fn amount(&self) -> u64 {
+            self.$ns
+        }
+
+        fn count(&self) -> u64 {
+            self.$count
+        }
+
+        fn ns(&self) -> u64 {
+            self.$ns$(.max(self.$max_ns))?
+        }
+
+        fn tgid(&self) -> Option<u32> {
+            Some(self.tgid)
+        }
+
+        fn add(&mut self, other: &Self) {
+            $crate::sums::add_each!(self, other, [$count, $ns]);
+            $(self.$max_ns = self.$max_ns.max(other.$max_ns);)?
+        }
+    };
+}
+
+pub(crate) use {add_each, adds_up};
+
 /// Does something with sums of any table.
 pub trait SumVisitor {
     /// Why it may fail.

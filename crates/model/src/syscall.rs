@@ -1,10 +1,12 @@
-//! The name of a system call.
+//! System calls: their names, and sums of those that failed.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Sum;
+use crate::sums::add_each;
 use crate::text_form::text_form;
 use syscalls::Sysno;
 
@@ -48,6 +50,49 @@ impl FromStr for Syscall {
 }
 
 text_form!(Syscall);
+
+/// System calls of a process that failed in the same way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallError {
+    /// Process.
+    pub tgid: u32,
+    /// The call.
+    pub call: Syscall,
+    /// Error number, positive: 11 is EAGAIN.
+    pub errno: i32,
+    /// How often.
+    pub count: u64,
+}
+
+impl Sum for CallError {
+    fn key(&self) -> impl Serialize {
+        (self.tgid, self.call, self.errno)
+    }
+
+    fn amount(&self) -> u64 {
+        self.count
+    }
+
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn ns(&self) -> u64 {
+        0
+    }
+
+    fn tgid(&self) -> Option<u32> {
+        Some(self.tgid)
+    }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), None]
+    }
+
+    fn add(&mut self, other: &Self) {
+        add_each!(self, other, [count]);
+    }
+}
 
 #[cfg(test)]
 mod tests {

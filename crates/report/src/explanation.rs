@@ -1,16 +1,19 @@
 //! The answer of `whylag explain` for people.
 
+mod finding;
+mod opening;
+
 use std::io::{self, Write};
 
-use model::units::{count, counted, duration, moment, share, share_of};
-use model::{Explanation, Finding, LeadingAccount, RequestCost, RhythmKind, Run};
+use model::units::{duration, share};
+use model::{Explanation, RhythmKind, Run};
 
+use self::opening::own_delay;
 use crate::{Style, coincidences, cost, outlier, text, unexplained};
 
-/// Column in which the text after a label begins.
-const INDENT: usize = 14;
-/// From this part of the time of the slowest requests on a cause is told by it.
-const LEAST_OF_REQUESTS: f64 = 0.1;
+pub(crate) use self::finding::write_finding;
+pub use self::opening::{leading, sums};
+
 /// Events whose rhythm is printed.
 const RHYTHMS: usize = 5;
 
@@ -130,236 +133,10 @@ fn write_rhythms(out: &mut dyn Write, explanation: &Explanation, style: &Style) 
     Ok(())
 }
 
-/// What whylag itself took, if that matters.
-fn own_delay(explanation: &Explanation) -> Option<String> {
-    let own = explanation.own_delay.filter(|own| own.matters)?;
-    Some(format!(
-        "Recording was in the way: whylag itself took {} of the wall time (on the CPU while threads \
-         were ready to run: {}; with mmap_lock: {}). That is in no finding.",
-        share(own.wall_share),
-        duration(own.queued_ns),
-        duration(own.locked_ns)
-    ))
-}
-
-/// The account that most time was lost in, where no cause explains it.
-fn leading_account(account: &LeadingAccount, explanation: &Explanation) -> String {
-    let call = account.call.as_ref().map_or_else(String::new, |call| format!(" in {call}"));
-    let unseen = unseen(explanation);
-    let causes = match explanation.findings.len() {
-        _ if unseen > 0 => {
-            format!("no cause that was looked for explains it, and {} not looked at", were(unseen))
-        }
-        0 => "no cause of the catalogue explains it".to_owned(),
-        _ => "no cause of the catalogue explains it, and what is explained is less".to_owned(),
-    };
-    format!(
-        "{} of the wall time {}{call} ({}): {causes}; here is what is known.",
-        share(account.wall_share),
-        account.account.describe(),
-        account.account
-    )
-}
-
-/// The first line: the leading cause in plain words.
-pub fn leading(explanation: &Explanation, run: &Run) -> String {
-    if let Some(account) = &explanation.leading_account {
-        return leading_account(account, explanation);
-    }
-    match explanation.findings.first() {
-        Some(Finding { requests: Some(cost), title, cause, wall_share, .. })
-            if cost.share() >= LEAST_OF_REQUESTS =>
-        {
-            format!(
-                "{title} ({cause}): {} of the time of the {} slowest {}, {} of the wall time",
-                share(cost.share()),
-                count(cost.of),
-                if crate::messages::are_requests(run) { "requests" } else { "messages" },
-                share(*wall_share)
-            )
-        }
-        Some(finding) if finding.lost_ns == 0 => format!("{} ({})", finding.title, finding.cause),
-        Some(finding) if finding.minor => format!(
-            "Nothing that is known took 1 % of the wall time in {}; the largest is {}, {} of the \
-             lost time.",
-            place(explanation),
-            finding.cause,
-            share(finding.share)
-        ),
-        Some(finding) if finding.wall_share == 0.0 => format!(
-            "{} ({}): {} of the lost time",
-            finding.title,
-            finding.cause,
-            share(finding.share)
-        ),
-        Some(finding) => format!(
-            "{} ({}): {} of the lost time, {} of the wall time",
-            finding.title,
-            finding.cause,
-            share(finding.share),
-            share(finding.wall_share)
-        ),
-        None if explanation.lost_ns == 0 => {
-            format!("No time was lost in {}: there is nothing to explain.", place(explanation))
-        }
-        None if !explanation.not_looked_at.is_empty() => format!(
-            "No cause that was looked for explains the time lost in {}; {} not looked at.",
-            place(explanation),
-            were(unseen(explanation))
-        ),
-        None => format!("No known cause explains the time lost in {}.", place(explanation)),
-    }
-}
-
-/// How many causes were not looked at.
-fn unseen(explanation: &Explanation) -> usize {
-    explanation.not_looked_at.iter().map(|group| group.causes.len()).sum()
-}
-
-/// `1 cause was`, `9 causes were`.
-fn were(causes: usize) -> String {
-    let verb = if causes == 1 { "was" } else { "were" };
-    format!("{} {verb}", counted(causes as u64, "cause"))
-}
-
-/// The run, or the part of it that was asked about.
-fn place(explanation: &Explanation) -> String {
-    match &explanation.scope {
-        Some(scope) => format!("{} of run {}", scope.what, explanation.run),
-        None => format!("run {}", explanation.run),
-    }
-}
-
-/// How the wall time divides, in a sentence.
-pub fn sums(explanation: &Explanation, run: &Run) -> String {
-    let wall = explanation.wall_ns;
-    let target = &run.header.target;
-    let (subject, threads) = match &explanation.scope {
-        Some(scope) => {
-            let subject = format!(
-                "{} ({target}), {} to {} into it",
-                place(explanation),
-                moment(scope.from_ns),
-                moment(scope.to_ns)
-            );
-            (subject, scope.threads)
-        }
-        None => (format!("run {} of {target}", explanation.run), run.thread_count()),
-    };
-    format!(
-        "{}: {} and {} of wall time, of which {} ({}) lost, {} ({}) waiting for work, {} ({}) \
-         unaccounted.",
-        capitalized(&subject),
-        counted(threads, "thread"),
-        duration(wall),
-        duration(explanation.lost_ns),
-        share_of(explanation.lost_ns, wall),
-        duration(explanation.idle_ns),
-        share_of(explanation.idle_ns, wall),
-        duration(explanation.unaccounted_ns),
-        share_of(explanation.unaccounted_ns, wall),
-    )
-}
-
-fn capitalized(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
-}
-
-pub(crate) fn write_finding(
-    out: &mut dyn Write,
-    number: usize,
-    finding: &Finding,
-    style: &Style,
-) -> io::Result<()> {
-    for line in text::wrap(&format!("{number}. {}: {}", finding.cause, finding.title), style.width)
-    {
-        writeln!(out, "{}", style.bold(&line))?;
-    }
-    let mut labelled = |label: &str, text: &str| {
-        write!(out, "{}", text::labelled(&format!("   {label}"), INDENT, text, style.width))
-    };
-    let lost = duration(finding.lost_ns);
-    let of_wall = match finding.wall_share {
-        0.0 => String::new(),
-        part => format!(", {} of the wall time", share(part)),
-    };
-    labelled("explains", &format!("{} of the lost time ({lost}){of_wall}", share(finding.share)))?;
-    if let Some(hurt) = &finding.hurts {
-        let (part, wanted) = (share_of(hurt.lost_ns, hurt.wanted_ns), duration(hurt.wanted_ns));
-        let who = &hurt.who;
-        labelled(
-            "hurts",
-            &format!("{who}: {part} of the {wanted} in which it worked or was wanted"),
-        )?;
-    }
-    if let Some(cost) = &finding.requests {
-        labelled("requests", &of_requests(cost))?;
-    }
-    if let Some(when) = &finding.when {
-        labelled("when", &when.text)?;
-    }
-    labelled("confidence", &format!("{:.2}", finding.confidence))?;
-    each(&mut labelled, "doubts", finding.doubts.iter().map(|doubt| format!("- {doubt}")))?;
-    for (n, link) in finding.chain.iter().enumerate() {
-        let arrow = if n == 0 { "" } else { "<- " };
-        let cause = link.cause.as_ref().map_or_else(String::new, |cause| format!("{cause}: "));
-        labelled(link.role.name(), &format!("{arrow}{cause}{}", link.text))?;
-    }
-    let evidence = finding.evidence.iter().map(|e| format!("- {} [{}]", e.text, e.source));
-    each(&mut labelled, "evidence", evidence)?;
-    let ruled_out = finding.ruled_out.iter().map(|r| (&r.cause, &r.because));
-    let excluded = finding.excluded.iter().map(|e| (&e.what, &e.because));
-    let ruled_out =
-        ruled_out.chain(excluded).map(|(what, because)| format!("- not {what}: {because}"));
-    each(&mut labelled, "ruled out", ruled_out)?;
-    let not_ruled_out = finding.not_ruled_out.iter().map(|other| {
-        format!(
-            "- {} or {}: {}; to tell them apart, {}",
-            finding.cause, other.cause, other.because, other.tell_apart
-        )
-    });
-    let unseen = finding.not_looked_at.iter();
-    let unseen = unseen.map(|other| format!("- {}: {}", other.what, other.because));
-    each(&mut labelled, "undecided", not_ruled_out.chain(unseen))?;
-    if !finding.fix.is_empty() {
-        labelled("fix", &finding.fix)?;
-    }
-    for (label, command) in [("reproduce", &finding.reproduce), ("verify", &finding.verify)] {
-        for (n, line) in command.lines().enumerate() {
-            let label = if n == 0 { label } else { "" };
-            let line = text::clean(line);
-            writeln!(out, "{:INDENT$}{line}", format!("   {label}"))?;
-        }
-    }
-    Ok(())
-}
-
-/// `in 38 of the 40 slowest: 91 % of their 343 ms on average`.
-fn of_requests(cost: &RequestCost) -> String {
-    format!(
-        "in {} of the {} slowest: {} of their {} on average",
-        count(cost.with),
-        count(cost.of),
-        share_of(cost.ns, cost.total_ns),
-        duration(cost.total_ns / cost.of.max(1))
-    )
-}
-
-/// One paragraph per item, the label before the first.
-fn each(
-    labelled: &mut impl FnMut(&str, &str) -> io::Result<()>,
-    label: &str,
-    items: impl Iterator<Item = String>,
-) -> io::Result<()> {
-    for (n, item) in items.enumerate() {
-        labelled(if n == 0 { label } else { "" }, &item)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use model::{LeadingAccount, RequestCost};
+
     use super::*;
     use crate::sample;
 

@@ -1,9 +1,15 @@
 //! Small runs with known numbers for the tests of this room.
 
+mod bench;
+mod explanation;
+
 use std::collections::HashMap;
 use std::io::{self, Write};
 
 use model::*;
+
+pub use self::bench::{bench_run, bench_step};
+pub use self::explanation::explanation;
 
 /// 2 s from 1000 s on the clock: pid 77 "scan" with three threads.
 const START: u64 = 1_000_000_000_000;
@@ -281,192 +287,4 @@ fn stack_sums() -> Vec<StackSum> {
         sum(Account::RunnableWakeup, Some(1), Some(2), 50),
         sum(Account::Blocked(Blocked::Disk), Some(1), None, 550),
     ]
-}
-
-/// Two findings that explain 91 % of the 2 s lost in [`run`].
-pub fn explanation() -> Explanation {
-    let run = run();
-    let wall_ns = run.wall_ns();
-    let accounts = run.accounts().largest_first();
-    let lost_ns = 2_000 * MS;
-    let finding = |cause: &str, title: &str, share: f64| Finding {
-        cause: cause.into(),
-        title: title.into(),
-        share,
-        lost_ns: (share * lost_ns as f64) as u64,
-        wall_share: share * lost_ns as f64 / wall_ns as f64,
-        hurts: Some(Hurt {
-            who: "thread scan (tid 82)".into(),
-            lost_ns: 600 * MS,
-            wanted_ns: 1_500 * MS,
-        }),
-        when: Some(Concentration {
-            text: "97 % within 45.0 ms, at the end of the run".into(),
-            share: 0.97,
-            from_ns: 1_955 * MS,
-            to_ns: 2_000 * MS,
-        }),
-        requests: None,
-        minor: false,
-        turns: None,
-        confidence: 0.85,
-        doubts: vec!["only 12 waits were long enough to have a stack of their own".into()],
-        chain: [
-            (Role::Symptom, "mmap takes 12.1 ms at p99 where 0.1 ms would do"),
-            (Role::Mechanism, "the lock of the one address space is held while pages are mapped"),
-            (Role::Trigger, "MAP_POPULATE of 1,265,444 bytes by 16 threads"),
-        ]
-        .map(|(role, text)| Link { role, cause: None, text: text.into() })
-        .into(),
-        evidence: vec![Evidence {
-            text: "2,000 waits for mmap_lock, 1.60 s, overlapped holds of the same lock".into(),
-            source: "mmap_lock tracepoints".into(),
-        }],
-        ruled_out: vec![RuledOut {
-            cause: "cpu-runqueue".into(),
-            because: "threads were in state D, and the CPUs 37.5 % idle".into(),
-        }],
-        excluded: vec![Excluded {
-            what: "waiting for the disk".into(),
-            because: "0 ns in block I/O".into(),
-        }],
-        not_ruled_out: vec![NotRuledOut {
-            cause: "mm-reader".into(),
-            because: "not looked at: part 'mmap_lock holders' was off (not permitted)".into(),
-            tell_apart: "stop whatever reads /proc/PID/smaps and record again".into(),
-        }],
-        not_looked_at: vec![Excluded {
-            what: "reading pages back from swap".into(),
-            because: "not looked at: part 'page faults' was off (not permitted)".into(),
-        }],
-        fix: "read() instead of mmap(), or map without MAP_POPULATE".into(),
-        reproduce: "whylag bench mmap-populate --threads 16".into(),
-        verify: "whylag prove --fix 'scan --no-mmap --threads 16 /var/lib/data/file' -- \
-                 whylag bench mmap-populate"
-            .into(),
-    };
-    Explanation {
-        rhythms: Vec::new(),
-        coincidences: Vec::new(),
-        run: run.id,
-        scope: None,
-        wall_ns,
-        unaccounted_ns: 20 * MS,
-        lost_ns,
-        idle_ns: 500 * MS,
-        accounts: accounts.iter().map(|(a, ns)| (*a, *ns, *ns as f64 / wall_ns as f64)).collect(),
-        findings: vec![
-            finding(
-                "mmap-lock",
-                "Threads of scan wait for the mmap_lock of their own process",
-                0.61,
-            ),
-            finding("cpu-runqueue", "Threads wait for a CPU while stress runs", 0.3),
-        ],
-        not_looked_at: vec![model::NotLookedAt {
-            because: "part 'on-CPU samples' was off (not permitted)".into(),
-            causes: vec!["first-touch".into(), "fork-cow".into()],
-        }],
-        leading_account: None,
-        below_bar: vec![BelowBar {
-            cause: "first-touch".into(),
-            lost_ns: 16 * MS,
-            wall_share: 0.004,
-            because: "16.0 ms is 0.4 % of the wall time (5 % are needed)".into(),
-        }],
-        own_delay: None,
-        unexplained: vec![(Account::Blocked(Blocked::Disk), 180 * MS)],
-        unexplained_stacks: Vec::new(),
-        losses: run.losses.by_kind(),
-    }
-}
-
-/// A step of ten rounds with `each_ns` per operation of a worker, off the CPU for what `user_ns` and
-/// `system_ns` do not fill.
-pub fn bench_step(workers: u32, population: u64, each_ns: f64, cpu_ns: (f64, f64)) -> BenchStep {
-    let mut single = Histogram::new(bench::PRECISION_BENCH);
-    (0..4_000).for_each(|n| single.record(each_ns as u64 + 12 + n % 20));
-    single.record(each_ns as u64 * 1_000);
-    let operations = 1_000_000 * u64::from(workers);
-    let round = |n: u64| {
-        // 1 % up and down.
-        let each_ns = each_ns * (1.0 + (n % 3) as f64 / 100.0);
-        BenchRound {
-            started_ns: START + n * 100 * MS,
-            ended_ns: START + (n + 1) * 100 * MS,
-            median_ns: each_ns + 12.0,
-            rate: f64::from(workers) * 1e9 / each_ns,
-            reference_ns: 500_000.0 + n as f64,
-        }
-    };
-    BenchStep {
-        workers,
-        kind: WorkerKind::Processes,
-        population,
-        operations,
-        wall_ns: (1e6 * each_ns) as u64,
-        user_ns: (operations as f64 * cpu_ns.0) as u64,
-        system_ns: (operations as f64 * cpu_ns.1) as u64,
-        queued_ns: None,
-        single,
-        net_ns: each_ns,
-        rounds: (0..10).map(round).collect(),
-        outliers: vec![BenchOutlier {
-            worker: 0,
-            start_ns: START + 250 * MS,
-            ns: each_ns as u64 * 1_000,
-        }],
-        ended_early: false,
-        warnings: Vec::new(),
-        accounts: None,
-    }
-}
-
-/// A run of two cases: one that four processes on two CPUs share a lock in, and one that becomes
-/// slower with a population.
-pub fn bench_run() -> Run {
-    let case = |id: &str, steps: Vec<BenchStep>| BenchCase {
-        id: id.to_owned(),
-        measures: "semop() up and down on one semaphore of all".to_owned(),
-        population_of: None,
-        steps,
-        stopped: None,
-        shape: None,
-    };
-    let workers = [
-        bench_step(1, 0, 1_000.0, (100.0, 900.0)),
-        bench_step(2, 0, 1_500.0, (100.0, 1_000.0)),
-        bench_step(4, 0, 4_000.0, (100.0, 900.0)),
-    ];
-    let population = [
-        bench_step(1, 0, 5_000.0, (500.0, 4_500.0)),
-        bench_step(1, 10_000, 5_100.0, (500.0, 4_600.0)),
-        bench_step(1, 50_000, 12_000.0, (500.0, 11_500.0)),
-    ];
-    let mut run = run();
-    run.header.target = Target::Bench(vec!["sem-sysv".to_owned(), "unix-socket".to_owned()]);
-    run.threads.clear();
-    run.facts.push(Fact {
-        name: "cpu.count".into(),
-        value: "2".into(),
-        source: "/sys/devices/system/cpu/present".into(),
-    });
-    run.bench = Some(Bench {
-        clock: "rdtsc at 2.596 GHz".to_owned(),
-        pinned: false,
-        empty: bench_step(1, 0, 1.0, (1.0, 0.0)),
-        cases: vec![
-            case("sem-sysv", workers.to_vec()),
-            BenchCase {
-                population_of: Some("open AF_UNIX sockets".to_owned()),
-                stopped: Some("no more than 60000 open AF_UNIX sockets: descriptors".to_owned()),
-                shape: Some(StoryShape {
-                    present: true,
-                    text: "2.4 times the cost beside 50000 as beside 0".to_owned(),
-                }),
-                ..case("unix-socket", population.to_vec())
-            },
-        ],
-    });
-    run
 }

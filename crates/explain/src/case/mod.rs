@@ -14,6 +14,7 @@ pub(crate) mod in_words;
 pub(crate) mod kernel_paths;
 pub(crate) mod lock_word;
 pub(crate) mod lost;
+mod lost_part;
 pub(crate) mod mmap_holders;
 mod parking;
 pub(crate) mod requests;

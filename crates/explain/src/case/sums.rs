@@ -4,14 +4,15 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Capability, ChainEnd, Histogram, MessageBreakdown, Metric,
-    OtherThreads, Outlier, Run, Scope, Space, ThreadAccounts, WaitSum,
+    Account, Accounts, Capability, ChainEnd, Histogram, MessageBreakdown, Metric, OtherThreads,
+    Outlier, Run, Scope, Space, ThreadAccounts, WaitSum,
 };
 
 use crate::case::answers::{Answers, answers};
 use crate::case::functions::Functions;
 use crate::case::lock_word::LockWord;
-use crate::case::lost::{Class, LOCK_ACCOUNTS, class, lock_words};
+use crate::case::lost::{Class, class, lock_words};
+use crate::case::lost_part::{in_answers, lost_part};
 use crate::case::requests::slowest;
 use crate::case::safepoints;
 use crate::case::scales::Scales;
@@ -366,48 +367,4 @@ pub fn sum_of<'w>(waits: impl Iterator<Item = &'w WaitSum>) -> Waits {
         ns: sum.ns.saturating_add(wait.ns),
         max_ns: sum.max_ns.max(wait.max_ns),
     })
-}
-
-/// What threads waited for answers, at most what their accounts have.
-fn in_answers(processes: &BTreeMap<u32, Accounts>, answers: &[Answers]) -> Accounts {
-    let mut by_process = BTreeMap::<(u32, Account), u64>::new();
-    for one in answers {
-        let sum = by_process.entry((one.tgid, one.account)).or_default();
-        *sum = sum.saturating_add(one.lost_ns());
-    }
-    let known = |tgid: &u32, account| processes.get(tgid).map_or(0, |all| all.get(account));
-    by_process
-        .iter()
-        .map(|((tgid, account), ns)| (*account, (*ns).min(known(tgid, *account))))
-        .collect()
-}
-
-/// The lost part of each account. Stops that interrupted waits for work are idle. Of a process's
-/// futex time no more than its lock words and the stops of its JVM account for is lost; the rest,
-/// waits that have not ended included, is idle.
-fn lost_part(
-    processes: &BTreeMap<u32, Accounts>,
-    locks: &[LockWord],
-    stops: &Stops,
-    safepoints: &BTreeMap<u32, u64>,
-) -> Accounts {
-    let mut lost = Accounts::new();
-    for (tgid, accounts) in processes {
-        for (account, ns) in accounts.iter().filter(|(a, _)| class(*a) == Class::Lost) {
-            let idle = if account == STOPPED { stops.idle_part(ns) } else { 0 };
-            lost.add(account, ns - idle);
-        }
-        for account in LOCK_ACCOUNTS {
-            let in_locks = locks
-                .iter()
-                .filter(|word| word.tgid == *tgid && word.account == account)
-                .fold(0u64, |sum, word| sum.saturating_add(word.lost_ns()));
-            let stood_still = match account {
-                Account::Blocked(Blocked::Futex) => safepoints.get(tgid).copied().unwrap_or(0),
-                _ => 0,
-            };
-            lost.add(account, in_locks.saturating_add(stood_still).min(accounts.get(account)));
-        }
-    }
-    lost
 }

@@ -1,5 +1,6 @@
 //! The causes, by what they are about: one file each, with what it is, its evidence, its look-alikes
-//! and its tests. Files without a `CAUSE` hold what several of them share.
+//! and its tests. Files without a `CAUSE` hold what several of them share; a folder with the name of
+//! a file, what is too long for that one.
 
 pub(crate) mod cpu;
 pub(crate) mod files;

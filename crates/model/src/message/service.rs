@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Sum;
+use crate::sums::add_each;
 
 /// A port or path that recorded threads answered at, or a peer that they called: what was counted
 /// of it besides the times of its requests, which are in a [`MessageFlow`](super::MessageFlow).
@@ -81,11 +82,7 @@ impl Sum for Service {
     }
 
     fn add(&mut self, other: &Self) {
-        self.connections = self.connections.saturating_add(other.connections);
-        self.several = self.several.saturating_add(other.several);
-        self.pushed = self.pushed.saturating_add(other.pushed);
-        self.left_out = self.left_out.saturating_add(other.left_out);
-        self.open = self.open.saturating_add(other.open);
+        add_each!(self, other, [connections, several, pushed, left_out, open]);
         self.peer = other.peer.clone().or(self.peer.take());
         self.oldest_ns = self.oldest_ns.into_iter().chain(other.oldest_ns).min();
     }

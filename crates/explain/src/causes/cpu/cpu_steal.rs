@@ -4,9 +4,9 @@
 //! in the guest runs on it, whatever the guest's scheduler says: a thread that computes takes longer,
 //! and no switch, no wait and no interrupt is seen. Only the hypervisor knows how long; where it tells
 //! the guest (KVM, Xen, Hyper-V: "steal time"), the kernel takes it out of the time of the thread that
-//! it finds on the CPU at its next tick. **A guest cannot see from which thread it was taken**: the time is
-//! known for each CPU, and of the watched threads' part only an interval is known, from what ticks
-//! found on them to what their part of the CPU time makes likely, or the other way round.
+//! it finds on the CPU at its next tick. **A guest cannot see from which thread it was taken**: steal is
+//! known for each CPU, not for each thread. The part of the watched threads is given as a range between
+//! two estimates: the steal that ticks charged while they ran, and steal in proportion to their CPU time.
 //!
 //! # Evidence
 //!

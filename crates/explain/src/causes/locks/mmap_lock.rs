@@ -1,7 +1,7 @@
 //! mmap-lock: threads of one process wait for the mmap_lock of their own address space.
 //!
 //! The kernel takes that one lock exclusively for mmap, munmap, mprotect and brk, and shared for
-//! page faults that the lock of a single mapping does not serve. Threads that map much queue up
+//! page faults that the lock of a single mapping (per-VMA lock) cannot handle. Threads that map much queue up
 //! behind each other, asleep, while CPUs are idle.
 //!
 //! # Evidence

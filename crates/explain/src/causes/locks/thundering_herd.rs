@@ -11,9 +11,9 @@
 //! # Evidence
 //!
 //! Of threads that sleep in hardly anything but poll or epoll: how often they were woken, how often
-//! the call returned, and how many reads and accepts then failed with EAGAIN. A wakeup after which
-//! the thread got nothing is one for nothing; several threads and more than half of the wakeups
-//! make a herd.
+//! the call returned, and how many reads and accepts then failed with EAGAIN. A wake-up is
+//! useless if the thread got nothing afterwards. It is a herd if several threads are woken and more
+//! than half of their wake-ups are useless.
 //!
 //! # Without whylag
 //!

@@ -1,4 +1,5 @@
-//! direct-reclaim: the host is short of memory, and who needs a page must first win one back.
+//! direct-reclaim: the host is short of memory, and threads that allocate have to reclaim pages
+//! themselves.
 //!
 //! Below a watermark kswapd frees pages in the background. Where it does not keep up, the thread that
 //! asks for a page has to do it itself: it goes through lists of pages that others use, drops clean ones
@@ -69,7 +70,7 @@ fn examine(case: &Case) -> Verdict {
     let mut claim = Claim::new(title, reclaim.accounts.clone(), reclaim.observations());
     let asleep = reclaim.accounts.sum_of(|account| matches!(account, Account::Blocked(_)));
     claim.mechanism(format!(
-        "who needs a page must first win one back: {} asleep in {}, longest {}; {} on a CPU ({})",
+        "threads that allocate reclaim pages themselves: {} asleep in {}, longest {}; {} on a CPU ({})",
         duration(asleep),
         counted(reclaim.sleeps, "sleep"),
         duration(reclaim.max_ns),

@@ -1,6 +1,6 @@
 //! jvm-gc: the threads of a Java program stand still while the JVM collects its garbage.
 //!
-//! Known by who ended the waits (`safepoints.rs`), and by the collector's CPU time. A JVM that stops
+//! Known by the thread that ended the waits, and by the collector's CPU time. A JVM that stops
 //! its threads and then waits for one that is late to stop uses none: that is not claimed.
 //!
 //! # Evidence

@@ -1,5 +1,5 @@
-//! memcg-reclaim: a memory cgroup is at its limit, and who needs a page there must first win one
-//! back.
+//! memcg-reclaim: a memory cgroup is at its limit, and threads in it that allocate have to reclaim
+//! pages themselves.
 //!
 //! The host may have plenty of free memory. Reclaim is done by the thread that asks: on a CPU, or
 //! asleep until pages have been written.

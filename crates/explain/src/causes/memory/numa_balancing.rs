@@ -1,4 +1,4 @@
-//! numa-balancing: the kernel takes pages away from threads to see who uses them, and moves them.
+//! numa-balancing: NUMA balancing unmaps pages to see by page faults who uses them, and migrates them.
 //!
 //! On a machine with several memory nodes the kernel unmaps pieces of each process's memory from time to
 //! time. The next access is a page fault that says which CPU uses the page; if it is on another node,

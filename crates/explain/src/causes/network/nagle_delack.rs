@@ -5,10 +5,9 @@
 //!
 //! Waits for an answer of 38 to 52 ms on a connection that nearly always has something in its send
 //! queue; most waits longer than 5 ms are of this length; DelayedACKs of the network namespace
-//! counts them on the side that delays. Where the one that writes does not wait for an answer (a server
-//! has given its own), looks at its sockets tell: less than a segment is left to be sent, the windows
-//! have room, TCP_NODELAY is not set, and what is on its way is not acknowledged; of a connection in a
-//! fifth of the looks or more. The time is claimed in which the process waited for the other side.
+//! counts them on the side that delays. Where the writer does not wait for an answer (a server that
+//! has given its own), its sockets are sampled: less than one MSS unsent, window open, TCP_NODELAY off,
+//! data unacknowledged, in a fifth of the samples of a connection or more. The time is claimed in which the process waited for the other side.
 //!
 //! # Without whylag
 //!
@@ -180,7 +179,7 @@ impl<'a> Seen<'a> {
 
     fn absent(&self) -> Absent {
         Absent(format!(
-            "{} for an answer took 40 to 52 ms while the own request was not yet acknowledged, of \
+            "{} for an answer took 38 to 52 ms while the own request was not yet acknowledged, of \
              {} longer than 5 ms; {} of the host",
             counted(self.n(), "wait"),
             count(self.waits),

@@ -1,9 +1,9 @@
 //! proc-scan-vs-fork: threads and processes begin and end slowly while somebody reads /proc.
 //!
 //! /proc/PID/stat adds up the CPU times of all threads of a process, under a lock if one of them
-//! came or went meanwhile. Who ends takes that lock, and has the lock of the host's list of tasks
-//! then, which everybody needs who begins or ends. Two that share the CPUs with a scanner are slow,
-//! too, but wait for a CPU; here they have one, and spin.
+//! came or went meanwhile. A thread that exits takes that lock while it holds tasklist_lock, which every
+//! fork and exit on the host needs. Threads that only compete with the scanner for CPUs are
+//! cpu-runqueue; here they have a CPU, and spin.
 //!
 //! # Evidence
 //!

@@ -4,7 +4,7 @@
 //! job control signal stops all threads until SIGCONT; a container that is paused freezes. The
 //! thread is on no run queue meanwhile, and it did not ask for anything.
 //!
-//! A thread that waited for work when it was stopped lost nothing by it (`stops.rs`).
+//! A thread that waited for work when it was stopped lost nothing by it.
 //!
 //! # Evidence
 //!

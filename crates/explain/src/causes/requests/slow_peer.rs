@@ -13,9 +13,9 @@
 //!
 //! Waits in recv, read or poll for a socket that this side has connected, after a send on it, which a
 //! thread of this host ended; divided by what that thread did meanwhile, and whoever it waited for.
-//! Without a connection: waits that a worker ended, a thread whose life began with a wait for work
-//! that one of those ended that it hands answers to. What a worker computes for the one that waits is
-//! work, unless it never rests and several wait for it at a time. Waits for room in a pipe count
+//! Without a connection: waits that a worker thread ended. A thread counts as a worker if the first
+//! thing it did was an idle wait, and the thread that ended that wait later waits for it. What a worker
+//! computes for the one that waits is work, unless it never rests and several wait for it at a time. Waits for room in a pipe count
 //! where somebody computes at their end: a stage of a pipeline that is slower than those before it.
 //! Where requests are known: of the slowest ones the time from the send of a call that was made for
 //! them until its answer arrived, at least a quarter of their time and a twentieth of the recording.
@@ -26,7 +26,7 @@
 //! # Without whylag
 //!
 //!     strace -f -T -e trace=network,read,write -p PID      # how long answers take
-//!     perf sched timehist -w -p PEER                       # what the peer did meanwhile
+//!     perf sched record -a -- sleep 5; perf sched timehist -w -p PEER   # what the peer did meanwhile
 //!
 //! # Sources
 //!

@@ -1,0 +1,147 @@
+use super::*;
+use crate::testing::{RunBuilder, SECOND, USER, presence, runner};
+
+const PREEMPTED: Account = Account::RunnablePreempted;
+
+/// 16 threads of process 10 share 2 CPUs for 8 s.
+fn oversubscribed() -> RunBuilder {
+    let mut builder = RunBuilder::new().length(8 * SECOND).cpus(2, 0, 8 * SECOND);
+    for tid in 10..26 {
+        builder = builder.thread(tid, 10, &[(USER, SECOND), (PREEMPTED, 7 * SECOND)]);
+    }
+    builder
+}
+
+#[test]
+fn own_threads_are_counted_against_the_cpus() {
+    let run = oversubscribed().runner(runner(10, 10, 4000, 112 * SECOND)).build();
+    let claim = examine(&Case::new(&run)).unwrap();
+    assert_eq!(claim.lost.get(PREEMPTED), 112 * SECOND);
+    assert_eq!(claim.title, "main-10 (pid 10) has 16 runnable threads of its own on 2 CPUs");
+}
+
+#[test]
+fn another_process_is_named_and_not_by_its_thread_if_its_own_name_is_known() {
+    let run = || {
+        RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
+            .runner(runner(10, 66, 300, SECOND))
+    };
+    let title = |run: RunBuilder| examine(&Case::new(&run.build())).unwrap().title;
+    let named = run().present(presence(66, "batch", 0, 1000));
+    assert!(title(named).contains("while batch (pid 66) runs"));
+    assert!(title(run()).contains("while runner-66 (a thread of pid 66) runs"));
+}
+
+#[test]
+fn processes_of_one_program_are_not_two_programs() {
+    let mut run = RunBuilder::new()
+        .thread(10, 10, &[(USER, SECOND), (PREEMPTED, 2 * SECOND)])
+        .thread(20, 20, &[(USER, SECOND), (PREEMPTED, SECOND)])
+        .runner(runner(10, 20, 300, SECOND))
+        .build();
+    run.processes.iter_mut().for_each(|process| process.comm = "epollsrv".into());
+    let title = examine(&Case::new(&run)).unwrap().title;
+    assert_eq!(title, "processes of epollsrv (pid 10 and 20) wait for each other's CPU");
+}
+
+#[test]
+fn nobody_had_more_of_the_waiting_than_there_was() {
+    let run = RunBuilder::new()
+        .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND), (Account::Throttled, SECOND)])
+        .thread(20, 20, &[(USER, SECOND), (PREEMPTED, SECOND)])
+        .runner(runner(10, 66, 300, 3 * SECOND))
+        .runner(RunnerSum { realtime: 1, ..runner(10, 66, 3, SECOND) })
+        .build();
+    let claim = examine(&Case::new(&run)).unwrap();
+    assert_eq!(claim.lost.total(), SECOND, "none of process 20");
+    let text = &claim.evidence[0].text;
+    assert!(text.contains("had the CPU for 2.00 s of the waiting"), "{text}");
+}
+
+#[test]
+fn where_cpus_are_idle_more_of_them_are_no_remedy() {
+    let builder = || {
+        RunBuilder::new()
+            .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
+            .runner(runner(10, 10, 300, SECOND))
+    };
+    let idle = builder().cpus(2, 3 * SECOND, SECOND).build();
+    let claim = examine(&Case::new(&idle)).unwrap();
+    assert!(claim.fix.unwrap().contains("affinity mask") && claim.doubts.len() == 1);
+    let busy = builder().cpus(2, SECOND, 3 * SECOND).build();
+    assert!(examine(&Case::new(&busy)).unwrap().fix.is_none());
+}
+
+/// Findings about a server that waits for a CPU for 6 % of its time, behind its own threads.
+fn found(waits: u64, idle_tenths: u64) -> usize {
+    let poll = (Account::Blocked(model::Blocked::Poll), 80 * SECOND / 100);
+    let run = RunBuilder::new()
+        .thread(10, 10, &[(USER, 14 * SECOND / 100), (PREEMPTED, 6 * SECOND / 100), poll])
+        .runner(runner(10, 10, waits, 6 * SECOND / 100))
+        .cpus(2, idle_tenths * SECOND / 10, (40 - idle_tenths) * SECOND / 10);
+    crate::explain(&run.build()).findings.len()
+}
+
+#[test]
+fn short_waits_on_a_host_with_idle_cpus_are_the_price_of_waking() {
+    let of_20_us = |idle_tenths| found(3_000, idle_tenths);
+    assert_eq!((of_20_us(30), of_20_us(10), of_20_us(2)), (0, 0, 1));
+    // Less than a slice: only where most CPUs were idle.
+    let of_300_us = |idle_tenths| found(200, idle_tenths);
+    assert_eq!((of_300_us(30), of_300_us(10), of_300_us(2)), (0, 1, 1));
+    // Whole slices are waited for a CPU that others want, too.
+    assert_eq!(found(20, 30), 1);
+}
+
+#[test]
+fn without_a_measured_wait_no_quantiles_are_printed() {
+    let run = oversubscribed().runner(runner(10, 10, 4000, 112 * SECOND));
+    let run = run.values(Metric::RunQueueDelay, 5, &[0, 0]).build();
+    let claim = examine(&Case::new(&run)).unwrap();
+    assert!(!claim.evidence.iter().any(|e| e.text.contains("fastest")), "{claim:?}");
+}
+
+#[test]
+fn waking_on_an_idle_cpu_is_not_this() {
+    let run = RunBuilder::new()
+        .thread(10, 10, &[(USER, SECOND), (Account::RunnableWakeup, SECOND)])
+        .runner(runner(10, 0, 30_000, SECOND))
+        .build();
+    let Absent(missing) = examine(&Case::new(&run)).unwrap_err();
+    assert!(missing.contains("no other thread was seen"), "{missing}");
+}
+
+#[test]
+fn the_idle_part_is_left_out_of_the_claim() {
+    let run = RunBuilder::new()
+        .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
+        .runner(runner(10, 0, 100, SECOND / 4))
+        .runner(runner(10, 10, 100, SECOND * 3 / 4))
+        .build();
+    assert_eq!(examine(&Case::new(&run)).unwrap().lost.total(), SECOND * 3 / 4);
+}
+
+#[test]
+fn the_recorder_is_no_culprit() {
+    let run = || {
+        RunBuilder::new().thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)]).runner(runner(
+            10,
+            1,
+            100,
+            SECOND / 4,
+        ))
+    };
+    assert!(examine(&Case::new(&run().build())).is_err());
+    let run = run().runner(runner(10, 66, 100, SECOND / 8)).build();
+    let claim = examine(&Case::new(&run)).unwrap();
+    assert_eq!(claim.lost.total(), SECOND / 8);
+    assert!(claim.title.contains("runner-66"), "{}", claim.title);
+}
+
+#[test]
+fn throttled_time_is_not_claimed() {
+    let run =
+        RunBuilder::new().thread(10, 10, &[(USER, SECOND), (Account::Throttled, SECOND)]).build();
+    assert!(examine(&Case::new(&run)).is_err());
+}

@@ -1,0 +1,90 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::testing::{RunBuilder, SECOND, USER, wait};
+use model::WaitSum;
+
+fn convoy(lock_like: u64, by_waiter: u64) -> RunBuilder {
+    RunBuilder::new()
+        .thread(10, 10, &[(USER, SECOND), (FUTEX, 3 * SECOND)])
+        .thread(11, 10, &[(USER, SECOND), (FUTEX, 3 * SECOND)])
+        .wait(WaitSum { lock_like, by_waiter, ..wait(10, FUTEX, 0xbeef, 1000, 4 * SECOND) })
+}
+
+#[test]
+fn claimed_for_lock_waits_and_only_for_those() {
+    let run = convoy(1000, 990).build();
+    let claim = examine(&Case::new(&run)).unwrap();
+    assert_eq!(claim.lost.get(FUTEX), 4 * SECOND);
+    assert!(claim.title.ends_with("lock at 0xbeef"), "{}", claim.title);
+    assert!(claim.doubts.is_empty());
+}
+
+fn convoy_behind(ends: &[(ChainEnd, u64)]) -> RunBuilder {
+    let ends: BTreeMap<_, _> = ends.iter().copied().collect();
+    let ns = ends.values().sum();
+    RunBuilder::new().thread(10, 10, &[(USER, SECOND), (FUTEX, 6 * SECOND)]).wait(WaitSum {
+        lock_like: 100,
+        ends,
+        ..wait(10, FUTEX, 0xbeef, 100, ns)
+    })
+}
+
+#[test]
+fn the_fix_follows_what_the_holder_did() {
+    let run = convoy_behind(&[(ChainEnd::Timer, 3 * SECOND), (ChainEnd::Cpu, SECOND)]).build();
+    let claim = examine(&Case::new(&run)).unwrap();
+    assert_eq!(claim.lost.get(FUTEX), 4 * SECOND);
+    assert!(claim.title.contains("whose holder slept by a timer"), "{}", claim.title);
+    assert!(claim.fix.unwrap().contains("before it sleeps"));
+    assert!(claim.ruled_out.iter().any(|r| r.cause == "cpu-runqueue"), "{:?}", claim.ruled_out);
+}
+
+#[test]
+fn a_lock_that_nobody_lets_go_of_is_an_outage() {
+    let open = WaitSum {
+        lock_like: 3,
+        open: 3,
+        ends: [(ChainEnd::Unknown, 6 * SECOND)].into(),
+        ..wait(10, FUTEX, 0xbeef, 3, 6 * SECOND)
+    };
+    let run = RunBuilder::new().thread(10, 10, &[(FUTEX, 6 * SECOND)]).wait(open).build();
+    let claim = examine(&Case::new(&run)).unwrap();
+    assert!(claim.title.ends_with("which nobody let go of"), "{}", claim.title);
+    assert!(claim.chain.iter().any(|link| link.text.contains("a deadlock")));
+    assert_eq!(claim.lost.get(FUTEX), 6 * SECOND);
+    // Nobody saw what the holder did.
+    assert!(claim.ruled_out.is_empty(), "{:?}", claim.ruled_out);
+}
+
+#[test]
+fn what_waits_behind_a_holder_without_a_cpu_is_left_to_cpu_runqueue() {
+    let run = convoy_behind(&[(ChainEnd::RunQueue, 3 * SECOND), (ChainEnd::Cpu, SECOND)]).build();
+    let case = Case::new(&run);
+    assert_eq!(examine(&case).unwrap().lost.get(FUTEX), SECOND);
+    assert_eq!(case.behind(|end| end == ChainEnd::RunQueue).get(FUTEX), 3 * SECOND);
+    let run = convoy_behind(&[(ChainEnd::Throttled, 3 * SECOND)]).build();
+    assert!(examine(&Case::new(&run)).unwrap_err().0.contains("throttled by its cgroup"));
+}
+
+#[test]
+fn not_claimed_for_waiting_for_work() {
+    let run = convoy(0, 10).build();
+    let case = Case::new(&run);
+    assert!(examine(&case).is_err());
+    assert_eq!(case.idle_ns, 6 * SECOND);
+}
+
+#[test]
+fn a_barrier_could_look_the_same_without_lock_values() {
+    let run = convoy(0, 1000).build();
+    assert_eq!(examine(&Case::new(&run)).unwrap().doubts.len(), 1);
+}
+
+#[test]
+fn owners_that_wait_for_a_cpu_are_a_doubt_not_a_ruled_out() {
+    let run = convoy(1000, 990).thread(12, 10, &[(Account::RunnablePreempted, 4 * SECOND)]).build();
+    let claim = examine(&Case::new(&run)).unwrap();
+    assert_eq!(claim.doubts.len(), 1);
+    assert!(claim.ruled_out.iter().all(|r| r.cause != "cpu-runqueue"));
+}

@@ -1,0 +1,124 @@
+//! A peer that a program called, and what is known of it.
+
+use std::collections::BTreeSet;
+
+use model::histogram::PRECISION_KERNEL;
+use model::{Call, FlowKind, Histogram, Message, MessageMetric, Run, Service, TracedProgram};
+
+use crate::case::Case;
+use crate::case::requests::kept;
+use crate::case::spans::Span;
+use crate::cause::Claim;
+use crate::text::{counted, duration, quantiles};
+
+/// A peer that a program called.
+pub struct Called<'a> {
+    pub service: &'a Service,
+    pub name: &'a str,
+    /// Until the answer arrived.
+    pub total: Histogram,
+}
+
+pub fn called(run: &Run) -> Vec<Called<'_>> {
+    let services = run.sums.services.iter();
+    let called = services.filter_map(|service| {
+        let program = run.messages.program(service.program)?;
+        let flow = program.flows.iter().find(|flow| flow.kind == FlowKind::Call)?;
+        let total = run.messages.histogram(program.program, flow.flow, MessageMetric::Total);
+        Some(Called { service, name: &flow.name, total })
+    });
+    called.collect()
+}
+
+/// Calls take as long as what is kept whole on average: less is what a call costs.
+pub fn is_long(case: &Case, called: &Called) -> bool {
+    called.total.mean().unwrap_or(0.0) >= case.run.header.threshold_ns as f64
+}
+
+/// The calls to this peer: the thread that called, and the time within the message.
+pub fn calls_of(message: &Message, program: u32) -> impl Iterator<Item = (u32, Span)> {
+    let calls = message.at_socket.iter().flat_map(|at| &at.calls);
+    let calls = calls.filter(move |call| call.program == program).map(|call| {
+        let from_ns = call.sent_ns.max(message.t0_ns);
+        (call.tid, Span { from_ns, to_ns: call.arrived_ns.min(message.end_ns) })
+    });
+    calls.filter(|(_, span)| span.from_ns < span.to_ns)
+}
+
+/// Times of all requests of the process that calls, also those at a port that another one has opened.
+pub fn requests(case: &Case, called: &Called, metric: MessageMetric) -> Histogram {
+    let (messages, tgid) = (&case.run.messages, called.service.tgid);
+    let answered = kept(case.run)
+        .filter(|message| message.at_socket.as_ref().is_some_and(|at| at.tgid == tgid));
+    let answered: BTreeSet<u32> = answered.map(|message| message.program).collect();
+    let is_its = |p: &&TracedProgram| p.tgid == tgid || answered.contains(&p.program);
+    let programs = messages.programs.iter().filter(is_its);
+    let flows = programs.flat_map(|p| p.flows.iter().map(move |flow| (p.program, flow)));
+    let mut all = Histogram::new(PRECISION_KERNEL);
+    for (program, flow) in flows.filter(|(_, flow)| flow.kind == FlowKind::Request) {
+        all.merge(&messages.histogram(program, flow.flow, metric));
+    }
+    all
+}
+
+/// `127.0.0.1:5432 (postgres, pid 81)`.
+pub fn peer(case: &Case, called: &Called) -> String {
+    match &called.service.peer {
+        Some(peer) => format!("{} ({}, pid {})", called.name, comm(case, peer), peer.tgid),
+        None => called.name.to_owned(),
+    }
+}
+
+fn comm<'a>(case: &Case<'a>, peer: &'a model::Peer) -> &'a str {
+    match case.run.comm(peer.tgid) {
+        "?" => &peer.comm,
+        known => known,
+    }
+}
+
+/// What the peer did, as far as that is known.
+pub fn trigger(case: &Case, called: &Called, claim: &mut Claim) {
+    let answers = answers(case.run, called.service.program);
+    claim.trigger(match (answers, &called.service.peer) {
+        (Some(words), _) => words,
+        (None, Some(peer)) => format!(
+            "what {} (pid {}) did meanwhile is not known: it was not recorded",
+            comm(case, peer),
+            peer.tgid
+        ),
+        (None, None) => "the peer is not on this host, or was not seen to answer".to_owned(),
+    });
+    claim.saw(
+        format!(
+            "{} of {} to {}: {}",
+            counted(called.total.count(), "call"),
+            case.process_name(called.service.tgid),
+            peer(case, called),
+            quantiles(&called.total)
+        ),
+        "from the send of each call until its answer arrived",
+    );
+    claim.exclude(
+        "waiting for the next request",
+        "only the time between a call of its own and the answer counts".to_owned(),
+    );
+}
+
+/// Of calls whose peer was recorded: how its time divides.
+fn answers(run: &Run, program: u32) -> Option<String> {
+    let calls = kept(run).filter_map(|message| message.at_socket.as_ref()).flat_map(|at| &at.calls);
+    let answered = calls.filter(|call| call.program == program);
+    let answered: Vec<(&Call, &model::Answer)> =
+        answered.filter_map(|call| Some((call, call.answer.as_ref()?))).collect();
+    let sum = |of: fn(&(&Call, &model::Answer)) -> u64| -> u64 { answered.iter().map(of).sum() };
+    let queued = sum(|(_, answer)| answer.read_ns.saturating_sub(answer.arrived_ns));
+    let worked = sum(|(_, answer)| answer.served_ns.saturating_sub(answer.read_ns));
+    (!answered.is_empty()).then(|| {
+        format!(
+            "there {} waited {} to be read, and {} until they were answered",
+            counted(answered.len() as u64, "call"),
+            duration(queued),
+            duration(worked)
+        )
+    })
+}

@@ -1,0 +1,99 @@
+//! Threads that wait for a peer, of a program without requests of its own.
+
+use std::collections::BTreeSet;
+
+use model::{Account, Accounts, Blocked, ChainEnd, MessageMetric, part_of};
+
+use super::called::{self, Called, calls_of, peer, requests, trigger};
+use crate::case::Case;
+use crate::case::lost::{Class, class};
+use crate::case::requests::kept;
+use crate::cause::Claim;
+use crate::causes::network::{nagle_delack, tcp_rto};
+use crate::text::{counted, duration, mean};
+
+pub const POLL: Account = Account::Blocked(Blocked::Poll);
+/// Who does less than one in so many parts between answers waits for something to do: a consumer of a
+/// queue (BLPOP, a long poll) asks, too, and is answered when there is something.
+const LEAST_WORK: u64 = 20;
+
+/// A program without requests of its own, or whose requests do not show how long they took (several at
+/// once at a socket of UDP), waits for the answers to what it has sent.
+pub fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
+    let requests = requests(case, called, MessageMetric::Total);
+    let are_of_requests = called.total.count() >= requests.count() / 2;
+    if requests.sum() >= called.total.sum() || !are_of_requests {
+        return None;
+    }
+    let tgid = called.service.tgid;
+    let asked = asked(case, called);
+    let waited = if asked.total() > 0 { asked } else { polled(case, called) };
+    let waited = without_tcps(case, tgid, &waited);
+    let threads = case.run.threads.iter().filter(|thread| thread.tgid == tgid);
+    let work =
+        threads.map(|t| t.accounts.sum_of(|account| class(account) == Class::Work)).sum::<u64>();
+    let is_idle = requests.count() == 0 && work < waited.total() / LEAST_WORK;
+    if waited.total() == 0 || is_idle {
+        return None;
+    }
+    let process = case.process_name(tgid);
+    let title = format!("{process} waits for answers of {}", peer(case, called));
+    let mut claim = Claim::new(title, waited.clone(), called.total.count());
+    claim.takes_idle = true;
+    claim.mechanism(format!(
+        "asleep for {} until the answer to what had been sent came: {}, {} on average",
+        duration(waited.total()),
+        counted(called.total.count(), "call"),
+        mean(called.total.sum(), called.total.count())
+    ));
+    trigger(case, called, &mut claim);
+    claim.doubt(
+        0.9,
+        "a peer that holds its answer back until there is something to tell (a queue, a long poll) \
+         looks the same",
+    );
+    Some(claim)
+}
+
+/// The peer is not to blame for what TCP kept from it, or its answer from the program.
+fn without_tcps(case: &Case, tgid: u32, waited: &Accounts) -> Accounts {
+    let (held, resent) = (nagle_delack::held_answers(case, tgid), tcp_rto::waited(case, tgid));
+    let peers = |(account, ns): (Account, u64)| {
+        (account, ns.saturating_sub(held.get(account)).saturating_sub(resent.get(account)))
+    };
+    waited.iter().map(peers).collect()
+}
+
+/// Waits of its threads for what they had asked for on a socket, which nobody recorded ended. Several
+/// peers share them.
+fn asked(case: &Case, called: &Called) -> Accounts {
+    let tgid = called.service.tgid;
+    let beyond = |end| matches!(end, ChainEnd::Outside | ChainEnd::Unwatched);
+    let waits = case.run.sums.waits.iter().filter(|wait| wait.tgid == tgid && wait.asked);
+    let waits = waits.filter(|wait| class(wait.account) == Class::Idle);
+    let waited: Accounts = waits.map(|wait| (wait.account, wait.ends_in(beyond))).collect();
+    let all = to_all_peers(case, called);
+    waited.iter().map(|(a, ns)| (a, part_of(ns, called.total.sum(), all))).collect()
+}
+
+/// Of a program that waits for all its sockets at once: sleeps of the thread that called, where that is
+/// not known of the one that polls most; at most as long as calls were on their way, and the part of
+/// this peer of those to all.
+fn polled(case: &Case, called: &Called) -> Accounts {
+    let program = called.service.program;
+    let callers: BTreeSet<u32> =
+        kept(case.run).flat_map(|message| calls_of(message, program)).map(|(tid, _)| tid).collect();
+    let threads = case.run.threads.iter().filter(|t| t.tgid == called.service.tgid);
+    let threads = threads.filter(|thread| callers.is_empty() || callers.contains(&thread.tid));
+    let poll = threads.map(|thread| thread.accounts.get(POLL)).max().unwrap_or(0);
+    let all = to_all_peers(case, called);
+    let own = part_of(poll.min(all), called.total.sum(), all);
+    [(POLL, own)].into_iter().collect()
+}
+
+/// Time of all calls of the process, to whichever peer.
+fn to_all_peers(case: &Case, called: &Called) -> u64 {
+    let others = called::called(case.run);
+    let others = others.iter().filter(|other| other.service.tgid == called.service.tgid);
+    others.map(|other| other.total.sum()).fold(0, u64::saturating_add)
+}

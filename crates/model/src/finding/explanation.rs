@@ -1,0 +1,151 @@
+//! All that is said of a run, or of a part of it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::patterns::{Coincidence, Rhythm};
+use crate::{Account, Finding, RunId};
+
+/// Everything `whylag explain` says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Explanation {
+    /// The run.
+    pub run: RunId,
+    /// The part of it that was asked about; `None`: all of it.
+    pub scope: Option<Scope>,
+    /// Wall time of all watched threads.
+    pub wall_ns: u64,
+    /// Wall time that is in no account.
+    pub unaccounted_ns: u64,
+    /// Wall time that the threads did not choose to spend.
+    pub lost_ns: u64,
+    /// Wall time waiting for work.
+    pub idle_ns: u64,
+    /// (account, ns, share of the wall time), largest first.
+    pub accounts: Vec<(Account, u64, f64)>,
+    /// Those through which packets were dropped, then the others, then those that struck at one
+    /// time only; of each first what takes most of the slowest requests, then the largest share;
+    /// empty: no known cause.
+    pub findings: Vec<Finding>,
+    /// Set where the largest account of lost time is explained by none of them: that comes first.
+    #[serde(default)]
+    pub leading_account: Option<LeadingAccount>,
+    /// Causes with evidence that are too small to be findings, the largest first.
+    #[serde(default)]
+    pub below_bar: Vec<BelowBar>,
+    /// What the recorder itself took, which is in no finding; `None`: nothing that was seen.
+    #[serde(default)]
+    pub own_delay: Option<OwnDelay>,
+    /// Causes that are no findings and were not looked for, by what was missing.
+    #[serde(default)]
+    pub not_looked_at: Vec<NotLookedAt>,
+    /// Lost time that no finding explains, by account, largest first.
+    pub unexplained: Vec<(Account, u64)>,
+    /// The largest stacks in these accounts, account by account; of an account that is explained
+    /// in part, what is explained may be among them.
+    pub unexplained_stacks: Vec<LostStack>,
+    /// Repeated events that come at a phase of some period, the surest first.
+    #[serde(default)]
+    pub rhythms: Vec<Rhythm>,
+    /// Other programs that ran when repeated events came, the surest first.
+    #[serde(default)]
+    pub coincidences: Vec<Coincidence>,
+    /// Count by kind.
+    pub losses: BTreeMap<String, u64>,
+}
+
+/// The part of a run that was asked about, and what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Scope {
+    /// `outlier 3`, `the window 1.20 s..1.50 s`, `thread worker (tid 81)`.
+    pub what: String,
+    /// Number of the outlier, if one was asked about: 1 is the longest of the run.
+    pub outlier: Option<u64>,
+    /// Its start, since the start of the run.
+    pub from_ns: u64,
+    /// Its end, since the start of the run.
+    pub to_ns: u64,
+    /// Threads that are in it.
+    pub threads: u64,
+    /// Intervals kept whole that are in it.
+    pub intervals: u64,
+    /// True if the accounts of its threads are complete, short intervals included.
+    pub exact: bool,
+    /// Time on a CPU that was between the intervals, and is estimated from the rest of the lives of
+    /// the threads.
+    #[serde(default)]
+    pub estimated_ns: u64,
+    /// What the explanation rests on, and what is not in it.
+    pub basis: String,
+}
+
+/// Time that the recorder itself took from the watched threads.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct OwnDelay {
+    /// Watched threads were ready to run while it was on their CPU.
+    pub queued_ns: u64,
+    /// Watched threads waited for mmap_lock while it held that lock.
+    pub locked_ns: u64,
+    /// Both as a part of the wall time, 0 to 1.
+    pub wall_share: f64,
+    /// That is so much that it comes before the findings.
+    pub matters: bool,
+}
+
+/// The account that most time was lost in, where no cause explains it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct LeadingAccount {
+    /// Which.
+    pub account: Account,
+    /// The system call in which most of that time was, if one had most of it.
+    pub call: Option<String>,
+    /// The time that no finding explains.
+    pub ns: u64,
+    /// The same as a part of the wall time, 0 to 1.
+    pub wall_share: f64,
+}
+
+/// A cause with its evidence that explains too little to be a finding.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct BelowBar {
+    /// Id of the cause.
+    pub cause: String,
+    /// What it explains that no finding does.
+    pub lost_ns: u64,
+    /// The same as a part of the wall time, 0 to 1.
+    pub wall_share: f64,
+    /// What that is below.
+    pub because: String,
+}
+
+/// Causes of the catalogue that were not looked for: their evidence was not recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct NotLookedAt {
+    /// What was missing, and why.
+    pub because: String,
+    /// Ids of the causes.
+    pub causes: Vec<String>,
+}
+
+/// Where lost time was spent that no finding explains.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct LostStack {
+    /// What the threads did.
+    pub account: Account,
+    /// Intervals, or samples.
+    pub count: u64,
+    /// Their time.
+    pub ns: u64,
+    /// Functions of the kernel, innermost first; empty if not known.
+    pub kernel: Vec<String>,
+    /// Functions of the program, innermost first; empty if not known.
+    pub user: Vec<String>,
+}

@@ -1,0 +1,137 @@
+//! Sums of what others did while a process waited: held its mmap_lock, had its CPU, were in a call.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::sums::adds_up;
+use crate::{StackId, Sum, Syscall};
+
+/// Time that waiters for the mmap_lock of a process spent while one process held it in one way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldSum {
+    /// Process whose address space it is, and whose threads waited.
+    pub tgid: u32,
+    /// True if the waiter wanted to write.
+    pub waiter_write: bool,
+    /// Process that held the lock.
+    pub holder_tgid: u32,
+    /// Name of the holder when last seen.
+    pub holder_comm: String,
+    /// True if it was held exclusively.
+    pub holder_write: bool,
+    /// The call in which it was held, if any.
+    pub holder_call: Option<Syscall>,
+    /// Waits that overlapped such holds.
+    pub count: u64,
+    /// The overlap.
+    pub ns: u64,
+    /// Longest single overlap.
+    pub max_ns: u64,
+}
+
+impl Sum for HoldSum {
+    fn key(&self) -> impl Serialize {
+        let holder = (self.holder_tgid, &self.holder_comm, self.holder_write, self.holder_call);
+        (self.tgid, self.waiter_write, holder)
+    }
+
+    adds_up!(count, ns, max_ns);
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), Some(&mut self.holder_tgid)]
+    }
+}
+
+/// Time that a process had a CPU for which threads of another one, or others of its own, waited:
+/// each wait is divided among those who ran in it. Its key is (tgid, runner_tgid, realtime).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunnerSum {
+    /// Process that waited.
+    pub tgid: u32,
+    /// Process that ran on that CPU; 0: nobody did.
+    pub runner_tgid: u32,
+    /// Name of the last of its threads that did.
+    pub runner_comm: String,
+    /// Its priority when it ran, as in `ThreadAccounts::realtime`.
+    pub realtime: u8,
+    /// Times that one of its threads ran in such a wait.
+    pub count: u64,
+    /// How long they ran in it; in older recordings the whole of each wait in which they ran longest.
+    pub ns: u64,
+}
+
+impl Sum for RunnerSum {
+    fn key(&self) -> impl Serialize {
+        (self.tgid, self.runner_tgid, self.realtime)
+    }
+
+    adds_up!(count, ns);
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), Some(&mut self.runner_tgid)]
+    }
+}
+
+/// Waits of a process for spinlocks (10 us at least), by who was in a system call on another CPU
+/// when they ended: whoever had the lock is among those, but several may be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConcurrentCall {
+    /// Process that waited.
+    pub tgid: u32,
+    /// The other one.
+    pub other_tgid: u32,
+    /// Its name.
+    pub other_comm: String,
+    /// The call that it was in; if it was not in the kernel just then, its last one.
+    pub other_call: Syscall,
+    /// What it read.
+    pub reads: TableRead,
+    /// The stack of the waiter in the kernel.
+    pub kernel: Option<StackId>,
+    /// Waits.
+    pub count: u64,
+    /// Their time.
+    pub ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Sum for ConcurrentCall {
+    fn key(&self) -> impl Serialize {
+        (self.tgid, self.other_tgid, self.other_call, &self.reads, self.kernel)
+    }
+
+    adds_up!(count, ns, max_ns);
+
+    fn stacks(&self) -> [Option<StackId>; 2] {
+        [self.kernel, None]
+    }
+
+    fn processes(&mut self) -> [Option<&mut u32>; 2] {
+        [Some(&mut self.tgid), Some(&mut self.other_tgid)]
+    }
+}
+
+/// What a call reads that walks through tables of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TableRead {
+    /// No table, or another call.
+    Unknown,
+    /// A file of /proc with its folder (`net/udp`, `123/stat`), or `/proc` itself.
+    Proc(String),
+    /// Sockets, by netlink (NETLINK_SOCK_DIAG).
+    SocketDiag,
+}
+
+impl fmt::Display for TableRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TableRead::Unknown => f.write_str("no table"),
+            TableRead::Proc(file) if file.starts_with('/') => f.write_str(file),
+            TableRead::Proc(file) => write!(f, "/proc/{file}"),
+            TableRead::SocketDiag => f.write_str("all sockets by netlink (as ss does)"),
+        }
+    }
+}
