@@ -49,7 +49,7 @@ pub use compare::proof::{ProofQuestion, measured, prove};
 pub use compare::recordings::{
     CannotCompare, Compared, ComparedRun, compare_recordings, is_recording,
 };
-pub use compare::series::{SeriesRun, series};
+pub use compare::series::{DISMISSED, SeriesRun, series, trends};
 
 pub use judge::timers::{JudgedTimers, timers};
 pub use judge::why_not::{UnknownCause, why_not, why_not_part};

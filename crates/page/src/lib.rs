@@ -14,12 +14,14 @@
 
 pub mod accounts;
 pub mod chain;
+pub mod checkup;
 pub mod compare;
 mod error;
 pub mod flame;
 pub mod heat;
 pub mod html;
 pub mod listen;
+pub mod overview;
 pub mod recorder;
 pub mod requests;
 pub mod run;
@@ -30,6 +32,7 @@ pub mod timeline;
 mod types;
 pub mod wire;
 
+use model::CheckupDiff;
 use report::Class;
 use serde::Serialize;
 
@@ -50,6 +53,8 @@ pub struct Page {
     pub differences: Vec<accounts::Difference>,
     /// How latencies and stacks of two runs differ; none for one.
     pub comparison: Option<compare::Comparison>,
+    /// How their hosts and programs differ; none for one run.
+    pub surroundings: Option<CheckupDiff>,
 }
 
 /// A class of accounts.
@@ -68,11 +73,13 @@ impl Page {
     /// The page of one run, or of two.
     pub fn of(runs: &[Loaded]) -> Page {
         let pages: Vec<RunPage> = runs.iter().map(RunPage::of).collect();
-        let (differences, comparison) = match (runs, &pages[..]) {
-            ([a, b], [x, y]) => {
-                (accounts::differences(&a.run, &b.run), Some(compare::comparison([a, b], [x, y])))
-            }
-            _ => (Vec::new(), None),
+        let (differences, comparison, surroundings) = match (runs, &pages[..]) {
+            ([a, b], [x, y]) => (
+                accounts::differences(&a.run, &b.run),
+                Some(compare::comparison([a, b], [x, y])),
+                Some(checkup::of_runs(&a.run, &b.run)),
+            ),
+            _ => (Vec::new(), None, None),
         };
         Page {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -80,6 +87,7 @@ impl Page {
             runs: pages,
             differences,
             comparison,
+            surroundings,
         }
     }
 }

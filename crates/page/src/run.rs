@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::units::{count, duration};
-use model::{Explanation, Outlier, Run};
+use model::{Explanation, Fact, Outlier, Run};
 use serde::Serialize;
 
 use crate::accounts::{AccountRow, Group, OverTime};
@@ -88,6 +88,8 @@ pub struct RunPage {
     pub requests: Requests,
     /// What recording cost and lost.
     pub recorder: Recorder,
+    /// Host and program, by the names of the facts.
+    pub facts: Vec<Fact>,
     /// Commands that show the same on a terminal.
     pub commands: Vec<Command>,
 }
@@ -130,6 +132,7 @@ impl RunPage {
             flames: flame::flames(run),
             requests: requests::requests(run, &name),
             recorder: recorder::recorder(run, origin),
+            facts: facts(run),
             commands: commands(run, &name),
             explanation,
             name,
@@ -147,6 +150,12 @@ fn about(run: &Run) -> String {
     let threads = model::units::counted(run.thread_count(), "thread");
     let number = count(run.outlier_count);
     format!("{}, {threads}, {kept} ({number} of them)", duration(run.length_ns()))
+}
+
+fn facts(run: &Run) -> Vec<Fact> {
+    let mut facts = run.facts.clone();
+    facts.sort_by(|a, b| a.name.cmp(&b.name));
+    facts
 }
 
 fn commands(run: &Run, name: &str) -> Vec<Command> {

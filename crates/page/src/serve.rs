@@ -13,14 +13,14 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use model::{RunId, RunSummary, Window};
+use model::{Checkup, RunId, RunSummary, Window};
 use serde::{Deserialize, Serialize};
 use store::{Sqlite, Store};
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::html::{SCRIPT, STYLE};
 use crate::listen::{Hosts, Listener};
-use crate::{Loaded, Page, PageError, wire};
+use crate::{Loaded, Page, PageError, checkup, overview, wire};
 
 /// Bytes of a token.
 const TOKEN: usize = 24;
@@ -77,7 +77,11 @@ struct Shared {
     hosts: Hosts,
     token: String,
     store: Mutex<Sqlite>,
+    look: Look,
 }
+
+/// Looks at this host, as `whylag doctor` does; why it cannot, in words.
+pub type Look = fn() -> Result<Checkup, String>;
 
 impl Server {
     /// Draws a token for what listens.
@@ -93,21 +97,25 @@ impl Server {
         format!("http://{}/{}/", self.listener.host(), self.token)
     }
 
-    /// Answers until the process ends.
+    /// Answers until the process ends, with what `look` sees of this host where that is asked for.
     ///
     /// # Errors
     /// If the listener fails.
-    pub fn run(self, store: Sqlite) -> Result<(), PageError> {
+    pub fn run(self, store: Sqlite, look: Look) -> Result<(), PageError> {
         let shared = Arc::new(Shared {
             hosts: self.listener.hosts(),
             token: self.token,
             store: Mutex::new(store),
+            look,
         });
         let app = Router::new()
             .route("/{token}/", get(|| async { text("text/html", INDEX) }))
             .route("/{token}/page.js", get(|| async { text("text/javascript", SCRIPT) }))
             .route("/{token}/page.css", get(|| async { text("text/css", STYLE) }))
             .route("/{token}/runs.json", get(runs))
+            .route("/{token}/grids.json", get(grids))
+            .route("/{token}/trends.json", get(trends))
+            .route("/{token}/checkup.json", get(checkup_now))
             .route("/{token}/run/{id}", get(run))
             .route("/{token}/explain/{id}", get(explain_part))
             .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
@@ -234,6 +242,35 @@ async fn runs(State(shared): State<Arc<Shared>>) -> Response {
     with_store(shared, JSON, |store| {
         let runs = store.runs().map_err(|error| Refused::failed(&error))?;
         json(&runs.into_iter().rev().map(row).collect::<Vec<_>>())
+    })
+    .await
+}
+
+async fn grids(State(shared): State<Arc<Shared>>) -> Response {
+    with_store(shared, JSON, |store| {
+        json(&overview::grids(store).map_err(|error| Refused::failed(&error))?)
+    })
+    .await
+}
+
+async fn trends(State(shared): State<Arc<Shared>>) -> Response {
+    with_store(shared, JSON, |store| {
+        json(&overview::trends(store).map_err(|error| Refused::failed(&error))?)
+    })
+    .await
+}
+
+/// This host now, beside a run if one is named.
+async fn checkup_now(
+    State(shared): State<Arc<Shared>>,
+    Query(With { with }): Query<With>,
+) -> Response {
+    let look = shared.look;
+    with_store(shared, JSON, move |store| {
+        let run = with.map(|id| store.load(RunId(id))).transpose();
+        let run = run.map_err(|error| Refused::missing(&error))?;
+        let now = look().map_err(|why| Refused::failed(&why))?;
+        json(&checkup::page(now, run.as_ref()))
     })
     .await
 }

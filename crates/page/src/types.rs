@@ -9,6 +9,8 @@ use std::path::Path;
 
 use ts_rs::{Config, TS, TypeVisitor};
 
+use crate::checkup::CheckupPage;
+use crate::overview::{GridPage, TrendPage};
 use crate::serve::{PartAnswer, RunRow};
 
 /// Declarations by name.
@@ -43,6 +45,9 @@ fn types_are_those_of_the_structs() {
     declared.visit::<crate::Page>();
     declared.visit::<RunRow>();
     declared.visit::<PartAnswer>();
+    declared.visit::<GridPage>();
+    declared.visit::<TrendPage>();
+    declared.visit::<CheckupPage>();
     let all: Vec<String> = declared.types.into_values().collect();
     let text = format!(
         "// Written from the structs of crates/page and crates/model by crates/page/src/types.rs.\n\n{}",

@@ -58,7 +58,7 @@ pub fn title(subject: Subject) -> &'static str {
 }
 
 /// A result in a word or two.
-pub(crate) fn word(verdict: CheckResult) -> &'static str {
+pub fn word(verdict: CheckResult) -> &'static str {
     match verdict {
         CheckResult::Good => "good",
         CheckResult::Unknown => "unknown here",
@@ -77,6 +77,14 @@ fn cell(verdict: CheckResult) -> Cell {
     Cell::painted(word(verdict), paint)
 }
 
+/// What a check found.
+pub fn fact(check: &Check) -> String {
+    match check.detail.as_str() {
+        "" => check.fact.clone(),
+        detail => format!("{} ({detail})", check.fact),
+    }
+}
+
 fn columns() -> Table {
     Table::new(2, &[("", Align::Left), ("", Align::Left), ("", Align::Left)])
 }
@@ -84,11 +92,7 @@ fn columns() -> Table {
 fn write_checks(out: &mut dyn Write, checks: &[Check], why: bool, style: &Style) -> io::Result<()> {
     let mut table = columns();
     for check in checks {
-        let fact = match check.detail.as_str() {
-            "" => check.fact.clone(),
-            detail => format!("{} ({detail})", check.fact),
-        };
-        table.row([cell(check.verdict), check.id.as_str().into(), fact.into()]);
+        table.row([cell(check.verdict), check.id.as_str().into(), fact(check).into()]);
         if why || matches!(check.verdict, CheckResult::Attention | CheckResult::Bad) {
             table.note(1, format!("why: {}", check.why));
         }
@@ -119,7 +123,8 @@ fn write_recorder(out: &mut dyn Write, checks: &[Check], style: &Style) -> io::R
     table.write(out, style)
 }
 
-fn summary(checkup: &Checkup) -> String {
+/// `host: 41 checks: 2 bad, 3 attention, 4 unknown here, 32 good.`
+pub fn summary(checkup: &Checkup) -> String {
     let verdicts =
         [CheckResult::Bad, CheckResult::Attention, CheckResult::Unknown, CheckResult::Good];
     let counts = verdicts.map(|verdict| format!("{} {}", checkup.count(verdict), word(verdict)));

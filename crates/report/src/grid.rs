@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use model::units::counted;
-use model::{Grid, GridCell, GridRow, Outcome};
+use model::{Grid, GridCell, GridRow, Outcome, Split};
 
 use crate::style::Paint;
 use crate::{Style, text};
@@ -141,19 +141,31 @@ fn write_values(
 }
 
 fn write_splits(out: &mut dyn Write, grid: &Grid, style: &Style) -> io::Result<()> {
-    if grid.tried == 0 {
-        let line = "  Nothing to tell apart: it takes clean runs and bad ones.";
-        return writeln!(out, "{}", style.dim(line));
-    }
-    if grid.splits.is_empty() {
-        let line = format!(
-            "Nothing splits the bad runs from the clean ones beyond chance: {}.",
-            counted(grid.tried as u64, "comparison")
-        );
-        return write!(out, "{}", text::labelled(" ", 2, &line, style.width));
+    if let Some(why) = no_splits(grid) {
+        let lines = text::labelled(" ", 2, &why, style.width);
+        return writeln!(out, "{}", style.dim(lines.trim_end()));
     }
     writeln!(out, "  {}", style.bold("What the bad runs have, of all that was tried:"))?;
-    for split in grid.splits.iter().take(MOST_SPLITS) {
+    for line in splits(grid) {
+        write!(out, "{}", text::labelled("  -", 4, &line, style.width))?;
+    }
+    Ok(())
+}
+
+/// Why nothing splits the bad runs from the clean ones; `None` if something does.
+pub fn no_splits(grid: &Grid) -> Option<String> {
+    if grid.tried == 0 {
+        return Some("Nothing to tell apart: it takes clean runs and bad ones.".to_owned());
+    }
+    let tried = counted(grid.tried as u64, "comparison");
+    grid.splits
+        .is_empty()
+        .then(|| format!("Nothing splits the bad runs from the clean ones beyond chance: {tried}."))
+}
+
+/// What splits the bad runs from the clean ones, the surest first: a sentence each.
+pub fn splits(grid: &Grid) -> Vec<String> {
+    let sentence = |split: &Split| {
         let mut line = format!("{}: {}", split.what, split.how);
         if !split.same.is_empty() {
             let shown = split.same.len().min(MOST_SAME);
@@ -165,20 +177,19 @@ fn write_splits(out: &mut dyn Write, grid: &Grid, style: &Style) -> io::Result<(
                 line += &format!(" and {} more", split.same.len() - shown);
             }
         }
-        line += &format!(
+        line + &format!(
             " (p = {:.1e}, corrected for {} tried {:.1e})",
             split.p, grid.tried, split.p_corrected
-        );
-        write!(out, "{}", text::labelled("  -", 4, &line, style.width))?;
-    }
-    Ok(())
+        )
+    };
+    grid.splits.iter().take(MOST_SPLITS).map(sentence).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample;
-    use model::{RunId, Split};
+    use model::RunId;
 
     #[test]
     fn a_run_is_a_column_and_everything_fits() {

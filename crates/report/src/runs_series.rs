@@ -67,7 +67,7 @@ fn day(unix_ns: i64) -> String {
 
 /// `since 2026-05-12 09:00 (run 41): syscall:read p50 +310 %, ...; that day clocksource.current
 /// tsc -> hpet`.
-fn in_words(change: &SeriesChange) -> String {
+pub fn in_words(change: &SeriesChange) -> String {
     let mut metrics: Vec<String> = change.metrics.iter().take(MOST).map(metric).collect();
     if change.metrics.len() > MOST {
         metrics.push(format!("{} more", change.metrics.len() - MOST));

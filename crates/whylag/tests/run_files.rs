@@ -53,6 +53,26 @@ fn an_imported_run_is_one_of_the_store() {
 }
 
 #[test]
+fn imported_recordings_are_in_grids_and_series() {
+    let lab = Lab::anywhere_beside_others();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/mmap-lock-faulty.whylag");
+    for _ in 0..6 {
+        lab.answer("import", &[file]);
+    }
+    let grid: serde_json::Value =
+        serde_json::from_slice(&lab.answer("runs", &["--grid", "--json"])).unwrap();
+    assert_eq!(grid[0]["runs"], serde_json::json!([1, 2, 3, 4, 5, 6]));
+    let cause = "cause mmap-lock";
+    assert!(grid[0]["rows"].as_array().unwrap().iter().any(|row| row["name"] == cause), "{grid}");
+    let series: serde_json::Value =
+        serde_json::from_slice(&lab.answer("series", &["--json"])).unwrap();
+    assert_eq!(
+        (&series[0]["runs"], series[0]["changes"].as_array().unwrap().len()),
+        (&6.into(), 0)
+    );
+}
+
+#[test]
 fn what_is_no_run_is_refused_in_a_line() {
     let (lab, file) = measured();
     let half = lab.folder.path().join("half.whylag");

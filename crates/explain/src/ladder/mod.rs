@@ -105,7 +105,7 @@ impl Ladder<'_> {
         let [least, most] = law.rounds;
         let rounds = if least == most { format!("{most}") } else { format!("{least} to {most}") };
         let mut text = format!(
-            "USL fit, n = {rounds} rounds a rung: contention {}, crosstalk {}",
+            "USL fit, n = {rounds} rounds per step: contention {}, coherency {}",
             interval(law.contention),
             interval(law.crosstalk),
         );
@@ -113,7 +113,7 @@ impl Ladder<'_> {
         match (cpus, law.peak) {
             // More workers than CPUs bend the curve as well, and at one point.
             (Some(cpus), _) if most > cpus => {
-                text += &format!("; with {cpus} CPUs, want of a CPU is in both");
+                text += &format!("; with {cpus} CPUs, both include run-queue delay");
             }
             (_, Some(peak)) => text += &format!("; throughput is highest with about {peak:.1}"),
             (_, None) => {}

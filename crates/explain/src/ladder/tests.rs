@@ -16,7 +16,10 @@ fn each_case_of_a_run_has_the_verdicts_on_its_ladders() {
     let [workers] = &workers[..] else { panic!("{workers:#?}") };
     assert_eq!((workers.along, workers.knee), (Along::Workers, Some(4)));
     assert!((workers.ratio.unwrap().estimate - 4.0).abs() < 1e-9, "{workers:?}");
-    assert!(workers.sentences[1].ends_with("with 2 CPUs, want of a CPU is in both"), "{workers:?}");
+    assert!(
+        workers.sentences[1].ends_with("with 2 CPUs, both include run-queue delay"),
+        "{workers:?}"
+    );
     let knee = "knee: 4 processes (each does less than half of what 1 alone does)";
     assert_eq!(workers.sentences[2], knee);
     let [population] = &population[..] else { panic!("{population:#?}") };

@@ -15,7 +15,7 @@ export function App({ page }: { page: ShownPage }) {
   const dark = isDark(wanted);
   // The colours of the style are those of the theme only once it is set.
   document.documentElement.dataset["theme"] = dark ? "dark" : "light";
-  const theme = useMemo(() => themeOf(page, dark), [page, dark]);
+  const theme = useMemo(() => themeOf(page.classes, dark), [page, dark]);
   const names = useMemo(() => page.classes.map((c) => c.name), [page]);
   const two = page.runs.length > 1;
   const sections = useMemo(() => SECTIONS.filter((one) => page.runs.some(one.has)), [page]);

@@ -1,5 +1,5 @@
 // Where the data come from: the file itself, or the server that gave this page.
-import type { PartAnswer, RunRow } from "./types";
+import type { CheckupPage, GridPage, PartAnswer, RunRow, TrendPage } from "./types";
 import { read, type ShownPage } from "./wire";
 
 export class TooOld extends Error {}
@@ -38,6 +38,12 @@ async function answered(path: string): Promise<Response> {
 const json = async <T>(path: string) => (await (await answered(path)).json()) as T;
 
 export const runs = () => json<RunRow[]>("runs.json");
+export const grids = () => json<GridPage[]>("grids.json");
+export const trends = () => json<TrendPage[]>("trends.json");
+
+/** This host now, beside a run if one is named. */
+export const checkup = (run: string) =>
+  json<CheckupPage>(`checkup.json${run ? `?with=${encodeURIComponent(run)}` : ""}`);
 
 export async function page(run: string, other: string): Promise<ShownPage> {
   const beside = other ? `?with=${encodeURIComponent(other)}` : "";

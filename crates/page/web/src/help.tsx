@@ -3,7 +3,7 @@
 const KEYS: [string, string][] = [
   ["1, 2, 3 ...", "go to a view"],
   ["t", "dark or light"],
-  ["/", "search in the flame graph"],
+  ["/", "search in the list or the flame graph"],
   ["?", "this help; Escape closes it"],
   ["Tab", "to the next picture; then its own keys work"],
   ["map of seconds: arrows, Enter", "another cell, explain its time; Escape for none"],
@@ -13,6 +13,7 @@ const KEYS: [string, string][] = [
   ["timeline: n, p", "the next or previous of the longest intervals"],
   ["timeline: w", "choose what is seen as the window to explain, or none"],
   ["flame graph: arrows, Enter", "another frame, zoom to it; Escape for all"],
+  ["grid: arrows, Enter", "another cell, open its run"],
 ];
 
 export function Help({ close }: { close: () => void }) {

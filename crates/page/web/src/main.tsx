@@ -3,8 +3,8 @@ import { render } from "preact";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { App } from "./app";
-import { embedded, page as fetchPage, runs as fetchRuns } from "./data";
-import { Runs } from "./runs";
+import { embedded, page as fetchPage } from "./data";
+import { Home } from "./home";
 import { get, set } from "./state";
 import { isDark } from "./theme";
 
@@ -24,8 +24,7 @@ async function start(): Promise<void> {
     const page = await fetchPage(get("run"), get("with"));
     render(<App page={page} />, place);
   } else {
-    const rows = await fetchRuns();
-    render(<Runs rows={rows} open={() => start().catch(failed)} />, place);
+    render(<Home open={() => start().catch(failed)} />, place);
   }
   requestAnimationFrame(() => {
     document.documentElement.dataset["ready"] = String(Math.round(performance.now()));

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Theme } from "./theme";
 import type { ShownRun } from "./wire";
 import { Accounts } from "./views/accounts";
+import { Facts } from "./views/facts";
 import { Findings } from "./views/findings";
 import { Flame } from "./views/flame";
 import { Latencies } from "./views/latency";
@@ -42,5 +43,6 @@ export const SECTIONS: Section[] = [
     View: ({ run, theme, at }) => <Flame flames={run.flames} theme={theme} at={at} />,
   },
   { id: "requests", title: "Requests", has: (run) => run.requests.rows.length > 0, View: (given) => <Requests {...given} /> },
+  { id: "facts", title: "Host and program", has: (run) => run.facts.length > 0, View: (given) => <Facts run={given.run} /> },
   { id: "recorder", title: "Cost and losses", has: (run) => run.accounts.length > 0, View: (given) => <RecorderView run={given.run} /> },
 ];

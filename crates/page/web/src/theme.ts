@@ -1,5 +1,5 @@
 // Colours for canvases: those of the classes come from the binary, the others from the style.
-import type { Page } from "./types";
+import type { ClassColors } from "./types";
 
 export interface Theme {
   classes: string[];
@@ -9,6 +9,7 @@ export interface Theme {
   ground: string;
   accent: string;
   loss: string;
+  warning: string;
   /** From few to many. */
   ramp: (share: number) => string;
 }
@@ -18,17 +19,18 @@ export function isDark(wanted: string): boolean {
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-export function theme(page: Page, dark: boolean): Theme {
+export function theme(classes: ClassColors[], dark: boolean): Theme {
   const of = (name: string) =>
     getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   return {
-    classes: page.classes.map((c) => (dark ? c.dark : c.light)),
+    classes: classes.map((c) => (dark ? c.dark : c.light)),
     text: of("--text"),
     dim: of("--dim"),
     line: of("--line"),
     ground: of("--ground"),
     accent: of("--accent"),
     loss: of("--loss"),
+    warning: of("--warning"),
     // Never fainter than 30 %: one value has to be seen.
     ramp: (share) => {
       const at = 0.3 + 0.7 * Math.min(1, Math.max(0, share));

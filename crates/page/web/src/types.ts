@@ -90,6 +90,138 @@ because: string, };
 export type ChainEnd = "cpu" | "run_queue" | "throttled" | "disk" | "fault" | "kernel" | "stopped" | "timer" | "outside" | "unwatched" | "unknown";
 
 /**
+ * What `whylag series` says of a change.
+ */
+export type Change = { 
+/**
+ * The first run that has it.
+ */
+run: RunId, 
+/**
+ * Names of the lines that changed.
+ */
+names: Array<string>, 
+/**
+ * In a sentence, with what changed around the program at the same time.
+ */
+text: string, };
+
+/**
+ * How a check came out; worse is more.
+ */
+export type CheckResult = "good" | "unknown" | "attention" | "bad";
+
+/**
+ * A check as people read it.
+ */
+export type CheckRow = { 
+/**
+ * Its stable name.
+ */
+id: string, 
+/**
+ * How it came out.
+ */
+result: CheckResult, 
+/**
+ * The same in a word or two.
+ */
+word: string, 
+/**
+ * What was found.
+ */
+fact: string, 
+/**
+ * Why it matters for latency.
+ */
+why: string, 
+/**
+ * What to do; empty if there is nothing to do.
+ */
+advice: string, 
+/**
+ * Where it was read.
+ */
+source: string, };
+
+/**
+ * Checks that are about one thing.
+ */
+export type CheckedSubject = { 
+/**
+ * Its heading.
+ */
+title: string, 
+/**
+ * Worst first.
+ */
+checks: Array<CheckRow>, };
+
+/**
+ * All that differs between two checkups, two runs, or a run and now; what matters for latency
+ * first.
+ */
+export type CheckupDiff = { 
+/**
+ * What is compared.
+ */
+names: [string, string], 
+/**
+ * What differs.
+ */
+differences: Array<CheckupDifference>, 
+/**
+ * Checks and facts that both have.
+ */
+compared: number, 
+/**
+ * What could not be compared, in words.
+ */
+left_out: Array<string>, };
+
+/**
+ * A check or a fact that differs.
+ */
+export type CheckupDifference = { 
+/**
+ * Name of the check, or of the fact where no check is about it.
+ */
+name: string, 
+/**
+ * In the first.
+ */
+first: string, 
+/**
+ * In the second.
+ */
+second: string, 
+/**
+ * True if it is known to matter for latency.
+ */
+matters: boolean, 
+/**
+ * True if the second is bad, and the first is not.
+ */
+is_bad: boolean, };
+
+/**
+ * All checks of this host.
+ */
+export type CheckupPage = { 
+/**
+ * How many checks came out how.
+ */
+summary: string, 
+/**
+ * Checks by what they are about.
+ */
+subjects: Array<CheckedSubject>, 
+/**
+ * What is different from a run that was asked for.
+ */
+differences: CheckupDiff | null, };
+
+/**
  * A class of accounts.
  */
 export type ClassColors = { 
@@ -381,6 +513,23 @@ coincidences: Array<Coincidence>,
 losses: { [key in string]: number }, };
 
 /**
+ * A fact of the environment.
+ */
+export type Fact = { 
+/**
+ * Stable name: `kernel.release`, `clocksource.current`, `sysctl.vm.swappiness`.
+ */
+name: string, 
+/**
+ * Its value as read.
+ */
+value: string, 
+/**
+ * Where it was read: a file, a system call.
+ */
+source: string, };
+
+/**
  * A named cause.
  */
 export type Finding = { 
@@ -491,6 +640,66 @@ reversed: Array<Tree>,
  * Which part of the time off the CPU has a stack.
  */
 coverage: string, };
+
+/**
+ * Runs of one program on one host, in columns.
+ */
+export type Grid = { 
+/**
+ * What they have in common: program, host, kernel, CPUs.
+ */
+group: string, 
+/**
+ * The columns, oldest first.
+ */
+runs: Array<RunId>, 
+/**
+ * Of each run.
+ */
+outcomes: Array<Outcome>, 
+/**
+ * Causes, losses, accounts and the facts that are not the same in all runs.
+ */
+rows: Array<GridRow>, 
+/**
+ * What splits the bad runs from the clean ones, the surest first.
+ */
+splits: Array<Split>, 
+/**
+ * How many facts, causes, accounts and latencies were tried for that.
+ */
+tried: number, };
+
+/**
+ * What a run has in a row.
+ */
+export type GridCell = { "share": number } | { "count": number } | { "value": string | null };
+
+/**
+ * Runs of one program on one host, in columns.
+ */
+export type GridPage = { 
+/**
+ * What `runs --grid --json` says.
+ */
+grid: Grid, 
+/**
+ * What splits the bad runs from the clean ones, a sentence each; or why nothing does.
+ */
+splits: Array<string>, };
+
+/**
+ * One row.
+ */
+export type GridRow = { 
+/**
+ * `cause lazy-binding`, `loss drops`, `account blocked:futex`, `fact clocksource.current`.
+ */
+name: string, 
+/**
+ * Of each run.
+ */
+cells: Array<GridCell>, };
 
 /**
  * A process, or what is summed.
@@ -720,6 +929,11 @@ because: string,
 tell_apart: string, };
 
 /**
+ * How a run ended, by the rule of whoever asks.
+ */
+export type Outcome = "clean" | "recovered" | "lost";
+
+/**
  * Time off the CPU over the run, as the intervals kept whole show it.
  */
 export type OverTime = { 
@@ -780,7 +994,11 @@ differences: Array<Difference>,
 /**
  * How latencies and stacks of two runs differ; none for one.
  */
-comparison: Comparison | null, };
+comparison: Comparison | null, 
+/**
+ * How their hosts and programs differ; none for one run.
+ */
+surroundings: CheckupDiff | null, };
 
 /**
  * A part of a request.
@@ -1108,6 +1326,10 @@ requests: Requests,
  */
 recorder: Recorder, 
 /**
+ * Host and program, by the names of the facts.
+ */
+facts: Array<Fact>, 
+/**
  * Commands that show the same on a terminal.
  */
 commands: Array<Command>, };
@@ -1238,6 +1460,11 @@ maps: Array<SecondMap>,
 basis: string, };
 
 /**
+ * Which kind of figure.
+ */
+export type SeriesKind = "latency" | "account" | "cause";
+
+/**
  * The shift function of a latency.
  */
 export type Shift = { 
@@ -1274,6 +1501,33 @@ band: [number, number] | null,
  * The ratio, and its band, as people read them.
  */
 text: string, };
+
+/**
+ * Something that the bad runs have and the clean ones do not, or the other way round.
+ */
+export type Split = { 
+/**
+ * `clocksource.current = hpet`, `cause lazy-binding`, `p99 of syscall:read`.
+ */
+what: string, 
+/**
+ * Others that are there in exactly the same runs.
+ */
+same: Array<string>, 
+/**
+ * How the sides differ, for people.
+ */
+how: string, 
+/**
+ * Fisher's exact test of what is there or not, the Mann-Whitney test of what has a size; by
+ * itself.
+ */
+p: number, 
+/**
+ * The same, corrected for everything that was tried (Holm): the chance that any of them looks
+ * so in runs that differ in nothing.
+ */
+p_corrected: number, };
 
 /**
  * Intervals kept whole, those of a thread together in time order.
@@ -1355,6 +1609,56 @@ kind: Array<number>,
  * reversed, whose first row they are.
  */
 top: Array<TopRow>, };
+
+/**
+ * A figure over runs.
+ */
+export type TrendLine = { 
+/**
+ * What it is.
+ */
+kind: SeriesKind, 
+/**
+ * As in [`MetricChange::name`].
+ */
+name: string, 
+/**
+ * Of each run, in the unit of [`MetricChange::before`]; `None` where a run has no such figure.
+ */
+values: Array<number | null>, 
+/**
+ * Of latencies p99, ns, where all runs have values enough for it.
+ */
+p99: Array<number | null> | null, };
+
+/**
+ * Runs of one program on one host, over time.
+ */
+export type TrendPage = { 
+/**
+ * Program and host.
+ */
+group: string, 
+/**
+ * The runs, oldest first.
+ */
+runs: Array<RunId>, 
+/**
+ * When each began, ms since 1970-01-01 UTC.
+ */
+started_unix_ms: Array<number>, 
+/**
+ * Latencies, accounts and causes; those that changed come first.
+ */
+lines: Array<TrendLine>, 
+/**
+ * How many of them changed.
+ */
+changed: number, 
+/**
+ * What changed when, oldest first.
+ */
+changes: Array<Change>, };
 
 /**
  * What threads do one at a time.

@@ -50,9 +50,11 @@ export interface Explained {
   }[];
 }
 
+/** What whylag prints. */
+export const whylagOutput = (...options: string[]) => execFileSync(whylag, options, { maxBuffer: 1 << 28 }).toString();
+
 export function explained(run: string, ...options: string[]): Explained {
-  const output = execFileSync(whylag, ["explain", run, "--json", ...options], { maxBuffer: 1 << 28 });
-  return JSON.parse(output.toString()) as Explained;
+  return JSON.parse(whylagOutput("explain", run, "--json", ...options)) as Explained;
 }
 
 export interface Compared {
@@ -61,8 +63,7 @@ export interface Compared {
 
 /** What `whylag compare` says of two runs. */
 export function compared(runs: string[]): Compared {
-  const output = execFileSync(whylag, ["compare", ...runs, "--json"], { maxBuffer: 1 << 28 });
-  return JSON.parse(output.toString()) as Compared;
+  return JSON.parse(whylagOutput("compare", ...runs, "--json")) as Compared;
 }
 
 /** A run file with these texts in place of others. */

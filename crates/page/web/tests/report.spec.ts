@@ -1,7 +1,7 @@
 // A report in a real browser, opened from a file.
 import { statSync } from "node:fs";
 import { expect, test } from "@playwright/test";
-import { address, changed, compared, drawn, explained, fixture, made, open, pixels, report, stories } from "./pages";
+import { address, changed, compared, drawn, explained, fixture, made, open, pixels, report, stories, whylagOutput } from "./pages";
 
 const LANES = { top: 62, bottom: 446 };
 const OVERVIEW = { top: 0, bottom: 54 };
@@ -248,4 +248,18 @@ test("pictures for the docs", async ({ page }) => {
   await open(page, address(report("mmap-lock-faulty", [fixture("mmap-lock-faulty")]), "theme=dark&view=latencies"));
   await page.waitForTimeout(500);
   await page.screenshot({ path: `${docs}/dark.png` });
+});
+
+test("facts of host and program are in a table, and those of two runs are compared", async ({ page }) => {
+  const runs = ["lazy-binding-faulty", "lazy-binding-fixed"].map(fixture);
+  const shown = JSON.parse(whylagOutput("show", runs[0] ?? "", "--json")) as { facts: { name: string }[] };
+  expect(shown.facts.length).toBeGreaterThan(50);
+  await open(page, address(report("lazy-binding-facts", [runs[0] ?? ""])));
+  await expect(page.locator("#facts tbody tr")).toHaveCount(shown.facts.length);
+  const found = JSON.parse(whylagOutput("doctor", "--diff", ...runs, "--json")) as { differences: { name: string }[]; compared: number };
+  await open(page, address(report("lazy-binding-both-facts", runs)));
+  await expect(page.locator(".differences")).toContainText(
+    `${found.differences.length} of ${found.compared} checks or facts differ.`,
+  );
+  for (const { name } of found.differences) await expect(page.locator(".differences")).toContainText(name);
 });

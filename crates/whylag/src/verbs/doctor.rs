@@ -79,7 +79,7 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
 }
 
 /// All checks now.
-fn checkup(pid: Option<u32>) -> Result<Checkup, Failure> {
+pub fn checkup(pid: Option<u32>) -> Result<Checkup, Failure> {
     let mut checks = doctor::host();
     let mut facts = fingerprint::host();
     let mut unbound = Vec::new();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use store::Store;
 
 use crate::failure::Failure;
 use crate::output;
@@ -27,6 +28,11 @@ pub struct Options {
 pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
     let mut store = store.open_to_write()?;
     let run = store.import(&options.file)?;
+    let loaded = store.load(run)?;
+    // A run file has none, and grids and series are made of them.
+    if explain::is_recording(&loaded.header) {
+        store.put_figures(run, &explain::figures(&loaded, &explain::explain(&loaded)))?;
+    }
     let (mut out, _) = output::stdout();
     writeln!(out, "Run {run} is stored: 'whylag explain {run}' has its causes.")?;
     out.flush()?;

@@ -27,8 +27,7 @@ Example:
 pub struct Options {
     #[command(flatten)]
     selection: Selection,
-    /// A run a column: causes, losses, accounts and facts, and what the bad runs have that the
-    /// clean ones have not
+    /// One column per run: causes, losses, accounts and facts, and what goes with the bad runs
     #[arg(long)]
     grid: bool,
     /// With --grid: a run of which this holds is lost, such as 'exit != 0', 'loss:drops > 0',
@@ -62,8 +61,7 @@ fn grids(options: &Options, store: &Sqlite, runs: &[RunSummary]) -> Result<Vec<G
     let mut with_figures = Vec::new();
     for run in runs {
         if let Some(figures) = store.figures(run.id)? {
-            let target = run.header.target.to_string();
-            with_figures.push(GridRun { id: run.id, target, figures });
+            with_figures.push(GridRun::of(run, figures));
         }
     }
     if with_figures.is_empty() {

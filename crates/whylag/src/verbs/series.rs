@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
-use explain::SeriesRun;
+use explain::{DISMISSED, SeriesRun};
 use model::RunId;
 use store::Store;
 
@@ -29,19 +29,16 @@ Example:
 pub struct Options {
     #[command(flatten)]
     selection: Selection,
-    /// The change with this run is known: do not tell it again
+    /// Mark the change at this run as known: it is no longer reported
     #[arg(long, value_name = "RUN")]
     dismiss: Option<i64>,
-    /// Tell changes that were dismissed, too
+    /// Report changes that were dismissed, too
     #[arg(long)]
     all: bool,
     /// Print a JSON array
     #[arg(long)]
     json: bool,
 }
-
-/// The label of a run whose change was dismissed: so that it goes with the run, wherever that goes.
-const DISMISSED: &str = "series-change";
 
 /// Looks for changes.
 pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
@@ -51,17 +48,8 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
     let store = store.open_to_read()?;
     let mut runs = Vec::new();
     for run in options.selection.of(&store)? {
-        if run.header.sampled {
-            continue;
-        }
         if let Some(figures) = store.figures(run.id)? {
-            runs.push(SeriesRun {
-                id: run.id,
-                target: run.header.target.to_string(),
-                started_unix_ns: run.header.started_unix_ns,
-                dismissed: run.header.labels.contains_key(DISMISSED),
-                figures,
-            });
+            runs.extend(SeriesRun::of(&run, figures));
         }
     }
     let found = runs.len();

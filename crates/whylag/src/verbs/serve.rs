@@ -11,6 +11,7 @@ use page::serve::Server;
 use crate::failure::Failure;
 use crate::output;
 use crate::stored::StoreOptions;
+use crate::verbs::doctor;
 
 /// Options of `serve`.
 #[derive(Args)]
@@ -41,6 +42,7 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
     let (mut out, _) = output::stdout();
     writeln!(out, "{}", server.url())?;
     out.flush()?;
-    server.run(store)?;
+    let look = || doctor::checkup(None).map_err(|failure| failure.to_string());
+    server.run(store, look)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Grid, GridCell, GridRow, Outcome, RunFigures, RunId};
+use model::{Account, Grid, GridCell, GridRow, Outcome, RunFigures, RunId, RunSummary};
 
 pub use self::rule::{NoRule, Rule};
 
@@ -29,6 +29,13 @@ pub struct GridRun {
     pub target: String,
     /// What it says.
     pub figures: RunFigures,
+}
+
+impl GridRun {
+    /// Of a stored run with its figures.
+    pub fn of(run: &RunSummary, figures: RunFigures) -> GridRun {
+        GridRun { id: run.id, target: run.header.target.to_string(), figures }
+    }
 }
 
 /// What makes a run a bad one. Without a rule: an exit status other than 0 is a lost run, a named

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{LatencyFigure, RunFigures, SeriesKind};
+use model::{LatencyFigure, RunFigures, SeriesKind, TrendLine};
 
 use super::SeriesRun;
 
@@ -35,6 +35,23 @@ impl Metric {
     /// A value as it is told.
     pub fn shown(&self, value: f64) -> f64 {
         if self.kind == SeriesKind::Latency { value.exp() } else { value }
+    }
+
+    /// Over all of so many runs.
+    pub fn line(&self, runs: usize) -> TrendLine {
+        let values = |coordinate: usize| {
+            let mut values = vec![None; runs];
+            for (place, vector) in self.places.iter().zip(&self.vectors) {
+                values[*place] = Some(self.shown(vector[coordinate]));
+            }
+            values
+        };
+        TrendLine {
+            kind: self.kind,
+            name: self.name.clone(),
+            values: values(self.middle),
+            p99: self.p99.map(values),
+        }
     }
 }
 

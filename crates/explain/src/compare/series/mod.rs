@@ -8,7 +8,10 @@ mod week;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Difference, MetricChange, RunFigures, RunId, Series, SeriesChange, SeriesKind};
+use model::{
+    Difference, MetricChange, RunFigures, RunId, RunSummary, Series, SeriesChange, SeriesKind,
+    Trend,
+};
 use stats::changes::{self, ALPHA};
 use stats::quantile;
 
@@ -39,15 +42,36 @@ pub struct SeriesRun {
     pub figures: RunFigures,
 }
 
+/// The label of a run whose change was dismissed: so that it goes with the run, wherever that goes.
+pub const DISMISSED: &str = "series-change";
+
+impl SeriesRun {
+    /// Of a stored run with its figures; `None` of one that was sampled, whose shares are estimates.
+    pub fn of(run: &RunSummary, figures: RunFigures) -> Option<SeriesRun> {
+        (!run.header.sampled).then(|| SeriesRun {
+            id: run.id,
+            target: run.header.target.to_string(),
+            started_unix_ns: run.header.started_unix_ns,
+            dismissed: run.header.labels.contains_key(DISMISSED),
+            figures,
+        })
+    }
+}
+
 /// A series for each program on each host that has runs enough, the largest first.
 pub fn series(runs: Vec<SeriesRun>) -> Vec<Series> {
+    trends(runs).into_iter().map(|trend| trend.series).collect()
+}
+
+/// The same with the figures that were looked at.
+pub fn trends(runs: Vec<SeriesRun>) -> Vec<Trend> {
     let mut groups = BTreeMap::<String, Vec<SeriesRun>>::new();
     for run in runs {
         let host = run.figures.facts.get("host.name").cloned();
         let group = std::iter::once(run.target.clone()).chain(host).collect::<Vec<_>>().join(", ");
         groups.entry(group).or_default().push(run);
     }
-    let mut all: Vec<Series> = groups
+    let mut all: Vec<Trend> = groups
         .into_iter()
         .filter(|(_, runs)| runs.len() >= LEAST_RUNS)
         .map(|(group, mut runs)| {
@@ -55,15 +79,24 @@ pub fn series(runs: Vec<SeriesRun>) -> Vec<Series> {
             one(group, &runs)
         })
         .collect();
-    all.sort_by_key(|series| std::cmp::Reverse(series.runs));
+    all.sort_by_key(|trend| std::cmp::Reverse(trend.series.runs));
     all
 }
 
-fn one(group: String, runs: &[SeriesRun]) -> Series {
+fn one(group: String, runs: &[SeriesRun]) -> Trend {
     let metrics = metrics::all(runs);
+    Trend {
+        series: changes_in(group, runs, &metrics),
+        runs: runs.iter().map(|run| run.id).collect(),
+        started_unix_ns: runs.iter().map(|run| run.started_unix_ns).collect(),
+        lines: metrics.iter().map(|metric| metric.line(runs.len())).collect(),
+    }
+}
+
+fn changes_in(group: String, runs: &[SeriesRun], metrics: &[Metric]) -> Series {
     let tried = metrics.len();
     let mut at = BTreeMap::<usize, Vec<MetricChange>>::new();
-    for metric in &metrics {
+    for metric in metrics {
         for (place, change) in changes_of(metric, tried) {
             at.entry(place).or_default().push(change);
         }

@@ -4,6 +4,7 @@ import type { Comparison, Page, Shift } from "../types";
 import { useParam } from "../state";
 import type { Theme } from "../theme";
 import { Copy, Table } from "../ui";
+import { Differences } from "./checkup";
 import { Curve, type Curves } from "./curve";
 import { Flame } from "./flame";
 
@@ -56,6 +57,12 @@ export function Compare({ page, theme }: { page: Page; theme: Theme }) {
         ])}
       />
       {page.comparison && <Moved comparison={page.comparison} theme={theme} />}
+      {page.surroundings && (
+        <>
+          <h3>Host and program</h3>
+          <Differences found={page.surroundings} />
+        </>
+      )}
     </div>
   );
 }

@@ -1,20 +1,16 @@
 // The list of stored runs, of the served page alone.
 import { useState } from "preact/hooks";
-import type { RunRow } from "./types";
-import { set, useParam } from "./state";
+import type { Open } from "../home";
+import { useParam } from "../state";
+import type { RunRow } from "../types";
 
-export function Runs({ rows, open }: { rows: RunRow[]; open: () => void }) {
+export function RunList({ rows, open }: { rows: RunRow[]; open: Open }) {
   const [search, setSearch] = useParam("runs");
   const [chosen, setChosen] = useState<number[]>([]);
   const text = (row: RunRow) => `${row.id} ${row.target} ${row.cause ?? ""} ${row.labels}`.toLowerCase();
-  const show = (first: number, second: number | null) => {
-    set({ run: String(first), with: second === null ? "" : String(second) });
-    open();
-  };
   const pair = [...chosen].sort((a, b) => a - b);
   return (
-    <main>
-      <h1>Runs</h1>
+    <>
       <p class="controls">
         <label>
           Search <input type="search" value={search} onInput={(e) => setSearch(e.currentTarget.value)} />
@@ -22,7 +18,7 @@ export function Runs({ rows, open }: { rows: RunRow[]; open: () => void }) {
         <button
           type="button"
           disabled={pair.length !== 2}
-          onClick={() => show(pair[0] ?? 0, pair[1] ?? null)}
+          onClick={() => open(pair[0] ?? 0, pair[1] ?? 0)}
         >
           compare two
         </button>
@@ -55,7 +51,7 @@ export function Runs({ rows, open }: { rows: RunRow[]; open: () => void }) {
                   />
                 </td>
                 <td>
-                  <button type="button" onClick={() => show(row.id, null)}>
+                  <button type="button" onClick={() => open(row.id)}>
                     {row.id}
                   </button>
                 </td>
@@ -69,6 +65,6 @@ export function Runs({ rows, open }: { rows: RunRow[]; open: () => void }) {
             ))}
         </tbody>
       </table>
-    </main>
+    </>
   );
 }
