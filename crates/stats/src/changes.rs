@@ -31,6 +31,10 @@ const PER_LEVEL: f64 = 3.5;
 const SEED: u64 = 0x0073_6572_6965;
 
 /// A place where a series changes.
+///
+/// The place is that of the ranks. Of a step of twice the noise it is within a run of the truth in 84 of
+/// 100 (`a_step_is_dated`); who knew both levels beforehand, and normal noise, would come to 87 (the
+/// likeliest place, simulated), and a second look by Huber's loss at levels found did no better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
     /// The first run of the new level.
@@ -168,18 +172,18 @@ fn best_within(columns: &[Vec<f64>], spreads: &[f64], from: usize, to: usize) ->
     let mut measure = vec![0.0; n + 1];
     for (column, spread) in columns.iter().zip(spreads) {
         let part = &column[from..to];
-        let total: f64 = part.iter().sum();
-        let mut sum = 0.0;
-        for at in 1..n {
-            sum += part[at - 1];
-            let expected = total * at as f64 / n as f64;
-            let size = at as f64 * (n - at) as f64 / n as f64;
-            measure[at] += (sum - expected).powi(2) / size / spread;
+        let (mean, weight) = (part.iter().sum::<f64>() / n as f64, 1.0 / spread);
+        let mut beyond = 0.0;
+        // No division in here: of a thousand runs it is done millions of times.
+        for (value, measure) in part.iter().zip(&mut measure[1..]) {
+            beyond += value - mean;
+            *measure += beyond * beyond * weight;
         }
     }
-    let places = LEAST_SEGMENT..=n - LEAST_SEGMENT;
-    let most = places.max_by(|a, b| measure[*a].total_cmp(&measure[*b])).unwrap_or(LEAST_SEGMENT);
-    (from + most, measure[most])
+    let size = |at: usize| at as f64 * (n - at) as f64 / n as f64;
+    let places = (LEAST_SEGMENT..=n - LEAST_SEGMENT).map(|at| (at, measure[at] / size(at)));
+    let (at, most) = places.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LEAST_SEGMENT, 0.0));
+    (from + at, most)
 }
 
 /// The series with the levels between its largest changes taken out, whatever made them.
