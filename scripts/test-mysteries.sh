@@ -36,10 +36,10 @@ grep -o 'skipped: .*' "$folder/log" || echo "nothing"
 	echo "# What whylag says of the mysteries"
 	echo
 	echo "Written by \`make test-mysteries\` on Linux $(uname -r), $(nproc) CPUs, on $(date -u +%Y-%m-%d)."
-	echo "Each mystery was recorded for two seconds by a whylag that knows nothing about it. By whylag: what"
-	echo "its first finding explains; by the program: what its own clocks say the fault cost it; both as"
-	echo "fractions of the wall time of its threads. s: seconds for the faulty program, recorded again where"
-	echo "something disturbed it."
+	echo "Each mystery was recorded for two seconds. The columns: the cause that whylag ranks first; the lost time"
+	echo "that it explains; the lost time by the program's own clocks; their ratio; time in no account; seconds"
+	echo "that the test of the faulty program took, recorded again where something disturbed it. Shares are of"
+	echo "the wall time of all threads."
 	echo
 	scripts/mysteries-table.sh --markdown "$rows"
 	if grep -q '^not judged: ' "$folder/lines"; then

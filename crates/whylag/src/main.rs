@@ -44,33 +44,33 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Watch threads, store a run, print where the time went and the leading cause
+    /// Record threads, store the run, print where the time went and the leading cause
     Record(verbs::record::Options),
-    /// How late timers are, by which law, and why; or those of a program that prints its ticks
+    /// Measure how late timers fire, or a program's own ticks, and explain it
     Jitter(verbs::jitter::Options),
-    /// Facts of the host and of a process that cost latency, and what to do about them
+    /// Check settings of the host and of a process that cost latency; changes nothing
     Doctor(verbs::doctor::Options),
-    /// Causes for a stored run, ranked by the share of lost time that each explains
+    /// Rank the causes of the lost time in a stored run
     Explain(verbs::explain::Options),
-    /// Whether a change made a program faster, and whether its cause is gone
+    /// Test whether a change makes a program faster and removes a cause
     Prove(verbs::prove::Options),
-    /// Measure what operations of the kernel cost here, over ladders of workers and populations
+    /// Measure what kernel operations cost here, and how that scales
     Bench(verbs::bench::Options),
-    /// Messages of programs that trace them: live, or what crashed ones left
+    /// Show the messages of programs that trace them: live, or what crashed ones left
     Trace(verbs::trace::Options),
-    /// List the stored runs
+    /// List stored runs, or show them in a grid of good and bad ones
     Runs(verbs::runs::Options),
-    /// Since when runs are as they are: changes over weeks, and what changed with them
+    /// Find the day when a latency, an account or a cause changed, and what changed with it
     Series(verbs::series::Options),
-    /// One run: accounts per thread, histograms, slowest outliers with their stacks
+    /// Print a run: accounts per thread, histograms, longest outliers with their stacks
     Show(verbs::show::Options),
-    /// Two runs or sets of runs: what differs, and how sure that is
+    /// Compare two runs or sets of runs: what differs, and how sure that is
     Compare(verbs::compare::Options),
-    /// A run as one file to send or keep, or in another format: json, folded, svg, csv or wakers
+    /// Write a run as one file to send or keep, or as json, folded, svg, csv or wakers
     Export(verbs::export::Options),
-    /// A run as one HTML file to look at, or two side by side
+    /// Write a run as one HTML file to look at, or two side by side
     Report(verbs::report::Options),
-    /// The stored runs as pages in a browser, on this host only
+    /// Show the stored runs in a browser, on this host only
     Serve(verbs::serve::Options),
     /// Remove stored runs, and give back their space
     Forget(verbs::forget::Options),

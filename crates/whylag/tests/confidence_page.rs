@@ -96,7 +96,8 @@ fn counted(findings: &[Finding], (from, to): (f64, f64)) -> (usize, usize) {
 }
 
 fn tables(findings: &[Finding]) -> Vec<String> {
-    let mut bins = "| confidence | findings | right | part |\n|---|---|---|---|\n".to_owned();
+    let mut bins =
+        "| confidence | findings | right | share right |\n|---|---|---|---|\n".to_owned();
     for (from, to) in BINS {
         let (all, right) = counted(findings, (from, to));
         let part = match all {

@@ -202,8 +202,9 @@ fn in_markdown(kernels: &[Kernel]) -> String {
         "# Kernels that whylag records on
 
 Written by `make test-kernels`. Each kernel is Debian's or Ubuntu's own, booted in a virtual machine
-whose CPUs are translated by QEMU (TCG). So no figure here is one of speed, and only faults that take
-no CPU time are judged: is their cause named before all that only says that a CPU was missing?
+whose CPUs are translated by QEMU (TCG). So no figure here is one of speed, and most of the
+faults that are judged take no CPU time. A cause counts as found if it comes first, or behind nothing
+but run-queue delay, which translated CPUs always have.
 
 | kernel | CPUs | attached in | off, and why |
 |---|---|---|---|

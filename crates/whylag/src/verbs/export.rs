@@ -16,7 +16,7 @@ use crate::stored::{self, RunName, StoreOptions};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// All that is stored of the run, as one file that every verb takes instead of a number
+    /// All that is stored of the run, as one file that verbs which read a run take for a number
     Run,
     /// The run with its longest outliers, as one JSON object
     Json,
@@ -26,8 +26,8 @@ enum Format {
     Svg,
     /// The histograms, a line per second and metric; of a benchmark, a line per step
     Csv,
-    /// Who waited for whom, and what the other one did meanwhile: one line each with microseconds,
-    /// for flame graph tools
+    /// Folded wake-up chains (waiter; waker; what the waker did meanwhile), one line each with
+    /// microseconds, for flame graph tools
     Wakers,
 }
 

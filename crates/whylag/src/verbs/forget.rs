@@ -21,7 +21,7 @@ use crate::stored::StoreOptions;
     group(ArgGroup::new("which").required(true).multiple(true)
         .args(["runs", "older", "keep", "size"])),
     after_help = "\
-What several options name is removed. A run that is being recorded stays. Nothing
+Runs that any of the options name are removed. A run that is being recorded stays. Nothing
 is asked: --dry-run says what would be removed.
 
 Example:

@@ -74,7 +74,7 @@ pub struct Options {
     /// What --factor should be
     #[arg(long = "true", value_name = "NS", value_parser = factor, requires = "factor")]
     truth: Option<f64>,
-    /// The same, as the frequency of the counter
+    /// What --factor should be, as the exact frequency of the counter
     #[arg(long, value_name = "HZ", value_parser = hertz, requires = "factor",
           conflicts_with = "truth")]
     clock_hz: Option<f64>,

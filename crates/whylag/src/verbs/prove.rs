@@ -65,7 +65,8 @@ pub struct Options {
     #[arg(long, value_name = "CMD", requires = "before")]
     after: Option<String>,
     /// Stored runs, as 'whylag runs' lists them (also 3..7), files of them, or sets of them by name
-    /// or label: those before the change; behind -- those with it
+    /// or label: those before the change; behind -- as many with it, paired in this order, 6 pairs
+    /// at least
     #[arg(value_name = "RUN", requires = "command")]
     runs: Vec<RunName>,
     /// The program; or runs with the change

@@ -73,7 +73,9 @@ impl<'a> Page<'a> {
 const INTRODUCTION: &str = "\
 Each server was put under the load of its own clients and recorded for three seconds, with `whylag
 record -p PID --follow --time 3s`. The truth is what the software itself says, by its own logs and
-statistics; they take in the start and the end of the recording, too, which last as long again.
+statistics; these also cover the start and the end of the recorder, which last about as long again
+as the recording, so their sums are larger than whylag's. Accepted names that are no cause of the
+catalogue (gc-pause, page-cache-evicted) stand for causes that are still to come.
 Seconds are summed over all who waited. Right: the first finding is one of the causes that the
 situation may be called by (crates/whylag/tests/servers/situations has the reasons, written before
 the answer was seen); silent: none was found; wrong: another comes first; misleading: only others
