@@ -30,7 +30,7 @@ fn kept_by_readme() -> (u64, u64) {
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
     let readme = readme.unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     let kept = readme.split("thread of the recorder keeps ").nth(1).expect("the sentence");
-    let (kept, timing) = kept.split_once("its thread `cost`").expect("the thread");
+    let (kept, timing) = kept.split_once("thread `cost`").expect("the thread");
     let timing = timing.split('.').next().unwrap();
     (set_of(kept), set_of(timing))
 }
