@@ -1,5 +1,5 @@
-//! How often findings are right, by the confidence that was printed, over all recorded runs; and
-//! docs/confidence.md, which has the table.
+//! How often findings are right, by the confidence that was printed, and whether causes that look
+//! alike are told apart, over all recorded runs; and docs/confidence.md, which has the tables.
 //!
 //! The findings are those of the reviewed snapshots beside the runs, which `recorded_runs.rs` holds
 //! against what `explain` says now.
@@ -11,6 +11,8 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use explain::catalogue::ALL;
 
 /// Bins of confidence: from, to.
 const BINS: [(f64, f64); 4] = [(0.0, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 1.01)];
@@ -89,6 +91,42 @@ fn findings() -> Vec<Finding> {
     findings
 }
 
+/// Two causes that look alike, of each of which there is a recorded run.
+struct Pair {
+    one: &'static str,
+    other: &'static str,
+}
+
+impl Pair {
+    /// What the run of `fault` is called first, and with `mistaken` among its findings, that.
+    fn called(findings: &[Finding], fault: &str, mistaken: &str) -> String {
+        let run = format!("{fault}-faulty");
+        let of_run = || findings.iter().filter(|one| one.run == run);
+        let first = of_run().next().map_or("nothing", |one| &one.cause);
+        let wrongly = |one: &&Finding| one.cause == mistaken && !one.is_right();
+        match of_run().find(wrongly) {
+            Some(one) => format!("{first}, also {} ({:.2})", one.cause, one.confidence),
+            None => first.to_owned(),
+        }
+    }
+
+    fn are_told_apart(&self, findings: &[Finding]) -> bool {
+        Pair::called(findings, self.one, self.other) == self.one
+            && Pair::called(findings, self.other, self.one) == self.other
+    }
+}
+
+/// All pairs of the catalogue, with and without recorded runs of both.
+fn pairs() -> (Vec<Pair>, Vec<Pair>) {
+    let all = ALL.iter().flat_map(|cause| {
+        let others = cause.look_alikes.iter();
+        others.map(|pair| Pair { one: cause.id.as_str(), other: pair.cause.as_str() })
+    });
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let is_recorded = |cause: &str| folder.join(format!("{cause}-faulty.snap")).is_file();
+    all.partition(|pair| is_recorded(pair.one) && is_recorded(pair.other))
+}
+
 /// Findings of a bin, and how many of them are right.
 fn counted(findings: &[Finding], (from, to): (f64, f64)) -> (usize, usize) {
     let of_bin = findings.iter().filter(|one| (from..to).contains(&one.confidence));
@@ -116,7 +154,23 @@ fn tables(findings: &[Finding]) -> Vec<String> {
     for (run, cause, because) in COMPANIONS {
         writeln!(companions, "| {run} | {cause} | {because} |").unwrap();
     }
-    vec![bins, wrong, companions]
+    vec![bins, wrong, companions, table_of_pairs(findings)]
+}
+
+fn table_of_pairs(findings: &[Finding]) -> String {
+    let mut table =
+        "| one | its run is called | the other | its run is called |\n|---|---|---|---|\n"
+            .to_owned();
+    let (recorded, others) = pairs();
+    for Pair { one, other } in recorded {
+        let (of_one, of_other) =
+            (Pair::called(findings, one, other), Pair::called(findings, other, one));
+        writeln!(table, "| {one} | {of_one} | {other} | {of_other} |").unwrap();
+    }
+    for Pair { one, other } in others {
+        writeln!(table, "| {one} | - | {other} | - |").unwrap();
+    }
+    table
 }
 
 /// The page with these tables in place of its own; its other text stays.
@@ -138,6 +192,16 @@ fn what_is_printed_as_sure_is_right_nine_times_in_ten() {
     let (all, right) = counted(&findings(), (0.9, 1.01));
     assert!(all >= 40, "only {all} findings");
     assert!(right * 10 >= all * 9, "{right} of {all} are right");
+}
+
+#[test]
+fn causes_that_look_alike_are_told_apart_in_the_runs_of_both() {
+    let findings = findings();
+    let (recorded, others) = pairs();
+    assert!(recorded.len() > 55 && others.len() < 12, "{} {}", recorded.len(), others.len());
+    let mistaken = recorded.iter().filter(|pair| !pair.are_told_apart(&findings));
+    let mistaken: Vec<_> = mistaken.map(|pair| format!("{} {}", pair.one, pair.other)).collect();
+    assert_eq!(mistaken, Vec::<String>::new());
 }
 
 #[test]
