@@ -143,14 +143,26 @@ impl Run {
         named.max_by_key(|counter| (counter.growth(), counter.last))
     }
 
-    /// `name (pid 123)`; of a group that is summed `name (5 processes)`.
+    /// `name (pid 123)`; of a group that is summed `name (5 processes)`. Sums are by process id, so
+    /// where the kernel gave an id to two processes that were recorded, both are named:
+    /// `name (pid 123, which was first's before)`.
     pub fn process_name(&self, tgid: u32, name: &str) -> String {
         let group = self.sums.others.iter().find(|others| others.tgid == tgid);
         match group.filter(|_| OtherThreads::is_group(tgid)) {
             Some(group) => format!("{name} ({})", counted(group.processes, "process")),
             None if OtherThreads::is_group(tgid) => format!("{name} (several processes)"),
-            None => format!("{name} (pid {tgid})"),
+            None => match self.earlier_owner(tgid) {
+                Some(first) => format!("{name} (pid {tgid}, which was {first}'s before)"),
+                None => format!("{name} (pid {tgid})"),
+            },
         }
+    }
+
+    /// The first process that had this id, by its main thread, if another one had it later.
+    fn earlier_owner(&self, tgid: u32) -> Option<&str> {
+        let mains = || self.threads.iter().filter(|thread| thread.tid == tgid);
+        let first = mains().min_by_key(|thread| thread.first_ns)?;
+        mains().any(|later| later.first_ns >= first.last_ns && !first.alive).then_some(&first.comm)
     }
 
     /// `27 threads of 12 processes summed`: there were too many to keep them one by one. `None` if

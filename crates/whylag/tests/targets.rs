@@ -68,6 +68,22 @@ fn one_thread_is_watched_alone() {
     assert_eq!(run.threads.iter().map(|t| t.tid).collect::<Vec<_>>(), [tid]);
 }
 
+/// Sums are by process id: what belongs to which of the two is not known, so both are named.
+#[test]
+fn two_processes_that_had_the_same_id_are_both_named() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let recorded = lab.record(&["--follow"], [program("pid_reused")]);
+    let pid: u32 = recorded.stdout().trim().parse().unwrap();
+    let run = &recorded.run;
+    let lives: Vec<_> = run.threads.iter().filter(|thread| thread.tid == pid).collect();
+    assert_eq!(lives.len(), 2, "{lives:?}");
+    let name = run.process_name(pid, run.comm(pid));
+    assert_eq!(name, format!("second-life (pid {pid}, which was first-life's before)"));
+    let others = run.threads.iter().find(|thread| thread.tid != pid).unwrap();
+    let name = run.process_name(others.tgid, run.comm(others.tgid));
+    assert_eq!(name, format!("pid_reused (pid {})", others.tgid));
+}
+
 /// Descriptors belong to the process, and the kernel walks over them with its first thread.
 #[test]
 fn the_sockets_of_one_thread_are_those_of_its_process() {
