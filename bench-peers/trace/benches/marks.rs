@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use bench_peers_trace::fastrace_message::{self, Fastrace, FastraceSpans};
+use bench_peers_trace::floor::{Stores, StoresAndBuckets};
 use bench_peers_trace::opentelemetry_message::{OpenTelemetry, OpenTelemetrySpans};
 use bench_peers_trace::tracing_message::{self, Tracing, TracingSpans};
 use bench_peers_trace::whylag_message::{self, Clock, Whylag, WhylagC, WhylagOff};
@@ -108,6 +109,8 @@ fn main() {
 
     let mut lines = [
         line::<Clock>("the clock alone"),
+        line::<Stores>("floor: clock and stores"),
+        line::<StoresAndBuckets>("floor: and 8 buckets"),
         line::<Whylag>("whylag, Rust"),
         line::<WhylagC>("whylag, C"),
         line::<WhylagOff>("whylag, off"),
@@ -141,6 +144,7 @@ fn main() {
     }
     let median = |line: &Line| line.ns[line.ns.len() / 2];
     let clock = median(&lines[0]);
+    let (floors, whylag) = (&lines[1..3], &lines[3..5]);
     println!(
         "\nns per mark, 8 marks over 2 threads, median of 15 runs of 20,000 messages (lowest)"
     );
@@ -154,10 +158,14 @@ fn main() {
             median(line) - clock,
         );
     }
-    for (how, peers) in [("events", &lines[4..7]), ("spans", &lines[7..])] {
+    for (how, peers) in [("events", &lines[6..9]), ("spans", &lines[9..])] {
         let best = peers.iter().map(median).fold(f64::INFINITY, f64::min);
-        let ratio = |line: usize| best / median(&lines[line]);
-        println!("best peer with {how} / whylag: {:.1} (Rust), {:.1} (C)", ratio(1), ratio(2));
+        let [rust, c] = [0, 1].map(|of: usize| best / median(&whylag[of]));
+        println!("best peer with {how} / whylag: {rust:.1} (Rust), {c:.1} (C)");
+    }
+    for floor in floors {
+        let [rust, c] = [0, 1].map(|of: usize| median(&whylag[of]) - median(floor));
+        println!("above the {}: {rust:.1} ns (Rust), {c:.1} ns (C) a mark", floor.name);
     }
     single_marks();
     let file = std::fs::metadata(whylag_message::path()).map_or(0, |file| file.len());

@@ -11,6 +11,7 @@
 //! makes is dropped at once: no peer's figure has the histograms that whylag's has.
 
 pub mod fastrace_message;
+pub mod floor;
 pub mod opentelemetry_message;
 pub mod tracing_message;
 pub mod whylag_message;
