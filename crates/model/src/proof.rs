@@ -54,7 +54,7 @@ pub enum Better {
 }
 
 /// What pairs say of a figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// `wall time`, or the pattern that finds the program's own figure.
     pub what: String,
@@ -77,7 +77,7 @@ pub struct Measured {
 }
 
 /// Whether a figure became better.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProofVerdict {
     /// Better.
@@ -87,6 +87,7 @@ pub enum ProofVerdict {
     /// The whole interval is within this part of no change: 0.02 is 2 %.
     SameWithin(f64),
     /// Neither is shown.
+    #[default]
     Insufficient,
 }
 
@@ -170,7 +171,7 @@ pub struct Difference {
 }
 
 /// Everything `whylag prove` says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// In one sentence.
     pub summary: String,

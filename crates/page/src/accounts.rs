@@ -7,6 +7,8 @@ use model::{Account, Accounts, Outlier, OutlierKind, Run};
 use report::Class;
 use serde::Serialize;
 
+use crate::run::left_out;
+
 /// Processes that are shown one by one; the others are summed.
 const GROUPS: usize = 60;
 
@@ -149,9 +151,10 @@ pub fn over_time(run: &Run, intervals: &[Outlier]) -> OverTime {
         }
     }
     let basis = format!(
-        "n = {} intervals off the CPU of {} and longer; shorter ones are in the accounts, not here",
+        "n = {} intervals off the CPU of {} and longer; shorter ones are in the accounts, not here{}",
         count(n),
-        duration(run.header.threshold_ns)
+        duration(run.header.threshold_ns),
+        left_out(run, intervals)
     );
     OverTime { bin_ns, by_class, basis }
 }

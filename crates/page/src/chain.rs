@@ -29,6 +29,8 @@ const LANES: usize = 6;
 pub struct Picture {
     /// Place of the finding.
     pub finding: usize,
+    /// Number of the interval in `show` and `explain --outlier`.
+    pub number: usize,
     /// The interval in words.
     pub text: String,
     /// The command that explains it.
@@ -141,6 +143,7 @@ fn picture(run: &Run, number: usize, finding: usize, name: &str) -> Picture {
     let since = |ns: u64| ns.saturating_sub(run.header.started_ns);
     Picture {
         finding,
+        number,
         text: report::outlier::sentence(outlier, run),
         command: format!("whylag explain {name} --outlier {number}"),
         from_ns: since(outlier.start_ns),

@@ -8,6 +8,8 @@ use model::units::{count, duration};
 use model::{Histogram, JitterSeries, Outlier, OutlierKind, Run, Tick};
 use serde::Serialize;
 
+use crate::run::left_out;
+
 const SECOND: u64 = 1_000_000_000;
 
 /// Rows are so fine: four to a doubling.
@@ -104,7 +106,8 @@ fn kept(run: &Run, intervals: &[Outlier]) -> Option<Latency> {
         fine_columns(run, whole.map(|outlier| (outlier.end_ns(), outlier.duration_ns)));
     let values: Vec<(u64, &Histogram)> = columns.iter().map(|(at, of)| (*at, of)).collect();
     let name = format!("off the CPU for {} and longer", duration(run.header.threshold_ns));
-    latency(run, name, &values, column_ns)
+    let made = latency(run, name, &values, column_ns)?;
+    Some(Latency { about: made.about + &left_out(run, intervals), ..made })
 }
 
 /// How late the ticks of a timer came, by the time that each was meant for.

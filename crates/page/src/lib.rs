@@ -9,8 +9,8 @@
 //! (`web/dist`) is part of the source, so that building whylag needs no Node.
 //!
 //! Caveats. Texts of a run come from the store with escapes ([`model::outside`]); the page sets all
-//! of them as text nodes, never as markup. Of a run with more intervals than are drawn the longest are
-//! ([`timeline::Timeline::total`] says of how many); the maps of latencies are always of all values.
+//! of them as text nodes, never as markup. Of a run with more than a million intervals the longest are
+//! drawn, and the page says what is left out; the maps of what was counted are of all values.
 
 pub mod accounts;
 pub mod chain;
@@ -22,6 +22,7 @@ pub mod heat;
 pub mod html;
 pub mod listen;
 pub mod overview;
+pub mod proof;
 pub mod recorder;
 pub mod requests;
 pub mod run;
@@ -32,7 +33,7 @@ pub mod timeline;
 mod types;
 pub mod wire;
 
-use model::CheckupDiff;
+use model::{CheckupDiff, Proof};
 use report::Class;
 use serde::Serialize;
 
@@ -55,6 +56,8 @@ pub struct Page {
     pub comparison: Option<compare::Comparison>,
     /// How their hosts and programs differ; none for one run.
     pub surroundings: Option<CheckupDiff>,
+    /// What `prove` said of these runs; none if they are in no proof.
+    pub proof: Option<proof::ProofPage>,
 }
 
 /// A class of accounts.
@@ -70,8 +73,8 @@ pub struct ClassColors {
 }
 
 impl Page {
-    /// The page of one run, or of two.
-    pub fn of(runs: &[Loaded]) -> Page {
+    /// The page of one run, or of two, and of the proof that they are part of.
+    pub fn of(runs: &[Loaded], proof: Option<&Proof>) -> Page {
         let pages: Vec<RunPage> = runs.iter().map(RunPage::of).collect();
         let (differences, comparison, surroundings) = match (runs, &pages[..]) {
             ([a, b], [x, y]) => (
@@ -88,6 +91,7 @@ impl Page {
             differences,
             comparison,
             surroundings,
+            proof: proof.map(proof::page),
         }
     }
 }

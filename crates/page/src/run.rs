@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::units::{count, duration};
-use model::{Explanation, Fact, Outlier, Run};
+use model::{Explanation, Fact, Outlier, Run, Target};
 use serde::Serialize;
 
 use crate::accounts::{AccountRow, Group, OverTime};
@@ -27,8 +27,8 @@ pub struct Loaded {
     pub intervals: Vec<Outlier>,
 }
 
-/// Intervals that a page draws, at most.
-pub const INTERVALS: usize = 50_000;
+/// Intervals that a page draws, at most: so many are seen within a second, and pan smoothly.
+pub const INTERVALS: usize = 1_000_000;
 
 impl Loaded {
     /// The run of this number.
@@ -44,6 +44,24 @@ impl Loaded {
         let intervals = store.longest(id, INTERVALS)?;
         Ok(Loaded { name, run, intervals })
     }
+}
+
+/// Why there is nothing to explain or to draw: a run of benchmarks without the recorder, and what a
+/// crashed program left, have no threads.
+pub fn not_recorded(run: &Run, name: &str) -> Option<String> {
+    let id = run.id;
+    if matches!(run.header.target, Target::Trace(_)) {
+        return Some(format!(
+            "run {id} is what a program traced before it died, nothing was recorded with it: \
+             'whylag show {name}' has its messages"
+        ));
+    }
+    (run.bench.is_some() && run.threads.is_empty()).then(|| {
+        format!(
+            "run {id} is a benchmark that was not recorded: 'whylag show {name}' has its figures, \
+             and 'whylag bench --with-kernel' records the workers"
+        )
+    })
 }
 
 /// One run, as each view of the page shows it. Times are ns since its start.
@@ -109,6 +127,7 @@ impl RunPage {
     pub fn of(loaded: &Loaded) -> RunPage {
         let (run, name) = (&loaded.run, shell_word(&loaded.name));
         let explanation = explain::explain(run);
+        let pictures = chain::pictures(run, &explanation, &name);
         let origin = Origin(run.header.started_ns);
         RunPage {
             target: run.header.target.to_string(),
@@ -122,22 +141,36 @@ impl RunPage {
                 Some(_) => String::new(),
                 None => report::explanation::sums(&explanation, run),
             },
-            pictures: chain::pictures(run, &explanation, &name),
             accounts: accounts::rows(run),
             groups: accounts::groups(run),
             over_time: accounts::over_time(run, &loaded.intervals),
             latencies: heat::latencies(run, &loaded.intervals),
             scope: scope::scope(run, &loaded.intervals, origin),
-            timeline: timeline::timeline(run, &loaded.intervals, &name, origin),
+            timeline: timeline::timeline(run, &loaded.intervals, &pictures, &name, origin),
             flames: flame::flames(run),
             requests: requests::requests(run, &name),
             recorder: recorder::recorder(run, origin),
             facts: facts(run),
             commands: commands(run, &name),
+            pictures,
             explanation,
             name,
         }
     }
+}
+
+/// What is drawn of a run that has more intervals than are loaded; empty of any other.
+pub(crate) fn left_out(run: &Run, intervals: &[Outlier]) -> String {
+    let drawn = intervals.len() as u64;
+    let Some(shortest) = intervals.last().filter(|_| drawn < run.outlier_count) else {
+        return String::new();
+    };
+    format!(
+        "; of {} such intervals the {} longest are drawn, none under {}",
+        count(run.outlier_count),
+        count(drawn),
+        duration(shortest.duration_ns)
+    )
 }
 
 /// `1.02 s, 17 threads, intervals from 1.00 ms on kept whole`.

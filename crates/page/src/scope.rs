@@ -7,6 +7,7 @@ use model::{Account, Blocked, Outlier, OutlierKind, Run};
 use report::Class;
 use serde::Serialize;
 
+use crate::run::left_out;
 use crate::timeline::Origin;
 
 const SECOND: u64 = 1_000_000_000;
@@ -80,7 +81,7 @@ pub fn scope(run: &Run, intervals: &[Outlier], origin: Origin) -> SecondMaps {
         rows: ROWS as u32,
         columns,
         maps: maps.collect(),
-        basis: basis(run, n),
+        basis: basis(run, n, intervals),
     }
 }
 
@@ -119,11 +120,12 @@ fn map(account: String, ns: u64, cells: BTreeMap<u32, u64>) -> SecondMap {
     SecondMap { account, time: duration(ns), most_ns, cells: cells.into_iter().collect() }
 }
 
-fn basis(run: &Run, n: u64) -> String {
+fn basis(run: &Run, n: u64, intervals: &[Outlier]) -> String {
     format!(
-        "n = {} intervals off the CPU of {} and longer; shorter ones are not here",
+        "n = {} intervals off the CPU of {} and longer; shorter ones are not here{}",
         count(n),
-        duration(run.header.threshold_ns)
+        duration(run.header.threshold_ns),
+        left_out(run, intervals)
     )
 }
 

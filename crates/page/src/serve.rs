@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::html::{SCRIPT, STYLE};
 use crate::listen::{Hosts, Listener};
+use crate::run::not_recorded;
 use crate::{Loaded, Page, PageError, checkup, overview, wire};
 
 /// Bytes of a token.
@@ -300,9 +301,15 @@ async fn run(
 ) -> Response {
     let kind = "application/octet-stream";
     with_store(shared, kind, move |store| {
-        let load = |id: i64| Loaded::from_store(store, RunId(id), id.to_string());
-        let loaded: Result<Vec<Loaded>, _> = [id].into_iter().chain(with).map(load).collect();
-        let page = Page::of(&loaded.map_err(|error| Refused::missing(&error))?);
+        let ids: Vec<RunId> = [id].into_iter().chain(with).map(RunId).collect();
+        let load = |id: &RunId| Loaded::from_store(store, *id, id.to_string());
+        let loaded: Result<Vec<Loaded>, _> = ids.iter().map(load).collect();
+        let loaded = loaded.map_err(|error| Refused::missing(&error))?;
+        if let Some(why) = loaded.iter().find_map(|one| not_recorded(&one.run, &one.name)) {
+            return Err(Refused(StatusCode::NOT_FOUND, format!("{why}\n")));
+        }
+        let proof = store.proof_of(&ids).map_err(|error| Refused::failed(&error))?;
+        let page = Page::of(&loaded, proof.as_ref());
         let mut bytes = Vec::new();
         wire::write(&mut bytes, &page).map_err(|error| Refused::failed(&error))?;
         Ok(bytes)

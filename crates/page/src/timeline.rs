@@ -1,13 +1,16 @@
 //! Intervals kept whole, as lanes of threads over time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use model::units::{count, duration};
 use model::{Account, Context, Outlier, OutlierKind, Run};
 use report::Class;
 use serde::Serialize;
 
-/// Intervals that are told in words: the longest.
+use crate::chain::Picture;
+use crate::run::left_out;
+
+/// Intervals that are told in words: the longest, and those of pictures.
 const DETAILS: usize = 400;
 
 /// Frames of a stack that are told.
@@ -33,7 +36,7 @@ pub struct Timeline {
     /// The intervals. They are not in the JSON but in bytes behind it (`wire.rs`).
     #[serde(skip)]
     pub intervals: Intervals,
-    /// The longest in words.
+    /// The longest, and those of pictures, in words.
     pub details: Vec<Detail>,
     /// How many the run has.
     pub total: u64,
@@ -63,7 +66,7 @@ pub struct Intervals {
 pub struct Lane {
     /// Thread id.
     pub tid: u32,
-    /// Its name and number, and its process.
+    /// Its name and number; and its process, where threads of several have lanes.
     pub name: String,
     /// How many intervals it has.
     pub n: u32,
@@ -87,8 +90,14 @@ pub struct Detail {
     pub command: String,
 }
 
-/// The lanes of a run.
-pub fn timeline(run: &Run, intervals: &[Outlier], name: &str, origin: Origin) -> Timeline {
+/// The lanes of a run, of whose findings there are these pictures.
+pub fn timeline(
+    run: &Run,
+    intervals: &[Outlier],
+    pictures: &[Picture],
+    name: &str,
+    origin: Origin,
+) -> Timeline {
     let own: Vec<&Outlier> = intervals.iter().filter(|o| o.kind.is_own_time()).collect();
     let (lanes, lane_of) = lanes(run, &own);
     let lane = |tid: u32| lane_of.get(&tid).copied();
@@ -106,12 +115,14 @@ pub fn timeline(run: &Run, intervals: &[Outlier], name: &str, origin: Origin) ->
         let waker = outlier.waker.as_ref().filter(|waker| waker.context == Context::Task);
         all.waker.push(waker.and_then(|waker| lane(waker.tid)));
     }
-    for (place, outlier) in run.outliers.iter().enumerate().take(DETAILS) {
+    let is_told =
+        |place: usize| place < DETAILS || pictures.iter().any(|one| one.number == place + 1);
+    for (place, outlier) in run.outliers.iter().enumerate().filter(|(place, _)| is_told(*place)) {
         if let Some(at) = places.get(&key(outlier)) {
             made.details.push(detail(run, outlier, *at, place + 1, name));
         }
     }
-    made.basis = basis(run, order.len() as u64);
+    made.basis = basis(run, order.len() as u64, intervals);
     made
 }
 
@@ -136,8 +147,10 @@ fn lanes(run: &Run, own: &[&Outlier]) -> (Vec<Lane>, HashMap<u32, u32>) {
     let mut order: Vec<_> = time.into_iter().collect();
     order.sort_by_key(|(tid, (ns, ..))| (std::cmp::Reverse(*ns), *tid));
     let numbers = order.iter().enumerate().map(|(place, (tid, _))| (*tid, place as u32)).collect();
+    let processes: BTreeSet<u32> = order.iter().map(|(_, (_, _, tgid, _))| *tgid).collect();
     let lane = |(tid, (_, comm, tgid, n)): (u32, (u64, &str, u32, u32))| {
-        let name = match tid == tgid {
+        // Where all are of one process, its name is no news.
+        let name = match tid == tgid || processes.len() == 1 {
             true => format!("{comm} {tid}"),
             false => format!("{comm} {tid}, of {} {tgid}", run.comm(tgid)),
         };
@@ -184,14 +197,7 @@ fn stack(run: &Run, outlier: &Outlier) -> Vec<String> {
     kernel.chain(frames(outlier.user_stack)).take(FRAMES).collect()
 }
 
-fn basis(run: &Run, drawn: u64) -> String {
+fn basis(run: &Run, drawn: u64, intervals: &[Outlier]) -> String {
     let threshold = duration(run.header.threshold_ns);
-    match drawn < run.outlier_count && drawn >= crate::run::INTERVALS as u64 {
-        true => format!(
-            "n = {}: the longest of {} intervals of {threshold} and longer",
-            count(drawn),
-            count(run.outlier_count)
-        ),
-        false => format!("n = {} intervals of {threshold} and longer", count(drawn)),
-    }
+    format!("n = {} intervals of {threshold} and longer{}", count(drawn), left_out(run, intervals))
 }

@@ -4,6 +4,8 @@
 //! - outlier.html: ten minutes with 200,000 waits of at most 200 us for a CPU, one wait of 1 ms for a
 //!   disk at 333.3 s, and something that was lost at 100 s
 //! - million.html: a million waits
+//! - crowd.html: 20,000 threads, each with five waits
+//! - alone.html: ten minutes of one thread, which waits once
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -20,9 +22,14 @@ const SECOND: u64 = 1_000_000_000;
 const LENGTH: u64 = 600 * SECOND;
 const THREADS: u32 = 40;
 
-fn page(mut intervals: Vec<Outlier>) -> Page {
+fn page(intervals: Vec<Outlier>) -> Page {
+    page_of(intervals, THREADS)
+}
+
+fn page_of(mut intervals: Vec<Outlier>, threads: u32) -> Page {
     intervals.sort_by_key(|outlier| std::cmp::Reverse(outlier.duration_ns));
-    Page::of(&[Loaded { name: "1".to_owned(), run: run(&intervals), intervals }])
+    let run = run(&intervals, threads);
+    Page::of(&[Loaded { name: "1".to_owned(), run, intervals }], None)
 }
 
 fn folder() -> Option<PathBuf> {
@@ -66,6 +73,21 @@ fn one_long_wait_among_many_short_ones_is_in_every_view() {
 }
 
 #[test]
+fn what_is_not_drawn_of_a_run_is_said_at_each_picture_of_intervals() {
+    let mut intervals = small(5_000);
+    intervals.sort_by_key(|outlier| std::cmp::Reverse(outlier.duration_ns));
+    let run = run(&intervals, THREADS);
+    intervals.truncate(1_000);
+    let page = Page::of(&[Loaded { name: "1".to_owned(), run, intervals }], None);
+    let run = &page.runs[0];
+    let said = "; of 5,000 such intervals the 1,000 longest are drawn, none under 164 us";
+    let kept = &run.latencies[0].about;
+    for basis in [&run.timeline.basis, &run.scope.basis, &run.over_time.basis, kept] {
+        assert!(basis.contains("n = 1,000") && basis.ends_with(said), "{basis}");
+    }
+}
+
+#[test]
 fn a_million_intervals_are_all_drawn() {
     if folder().is_none() {
         return;
@@ -73,6 +95,23 @@ fn a_million_intervals_are_all_drawn() {
     let page = page(small(1_000_000));
     assert_eq!(page.runs[0].timeline.intervals.from_ns.len(), 1_000_000);
     write("million.html", &page);
+}
+
+#[test]
+fn a_crowd_has_a_lane_for_each_thread_and_one_alone_has_one() {
+    const CROWD: u32 = 20_000;
+    let waits = (0..5 * CROWD).map(|n| {
+        let start = u64::from(n) * 5_000_000;
+        interval(1 + n % CROWD, start, 30_000, Account::RunnableWakeup)
+    });
+    let lanes = |page: &Page| page.runs[0].timeline.lanes.len();
+    let crowd = page_of(waits.collect(), CROWD);
+    assert_eq!(lanes(&crowd), CROWD as usize);
+    write("crowd.html", &crowd);
+    let wait = interval(1, 7 * SECOND, 2 * SECOND, Account::Blocked(Blocked::Disk));
+    let alone = page_of(vec![wait], 1);
+    assert_eq!(lanes(&alone), 1);
+    write("alone.html", &alone);
 }
 
 /// Waits for a CPU, 20 to 200 us long, spread over all of the run and all threads.
@@ -118,8 +157,8 @@ fn interval(tid: u32, start_ns: u64, duration_ns: u64, account: Account) -> Outl
     }
 }
 
-fn run(intervals: &[Outlier]) -> Run {
-    let mut threads: Vec<ThreadAccounts> = (1..=THREADS).map(thread).collect();
+fn run(intervals: &[Outlier], threads: u32) -> Run {
+    let mut threads: Vec<ThreadAccounts> = (1..=threads).map(thread).collect();
     for outlier in intervals {
         let thread = &mut threads[outlier.tid as usize - 1];
         thread.accounts.merge(&outlier.breakdown);

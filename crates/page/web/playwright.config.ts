@@ -4,7 +4,9 @@ import { defineConfig } from "@playwright/test";
 export default defineConfig({
   testDir: "tests",
   outputDir: process.env["WHYLAG_TEST_RESULTS"] ?? "test-results",
-  timeout: 60_000,
+  // Of a busy machine: no test is about how long something takes.
+  timeout: 180_000,
+  expect: { timeout: 30_000 },
   workers: 2,
   reporter: "list",
   use: {

@@ -60,26 +60,14 @@ fn write_measured(out: &mut dyn Write, proof: &Proof, style: &Style) -> io::Resu
         ("pairs", right),
     ];
     let mut table = Table::new(2, &columns);
-    let value = |measured: &Measured, value: f64| match measured.what.as_str() {
-        "wall time" => duration((value * 1e9) as u64),
-        _ => number(value),
-    };
     let mut row = |name: &str, measured: &Measured| {
-        let ratio = measured.ratio.as_ref().map_or_else(|| "-".to_owned(), with_bounds);
-        let p = measured.p.map_or_else(|| "-".to_owned(), p_value);
+        let [before, after, ratio, p, pairs] = measured_words(measured);
         let ratio = match measured.verdict {
             ProofVerdict::Better => Cell::painted(ratio, Paint::Green),
             ProofVerdict::Worse => Cell::painted(ratio, Paint::Red),
             _ => ratio.into(),
         };
-        table.row([
-            name.into(),
-            value(measured, measured.before).into(),
-            value(measured, measured.after).into(),
-            ratio,
-            p.into(),
-            measured.pairs.to_string().into(),
-        ]);
+        table.row([name.into(), before.into(), after.into(), ratio, p.into(), pairs.into()]);
     };
     row(&proof.measured.what, &proof.measured);
     if let Some(unrecorded) = &proof.unrecorded {
@@ -87,15 +75,76 @@ fn write_measured(out: &mut dyn Write, proof: &Proof, style: &Style) -> io::Resu
     }
     heading(out, "Figure (medians)", style)?;
     table.write(out, style)?;
-    let Some([before, after]) = proof.recording else { return Ok(()) };
+    let Some(cost) = recording(proof) else { return Ok(()) };
+    writeln!(out, "{}", style.dim(&format!("  {cost}")))
+}
+
+/// What recording cost both sides, if that was measured.
+pub fn recording(proof: &Proof) -> Option<String> {
+    let [before, after] = proof.recording?;
     let unrecorded = proof.unrecorded.as_ref().map_or(0, |measured| measured.pairs);
-    let cost = format!(
-        "  Recorded it takes {} as long before, {} after (medians, n = {} and {unrecorded}).",
+    Some(format!(
+        "Recorded it takes {} as long before, {} after (medians, n = {} and {unrecorded}).",
         times(before),
         times(after),
         proof.measured.pairs
-    );
-    writeln!(out, "{}", style.dim(&cost))
+    ))
+}
+
+/// A value of the figure: the program's own has no unit.
+pub fn figure(measured: &Measured, value: f64) -> String {
+    match measured.what.as_str() {
+        "wall time" => duration((value * 1e9) as u64),
+        _ => number(value),
+    }
+}
+
+/// Before, after, after over before, p and pairs.
+pub fn measured_words(measured: &Measured) -> [String; 5] {
+    [
+        figure(measured, measured.before),
+        figure(measured, measured.after),
+        measured.ratio.as_ref().map_or_else(|| "-".to_owned(), with_bounds),
+        measured.p.map_or_else(|| "-".to_owned(), p_value),
+        measured.pairs.to_string(),
+    ]
+}
+
+/// The cause, runs before, after, wall time before, after, and p.
+pub fn cause_words(cause: &CauseProof) -> [String; 6] {
+    let of = |(with, all): (usize, usize)| format!("{with} of {all}");
+    [
+        cause.cause.clone(),
+        of(cause.before),
+        of(cause.after),
+        share(cause.share_before),
+        share(cause.share_after),
+        p_value(cause.p),
+    ]
+}
+
+/// The account, its mean time of a run before, after, and p.
+pub fn account_words(change: &AccountChange) -> [String; 4] {
+    [
+        change.account.to_string(),
+        duration(change.before_ns as u64),
+        duration(change.after_ns as u64),
+        change.p_adjusted.map_or_else(|| "-".to_owned(), p_value),
+    ]
+}
+
+/// The latency, how its median and its p99 changed, and n before and after.
+pub fn latency_words(change: &LatencyChange) -> [String; 5] {
+    let at = |place: usize| {
+        change.shift.get(place).map_or_else(|| "-".to_owned(), |(_, ratio)| with_bounds(ratio))
+    };
+    [
+        change.name.clone(),
+        at(LatencyFigure::P50),
+        at(LatencyFigure::P99),
+        count(change.count[0]),
+        count(change.count[1]),
+    ]
 }
 
 fn write_causes(out: &mut dyn Write, proof: &Proof, style: &Style) -> io::Result<()> {
@@ -113,16 +162,8 @@ fn write_causes(out: &mut dyn Write, proof: &Proof, style: &Style) -> io::Result
         ("p", right),
     ];
     let mut table = Table::new(2, &columns);
-    let of = |(with, all): (usize, usize)| format!("{with} of {all}");
     for cause in causes.iter().take(MOST) {
-        table.row([
-            cause.cause.as_str().into(),
-            of(cause.before).into(),
-            of(cause.after).into(),
-            share(cause.share_before).into(),
-            share(cause.share_after).into(),
-            p_value(cause.p).into(),
-        ]);
+        table.row(cause_words(cause).map(Cell::from));
     }
     heading(out, "Causes", style)?;
     table.write(out, style)
@@ -136,12 +177,7 @@ fn write_accounts(out: &mut dyn Write, all: &[AccountChange], style: &Style) -> 
     let columns = [("", Align::Left), ("before", right), ("after", right), ("p", right)];
     let mut table = Table::new(2, &columns);
     for change in all.iter().take(MOST) {
-        table.row([
-            change.account.to_string().into(),
-            duration(change.before_ns as u64).into(),
-            duration(change.after_ns as u64).into(),
-            change.p_adjusted.map_or_else(|| "-".to_owned(), p_value).into(),
-        ]);
+        table.row(account_words(change).map(Cell::from));
     }
     heading(out, "Accounts that changed (mean of a run, all threads)", style)?;
     table.write(out, style)
@@ -156,16 +192,7 @@ fn write_latencies(out: &mut dyn Write, all: &[LatencyChange], style: &Style) ->
         [("", Align::Left), ("p50", right), ("p99", right), ("n before", right), ("after", right)];
     let mut table = Table::new(2, &columns);
     for change in all.iter().take(MOST) {
-        let at = |place: usize| {
-            change.shift.get(place).map_or_else(|| "-".to_owned(), |(_, ratio)| with_bounds(ratio))
-        };
-        table.row([
-            change.name.as_str().into(),
-            at(LatencyFigure::P50).into(),
-            at(LatencyFigure::P99).into(),
-            count(change.count[0]).into(),
-            count(change.count[1]).into(),
-        ]);
+        table.row(latency_words(change).map(Cell::from));
     }
     heading(out, "Latencies that changed (after over before)", style)?;
     table.write(out, style)
@@ -176,11 +203,16 @@ fn write_differences(out: &mut dyn Write, all: &[Difference], style: &Style) -> 
         return Ok(());
     }
     heading(out, "What else differs", style)?;
-    for Difference { what, before, after } in all {
-        let line = format!("{what}: {before} before, {after} after");
+    for difference in all {
+        let line = difference_words(difference);
         write!(out, "{}", text::labelled(" ", 2, &line, style.width))?;
     }
     Ok(())
+}
+
+/// What differs, in a line.
+pub fn difference_words(Difference { what, before, after }: &Difference) -> String {
+    format!("{what}: {before} before, {after} after")
 }
 
 /// `0.57x (0.55x to 0.59x)`.
@@ -192,7 +224,8 @@ fn p_value(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-fn legend(proof: &Proof) -> String {
+/// What the figures are, and of which runs.
+pub fn legend(proof: &Proof) -> String {
     let runs: Vec<i64> =
         proof.trials.iter().filter_map(|trial| trial.run).map(|run| run.0).collect();
     let which = match (runs.iter().min(), runs.iter().max()) {

@@ -177,21 +177,11 @@ pub fn judged(mut run: Run) -> Run {
 /// Refuses a run of benchmarks without the recorder, and what a crashed program left: there is
 /// nothing to explain or to draw.
 pub fn must_be_recorded(run: &Run, name: Option<&RunName>) -> Result<(), Failure> {
-    let id = run.id;
-    let name = name.map_or_else(|| id.to_string(), RunName::to_string);
-    if matches!(run.header.target, Target::Trace(_)) {
-        return Err(Failure::Usage(format!(
-            "run {id} is what a program traced before it died, nothing was recorded with it: \
-             'whylag show {name}' has its messages"
-        )));
+    let name = name.map_or_else(|| run.id.to_string(), RunName::to_string);
+    match page::run::not_recorded(run, &name) {
+        Some(why) => Err(Failure::Usage(why)),
+        None => Ok(()),
     }
-    if run.bench.is_some() && run.threads.is_empty() {
-        return Err(Failure::Usage(format!(
-            "run {id} is a benchmark that was not recorded: 'whylag show {name}' has its figures, \
-             and 'whylag bench --with-kernel' records the workers"
-        )));
-    }
-    Ok(())
 }
 
 /// Header of a run that begins now and is measured by something else than the recorder.

@@ -20,7 +20,8 @@ pub struct Capability {
 /// What was lost: count by kind, in windows of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
-    /// (kind, start of the interval in which it was noticed) -> how many.
+    /// (kind, when it was noticed, how many): it was lost since the look before that one, which is about
+    /// a second earlier.
     pub seen: Vec<(String, u64, u64)>,
 }
 

@@ -6,6 +6,7 @@ import { type Section, SECTIONS } from "./sections";
 import { useParam } from "./state";
 import { isDark, theme as themeOf } from "./theme";
 import { Compare } from "./views/compare";
+import { Proof } from "./views/proof";
 import type { ShownPage, ShownRun } from "./wire";
 
 export function App({ page }: { page: ShownPage }) {
@@ -19,6 +20,12 @@ export function App({ page }: { page: ShownPage }) {
   const names = useMemo(() => page.classes.map((c) => c.name), [page]);
   const two = page.runs.length > 1;
   const sections = useMemo(() => SECTIONS.filter((one) => page.runs.some(one.has)), [page]);
+  // What is said of the runs together stands before what each of them shows.
+  const places: Place[] = [
+    ...(page.proof ? [{ id: "proof", short: "Proof" }] : []),
+    ...(two ? [{ id: "compare", short: "Compare" }] : []),
+    ...sections,
+  ];
   const jump = (id: string) => {
     setHere(id);
     document.getElementById(id)?.scrollIntoView();
@@ -28,8 +35,8 @@ export function App({ page }: { page: ShownPage }) {
     document.title = `${page.runs.map((run) => run.target).join(" and ").slice(0, 80)} - whylag`;
     document.getElementById(here)?.scrollIntoView();
   }, [page]);
-  useKeys({ sections, jump, turn, setHelp });
-  const at = { version: page.version, sections, here, jump, dark, turn, help, setHelp };
+  useKeys({ places, jump, turn, setHelp });
+  const at = { version: page.version, places, here, jump, dark, turn, help, setHelp };
   return (
     <>
       <Header {...at} />
@@ -40,6 +47,12 @@ export function App({ page }: { page: ShownPage }) {
           </p>
         )}
         <Titles runs={page.runs} />
+        {page.proof && (
+          <section id="proof">
+            <h2>Proof</h2>
+            <Proof proof={page.proof} theme={theme} />
+          </section>
+        )}
         {two && (
           <section id="compare">
             <h2>Before and after</h2>
@@ -70,20 +83,23 @@ export function App({ page }: { page: ShownPage }) {
   );
 }
 
+/** A view that can be gone to. */
+type Place = Pick<Section, "id" | "short">;
+
 interface Keys {
-  sections: Section[];
+  places: Place[];
   jump: (id: string) => void;
   turn: () => void;
   setHelp: (set: (open: boolean) => boolean) => void;
 }
 
-function useKeys({ sections, jump, turn, setHelp }: Keys): void {
+function useKeys({ places, jump, turn, setHelp }: Keys): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const element = event.target instanceof HTMLElement ? event.target.tagName : "";
       if (["INPUT", "SELECT", "TEXTAREA"].includes(element)) return;
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      const at = sections[Number(event.key) - 1];
+      const at = /^\d$/.test(event.key) ? places[(Number(event.key) + 9) % 10] : undefined;
       if (event.key === "?") setHelp((open) => !open);
       else if (event.key === "Escape") setHelp(() => false);
       else if (event.key === "t") turn();
@@ -98,16 +114,16 @@ function useKeys({ sections, jump, turn, setHelp }: Keys): void {
 }
 
 function Header(props: Keys & { version: string; here: string; dark: boolean; help: boolean }) {
-  const { sections, here, jump, dark, turn, help, setHelp } = props;
+  const { places, here, jump, dark, turn, help, setHelp } = props;
   return (
     <header>
       <a class="skip" href="#view=findings">
         whylag {props.version}
       </a>
       <nav aria-label="views">
-        {sections.map((one, number) => (
+        {places.map((one, number) => (
           <button key={one.id} type="button" class={one.id === here ? "here" : ""} onClick={() => jump(one.id)}>
-            <kbd>{number + 1}</kbd> {one.title}
+            <kbd>{(number + 1) % 10}</kbd> {one.short}
           </button>
         ))}
       </nav>

@@ -38,6 +38,21 @@ export function timeAxis(
   context.textAlign = "left";
 }
 
+/** Losses that overlap or touch are one band. */
+function merged(losses: Loss[]): Pick<Loss, "from_ns" | "to_ns">[] {
+  const bands: { from_ns: number; to_ns: number }[] = [];
+  for (const { from_ns, to_ns } of [...losses].sort((a, b) => a.from_ns - b.from_ns)) {
+    const last = bands[bands.length - 1];
+    if (last && from_ns <= last.to_ns) last.to_ns = Math.max(last.to_ns, to_ns);
+    else bands.push({ from_ns, to_ns });
+  }
+  return bands;
+}
+
+/** What captions add where a picture has such bands. */
+export const bandsInWords = (losses: Loss[]) =>
+  losses.length > 0 ? " Hatched in red: something was lost then (see Cost and losses)." : "";
+
 /** Times in which something was lost: hatched, never left out. */
 export function lossBands(
   { context }: Canvas,
@@ -53,14 +68,14 @@ export function lossBands(
   context.beginPath();
   context.rect(left, 0, right - left, bottom);
   context.clip();
-  for (const loss of losses) {
-    if (loss.to_ns < span.from || loss.from_ns > span.to) continue;
-    const from = Math.max(left, x(loss.from_ns));
-    const to = Math.max(from + 2, Math.min(right, x(loss.to_ns)));
+  for (const { from_ns, to_ns } of merged(losses)) {
+    if (to_ns < span.from || from_ns > span.to) continue;
+    const from = Math.max(left, x(from_ns));
+    const to = Math.max(from + 2, Math.min(right, x(to_ns)));
     context.fillStyle = theme.loss;
-    context.globalAlpha = 0.08;
+    context.globalAlpha = 0.06;
     context.fillRect(from, 0, to - from, bottom);
-    context.globalAlpha = 0.45;
+    context.globalAlpha = 0.3;
     context.strokeStyle = theme.loss;
     context.beginPath();
     for (let at = from - bottom; at < to; at += 14) {
@@ -69,7 +84,9 @@ export function lossBands(
       context.lineTo(end, bottom - (end - at));
     }
     context.stroke();
+    // Its ends are seen over the busiest picture, too.
     context.globalAlpha = 1;
+    context.fillRect(from, bottom - 3, to - from, 3);
   }
   context.restore();
 }

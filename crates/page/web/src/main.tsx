@@ -3,7 +3,7 @@ import { render } from "preact";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { App } from "./app";
-import { embedded, page as fetchPage } from "./data";
+import { embedded, isServed, page as fetchPage } from "./data";
 import { Home } from "./home";
 import { get, set } from "./state";
 import { isDark } from "./theme";
@@ -11,7 +11,19 @@ import { isDark } from "./theme";
 const place = document.getElementById("page");
 
 function failed(error: unknown): void {
-  if (place) render(<p class="failed">{error instanceof Error ? error.message : String(error)}</p>, place);
+  if (!place) return;
+  render(
+    <main>
+      <p class="failed">{error instanceof Error ? error.message : String(error)}</p>
+      {isServed() && (
+        <p>
+          <a href="./">all runs</a>
+        </p>
+      )}
+    </main>,
+    place,
+  );
+  document.documentElement.dataset["ready"] = String(Math.round(performance.now()));
 }
 
 async function start(): Promise<void> {
@@ -21,6 +33,8 @@ async function start(): Promise<void> {
   if (own) {
     render(<App page={own} />, place);
   } else if (get("run") !== "") {
+    const both = [get("run"), get("with")].filter((run) => run !== "");
+    render(<p class="failed dim">Reading run {both.join(" and ")} ...</p>, place);
     const page = await fetchPage(get("run"), get("with"));
     render(<App page={page} />, place);
   } else {

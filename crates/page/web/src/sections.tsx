@@ -26,23 +26,25 @@ export interface Given {
 export interface Section {
   id: string;
   title: string;
+  /** The same in the line of views, where all have to fit. */
+  short: string;
   /** True if a run has something to show there. */
   has: (run: ShownRun) => boolean;
   View: (given: Given) => ComponentChildren;
 }
 
 export const SECTIONS: Section[] = [
-  { id: "findings", title: "Findings", has: () => true, View: (given) => <Findings {...given} /> },
-  { id: "accounts", title: "Where the time went", has: (run) => run.accounts.length > 0, View: (given) => <Accounts {...given} /> },
-  { id: "latencies", title: "Latencies", has: (run) => run.latencies.length > 0, View: (given) => <Latencies {...given} /> },
-  { id: "timeline", title: "Timeline", has: (run) => run.timeline.lanes.length > 0, View: (given) => <TimelineView {...given} /> },
+  { id: "findings", title: "Findings", short: "Findings", has: () => true, View: (given) => <Findings {...given} /> },
+  { id: "accounts", title: "Where the time went", short: "Time", has: (run) => run.accounts.length > 0, View: (given) => <Accounts {...given} /> },
+  { id: "latencies", title: "Latencies", short: "Latencies", has: (run) => run.latencies.length > 0, View: (given) => <Latencies {...given} /> },
+  { id: "timeline", title: "Timeline", short: "Timeline", has: (run) => run.timeline.lanes.length > 0, View: (given) => <TimelineView {...given} /> },
   {
     id: "flame",
-    title: "Flame graph",
+    title: "Flame graph", short: "Flame graph",
     has: (run) => run.flames.trees.length > 0,
     View: ({ run, theme, at }) => <Flame flames={run.flames} theme={theme} at={at} />,
   },
-  { id: "requests", title: "Requests", has: (run) => run.requests.rows.length > 0, View: (given) => <Requests {...given} /> },
-  { id: "facts", title: "Host and program", has: (run) => run.facts.length > 0, View: (given) => <Facts run={given.run} /> },
-  { id: "recorder", title: "Cost and losses", has: (run) => run.accounts.length > 0, View: (given) => <RecorderView run={given.run} /> },
+  { id: "requests", title: "Requests", short: "Requests", has: (run) => run.requests.rows.length > 0, View: (given) => <Requests {...given} /> },
+  { id: "facts", title: "Host and program", short: "Host", has: (run) => run.facts.length > 0, View: (given) => <Facts run={given.run} /> },
+  { id: "recorder", title: "Cost and losses", short: "Cost", has: (run) => run.accounts.length > 0, View: (given) => <RecorderView run={given.run} /> },
 ];

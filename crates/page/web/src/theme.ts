@@ -14,6 +14,16 @@ export interface Theme {
   ramp: (share: number) => string;
 }
 
+/** White where it can be read on a colour (`#rrggbb`), that is with a contrast of 4 at least; else black. */
+export function inkOn(color: string): string {
+  const part = (at: number) => {
+    const value = parseInt(color.slice(at, at + 2), 16) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  const luminance = 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+  return luminance > 0.2125 ? "#101418" : "#ffffff";
+}
+
 export function isDark(wanted: string): boolean {
   if (wanted !== "") return wanted === "dark";
   return matchMedia("(prefers-color-scheme: dark)").matches;

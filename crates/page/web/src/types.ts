@@ -756,7 +756,7 @@ export type Lane = {
  */
 tid: number, 
 /**
- * Its name and number, and its process.
+ * Its name and number; and its process, where threads of several have lanes.
  */
 name: string, 
 /**
@@ -998,7 +998,11 @@ comparison: Comparison | null,
 /**
  * How their hosts and programs differ; none for one run.
  */
-surroundings: CheckupDiff | null, };
+surroundings: CheckupDiff | null, 
+/**
+ * What `prove` said of these runs; none if they are in no proof.
+ */
+proof: ProofPage | null, };
 
 /**
  * A part of a request.
@@ -1047,6 +1051,10 @@ export type Picture = {
  */
 finding: number, 
 /**
+ * Number of the interval in `show` and `explain --outlier`.
+ */
+number: number, 
+/**
  * The interval in words.
  */
 text: string, 
@@ -1087,6 +1095,84 @@ bars: Array<Bar>,
  * When it let the one above go on; `None`: it is not known to have.
  */
 ends_ns: number | null, };
+
+/**
+ * A proof, with its pairs to be drawn.
+ */
+export type ProofPage = { 
+/**
+ * The verdict, in one sentence.
+ */
+summary: string, 
+/**
+ * What was changed.
+ */
+change: string, 
+/**
+ * What makes it weaker.
+ */
+warnings: Array<string>, 
+/**
+ * The figure that it is about.
+ */
+figure: string, 
+/**
+ * (name, before, after, after over before, p, pairs): medians of recorded pairs, and of others.
+ */
+measured: Array<[string, string, string, string, string, string]>, 
+/**
+ * What recording cost both sides.
+ */
+recording: string | null, 
+/**
+ * Whole pairs, in the order in which they were made.
+ */
+pairs: Array<ProofPair>, 
+/**
+ * (cause, runs before, after, wall time before, after, p); first the one that it is about.
+ */
+causes: Array<[string, string, string, string, string, string]>, 
+/**
+ * (account, mean time of a run before, after, p).
+ */
+accounts: Array<[string, string, string, string]>, 
+/**
+ * (latency, p50 and p99 as after over before, n before, after).
+ */
+latencies: Array<[string, string, string, string, string]>, 
+/**
+ * What else differed, a line each.
+ */
+differences: Array<string>, 
+/**
+ * What the figures are, and of which runs.
+ */
+legend: string, };
+
+/**
+ * Two executions next to each other; before comes first.
+ */
+export type ProofPair = { 
+/**
+ * Its number, from 1.
+ */
+number: number, 
+/**
+ * False of the pairs without whylag.
+ */
+recorded: boolean, 
+/**
+ * The runs.
+ */
+runs: [number | null, number | null], 
+/**
+ * The figure.
+ */
+values: [number, number], 
+/**
+ * The same as people read it.
+ */
+words: [string, string], };
 
 /**
  * The recorder's account of itself.
@@ -1538,7 +1624,7 @@ export type Timeline = {
  */
 lanes: Array<Lane>, 
 /**
- * The longest in words.
+ * The longest, and those of pictures, in words.
  */
 details: Array<Detail>, 
 /**

@@ -95,7 +95,7 @@ export async function open(tab: Tab, address: string): Promise<Opened> {
   });
   tab.on("pageerror", (error) => opened.errors.push(error.message));
   await tab.goto(address);
-  await tab.waitForSelector("html[data-ready]", { timeout: 50_000 });
+  await tab.waitForSelector("html[data-ready]", { timeout: 150_000 });
   return opened;
 }
 

@@ -88,10 +88,20 @@ test("one millisecond of ten minutes is seen at every zoom, and only where it is
 
 test("what was lost is a band in time", async ({ page }) => {
   await open(page, address(made("outlier"), "zoom0=98000000000-103000000000"));
-  const band = () => pixels(page, "timeline0", LOST, { top: 420, bottom: 445 });
+  const band = () => pixels(page, "timeline0", LOST, { top: 420, bottom: 447 });
   await expect.poll(band).toBeGreaterThan(20);
-  await drawn(page, "timeline0", () => page.evaluate(() => { location.hash = "zoom0=200000000000-205000000000"; }));
-  expect(await band()).toBe(0);
+  // It was noticed at 100 s: lost in the second before, and not after it.
+  const at = (span: string) =>
+    drawn(page, "timeline0", () => page.evaluate((zoom) => { location.hash = `zoom0=${zoom}`; }, span));
+  await at("99100000000-99900000000");
+  expect(await band()).toBeGreaterThan(1000);
+  for (const elsewhere of ["100100000000-105000000000", "97000000000-98900000000"]) {
+    await at(elsewhere);
+    expect(await band(), elsewhere).toBe(0);
+  }
+  for (const figure of ["#latencies", "#timeline"]) {
+    await expect(page.locator(`${figure} figcaption`).first()).toContainText("Hatched in red: something was lost");
+  }
   await expect(page.locator("#recorder")).toContainText("events (made up)");
 });
 
@@ -118,6 +128,51 @@ test("the first view of a million intervals, and panning them (told, not judged)
   console.log(`a million intervals (${size} MB): first view after ${first} ms, panned at ${rate.toFixed(0)} frames a second`);
   expect(rate).toBeGreaterThan(0);
   await expect(page.locator("#timeline")).toContainText("n = 1,000,000");
+});
+
+test("a crowd of 20,000 threads, and ten minutes of one", async ({ page }) => {
+  const opened = await open(page, address(made("crowd")));
+  await expect(page.locator("#timeline")).toContainText("threads 1 to 24 of 20,000");
+  await page.locator("#timeline0").focus();
+  await drawn(page, "timeline0", () => page.keyboard.press("ArrowDown"));
+  await expect(page.locator("#timeline")).toContainText("threads 2 to 25 of 20,000");
+  await open(page, address(made("alone")));
+  await expect(page.locator("#timeline")).toContainText("1 thread");
+  // No empty lanes below the only one.
+  expect(await page.locator("#timeline0").evaluate((canvas) => canvas.clientHeight)).toBe(98);
+  await expect.poll(() => pixels(page, "timeline0", DISK, { top: 62, bottom: 78 })).toBeGreaterThan(10);
+  expect(opened.errors).toEqual([]);
+});
+
+test("a picture leads to its interval in the timeline", async ({ page }) => {
+  await open(page, address(report("mmap-lock-faulty", [fixture("mmap-lock-faulty")])));
+  const picture = page.locator(".picture").first();
+  const command = (await picture.locator(".command code").first().textContent()) ?? "";
+  expect(command).toMatch(/--outlier \d+$/);
+  await picture.getByRole("button", { name: "see it in the timeline" }).press("Enter");
+  await expect(page.locator("#timeline aside.selected")).toContainText(command);
+  await expect(page.locator("#timeline0")).toBeInViewport();
+  await expect(page.locator("#timeline0")).toBeFocused();
+});
+
+test("printed, the bars keep their colours and the buttons are gone", async ({ page }) => {
+  await open(page, address(report("mmap-lock-faulty", [fixture("mmap-lock-faulty")])));
+  await page.emulateMedia({ media: "print" });
+  await expect(page.locator("header")).toBeHidden();
+  await expect(page.locator("button").first()).toBeHidden();
+  const adjusted = await page.locator(".piece").first().evaluate((bar) => getComputedStyle(bar).printColorAdjust);
+  expect(adjusted).toBe("exact");
+  expect((await page.pdf()).length).toBeGreaterThan(20_000);
+});
+
+test("a window of 400 pixels has all of a story, and none of it beside the window", async ({ page }) => {
+  await page.setViewportSize({ width: 400, height: 800 });
+  for (const story of stories) {
+    const opened = await open(page, address(report(`${story}-faulty`, [fixture(`${story}-faulty`)])));
+    const beside = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    await expect.poll(beside, story).toBeLessThanOrEqual(0);
+    expect(opened.errors).toEqual([]);
+  }
 });
 
 test("everything can be done by keyboard, and the address has the state", async ({ page }) => {

@@ -32,6 +32,15 @@ test.beforeAll(async () => {
   ofMany = await serve(many, [...Array(5).fill(slow), ...Array(5).fill(fine)] as string[]);
 });
 
+/** Six runs with a fault, as many without it, what prove says of them, and a run of no proof. */
+async function proven(): Promise<{ url: string; proof: { summary: string; trials: unknown[] } }> {
+  const store = join(folder, "proven.db");
+  const sides = ["faulty", "fixed"].map((side) => Array<string>(6).fill(fixture(`first-touch-${side}`)));
+  const at = await serve(store, [...sides.flat(), fixture("healthy")]);
+  const words = ["--store", store, "prove", "--json", "1..6", "--", "7..12"];
+  return { url: at, proof: JSON.parse(execFileSync(whylag, words, { maxBuffer: 1 << 28 }).toString()) };
+}
+
 test.afterAll(() => {
   for (const server of servers) server.kill();
   rmSync(folder, { recursive: true });
@@ -144,4 +153,52 @@ test("views of many runs go by keys, with a search, and their state is in the ad
   await page.keyboard.press("2");
   await expect(page.locator("h1")).toHaveText("Grid");
   await expect.poll(() => page.url()).toContain("list=grid");
+});
+
+test("a proof is on the page of its runs: the verdict, each pair, causes before and after", async ({ page }) => {
+  const { url, proof } = await proven();
+  for (const runs of ["run=1&with=7", "run=4"]) {
+    const opened = await open(page, `${url}#${runs}`);
+    await expect(page.locator("#proof .headline")).toHaveText(proof.summary);
+    await expect(page.locator("#proof circle.after")).toHaveCount(6);
+    await expect(page.locator("#proof figcaption")).toContainText("n = 6 pairs, 6 of them recorded");
+    await expect(page.locator("#proof table", { hasText: "runs before" })).toContainText("first-touch");
+    // The first key goes to it.
+    await page.keyboard.press("1");
+    await expect(page.locator("#proof h2")).toBeInViewport();
+    expect(opened.errors).toEqual([]);
+    await page.goto("about:blank");
+  }
+  await open(page, `${url}#run=13`);
+  await expect(page.locator("#findings")).toBeVisible();
+  await expect(page.locator("#proof")).toHaveCount(0);
+});
+
+test("hostile names are text in every view of many runs, and 400 pixels are enough for them", async ({ page }) => {
+  const markup = '<img src=x onerror="window.hacked=1">\u202e';
+  const hostile = changed("served-hostile", "first-touch-faulty", { "mysteries/bin/first-touch-faulty": markup });
+  const at = await serve(join(folder, "hostile.db"), Array<string>(7).fill(hostile));
+  await page.setViewportSize({ width: 400, height: 800 });
+  for (const view of ["runs", "grid", "trends", "doctor"]) {
+    const opened = await open(page, `${at}#list=${view}`);
+    await expect(page.locator(`main[data-view=${view}]`)).toBeVisible();
+    const text = (await page.locator("main").textContent()) ?? "";
+    if (view !== "doctor") expect(text, view).toContain('<img src=x onerror="window.hacked=1">\\u{202e}');
+    expect(text).not.toContain("\u202e");
+    expect(await page.evaluate(() => "hacked" in window)).toBe(false);
+    const beside = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    await expect.poll(beside, view).toBeLessThanOrEqual(0);
+    expect(opened.errors).toEqual([]);
+    await page.goto("about:blank");
+  }
+});
+
+test("a benchmark that was not recorded has no page, which says so and leads back", async ({ page }) => {
+  const store = join(folder, "bench.db");
+  execFileSync(whylag, ["--store", store, "bench", "getppid", "--threads", "1", "--time", "200ms"]);
+  const at = await serve(store, []);
+  await open(page, `${at}#run=1`);
+  await expect(page.locator(".failed")).toContainText("run 1 is a benchmark that was not recorded");
+  await page.getByRole("link", { name: "all runs" }).press("Enter");
+  await expect(page.locator("table.list tbody tr")).toHaveCount(1);
 });

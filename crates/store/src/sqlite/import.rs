@@ -13,7 +13,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::columns::Json;
 use super::read::{self, all};
-use super::{Failed, write};
+use super::{Failed, proofs, write};
 use crate::recorder::Recorder;
 use crate::run_file::{Ending, Next, Reader};
 
@@ -201,6 +201,7 @@ fn discard(conn: &mut Connection, run: RunId) -> rusqlite::Result<()> {
     for table in SMALL {
         tx.execute(&format!("DELETE FROM {table} WHERE run = ?1"), [run.0])?;
     }
+    proofs::forget(&tx, run)?;
     tx.execute("DELETE FROM runs WHERE id = ?1", [run.0])?;
     tx.commit()
 }

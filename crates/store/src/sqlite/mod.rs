@@ -1,9 +1,9 @@
 //! The embedded store: one SQLite file.
 //!
 //! `open` opens it, `guard` refuses files that must not be touched, `schema` makes the tables, `write`
-//! fills them, `read` and `threads` read them back, `messages`, `presences`, `sockets` and `sums` do
-//! both for theirs; `columns`, `buckets` and `outlier` say how values are laid down. `shown` makes
-//! what was read fit to be shown. `export` and `import` take a whole run to a file and from one.
+//! fills them, `read` and `threads` read them back, `messages`, `presences`, `proofs`, `sockets` and
+//! `sums` do both for theirs; `columns`, `buckets` and `outlier` say how values are laid down. `shown`
+//! makes what was read fit to be shown. `export` and `import` take a whole run to a file and from one.
 
 mod buckets;
 mod columns;
@@ -14,6 +14,7 @@ mod messages;
 mod open;
 mod outlier;
 mod presences;
+mod proofs;
 mod read;
 mod read_parts;
 mod schema;

@@ -129,3 +129,38 @@ fn finding(cause: &str, share: f64) -> Finding {
         ..Finding::default()
     }
 }
+
+#[test]
+fn a_proof_is_found_by_its_runs_and_goes_with_the_last_of_them() {
+    let (folder, mut store) = new_store();
+    let runs = [(); 3].map(|()| begun_with(&mut store, &[]));
+    runs.iter().for_each(|run| store.finish(*run, &end()).unwrap());
+    let [one, two, other] = runs;
+    let proof = |summary: &str, of: &[RunId]| Proof {
+        summary: summary.to_owned(),
+        trials: of.iter().map(|run| trial(*run)).collect(),
+        ..Proof::default()
+    };
+    assert_eq!(store.proof_of(&[one]).unwrap(), None);
+    store.put_proof(&proof("first", &[one, two])).unwrap();
+    store.put_proof(&proof("second", &[one, other])).unwrap();
+    let found = |store: &Sqlite, of: &[RunId]| store.proof_of(of).unwrap().map(|p| p.summary);
+    let store = reopened(&folder);
+    assert_eq!(found(&store, &[one]).as_deref(), Some("second"), "the newest");
+    assert_eq!(found(&store, &[two, one]).as_deref(), Some("first"));
+    assert_eq!(found(&store, &[two, other]), None, "in no proof together");
+    assert_eq!(found(&store, &[]), None);
+    let kept = store.proof_of(&[two]).unwrap().unwrap();
+    assert!(kept.trials.iter().all(|trial| trial.figures.is_none()), "they are in the store");
+
+    let mut store = Sqlite::open(&folder.path().join("w.db")).unwrap();
+    store.forget(two).unwrap();
+    assert_eq!(found(&store, &[two]), None);
+    store.forget(one).unwrap();
+    assert_eq!(found(&store, &[other]).as_deref(), Some("second"));
+}
+
+fn trial(run: RunId) -> Trial {
+    let figures = Some(RunFigures::default());
+    Trial { side: TrialSide::Before, pair: 0, run: Some(run), wall_ns: 7, metric: None, figures }
+}

@@ -139,6 +139,7 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
         };
         explain::prove(&question, trials)
     };
+    keep(&proof, options, store);
     let (mut out, style) = output::stdout();
     if options.json {
         serde_json::to_writer_pretty(&mut out, &proof).map_err(std::io::Error::from)?;
@@ -148,6 +149,21 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
     }
     out.flush()?;
     Ok(exit_code(options.expect, &proof))
+}
+
+/// Stores it beside its runs, so that their page has it. Runs of files are in no store.
+fn keep(proof: &Proof, options: &Options, store: &StoreOptions) {
+    let after = options.command.iter().cloned().map(RunName::from);
+    let mut judged = options.runs.iter().cloned().chain(after);
+    let is_of_files = !options.runs.is_empty()
+        && judged.any(|name| matches!(&name, RunName::File(path) if path.exists()));
+    if is_of_files {
+        return;
+    }
+    let kept = store.open_to_write().and_then(|mut store| Ok(store.put_proof(proof)?));
+    if let Err(error) = kept {
+        tell(format_args!("the proof is not on the pages of its runs: {error}"));
+    }
 }
 
 fn check_cause(cause: Option<&str>) -> Result<(), Failure> {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use model::outside::visible;
+use model::{Proof, RunId};
 use page::{Loaded, Page};
 
 use crate::failure::Failure;
@@ -18,7 +19,8 @@ use crate::stored::{self, RunName, StoreOptions};
 #[command(after_help = "\
 The file needs no network and asks for nothing: it can be sent, and opened from
 a folder. It has names of processes and files, and command lines; give it to
-whom you would give those.
+whom you would give those. A run that 'whylag prove' recorded or judged has the
+proof with it.
 
 Example:
   whylag report -o slow.html               the newest run
@@ -42,13 +44,27 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
     if let Some(second) = &options.second {
         loaded.push(load(store, Some(second))?);
     }
-    let page = Page::of(&loaded);
+    let page = Page::of(&loaded, proof(options, store, &loaded)?.as_ref());
     place.fill(|out| {
         let mut out = Screen::new(BufWriter::new(out), false);
         page::html::write(&mut out, &page)?;
         Ok(out.flush()?)
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The proof that these runs are part of: those of the store, as files do not have it with them.
+fn proof(
+    options: &Options,
+    store: &StoreOptions,
+    loaded: &[Loaded],
+) -> Result<Option<Proof>, Failure> {
+    let mut names = options.run.iter().chain(&options.second);
+    if names.any(|name| matches!(name, RunName::File(_))) {
+        return Ok(None);
+    }
+    let ids: Vec<RunId> = loaded.iter().map(|one| one.run.id).collect();
+    Ok(store.open_to_read()?.proof_of(&ids)?)
 }
 
 fn load(options: &StoreOptions, name: Option<&RunName>) -> Result<Loaded, Failure> {

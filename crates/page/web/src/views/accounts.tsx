@@ -29,7 +29,7 @@ export function Accounts({ run, theme, names }: { run: RunPage; theme: Theme; na
               )}
             </span>
             <span class="dim">
-              {group.wall}, n = {group.threads} threads
+              {group.wall}, n = {group.threads} {group.threads === 1 ? "thread" : "threads"}
             </span>
           </div>
         ))}

@@ -108,6 +108,7 @@ function ShiftFunction({ shifts, theme }: { shifts: Shift[]; theme: Theme }) {
       x,
       y: [ratios, points.map(() => 1), ...(banded ? band : [])],
       band: banded,
+      level: 1,
       ticks: x,
       nameX: (place) => quantile(points[place]?.probability ?? 0),
       nameY: (ratio) => `${Number(ratio.toPrecision(3))} x`,

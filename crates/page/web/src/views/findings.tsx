@@ -1,11 +1,20 @@
 // The findings in the words of `explain`, with the picture of an interval that shows each.
-import type { Finding, RunPage } from "../types";
+import type { Finding, Picture, RunPage } from "../types";
+import { set } from "../state";
 import type { Theme } from "../theme";
 import { duration, percent } from "../format";
 import { Copy } from "../ui";
 import { ChainPicture } from "./picture";
 
-export function Findings({ run, theme, names }: { run: RunPage; theme: Theme; names: string[] }) {
+interface Shown {
+  run: RunPage;
+  theme: Theme;
+  names: string[];
+  /** Place of the run, which tells its state in the address from the other's. */
+  at: string;
+}
+
+export function Findings({ run, theme, names, at }: Shown) {
   const { explanation } = run;
   return (
     <div>
@@ -19,6 +28,7 @@ export function Findings({ run, theme, names }: { run: RunPage; theme: Theme; na
           run={run}
           theme={theme}
           names={names}
+          at={at}
         />
       ))}
       {explanation.unexplained.length > 0 && (
@@ -52,13 +62,20 @@ export function Findings({ run, theme, names }: { run: RunPage; theme: Theme; na
   );
 }
 
-function OneFinding(props: {
-  finding: Finding;
-  number: number;
-  run: RunPage;
-  theme: Theme;
-  names: string[];
-}) {
+/** Shows the interval of a picture in the timeline; null if it is not among those told there. */
+function seeing(run: RunPage, picture: Picture, at: string): (() => void) | null {
+  const detail = run.timeline.details.find((one) => one.number === picture.number);
+  if (!detail) return null;
+  const margin = picture.to_ns - picture.from_ns;
+  const zoom = `${Math.max(0, picture.from_ns - margin)}-${Math.min(run.length_ns, picture.to_ns + margin)}`;
+  return () => {
+    set({ [`interval${at}`]: String(detail.place), [`zoom${at}`]: zoom, view: "timeline" });
+    document.getElementById(`timeline${at}`)?.scrollIntoView({ block: "center" });
+    document.getElementById(`timeline${at}`)?.focus({ preventScroll: true });
+  };
+}
+
+function OneFinding(props: Shown & { finding: Finding; number: number }) {
   const { finding, number, run } = props;
   const pictures = run.pictures.filter((picture) => picture.finding === number - 1);
   return (
@@ -68,13 +85,22 @@ function OneFinding(props: {
       </h3>
       <Figures finding={finding} />
       {pictures.map((picture) => (
-        <ChainPicture key={picture.command} picture={picture} theme={props.theme} names={props.names} />
+        <ChainPicture
+          key={picture.command}
+          picture={picture}
+          theme={props.theme}
+          names={props.names}
+          see={seeing(run, picture, props.at)}
+        />
       ))}
       <ol class="chain">
         {finding.chain.map((link, place) => (
           <li key={place} class={link.role}>
-            <span class="role">{link.role}</span> {link.cause ? <b>{link.cause}: </b> : null}
-            {link.text}
+            <span class="role">{link.role}</span>
+            <span>
+              {link.cause ? <b>{link.cause}: </b> : null}
+              {link.text}
+            </span>
           </li>
         ))}
       </ol>

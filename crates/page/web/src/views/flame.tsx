@@ -1,7 +1,7 @@
 // Stacks of time off the CPU, the outermost function above.
 import { useMemo, useState } from "preact/hooks";
 import type { Flames, MovedKind, Tree } from "../types";
-import type { Theme } from "../theme";
+import { inkOn, type Theme } from "../theme";
 import { duration, percent } from "../format";
 import { useParam } from "../state";
 import { type Canvas, Drawing, fit, type Handlers, type Pointer, Table } from "../ui";
@@ -75,7 +75,7 @@ export function Flame(props: { flames: Flames; theme: Theme; at: string; kinds?:
   const shown: Shown = { tree, boxes, root: from, over, name, found, setOver, zoom };
   const color = (kind: number) =>
     kinds[kind - 4]?.color ?? theme.classes[kind === 1 ? 0 : kind === 2 ? 1 : 7] ?? "";
-  const height = Math.min(900, (Math.max(...tree.depth) + 1) * ROW + 4);
+  const height = (tree.depth.reduce((most, depth) => Math.max(most, depth), 0) + 1) * ROW + 4;
   const top = flames.trees[place]?.top ?? [];
   const told = over >= 0 ? over : from;
   const unit = kinds.length > 0 ? "stacks" : "intervals";
@@ -108,14 +108,16 @@ export function Flame(props: { flames: Flames; theme: Theme; at: string; kinds?:
           {kinds.length === 0 && "; green: the program, blue: the kernel"}. Click to zoom, Escape for all.
         </figcaption>
         {kinds.length > 0 && <Kinds kinds={kinds} />}
-        <Drawing
-          name={`flame${at}`}
-          label={`flame graph, ${tree.about}; the table below has its largest functions`}
-          height={height}
-          theme={theme}
-          handlers={handlers(shown)}
-          draw={(canvas) => draw(canvas, shown, search !== "", color, theme)}
-        />
+        <div class="tall">
+          <Drawing
+            name={`flame${at}`}
+            label={`flame graph, ${tree.about}; the table below has its largest functions`}
+            height={height}
+            theme={theme}
+            handlers={handlers(shown)}
+            draw={(canvas) => draw(canvas, shown, search !== "", color, theme)}
+          />
+        </div>
         <p class="told">
           {name(told)}: {duration(tree.ns[told] ?? 0)} ({percent((tree.ns[told] ?? 0) / (tree.ns[0] ?? 1))}), n ={" "}
           {tree.n[told]} {unit}
@@ -225,8 +227,7 @@ function draw(
       context.strokeStyle = theme.text;
       context.strokeRect(x + 0.5, box.row * ROW + 0.5, Math.max(1, w - 1), ROW - 2);
     }
-    // The colours of differences are light on any ground.
-    context.fillStyle = kind >= 4 && !isFound ? "#1d2127" : theme.ground;
+    context.fillStyle = inkOn(isFound ? theme.accent : color(kind));
     const text = fit(context, name(box.place), w - 6);
     if (text !== "") context.fillText(text, x + 3, box.row * ROW + ROW / 2);
   }

@@ -6,7 +6,6 @@ import type { Theme } from "../theme";
 import type { GridCell, GridPage, GridRow, Outcome } from "../types";
 import { type Canvas, Drawing, fit, type Handlers, Table } from "../ui";
 
-const NAMES = 230;
 const ROW = 17;
 const WIDEST = 26;
 /** Rows of the table of a row's values. */
@@ -42,7 +41,7 @@ function Grid(props: { page: GridPage; name: string; theme: Theme; open: Open })
   const height = (rows.length + 1) * ROW + 4;
   const draw = useMemo(() => (canvas: Canvas) => paint(canvas, page, theme, here), [page, theme, here]);
   const at = (x: number, y: number, width: number): Place | null => {
-    const run = Math.floor((x - NAMES) / column(width, grid.runs.length));
+    const run = Math.floor((x - names(width)) / column(width, grid.runs.length));
     const row = Math.floor(y / ROW) - 1;
     const isIn = run >= 0 && run < grid.runs.length && row >= -1 && row < rows.length;
     return isIn ? { row, run } : null;
@@ -108,19 +107,21 @@ function Grid(props: { page: GridPage; name: string; theme: Theme; open: Open })
   );
 }
 
-const column = (width: number, runs: number) => Math.min(WIDEST, (width - NAMES) / Math.max(1, runs));
+/** Room for the names of rows. */
+const names = (width: number) => Math.min(230, Math.round(width * 0.45));
+const column = (width: number, runs: number) => Math.min(WIDEST, (width - names(width)) / Math.max(1, runs));
 
 function paint(canvas: Canvas, { grid }: GridPage, theme: Theme, here: Place | null): void {
   const { context, width } = canvas;
-  const wide = column(width, grid.runs.length);
+  const [left, wide] = [names(width), column(width, grid.runs.length)];
   context.clearRect(0, 0, width, canvas.height);
   const cell = (row: number, run: number, color: string) => {
     context.fillStyle = color;
-    context.fillRect(NAMES + run * wide, (row + 1) * ROW + 1, Math.max(1, wide - (wide > 4 ? 1 : 0)), ROW - 2);
+    context.fillRect(left + run * wide, (row + 1) * ROW + 1, Math.max(1, wide - (wide > 4 ? 1 : 0)), ROW - 2);
   };
   const name = (row: number, words: string) => {
     context.fillStyle = row === here?.row ? theme.text : theme.dim;
-    context.fillText(fit(context, words, NAMES - 8), 0, (row + 1.5) * ROW);
+    context.fillText(fit(context, words, left - 8), 0, (row + 1.5) * ROW);
   };
   const colors: Record<Outcome, string> = { clean: theme.line, recovered: theme.warning, lost: theme.loss };
   name(-1, "outcome");
@@ -135,7 +136,7 @@ function paint(canvas: Canvas, { grid }: GridPage, theme: Theme, here: Place | n
   });
   if (!here) return;
   context.strokeStyle = theme.text;
-  context.strokeRect(NAMES + here.run * wide - 0.5, (here.row + 1) * ROW + 0.5, wide, ROW - 1);
+  context.strokeRect(left + here.run * wide - 0.5, (here.row + 1) * ROW + 0.5, wide, ROW - 1);
 }
 
 /** How dark a cell is, 0 to 1; null for nothing. */

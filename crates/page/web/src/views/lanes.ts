@@ -9,11 +9,14 @@ import type { Loss } from "../types";
 import type { Theme } from "../theme";
 import { classOf, type Intervals, isOuter, laneOf } from "../wire";
 
-export const LEFT = 150;
 export const OVERVIEW = 54;
 export const LANE = 16;
+/** Threads that are seen at once. */
 export const LANES = 24;
-export const HEIGHT = OVERVIEW + 8 + LANES * LANE + 20;
+
+/** Where the picture begins, right of the names. */
+export const leftOf = (width: number) => Math.min(150, Math.round(width * 0.3));
+export const heightOf = (lanes: number) => OVERVIEW + 8 + Math.min(LANES, lanes) * LANE + 20;
 
 /** The first in a lane that can reach into the time after `at`. */
 export function first(all: Intervals, lane: number, at: number): number {
@@ -85,9 +88,9 @@ export function draw(canvas: Canvas, view: View, theme: Theme): void {
   const { context, width, height } = canvas;
   const { span, timeline } = view;
   context.clearRect(0, 0, width, height);
-  const right = width - 4;
-  timeAxis(canvas, span, LEFT, right, theme);
-  const overview = new Columns(Math.max(1, Math.ceil(right - LEFT)));
+  const [left, right] = [leftOf(width), width - 4];
+  timeAxis(canvas, span, left, right, theme);
+  const overview = new Columns(Math.max(1, Math.ceil(right - left)));
   const narrow = new Columns(overview.width);
   const wide = new Spans();
   for (const [lane, { name }] of timeline.lanes.entries()) {
@@ -99,14 +102,14 @@ export function draw(canvas: Canvas, view: View, theme: Theme): void {
     if (paint === null) continue;
     paintNarrow(view, narrow, paint);
     context.fillStyle = theme.dim;
-    context.fillText(fit(context, name, LEFT - 8), 0, y + LANE / 2);
+    context.fillText(fit(context, name, left - 8), 0, y + LANE / 2);
   }
   wide.putInto(overview);
   drawOverview(canvas, view, overview, theme);
-  lossBands(canvas, view.losses, span, LEFT, right, height - 20, theme);
+  lossBands(canvas, view.losses, span, left, right, height - 20, theme);
   drawArrow(canvas, view, theme);
   if (view.window) {
-    const x = scale(span, LEFT, right);
+    const x = scale(span, left, right);
     context.strokeStyle = theme.accent;
     context.strokeRect(x(view.window.from), 1, x(view.window.to) - x(view.window.from), height - 22);
   }
@@ -115,10 +118,11 @@ export function draw(canvas: Canvas, view: View, theme: Theme): void {
 /** Draws an interval from one place to another, in pixels from the left of the lane. */
 type Paint = (place: number, from: number, to: number) => void;
 
-function painter({ context }: Canvas, { all, selected }: View, y: number, theme: Theme): Paint {
+function painter({ context, width: whole }: Canvas, { all, selected }: View, y: number, theme: Theme): Paint {
+  const begin = leftOf(whole);
   return (place, from, to) => {
     const outer = isOuter(all, place);
-    const [left, width] = [LEFT + from, Math.max(1, to - from)];
+    const [left, width] = [begin + from, Math.max(1, to - from)];
     context.fillStyle = theme.classes[classOf(all, place)] ?? theme.dim;
     context.fillRect(left, outer ? y : y + 4, width, outer ? 3 : LANE - 6);
     if (place === selected) {
@@ -190,11 +194,12 @@ function drawOverview(canvas: Canvas, view: View, columns: Columns, theme: Theme
     if (length === 0) continue;
     context.fillStyle = theme.classes[classOf(view.all, columns.place[column] ?? 0)] ?? theme.dim;
     const h = height(length);
-    context.fillRect(LEFT + column, OVERVIEW - h, 1, h);
+    context.fillRect(leftOf(canvas.width) + column, OVERVIEW - h, 1, h);
   }
   context.fillStyle = theme.dim;
-  context.fillText(`longest: ${duration(longest)}`, 0, 12);
-  context.fillText(`(log scale, from ${duration(least)})`, 0, 28);
+  const room = leftOf(canvas.width) - 8;
+  context.fillText(fit(context, `longest: ${duration(longest)}`, room), 0, 12);
+  context.fillText(fit(context, `log scale, from ${duration(least)}`, room), 0, 28);
 }
 
 /** From the thread that ended the selected interval. */
@@ -204,9 +209,10 @@ function drawArrow(canvas: Canvas, view: View, theme: Theme): void {
   const waker = view.all.waker[place] ?? -1;
   if (place < 0 || waker < 0) return;
   const row = (lane: number) => OVERVIEW + 8 + (lane - view.top) * LANE + LANE / 2;
-  const x = scale(view.span, LEFT, width - 4)((view.all.from[place] ?? 0) + (view.all.length[place] ?? 0));
+  const left = leftOf(width);
+  const x = scale(view.span, left, width - 4)((view.all.from[place] ?? 0) + (view.all.length[place] ?? 0));
   const [from, to] = [row(waker), row(laneOf(view.all, place))];
-  if (x < LEFT || x > width || from === to) return;
+  if (x < left || x > width || from === to) return;
   const end = Math.max(OVERVIEW, from);
   context.strokeStyle = theme.text;
   context.beginPath();

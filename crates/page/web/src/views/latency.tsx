@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import type { Latency, RunPage } from "../types";
 import type { Theme } from "../theme";
 import { count, duration, percent } from "../format";
-import { lossBands, scale, timeAxis } from "../axis";
+import { bandsInWords, lossBands, scale, timeAxis } from "../axis";
 import { useParam } from "../state";
 import { type Canvas, Drawing, Table } from "../ui";
 import { Curve, type Curves } from "./curve";
@@ -33,6 +33,7 @@ export function Latencies(props: { run: RunPage; other: RunPage | null; theme: T
         <figcaption>
           {latency.metric}: {latency.about}. A column is {duration(latency.column_ns)}, a row a latency
           (logarithmic); stronger is more values; the mark in each column is its largest value.
+          {bandsInWords(run.recorder.losses)}
         </figcaption>
         <Drawing
           name={`heat${at}`}

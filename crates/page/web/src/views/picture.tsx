@@ -1,6 +1,6 @@
 // Who waited for whom, on an axis of time.
 import type { Picture } from "../types";
-import type { Theme } from "../theme";
+import { inkOn, type Theme } from "../theme";
 import { duration, moment, ticks } from "../format";
 import { Copy, Table } from "../ui";
 
@@ -10,8 +10,8 @@ const WIDTH = 900;
 const LANE = 46;
 const LEFT = 8;
 
-export function ChainPicture(props: { picture: Picture; theme: Theme; names: string[] }) {
-  const { picture, theme, names } = props;
+export function ChainPicture(props: { picture: Picture; theme: Theme; names: string[]; see: (() => void) | null }) {
+  const { picture, theme, names, see } = props;
   const span = picture.to_ns - picture.from_ns;
   const margin = span * 0.03;
   const from = picture.from_ns - margin;
@@ -39,7 +39,7 @@ export function ChainPicture(props: { picture: Picture; theme: Theme; names: str
           {ticks(from, to, 8).map((at) => (
             <g key={at}>
               <line x1={x(at)} x2={x(at)} y1={0} y2={height - 22} stroke={theme.line} />
-              <text x={x(at)} y={height - 8} fill={theme.dim} font-size="11" text-anchor="middle">
+              <text x={Math.min(WIDTH - 24, Math.max(24, x(at)))} y={height - 8} fill={theme.dim} font-size="11" text-anchor="middle">
                 {moment(at, to - from)}
               </text>
             </g>
@@ -51,7 +51,12 @@ export function ChainPicture(props: { picture: Picture; theme: Theme; names: str
       </div>
       <p class="dim">
         Time since the start of the run; an arrow is a wake-up; hatched: so long within this time,
-        drawn at its end. <Copy command={picture.command} />
+        drawn at its end. <Copy command={picture.command} />{" "}
+        {see && (
+          <button type="button" onClick={see}>
+            see it in the timeline
+          </button>
+        )}
       </p>
       <Table
         title="The same as a table"
@@ -81,14 +86,15 @@ function Lane(props: { lane: PictureLane; top: number; x: (ns: number) => number
       </text>
       {lane.bars.map((bar, place) => {
         const [left, right] = [x(bar.from_ns), x(bar.to_ns)];
-        const box = { x: left, y: top + 20, width: Math.max(1.5, right - left), height: 18 };
+        const fill = theme.classes[bar.class] ?? theme.dim;
+        const box = { x: left, y: top + 20, width: Math.max(1.5, right - left), height: 18, fill };
         return (
           <g key={place}>
             <title>{bar.text}</title>
-            <rect {...box} fill={theme.classes[bar.class] ?? theme.dim} rx="2" />
+            <rect {...box} rx="2" />
             {bar.somewhere && <rect {...box} fill="url(#somewhere)" opacity="0.35" rx="2" />}
             {right - left > 7 * bar.text.length && (
-              <text x={left + 5} y={top + 33} font-size="11" fill={theme.ground}>
+              <text x={left + 5} y={top + 33} font-size="11" fill={inkOn(box.fill)}>
                 {bar.text}
               </text>
             )}

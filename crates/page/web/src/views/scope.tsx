@@ -3,7 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { SecondMap, SecondMaps } from "../types";
 import type { ShownRun } from "../wire";
 import type { Theme } from "../theme";
-import { lossBands, scale, type Span, timeAxis } from "../axis";
+import { bandsInWords, lossBands, scale, type Span, timeAxis } from "../axis";
 import { duration } from "../format";
 import { useParam } from "../state";
 import { type Canvas, Drawing, type Handlers, type Pointer, Table } from "../ui";
@@ -76,7 +76,7 @@ export function ScopeView(props: { run: ShownRun; theme: Theme; at: string; setW
         </label>{" "}
         A column is {duration(scope.column_ns)}, a row {duration(scope.row_ns)} of it; stronger is more time of all
         threads in {map.account}, at most {duration(map.most_ns)} in a cell. {scope.basis}. Click or drag over cells to
-        have that time explained; keys: arrows, Enter, Escape.
+        have that time explained; keys: arrows, Enter, Escape.{bandsInWords(run.recorder.losses)}
       </figcaption>
       <Drawing
         name={`scope${at}`}
@@ -136,7 +136,7 @@ function drawScope(
   context.textAlign = "right";
   for (let part = 0; part <= 4; part++) {
     const y = Math.min(bottom - 5, Math.max(6, bottom * (1 - part / 4)));
-    context.fillText(duration((scope.column_ns * part) / 4), LEFT - 6, y);
+    context.fillText(part === 0 ? "0" : duration((scope.column_ns * part) / 4), LEFT - 6, y);
   }
   context.textAlign = "left";
 }

@@ -2,14 +2,14 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { PartAnswer } from "../types";
 import type { Theme } from "../theme";
-import type { Span } from "../axis";
-import { duration, moment, windowOption } from "../format";
+import { bandsInWords, type Span } from "../axis";
+import { count, duration, moment, windowOption } from "../format";
 import { isServed, part } from "../data";
 import { useParam } from "../state";
 import { Copy, Drawing, type Handlers, type Pointer, Table } from "../ui";
 import { classOf, isOuter, laneOf, type ShownRun } from "../wire";
 import { ScopeView } from "./scope";
-import { draw, first, HEIGHT, LANE, LANES, LEFT, OVERVIEW } from "./lanes";
+import { draw, first, heightOf, LANE, LANES, leftOf, OVERVIEW } from "./lanes";
 
 const SHORTEST = 1000;
 
@@ -77,14 +77,14 @@ export function TimelineView(props: { run: ShownRun; theme: Theme; names: string
       {map}
       <figure>
         <figcaption>
-          {timeline.basis}. Above: the longest interval of all threads at each time; a hatched band:
-          something was lost then. Drag to pan, ctrl and wheel to zoom, shift and drag to choose a
-          window; keys: + - 0, arrows, n and p for the longest intervals, w for the window.
+          {timeline.basis}. Above: the longest interval of all threads at each time. Drag to pan, ctrl and
+          wheel to zoom, shift and drag to choose a window; keys: + - 0, arrows, n and p for the longest
+          intervals, w for the window.{bandsInWords(run.recorder.losses)}
         </figcaption>
         <Drawing
           name={`timeline${at}`}
           label={`timeline of ${lanes} threads, ${timeline.basis}; a table follows`}
-          height={HEIGHT}
+          height={heightOf(lanes)}
           theme={theme}
           handlers={handlers}
           draw={(canvas) =>
@@ -94,7 +94,9 @@ export function TimelineView(props: { run: ShownRun; theme: Theme; names: string
         <p class="dim">
           {moment(span.from, span.to - span.from)} to {moment(span.to, span.to - span.from)} of the run
           ({duration(span.to - span.from)});{" "}
-          {lanes > LANES ? `threads ${top + 1} to ${Math.min(lanes, top + LANES)} of ${lanes}` : `${lanes} threads`}{" "}
+          {lanes > LANES
+            ? `threads ${count(top + 1)} to ${count(Math.min(lanes, top + LANES))} of ${count(lanes)}`
+            : `${lanes} thread${lanes === 1 ? "" : "s"}`}{" "}
           <Copy command={`whylag explain ${run.name} --window ${windowOption(span.from, span.to)}`} />
         </p>
       </figure>
@@ -113,7 +115,7 @@ interface Drag {
 
 /** The moment at a place of the picture. */
 const time = ({ span }: Seen, x: number, width: number) =>
-  span.from + ((x - LEFT) / (width - LEFT - 4)) * (span.to - span.from);
+  span.from + ((x - leftOf(width)) / (width - leftOf(width) - 4)) * (span.to - span.from);
 
 /** The interval under the pointer, or the longest that is near; -1 for none. */
 function hit(run: ShownRun, seen: Seen, p: Pointer): number {
@@ -121,7 +123,7 @@ function hit(run: ShownRun, seen: Seen, p: Pointer): number {
   const row = Math.floor((p.y - OVERVIEW - 8) / LANE);
   const lane = row + seen.top;
   if (row < 0 || row >= LANES || lane >= run.timeline.lanes.length) return -1;
-  const near = (seen.span.to - seen.span.from) / (p.width - LEFT);
+  const near = (seen.span.to - seen.span.from) / (p.width - leftOf(p.width));
   const [from, to] = [time(seen, p.x, p.width) - 2 * near, time(seen, p.x, p.width) + 2 * near];
   let [best, longest] = [-1, 0];
   for (let place = first(all, lane, from); place < (all.begin[lane + 1] ?? 0); place++) {
@@ -144,7 +146,7 @@ function go(run: ShownRun, seen: Seen, place: number): void {
 }
 
 function zoomAt(seen: Seen, x: number, width: number, factor: number): void {
-  const share = Math.min(1, Math.max(0, (x - LEFT) / (width - LEFT - 4)));
+  const share = Math.min(1, Math.max(0, (x - leftOf(width)) / (width - leftOf(width) - 4)));
   const length = (seen.span.to - seen.span.from) * factor;
   const middle = seen.span.from + share * (seen.span.to - seen.span.from);
   seen.show(middle - share * length, middle + (1 - share) * length);
@@ -161,7 +163,7 @@ function mouse(run: ShownRun, seen: Seen, drag: { current: Drag | null }): Handl
         const ends = [time(seen, begun.at.x, p.width), time(seen, p.x, p.width)].sort((a, b) => a - b);
         seen.setWindow(ends.map((ns) => Math.round(Math.min(seen.all.to, Math.max(0, ns)))).join("-"));
       } else {
-        const per = (begun.span.to - begun.span.from) / (p.width - LEFT - 4);
+        const per = (begun.span.to - begun.span.from) / (p.width - leftOf(p.width) - 4);
         const by = (p.x - begun.at.x) * per;
         seen.show(begun.span.from - by, begun.span.to - by);
       }
