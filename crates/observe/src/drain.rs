@@ -120,6 +120,18 @@ impl Inbox {
         }
     }
 
+    /// The oldest, at most so many; what they leave has no more room than it needs.
+    fn some_outliers(&mut self, most: usize) -> Vec<outlier_record> {
+        if self.outliers.len() <= most {
+            return std::mem::take(&mut self.outliers);
+        }
+        let some = self.outliers.drain(..most).collect();
+        if self.outliers.len() < self.outliers.capacity() / 2 {
+            self.outliers.shrink_to_fit();
+        }
+        some
+    }
+
     fn put_rare(&mut self, kind: RecordType, bytes: &[u8]) {
         self.rare_memory += bytes.len() + KEPT_BESIDE;
         match kind {
@@ -218,16 +230,15 @@ impl Drain {
     /// Takes everything that has come, but of the outliers only so many.
     pub fn take(&self, outliers: usize) -> Inbox {
         let mut inbox = lock(&self.inbox);
-        let some = inbox.outliers.len().min(outliers);
-        let left = inbox.outliers.split_off(some);
-        std::mem::replace(&mut *inbox, Inbox { outliers: left, ..Inbox::default() })
+        let outliers = inbox.some_outliers(outliers);
+        let left = std::mem::take(&mut inbox.outliers);
+        let all = std::mem::replace(&mut *inbox, Inbox { outliers: left, ..Inbox::default() });
+        Inbox { outliers, ..all }
     }
 
     /// Takes so many outliers and nothing else.
     pub fn take_outliers(&self, outliers: usize) -> Vec<outlier_record> {
-        let mut inbox = lock(&self.inbox);
-        let some = inbox.outliers.len().min(outliers);
-        inbox.outliers.drain(..some).collect()
+        lock(&self.inbox).some_outliers(outliers)
     }
 
     /// True when outliers come faster than they are taken once a second.
@@ -333,6 +344,28 @@ mod tests {
         }
         assert_eq!(inbox.outliers.len(), OUTLIERS_WAITING);
         assert_eq!(inbox.outliers_dropped, 7);
+    }
+
+    #[test]
+    fn outliers_are_taken_in_parts_and_are_in_memory_once() {
+        let mut inbox = Inbox::default();
+        let mut bytes = vec![0; size_of::<outlier_record>()];
+        bytes[..4].copy_from_slice(&(RecordType::Outlier as u32).to_ne_bytes());
+        for number in 0..OUTLIERS_WAITING as u32 {
+            bytes[8..12].copy_from_slice(&number.to_ne_bytes());
+            inbox.put(&bytes);
+        }
+        let mut next = 0;
+        while !inbox.outliers.is_empty() {
+            let some = inbox.some_outliers(OUTLIERS_WAITING / 4);
+            let room = some.capacity() + inbox.outliers.capacity();
+            assert!(room <= OUTLIERS_WAITING / 2 * 3, "room for {room}");
+            assert!(some.iter().all(|outlier| {
+                next += 1;
+                outlier.tid == next - 1
+            }));
+        }
+        assert_eq!(next as usize, OUTLIERS_WAITING);
     }
 
     /// As of a storm: whichever records it sends, and whatever they are long.

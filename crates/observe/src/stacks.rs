@@ -268,6 +268,7 @@ fn stack(names: &mut Names, id: StackId, tgid: u32, addresses: &[u64]) -> Stack 
     let mut frames = names.frames(tgid, addresses);
     let plausible = names.plausible(tgid, addresses);
     frames.truncate(plausible);
+    frames.shrink_to_fit();
     Stack {
         id,
         space: if tgid == 0 { Space::Kernel } else { Space::User },
