@@ -37,7 +37,7 @@ fail() {
 rss_kib() { awk '/^VmRSS:/ { print $2 }' "/proc/$1/status"; }
 
 mkdir "$folder/disk"
-mount -t tmpfs -o size=24m none "$folder/disk"
+mount -t tmpfs -o size=24m,mode=700 none "$folder/disk"
 cc -O2 -pthread -o "$folder/crowd" crates/whylag/tests/programs/crowd.c
 
 storms() {

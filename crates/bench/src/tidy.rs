@@ -3,11 +3,17 @@
 //! Processes end with their parent. Whoever outlives the measurement can remove the rest: files
 //! are in one folder, the keys of System V objects begin with the same bytes, and POSIX queues
 //! have a note in the folder.
+//!
+//! Anybody can make a folder of that name, and any program can have such keys (those of ftok with 'W').
+//! So only this user's own folders count, and of the objects those that this user made, and not
+//! before the folder.
 
 use std::ffi::CString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::UNIX_EPOCH;
 
 use crate::Error;
 
@@ -51,8 +57,7 @@ impl Traces {
 
     /// Removes everything.
     pub fn remove(&self) {
-        remove_keys(self.tag);
-        remove_folder(&self.folder);
+        remove(&self.folder, self.tag);
     }
 }
 
@@ -74,10 +79,26 @@ fn sweep(temporary: &Path) {
         let name = entry.file_name();
         let Some((pid, nth)) = name.to_str().and_then(whose) else { continue };
         if !Path::new(&format!("/proc/{pid}")).exists() {
-            remove_keys(tag_of(pid, nth));
-            remove_folder(&entry.path());
+            remove(&entry.path(), tag_of(pid, nth));
         }
     }
+}
+
+/// Removes a folder and what was made with it, if it is this user's own.
+fn remove(folder: &Path, tag: u32) {
+    let own = rustix::process::geteuid().as_raw();
+    let Ok(found) = fs::symlink_metadata(folder) else { return };
+    if found.is_dir() && found.uid() == own {
+        remove_keys(tag, own, made(&found));
+        remove_folder(folder);
+    }
+}
+
+/// When a folder was made, in seconds since 1970; at least when it was last changed, where the file
+/// system does not know.
+fn made(folder: &fs::Metadata) -> i64 {
+    let born = folder.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    born.and_then(|born| i64::try_from(born.as_secs()).ok()).unwrap_or_else(|| folder.mtime())
 }
 
 /// The name for a POSIX queue of the run with this folder, which notes that there may be one: the
@@ -114,19 +135,26 @@ fn whose(name: &str) -> Option<(u32, u32)> {
     Some((pid.parse().ok()?, nth.parse().ok()?))
 }
 
-/// Removes the System V objects whose keys begin with `tag`.
-fn remove_keys(tag: u32) {
+/// Removes the System V objects whose keys begin with `tag`, that `user` made, at `since` or later.
+fn remove_keys(tag: u32, user: u32, since: i64) {
     for (table, remove) in [
         ("shm", remove_segment as fn(i32)),
         ("sem", remove_semaphores as fn(i32)),
         ("msg", remove_queue as fn(i32)),
     ] {
         let Ok(text) = fs::read_to_string(format!("/proc/sysvipc/{table}")) else { continue };
-        for line in text.lines().skip(1) {
-            let mut fields = line.split_ascii_whitespace().map(str::parse::<i32>);
-            if let (Some(Ok(key)), Some(Ok(id))) = (fields.next(), fields.next())
-                && key.cast_unsigned() & 0xffff_0000 == tag
-            {
+        let mut lines = text.lines();
+        let names: Vec<&str> = lines.next().unwrap_or_default().split_ascii_whitespace().collect();
+        let place = |name| names.iter().position(|column| *column == name);
+        let (Some(maker), Some(changed)) = (place("cuid"), place("ctime")) else { continue };
+        for line in lines {
+            let fields: Vec<i64> =
+                line.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
+            let (Some(key), Some(id)) = (fields.first(), fields.get(1)) else { continue };
+            let is_ours = *key as u32 & 0xffff_0000 == tag
+                && fields.get(maker) == Some(&i64::from(user))
+                && fields.get(changed).is_some_and(|at| *at >= since);
+            if let (true, Ok(id)) = (is_ours, i32::try_from(*id)) {
                 remove(id);
             }
         }
@@ -187,5 +215,43 @@ mod tests {
         let folder = traces.folder().to_owned();
         drop(traces);
         assert!(!is_there() && !folder.exists());
+    }
+
+    fn made_set(key: i32) -> i32 {
+        // SAFETY: makes a set of one semaphore.
+        let id = unsafe { libc::semget(key, 1, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
+        assert!(id >= 0, "{}", std::io::Error::last_os_error());
+        id
+    }
+
+    fn is_there(key: i32) -> bool {
+        let table = fs::read_to_string("/proc/sysvipc/sem").unwrap();
+        table.lines().any(|line| line.split_ascii_whitespace().next() == Some(&key.to_string()))
+    }
+
+    /// Of another program whose keys begin as those of a run do, and of a folder that anybody can make.
+    #[test]
+    fn what_others_have_made_is_not_removed() {
+        let gone = i32::MAX as u32;
+        let key = |nth| (tag_of(gone, nth) | 9).cast_signed();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = |nth: u32| temporary.path().join(format!("{FOLDER}{gone}.{nth}"));
+        let before = made_set(key(1));
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        fs::create_dir(folder(1)).unwrap();
+        sweep(temporary.path());
+        assert!(is_there(key(1)) && !folder(1).exists(), "it was there before");
+        remove_semaphores(before);
+
+        fs::create_dir(folder(2)).unwrap();
+        let after = made_set(key(2));
+        if std::os::unix::fs::chown(folder(2), Some(65534), None).is_ok() {
+            sweep(temporary.path());
+            assert!(is_there(key(2)) && folder(2).exists(), "somebody else's folder");
+            std::os::unix::fs::chown(folder(2), Some(0), None).unwrap();
+        }
+        sweep(temporary.path());
+        assert!(!is_there(key(2)) && !folder(2).exists(), "what a run has left");
+        remove_semaphores(after);
     }
 }

@@ -33,6 +33,10 @@ const MEMORY_OF_ONE: usize = 16 << 20;
 /// spent it; what it overwrites meanwhile is counted as lost.
 const PART_OF_CPU: u64 = 10;
 
+/// So often it is said in a recording that a trace is not read, and why: whoever writes one decides
+/// how often it is another reason.
+const REFUSALS: usize = 100;
+
 /// Histograms are read once a second.
 const EVERY_NS: u64 = 1_000_000_000;
 
@@ -44,6 +48,8 @@ pub struct Watched {
     /// Why a process's trace is not read: reported once.
     refused: BTreeMap<u32, String>,
     unreported: Vec<(u32, String)>,
+    /// Reasons so far.
+    refusals: usize,
     programs: u32,
     last_asked_ns: u64,
     started_ns: u64,
@@ -79,6 +85,7 @@ impl Watched {
             asked: VecDeque::new(),
             refused: BTreeMap::new(),
             unreported: Vec::new(),
+            refusals: 0,
             programs: 0,
             last_asked_ns: 0,
             started_ns,
@@ -245,10 +252,16 @@ impl Watched {
     }
 
     fn refuse(&mut self, tgid: u32, why: String) {
-        if self.refused.get(&tgid) != Some(&why) {
-            self.unreported.push((tgid, why.clone()));
-            self.refused.insert(tgid, why);
+        if self.refusals > REFUSALS || self.refused.get(&tgid) == Some(&why) {
+            return;
         }
+        self.refusals += 1;
+        let told = match self.refusals > REFUSALS {
+            true => format!("{why}; no further reason is told in this recording"),
+            false => why.clone(),
+        };
+        self.unreported.push((tgid, told));
+        self.refused.insert(tgid, why);
     }
 
     /// Follows one no more.
@@ -277,5 +290,24 @@ impl Watched {
         if why.is_none() && is_alive(tgid) {
             self.add(tgid, false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_always_has_another_reason_is_told_of_so_often_and_no_more() {
+        let mut watched = Watched::new(0);
+        let mut told = Vec::new();
+        for number in 0..10_000u32 {
+            watched.refuse(number % 7, format!("reason {}", number / 14));
+            told.extend(watched.take_refusals());
+        }
+        assert_eq!(told.len(), REFUSALS + 1);
+        assert!(told.pop().unwrap().1.contains("no further reason"));
+        assert!(!told.iter().any(|(_, why)| why.contains("no further")), "{told:?}");
+        assert!(watched.refused.len() <= 7);
     }
 }

@@ -21,11 +21,14 @@ use crate::wire::{EventKind, RecordType};
 pub const OUTLIERS_WAITING: usize = 65_536;
 /// Requests waiting: 8 MB. The kernel side sends a thousand slow ones a second of each port.
 const REQUESTS_WAITING: usize = 65_536;
-/// Rare records waiting; they are small in number, the bound is for hostile targets.
-const RARE_WAITING: usize = 262_144;
+/// Memory for rare records that wait, bytes: a storm of forks and execs gives some MiB a second, and
+/// 20,000 threads that end at once 14 MB. Without a storm there are few.
+const RARE_WAITING: usize = 48 << 20;
 /// Tops of stacks waiting: 34 MB. A process that starts sends some ten of them, and the kernel side
 /// copies 256 a second for unwinding.
 const WORDS_WAITING: usize = 4_096;
+/// Bytes that a vector within a record takes besides what is in it.
+const KEPT_BESIDE: usize = 64;
 /// How long an event may wait in its ring while little happens; when much happens the kernel
 /// side wakes us.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -51,6 +54,8 @@ pub struct Inbox {
     pub early_mappings: Vec<(u32, Seen)>,
     /// Bytes of memory that they take.
     early_memory: usize,
+    /// Bytes of memory that events, mappings, dead threads, stacks and words take.
+    rare_memory: usize,
     /// Processes that began to run a program and whose mappings are still to be read.
     executed: Vec<u32>,
     /// Outliers that found the inbox full.
@@ -96,37 +101,66 @@ impl Inbox {
             self.malformed += 1;
             return;
         };
-        let rare =
-            self.events.len() + self.mappings.len() + self.dead_threads.len() + self.stacks.len();
         let is_full = match kind {
             RecordType::Outlier => self.outliers.len() >= OUTLIERS_WAITING,
             RecordType::Request => self.requests.len() >= REQUESTS_WAITING,
-            RecordType::Words => rare >= RARE_WAITING || self.words.len() >= WORDS_WAITING,
-            _ => rare >= RARE_WAITING,
+            RecordType::Words => {
+                self.rare_memory >= RARE_WAITING || self.words.len() >= WORDS_WAITING
+            }
+            _ => self.rare_memory >= RARE_WAITING,
         };
         match kind {
             RecordType::Outlier if is_full => self.outliers_dropped += 1,
+            RecordType::Outlier => push(&mut self.outliers, bpf::read::<outlier_record>(bytes)),
+            RecordType::Request if !is_full => {
+                push(&mut self.requests, bpf::read::<request_record>(bytes));
+            }
             _ if is_full => self.rare_dropped += 1,
-            RecordType::Request => self.requests.extend(bpf::read::<request_record>(bytes)),
-            RecordType::Outlier => self.outliers.extend(bpf::read::<outlier_record>(bytes)),
-            RecordType::Thread => self.dead_threads.extend(bpf::read::<thread_record>(bytes)),
-            RecordType::Event => self.put_event(bytes),
-            RecordType::Mapping => self.mappings.extend(bpf::read::<mapping_record>(bytes)),
-            RecordType::Stack => self.stacks.extend(read_stack(bytes)),
-            RecordType::Words => self.words.extend(read_words(bytes)),
+            _ => self.put_rare(kind, bytes),
         }
     }
-}
 
-impl Inbox {
+    /// The oldest, at most so many; what they leave has no more room than it needs.
+    fn some_outliers(&mut self, most: usize) -> Vec<outlier_record> {
+        if self.outliers.len() <= most {
+            return std::mem::take(&mut self.outliers);
+        }
+        let some = self.outliers.drain(..most).collect();
+        if self.outliers.len() < self.outliers.capacity() / 2 {
+            self.outliers.shrink_to_fit();
+        }
+        some
+    }
+
+    fn put_rare(&mut self, kind: RecordType, bytes: &[u8]) {
+        self.rare_memory += bytes.len() + KEPT_BESIDE;
+        match kind {
+            RecordType::Thread => push(&mut self.dead_threads, bpf::read::<thread_record>(bytes)),
+            RecordType::Event => self.put_event(bytes),
+            RecordType::Mapping => push(&mut self.mappings, bpf::read::<mapping_record>(bytes)),
+            RecordType::Stack => push(&mut self.stacks, read_stack(bytes)),
+            RecordType::Words => push(&mut self.words, read_words(bytes)),
+            RecordType::Outlier | RecordType::Request => {}
+        }
+    }
+
     fn put_event(&mut self, bytes: &[u8]) {
         let Some(event) = bpf::read::<event_record>(bytes) else { return };
         if EventKind::of(event.kind) == Some(EventKind::Exec) && self.executed.len() < LOOKS_WAITING
         {
             self.executed.push(event.tgid);
         }
-        self.events.push(event);
+        push(&mut self.events, Some(event));
     }
+}
+
+/// Grows by a quarter, where a vector by itself would by as much as it has: these are large.
+fn push<T>(all: &mut Vec<T>, one: Option<T>) {
+    let Some(one) = one else { return };
+    if all.len() == all.capacity() {
+        all.reserve_exact(all.len() / 4 + 64);
+    }
+    all.push(one);
 }
 
 /// A stack record is as long as its frames.
@@ -196,21 +230,25 @@ impl Drain {
     /// Takes everything that has come, but of the outliers only so many.
     pub fn take(&self, outliers: usize) -> Inbox {
         let mut inbox = lock(&self.inbox);
-        let some = inbox.outliers.len().min(outliers);
-        let left = inbox.outliers.split_off(some);
-        std::mem::replace(&mut *inbox, Inbox { outliers: left, ..Inbox::default() })
+        let outliers = inbox.some_outliers(outliers);
+        let left = std::mem::take(&mut inbox.outliers);
+        let all = std::mem::replace(&mut *inbox, Inbox { outliers: left, ..Inbox::default() });
+        Inbox { outliers, ..all }
     }
 
     /// Takes so many outliers and nothing else.
     pub fn take_outliers(&self, outliers: usize) -> Vec<outlier_record> {
-        let mut inbox = lock(&self.inbox);
-        let some = inbox.outliers.len().min(outliers);
-        inbox.outliers.drain(..some).collect()
+        lock(&self.inbox).some_outliers(outliers)
     }
 
     /// True when outliers come faster than they are taken once a second.
     pub fn is_pressed(&self) -> bool {
         lock(&self.inbox).outliers.len() > OUTLIERS_WAITING / 4
+    }
+
+    /// The same of rare records.
+    pub fn is_crowded(&self) -> bool {
+        lock(&self.inbox).rare_memory > RARE_WAITING / 4
     }
 
     /// Drains what is left and ends the thread.
@@ -306,5 +344,63 @@ mod tests {
         }
         assert_eq!(inbox.outliers.len(), OUTLIERS_WAITING);
         assert_eq!(inbox.outliers_dropped, 7);
+    }
+
+    #[test]
+    fn outliers_are_taken_in_parts_and_are_in_memory_once() {
+        let mut inbox = Inbox::default();
+        let mut bytes = vec![0; size_of::<outlier_record>()];
+        bytes[..4].copy_from_slice(&(RecordType::Outlier as u32).to_ne_bytes());
+        for number in 0..OUTLIERS_WAITING as u32 {
+            bytes[8..12].copy_from_slice(&number.to_ne_bytes());
+            inbox.put(&bytes);
+        }
+        let mut next = 0;
+        while !inbox.outliers.is_empty() {
+            let some = inbox.some_outliers(OUTLIERS_WAITING / 4);
+            let room = some.capacity() + inbox.outliers.capacity();
+            assert!(room <= OUTLIERS_WAITING / 2 * 3, "room for {room}");
+            assert!(some.iter().all(|outlier| {
+                next += 1;
+                outlier.tid == next - 1
+            }));
+        }
+        assert_eq!(next as usize, OUTLIERS_WAITING);
+    }
+
+    /// As of a storm: whichever records it sends, and whatever they are long.
+    #[test]
+    fn what_waits_of_a_storm_has_its_bound_in_bytes() {
+        let record = |kind: RecordType, size: usize| {
+            let mut bytes = vec![0; size];
+            bytes[..4].copy_from_slice(&(kind as u32).to_ne_bytes());
+            bytes
+        };
+        let stack = |frames: u32| {
+            let mut bytes = record(RecordType::Stack, 24 + 8 * frames as usize);
+            bytes[16..20].copy_from_slice(&frames.to_ne_bytes());
+            bytes
+        };
+        for bytes in [
+            record(RecordType::Thread, size_of::<thread_record>()),
+            record(RecordType::Event, size_of::<event_record>()),
+            record(RecordType::Mapping, size_of::<mapping_record>()),
+            stack(1),
+            stack(127),
+        ] {
+            let mut inbox = Inbox::default();
+            for _ in 0..2 * RARE_WAITING / bytes.len() {
+                inbox.put(&bytes);
+            }
+            let stacks = inbox.stacks.iter().map(|(.., frames)| frames.capacity() * 8 + 16);
+            let taken = inbox.events.capacity() * size_of::<event_record>()
+                + inbox.mappings.capacity() * size_of::<mapping_record>()
+                + inbox.dead_threads.capacity() * size_of::<thread_record>()
+                + inbox.stacks.capacity() * size_of::<(u32, u64, Vec<u64>)>()
+                + stacks.sum::<usize>();
+            assert!(taken <= RARE_WAITING / 4 * 5, "{taken} bytes of {} each", bytes.len());
+            assert!(taken >= RARE_WAITING / 4, "{taken} bytes of {} each", bytes.len());
+            assert!(inbox.rare_dropped > 0, "{} bytes each", bytes.len());
+        }
     }
 }

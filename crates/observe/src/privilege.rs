@@ -82,6 +82,11 @@ pub fn drop_unneeded(started_command: bool) {
     keep(KEPT | kill);
 }
 
+/// The same for what looks at this host and records nothing: the server of pages.
+pub fn keep_what_reads() {
+    drop_unneeded(false);
+}
+
 /// The same for the thread that times the programs: the kernel allows that with SYS_ADMIN only.
 pub fn drop_all_but_timing() {
     keep(CapabilitySet::SYS_ADMIN);

@@ -159,6 +159,11 @@ impl Recorder {
         }
     }
 
+    /// True if so much is waiting, in a storm of processes, that a batch should be made now.
+    pub fn is_crowded(&self) -> bool {
+        matches!(&self.backend, Backend::Traced(tracer) if tracer.is_crowded())
+    }
+
     /// What happened since the last batch.
     pub fn batch(&mut self) -> Result<Batch, Error> {
         let mut batch = match &mut self.backend {

@@ -18,6 +18,10 @@ const FRAMES_KEPT: usize = 1_500_000;
 /// Nor more than so many bytes of paths in them.
 const PATHS_KEPT: usize = 128 << 20;
 
+/// So many frames are handed over in one batch, some 12 MB; the others come at the end, when all of
+/// them have their names.
+const FRAMES_AT_ONCE: usize = 65_536;
+
 /// Frames that a stack holds at most (bpf/wire.h).
 pub const FRAMES: usize = 127;
 
@@ -37,6 +41,8 @@ pub struct Stacks {
     raw: HashMap<StackId, Raw>,
     frames: usize,
     paths: usize,
+    /// Frames handed over in this batch.
+    given: usize,
     dropped: u64,
     /// Stacks within the dynamic linker of which no first call is the reason.
     no_first_calls: HashSet<StackId>,
@@ -85,7 +91,13 @@ pub struct Unwinding {
 }
 
 impl Stacks {
-    /// Takes new stacks and mappings; gives the stacks with module and offset, without symbols.
+    /// Lets frames be handed over again, in another batch.
+    pub fn begin_batch(&mut self) {
+        self.given = 0;
+    }
+
+    /// Takes new stacks and mappings; gives the stacks with module and offset, without symbols, as
+    /// far as the batch has room for them.
     pub fn take(
         &mut self,
         names: &mut Names,
@@ -111,7 +123,10 @@ impl Stacks {
             let stack = stack(names, id, tgid, &addresses);
             self.frames += addresses.len();
             self.paths += stack.frames.iter().map(|frame| frame.module.len()).sum::<usize>();
-            fresh.push(stack);
+            if self.given + stack.frames.len() <= FRAMES_AT_ONCE {
+                self.given += stack.frames.len();
+                fresh.push(stack);
+            }
             self.raw.insert(id, Raw { tgid, addresses, is_whole: false, copies: 0 });
         }
         fresh
@@ -253,6 +268,7 @@ fn stack(names: &mut Names, id: StackId, tgid: u32, addresses: &[u64]) -> Stack 
     let mut frames = names.frames(tgid, addresses);
     let plausible = names.plausible(tgid, addresses);
     frames.truncate(plausible);
+    frames.shrink_to_fit();
     Stack {
         id,
         space: if tgid == 0 { Space::Kernel } else { Space::User },

@@ -146,6 +146,11 @@ impl Tracer {
         self.drain.is_pressed()
     }
 
+    /// True if so much of the rest waits that a batch should be made now.
+    pub fn is_crowded(&self) -> bool {
+        self.drain.is_crowded()
+    }
+
     /// Stops recording at the moment that it gives. What happened until then is in the next batch.
     pub fn stop(&mut self) -> Result<u64, Error> {
         let stopped = self.probes.stop()?;
@@ -200,6 +205,7 @@ impl Tracer {
         }
         batch.events = inbox.events.iter().filter_map(events::event).collect();
         self.names.mappings.begin_batch();
+        self.stacks.begin_batch();
         self.names.mappings.follow(&inbox.events);
         for (tgid, seen) in inbox.early_mappings {
             self.names.mappings.replace(tgid, seen);

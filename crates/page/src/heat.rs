@@ -149,7 +149,8 @@ fn latency(
     }
     let (lowest, highest) = (all.min()?, all.max()?);
     let index = |ns: u64| Histogram::index_of(ns, PRECISION);
-    let (first, last) = (index(lowest), index(highest));
+    // A run file may say that the lowest is above the highest.
+    let (first, last) = (index(lowest.min(highest)), index(lowest.max(highest)));
     let rows = (first..=last + 1).map(|row| Histogram::bounds_of(row, PRECISION).0).collect();
     let n = all.count();
     let told = |q: &f64| *q == 1.0 || (1.0 - q) * n as f64 >= 1.0;
@@ -171,12 +172,15 @@ fn latency(
 fn up_to(columns: &[Column], rows: usize) -> Vec<f64> {
     let mut counts = vec![0u64; rows];
     for (row, count) in columns.iter().flat_map(|column| &column.cells) {
-        counts[*row as usize] = counts[*row as usize].saturating_add(*count);
+        // Nor need its counts lie between the two.
+        if let Some(counted) = counts.get_mut(*row as usize) {
+            *counted = counted.saturating_add(*count);
+        }
     }
-    let total = counts.iter().sum::<u64>().max(1);
+    let total = counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count)).max(1);
     let mut sum = 0u64;
     let part = |count: u64| {
-        sum += count;
+        sum = sum.saturating_add(count);
         sum as f64 / total as f64
     };
     counts.into_iter().map(part).collect()

@@ -16,6 +16,7 @@ pub mod accounts;
 pub mod chain;
 pub mod checkup;
 pub mod compare;
+mod connections;
 mod error;
 pub mod flame;
 pub mod heat;

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Extension, Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -16,8 +16,8 @@ use axum::routing::get;
 use model::{Checkup, RunId, RunSummary, Window};
 use serde::{Deserialize, Serialize};
 use store::{Sqlite, Store};
-use tokio::net::{TcpListener, UnixListener};
 
+use crate::connections::{self, Visitor};
 use crate::html::{SCRIPT, STYLE};
 use crate::listen::{Hosts, Listener};
 use crate::run::not_recorded;
@@ -121,18 +121,8 @@ impl Server {
             .route("/{token}/explain/{id}", get(explain_part))
             .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
             .with_state(shared);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        runtime.block_on(async {
-            match self.listener {
-                Listener::Port(listener, _) => {
-                    axum::serve(TcpListener::from_std(listener)?, app).await?;
-                }
-                Listener::Socket(listener, _) => {
-                    axum::serve(UnixListener::from_std(listener)?, app).await?;
-                }
-            }
-            Ok(())
-        })
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(runtime.block_on(connections::answer(self.listener, app))?)
     }
 }
 
@@ -151,10 +141,18 @@ fn text(kind: &'static str, text: &'static str) -> Response {
 }
 
 /// Refuses what is not from here, and tells the browser what the page may do.
-async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+async fn guard(
+    State(shared): State<Arc<Shared>>,
+    Extension(visitor): Extension<Visitor>,
+    request: Request,
+    next: Next,
+) -> Response {
     let mut response = match refusal(&shared, &request) {
         Some(refusal) => refusal.into_response(),
-        None => next.run(request).await,
+        None => {
+            visitor.is_welcome();
+            next.run(request).await
+        }
     };
     let headers = response.headers_mut();
     for (name, value) in [

@@ -35,7 +35,7 @@ fn locate_in(
 
 /// Makes the file, empty and for its owner only, and its folder likewise, unless they are there.
 /// SQLite gives the files it puts next to it the same mode.
-pub(crate) fn create(file: &Path) -> Result<(), StoreError> {
+pub fn create(file: &Path) -> Result<(), StoreError> {
     if let Some(folder) = file.parent().filter(|folder| !folder.exists()) {
         DirBuilder::new()
             .recursive(true)
@@ -57,11 +57,12 @@ pub(crate) fn create(file: &Path) -> Result<(), StoreError> {
 /// Links on the way to a file: the kernel follows as many.
 const MOST_LINKS: u32 = 40;
 
-/// For root: refuses a path on which somebody else could have put the store, or could exchange it:
-/// a file or link of another user, a folder in which everybody may rename (world-writable without
-/// the sticky bit), another user's folder in one that everybody may write to. The same of the files
-/// that SQLite keeps next to it. What is not there yet is not refused; other users may use what they
-/// like.
+/// For root: refuses a path on which somebody else could have put the store, or could exchange it, or
+/// put something beside it: a file, link or folder of another user on the way, and a folder in which
+/// others may make files. In one like /tmp (sticky) they cannot rename what is root's, so a folder of
+/// root's within it is fine; the store itself is not, for SQLite takes a `-journal` that lies next to
+/// it for what it has to undo, whoever made it, and asking whose it is before does not help: it may
+/// be made a moment later. What is not there yet is not refused; other users may use what they like.
 pub fn must_be_trusted(file: &Path) -> Result<(), StoreError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
@@ -84,7 +85,6 @@ fn trusted_place(file: &Path) -> Result<Option<PathBuf>, StoreError> {
     let mut at = PathBuf::from("/");
     let mut rest: Vec<OsString> = components(file);
     let mut links = 0;
-    let mut is_shared = false;
     while let Some(name) = rest.pop() {
         if name == ".." {
             at.pop();
@@ -109,18 +109,23 @@ fn trusted_place(file: &Path) -> Result<Option<PathBuf>, StoreError> {
             rest.extend(components(&to));
             continue;
         }
-        if is_shared {
-            must_be_roots(&next, &metadata)?;
-        }
+        must_be_roots(&next, &metadata)?;
         if metadata.is_dir() {
-            is_shared = metadata.mode() & 0o002 != 0;
-            if is_shared && metadata.mode() & 0o1000 == 0 {
-                return Err(untrusted(&next, "everybody may rename what is in this folder".into()));
+            let keeps_names = metadata.mode() & 0o1000 != 0 && rest.len() > 1;
+            if is_for_others(&metadata) && !keeps_names {
+                let what = "others may make files in this folder";
+                return Err(untrusted(&next, what.to_owned()));
             }
         }
         at = next;
     }
     Ok(Some(at))
+}
+
+/// True of a folder in which others than root may make and rename files.
+fn is_for_others(folder: &Metadata) -> bool {
+    let is_for_group = folder.mode() & 0o020 != 0 && folder.gid() != 0;
+    folder.mode() & 0o002 != 0 || is_for_group
 }
 
 /// The names of a path, the last one first.

@@ -5,6 +5,8 @@
 //! again; if it does not until the end, the whole run goes to a store of its own, which is reported
 //! from, and to a run file.
 
+mod light;
+
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::fs::File;
@@ -16,6 +18,7 @@ use model::{Batch, Finding, RunEnd, RunFigures, RunHeader, RunId};
 use rustix::fs::{MemfdFlags, memfd_create};
 use store::{Rows, RunFileError, Sqlite, Store, StoreError, Temporary};
 
+use self::light::Light;
 use crate::output::tell;
 
 /// So much may wait, by [`weight`]; of what comes beyond, only accounts and sums wait.
@@ -29,6 +32,8 @@ pub struct Keeper {
     id: Option<RunId>,
     waiting: VecDeque<Batch>,
     waiting_bytes: usize,
+    /// What came when so much waited, and is to be stored after it.
+    light: Option<Light>,
     stored: Rows,
     in_trouble: bool,
     is_ending: bool,
@@ -45,6 +50,7 @@ impl Keeper {
             id: None,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            light: None,
             stored: Rows::default(),
             in_trouble: false,
             is_ending: false,
@@ -67,11 +73,25 @@ impl Keeper {
     /// Keeps what was measured since the last time.
     pub fn append(&mut self, batch: Batch) {
         let is_full = self.waiting_bytes > MOST_WAITING && !self.is_ending;
-        let batch = if is_full { without_the_large(batch) } else { batch };
-        self.waiting_bytes += weight(&batch);
-        self.waiting.push_back(batch);
+        if is_full {
+            self.light.get_or_insert_default().add(batch);
+        } else {
+            self.line_up_light();
+            self.line_up(batch);
+        }
         let stored = self.store_waiting();
         self.note(stored);
+    }
+
+    fn line_up(&mut self, batch: Batch) {
+        self.waiting_bytes += weight(&batch);
+        self.waiting.push_back(batch);
+    }
+
+    fn line_up_light(&mut self) {
+        if let Some(light) = self.light.take() {
+            self.line_up(light.into_batch());
+        }
     }
 
     /// From now on nothing more is measured: what is left may wait, however much it is.
@@ -111,13 +131,18 @@ impl Keeper {
             Some(id) => id,
             None => *self.id.insert(self.store.begin(&self.header)?),
         };
-        while let Some(batch) = self.waiting.front() {
-            self.store.append(id, batch)?;
-            self.stored.add(batch);
-            self.waiting_bytes -= weight(batch);
-            self.waiting.pop_front();
+        loop {
+            while let Some(batch) = self.waiting.front() {
+                self.store.append(id, batch)?;
+                self.stored.add(batch);
+                self.waiting_bytes -= weight(batch);
+                self.waiting.pop_front();
+            }
+            if self.light.is_none() {
+                return Ok(());
+            }
+            self.line_up_light();
         }
-        Ok(())
     }
 
     fn finish_in_store(&mut self, end: &RunEnd) -> Result<RunId, StoreError> {
@@ -128,7 +153,8 @@ impl Keeper {
         Ok(id)
     }
 
-    fn take_aside(self, end: &RunEnd, because: StoreError) -> Result<Kept, StoreError> {
+    fn take_aside(mut self, end: &RunEnd, because: StoreError) -> Result<Kept, StoreError> {
+        self.line_up_light();
         // The disk that is full may be the one for temporary files.
         let (store, id, lost) = match self.copy(end, Temporary::InFile) {
             Ok(copy) => copy,
@@ -293,54 +319,4 @@ fn weight(batch: &Batch) -> usize {
         + batch.seconds.len() * 1_500
         + frames * 150
         + messages * 2_000
-}
-
-/// What waits when no more may: accounts, sums, and how much was left out.
-fn without_the_large(batch: Batch) -> Batch {
-    let mut losses = batch.losses;
-    let mut left_out = |kind: &str, count: usize| {
-        if count > 0 {
-            let kind = format!("{kind} (the store took nothing)");
-            losses.push((kind, batch.heartbeat_ns, count as u64));
-        }
-    };
-    left_out("outliers", batch.outliers.len());
-    left_out("rare events", batch.events.len());
-    left_out("histograms of a second", batch.seconds.len());
-    left_out("messages", batch.messages.slow.len() + batch.messages.fast.len());
-    Batch {
-        heartbeat_ns: batch.heartbeat_ns,
-        facts: batch.facts,
-        capabilities: batch.capabilities,
-        processes: batch.processes,
-        threads: batch.threads,
-        sums: batch.sums,
-        cost: batch.cost,
-        losses,
-        ..Batch::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_left_out_when_too_much_waits_is_counted() {
-        let batch = Batch {
-            heartbeat_ns: 7,
-            events: vec![model::Event {
-                time_ns: 1,
-                kind: model::EventKind::Exec,
-                tid: 1,
-                tgid: 1,
-                value: 0,
-                detail: model::EventDetail::default(),
-            }],
-            ..Batch::default()
-        };
-        let light = without_the_large(batch);
-        assert!(light.events.is_empty());
-        assert_eq!(light.losses, [("rare events (the store took nothing)".to_owned(), 7, 1)]);
-    }
 }

@@ -2,12 +2,13 @@
 //!
 //! A file is written beside its place and takes it at the end: one that was there already stays as
 //! it is if anything fails. What is no regular file (a device, a pipe) is written to as it is. The
-//! store is never written over.
+//! store is never written over. A link that somebody else put into a folder like /tmp is not followed.
 
+use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 use tempfile::NamedTempFile;
@@ -29,6 +30,10 @@ impl Place {
         let Some(path) = path else { return Ok(Place::Stdout) };
         if let Some(store) = store {
             must_not_be_store(path, store)?;
+        }
+        if let Some(link) = link_of_somebody(path) {
+            let what = "is a link that another user put into a folder for everybody";
+            return Err(Failure::Usage(format!("{} {what}: it is not followed", link.display())));
         }
         match fs::metadata(path) {
             // As /dev/stdout: what was written to it before stays.
@@ -95,6 +100,52 @@ fn folder_of(path: &Path) -> &Path {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     }
+}
+
+/// Links on the way to a file: the kernel follows as many.
+const MOST_LINKS: u32 = 40;
+
+/// The first link on the way to a file that is in a folder in which everybody may make one, and
+/// belongs neither to this user nor to the folder's. Where `fs.protected_symlinks` is set the kernel
+/// follows no such link; but it may not be set, and who asks where a path leads is always told.
+fn link_of_somebody(path: &Path) -> Option<PathBuf> {
+    let own = rustix::process::geteuid().as_raw();
+    let mut at = PathBuf::from("/");
+    let mut rest = names(&std::path::absolute(path).ok()?);
+    let mut links = 0;
+    while let Some(name) = rest.pop() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&name);
+        let found = fs::symlink_metadata(&next).ok()?;
+        if !found.is_symlink() {
+            at = next;
+            continue;
+        }
+        let folder = fs::symlink_metadata(&at).ok()?;
+        if folder.mode() & 0o002 != 0 && ![own, folder.uid()].contains(&found.uid()) {
+            return Some(next);
+        }
+        links += 1;
+        let to = fs::read_link(&next).ok().filter(|_| links <= MOST_LINKS)?;
+        if to.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        rest.extend(names(&to));
+    }
+    None
+}
+
+/// The names of a path, the last one first.
+fn names(path: &Path) -> Vec<OsString> {
+    let names = path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        _ => None,
+    });
+    names.rev().collect()
 }
 
 fn is_stdout(metadata: &Metadata) -> bool {

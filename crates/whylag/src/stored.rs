@@ -35,7 +35,11 @@ impl StoreOptions {
 
     /// Opens it for recording; makes it if it is not there.
     pub fn open_to_write(&self) -> Result<Sqlite, Failure> {
-        Ok(Sqlite::open(&self.trusted_path()?)?)
+        let path = self.trusted_path()?;
+        location::create(&path)?;
+        // Somebody else may have made its folder before it was.
+        self.trusted_path()?;
+        Ok(Sqlite::open(&path)?)
     }
 
     /// Opens it for reading.

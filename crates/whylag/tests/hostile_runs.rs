@@ -9,13 +9,14 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::panic::catch_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use explain::{Compared, ComparedRun, compare_recordings};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use model::{RunId, SlowMessages};
+use model::{Checkup, RunId, SlowMessages, Trial, TrialSide};
 use report::Style;
 use store::{Sqlite, Store};
 
@@ -83,6 +84,69 @@ fn read_run(store: &Sqlite, id: RunId) {
     let intervals = store.longest(id, page::run::INTERVALS).unwrap_or_default();
     let loaded = page::Loaded { name: "x.whylag".to_owned(), run, intervals };
     page::html::write(&mut Vec::new(), &page::Page::of(&[loaded])).unwrap();
+}
+
+/// Puts runs into a store, and reads them as the verbs do that are about several: grids, series,
+/// comparisons, proofs and pages of two, and a host beside a run.
+fn read_together(paths: &[PathBuf]) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("whylag.db")).unwrap();
+    let taken: Vec<RunId> = paths.iter().flat_map(|path| store.import(path)).collect();
+    let style = Style { color: false, width: 80 };
+    let mut loaded = Vec::new();
+    for id in &taken {
+        let Ok(run) = store.load(*id) else { continue };
+        if explain::is_recording(&run.header) {
+            let figures = explain::figures(&run, &explain::explain(&run));
+            store.put_figures(*id, &figures).unwrap();
+        }
+        drop(page::checkup::page(checkup(), Some(&run)));
+        let intervals = store.longest(*id, page::run::INTERVALS).unwrap_or_default();
+        loaded.push(page::Loaded { name: "x.whylag".to_owned(), run, intervals });
+    }
+    for two in loaded.chunks_exact(2) {
+        page::html::write(&mut Vec::new(), &page::Page::of(two)).unwrap();
+    }
+    page::overview::grids(&store).unwrap();
+    page::overview::trends(&store).unwrap();
+    let runs = store.runs().unwrap();
+    let mut compared = Vec::new();
+    let mut trials = Vec::new();
+    for (pair, run) in runs.into_iter().enumerate() {
+        let figures = store.figures(run.id).unwrap().unwrap_or_default();
+        trials.push(Trial {
+            side: if pair % 2 == 0 { TrialSide::Before } else { TrialSide::After },
+            pair: pair / 2,
+            run: Some(run.id),
+            wall_ns: figures.length_ns,
+            metric: None,
+            figures: Some(figures.clone()),
+        });
+        compared.push(ComparedRun { id: run.id, header: run.header, figures });
+    }
+    if compared.len() < 2 {
+        return taken.len();
+    }
+    let half = compared.split_off(compared.len() / 2);
+    let side = |name: &str, runs| Compared { name: name.to_owned(), runs };
+    if let Ok(comparison) = compare_recordings(&side("a", compared), &side("b", half)) {
+        report::recordings::write(&mut Vec::new(), &comparison, &style).unwrap();
+    }
+    let proof = explain::prove(&explain::ProofQuestion::default(), trials);
+    report::proof::write(&mut Vec::new(), &proof, &style).unwrap();
+    taken.len()
+}
+
+fn checkup() -> Checkup {
+    Checkup {
+        version: String::new(),
+        host: "here".to_owned(),
+        taken_unix_ns: 0,
+        pid: None,
+        checks: Vec::new(),
+        facts: Vec::new(),
+        unbound: Vec::new(),
+    }
 }
 
 /// Where the numbers of a text are, by the key that they have.
@@ -168,6 +232,47 @@ fn absurd_numbers_make_no_panic() {
     }
     assert!(panics.is_empty(), "{}", panics.join("\n"));
     assert!(taken > 20, "so many were read: {taken}");
+}
+
+/// Of one program on one host, with numbers that are absurd in each run.
+#[test]
+fn absurd_numbers_in_many_runs_make_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = random();
+    let (mut taken, mut tried) = (0, 0);
+    let began = Instant::now();
+    while began.elapsed() < time() || tried < 3 {
+        let text = text_of(RUNS[tried % RUNS.len()]);
+        let numbers = numbers(&text);
+        let keys: Vec<_> = numbers.keys().collect();
+        let paths: Vec<PathBuf> = (0..8)
+            .map(|number| {
+                let path = folder.path().join(format!("{number}.whylag"));
+                let mut text = text.clone();
+                // One of eight is as it was.
+                if number > 0 {
+                    let places = numbers[keys[random(keys.len())]].as_slice();
+                    text = with(&text, places, ABSURD[random(ABSURD.len())]);
+                }
+                written(&text, &path);
+                path
+            })
+            .collect();
+        match catch_unwind(|| read_together(&paths)) {
+            Ok(number) => taken += number,
+            Err(_) => {
+                let kept = std::env::temp_dir().join("whylag-panics");
+                let _ = std::fs::create_dir(&kept);
+                for path in &paths {
+                    std::fs::copy(path, kept.join(path.file_name().unwrap())).unwrap();
+                }
+                panic!("{} made it panic", kept.display());
+            }
+        }
+        tried += 1;
+    }
+    println!("{tried} sets of 8, {taken} taken for runs");
+    assert!(taken > tried, "{taken} of {tried} sets of 8");
 }
 
 /// The text with some bytes changed, a line doubled, or a part of it moved or gone.

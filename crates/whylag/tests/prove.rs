@@ -110,6 +110,27 @@ fn an_undo_that_does_not_undo_ends_the_proof() {
     assert!(!warnings.contains("no fact of the host"), "{warnings}");
 }
 
+/// A change that fails on its way may have done a part of its work by then.
+#[test]
+fn a_fix_that_fails_half_way_is_taken_back_too() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let mark = lab.folder.path().join("half");
+    let (fix, undo) =
+        (format!("touch {0}; false", mark.display()), format!("rm {}", mark.display()));
+    let failed = |undo: &str| {
+        let mut prove = lab.verb("prove");
+        let output = prove.args(["--fix", &fix, "--undo", undo, "--", "true"]).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("false' failed"), "{errors}");
+        errors
+    };
+    failed(&undo);
+    assert!(!mark.exists(), "a part of the change is still made");
+    let errors = failed("false");
+    assert!(mark.exists() && errors.contains("the change is still made"), "{errors}");
+}
+
 fn which(name: &str) -> PathBuf {
     ["/usr/bin", "/bin"]
         .map(|folder| Path::new(folder).join(name))

@@ -78,7 +78,7 @@ fn a_full_disk_keeps_what_was_stored() {
     let disk = lab.folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
     let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=40m", "none"])
+        .args(["-t", "tmpfs", "-o", "size=40m,mode=700", "none"])
         .arg(&disk)
         .status()
         .unwrap();

@@ -29,7 +29,7 @@ struct MsgBuf {
 impl Queue {
     fn make(key: i32) -> Result<Queue, Error> {
         // SAFETY: takes no address.
-        match unsafe { libc::msgget(key, libc::IPC_CREAT | 0o600) } {
+        match unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) } {
             -1 => Err(Error::os("making a System V queue (kernel.msgmni)")),
             id => Ok(Queue(id)),
         }

@@ -112,7 +112,22 @@ impl Case<'_> {
             let sum = processes.entry(path.tgid).or_default();
             *sum = sum.saturating_add(ns);
         }
-        processes.into_iter().max_by_key(|(_, ns)| *ns).map(|(tgid, _)| tgid)
+        let longest = processes.into_iter().max_by_key(|(_, ns)| *ns);
+        longest.filter(|(_, ns)| *ns > 0).map(|(tgid, _)| tgid)
+    }
+
+    /// Sleeps in these paths, by process: how many.
+    pub fn sleeps_by_process(
+        &self,
+        functions: &[&str],
+        which: impl Fn(&PathSum) -> bool,
+    ) -> BTreeMap<u32, u64> {
+        let mut processes = BTreeMap::<u32, u64>::new();
+        for (path, _) in self.paths_through(functions, |path| !path.sampled && which(path)) {
+            let sum = processes.entry(path.tgid).or_default();
+            *sum = sum.saturating_add(path.count);
+        }
+        processes
     }
 
     /// `12 ± 3 of 3,000 samples on a CPU`: how much the time of a path rests on, with the standard

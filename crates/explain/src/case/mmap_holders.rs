@@ -2,6 +2,8 @@
 //!
 //! Two causes share this split, so that no nanosecond is explained twice.
 
+use std::collections::HashMap;
+
 use model::{Account, Accounts, Blocked, HoldSum, part_of};
 
 use crate::case::sums::Case;
@@ -66,18 +68,21 @@ pub fn is_foreign(hold: &HoldSum) -> bool {
 /// any known hold is in neither part.
 pub fn split(case: &Case) -> Split {
     let mut split = Split::default();
+    let mut holds = HashMap::<u32, Vec<&HoldSum>>::new();
+    for hold in &case.run.sums.holds {
+        holds.entry(hold.tgid).or_default().push(hold);
+    }
     for (tgid, accounts) in case.processes() {
+        let holds = holds.get(&tgid).map(Vec::as_slice).unwrap_or_default();
         for account in [READ, WRITE] {
             let waited = accounts.get(account);
             if waited == 0 {
                 continue;
             }
             let overlap = |which: &dyn Fn(&HoldSum) -> bool| {
-                case.run
-                    .sums
-                    .holds
+                holds
                     .iter()
-                    .filter(|h| h.tgid == tgid && h.waiter_write == (account == WRITE) && which(h))
+                    .filter(|hold| hold.waiter_write == (account == WRITE) && which(hold))
                     .fold(0u64, |sum, hold| sum.saturating_add(hold.ns))
             };
             let all = overlap(&|_| true);

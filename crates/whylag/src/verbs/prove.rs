@@ -229,6 +229,9 @@ fn execute(options: &Options, store: &StoreOptions) -> Result<Proof, Failure> {
     let undone = executor.end();
     if let Some(error) = failed {
         tell_what_is_kept(&trials);
+        if let Err(undone) = undone {
+            tell(format_args!("the change is still made, or a part of it: {undone}"));
+        }
         return Err(error);
     }
     undone?;

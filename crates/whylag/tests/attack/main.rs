@@ -9,6 +9,7 @@ mod attacker;
 mod command_lines;
 mod endings;
 mod outputs;
+mod page;
 mod privileges;
 mod processes;
 mod spool;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -114,6 +114,51 @@ fn every_thread_has_what_readme_says_and_no_more() {
         assert!(lab.run().cost.bpf_ns > 0);
     }
     assert!(target.0.try_wait().unwrap().is_none());
+}
+
+/// Has a verb start until its first line is there, and gives what its threads may do.
+fn threads_of(mut verb: Command) -> (Helper, Vec<BTreeMap<String, u64>>) {
+    let mut helper = Helper::spawn(verb.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut line = String::new();
+    let watches = verb.get_args().any(|word| word == "--watch");
+    if watches {
+        BufReader::new(helper.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    } else {
+        BufReader::new(helper.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    }
+    assert!(!line.is_empty(), "{verb:?} has ended");
+    let pid = helper.pid();
+    let all = || -> Vec<_> {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let threads = threads.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        threads.filter_map(|tid| status(&pid, &tid)).collect()
+    };
+    wait_until("privileges to be given up", || {
+        all().iter().all(|thread| thread["NoNewPrivs"] == 1) && !all().is_empty()
+    });
+    (helper, all())
+}
+
+/// The server of pages is asked by whoever is on this host.
+#[test]
+fn what_serves_or_watches_keeps_no_more_than_a_recorder() {
+    let Some(lab) = Lab::beside_others() else { return };
+    drop(lab.record(&[], ["true"]));
+    let (kept, _) = kept_by_readme();
+    let kept = kept & !(1 << 5);
+    let target = Helper::spawn(Command::new("sleep").arg("60"));
+    let mut watch = lab.verb("doctor");
+    watch.args(["-p", &target.pid(), "--watch", "--time", "60s"]);
+    for verb in [lab.verb("serve"), watch] {
+        let (_helper, threads) = threads_of(verb);
+        assert!(!threads.is_empty());
+        for thread in threads {
+            for set in ["CapEff", "CapPrm", "CapBnd"] {
+                assert_eq!(thread[set], kept, "{set}: {:x}", thread[set]);
+            }
+            assert_eq!((thread["CapInh"], thread["CapAmb"], thread["Seccomp"]), (0, 0, 2));
+        }
+    }
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn recorded_on_a_small_disk(lab: &Lab, temporary: &Path) -> Option<Output> {
     let disk = lab.folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
     let busy = busy();
-    let script = "mount -t tmpfs -o size=3m none \"$0\" && exec \"$@\"";
+    let script = "mount -t tmpfs -o size=3m,mode=700 none \"$0\" && exec \"$@\"";
     let mut record = Command::new("unshare");
     record.args(["-m", "sh", "-c", script]).arg(&disk);
     record.arg(env!("CARGO_BIN_EXE_whylag")).arg("--store").arg(disk.join("whylag.db"));

@@ -108,6 +108,39 @@ fn exports_are_for_their_owner_only_and_replace_what_was_there() {
     assert_eq!(fs::metadata(&file).unwrap().len(), before + expected.len() as u64);
 }
 
+/// As in /tmp, where anybody can make a link to what only root can write.
+#[test]
+fn a_link_of_somebody_else_in_a_folder_for_everybody_is_not_written_through() {
+    if !is_root() {
+        return;
+    }
+    let lab = lab_with_runs();
+    let shared = lab.folder.path().join("shared");
+    let precious = lab.folder.path().join("precious");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
+    fs::write(&precious, "precious").unwrap();
+    let (link, folder) = (shared.join("link"), shared.join("folder"));
+    symlink(&precious, &link).unwrap();
+    symlink(lab.folder.path(), &folder).unwrap();
+    for made in [&link, &folder] {
+        std::os::unix::fs::lchown(made, Some(NOBODY), None).unwrap();
+    }
+    let flame = ["compare", "1", "2", "--flame"].as_slice();
+    let export = ["export", "1", "--format", "csv", "-o"].as_slice();
+    for words in [export, flame, ["report", "1", "-o"].as_slice()] {
+        for (path, named) in [(link.clone(), "link"), (folder.join("precious"), "folder")] {
+            let output = lab.verb(words[0]).args(&words[1..]).arg(&path).output().unwrap();
+            assert_refused(&output, &[named, "another user"]);
+            assert_eq!(fs::read_to_string(&precious).unwrap(), "precious", "{words:?}");
+        }
+    }
+    // One's own link is, and so is one of whose folder it is.
+    std::os::unix::fs::lchown(&link, Some(0), None).unwrap();
+    lab.answer("export", &["1", "--format", "csv", "-o", link.to_str().unwrap()]);
+    assert!(fs::read_to_string(&precious).unwrap().len() > 1000);
+}
+
 #[test]
 fn the_store_is_never_written_over() {
     let lab = lab_with_runs();
@@ -149,9 +182,11 @@ fn files_without_an_end_are_refused() {
     File::create(&large).unwrap().set_len(1 << 40).unwrap();
     let large = large.to_str().unwrap();
     for name in ["/dev/zero", "/dev/urandom", "/dev/tty", "/proc/self", large] {
+        // Refused for what it is, not when the memory is used up.
+        let why = if name == large { "over 64 MiB" } else { "neither a file nor a pipe" };
         assert_refused(
             &with_memory(512, &format!("doctor --diff {name}")).output().unwrap(),
-            &[name],
+            &[name, why],
         );
         for verb in ["explain", "show", "compare 1", "import", "trace harvest"] {
             let store = folder.path().join("none.db");
@@ -194,23 +229,31 @@ fn root_uses_no_store_that_others_could_have_made() {
     };
     assert!(runs(&store, &[]).status.success());
 
-    // A folder in which everybody may rename; with the sticky bit only one's own.
-    fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
-    is_refused(&store, "folder");
+    // A folder in which everybody may make files, and one in which a group may.
+    for mode in [0o777, 0o1777, 0o775] {
+        chown(&folder, None, Some(NOBODY)).unwrap();
+        fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+        is_refused(&store, "folder");
+    }
+    // With the sticky bit a folder of root's within it stays what it is.
     fs::set_permissions(&folder, Permissions::from_mode(0o1777)).unwrap();
-    assert!(runs(&store, &[]).status.success());
     let inner = folder.join("inner");
     fs::create_dir(&inner).unwrap();
     fs::copy(lab.store(), inner.join("whylag.db")).unwrap();
     assert!(runs(&inner.join("whylag.db"), &[]).status.success());
     chown(&inner, Some(NOBODY), None).unwrap();
     is_refused(&inner.join("whylag.db"), "inner");
+
+    // Somebody else's file beside it, somebody else's folder, file, and link to root's.
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
     fs::write(folder.join("whylag.db-wal"), "").unwrap();
     chown(folder.join("whylag.db-wal"), Some(NOBODY), None).unwrap();
     is_refused(&store, "whylag.db-wal");
-
-    // Somebody else's file, and somebody else's link to root's.
-    fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(folder.join("whylag.db-wal")).unwrap();
+    chown(&folder, Some(NOBODY), None).unwrap();
+    is_refused(&store, "folder");
+    chown(&folder, Some(0), None).unwrap();
+    assert!(runs(&store, &[]).status.success());
     chown(&store, Some(NOBODY), None).unwrap();
     is_refused(&store, "whylag.db");
     let link = folder.join("link.db");

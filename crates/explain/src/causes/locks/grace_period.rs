@@ -18,6 +18,11 @@ pub fn waited(case: &Case, which: impl Fn(&PathSum) -> bool) -> PathTime {
     case.time_through(&WAITS, |path| !path.sampled && path.account == ASLEEP && which(path))
 }
 
+/// The process that was asleep longest so.
+pub fn main_process(case: &Case, which: impl Fn(&PathSum) -> bool) -> Option<u32> {
+    case.main_of(&WAITS, |path| !path.sampled && path.account == ASLEEP && which(path))
+}
+
 /// The longest of these paths on one line.
 pub fn path(case: &Case, which: impl Fn(&PathSum) -> bool) -> Option<String> {
     case.path_in_words(&WAITS, |path| !path.sampled && path.account == ASLEEP && which(path))

@@ -25,7 +25,7 @@ use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
-use crate::causes::locks::grace_period::{ASLEEP, others, path, waited};
+use crate::causes::locks::grace_period::{ASLEEP, main_process, others, path, waited};
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
@@ -74,8 +74,7 @@ fn examine(case: &Case) -> Verdict {
             ),
         }));
     }
-    let process = case.processes().map(|(tgid, _)| tgid);
-    let process = process.max_by_key(|tgid| waited(case, |p| p.tgid == *tgid && is_global(p)).ns());
+    let process = main_process(case, is_global);
     let name = process.map_or("a process".to_owned(), |tgid| case.process_name(tgid));
     let title = format!("threads of {name} wait in membarrier for every CPU to switch tasks");
     let mut claim = Claim::new(title, time.accounts.clone(), time.sleeps);

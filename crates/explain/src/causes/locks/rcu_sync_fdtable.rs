@@ -30,7 +30,7 @@ use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
-use crate::causes::locks::grace_period::{ASLEEP, others, path, waited};
+use crate::causes::locks::grace_period::{ASLEEP, main_process, others, path, waited};
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
@@ -54,7 +54,7 @@ const SIZES_SHOWN: usize = 8;
 fn examine(case: &Case) -> Verdict {
     let grows = |path: &PathSum| case.passes(path, &GROWS);
     let time = waited(case, grows);
-    let Some(tgid) = dearest_process(case, grows) else {
+    let Some(tgid) = main_process(case, grows) else {
         return Err(Absent(format!(
             "no thread waited for an RCU grace period to enlarge its table of descriptors \
              (asleep uninterruptibly for anything: {})",
@@ -122,13 +122,6 @@ fn rule_out(case: &Case, claimed: u64, claim: &mut Claim) {
             duration(case.accounts.sum_of(|account| account.is_waiting_for_cpu()))
         ),
     );
-}
-
-/// The process that slept most.
-fn dearest_process(case: &Case, grows: impl Fn(&PathSum) -> bool) -> Option<u32> {
-    let sleeps = |tgid| waited(case, |path| path.tgid == tgid && grows(path)).ns();
-    let processes = case.processes().map(|(tgid, _)| (sleeps(tgid), tgid));
-    processes.filter(|(ns, _)| *ns > 0).max().map(|(_, tgid)| tgid)
 }
 
 /// The calls that slept so: how often, how long.

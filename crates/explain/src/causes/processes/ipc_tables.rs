@@ -4,6 +4,8 @@
 //! removing, attaching and detaching take it for writing, listing takes it for reading, whoever
 //! does it and whatever the objects are for. A writer first spins, on the CPU, and then sleeps.
 
+use std::collections::BTreeMap;
+
 use model::{Account, Blocked, PathSum, Syscall, part_of};
 
 use crate::case::Case;
@@ -52,12 +54,15 @@ pub fn waited(case: &Case, calls: &[&str]) -> TableWait {
 /// The wait for a CPU after such sleeps: of each process as large a part of its waits after being
 /// woken as these are of its sleeps.
 fn woken_late(case: &Case, here: impl Fn(&PathSum) -> bool) -> u64 {
-    let late = case.processes().map(|(tgid, accounts)| {
-        let woken = accounts.get(Account::RunnableWakeup);
-        let threads = case.run.threads.iter().filter(|thread| thread.tgid == tgid);
-        let sleeps = threads.fold(0u64, |sum, thread| sum.saturating_add(thread.sleeps));
-        let of_lock = case.time_through(WAIT, |path| path.tgid == tgid && here(path)).sleeps;
-        part_of(woken, of_lock, sleeps)
+    let mut sleeps = BTreeMap::<u32, u64>::new();
+    for thread in &case.run.threads {
+        let sum = sleeps.entry(thread.tgid).or_default();
+        *sum = sum.saturating_add(thread.sleeps);
+    }
+    let of_lock = case.sleeps_by_process(WAIT, here);
+    let late = of_lock.into_iter().map(|(tgid, of_lock)| {
+        let woken = case.process(tgid).map_or(0, |of| of.get(Account::RunnableWakeup));
+        part_of(woken, of_lock, sleeps.get(&tgid).copied().unwrap_or(0))
     });
     late.fold(0, u64::saturating_add)
 }

@@ -21,6 +21,8 @@
 //!
 //! semget(2); sysvipc(7); ipc/util.c; ipc/sem.c.
 
+use std::collections::BTreeSet;
+
 use model::{Account, Blocked, RecorderPart};
 
 use crate::case::Case;
@@ -119,8 +121,9 @@ fn rule_out(case: &Case, spun_ns: u64, slept_ns: u64, claim: &mut Claim) {
 
 /// Watched processes that made such calls.
 fn users(case: &Case) -> u64 {
-    let uses = |tgid| case.run.sums.paths.iter().any(|p| p.tgid == tgid && is_one_of(p, CALLS));
-    case.processes().filter(|(tgid, _)| uses(*tgid)).count() as u64
+    let paths = case.run.sums.paths.iter().filter(|path| is_one_of(path, CALLS));
+    let users: BTreeSet<u32> = paths.map(|path| path.tgid).collect();
+    users.into_iter().filter(|tgid| case.process(*tgid).is_some()).count() as u64
 }
 
 #[cfg(test)]

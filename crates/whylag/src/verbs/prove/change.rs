@@ -66,14 +66,20 @@ impl Change {
         }
     }
 
-    /// Makes the change, or takes it back, if that is not so already.
+    /// Makes the change, or takes it back, if that is not so already. One that failed may be half
+    /// made, and is to be taken back as well.
     pub fn prepare(&mut self, side: TrialSide) -> Result<(), Failure> {
         let Kind::Outside { fix, undo, is_made } = &mut self.kind else { return Ok(()) };
         let wanted = side == TrialSide::After;
-        if *is_made != wanted {
-            shell(if wanted { fix } else { undo })?;
-            *is_made = wanted;
+        if *is_made == wanted {
+            return Ok(());
         }
+        if wanted {
+            *is_made = true;
+            return shell(fix);
+        }
+        shell(undo)?;
+        *is_made = false;
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,9 @@ use crate::stored::{self, StoreOptions};
 const KEPT_OUTPUT: usize = 1 << 20;
 /// How long a program may take to end when its time is over.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// So long it is waited for the end of what a program prints once it has ended: a process that it has
+/// left behind may hold its output for as long as it lives.
+const LINGER: Duration = Duration::from_secs(1);
 /// How often a child and the signals are looked at.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -156,9 +160,8 @@ impl<'a> Executor<'a> {
         let errors = child.stderr.take().map(tail);
         let (status, was_ended) = self.wait(&mut child, signal, planned.is_recorded)?;
         let wall = started.elapsed();
-        let text = |reader: Option<JoinHandle<String>>| {
-            reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
-        };
+        let until = Instant::now() + LINGER;
+        let text = |tail: Option<Tail>| tail.map_or_else(String::new, |tail| tail.text(until));
         Ok(Executed { wall, status, was_ended, output: text(output), errors: text(errors) })
     }
 
@@ -239,19 +242,39 @@ fn has_started(recorder: u32) -> bool {
     children.map(|pid| program(&pid.to_string())).any(|child| child.is_some() && child != own)
 }
 
+/// The end of what is printed, as far as it was read.
+struct Tail {
+    kept: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
 /// Reads all, keeps the end.
-fn tail(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut kept = Vec::new();
+fn tail(mut from: impl Read + Send + 'static) -> Tail {
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&kept);
+    let reader = std::thread::spawn(move || {
         let mut piece = [0; 1 << 16];
         while let Ok(read @ 1..) = from.read(&mut piece) {
+            let mut kept = into.lock().unwrap_or_else(PoisonError::into_inner);
             kept.extend_from_slice(&piece[..read]);
-            if kept.len() > 2 * KEPT_OUTPUT {
-                kept.drain(..kept.len() - KEPT_OUTPUT);
+            let beyond = kept.len().saturating_sub(KEPT_OUTPUT);
+            if beyond > KEPT_OUTPUT {
+                kept.drain(..beyond);
             }
         }
+    });
+    Tail { kept, reader }
+}
+
+impl Tail {
+    /// All of it, or what was read until then.
+    fn text(self, until: Instant) -> String {
+        while !self.reader.is_finished() && Instant::now() < until {
+            std::thread::sleep(LOOK);
+        }
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&kept).into_owned()
-    })
+    }
 }
 
 /// The program's figure in its output.
@@ -317,6 +340,14 @@ mod tests {
         let by_itself = executed("echo rate: 4", Some(Duration::from_secs(60)));
         assert!(!by_itself.was_ended && by_itself.status.success());
         assert_eq!(by_itself.output, "rate: 4\n");
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_is_not_waited_for() {
+        let began = Instant::now();
+        let executed = executed("echo rate: 4; sleep 60 &", None);
+        assert_eq!(executed.output, "rate: 4\n");
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     }
 
     #[test]
