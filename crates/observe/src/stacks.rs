@@ -173,6 +173,9 @@ impl Stacks {
             return;
         }
         self.add_common(walked, &unwound.addresses, is_whole);
+        if words.id == 0 {
+            return;
+        }
         all.stacks.extend(self.take(names, vec![(words.tgid, id.0, unwound.addresses)], &[]));
         if let Some(raw) = self.raw.get_mut(&id) {
             raw.copies += 1;
