@@ -52,7 +52,7 @@ fn a_busy_thread_has_the_functions_that_it_spent_its_time_in() {
     assert_fits(seldom, seldom + long + short, part, "seldom");
 
     explained(&lab, busy, idle);
-    folded(&lab, busy, long + short);
+    folded(&lab, run, busy);
     let refused = lab.verb("export").args(["--format", "csv", "--on-cpu"]).output().unwrap();
     assert!(!refused.status.success());
 }
@@ -80,18 +80,16 @@ fn explained(lab: &Lab, busy: u32, idle: u32) {
     assert!(of_idle.contains("seldom <- ") && !of_idle.contains("long_part"), "{of_idle}");
 }
 
-fn folded(lab: &Lab, busy: u32, samples: u64) {
+fn folded(lab: &Lab, run: &Run, busy: u32) {
     let tid = busy.to_string();
     let options = ["--format", "folded", "--on-cpu", "--thread", &tid];
     let folded = String::from_utf8(lab.answer("export", &options)).unwrap();
-    let of_function = |function: &str| -> u64 {
-        let lines = folded.lines().filter_map(|line| line.rsplit_once(' '));
-        let lines = lines.filter(|(stack, _)| stack.ends_with(function));
-        lines.map(|(_, us)| us.parse::<u64>().unwrap()).sum()
-    };
-    let us = of_function(";measured;long_part") + of_function(";measured;short_part");
-    // A sample stands for 1.003009 ms.
-    assert!(us.abs_diff(samples * 1_003) <= samples + 10, "{us} us of {samples} samples");
+    let lines = folded.lines().filter_map(|line| line.rsplit_once(' '));
+    let us: u64 = lines.map(|(_, us)| us.parse::<u64>().unwrap()).sum();
+    let own = run.sums.paths.iter().filter(|path| path.sampled && path.tid == busy);
+    let ns: u64 = own.filter(|path| path.account.is_running()).map(|path| path.ns).sum();
+    assert!(us.abs_diff(ns / 1_000) <= folded.lines().count() as u64, "{us} us, {ns} ns");
+    assert!(folded.contains(";all_the_time;measured;long_part "), "{folded}");
     assert!(folded.lines().all(|line| line.contains(&format!(";all-the-time (tid {tid});"))));
     let options = ["--format", "svg", "--on-cpu", "--thread", &tid];
     let svg = String::from_utf8(lab.answer("export", &options)).unwrap();
