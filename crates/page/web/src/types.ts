@@ -503,7 +503,7 @@ unexplained_stacks: Array<LostStack>,
  * Threads that were on a CPU for most of their time, and what they ran there; of a thread that
  * was asked about, whatever it ran.
  */
-on_cpu: Array<OnCpu>, 
+on_cpu?: Array<OnCpu>, 
 /**
  * Repeated events that come at a phase of some period, the surest first.
  */
