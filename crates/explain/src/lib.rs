@@ -66,5 +66,6 @@ use model::{Annotations, Run, SlowMessages};
 /// What a run says apart from its causes. `messages` is what [`slow_messages`] found in it.
 pub fn annotations(run: &Run, messages: SlowMessages) -> Annotations {
     let coincidences = patterns::coincidence::coincidences(run);
-    Annotations { ladders: judge_ladders(run), messages, coincidences }
+    let on_cpu = judge::on_cpu::on_cpu(run, None);
+    Annotations { ladders: judge_ladders(run), messages, coincidences, on_cpu }
 }

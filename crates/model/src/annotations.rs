@@ -1,6 +1,6 @@
 //! What a run says beyond its own figures, for those who look at the run as a whole.
 
-use crate::{Coincidence, LadderVerdict, SlowMessages};
+use crate::{Coincidence, LadderVerdict, OnCpu, SlowMessages};
 
 /// What explain reads in a run apart from its causes. `whylag show` prints it with the run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,4 +11,6 @@ pub struct Annotations {
     pub messages: SlowMessages,
     /// Other programs that ran when repeated events came, the surest first.
     pub coincidences: Vec<Coincidence>,
+    /// Threads that were on a CPU for most of their time.
+    pub on_cpu: Vec<OnCpu>,
 }

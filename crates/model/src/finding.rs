@@ -1,6 +1,7 @@
 //! What explain says of a run: here a finding with all its parts, in the files beside it the rest.
 
 mod explanation;
+mod on_cpu;
 mod patterns;
 mod why_not;
 
@@ -13,6 +14,7 @@ use crate::ChainEnd;
 pub use self::explanation::{
     BelowBar, Explanation, LeadingAccount, LostStack, NotLookedAt, OwnDelay, Scope,
 };
+pub use self::on_cpu::{OnCpu, SampledFunction};
 pub use self::patterns::{Coincidence, Rhythm, RhythmKind};
 pub use self::why_not::{Standing, WhyNot};
 

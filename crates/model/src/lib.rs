@@ -59,8 +59,8 @@ pub use event::{Event, EventDetail, EventKind};
 pub use figures::{CauseFigure, LatencyFigure, RunFigures};
 pub use finding::{
     BelowBar, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding, Hurt,
-    LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OwnDelay, RequestCost, Rhythm,
-    RhythmKind, Role, RuledOut, Scope, Standing, Turns, WhyNot,
+    LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OnCpu, OwnDelay, RequestCost,
+    Rhythm, RhythmKind, Role, RuledOut, SampledFunction, Scope, Standing, Turns, WhyNot,
 };
 pub use grid::{Grid, GridCell, GridRow, Outcome, Split};
 pub use histogram::Histogram;

@@ -178,6 +178,10 @@ pub struct PathSum {
     pub user: Option<StackId>,
     /// True for samples: `ns` is their number times their period.
     pub sampled: bool,
+    /// Thread that was sampled; 0 of sleeps, where there were too many to keep them apart, and in
+    /// older runs.
+    #[serde(default)]
+    pub tid: u32,
     /// Sleeps or samples.
     pub count: u64,
     /// Their time.
@@ -189,7 +193,9 @@ pub struct PathSum {
 impl Sum for PathSum {
     fn key(&self) -> impl Serialize {
         let stacks = (self.kernel, self.user);
-        (self.tgid, self.account, self.call, stacks, self.sampled)
+        // As before samples had a thread, for what has none.
+        let who = u64::from(self.tgid) | u64::from(self.tid) << 32;
+        (who, self.account, self.call, stacks, self.sampled)
     }
 
     adds_up!(count, ns, max_ns);
@@ -204,6 +210,7 @@ impl Sum for PathSum {
 
     fn generalize(&mut self) {
         self.user = None;
+        self.tid = 0;
     }
 }
 

@@ -42,26 +42,38 @@ static __always_inline void copy_words(struct words_record *r, u64 sp)
 	r->count = count;
 }
 
-/* Whether a stack that was met so often is copied now. */
-static __always_inline bool may_copy(u32 met, u64 now)
+static __always_inline bool is_seldom(u32 met)
 {
-	bool seldom = met <= MET_SELDOM || !(met & MET_MASK);
+	return met <= MET_SELDOM || !(met & MET_MASK);
+}
+
+/* One of the copies of this period, if it leaves `spare`. */
+static __always_inline bool take_copy(u64 now, s64 spare)
+{
 	u64 since = copies_since;
 
-	if (!CAN_UNWIND || met == STACK_WHOLE)
-		return false;
 	if ((s64)(now - since) >= COPIES_PERIOD_NS &&
 	    __sync_val_compare_and_swap(&copies_since, since, now) == since)
 		copies_left = COPIES_IN_PERIOD;
-	if (copies_left > (seldom ? 0 : COPIES_IN_PERIOD / 2) &&
-	    __sync_fetch_and_add(&copies_left, -1) > 0)
+	return copies_left > spare && __sync_fetch_and_add(&copies_left, -1) > 0;
+}
+
+/* Whether a stack that was met so often is copied now. */
+static __always_inline bool may_copy(u32 met, u64 now, bool sampled)
+{
+	if (!CAN_UNWIND || met == STACK_WHOLE)
+		return false;
+	/* Samples only have what intervals leave, and are as good without. */
+	if (sampled)
+		return is_seldom(met) && take_copy(now, COPIES_IN_PERIOD / 2);
+	if (take_copy(now, is_seldom(met) ? 0 : COPIES_IN_PERIOD / 2))
 		return true;
 	__sync_fetch_and_add(&copies_left_out, 1);
 	return false;
 }
 
 /* Copies the current task's user stack, which the walk calls `walked`; 0 if not now. */
-static __noinline u64 copy_stack(u64 walked)
+static __noinline u64 copy_stack(u64 walked, bool sampled)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
@@ -72,7 +84,7 @@ static __noinline u64 copy_stack(u64 walked)
 	struct thread *t = current_thread();
 	u64 id;
 
-	if (!cpu || !t || !walked || !may_copy(cpu->stack_met, now))
+	if (!cpu || !t || !walked || !may_copy(cpu->stack_met, now, sampled))
 		return 0;
 	/* In the same ring before the interval that refers to it. */
 	r = reserve(&outliers, sizeof(*r));
@@ -80,7 +92,7 @@ static __noinline u64 copy_stack(u64 walked)
 		__sync_fetch_and_add(&copies_left_out, 1);
 		return 0;
 	}
-	id = (now ^ (u64)t->tid << 32) * 0xff51afd7ed558ccdULL;
+	id = sampled ? 0 : (now ^ (u64)t->tid << 32) * 0xff51afd7ed558ccdULL;
 	r->type = RECORD_WORDS;
 	r->tgid = t->tgid;
 	r->id = id;
@@ -102,13 +114,20 @@ static __always_inline u64 copy_here(struct thread *t, u64 walked)
 	if (t->call != NO_CALL && t->call_start && !calls_off && t->copied &&
 	    t->copied_walk == walked && t->copied_call == t->call_start)
 		return t->copied;
-	id = copy_stack(walked);
+	id = copy_stack(walked, false);
 	if (t->call != NO_CALL) {
 		t->copied = id;
 		t->copied_call = t->call_start;
 		t->copied_walk = walked;
 	}
 	return id;
+}
+
+/* Of a sample: no interval refers to the copy, it makes the stack in the sums longer. */
+static __always_inline void copy_sampled(u64 walked)
+{
+	if (walked)
+		copy_stack(walked, true);
 }
 
 #endif

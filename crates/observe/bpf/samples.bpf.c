@@ -4,6 +4,7 @@
  * other way here to see which of its functions take the time (no kprobes, no
  * tracepoint at the end of a page fault).
  */
+#include "copies.h"
 #include "threads.h"
 
 struct bpf_perf_event_data;	/* only passed on */
@@ -21,16 +22,22 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	if (!t || cpu->busy)
 		return 0;	/* within one of our programs */
 	key.tgid = t->tgid;
+	key.tid = t->tid;
 	key.call = t->call;
 	/* The timer itself is a hard interrupt: what did it interrupt? */
 	key.account = cpu->in_softirq ? ACCT_SOFTIRQ : base_account(t);
 	key.sampled = 1;
 	key.kernel = stack_here(ctx, cpu, 0);
 	key.user = stack_here(ctx, cpu, t->tgid);
+	copy_sampled(key.user);
 	if (!add_to_path(&key, sample_period_ns))
 		return 0;
-	/* Full: without the user side there are far fewer different ones. */
+	/* Full: without the user side, and then without the thread, there are far fewer. */
+	lost(LOSS_SAMPLE);
 	key.user = 0;
+	if (!add_to_path(&key, sample_period_ns))
+		return 0;
+	key.tid = 0;
 	if (add_to_path(&key, sample_period_ns))
 		lost(LOSS_PATH);
 	return 0;

@@ -264,7 +264,7 @@ struct path_key {
 	u16 call;
 	u64 kernel, user;	/* stacks */
 	u32 sampled;
-	u32 pad;
+	u32 tid;		/* of samples, 0: not kept apart */
 };
 
 struct path_sum {
@@ -443,7 +443,7 @@ struct stack_record {
 struct words_record {
 	u32 type;		/* RECORD_WORDS */
 	u32 tgid;
-	u64 id;			/* of the stack that is made of it */
+	u64 id;			/* of the stack that is made of it, 0: of no interval */
 	u64 walked;		/* of the one that frame pointers give, 0: of a first call */
 	u64 ip, sp, fp;
 	u32 first, count;
@@ -598,6 +598,7 @@ enum loss {
 	LOSS_SERVICE,		/* ports and peers beyond the slots, counted together */
 	LOSS_CONNECTION,	/* no room to follow a connection */
 	LOSS_HISTOGRAM,		/* value without a histogram: all slots are taken */
+	LOSS_SAMPLE,		/* path_sums full: thread and user stack of a sample */
 	LOSS_MAX,
 };
 

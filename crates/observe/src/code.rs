@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use inspect::debug_files::Stripped;
 use inspect::elf::{Call, CallSites, Unwinder};
 use inspect::files::FileOfMapping;
 use inspect::live::{Process, bindings_at};
@@ -156,11 +157,8 @@ impl Code {
         let name = path.rsplit('/').next().unwrap_or(path);
         let bytes = file.bytes().map_err(|error| error.to_string())?;
         let mut sites = CallSites::new(name, bytes).map_err(|error| error.to_string())?;
-        if sites.is_stripped()
-            && let Some(debug) = file.build_id().and_then(|id| debug_files::find(&id))
-        {
-            // What its own tables have is enough if that file is damaged.
-            let _ = sites.take_symbols(Box::new(debug));
+        if sites.is_stripped() {
+            find_symbols(path, &file, &mut sites);
         }
         let bytes = sites.memory();
         let Some(left) = room.bytes.checked_sub(bytes) else {
@@ -170,6 +168,21 @@ impl Code {
         let files = 1 + usize::from(sites.has_debug_file());
         *room = Room { bytes: left, files: room.files - files };
         Ok(Opened { sites, is_of_root: owner == 0, unwinder: None })
+    }
+}
+
+/// Looks for the symbols of a stripped file. What a file itself says of them is only followed if it
+/// belongs to root or to the user that records: it costs up to a second.
+fn find_symbols(path: &str, file: &FileOfMapping, sites: &mut CallSites) {
+    let is_trusted = debug_files::is_trusted(file.owner);
+    let link = if is_trusted { sites.debug_link() } else { None };
+    let stripped = Stripped { path: path.into(), build_id: file.build_id(), link };
+    if let Some(debug) = debug_files::find(&stripped) {
+        // What its own tables have is enough if that file is damaged.
+        let _ = sites.take_symbols(Box::new(debug));
+    }
+    if is_trusted && !sites.has_debug_file() {
+        sites.take_packed_symbols();
     }
 }
 

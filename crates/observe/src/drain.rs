@@ -71,7 +71,7 @@ pub struct Inbox {
 /// The top of a user stack.
 pub struct Words {
     pub tgid: u32,
-    /// Identity of the stack that is made of it.
+    /// Identity of the stack that is made of it; 0 if no interval refers to it.
     pub id: u64,
     /// Identity of what frame pointers give of that stack; 0 when the dynamic linker faulted.
     pub walked: u64,

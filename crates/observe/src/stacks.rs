@@ -166,8 +166,10 @@ impl Stacks {
     ) {
         let walked = StackId(words.walked);
         let unwound = names.unwind(words, until);
+        // Only intervals lack the stack that is not made.
+        let lacking = u64::from(words.id != 0);
         if unwound.end == End::Late {
-            all.left_out += 1;
+            all.left_out += lacking;
             return;
         }
         let known = self.raw.get(&walked).map(|raw| raw.addresses.as_slice()).unwrap_or_default();
@@ -184,10 +186,13 @@ impl Stacks {
         }
         let id = identity(words.tgid, &unwound.addresses);
         if !self.has_room_for(walked, id, unwound.addresses.len()) {
-            all.left_out += 1;
+            all.left_out += lacking;
             return;
         }
         self.add_common(walked, &unwound.addresses, is_whole);
+        if words.id == 0 {
+            return;
+        }
         all.stacks.extend(self.take(names, vec![(words.tgid, id.0, unwound.addresses)], &[]));
         if let Some(raw) = self.raw.get_mut(&id) {
             raw.copies += 1;

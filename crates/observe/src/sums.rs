@@ -258,6 +258,7 @@ fn path(key: path_key, sum: path_sum) -> PathSum {
         kernel: stack_id(key.kernel),
         user: stack_id(key.user),
         sampled: key.sampled != 0,
+        tid: key.tid,
         count: sum.count,
         ns: sum.ns,
         max_ns: sum.max_ns,

@@ -45,6 +45,7 @@ impl Loss {
             Loss::Service => "ports and peers on their own (map full)",
             Loss::Connection => "connections (no room)",
             Loss::Histogram => model::Losses::VALUES,
+            Loss::Sample => "threads and user stacks of samples (map full)",
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Time off the CPU by stack: one tree for all of it, and one for each account.
+//! Time off the CPU by stack: one tree for all of it, and one for each account; and time on a CPU,
+//! by samples, one for each of the threads with most.
 
 use std::collections::{BTreeMap, HashMap};
 
 use model::units::{count, duration, share_of};
-use model::{Account, Run, StackId, StackSum};
+use model::{Account, PathSum, Run, StackId};
 use report::Class;
 use report::export::Coverage;
 use report::export::difference::{self, Moved};
@@ -11,6 +12,9 @@ use serde::Serialize;
 
 /// What is narrower than this part of its tree is summed as "smaller".
 const NARROWEST: u64 = 5000;
+
+/// Threads whose time on a CPU has a tree.
+const THREADS: usize = 12;
 
 /// Kinds of frames of a tree of what differs begin here.
 const DIFFERENCE: u8 = 4;
@@ -21,7 +25,7 @@ const DIFFERENCE: u8 = 4;
 pub struct Flames {
     /// Names of frames; trees have places of this list.
     pub names: Vec<String>,
-    /// The first is of all accounts.
+    /// The first is of all accounts off the CPU.
     pub trees: Vec<Tree>,
     /// The same from the other end: where threads slept is the root's neighbour.
     pub reversed: Vec<Tree>,
@@ -33,7 +37,7 @@ pub struct Flames {
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Tree {
-    /// Its account, as in JSON; empty: all.
+    /// Its account, as in JSON, or the thread that was on a CPU; empty: all off the CPU.
     pub account: String,
     /// Its time and n in words.
     pub about: String,
@@ -43,7 +47,7 @@ pub struct Tree {
     pub depth: Vec<u32>,
     /// Time under it, itself included.
     pub ns: Vec<u64>,
-    /// Intervals under it.
+    /// Intervals, or samples, under it.
     pub n: Vec<u64>,
     /// 0: a process or a sum; 1: a function of the program; 2: of the kernel; 3: not known. In a tree
     /// of what differs 4 and the place in the kinds of the comparison.
@@ -132,8 +136,13 @@ pub fn flames(run: &Run) -> Flames {
     let several = accounts.len() > 1;
     let of_one = accounts.into_iter().filter(|_| several).map(|(account, _)| Some(account));
     let wanted: Vec<Option<Account>> = [None].into_iter().chain(of_one).collect();
+    let on_cpu = threads_on_cpu(run);
     let mut trees = |from: From| -> Vec<Tree> {
-        wanted.iter().filter_map(|account| tree(run, *account, from, &mut names)).collect()
+        let off = wanted.iter().filter_map(|account| off_cpu(run, *account, from, &mut names));
+        let off: Vec<Tree> = off.collect();
+        let on =
+            on_cpu.iter().filter_map(|(who, paths)| on_cpu_of(run, who, paths, from, &mut names));
+        off.into_iter().chain(on.collect::<Vec<_>>()).collect()
     };
     let (trees, reversed) = (trees(From::Outermost), trees(From::Innermost));
     Flames { trees, reversed, names: names.names, coverage: Coverage::of(run).to_string() }
@@ -146,39 +155,99 @@ enum From {
     Innermost,
 }
 
-fn tree(run: &Run, account: Option<Account>, from: From, names: &mut Names) -> Option<Tree> {
-    let mut root = Node::default();
-    let mut own: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    let sums = run.sums.stack_sums.iter();
-    for sum in sums.filter(|sum| account.is_none_or(|account| account == sum.account)) {
-        let mut frames = frames(run, sum);
+/// Stacks with time and number, to be put together.
+struct Growing {
+    from: From,
+    root: Node,
+    own: BTreeMap<String, (u64, u64)>,
+}
+
+impl Growing {
+    fn new(from: From) -> Growing {
+        Growing { from, root: Node::default(), own: BTreeMap::new() }
+    }
+
+    fn add(&mut self, mut frames: Vec<(Kind, String)>, ns: u64, n: u64) {
         if let Some((_, last)) = frames.last() {
-            let entry = own.entry(last.clone()).or_default();
-            *entry = (entry.0.saturating_add(sum.ns), entry.1.saturating_add(sum.count));
+            let entry = self.own.entry(last.clone()).or_default();
+            *entry = (entry.0.saturating_add(ns), entry.1.saturating_add(n));
         }
-        if from == From::Innermost {
+        if self.from == From::Innermost {
             frames.reverse();
         }
-        root.add(frames, sum.ns, sum.count);
+        self.root.add(frames, ns, n);
     }
-    if root.ns == 0 {
-        return None;
+
+    /// `None` if there is no time in it.
+    fn tree(self, account: String, all: &str, counted: &str, names: &mut Names) -> Option<Tree> {
+        let root = self.root;
+        if root.ns == 0 {
+            return None;
+        }
+        let mut made = Tree {
+            account,
+            about: format!("{}, n = {} {counted}", duration(root.ns), count(root.n)),
+            top: if self.from == From::Outermost { top(self.own, root.ns) } else { Vec::new() },
+            ..Tree::default()
+        };
+        push(&mut made, names, (Kind::Other, all), &root, 0, root.ns / NARROWEST);
+        Some(made)
     }
-    let mut made = Tree {
-        account: account.map_or_else(String::new, |account| account.to_string()),
-        about: format!("{}, n = {} intervals", duration(root.ns), count(root.n)),
-        name: Vec::new(),
-        depth: Vec::new(),
-        ns: Vec::new(),
-        n: Vec::new(),
-        kind: Vec::new(),
-        top: if from == From::Outermost { top(own, root.ns) } else { Vec::new() },
-    };
+}
+
+fn off_cpu(run: &Run, account: Option<Account>, from: From, names: &mut Names) -> Option<Tree> {
+    let mut growing = Growing::new(from);
+    let sums = run.sums.stack_sums.iter();
+    for sum in sums.filter(|sum| account.is_none_or(|account| account == sum.account)) {
+        let mut frames = process(run, sum.tgid);
+        side(run, sum.user, Kind::User, "[no user stack]", &mut frames);
+        side(run, sum.kernel, Kind::Kernel, "[no kernel stack]", &mut frames);
+        growing.add(frames, sum.ns, sum.count);
+    }
     let all = account.map_or("all accounts".to_owned(), |account| {
         format!("{account}: {}", Class::of(account).name())
     });
-    push(&mut made, names, (Kind::Other, &all), &root, 0, root.ns / NARROWEST);
-    Some(made)
+    let key = account.map_or_else(String::new, |account| account.to_string());
+    growing.tree(key, &all, "intervals", names)
+}
+
+/// The threads with most samples of running, and these.
+fn threads_on_cpu(run: &Run) -> Vec<(String, Vec<&PathSum>)> {
+    let mut threads: BTreeMap<u32, (u64, Vec<&PathSum>)> = BTreeMap::new();
+    let sampled = run.sums.paths.iter().filter(|path| path.sampled && path.account.is_running());
+    for path in sampled.filter(|path| path.tid != 0) {
+        let thread = threads.entry(path.tid).or_default();
+        thread.0 = thread.0.saturating_add(path.count);
+        thread.1.push(path);
+    }
+    let mut threads: Vec<_> = threads.into_iter().collect();
+    threads.sort_by_key(|(_, (samples, _))| std::cmp::Reverse(*samples));
+    threads.truncate(THREADS);
+    let named = threads.into_iter().map(|(tid, (_, paths))| {
+        let thread = run.threads.iter().find(|thread| thread.tid == tid);
+        let comm = thread.map_or("", |thread| thread.comm.as_str());
+        (format!("on a CPU: {comm} (tid {tid})"), paths)
+    });
+    named.collect()
+}
+
+fn on_cpu_of(
+    run: &Run,
+    who: &str,
+    paths: &[&PathSum],
+    from: From,
+    names: &mut Names,
+) -> Option<Tree> {
+    let mut growing = Growing::new(from);
+    for path in paths {
+        let mut frames = process(run, path.tgid);
+        side(run, path.user, Kind::User, "[no user stack]", &mut frames);
+        if path.kernel.is_some() {
+            side(run, path.kernel, Kind::Kernel, "[no kernel stack]", &mut frames);
+        }
+        growing.add(frames, path.ns, path.count);
+    }
+    growing.tree(who.to_owned(), who, "samples", names)
 }
 
 impl Node {
@@ -251,22 +320,20 @@ fn push(
     }
 }
 
-/// The process, its functions and those of the kernel, outermost first.
-fn frames(run: &Run, sum: &StackSum) -> Vec<(Kind, String)> {
-    let mut frames = vec![(Kind::Other, format!("{} (pid {})", run.comm(sum.tgid), sum.tgid))];
-    let mut side = |id: Option<StackId>, kind: Kind, none: &str| {
-        let Some(stack) = id.and_then(|id| run.stacks.get(&id)) else {
-            frames.push((Kind::Missing, none.to_owned()));
-            return;
-        };
-        if stack.truncated {
-            frames.push((Kind::Missing, "[cut short]".to_owned()));
-        }
-        frames.extend(stack.frames.iter().rev().map(|frame| (kind, frame.label())));
+fn process(run: &Run, tgid: u32) -> Vec<(Kind, String)> {
+    vec![(Kind::Other, format!("{} (pid {tgid})", run.comm(tgid)))]
+}
+
+/// Adds the functions of one side of a stack, outermost first.
+fn side(run: &Run, id: Option<StackId>, kind: Kind, none: &str, frames: &mut Vec<(Kind, String)>) {
+    let Some(stack) = id.and_then(|id| run.stacks.get(&id)) else {
+        frames.push((Kind::Missing, none.to_owned()));
+        return;
     };
-    side(sum.user, Kind::User, "[no user stack]");
-    side(sum.kernel, Kind::Kernel, "[no kernel stack]");
-    frames
+    if stack.truncated {
+        frames.push((Kind::Missing, "[cut short]".to_owned()));
+    }
+    frames.extend(stack.frames.iter().rev().map(|frame| (kind, frame.label())));
 }
 
 /// The functions that most time ended in.

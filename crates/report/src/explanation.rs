@@ -9,7 +9,7 @@ use model::units::{duration, share};
 use model::{Explanation, RhythmKind, Run};
 
 use self::opening::own_delay;
-use crate::{Style, coincidences, cost, outlier, text, unexplained};
+use crate::{Style, coincidences, cost, on_cpu, outlier, text, unexplained};
 
 pub(crate) use self::finding::write_finding;
 pub use self::opening::{leading, sums};
@@ -61,6 +61,7 @@ pub fn write(
         unexplained::write_rest(out, explanation, style)?;
     }
     write_below_bar(out, explanation, style)?;
+    on_cpu::write(out, &explanation.on_cpu, style)?;
     write_not_looked_at(out, explanation, style)?;
     write_rhythms(out, explanation, style)?;
     coincidences::write(out, &explanation.coincidences, style)?;

@@ -48,6 +48,7 @@ pub fn explanation(
         "not_looked_at": explanation.not_looked_at,
         "unexplained": unexplained,
         "unexplained_stacks": explanation.unexplained_stacks,
+        "on_cpu": explanation.on_cpu,
         "rhythms": explanation.rhythms,
         "coincidences": explanation.coincidences,
         "losses": explanation.losses,
@@ -151,7 +152,7 @@ mod tests {
         for key in ["wall_share", "hurts", "requests", "when", "minor"] {
             assert!(first.get(key).is_some(), "{key}");
         }
-        for key in ["leading_account", "below_bar", "own_delay"] {
+        for key in ["leading_account", "below_bar", "own_delay", "on_cpu"] {
             assert!(value.get(key).is_some(), "{key}");
         }
         assert_eq!(value["losses"]["ring buffer full"], 7);

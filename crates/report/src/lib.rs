@@ -28,6 +28,7 @@ pub mod grid;
 pub mod jitter;
 pub mod json;
 pub mod messages;
+mod on_cpu;
 pub mod outlier;
 pub mod page;
 pub mod proof;

@@ -8,8 +8,8 @@ use model::{Annotations, OutlierKind, Run, RunStatus};
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::{
-    Style, accounts, bench, chart, coincidences, cost, jitter, messages, outlier, runs, series,
-    sockets, text, waits,
+    Style, accounts, bench, chart, coincidences, cost, jitter, messages, on_cpu, outlier, runs,
+    series, sockets, text, waits,
 };
 
 /// Metrics in the table, and of these the ones that are drawn.
@@ -28,7 +28,7 @@ const DETAILS: [&str; 3] = ["sysctl.", "env.", "rlimit."];
 /// Writes the header and facts, what benchmarks measured, the messages of traced programs, the
 /// accounts (of all and of each thread), the histograms with most time, the slowest outliers in
 /// full, who waited for whom, the sockets, the cost of the recorder, and which other programs ran when repeated events
-/// came. What is left out is counted. `notes` is what explain reads in the run, `name` what a verb
+/// came, and what busy threads ran. What is left out is counted. `notes` is what explain reads in the run, `name` what a verb
 /// takes to find it again: its number, or its file.
 ///
 /// # Errors
@@ -41,6 +41,7 @@ pub fn write(
     style: &Style,
 ) -> io::Result<()> {
     write_run(out, run, name, notes, style)?;
+    on_cpu::write(out, &notes.on_cpu, style)?;
     coincidences::write(out, &notes.coincidences, style)
 }
 

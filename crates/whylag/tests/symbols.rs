@@ -63,3 +63,60 @@ fn a_stripped_program_still_shows_module_and_offset() {
     assert!(frame.symbol.is_none() && frame.offset > 0 && frame.unknown_because.is_some());
     assert!(frame.to_string().starts_with("stripped+0x"), "{frame}");
 }
+
+/// The same with its symbols where distributions have them: compressed in itself (Fedora), or in the
+/// file that it names, in its folder .debug (as gdb finds it).
+#[test]
+fn a_stripped_program_has_the_symbols_that_it_has_packed_or_names() {
+    let Some(lab) = Lab::new() else { return };
+    let folder = lab.folder.path();
+    let (debug, packed) = (folder.join("symbols"), folder.join("symbols.xz"));
+    let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
+        assert!(std::process::Command::new(program).args(arguments).status().unwrap().success());
+    };
+    let jit = program("jit");
+    run("objcopy", &["--only-keep-debug".as_ref(), jit.as_ref(), debug.as_ref()]);
+    run("xz", &["-k".as_ref(), debug.as_ref()]);
+    let packs = format!(".gnu_debugdata={}", packed.display());
+    let names = format!("--add-gnu-debuglink={}", debug.display());
+    for (name, options) in [("packs", ["--add-section", &packs]), ("names", ["-p", &names])] {
+        let stripped = folder.join(name);
+        let [first, second] = options.map(std::ffi::OsStr::new);
+        run("objcopy", &["--strip-all".as_ref(), first, second, jit.as_ref(), stripped.as_ref()]);
+        if name == "names" {
+            std::fs::create_dir(folder.join(".debug")).unwrap();
+            std::fs::rename(&debug, folder.join(".debug/symbols")).unwrap();
+        }
+        let recorded = lab.record(&[], [&stripped]);
+        std::fs::remove_file(recorded.stdout().trim()).unwrap();
+        let (_, user) = longest_sleep(&recorded.run, Space::User);
+        let frames: Vec<_> = user.frames.iter().collect();
+        let own = frames.iter().filter(|frame| Path::new(&frame.module) == stripped);
+        let own: Vec<_> = own.filter_map(|frame| frame.symbol.as_deref()).collect();
+        assert!(own.contains(&"nap") && own.contains(&"main"), "{name}: {frames:?}");
+    }
+}
+
+/// What is mapped has the name of the file, by whatever links it was called.
+#[test]
+fn a_program_behind_links_has_its_own_name() {
+    let Some(lab) = Lab::new() else { return };
+    let [first, second] = ["first", "second"].map(|name| lab.folder.path().join(name));
+    let jit = program("jit").canonicalize().unwrap();
+    std::os::unix::fs::symlink(&jit, &first).unwrap();
+    std::os::unix::fs::symlink(&first, &second).unwrap();
+    let recorded = lab.record(&[], [&second]);
+    std::fs::remove_file(recorded.stdout().trim()).unwrap();
+    let (_, user) = longest_sleep(&recorded.run, Space::User);
+    let main = user.frames.iter().find(|frame| frame.symbol.as_deref() == Some("main")).unwrap();
+    assert_eq!(Path::new(&main.module), jit);
+    let python = Path::new("/usr/bin/python3");
+    let Ok(file) = python.canonicalize() else {
+        return eprintln!("not judged: there is no {}", python.display());
+    };
+    let script = "import time; time.sleep(0.1)";
+    let run = lab.record(&[], [python.as_os_str(), "-c".as_ref(), script.as_ref()]).run;
+    let (_, user) = longest_sleep(&run, Space::User);
+    let main = user.frames.iter().find(|f| f.symbol.as_deref() == Some("Py_BytesMain"));
+    assert_eq!(main.map(|frame| Path::new(&frame.module)), Some(file.as_path()), "{user:?}");
+}

@@ -8,6 +8,7 @@ mod finding;
 mod hurt;
 #[cfg(test)]
 mod needs;
+pub(crate) mod on_cpu;
 mod own;
 mod rank;
 mod requests;
@@ -110,6 +111,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         findings,
         unexplained_stacks: unexplained::stacks(case, &unexplained),
         unexplained,
+        on_cpu: on_cpu::on_cpu(case.run, case.scope()),
         rhythms: rhythm::rhythms(case.run),
         coincidences: coincidences(case.run),
         losses: case.run.losses.by_kind(),

@@ -27,6 +27,17 @@ pub fn between(thread: &ThreadAccounts, in_intervals: &Accounts, gap_ns: u64) ->
     on_cpu.map(|(account, ns)| (account, part_of(ns, gap_ns, all))).collect()
 }
 
+/// True if samples of the run say which thread they are of.
+pub(crate) fn has_threads(run: &Run) -> bool {
+    run.sums.paths.iter().any(|path| path.sampled && path.tid != 0)
+}
+
+/// The samples of one thread, where samples say which thread they are of.
+pub fn samples_of_thread(whole: &Run, tid: u32) -> Option<Vec<PathSum>> {
+    let own = |path: &&PathSum| path.sampled && path.tid == tid;
+    has_threads(whole).then(|| whole.sums.paths.iter().filter(own).cloned().collect())
+}
+
 /// The samples of the processes of `part`, as many of each account as the part has of its time.
 pub fn samples(whole: &Run, part: &Run) -> Vec<PathSum> {
     let (in_whole, in_part) = (by_process(whole), by_process(part));

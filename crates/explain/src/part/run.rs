@@ -70,7 +70,11 @@ impl<'a> PartialRun<'a> {
         run.outlier_count = run.outliers.len() as u64;
         run.events.iter().for_each(|event| sums.add_event(event));
         let by_waker = sums.finish(&mut run);
-        run.sums.paths.extend(on_cpu::samples(whole, &run));
+        let own = match question {
+            Question::Thread(tid) => on_cpu::samples_of_thread(whole, *tid),
+            _ => None,
+        };
+        run.sums.paths.extend(own.unwrap_or_else(|| on_cpu::samples(whole, &run)));
 
         let alone = window.tid.filter(|_| exact).is_some_and(|tid| is_alone(whole, tid));
         if alone {

@@ -222,6 +222,7 @@ impl<'a> PartSums<'a> {
                 kernel,
                 user: None,
                 sampled: false,
+                tid: 0,
                 count: 1,
                 ns,
                 max_ns: ns,

@@ -316,6 +316,7 @@ fn path(tgid: u32, account: Account, count: u64, ns: u64) -> PathSum {
         kernel: None,
         user: None,
         sampled: false,
+        tid: 0,
         count,
         ns,
         max_ns,

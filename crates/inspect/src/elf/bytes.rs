@@ -21,6 +21,11 @@ pub trait Bytes {
     /// # Errors
     /// If that cannot be found out.
     fn length(&self) -> io::Result<u64>;
+
+    /// Bytes of memory that they take as long as they are there.
+    fn memory(&self) -> usize {
+        0
+    }
 }
 
 impl Bytes for File {
@@ -56,6 +61,10 @@ impl Bytes for Vec<u8> {
 
     fn length(&self) -> io::Result<u64> {
         Ok(self.len() as u64)
+    }
+
+    fn memory(&self) -> usize {
+        self.capacity()
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::bytes::Bytes;
+use super::debug_data::{DebugLink, debug_data, debug_link};
 use super::error::ElfError;
 use super::file::Elf;
 use super::functions::Functions;
@@ -111,6 +112,19 @@ impl CallSites {
         Ok(())
     }
 
+    /// The file that it says has its symbols.
+    pub fn debug_link(&self) -> Option<DebugLink> {
+        debug_link(&*self.source)
+    }
+
+    /// Takes the symbols that the file itself has compressed, if it has any.
+    pub fn take_packed_symbols(&mut self) {
+        if let Some(symbols) = debug_data(&*self.source) {
+            // What its own tables have is enough if these are damaged.
+            let _ = self.take_symbols(Box::new(symbols));
+        }
+    }
+
     /// True if its symbols are those of another file, which is open, too.
     pub fn has_debug_file(&self) -> bool {
         self.debug.is_some()
@@ -133,7 +147,10 @@ impl CallSites {
     pub fn memory(&self) -> usize {
         // A slot of a table that is three quarters full, with the number of the import.
         const IMPORT: usize = 32;
-        let debug = self.debug.as_ref().map_or(0, |(functions, _)| functions.memory());
+        let held = |(functions, source): &(Functions, Box<dyn Bytes>)| {
+            functions.memory() + source.memory()
+        };
+        let debug = self.debug.as_ref().map_or(0, held);
         let functions = self.functions.as_ref().map_or(0, Functions::memory) + debug;
         size_of::<CallSites>() + functions + self.imports.len() * IMPORT + self.elf.memory()
     }

@@ -2,14 +2,14 @@
 
 use object::LittleEndian as Le;
 use object::elf::{
-    SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, SectionHeader64,
-    SectionType, Sym64,
+    SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, SectionType, Sym64,
 };
 
 use super::bytes::{Bytes, entries, piece};
 use super::error::ElfError;
 use super::file::Elf;
 use super::header::{Header, Machine};
+use super::sections;
 use super::strings::Strings;
 
 /// The largest symbol tables (browsers with debug information) have two million symbols, of 24
@@ -161,18 +161,13 @@ fn from_section(
     header: &Header,
     kind: SectionType,
 ) -> Result<Option<Functions>, ElfError> {
-    let (offset, count) = header.sections;
-    let length = u64::from(count) * size_of::<SectionHeader64<Le>>() as u64;
-    let bytes = piece(source, "the section headers", (offset, length), 8 << 20)?;
-    let sections = entries::<SectionHeader64<Le>>("the section headers", &bytes)?;
+    let sections = sections::headers(source, header)?;
     let Some(table) = sections.iter().find(|section| section.sh_type.get(Le) == kind) else {
         return Ok(None);
     };
-    let place =
-        |section: &SectionHeader64<Le>| (section.sh_offset.get(Le), section.sh_size.get(Le));
-    let names = sections.get(table.sh_link.get(Le) as usize).map(place);
+    let names = sections.get(table.sh_link.get(Le) as usize).map(sections::place);
     let names = names.ok_or_else(|| ElfError::damaged("a symbol table without names"))?;
-    let functions = Functions::new(source, header.machine, place(table), names)?;
+    let functions = Functions::new(source, header.machine, sections::place(table), names)?;
     Ok(Some(Functions { is_complete: kind == SHT_SYMTAB, ..functions }))
 }
 

@@ -10,6 +10,7 @@
 //! - [`CallSites`]: a return address as `rate_timer+0x9e3 (after call sched_yield@plt)`.
 //! - [`Unwinder`]: who called, in code without frame pointers, by the tables for exceptions.
 //! - [`build_id()`]: the identity of a file.
+//! - [`debug_link`], [`debug_data`]: where the symbols of a stripped file are.
 //! - [`Bytes`]: where the bytes come from; files and slices.
 //!
 //! x86-64 and aarch64 are read, little-endian; anything else is [`ElfError::Unknown`], with the
@@ -17,12 +18,13 @@
 //!
 //! Caveats. A file may be damaged, or made to harm its reader: each offset is checked against the
 //! length, what is read at once is bounded, and a lie gives [`ElfError::Damaged`]. Section headers
-//! are used for names of local functions only; everything else is found as the dynamic linker
+//! are used for symbols that nothing else leads to only; everything else is found as the dynamic linker
 //! finds it, so stripped files lose nothing.
 
 mod build_id;
 mod bytes;
 mod call_sites;
+mod debug_data;
 mod dynamic;
 mod error;
 mod file;
@@ -30,12 +32,14 @@ mod functions;
 mod header;
 mod instructions;
 mod relocations;
+mod sections;
 mod strings;
 mod unwind;
 
 pub use build_id::{build_id, build_id_of};
 pub use bytes::Bytes;
 pub use call_sites::{Call, CallSites, Place};
+pub use debug_data::{DebugLink, debug_data, debug_link};
 pub use error::ElfError;
 pub use file::{Binding, Elf, Kind, PltForm, Relro, Slot};
 pub use header::{Machine, Segment};

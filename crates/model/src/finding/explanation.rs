@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::patterns::{Coincidence, Rhythm};
-use crate::{Account, Finding, RunId};
+use crate::{Account, Finding, OnCpu, RunId};
 
 /// Everything `whylag explain` says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +46,10 @@ pub struct Explanation {
     /// The largest stacks in these accounts, account by account; of an account that is explained
     /// in part, what is explained may be among them.
     pub unexplained_stacks: Vec<LostStack>,
+    /// Threads that were on a CPU for most of their time, and what they ran there; of a thread that
+    /// was asked about, whatever it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_cpu: Vec<OnCpu>,
     /// Repeated events that come at a phase of some period, the surest first.
     #[serde(default)]
     pub rhythms: Vec<Rhythm>,

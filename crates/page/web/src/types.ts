@@ -500,6 +500,11 @@ unexplained: Array<[Account, number]>,
  */
 unexplained_stacks: Array<LostStack>, 
 /**
+ * Threads that were on a CPU for most of their time, and what they ran there; of a thread that
+ * was asked about, whatever it ran.
+ */
+on_cpu?: Array<OnCpu>, 
+/**
  * Repeated events that come at a phase of some period, the surest first.
  */
 rhythms: Array<Rhythm>, 
@@ -629,7 +634,7 @@ export type Flames = {
  */
 names: Array<string>, 
 /**
- * The first is of all accounts.
+ * The first is of all accounts off the CPU.
  */
 trees: Array<Tree>, 
 /**
@@ -927,6 +932,39 @@ because: string,
  * The measurement that would tell the two apart.
  */
 tell_apart: string, };
+
+/**
+ * A thread on a CPU, and the functions that it was in when its CPU was sampled.
+ */
+export type OnCpu = { 
+/**
+ * Thread.
+ */
+tid: number, 
+/**
+ * Its process.
+ */
+tgid: number, 
+/**
+ * Its name.
+ */
+comm: string, 
+/**
+ * How long it was on a CPU, exactly.
+ */
+on_cpu_ns: number, 
+/**
+ * How long it lived in the recording.
+ */
+wall_ns: number, 
+/**
+ * Samples of it.
+ */
+samples: number, 
+/**
+ * The functions with most samples, those first.
+ */
+functions: Array<SampledFunction>, };
 
 /**
  * How a run ended, by the rule of whoever asks.
@@ -1454,6 +1492,19 @@ cause: string | null,
 labels: string, };
 
 /**
+ * A function that samples ended in.
+ */
+export type SampledFunction = { 
+/**
+ * The function, then who called it, as most of these samples have it.
+ */
+path: Array<string>, 
+/**
+ * Samples that ended in it; their standard deviation is the square root.
+ */
+samples: number, };
+
+/**
  * The part of a run that was asked about, and what is known of it.
  */
 export type Scope = { 
@@ -1662,7 +1713,7 @@ n: number, };
  */
 export type Tree = { 
 /**
- * Its account, as in JSON; empty: all.
+ * Its account, as in JSON, or the thread that was on a CPU; empty: all off the CPU.
  */
 account: string, 
 /**
@@ -1682,7 +1733,7 @@ depth: Array<number>,
  */
 ns: Array<number>, 
 /**
- * Intervals under it.
+ * Intervals, or samples, under it.
  */
 n: Array<number>, 
 /**

@@ -91,7 +91,7 @@ pub(crate) fn path(run: &Run, stack_sum: &StackSum) -> String {
 }
 
 /// The names of the frames, outermost first; `none` alone if there is no such stack.
-fn stack(run: &Run, id: Option<StackId>, none: &str) -> Vec<String> {
+pub(crate) fn stack(run: &Run, id: Option<StackId>, none: &str) -> Vec<String> {
     let Some(stack) = id.and_then(|id| run.stacks.get(&id)) else {
         return vec![none.to_owned()];
     };

@@ -7,6 +7,7 @@ use inferno::flamegraph::{self, Options};
 use model::Run;
 
 use super::folded::{self, BOUNDARY, Coverage, KERNEL};
+use super::on_cpu::{self, Sampled};
 
 /// Why there is no flame graph.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,9 @@ pub enum SvgError {
          could not be taken; record again with a lower --threshold"
     )]
     NoStacks(model::RunId),
+    /// No samples.
+    #[error("run {0} has no samples of that on a CPU")]
+    NoSamples(model::RunId),
     /// Writing failed.
     #[error("cannot write the flame graph: {0}")]
     Io(#[from] io::Error),
@@ -34,15 +38,33 @@ pub fn write(out: &mut dyn Write, run: &Run) -> Result<Coverage, SvgError> {
         return Err(SvgError::NoStacks(run.id));
     }
     let coverage = Coverage::of(run);
-    let mut palette = palette(&lines);
+    draw(out, &lines, format!("Off-CPU time of run {}", run.id), coverage.to_string())?;
+    Ok(coverage)
+}
+
+/// The same of time on the CPUs, of one thread or all, by samples.
+///
+/// # Errors
+/// [`SvgError::NoSamples`] before anything is written, or those of `out`.
+pub fn write_on_cpu(out: &mut dyn Write, run: &Run, tid: Option<u32>) -> Result<Sampled, SvgError> {
+    let lines = on_cpu::lines(run, tid);
+    if lines.is_empty() {
+        return Err(SvgError::NoSamples(run.id));
+    }
+    let sampled = Sampled::of(run, tid);
+    draw(out, &lines, format!("On-CPU time of run {}", run.id), sampled.to_string())?;
+    Ok(sampled)
+}
+
+fn draw(out: &mut dyn Write, lines: &[String], title: String, subtitle: String) -> io::Result<()> {
+    let mut palette = palette(lines);
     let mut options = Options::default();
-    options.title = format!("Off-CPU time of run {} in microseconds", run.id);
-    options.subtitle = Some(coverage.to_string());
+    options.title = title + " in microseconds";
+    options.subtitle = Some(subtitle);
     options.count_name = "us".to_owned();
     options.name_type = "Frame:".to_owned();
     options.palette_map = Some(&mut palette);
-    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)?;
-    Ok(coverage)
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
 }
 
 /// A colour for every frame.

@@ -98,6 +98,7 @@ pub fn explanation() -> Explanation {
         own_delay: None,
         unexplained: vec![(Account::Blocked(Blocked::Disk), 180 * MS)],
         unexplained_stacks: Vec::new(),
+        on_cpu: Vec::new(),
         losses: run.losses.by_kind(),
     }
 }

@@ -20,9 +20,10 @@ enum Format {
     Run,
     /// The run with its longest outliers, as one JSON object
     Json,
-    /// Off-CPU stacks, one line each with microseconds, for flame graph tools
+    /// Off-CPU stacks (with --on-cpu those sampled on a CPU), one line each with microseconds, for
+    /// flame graph tools
     Folded,
-    /// The off-CPU flame graph, with search and zoom
+    /// The off-CPU flame graph (with --on-cpu the other one), with search and zoom
     Svg,
     /// The histograms, a line per second and metric; of a benchmark, a line per step
     Csv,
@@ -41,6 +42,7 @@ is replaced when all is written.
 Example:
   whylag export 7 --format run -o x.whylag    then, anywhere: whylag explain x.whylag
   whylag export --format svg -o offcpu.svg    then open it in a browser
+  whylag export 7 --format svg --on-cpu --thread 4711 -o oncpu.svg
   whylag export 7 --format csv > run7.csv
   whylag export --format wakers > wakers.folded")]
 pub struct Options {
@@ -50,6 +52,12 @@ pub struct Options {
     /// What to write
     #[arg(long)]
     format: Format,
+    /// Where threads ran, by samples of the CPUs, not where they slept: of folded and svg
+    #[arg(long)]
+    on_cpu: bool,
+    /// Of one thread alone
+    #[arg(long, value_name = "TID", requires = "on_cpu")]
+    thread: Option<u32>,
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -57,6 +65,9 @@ pub struct Options {
 
 /// Exports.
 pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure> {
+    if options.on_cpu && !matches!(options.format, Format::Folded | Format::Svg) {
+        return Err(Failure::Usage("--on-cpu is of --format folded and svg".to_owned()));
+    }
     let place = Place::of(options.output.as_deref(), store.path().ok().as_deref())?;
     if options.format == Format::Run && place.is_terminal() {
         let what = "a run file is compressed: give it a name with -o, or redirect the output";
@@ -73,7 +84,10 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
     }
     place.fill(|out| {
         let mut out = Screen::new(BufWriter::new(out), false);
-        write_for_others(options.format, &run, &mut out)?;
+        match options.on_cpu {
+            true => write_on_cpu(options, &run, &mut out)?,
+            false => write_for_others(options.format, &run, &mut out)?,
+        }
         Ok(out.flush()?)
     })?;
     Ok(ExitCode::SUCCESS)
@@ -89,11 +103,25 @@ fn write_for_others(format: Format, run: &Run, out: &mut dyn Write) -> Result<()
             let coverage = report::export::folded::write(out, run)?;
             tell(coverage);
         }
-        Format::Svg => match report::export::svg::write(out, run) {
-            Ok(coverage) => tell(coverage),
-            Err(SvgError::Io(error)) => return Err(error.into()),
-            Err(error) => return Err(Failure::Failed(error.into())),
-        },
+        Format::Svg => tell(report::export::svg::write(out, run).map_err(not_drawn)?),
     }
     Ok(())
+}
+
+fn write_on_cpu(options: &Options, run: &Run, out: &mut dyn Write) -> Result<(), Failure> {
+    let sampled = match options.format {
+        Format::Svg => {
+            report::export::svg::write_on_cpu(out, run, options.thread).map_err(not_drawn)?
+        }
+        _ => report::export::on_cpu::write(out, run, options.thread)?,
+    };
+    tell(sampled);
+    Ok(())
+}
+
+fn not_drawn(error: SvgError) -> Failure {
+    match error {
+        SvgError::Io(error) => error.into(),
+        error => Failure::Failed(error.into()),
+    }
 }
