@@ -25,7 +25,6 @@ const volatile bool every_first_call;	/* is kept, however short */
 const volatile bool late_only;
 const volatile bool no_stacks;	/* they take longer than what is measured */
 const volatile u32 jiffy_ns;
-const volatile u32 sample_period_ns;
 const volatile u32 hist_slots;		/* slots of hists, both halves */
 const volatile u32 thread_slots_max;	/* slots of threads */
 const volatile u8 call_kinds[CALLS_MAX];	/* enum call_kind */
@@ -36,6 +35,7 @@ const volatile u64 handle_mm_fault_text[2];
 /* ---- changed by the loader while they run ---- */
 
 u64 threshold_ns;	/* intervals this long are kept whole */
+u32 sample_period_ns;	/* what a sample stands for */
 u32 stopped;		/* nothing is charged, not yet or not any more */
 u32 epoch;		/* histograms count into half epoch & 1 */
 u32 calls_off;		/* there are no system call probes, or they were shed */

@@ -51,6 +51,9 @@ pub struct PathTime {
     pub sleeps: u64,
     /// Samples on a CPU.
     pub samples: u64,
+    /// As many samples would be as good if all stood for the same time: a recorder takes them less
+    /// often after a while, and what stands for more says no more.
+    pub alike: u64,
     /// Longest sleep.
     pub max_ns: u64,
 }
@@ -76,6 +79,8 @@ impl Case<'_> {
             time.accounts.add(path.account, ns);
             if path.sampled {
                 time.samples = time.samples.saturating_add(path.count);
+                let alike = path.ns.checked_div(path.max_ns).unwrap_or(path.count);
+                time.alike = time.alike.saturating_add(alike.min(path.count));
             } else {
                 time.sleeps = time.sleeps.saturating_add(path.count);
                 time.max_ns = time.max_ns.max(path.max_ns);
@@ -119,8 +124,13 @@ impl Case<'_> {
     /// deviation of that number.
     pub fn samples_in_words(&self, time: &PathTime) -> String {
         let all = self.time_through(&[], |path| path.sampled).samples;
-        let spread = count(time.samples.isqrt());
-        format!("{} ± {spread} of {} samples on a CPU", count(time.samples), count(all))
+        let squared = time.samples.saturating_mul(time.samples) / time.alike.max(1);
+        format!(
+            "{} ± {} of {} samples on a CPU",
+            count(time.samples),
+            count(squared.isqrt()),
+            count(all)
+        )
     }
 
     /// True if the path has one of these functions in its kernel stack.
