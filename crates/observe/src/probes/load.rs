@@ -40,8 +40,8 @@ pub struct Config {
     pub sampling: Sampling,
 }
 
-/// Threads watched at the same time, at most (1.8 kB of kernel memory each, taken at the start);
-/// those beyond are counted as lost.
+/// Threads watched at the same time, at most (3.8 kB of kernel memory each, taken at the start, in
+/// 10 ms or less); those beyond are counted as lost.
 const THREADS: u32 = 24_576;
 
 /// Of the requests of a port one in so many and one is sent whole, before its rate is known.
@@ -62,6 +62,8 @@ pub fn load(
     let sizes = Sizes::of_this_host(cpus);
     let slots = sizes.histograms;
     open.maps.hists.set_max_entries(2 * slots).map_err(Error::bpf("sizing histograms"))?;
+    open.maps.outliers.set_max_entries(sizes.ring).map_err(Error::bpf("sizing a ring"))?;
+    open.maps.rare.set_max_entries(sizes.ring).map_err(Error::bpf("sizing a ring"))?;
     open.maps.threads.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
     open.maps.free_slots.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
     if let Some(rodata) = open.maps.rodata_data.as_mut() {
