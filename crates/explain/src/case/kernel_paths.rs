@@ -236,6 +236,24 @@ mod tests {
     }
 
     #[test]
+    fn samples_that_stand_for_different_times_have_the_error_of_fewer() {
+        let ms = 1_000_000;
+        let words = |ns, max_ns| {
+            let mut run = RunBuilder::new()
+                .thread(10, 10, &[(USER, SECOND)])
+                .sampled_path(10, USER, &["do_wp_page"], 100)
+                .build();
+            run.sums.paths[0].ns = ns;
+            run.sums.paths[0].max_ns = max_ns;
+            let case = Case::new(&run);
+            case.samples_in_words(&case.time_through(&["do_wp_page"], |_| true))
+        };
+        assert_eq!(words(100 * ms, ms), "100 ± 10 of 100 samples on a CPU");
+        // 50 of 1 ms and 50 of 5 ms: at least as good as 60 of 5 ms.
+        assert_eq!(words(300 * ms, 5 * ms), "100 ± 12 of 100 samples on a CPU");
+    }
+
+    #[test]
     fn processes_with_few_samples_are_scaled_together() {
         let exit = Account::Syscall(model::Syscall::named("exit_group").unwrap());
         let mut builder = RunBuilder::new();
