@@ -2,7 +2,7 @@
 # What recording costs servers: requests a second of Redis (GET), nginx (a small file) and PostgreSQL
 # (pgbench -S), each saturating a CPU of its own while its clients saturate another, and what is left of
 # them while a tool watches the server. In each round every tool is measured against nobody beside it.
-# With --docs it writes docs/cost.md.
+# With --docs it writes docs/cost.md, and keeps what is there from "What each step gave" on.
 #
 #     ROUNDS=7 SECONDS_EACH=4 ONLY="redis nginx postgres" bench-peers/overhead-servers.sh [--docs]
 set -euo pipefail
@@ -237,8 +237,15 @@ page() {
 	END
 }
 
+# What is measured step by step has programs of several versions, which are not here.
+steps() {
+	sed -n '/^## What each step gave$/,$p' "$HERE/../docs/cost.md"
+}
+
 if [[ ${1:-} == --docs ]]; then
+	kept=$(steps)
 	page >"$HERE/../docs/cost.md"
+	[[ -z $kept ]] || printf '\n%s\n' "$kept" >>"$HERE/../docs/cost.md"
 	echo "written to docs/cost.md"
 fi
 table_of_losses

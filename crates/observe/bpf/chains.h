@@ -10,6 +10,7 @@
 #define WHYLAG_CHAINS_H
 
 #include "state.h"
+#include "waits.h"
 
 #define SHARE_BITS	16
 
@@ -68,7 +69,10 @@ __noinline int divide_sleep(struct thread *t, struct step *step, u64 ns)
 	if (!t || !step)
 		return 0;
 	for (k = 1; k < END_MAX; k++) {
-		part = ns * step->shares[k] >> SHARE_BITS;
+		part = step->only ? (step->only - 1 == k ? ns : 0) :
+				    ns * step->shares[k] >> SHARE_BITS;
+		if (!part)
+			continue;	/* most sleeps have one end */
 		if (part > rest)
 			part = rest;
 		add_end(t, k, part, step->end_tid);
@@ -112,6 +116,30 @@ __noinline u64 divide_step(struct thread *t, struct thread *waker, struct step *
 	return to;
 }
 
+/* A part of a time as a share of it. */
+static __always_inline u16 share_of(u64 part, u64 ns)
+{
+	if (part >= ns)
+		return (1 << SHARE_BITS) - 1;
+	return part ? (part << SHARE_BITS) / ns : 0;
+}
+
+/* The absences before the last ones as a step. Not static, as hold_class. */
+__noinline int work_out_past(struct thread *t)
+{
+	struct step *all;
+	u64 ns;
+	u32 k;
+
+	if (!t)
+		return 0;
+	all = &t->past.all;
+	ns = all->wake - all->from;
+	for (k = 0; ns && k < END_MAX; k++)
+		all->shares[k] = share_of(t->past.ends[k], ns);
+	return 0;
+}
+
 /*
  * Puts into t->ends what `waker`, which runs here, did from when `t` went to
  * sleep until now. Nobody else changes the two: `t` is asleep and woken by
@@ -128,6 +156,10 @@ static __noinline int divide_wait(struct thread *t, struct thread *waker, u64 no
 		to = divide_step(t, waker, step, to);
 		if (!step->on)
 			break;
+	}
+	if (i == STEPS && to > t->off_since && waker->past.all.on) {
+		work_out_past(waker);
+		to = divide_step(t, waker, &waker->past.all, to);
 	}
 	if (to > t->off_since)
 		t->ends[END_UNKNOWN] += to - t->off_since;
@@ -147,60 +179,67 @@ static __always_inline void end_wait(struct cpu *cpu, struct thread *t, u64 now)
 		add_end(t, leaf_end(t), now - t->off_since, t->tid);
 }
 
-/* The oldest absences are remembered together, as long as they are of this time. */
+/* The absences before the last ones are remembered together, as long as they are of this time. */
 #define TOGETHER_NS	50000000
 
-/* A division for all shares of a time: `one` is 2^40 by it, and no part of it is longer. */
-static __always_inline u64 share_of(u64 ns, u64 one)
+static __always_inline void add_to_past(struct past *past, u32 end, u64 ns, u32 tid)
 {
-	u64 share = ns * one >> (40 - SHARE_BITS);
-
-	return share < 1 << SHARE_BITS ? share : (1 << SHARE_BITS) - 1;
+	past->ends[end] += ns;
+	if (ns > past->longest_ns) {
+		past->longest_ns = ns;
+		past->all.end_tid = tid;
+	}
 }
 
-/* Two shares, each of a part of a time, as one of the whole. Not static, as hold_class. */
-__noinline u32 merged_share(u64 one, u64 of_one, u64 other, u64 of_other, u64 more)
+/* Adds a sleep, divided as it was. */
+static __always_inline void add_sleep_to_past(struct past *past, struct step *old)
 {
-	u64 share = ((one * of_one + other * of_other) >> SHARE_BITS) + more;
+	u64 ns = old->wake - old->from, rest = ns;
+	u32 k, only = old->only;
 
-	return share < 1 << SHARE_BITS ? share : (1 << SHARE_BITS) - 1;
+	if (ns > past->longest_ns) {
+		past->longest_ns = ns;
+		past->all.end_tid = old->end_tid;
+	}
+	if (only) {
+		only_end(past->ends, only - 1, ns);
+		return;
+	}
+	for (k = 1; k < END_MAX && ns; k++) {
+		u64 part = ns * old->shares[k] >> SHARE_BITS;
+
+		if (part > rest)
+			part = rest;
+		past->ends[k] += part;
+		rest -= part;
+	}
+	past->ends[END_UNKNOWN] += rest;
 }
 
 /*
- * Before the oldest absence is forgotten, the next takes it in, with the time
- * on a CPU between the two. A turn with many short waits would take the whole
- * history, and what was before it not be known.
+ * Before an absence is forgotten, it is added to those before it, with the time on a CPU in between.
+ * A turn with many short waits would take the whole history, and what was before it not be known.
  */
-static __noinline int merge_oldest(struct thread *t)
+static __noinline int join_past(struct thread *t, u32 at)
 {
-	struct step *old = &t->steps[t->steps_head & (STEPS - 1)];
-	struct step *next = &t->steps[(t->steps_head + 1) & (STEPS - 1)];
-	u64 all = next->wake - old->from, one, of_old, of_next, ran, queued, throttled;
-	u32 k;
+	struct step *old = &t->steps[at & (STEPS - 1)];
+	struct past *past = &t->past;
+	struct step *all = &past->all;
 
-	if (!old->on || old->wake < old->from || old->on < old->wake || next->wake < next->from ||
-	    old->on > next->from || next->wake <= old->from || all > TOGETHER_NS)
+	if (old->wake < old->from || old->on < old->wake)
 		return 0;
-	one = (1ULL << 40) / all;
-	of_old = share_of(old->wake - old->from, one);
-	of_next = share_of(next->wake - next->from, one);
-	queued = share_of(old->on - old->wake, one);
-	ran = share_of(next->from - old->on, one);
-	throttled = old->throttled ? queued : 0;
-	for (k = 0; k < END_MAX; k++) {
-		u64 more = k == END_CPU ? ran :
-			   k == END_RUN_QUEUE ? queued - throttled :
-			   k == END_THROTTLED ? throttled : 0;
-
-		next->shares[k] = merged_share(old->shares[k], of_old, next->shares[k],
-					       of_next, more);
+	if (!all->on || all->on > old->from || old->wake - all->from > TOGETHER_NS) {
+		__builtin_memset(past, 0, sizeof(*past));
+		all->from = old->from;
+	} else {
+		add_to_past(past, all->throttled ? END_THROTTLED : END_RUN_QUEUE,
+			    all->on - all->wake, t->tid);
+		add_to_past(past, END_CPU, old->from - all->on, t->tid);
 	}
-	/* Who was at the end of the largest part. */
-	if (ran + queued > of_old && ran + queued > of_next)
-		next->end_tid = t->tid;
-	else if (of_old > of_next)
-		next->end_tid = old->end_tid;
-	next->from = old->from;
+	add_sleep_to_past(past, old);
+	all->wake = old->wake;
+	all->on = old->on;
+	all->throttled = old->throttled;
 	return 0;
 }
 
@@ -213,24 +252,25 @@ __noinline int keep_step(struct thread *t, bool slept, u64 now)
 
 	if (!t)
 		return 0;
-	merge_oldest(t);
-	step = &t->steps[t->steps_head++ & (STEPS - 1)];
+	step = &t->steps[t->steps_head & (STEPS - 1)];
+	if (step->on)
+		join_past(t, t->steps_head);
+	t->steps_head++;
 	ns = t->wake_ns - t->slept_from;
 	step->from = t->slept_from;
 	step->wake = t->wake_ns;
 	step->on = now;
 	step->throttled = t->off_account == ACCT_THROTTLED;
 	step->end_tid = t->end_tid;
+	step->only = 0;
 	if (!slept || !ns)
 		return 0;
-	for (k = 0; k < END_MAX; k++) {
-		u64 part = t->ends[k];
-
-		if (part >= ns)
-			step->shares[k] = (1 << SHARE_BITS) - 1;
-		else
-			step->shares[k] = part ? (part << SHARE_BITS) / ns : 0;
+	if (t->end_ns >= ns) {
+		step->only = t->end + 1;
+		return 0;
 	}
+	for (k = 0; k < END_MAX; k++)
+		step->shares[k] = share_of(t->ends[k], ns);
 	return 0;
 }
 

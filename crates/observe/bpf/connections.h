@@ -54,8 +54,11 @@ struct {
 #define CONNECTIONS_MAX	262144
 u32 connections_open, connections_walked;
 
+/* Most sockets of a host are not followed: they have no storage at all. */
 static __always_inline struct connection *connection_of(struct sock *sk)
 {
+	if (bpf_core_field_exists(sk->sk_bpf_storage) && !sk->sk_bpf_storage)
+		return NULL;
 	return bpf_sk_storage_get(&connections, sk, 0, 0);
 }
 

@@ -5,19 +5,38 @@
  */
 #include "threads.h"
 
-static __always_inline void interrupted(struct cpu *cpu, u64 now)
+/* A thread that ran already when a walk began to watch it is met here first. */
+static __always_inline void look_again(struct cpu *cpu)
+{
+	u32 took = walks_took;
+
+	if (cpu->took == took)
+		return;
+	cpu->took = took;
+	if (!cpu->slot)
+		cpu->slot = slot_of(bpf_get_current_task_btf());
+}
+
+/*
+ * What the hypervisor took is noticed by the kernel's ticks, and so looked at where a tick begins:
+ * there the time since the last move can hold it. Other interrupts would be read for nothing.
+ */
+static __always_inline void interrupted(struct cpu *cpu, u64 now, bool tick)
 {
 	struct thread *t;
 
+	look_again(cpu);
+	if (!cpu->slot)
+		return;
 	/* A softirq's own program may be interrupted, too. */
 	if (!enter(cpu))
 		return;
-	/* A thread that ran already when recording began is met here first. */
-	if (!cpu->slot)
-		cpu->slot = slot_of(bpf_get_current_task_btf());
 	t = this_thread(cpu);
 	if (t) {
-		charge_running(cpu, t, bpf_get_current_task_btf(), now);
+		if (tick)
+			charge_running(cpu, t, bpf_get_current_task_btf(), now);
+		else
+			charge(cpu, t, now);
 		/* It runs, even if its state was not known before. */
 		t->open = running_account(cpu, t);
 	}
@@ -54,7 +73,7 @@ static __always_inline void served(struct cpu *cpu, u32 kind, u64 id, u64 since,
 	}
 }
 
-static __always_inline void irq_begins(u32 program)
+static __always_inline void irq_begins(u32 program, bool tick)
 {
 	struct cpu *cpu = this_cpu(program);
 	u64 now;
@@ -64,7 +83,7 @@ static __always_inline void irq_begins(u32 program)
 	now = bpf_ktime_get_ns();
 	if (!cpu->in_hardirq++)
 		cpu->irq_start = now;
-	interrupted(cpu, now);
+	interrupted(cpu, now, tick);
 }
 
 static __always_inline void irq_ends(u32 program, u64 id)
@@ -78,13 +97,13 @@ static __always_inline void irq_ends(u32 program, u64 id)
 	cpu->irq_end = now;
 	if (!--cpu->in_hardirq)
 		served(cpu, HIST_HARDIRQ, id, cpu->irq_start, now);
-	interrupted(cpu, now);
+	interrupted(cpu, now, false);
 }
 
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(on_irq_entry, int irq)
 {
-	irq_begins(PROG_IRQ_HANDLER);
+	irq_begins(PROG_IRQ_HANDLER, false);
 	return 0;
 }
 
@@ -119,7 +138,7 @@ int BPF_PROG(on_softirq_entry, unsigned int vec)
 	cpu->in_softirq = 1;
 	cpu->softirq_start = bpf_ktime_get_ns();
 	cpu->softirq_inline = is_inline(cpu, cpu->softirq_start);
-	interrupted(cpu, cpu->softirq_start);
+	interrupted(cpu, cpu->softirq_start, false);
 	return 0;
 }
 
@@ -134,7 +153,7 @@ int BPF_PROG(on_softirq_exit, unsigned int vec)
 	now = bpf_ktime_get_ns();
 	cpu->in_softirq = 0;
 	served(cpu, HIST_SOFTIRQ, vec, cpu->softirq_start, now);
-	interrupted(cpu, now);
+	interrupted(cpu, now, false);
 	return 0;
 }
 
@@ -142,7 +161,7 @@ int BPF_PROG(on_softirq_exit, unsigned int vec)
 SEC("tp_btf/" #name "_entry")						\
 int BPF_PROG(on_##name##_entry, int vector)				\
 {									\
-	irq_begins(PROG_IRQ_VECTORS);					\
+	irq_begins(PROG_IRQ_VECTORS, (id) == VEC_LOCAL_TIMER);		\
 	return 0;							\
 }									\
 									\

@@ -245,6 +245,7 @@ struct task_struct {
 	const struct cred *cred;
 	char comm[16];
 	struct files_struct *files;
+	void *bpf_storage;
 };
 
 #include "arch.h"
@@ -334,6 +335,7 @@ struct numa_drop_counters {
 
 struct sock {
 	struct sock_common __sk_common;
+	void *sk_bpf_storage;
 	atomic_t sk_drops;
 	struct numa_drop_counters *sk_drop_counters;
 	struct sk_buff_head sk_receive_queue;

@@ -275,6 +275,7 @@ int start_watching(struct bpf_iter__task *ctx)
 	if (!task->on_cpu)	/* else it is known at its first event */
 		find_state(t, task);
 	watch(task, slot);
+	__sync_fetch_and_add(&walks_took, 1);
 	taken++;
 	return 0;
 }
@@ -294,6 +295,7 @@ int dump_threads(struct bpf_iter__task *ctx)
 	if (t && stopped) {
 		keep_open_wait(t, bpf_ktime_get_ns());
 		keep_waits(t);
+		keep_errors(t);
 	}
 	if (!t || !(t->changed || dump_all))
 		return 0;

@@ -86,16 +86,40 @@ static __noinline int add_sleep_path(struct task_struct *task, u64 ns)
 	return 0;
 }
 
-static __noinline int count_error(u32 tgid, u16 call, u16 error)
+/* Adds the failed calls that a thread has counted since it did so last. */
+static __noinline int keep_errors(struct thread *t)
 {
-	struct call_error_key key = { .tgid = tgid, .call = call, .error = error };
-	u64 one = 1, *count = bpf_map_lookup_elem(&call_errors, &key);
+	struct call_error_key key;
+	u64 *count, errors;
 
+	if (!t->errors)
+		return 0;
+	/* Older kernels take no key from memory that was handed to a global function. */
+	key = t->errors_of;
+	errors = t->errors;
+	t->errors = 0;
+	count = bpf_map_lookup_elem(&call_errors, &key);
 	if (count)
-		__sync_fetch_and_add(count, 1);
-	else if (bpf_map_update_elem(&call_errors, &key, &one, BPF_ANY))
+		__sync_fetch_and_add(count, errors);
+	else if (bpf_map_update_elem(&call_errors, &key, &errors, BPF_ANY))
 		lost(LOSS_CALL_ERROR);
 	return 0;
+}
+
+/* How often, at most, a thread adds the failures of one call to the map: servers read until EAGAIN. */
+#define ERRORS_KEPT_NS	10000000
+
+static __always_inline void count_error(struct thread *t, u16 error, u64 now)
+{
+	if (t->errors_of.call != t->call || t->errors_of.error != error ||
+	    now - t->errors_kept >= ERRORS_KEPT_NS) {
+		keep_errors(t);
+		t->errors_of.tgid = t->tgid;
+		t->errors_of.call = t->call;
+		t->errors_of.error = error;
+		t->errors_kept = now;
+	}
+	t->errors++;
 }
 
 #endif

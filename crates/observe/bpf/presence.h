@@ -75,21 +75,31 @@ __noinline int add_presence(struct who *who, u64 first, u64 last)
 	return 0;
 }
 
+/* The piece in which a moment is; a division in each of a million switches a second is dear. */
+static __always_inline u64 piece_of(struct cpu *cpu, u64 ns)
+{
+	if (ns - cpu->piece_since < PRESENCE_PIECE_NS)
+		return cpu->piece;
+	return ns / PRESENCE_PIECE_NS;
+}
+
 /* `task` had this CPU from `since`, or, if that is 0, nobody knows since when. */
 static __always_inline void note_presence(struct cpu *cpu,
 					  struct task_struct *task, u64 since,
 					  u64 until)
 {
-	u64 last = until / PRESENCE_PIECE_NS;
-	u64 first = since ? since / PRESENCE_PIECE_NS : last;
 	struct noted *noted = &cpu->noted[task->tgid & (NOTED - 1)];
+	u64 first, last = piece_of(cpu, until);
 	struct who who;
 
 	if (task->flags & PF_KTHREAD)
 		return;
+	first = since ? piece_of(cpu, since) : last;
 	/* A program that comes and goes is looked up once in a piece. */
 	if (noted->tgid == task->tgid && noted->piece == last && first == last)
 		return;
+	cpu->piece = last;
+	cpu->piece_since = last * PRESENCE_PIECE_NS;
 	noted->tgid = task->tgid;
 	noted->piece = last;
 	who.tid = 0;

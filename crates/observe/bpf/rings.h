@@ -10,12 +10,12 @@
 /* Outliers in one ring, everything that must not drown in the other. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 16 << 20);
+	__uint(max_entries, 16 << 20);	/* the loader may make it smaller */
 } outliers SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 16 << 20);
+	__uint(max_entries, 16 << 20);	/* the loader may make it smaller */
 } rare SEC(".maps");
 
 #define RING_WAKE_BYTES	(1 << 20)

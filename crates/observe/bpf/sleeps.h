@@ -130,12 +130,15 @@ static __always_inline bool is_clients(struct thread *t, struct file *file, u32 
 {
 	struct role_key key = { .tgid = t->tgid, .fd = fd };
 	u32 *role = bpf_map_lookup_elem(&roles, &key);
-	struct socket *socket = (void *)BPF_CORE_READ(file, private_data);
-	struct sock *sk = BPF_CORE_READ(socket, sk);
-	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family), local, remote;
+	struct socket *socket;
+	struct sock *sk;
+	u16 family, local, remote;
 
 	if (role)
 		return *role == ROLE_CLIENT;
+	socket = (void *)BPF_CORE_READ(file, private_data);
+	sk = BPF_CORE_READ(socket, sk);
+	family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	if (family == AF_UNIX)	/* an accepted socket has the name of the one that listens */
 		return !BPF_CORE_READ((struct unix_sock *)sk, addr);
 	if (family != AF_INET && family != AF_INET6)
@@ -240,6 +243,7 @@ static __always_inline u32 call_account(struct thread *t,
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	u32 fd = (u32)ARGUMENT_1(regs), second = (u32)ARGUMENT_2(regs), mode;
+	struct file *file;
 
 	switch (call_kinds[t->call & (CALLS_MAX - 1)]) {
 	case CALL_FUTEX:
@@ -261,8 +265,9 @@ static __always_inline u32 call_account(struct thread *t,
 	case CALL_CONNECT:
 		return ACCT_SOCKET_CONNECT;
 	case CALL_RECEIVE:
-		note_asked(t, file_of_fd(task, fd), fd);
-		t->object = inode_of(file_of_fd(task, fd), &mode);
+		file = file_of_fd(task, fd);
+		note_asked(t, file, fd);
+		t->object = inode_of(file, &mode);
 		return ACCT_SOCKET_RECEIVE;
 	case CALL_SEND:
 		t->object = inode_of(file_of_fd(task, fd), &mode);

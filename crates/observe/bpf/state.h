@@ -25,7 +25,6 @@ const volatile bool every_first_call;	/* is kept, however short */
 const volatile bool late_only;
 const volatile bool no_stacks;	/* they take longer than what is measured */
 const volatile u32 jiffy_ns;
-const volatile u32 sample_period_ns;
 const volatile u32 hist_slots;		/* slots of hists, both halves */
 const volatile u32 thread_slots_max;	/* slots of threads */
 const volatile u8 call_kinds[CALLS_MAX];	/* enum call_kind */
@@ -36,6 +35,7 @@ const volatile u64 handle_mm_fault_text[2];
 /* ---- changed by the loader while they run ---- */
 
 u64 threshold_ns;	/* intervals this long are kept whole */
+u32 sample_period_ns;	/* what a sample stands for */
 u32 stopped;		/* nothing is charged, not yet or not any more */
 u32 epoch;		/* histograms count into half epoch & 1 */
 u32 calls_off;		/* there are no system call probes, or they were shed */
@@ -49,6 +49,7 @@ u64 idle_ns;		/* answers to which nothing was added so long are complete */
 
 u32 slot_next = 1;	/* next thread slot that was never used */
 u32 watched;		/* threads that have a slot */
+u32 walks_took;		/* threads that a walk began to watch, which may have been on a CPU */
 
 /* The last piece of time that was noted of a process. */
 #define NOTED	16		/* a power of two */
@@ -63,17 +64,19 @@ struct cpu {
 	u64 task;		/* running here, as the last switch said */
 	u32 slot;		/* of the watched thread running here, or 0 */
 	u32 busy;		/* enter() without leave() */
+	u32 took;		/* walks_took when `slot` was looked up */
+	u32 in_hardirq, in_softirq;
+	u32 softirq_inline;	/* the running task's own call raised it */
+	u64 irq_start, irq_end, softirq_start;
 	u64 runs[PROG_MAX];
 	u64 losses[LOSS_MAX];
-	u32 in_hardirq, in_softirq;
-	u64 irq_start, irq_end, softirq_start;
-	u32 softirq_inline;	/* the running task's own call raised it */
 	struct timer firing;	/* its function runs now */
 	u64 io_issued, io_done;	/* the last block request that ended here */
 	u64 steal;
+	u64 piece, piece_since;	/* of time, in which this CPU switched last, and its begin */
 	u64 ran_head;
-	struct ran ran[RAN_SEEN];	/* what ran here last, a ring */
 	u64 served_head;
+	struct ran ran[RAN_SEEN];	/* what ran here last, a ring */
 	struct served served[SERVED_SEEN];	/* the last interrupts, a ring */
 	struct noted noted[NOTED];
 	struct stack_record stack;
@@ -164,8 +167,9 @@ static __always_inline u64 charge(struct cpu *cpu, struct thread *t, u64 now)
 		open = ACCT_UNACCOUNTED;
 	t->accounts[open] += ns;
 	if (t->call != NO_CALL || t->binding) {
-		t->in_call[open] += ns;
-		t->call_dirty = 1;
+		/* A new call clears the bits alone: most have time in one account or two. */
+		t->in_call[open] = had_in_call(t, open) + ns;
+		t->in_call_of |= 1ULL << open;
 	}
 	return ns;
 }

@@ -20,7 +20,22 @@ struct {
 	__type(value, u64);
 } evicted_calls SEC(".maps");
 
-/* Makes room for another call in its slot: the old sum goes to a map. */
+static __always_inline bool is_in_slot(struct thread *t, u32 at, u16 nr)
+{
+	struct call_sum *slot = &t->calls[at & (CALL_SLOTS - 1)];
+
+	return slot->nr == nr && slot->hist;
+}
+
+/* Which of its two slots a call is to have: one that is free or has it already, but no histogram. */
+static __always_inline u32 slot_for(struct thread *t, u16 nr)
+{
+	struct call_sum *first = &t->calls[first_slot(nr)];
+
+	return !first->used || first->nr == nr ? first_slot(nr) : second_slot(nr);
+}
+
+/* Makes room for another call in one of its slots: the old sum goes to a map. */
 static __noinline int change_slot(u16 nr)
 {
 	struct thread *t = current_thread();
@@ -30,7 +45,8 @@ static __noinline int change_slot(u16 nr)
 
 	if (!t)
 		return 0;
-	slot = &t->calls[nr & (CALL_SLOTS - 1)];
+	t->call_at = slot_for(t, nr);
+	slot = call_slot(t);
 	if (slot->used && slot->ns) {
 		key.first_ns = t->first_ns;
 		key.tid = t->tid;
@@ -96,14 +112,10 @@ static __always_inline void turn_ends(struct thread *t, u64 now)
 static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long id)
 {
 	u64 now = bpf_ktime_get_ns();
-	struct call_sum *slot;
 	u32 kind;
 
 	charge(cpu, t, now);
-	if (t->call_dirty) {
-		__builtin_memset(t->in_call, 0, sizeof(t->in_call));
-		t->call_dirty = 0;
-	}
+	t->in_call_of = 0;
 	kind = call_kinds[id & (CALLS_MAX - 1)];
 	if (kind == CALL_POLL)
 		turn_ends(t, now);
@@ -111,8 +123,11 @@ static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long 
 		step_of_hold(kind, id, now);
 	if (t->try_error)
 		step_of_try(kind, id);
-	slot = &t->calls[id & (CALL_SLOTS - 1)];
-	if (slot->nr != id || !slot->hist)
+	if (is_in_slot(t, first_slot(id), id))
+		t->call_at = first_slot(id);
+	else if (is_in_slot(t, second_slot(id), id))
+		t->call_at = second_slot(id);
+	else
 		change_slot(id);
 	t->call = id;
 	t->call_start = now;
@@ -200,13 +215,11 @@ static __noinline int send_call(void *ctx, u64 now, s64 result)
 	o->user_stack = user_stack;
 	o->copy = copy;
 	call_arguments(o->args);
-	if (t->call_dirty) {
-		for (i = 0; i < ACCT_MAX; i++) {
-			o->breakdown[i] = t->in_call[i];
-			elsewhere += t->in_call[i];
-		}
-	} else {
-		__builtin_memset(o->breakdown, 0, sizeof(o->breakdown));
+	for (i = 0; i < ACCT_MAX; i++) {
+		u64 ns = had_in_call(t, i);
+
+		o->breakdown[i] = ns;
+		elsewhere += ns;
 	}
 	o->breakdown[ACCT_SYSCALL] = o->duration_ns - elsewhere;
 	if (t->longest)
@@ -234,15 +247,15 @@ static __always_inline void call_ends(void *ctx, struct cpu *cpu,
 			send_call(ctx, now, ret);
 	}
 	if (ret < 0 && ret >= -4095 && t->call != NO_CALL) {
-		count_error(t->tgid, t->call, -ret);
+		count_error(t, -ret, now);
 		send_refused(t->tgid, t->call, -ret);
 		try_fails(t->call, -ret);
 	}
 	if (t->call != NO_CALL && ret >= 0 &&
 	    call_kinds[t->call & (CALLS_MAX - 1)] == CALL_POLL)
 		t->turn_since = now;
-	if (t->try_error && t->call_dirty)
-		t->try_slept += t->in_call[ACCT_TIMER];
+	if (t->try_error)
+		t->try_slept += had_in_call(t, ACCT_TIMER);
 	if (t->holder.since)
 		t->holder.since = t->holder.until = 0;
 	t->call = NO_CALL;

@@ -14,9 +14,19 @@ struct step {
 	u16 shares[END_MAX];	/* of 65,536, of the sleep, by what was at its end */
 	u16 throttled;		/* it was not asleep */
 	u32 end_tid;		/* who was at the end of most of the sleep */
-	u32 pad;
+	u32 only;		/* what was at the end of all of it, plus 1; 0: see `shares` */
 };
 #define STEPS	16		/* a power of two */
+
+/*
+ * The absences before those, as one: a sleep from the first to the last of them, the time on a CPU
+ * between them included. Its shares are worked out when they are asked for.
+ */
+struct past {
+	struct step all;
+	u64 ends[END_MAX];	/* ns from all.from to all.wake */
+	u64 longest_ns;		/* the longest piece, whose end is all.end_tid's */
+};
 
 #define SOFTIRQS	10	/* NR_SOFTIRQS, include/linux/interrupt.h */
 #define SERVED_HISTS	(SOFTIRQS + VEC_IRQ_WORK - VEC_LOCAL_TIMER + 1)
@@ -24,79 +34,94 @@ struct step {
 /* Kinds of waits of which the last object is remembered. */
 enum place { PLACE_FUTEX, PLACE_PIPE, PLACE_FILE_LOCK, PLACE_SEMAPHORES, PLACE_OTHER, PLACES };
 
+/* What each call touches comes first, in as few cache lines as can be, then what each switch does. */
 struct thread {
 	u64 since;
 	u32 open;		/* account that is open since `since` */
 	u32 base;		/* what it does on a CPU when not interrupted */
-	u64 first_ns;
-	u32 tid, tgid;		/* as they were at first_ns */
-
-	u16 call;		/* current system call or NO_CALL */
-	u16 off_hist, run_hist, turn_hist;	/* slots, 0: not looked up yet */
-	u16 served_hists[SERVED_HISTS];	/* the same, of softirqs and interrupts without a device */
-	u8 changed;		/* since the last dump */
-	u8 call_dirty;		/* in_call has something */
 	u64 call_start;		/* 0: it began before the recording */
-	u64 serving;		/* connection of the request it works on, as in request_record */
-	u64 replied;		/* it read the answer to a call last, 0: never */
+	u16 call;		/* current system call or NO_CALL */
+	u16 try_error;		/* of a call that was refused, 0: none; more of it below */
+	u8 changed;		/* since the last dump */
+	u8 call_at;		/* where in `calls` the current call is */
+	u8 pad[2];
+	u32 tid, tgid;		/* as they were at first_ns */
+	u64 in_call_of;		/* the accounts of which in_call has something, a bit each */
 	u64 turn_since;		/* its last poll, select or epoll returned, 0: none did */
 	u64 held_since;		/* calls that only wait, nothing else since */
+	u64 binding;		/* a first call goes on: its stack, or 0 */
+	u64 longest;		/* of the sleeps of the current call */
+	u64 lock, spin_lock;
+	u32 fault;		/* a page fault was entered, end unknown */
+	u32 dirty_pause;
+	u32 pending;		/* `sleep` waits for its user stack */
+	u32 sent_fd;		/* of the last send or write, plus 1; 0: none since */
+	u32 fresh;		/* born under watch; it has handed nothing to anybody */
+	u16 off_hist, run_hist, turn_hist;	/* slots, 0: not looked up yet */
 	u16 held_call;
-	u32 held_calls;
+	/* failed calls of one kind that are not yet in call_errors */
+	struct call_error_key errors_of;
+	u64 errors, errors_kept;
+	struct hold holder;	/* of the lock last waited for */
+	u64 accounts[ACCT_MAX];
+	struct call_sum calls[CALL_SLOTS];
+	u64 in_call[ACCT_MAX];
 
-	/* a call that was refused, 0: none */
-	u16 try_error;
-	u16 try_call;
+	u64 serving;		/* connection of the request it works on, as in request_record */
+	u64 replied;		/* it read the answer to a call last, 0: never */
+	u16 served_hists[SERVED_HISTS];	/* slots, of softirqs and interrupts without a device */
+	u16 try_call;		/* the call that was refused */
 	u32 try_others;		/* calls since */
 	u64 try_object;
 	u32 try_pipe;		/* it is a pipe */
+	u32 held_calls;
 	u64 try_slept;		/* since */
 
 	/* off the CPU */
 	u64 off_since;
 	u64 slept_from;	/* the same, but for a wait whose first part was for work */
 	u64 wake_ns;
+	u64 woken;		/* when, since it was last chosen; 0: not */
 	u32 off_account;
 	u16 waker_context;
 	u8 by_waiter;
 	u8 lock_like;
 	u8 cut;			/* its process ended, and so the wait did */
 	u32 owner;		/* of a lock that it waits for, as the lock says, 0: it does not */
-	u64 woken;		/* when, since it was last chosen; 0: not */
-	struct who waker;
-	u32 woken_by, woken_by_tgid;	/* of its last sleep, 0: no thread */
-	u64 woken_at;
-	struct timer timer;	/* that woke it */
-	u64 object;
-	u64 last_objects[PLACES];	/* of the last wait of each kind that had one */
-	u64 prior_word;		/* the futex word before that */
-	u64 object_step;	/* steps_head after the last wait that had an object */
-	u64 park_word;		/* in which a thread has woken it, 0: not since it waited for work */
 	u32 many;		/* its waker had just woken another from the same object */
 	u32 by_parked;		/* its waker has a turn itself: see take_turn() */
+	u32 asked;		/* the wait is for an answer to what it had sent */
+	struct who waker;
+	u64 object;
+	u64 steps_head;
+	struct timer timer;	/* that woke it */
+	u32 woken_by, woken_by_tgid;	/* of its last sleep, 0: no thread */
+	u64 woken_at;
+	u64 park_word;		/* in which a thread has woken it, 0: not since it waited for work */
+	u64 object_step;	/* steps_head after the last wait that had an object */
+	u64 prior_word;		/* the futex word before the last */
+	u64 last_objects[PLACES];	/* of the last wait of each kind that had one */
 	u64 lock_turn_object;	/* for which it waited last, and has not handed it on since, */
 	u64 lock_turn_since;	/* when that wait ended */
 	u64 lock_turn_ns;	/* of the turn whose end woke it, if it waited all along */
-	u32 fresh;		/* born under watch; it has handed nothing to anybody */
-	u32 first_waker;	/* who then ended a wait for work */
 	u64 woke_object;	/* of the last wait that it ended itself, */
 	u64 woke_step;		/* when it had been off the CPU so often */
+	u32 first_waker;	/* who ended a wait for work, the first that it ever did */
+	u64 sleeps, preemptions, migrations;
 
 	/* who waits for whom */
 	u64 ends[END_MAX];	/* of the last wait, by what was at the end */
 	u64 end_ns;		/* the largest piece of it, */
 	u32 end_tid, end;	/* who was at its end, and what that one did */
-	u64 steps_head;
-	struct step steps[STEPS];
-	u32 sent_fd;		/* of the last send or write, plus 1; 0: none since */
-	u32 asked;		/* the wait is for an answer to it */
 	u64 waits_kept;		/* when `waits` was last added to wait_sums */
 	struct wait_key waits_of;
 	struct wait_sum waits;	/* not yet in wait_sums */
+	struct step steps[STEPS];
+	struct past past;
 
 	/* locks */
-	u64 lock, lock_start, lock_class, lock_stack;
-	u64 spin_lock, spin_start;
+	u64 lock_start, lock_class, lock_stack;
+	u64 spin_start;
 	u32 lock_account;
 	u32 spin_base;
 	u64 mm_waited;		/* mm whose mmap_lock it is taking */
@@ -104,35 +129,25 @@ struct thread {
 	u32 mm_write;
 	u8 mm_slept;		/* that wait is known by its sleep alone */
 	u8 mm_snapshot;		/* it has storage in hold_snapshots */
-	u32 fault;		/* a page fault was entered, end unknown */
 	u64 fault_address, fault_ip;
 	u64 linker;		/* where the dynamic linker is, 0: none */
 	u32 starting;		/* after exec, until it has run the program */
 	u32 bindings;		/* first calls so far */
-	u64 binding;		/* a first call goes on: its stack, or 0 */
 	u64 binding_start;
 	u64 binding_min_flt, binding_maj_flt;
-	struct hold holder;	/* of the lock last waited for */
 
 	/* of its user stack: the last, the start of that call, and the stack without it */
 	u64 copied, copied_call, copied_walk;
-	u32 dirty_pause;
-	u32 pending;		/* `sleep` waits for its user stack */
 	u64 reclaim_start, compaction_start;
 
 	u64 socket_walk;	/* the first over its sockets, 0: none yet */
+	u64 first_ns;
 	u64 min_flt, maj_flt;	/* the kernel's counts at first_ns */
-	u64 sleeps, preemptions, migrations;
 
 	struct sleep sleep;	/* the last long one */
 	u32 sleep_kind;
 	u32 sleep_cpu;
-	u64 longest;		/* of the current call */
 	struct sleep call_sleep;
-
-	u64 accounts[ACCT_MAX];
-	u64 in_call[ACCT_MAX];
-	struct call_sum calls[CALL_SLOTS];
 };
 
 /*
@@ -167,10 +182,14 @@ static __always_inline struct thread *thread_in(u32 slot)
 	return slot ? bpf_map_lookup_elem(&threads, &slot) : NULL;
 }
 
+/* Most tasks of a host are not watched: they have no storage at all, which one load shows. */
 static __always_inline u32 slot_of(struct task_struct *task)
 {
-	u32 *slot = bpf_task_storage_get(&thread_slots, task, 0, 0);
+	u32 *slot;
 
+	if (!task || (bpf_core_field_exists(task->bpf_storage) && !task->bpf_storage))
+		return 0;
+	slot = bpf_task_storage_get(&thread_slots, task, 0, 0);
 	return slot ? *slot : 0;
 }
 
@@ -179,9 +198,29 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 	return thread_in(slot_of(task));
 }
 
+/* What the current call, or first call, has had of an account. */
+static __always_inline u64 had_in_call(struct thread *t, u32 account)
+{
+	return t->in_call_of >> (account & 63) & 1 ? t->in_call[account] : 0;
+}
+
+/*
+ * Each call has two slots that it may be in: with one, a server that goes round between epoll_wait (232)
+ * and sendfile (40) or lseek (8) would change it twice in each turn.
+ */
+static __always_inline u32 first_slot(u32 nr)
+{
+	return nr & (CALL_SLOTS - 1);
+}
+
+static __always_inline u32 second_slot(u32 nr)
+{
+	return (nr ^ ((nr >> 4) + 5)) & (CALL_SLOTS - 1);
+}
+
 static __always_inline struct call_sum *call_slot(struct thread *t)
 {
-	return &t->calls[t->call & (CALL_SLOTS - 1)];
+	return &t->calls[t->call_at & (CALL_SLOTS - 1)];
 }
 
 #endif

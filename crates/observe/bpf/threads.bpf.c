@@ -31,6 +31,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 		send_pending(ctx, cpu, t);
 	if (state & TASK_DEAD) {
 		keep_waits(t);
+		keep_errors(t);
 		send_last_record(t, prev, now, false);
 		bpf_task_storage_delete(&thread_slots, prev);
 		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
@@ -268,6 +269,7 @@ static __noinline void died_after_stop(struct task_struct *task)
 	if (!t)
 		return;
 	keep_waits(t);
+	keep_errors(t);
 	send_last_record(t, task, bpf_ktime_get_ns(), true);
 	bpf_task_storage_delete(&thread_slots, task);
 	__sync_fetch_and_add(&watched, -1);

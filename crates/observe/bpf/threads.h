@@ -43,6 +43,7 @@ static __always_inline void already_in_call(struct thread *t, u16 nr)
 	t->call = nr;
 	if (nr == NO_CALL)
 		return;
+	t->call_at = first_slot(nr);
 	call_slot(t)->nr = nr;
 	call_slot(t)->used = 1;
 	t->base = ACCT_SYSCALL;
@@ -208,8 +209,7 @@ static __always_inline void binding_begins(struct thread *t, u64 ip, u64 sp,
 	t->binding_start = now;
 	t->binding_min_flt = task->min_flt;
 	t->binding_maj_flt = task->maj_flt;
-	__builtin_memset(t->in_call, 0, sizeof(t->in_call));
-	t->call_dirty = 0;
+	t->in_call_of = 0;
 }
 
 /* Keeps a first call whole if it was long, read the disk, or is asked for. What went before is charged already. */
@@ -219,6 +219,7 @@ static __always_inline void binding_ends(struct cpu *cpu, struct thread *t,
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct outlier_record *o;
 	u64 id = t->binding;
+	u32 i;
 
 	t->binding = 0;
 	if (!every_first_call && now - t->binding_start < threshold_ns &&
@@ -241,7 +242,8 @@ static __always_inline void binding_ends(struct cpu *cpu, struct thread *t,
 	o->user_stack = id;
 	o->minor_faults = task->min_flt - t->binding_min_flt;
 	o->major_faults = task->maj_flt - t->binding_maj_flt;
-	__builtin_memcpy(o->breakdown, t->in_call, sizeof(o->breakdown));
+	for (i = 0; i < ACCT_MAX; i++)
+		o->breakdown[i] = had_in_call(t, i);
 	bpf_get_current_comm(o->comm, sizeof(o->comm));
 	bpf_ringbuf_submit(o, ring_flags(&outliers));
 }

@@ -29,6 +29,14 @@ static __always_inline bool is_shared(u32 account)
 	return !(others >> (account & 63) & 1);
 }
 
+/* Adds a wait that had one end: most do. The compiler is to test the register that it indexes with. */
+static __always_inline void only_end(u64 *ends, u32 end, u64 ns)
+{
+	barrier_var(end);
+	if (end < END_MAX)
+		ends[end] += ns;
+}
+
 /* How often, at most, a thread adds its waits to the map. */
 #define WAITS_KEPT_NS	10000000
 
@@ -216,8 +224,11 @@ __noinline int add_wait(struct thread *t, u64 now)
 		sum->began_by = t->first_waker;
 		t->first_waker = 0;
 	}
-	for (k = 0; k < END_MAX; k++)
-		sum->ends[k] += t->ends[k];
+	if (t->end_ns == ns)
+		only_end(sum->ends, t->end, ns);
+	else
+		for (k = 0; k < END_MAX; k++)
+			sum->ends[k] += t->ends[k];
 	if (ns > sum->max_ns) {
 		sum->max_ns = ns;
 		sum->end_tid = t->end_tid;

@@ -10,7 +10,7 @@ use crate::drain::{Drain, OUTLIERS_WAITING};
 use crate::kallsyms::TextRanges;
 use crate::names::Names;
 use crate::probes::{Config, Probes};
-use crate::sample_timers::PERIOD_NS;
+use crate::sample_timers::Sampling;
 use crate::watch::Found;
 use crate::wire::{OutlierKind, TargetKind};
 use crate::{namespace, privilege};
@@ -71,7 +71,7 @@ impl FirstCalls {
             every_first_call: true,
             late_only: false,
             no_stacks: false,
-            sample_period_ns: PERIOD_NS,
+            sampling: Sampling::Usual,
         };
         let probes = Probes::start(&config, &recording, &TextRanges::of_this_kernel())
             .map_err(|error| error.to_string())?;

@@ -79,7 +79,7 @@ impl Probes {
         let mut loaded = Probes {
             skel,
             links: BTreeMap::new(),
-            timers: SampleTimers::every(config.sample_period_ns),
+            timers: SampleTimers::new(config.sampling),
             sizes,
             not_attached: Vec::new(),
             shows_mappings_at_exit: load::programs(recording).contains(&"on_exit"),
@@ -136,8 +136,14 @@ impl Probes {
         Ok(links)
     }
 
-    /// Samples CPUs that came online since the last time.
+    /// Samples CPUs that came online since the last time, and all of them less often once it is time.
     pub fn follow_cpus(&mut self) -> Result<(), Error> {
+        // Between the old timers and the new ones no sample is taken, so none stands for a wrong time.
+        if let Some(period_ns) = self.timers.slow_down()
+            && let Some(bss) = self.skel.maps.bss_data.as_mut()
+        {
+            bss.sample_period_ns = period_ns;
+        }
         match self.links.contains_key(&RecorderPart::Samples) {
             true => self.timers.follow_cpus(&self.skel.progs.on_sample),
             false => Ok(()),

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use libbpf_rs::libbpf_sys::{
     PERF_COUNT_SW_CPU_CLOCK, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_SOFTWARE, perf_event_attr,
@@ -14,25 +15,66 @@ use libbpf_rs::{Link, ProgramMut};
 
 use crate::Error;
 
-/// From one sample of a CPU to the next, ns: about 997 a second, so as not to run in step with the
-/// timer ticks of the kernel (100, 250 or 1,000 a second) or of the program.
-pub const PERIOD_NS: u32 = 1_003_009;
+/// How often each CPU is sampled.
+///
+/// Where a hypervisor has to act at each timer, 997 samples a second alone take a tenth of a busy
+/// server's requests (`perf record -F 997` beside nginx on such a machine: 7 to 12 %; `-F 99`: 4 %, -2
+/// to 10). A short recording needs that many; a longer one has enough of them without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// 997 times a second for [`AT_FIRST`], 199 times from then on.
+    Usual,
+    /// 99 times a second.
+    Cheap,
+}
 
-/// The same where recording is to cost little: about 99 a second. Where a hypervisor has to act at
-/// each timer, 997 a second alone take a tenth of a busy server's requests (`perf record -F 997`
-/// beside nginx on such a machine: 7 to 12 %; `-F 99`: 4 %, -2 to 10).
-pub const CHEAP_PERIOD_NS: u32 = 10_101_017;
+/// So long CPUs are sampled often.
+const AT_FIRST: Duration = Duration::from_secs(2);
+
+impl Sampling {
+    /// From one sample of a CPU to the next at first, ns. No period is in step with the timer ticks of
+    /// the kernel (100, 250 or 1,000 a second) or of a program.
+    pub fn period_ns(self) -> u32 {
+        match self {
+            Sampling::Usual => 1_003_009,
+            Sampling::Cheap => 10_101_017,
+        }
+    }
+
+    /// The same later.
+    fn later_ns(self) -> u32 {
+        match self {
+            Sampling::Usual => 5_025_127,
+            Sampling::Cheap => self.period_ns(),
+        }
+    }
+}
 
 /// The timers of the CPUs that are online.
 pub struct SampleTimers {
+    sampling: Sampling,
+    began: Instant,
     period_ns: u32,
     links: BTreeMap<i32, Link>,
 }
 
 impl SampleTimers {
-    /// None yet; their period is to be `period_ns`.
-    pub fn every(period_ns: u32) -> SampleTimers {
-        SampleTimers { period_ns, links: BTreeMap::new() }
+    /// None yet.
+    pub fn new(sampling: Sampling) -> SampleTimers {
+        let period_ns = sampling.period_ns();
+        SampleTimers { sampling, began: Instant::now(), period_ns, links: BTreeMap::new() }
+    }
+
+    /// Once it is time to sample less often: takes all timers away, and gives the period of those
+    /// that [`SampleTimers::follow_cpus`] makes next.
+    pub fn slow_down(&mut self) -> Option<u32> {
+        let later_ns = self.sampling.later_ns();
+        if self.period_ns == later_ns || self.began.elapsed() < AT_FIRST {
+            return None;
+        }
+        self.stop();
+        self.period_ns = later_ns;
+        Some(later_ns)
     }
 
     /// Samples no CPU any more.

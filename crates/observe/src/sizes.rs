@@ -18,11 +18,18 @@ const PART_OF_AVAILABLE: u64 = 64;
 /// Slots for histograms, whatever the memory: fewer are of no use, and more nobody fills.
 const SLOTS: std::ops::RangeInclusive<u64> = 64..=1024;
 
+/// Each of the two rings, bytes, a power of two. Once as much has gone through a ring, all of it is
+/// memory of the recorder. What may come between two looks of the recorder grows with the CPUs.
+const RING_OF_CPU: u64 = 4 * MIB;
+const RING: std::ops::RangeInclusive<u64> = 8 * MIB..=16 * MIB;
+
 /// Sizes that follow the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Histograms; the kernel side has two halves of each.
     pub histograms: u32,
+    /// Bytes of each ring.
+    pub ring: u32,
     /// Kernel memory that maps take on each CPU.
     pub bytes_per_cpu: u64,
     /// Possible CPUs.
@@ -38,7 +45,8 @@ impl Sizes {
             (available_bytes / PART_OF_AVAILABLE).clamp(*HISTOGRAMS.start(), *HISTOGRAMS.end());
         let slots = (budget / (of_slot * cpus)).clamp(*SLOTS.start(), *SLOTS.end());
         let bytes_per_cpu = slots * of_slot + size_of::<cpu>() as u64;
-        Sizes { histograms: slots as u32, bytes_per_cpu, cpus }
+        let ring = (RING_OF_CPU * cpus).clamp(*RING.start(), *RING.end()).next_power_of_two();
+        Sizes { histograms: slots as u32, ring: ring as u32, bytes_per_cpu, cpus }
     }
 
     /// The same on all CPUs.
@@ -106,6 +114,15 @@ mod tests {
                 assert!(sizes.bytes() <= budget.max(least) + others, "{cpus} {gib} {sizes:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_ring_is_a_power_of_two_and_grows_with_the_cpus_up_to_its_bound() {
+        let ring = |cpus| u64::from(Sizes::on(cpus, GIB).ring);
+        assert_eq!(
+            [ring(1), ring(2), ring(3), ring(4), ring(128)].map(|bytes| bytes / MIB),
+            [8, 8, 16, 16, 16]
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::names::Names;
 use crate::probes::{Config, Probes, Stopped};
 use crate::queues::Queues;
 use crate::requests::Requests;
-use crate::sample_timers::{CHEAP_PERIOD_NS, PERIOD_NS};
+use crate::sample_timers::Sampling;
 use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
 use crate::watch::{Found, Timers, Watch};
@@ -80,7 +80,7 @@ impl Tracer {
             every_first_call: false,
             late_only: watch.timers == Timers::LateOnly,
             no_stacks: watch.timers != Timers::Off,
-            sample_period_ns: if watch.cheap { CHEAP_PERIOD_NS } else { PERIOD_NS },
+            sampling: if watch.cheap { Sampling::Cheap } else { Sampling::Usual },
         };
         let mut probes = Probes::start(&config, recording, &TextRanges::of_this_kernel())?;
         let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;

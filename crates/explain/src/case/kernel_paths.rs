@@ -51,6 +51,9 @@ pub struct PathTime {
     pub sleeps: u64,
     /// Samples on a CPU.
     pub samples: u64,
+    /// As many samples would be as good if all stood for the same time: a recorder takes them less
+    /// often after a while, and what stands for more says no more.
+    pub alike: u64,
     /// Longest sleep.
     pub max_ns: u64,
 }
@@ -76,6 +79,8 @@ impl Case<'_> {
             time.accounts.add(path.account, ns);
             if path.sampled {
                 time.samples = time.samples.saturating_add(path.count);
+                let alike = path.ns.checked_div(path.max_ns).unwrap_or(path.count);
+                time.alike = time.alike.saturating_add(alike.min(path.count));
             } else {
                 time.sleeps = time.sleeps.saturating_add(path.count);
                 time.max_ns = time.max_ns.max(path.max_ns);
@@ -134,8 +139,13 @@ impl Case<'_> {
     /// deviation of that number.
     pub fn samples_in_words(&self, time: &PathTime) -> String {
         let all = self.time_through(&[], |path| path.sampled).samples;
-        let spread = count(time.samples.isqrt());
-        format!("{} ± {spread} of {} samples on a CPU", count(time.samples), count(all))
+        let squared = time.samples.saturating_mul(time.samples) / time.alike.max(1);
+        format!(
+            "{} ± {} of {} samples on a CPU",
+            count(time.samples),
+            count(squared.isqrt()),
+            count(all)
+        )
     }
 
     /// True if the path has one of these functions in its kernel stack.
@@ -238,6 +248,24 @@ mod tests {
             "part of a name is no function"
         );
         assert_eq!(case.time_through(&[], |_| true).ns(), SECOND);
+    }
+
+    #[test]
+    fn samples_that_stand_for_different_times_have_the_error_of_fewer() {
+        let ms = 1_000_000;
+        let words = |ns, max_ns| {
+            let mut run = RunBuilder::new()
+                .thread(10, 10, &[(USER, SECOND)])
+                .sampled_path(10, USER, &["do_wp_page"], 100)
+                .build();
+            run.sums.paths[0].ns = ns;
+            run.sums.paths[0].max_ns = max_ns;
+            let case = Case::new(&run);
+            case.samples_in_words(&case.time_through(&["do_wp_page"], |_| true))
+        };
+        assert_eq!(words(100 * ms, ms), "100 ± 10 of 100 samples on a CPU");
+        // 50 of 1 ms and 50 of 5 ms: at least as good as 60 of 5 ms.
+        assert_eq!(words(300 * ms, 5 * ms), "100 ± 12 of 100 samples on a CPU");
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl RunBuilder {
     pub fn sampled_path(self, tgid: u32, account: Account, frames: &[&str], samples: u64) -> Self {
         let call = if let Account::Syscall(call) = account { Some(call) } else { None };
         let sum = path(tgid, account, samples, samples * 1_000_000);
-        self.path(PathSum { sampled: true, call, ..sum }, frames)
+        self.path(PathSum { sampled: true, call, max_ns: 1_000_000, ..sum }, frames)
     }
 
     /// Sleeps of a process in a call, with these kernel frames, innermost first.

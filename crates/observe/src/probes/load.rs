@@ -12,6 +12,7 @@ use crate::bpf_log;
 use crate::capability::Recording;
 use crate::kallsyms::TextRanges;
 use crate::parts::walks;
+use crate::sample_timers::Sampling;
 use crate::sizes::Sizes;
 use crate::watch::Found;
 use crate::wire::{self, TargetKind};
@@ -35,12 +36,12 @@ pub struct Config {
     pub late_only: bool,
     /// No stacks, to measure with as little delay as can be.
     pub no_stacks: bool,
-    /// From one sample of a CPU to the next.
-    pub sample_period_ns: u32,
+    /// How often CPUs are sampled.
+    pub sampling: Sampling,
 }
 
-/// Threads watched at the same time, at most (1.8 kB of kernel memory each, taken at the start);
-/// those beyond are counted as lost.
+/// Threads watched at the same time, at most (3.8 kB of kernel memory each, taken at the start, in
+/// 10 ms or less); those beyond are counted as lost.
 const THREADS: u32 = 24_576;
 
 /// Of the requests of a port one in so many and one is sent whole, before its rate is known.
@@ -61,6 +62,8 @@ pub fn load(
     let sizes = Sizes::of_this_host(cpus);
     let slots = sizes.histograms;
     open.maps.hists.set_max_entries(2 * slots).map_err(Error::bpf("sizing histograms"))?;
+    open.maps.outliers.set_max_entries(sizes.ring).map_err(Error::bpf("sizing a ring"))?;
+    open.maps.rare.set_max_entries(sizes.ring).map_err(Error::bpf("sizing a ring"))?;
     open.maps.threads.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
     open.maps.free_slots.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
     if let Some(rodata) = open.maps.rodata_data.as_mut() {
@@ -84,7 +87,6 @@ pub fn load(
         rodata.late_only = config.late_only;
         rodata.no_stacks = config.no_stacks;
         rodata.jiffy_ns = text.jiffy_ns;
-        rodata.sample_period_ns = config.sample_period_ns;
         rodata.call_kinds = wire::call_kinds();
         rodata.sched_text = text.sched;
         rodata.lock_text = text.lock;
@@ -92,6 +94,7 @@ pub fn load(
     }
     if let Some(bss) = open.maps.bss_data.as_mut() {
         bss.threshold_ns = config.threshold_ns;
+        bss.sample_period_ns = config.sampling.period_ns();
         bss.slow_request_ns = config.slow_request_ns;
         bss.slow_call_ns = config.threshold_ns;
         bss.first_mask = FIRST_SAMPLE_MASK;

@@ -101,7 +101,7 @@ pub struct Options {
     #[arg(long, requires = "command")]
     keep_command_line: bool,
     /// Do not trace system calls and requests, which cost a busy server most, and sample each CPU 99
-    /// instead of 997 times a second. On-CPU time is not divided into user and kernel, and causes that
+    /// times a second (instead of 997 for the first 2 seconds and then 199). On-CPU time is not divided into user and kernel, and causes that
     /// need these are not looked at
     #[arg(long, conflicts_with = "slower_than")]
     cheap: bool,
