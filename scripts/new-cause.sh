@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # new-cause.sh ID GROUP: lays down a cause of the catalogue with all that belongs to it (its file,
 # its mystery and the fixed twin, its test, its page), and registers them. Afterwards everything
-# compiles and every test passes but its own, which ask for what is still to be written.
+# compiles and every test passes but its own and cause_pages, which ask for what is still to be
+# written.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -70,8 +71,12 @@ echo "  added to  crates/explain/src/catalogue.rs"
 sed -i "s/^| \[healthy\](healthy) /| [$id]($id) | what the user sees | measured |\n&/" mysteries/README.md
 echo "  added to  mysteries/README.md"
 scripts/cargo.sh fmt --all
-echo "  writing README.md (table of causes), docs/causes/$id.md, docs/doctor.md"
-WHYLAG_UPDATE_DOCS=1 scripts/cargo.sh test --quiet --locked -p whylag --test cause_pages --test doctor_page >/dev/null
+echo "  writing   README.md (table of causes), docs/causes/$id.md, docs/doctor.md"
+echo "            from the compiled catalogue: minutes if nothing is built yet"
+# Of the whole workspace, as in 'make test': for a part of it cargo would build the libraries again,
+# with other features.
+WHYLAG_UPDATE_DOCS=1 scripts/cargo.sh test --locked --workspace --test cause_pages --test doctor_page >/dev/null ||
+	fail "the pages were not written (why: above); mend that, then:  WHYLAG_UPDATE_DOCS=1 scripts/cargo.sh test --locked --workspace --test cause_pages --test doctor_page"
 cat <<END
 
 Next:
@@ -79,21 +84,25 @@ Next:
        make mysteries && mysteries/bin/$id-faulty 2 && mysteries/bin/$id-fixed 2
   2. $causes/$group/$name.rs: what the cause is, its evidence, its look-alikes;
      its tests with
-       cargo test -p whylag-explain $name
-  3. see it found in the faulty program, and gone in the fixed one (root):
-       cargo build -p whylag
+       scripts/cargo.sh test --locked --workspace --lib $name
+  3. see it found in the faulty program, and gone in the fixed one (as root):
+       scripts/cargo.sh build --locked --workspace
        target/debug/whylag record -- mysteries/bin/$id-faulty 2 && target/debug/whylag explain
        target/debug/whylag explain --why-not $id     # if it is not named
-       WHYLAG_FIGURES=1 cargo test -p whylag --test mysteries $name -- --nocapture
+       AS_ROOT=1 WHYLAG_FIGURES=1 scripts/cargo.sh test --locked --workspace --test mysteries \\
+           $name -- --nocapture
+     Where the time is can be seen before the cause is written: 'whylag record' prints the accounts,
+     'whylag export --format folded' the stacks of waits, 'whylag show' single ones.
      Compare what it explains with the lost_ns that the program prints: a claim is cut to the time
      of its accounts, so one that counts twice still looks right there, but not in its mechanism.
   4. see that no other recorded run has it now:
-       cargo test -p whylag --test recorded_runs
+       scripts/cargo.sh test --locked --workspace --test recorded_runs
      and keep a recording of both programs there (root, minutes):
        scripts/record-fixtures.sh $id-faulty $id-fixed
-       INSTA_UPDATE=always cargo test -p whylag --test recorded_runs
+       INSTA_UPDATE=always scripts/cargo.sh test --locked --workspace --test recorded_runs
   5. the rows of mysteries/README.md and mysteries/$id/README.md, a line in CHANGELOG.md; the
      pages again after each change of the cause's comment, title or fix:
-       WHYLAG_UPDATE_DOCS=1 cargo test -p whylag --test cause_pages --test doctor_page
+       WHYLAG_UPDATE_DOCS=1 scripts/cargo.sh test --locked --workspace \\
+           --test cause_pages --test doctor_page
 'git status' shows all that was made here.
 END

@@ -15,10 +15,9 @@
 //!
 //! The file of the kernel, or the document.
 
-use model::{Account, Accounts, Blocked, Outlier, OutlierKind, RecorderPart};
+use model::{PathSum, RecorderPart};
 
 use crate::case::Case;
-use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, mean};
@@ -28,57 +27,65 @@ pub const CAUSE: Cause = Cause {
     title: "one line that is true of every run that has it",
     fix: "What to change, in sentences.",
     reproduce: "mysteries/bin/@ID@-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_kernel_symbols(),
     look_alikes: &[],
     symptom: false,
     examine,
 };
 
-/// The account of the waits. crates/model/src/account/blocked.rs has them all, with the text of each
-/// (`blocked:disk` is `Blocked::Disk`).
-const WAIT: Account = Account::Blocked(Blocked::Disk);
+/// Functions of the kernel that the waits pass. `whylag show` lists the longest stacks of a run; a
+/// fault that costs CPU time has samples in such a stack (`path.sampled`, `PathTime::samples`).
+const WAITS_IN: [&str; 1] = ["the function of the kernel that sleeps"];
 
-/// A claim needs evidence: here waits kept whole. What else a run has is in
-/// crates/model/src/run.rs and sums.rs (waits by object and waker, time by kernel code path,
-/// counters); sums that several causes need are in `Case`.
+/// A claim needs evidence: here the sums of sleeps by kernel stack, which have sleeps of any length.
+/// Other evidence of a run is in crates/model/src/run.rs and sums.rs: waits by object and waker,
+/// counters, and what was kept whole (`Case::outliers_in`), which is from `--threshold` on only.
 fn examine(case: &Case) -> Verdict {
-    let waits: Vec<&Outlier> = case.outliers_in(WAIT).filter(|o| is_of_this_cause(o)).collect();
-    let Some(longest) = waits.iter().max_by_key(|o| o.duration_ns) else {
+    let asleep = |path: &PathSum| !path.sampled;
+    let time = case.time_through(&WAITS_IN, asleep);
+    let Some(tgid) = case.main_of(&WAITS_IN, asleep) else {
         return Err(Absent("what was looked for, and what was seen instead".to_owned()));
     };
-    let n = waits.len() as u64;
-    let ns = waits.iter().map(|o| o.breakdown.get(WAIT)).sum();
-    let lost: Accounts = [(WAIT, ns)].into_iter().collect();
-    let title = format!("{} waits for ...", case.process_name(longest.tgid));
-    let mut claim = Claim::new(title, lost, n);
-    // The README's table of accounts says which count as waiting for work. Only a cause that proves
-    // that this was none may claim them: then `claim.takes_idle = true`.
-    claim.mechanism(format!("{}: {}, mean {}", counted(n, "wait"), duration(ns), mean(ns, n)));
+    let title = format!("{} waits for ...", case.process_name(tgid));
+    let mut claim = Claim::new(title, time.accounts.clone(), time.sleeps);
+    // The README's table of accounts says which are lost time, and which wait for work (idle).
+    // Idle time is claimed only by a cause that proves that it was none: then this is true.
+    claim.takes_idle = false;
+    claim.mechanism(format!(
+        "{}: {}, mean {}, longest {}",
+        counted(time.sleeps, "sleep"),
+        duration(time.ns()),
+        mean(time.ns(), time.sleeps),
+        duration(time.max_ns)
+    ));
     claim.trigger("who or what began it".to_owned());
-    claim.saw(in_words(case, longest), "longest wait of the run");
+    let path = case.path_in_words(&WAITS_IN, asleep);
+    claim.saw_if(path, "kernel stack of the sleeps");
     Ok(claim)
-}
-
-/// A sleep within a system call is kept twice, as the sleep and as the call: count one kind.
-fn is_of_this_cause(outlier: &Outlier) -> bool {
-    outlier.kind == OutlierKind::OffCpu && outlier.comm == "what tells it from other waits"
 }
 
 #[cfg(test)]
 mod tests {
+    use model::{Account, Blocked};
+
     use super::*;
     use crate::testing::{RunBuilder, SECOND};
 
+    const ACCOUNT: Account = Account::Blocked(Blocked::Uninterruptible);
+
     #[test]
     fn claimed_with_its_evidence() {
-        let run = RunBuilder::new().thread(10, 10, &[(WAIT, SECOND)]).outlier_at(0).build();
-        let claim = examine(&Case::new(&run)).expect("make a run that has the fault");
-        assert_eq!(claim.lost.total(), SECOND / 50);
+        let run = RunBuilder::new().thread(10, 10, &[(ACCOUNT, SECOND)]);
+        let run = run.slept_path(10, ACCOUNT, "read", &WAITS_IN, 20, SECOND / 2).build();
+        let claim = examine(&Case::new(&run)).expect("its sleeps are there");
+        assert_eq!(claim.lost.get(ACCOUNT), SECOND / 2);
+        assert_eq!(claim.waits, 20);
     }
 
     #[test]
     fn not_claimed_without_it() {
-        let run = RunBuilder::new().thread(10, 10, &[(WAIT, SECOND)]).build();
+        let run = RunBuilder::new().thread(10, 10, &[(ACCOUNT, SECOND)]);
+        let run = run.slept_path(10, ACCOUNT, "read", &["schedule"], 20, SECOND / 2).build();
         assert!(examine(&Case::new(&run)).is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! What stands in several places about the causes agrees with the catalogue: a page for each in
 //! docs/causes, the README's table, a mystery, and its test.
 //!
-//! `WHYLAG_UPDATE_DOCS=1 cargo test -p whylag --test cause_pages` writes pages and table anew.
+//! `WHYLAG_UPDATE_DOCS=1 scripts/cargo.sh test --locked --workspace --test cause_pages` writes pages
+//! and table anew.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -45,7 +46,24 @@ fn the_pages_are_what_the_causes_say() {
     for cause in ALL {
         let page = fs::read_to_string(folder.join(format!("{}.md", cause.id))).unwrap();
         let now = explain::page(cause.id.as_str()).unwrap();
-        assert_eq!(page, now, "docs/causes/{}.md; WHYLAG_UPDATE_DOCS=1 writes it anew", cause.id);
+        assert!(
+            page == now,
+            "docs/causes/{}.md is not what the cause says; WHYLAG_UPDATE_DOCS=1 writes it anew.\n{}",
+            cause.id,
+            first_difference(&page, &now)
+        );
+    }
+}
+
+/// The first line that two texts do not share: a page as a whole is too long to compare by eye.
+fn first_difference(page: &str, cause: &str) -> String {
+    let (mut pages, mut causes) = (page.lines(), cause.lines());
+    loop {
+        match (pages.next(), causes.next()) {
+            (None, None) => return "They differ in their last newline".to_owned(),
+            (page, cause) if page != cause => return format!("page:  {page:?}\ncause: {cause:?}"),
+            _ => {}
+        }
     }
 }
 
@@ -96,10 +114,47 @@ fn every_cause_has_a_mystery_and_a_test() {
     let timers = fs::read_to_string(root().join("crates/whylag/tests/timer_mysteries.rs")).unwrap();
     let rows = fs::read_to_string(root().join("mysteries/README.md")).unwrap();
     for id in ALL.iter().map(|cause| cause.id.as_str()).filter(|id| !ELSEWHERE.contains(id)) {
-        assert!(mysteries.contains(id), "mysteries/{id}");
-        assert!(rows.contains(&format!("| [{id}]({id}) |")), "mysteries/README.md: {id}");
+        assert!(mysteries.contains(id), "no program shows {id}: there is no mysteries/{id}");
+        let row = format!("| [{id}]({id}) |");
+        assert!(rows.contains(&row), "no line of mysteries/README.md begins with '{row}'");
         let file = format!("{}.rs", id.replace('-', "_"));
         let is_tested = tests.contains(&file) || timers.contains(&format!("\"{id}\""));
-        assert!(is_tested, "crates/whylag/tests/mysteries/{file}");
+        assert!(
+            is_tested,
+            "no test records {id}: there is no crates/whylag/tests/mysteries/{file}"
+        );
+    }
+}
+
+/// What `make new-cause` lays down asks for what is to be written, until it is.
+#[test]
+fn no_text_of_the_templates_is_left() {
+    let read = |path: String| fs::read_to_string(root().join(path)).unwrap();
+    let template = read("scripts/new-cause/cause.rs".to_owned());
+    let of_page = template.lines().filter_map(|line| line.strip_prefix("//! "));
+    let of_page: Vec<&str> = of_page
+        .filter(|line| !line.starts_with('#') && !line.starts_with(' ') && !line.contains("@ID@"))
+        .collect();
+    assert!(of_page.len() > 2, "scripts/new-cause/cause.rs has no comment");
+    let template = read("scripts/new-cause/README.md".to_owned());
+    let of_readme: Vec<&str> =
+        template.lines().filter(|l| l.starts_with("**") && !l.contains("@ID@")).collect();
+    assert!(of_readme.len() > 2, "scripts/new-cause/README.md has no headings");
+    if is_update() {
+        return;
+    }
+    let rows = read("mysteries/README.md".to_owned());
+    for id in ALL.iter().map(|cause| cause.id.as_str()) {
+        let page = read(format!("docs/causes/{id}.md"));
+        let left = page.lines().find(|line| of_page.contains(line));
+        assert_eq!(left, None, "text of scripts/new-cause/cause.rs in the comment of {id}");
+        if ELSEWHERE.contains(&id) {
+            continue;
+        }
+        let readme = read(format!("mysteries/{id}/README.md"));
+        let left = readme.lines().find(|line| of_readme.contains(line));
+        assert_eq!(left, None, "text of scripts/new-cause/README.md in mysteries/{id}");
+        let row = format!("| [{id}]({id}) | what the user sees | measured |");
+        assert!(!rows.contains(&row), "mysteries/README.md still has '{row}'");
     }
 }

@@ -21,8 +21,8 @@ use crate::stored::StoreOptions;
     group(ArgGroup::new("which").required(true).multiple(true)
         .args(["runs", "older", "keep", "size"])),
     after_help = "\
-Runs that any of the options name are removed. A run that is being recorded stays. Nothing
-is asked: --dry-run says what would be removed.
+Runs that any of the options name are removed, without a question: see --dry-run. A run
+that is being recorded stays.
 
 Example:
   whylag forget 7             run 7

@@ -56,7 +56,7 @@ pub struct Options {
     /// Report so often meanwhile
     #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     every: Option<u64>,
-    /// How long for each source and interval [default: 10s, of several 2s each]; a command: until
+    /// How long for each source and interval [default: 10s, or 2s each of several]; a command: until
     /// it ends
     #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     time: Option<u64>,
@@ -78,7 +78,7 @@ pub struct Options {
     #[arg(long, value_name = "HZ", value_parser = hertz, requires = "factor",
           conflicts_with = "truth")]
     clock_hz: Option<f64>,
-    /// The error that is wanted of --factor at most
+    /// The largest error of --factor that is acceptable
     #[arg(long, value_name = "PPM", value_parser = ppm, default_value = "1ppm")]
     bound: f64,
     /// Do not record in the kernel why ticks are late

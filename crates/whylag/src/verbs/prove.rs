@@ -34,12 +34,11 @@ whylag prove [OPTIONS] --fix NAME=VALUE -- CMD...
        whylag prove [OPTIONS] --before CMD --after CMD
        whylag prove [OPTIONS] RUN... -- RUN...",
     after_help = "\
-Each pair executes the program once without the change and once with it, in an
-order drawn by lot. All but a few pairs are recorded, into the store. With --undo it
-is executed once more, before the first --fix, to see later whether --undo takes it
-back. Ctrl-C ends it, and what is judged then are the pairs that are whole. The
-program's own output is not shown. With --expect the exit status is 3 if something
-else came out.
+Each pair executes the program once without the change and once with it, in random
+order. All but a few pairs are recorded, into the store. With --undo the program is
+executed once more, before the first --fix, to see later whether --undo restores what
+was there. Ctrl-C ends it; the pairs that are complete are judged. The program's own
+output is not shown. With --expect the exit status is 3 if the outcome is another.
 
 Example:
   whylag prove --fix LD_BIND_NOW=1 -- ./server-test
@@ -90,7 +89,7 @@ pub struct Options {
     /// The cause that should be gone [default: the leading one before the change]
     #[arg(long, value_name = "ID")]
     cause: Option<String>,
-    /// Seed of the order, to have it once more
+    /// Seed of the random order, to have the same order again
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Exit with status 3 if the outcome is another

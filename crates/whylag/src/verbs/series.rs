@@ -17,9 +17,9 @@ use crate::stored::StoreOptions;
 #[derive(Args)]
 #[command(after_help = "\
 Runs of the same program on the same host are a series: at least 6, and a change is
-told when 3 runs have it. Each change has its date, and which facts of host and
+reported once 3 runs have it. Each change has its date, and which facts of host and
 program changed with it. A change that is known is dismissed by the number of its
-run, and not told again.
+run, and not reported again.
 
 Example:
   whylag series --command ./nightly

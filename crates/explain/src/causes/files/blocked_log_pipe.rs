@@ -8,9 +8,9 @@
 //! Sleeps in write to a pipe that is full, by inode, with the process that ended each by reading;
 //! sleeps between writes to a full pipe that does not block, which fail until there is room;
 //! threads that still waited when the recording ended; the descriptor that was written to. What the
-//! reader did, if it is recorded, too: one that waits for room in a pipe leads on to its own reader.
-//! Where somebody computes at the end of the waits, that is a stage of a pipeline and its
-//! bottleneck, and slow-peer.
+//! reader did, if it is recorded, too: one that waits for room in a pipe leads on to its own
+//! reader. Where the last reader computes instead of waiting, it is the slowest stage of a
+//! pipeline: that is slow-peer.
 //!
 //! # Without whylag
 //!

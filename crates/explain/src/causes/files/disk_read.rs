@@ -8,7 +8,8 @@
 //! # Evidence
 //!
 //! Sleeps for a disk within calls that do not write, without those whose kernel stack passes the
-//! wait for a journal, reclaim of memory, or the freeing of blocks. The answers of the disks are shown beside them.
+//! wait for a journal, reclaim of memory, or the freeing of blocks. The answers of the disks are
+//! shown beside them.
 //!
 //! # Without whylag
 //!

@@ -8,7 +8,8 @@
 //!
 //! Sleeps within a sync of a file (fsync, fdatasync, msync, a write with O_SYNC) whose kernel stack
 //! passes the wait for a commit of the journal: of ext4, XFS or Btrfs. Waiting for the file's own
-//! data is divided from it. With ext4 the commits of the host are listed, each with its length.
+//! data is not claimed (disk-sync). With ext4 the commits of the host are listed, each with its
+//! length.
 //!
 //! # Without whylag
 //!

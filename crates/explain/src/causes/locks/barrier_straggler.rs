@@ -7,10 +7,11 @@
 //! # Evidence
 //!
 //! Sleeps on futex words on which one wake-up releases several threads, by a thread that has waited
-//! there itself, and all of these go on. They are divided by what that thread did
-//! meanwhile (ran, slept, waited for a disk, for another lock). Where it waited for a CPU, was
-//! throttled or stopped, the time is left to those causes. If the threads that were woken check a
-//! condition and sleep again, they are queueing: futex-convoy. Somebody always comes last: less than a twentieth of the threads' time is no finding.
+//! there itself, and all of these go on. They are divided by what that thread did meanwhile (ran,
+//! slept, waited for a disk, for another lock). Where it waited for a CPU, was throttled or
+//! stopped, the time is left to those causes. If the threads that were woken check a condition and
+//! sleep again, they are queueing: futex-convoy. Some thread always comes last: less than a
+//! twentieth of the threads' time is no finding.
 //!
 //! # Without whylag
 //!

@@ -2,8 +2,8 @@
 //!
 //! The others find nothing. Either they come out of the wait and their read or accept fails with
 //! EAGAIN, or, more often, the kernel looks once more on their behalf, finds nothing and puts them
-//! to sleep again within the same call. The second kind shows only as sleeps that no return from
-//! the call belongs to.
+//! to sleep again within the same call. The second kind shows only as sleeps after which the call
+//! did not return.
 //!
 //! A wakeup is useful if the call returned and the thread then got something. A loop that reads
 //! until EAGAIN (edge-triggered epoll) has a successful read in each turn, and so no useless one.

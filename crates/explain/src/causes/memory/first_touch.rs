@@ -6,8 +6,8 @@
 //! # Evidence
 //!
 //! CPU samples within page faults that make a new page (do_anonymous_page), scaled to the exact CPU
-//! time of the faults; the kernel's count of minor faults; the growth of the process's memory. A
-//! program that gives as much memory back is malloc-trim.
+//! time of the faults; the kernel's count of minor faults; the growth of the process's memory.
+//! Where the program gives as much memory back, it is malloc-trim.
 //!
 //! # Without whylag
 //!

@@ -6,9 +6,10 @@
 //!
 //! # Evidence
 //!
-//! CPU time in brk, munmap and madvise, but for what they get there themselves (MADV_POPULATE_WRITE,
-//! locked memory), and of the page faults that make new pages: both together are claimed if giving back takes a twentieth of what getting takes, or more. Unmapping a page
-//! takes about a tenth of what it takes to get one, so pages then go as often as they come.
+//! CPU time in brk, munmap and madvise, without what they themselves fault in (MADV_POPULATE_WRITE,
+//! locked memory), and of the page faults that make new pages: both together are claimed if giving
+//! back takes a twentieth of what getting takes, or more. Unmapping a page takes about a tenth of
+//! what it takes to get one, so pages then go as often as they come.
 //!
 //! # Without whylag
 //!

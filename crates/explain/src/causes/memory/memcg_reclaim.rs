@@ -8,7 +8,7 @@
 //!
 //! Sleeps and CPU samples within try_to_free_mem_cgroup_pages, or within the wait above
 //! memory.high; the growth of the count of times that the limit was hit; limit and use of the
-//! cgroup. Reclaim because the host is short of memory is counted apart.
+//! cgroup. Reclaim because the host is short of memory is direct-reclaim.
 //!
 //! # Without whylag
 //!

@@ -6,8 +6,9 @@
 //! Waits for an answer of 38 to 52 ms on a connection that nearly always has something in its send
 //! queue; most waits longer than 5 ms are of this length; DelayedACKs of the network namespace
 //! counts them on the side that delays. Where the writer does not wait for an answer (a server that
-//! has given its own), its sockets are sampled: less than one MSS unsent, window open, TCP_NODELAY off,
-//! data unacknowledged, in a fifth of the samples of a connection or more. The time is claimed in which the process waited for the other side.
+//! has given its own), its sockets are sampled: less than one MSS unsent, window open, TCP_NODELAY
+//! off, data unacknowledged, in a fifth of the samples of a connection or more. What is claimed is
+//! the time that the process waited for the other side.
 //!
 //! # Without whylag
 //!

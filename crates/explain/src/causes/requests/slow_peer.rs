@@ -11,17 +11,18 @@
 //!
 //! # Evidence
 //!
-//! Waits in recv, read or poll for a socket that this side has connected, after a send on it, which a
-//! thread of this host ended; divided by what that thread did meanwhile, and whoever it waited for.
-//! Without a connection: waits that a worker thread ended. A thread counts as a worker if the first
-//! thing it did was an idle wait, and the thread that ended that wait later waits for it. What a worker
-//! computes for the one that waits is work, unless it never rests and several wait for it at a time. Waits for room in a pipe count
-//! where somebody computes at their end: a stage of a pipeline that is slower than those before it.
-//! Where requests are known: of the slowest ones the time from the send of a call that was made for
-//! them until its answer arrived, at least a quarter of their time and a twentieth of the recording.
-//! Else the waits of a process for answers to what it has sent, of a millisecond (the run's threshold)
-//! and more on average. Of a peer that is not recorded its address is known, and its process if it is
-//! on this host: record it, too (-a, or --follow for children), to see what it does.
+//! Waits in recv, read or poll for a socket that this side has connected, after a send on it, which
+//! a thread of this host ended; divided by what that thread did meanwhile, and whoever it waited
+//! for. Without a connection: waits that a worker thread ended. A thread counts as a worker if the
+//! first thing it did was an idle wait, and the thread that ended that wait later waits for it.
+//! What a worker computes for the one that waits is work, unless it never rests and several wait
+//! for it at a time. Waits for room in a pipe count where somebody computes at their end: a stage
+//! of a pipeline that is slower than those before it. Where requests are known: of the slowest ones
+//! the time from the send of a call that was made for them until its answer arrived, at least a
+//! quarter of their time and a twentieth of the recording. Else the waits of a process for answers
+//! to what it has sent, of a millisecond (the run's threshold) and more on average. Of a peer that
+//! is not recorded its address is known, and its process if it is on this host: record it, too (-a,
+//! or --follow for children), to see what it does.
 //!
 //! # Without whylag
 //!

@@ -1,11 +1,11 @@
 //! worker-pool-full: requests wait because all workers of the server are busy with others.
 //!
-//! A server with k workers (threads, prefork processes, children of PHP-FPM) handles k requests at a
-//! time. The next one waits: where workers accept connections themselves, in the queue of the listening
-//! socket, with its data in its own socket. Nothing of the server tells of that, the log of a request
-//! begins when a worker takes it. What the workers do is the cause: where they compute, there are too
-//! few CPUs or too much work; where they wait (for a backend, a lock, a sleep), few workers are the
-//! limit although the machine is idle.
+//! A server with k workers (threads, prefork processes, children of PHP-FPM) handles k requests at
+//! a time. The next one waits: where workers accept connections themselves, in the queue of the
+//! listening socket, with its data in its own socket. The server's own log does not show it: the
+//! entry of a request begins when a worker takes it. What the workers do is the cause: where they
+//! compute, there are too few CPUs or too much work; where they wait (for a backend, a lock, a
+//! sleep), few workers are the limit although the machine is idle.
 //!
 //! # Evidence
 //!
