@@ -83,7 +83,7 @@ fn read_run(store: &Sqlite, id: RunId) {
     drop(report::export::csv::write(&mut Vec::new(), &run));
     let intervals = store.longest(id, page::run::INTERVALS).unwrap_or_default();
     let loaded = page::Loaded { name: "x.whylag".to_owned(), run, intervals };
-    page::html::write(&mut Vec::new(), &page::Page::of(&[loaded])).unwrap();
+    page::html::write(&mut Vec::new(), &page::Page::of(&[loaded], None)).unwrap();
 }
 
 /// Puts runs into a store, and reads them as the verbs do that are about several: grids, series,
@@ -105,7 +105,7 @@ fn read_together(paths: &[PathBuf]) -> usize {
         loaded.push(page::Loaded { name: "x.whylag".to_owned(), run, intervals });
     }
     for two in loaded.chunks_exact(2) {
-        page::html::write(&mut Vec::new(), &page::Page::of(two)).unwrap();
+        page::html::write(&mut Vec::new(), &page::Page::of(two, None)).unwrap();
     }
     page::overview::grids(&store).unwrap();
     page::overview::trends(&store).unwrap();
