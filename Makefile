@@ -13,8 +13,8 @@
 # make build       target/release/whylag
 # make lint        formatting, clippy, shellcheck, rustdoc, licences (deny.toml)
 # make mysteries   the programs with known faults, in mysteries/bin
-# make proofs     each mystery proven, and programs against themselves, into docs/proofs.md (not kept in the
-#                 repository): hours
+# make proofs      each mystery proven, and programs against themselves, into docs/proofs.md: hours; what was
+#                  ended goes on where it stopped, FRESH=1 begins anew, ONLY=lazy-binding proves that alone
 # make bench-peers side by side with bpftrace, perf, strace, cyclictest, ss, netstat, Otava and speedscope
 # make bench-trace  the cost of a mark beside other tracers of Rust programs, and of being read
 # make trace-kills  10,000 traced programs killed in mid-write

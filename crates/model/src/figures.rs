@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Account;
+use crate::{Account, Better};
 
 /// A run in figures. Whoever compares many runs (proofs, grids, series) reads these instead of the
 /// runs themselves: about 20 KB each instead of megabytes.
@@ -23,6 +23,10 @@ pub struct RunFigures {
     pub causes: Vec<CauseFigure>,
     /// Latencies by name: `syscall:read`, `request tcp :6379`, `late ticks`.
     pub latencies: BTreeMap<String, LatencyFigure>,
+    /// The program's own figure, where it was executed for a proof that is about one.
+    pub own: Option<OwnFigure>,
+    /// Mean distance of ticks from their time, where timers were measured.
+    pub ticks_off_ns: Option<f64>,
     /// Events lost, by kind.
     pub losses: BTreeMap<String, u64>,
     /// Facts of the host and the program.
@@ -40,6 +44,17 @@ impl RunFigures {
     pub fn cause(&self, cause: &str) -> Option<&CauseFigure> {
         self.causes.iter().find(|figure| figure.cause == cause)
     }
+}
+
+/// What a program printed of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OwnFigure {
+    /// The pattern that found it in the output.
+    pub what: String,
+    /// The figure.
+    pub value: f64,
+    /// Which values are better.
+    pub better: Better,
 }
 
 /// A finding in figures.

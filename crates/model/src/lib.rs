@@ -56,7 +56,7 @@ pub use comparison::{
     BenchComparison, CheckupDiff, CheckupDifference, FigureComparison, StepComparison,
 };
 pub use event::{Event, EventDetail, EventKind};
-pub use figures::{CauseFigure, LatencyFigure, RunFigures};
+pub use figures::{CauseFigure, LatencyFigure, OwnFigure, RunFigures};
 pub use finding::{
     BelowBar, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding, Hurt,
     LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OnCpu, OwnDelay, RequestCost,

@@ -10,6 +10,8 @@
 //! correlation between neighbours that the series has: where one slow run makes the next one slow,
 //! permutations alone take every wave for a change.
 
+use std::ops::Range;
+
 use crate::quantile;
 
 /// Runs between two changes, at least.
@@ -19,6 +21,10 @@ pub const LEAST_SEGMENT: usize = 3;
 pub const ALPHA: f64 = 0.02;
 /// Series that are drawn.
 const DRAWS: usize = 199;
+/// After so many of them none has to be drawn for a change that is far beyond all of them.
+const FIRST_DRAWS: usize = 49;
+/// No p is below this: so few draws do not carry it.
+const LEAST_P: f64 = 1e-6;
 /// From so many draws on that divide as well, p is beyond [`ALPHA`] whatever the others do.
 const ENOUGH: usize = 4;
 /// Closer to 1 a series has no level that could change.
@@ -28,13 +34,19 @@ const LEVELS: usize = 2;
 /// Each level that is taken out makes neighbours look less alike, by this many times (1 + 3r)/n: 1
 /// for one mean (Kendall 1954), more where the places are the best ones, by simulation.
 const PER_LEVEL: f64 = 3.5;
+/// The deviation of normal noise by its median distance from the level.
+const PER_DEVIATION: f64 = 1.4826;
+/// A place counts by its own chance, and by this part of its neighbours': more dates are within a run,
+/// and the first run of a large step keeps its place.
+const BESIDE: f64 = 0.9;
 const SEED: u64 = 0x0073_6572_6965;
 
 /// A place where a series changes.
 ///
-/// The place is that of the ranks. Of a step of twice the noise it is within a run of the truth in 84 of
-/// 100 (`a_step_is_dated`); who knew both levels beforehand, and normal noise, would come to 87 (the
-/// likeliest place, simulated), and a second look by Huber's loss at levels found did no better.
+/// Its place is the one that is most probably within a run of the truth, not the likeliest one, which a
+/// single odd run at the edge moves. Of a step of twice the noise it is within a run in 88 of 100, the
+/// likeliest place in 85. Who knew both levels beforehand, and that noise is normal, would come to 91
+/// (simulated, docs/series.md): it takes a step of 2.5 times the noise until 95 of 100 can be had.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
     /// The first run of the new level.
@@ -63,6 +75,12 @@ pub fn find(series: &[Vec<f64>]) -> Vec<ChangePoint> {
         }
     }
     found.sort_by_key(|change| change.at);
+    // Only between the changes next to it is what is left the noise.
+    for place in 0..found.len() {
+        let from = place.checked_sub(1).map_or(0, |before| found[before].at);
+        let to = found.get(place + 1).map_or(series.len(), |next| next.at);
+        found[place].at = dated(&columns, from..to, found[place].at);
+    }
     found
 }
 
@@ -80,6 +98,10 @@ fn divide(columns: &[&[f64]], lot: &mut fastrand::Rng) -> Option<ChangePoint> {
     let mut as_well = 0;
     let mut drawn = Vec::with_capacity(DRAWS);
     for _ in 0..DRAWS {
+        let is_looked_at = drawn.len() == FIRST_DRAWS && as_well == 0;
+        if is_looked_at && beyond(&drawn, seen) <= LEAST_P {
+            break;
+        }
         lot.shuffle(&mut order);
         let one: Vec<Vec<f64>> =
             levelled.iter().map(|column| again(column, &order, correlated)).collect();
@@ -90,22 +112,62 @@ fn divide(columns: &[&[f64]], lot: &mut fastrand::Rng) -> Option<ChangePoint> {
             return None;
         }
     }
-    let counted = (as_well + 1) as f64 / (DRAWS + 1) as f64;
+    let counted = (as_well + 1) as f64 / (drawn.len() + 1) as f64;
     let p = if as_well == 0 { counted.min(beyond(&drawn, seen)) } else { counted };
     (p <= ALPHA).then_some(ChangePoint { at, p })
 }
 
+/// The place between two changes that is most probably the first run of the new level, or next to it,
+/// given the levels on both sides of `at`, where ranks see it. They have seen that there is a change, but
+/// not how far a run is from either level. Coordinates mostly move together: all of them say no more
+/// than one.
+fn dated(columns: &[Vec<f64>], within: Range<usize>, at: usize) -> usize {
+    let (n, from) = (within.len(), within.start);
+    let mut newer = vec![0.0; n];
+    for column in columns {
+        let part = &column[within.clone()];
+        let (before, after) = part.split_at(at - from);
+        let level = |side: &[f64]| quantile::median(side).unwrap_or(0.0);
+        let levels = [level(before), level(after)];
+        let away = |side: &[f64], level: f64| side.iter().map(move |v| (v - level).abs()).collect();
+        let mut residuals: Vec<f64> = away(before, levels[0]);
+        residuals.extend::<Vec<f64>>(away(after, levels[1]));
+        let noise = (quantile::median(&residuals).unwrap_or(0.0) * PER_DEVIATION).max(1e-9);
+        for (newer, value) in newer.iter_mut().zip(part) {
+            let [old, new] = levels.map(|level| improbable((value - level) / noise));
+            *newer += (old - new) / columns.len() as f64;
+        }
+    }
+    // Of all places, how much more probable it is that the level is the new one from there on.
+    let mut sum = 0.0;
+    let mut sums: Vec<f64> = newer.iter().rev().map(|one| (sum += one, sum).1).collect();
+    sums.reverse();
+    let most = sums.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let chance = |at: usize| (sums[at] - most).exp();
+    let with_neighbours = |at: usize| chance(at) + BESIDE * (chance(at - 1) + chance(at + 1));
+    let places = LEAST_SEGMENT..=n - LEAST_SEGMENT;
+    let place = places.max_by(|a, b| with_neighbours(*a).total_cmp(&with_neighbours(*b)));
+    from + place.unwrap_or(LEAST_SEGMENT)
+}
+
+/// Minus the logarithm of the probability of a value so many deviations away: as of normal noise up to
+/// two, beyond that as of heavier tails (Huber).
+fn improbable(deviations: f64) -> f64 {
+    const NORMAL_TO: f64 = 2.0;
+    let away = deviations.abs();
+    if away <= NORMAL_TO { away * away / 2.0 } else { NORMAL_TO * (away - NORMAL_TO / 2.0) }
+}
+
 /// How often chance alone comes to `seen` where it never did in so few draws: largest values follow
-/// Gumbel's distribution, here by its moments. Never below a millionth, which so few do not carry.
+/// Gumbel's distribution, here by its moments. Never below [`LEAST_P`].
 fn beyond(drawn: &[f64], seen: f64) -> f64 {
     const EULER: f64 = 0.577_215_664_9;
-    const LEAST: f64 = 1e-6;
     let n = drawn.len() as f64;
     let mean = drawn.iter().sum::<f64>() / n;
     let variance = drawn.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
     let scale = (variance.sqrt() * 6.0f64.sqrt() / std::f64::consts::PI).max(1e-9);
     let at = (seen - (mean - EULER * scale)) / scale;
-    (-(-(-at).exp()).exp_m1()).max(LEAST)
+    (-(-(-at).exp()).exp_m1()).max(LEAST_P)
 }
 
 /// Ranks as quantiles of the normal distribution: whatever the tails, what is left is a rank.
@@ -152,7 +214,7 @@ fn best(columns: &[Vec<f64>]) -> (usize, f64) {
         }
         for step in 0..=2 * (scale - 1) {
             let from = (step * length / 2).min(n - length);
-            let (at, measure) = best_within(columns, &spreads, from, from + length);
+            let (at, measure) = best_within(columns, &spreads, from..from + length);
             if measure > found.1 {
                 found = (at, measure);
             }
@@ -167,23 +229,33 @@ fn spread(column: &[f64]) -> f64 {
     (column.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n).max(1e-12)
 }
 
-fn best_within(columns: &[Vec<f64>], spreads: &[f64], from: usize, to: usize) -> (usize, f64) {
-    let n = to - from;
+fn best_within(columns: &[Vec<f64>], spreads: &[f64], within: Range<usize>) -> (usize, f64) {
+    let n = within.len();
     let mut measure = vec![0.0; n + 1];
     for (column, spread) in columns.iter().zip(spreads) {
-        let part = &column[from..to];
-        let (mean, weight) = (part.iter().sum::<f64>() / n as f64, 1.0 / spread);
-        let mut beyond = 0.0;
+        let weight = 1.0 / spread;
         // No division in here: of a thousand runs it is done millions of times.
-        for (value, measure) in part.iter().zip(&mut measure[1..]) {
-            beyond += value - mean;
+        for (beyond, measure) in beyond_mean(&column[within.clone()]).zip(&mut measure[1..]) {
             *measure += beyond * beyond * weight;
         }
     }
-    let size = |at: usize| at as f64 * (n - at) as f64 / n as f64;
-    let places = (LEAST_SEGMENT..=n - LEAST_SEGMENT).map(|at| (at, measure[at] / size(at)));
+    let places = (LEAST_SEGMENT..=n - LEAST_SEGMENT).map(|at| (at, measure[at] / balance(at, n)));
     let (at, most) = places.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LEAST_SEGMENT, 0.0));
-    (from + at, most)
+    (within.start + at, most)
+}
+
+/// The sum of what the first value, the first two and so on have beyond the mean of all.
+fn beyond_mean(values: &[f64]) -> impl Iterator<Item = f64> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    values.iter().scan(0.0, move |beyond, value| {
+        *beyond += value - mean;
+        Some(*beyond)
+    })
+}
+
+/// What the squared difference of the means of `at` and of `n - at` values weighs.
+fn balance(at: usize, n: usize) -> f64 {
+    at as f64 * (n - at) as f64 / n as f64
 }
 
 /// The series with the levels between its largest changes taken out, whatever made them.
@@ -310,7 +382,8 @@ mod tests {
             found += u32::from(!changes.is_empty());
             dated += u32::from(changes.iter().any(|change| change.at.abs_diff(30) <= 1));
         }
-        assert!(found >= 190 && dated >= 150, "found {found}, dated {dated} of 200");
+        // The likeliest place is within a run in 170 of 200, what can be had at best is 182.
+        assert!(found >= 190 && dated >= 166, "found {found}, dated {dated} of 200");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! what came out.
 
 use clap::Args;
-use model::RunSummary;
+use model::{Labels, RunSummary};
 use store::{Sqlite, Store};
 
 use crate::failure::Failure;
@@ -104,6 +104,12 @@ impl Selection {
 
 /// The label that names a set of runs.
 pub const SET: &str = "set";
+
+/// The labels of a run that --label and --set ask for.
+pub fn labels(given: &[(String, String)], set: Option<&str>) -> Labels {
+    let set = set.map(|name| (SET.to_owned(), name.to_owned()));
+    given.iter().cloned().chain(set).collect()
+}
 
 /// A duration, for which days are a unit, too.
 pub fn age(text: &str) -> Result<u64, String> {

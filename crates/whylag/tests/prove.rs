@@ -56,7 +56,7 @@ fn a_variable_that_helps_is_proven_and_every_run_is_in_the_store() {
     }
     let one = &runs[0].header.labels["proof"];
     assert!(runs.iter().all(|run| run.header.labels["proof"] == *one));
-    // The same from the store, by wall time.
+    // The same from the store.
     let of_side = |side: &str| -> Vec<String> {
         let of_it = runs.iter().filter(|run| run.header.labels["side"] == side);
         of_it.map(|run| run.id.to_string()).collect()
@@ -66,7 +66,9 @@ fn a_variable_that_helps_is_proven_and_every_run_is_in_the_store() {
     let names: Vec<&str> = names.chain(after.iter().map(String::as_str)).collect();
     let stored = prove(&lab, &names);
     assert_eq!(stored["measured"]["pairs"], 6);
-    assert!(stored["measured"]["before"].as_f64().unwrap() >= 0.4, "{}", stored["measured"]);
+    for key in ["what", "before", "after", "ratio", "verdict"] {
+        assert_eq!(stored["measured"][key], measured[key], "{key}");
+    }
     assert!(stored["warnings"][0].as_str().unwrap().contains("not drawn by lot"));
 }
 
@@ -224,4 +226,47 @@ fn ctrl_c_judges_the_pairs_that_are_whole() {
     assert_eq!(proof["measured"]["verdict"], "insufficient");
     assert!(!mark.exists(), "the change is taken back");
     assert!(fs::read_dir(lab.folder.path()).unwrap().count() >= 1);
+}
+
+/// Its ticks are late by so many ms.
+const TICKS: &str = "now=$(($(cut -d . -f 1 /proc/uptime) * 1000000000)); for i in 1 2 3 4 5 6 7 8; do \
+     echo $((now + i * 20000000)) $((now + i * 20000000 + ${LATE:-9} * 1000000)); done";
+
+#[test]
+fn ticks_are_judged_by_how_far_they_are_from_their_time_now_and_from_the_store() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let options = ["--ticks", "--fix", "LATE=3", "--pairs", "6", "--seed", "5"];
+    let proof = prove(&lab, &[&options[..], &["--", "sh", "-c", TICKS]].concat());
+    let is_right = |proof: &Value| {
+        let measured = &proof["measured"];
+        assert_eq!((&measured["verdict"], &measured["pairs"]), (&"better".into(), &6.into()));
+        assert_eq!(measured["before"].as_f64(), Some(0.009));
+        assert_eq!(measured["after"].as_f64(), Some(0.003));
+    };
+    is_right(&proof);
+    assert_eq!(proof["unrecorded"]["after"].as_f64(), Some(0.003));
+    assert!(proof["recording"].is_null());
+    let runs = lab.runs();
+    let first = runs[0].header.target.to_string();
+    assert!(runs.iter().all(|run| run.header.target.to_string() == first), "labels are no part");
+    let label = &runs[0].header.labels["proof"];
+    let sets = ["before", "after"].map(|side| format!("proof={label},side={side}"));
+    is_right(&prove(&lab, &[&sets[0], "--", &sets[1]]));
+    // What a recording took is another thing.
+    let recording = fixture("mmap-lock-faulty");
+    let recording = recording.to_str().unwrap();
+    let mixed = [vec![&*sets[0], "--"], vec![recording; 6]].concat();
+    assert_refused(&lab.verb("prove").args(mixed).output().unwrap(), &["measured timers"]);
+}
+
+#[test]
+fn children_are_recorded_where_that_is_asked_for() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let options = ["--fix", "A=1", "--pairs", "6", "--seed", "5", "--follow"];
+    let command = ["--", "sh", "-c", "sleep 0.05 & wait"];
+    prove(&lab, &[&options[..], &command].concat());
+    let runs = lab.runs();
+    assert!(runs.iter().all(|run| run.header.follow), "{runs:#?}");
+    // The shell and its child.
+    assert!(runs.iter().all(|run| run.threads >= 2), "{runs:#?}");
 }

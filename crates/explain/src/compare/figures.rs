@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::units::duration;
 use model::{
     CauseFigure, Explanation, FlowKind, Histogram, LatencyFigure, MessageMetric, Run, RunFigures,
 };
@@ -29,6 +30,8 @@ pub fn figures(run: &Run, explanation: &Explanation) -> RunFigures {
         accounts: run.accounts().iter().collect(),
         causes: causes.collect(),
         latencies: latencies(run),
+        own: None,
+        ticks_off_ns: ticks_off_ns(run),
         losses: run.losses.by_kind(),
         facts: run.facts.iter().map(|fact| (fact.name.clone(), fact.value.clone())).collect(),
         others_cpu_ns: busy.saturating_sub(watched).saturating_sub(run.cost.cpu_ns),
@@ -37,7 +40,8 @@ pub fn figures(run: &Run, explanation: &Explanation) -> RunFigures {
     }
 }
 
-/// System calls, scheduling and the like of all watched processes; messages by their flow.
+/// System calls, scheduling and the like of all watched processes; messages by their flow; late ticks
+/// by their source and interval.
 fn latencies(run: &Run) -> BTreeMap<String, LatencyFigure> {
     let mut all = BTreeMap::<String, Histogram>::new();
     let mut add = |name: String, histogram: &Histogram| {
@@ -55,8 +59,23 @@ fn latencies(run: &Run) -> BTreeMap<String, LatencyFigure> {
             add(format!("{noun} {}", flow.name), &second.histogram);
         }
     }
+    for series in run.jitter.iter().flat_map(|jitter| &jitter.series) {
+        let every = duration(series.interval_ns);
+        add(format!("late ticks {} every {every}", series.source), &series.late);
+    }
     let figures = all.into_iter().filter_map(|(name, values)| Some((name, figure(&values)?)));
     figures.collect()
+}
+
+/// Of all series together, early ticks as well as late ones.
+fn ticks_off_ns(run: &Run) -> Option<f64> {
+    let mut all = (0u64, 0.0);
+    for series in run.jitter.iter().flat_map(|jitter| &jitter.series) {
+        for one in [&series.late, &series.early] {
+            all = (all.0.saturating_add(one.count()), all.1 + one.sum() as f64);
+        }
+    }
+    (all.0 > 0).then(|| all.1 / all.0 as f64)
 }
 
 fn figure(values: &Histogram) -> Option<LatencyFigure> {

@@ -23,7 +23,10 @@ enum OneFix {
 /// The command, as a shell takes it.
 pub fn command(run: &Run, cause: Id) -> String {
     let watch = match &run.header.target {
-        Target::Command(arguments) => return prove(run, cause, arguments),
+        Target::Command(arguments) => {
+            let manner = if run.header.follow { " --follow" } else { "" };
+            return prove(run, cause, manner, arguments);
+        }
         Target::Process(_) | Target::Thread(_) | Target::Trace(_) => "-p PID".to_owned(),
         Target::Host => "-a".to_owned(),
         Target::Unit(unit) => format!("-u {}", quoted(unit)),
@@ -35,7 +38,7 @@ pub fn command(run: &Run, cause: Id) -> String {
                 command_line(arguments)
             );
         }
-        Target::Jitter(arguments) => return format!("whylag jitter {}", command_line(arguments)),
+        Target::Jitter(arguments) => return of_ticks(run, cause, arguments),
     };
     let seconds = run.length_ns().div_ceil(1_000_000_000).max(1);
     format!(
@@ -44,31 +47,45 @@ pub fn command(run: &Run, cause: Id) -> String {
     )
 }
 
-fn prove(run: &Run, cause: Id, arguments: &[String]) -> String {
+/// Of a program that prints its ticks a proof; whylag's own timers once more.
+fn of_ticks(run: &Run, cause: Id, arguments: &[String]) -> String {
+    let Some(at) = arguments.iter().position(|word| word == "--") else {
+        return format!("whylag jitter {}", command_line(arguments));
+    };
+    let (options, command) = (&arguments[..at], &arguments[at + 1..]);
+    let time = options.windows(2).find(|two| two[0] == "--time");
+    let time = time.map_or_else(String::new, |two| format!(" --time {}", quoted(&two[1])));
+    prove(run, cause, &format!(" --ticks{time}"), command)
+}
+
+/// With `manner`, options that say how it is recorded.
+fn prove(run: &Run, cause: Id, manner: &str, arguments: &[String]) -> String {
     let plain = command_line(arguments);
+    let prove = format!("whylag prove{manner} --cause {cause}");
     if let Some(fixed) = fixed_mystery(arguments) {
         let (before, after) = (quoted(&plain), quoted(&fixed));
-        return format!("whylag prove --cause {cause} --before {before} --after {after}");
+        // They run for as long as they are told: what they lost is what becomes less.
+        let figure = match run.header.target {
+            Target::Jitter(_) => "",
+            _ => " --metric 'lost_ns=([0-9]+)'",
+        };
+        return format!("{prove}{figure} --before {before} --after {after}");
     }
     match one_fix(run, cause) {
         Some(OneFix::Variable(variable)) => {
-            format!("whylag prove --cause {cause} --fix {} -- {plain}", quoted(&variable))
+            format!("{prove} --fix {} -- {plain}", quoted(&variable))
         }
         Some(OneFix::Setting { file, fixed, was }) => {
             let echo = |value: &str| quoted(&format!("echo {} > {file}", quoted(value)));
-            format!(
-                "whylag prove --cause {cause} --fix {} --undo {} -- {plain}",
-                echo(&fixed),
-                echo(&was)
-            )
+            format!("{prove} --fix {} --undo {} -- {plain}", echo(&fixed), echo(&was))
         }
         Some(OneFix::Before(shell)) => {
             let (before, after) = (quoted(&plain), quoted(&format!("{shell}; exec {plain}")));
-            format!("whylag prove --cause {cause} --before {before} --after {after}")
+            format!("{prove} --before {before} --after {after}")
         }
         None => {
             let before = quoted(&plain);
-            format!("whylag prove --cause {cause} --before {before} --after FIXED")
+            format!("{prove} --before {before} --after FIXED")
         }
     }
 }
@@ -201,9 +218,18 @@ mod tests {
         let mystery = Target::Command(vec!["mysteries/bin/x-faulty".to_owned(), "5".to_owned()]);
         assert_eq!(
             of(mystery, &[], ids::FUTEX_CONVOY),
-            "whylag prove --cause futex-convoy --before 'mysteries/bin/x-faulty 5' \
-             --after 'mysteries/bin/x-fixed 5'"
+            "whylag prove --cause futex-convoy --metric 'lost_ns=([0-9]+)' \
+             --before 'mysteries/bin/x-faulty 5' --after 'mysteries/bin/x-fixed 5'"
         );
+        let ticks = ["--time", "9s", "--", "mysteries/bin/timer-slack-faulty", "4"];
+        assert_eq!(
+            of(Target::Jitter(ticks.map(str::to_owned).to_vec()), &[], ids::TIMER_SLACK),
+            "whylag prove --ticks --time 9s --cause timer-slack \
+             --before 'mysteries/bin/timer-slack-faulty 4' \
+             --after 'mysteries/bin/timer-slack-fixed 4'"
+        );
+        let own = ["--time", "5s"].map(str::to_owned).to_vec();
+        assert_eq!(of(Target::Jitter(own), &[], ids::TIMER_SLACK), "whylag jitter --time 5s");
         assert_eq!(
             of(Target::Process(12), &[], ids::FUTEX_CONVOY),
             "whylag record -p PID --time 3s --set fixed && whylag compare 7 fixed"

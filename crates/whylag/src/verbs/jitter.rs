@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use indicatif::ProgressBar;
 use jitter::plan::{self, Setting, Step};
 use jitter::{Series, Started, control, drift, sources};
-use model::{Batch, Conversion, Jitter, JitterProgram, Outlier, RunEnd, Target};
+use model::{Batch, Conversion, Jitter, JitterProgram, Outlier, RunEnd, RunHeader, Target};
 use store::Store;
 
 mod watched;
@@ -18,6 +19,7 @@ mod watched;
 use self::watched::Watched;
 use crate::failure::Failure;
 use crate::keeper::Keeper;
+use crate::selection::labels;
 use crate::signals::Asked;
 use crate::stored::StoreOptions;
 use crate::{output, stored};
@@ -84,6 +86,14 @@ pub struct Options {
     /// Do not record in the kernel why ticks are late
     #[arg(long)]
     no_record: bool,
+    /// What to call the run, such as build=42; may be given several times. 'whylag runs --label'
+    /// finds it again
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = stored::label)]
+    labels: Vec<(String, String)>,
+    /// Name of the set that the run belongs to, such as before: 'prove' takes the name for all of its
+    /// runs
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    set: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -140,7 +150,8 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
     }
     let plan = plan(options)?;
     let store = store.open_to_write()?;
-    let header = stored::header(Target::Jitter(words()));
+    let labels = labels(&options.labels, options.set.as_deref());
+    let header = RunHeader { labels, ..stored::header(Target::Jitter(words())) };
     let (watched, recording) = Watched::start(options, plan)?;
     let signal = Asked::listen()?;
     let mut keeper = Keeper::begin(store, &header);
@@ -168,10 +179,11 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
     if kept.is_kept() {
         signal.nothing_can_be_lost();
     }
-    let judged = explain::timers(&kept.store.load(kept.id)?);
-    let written = match judged {
+    let run = kept.store.load(kept.id)?;
+    let written = match explain::timers(&run) {
         Some(judged) => {
             kept.put_findings(&judged.jitter.findings);
+            kept.put_figures(&explain::figures(&run, &judged.explanation));
             write(judged.jitter, options)
         }
         None => Ok(()),
@@ -196,10 +208,24 @@ fn setting(options: &Options) -> Setting {
     Setting { cpu: options.cpu, fifo: options.fifo }
 }
 
-/// The command line after the verb.
+/// The command line after the verb, without what the run is called: runs of the same are compared,
+/// whatever they are called.
 fn words() -> Vec<String> {
-    let words: Vec<OsString> =
-        std::env::args_os().skip_while(|word| word != "jitter").skip(1).collect();
+    let mut all = std::env::args_os().skip_while(|word| word != "jitter").skip(1);
+    let mut words: Vec<OsString> = Vec::new();
+    while let Some(word) = all.next() {
+        let text = word.to_string_lossy();
+        if text == "--" {
+            words.push(word);
+            words.extend(all);
+            break;
+        }
+        if text == "--label" || text == "--set" {
+            all.next();
+        } else if !text.starts_with("--label=") && !text.starts_with("--set=") {
+            words.push(word);
+        }
+    }
     inspect::command_line::to_store(&words, false)
 }
 

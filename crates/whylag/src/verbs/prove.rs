@@ -18,7 +18,7 @@ use regex::Regex;
 use stats::paired::LEAST_PAIRS;
 
 use self::change::Change;
-use self::executed::Executor;
+use self::executed::{Executor, Manner};
 use crate::failure::Failure;
 use crate::output::{self, tell};
 use crate::signals::Asked;
@@ -28,6 +28,7 @@ use crate::stored::{RunName, StoreOptions};
 #[derive(Args)]
 #[command(
     group(ArgGroup::new("what").args(["fix", "before", "runs"]).required(true)),
+    group(ArgGroup::new("figure").args(["metric", "ticks"])),
     override_usage = "\
 whylag prove [OPTIONS] --fix NAME=VALUE -- CMD...
        whylag prove [OPTIONS] --fix CMD --undo CMD -- CMD...
@@ -46,6 +47,7 @@ Example:
   whylag prove --fix 'LD_BIND_NOW=1' --metric 'p99: ([0-9.]+) ms' -- ./load
   whylag prove --fix ./apply.sh --undo ./revert.sh -- ./server-test
   whylag prove --fix A=1 --time 10s --metric 'rate: ([0-9]+)' -- ./never-ends
+  whylag prove --ticks --before './timers --slack 5ms' --after ./timers
   whylag prove 12 13 14 15 16 17 -- 18 19 20 21 22 23
   whylag prove before -- after           sets, as 'record --set' named them
   whylag prove build=41 -- build=42      runs with these labels"
@@ -81,9 +83,16 @@ pub struct Options {
     /// Large values of --metric are better
     #[arg(long, requires = "metric")]
     higher_is_better: bool,
+    /// The program prints its ticks, as 'whylag jitter' reads them: how far they are from their time
+    /// is judged instead of its wall time, and the causes of late ticks
+    #[arg(long, conflicts_with_all = ["runs", "follow"])]
+    ticks: bool,
+    /// Record the program's children, too
+    #[arg(long, conflicts_with = "runs")]
+    follow: bool,
     /// End each execution after this long, such as 10s: for a program that does not end by itself.
-    /// It is sent SIGTERM, and judged by --metric
-    #[arg(long, value_name = "D", requires = "metric", conflicts_with = "runs",
+    /// It is sent SIGTERM, and judged by --metric or --ticks
+    #[arg(long, value_name = "D", requires = "figure", conflicts_with = "runs",
           value_parser = model::units::parse_duration)]
     time: Option<u64>,
     /// The cause that should be gone [default: the leading one before the change]
@@ -128,13 +137,13 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
         execute(options, store)?
     } else {
         let after = options.command.iter().cloned().map(RunName::from).collect::<Vec<_>>();
-        let trials = stored_runs::trials(store, &options.runs, &after)?;
+        let (trials, figure) = stored_runs::trials(store, &options.runs, &after)?;
         let words =
             |names: &[RunName]| names.iter().map(RunName::to_string).collect::<Vec<_>>().join(" ");
         let question = ProofQuestion {
             change: format!("runs {} before, {} after", words(&options.runs), words(&after)),
             cause: options.cause.clone(),
-            ..ProofQuestion::default()
+            ..figure
         };
         explain::prove(&question, trials)
     };
@@ -190,12 +199,14 @@ fn execute(options: &Options, store: &StoreOptions) -> Result<Proof, Failure> {
         options.before.as_deref().zip(options.after.as_deref()),
         &options.command,
     )?;
-    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..));
+    // Short enough for readers of JSON whose numbers are all floating-point.
+    let seed = options.seed.unwrap_or_else(|| fastrand::u32(..).into());
     let signal = Asked::listen()?;
     let question = ProofQuestion {
         change: change.in_words(),
         meant: change.facts(),
-        metric: options.metric.as_ref().map(|metric| metric.as_str().to_owned()),
+        metric: figure(options),
+        ticks: options.ticks,
         better: if options.higher_is_better { Better::Higher } else { Better::Lower },
         cause: options.cause.clone(),
         seed: Some(seed),
@@ -205,7 +216,14 @@ fn execute(options: &Options, store: &StoreOptions) -> Result<Proof, Failure> {
         order.insert(0, FIRST_LOOK);
     }
     let progress = progress(order.len());
-    let mut executor = Executor::new(store, change, options.metric.clone(), options.time)?;
+    let manner = Manner {
+        metric: options.metric.clone(),
+        better: question.better,
+        limit_ns: options.time,
+        follow: options.follow,
+        ticks: options.ticks,
+    };
+    let mut executor = Executor::new(store, change, manner)?;
     let mut trials = Vec::new();
     let mut failed = None;
     for planned in order {
@@ -237,9 +255,23 @@ fn execute(options: &Options, store: &StoreOptions) -> Result<Proof, Failure> {
     if let Some(reason) = signal.reason() {
         tell(format_args!("{reason}: the pairs that are whole are judged"));
     }
+    tell(format_args!(
+        "the recorded runs are stored: 'whylag prove {} -- {}' judges them again",
+        executor.set(TrialSide::Before),
+        executor.set(TrialSide::After)
+    ));
     let mut proof = explain::prove(&question, trials);
     proof.warnings.extend(executor.warning());
     Ok(proof)
+}
+
+/// What is judged of programs that print their ticks, in seconds.
+const TICKS: &str = "mean distance of ticks from their time, in s";
+
+/// What is judged, by its name; `None`: wall time.
+fn figure(options: &Options) -> Option<String> {
+    let metric = options.metric.as_ref().map(|metric| metric.as_str().to_owned());
+    metric.or_else(|| options.ticks.then(|| TICKS.to_owned()))
 }
 
 /// The runs are in the store, whatever came after them.

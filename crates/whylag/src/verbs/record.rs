@@ -18,7 +18,7 @@ use self::session::Session;
 use crate::failure::Failure;
 use crate::keeper::Keeper;
 use crate::output::tell;
-use crate::selection::SET;
+use crate::selection::labels;
 use crate::signals::Asked;
 use crate::stored::{StoreOptions, label};
 
@@ -126,8 +126,7 @@ pub fn run(options: &Options, store: &StoreOptions, started: Instant) -> Result<
     let store = store.open_to_write()?;
     let recorder = Recorder::start(&watch(options), started)?;
     let signal = Asked::listen()?;
-    let set = options.set.iter().map(|name| (SET.to_owned(), name.clone()));
-    let labels = options.labels.iter().cloned().chain(set).collect();
+    let labels = labels(&options.labels, options.set.as_deref());
     let keeper = Keeper::begin(store, &RunHeader { labels, ..recorder.header().clone() });
     tell(format_args!(
         "recording {} as run {}; Ctrl-C ends it{}",

@@ -9,6 +9,8 @@ use crate::text::share;
 
 /// Smaller changes do not matter, however sure they are.
 const LEAST_CHANGE: f64 = 0.01;
+/// Up to this p a change is called so, whatever the few pairs say that were not recorded.
+const SURE: f64 = 0.01;
 /// An interval within this part of no change shows that there is none that matters.
 const SAME: f64 = 0.05;
 
@@ -47,6 +49,25 @@ pub fn of(question: &ProofQuestion, pairs: &[Pair<'_>]) -> Measured {
         verdict,
         missing,
     }
+}
+
+/// A change that chance makes in one of twenty equal programs has to be there without whylag, too; a
+/// surer one stays, with a warning.
+pub fn confirmed(measured: Measured, unrecorded: Option<&Measured>) -> Measured {
+    let is_change = matches!(measured.verdict, ProofVerdict::Better | ProofVerdict::Worse);
+    let is_sure = measured.p.is_some_and(|p| p <= SURE);
+    if !is_change || is_sure || !unrecorded.is_some_and(|other| is_contrary(&measured, other)) {
+        return measured;
+    }
+    let missing = "the pairs that were not recorded moved the other way: more pairs would show which \
+                   is so";
+    Measured { verdict: ProofVerdict::Insufficient, missing: missing.to_owned(), ..measured }
+}
+
+/// One became larger, the other smaller.
+pub fn is_contrary(recorded: &Measured, unrecorded: &Measured) -> bool {
+    let moved = |measured: &Measured| measured.after - measured.before;
+    moved(recorded) * moved(unrecorded) < 0.0
 }
 
 /// The verdict, and what is missing where it is none.

@@ -25,6 +25,8 @@ pub struct ProofQuestion {
     pub meant: Vec<String>,
     /// The program's own figure by its name; `None`: wall time.
     pub metric: Option<String>,
+    /// The figure is of ticks: how long a run takes says nothing.
+    pub ticks: bool,
     /// Which values of it are better.
     pub better: Better,
     /// The cause that should be gone; `None`: the one that takes most before.
@@ -48,15 +50,15 @@ pub fn prove(question: &ProofQuestion, trials: Vec<Trial>) -> Proof {
         Some(place) => causes.remove(place),
         None => causes::of(&id, &figures),
     });
-    let measured = figure(&recorded);
     let unrecorded_figure = (!unrecorded.is_empty()).then(|| figure(&unrecorded));
+    let measured = measured::confirmed(figure(&recorded), unrecorded_figure.as_ref());
     let mut proof = Proof {
         summary: String::new(),
         change: question.change.clone(),
         seed: question.seed,
         measured,
         unrecorded: unrecorded_figure,
-        recording: recording(&recorded, &unrecorded),
+        recording: recording(&recorded, &unrecorded).filter(|_| !question.ticks),
         cause,
         other_causes: causes,
         accounts: profile::accounts(&figures),

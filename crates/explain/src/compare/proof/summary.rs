@@ -1,9 +1,10 @@
 //! The first sentence: what happened to the time, and what to the cause.
 
-use model::{Better, CauseProof, CauseVerdict, Measured, Proof, ProofVerdict, Trial};
+use model::{CauseProof, CauseVerdict, Measured, Proof, ProofVerdict, Trial};
 use stats::Interval;
 
 use super::ProofQuestion;
+use super::measured::is_contrary;
 use crate::text::share;
 
 /// Recording may change a side by this much more than the other before that is worth a warning.
@@ -115,6 +116,7 @@ pub fn warnings(question: &ProofQuestion, proof: &Proof, trials: &[Trial]) -> Ve
         ));
     }
     if let Some(unrecorded) = &proof.unrecorded
+        && proof.measured.verdict == ProofVerdict::Better
         && is_contrary(&proof.measured, unrecorded)
     {
         warnings.push(
@@ -132,13 +134,4 @@ pub fn warnings(question: &ProofQuestion, proof: &Proof, trials: &[Trial]) -> Ve
         warnings.push(format!("{failed} of the recorded runs ended with an error of their own"));
     }
     warnings
-}
-
-/// Better while recorded, and not so when not.
-fn is_contrary(recorded: &Measured, unrecorded: &Measured) -> bool {
-    let improves = |measured: &Measured| match measured.better {
-        Better::Lower => measured.after < measured.before,
-        Better::Higher => measured.after > measured.before,
-    };
-    recorded.verdict == ProofVerdict::Better && !improves(unrecorded)
 }

@@ -214,3 +214,42 @@ fn sides_without_a_difference_get_a_verdict_in_at_most_5_percent() {
         .count();
     assert!(verdicts <= 26, "{verdicts} of 300: 5 % and three deviations");
 }
+
+#[test]
+fn what_chance_makes_now_and_then_has_to_be_there_without_whylag() {
+    // The recorded pairs became faster, the others slower.
+    let contrary = |n: usize| {
+        let mut trials = trials(SLOW, Side { seconds: 0.95, lazy: 0.3 }, n);
+        for trial in trials.iter_mut().filter(|trial| trial.run.is_none()) {
+            trial.wall_ns = if trial.side == TrialSide::Before { 900_000_000 } else { 990_000_000 };
+        }
+        prove(&ProofQuestion { seed: Some(1), ..ProofQuestion::default() }, trials)
+    };
+    let few = contrary(6);
+    assert_eq!(few.measured.verdict, ProofVerdict::Insufficient, "{}", few.summary);
+    assert!(few.measured.missing.contains("moved the other way"), "{}", few.measured.missing);
+    let many = contrary(10);
+    assert_eq!(many.measured.verdict, ProofVerdict::Better, "{}", many.summary);
+    assert!(many.warnings[0].contains("moved the other way"), "{:?}", many.warnings);
+}
+
+#[test]
+fn equal_programs_are_seldom_called_better_or_worse() {
+    let mut rng = fastrand::Rng::with_seed(32);
+    let mut called = 0;
+    for _ in 0..1000 {
+        let mut trial = |side, pair: usize| {
+            let wall_ns = (1e9 * (1.0 + 0.1 * normal(&mut rng))) as u64;
+            let figures = (pair < 10).then(|| figures(SLOW, wall_ns));
+            Trial { side, pair, run: None, wall_ns, metric: None, figures }
+        };
+        let trials = (0..12)
+            .flat_map(|pair| [trial(TrialSide::Before, pair), trial(TrialSide::After, pair)])
+            .collect::<Vec<_>>();
+        let verdict = prove(&ProofQuestion::default(), trials).measured.verdict;
+        called += usize::from(matches!(verdict, ProofVerdict::Better | ProofVerdict::Worse));
+    }
+    // 1 % are sure, and half of the other 4 % have the unrecorded pairs on their side: 30; 5 % would
+    // be called without them.
+    assert!(called <= 45, "{called} of 1000");
+}

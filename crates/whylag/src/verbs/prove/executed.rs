@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use model::{RunFigures, RunId, Trial, TrialSide};
+use model::{Better, OwnFigure, RunFigures, RunId, RunSummary, Trial, TrialSide};
 use regex::Regex;
-use store::Store;
+use store::{Sqlite, Store};
 
 use super::Planned;
 use super::change::Change;
@@ -30,12 +30,26 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How often a child and the signals are looked at.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// How the program is executed and judged, on both sides.
+#[derive(Clone, Default)]
+pub struct Manner {
+    /// Finds the program's own figure.
+    pub metric: Option<Regex>,
+    /// Which values of it are better.
+    pub better: Better,
+    /// After so long each execution is ended, ns.
+    pub limit_ns: Option<u64>,
+    /// Its children are recorded, too.
+    pub follow: bool,
+    /// It prints its ticks, and these are judged.
+    pub ticks: bool,
+}
+
 /// Executes a side.
 pub struct Executor<'a> {
     store: &'a StoreOptions,
     change: Change,
-    metric: Option<Regex>,
-    /// After so long each execution is ended.
+    manner: Manner,
     limit: Option<Duration>,
     undone: Undone,
     /// Label of all runs of this proof.
@@ -46,28 +60,29 @@ impl<'a> Executor<'a> {
     pub fn new(
         store: &'a StoreOptions,
         change: Change,
-        metric: Option<Regex>,
-        limit_ns: Option<u64>,
+        manner: Manner,
     ) -> Result<Executor<'a>, Failure> {
         // Also refuses a store that cannot be used, before anything is executed.
         drop(store.open_to_write()?);
         let proof = format!("{}-{}", clock::unix_ns() / 1_000_000_000, std::process::id());
-        let limit = limit_ns.map(Duration::from_nanos);
-        Ok(Executor { store, change, metric, limit, undone: Undone::default(), proof })
+        let limit = manner.limit_ns.map(Duration::from_nanos);
+        Ok(Executor { store, change, manner, limit, undone: Undone::default(), proof })
     }
 
     /// One execution; `None` if somebody asked to end meanwhile.
     pub fn execute(&mut self, planned: &Planned, signal: &Asked) -> Result<Option<Trial>, Failure> {
         self.change.prepare(planned.side)?;
-        let Executed { wall, status, was_ended, output, errors } = match planned.is_recorded {
-            true => self.start(self.recorder(planned)?, planned, signal)?,
-            false => self.start(self.program(planned.side)?, planned, signal)?,
+        let command = match self.is_by_whylag(planned) {
+            true => self.recorder(planned)?,
+            false => self.program(planned.side)?,
         };
+        let Executed { wall, status, was_ended, output, errors } =
+            self.start(command, planned, signal)?;
         if signal.reason().is_some() {
             return Ok(None);
         }
         let recorded = planned.is_recorded.then(|| self.recorded(planned, &errors)).transpose()?;
-        let (run, figures) = recorded.unzip();
+        let (run, mut figures) = recorded.unzip();
         let of_program = figures.as_ref().and_then(|figures| figures.exit_status);
         let of_program = of_program.or(status.code()).unwrap_or(128);
         let side = planned.side.name();
@@ -75,7 +90,7 @@ impl<'a> Executor<'a> {
             return Err(Failure::Failed(anyhow!(
                 "the program failed {side} the change: exit status {of_program}; what fails cannot \
                  be compared{}",
-                last_line(&errors)
+                last_line(errors.lines().filter(|line| !line.starts_with(OWN)))
             )));
         }
         if let (true, Some(figures)) = (self.change.is_outside(), &figures) {
@@ -83,9 +98,34 @@ impl<'a> Executor<'a> {
             looked.map_err(|error| Failure::Failed(anyhow!(error)))?;
         }
         let wall_ns = figures.as_ref().map_or(wall.as_nanos() as u64, |figures| figures.length_ns);
-        let metric = self.metric.as_ref().map(|metric| read(metric, &output, side)).transpose()?;
+        let metric = match &self.manner.metric {
+            Some(metric) => Some(read(metric, &output, side)?),
+            None if self.manner.ticks => Some(self.ticks_off(planned, &errors)?),
+            None => None,
+        };
+        if let (Some(run), Some(figures)) = (run, &mut figures) {
+            self.keep(run, figures, metric)?;
+        }
         let pair = planned.pair.unwrap_or_default();
         Ok(Some(Trial { side: planned.side, pair, run, wall_ns, metric, figures }))
+    }
+
+    /// The program's own figure with the run: it is judged again by that, whenever it is.
+    fn keep(
+        &self,
+        run: RunId,
+        figures: &mut RunFigures,
+        metric: Option<f64>,
+    ) -> Result<(), Failure> {
+        let (Some(pattern), Some(value)) = (&self.manner.metric, metric) else { return Ok(()) };
+        let what = pattern.as_str().to_owned();
+        figures.own = Some(OwnFigure { what, value, better: self.manner.better });
+        Ok(self.store.open_to_write()?.put_figures(run, figures)?)
+    }
+
+    /// How to name the recorded runs of a side later.
+    pub fn set(&self, side: TrialSide) -> String {
+        format!("proof={},side={}", self.proof, side.name())
     }
 
     /// What makes the proof weaker.
@@ -100,6 +140,11 @@ impl<'a> Executor<'a> {
     /// Takes the change back.
     pub fn end(&mut self) -> Result<(), Failure> {
         self.change.prepare(TrialSide::Before)
+    }
+
+    /// Ticks are read by whylag, also where nothing is recorded.
+    fn is_by_whylag(&self, planned: &Planned) -> bool {
+        planned.is_recorded || self.manner.ticks
     }
 
     fn program(&self, side: TrialSide) -> Result<Command, Failure> {
@@ -121,18 +166,25 @@ impl<'a> Executor<'a> {
         if self.store.is_trusted() {
             command.arg("--trust-store");
         }
-        command.arg("record");
+        command.arg(if self.manner.ticks { "jitter" } else { "record" });
         for (name, value) in self.labels(planned) {
             command.arg("--label").arg(format!("{name}={value}"));
+        }
+        if self.manner.follow {
+            command.arg("--follow");
+        }
+        if !planned.is_recorded {
+            command.arg("--no-record");
         }
         command.arg("--").args(self.change.command(planned.side));
         Ok(command)
     }
 
-    /// A run outside of the pairs is in neither set of them.
+    /// A run outside of the recorded pairs is in neither set of them.
     fn labels(&self, planned: &Planned) -> [(&'static str, String); 3] {
         let (pair, side) = match planned.pair {
-            Some(pair) => (pair.to_string(), planned.side.name()),
+            Some(pair) if planned.is_recorded => (pair.to_string(), planned.side.name()),
+            Some(pair) => (pair.to_string(), "unrecorded"),
             None => ("none".to_owned(), "first-look"),
         };
         [("proof", self.proof.clone()), ("pair", pair), ("side", side.to_owned())]
@@ -158,7 +210,7 @@ impl<'a> Executor<'a> {
         })?;
         let output = child.stdout.take().map(tail);
         let errors = child.stderr.take().map(tail);
-        let (status, was_ended) = self.wait(&mut child, signal, planned.is_recorded)?;
+        let (status, was_ended) = self.wait(&mut child, signal, self.is_by_whylag(planned))?;
         let wall = started.elapsed();
         let until = Instant::now() + LINGER;
         let text = |tail: Option<Tail>| tail.map_or_else(String::new, |tail| tail.text(until));
@@ -204,23 +256,41 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The run that was just recorded.
-    fn recorded(&self, planned: &Planned, errors: &str) -> Result<(RunId, RunFigures), Failure> {
+    /// The run that was just stored.
+    fn stored(&self, planned: &Planned, errors: &str) -> Result<(Sqlite, RunSummary), Failure> {
         let store = self.store.open_to_read()?;
         let labels = self.labels(planned);
-        let is_it = |run: &model::RunSummary| {
+        let is_it = |run: &RunSummary| {
             labels.iter().all(|(name, value)| run.header.labels.get(*name) == Some(value))
         };
         let run = store.runs()?.into_iter().rev().find(is_it).ok_or_else(|| {
-            Failure::Failed(anyhow!("an execution was not recorded{}", last_line(errors)))
+            Failure::Failed(anyhow!("an execution was not recorded{}", last_line(errors.lines())))
         })?;
+        Ok((store, run))
+    }
+
+    fn recorded(&self, planned: &Planned, errors: &str) -> Result<(RunId, RunFigures), Failure> {
+        let (store, run) = self.stored(planned, errors)?;
         if run.header.sampled {
             return Err(Failure::Failed(anyhow!(
                 "whylag cannot record with eBPF here, so no cause can be shown to be gone{}",
-                last_line(errors)
+                last_line(errors.lines())
             )));
         }
         Ok((run.id, stored::figures(&store, run.id)?))
+    }
+
+    /// How far the ticks of the run that was just stored are from their time, in seconds.
+    fn ticks_off(&self, planned: &Planned, errors: &str) -> Result<f64, Failure> {
+        let (store, run) = self.stored(planned, errors)?;
+        let ns = stored::figures(&store, run.id)?.ticks_off_ns;
+        ns.map(|ns| ns / 1e9).ok_or_else(|| {
+            let side = planned.side.name();
+            Failure::Usage(format!(
+                "--ticks: the program printed no tick {side} the change: a line 'intended_ns \
+                 actual_ns' for each"
+            ))
+        })
     }
 }
 
@@ -297,10 +367,13 @@ fn read(metric: &Regex, output: &str, side: &str) -> Result<f64, Failure> {
     })
 }
 
+/// Before what whylag says itself.
+const OWN: &str = "whylag: ";
+
 /// The last thing that was said, if anything was.
-fn last_line(errors: &str) -> String {
-    let line = errors.lines().rev().find(|line| !line.trim().is_empty());
-    let line = line.map(|line| line.trim().trim_start_matches("whylag: "));
+fn last_line<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let line = lines.map(str::trim).filter(|line| !line.is_empty()).last();
+    let line = line.map(|line| line.trim_start_matches(OWN));
     line.map_or_else(String::new, |line| format!("; it said last: {line}"))
 }
 
@@ -322,7 +395,8 @@ mod tests {
         let store = Only::parse_from(["x", "--store", path.to_str().unwrap()]).store;
         let change = Change::of(None, None, Some((line, line)), &[]).ok().unwrap();
         let limit_ns = limit.map(|limit| limit.as_nanos() as u64);
-        let executor = Executor::new(&store, change, None, limit_ns).ok().unwrap();
+        let manner = Manner { limit_ns, ..Manner::default() };
+        let executor = Executor::new(&store, change, manner).ok().unwrap();
         let planned = Planned { side: TrialSide::Before, pair: None, is_recorded: false };
         let program = executor.program(planned.side).ok().unwrap();
         let signal = Asked::listen().ok().unwrap();
