@@ -230,7 +230,8 @@ fn what_chance_makes_now_and_then_has_to_be_there_without_whylag() {
     assert!(few.measured.missing.contains("moved the other way"), "{}", few.measured.missing);
     let many = contrary(10);
     assert_eq!(many.measured.verdict, ProofVerdict::Better, "{}", many.summary);
-    assert!(many.warnings[0].contains("moved the other way"), "{:?}", many.warnings);
+    let is_told = |warning: &String| warning.contains("moved the other way");
+    assert!(many.warnings.iter().any(is_told), "{:?}", many.warnings);
 }
 
 #[test]
