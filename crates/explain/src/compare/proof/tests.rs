@@ -219,7 +219,7 @@ fn sides_without_a_difference_get_a_verdict_in_at_most_5_percent() {
 fn what_chance_makes_now_and_then_has_to_be_there_without_whylag() {
     // The recorded pairs became faster, the others slower.
     let contrary = |n: usize| {
-        let mut trials = trials(SLOW, Side { seconds: 0.95, lazy: 0.3 }, n);
+        let mut trials = trials(SLOW, Side { seconds: 0.85, lazy: 0.3 }, n);
         for trial in trials.iter_mut().filter(|trial| trial.run.is_none()) {
             trial.wall_ns = if trial.side == TrialSide::Before { 900_000_000 } else { 990_000_000 };
         }
@@ -230,7 +230,8 @@ fn what_chance_makes_now_and_then_has_to_be_there_without_whylag() {
     assert!(few.measured.missing.contains("moved the other way"), "{}", few.measured.missing);
     let many = contrary(10);
     assert_eq!(many.measured.verdict, ProofVerdict::Better, "{}", many.summary);
-    assert!(many.warnings[0].contains("moved the other way"), "{:?}", many.warnings);
+    let is_told = |warning: &String| warning.contains("moved the other way");
+    assert!(many.warnings.iter().any(is_told), "{:?}", many.warnings);
 }
 
 #[test]
