@@ -92,7 +92,7 @@ mod tests {
     fn run() -> Run {
         let mut run = RunBuilder::new()
             .thread(10, 10, &[(USER, SECOND / 10), (ASLEEP, SECOND)])
-            .thread(10, 11, &[(USER, SECOND)])
+            .thread(11, 10, &[(USER, SECOND)])
             .sampled_path(10, USER, &["seldom"], 100)
             .sampled_path(10, USER, &["hash", "digest"], 600)
             .sampled_path(10, USER, &["hash", "verify"], 100)
