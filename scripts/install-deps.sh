@@ -59,8 +59,8 @@ done
 if [[ " $* " == *" aarch64 "* && ! -e /usr/aarch64-linux-gnu/include/stdio.h ]]; then
 	missing+=(libc6-dev-arm64-cross)
 fi
-if [[ " $* " == *" servers "* && ! -e /usr/share/java/tomcat10-embed-core.jar ]]; then
-	missing+=(libtomcat10-embed-java)
+if [[ " $* " == *" servers "* && ! -e /usr/share/java/tomcat10-annotations-api.jar ]]; then
+	missing+=(libtomcat10-embed-java libtomcat10-java)
 fi
 
 ((${#missing[@]})) || exit 0

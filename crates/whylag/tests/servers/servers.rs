@@ -100,11 +100,11 @@ pub fn varnish(stage: &Stage, backend: u16, vcl: &str) -> (Process, u16) {
     (stage.server(&[&words, memory.as_slice()].concat(), port), port)
 }
 
-/// Writes how long each request of Varnish waited for its first byte, in seconds, to the file `times`.
+/// Writes how long each request of Varnish waits for its first byte, in seconds, to the file `times`.
 pub fn varnish_times(stage: &Stage) -> Process {
     let (folder, file) = (stage.path("varnish"), stage.path("times"));
     let format = "%{Varnish:time_firstbyte}x";
-    let words = ["varnishncsa", "-n", &folder, "-u", "-w", &file, "-F", format];
+    let words = ["varnishncsa", "-n", &folder, "-w", &file, "-F", format];
     stage.start(command(&words).stdin(Stdio::null()))
 }
 

@@ -1,7 +1,7 @@
 //! TLS in front of a server, and a second one in front of its clients.
 
 use crate::load::{Load, Request};
-use crate::servers::lighttpd;
+use crate::servers::redis;
 use crate::situation::{Situation, Truth};
 use crate::stage::Stage;
 use std::time::Duration;
@@ -10,14 +10,14 @@ pub static SITUATION: Situation = Situation {
     name: "stunnel_healthy",
     software: "stunnel",
     version: &["stunnel", "-version"],
-    needs: &["lighttpd", "openssl"],
-    what: "8 clients fetch a small file of lighttpd through TLS, over connections that stay",
+    needs: &["redis-server", "openssl"],
+    what: "8 clients ask Redis through TLS, over connections that stay",
     accepted: &[],
     play,
 };
 
 fn play(stage: &mut Stage) -> Truth {
-    let (_origin, origin) = lighttpd(stage);
+    let (_origin, origin) = redis(stage, &[]);
     let [key, certificate] = ["key.pem", "certificate.pem"].map(|name| stage.path(name));
     let line = format!(
         "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout {key} -out {certificate}"
@@ -36,7 +36,7 @@ fn play(stage: &mut Stage) -> Truth {
     );
     let configuration = stage.file("client.conf", &text);
     let _front = stage.server(&["stunnel", &configuration], port);
-    let load = Load::start(8, Duration::from_millis(10), &Request::get(port, "/hello"));
+    let load = Load::start(8, Duration::from_millis(10), &Request::line(port, "PING", "+PONG\r\n"));
     stage.warm_up();
     stage.record(&server);
     Truth::healthy(load.end().to_string())

@@ -6,12 +6,13 @@ use crate::stage::Stage;
 use std::time::Duration;
 
 const JAR: &str = "/usr/share/java/tomcat10-embed-core.jar";
+const ANNOTATIONS: &str = "/usr/share/java/tomcat10-annotations-api.jar";
 
 pub static SITUATION: Situation = Situation {
     name: "tomcat_pool_of_two",
     software: "Tomcat",
     version: &["java", "-cp", JAR, "org.apache.catalina.util.ServerInfo"],
-    needs: &["javac", JAR],
+    needs: &["javac", JAR, ANNOTATIONS],
     what: "10 clients; each request takes one of two connections from a pool (ArrayBlockingQueue) and \
            sleeps for 30 ms with it",
     accepted: &[
@@ -76,7 +77,7 @@ public class Pool extends HttpServlet {
 fn play(stage: &mut Stage) -> Truth {
     let port = stage.port();
     stage.built(&["javac", "-cp", JAR, "Pool.java"], "Pool.java", SERVER);
-    let classes = format!(".:{JAR}");
+    let classes = format!(".:{JAR}:{ANNOTATIONS}");
     let number = port.to_string();
     let server = stage.server(&["java", "-cp", &classes, "Pool", &number], port);
     for _ in 0..30 {
