@@ -232,7 +232,7 @@ mod tests {
     /// A thread that sleeps in poll, with these requests (start and end in us).
     fn run_of(requests: impl Iterator<Item = (u64, u64)>, ran: u64) -> Run {
         let mut run = RunBuilder::new()
-            .thread(11, 10, &[(POLL, 4 * SECOND - ran / 4), (USER, ran / 4)])
+            .thread(11, 10, &[(POLL, 4 * SECOND - ran / 16), (USER, ran / 16)])
             .thread(12, 10, &[(POLL, 4 * SECOND - ran), (USER, ran)]);
         let mut all = Vec::new();
         for (n, (from_us, to_us)) in requests.enumerate() {
@@ -251,10 +251,12 @@ mod tests {
         served(run.build(), all)
     }
 
-    /// Noise of a mean of 1 and a mean deviation of 1/4, always the same.
+    /// 0.5 to 1.5, at random but always the same (splitmix64).
     fn noise(n: u64) -> f64 {
-        let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        0.5 + ((mixed ^ mixed >> 29) >> 40) as f64 / f64::from(1 << 24)
+        let mut mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        0.5 + ((mixed ^ mixed >> 31) >> 40) as f64 / f64::from(1 << 24)
     }
 
     /// Eight clients, which think for 10 ms; one request at a time has what the others wait for, 15 ms
