@@ -32,7 +32,8 @@ packages_of() {
 			gunicorn=gunicorn mosquitto=mosquitto mosquitto_pub=mosquitto-clients \
 			nats-server=nats-server beanstalkd=beanstalkd ruby=ruby etcd=etcd-server \
 			unbound=unbound dnsmasq=dnsmasq-base named=bind9 dnsperf=dnsperf rsync=rsync node=nodejs \
-			go=golang-go javac=default-jdk-headless
+			go=golang-go javac=default-jdk-headless varnishd=varnish squid=squid influxd=influxdb \
+			stunnel=stunnel4 rsyslogd=rsyslog gearmand=gearman-job-server gearadmin=gearman-tools
 		;;
 	aarch64) echo aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu ;;
 	*)
@@ -57,6 +58,9 @@ done
 [[ -e /usr/include/stdio.h ]] || missing+=(libc6-dev)
 if [[ " $* " == *" aarch64 "* && ! -e /usr/aarch64-linux-gnu/include/stdio.h ]]; then
 	missing+=(libc6-dev-arm64-cross)
+fi
+if [[ " $* " == *" servers "* && ! -e /usr/share/java/tomcat10-annotations-api.jar ]]; then
+	missing+=(libtomcat10-embed-java libtomcat10-java)
 fi
 
 ((${#missing[@]})) || exit 0

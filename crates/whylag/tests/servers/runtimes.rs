@@ -140,6 +140,76 @@ loop do
 end
 "#;
 
+/// A task for each connection. The line `waited` has the seconds that tasks have waited for the mutex,
+/// or have blocked their thread, by the mode.
+const TOKIO: &str = r#"
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+
+static LOCK: Mutex<()> = Mutex::const_new(());
+static WAITED_NS: AtomicU64 = AtomicU64::new(0);
+
+fn add(began: Instant) {
+    WAITED_NS.fetch_add(began.elapsed().as_nanos() as u64, Relaxed);
+}
+
+async fn handle(mode: &str) {
+    let began = Instant::now();
+    if mode == "blocking" {
+        std::thread::sleep(Duration::from_millis(10));
+        return add(began);
+    }
+    let _guard = LOCK.lock().await;
+    add(began);
+    if mode == "mutex" {
+        tokio::time::sleep(Duration::from_millis(15)).await;
+    }
+}
+
+async fn serve(stream: TcpStream, mode: String) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    while stream.read_line(&mut line).await? > 0 {
+        let answer = match line.trim() {
+            "waited" => format!("{}\n", WAITED_NS.load(Relaxed) as f64 / 1e9),
+            _ => {
+                handle(&mode).await;
+                "ok\n".to_owned()
+            }
+        };
+        stream.get_mut().write_all(answer.as_bytes()).await?;
+        line.clear();
+    }
+    Ok(())
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> std::io::Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let listener = TcpListener::bind(format!("127.0.0.1:{}", arguments[1])).await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        tokio::spawn(serve(stream, arguments[2].clone()));
+    }
+}
+"#;
+
+const TOKIO_MANIFEST: &str = r#"
+[package]
+name = "tokio-server"
+version = "0.0.0"
+edition = "2024"
+
+[dependencies]
+tokio = { version = "1", features = ["io-util", "macros", "net", "rt-multi-thread", "sync", "time"] }
+
+[workspace]
+"#;
+
 /// A server of Go's net/http, and its port.
 pub fn go(stage: &Stage, arguments: &[&str]) -> (Process, u16) {
     let port = stage.port();
@@ -198,5 +268,24 @@ pub fn ruby(stage: &Stage, mode: &str) -> (Process, u16) {
 
 /// Seconds that Ruby's threads have waited for the mutex.
 pub fn ruby_waited_s(port: u16) -> f64 {
+    Request::line(port, "waited", "\n").ask().trim().parse().unwrap()
+}
+
+/// A server of tokio with two threads that answers lines, and its port.
+pub fn tokio(stage: &Stage, mode: &str) -> (Process, u16) {
+    let port = stage.port();
+    stage.file("Cargo.toml", TOKIO_MANIFEST);
+    std::fs::create_dir(stage.path("src")).unwrap();
+    // What was built is kept for the next situation.
+    let target = concat!(env!("CARGO_TARGET_TMPDIR"), "/tokio-server");
+    let build = ["cargo", "build", "--quiet", "--target-dir", target];
+    stage.built(&build, "src/main.rs", TOKIO);
+    let server = stage.path("tokio-server");
+    std::fs::copy(format!("{target}/debug/tokio-server"), &server).unwrap();
+    (stage.server(&[&server, &port.to_string(), mode], port), port)
+}
+
+/// Seconds that tokio's tasks have waited for the mutex, or have blocked their thread.
+pub fn tokio_waited_s(port: u16) -> f64 {
     Request::line(port, "waited", "\n").ask().trim().parse().unwrap()
 }

@@ -1,7 +1,9 @@
 //! Servers that several situations need.
 
+use std::process::Stdio;
+
 use crate::load::Request;
-use crate::process::Process;
+use crate::process::{Process, command};
 use crate::stage::Stage;
 
 /// nginx with so many workers, as its master process, and its port; `times` is a log format.
@@ -82,4 +84,32 @@ pub fn beanstalkd(stage: &Stage, options: &[&str]) -> (Process, u16) {
 /// A job of a few bytes for beanstalkd.
 pub fn beanstalkd_put(port: u16) -> Request {
     Request::line(port, "put 0 0 60 5\r\nhello", "\r\n")
+}
+
+/// Varnish in front of that port of loopback with this VCL, and its port.
+pub fn varnish(stage: &Stage, backend: u16, vcl: &str) -> (Process, u16) {
+    let port = stage.port();
+    let text = format!(
+        "vcl 4.1;\nbackend origin {{ .host = \"127.0.0.1\"; .port = \"{backend}\"; }}\n{vcl}\n"
+    );
+    let configuration = stage.file("varnish.vcl", &text);
+    let listen = format!("127.0.0.1:{port}");
+    let words =
+        ["varnishd", "-F", "-n", &stage.path("varnish"), "-a", &listen, "-f", &configuration];
+    let memory = ["-j", "none", "-s", "malloc,16m", "-p", "vsl_space=4M"];
+    (stage.server(&[&words, memory.as_slice()].concat(), port), port)
+}
+
+/// Writes how long each request of Varnish waits for its first byte, in seconds, to the file `times`.
+pub fn varnish_times(stage: &Stage) -> Process {
+    let (folder, file) = (stage.path("varnish"), stage.path("times"));
+    let format = "%{Varnish:time_firstbyte}x";
+    let words = ["varnishncsa", "-n", &folder, "-w", &file, "-F", format];
+    stage.start(command(&words).stdin(Stdio::null()))
+}
+
+/// A counter of varnishstat.
+pub fn varnish_counter(stage: &Stage, name: &str) -> u64 {
+    let row = stage.run(&["varnishstat", "-n", &stage.path("varnish"), "-1", "-f", name]);
+    row.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

@@ -15,8 +15,14 @@
 //! where each connection has a process, its sleeps in poll that another of them ended, as far as requests were
 //! held open for as long. Calls to peers and locks that are known by their word have causes of their
 //! own. At least a quarter of the time of the slowest requests, and a twentieth of the recording; of
-//! requests that are held, 5 % of the wall time. Runtimes that have many requests on a thread (Go,
-//! Node.js, asyncio, tokio) do not show whose turn it is: nothing is said of them.
+//! requests that are held, 5 % of the wall time.
+//!
+//! Runtimes that have many requests on a thread (Go, Node.js, asyncio, tokio) do not show whose turn it is,
+//! but that there are turns: answers come one at a time, each a turn after the one before and none in
+//! less than half of that, more evenly than requests take, while others are in progress that came before.
+//! Requests that come and take their time independently of each other do not do so. Where the readers, or more
+//! than one CPU, compute meanwhile, or requests call peers, nothing is said. So little is known of turns
+//! below a millisecond (--threshold), and of a port that keeps fewer than a third of its requests.
 //!
 //! # Without whylag
 //!
@@ -30,7 +36,9 @@
 //! PostgreSQL: src/backend/storage/lmgr/README, proc.c (ProcSleep, WaitLatch); OpenJDK:
 //! objectMonitor.cpp; InnoDB: lock0wait.cc.
 
+mod answers;
 mod port;
+mod whole;
 
 use std::collections::BTreeSet;
 
@@ -71,7 +79,9 @@ fn examine(case: &Case) -> Verdict {
     let claims = ports.filter_map(|port| {
         let of_processes = of_processes(case, &port);
         let of_threads = (port.ns() > 0).then(|| port.claim(case, &by_thread));
-        of_processes.into_iter().chain(of_threads).max_by_key(|claim| claim.lost.total())
+        let in_turn = answers::claim(case, &port, &by_thread);
+        let claims = of_processes.into_iter().chain(of_threads).chain(in_turn);
+        claims.max_by_key(|claim| claim.lost.total())
     });
     claims.max_by_key(|claim| claim.lost.total()).ok_or_else(|| {
         Absent(

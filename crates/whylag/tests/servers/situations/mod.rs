@@ -6,12 +6,14 @@ mod beanstalkd_healthy;
 mod bind_healthy;
 mod dnsmasq_healthy;
 mod etcd_fsync;
+mod gearman_one_worker;
 mod go_healthy;
 mod go_mutex;
 mod gunicorn_backlog;
 mod gunicorn_file_lock;
 mod haproxy_healthy;
 mod haproxy_queue;
+mod influxdb_fsync;
 mod java_gc;
 mod java_healthy;
 mod java_monitor;
@@ -31,6 +33,7 @@ mod nginx_slow_upstream;
 mod node_healthy;
 mod node_neighbours;
 mod node_sync_call;
+mod node_threadpool;
 mod pgbouncer_pool_of_one;
 mod php_fpm_children_full;
 mod postgres_commit;
@@ -45,10 +48,19 @@ mod redis_fsync;
 mod redis_healthy;
 mod redis_keys;
 mod rsync_disk_reads;
+mod rsyslog_udp_healthy;
 mod ruby_healthy;
 mod ruby_mutex;
 mod sqlite_busy;
+mod squid_helper;
+mod stunnel_healthy;
+mod tokio_blocking;
+mod tokio_healthy;
+mod tokio_mutex;
+mod tomcat_pool_of_two;
 mod unbound_slow_upstream;
+mod varnish_healthy;
+mod varnish_serialized;
 
 use crate::situation::Situation;
 
@@ -60,12 +72,14 @@ pub static SITUATIONS: &[&Situation] = &[
     &bind_healthy::SITUATION,
     &dnsmasq_healthy::SITUATION,
     &etcd_fsync::SITUATION,
+    &gearman_one_worker::SITUATION,
     &go_healthy::SITUATION,
     &go_mutex::SITUATION,
     &gunicorn_backlog::SITUATION,
     &gunicorn_file_lock::SITUATION,
     &haproxy_healthy::SITUATION,
     &haproxy_queue::SITUATION,
+    &influxdb_fsync::SITUATION,
     &java_gc::SITUATION,
     &java_healthy::SITUATION,
     &java_monitor::SITUATION,
@@ -85,6 +99,7 @@ pub static SITUATIONS: &[&Situation] = &[
     &node_healthy::SITUATION,
     &node_neighbours::SITUATION,
     &node_sync_call::SITUATION,
+    &node_threadpool::SITUATION,
     &pgbouncer_pool_of_one::SITUATION,
     &php_fpm_children_full::SITUATION,
     &postgres_commit::SITUATION,
@@ -99,8 +114,17 @@ pub static SITUATIONS: &[&Situation] = &[
     &redis_healthy::SITUATION,
     &redis_keys::SITUATION,
     &rsync_disk_reads::SITUATION,
+    &rsyslog_udp_healthy::SITUATION,
     &ruby_healthy::SITUATION,
     &ruby_mutex::SITUATION,
     &sqlite_busy::SITUATION,
+    &squid_helper::SITUATION,
+    &stunnel_healthy::SITUATION,
+    &tokio_blocking::SITUATION,
+    &tokio_healthy::SITUATION,
+    &tokio_mutex::SITUATION,
+    &tomcat_pool_of_two::SITUATION,
     &unbound_slow_upstream::SITUATION,
+    &varnish_healthy::SITUATION,
+    &varnish_serialized::SITUATION,
 ];

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Context, Message, MessageFlow, MessageTime, Outlier, OutlierKind,
-    TracedProgram,
+    Account, Accounts, Blocked, Context, Histogram, Message, MessageFlow, MessageMetric,
+    MessageTime, Outlier, OutlierKind, TracedProgram,
 };
 
+use super::whole::{Whole, whole};
 use crate::case::Case;
 use crate::case::requests::{cost, did, kept};
 use crate::case::safepoints::stood_still;
@@ -84,7 +85,9 @@ impl<'a> Port<'a> {
         let slowest = cost(case.slowest(), |one| waited(&one.message));
         let all = self.kept.iter().map(|message| message.total_ns()).fold(0, u64::saturating_add);
         let of_all = self.ns() as f64 / all.max(1) as f64;
-        let lost: Accounts = self.turns.iter().map(|turn| (turn.account, turn.span.ns())).collect();
+        let held = self.held(case).count();
+        let whole = whole(self, held, waited);
+        let lost = self.lost(whole.as_ref());
         let n = self.turns.len() as u64;
         let mut claim = Claim::new(title(case, self), lost, n);
         claim.takes_idle = true;
@@ -97,9 +100,26 @@ impl<'a> Port<'a> {
             mean(self.ns(), n),
             self.flow.name
         ));
+        if let Some(whole) = whole.filter(|whole| whole.is_estimate()) {
+            claim.mechanism(whole.in_words());
+        }
         self.trigger(case, by_thread, &mut claim);
         self.evidence(&mut claim);
         claim
+    }
+
+    /// Of all requests, if what was kept tells of them, as those that were kept waited: by account.
+    fn lost(&self, whole: Option<&Whole>) -> Accounts {
+        let kept = self.ns();
+        let more = whole.map_or(1.0, |whole| whole.ns as f64 / kept.max(1) as f64).max(1.0);
+        let turns = self.turns.iter();
+        let lost = turns.map(|turn| (turn.account, (turn.span.ns() as f64 * more) as u64));
+        lost.collect()
+    }
+
+    /// Requests that nobody seemed to work on: none of them is kept.
+    pub fn held(&self, case: &Case) -> Histogram {
+        case.run.messages.histogram(self.program.program, self.flow.flow, MessageMetric::Held)
     }
 
     /// What those did that were waited for.
@@ -192,7 +212,7 @@ fn key(message: &Message) -> (u32, u64) {
     (message.tid, message.logic_start_ns)
 }
 
-fn working(message: &Message) -> Span {
+pub fn working(message: &Message) -> Span {
     Span { from_ns: message.logic_start_ns, to_ns: message.end_ns }
 }
 
@@ -203,7 +223,7 @@ fn within(outer: Span, inner: Span) -> Option<Span> {
 }
 
 /// Threads that read a request, answer it, and only then read another one.
-fn one_at_a_time(kept: &[&Message]) -> BTreeSet<u32> {
+pub fn one_at_a_time(kept: &[&Message]) -> BTreeSet<u32> {
     let mut spans = BTreeMap::<u32, Vec<Span>>::new();
     let mut handing = BTreeSet::new();
     for message in kept {
