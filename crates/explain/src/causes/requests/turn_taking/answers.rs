@@ -64,7 +64,7 @@ pub fn claim(case: &Case, port: &Port, by_thread: &BTreeMap<u32, Vec<&Outlier>>)
         duration(of_it.to_ns),
         all as f64 / total(&of_it.busy).max(1) as f64
     ));
-    if let Some(whole) = whole(port, 0, waited) {
+    if let Some(whole) = whole(port.flow, &port.kept, 0, waited) {
         claim.mechanism(whole.in_words());
     }
     of_it.trigger(case, port, &mut claim);

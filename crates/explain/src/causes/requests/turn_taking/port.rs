@@ -86,7 +86,7 @@ impl<'a> Port<'a> {
         let all = self.kept.iter().map(|message| message.total_ns()).fold(0, u64::saturating_add);
         let of_all = self.ns() as f64 / all.max(1) as f64;
         let held = self.held(case).count();
-        let whole = whole(self, held, waited);
+        let whole = whole(self.flow, &self.kept, held, waited);
         let lost = self.lost(whole.as_ref());
         let n = self.turns.len() as u64;
         let mut claim = Claim::new(title(case, self), lost, n);

@@ -1,9 +1,8 @@
 //! What all requests of a port waited, by those of them that were kept: all slow ones, for which there was
 //! room, and a sample of the others.
 
-use model::Message;
+use model::{Message, MessageFlow};
 
-use super::port::Port;
 use crate::text::{counted, duration};
 
 /// Of a normal distribution, 95 %.
@@ -40,12 +39,17 @@ impl Stratum {
     }
 }
 
-/// Of all requests but `without`; `None` where too few were kept to say so.
-pub fn whole(port: &Port, without: u64, lost_ns: impl Fn(&Message) -> u64) -> Option<Whole> {
-    let (slow, others): (Vec<_>, Vec<_>) = port.kept.iter().partition(|message| message.is_slow());
+/// Of all requests of `flow` but `without`, by those `kept`; `None` where these are too few to say so.
+pub fn whole(
+    flow: &MessageFlow,
+    kept: &[&Message],
+    without: u64,
+    lost_ns: impl Fn(&Message) -> u64,
+) -> Option<Whole> {
+    let (slow, others): (Vec<_>, Vec<_>) = kept.iter().partition(|message| message.is_slow());
     let lost = |kept: Vec<&&Message>| kept.iter().map(|message| lost_ns(message) as f64).collect();
-    let requests = port.flow.ended.saturating_sub(without);
-    let of_slow = port.flow.slow.max(slow.len() as u64);
+    let requests = flow.ended.saturating_sub(without);
+    let of_slow = flow.slow.max(slow.len() as u64);
     let slow = Stratum { all: of_slow, kept: lost(slow) };
     let others = Stratum { all: requests.saturating_sub(of_slow), kept: lost(others) };
     let ((of_slow, slow_variance), (of_others, variance)) = (slow.sum()?, others.sum()?);
@@ -86,15 +90,13 @@ mod tests {
     use model::Run;
 
     use super::*;
-    use crate::case::Case;
-    use crate::case::requests::intervals_by_thread;
+    use crate::case::requests::kept as kept_of;
     use crate::testing::requests::{MS, request, served};
     use crate::testing::{RunBuilder, SECOND, USER};
 
     fn of(run: &Run) -> Option<Whole> {
-        let (case, program) = (Case::new(run), &run.messages.programs[0]);
-        let port = Port::of(&case, program, &program.flows[0], &intervals_by_thread(run));
-        whole(&port, 0, |message| message.logic_ns())
+        let kept: Vec<&Message> = kept_of(run).collect();
+        whole(&run.messages.programs[0].flows[0], &kept, 0, |message| message.logic_ns())
     }
 
     /// A hundred slow requests of 50 ms, and of a thousand others of 10 or 20 ms so many kept.
