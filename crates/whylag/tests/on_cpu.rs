@@ -120,5 +120,6 @@ fn a_busy_program_without_frame_pointers_has_its_callers() {
         }
     }
     println!("{whole} of {all} samples have all that called");
-    assert!(all > 200 && whole * 3 >= all, "{whole} of {all}");
+    // At most 128 of the 997 samples a second are copied; how many others share their stacks is chance.
+    assert!(all > 200 && whole * 10 >= all, "{whole} of {all}");
 }

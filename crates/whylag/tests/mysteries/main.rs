@@ -231,14 +231,16 @@ fn solve(mystery: &Mystery) -> Option<Case> {
 }
 
 /// The fault happens, and its cause is among those that are claimed. Only where other programs take
-/// much of the CPUs may a fault not come about.
+/// much of the CPUs may that fail; a program that says itself that its fault did not come about (its
+/// sends were too slow for its limit, say) is recorded again.
 fn claimed(mystery: &Mystery) -> Option<(Case, Instant)> {
     for number in 1.. {
         let began = Instant::now();
         let case = Case::record(&format!("{}-faulty", mystery.cause), mystery.follow)?;
         let Err(why) = is_claimed(mystery, &case) else { return Some((case, began)) };
         println!("recording {number} of {RECORDINGS}: {why}");
-        assert!(case.figures.disturbed().is_some(), "{why}");
+        let again = case.is_healthy() && number < RECORDINGS;
+        assert!(again || case.figures.disturbed().is_some(), "{why}");
         if number == RECORDINGS {
             case.figures.is_undisturbed(&format!("{} is claimed", mystery.cause));
             return None;
