@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use bench_peers_trace::fastrace_message::{self, Fastrace, FastraceSpans};
-use bench_peers_trace::floor::{Stores, StoresAndBuckets};
+use bench_peers_trace::floor::Floor;
 use bench_peers_trace::opentelemetry_message::{OpenTelemetry, OpenTelemetrySpans};
 use bench_peers_trace::tracing_message::{self, Tracing, TracingSpans};
 use bench_peers_trace::whylag_message::{self, Clock, Whylag, WhylagC, WhylagOff};
@@ -109,8 +109,8 @@ fn main() {
 
     let mut lines = [
         line::<Clock>("the clock alone"),
-        line::<Stores>("floor: clock and stores"),
-        line::<StoresAndBuckets>("floor: and 8 buckets"),
+        line::<Floor<false>>("floor: clock and stores"),
+        line::<Floor<true>>("floor: and 8 buckets"),
         line::<Whylag>("whylag, Rust"),
         line::<WhylagC>("whylag, C"),
         line::<WhylagOff>("whylag, off"),

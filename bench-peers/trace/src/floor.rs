@@ -96,10 +96,10 @@ fn count(lane: &mut Lane, times: &Times) {
     }
 }
 
-/// The clock reads and the stores.
-pub struct Stores;
+/// The clock reads and the stores; with `COUNTS` also a bucket for each duration.
+pub struct Floor<const COUNTS: bool>;
 
-impl Tracer for Stores {
+impl<const COUNTS: bool> Tracer for Floor<COUNTS> {
     type Batch = Vec<Times>;
 
     fn batch() -> Vec<Times> {
@@ -111,25 +111,9 @@ impl Tracer for Stores {
     }
 
     fn logic(batch: &mut Vec<Times>) {
-        logic(batch, |_, _| ());
-    }
-}
-
-/// The same, and a bucket for each duration.
-pub struct StoresAndBuckets;
-
-impl Tracer for StoresAndBuckets {
-    type Batch = Vec<Times>;
-
-    fn batch() -> Vec<Times> {
-        vec![Times::default(); BATCH]
-    }
-
-    fn receive(batch: &mut Vec<Times>) {
-        receive(batch);
-    }
-
-    fn logic(batch: &mut Vec<Times>) {
-        logic(batch, count);
+        match COUNTS {
+            true => logic(batch, count),
+            false => logic(batch, |_, _| ()),
+        }
     }
 }
