@@ -176,7 +176,7 @@ pub struct PathSum {
     pub kernel: Option<StackId>,
     /// User side of the stack; samples only.
     pub user: Option<StackId>,
-    /// True for samples: `ns` is their number times their period.
+    /// True for samples: `ns` is the sum of what each stands for, the period when it was taken.
     pub sampled: bool,
     /// Thread that was sampled; 0 of sleeps, where there were too many to keep them apart, and in
     /// older runs.
