@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # new-cause.sh ID GROUP: lays down a cause of the catalogue with all that belongs to it (its file,
 # its mystery and the fixed twin, its test, its page), and registers them. Afterwards everything
-# compiles and every test passes but its own and cause_pages, which ask for what is still to be
-# written.
+# compiles and every test passes but its own, cause_pages, and those that judge its recording
+# (explain's needs, confidence_page), which ask for what is still to be made.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -95,14 +95,20 @@ Next:
      'whylag export --format folded' the stacks of waits, 'whylag show' single ones.
      Compare what it explains with the lost_ns that the program prints: a claim is cut to the time
      of its accounts, so one that counts twice still looks right there, but not in its mechanism.
-  4. see that no other recorded run has it now:
-       scripts/cargo.sh test --locked --workspace --test recorded_runs
-     and keep a recording of both programs there (root, minutes):
-       scripts/record-fixtures.sh $id-faulty $id-fixed
+     Sleeps in blocked:other, poll, timer and the like count as waiting for work. If 'explain' says
+     that nearly all is waiting for work, claim.takes_idle is to be true, and a comment says why.
+  4. keep a recording of both programs (root, seconds; it does not depend on the cause, so it can be
+     made as soon as the programs are right):
+       WHYLAG=target/debug/whylag scripts/record-fixtures.sh $id-faulty $id-fixed
+     then see that no other recorded run has the cause, and that 'needs' has what it reads and no
+     more (the test of needs judges that recording and fails without it):
        INSTA_UPDATE=always scripts/cargo.sh test --locked --workspace --test recorded_runs
+       git status crates/whylag/tests/fixtures       # two new .snap, and read what else changed
+       scripts/cargo.sh test --locked --workspace --lib needs
   5. the rows of mysteries/README.md and mysteries/$id/README.md, a line in CHANGELOG.md; the
      pages again after each change of the cause's comment, title or fix:
        WHYLAG_UPDATE_DOCS=1 scripts/cargo.sh test --locked --workspace \\
-           --test cause_pages --test doctor_page
+           --test cause_pages --test doctor_page --test confidence_page
+     and the same without WHYLAG_UPDATE_DOCS, which judges what was written.
 'git status' shows all that was made here.
 END

@@ -2,12 +2,13 @@
 # record-fixtures.sh [NAME...]: records the runs in crates/whylag/tests/fixtures anew, or only those
 # named (futex-convoy-faulty ...). As root, on a machine that does nothing else: about 7 minutes for
 # all. Prints what 'whylag explain' says of each; afterwards review the snapshots, as
-# tests/recorded_runs.rs says.
+# tests/recorded_runs.rs says. It builds target/release/whylag, unless WHYLAG names a built one: for
+# one or two runs target/debug/whylag will do, whose recorder takes a little more time itself.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 fixtures=$PWD/crates/whylag/tests/fixtures
-whylag=$PWD/${CARGO_TARGET_DIR:-target}/release/whylag
+whylag=$(realpath -m "${WHYLAG:-${CARGO_TARGET_DIR:-target}/release/whylag}")
 bin=$PWD/mysteries/bin
 folder=$(mktemp -d "${TMPDIR:-/tmp}/whylag-fixtures.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
@@ -15,7 +16,8 @@ export WHYLAG_STORE=$folder/whylag.db
 wanted=" $* "
 
 ((EUID == 0)) || { echo "Recording needs root. Run: sudo scripts/record-fixtures.sh" >&2; exit 1; }
-make --no-print-directory build mysteries
+[[ -n ${WHYLAG:-} ]] || make --no-print-directory build
+make --no-print-directory mysteries
 
 # Programs whose children are recorded, too.
 follow=" core-dump huge-exit many-thread-vfork shm-attach slow-peer sysv-sem "
