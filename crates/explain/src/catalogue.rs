@@ -51,6 +51,7 @@ pub const ALL: &[&Cause] = &[
     &network::tcp_rto::CAUSE,
     &network::dns_timeout::CAUSE,
     &network::unix_population::CAUSE,
+    &network::close_linger::CAUSE,
     &processes::huge_exit::CAUSE,
     &processes::core_dump::CAUSE,
     &processes::many_thread_vfork::CAUSE,

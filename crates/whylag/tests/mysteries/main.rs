@@ -13,6 +13,7 @@ mod common;
 mod barrier_straggler;
 mod blocked_log_pipe;
 mod cgroup_throttle;
+mod close_linger;
 mod core_dump;
 mod cpu_runqueue;
 mod cputime_clock_threads;

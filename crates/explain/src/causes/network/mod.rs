@@ -1,6 +1,7 @@
 //! Sockets: queues, drops, timers of TCP, and their tables.
 
 pub(crate) mod causes_of_stalls;
+pub(crate) mod close_linger;
 pub(crate) mod dns_timeout;
 pub(crate) mod held_rests;
 pub(crate) mod listen_overflow;
