@@ -9,10 +9,10 @@
 //!
 //! # Evidence
 //!
-//! Sleeps in sk_stream_wait_close, which the kernel reaches without a time to wait only where
-//! SO_LINGER has one: the sum of all, whichever call gave the last descriptor away (close, dup2,
-//! execve). Any other slow close is not this. TCPTimeouts of the network namespace says whether
-//! segments were lost meanwhile.
+//! Sleeps in sk_stream_wait_close, where the kernel sleeps only if SO_LINGER has a time: the sum of
+//! all of the run's threshold (1 ms) and more, whichever call gave the last descriptor away (close,
+//! dup2, execve). Any other slow close is not this. TCPTimeouts of the network namespace says
+//! whether segments were lost meanwhile.
 //!
 //! # Without whylag
 //!
@@ -25,7 +25,7 @@
 //! socket(7) (SO_LINGER); net/ipv4/af_inet.c (inet_release); net/ipv4/tcp.c (__tcp_close);
 //! net/core/stream.c (sk_stream_wait_close).
 
-use model::{Outlier, OutlierKind, PathSum, RecorderPart};
+use model::{Account, Accounts, Outlier, OutlierKind, RecorderPart, StackSum};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
@@ -63,14 +63,12 @@ pub const CAUSE: Cause = Cause {
 
 /// Sleeps only if it is given a time, which `inet_release` takes from SO_LINGER.
 const LINGERS: [&str; 1] = ["sk_stream_wait_close"];
-
-fn asleep(path: &PathSum) -> bool {
-    !path.sampled
-}
+/// Of each side of a stack.
+const FRAMES_SHOWN: usize = 5;
 
 fn examine(case: &Case) -> Verdict {
-    let time = case.time_through(&LINGERS, asleep);
-    let Some(tgid) = case.main_of(&LINGERS, asleep) else {
+    let sums = lingering(case);
+    let Some(main) = sums.iter().max_by_key(|sum| sum.ns) else {
         let (closes, ns) = case.calls("close");
         return Err(Absent(format!(
             "no thread slept in sk_stream_wait_close; {} took {}",
@@ -78,40 +76,53 @@ fn examine(case: &Case) -> Verdict {
             duration(ns)
         )));
     };
+    let lost: Accounts = sums.iter().map(|sum| (sum.account, sum.ns)).collect();
+    let (waits, ns) = (sums.iter().map(|sum| sum.count).sum::<u64>(), lost.total());
+    let longest = longest(case);
     let title = format!(
         "{} closes TCP sockets and waits until the other side has acknowledged all",
-        case.process_name(tgid)
+        case.process_name(main.tgid)
     );
-    let mut claim = Claim::new(title, time.accounts.clone(), time.sleeps);
+    let mut claim = Claim::new(title, lost, waits);
     // Who closes a connection has nothing to get from it: this is no wait for work.
     claim.takes_idle = true;
     claim.mechanism(format!(
         "{} asleep until what was sent on a closed socket was acknowledged: {}, mean {}, longest {}",
-        duration(time.ns()),
-        counted(time.sleeps, "wait"),
-        mean(time.ns(), time.sleeps),
-        duration(time.max_ns)
+        duration(ns),
+        counted(waits, "wait"),
+        mean(ns, waits),
+        longest.map_or("not kept".to_owned(), |o| duration(o.breakdown.get(main.account)))
     ));
     claim.trigger(
         "SO_LINGER has a time on these sockets; how fast the other side reads and acknowledges, \
          the closing thread has to wait for"
             .to_owned(),
     );
-    evidence(case, &mut claim);
+    evidence(case, main, longest, &mut claim);
     rule_out(case, &mut claim);
     Ok(claim)
 }
 
-fn evidence(case: &Case, claim: &mut Claim) {
-    let path = case.path_in_words(&LINGERS, asleep);
-    claim.saw_if(path, "kernel stack of the sleeps");
+/// Sums of sleeps by stack. Other sums leave out what looks like waiting for work.
+fn lingering<'a>(case: &Case<'a>) -> Vec<&'a StackSum> {
+    let asleep =
+        case.run.sums.stack_sums.iter().filter(|s| matches!(s.account, Account::Blocked(_)));
+    asleep.filter(|sum| sum.ns > 0 && case.goes_through(sum.kernel, &LINGERS)).collect()
+}
+
+fn evidence(case: &Case, main: &StackSum, longest: Option<&Outlier>, claim: &mut Claim) {
+    let path: Vec<String> = [main.kernel, main.user]
+        .into_iter()
+        .flat_map(|stack| case.labels(stack).into_iter().take(FRAMES_SHOWN))
+        .collect();
+    claim.saw(path.join(" <- "), "kernel and user stack of most of them");
     let call = model::Syscall::named("close").map(model::Metric::Syscall);
     let histogram = call.and_then(|metric| case.histogram(&metric));
     claim.saw_if(
         histogram.map(|h| format!("all calls of close, files among them: {}", quantiles(&h))),
         "system call histogram (sys_enter, sys_exit)",
     );
-    claim.saw_if(longest(case).map(|o| in_words(case, o)), "longest wait of the run");
+    claim.saw_if(longest.map(|o| in_words(case, o)), "longest wait of the run");
 }
 
 fn longest<'a>(case: &Case<'a>) -> Option<&'a Outlier> {
@@ -146,7 +157,7 @@ fn rule_out(case: &Case, claim: &mut Claim) {
 
 #[cfg(test)]
 mod tests {
-    use model::{Account, Blocked};
+    use model::{Blocked, Run};
 
     use super::*;
     use crate::testing::{RunBuilder, SECOND};
@@ -155,16 +166,29 @@ mod tests {
     const IN_CLOSE: [&str; 5] =
         ["wait_woken", "sk_stream_wait_close", "__tcp_close", "tcp_close", "inet_release"];
 
-    fn closing(frames: &[&str]) -> RunBuilder {
-        RunBuilder::new()
+    /// A process that sleeps for a second under `frames`, and for another one waits for a signal.
+    fn sleeps(frames: &[&str], timeouts: u64) -> Run {
+        let mut run = RunBuilder::new()
             .thread(10, 10, &[(OTHER, 2 * SECOND)])
             .slept_path(10, OTHER, "close", frames, 20, SECOND)
             .slept_path(10, OTHER, "rt_sigtimedwait", &["do_sigtimedwait"], 1, SECOND)
+            .counter("net.tcp_timeouts", 5, 5 + timeouts)
+            .build();
+        let by_stack = run.sums.paths.drain(..).map(|path| StackSum {
+            tgid: path.tgid,
+            account: path.account,
+            kernel: path.kernel,
+            user: None,
+            count: path.count,
+            ns: path.ns,
+        });
+        run.sums.stack_sums = by_stack.collect();
+        run
     }
 
     #[test]
     fn claimed_are_the_sleeps_that_linger_and_no_other_wait_of_their_account() {
-        let run = closing(&IN_CLOSE).build();
+        let run = sleeps(&IN_CLOSE, 0);
         let claim = examine(&Case::new(&run)).expect("its sleeps are there");
         assert_eq!((claim.lost.get(OTHER), claim.waits), (SECOND, 20));
         let found = &crate::explain(&run).findings[0];
@@ -172,12 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_exec_closes_lingers_too() {
-        let run = RunBuilder::new()
-            .thread(10, 10, &[(OTHER, SECOND)])
-            .slept_path(10, OTHER, "execve", &IN_CLOSE, 1, SECOND)
-            .build();
-        assert_eq!(examine(&Case::new(&run)).unwrap().lost.get(OTHER), SECOND);
+    fn the_run_queue_after_such_a_sleep_is_not_claimed() {
+        let mut run = sleeps(&IN_CLOSE, 0);
+        let woken = StackSum { account: Account::RunnableWakeup, ..run.sums.stack_sums[0].clone() };
+        run.sums.stack_sums.push(woken);
+        assert_eq!(examine(&Case::new(&run)).unwrap().lost.total(), SECOND);
     }
 
     #[test]
@@ -187,17 +210,17 @@ mod tests {
             &["__lock_sock", "lock_sock_nested", "tcp_close", "inet_release"],
             &["wait_woken", "sk_stream_wait_memory", "tcp_sendmsg_locked"],
         ] {
-            assert!(examine(&Case::new(&closing(frames).build())).is_err(), "{frames:?}");
+            assert!(examine(&Case::new(&sleeps(frames, 0))).is_err(), "{frames:?}");
         }
     }
 
     #[test]
     fn lost_segments_are_excluded_only_if_no_timer_fired() {
-        let excluded = |last| {
-            let run = closing(&IN_CLOSE).counter("net.tcp_timeouts", 5, last).build();
+        let excluded = |timeouts| {
+            let run = sleeps(&IN_CLOSE, timeouts);
             let claim = examine(&Case::new(&run)).unwrap();
             claim.ruled_out.iter().any(|other| other.cause == "tcp-rto")
         };
-        assert!(excluded(5) && !excluded(9));
+        assert!(excluded(0) && !excluded(4));
     }
 }
