@@ -86,7 +86,7 @@ Next:
      its tests with
        scripts/cargo.sh test --locked --workspace --lib $name
   3. see it found in the faulty program, and gone in the fixed one (as root):
-       scripts/cargo.sh build --locked --workspace
+       scripts/cargo.sh test --locked --workspace --test mysteries --no-run   # 'build' has other features
        target/debug/whylag record -- mysteries/bin/$id-faulty 2 && target/debug/whylag explain
        target/debug/whylag explain --why-not $id     # if it is not named
        AS_ROOT=1 WHYLAG_FIGURES=1 scripts/cargo.sh test --locked --workspace --test mysteries \\

@@ -38,6 +38,9 @@ pub const CAUSE: Cause = Cause {
 const WAITS_IN: [&str; 1] = ["the function of the kernel that sleeps"];
 
 /// A claim needs evidence: here the sums of sleeps by kernel stack, which have sleeps of any length.
+/// They leave out what looks like waiting for work (futex, pipe, socket, poll, timer, child, and
+/// blocked:other, in which is all that nobody told apart): such sleeps are in `run.sums.stack_sums`,
+/// from `--threshold` on, as in network/close_linger.rs.
 /// Other evidence of a run is in crates/model/src/run.rs and sums.rs: waits by object and waker,
 /// counters, and what was kept whole (`Case::outliers_in`), which is from `--threshold` on only.
 fn examine(case: &Case) -> Verdict {
