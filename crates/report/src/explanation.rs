@@ -286,6 +286,30 @@ mod tests {
     }
 
     #[test]
+    fn children_that_are_not_recorded_are_told_of_first_if_nothing_else_is_found() {
+        let mut explanation = sample::explanation();
+        let flat = |explanation: &Explanation| {
+            text(explanation).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let sentence = |percent| {
+            format!(
+                "{percent} % of the wall time went by waiting for child processes that are not \
+                 recorded: 'whylag record --follow' records them as well."
+            )
+        };
+        explanation.unrecorded_children_ns = explanation.wall_ns / 4;
+        let text = flat(&explanation);
+        assert!(text.starts_with("Threads of scan wait"), "{text}");
+        assert!(text.contains(&format!("unaccounted. {}", sentence("25.0"))), "{text}");
+        explanation.findings.clear();
+        assert!(flat(&explanation).starts_with("No "), "other time is more");
+        explanation.unrecorded_children_ns = explanation.wall_ns / 4 * 3;
+        let text = flat(&explanation);
+        assert!(text.starts_with(&sentence("75.0")), "{text}");
+        assert_eq!(text.matches("child processes that are not").count(), 1, "{text}");
+    }
+
+    #[test]
     fn commands_are_not_broken() {
         let explanation = sample::explanation();
         assert!(text(&explanation).contains(&explanation.findings[0].verify));

@@ -45,6 +45,7 @@ pub fn explanation(
         "leading_account": explanation.leading_account,
         "below_bar": explanation.below_bar,
         "own_delay": explanation.own_delay,
+        "unrecorded_children_ns": explanation.unrecorded_children_ns,
         "not_looked_at": explanation.not_looked_at,
         "unexplained": unexplained,
         "unexplained_stacks": explanation.unexplained_stacks,
@@ -152,7 +153,7 @@ mod tests {
         for key in ["wall_share", "hurts", "requests", "when", "minor"] {
             assert!(first.get(key).is_some(), "{key}");
         }
-        for key in ["leading_account", "below_bar", "own_delay", "on_cpu"] {
+        for key in ["leading_account", "below_bar", "own_delay", "unrecorded_children_ns", "on_cpu"] {
             assert!(value.get(key).is_some(), "{key}");
         }
         assert_eq!(value["losses"]["ring buffer full"], 7);

@@ -2,6 +2,7 @@
 //! becomes a finding.
 
 mod below;
+mod children;
 mod concentration;
 pub(crate) mod confidence;
 mod finding;
@@ -108,6 +109,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         leading_account: unexplained::leading(case, &unexplained, findings.first()),
         below_bar: below::below_bar(case, judged),
         own_delay: None,
+        unrecorded_children_ns: children::unrecorded_ns(case),
         findings,
         unexplained_stacks: unexplained::stacks(case, &unexplained),
         unexplained,

@@ -38,6 +38,9 @@ pub struct Explanation {
     /// What the recorder itself took, which is in no finding; `None`: nothing that was seen.
     #[serde(default)]
     pub own_delay: Option<OwnDelay>,
+    /// Time that the threads waited for child processes which are not recorded themselves.
+    #[serde(default)]
+    pub unrecorded_children_ns: u64,
     /// Causes that are no findings and were not looked for, by what was missing.
     #[serde(default)]
     pub not_looked_at: Vec<NotLookedAt>,

@@ -487,6 +487,10 @@ below_bar: Array<BelowBar>,
  */
 own_delay: OwnDelay | null, 
 /**
+ * Time that the threads waited for child processes which are not recorded themselves.
+ */
+unrecorded_children_ns: number, 
+/**
  * Causes that are no findings and were not looked for, by what was missing.
  */
 not_looked_at: Array<NotLookedAt>, 

@@ -3,6 +3,11 @@
 use model::units::{count, counted, duration, moment, share, share_of};
 use model::{Explanation, Finding, LeadingAccount, Run};
 
+/// From this part of the wall time on it is said how long unrecorded children were waited for, and
+/// from that part on first of all, if there is no finding.
+const CHILDREN: f64 = 0.2;
+const CHILDREN_LEAD: f64 = 0.5;
+
 /// From this part of the time of the slowest requests on a cause is told by it.
 const LEAST_OF_REQUESTS: f64 = 0.1;
 
@@ -41,6 +46,10 @@ fn leading_account(account: &LeadingAccount, explanation: &Explanation) -> Strin
 pub fn leading(explanation: &Explanation, run: &Run) -> String {
     if let Some(account) = &explanation.leading_account {
         return leading_account(account, explanation);
+    }
+    let has_finding = explanation.findings.iter().any(|finding| !finding.minor);
+    if !has_finding && let Some(children) = unrecorded_children(explanation, CHILDREN_LEAD) {
+        return children;
     }
     match explanation.findings.first() {
         Some(Finding { requests: Some(cost), title, cause, wall_share, .. })
@@ -87,6 +96,18 @@ pub fn leading(explanation: &Explanation, run: &Run) -> String {
     }
 }
 
+/// That child processes were waited for which are not recorded, for this part of the wall time at least.
+fn unrecorded_children(explanation: &Explanation, least: f64) -> Option<String> {
+    let (ns, wall) = (explanation.unrecorded_children_ns, explanation.wall_ns);
+    (ns > 0 && ns as f64 >= least * wall as f64).then(|| {
+        format!(
+            "{} of the wall time went by waiting for child processes that are not recorded: 'whylag \
+             record --follow' records them as well.",
+            share_of(ns, wall)
+        )
+    })
+}
+
 /// How many causes were not looked at.
 fn unseen(explanation: &Explanation) -> usize {
     explanation.not_looked_at.iter().map(|group| group.causes.len()).sum()
@@ -122,7 +143,7 @@ pub fn sums(explanation: &Explanation, run: &Run) -> String {
         }
         None => (format!("run {} of {target}", explanation.run), run.thread_count()),
     };
-    format!(
+    let sums = format!(
         "{}: {} and {} of wall time, of which {} ({}) lost, {} ({}) waiting for work, {} ({}) \
          unaccounted.",
         capitalized(&subject),
@@ -134,7 +155,11 @@ pub fn sums(explanation: &Explanation, run: &Run) -> String {
         share_of(explanation.idle_ns, wall),
         duration(explanation.unaccounted_ns),
         share_of(explanation.unaccounted_ns, wall),
-    )
+    );
+    match unrecorded_children(explanation, CHILDREN) {
+        Some(children) if children != leading(explanation, run) => format!("{sums} {children}"),
+        _ => sums,
+    }
 }
 
 fn capitalized(text: &str) -> String {

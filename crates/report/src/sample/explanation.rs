@@ -96,6 +96,7 @@ pub fn explanation() -> Explanation {
             because: "16.0 ms is 0.4 % of the wall time (5 % are needed)".into(),
         }],
         own_delay: None,
+        unrecorded_children_ns: 0,
         unexplained: vec![(Account::Blocked(Blocked::Disk), 180 * MS)],
         unexplained_stacks: Vec::new(),
         on_cpu: Vec::new(),
