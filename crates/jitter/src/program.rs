@@ -21,6 +21,9 @@ const LINE: usize = 256;
 const LOOK: Duration = Duration::from_millis(250);
 /// Time that it gets to end when asked to.
 const GRACE: Duration = Duration::from_secs(2);
+/// So long it is waited for the end of its output once it has ended: a process that it has left behind
+/// may hold that for as long as it lives.
+const LINGER: Duration = Duration::from_secs(1);
 
 enum Line {
     Tick { intended: u64, actual: u64 },
@@ -36,6 +39,8 @@ pub struct Program {
     threads: BTreeMap<u32, JitterThread>,
     looked: Option<Instant>,
     started_ns: u64,
+    /// When it was seen to have ended.
+    ended: Option<Instant>,
 }
 
 impl Program {
@@ -73,6 +78,7 @@ impl Program {
             threads: BTreeMap::new(),
             looked: None,
             started_ns,
+            ended: None,
         }
     }
 
@@ -91,7 +97,7 @@ impl Program {
         &mut self.series
     }
 
-    /// Takes what it has printed; true once it has closed its output.
+    /// Takes what it has printed; true once it has closed its output, or has ended a second ago.
     pub fn drain(&mut self) -> bool {
         self.look_at_threads();
         let now = clock::monotonic_ns();
@@ -107,10 +113,17 @@ impl Program {
                 }
                 Ok(Line::Tick { intended, actual }) => self.series.tick(intended, actual),
                 Ok(Line::Other) => self.other_lines += 1,
-                Err(TryRecvError::Empty) => return false,
+                Err(TryRecvError::Empty) => return self.has_ended(),
                 Err(TryRecvError::Disconnected) => return true,
             }
         }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        if self.ended.is_none() && matches!(self.child.try_wait(), Ok(Some(_))) {
+            self.ended = Some(Instant::now());
+        }
+        self.ended.is_some_and(|ended| ended.elapsed() > LINGER)
     }
 
     fn look_at_threads(&mut self) {
@@ -144,9 +157,7 @@ impl Program {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        // A child of its own may hold the pipe open.
-        let closed = Instant::now();
-        while !self.drain() && closed.elapsed() < GRACE {
+        while !self.drain() {
             std::thread::sleep(Duration::from_millis(5));
         }
         let program = JitterProgram {
@@ -239,6 +250,15 @@ mod tests {
         assert_eq!(status, None);
         assert!(facts.threads.iter().any(|thread| thread.tid == pid), "{facts:?}");
         assert!(facts::threads(pid).is_empty());
+    }
+
+    #[test]
+    fn a_process_that_it_leaves_behind_is_not_waited_for() {
+        let began = Instant::now();
+        let now = clock::monotonic_ns() + 200_000_000;
+        let (series, _, status) = run(&format!("sleep 20 & echo {now} {now}; exit 3"));
+        assert_eq!((series.summary().intended, status), (1, Some(3)));
+        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     }
 
     #[test]
