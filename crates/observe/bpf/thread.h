@@ -34,6 +34,9 @@ struct past {
 /* Kinds of waits of which the last object is remembered. */
 enum place { PLACE_FUTEX, PLACE_PIPE, PLACE_FILE_LOCK, PLACE_SEMAPHORES, PLACE_OTHER, PLACES };
 
+/* An interpreter's lock alone has two words, beside those that its programs wait for. */
+#define PRIOR_WORDS	3
+
 /* What each call touches comes first, in as few cache lines as can be, then what each switch does. */
 struct thread {
 	u64 since;
@@ -99,7 +102,7 @@ struct thread {
 	u64 woken_at;
 	u64 park_word;		/* in which a thread has woken it, 0: not since it waited for work */
 	u64 object_step;	/* steps_head after the last wait that had an object */
-	u64 prior_word;		/* the futex word before the last */
+	u64 prior_words[PRIOR_WORDS];	/* the futex words before the last, the latest first */
 	u64 last_objects[PLACES];	/* of the last wait of each kind that had one */
 	u64 lock_turn_object;	/* for which it waited last, and has not handed it on since, */
 	u64 lock_turn_since;	/* when that wait ended */

@@ -131,12 +131,21 @@ static __always_inline bool is_same_object(u32 account, u64 one, u64 other)
 	return account == ACCT_FUTEX ? one >> 3 == other >> 3 : one == other;
 }
 
-/* It has waited for the object of `t` before, in between for nothing else but a mutex beside it. */
+/*
+ * It has waited for the object of `t` before, in between for nothing else but some other words: a
+ * mutex beside it, the lock of an interpreter.
+ */
 static __always_inline bool has_waited_for(struct thread *waiter, struct thread *t, u32 account)
 {
+	u32 k;
+
 	if (is_same_object(account, waiter->last_objects[place_of(account)], t->object))
 		return true;
-	return account == ACCT_FUTEX && is_same_object(account, waiter->prior_word, t->object);
+	for (k = 0; account == ACCT_FUTEX && k < PRIOR_WORDS; k++) {
+		if (is_same_object(account, waiter->prior_words[k], t->object))
+			return true;
+	}
+	return false;
 }
 
 /* So little of a CPU between two waits for one object is no work, but a look at a condition. */
@@ -174,12 +183,15 @@ static __always_inline void take_turn(struct thread *t)
 /* Remembers what the wait that has ended was for. */
 static __always_inline void note_object(struct thread *t)
 {
-	u32 place = place_of(t->off_account);
+	u32 place = place_of(t->off_account), k;
 
 	if (!t->object)
 		return;
-	if (place == PLACE_FUTEX && !is_same_object(ACCT_FUTEX, t->last_objects[place], t->object))
-		t->prior_word = t->last_objects[place];
+	if (place == PLACE_FUTEX && !is_same_object(ACCT_FUTEX, t->last_objects[place], t->object)) {
+		for (k = PRIOR_WORDS - 1; k > 0; k--)
+			t->prior_words[k] = t->prior_words[k - 1];
+		t->prior_words[0] = t->last_objects[place];
+	}
 	t->last_objects[place & 7] = t->object;
 	t->object_step = t->steps_head;
 	t->lock_turn_object = t->object;

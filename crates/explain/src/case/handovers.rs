@@ -4,11 +4,12 @@
 //! Two threads that hand work to each other look the same from both sides: each wakes the other, and
 //! waits. What tells them apart is how they began. A worker's life begins with a wait for work; who
 //! ends that wait and is itself woken by that worker later on has asked it. Whether a worker answers
-//! is not known where it was there before the recording.
+//! is not known where it was there before the recording. Where those that are woken wait in the same
+//! place as the worker itself, it hands work, or a lock, to its fellows, and answers nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Run, WaitSum};
+use model::{Account, Run, WaitSum};
 
 use crate::case::lock_word::LockWord;
 use crate::case::lost::LOCK_ACCOUNTS;
@@ -32,12 +33,19 @@ pub(super) fn handovers<'a>(run: &'a Run, locks: &[LockWord]) -> Vec<Handover<'a
                 (word.tgid, word.account, word.address) == (wait.tgid, wait.account, wait.object)
             })
     };
+    // Where each worker waited for work at first.
+    let places: BTreeSet<(u32, Place)> =
+        run.sums.waits.iter().filter_map(|wait| Some((wait.began?.0, place(wait)?))).collect();
+    let is_for_work = |wait: &WaitSum| {
+        place(wait).is_some_and(|place| places.contains(&(wait.waker_tid, place)))
+    };
     let mut by_waker = BTreeMap::<u32, Vec<&WaitSum>>::new();
     let handed = run.sums.waits.iter().filter(|wait| {
         LOCK_ACCOUNTS.contains(&wait.account)
             && !wait.asked
             && wait.waker_tid != 0
             && !is_lock(wait)
+            && !is_for_work(wait)
     });
     for wait in handed.filter(|wait| wait.waiter_tid != wait.waker_tid) {
         by_waker.entry(wait.waker_tid).or_default().push(wait);
@@ -65,6 +73,14 @@ pub(super) fn handovers<'a>(run: &'a Run, locks: &[LockWord]) -> Vec<Handover<'a
     asked.map(|(worker, _)| handover(*worker)).collect()
 }
 
+/// Process, account and object.
+type Place = (u32, Account, u64);
+
+/// Where these waits were, if that is known.
+fn place(wait: &WaitSum) -> Option<Place> {
+    (wait.object != 0).then_some((wait.tgid, wait.account, wait.object))
+}
+
 /// True if the thread has waited so; where several have, if its process has.
 fn is_of(run: &Run, wait: &WaitSum, tid: u32) -> bool {
     match wait.waiter_tid {
@@ -88,7 +104,7 @@ mod tests {
     use super::*;
     use crate::case::Case;
     use crate::testing::{FUTEX, RunBuilder, SECOND, USER, wait};
-    use model::{Account, Blocked, ChainEnd};
+    use model::{Blocked, ChainEnd};
 
     const WORKER: u32 = 20;
     const OTHER: Account = Account::Blocked(Blocked::Other);
@@ -131,6 +147,20 @@ mod tests {
         assert_eq!(lost(OTHER, [answer(OTHER, 10, ChainEnd::Timer), work(Some(10))]), SECOND);
         // What it computes for one that waits is that one's work.
         assert_eq!(lost(OTHER, [answer(OTHER, 10, ChainEnd::Cpu), work(Some(10))]), 0);
+    }
+
+    /// A pool whose workers make jobs for each other: one word, and the last of those that woke there.
+    #[test]
+    fn who_wakes_others_where_it_waits_for_work_itself_answers_nobody() {
+        let jobs = WaitSum {
+            waiter_tid: 0,
+            began: Some((WORKER, 10)),
+            ..WaitSum { object: 0x99, ..answer(FUTEX, 0, ChainEnd::Timer) }
+        };
+        assert_eq!(lost(FUTEX, [jobs.clone()]), 0);
+        // What they wait for in another place is an answer.
+        let done = WaitSum { object: 0x55, began: None, ..jobs.clone() };
+        assert_eq!(lost(FUTEX, [work(Some(10)), done]), SECOND);
     }
 
     #[test]

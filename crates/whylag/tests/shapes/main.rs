@@ -22,7 +22,7 @@ use table::{Floors, Table};
 use truth::Truth;
 use verdict::Verdict;
 
-const SHAPES: [&str; 55] = [
+const SHAPES: [&str; 57] = [
     "barrier_compute",
     "barrier_sleep",
     "chain_of_three",
@@ -40,6 +40,7 @@ const SHAPES: [&str; 55] = [
     "full_pipe_retry",
     "healthy_consumer",
     "healthy_epoll",
+    "healthy_jobs",
     "healthy_lock",
     "healthy_pipeline",
     "healthy_pool",
@@ -47,6 +48,7 @@ const SHAPES: [&str; 55] = [
     "healthy_unix",
     "holder_preempted",
     "interpreter_lock",
+    "lock_in_interpreter",
     "message_queue",
     "mutex_compute",
     "mutex_fsync",
