@@ -37,7 +37,8 @@ static __always_inline u32 leaf_end(struct thread *t)
 	case ACCT_UNINTERRUPTIBLE:
 		return END_KERNEL;
 	}
-	if (t->timer.fired)
+	/* No device wakes a futex: an interrupt does so when the time is over that the call was given. */
+	if (t->timer.fired || (t->open == ACCT_FUTEX && t->waker_context != CTX_TASK))
 		return END_TIMER;
 	return t->waker_context == CTX_TASK ? END_UNWATCHED : END_OUTSIDE;
 }

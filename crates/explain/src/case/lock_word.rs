@@ -1,7 +1,9 @@
 //! A futex word, pipe or semaphore with what its waits show: is it a lock, a barrier, or work that
 //! threads give each other?
 
-use model::{Account, ChainEnd, WaitSum, part_of};
+use std::borrow::Cow;
+
+use model::{Account, Blocked, ChainEnd, WaitSum, part_of};
 
 use crate::case::chain_ends::ChainEnds;
 
@@ -170,9 +172,22 @@ impl LockWord {
         self.open = self.open.saturating_add(wait.open);
         self.turns = self.turns.saturating_add(wait.turns);
         self.turn_ns = self.turn_ns.saturating_add(wait.turn_ns);
-        self.ends.add(wait);
+        self.ends.add(&of_holders(wait));
         if self.name.is_none() {
             self.name = wait.name.as_ref().map(|name| name.as_str().to_owned());
         }
     }
+}
+
+/// Without what a timeout ended: that one gave up, looked, and waits on, which says nothing of whoever
+/// has the lock.
+fn of_holders(wait: &WaitSum) -> Cow<'_, WaitSum> {
+    let is_timed = wait.waker_tgid == 0 && wait.account == Account::Blocked(Blocked::Futex);
+    if !is_timed || wait.ends.is_empty() {
+        return Cow::Borrowed(wait);
+    }
+    let mut wait = wait.clone();
+    wait.ends.retain(|end, _| *end == ChainEnd::Unknown);
+    wait.longest_end = wait.longest_end.filter(|(_, end)| *end == ChainEnd::Unknown);
+    Cow::Owned(wait)
 }

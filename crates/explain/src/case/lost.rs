@@ -189,7 +189,9 @@ mod tests {
         let timeouts =
             WaitSum { ends: [(ChainEnd::Timer, 950)].into(), ..wait(1, FUTEX, 0x10, 90, 950) };
         let run = RunBuilder::new().wait(turns).wait(timeouts.clone()).build();
-        assert_eq!(lock_words(&run)[0].lost_ns(), 1000);
+        let [word] = &lock_words(&run)[..] else { panic!("one word") };
+        assert_eq!(word.lost_ns(), 1000);
+        assert_eq!(word.ends.main(), Some(ChainEnd::Cpu), "a timeout is nothing that the holder did");
         assert!(lock_words(&RunBuilder::new().wait(timeouts).build()).is_empty());
     }
 

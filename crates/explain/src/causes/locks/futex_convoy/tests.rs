@@ -25,6 +25,7 @@ fn convoy_behind(ends: &[(ChainEnd, u64)]) -> RunBuilder {
     let ns = ends.values().sum();
     RunBuilder::new().thread(10, 10, &[(USER, SECOND), (FUTEX, 6 * SECOND)]).wait(WaitSum {
         lock_like: 100,
+        waker_tgid: 10,
         ends,
         ..wait(10, FUTEX, 0xbeef, 100, ns)
     })
