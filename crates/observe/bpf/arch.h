@@ -30,6 +30,7 @@ struct pt_regs {
 /* In a call by the table of 32-bit programs (TS_COMPAT). */
 #define IS_32_BIT(task)		((task)->thread_info.status & 2)
 #define IS_POLL(call)		((call) == 7 || (call) == 271)	/* poll, ppoll */
+#define IS_SELECT(call)		((call) == 23 || (call) == 270)	/* select, pselect6 */
 #define CALL_NR_GETDENTS64	217
 
 #elif defined(__TARGET_ARCH_arm64)
@@ -55,6 +56,7 @@ struct pt_regs {
 /* A 32-bit program (TIF_32BIT). */
 #define IS_32_BIT(task)		((task)->thread_info.flags >> 22 & 1)
 #define IS_POLL(call)		((call) == 73)	/* ppoll; there is no poll */
+#define IS_SELECT(call)		((call) == 72)	/* pselect6; there is no select */
 #define CALL_NR_GETDENTS64	61
 
 #else

@@ -15,7 +15,7 @@
 #define SHARE_BITS	16
 
 /* What ends a wait that no watched thread ended. */
-static __always_inline u32 leaf_end(struct thread *t)
+static __always_inline u32 leaf_end(struct cpu *cpu, struct thread *t)
 {
 	switch (t->open) {
 	case ACCT_DISK:
@@ -37,8 +37,13 @@ static __always_inline u32 leaf_end(struct thread *t)
 	case ACCT_UNINTERRUPTIBLE:
 		return END_KERNEL;
 	}
+	if (t->timer.fired)
+		return END_TIMER;
 	/* No device wakes a futex: an interrupt does so when the time is over that the call was given. */
-	if (t->timer.fired || (t->open == ACCT_FUTEX && t->waker_context != CTX_TASK))
+	if (t->open == ACCT_FUTEX && t->waker_context != CTX_TASK)
+		return END_TIMER;
+	/* An event loop looks after its own affairs meanwhile; it waits for events all the same. */
+	if (t->open != ACCT_POLL && cpu->in_hardirq && cpu->in_timer)
 		return END_TIMER;
 	return t->waker_context == CTX_TASK ? END_UNWATCHED : END_OUTSIDE;
 }
@@ -177,7 +182,7 @@ static __always_inline void end_wait(struct cpu *cpu, struct thread *t, u64 now)
 	if (waker)
 		divide_wait(t, waker, now);
 	else
-		add_end(t, leaf_end(t), now - t->off_since, t->tid);
+		add_end(t, leaf_end(cpu, t), now - t->off_since, t->tid);
 }
 
 /* The absences before the last ones are remembered together, as long as they are of this time. */

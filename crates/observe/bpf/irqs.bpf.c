@@ -81,8 +81,10 @@ static __always_inline void irq_begins(u32 program, bool tick)
 	if (!cpu || stopped)
 		return;
 	now = bpf_ktime_get_ns();
-	if (!cpu->in_hardirq++)
+	if (!cpu->in_hardirq++) {
 		cpu->irq_start = now;
+		cpu->in_timer = tick;
+	}
 	interrupted(cpu, now, tick);
 }
 

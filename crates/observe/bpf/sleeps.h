@@ -231,6 +231,17 @@ static __always_inline u64 polled_inode(struct thread *t, struct task_struct *ta
 	return inode_of(file, &mode);
 }
 
+/*
+ * poll or select of no descriptor, for a time: so sleep Ruby, Perl and others. For poll -1 is no
+ * time, for the others NULL.
+ */
+static __always_inline bool polls_nothing(struct thread *t, struct pt_regs *regs)
+{
+	if (IS_POLL(t->call))
+		return !ARGUMENT_2(regs) && ARGUMENT_3(regs) && (u32)ARGUMENT_3(regs) != ~0U;
+	return IS_SELECT(t->call) && !ARGUMENT_1(regs) && ARGUMENT_5(regs);
+}
+
 /* Its call waits for requests, which may be of the disk, of sockets or anything. */
 static __always_inline bool awaits_completion(struct thread *t)
 {
@@ -252,6 +263,8 @@ static __always_inline u32 call_account(struct thread *t,
 		t->owner = t->lock_like ? lock_owner(t->object, second) : 0;
 		return ACCT_FUTEX;
 	case CALL_POLL:
+		if (polls_nothing(t, regs))
+			return ACCT_TIMER;
 		t->object = polled_inode(t, task, regs);
 		return ACCT_POLL;
 	case CALL_COMPLETION:

@@ -67,6 +67,7 @@ struct cpu {
 	u32 took;		/* walks_took when `slot` was looked up */
 	u32 in_hardirq, in_softirq;
 	u32 softirq_inline;	/* the running task's own call raised it */
+	u32 in_timer;		/* the hardware interrupt is the timer's: who is woken had set one */
 	u64 irq_start, irq_end, softirq_start;
 	u64 runs[PROG_MAX];
 	u64 losses[LOSS_MAX];
@@ -81,7 +82,6 @@ struct cpu {
 	struct noted noted[NOTED];
 	struct stack_record stack;
 	u32 stack_met;		/* how often it was met */
-	u32 pad;
 };
 
 struct {

@@ -122,6 +122,8 @@ fn each_wait_is_in_its_account(recorded: &Recorded) {
         ("timerfd", Blocked::TimerSleep),
         ("poll", Blocked::Poll),
         ("select", Blocked::Poll),
+        ("bare_poll", Blocked::TimerSleep),
+        ("bare_select", Blocked::TimerSleep),
         ("epoll", Blocked::Poll),
         ("mutex", Blocked::Futex),
         ("pi_mutex", Blocked::Futex),

@@ -59,6 +59,12 @@ fn a_holder_that_sleeps() {
 }
 
 #[test]
+fn a_holder_that_sleeps_by_a_wait_that_times_out() {
+    assert_ends("timed", &[ChainEnd::Timer]);
+    assert_ends("select", &[ChainEnd::Timer]);
+}
+
+#[test]
 fn a_holder_that_computes() {
     assert_ends("cpu", &[ChainEnd::Cpu]);
 }

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Blocked, Run, StackId, WaitSum};
+use model::{Account, Blocked, ChainEnd, Run, StackId, WaitSum};
 
 use crate::case::lock_word::LockWord;
 use crate::case::safepoints::is_often_stopped;
@@ -122,8 +122,17 @@ fn own_words(run: &Run) -> Vec<&WaitSum> {
         wait.waiter_tid != 0
             && wait.lock_like < wait.count.div_ceil(2)
             && word.is_some_and(|(waiters, count)| waiters.len() == 1 && *count > 1)
+            && may_be_turn(wait)
     };
     futexes().filter(is_own).collect()
+}
+
+/// A thread ended these waits, and it is known for most of the time what that one did meanwhile. A
+/// timeout ends what the thread sleeps by its own choice (Thread.sleep); and what nobody ends for so long
+/// that the history of whoever does so in the end is shorter is a wait for work.
+fn may_be_turn(wait: &WaitSum) -> bool {
+    let unknown = wait.ends_in(|end| end == ChainEnd::Unknown);
+    wait.ends.is_empty() || (wait.waker_tgid != 0 && unknown <= wait.ns / 2)
 }
 
 fn is_go(run: &Run, tgid: u32) -> bool {
@@ -144,7 +153,6 @@ mod tests {
     use crate::case::lost::lock_words;
     use crate::case::safepoints::VM_THREAD;
     use crate::testing::{RunBuilder, SECOND, interval, wait};
-    use model::ChainEnd;
 
     /// Thread `waiter` on its own word, always woken by `waker`.
     fn own(waiter: u32, waker: u32) -> WaitSum {
@@ -166,6 +174,26 @@ mod tests {
     #[test]
     fn threads_that_wake_each_other_in_turn_have_a_lock() {
         let found = locks([own(1, 2), own(2, 3), own(3, 1)]);
+        let [lock] = &found[..] else { panic!("{found:#?}") };
+        assert_eq!((lock.parked, lock.count, lock.lost_ns()), (3, 30, 2700));
+    }
+
+    #[test]
+    fn what_they_sleep_by_choice_and_wait_for_work_is_none_of_it() {
+        let slept = |tid| WaitSum {
+            waker_tgid: 0,
+            waker_tid: 0,
+            by_parked: 0,
+            object: 0x1000 + u64::from(tid) * 8,
+            ends: [(ChainEnd::Timer, 5000)].into(),
+            ..own(tid, 0)
+        };
+        let idle = WaitSum {
+            ns: 9000,
+            ends: [(ChainEnd::Timer, 1000), (ChainEnd::Unknown, 8000)].into(),
+            ..own(4, 3)
+        };
+        let found = locks([own(1, 2), own(2, 3), own(3, 1), slept(1), slept(2), idle]);
         let [lock] = &found[..] else { panic!("{found:#?}") };
         assert_eq!((lock.parked, lock.count, lock.lost_ns()), (3, 30, 2700));
     }

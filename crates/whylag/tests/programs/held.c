@@ -2,6 +2,8 @@
  * held WHAT: three threads take turns with one lock for a second. Whoever has it does one thing:
  *
  *     sleep   sleeps for 2 ms
+ *     timed   waits for 2 ms for a condition that never comes, as Java's Thread.sleep
+ *     select  waits for 2 ms for none of no descriptors, as sleep of Ruby and Perl
  *     cpu     computes for 2 ms of its CPU time
  *     disk    writes 64 KiB to a file here and waits until the disk has it
  *     chain   takes a second lock, whose holder, a fourth thread, sleeps for 2 ms with it
@@ -17,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -53,6 +56,26 @@ static void pause_ns(long ns)
 static void hold_sleep(void)
 {
 	pause_ns(HOLD_NS);
+}
+
+static void hold_timed(void)
+{
+	pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += HOLD_NS;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	pthread_mutex_lock(&own);
+	pthread_cond_timedwait(&never, &own, &until);
+	pthread_mutex_unlock(&own);
+}
+
+static void hold_select(void)
+{
+	select(0, NULL, NULL, NULL, &(struct timeval){ .tv_usec = HOLD_NS / 1000 });
 }
 
 static void hold_cpu(void)
@@ -151,6 +174,10 @@ int main(int argc, char **argv)
 	deadline = now() + LENGTH_NS;
 	if (!strcmp(what, "sleep"))
 		hold = hold_sleep;
+	else if (!strcmp(what, "timed"))
+		hold = hold_timed;
+	else if (!strcmp(what, "select"))
+		hold = hold_select;
 	else if (!strcmp(what, "cpu"))
 		hold = hold_cpu;
 	else if (!strcmp(what, "disk"))

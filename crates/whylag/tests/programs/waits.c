@@ -87,6 +87,16 @@ static void do_select(void)
 	select(idle_pipe[0] + 1, &fds, NULL, NULL, &limit);
 }
 
+static void do_bare_poll(void)
+{
+	poll(NULL, 0, WAIT_MS);
+}
+
+static void do_bare_select(void)
+{
+	select(0, NULL, NULL, NULL, &(struct timeval){ 0, WAIT_MS * 1000 });
+}
+
 static void do_epoll(void)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -163,6 +173,8 @@ static struct wait {
 	{ .name = "timerfd", .wait = do_timerfd, .release = nothing },
 	{ .name = "poll", .wait = do_poll, .release = nothing },
 	{ .name = "select", .wait = do_select, .release = nothing },
+	{ .name = "bare_poll", .wait = do_bare_poll, .release = nothing },
+	{ .name = "bare_select", .wait = do_bare_select, .release = nothing },
 	{ .name = "epoll", .wait = do_epoll, .release = nothing },
 	{ .name = "mutex", .wait = do_mutex, .release = free_mutex },
 	{ .name = "pi_mutex", .wait = do_pi_mutex, .release = free_pi_mutex },
