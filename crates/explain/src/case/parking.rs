@@ -143,8 +143,11 @@ fn is_go(run: &Run, tgid: u32) -> bool {
             symbols.any(|symbol| symbol.starts_with(GO))
         })
     };
-    let mut paths = run.sums.paths.iter().filter(|path| path.tgid == tgid);
-    paths.any(|path| path.account == FUTEX && path.user.is_some_and(is_go))
+    let paths = run.sums.paths.iter().map(|path| (path.tgid, path.account, path.user));
+    let kept = run.sums.stack_sums.iter().map(|sum| (sum.tgid, sum.account, sum.user));
+    paths
+        .chain(kept)
+        .any(|(of, account, user)| of == tgid && account == FUTEX && user.is_some_and(is_go))
 }
 
 #[cfg(test)]
