@@ -37,11 +37,12 @@ use stage::Stage;
 use verdict::{Verdict, Worth};
 
 /// Those of `make test`.
-const FEW: [&str; 4] = ["python_asyncio_sync", "python_healthy", "redis_keys", "nginx_healthy"];
+const FEW: [&str; 5] =
+    ["python_asyncio_sync", "python_lock", "python_healthy", "redis_keys", "nginx_healthy"];
 
-/// How many verdicts are right at least, of 40 faults and of 21 healthy servers. They are there to be
+/// How many verdicts are right at least, of 41 faults and of 21 healthy servers. They are there to be
 /// raised: whoever makes the engine better writes down what it reaches now.
-const FLOORS: Floors = Floors { right: 25, healthy: 15 };
+const FLOORS: Floors = Floors { right: 36, healthy: 17 };
 
 /// The same of `FEW`.
 const FLOORS_OF_FEW: Floors = Floors { right: 2, healthy: 2 };

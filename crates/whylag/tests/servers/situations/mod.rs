@@ -43,6 +43,7 @@ mod postgres_table_lock;
 mod python_asyncio_sync;
 mod python_gil;
 mod python_healthy;
+mod python_lock;
 mod python_nagle;
 mod redis_fsync;
 mod redis_healthy;
@@ -109,6 +110,7 @@ pub static SITUATIONS: &[&Situation] = &[
     &python_asyncio_sync::SITUATION,
     &python_gil::SITUATION,
     &python_healthy::SITUATION,
+    &python_lock::SITUATION,
     &python_nagle::SITUATION,
     &redis_fsync::SITUATION,
     &redis_healthy::SITUATION,
