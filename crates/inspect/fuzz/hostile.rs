@@ -4,7 +4,7 @@
 //! The first byte says how: 0, the rest is the file. Else it is the number of a file of the corpus,
 //! changed by patches of 12 bytes each: where (4 bytes, modulo the length) and what (8 bytes).
 
-use inspect::elf::{CallSites, Elf, Registers, Step};
+use inspect::elf::{CallSites, Elf, Exports, Registers, Step};
 
 /// Where the stack is.
 const STACK: u64 = 0x7fff_0000_0000;
@@ -57,7 +57,23 @@ pub fn ask(file: &[u8]) -> bool {
         }
     }
     unwind(&sites, file);
+    exports(file);
     true
+}
+
+/// Looks for what is there, what is not, and an interpreter.
+fn exports(file: &[u8]) {
+    let bytes = file.to_vec();
+    let Ok(Some(exports)) = Exports::read(&bytes) else { return };
+    for name in ["sched_yield", "_init", "_PyRuntime", ""] {
+        if let Ok(Some(address)) = exports.address(name) {
+            let _ = exports.data(address, &mut [0; 64]);
+        }
+    }
+    let _ = exports.load_bias(STACK, 0, file.len() as u64);
+    if let Ok(Some(Ok(found))) = inspect::python::interpreter(&bytes) {
+        assert!(found.layout.is_plausible());
+    }
 }
 
 /// Unwinds from places in the code of the file, with the file as the stack.

@@ -15,6 +15,7 @@
 //! - [`elf`]: facts of a program file: how it is bound, its PLT, what a return address is.
 //! - [`patience`]: asks for what a process can make its reader wait for.
 //! - [`perf_map`]: names of just-in-time compiled code.
+//! - [`python`]: CPython interpreters: which file has one, and how it is laid out.
 //! - [`files`]: opens files that others chose, such as those that a process has mapped.
 //!
 //! Caveats. A fact that cannot be read is still a fact, with the value `unknown: <reason>`;
@@ -34,6 +35,7 @@ pub mod live;
 pub mod patience;
 mod patient_file;
 pub mod perf_map;
+pub mod python;
 mod read;
 pub mod secrets;
 pub mod user_namespace;

@@ -102,7 +102,7 @@ pub use socket::{
     BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketAddress, SocketKind, Sockets,
     Timeout, TimeoutKind,
 };
-pub use stack::{Frame, ImportedCall, PathSum, Space, Stack, StackId, StackSum};
+pub use stack::{Frame, ImportedCall, PathSum, SourceLine, Space, Stack, StackId, StackSum};
 pub use sums::{Sum, SumVisitor, Sums, put_into_groups};
 pub use syscall::Syscall;
 pub use thread::ThreadAccounts;

@@ -60,6 +60,19 @@ pub struct Frame {
     /// The function of another library whose call returns to the address.
     #[serde(default)]
     pub after: Option<ImportedCall>,
+    /// Of a function of an interpreter, such as Python's: where it is in `module`, its source file.
+    /// Addresses and offsets then say nothing of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceLine>,
+}
+
+/// A place in a source file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceLine {
+    /// The line that runs, if that is known.
+    pub line: Option<u32>,
+    /// The line where its function begins.
+    pub first: u32,
 }
 
 /// A call of a function of another library: `sched_yield@plt`, `*sched_yield@got`.
@@ -106,9 +119,13 @@ impl FromStr for ImportedCall {
 text_form!(ImportedCall);
 
 impl Frame {
-    /// The function's name, or `module+0xoffset`, or the bare address: what a flame graph shows.
+    /// The function's name (that of an interpreter with its file: `Handler.get (server.py)`), or
+    /// `module+0xoffset`, or the bare address: what a flame graph shows.
     pub fn label(&self) -> String {
         match (&self.symbol, self.module.is_empty()) {
+            (Some(symbol), false) if self.source.is_some() => {
+                format!("{symbol} ({})", self.module_name())
+            }
             (Some(symbol), _) => symbol.clone(),
             (None, false) => format!("{}+{:#x}", self.module_name(), self.offset),
             (None, true) => format!("{:#x}", self.address),
@@ -119,6 +136,7 @@ impl Frame {
     /// known.
     pub fn place(&self) -> String {
         let place = match &self.symbol {
+            Some(symbol) if self.source.is_some() => self.in_source(symbol),
             Some(symbol) if self.module != "[kernel]" => {
                 format!("{}:{symbol}+{:#x}", self.module_name(), self.symbol_offset)
             }
@@ -130,6 +148,19 @@ impl Frame {
         }
     }
 
+    /// `Handler.get (server.py:42)`, or `Handler.get (server.py, begins at line 30)`.
+    fn in_source(&self, symbol: &str) -> String {
+        match &self.source {
+            Some(SourceLine { line: Some(line), .. }) => {
+                format!("{symbol} ({}:{line})", self.module_name())
+            }
+            Some(SourceLine { first, .. }) => {
+                format!("{symbol} ({}, begins at line {first})", self.module_name())
+            }
+            None => symbol.to_owned(),
+        }
+    }
+
     /// Last component of the module's path.
     pub fn module_name(&self) -> &str {
         self.module.rsplit('/').next().unwrap_or(&self.module)
@@ -137,10 +168,14 @@ impl Frame {
 }
 
 /// `symbol+0x1f [libc.so.6+0x8f2a0]`: symbol and module+offset; of a frame that called another
-/// library `librate.so:rate_timer+0x9e3 (after call sched_yield@plt) [librate.so+0x19e3]`.
+/// library `librate.so:rate_timer+0x9e3 (after call sched_yield@plt) [librate.so+0x19e3]`; of a
+/// function of an interpreter `Handler.get (server.py:42) [/srv/app/server.py]`.
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.symbol {
+            Some(symbol) if self.source.is_some() => {
+                write!(f, "{} [{}]", self.in_source(symbol), self.module)
+            }
             _ if self.after.is_some() => {
                 write!(f, "{} [{}+{:#x}]", self.place(), self.module_name(), self.offset)
             }
@@ -265,6 +300,7 @@ mod tests {
             symbol_offset: 0x9e3,
             unknown_because: None,
             after: Some(ImportedCall::Plt("sched_yield".into())),
+            source: None,
         };
         let place = "librate.so:rate_timer+0x9e3 (after call sched_yield@plt)";
         assert_eq!(frame.to_string(), format!("{place} [librate.so+0x19e3]"));
@@ -272,6 +308,26 @@ mod tests {
         assert_eq!(frame.place(), "librate.so+0x19e3 (after call sched_yield@plt)");
         frame.after = None;
         assert_eq!(frame.to_string(), "librate.so+0x19e3");
+    }
+
+    #[test]
+    fn a_function_of_an_interpreter_is_in_its_source_file() {
+        let mut frame = Frame {
+            address: 0,
+            module: "/srv/app/server.py".into(),
+            offset: 0,
+            symbol: Some("Handler.get".into()),
+            symbol_offset: 0,
+            unknown_because: None,
+            after: None,
+            source: Some(SourceLine { line: Some(42), first: 30 }),
+        };
+        assert_eq!(frame.label(), "Handler.get (server.py)");
+        assert_eq!(frame.to_string(), "Handler.get (server.py:42) [/srv/app/server.py]");
+        frame.source = Some(SourceLine { line: None, first: 30 });
+        assert_eq!(frame.place(), "Handler.get (server.py, begins at line 30)");
+        frame.source = None;
+        assert_eq!(frame.label(), "Handler.get");
     }
 
     #[test]

@@ -26,6 +26,8 @@ struct pt_regs {
 #define STACK_TOP(regs)		((regs)->sp)
 #define FRAME_POINTER(regs)	((regs)->bp)
 #define CAN_UNWIND		true	/* the recorder, for this machine */
+/* pthread_self(): the thread control block begins with its own address. */
+#define THREAD_SELF(task)	((task)->thread.fsbase)
 
 /* In a call by the table of 32-bit programs (TS_COMPAT). */
 #define IS_32_BIT(task)		((task)->thread_info.status & 2)
@@ -52,6 +54,8 @@ struct pt_regs {
 #define STACK_TOP(ptregs)	((ptregs)->sp)
 #define FRAME_POINTER(ptregs)	((ptregs)->regs[29])
 #define CAN_UNWIND		false
+/* The control block lies below the thread pointer, how far depends on the C library. */
+#define THREAD_SELF(task)	0
 
 /* A 32-bit program (TIF_32BIT). */
 #define IS_32_BIT(task)		((task)->thread_info.flags >> 22 & 1)

@@ -10,6 +10,7 @@
 #ifndef WHYLAG_COPIES_H
 #define WHYLAG_COPIES_H
 
+#include "python.h"
 #include "rings.h"
 
 /* 16 of 8 KiB in 62.5 ms: 2 MiB a second. */
@@ -40,6 +41,14 @@ static __always_inline void copy_words(struct words_record *r, u64 sp)
 		count = (i + 1) * WORDS_PIECE;
 	}
 	r->count = count;
+}
+
+static __always_inline void copy_entries(struct words_record *r)
+{
+	u32 i;
+
+	for (i = 0; i < WORDS_ENTRIES; i++)
+		r->entries[i] = pythons ? python_entry(i) : 0;
 }
 
 static __always_inline bool is_seldom(u32 met)
@@ -100,6 +109,7 @@ static __noinline u64 copy_stack(u64 walked, bool sampled)
 	r->ip = INSTRUCTION(regs);
 	r->sp = STACK_TOP(regs);
 	r->fp = FRAME_POINTER(regs);
+	copy_entries(r);
 	copy_words(r, r->sp);
 	bpf_ringbuf_submit(r, ring_flags(&outliers));
 	__sync_fetch_and_add(&copies_made, 1);

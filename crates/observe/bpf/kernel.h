@@ -220,8 +220,13 @@ struct thread_info {
 	unsigned long flags;
 };
 
+struct thread_struct {
+	unsigned long fsbase;	/* x86 */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
+	struct thread_struct thread;
 	unsigned int __state;
 	unsigned int flags;
 	unsigned long jobctl;

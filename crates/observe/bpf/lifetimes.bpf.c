@@ -74,9 +74,11 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (t)
 		t->fresh = 0;
 	watch(child, slot);
-	if (child->tgid != parent->tgid)
+	if (child->tgid != parent->tgid) {
+		python_forked(tgid_of(parent), tid_of(child));
 		send_event(EVENT_FORK, tid_of(parent), tgid_of(parent), now,
 			   tid_of(child), 0, child->comm);
+	}
 	return 0;
 }
 
@@ -117,7 +119,9 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid,
 		t->linker = linker_of(p);
 		t->starting = 1;
 		t->binding = 0;
+		t->python = 0;
 	}
+	python_gone(tgid_of(p));
 	send_event(EVENT_EXEC, tid_of(p), tgid_of(p), now, 0, 0,
 		   BPF_CORE_READ(bprm, filename));
 	return 0;
@@ -209,6 +213,7 @@ static __always_inline int exited(struct task_struct *p, struct mm_struct *mm,
 	send_mappings(bpf_get_current_task_btf());
 	if (!borrows(p, mm))
 		bpf_map_delete_elem(&mm_locks, &key);
+	python_gone(tgid_of(p));
 	send_event(EVENT_EXIT, tid_of(p), tgid_of(p), bpf_ktime_get_ns(),
 		   p->exit_code, 0, NULL);
 	return 0;

@@ -68,6 +68,7 @@ static __noinline u64 send_words(struct thread *t, u64 ip, u64 sp)
 	r->ip = ip;
 	r->sp = sp;
 	r->fp = 0;
+	__builtin_memset(r->entries, 0, sizeof(r->entries));
 	copy_words(r, sp);
 	bpf_ringbuf_submit(r, ring_flags(&rare));
 	bpf_map_update_elem(&stack_owners, &tgid, &one, BPF_ANY);

@@ -65,6 +65,21 @@ static __always_inline u64 ring_flags(void *ring)
 		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
+/* Sends a copy of `size` bytes; 0, or an error if there is no room. */
+static __always_inline long output(void *ring, void *from, u64 size)
+{
+	u32 zero = 0, was;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+	long failed;
+
+	if (!cpu)
+		return -1;
+	was = hold_own(cpu);
+	failed = bpf_ringbuf_output(ring, from, size, ring_flags(ring));
+	release_own(cpu, was);
+	return failed;
+}
+
 static __always_inline void send_event(u32 kind, u32 tid, u32 tgid, u64 now,
 				       u64 value, u64 value2, const void *text)
 {

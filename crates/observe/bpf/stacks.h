@@ -8,6 +8,7 @@
 #define WHYLAG_STACKS_H
 
 #include "rings.h"
+#include "python.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -59,6 +60,7 @@ __noinline u64 send_stack(u32 tgid, long bytes)
 	u32 zero = 0, count;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
 	u32 *met, first = 1, was;
+	bool python = tgid && pythons;
 	u64 id;
 	u8 one = 1;
 
@@ -68,6 +70,8 @@ __noinline u64 send_stack(u32 tgid, long bytes)
 	if (count > STACK_FRAMES)
 		count = STACK_FRAMES;
 	id = hash_of_stack(tgid, count);
+	if (python)
+		id ^= hash_of_python();
 	cpu->stack.count = count;
 	met = bpf_map_lookup_elem(&stacks_sent, &id);
 	if (met) {
@@ -77,19 +81,20 @@ __noinline u64 send_stack(u32 tgid, long bytes)
 		return id;
 	}
 	cpu->stack_met = first;
+	if (python)
+		send_python(tgid, id);
 	cpu->stack.type = RECORD_STACK;
 	cpu->stack.tgid = tgid;
 	cpu->stack.id = id;
-	was = hold_own(cpu);
-	if (bpf_ringbuf_output(&rare, &cpu->stack,
-			       __builtin_offsetof(struct stack_record, frames) +
-			       count * sizeof(u64), ring_flags(&rare))) {
+	if (output(&rare, &cpu->stack, __builtin_offsetof(struct stack_record, frames) +
+				       count * sizeof(u64))) {
 		cpu->losses[LOSS_RARE_RING]++;
-	} else {
-		bpf_map_update_elem(&stacks_sent, &id, &first, BPF_ANY);
-		if (tgid)
-			bpf_map_update_elem(&stack_owners, &tgid, &one, BPF_ANY);
+		return id;
 	}
+	was = hold_own(cpu);
+	bpf_map_update_elem(&stacks_sent, &id, &first, BPF_ANY);
+	if (tgid)
+		bpf_map_update_elem(&stack_owners, &tgid, &one, BPF_ANY);
 	release_own(cpu, was);
 	return id;
 }
@@ -109,6 +114,8 @@ static __always_inline u64 stack_here(void *ctx, struct cpu *cpu, u32 tgid)
 {
 	if (no_stacks)
 		return 0;
+	if (tgid && pythons)
+		walk_python(tgid);
 	return send_stack(tgid, bpf_get_stack(ctx, cpu->stack.frames,
 					      sizeof(cpu->stack.frames),
 					      tgid ? BPF_F_USER_STACK : 0));

@@ -143,6 +143,9 @@ struct thread {
 	u64 copied, copied_call, copied_walk;
 	u64 reclaim_start, compaction_start;
 
+	u64 python;		/* its state in a Python interpreter, when last found */
+	u64 python_missed;	/* when it was last looked for in vain */
+
 	u64 socket_walk;	/* the first over its sockets, 0: none yet */
 	u64 first_ns;
 	u64 min_flt, maj_flt;	/* the kernel's counts at first_ns */

@@ -28,6 +28,8 @@ union record {
 	struct queue_record queue;
 	struct words_record words;
 	struct request_record request;
+	struct python_record python;
+	struct code_record code;
 };
 
 struct {

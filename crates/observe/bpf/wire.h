@@ -359,6 +359,8 @@ enum record_type {
 	RECORD_MAPPING,
 	RECORD_WORDS,
 	RECORD_REQUEST,
+	RECORD_PYTHON,
+	RECORD_CODE,
 };
 
 enum outlier_kind {
@@ -440,6 +442,7 @@ struct stack_record {
  */
 #define WORDS_PIECE	64
 #define WORDS_PIECES	16
+#define WORDS_ENTRIES	32	/* a power of two */
 struct words_record {
 	u32 type;		/* RECORD_WORDS */
 	u32 tgid;
@@ -447,7 +450,76 @@ struct words_record {
 	u64 walked;		/* of the one that frame pointers give, 0: of a first call */
 	u64 ip, sp, fp;
 	u32 first, count;
+	/* The innermost frames on this stack by which C calls Python, 0: none more. */
+	u64 entries[WORDS_ENTRIES];
 	u64 words[WORDS_PIECE * WORDS_PIECES];
+};
+
+/*
+ * Where the CPython interpreter of a process is, and how it lays out what is
+ * read of it: offsets in its structures, as the loader found them.
+ */
+struct python {
+	u64 runtime;		/* _PyRuntime */
+	u64 code_type, text_type;	/* PyCode_Type, PyUnicode_Type */
+	u32 interpreters;	/* in the runtime: the first interpreter */
+	u32 next_interpreter, threads;	/* in an interpreter */
+	u32 next_thread, previous_thread, interpreter, thread_self, frames;	/* in a thread */
+	u32 innermost;		/* in what `frames` points to; PYTHON_DIRECT: it is the frame */
+	u32 frame_bytes;	/* that are read of a frame */
+	u32 previous, code, instruction, owner;	/* in a frame */
+	u32 entry;		/* likewise; 0: entries are frames of their own */
+	u32 code_bytes;		/* that are read of a code object */
+	u32 file, name, line, lines;	/* in a code object */
+	u32 instructions;
+	u32 text_ascii, text_other;	/* bytes in front of the characters of a text */
+	u32 pad;
+};
+#define PYTHON_DIRECT	0xffffffff
+#define PYTHON_FRAMES	128	/* a power of two */
+
+enum python_end {
+	PYTHON_WHOLE,		/* the outermost frame was reached */
+	PYTHON_DEEPER,		/* there are more than are kept */
+	PYTHON_UNREADABLE,	/* what comes next is not in memory, or no frame */
+};
+
+struct python_frame {
+	u64 code;		/* id of its code_record */
+	u64 at;			/* instruction; bit 0: it was called by C */
+};
+
+/* The Python side of a stack that is sent after it, innermost first. */
+struct python_record {
+	u32 type;		/* RECORD_PYTHON */
+	u32 tgid;
+	u64 stack;
+	u32 count;
+	u32 end;		/* enum python_end */
+	struct python_frame frames[PYTHON_FRAMES];
+};
+
+/* Of a name the beginning, of a path the end. */
+#define PYTHON_TEXT	192
+struct python_text {
+	u32 width;		/* bytes of a character: 1, 2 or 4 */
+	u32 bytes;		/* that are here */
+	u32 left_out;		/* that are not */
+	u32 pad;
+	u8 text[PYTHON_TEXT];
+};
+
+/* A Python function: its code object, and the table of its lines as far as there is room. */
+#define PYTHON_LINES	2048
+struct code_record {
+	u32 type;		/* RECORD_CODE */
+	u32 tgid;
+	u64 id;
+	u64 address;		/* of its first instruction */
+	u32 line;		/* where it begins */
+	u32 count;		/* bytes of `lines` */
+	struct python_text name, file;
+	u8 lines[PYTHON_LINES];
 };
 
 enum event_kind {

@@ -52,6 +52,13 @@ pub fn read<T: Record>(bytes: &[u8]) -> Option<T> {
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
+/// A record as the kernel side has it.
+pub fn bytes<T: Record>(record: &T) -> &[u8] {
+    // SAFETY: the bytes are those of the record, and live as long; wire.h has its padding as fields,
+    // so all of them are initialized.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast(), size_of::<T>()) }
+}
+
 /// Text of a fixed-size C string field.
 pub fn text(field: &[i8]) -> String {
     let bytes: Vec<u8> = field.iter().take_while(|c| **c != 0).map(|c| *c as u8).collect();

@@ -14,7 +14,8 @@ use crate::bpf::{
 };
 use crate::mappings::{self, Seen};
 use crate::probes::Probes;
-use crate::wire::{EventKind, RecordType};
+use crate::python::{self, Calls, Function};
+use crate::wire::{self, EventKind, RecordType};
 
 /// Outliers waiting to be stored; beyond it they are dropped and counted. 65,536 of about 700
 /// bytes: 45 MB.
@@ -50,6 +51,11 @@ pub struct Inbox {
     /// (process or 0 for the kernel, identity, addresses)
     pub stacks: Vec<(u32, u64, Vec<u64>)>,
     pub words: Vec<Words>,
+    /// Python's side of stacks, and the functions in them.
+    pub pythons: Vec<(u64, Calls)>,
+    pub functions: Vec<(u64, Function)>,
+    /// Processes that began to run a program.
+    pub begun: Vec<u32>,
     /// What was mapped in processes soon after they began to run a program.
     pub early_mappings: Vec<(u32, Seen)>,
     /// Bytes of memory that they take.
@@ -80,6 +86,8 @@ pub struct Words {
     /// The stack pointer, and what may be a frame pointer.
     pub stack: u64,
     pub frame: u64,
+    /// The frames on it by which C calls Python, innermost first.
+    pub entries: Vec<u64>,
     /// From the stack pointer on.
     pub words: Vec<u64>,
 }
@@ -140,15 +148,20 @@ impl Inbox {
             RecordType::Mapping => push(&mut self.mappings, bpf::read::<mapping_record>(bytes)),
             RecordType::Stack => push(&mut self.stacks, read_stack(bytes)),
             RecordType::Words => push(&mut self.words, read_words(bytes)),
+            RecordType::Python => push(&mut self.pythons, python::read_calls(bytes)),
+            RecordType::Code => push(&mut self.functions, python::read_function(bytes)),
             RecordType::Outlier | RecordType::Request => {}
         }
     }
 
     fn put_event(&mut self, bytes: &[u8]) {
         let Some(event) = bpf::read::<event_record>(bytes) else { return };
-        if EventKind::of(event.kind) == Some(EventKind::Exec) && self.executed.len() < LOOKS_WAITING
-        {
-            self.executed.push(event.tgid);
+        if EventKind::of(event.kind) == Some(EventKind::Exec) {
+            for waiting in [&mut self.executed, &mut self.begun] {
+                if waiting.len() < LOOKS_WAITING {
+                    waiting.push(event.tgid);
+                }
+            }
         }
         push(&mut self.events, Some(event));
     }
@@ -179,6 +192,8 @@ fn read_words(bytes: &[u8]) -> Option<Words> {
     let count = number(std::mem::offset_of!(words_record, count))? as usize;
     let long = |at| bpf::read::<u64>(bytes.get(at..)?);
     let all = bytes.get(std::mem::offset_of!(words_record, words)..)?.chunks_exact(8);
+    let entries = bytes.get(std::mem::offset_of!(words_record, entries)..)?.chunks_exact(8);
+    let entries = entries.take(wire::WORDS_ENTRIES as usize).filter_map(bpf::read::<u64>);
     Some(Words {
         tgid: number(4)?,
         id: long(std::mem::offset_of!(words_record, id))?,
@@ -186,6 +201,7 @@ fn read_words(bytes: &[u8]) -> Option<Words> {
         ip: long(std::mem::offset_of!(words_record, ip))?,
         stack: long(std::mem::offset_of!(words_record, sp))?,
         frame: long(std::mem::offset_of!(words_record, fp))?,
+        entries: entries.take_while(|entry| *entry != 0).collect(),
         words: all.take(count).skip(first).filter_map(bpf::read::<u64>).collect(),
     })
 }
@@ -232,13 +248,20 @@ impl Drain {
         let mut inbox = lock(&self.inbox);
         let outliers = inbox.some_outliers(outliers);
         let left = std::mem::take(&mut inbox.outliers);
-        let all = std::mem::replace(&mut *inbox, Inbox { outliers: left, ..Inbox::default() });
+        let begun = std::mem::take(&mut inbox.begun);
+        let kept = Inbox { outliers: left, begun, ..Inbox::default() };
+        let all = std::mem::replace(&mut *inbox, kept);
         Inbox { outliers, ..all }
     }
 
     /// Takes so many outliers and nothing else.
     pub fn take_outliers(&self, outliers: usize) -> Vec<outlier_record> {
         lock(&self.inbox).some_outliers(outliers)
+    }
+
+    /// Takes the processes that began to run a program.
+    pub fn take_begun(&self) -> Vec<u32> {
+        std::mem::take(&mut lock(&self.inbox).begun)
     }
 
     /// True when outliers come faster than they are taken once a second.
@@ -317,6 +340,7 @@ fn lock(inbox: &Mutex<Inbox>) -> MutexGuard<'_, Inbox> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bpf::{code_record, python_record};
 
     #[test]
     fn a_stack_is_read_by_its_own_length_and_hostile_lengths_are_harmless() {
@@ -381,7 +405,19 @@ mod tests {
             bytes[16..20].copy_from_slice(&frames.to_ne_bytes());
             bytes
         };
+        let calls = |frames: u32| {
+            let header = std::mem::offset_of!(python_record, frames);
+            let mut bytes = record(RecordType::Python, header + 16 * frames as usize);
+            bytes[16..20].copy_from_slice(&frames.to_ne_bytes());
+            bytes
+        };
+        let mut code = record(RecordType::Code, size_of::<code_record>());
+        let count = std::mem::offset_of!(code_record, count);
+        code[count..count + 4].copy_from_slice(&2_048_u32.to_ne_bytes());
         for bytes in [
+            calls(1),
+            calls(128),
+            code,
             record(RecordType::Thread, size_of::<thread_record>()),
             record(RecordType::Event, size_of::<event_record>()),
             record(RecordType::Mapping, size_of::<mapping_record>()),
@@ -397,7 +433,11 @@ mod tests {
                 + inbox.mappings.capacity() * size_of::<mapping_record>()
                 + inbox.dead_threads.capacity() * size_of::<thread_record>()
                 + inbox.stacks.capacity() * size_of::<(u32, u64, Vec<u64>)>()
-                + stacks.sum::<usize>();
+                + stacks.sum::<usize>()
+                + inbox.pythons.capacity() * size_of::<(u64, Calls)>()
+                + inbox.pythons.iter().map(|(_, all)| size_of_val(&*all.calls) + 16).sum::<usize>()
+                + inbox.functions.capacity() * size_of::<(u64, Function)>()
+                + inbox.functions.iter().map(|(_, one)| one.memory()).sum::<usize>();
             assert!(taken <= RARE_WAITING / 4 * 5, "{taken} bytes of {} each", bytes.len());
             assert!(taken >= RARE_WAITING / 4, "{taken} bytes of {} each", bytes.len());
             assert!(inbox.rare_dropped > 0, "{} bytes each", bytes.len());

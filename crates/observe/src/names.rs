@@ -134,6 +134,7 @@ impl Names {
                     symbol_offset: 0,
                     unknown_because: None,
                     after: None,
+                    source: None,
                 }
             })
             .collect()
@@ -154,11 +155,9 @@ impl Names {
         };
         for ((frame, symbol), before) in frames.iter_mut().zip(symbols).zip(before) {
             let text = symbol.as_ref().map_or_else(String::len, |(name, _)| name.len());
-            if self.text.saturating_add(text) > MOST_TEXT {
-                self.unnamed += 1;
+            if !self.has_room_for(text) {
                 continue;
             }
-            self.text += text;
             match symbol {
                 Ok((name, offset)) => {
                     frame.symbol = Some(name);
@@ -174,6 +173,16 @@ impl Names {
                 frame.after = self.code.before(tgid, mapping, frame.offset);
             }
         }
+    }
+
+    /// Takes room for names of so many bytes, or counts a frame that has none.
+    pub fn has_room_for(&mut self, text: usize) -> bool {
+        let has_room = self.text.saturating_add(text) <= MOST_TEXT;
+        match has_room {
+            true => self.text += text,
+            false => self.unnamed += 1,
+        }
+        has_room
     }
 
     /// How many bytes before the address of each frame the instruction is that it stands for: 1 for

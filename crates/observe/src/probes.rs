@@ -68,6 +68,21 @@ impl Probes {
         }
     }
 
+    /// Has the stacks of a process carry its Python functions; false if there are too many such
+    /// processes.
+    pub fn reads_python(&mut self, tgid: u32, at: &bpf::python) -> bool {
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.pythons = 1;
+        }
+        let processes = &self.skel.maps.python_processes;
+        processes.update(&tgid.to_ne_bytes(), bpf::bytes(at), MapFlags::ANY).is_ok()
+    }
+
+    /// Walks of Python's frames that went in a circle.
+    pub fn python_circles(&self) -> u64 {
+        self.skel.maps.bss_data.as_ref().map_or(0, |state| state.python_circles)
+    }
+
     /// Loads the programs of a recording, attaches them and begins to watch what the target
     /// already has.
     pub fn start(

@@ -159,6 +159,14 @@ impl Recorder {
         }
     }
 
+    /// Looks whether processes run an interpreter, so that stacks have its functions soon: to be
+    /// called some ten times a second.
+    pub fn look_for_interpreters(&mut self) {
+        if let Backend::Traced(tracer) = &mut self.backend {
+            tracer.look_for_interpreters();
+        }
+    }
+
     /// True if so much is waiting, in a storm of processes, that a batch should be made now.
     pub fn is_crowded(&self) -> bool {
         matches!(&self.backend, Backend::Traced(tracer) if tracer.is_crowded())
@@ -239,7 +247,7 @@ impl Recorder {
 
     /// Adds what does not depend on the way of recording.
     fn complete(&mut self, batch: &mut Batch) {
-        batch.facts = std::mem::take(&mut self.facts);
+        batch.facts.append(&mut self.facts);
         if batch.capabilities.is_empty() {
             batch.capabilities = self.capabilities.clone();
         }

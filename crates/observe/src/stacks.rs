@@ -1,6 +1,7 @@
 //! Stacks: kept as addresses while recording, named at the end.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::{Frame, Space, Stack, StackId};
@@ -8,6 +9,7 @@ use model::{Frame, Space, Stack, StackId};
 use crate::bpf::mapping_record;
 use crate::drain::Words;
 use crate::names::Names;
+use crate::python::{Called, Calls, Function, Functions, join};
 use crate::unwind::End;
 
 /// More different stacks than this are not kept (64 bytes to 1 kB each).
@@ -31,6 +33,9 @@ const UNWINDING: Duration = Duration::from_millis(100);
 /// Copies whose stack is remembered for the intervals that refer to them; twice as many at most.
 const COPIES_KEPT: usize = 32_768;
 
+/// Python sides of stacks that came ahead of these, at most.
+const PYTHONS_KEPT: usize = 16_384;
+
 /// Functions that a complete user stack ends in.
 const OUTERMOST: [&str; 7] =
     ["_start", "start_thread", "clone", "clone3", "__clone3", "thread_start", "_dl_start_user"];
@@ -50,6 +55,9 @@ pub struct Stacks {
     unwound: HashMap<StackId, Common>,
     /// The stack that was unwound from a copy, by the copy: the newest, and those before.
     copies: [HashMap<u64, StackId>; 2],
+    /// Python's side of stacks that are still to come.
+    pythons: HashMap<StackId, Arc<Calls>>,
+    functions: Functions,
 }
 
 /// A stack as it was recorded.
@@ -60,11 +68,17 @@ struct Raw {
     is_whole: bool,
     /// Copies that it was unwound from.
     copies: u64,
+    /// What it ran of Python.
+    python: Option<Arc<Calls>>,
+    /// As in [`Common`].
+    loops: Vec<usize>,
 }
 
 /// What all copies of a stack have in common.
 struct Common {
     addresses: Vec<u64>,
+    /// Which of these are loops of a Python interpreter, as far as the stack says.
+    loops: Vec<usize>,
     is_whole: bool,
     copies: u64,
 }
@@ -75,6 +89,7 @@ impl Common {
         let same = same.count();
         self.is_whole &= same == self.addresses.len() && same == addresses.len();
         self.addresses.truncate(same);
+        self.loops.retain(|frame| *frame < same);
         self.copies += 1;
     }
 }
@@ -110,26 +125,58 @@ impl Stacks {
         let mut fresh = Vec::new();
         for (tgid, id, addresses) in stacks {
             let id = StackId(id);
-            if self.raw.contains_key(&id) {
-                continue;
-            }
-            let is_full = self.raw.len() >= STACKS_KEPT
-                || self.frames + addresses.len() > FRAMES_KEPT
-                || self.paths > PATHS_KEPT;
-            if is_full {
-                self.dropped += 1;
-                continue;
-            }
-            let stack = stack(names, id, tgid, &addresses);
-            self.frames += addresses.len();
-            self.paths += stack.frames.iter().map(|frame| frame.module.len()).sum::<usize>();
-            if self.given + stack.frames.len() <= FRAMES_AT_ONCE {
-                self.given += stack.frames.len();
-                fresh.push(stack);
-            }
-            self.raw.insert(id, Raw { tgid, addresses, is_whole: false, copies: 0 });
+            let python = self.pythons.remove(&id);
+            fresh.extend(self.take_one(names, id, tgid, addresses, python));
         }
         fresh
+    }
+
+    /// Takes Python's side of stacks, ahead of these, and the functions in them.
+    pub fn take_python(&mut self, all: Vec<(u64, Calls)>, functions: Vec<(u64, Function)>) {
+        self.functions.take(functions);
+        for (stack, calls) in all {
+            // Those whose stack did not come were lost with it.
+            if self.pythons.len() >= PYTHONS_KEPT {
+                self.pythons.clear();
+            }
+            self.pythons.insert(StackId(stack), Arc::new(calls));
+        }
+    }
+
+    fn take_one(
+        &mut self,
+        names: &mut Names,
+        id: StackId,
+        tgid: u32,
+        addresses: Vec<u64>,
+        python: Option<Arc<Calls>>,
+    ) -> Option<Stack> {
+        if self.raw.contains_key(&id) {
+            return None;
+        }
+        let frames = addresses.len() + python.as_ref().map_or(0, |python| python.calls.len());
+        let is_full = self.raw.len() >= STACKS_KEPT
+            || self.frames + frames > FRAMES_KEPT
+            || self.paths > PATHS_KEPT;
+        if is_full {
+            self.dropped += 1;
+            return None;
+        }
+        let mut stack = stack(names, id, tgid, &addresses);
+        self.frames += frames;
+        self.paths += stack.frames.iter().map(|frame| frame.module.len()).sum::<usize>();
+        // Where they belong is known when the others have their symbols.
+        let calls = python.iter().flat_map(|python| python.calls.iter());
+        stack.frames.extend(calls.map(|call| self.functions.frame(call)));
+        self.raw.insert(
+            id,
+            Raw { tgid, addresses, is_whole: false, copies: 0, python, loops: Vec::new() },
+        );
+        if self.given + stack.frames.len() > FRAMES_AT_ONCE {
+            return None;
+        }
+        self.given += stack.frames.len();
+        Some(stack)
     }
 
     /// Makes stacks of what was on top of them when the dynamic linker ran: its instruction, and
@@ -184,19 +231,22 @@ impl Stacks {
             }
             return;
         }
-        let id = identity(words.tgid, &unwound.addresses);
+        let python = self.raw.get(&walked).and_then(|raw| raw.python.clone());
+        let id = identity(words.tgid, &unwound.addresses, python.as_deref());
         if !self.has_room_for(walked, id, unwound.addresses.len()) {
             all.left_out += lacking;
             return;
         }
-        self.add_common(walked, &unwound.addresses, is_whole);
+        let loops = unwound.around(&words.entries);
+        self.add_common(walked, &unwound.addresses, &loops, is_whole);
         if words.id == 0 {
             return;
         }
-        all.stacks.extend(self.take(names, vec![(words.tgid, id.0, unwound.addresses)], &[]));
+        all.stacks.extend(self.take_one(names, id, words.tgid, unwound.addresses, python));
         if let Some(raw) = self.raw.get_mut(&id) {
             raw.copies += 1;
             raw.is_whole |= is_whole;
+            raw.loops = loops;
             self.remember(words.id, id);
         }
     }
@@ -210,11 +260,12 @@ impl Stacks {
         is_known || has_room
     }
 
-    fn add_common(&mut self, walked: StackId, addresses: &[u64], is_whole: bool) {
+    fn add_common(&mut self, walked: StackId, addresses: &[u64], loops: &[usize], is_whole: bool) {
         let frames = &mut self.frames;
         let common = self.unwound.entry(walked).or_insert_with(|| {
             *frames += addresses.len();
-            Common { addresses: addresses.to_vec(), is_whole, copies: 0 }
+            let (addresses, loops) = (addresses.to_vec(), loops.to_vec());
+            Common { addresses, loops, is_whole, copies: 0 }
         });
         common.add(addresses);
     }
@@ -242,6 +293,19 @@ impl Stacks {
         self.raw.get(&id?)?.addresses.get(1).copied()
     }
 
+    /// Python functions in stacks whose names never came.
+    pub fn unnamed_functions(&self) -> u64 {
+        let calls = self.raw.values().flat_map(|raw| raw.python.iter());
+        let functions = calls.flat_map(|python| python.calls.iter().map(|call| call.function));
+        let unnamed: HashSet<u64> = functions.filter(|id| !self.functions.has(*id)).collect();
+        unnamed.len() as u64
+    }
+
+    /// Python functions that were not kept since the last call.
+    pub fn functions_left_out(&mut self) -> u64 {
+        self.functions.left_out()
+    }
+
     /// Stacks that were not kept since the last call.
     pub fn dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
@@ -254,9 +318,9 @@ impl Stacks {
             let common = common.filter(|common| {
                 common.addresses.len() > names.plausible(raw.tgid, &raw.addresses)
             });
-            let (addresses, is_whole, copies) = match common {
-                Some(common) => (&common.addresses, common.is_whole, common.copies),
-                None => (&raw.addresses, raw.is_whole, raw.copies),
+            let (addresses, loops, is_whole, copies) = match common {
+                Some(c) => (&c.addresses, &c.loops, c.is_whole, c.copies),
+                None => (&raw.addresses, &raw.loops, raw.is_whole, raw.copies),
             };
             let mut stack = Stack { copies, ..stack(names, *id, raw.tgid, addresses) };
             names.symbolize(raw.tgid, &mut stack.frames);
@@ -264,9 +328,34 @@ impl Stacks {
             if stack.space == Space::Kernel {
                 leave_out_tracing(&mut stack.frames);
             }
-            stack
+            match &raw.python {
+                Some(python) => with_python(names, &self.functions, stack, loops, python),
+                None => stack,
+            }
         })
     }
+}
+
+/// The stack with the Python functions that run in it.
+fn with_python(
+    names: &mut Names,
+    functions: &Functions,
+    mut stack: Stack,
+    loops: &[usize],
+    python: &Calls,
+) -> Stack {
+    let mut called = |call| {
+        let mut frame = functions.frame(call);
+        let text = frame.symbol.as_ref().map_or(0, String::len) + frame.module.len();
+        if !names.has_room_for(text) {
+            (frame.symbol, frame.source, frame.module) = (None, None, String::new());
+        }
+        Called { frame, is_entry: call.is_entry() }
+    };
+    let called = python.calls.iter().map(&mut called).collect();
+    stack.frames = join(stack.frames, loops, !stack.truncated, called);
+    stack.truncated |= !python.is_whole;
+    stack
 }
 
 fn stack(names: &mut Names, id: StackId, tgid: u32, addresses: &[u64]) -> Stack {
@@ -284,12 +373,15 @@ fn stack(names: &mut Names, id: StackId, tgid: u32, addresses: &[u64]) -> Stack 
 }
 
 /// A number for a stack that was unwound: as good as that of the kernel side, and another one.
-fn identity(tgid: u32, addresses: &[u64]) -> StackId {
-    let mix = |id: u64, address: &u64| {
-        let id = (id ^ address).wrapping_mul(0xff51_afd7_ed55_8ccd);
+fn identity(tgid: u32, addresses: &[u64], python: Option<&Calls>) -> StackId {
+    let mix = |id: u64, word: u64| {
+        let id = (id ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
         id ^ id >> 32
     };
-    StackId(addresses.iter().fold(0x2545_f491_4f6c_dd1d ^ u64::from(tgid), mix))
+    let calls = python.into_iter().flat_map(|python| python.calls.iter());
+    let of_python = calls.flat_map(|call| [call.function, call.at()]);
+    let words = addresses.iter().copied().chain(of_python);
+    StackId(words.fold(0x2545_f491_4f6c_dd1d ^ u64::from(tgid), mix))
 }
 
 /// A stack taken by a program begins with the program and what called it: our own doing.

@@ -16,6 +16,7 @@ use crate::histograms::Histograms;
 use crate::kallsyms::TextRanges;
 use crate::names::Names;
 use crate::probes::{Config, Probes, Stopped};
+use crate::python::Python;
 use crate::queues::Queues;
 use crate::requests::Requests;
 use crate::sample_timers::Sampling;
@@ -27,8 +28,8 @@ use crate::{Error, convert, events, host, presence, privilege, requests};
 
 /// Outliers handed over in one batch: converted they take about 20 MB.
 const OUTLIERS_PER_BATCH: usize = 16_384;
-/// Stacks handed over in one batch: 127 frames of 200 bytes at most, 50 MB.
-const STACKS_PER_BATCH: usize = 2_000;
+/// Stacks handed over in one batch: 255 frames of 200 bytes at most, 50 MB.
+const STACKS_PER_BATCH: usize = 1_000;
 /// Sums by process and stack, some 100 bytes each.
 const STACK_SUMS: usize = 65_536;
 /// First calls of a batch after which the memory of their process is looked at.
@@ -44,6 +45,7 @@ pub struct Tracer {
     requests: Requests,
     sums: Sums,
     names: Names,
+    python: Python,
     stacks: Stacks,
     stack_sums: HashMap<StackKey, (u64, u64)>,
     crowd: Crowd,
@@ -90,6 +92,11 @@ impl Tracer {
         let walks = probes.socket_walks(is_alone.then_some(found.tgid))?;
         let queues = walks.map(Queues::start).transpose()?;
         probes.roles_are_known();
+        let mut python = Python::default();
+        // A command is looked at when it has begun to run its program.
+        if found.tgid != 0 && found.kind != TargetKind::Command {
+            python.met(found.tgid);
+        }
         Ok(Tracer {
             probes,
             drain,
@@ -99,6 +106,7 @@ impl Tracer {
             requests: Requests::new(watch.requests, watch.threshold_ns),
             sums: Sums::default(),
             names: Names::default(),
+            python,
             stacks: Stacks::default(),
             stack_sums: HashMap::new(),
             crowd: Crowd::default(),
@@ -149,6 +157,11 @@ impl Tracer {
     /// True if so much of the rest waits that a batch should be made now.
     pub fn is_crowded(&self) -> bool {
         self.drain.is_crowded()
+    }
+
+    /// Looks whether processes run an interpreter whose functions stacks can have.
+    pub fn look_for_interpreters(&mut self) {
+        self.python.look(self.drain.take_begun(), &mut self.probes);
     }
 
     /// Stops recording at the moment that it gives. What happened until then is in the next batch.
@@ -203,6 +216,10 @@ impl Tracer {
         } else {
             self.torn = torn;
         }
+        if !last {
+            batch.threads.iter().for_each(|thread| self.python.met(thread.tgid));
+            self.look_for_interpreters();
+        }
         batch.events = inbox.events.iter().filter_map(events::event).collect();
         self.names.mappings.begin_batch();
         self.stacks.begin_batch();
@@ -210,6 +227,7 @@ impl Tracer {
         for (tgid, seen) in inbox.early_mappings {
             self.names.mappings.replace(tgid, seen);
         }
+        self.stacks.take_python(inbox.pythons, inbox.functions);
         batch.stacks = self.stacks.take(&mut self.names, inbox.stacks, &inbox.mappings);
         let (copies, first_calls) = inbox.words.into_iter().partition(|words| words.walked != 0);
         batch.stacks.extend(self.stacks.take_words(&mut self.names, first_calls));
@@ -320,6 +338,9 @@ impl Tracer {
         push_loss(batch, "stacks (too many different ones)", stacks);
         let mappings = self.names.mappings.left_out();
         push_loss(batch, "lists of mappings (too many mappings)", mappings);
+        let functions = self.stacks.functions_left_out();
+        push_loss(batch, "Python functions (too many different ones)", functions);
+        self.python.say(&self.probes, batch);
         Ok(())
     }
 
@@ -366,6 +387,10 @@ impl Tracer {
             take(Batch { heartbeat_ns, stacks: some, ..Batch::default() });
         }
         drop(stacks);
+        let mut batch = Batch { heartbeat_ns, ..Batch::default() };
+        let unnamed = self.stacks.unnamed_functions();
+        push_loss(&mut batch, "names of Python functions (too many new ones)", unnamed);
+        take(batch);
         self.names.unnamed()
     }
 }

@@ -31,8 +31,21 @@ pub enum End {
 pub struct Unwound {
     /// Innermost first.
     pub addresses: Vec<u64>,
+    /// Where on the stack each of them begins.
+    pub places: Vec<u64>,
     /// How it ended.
     pub end: End,
+}
+
+impl Unwound {
+    /// The frames, by number, that have something at these addresses of the stack, in order.
+    pub fn around(&self, on_stack: &[u64]) -> Vec<usize> {
+        let is_in_order = self.places.is_sorted();
+        let around = |at: &u64| self.places.partition_point(|place| place <= at).checked_sub(1);
+        // The last has no end.
+        let is_known = |frame: &usize| is_in_order && *frame + 1 < self.places.len();
+        on_stack.iter().map_while(around).take_while(is_known).collect()
+    }
 }
 
 /// Walks through a copy, until then at most.
@@ -40,27 +53,29 @@ pub fn unwind(code: &mut Code, mappings: &Mappings, words: &Words, until: Instan
     let mut walk = Walk { code, mappings, words };
     let mut registers = Registers { instruction: words.ip, stack: words.stack, frame: words.frame };
     let mut addresses = vec![words.ip];
+    let mut places = vec![words.stack];
     let mut exact = true;
     while addresses.len() < FRAMES {
         if Instant::now() >= until {
-            return Unwound { addresses, end: End::Late };
+            return Unwound { addresses, places, end: End::Late };
         }
         let end = match walk.step(registers, exact) {
             Step::Caller { registers: caller, exact: is_exact } => {
                 if walk.code_at(caller.instruction).is_none() {
-                    return Unwound { addresses, end: End::Unmapped };
+                    return Unwound { addresses, places, end: End::Unmapped };
                 }
                 (registers, exact) = (caller, is_exact);
                 addresses.push(caller.instruction);
+                places.push(caller.stack);
                 continue;
             }
             Step::Outermost => End::Outermost,
             Step::Beyond => End::Beyond,
             Step::Unknown => End::Unknown,
         };
-        return Unwound { addresses, end };
+        return Unwound { addresses, places, end };
     }
-    Unwound { addresses, end: End::Beyond }
+    Unwound { addresses, places, end: End::Beyond }
 }
 
 struct Walk<'a> {

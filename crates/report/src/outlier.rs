@@ -226,8 +226,13 @@ fn why_cut(stack: &Stack) -> &'static str {
         (Space::User, 0) => {
             "[cut short: no frame pointers and not unwound, or deeper than what is kept]"
         }
-        (Space::User, 1) => "[cut short: the copy ends here, or the file does not say who called]",
-        (Space::User, _) => "[cut short: from here on the copies differ, or end]",
+        (Space::User, 1) => {
+            "[cut short: the copy ends here, the file does not say who called, or deeper than what \
+             is kept]"
+        }
+        (Space::User, _) => {
+            "[cut short: from here on the copies differ, or end, or deeper than what is kept]"
+        }
         (Space::Kernel, _) => "[cut short: deeper than what is kept]",
     }
 }

@@ -254,6 +254,7 @@ fn stacks() -> HashMap<StackId, Stack> {
         symbol_offset,
         unknown_because: symbol.is_none().then(|| "stripped".to_owned()),
         after: None,
+        source: None,
     };
     let kernel = |name, offset| frame("[kernel]", Some(name), offset, offset);
     let kernel_frames = vec![

@@ -12,7 +12,9 @@ impl Functions {
     pub fn of(run: &Run) -> Functions {
         let mut stacks = HashMap::<&str, Vec<StackId>>::new();
         for stack in run.stacks.values() {
-            for symbol in stack.frames.iter().filter_map(|frame| frame.symbol.as_deref()) {
+            // A Python function can have the name of one of C.
+            let frames = stack.frames.iter().filter(|frame| frame.source.is_none());
+            for symbol in frames.filter_map(|frame| frame.symbol.as_deref()) {
                 let passing = stacks.entry(whole(symbol)).or_default();
                 // A recursive function is there several times.
                 if passing.last() != Some(&stack.id) {

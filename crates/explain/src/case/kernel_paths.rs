@@ -220,7 +220,8 @@ impl Case<'_> {
 
 /// True if one of the functions is among the frames.
 fn passes(stack: &model::Stack, functions: &[&str]) -> bool {
-    let mut symbols = stack.frames.iter().filter_map(|frame| frame.symbol.as_deref());
+    let frames = stack.frames.iter().filter(|frame| frame.source.is_none());
+    let mut symbols = frames.filter_map(|frame| frame.symbol.as_deref());
     symbols.any(|symbol| functions.iter().any(|function| is_function(symbol, function)))
 }
 

@@ -332,5 +332,6 @@ fn frame(module: &str, symbol: Option<&str>) -> Frame {
         symbol_offset: 0,
         unknown_because: None,
         after: None,
+        source: None,
     }
 }

@@ -20,7 +20,7 @@ const MOST_FUNCTIONS: usize = 2 << 20;
 /// Symbols that are read at once.
 const SYMBOLS_AT_ONCE: u64 = 32_768;
 /// Symbols in one bucket of a hash table; real ones have a few.
-const LONGEST_CHAIN: u32 = 4096;
+pub(super) const LONGEST_CHAIN: u32 = 4096;
 /// Functions can lie within others (parts in assembler): so many are looked at.
 const MOST_AROUND: usize = 16;
 

@@ -9,6 +9,7 @@
 //! - [`Elf`]: the one important type: what is known of a file, with all its slots.
 //! - [`CallSites`]: a return address as `rate_timer+0x9e3 (after call sched_yield@plt)`.
 //! - [`Unwinder`]: who called, in code without frame pointers, by the tables for exceptions.
+//! - [`Exports`]: where a file has the data that it exports.
 //! - [`build_id()`]: the identity of a file.
 //! - [`debug_link`], [`debug_data`]: where the symbols of a stripped file are.
 //! - [`Bytes`]: where the bytes come from; files and slices.
@@ -27,6 +28,7 @@ mod call_sites;
 mod debug_data;
 mod dynamic;
 mod error;
+mod exports;
 mod file;
 mod functions;
 mod header;
@@ -41,6 +43,7 @@ pub use bytes::Bytes;
 pub use call_sites::{Call, CallSites, Place};
 pub use debug_data::{DebugLink, debug_data, debug_link};
 pub use error::ElfError;
+pub use exports::Exports;
 pub use file::{Binding, Elf, Kind, PltForm, Relro, Slot};
 pub use header::{Machine, Segment};
 pub use unwind::{Registers, Step, Unwinder};

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Process, RunId, Stack,
-    StackId, Sums, Window,
+    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Process, RunId,
+    SourceLine, Stack, StackId, Sums, Window,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
@@ -288,7 +288,8 @@ pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option
         })
         .optional()?;
     let Some((key, space, truncated, copies)) = header else { return Ok(None) };
-    let sql = "SELECT address, module, offset, symbol, symbol_offset, unknown_because, after_call
+    let sql = "SELECT address, module, offset, symbol, symbol_offset, unknown_because, after_call,
+                      line, first_line
                FROM frames WHERE stack = ?1 ORDER BY depth";
     let mut frames = all(conn, sql, [key], |row| {
         Ok(Frame {
@@ -299,11 +300,16 @@ pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option
             symbol_offset: u64_at(row, 4)?,
             unknown_because: row.get(5)?,
             after: row.get::<_, Option<Text<_>>>(6)?.map(|call| call.0),
+            source: source(row.get(7)?, row.get(8)?),
         })
     })?;
     // There may be a hundred thousand, and most are short.
     frames.shrink_to_fit();
     Ok(Some(Stack { id, space, frames, truncated, copies }))
+}
+
+fn source(line: Option<u32>, first: Option<u32>) -> Option<SourceLine> {
+    first.map(|first| SourceLine { line, first })
 }
 
 pub(super) fn losses(conn: &Connection, run: RunId) -> Result<Vec<(String, u64, u64)>> {

@@ -310,8 +310,8 @@ fn put_stack(tx: &Transaction<'_>, run: RunId, stack: &Stack) -> rusqlite::Resul
     tx.prepare_cached("DELETE FROM frames WHERE stack = ?1")?.execute([id])?;
     let mut insert = tx.prepare_cached(
         "INSERT INTO frames (stack, depth, address, module, offset, symbol, symbol_offset,
-                             unknown_because, after_call)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                             unknown_because, after_call, line, first_line)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?;
     for (depth, frame) in stack.frames.iter().enumerate() {
         insert.execute(params![
@@ -324,6 +324,8 @@ fn put_stack(tx: &Transaction<'_>, run: RunId, stack: &Stack) -> rusqlite::Resul
             U64(frame.symbol_offset),
             frame.unknown_because,
             frame.after.as_ref().map(Text),
+            frame.source.and_then(|source| source.line),
+            frame.source.map(|source| source.first),
         ])?;
     }
     Ok(())

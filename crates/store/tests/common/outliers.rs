@@ -79,6 +79,7 @@ pub fn stack(id: u64, space: Space) -> Stack {
         symbol_offset: 0x1f,
         unknown_because: symbol.is_none().then(|| "stripped".into()),
         after: symbol.map(|_| ImportedCall::Plt("sched_yield".into())),
+        source: symbol.map(|_| SourceLine { line: Some(42), first: 30 }),
     };
     let frames = vec![frame(0xffff_ffff_8100_0042, Some("down_write")), frame(id, None)];
     Stack { id: StackId(id), space, frames, truncated: space == Space::User, copies: 3 }

@@ -8,10 +8,15 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// tests/programs/NAME.c, built.
 pub fn program(name: &str) -> PathBuf {
+    program_built(name, &[])
+}
+
+/// The same with more options of the compiler.
+pub fn program_built(name: &str, options: &[&str]) -> PathBuf {
     let folder = tests().join("programs");
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/c/include");
     let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    build(&[folder.join(name).with_extension("c")], &include, &built);
+    build(&[folder.join(name).with_extension("c")], &include, options, &built);
     built
 }
 
@@ -23,7 +28,7 @@ pub fn shape(name: &str) -> PathBuf {
     fs::create_dir_all(&built).unwrap();
     let built = built.join(name);
     let source = folder.join(name).with_extension("c");
-    build(&[source, folder.join("shape.h"), include.join("common.h")], &include, &built);
+    build(&[source, folder.join("shape.h"), include.join("common.h")], &include, &[], &built);
     built
 }
 
@@ -32,7 +37,7 @@ fn tests() -> PathBuf {
 }
 
 /// Compiles the first of `sources`, where one of them was changed since.
-fn build(sources: &[PathBuf], include: &Path, built: &Path) {
+fn build(sources: &[PathBuf], include: &Path, options: &[&str], built: &Path) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
@@ -44,7 +49,7 @@ fn build(sources: &[PathBuf], include: &Path, built: &Path) {
     let fresh = built.with_extension(std::process::id().to_string());
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Wno-unused-parameter"]);
-    cc.args(["-Werror", "-pthread"]).arg("-I").arg(include);
+    cc.args(["-Werror", "-pthread"]).args(options).arg("-I").arg(include);
     let output = cc.arg("-o").arg(&fresh).arg(&sources[0]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     fs::rename(&fresh, built).unwrap();

@@ -103,6 +103,7 @@ impl Session {
         }
         let also_keep = |ns| self.recorder.also_keep(ns);
         say(self.traced.look(clock::monotonic_ns(), also_keep));
+        self.recorder.look_for_interpreters();
         let batch = if stored.elapsed() >= STEP || self.recorder.is_crowded() {
             *stored = Instant::now();
             Some(self.recorder.batch()?)
