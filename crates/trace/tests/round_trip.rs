@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use common::{open, place};
 use model::Histogram;
+use rustix::fs::{CWD, FileType, Mode};
 use trace::reader::{Metric, Record, Standing};
 use trace::{Point, Publish, Thread, Trace, Tracer, now};
 
@@ -315,6 +316,12 @@ fn an_outside_process_may_change_the_threshold() {
     assert_eq!(file.reader.flows().unwrap()[0].threshold, 1000);
     assert!(file.set_threshold(2, 1).is_ok(), "an entry that no flow has yet");
     assert!(file.set_threshold(0, 1).is_err() && file.set_threshold(17, 1).is_err());
+    // What has its name by now is not opened: a FIFO would wait for a reader for ever.
+    let path = file.path().to_owned();
+    std::fs::remove_file(&path).unwrap();
+    rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    file.set_threshold(1, 700_000).unwrap();
+    assert_eq!(file.reader.flows().unwrap()[0].threshold, 700_000);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io;
 use std::mem::offset_of;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::error::{ReadError, refused};
 use super::header::Identity;
@@ -53,9 +54,7 @@ impl TraceFile {
             Standing::Live => process::user_of(reader.identity().pid)
                 .map_err(|error| system("looking whose process that is", error))?,
             _ => {
-                let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-                let folder = folder.unwrap_or(Path::new("."));
-                std::fs::metadata(folder)
+                std::fs::metadata(folder_of(&path))
                     .map_err(|error| system("looking at its folder", error))?
                     .uid()
             }
@@ -138,13 +137,24 @@ impl TraceFile {
         if matches!(self.standing()?, Standing::Live | Standing::Foreign) {
             return Err(ReadError::InUse(self.path));
         }
+        // Its folder is held: whoever owns that could put another in its place meanwhile.
+        let name = self.path.file_name().unwrap_or_default();
+        let folder = rustix::fs::open(
+            folder_of(&self.path),
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        let folder = folder.map_err(|error| system("opening its folder", error.into()))?;
         // The name may be another file's by now: that of a program after an exec.
-        let there = std::fs::symlink_metadata(&self.path)
-            .map_err(|error| system("looking at the trace again", error))?;
-        if there.ino() != self.inode {
+        let there = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|error| system("looking at the trace again", error.into()))?;
+        let own = rustix::fs::fstat(self.reader.source())
+            .map_err(|error| system("looking at the trace", error.into()))?;
+        if (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino) {
             return Err(ReadError::InUse(self.path));
         }
-        std::fs::remove_file(&self.path).map_err(|error| system("removing the trace", error))
+        rustix::fs::unlinkat(&folder, name, AtFlags::empty())
+            .map_err(|error| system("removing the trace", error.into()))
     }
 
     /// Changes from how long on messages of a flow are slow. That number is the only thing in a
@@ -154,19 +164,21 @@ impl TraceFile {
         let flows = self.reader.tables().flows;
         let index = (flow as usize).checked_sub(1).filter(|index| *index < flows.entries);
         let index = index.ok_or_else(|| refused(flows.offset, format!("no flow {flow}")))?;
-        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::open(&self.path, flags, Mode::empty())
+        // The file that is read, whatever has its name by now. NONBLOCK: its owner may hold a lease.
+        let itself = format!("/proc/self/fd/{}", self.reader.source().as_raw_fd());
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::open(itself, flags, Mode::empty())
             .map_err(|error| system("opening the trace to write the threshold", error.into()))?;
         let file = File::from(file);
-        let status = file.metadata().map_err(|error| system("looking at the trace", error))?;
-        if status.ino() != self.inode {
-            return Err(ReadError::InUse(self.path.clone()));
-        }
         let value = nanoseconds.clamp(*layout::THRESHOLD.start(), *layout::THRESHOLD.end());
         let offset = flows.at(index) + offset_of!(layout::Flow, threshold) as u64;
         std::os::unix::fs::FileExt::write_all_at(&file, &value.to_le_bytes(), offset)
             .map_err(|error| system("writing the threshold", error))
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// From linux/magic.h.

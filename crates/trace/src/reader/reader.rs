@@ -67,6 +67,10 @@ impl<S: Source> Reader<S> {
         &self.identity
     }
 
+    pub(super) fn source(&self) -> &S {
+        &self.source
+    }
+
     pub(crate) fn tables(&self) -> &Tables {
         &self.tables
     }
