@@ -149,15 +149,21 @@ fn stacks_of_the_distributions_programs_are_those_of_gdb() {
         let waits = waits.filter(|o| o.breakdown.get(Account::Blocked(blocked)) > 0);
         let stacks: Vec<_> = waits.map(|o| &run.stacks[&o.user_stack.unwrap()]).collect();
         assert!(stacks.len() > 5, "{program}: {} stacks", stacks.len());
-        for stack in stacks {
+        let mut with_python = 0;
+        for stack in &stacks {
             let found = native(stack);
             let is_same =
                 |(found, by_gdb): (&Option<u64>, &u64)| found.is_none_or(|f| f == *by_gdb);
             let are_same =
                 found.len() == expected.len() && found.iter().zip(&expected).all(is_same);
             assert!(are_same, "{program}: {found:x?}\n{expected:x?}");
-            assert_eq!(found.contains(&None), program.contains("python"), "{stack:?}");
+            with_python += usize::from(found.contains(&None));
             assert!(!stack.truncated && stack.copies > 0, "{program}");
+        }
+        // The first stacks may come before the interpreter is found in the process.
+        match program.contains("python") {
+            true => assert!(with_python * 2 > stacks.len(), "{with_python} of {}", stacks.len()),
+            false => assert_eq!(with_python, 0, "{program}"),
         }
         println!("{program}: {} frames as gdb has them", expected.len());
     }
