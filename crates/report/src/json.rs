@@ -153,7 +153,8 @@ mod tests {
         for key in ["wall_share", "hurts", "requests", "when", "minor"] {
             assert!(first.get(key).is_some(), "{key}");
         }
-        for key in ["leading_account", "below_bar", "own_delay", "unrecorded_children_ns", "on_cpu"] {
+        for key in ["leading_account", "below_bar", "own_delay", "unrecorded_children_ns", "on_cpu"]
+        {
             assert!(value.get(key).is_some(), "{key}");
         }
         assert_eq!(value["losses"]["ring buffer full"], 7);

@@ -36,9 +36,8 @@ pub(super) fn handovers<'a>(run: &'a Run, locks: &[LockWord]) -> Vec<Handover<'a
     // Where each worker waited for work at first.
     let places: BTreeSet<(u32, Place)> =
         run.sums.waits.iter().filter_map(|wait| Some((wait.began?.0, place(wait)?))).collect();
-    let is_for_work = |wait: &WaitSum| {
-        place(wait).is_some_and(|place| places.contains(&(wait.waker_tid, place)))
-    };
+    let is_for_work =
+        |wait: &WaitSum| place(wait).is_some_and(|place| places.contains(&(wait.waker_tid, place)));
     let mut by_waker = BTreeMap::<u32, Vec<&WaitSum>>::new();
     let handed = run.sums.waits.iter().filter(|wait| {
         LOCK_ACCOUNTS.contains(&wait.account)

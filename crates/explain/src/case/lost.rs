@@ -191,7 +191,11 @@ mod tests {
         let run = RunBuilder::new().wait(turns).wait(timeouts.clone()).build();
         let [word] = &lock_words(&run)[..] else { panic!("one word") };
         assert_eq!(word.lost_ns(), 1000);
-        assert_eq!(word.ends.main(), Some(ChainEnd::Cpu), "a timeout is nothing that the holder did");
+        assert_eq!(
+            word.ends.main(),
+            Some(ChainEnd::Cpu),
+            "a timeout is nothing that the holder did"
+        );
         assert!(lock_words(&RunBuilder::new().wait(timeouts).build()).is_empty());
     }
 

@@ -53,11 +53,9 @@ impl TraceFile {
         let writer = match standing(reader.identity(), inode) {
             Standing::Live => process::user_of(reader.identity().pid)
                 .map_err(|error| system("looking whose process that is", error))?,
-            _ => {
-                std::fs::metadata(folder_of(&path))
-                    .map_err(|error| system("looking at its folder", error))?
-                    .uid()
-            }
+            _ => std::fs::metadata(folder_of(&path))
+                .map_err(|error| system("looking at its folder", error))?
+                .uid(),
         };
         belongs(owner, writer)?;
         Ok(TraceFile { path, inode, process: None, reader })
