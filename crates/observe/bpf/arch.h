@@ -55,7 +55,7 @@ struct pt_regs {
 #define FRAME_POINTER(ptregs)	((ptregs)->regs[29])
 #define CAN_UNWIND		false
 /* The control block lies below the thread pointer, how far depends on the C library. */
-#define THREAD_SELF(task)	0
+#define THREAD_SELF(task)	((void)(task), 0ULL)
 
 /* A 32-bit program (TIF_32BIT). */
 #define IS_32_BIT(task)		((task)->thread_info.flags >> 22 & 1)
