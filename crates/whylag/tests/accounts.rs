@@ -146,9 +146,9 @@ fn each_wait_is_in_its_account(recorded: &Recorded) {
     for (name, kind) in expected {
         let accounts = &named(run, name).accounts;
         let (ours, theirs) = (accounts.get(Account::Blocked(kind)), measured.get(name));
-        // The sleep is a part of the call; the rest of it is getting a CPU. Threads that end together
-        // wait for a lock of glibc's, too, which keeps their stacks.
-        let beyond = missed + if kind == Blocked::Futex { 5 * MS } else { 0 };
+        // The sleep is a part of the call; the rest of it is getting a CPU. Waits for a futex were 77 and
+        // 161 us longer than their calls in one run on a busy machine, for a reason that is not known.
+        let beyond = missed + if kind == Blocked::Futex { MS } else { 0 };
         if ours > theirs + beyond
             || ours * 2 < theirs
             || (ours + for_cpu(accounts)) * 10 < theirs * 8
