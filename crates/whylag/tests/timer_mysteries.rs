@@ -90,10 +90,10 @@ fn leg(tick: &LateTick, what: &str) -> i64 {
 #[test]
 fn timer_proportional() {
     let Some((_lab, faulty, figures)) = solve("timer-proportional", "6") else { return };
-    // A tick 200 ms after the one before: the timer was set for 0.4 % of that later, exactly, but
-    // for what the tick before took of it.
+    // A tick 200 ms after the one before: the timer was set for 0.4 % of that later, less what the
+    // tick before took of it, and more by the way from the clock to the system call.
     let set_late =
-        |tick: &LateTick| (780_000..=801_000).contains(&leg(tick, "timer set for later"));
+        |tick: &LateTick| (780_000..=820_000).contains(&leg(tick, "timer set for later"));
     assert!(faulty.series[0].worst.iter().any(set_late), "{faulty:#?}");
     if figures.judge("timer-proportional has its factor") {
         let law = &faulty.laws[0];
