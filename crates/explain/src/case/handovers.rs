@@ -28,10 +28,7 @@ pub(super) struct Handover<'a> {
 /// Of all workers whose begin was seen.
 pub(super) fn handovers<'a>(run: &'a Run, locks: &[LockWord]) -> Vec<Handover<'a>> {
     let is_lock = |wait: &WaitSum| {
-        wait.lock_like >= wait.count.div_ceil(2)
-            || locks.iter().any(|word| {
-                (word.tgid, word.account, word.address) == (wait.tgid, wait.account, wait.object)
-            })
+        wait.lock_like >= wait.count.div_ceil(2) || locks.iter().any(|word| word.is_of(wait))
     };
     // Where each worker waited for work at first.
     let places: BTreeSet<(u32, Place)> =

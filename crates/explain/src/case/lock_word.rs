@@ -58,6 +58,11 @@ pub struct LockWord {
 }
 
 impl LockWord {
+    /// True of a wait at it.
+    pub(super) fn is_of(&self, wait: &WaitSum) -> bool {
+        (self.tgid, self.account, self.address) == (wait.tgid, wait.account, wait.object)
+    }
+
     /// At least half of the waits show a lock by their value, or of those that a thread ended at
     /// least half by being handed on.
     pub(super) fn is_lock(&self) -> bool {

@@ -22,11 +22,12 @@ use table::{Floors, Table};
 use truth::Truth;
 use verdict::Verdict;
 
-const SHAPES: [&str; 57] = [
+const SHAPES: [&str; 59] = [
     "barrier_compute",
     "barrier_sleep",
     "chain_of_three",
     "child_compute",
+    "child_output",
     "child_sleep",
     "condvar_inversion",
     "condvar_queue",
@@ -40,6 +41,7 @@ const SHAPES: [&str; 57] = [
     "full_pipe_retry",
     "healthy_consumer",
     "healthy_epoll",
+    "healthy_fifo",
     "healthy_jobs",
     "healthy_lock",
     "healthy_pipeline",

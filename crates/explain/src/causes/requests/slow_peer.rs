@@ -17,7 +17,9 @@
 //! first thing it did was an idle wait, and the thread that ended that wait later waits for it.
 //! What a worker computes for the one that waits is work, unless it never rests and several wait
 //! for it at a time. Waits for room in a pipe count where somebody computes at their end: a stage
-//! of a pipeline that is slower than those before it. Where requests are known: of the slowest ones
+//! of a pipeline that is slower than those before it. So do waits for child processes of one name, or
+//! for what they write into a pipe, of three or more that are started one after the other; the command
+//! `sleep` is the timer of the script that calls it. Where requests are known: of the slowest ones
 //! the time from the send of a call that was made for them until its answer arrived, at least a
 //! quarter of their time and a twentieth of the recording. Else the waits of a process for answers
 //! to what it has sent, of a millisecond (the run's threshold) and more on average. Of a peer that
@@ -64,11 +66,20 @@ pub const CAUSE: Cause = Cause {
 pub(crate) const FIX_OF_PIPELINE: &str = "The stage that computes limits the pipeline: make it cheaper, give it \
                                more threads or processes, or send it less. Room in the pipe or a \
                                queue only helps where its input comes in bursts.";
+const FIX_OF_CHILDREN: &str = "Look at what the child processes do, and let them do it sooner. Where \
+                               it is their start that takes long, keep one running and give it the \
+                               work; where nothing else waits for the first, start several at a time.";
 /// Pairs of processes worth a line.
 const PAIRS_SHOWN: usize = 3;
 
 fn own_ns(answers: &Answers) -> u64 {
     answers.ends.part_of(answers.ns, |end| answers.is_lost(end) && is_holders(end))
+}
+
+/// What the peer did for most of the time that is claimed.
+fn main_end(answers: &Answers) -> ChainEnd {
+    let ends = answers.ends.by_end().filter(|(end, _)| answers.is_lost(*end) && is_holders(*end));
+    ends.max_by_key(|(_, ns)| *ns).map_or(ChainEnd::Unknown, |(end, _)| end)
 }
 
 /// What is known by name alone, because it was not recorded or is waited for by epoll, is told where it
@@ -95,14 +106,18 @@ fn of_recorded(case: &Case) -> Verdict {
     let count = slow.iter().fold(0u64, |sum, pair| sum.saturating_add(pair.count));
     let all = lost.total();
     let peer = first.peer_name();
-    let end = first.ends.main().unwrap_or(ChainEnd::Unknown);
-    let what = if first.account == ROOM { "room in a pipe to" } else { "answers of" };
-    let title = format!("{} waits for {what} {peer}, which {end}", case.process_name(first.tgid));
+    let end = main_end(first);
+    let (what, until) = match first.account {
+        ROOM => ("room in a pipe to ", "there was room for what comes next"),
+        _ if first.is_of_children() => ("", "the child ended, or had written"),
+        _ => ("answers of ", "the answer to what had been sent came"),
+    };
+    let title = format!("{} waits for {what}{peer}, which {end}", case.process_name(first.tgid));
     let mut claim = Claim::new(title, lost, count);
-    claim.fix = if first.account == ROOM { Some(FIX_OF_PIPELINE) } else { fix(end) };
-    let until = match first.account {
-        ROOM => "there was room for what comes next",
-        _ => "the answer to what had been sent came",
+    claim.fix = match first.account {
+        ROOM => Some(FIX_OF_PIPELINE),
+        _ if first.is_of_children() => Some(FIX_OF_CHILDREN),
+        _ => fix(end),
     };
     claim.mechanism(format!(
         "asleep for {} until {until}: {}, mean {}",
@@ -129,14 +144,17 @@ fn of_recorded(case: &Case) -> Verdict {
                 duration(pair.max_ns),
                 pair.ends.in_words("it").unwrap_or_default()
             ),
-            "sends and waits of one socket, waker at sched_waking",
+            match pair.is_of_children() {
+                true => "wait4, waitid and reads of pipes, waker at sched_waking",
+                false => "sends and waits of one socket, waker at sched_waking",
+            },
         );
     }
     let longest = case.run.outliers.iter().filter(|o| {
         o.kind.is_own_time()
             && o.tgid == first.tgid
             && o.blocked.map(Account::Blocked) == Some(first.account)
-            && o.waker.as_ref().is_some_and(|waker| waker.tgid == first.peer_tgid)
+            && o.waker.as_ref().is_some_and(|waker| first.is_ended_by(waker))
     });
     claim.saw_if(
         longest.max_by_key(|o| o.duration_ns).map(|o| in_words(case, o)),
@@ -146,6 +164,7 @@ fn of_recorded(case: &Case) -> Verdict {
         "waiting for the next request",
         match first.worker_tid {
             _ if first.account == ROOM => "they have something to write",
+            _ if first.is_of_children() => "it waits for processes that it has started itself",
             None => "only sockets that the waiting side has connected count, after a send on them",
             Some(_) => {
                 "the one that answers began its life with a wait for work, which one of those ended \
