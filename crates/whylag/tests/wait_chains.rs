@@ -36,52 +36,55 @@ fn recorded(what: &str) -> Option<(Vec<WaitSum>, u64)> {
 /// What the program's clock has more of for each wait than the sleep: the call, and the switches.
 const CALL_NS: u64 = 30_000;
 
+const MOSTLY: f64 = 0.5;
+
 /// The largest sum of waits for a lock is as long as the program says. What the holder did is known
-/// for most of it, and was mostly this, but for waiting for a CPU: neighbours on this machine add
-/// that. The way to a disk takes CPU time, too.
-fn assert_ends(what: &str, ends: &[ChainEnd]) {
+/// for most of it, and `least` of it was this, but for waiting for a CPU: neighbours on this machine
+/// add that.
+fn assert_ends(what: &str, ends: &[ChainEnd], least: f64) {
     let Some((waits, waited)) = recorded(what) else { return };
     let locks = waits.iter().filter(|wait| wait.account == FUTEX && wait.lock_like > 0);
     let lock = locks.max_by_key(|wait| wait.ns).unwrap();
     let ratio = |ns: u64| ns as f64 / waited as f64;
-    let (least, most) = (ratio(lock.ns), ratio(lock.ns + lock.count * CALL_NS));
-    assert!(least < 1.15 && most > 0.85, "{least} to {most} of what the program measured");
+    let (from, to) = (ratio(lock.ns), ratio(lock.ns + lock.count * CALL_NS));
+    assert!(from < 1.15 && to > 0.85, "{from} to {to} of what the program measured");
     let unknown = lock.ends_in(|end| end == ChainEnd::Unknown) as f64 / lock.ns as f64;
     assert!(unknown < 0.3, "{unknown} is not known: {lock:#?}");
     let did = lock.ends_in(|end| !matches!(end, ChainEnd::RunQueue | ChainEnd::Unknown)) as f64;
     let part = lock.ends_in(|end| ends.contains(&end)) as f64 / did;
-    assert!(part > 0.5, "{part}: {lock:#?}");
+    assert!(part > least, "{part}: {lock:#?}");
 }
 
 #[test]
 fn a_holder_that_sleeps() {
-    assert_ends("sleep", &[ChainEnd::Timer]);
+    assert_ends("sleep", &[ChainEnd::Timer], MOSTLY);
 }
 
 #[test]
 fn a_holder_that_sleeps_by_a_wait_that_times_out() {
-    assert_ends("timed", &[ChainEnd::Timer]);
-    assert_ends("select", &[ChainEnd::Timer]);
+    assert_ends("timed", &[ChainEnd::Timer], MOSTLY);
+    assert_ends("select", &[ChainEnd::Timer], MOSTLY);
 }
 
 #[test]
 fn a_holder_that_computes() {
-    assert_ends("cpu", &[ChainEnd::Cpu]);
+    assert_ends("cpu", &[ChainEnd::Cpu], MOSTLY);
 }
 
 #[test]
 fn a_holder_that_waits_for_the_disk() {
-    assert_ends("disk", &[ChainEnd::Disk]);
+    // The way of 64 KiB to a quick disk takes the CPU longer than the disk where the CPU is busy.
+    assert_ends("disk", &[ChainEnd::Disk], 0.25);
 }
 
 #[test]
 fn a_holder_that_waits_for_another_lock_whose_holder_sleeps() {
-    assert_ends("chain", &[ChainEnd::Timer]);
+    assert_ends("chain", &[ChainEnd::Timer], MOSTLY);
 }
 
 #[test]
 fn a_holder_that_waits_for_an_answer_of_a_process_that_sleeps() {
-    assert_ends("answer", &[ChainEnd::Timer]);
+    assert_ends("answer", &[ChainEnd::Timer], MOSTLY);
     let Some((waits, _)) = recorded("answer") else { return };
     // Only the side that has connected asks.
     let asked: Vec<_> = waits.iter().filter(|wait| wait.asked).collect();

@@ -3,10 +3,9 @@
 //! that waits for the next request it has nothing else to do, so the time is lost, and what the other
 //! one did meanwhile says why.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use model::{Account, Blocked, ChainEnd, Run, Syscall, ThreadAccounts, WaitSum, Waker};
+use model::{Account, Blocked, ChainEnd, Run, WaitSum, Waker};
 
 use crate::case::chain_ends::ChainEnds;
 use crate::case::handovers::handovers;
@@ -14,16 +13,6 @@ use crate::case::lock_word::LockWord;
 
 /// In what a thread waits for room in a pipe.
 pub const ROOM: Account = Account::Blocked(Blocked::PipeWrite);
-/// In what a thread waits for a child process.
-pub const CHILD: Account = Account::Blocked(Blocked::ChildWait);
-/// In what a thread waits for what a child process writes.
-const OUTPUT: Account = Account::Blocked(Blocked::PipeRead);
-/// Calls that take the exit code of a child. Who reads what others write into a pipe and has no
-/// children waits for work.
-const REAPING: [&str; 2] = ["wait4", "waitid"];
-/// A program that waits for fewer child processes of one name has started what it is there for: a
-/// wrapper its command, a server its workers.
-const FEWEST_CHILDREN: usize = 3;
 
 /// The waits of one process for answers of one peer, or for room in the pipe that it reads.
 #[derive(Clone, Debug)]
@@ -84,6 +73,11 @@ impl Answers {
         }
     }
 
+    /// None yet, of children that have this wait's name.
+    pub(super) fn of_children(wait: &WaitSum) -> Answers {
+        Answers { peer_tgid: 0, ..Answers::of(wait, None, false) }
+    }
+
     fn of(wait: &WaitSum, worker_tid: Option<u32>, works_for_one: bool) -> Answers {
         Answers {
             tgid: wait.tgid,
@@ -99,7 +93,7 @@ impl Answers {
         }
     }
 
-    fn add(&mut self, wait: &WaitSum) {
+    pub(super) fn add(&mut self, wait: &WaitSum) {
         self.count = self.count.saturating_add(wait.count);
         self.ns = self.ns.saturating_add(wait.ns);
         self.max_ns = self.max_ns.max(wait.max_ns);
@@ -116,7 +110,7 @@ pub fn is_for_a_stage(wait: &WaitSum) -> bool {
         && wait.ends_in(|end| end == ChainEnd::Cpu) > wait.ns / 2
 }
 
-/// Of a run, the longest first.
+/// Of a run; those of [`children`](crate::case::children) are apart.
 pub fn answers(run: &Run, locks: &[LockWord]) -> Vec<Answers> {
     let mut sums = BTreeMap::<(u32, u32, Option<u32>, Account), Answers>::new();
     let mut add = |wait: &WaitSum, worker_tid, works_for_one| {
@@ -135,86 +129,5 @@ pub fn answers(run: &Run, locks: &[LockWord]) -> Vec<Answers> {
             add(wait, Some(handover.worker_tid), !handover.is_saturated);
         }
     }
-    let mut sums: Vec<_> = sums.into_values().chain(children(run, locks)).collect();
-    sums.sort_by_key(|sum| Reverse(sum.lost_ns()));
-    sums
-}
-
-/// Waits for child processes that are started one after the other, or for what they write, by process
-/// and name of the child. Half of the time in one wait is that for something that goes on until the end.
-fn children(run: &Run, locks: &[LockWord]) -> impl Iterator<Item = Answers> {
-    let reaps: BTreeSet<u32> =
-        run.threads.iter().filter(|thread| is_reaper(thread)).map(|thread| thread.tgid).collect();
-    let is_lock = |wait: &WaitSum| locks.iter().any(|word| word.is_of(wait));
-    let for_children = run.sums.waits.iter().filter(|wait| {
-        is_for_another_process(wait) && reaps.contains(&wait.tgid) && !is_lock(wait)
-    });
-    let mut sums = BTreeMap::<(u32, Account, &str), (BTreeSet<u32>, Answers)>::new();
-    for wait in for_children {
-        let none = || (BTreeSet::new(), Answers { peer_tgid: 0, ..Answers::of(wait, None, false) });
-        let key = (wait.tgid, wait.account, wait.waker_comm.as_str());
-        let (children, sum) = sums.entry(key).or_insert_with(none);
-        children.insert(wait.waker_tgid);
-        sum.add(wait);
-    }
-    let again = |(children, sum): &(BTreeSet<u32>, Answers)| {
-        children.len() >= FEWEST_CHILDREN && sum.max_ns <= sum.ns / 2
-    };
-    sums.into_values().filter(again).map(|(_, sum)| sum)
-}
-
-/// True if it takes the exit codes of children.
-fn is_reaper(thread: &ThreadAccounts) -> bool {
-    let calls = REAPING.iter().filter_map(|call| Syscall::named(call)).map(Account::Syscall);
-    calls.chain([CHILD]).any(|account| thread.accounts.get(account) > 0)
-}
-
-/// True of waits for a child or a pipe that another process ended. The command `sleep` is the timer of
-/// the script that calls it.
-fn is_for_another_process(wait: &WaitSum) -> bool {
-    let is_by_another = wait.waker_tgid != 0 && wait.waker_tgid != wait.tgid;
-    [CHILD, OUTPUT].contains(&wait.account) && is_by_another && wait.waker_comm != "sleep"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{RunBuilder, wait};
-
-    /// What is lost by waits of so long, each ended by a process of its own.
-    fn lost(account: Account, calls: &str, comm: &str, waits: &[u64]) -> Vec<(String, u64)> {
-        let call = Account::Syscall(Syscall::named(calls).unwrap());
-        let mut run = RunBuilder::new().thread(10, 10, &[(call, 5), (account, 10_000)]);
-        for (child, ns) in (20..).zip(waits) {
-            run = run.wait(WaitSum {
-                waker_tgid: child,
-                waker_comm: comm.into(),
-                ends: [(ChainEnd::Cpu, *ns)].into(),
-                ..wait(10, account, 0, 1, *ns)
-            });
-        }
-        let answers = answers(&run.build(), &[]);
-        answers.iter().map(|answers| (answers.peer_name(), answers.lost_ns())).collect()
-    }
-
-    #[test]
-    fn children_that_are_started_one_after_the_other_are_asked_and_what_they_write_is_the_answer() {
-        for account in [CHILD, OUTPUT] {
-            let name = "child processes named gzip".to_owned();
-            assert_eq!(lost(account, "wait4", "gzip", &[100, 200, 150]), [(name, 450)]);
-        }
-    }
-
-    #[test]
-    fn what_a_wrapper_or_a_server_starts_is_not_and_sleep_is_the_scripts_own_timer() {
-        assert_eq!(lost(CHILD, "wait4", "server", &[1000]), []);
-        let workers_that_end_together = [1000, 2, 3, 2];
-        assert_eq!(lost(CHILD, "wait4", "worker", &workers_that_end_together), []);
-        assert_eq!(lost(CHILD, "wait4", "sleep", &[100, 100, 100]), []);
-    }
-
-    #[test]
-    fn who_has_no_children_reads_what_comes_as_work() {
-        assert_eq!(lost(OUTPUT, "read", "logger", &[100, 200, 150]), []);
-    }
+    sums.into_values().collect()
 }

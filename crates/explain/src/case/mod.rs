@@ -7,6 +7,7 @@
 pub(crate) mod answers;
 pub(crate) mod behind_holders;
 pub(crate) mod chain_ends;
+mod children;
 pub(crate) mod functions;
 mod handovers;
 pub(crate) mod held_sends;

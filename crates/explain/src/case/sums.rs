@@ -1,6 +1,7 @@
 //! A run with the sums that several causes need.
 
 use std::cell::OnceCell;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
@@ -9,6 +10,7 @@ use model::{
 };
 
 use crate::case::answers::{Answers, answers};
+use crate::case::children::of_children;
 use crate::case::functions::Functions;
 use crate::case::lock_word::LockWord;
 use crate::case::lost::{Class, class, lock_words};
@@ -92,7 +94,9 @@ impl<'a> Case<'a> {
         accounts.add(Account::Unaccounted, run.wall_ns().saturating_sub(accounts.total()));
         let locks = lock_words(run);
         let stops = Stops::new(run, &locks);
-        let answers = answers(run, &locks);
+        let mut answers = answers(run, &locks);
+        answers.extend(of_children(run, &locks));
+        answers.sort_by_key(|sum| Reverse(sum.lost_ns()));
         let mut lost = lost_part(&processes, &locks, &stops, &safepoints::by_process(run));
         for (account, ns) in in_answers(&processes, &answers).iter() {
             let rest = accounts.get(account).saturating_sub(lost.get(account));

@@ -18,8 +18,9 @@
 //! What a worker computes for the one that waits is work, unless it never rests and several wait
 //! for it at a time. Waits for room in a pipe count where somebody computes at their end: a stage
 //! of a pipeline that is slower than those before it. So do waits for child processes of one name, or
-//! for what they write into a pipe, of three or more that are started one after the other; the command
-//! `sleep` is the timer of the script that calls it. Where requests are known: of the slowest ones
+//! for what they write into a pipe, of three or more that the waiting process or a child of it has
+//! started one after the other; the command `sleep` is the timer of the script that calls it; an event
+//! loop counts if children ended nine of ten of its waits. Where requests are known: of the slowest ones
 //! the time from the send of a call that was made for them until its answer arrived, at least a
 //! quarter of their time and a twentieth of the recording. Else the waits of a process for answers
 //! to what it has sent, of a millisecond (the run's threshold) and more on average. Of a peer that
@@ -145,7 +146,7 @@ fn of_recorded(case: &Case) -> Verdict {
                 pair.ends.in_words("it").unwrap_or_default()
             ),
             match pair.is_of_children() {
-                true => "wait4, waitid and reads of pipes, waker at sched_waking",
+                true => "waits of the parent, waker at sched_waking, forks",
                 false => "sends and waits of one socket, waker at sched_waking",
             },
         );
