@@ -17,10 +17,6 @@ static __always_inline void look_again(struct cpu *cpu)
 		cpu->slot = slot_of(bpf_get_current_task_btf());
 }
 
-/*
- * What the hypervisor took is noticed by the kernel's ticks, and so looked at where a tick begins:
- * there the time since the last move can hold it. Other interrupts would be read for nothing.
- */
 static __always_inline void interrupted(struct cpu *cpu, u64 now, bool tick)
 {
 	struct thread *t;
@@ -34,9 +30,8 @@ static __always_inline void interrupted(struct cpu *cpu, u64 now, bool tick)
 	t = this_thread(cpu);
 	if (t) {
 		if (tick)
-			charge_running(cpu, t, bpf_get_current_task_btf(), now);
-		else
-			charge(cpu, t, now);
+			note_piece(cpu, t, now);
+		charge(cpu, t, now);
 		/* It runs, even if its state was not known before. */
 		t->open = running_account(cpu, t);
 	}
@@ -73,8 +68,19 @@ static __always_inline void served(struct cpu *cpu, u32 kind, u64 id, u64 since,
 	}
 }
 
-static __always_inline void irq_begins(u32 program, bool tick)
+/* x86 has a vector of its own for its CPU's timer, elsewhere it is an interrupt like others. */
+static __always_inline bool may_tick(u64 id)
 {
+#ifdef __TARGET_ARCH_x86
+	return id == VEC_LOCAL_TIMER;
+#else
+	return true;
+#endif
+}
+
+static __always_inline void irq_begins(u32 program, u64 id)
+{
+	bool tick = id == VEC_LOCAL_TIMER;
 	struct cpu *cpu = this_cpu(program);
 	u64 now;
 
@@ -85,7 +91,7 @@ static __always_inline void irq_begins(u32 program, bool tick)
 		cpu->irq_start = now;
 		cpu->in_timer = tick;
 	}
-	interrupted(cpu, now, tick);
+	interrupted(cpu, now, may_tick(id));
 }
 
 static __always_inline void irq_ends(u32 program, u64 id)
@@ -100,12 +106,14 @@ static __always_inline void irq_ends(u32 program, u64 id)
 	if (!--cpu->in_hardirq)
 		served(cpu, HIST_HARDIRQ, id, cpu->irq_start, now);
 	interrupted(cpu, now, false);
+	if (may_tick(id))
+		take_stolen(cpu);
 }
 
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(on_irq_entry, int irq)
 {
-	irq_begins(PROG_IRQ_HANDLER, false);
+	irq_begins(PROG_IRQ_HANDLER, irq);
 	return 0;
 }
 
@@ -163,7 +171,7 @@ int BPF_PROG(on_softirq_exit, unsigned int vec)
 SEC("tp_btf/" #name "_entry")						\
 int BPF_PROG(on_##name##_entry, int vector)				\
 {									\
-	irq_begins(PROG_IRQ_VECTORS, (id) == VEC_LOCAL_TIMER);		\
+	irq_begins(PROG_IRQ_VECTORS, id);				\
 	return 0;							\
 }									\
 									\

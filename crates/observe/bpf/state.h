@@ -59,6 +59,14 @@ struct noted {
 	u32 pad;
 };
 
+/* What timer interrupts have put into one account of a thread since it began what it does. */
+struct piece {
+	u32 slot, open;
+	u64 call_start, off_since;
+	u64 ns;
+	u64 steal;		/* what had been noticed of it when the last of them began */
+};
+
 /* One CPU's own state; programs on a CPU do not race for it. */
 struct cpu {
 	u64 task;		/* running here, as the last switch said */
@@ -73,7 +81,7 @@ struct cpu {
 	u64 losses[LOSS_MAX];
 	struct timer firing;	/* its function runs now */
 	u64 io_issued, io_done;	/* the last block request that ended here */
-	u64 steal;
+	struct piece timed;
 	u64 piece, piece_since;	/* of time, in which this CPU switched last, and its begin */
 	u64 ran_head;
 	u64 served_head;

@@ -26,7 +26,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 
 	if (!t)
 		return;
-	charge_running(cpu, t, prev, now);
+	charge(cpu, t, now);
 	if (t->pending)
 		send_pending(ctx, cpu, t);
 	if (state & TASK_DEAD) {
@@ -178,8 +178,7 @@ static __always_inline void note_woken_by(struct thread *t)
 }
 
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
-				      struct task_struct *next, bool was_watched,
-				      u64 now)
+				      struct task_struct *next, u64 now)
 {
 	struct thread *t;
 	u64 off, delay;
@@ -201,8 +200,6 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	}
 	throttled = t->open == ACCT_THROTTLED;
 	charge(cpu, t, now);
-	if (!was_watched)
-		stolen_since(cpu, next);	/* what went before is not its */
 	slept = t->off_account >= ACCT_BLOCKED;
 	/* The clock of another CPU may be ahead: no time is less than none. */
 	if ((s64)(now - t->off_since) < 0)
@@ -280,7 +277,6 @@ static __always_inline int switched(void *ctx, bool preempt,
 				    struct task_struct *next, u32 prev_state)
 {
 	struct cpu *cpu = this_cpu(PROG_SCHED_SWITCH);
-	bool was_watched;
 	u64 now;
 
 	/* Some kernels let the verifier think that a tracepoint may pass NULL. */
@@ -296,8 +292,7 @@ static __always_inline int switched(void *ctx, bool preempt,
 	/* Nobody switches within an interrupt: an exit may have been missed. */
 	cpu->in_hardirq = cpu->in_softirq = 0;
 	now = bpf_ktime_get_ns();
-	was_watched = cpu->slot;
-	if (was_watched)
+	if (cpu->slot)
 		switch_out(ctx, cpu, prev, preempt, prev_state, now);
 	cpu->task = (u64)next;
 	cpu->slot = 0;
@@ -305,7 +300,7 @@ static __always_inline int switched(void *ctx, bool preempt,
 		note_presence(cpu, prev, cpu->ran[cpu->ran_head & (RAN_SEEN - 1)].since, now);
 	note_ran(cpu, prev, now);
 	if (next->pid)
-		switch_in(cpu, prev, next, was_watched, now);
+		switch_in(cpu, prev, next, now);
 	cpu->busy = 0;
 	return 0;
 }

@@ -282,34 +282,74 @@ static __always_inline u64 steal_clock(struct task_struct *task)
 	return task->se.cfs_rq->rq->prev_steal_time;
 }
 
-/* What the hypervisor took from this CPU since this was last asked. */
-static __always_inline u64 stolen_since(struct cpu *cpu,
-					struct task_struct *task)
+/* The time that a timer interrupt puts into a thread's open account. */
+static __always_inline void note_piece(struct cpu *cpu, struct thread *t, u64 now)
 {
-	u64 steal = steal_clock(task), ns = steal - cpu->steal;
+	struct piece *p = &cpu->timed;
+	u64 ns = now - t->since;
 
-	cpu->steal = steal;
-	return (s64)ns > 0 ? ns : 0;
+	p->steal = steal_clock(bpf_get_current_task_btf());
+	if ((s64)ns < 0)
+		return;
+	if (p->slot != cpu->slot || p->open != t->open ||
+	    p->call_start != t->call_start || p->off_since != t->off_since)
+		p->ns = 0;
+	p->slot = cpu->slot;
+	p->open = t->open;
+	p->call_start = t->call_start;
+	p->off_since = t->off_since;
+	p->ns += ns;
 }
 
-/* charge() for a thread on this CPU; stolen time gets its own account. */
-static __always_inline void charge_running(struct cpu *cpu, struct thread *t,
-					   struct task_struct *task, u64 now)
+/* Moves time from the account that it was put into. */
+static __always_inline void move_stolen(struct thread *t, u32 open, u64 ns)
 {
-	u64 ns, stolen = stolen_since(cpu, task), held = 0;
+	if (open == ACCT_SYSCALL) {
+		struct call_sum *sum = call_slot(t);
 
-	if (stolen) {
-		ns = now - t->since;
-		held = stolen < ns && (s64)ns > 0 ? stolen : 0;
+		if (sum->ns < ns)
+			return;
+		sum->ns -= ns;
+	} else {
+		if (open >= ACCT_MAX || t->accounts[open] < ns)
+			return;
+		t->accounts[open] -= ns;
 	}
-	if (held) {
-		u32 open = t->open;
+	t->accounts[ACCT_STOLEN] += ns;
+	t->changed = 1;
+	if (t->call == NO_CALL && !t->binding)
+		return;
+	if (open != ACCT_SYSCALL) {
+		u64 had = had_in_call(t, open);
 
-		t->open = ACCT_STOLEN;
-		charge(cpu, t, t->since + held);
-		t->open = open;
+		t->in_call[open] = had > ns ? had - ns : 0;
+		t->in_call_of |= 1ULL << open;
 	}
-	charge(cpu, t, now);
+	t->in_call[ACCT_STOLEN] = had_in_call(t, ACCT_STOLEN) + ns;
+	t->in_call_of |= 1ULL << ACCT_STOLEN;
+}
+
+/*
+ * The kernel notices what the hypervisor took in its tick, within the timer's
+ * interrupt, when all of it has been put into the account of the thread that
+ * was interrupted. It is moved then, at the end of that interrupt.
+ */
+static __always_inline void take_stolen(struct cpu *cpu)
+{
+	struct piece *p = &cpu->timed;
+	struct thread *t;
+	u64 ns;
+
+	if (!cpu->slot || p->slot != cpu->slot)
+		return;
+	ns = steal_clock(bpf_get_current_task_btf()) - p->steal;
+	if ((s64)ns <= 0 || !enter(cpu))
+		return;
+	t = this_thread(cpu);
+	if (t)
+		move_stolen(t, p->open, ns < p->ns ? ns : p->ns);
+	p->ns = 0;
+	leave(cpu);
 }
 
 #endif

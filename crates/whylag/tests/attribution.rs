@@ -10,7 +10,7 @@ use std::process::Command;
 
 use common::Lab;
 use inspect::elf::{Call, CallSites};
-use model::Stack;
+use model::{Account, Blocked, Stack};
 
 /// Sleeps by itself, with a frame of its own: the C library's functions have none.
 const NAP: &str = "
@@ -59,7 +59,8 @@ fn a_recorded_frame_is_named_by_the_call_in_front_of_it() {
     ] {
         let caller = stripped(folder, name, CALLER, &[option, &place, "-lnap", &run_path]);
         let run = lab.record(&[], [&caller]).run;
-        let sleeps = run.outliers.iter().filter(|outlier| outlier.duration_ns >= 20_000_000);
+        let nap = Account::Blocked(Blocked::TimerSleep);
+        let sleeps = run.outliers.iter().filter(|o| o.breakdown.get(nap) >= 20_000_000);
         let stacks: Vec<&Stack> =
             sleeps.filter_map(|outlier| run.stacks.get(&outlier.user_stack?)).collect();
         assert!(!stacks.is_empty(), "{:?}", run.outliers);

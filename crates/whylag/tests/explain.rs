@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::clocks::for_cpu;
 use common::disturbance::disturbance;
 use common::programs::{mystery, program};
 use common::{Lab, assert_refused};
@@ -69,8 +70,18 @@ fn an_outlier_a_window_and_a_thread_have_their_own_cause() {
     let text = assert_fits(&lab, &["--outlier", &number.to_string()]);
     assert!(text.contains("(mmap-lock)") && text.contains("Based on "), "{text}");
 
+    // Where other programs take the CPUs, waiting for one may come first.
+    let disturbed = disturbance(&run);
+    let assert_named = |answer: &Value| {
+        let mut findings = answer["findings"].as_array().unwrap().iter();
+        assert!(findings.any(|finding| finding["cause"] == "mmap-lock"), "{answer:#}");
+        match &disturbed {
+            None => assert_eq!(first_cause(answer), "mmap-lock", "{answer:#}"),
+            Some(by) => println!("not judged: mmap-lock comes first: disturbed by {by}"),
+        }
+    };
     let answer = explained(&lab, &["--window", "400..600ms"]);
-    assert_eq!(first_cause(&answer), "mmap-lock", "{answer:#}");
+    assert_named(&answer);
     assert_eq!(answer["scope"]["from_ns"], 400_000_000);
     let known = accounts(&answer);
     let (from, to) = (run.header.started_ns + 400_000_000, run.header.started_ns + 600_000_000);
@@ -85,13 +96,15 @@ fn an_outlier_a_window_and_a_thread_have_their_own_cause() {
 
     let thread = run.threads.iter().max_by_key(|t| t.accounts.get(WRITE)).unwrap();
     let answer = explained(&lab, &["--thread", &thread.tid.to_string()]);
-    assert_eq!(first_cause(&answer), "mmap-lock", "{answer:#}");
+    assert_named(&answer);
     assert_eq!(accounts(&answer), thread.accounts);
     assert_fits(&lab, &["--thread", &thread.tid.to_string()]);
 
     // And one cause by its name, in the run and in a part of it.
     let standing = |options: &[&str]| explained(&lab, options)["standing"].clone();
-    assert_eq!(standing(&["--why-not", "mmap-lock"])["rank"], 1);
+    let whole = standing(&["--why-not", "mmap-lock"]);
+    assert!(whole["rank"] == 1 || disturbed.is_some(), "{whole:#}");
+    assert_eq!(whole["verdict"], "finding");
     let absent = standing(&["--why-not", "blocked-log-pipe"]);
     assert_eq!(absent["verdict"], "absent");
     assert_eq!(absent["missing"], "no thread waited for room in a pipe");
@@ -145,7 +158,10 @@ fn lost_time_without_a_cause_is_shown_with_its_stacks() {
     let largest = &answer["unexplained"][0];
     assert_eq!(largest["account"], "blocked:socket:send", "{answer:#}");
     let lost = largest["ns"].as_u64().unwrap();
-    assert!(wrote > 250_000_000 && lost > wrote * 9 / 10 && lost <= wrote, "{lost} of {wrote}");
+    // The program's figure has getting a CPU in it.
+    let queued: u64 = recorded.run.threads.iter().map(|thread| for_cpu(&thread.accounts)).sum();
+    let least = (wrote * 9 / 10).saturating_sub(queued).max(wrote / 2);
+    assert!(wrote > 250_000_000 && lost > least && lost <= wrote, "{lost} of {wrote}");
     let stack = &answer["unexplained_stacks"][0];
     let frames = |side: &str| stack[side].as_array().unwrap().iter().map(Value::to_string);
     assert!(frames("kernel").any(|frame| frame.contains("unix_stream_sendmsg")), "{stack:#}");

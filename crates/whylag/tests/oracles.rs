@@ -160,6 +160,24 @@ fn the_process_ran_as_long_as_its_stat_says() {
     agree(3, 25 * MS, [("process".to_owned(), ours, outside.get("stat.process"))]);
 }
 
+/// A shell for each CPU leaves it nothing to be idle for, so that whatever is stolen is stolen from
+/// one of these.
+#[test]
+fn what_is_stolen_from_cpus_that_compute_is_stolen_from_their_threads() {
+    let Some(lab) = Lab::new() else { return };
+    let script =
+        "for cpu in $(seq $(nproc)); do timeout 3 sh -c 'while :; do :; done' & done; wait";
+    let run = lab.record(&["--follow"], ["sh", "-c", script]).run;
+    let cpus = &run.sums.cpus;
+    let from_cpus: u64 = cpus.iter().map(|cpu| cpu.stolen_ns).sum();
+    let from_threads = run.accounts().get(Account::Stolen);
+    println!("stolen: {from_threads} ns from threads, {from_cpus} ns from all CPUs");
+    // Other programs have their part; /proc/stat counts in steps of 10 ms.
+    let steps = 20 * MS * cpus.len() as u64;
+    assert!(from_threads <= from_cpus + steps, "{from_threads} of {from_cpus} ns");
+    assert!(from_threads * 2 + steps >= from_cpus, "{from_threads} of {from_cpus} ns");
+}
+
 #[test]
 fn what_is_stolen_from_threads_was_stolen_from_their_cpus() {
     let Some((recorded, ..)) = oracle() else { return };

@@ -8,11 +8,11 @@ use std::path::Path;
 
 use common::Lab;
 use common::programs::program;
-use model::{Outlier, Run, Space, Stack};
+use model::{Account, Blocked, Outlier, Run, Space, Stack};
 
 /// The longest sleep of a run, and its stack on one side.
 fn longest_sleep(run: &Run, space: Space) -> (&Outlier, &Stack) {
-    let sleeps = |outlier: &&Outlier| outlier.blocked.is_some();
+    let sleeps = |outlier: &&Outlier| outlier.blocked == Some(Blocked::TimerSleep);
     let outlier = run.outliers.iter().find(sleeps).expect("no outlier");
     let id = if space == Space::User { outlier.user_stack } else { outlier.kernel_stack };
     (outlier, &run.stacks[&id.expect("no stack")])
@@ -29,7 +29,8 @@ fn a_short_life_is_long_enough_for_names() {
     let recorded = lab.record(&[], [&jit]);
     std::fs::remove_file(recorded.stdout().trim()).unwrap();
     let (outlier, user) = longest_sleep(&recorded.run, Space::User);
-    assert!((30_000_000..60_000_000).contains(&outlier.duration_ns), "{}", outlier.duration_ns);
+    let slept = outlier.breakdown.get(Account::Blocked(Blocked::TimerSleep));
+    assert!((30_000_000..60_000_000).contains(&slept), "{outlier:?}");
 
     let names = symbols(user);
     assert!(names[0].contains("nanosleep"), "{names:?}");

@@ -90,10 +90,12 @@ fn leg(tick: &LateTick, what: &str) -> i64 {
 #[test]
 fn timer_proportional() {
     let Some((_lab, faulty, figures)) = solve("timer-proportional", "6") else { return };
-    // A tick 200 ms after the one before: the timer was set for 0.4 % of that later, less what the
-    // tick before took of it, and more by the way from the clock to the system call.
-    let set_late =
-        |tick: &LateTick| (780_000..=820_000).contains(&leg(tick, "timer set for later"));
+    // A tick 200 or 20 ms after the one before: the timer was set for 0.4 % of that later, less what
+    // the tick before took of it, and more by the way from the clock to the system call.
+    let set_late = |tick: &LateTick| {
+        let ns = leg(tick, "timer set for later");
+        (780_000..=820_000).contains(&ns) || (70_000..=100_000).contains(&ns)
+    };
     assert!(faulty.series[0].worst.iter().any(set_late), "{faulty:#?}");
     if figures.judge("timer-proportional has its factor") {
         let law = &faulty.laws[0];

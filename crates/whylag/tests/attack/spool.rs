@@ -122,7 +122,7 @@ fn recorded_on_a_small_disk(lab: &Lab, temporary: &Path) -> Option<Output> {
     let mut record = Command::new("unshare");
     record.args(["-m", "sh", "-c", script]).arg(&disk);
     record.arg(env!("CARGO_BIN_EXE_whylag")).arg("--store").arg(disk.join("whylag.db"));
-    record.args(["record", "--threshold", "10us", "--time", "5s", "-p", &busy.pid()]);
+    record.args(["record", "--threshold", "10us", "--time", "12s", "-p", &busy.pid()]);
     record.env_remove("WHYLAG_STORE").env("TMPDIR", temporary);
     let output = record.output().unwrap();
     drop(busy);
@@ -159,7 +159,7 @@ fn a_limit_of_the_size_of_files_ends_nothing() {
     let script = "ulimit -f 4000; exec \"$0\" \"$@\"";
     let mut record = Command::new("sh");
     record.args(["-c", script, env!("CARGO_BIN_EXE_whylag"), "--store"]).arg(lab.store());
-    record.args(["record", "--threshold", "10us", "--time", "4s", "-p", &busy.pid()]);
+    record.args(["record", "--threshold", "10us", "--time", "12s", "-p", &busy.pid()]);
     record.env_remove("WHYLAG_STORE").env("TMPDIR", lab.folder.path());
     let output = record.output().unwrap();
     drop(busy);

@@ -43,9 +43,9 @@ fn a_storm_is_summed_while_it_is_recorded_and_every_thread_of_it_counts() {
         store.query_row("SELECT count(*) FROM threads", [], |row| row.get(0)).unwrap();
     // A few of those that are stored are summed when the run is read.
     assert!(seen - summed <= u64::from(stored), "{stored} threads stored, {summed} summed");
-    // The main thread, and the one that each batch, one a second, found alive.
+    // The main thread, and those few that each batch, one a second and more in a storm, found alive.
     let batches = run.length_ns() / 1_000_000_000 + 10;
-    let most = OtherThreads::ONE_BY_ONE as u64 + batches;
+    let most = OtherThreads::ONE_BY_ONE as u64 + 4 * batches;
     assert!(u64::from(stored) <= most, "{stored} threads in {batches} batches");
 
     // Each child ended a wait of its parent. By child these are 6,000 sums; those that were handed

@@ -14,9 +14,10 @@ pub fn named<'a>(run: &'a Run, comm: &str) -> &'a ThreadAccounts {
     })
 }
 
-/// On a CPU as the kernel's clocks see it: they do not take interrupts out.
+/// On a CPU as the kernel's clocks see it: they do not take interrupts out, but what the hypervisor
+/// stole (update_rq_clock_task).
 pub fn on_cpu(accounts: &Accounts) -> u64 {
-    let interrupted = |a| matches!(a, Account::HardIrq | Account::SoftIrq | Account::Stolen);
+    let interrupted = |a| matches!(a, Account::HardIrq | Account::SoftIrq);
     accounts.sum_of(|account| account.is_running() || interrupted(account))
 }
 

@@ -222,7 +222,7 @@ impl Recorded {
 pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     let started = Instant::now();
     while !ready() {
-        assert!(started.elapsed() < Duration::from_secs(20), "waited in vain: {what}");
+        assert!(started.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

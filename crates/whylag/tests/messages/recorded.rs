@@ -106,11 +106,15 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
     // A switch that the host hides from BPF programs is counted, and takes its interval along.
     let hidden =
         run.losses.by_kind().get("wakeups and switches (hidden by the host)").copied().unwrap_or(0);
-    assert!(unreported.len() as u64 <= hidden.min(2), "{hidden} hidden: {unreported:#?}");
+    // What the hypervisor stole is in no interval, and the thread's clock leaves it out, too.
+    let stolen: u64 = run.sums.cpus.iter().map(|cpu| cpu.stolen_ns).sum();
+    let most = hidden.min(2) + if stolen > 0 { 2 } else { 0 };
+    assert!(unreported.len() as u64 <= most, "{hidden} hidden, {stolen} stolen: {unreported:#?}");
     assert!(compared.len() == 3 && compared.values().all(|n| *n >= 4), "{compared:?}");
 
     // Whoever came while an order like 149 was worked on waited behind it.
-    let head = (149..1000).step_by(150).find(|id| slow.contains_key(id)).unwrap();
+    let is_slow = |id: &u64| slow.contains_key(id) && slow.contains_key(&(id + 2));
+    let head = (149..1000).step_by(150).find(is_slow).unwrap();
     let (_, waiting) = slow[&(head + 2)];
     let ahead: Vec<u64> = waiting.ahead.iter().map(|message| message.id).collect();
     assert!(ahead.contains(&head), "{waiting:?}");
