@@ -23,6 +23,8 @@ pub struct ChainEnds {
     longest_ns: u64,
     /// Of the longest wait: the thread at the end, and what it did.
     longest_end: Option<(u32, ChainEnd)>,
+    /// Of the longest wait of each sum: how long it was, by the same.
+    longest_by_end: BTreeMap<(u32, ChainEnd), u64>,
 }
 
 impl ChainEnds {
@@ -31,6 +33,10 @@ impl ChainEnds {
         if wait.longest_end.is_some() && wait.max_ns >= self.longest_ns {
             self.longest_ns = wait.max_ns;
             self.longest_end = wait.longest_end;
+        }
+        if let Some(end) = wait.longest_end {
+            let sum = self.longest_by_end.entry(end).or_default();
+            *sum = sum.saturating_add(wait.max_ns);
         }
         for (end, ns) in &wait.ends {
             let sum = self.ns.entry(*end).or_default();
@@ -70,6 +76,20 @@ impl ChainEnds {
         largest.map(|(end, _)| *end)
     }
 
+    /// The name of those who were at this end in most of the longest waits.
+    pub fn who_was_at(&self, end: ChainEnd, run: &Run) -> Option<String> {
+        let mut names = BTreeMap::<&str, u64>::new();
+        let mut all = 0u64;
+        for ((tid, _), ns) in self.longest_by_end.iter().filter(|((_, other), _)| *other == end) {
+            all = all.saturating_add(*ns);
+            if let Some(thread) = run.threads.iter().find(|thread| thread.tid == *tid) {
+                *names.entry(&thread.comm).or_default() += ns;
+            }
+        }
+        let (name, ns) = names.into_iter().max_by_key(|(_, ns)| *ns)?;
+        (ns > all / 2).then(|| name.to_owned())
+    }
+
     /// Of a wait for a lock that nobody ended: the thread that the lock names as its owner.
     pub fn owner(&self) -> Option<u32> {
         self.longest_end.filter(|(_, end)| *end == ChainEnd::Unknown).map(|(tid, _)| tid)
@@ -97,7 +117,7 @@ impl ChainEnds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{FUTEX, wait};
+    use crate::testing::{FUTEX, RunBuilder, wait};
 
     fn ends(of: &[(ChainEnd, u64)]) -> ChainEnds {
         let mut ends = ChainEnds::default();
@@ -106,6 +126,28 @@ mod tests {
             ..wait(1, FUTEX, 0x10, 1, of.iter().map(|(_, ns)| ns).sum())
         });
         ends
+    }
+
+    #[test]
+    fn who_was_at_the_end_is_named_if_it_was_so_in_most_of_the_longest_waits() {
+        let builder = RunBuilder::new().thread(10, 10, &[]).thread(20, 20, &[]);
+        let mut run = builder.thread(21, 21, &[]).build();
+        for (thread, name) in run.threads.iter_mut().zip(["wc", "gzip", "gzip"]) {
+            thread.comm = name.to_owned();
+        }
+        let longest = |tid, end, ns| WaitSum {
+            longest_end: Some((tid, end)),
+            ..wait(1, FUTEX, u64::from(tid), 1, ns)
+        };
+        let mut ends = ChainEnds::default();
+        ends.add(&longest(20, ChainEnd::Cpu, 200));
+        ends.add(&longest(21, ChainEnd::Cpu, 200));
+        ends.add(&longest(10, ChainEnd::Cpu, 300));
+        ends.add(&longest(10, ChainEnd::Timer, 900));
+        assert_eq!(ends.who_was_at(ChainEnd::Cpu, &run).as_deref(), Some("gzip"));
+        ends.add(&longest(10, ChainEnd::Cpu, 100));
+        assert_eq!(ends.who_was_at(ChainEnd::Cpu, &run), None, "half is not most");
+        assert_eq!(ends.who_was_at(ChainEnd::Disk, &run), None);
     }
 
     #[test]

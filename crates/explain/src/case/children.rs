@@ -32,9 +32,9 @@ pub(super) fn of_children(run: &Run, locks: &[LockWord]) -> impl Iterator<Item =
         account => family.ended(wait) && loops.contains(&(wait.tgid, account)),
     };
     let mut sums = BTreeMap::<(u32, Account, &str), (BTreeSet<u32>, Answers)>::new();
-    // The command `sleep` is the timer of the script that calls it.
-    let asked = run.sums.waits.iter().filter(|wait| wait.waker_comm != "sleep");
-    for wait in asked.filter(is_for_child) {
+    // The command `sleep` is the timer of the script that calls it. Answers on sockets are known as such.
+    let others = run.sums.waits.iter().filter(|wait| wait.waker_comm != "sleep" && !wait.asked);
+    for wait in others.filter(is_for_child) {
         let none = || (BTreeSet::new(), Answers::of_children(wait));
         let key = (wait.tgid, wait.account, wait.waker_comm.as_str());
         let (children, sum) = sums.entry(key).or_insert_with(none);

@@ -113,7 +113,10 @@ fn of_recorded(case: &Case) -> Verdict {
         _ if first.is_of_children() => ("", "the child ended, or had written"),
         _ => ("answers of ", "the answer to what had been sent came"),
     };
-    let title = format!("{} waits for {what}{peer}, which {end}", case.process_name(first.tgid));
+    let who = first.ends.who_was_at(end, case.whole()).filter(|who| *who != first.peer);
+    let behind = who.map_or(String::new(), |who| format!("which waited for {who}, "));
+    let waiter = case.process_name(first.tgid);
+    let title = format!("{waiter} waits for {what}{peer}, {behind}which {end}");
     let mut claim = Claim::new(title, lost, count);
     claim.fix = match first.account {
         ROOM => Some(FIX_OF_PIPELINE),
