@@ -101,6 +101,11 @@ impl Crowd {
         group
     }
 
+    /// True if threads that end are summed from now on.
+    pub fn sums_up(&self) -> bool {
+        self.one_by_one >= OtherThreads::ONE_BY_ONE
+    }
+
     /// The group of a process that has ended; `None` if it is one by itself.
     pub fn group_of(&self, tgid: u32) -> Option<u32> {
         self.groups.get(&tgid).copied()

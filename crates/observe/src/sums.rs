@@ -36,16 +36,19 @@ pub struct Sums {
 impl Sums {
     /// All sums that grew. Those of processes that the crowd has are taken out of the kernel's maps,
     /// which have room for some thousands of processes, and so are those that did not grow where a map
-    /// is half full.
+    /// is half full. In a storm of processes a new sum is handed over with the next batch, unless
+    /// this is the `last`: the end of the process that it tells of may be known then, and not yet now.
     pub fn read(
         &mut self,
         probes: &Probes,
         names: &mut Names,
         crowd: &mut Crowd,
         batch: &mut Batch,
+        last: bool,
     ) -> Result<(), Error> {
         let maps = &probes.skel().maps;
         let sums = &mut batch.sums;
+        self.waits.waits_for_ends = crowd.sums_up() && !last;
         sums.waits = self.waits.grown(&maps.wait_sums, crowd, |key, sum| wait(key, sum, names))?;
         sums.holds = self.holds.grown(&maps.hold_sums, crowd, hold)?;
         sums.runners = self.runners.grown(&maps.runner_sums, crowd, runner)?;
@@ -88,15 +91,17 @@ const TAKEN_KEPT: usize = 65_536;
 
 /// The sums of one map.
 struct Table<T> {
-    /// Counts of those that were handed over and are in the map, by their key there.
+    /// Counts of those that were handed over and are in the map, by their key there; 0 if not yet.
     seen: HashMap<Vec<u8>, u64>,
     /// What was taken out of the map, by the key of the sum.
     taken: HashMap<String, T>,
+    /// A new sum is handed over with the next batch.
+    waits_for_ends: bool,
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Table<T> {
-        Table { seen: HashMap::new(), taken: HashMap::new() }
+        Table { seen: HashMap::new(), taken: HashMap::new(), waits_for_ends: false }
     }
 }
 
@@ -116,14 +121,18 @@ impl<T: Sum + Clone> Table<T> {
         let is_crowded = entries.len() > map.max_entries() as usize / 2;
         for (key, value) in entries {
             let Some(count) = bpf::read::<u64>(&value) else { continue };
-            let before = self.seen.get(&key);
-            if before == Some(&count) {
+            let before = self.seen.get(&key).copied();
+            if before == Some(count) {
                 if is_crowded {
                     idle.push(key);
                 }
                 continue;
             }
-            let is_new = before.is_none();
+            if before.is_none() && self.waits_for_ends {
+                self.seen.insert(key, 0);
+                continue;
+            }
+            let is_new = before.is_none_or(|count| count == 0);
             let Some(mut sum) = own(&key, &value) else { continue };
             let is_of_group = put_into_groups(&mut sum, &group);
             // What was handed over is stored under its own key, and stays there.

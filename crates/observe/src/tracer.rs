@@ -244,7 +244,7 @@ impl Tracer {
             self.histograms.unknown(),
         );
         self.crowd.take(&mut batch);
-        self.sums.read(&self.probes, &mut self.names, &mut self.crowd, &mut batch)?;
+        self.sums.read(&self.probes, &mut self.names, &mut self.crowd, &mut batch, last)?;
         batch.sums.services = self.requests.read(
             &mut self.probes,
             &inbox.requests,

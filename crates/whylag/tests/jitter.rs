@@ -4,11 +4,12 @@
 
 mod common;
 
+use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use common::Lab;
+use common::{Lab, wait_until};
 use model::{Jitter, JitterSeries};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -104,6 +105,11 @@ fn a_stop_of_500_ms_is_500_late_ticks() {
     let pid = Pid::from_child(&child);
     std::thread::sleep(Duration::from_secs(2));
     kill_process(pid, Signal::STOP).unwrap();
+    // Its threads stop when they come to a CPU.
+    let tasks = || fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+    let state = |task: fs::DirEntry| fs::read_to_string(task.path().join("stat")).unwrap();
+    let is_stopped = |task| state(task).rsplit(')').next().unwrap().starts_with(" T");
+    wait_until("all threads to be stopped", || tasks().all(|task| is_stopped(task.unwrap())));
     std::thread::sleep(Duration::from_millis(500));
     kill_process(pid, Signal::CONT).unwrap();
     let measured = jitter(&child.wait_with_output().unwrap());
