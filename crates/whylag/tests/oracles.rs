@@ -171,11 +171,15 @@ fn what_is_stolen_from_cpus_that_compute_is_stolen_from_their_threads() {
     let cpus = &run.sums.cpus;
     let from_cpus: u64 = cpus.iter().map(|cpu| cpu.stolen_ns).sum();
     let from_threads = run.accounts().get(Account::Stolen);
-    println!("stolen: {from_threads} ns from threads, {from_cpus} ns from all CPUs");
-    // Other programs have their part; /proc/stat counts in steps of 10 ms.
+    // Other programs that had the CPUs have lost their part.
+    let busy: u64 = cpus.iter().map(|cpu| cpu.busy_ns).sum();
+    let part = on_cpu(&run.accounts()) as f64 / busy.max(1) as f64;
+    let least = (from_cpus as f64 * part.min(1.0) / 2.0) as u64;
+    println!("stolen: {from_threads} ns from threads, {from_cpus} ns from all CPUs, {part} theirs");
+    // /proc/stat counts in steps of 10 ms.
     let steps = 20 * MS * cpus.len() as u64;
     assert!(from_threads <= from_cpus + steps, "{from_threads} of {from_cpus} ns");
-    assert!(from_threads * 2 + steps >= from_cpus, "{from_threads} of {from_cpus} ns");
+    assert!(from_threads + steps >= least, "{from_threads} of {from_cpus} ns");
 }
 
 #[test]
