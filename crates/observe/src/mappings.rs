@@ -3,7 +3,7 @@
 mod seen;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use self::seen::user_of;
@@ -15,6 +15,15 @@ use crate::wire::{EventKind, PATH_PART};
 /// Memory for the mappings of all processes, bytes: some thousand large ones. A process can have
 /// 65,530, and paths of 4 kB.
 const MOST_MEMORY: usize = 96 << 20;
+
+/// Where there is less room than this for more, lists that nothing is named by are forgotten: those
+/// of the processes of a storm, thousands in a minute.
+const ROOM_KEPT: usize = MOST_MEMORY / 2;
+/// Not looked for again before so much more is taken.
+const ROOM_STEP: usize = MOST_MEMORY / 8;
+
+/// Births whose parents' lists are kept: who ends in its first moments has no other.
+const YOUNG: usize = 1_024;
 
 /// What the reading of lists may take while one batch is made.
 const FOR_A_BATCH: Duration = Duration::from_millis(500);
@@ -37,6 +46,8 @@ pub struct Mappings {
     spent: Duration,
     /// Bytes of memory that they take.
     memory: usize,
+    /// What was left when lists were forgotten the last time.
+    left: usize,
     /// Who those processes run as, as far as that was seen.
     users: HashMap<u32, u32>,
     /// Lists that found no room.
@@ -99,6 +110,27 @@ impl Mappings {
         known.sort_unstable_by_key(|mapping| mapping.start);
         self.memory += memory(&known);
         self.processes.insert(tgid, known);
+    }
+
+    /// Where there is not much room left, forgets the lists of processes that have ended, but not of
+    /// those whose stacks are to be named at the end, nor of those that these were born with.
+    pub fn make_room(&mut self, named_at_end: impl FnOnce() -> HashSet<u32>) {
+        if self.memory < (self.left + ROOM_STEP).max(MOST_MEMORY - ROOM_KEPT) {
+            return;
+        }
+        let mut needed = named_at_end();
+        let of_young = self.births.iter().rev().take(YOUNG);
+        let mut children: Vec<u32> = of_young.map(|(child, _)| *child).collect();
+        children.extend(&needed);
+        for child in children {
+            needed.extend(self.origin_of(child));
+        }
+        let is_there = |tgid: &u32| Path::new("/proc").join(tgid.to_string()).exists();
+        self.processes.retain(|tgid, _| needed.contains(tgid) || is_there(tgid));
+        self.processes.shrink_to_fit();
+        self.users.retain(|tgid, _| self.processes.contains_key(tgid));
+        self.memory = self.processes.values().map(|list| memory(list)).sum();
+        self.left = self.memory;
     }
 
     /// Lists of mappings that were left out because there were too many, since the last call.
@@ -182,10 +214,16 @@ impl Mappings {
     /// The mapping that an address lies in. Of a process that ended before its own could be read,
     /// those that it was born with.
     pub fn find(&self, tgid: u32, address: u64) -> Option<&Mapping> {
+        let mappings = self.processes.get(&self.origin_of(tgid)?)?;
+        at(mappings, address, address.saturating_add(1))
+    }
+
+    /// The process whose list is that of a process: itself, or one that it was born from.
+    fn origin_of(&self, tgid: u32) -> Option<u32> {
         let mut process = tgid;
         for _ in 0..GENERATIONS {
-            if let Some(mappings) = self.processes.get(&process) {
-                return at(mappings, address, address.saturating_add(1));
+            if self.processes.contains_key(&process) {
+                return Some(process);
             }
             process = self.parents.get(&process)?.0;
         }
@@ -264,6 +302,33 @@ mod tests {
         let found = [9, 15, 17, 18, 20, 29, 30, 40, 54, 55, 60].map(path);
         let (b, d, e) = (Some("/b"), Some("/d"), Some("/e"));
         assert_eq!(found, [None, e, e, None, b, b, None, d, d, None, None]);
+    }
+
+    /// As in a storm of processes.
+    #[test]
+    fn lists_of_processes_that_have_ended_make_room_for_those_of_others() {
+        let mut mappings = Mappings::default();
+        let me = std::process::id();
+        mappings.refresh(me);
+        let here = of_process as *const () as u64;
+        let of_me = mappings.find(me, here).unwrap().clone();
+        let (first, born) = (u32::MAX, u32::MAX - 100_000);
+        mappings.forked(first, born);
+        for number in 0..3_000 {
+            let one = Mapping { path: format!("/usr/bin/{number}").into(), ..of_me.clone() };
+            let seen = Seen { user: Some(7), mappings: vec![one; 1_000] };
+            mappings.replace(first - number, seen);
+            mappings.make_room(|| HashSet::from([born]));
+        }
+        assert_eq!(mappings.left_out(), 0);
+        let users = [0, 1, 2_999].map(|number| mappings.users.get(&(first - number)).copied());
+        assert_eq!(users, [Some(7), None, Some(7)]);
+        assert_eq!(
+            &*mappings.find(born, here).unwrap().path,
+            "/usr/bin/0",
+            "stacks of it are named"
+        );
+        assert!(mappings.find(me, here).is_some(), "it lives");
     }
 
     #[test]

@@ -283,6 +283,11 @@ impl Stacks {
         self.copies.iter().find_map(|known| known.get(&copy)).copied()
     }
 
+    /// The processes whose stacks get their names at the end.
+    pub fn processes(&self) -> HashSet<u32> {
+        self.raw.values().map(|raw| raw.tgid).collect()
+    }
+
     /// True if it is known that the dynamic linker did something else there: loaded a library, say.
     pub fn is_no_first_call(&self, id: Option<StackId>) -> bool {
         id.is_none_or(|id| self.no_first_calls.contains(&id))

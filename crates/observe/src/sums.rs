@@ -137,6 +137,7 @@ impl<T: Sum + Clone> Table<T> {
             let is_of_group = put_into_groups(&mut sum, &group);
             // What was handed over is stored under its own key, and stays there.
             if is_new && (is_of_group || self.was_taken(&sum)) {
+                self.seen.remove(&key);
                 // Again: it may have grown meanwhile.
                 let taken = map.lookup_and_delete(&key).ok().flatten();
                 if let Some(mut sum) = taken.and_then(|value| own(&key, &value)) {

@@ -259,6 +259,7 @@ impl Tracer {
         batch.presences = presences;
         push_loss(&mut batch, "presence of programs (too many in a second)", left_out);
         self.convert_outliers(&inbox.outliers, &mut batch);
+        self.names.mappings.make_room(|| self.stacks.processes());
         let mut cost = self.sampler.cost(&self.probes)?;
         cost.events = self.events;
         cost.ring_bytes = self.ring_bytes;
