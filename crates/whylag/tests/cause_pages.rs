@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 use explain::catalogue::ALL;
 
-/// Causes whose program is not in mysteries/ under their name: a JVM's; and what no program brings
+/// Causes whose program is not in mysteries/ under their name: a JVM's and Go's; and what no program brings
 /// about on any machine: another guest, a second memory node, a host without memory.
-const ELSEWHERE: [&str; 5] =
-    ["jvm-gc", "cpu-steal", "direct-compaction", "direct-reclaim", "numa-balancing"];
+const ELSEWHERE: [&str; 6] =
+    ["jvm-gc", "gc-cpu", "cpu-steal", "direct-compaction", "direct-reclaim", "numa-balancing"];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -42,6 +42,7 @@ pub(crate) const FIRST_TOUCH: Id = Id("first-touch");
 pub(crate) const FORK_COW: Id = Id("fork-cow");
 pub(crate) const FSYNC_JOURNAL: Id = Id("fsync-journal");
 pub(crate) const FUTEX_CONVOY: Id = Id("futex-convoy");
+pub(crate) const GC_CPU: Id = Id("gc-cpu");
 pub(crate) const HUGE_EXIT: Id = Id("huge-exit");
 pub(crate) const IRQ_INTERFERENCE: Id = Id("irq-interference");
 pub(crate) const JVM_GC: Id = Id("jvm-gc");

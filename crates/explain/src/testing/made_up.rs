@@ -14,6 +14,7 @@ pub fn made_up(id: &str) -> Option<Run> {
         "cpu-steal" => stolen(),
         "direct-compaction" => on_cpu(&["compact_zone", "do_huge_pmd_anonymous_page"]),
         "direct-reclaim" => reclaim(),
+        "gc-cpu" => assists(),
         "irq-interference" => interrupted(),
         "jvm-gc" => collection(),
         "ksm-cow" => merged_pages(),
@@ -72,6 +73,15 @@ fn merged_pages() -> Run {
         .thread(10, 10, &[(USER, 2 * SECOND)])
         .sampled_path(10, USER, &fault, 1000)
         .counter("process.ksm_merging_pages", 0, 16_000)
+        .build()
+}
+
+/// Half of the CPU time in goroutines that help Go's collector.
+fn assists() -> Run {
+    RunBuilder::new()
+        .thread(10, 10, &[(USER, 2 * SECOND)])
+        .sampled_in_user(10, USER, &["runtime.gcAssistAlloc", "main.main"], 1000)
+        .sampled_in_user(10, USER, &["main.main"], 1000)
         .build()
 }
 

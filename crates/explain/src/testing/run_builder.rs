@@ -151,6 +151,23 @@ impl RunBuilder {
         self.path(PathSum { sampled: true, call, max_ns: 1_000_000, ..sum }, frames)
     }
 
+    /// The same with frames of the program.
+    pub fn sampled_in_user(
+        self,
+        tgid: u32,
+        account: Account,
+        frames: &[&str],
+        samples: u64,
+    ) -> Self {
+        let id = StackId(self.0.stacks.len() as u64);
+        let frames = frames.iter().map(|symbol| frame("/bin/program", Some(symbol))).collect();
+        let mut run = self.stack(id, Space::User, frames).sampled_path(tgid, account, &[], samples);
+        if let Some(path) = run.0.sums.paths.last_mut() {
+            path.user = Some(id);
+        }
+        run
+    }
+
     /// Sleeps of a process in a call, with these kernel frames, innermost first.
     pub fn slept_path(
         self,

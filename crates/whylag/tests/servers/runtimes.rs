@@ -4,8 +4,9 @@ use crate::load::Request;
 use crate::process::Process;
 use crate::stage::Stage;
 
-/// `/waited` has runtime/metrics' seconds of waits for mutexes; with an argument each request holds
-/// a mutex for 15 ms.
+/// `/waited` has runtime/metrics' seconds of waits for mutexes, `/collected` those of CPU time for the
+/// garbage collector, without what idle CPUs gave; in mode `slow` each request holds a mutex for
+/// 15 ms, in mode `garbage` it replaces 4,000 of 400,000 kept objects.
 const GO: &str = r#"
 package main
 
@@ -13,31 +14,63 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"runtime/metrics"
 	"sync"
 	"time"
 )
 
+type object struct {
+	next *object
+	text [40]byte
+}
+
 var lock sync.Mutex
+var kept []*object
+var count int
+
+// 0 where this Go does not have it.
+func seconds(name string) float64 {
+	samples := []metrics.Sample{{Name: name}}
+	metrics.Read(samples)
+	if samples[0].Value.Kind() == metrics.KindFloat64 {
+		return samples[0].Value.Float64()
+	}
+	return 0
+}
+
+func replace(n int) {
+	for i := 0; i < n; i++ {
+		count++
+		kept[count%len(kept)] = &object{next: &object{}}
+	}
+}
 
 func main() {
+	mode := append(os.Args, "")[2]
 	http.HandleFunc("/waited", func(w http.ResponseWriter, r *http.Request) {
-		samples := []metrics.Sample{{Name: "/sync/mutex/wait/total:seconds"}}
-		metrics.Read(samples)
-		waited := 0.0
-		if samples[0].Value.Kind() == metrics.KindFloat64 { // since Go 1.20
-			waited = samples[0].Value.Float64()
-		}
-		fmt.Fprintf(w, "%f\n", waited)
+		fmt.Fprintf(w, "%f\n", seconds("/sync/mutex/wait/total:seconds"))
+	})
+	http.HandleFunc("/collected", func(w http.ResponseWriter, r *http.Request) {
+		idle := seconds("/cpu/classes/gc/mark/idle:cpu-seconds")
+		fmt.Fprintf(w, "%f\n", seconds("/cpu/classes/gc/total:cpu-seconds")-idle)
 	})
 	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		lock.Lock()
-		if len(os.Args) > 2 {
+		if mode == "slow" {
 			time.Sleep(15 * time.Millisecond)
+		}
+		if mode == "garbage" {
+			replace(4000)
 		}
 		lock.Unlock()
 		fmt.Fprintln(w, "ok")
 	})
+	if mode == "garbage" {
+		debug.SetGCPercent(10)
+		kept = make([]*object, 400000)
+		replace(len(kept))
+	}
 	http.ListenAndServe("127.0.0.1:"+os.Args[1], nil)
 }
 "#;
@@ -222,6 +255,11 @@ pub fn go(stage: &Stage, arguments: &[&str]) -> (Process, u16) {
 /// Seconds that goroutines have waited for mutexes.
 pub fn go_waited_s(port: u16) -> f64 {
     Request::get_once(port, "/waited").ask().lines().last().unwrap().parse().unwrap()
+}
+
+/// Seconds of CPU time that Go's collector says it has taken, without those of idle CPUs.
+pub fn go_collected_s(port: u16) -> f64 {
+    Request::get_once(port, "/collected").ask().lines().last().unwrap().parse().unwrap()
 }
 
 /// A server of Node's http, and its port.

@@ -5,6 +5,7 @@ pub(crate) mod direct_reclaim;
 pub(crate) mod file_major_fault;
 pub(crate) mod first_touch;
 pub(crate) mod fork_cow;
+pub(crate) mod gc_cpu;
 pub(crate) mod jvm_gc;
 pub(crate) mod ksm_cow;
 pub(crate) mod lazy_binding;

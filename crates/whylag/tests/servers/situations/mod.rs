@@ -7,6 +7,7 @@ mod bind_healthy;
 mod dnsmasq_healthy;
 mod etcd_fsync;
 mod gearman_one_worker;
+mod go_gc;
 mod go_healthy;
 mod go_mutex;
 mod gunicorn_backlog;
@@ -74,6 +75,7 @@ pub static SITUATIONS: &[&Situation] = &[
     &dnsmasq_healthy::SITUATION,
     &etcd_fsync::SITUATION,
     &gearman_one_worker::SITUATION,
+    &go_gc::SITUATION,
     &go_healthy::SITUATION,
     &go_mutex::SITUATION,
     &gunicorn_backlog::SITUATION,
