@@ -67,6 +67,9 @@ pub struct WaitSum {
     pub turns: u64,
     /// How long they took, all together.
     pub turn_ns: u64,
+    /// Of these turns, those in which the one that had the lock waited for work, and had done nothing
+    /// else since it had it; 0 in older runs.
+    pub idle_turns: u64,
     /// A thread that had handed nothing to anybody when it waited so: it began its life by waiting
     /// for work. And the thread that then ended the wait.
     pub began: Option<(u32, u32)>,
@@ -132,7 +135,10 @@ impl Sum for WaitSum {
         add_each!(
             self,
             other,
-            [count, ns, by_waiter, lock_like, many, again, by_parked, open, turns, turn_ns]
+            [
+                count, ns, by_waiter, lock_like, many, again, by_parked, open, turns, turn_ns,
+                idle_turns
+            ]
         );
         self.max_ns = self.max_ns.max(other.max_ns);
         if self.waiter_tid != other.waiter_tid {
@@ -176,6 +182,8 @@ struct WaitSumText {
     #[serde(default)]
     turn_ns: u64,
     #[serde(default)]
+    idle_turns: u64,
+    #[serde(default)]
     began: Option<(u32, u32)>,
     #[serde(default)]
     asked: bool,
@@ -207,6 +215,7 @@ impl From<WaitSumText> for WaitSum {
             open: sum.open,
             turns: sum.turns,
             turn_ns: sum.turn_ns,
+            idle_turns: sum.idle_turns,
             began: sum.began,
             asked: sum.asked,
             ends: sum.ends,

@@ -156,9 +156,10 @@ static __always_inline void note_sent(struct thread *t, struct pt_regs *regs, lo
 	u32 kind = call_kinds[id & (CALLS_MAX - 1)];
 
 	if (kind == CALL_MESSAGE_SEND)
-		t->fresh = 0;
+		t->fresh = t->got = 0;
 	if (kind != CALL_SEND && kind != CALL_WRITE)
 		return;
+	t->got = 0;
 	t->sent_fd = (u32)ARGUMENT_1(regs) + 1;
 	if (t->fresh)
 		first_send((u32)ARGUMENT_1(regs));

@@ -47,7 +47,8 @@ struct thread {
 	u16 try_error;		/* of a call that was refused, 0: none; more of it below */
 	u8 changed;		/* since the last dump */
 	u8 call_at;		/* where in `calls` the current call is */
-	u8 pad[2];
+	u8 got;			/* a wait for an object has ended, and it has done nothing but run since */
+	u8 turn_idle;		/* it waits, or has waited, for work with that object in hand */
 	u32 tid, tgid;		/* as they were at first_ns */
 	u64 in_call_of;		/* the accounts of which in_call has something, a bit each */
 	u64 turn_since;		/* its last poll, select or epoll returned, 0: none did */
@@ -90,6 +91,7 @@ struct thread {
 	u8 by_waiter;
 	u8 lock_like;
 	u8 cut;			/* its process ended, and so the wait did */
+	u8 idle_turn;		/* the turn of lock_turn_ns was idle */
 	u32 owner;		/* of a lock that it waits for, as the lock says, 0: it does not */
 	u32 many;		/* its waker had just woken another from the same object */
 	u32 by_parked;		/* its waker has a turn itself: see take_turn() */

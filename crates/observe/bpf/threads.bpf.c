@@ -55,10 +55,13 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 		t->open = sleep_account(ctx, cpu, t, prev, state);
 	else	/* a sleeper in a throttled group sleeps all the same */
 		t->open = is_throttled(prev) ? ACCT_THROTTLED : ACCT_RUNNABLE_PREEMPTED;
-	if (t->open >= ACCT_BLOCKED)
+	if (t->open >= ACCT_BLOCKED) {
 		t->sleeps++;
-	else
+		if (t->got)
+			note_idle_turn(t);
+	} else {
 		t->preemptions++;
+	}
 	t->off_account = t->open;
 	t->off_since = t->slept_from = now;
 	t->wake_ns = now;
@@ -338,8 +341,10 @@ static __always_inline void lock_turn_ends(struct thread *t, struct thread *wake
 
 	if (!is_same_object(t->open, waker->lock_turn_object, t->object))
 		return;
-	if (t->off_since <= since && since < now)
+	if (t->off_since <= since && since < now) {
 		t->lock_turn_ns = now - since;
+		t->idle_turn = waker->turn_idle;
+	}
 	waker->lock_turn_object = 0;
 }
 

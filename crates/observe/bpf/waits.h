@@ -61,6 +61,7 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 	if (more->turns) {
 		__sync_fetch_and_add(&all->turns, more->turns);
 		__sync_fetch_and_add(&all->turn_ns, more->turn_ns);
+		__sync_fetch_and_add(&all->idle_turns, more->idle_turns);
 	}
 	if (more->began_tid && !all->began_tid) {
 		all->began_tid = more->began_tid;
@@ -185,6 +186,7 @@ static __always_inline void note_object(struct thread *t)
 {
 	u32 place = place_of(t->off_account), k;
 
+	t->got = t->turn_idle = 0;
 	if (!t->object)
 		return;
 	if (place == PLACE_FUTEX && !is_same_object(ACCT_FUTEX, t->last_objects[place], t->object)) {
@@ -196,6 +198,21 @@ static __always_inline void note_object(struct thread *t)
 	t->object_step = t->steps_head;
 	t->lock_turn_object = t->object;
 	t->lock_turn_since = t->wake_ns;
+	t->got = place != PLACE_OTHER;
+}
+
+/*
+ * It goes to sleep. Who waits for work as soon as it has a lock (a connection to accept, the next
+ * message of a queue) has nothing else in hand: those behind it wait for work, too, one after the
+ * other. Who has sent something first may have all that others need.
+ */
+static __always_inline void note_idle_turn(struct thread *t)
+{
+	const u64 work = 1ULL << ACCT_POLL | 1ULL << ACCT_SOCKET_ACCEPT |
+			 1ULL << ACCT_SOCKET_RECEIVE | 1ULL << ACCT_PIPE_READ;
+
+	t->turn_idle = t->got && !t->asked && !calls_off && work >> (t->open & 63) & 1;
+	t->got = 0;
 }
 
 /* Adds a finished sleep to the sums by object and waker. Not static, as hold_class. */
@@ -231,6 +248,7 @@ __noinline int add_wait(struct thread *t, u64 now)
 	sum->lock_like += t->lock_like;
 	sum->turns += !!t->lock_turn_ns;
 	sum->turn_ns += t->lock_turn_ns;
+	sum->idle_turns += t->lock_turn_ns && t->idle_turn;
 	if (t->first_waker) {
 		sum->began_tid = t->tid;
 		sum->began_by = t->first_waker;

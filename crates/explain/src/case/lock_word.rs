@@ -11,6 +11,9 @@ use crate::case::chain_ends::ChainEnds;
 /// second, of more it is more.
 const BARRIER: u64 = 3;
 
+/// All turns but one in so many.
+const NEARLY_ALL: u64 = 10;
+
 /// What is known has to be so many times what is not.
 const KNOWN_TO_UNKNOWN: u64 = 2;
 
@@ -53,6 +56,8 @@ pub struct LockWord {
     pub turns: u64,
     /// How long they took, all together.
     pub turn_ns: u64,
+    /// Those in which the one that had it waited for work with it.
+    pub idle_turns: u64,
     /// By what the one did meanwhile that had the lock.
     pub ends: ChainEnds,
 }
@@ -64,9 +69,15 @@ impl LockWord {
     }
 
     /// At least half of the waits show a lock by their value, or of those that a thread ended at
-    /// least half by being handed on.
+    /// least half by being handed on; and whoever has it does not wait for work.
     pub(super) fn is_lock(&self) -> bool {
-        self.has_lock_value() || self.is_handed_on()
+        (self.has_lock_value() || self.is_handed_on()) && !self.is_for_work()
+    }
+
+    /// Whoever has it waits for work with it (to accept a connection, for a message): so do those that
+    /// wait for it, one after the other.
+    pub(super) fn is_for_work(&self) -> bool {
+        self.turns > 0 && self.idle_turns >= self.turns - self.turns / NEARLY_ALL
     }
 
     fn has_lock_value(&self) -> bool {
@@ -157,6 +168,7 @@ impl LockWord {
             open: 0,
             turns: 0,
             turn_ns: 0,
+            idle_turns: 0,
             ends: ChainEnds::default(),
         }
     }
@@ -177,6 +189,7 @@ impl LockWord {
         self.open = self.open.saturating_add(wait.open);
         self.turns = self.turns.saturating_add(wait.turns);
         self.turn_ns = self.turn_ns.saturating_add(wait.turn_ns);
+        self.idle_turns = self.idle_turns.saturating_add(wait.idle_turns);
         self.ends.add(&of_holders(wait));
         if self.name.is_none() {
             self.name = wait.name.as_ref().map(|name| name.as_str().to_owned());
