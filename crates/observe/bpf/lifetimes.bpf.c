@@ -72,7 +72,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	t->fresh = 1;
 	t = this_thread(cpu);
 	if (t)
-		t->fresh = 0;
+		t->fresh = t->got = 0;
 	watch(child, slot);
 	if (child->tgid != parent->tgid) {
 		python_forked(tgid_of(parent), tid_of(child));
@@ -254,7 +254,8 @@ static __always_inline void find_state(struct thread *t, struct task_struct *tas
 	else if (!(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
 		t->open = ACCT_RUNNABLE_PREEMPTED;
 	else if (t->call != NO_CALL)
-		t->open = call_account(t, task, ACCT_OTHER);
+		t->open = call_account(t, task, state & (TASK_INTERRUPTIBLE | TASK_NOLOAD) ?
+						ACCT_OTHER : ACCT_UNINTERRUPTIBLE);
 	else
 		t->open = ACCT_OTHER;
 	t->off_account = t->open;

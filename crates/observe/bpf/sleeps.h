@@ -13,6 +13,8 @@
 #define FUTEX_WAIT_BITSET	9
 #define FUTEX_LOCK_PI2		13
 #define FUTEX_CMD_MASK		0x7f
+#define FUTEX_WAITERS		0x80000000
+#define FUTEX_TID_MASK		0x3fffffff
 
 /* The six arguments of the current task's call. */
 static __always_inline void call_arguments(u64 *args)
@@ -71,6 +73,14 @@ static __always_inline u64 inode_of(struct file *file, u32 *mode)
 static __always_inline bool is_anonymous(struct file *file)
 {
 	return BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC;
+}
+
+#define FUSE_SUPER_MAGIC	0x65735546
+
+/* A file that a program of this host serves. */
+static __always_inline bool is_fuse(struct file *file)
+{
+	return BPF_CORE_READ(file, f_inode, i_sb, s_magic) == FUSE_SUPER_MAGIC;
 }
 
 /* Objects that have no inode of their own, beside sets of semaphores: which kind, and a number. */
@@ -181,38 +191,52 @@ static __always_inline u32 file_account(struct thread *t,
 	switch (mode & S_IFMT) {
 	case S_IFREG:
 	case S_IFBLK:
-		return ACCT_DISK;
+		if (otherwise != ACCT_OTHER || is_fuse(file))
+			return ACCT_DISK;
+		/* Who sleeps so that a signal ends it waits for what others write: /proc/kmsg, trace_pipe. */
+		t->object = 0;
 	}
 	return otherwise;
 }
 
-static __always_inline bool is_lock_wait(u32 operation, u32 value)
+/* Who waits for a condition with musl sleeps in a word of its own stack, so far above its top at most. */
+#define OWN_FRAMES	1024
+
+/*
+ * Whether a word says "locked, and others wait": by the value 2 (glibc, Rust), or by the bit that the
+ * kernel has for it (FUTEX_WAITERS) and an owner beside it (musl, robust mutexes).
+ */
+static __always_inline bool is_lock_wait(u32 operation, u64 word, u32 value, u64 stack)
 {
 	operation &= FUTEX_CMD_MASK;
 	if (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2)
 		return true;
-	return value == 2 && (operation == FUTEX_WAIT ||
-			      operation == FUTEX_WAIT_BITSET);
+	if (operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET)
+		return false;
+	if (value & FUTEX_WAITERS)
+		return value & FUTEX_TID_MASK;
+	return value == 2 && word - stack >= OWN_FRAMES;
 }
 
 /* In bytes from the word that the waiters of a glibc mutex sleep in. */
 #define MUTEX_OWNER	8
 
 /*
- * The thread that the lock names as its owner: a lock that hands itself on by priority has it in the
- * word, a mutex of glibc beside it. It is the program's memory: whoever uses this sees whether the
- * process has such a thread.
+ * The thread that the lock names as its owner: a lock that hands itself on by priority, or has the bit
+ * for waiters, has it in the word, a mutex of glibc beside it. It is the program's memory: whoever uses
+ * this sees whether the process has such a thread.
  */
-static __always_inline u32 lock_owner(u64 word, u32 operation)
+static __always_inline u32 lock_owner(u64 word, u32 operation, u32 value)
 {
 	bool in_word = (operation & FUTEX_CMD_MASK) == FUTEX_LOCK_PI ||
-		       (operation & FUTEX_CMD_MASK) == FUTEX_LOCK_PI2;
+		       (operation & FUTEX_CMD_MASK) == FUTEX_LOCK_PI2 ||
+		       value & FUTEX_WAITERS;
 	u32 owner;
 
 	if (bpf_probe_read_user(&owner, sizeof(owner),
 				(void *)(in_word ? word : word + MUTEX_OWNER)))
 		return 0;
-	return owner & 0x3fffffff;
+	return owner & FUTEX_TID_MASK;
 }
 
 /* The one descriptor that poll or ppoll waits for; with several nobody knows which. */
@@ -259,8 +283,10 @@ static __always_inline u32 call_account(struct thread *t,
 	switch (call_kinds[t->call & (CALLS_MAX - 1)]) {
 	case CALL_FUTEX:
 		t->object = ARGUMENT_1(regs);
-		t->lock_like = is_lock_wait(second, (u32)ARGUMENT_3(regs));
-		t->owner = t->lock_like ? lock_owner(t->object, second) : 0;
+		t->lock_like = is_lock_wait(second, t->object, (u32)ARGUMENT_3(regs),
+					    STACK_TOP(regs));
+		t->owner = t->lock_like ?
+			   lock_owner(t->object, second, (u32)ARGUMENT_3(regs)) : 0;
 		return ACCT_FUTEX;
 	case CALL_POLL:
 		if (polls_nothing(t, regs))

@@ -76,6 +76,9 @@ pub const LOCK_ACCOUNTS: [Account; 3] = [
     Account::Blocked(Blocked::Other),
 ];
 
+/// Waits for file locks.
+pub const FILE_LOCK: Account = Account::Blocked(Blocked::FileLock);
+
 /// The object of a wait for a set of System V semaphores is its number and this. Whatever else is in
 /// the account of other sleeps, a terminal or a device, is no lock.
 pub const SEMAPHORES: u64 = 1 << 32;
@@ -108,6 +111,23 @@ pub fn barriers(run: &Run) -> Vec<LockWord> {
     words.retain(LockWord::is_barrier);
     words.sort_by_key(|word| std::cmp::Reverse(word.ns));
     words
+}
+
+/// Waits for files that whoever has them locked waits for work with, by process: of idle servers each of
+/// which is to accept a connection in its turn.
+pub fn file_locks_for_work(run: &Run) -> BTreeMap<u32, u64> {
+    let waits = || run.sums.waits.iter().filter(|wait| wait.account == FILE_LOCK);
+    let mut files = BTreeMap::<u64, LockWord>::new();
+    for wait in waits().filter(|wait| wait.object != 0) {
+        let file = files.entry(wait.object);
+        file.or_insert_with(|| LockWord::new(0, FILE_LOCK, wait.object)).add(wait);
+    }
+    let mut idle = BTreeMap::<u32, u64>::new();
+    for wait in waits().filter(|wait| files.get(&wait.object).is_some_and(LockWord::is_for_work)) {
+        let sum = idle.entry(wait.tgid).or_default();
+        *sum = sum.saturating_add(wait.ns);
+    }
+    idle
 }
 
 fn words_of(run: &Run) -> Vec<LockWord> {
@@ -215,6 +235,22 @@ mod tests {
         assert_eq!(lost(&[(ChainEnd::Timer, 700), (ChainEnd::Unknown, 300)]), 1000);
         // It may have been all that time without work.
         assert_eq!(lost(&[(ChainEnd::Timer, 300), (ChainEnd::Unknown, 700)]), 300);
+    }
+
+    /// A pool of processes that read a queue in turn, each with its lock in hand.
+    #[test]
+    fn a_lock_with_which_whoever_has_it_waits_for_work_is_none() {
+        let turns = |idle_turns| WaitSum {
+            waker_tgid: 1,
+            by_waiter: 100,
+            lock_like: 100,
+            turns: 50,
+            idle_turns,
+            ends: [(ChainEnd::Timer, 1000)].into(),
+            ..wait(1, FUTEX, 0x10, 100, 1000)
+        };
+        let locks = |idle| lock_words(&RunBuilder::new().wait(turns(idle)).build()).len();
+        assert_eq!((locks(50), locks(45), locks(44), locks(0)), (0, 0, 1, 1));
     }
 
     #[test]

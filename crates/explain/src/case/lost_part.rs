@@ -6,10 +6,11 @@ use model::{Account, Accounts, Blocked};
 
 use crate::case::answers::Answers;
 use crate::case::lock_word::LockWord;
-use crate::case::lost::{Class, LOCK_ACCOUNTS, class};
+use crate::case::lost::{Class, FILE_LOCK, LOCK_ACCOUNTS, class};
 use crate::case::stops::{STOPPED, Stops};
 
-/// The lost part of each account. Stops that interrupted waits for work are idle. Of a process's
+/// The lost part of each account. Stops that interrupted waits for work are idle, and so are waits for
+/// file locks with which others wait for work. Of a process's
 /// futex time no more than its lock words and the stops of its JVM account for is lost; the rest,
 /// waits that have not ended included, is idle.
 pub fn lost_part(
@@ -17,11 +18,16 @@ pub fn lost_part(
     locks: &[LockWord],
     stops: &Stops,
     safepoints: &BTreeMap<u32, u64>,
+    file_locks_for_work: &BTreeMap<u32, u64>,
 ) -> Accounts {
     let mut lost = Accounts::new();
     for (tgid, accounts) in processes {
         for (account, ns) in accounts.iter().filter(|(a, _)| class(*a) == Class::Lost) {
-            let idle = if account == STOPPED { stops.idle_part(ns) } else { 0 };
+            let idle = match account {
+                STOPPED => stops.idle_part(ns),
+                FILE_LOCK => file_locks_for_work.get(tgid).copied().unwrap_or(0).min(ns),
+                _ => 0,
+            };
             lost.add(account, ns - idle);
         }
         for account in LOCK_ACCOUNTS {

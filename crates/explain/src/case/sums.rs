@@ -13,7 +13,7 @@ use crate::case::answers::{Answers, answers};
 use crate::case::children::of_children;
 use crate::case::functions::Functions;
 use crate::case::lock_word::LockWord;
-use crate::case::lost::{Class, class, lock_words};
+use crate::case::lost::{Class, FILE_LOCK, class, file_locks_for_work, lock_words};
 use crate::case::lost_part::{in_answers, lost_part};
 use crate::case::requests::slowest;
 use crate::case::safepoints;
@@ -97,7 +97,9 @@ impl<'a> Case<'a> {
         let mut answers = answers(run, &locks);
         answers.extend(of_children(run, &locks));
         answers.sort_by_key(|sum| Reverse(sum.lost_ns()));
-        let mut lost = lost_part(&processes, &locks, &stops, &safepoints::by_process(run));
+        let safepoints = safepoints::by_process(run);
+        let for_work = file_locks_for_work(run);
+        let mut lost = lost_part(&processes, &locks, &stops, &safepoints, &for_work);
         for (account, ns) in in_answers(&processes, &answers).iter() {
             let rest = accounts.get(account).saturating_sub(lost.get(account));
             lost.add(account, ns.min(rest));
@@ -105,7 +107,8 @@ impl<'a> Case<'a> {
         let idle_ns = accounts
             .sum_of(|account| class(account) == Class::Idle)
             .saturating_sub(lost.sum_of(|account| class(account) == Class::Idle))
-            .saturating_add(accounts.get(STOPPED).saturating_sub(lost.get(STOPPED)));
+            .saturating_add(accounts.get(STOPPED).saturating_sub(lost.get(STOPPED)))
+            .saturating_add(accounts.get(FILE_LOCK).saturating_sub(lost.get(FILE_LOCK)));
         let wall_ns = accounts.total();
         let scales = Scales::new(run, &processes);
         let wait_chains = WaitChains::new(run);

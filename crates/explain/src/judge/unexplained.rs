@@ -33,14 +33,28 @@ pub fn leading(
     // Between the intervals that a part is made of nothing is known.
     let unknown = if case.scope().is_some() { 0 } else { case.accounts.get(Account::Unaccounted) };
     let unknown = (Account::Unaccounted, unknown);
-    let (account, ns) = *unexplained.iter().chain([&unknown]).max_by_key(|(_, ns)| *ns)?;
+    let leads = |(account, ns): &&(Account, u64)| {
+        *ns > 0 && (*ns >= case.wall_ns / LEADS || is_all_that_one_does(case, *account, *ns))
+    };
+    let all = unexplained.iter().chain([&unknown]).filter(leads);
+    let (account, ns) = *all.max_by_key(|(_, ns)| *ns)?;
     let is_beaten = first.is_some_and(|first| !first.minor && first.lost_ns >= ns);
     let is_packets = first.is_some_and(|first| first.lost_ns == 0);
-    if ns == 0 || ns < case.wall_ns / LEADS || is_beaten || is_packets {
+    if is_beaten || is_packets {
         return None;
     }
     let wall_share = share(ns, case.wall_ns);
     Some(LeadingAccount { account, call: main_call(case, account), ns, wall_share })
+}
+
+/// Nothing explains the account, and one thread had it for half of the recording: beside many that wait
+/// for work that is a small part of all their time.
+fn is_all_that_one_does(case: &Case, account: Account, ns: u64) -> bool {
+    let half = case.run.length_ns() / 2;
+    class(account) == Class::Lost
+        && !account.is_waiting_for_cpu()
+        && ns >= case.accounts.get(account) / 10 * 9
+        && case.run.threads.iter().any(|thread| thread.accounts.get(account) >= half.max(1))
 }
 
 /// The system call that has most of an account's time, by the sleeps in it.
@@ -94,7 +108,7 @@ fn by_stack(sums: impl Iterator<Item = Sum>) -> Vec<Sum> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, SECOND, USER, runner};
+    use crate::testing::{FUTEX, RunBuilder, SECOND, USER, runner};
     use model::Blocked;
 
     const ASLEEP: Account = Account::Blocked(Blocked::Uninterruptible);
@@ -149,6 +163,20 @@ mod tests {
         let answer = crate::explain(&run(SECOND / 2));
         assert_eq!(answer.findings[0].cause, "cpu-runqueue");
         assert_eq!(answer.leading_account, None);
+    }
+
+    /// As of a pool of a hundred: what the one thread that works is stuck in is 2 % of their time.
+    #[test]
+    fn what_one_thread_does_nothing_but_leads_however_many_others_wait_for_work() {
+        let run = |ns| {
+            let mut run = RunBuilder::new().thread(10, 10, &[(USER, 4 * SECOND - ns), (ASLEEP, ns)]);
+            for tid in 11..60 {
+                run = run.thread(tid, 10, &[(FUTEX, 4 * SECOND)]);
+            }
+            run.build()
+        };
+        let leading = |ns| crate::explain(&run(ns)).leading_account.map(|leading| leading.account);
+        assert_eq!((leading(3 * SECOND), leading(SECOND)), (Some(ASLEEP), None));
     }
 
     #[test]

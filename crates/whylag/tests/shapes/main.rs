@@ -22,7 +22,7 @@ use table::{Floors, Table};
 use truth::Truth;
 use verdict::Verdict;
 
-const SHAPES: [&str; 59] = [
+const SHAPES: [&str; 63] = [
     "barrier_compute",
     "barrier_sleep",
     "chain_of_three",
@@ -39,6 +39,7 @@ const SHAPES: [&str; 59] = [
     "fcntl_disk",
     "flock_sleep",
     "full_pipe_retry",
+    "healthy_accept_turn",
     "healthy_consumer",
     "healthy_epoll",
     "healthy_fifo",
@@ -46,6 +47,8 @@ const SHAPES: [&str; 59] = [
     "healthy_lock",
     "healthy_pipeline",
     "healthy_pool",
+    "healthy_shared_queue",
+    "healthy_stack_words",
     "healthy_timer",
     "healthy_unix",
     "holder_preempted",
@@ -68,6 +71,7 @@ const SHAPES: [&str; 59] = [
     "semaphore_lock",
     "semaphore_pool",
     "signal_handover",
+    "socket_full",
     "startup_convoy",
     "sysv_turn",
     "tcp_busy",

@@ -1,11 +1,12 @@
-//! blocked-log-pipe: write() to a full pipe sleeps until its reader makes room.
+//! blocked-log-pipe: a write to a full pipe, or local socket, sleeps until its reader makes room.
 //!
-//! Standard output and error of a service are often a pipe to a logger. A slow logger stops the
-//! thread that logs, wherever it happens to be, with whatever lock it holds.
+//! Standard output and error of a service are often a pipe to a logger, or a socket to journald; syslog(3)
+//! writes to a socket, too. A slow logger stops the thread that logs, wherever it happens to be, with
+//! whatever lock it holds.
 //!
 //! # Evidence
 //!
-//! Sleeps in write to a pipe that is full, by inode, with the process that ended each by reading;
+//! Sends to a socket that slept until a thread of this host had read. Sleeps in write to a pipe that is full, by inode, with the process that ended each by reading;
 //! sleeps between writes to a full pipe that does not block, which fail until there is room;
 //! threads that still waited when the recording ended; the descriptor that was written to. What the
 //! reader did, if it is recorded, too: one that waits for room in a pipe leads on to its own
@@ -31,6 +32,7 @@ use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, sum_of};
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::files::pipe_readers::{PIPE, last_stage, reader, reader_of_tries};
+use crate::causes::files::socket_readers;
 use crate::causes::ids;
 use crate::causes::requests::slow_peer::FIX_OF_PIPELINE;
 use crate::causes::tries::Tries;
@@ -38,7 +40,7 @@ use crate::text::{counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
     id: ids::BLOCKED_LOG_PIPE,
-    title: "write() to a full pipe waits for its reader",
+    title: "a write to a full pipe, or local socket, waits for its reader",
     fix: "Never let the critical thread write to a pipe that can fill: log through a bounded queue \
           and a thread of its own, drop or count what does not fit, make the reader faster, or \
           enlarge the pipe (F_SETPIPE_SZ).",
@@ -55,6 +57,14 @@ const NEARLY_ALL: u64 = 20;
 const CALLS: [&str; 2] = ["write", "writev"];
 
 fn examine(case: &Case) -> Verdict {
+    match (in_pipes(case), socket_readers::claim(case)) {
+        (Ok(pipes), Some(sockets)) if pipes.lost.total() < sockets.lost.total() => Ok(sockets),
+        (Err(_), Some(sockets)) => Ok(sockets),
+        (pipes, _) => pipes,
+    }
+}
+
+fn in_pipes(case: &Case) -> Verdict {
     let in_pipes = case.accounts.get(PIPE);
     let for_stages = sum_of(case.waits(PIPE).filter(|wait| is_for_a_stage(wait)));
     let slept = in_pipes.saturating_sub(for_stages.ns);

@@ -8,3 +8,4 @@ mod disk_waits;
 pub(crate) mod fsync_journal;
 pub(crate) mod mmap_file_write;
 mod pipe_readers;
+mod socket_readers;

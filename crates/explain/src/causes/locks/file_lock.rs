@@ -1,8 +1,9 @@
 //! file-lock: threads wait in flock() or fcntl(F_SETLKW) for a file that another has locked.
 //!
-//! Nobody waits for a file lock as a way to wait for work, so all of it is lost. The one that ends
-//! a wait is the one that unlocked: what it did meanwhile, as far as it was recorded, says why it
-//! had the file locked for so long.
+//! The one that ends a wait is the one that unlocked: what it did meanwhile, as far as it was
+//! recorded, says why it had the file locked for so long. Where nine of ten of those who get the lock
+//! wait for work with it at once, as the idle servers of Postfix do that accept connections in turn,
+//! nothing is lost.
 //!
 //! # Evidence
 //!
@@ -29,6 +30,7 @@ use model::{
 
 use crate::case::chain_ends::ChainEnds;
 use crate::case::in_words::{in_words, stacks};
+use crate::case::lost::FILE_LOCK;
 use crate::case::{Case, Waits, sum_of};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
@@ -52,7 +54,6 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-const FILE_LOCK: Account = Account::Blocked(Blocked::FileLock);
 /// What to do where nobody waits in the call.
 const FIX_OF_TRIES: &str = "Ask the kernel to wait (flock without LOCK_NB, F_SETLKW): it wakes the \
                             thread when the lock is let go, and not a part of a sleep later. Then \
@@ -74,6 +75,13 @@ fn examine(case: &Case) -> Verdict {
     let Some(process) = case.main_process(|account| account == FILE_LOCK) else {
         return Err(Absent("no thread waited for a file lock (flock, fcntl)".to_owned()));
     };
+    if slept == 0 {
+        return Err(Absent(format!(
+            "threads waited for a file lock for {}, and whoever got it waited for work with it: a \
+             connection, a message",
+            duration(case.accounts.get(FILE_LOCK))
+        )));
+    }
     let total = case.wait_total(FILE_LOCK);
     let holder = main_holder(case);
     let name = case.process_name(process);
@@ -319,6 +327,22 @@ mod tests {
         assert!(claim.takes_idle && claim.fix.is_some());
         let found = &crate::explain(&run).findings[0];
         assert_eq!((found.cause.as_str(), found.lost_ns), ("file-lock", 2 * SECOND));
+    }
+
+    #[test]
+    fn who_waits_for_the_turn_to_wait_for_work_has_lost_nothing() {
+        let turns = |idle_turns| {
+            let mut run = queue(10).build();
+            (run.sums.waits[0].turns, run.sums.waits[0].idle_turns) = (80, idle_turns);
+            run
+        };
+        let run = turns(80);
+        let case = Case::new(&run);
+        let Absent(why) = examine(&case).unwrap_err();
+        assert!(why.contains("waited for work with it"), "{why}");
+        assert_eq!((case.lost.get(FILE_LOCK), case.idle_ns), (0, 2 * SECOND));
+        assert!(crate::explain(&run).findings.is_empty());
+        assert!(examine(&Case::new(&turns(40))).is_ok());
     }
 
     #[test]

@@ -109,6 +109,18 @@ mod tests {
         assert!(examine(&Case::new(&run)).is_none());
     }
 
+    /// The same with a probe of its health now and then.
+    #[test]
+    fn some_requests_beside_its_calls_make_no_server_of_who_asks_for_something_to_do() {
+        let consumer = |probes| {
+            let mut run = client(20 * MS);
+            run.threads[0].accounts =
+                [(RECEIVE, 39 * SECOND / 10), (USER, SECOND / 20)].into_iter().collect();
+            served(run, (0..probes).map(|n| request(9, 11, 900 * n, 0, 1)).collect())
+        };
+        assert!(examine(&Case::new(&consumer(4))).is_none());
+    }
+
     #[test]
     fn a_peer_that_takes_little_of_the_requests_is_none_to_blame() {
         assert!(crate::explain(&proxy(10)).findings.is_empty());
