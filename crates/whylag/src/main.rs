@@ -33,7 +33,10 @@ Example:
   whylag record -- ./server --port 8080     watch a command from its first instruction
   whylag record -p 1234 --time 10s          watch a running process for ten seconds
   whylag explain                            the causes again, for the newest run
-  whylag prove --fix LD_BIND_NOW=1 -- CMD   whether that makes CMD faster, and why"
+  whylag prove --fix LD_BIND_NOW=1 -- CMD   whether that makes CMD faster, and why
+
+Recording needs root, or CAP_BPF and CAP_PERFMON. The exit status is that of a
+recorded command, else 0; 1 is a failure, 2 a wrong use."
 )]
 struct Arguments {
     #[command(subcommand)]

@@ -14,7 +14,7 @@ use crate::selection::SET;
 /// Which store a verb uses: options of every verb.
 #[derive(Args)]
 pub struct StoreOptions {
-    /// The store to use instead of $XDG_DATA_HOME/whylag/whylag.db
+    /// The store to use instead of $XDG_DATA_HOME/whylag/whylag.db (else ~/.local/share/whylag)
     #[arg(long, global = true, value_name = "PATH", env = "WHYLAG_STORE")]
     store: Option<PathBuf>,
     /// As root, use a store that others could have made or exchanged, too

@@ -3,7 +3,7 @@
 //! Where the fix is a variable, a setting that can be taken back, or a limit of the shell, and the
 //! run was of a command, it is a ready `whylag prove`. Of a program that has to be changed, only who
 //! changes it knows the fixed command: FIXED stands for it. What runs already is recorded again, and
-//! compared with this run.
+//! asked how the cause stands then.
 
 use model::{Run, Target};
 
@@ -41,10 +41,8 @@ pub fn command(run: &Run, cause: Id) -> String {
         Target::Jitter(arguments) => return of_ticks(run, cause, arguments),
     };
     let seconds = run.length_ns().div_ceil(1_000_000_000).max(1);
-    format!(
-        "whylag record {watch} --time {seconds}s --set fixed && whylag compare {} fixed",
-        run.id
-    )
+    // Of one recording a comparison shows nothing: what it says of the cause by itself does.
+    format!("whylag record {watch} --time {seconds}s && whylag explain --why-not {cause}")
 }
 
 /// Of a program that prints its ticks a proof; whylag's own timers once more.
@@ -232,7 +230,7 @@ mod tests {
         assert_eq!(of(Target::Jitter(own), &[], ids::TIMER_SLACK), "whylag jitter --time 5s");
         assert_eq!(
             of(Target::Process(12), &[], ids::FUTEX_CONVOY),
-            "whylag record -p PID --time 3s --set fixed && whylag compare 7 fixed"
+            "whylag record -p PID --time 3s && whylag explain --why-not futex-convoy"
         );
     }
 }

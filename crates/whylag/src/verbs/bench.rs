@@ -46,7 +46,7 @@ pub struct Options {
     /// Measure with so many objects, such as 0,1k,10k
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = size)]
     population: Vec<u64>,
-    /// For each case, all its steps together [default: 2s; less in the tour]
+    /// How long to measure each case, all steps together [default: 2s; less in the tour]
     #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     time: Option<u64>,
     /// Bind each worker to a CPU

@@ -47,7 +47,7 @@ pub struct Options {
     /// The runs that are compared with the baseline
     #[arg(last = true, value_name = "RUN")]
     second: Vec<RunName>,
-    /// Of benchmarks: smaller differences do not matter, in percent [default: 5%]
+    /// Of benchmarks: ignore differences smaller than this, in percent [default: 5%]
     #[arg(long, value_name = "PCT", value_parser = percent)]
     threshold: Option<f64>,
     /// Of recordings: write what differs as a flame graph, an SVG with search and zoom

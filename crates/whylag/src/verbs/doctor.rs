@@ -43,7 +43,7 @@ pub struct Options {
     /// List the calls of the process that are not bound yet, by library, and nothing else
     #[arg(long, requires = "pid", conflicts_with = "diff")]
     plt: bool,
-    /// Print each of them as it becomes bound, until Ctrl-C or the end of the process
+    /// Print each unbound call as it becomes bound, until Ctrl-C or the end of the process
     #[arg(long, requires = "pid", conflicts_with_all = ["diff", "plt"])]
     watch: bool,
     /// Stop watching after this long, such as 10s

@@ -48,7 +48,7 @@ pub struct Options {
     /// Say which piece of this cause's evidence was missing, or how it ranks
     #[arg(long, value_name = "CAUSE")]
     why_not: Option<String>,
-    /// Print the page of a cause: what it is, its evidence, look-alikes and fix; of no run
+    /// Print the page of a cause: what it is, its evidence, look-alikes and fix
     #[arg(long, value_name = "CAUSE", conflicts_with_all = ["run", "outlier", "message", "window", "thread", "why_not", "json"])]
     cause: Option<String>,
     /// Print one JSON object

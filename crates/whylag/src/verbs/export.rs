@@ -23,7 +23,7 @@ enum Format {
     /// Off-CPU stacks (with --on-cpu those sampled on a CPU), one line each with microseconds, for
     /// flame graph tools
     Folded,
-    /// The off-CPU flame graph (with --on-cpu the other one), with search and zoom
+    /// The off-CPU flame graph (with --on-cpu the on-CPU one), with search and zoom
     Svg,
     /// The histograms, a line per second and metric; of a benchmark, a line per step
     Csv,
@@ -52,10 +52,10 @@ pub struct Options {
     /// What to write
     #[arg(long)]
     format: Format,
-    /// Where threads ran, by samples of the CPUs, not where they slept: of folded and svg
+    /// On-CPU stacks (sampled) instead of off-CPU ones; for folded and svg
     #[arg(long)]
     on_cpu: bool,
-    /// Of one thread alone
+    /// Only this thread
     #[arg(long, value_name = "TID", requires = "on_cpu")]
     thread: Option<u32>,
     /// File to write [default: standard output]

@@ -55,7 +55,7 @@ pub struct Options {
     /// Count ticks that are later than this, and look for a beat in them
     #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     over: Option<u64>,
-    /// Report so often meanwhile
+    /// Print interim results this often
     #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     every: Option<u64>,
     /// How long for each source and interval [default: 10s, or 2s each of several]; a command: until

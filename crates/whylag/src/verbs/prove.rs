@@ -76,15 +76,15 @@ pub struct Options {
     /// Recorded pairs
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = pairs)]
     pairs: usize,
-    /// What the program prints to standard output is judged instead of its wall time: the first
-    /// group of this regular expression, or all of it, in its last match
+    /// Judge a figure that the program prints, instead of its wall time: the first group of this
+    /// regular expression (or all of it), of its last match
     #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
     metric: Option<Regex>,
     /// Large values of --metric are better
     #[arg(long, requires = "metric")]
     higher_is_better: bool,
-    /// The program prints its ticks, as 'whylag jitter' reads them: how far they are from their time
-    /// is judged instead of its wall time, and the causes of late ticks
+    /// Judge how far the ticks that the program prints, as 'whylag jitter' reads them, are from their
+    /// time, instead of its wall time, and the causes of late ticks
     #[arg(long, conflicts_with_all = ["runs", "follow"])]
     ticks: bool,
     /// Record the program's children, too
@@ -101,7 +101,7 @@ pub struct Options {
     /// Seed of the random order, to have the same order again
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Exit with status 3 if the outcome is another
+    /// Exit with status 3 if the outcome is not this one
     #[arg(long, value_name = "OUTCOME")]
     expect: Option<Outcome>,
     /// Print one JSON object

@@ -75,8 +75,8 @@ pub struct Options {
     /// Stop recording after this long, such as 10s
     #[arg(long, value_name = "D", value_parser = model::units::parse_duration)]
     time: Option<u64>,
-    /// Store each system call, sleep and run-queue delay by itself, with stacks, that is at least this
-    /// long; shorter ones are in sums and histograms
+    /// Store each system call, sleep and run-queue delay of at least this length individually, with
+    /// stacks; shorter ones are in sums and histograms
     #[arg(long, value_name = "D", default_value = "1ms",
           value_parser = model::units::parse_duration)]
     threshold: u64,
@@ -101,11 +101,11 @@ pub struct Options {
     #[arg(long, requires = "command")]
     keep_command_line: bool,
     /// Do not trace system calls and requests, which cost a busy server most, and sample each CPU 99
-    /// times a second (instead of 997 for the first 2 seconds and then 199). On-CPU time is not divided into user and kernel, and causes that
-    /// need these are not looked at
+    /// times a second (instead of 997 for the first 2 seconds and then 199). On-CPU time is not
+    /// divided into user and kernel, and causes that need these are not looked at
     #[arg(long, conflicts_with = "slower_than")]
     cheap: bool,
-    /// Shed the most expensive probes when recording costs more than this share of all CPUs, such as 2%
+    /// Turn off the most expensive parts of the recorder when recording costs more than this share of all CPUs, such as 2%
     #[arg(long, value_name = "PCT", value_parser = percent)]
     budget: Option<f64>,
 }

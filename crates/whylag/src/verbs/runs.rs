@@ -30,7 +30,7 @@ pub struct Options {
     /// One column per run: causes, losses, accounts and facts, and what goes with the bad runs
     #[arg(long)]
     grid: bool,
-    /// With --grid: a run of which this holds is lost, such as 'exit != 0', 'loss:drops > 0',
+    /// With --grid: a run is lost if this holds of it, such as 'exit != 0', 'loss:drops > 0',
     /// 'p99:syscall:read > 5ms', 'cause:lazy-binding', 'account:NAME > 10%', 'length > 2s' or
     /// 'fact:NAME = VALUE' [default: exit != 0]
     #[arg(long, value_name = "RULE", requires = "grid", value_parser = rule)]

@@ -32,7 +32,7 @@ pub struct Options {
     /// The process to follow, until it ends or Ctrl-C
     #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// Length of an interval
+    /// How often to print
     #[arg(long, value_name = "D", default_value = "1s", requires = "pid",
           value_parser = model::units::parse_duration)]
     every: u64,

@@ -34,7 +34,7 @@ use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
     id: ids::SECCOMP_AUDIT,
-    title: "filters judge each system call before it begins",
+    title: "seccomp filters, or audit rules, run before each system call",
     fix: "Shorter filters: the calls that are made most first, a search tree instead of a list \
           (libseccomp: SCMP_FLTATR_CTL_OPTIMIZE 2), no look at arguments of frequent calls, so that \
           the kernel can remember its answer; one filter instead of several. Audit: rules for files \

@@ -30,7 +30,7 @@ use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
     id: ids::DIRTY_THROTTLE,
-    title: "writers are made to pause: too many pages wait to be written",
+    title: "writers are throttled: too many dirty pages wait to be written",
     fix: "Write less than the file system behind can take (log less, compress), or keep the write \
           off the path that waits (another thread with a bounded queue). Start writing earlier \
           (sync_file_range, vm.dirty_background_bytes): a higher vm.dirty_bytes only postpones it.",

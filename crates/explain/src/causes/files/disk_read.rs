@@ -25,7 +25,7 @@ use model::{Account, Blocked, RecorderPart};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
-use crate::causes::files::disk_waits::{Asked, DiskWaits};
+use crate::causes::files::disk_waits::{Asked, DiskWaits, FIX_OF_REMOTE};
 use crate::causes::ids;
 use crate::text::{counted, duration, mean};
 
@@ -61,11 +61,13 @@ fn examine(case: &Case) -> Verdict {
         return Err(Absent("no thread slept for a disk in a call that reads".to_owned()));
     };
     let process = case.process_name(waits.waiter);
-    let title = format!("{process} sleeps in {call} until the disk has delivered");
+    let device = waits.device();
+    let title = format!("{process} sleeps in {call} until {device} has delivered");
     let mut claim = Claim::new(title, waits.accounts(), waits.count);
     claim.for_device = true;
+    claim.fix = waits.remote.map(|_| FIX_OF_REMOTE);
     claim.mechanism(format!(
-        "{} until the disk had delivered, {}: mean {}, longest {}",
+        "{} until {device} had delivered, {}: mean {}, longest {}",
         counted(waits.count, "sleep"),
         duration(waits.ns),
         mean(waits.ns, waits.count),
@@ -129,6 +131,28 @@ mod tests {
         assert_eq!((claim.lost.get(DISK), claim.waits), (SECOND + SECOND / 2, 110));
         assert!(claim.title.contains("sleeps in pread64"), "{}", claim.title);
         assert!(claim.ruled_out.iter().any(|r| r.cause == "file-major-fault"));
+    }
+
+    #[test]
+    fn a_file_system_without_a_disk_here_is_said_to_be_one() {
+        let reads = |server: &str, ns| {
+            let frames = ["folio_wait_bit_common", "filemap_read", server];
+            let run = RunBuilder::new().thread(10, 10, &[(DISK, 2 * SECOND)]);
+            run.slept_path(10, DISK, "read", &frames, 100, ns).slept_path(
+                10,
+                DISK,
+                "read",
+                &["folio_wait_bit_common", "filemap_read", "ext4_file_read_iter"],
+                100,
+                SECOND / 2,
+            )
+        };
+        let run = reads("nfs_file_read", SECOND).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(claim.title.ends_with("until the NFS server has delivered"), "{}", claim.title);
+        assert_eq!(claim.fix, Some(FIX_OF_REMOTE));
+        let run = reads("nfs_file_read", SECOND / 4).build();
+        assert!(examine(&Case::new(&run)).unwrap().title.ends_with("until the disk has delivered"));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use model::{Account, Accounts, RecorderPart, Syscall, part_of};
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
-use crate::causes::files::disk_waits::{Asked, DISK, DiskWaits};
+use crate::causes::files::disk_waits::{Asked, DISK, DiskWaits, FIX_OF_REMOTE};
 use crate::causes::files::fsync_journal::JOURNAL;
 use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent};
@@ -109,14 +109,16 @@ fn examine(case: &Case) -> Verdict {
         return Err(Absent("no thread slept for a disk in a call that writes or syncs".to_owned()));
     };
     let process = case.process_name(waits.waiter);
-    let title = format!("{process} sleeps in {call} until the disk has what it wrote");
+    let device = waits.device();
+    let title = format!("{process} sleeps in {call} until {device} has what it wrote");
     let syncs = Syncs::of(case, &waits);
     let mut lost = waits.accounts();
     lost.merge(&syncs.on_cpu);
     let mut claim = Claim::new(title, lost, syncs.waits(waits.count));
     claim.for_device = true;
+    claim.fix = waits.remote.map(|_| FIX_OF_REMOTE);
     claim.mechanism(format!(
-        "{} until the disk had the data, {}: mean {}, longest {}",
+        "{} until {device} had the data, {}: mean {}, longest {}",
         counted(waits.count, "sleep"),
         duration(waits.ns),
         mean(waits.ns, waits.count),

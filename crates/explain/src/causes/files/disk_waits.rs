@@ -48,6 +48,25 @@ const OTHERS: [&str; 5] = [
     "rq_qos_wait",
     "wb_wait_for_completion",
 ];
+/// File systems without a disk on this host, by how their functions begin, and who has the data.
+const REMOTE: [(&str, &str); 9] = [
+    ("nfs_", "the NFS server"),
+    ("nfs4_", "the NFS server"),
+    ("rpc_", "the NFS server"),
+    ("cifs_", "the SMB server"),
+    ("smb2_", "the SMB server"),
+    ("ceph_", "the Ceph cluster"),
+    ("fuse_", "the program behind a FUSE file system"),
+    ("p9_", "the 9P server"),
+    ("v9fs_", "the 9P server"),
+];
+
+/// What to do about those.
+pub(super) const FIX_OF_REMOTE: &str =
+    "Look at whoever has the data, and at the way there (nfsstat, nfsiostat, ss -ti): the disk of this \
+     host is not asked. Ask less often: read ahead, in larger pieces, keep what is read; sync once for \
+     many records.";
+
 /// System calls worth a line.
 const CALLS_SHOWN: usize = 3;
 
@@ -61,6 +80,8 @@ pub(super) struct DiskWaits {
     pub waiter: u32,
     /// Of each system call: sleeps and their time, the longest first.
     pub calls: Vec<(String, u64, u64)>,
+    /// Who has the data, where most of them wait for a file system that has no disk here.
+    pub remote: Option<&'static str>,
 }
 
 impl DiskWaits {
@@ -68,6 +89,7 @@ impl DiskWaits {
     pub fn of(case: &Case, asked: Asked) -> DiskWaits {
         let mut waits = DiskWaits::default();
         let (mut processes, mut calls) = (BTreeMap::new(), BTreeMap::new());
+        let mut remote = BTreeMap::<&str, u64>::new();
         for path in case.run.sums.paths.iter().filter(|path| is_wait(path)) {
             let ns = own_ns(case, path);
             if kind(case, path) != Some(asked) || ns == 0 {
@@ -77,6 +99,10 @@ impl DiskWaits {
             waits.ns = waits.ns.saturating_add(ns);
             waits.max_ns = waits.max_ns.max(path.max_ns);
             add(processes.entry(path.tgid).or_default(), path.count, ns);
+            if let Some(whose) = of_remote(case, path) {
+                let sum = remote.entry(whose).or_default();
+                *sum = sum.saturating_add(ns);
+            }
             if let Some(call) = path.call {
                 add(calls.entry(call.to_string()).or_default(), path.count, ns);
             }
@@ -85,7 +111,14 @@ impl DiskWaits {
         waits.waiter = longest.map_or(0, |(tgid, _)| tgid);
         waits.calls = calls.into_iter().map(|(call, (n, ns))| (call, n, ns)).collect();
         waits.calls.sort_by_key(|(_, _, ns)| Reverse(*ns));
+        let most = remote.into_iter().max_by_key(|(_, ns)| *ns);
+        waits.remote = most.filter(|(_, ns)| *ns > waits.ns / 2).map(|(whose, _)| whose);
         waits
+    }
+
+    /// `the disk`, or who has the data instead.
+    pub fn device(&self) -> &'static str {
+        self.remote.unwrap_or("the disk")
     }
 
     /// What a claim takes.
@@ -132,6 +165,12 @@ impl DiskWaits {
             claim.rule_out(ids::DIRTY_THROTTLE, because);
         }
     }
+}
+
+fn of_remote(case: &Case, path: &PathSum) -> Option<&'static str> {
+    let frames = case.labels(path.kernel);
+    let is_there = |begin: &str| frames.iter().any(|frame| frame.starts_with(begin));
+    REMOTE.iter().find(|(begin, _)| is_there(begin)).map(|(_, whose)| *whose)
 }
 
 fn add(sum: &mut (u64, u64), count: u64, ns: u64) {

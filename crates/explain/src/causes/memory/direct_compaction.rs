@@ -31,7 +31,7 @@ use crate::text::{counted, duration, quantiles};
 
 pub const CAUSE: Cause = Cause {
     id: ids::DIRECT_COMPACTION,
-    title: "who needs a large piece of memory compacts memory first",
+    title: "allocating a large page compacts memory first",
     fix: "Do not wait for huge pages: 'defer' in /sys/kernel/mm/transparent_hugepage/defrag, no \
           MADV_HUGEPAGE on memory that is had and given back often. Reserve them at boot (hugetlbfs), \
           or touch the memory at start, while free memory is whole. Compact in the background: \

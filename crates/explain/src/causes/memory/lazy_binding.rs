@@ -1,7 +1,7 @@
 //! lazy-binding: the first call of a function goes through the dynamic linker, whose pages, or
 //! those of the libraries' tables, are not in memory.
 //!
-//! Each call site's slot is bound once per process life, so there is one stall, on a path that is
+//! Each PLT slot (one for each imported function of a file) is bound once per process life, so there is one stall, on a path that is
 //! rarely taken, and no second one to be caught.
 //!
 //! # Evidence

@@ -31,7 +31,7 @@ use crate::text::{count, counted, duration};
 
 pub const CAUSE: Cause = Cause {
     id: ids::NUMA_BALANCING,
-    title: "the kernel looks for who uses which memory, and moves it between nodes",
+    title: "NUMA balancing makes threads fault, and moves pages between nodes",
     fix: "Bind threads and memory to one node (numactl --cpunodebind --membind, cpuset.mems): memory \
           with a policy of its own is left alone. Or switch it off (kernel.numa_balancing = 0), or use \
           fewer, larger pages.",

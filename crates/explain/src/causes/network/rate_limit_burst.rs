@@ -34,7 +34,7 @@ use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
     id: ids::RATE_LIMIT_BURST,
-    title: "a receiving thread waits for a limit of its own sending rate",
+    title: "a receiving thread waits for its own limit of what it sends",
     fix: "Take the rate limit off the thread that receives: hand what is to be sent to another \
           thread, or send later what the limit does not allow now. Or spread the burst, or raise \
           the limit.",

@@ -2,7 +2,8 @@
 //! retransmission timer, 200 ms and doubling, sent them again.
 //!
 //! A segment that is lost among others is sent again within a round trip, because the others are
-//! acknowledged. The last ones of a request have no others behind them: TCP probes once, and waits.
+//! acknowledged. The last ones of a request have no others behind them: TCP sends one tail
+//! loss probe (TLP), and waits.
 //!
 //! # Evidence
 //!
@@ -19,7 +20,7 @@
 //!
 //! # Sources
 //!
-//! RFC 6298; RFC 8985 (the probe for a lost tail); net/ipv4/tcp_timer.c;
+//! RFC 6298; RFC 8985 (TLP); net/ipv4/tcp_timer.c;
 //! Documentation/networking/ip-sysctl.rst.
 
 use std::collections::{BTreeMap, BTreeSet};

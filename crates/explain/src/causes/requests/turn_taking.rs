@@ -54,7 +54,7 @@ use crate::text::{counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
     id: ids::TURN_TAKING,
-    title: "requests that are worked on wait until others let them go on",
+    title: "requests in progress are blocked by other requests of the same server",
     fix: "Something is held by one request that others need: a lock of the program, a row or table in a \
           transaction, a latch. Hold it for a shorter time, wait for nothing (a client, a sleep, a disk) \
           while it is held, or split it, so that fewer need the same.",
