@@ -62,10 +62,10 @@ const REMOTE: [(&str, &str); 9] = [
 ];
 
 /// What to do about those.
-pub(super) const FIX_OF_REMOTE: &str =
-    "Look at whoever has the data, and at the way there (nfsstat, nfsiostat, ss -ti): the disk of this \
-     host is not asked. Ask less often: read ahead, in larger pieces, keep what is read; sync once for \
-     many records.";
+pub(super) const FIX_OF_REMOTE: &str = "Look at whoever has the data, and at the way there (nfsstat, \
+                                        nfsiostat, ss -ti): the disk of this host is not asked. Ask \
+                                        less often: read ahead, in larger pieces, keep what is read; \
+                                        sync once for many records.";
 
 /// System calls worth a line.
 const CALLS_SHOWN: usize = 3;

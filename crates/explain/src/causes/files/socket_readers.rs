@@ -35,7 +35,8 @@ pub(super) fn claim(case: &Case) -> Option<Claim> {
     let name = waits.first().map_or("", |wait| wait.waker_comm.as_str());
     let reader = format!("{name} (pid {reader})");
     let did = ends.main().map_or_else(String::new, |end| format!(", which {end}"));
-    let title = format!("{} waits for {reader} to read from a socket{did}", case.process_name(tgid));
+    let title =
+        format!("{} waits for {reader} to read from a socket{did}", case.process_name(tgid));
     let lost: Accounts = [(SEND, total.ns.min(case.accounts.get(SEND)))].into_iter().collect();
     let mut claim = Claim::new(title, lost, total.count);
     claim.fix = Some(FIX);

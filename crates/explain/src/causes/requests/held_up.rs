@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Accounts, MessageTime, Outlier};
+use model::{Account, Accounts, MessageTime, Outlier, Run};
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
@@ -32,26 +32,36 @@ pub(super) struct HeldUp<'a> {
     pub cost: OfRequests,
 }
 
-/// The one with the longest waiting whose readers are of this kind.
+/// The one with the longest waiting whose readers are of this kind, and were kept from reading by
+/// nothing that has a cause of its own.
 pub(super) fn held_up<'a>(case: &Case<'a>, is_loop: bool) -> Result<HeldUp<'a>, Absent> {
-    let run = case.run;
-    let slow_ns = run.messages.slow.iter().map(|m| m.total_ns()).fold(0u64, u64::saturating_add);
-    let queues = queues(run);
+    let queues = queues(case.run);
     let queued = queues.iter().map(Queue::waited_ns).fold(0u64, u64::saturating_add);
-    let Some(queue) = queues.into_iter().find(|queue| queue.is_loop == is_loop) else {
-        return Err(Absent(if run.messages.programs.is_empty() {
-            "no requests were seen at sockets".to_owned()
-        } else {
-            let readers = if is_loop { "an event loop" } else { "a pool of workers" };
-            format!(
-                "of the {} that {} took, {} was waiting in the queues of sockets, and none of it for \
-                 {readers}",
-                duration(slow_ns),
-                counted(run.messages.slow.len() as u64, "slow request"),
-                duration(queued)
-            )
-        }));
-    };
+    let mut absent = None;
+    for queue in queues.into_iter().filter(|queue| queue.is_loop == is_loop) {
+        match of_queue(case, queue) {
+            Ok(held) => return Ok(held),
+            Err(why) => _ = absent.get_or_insert(why),
+        }
+    }
+    Err(absent.unwrap_or_else(|| no_queue(case.run, queued, is_loop)))
+}
+
+fn no_queue(run: &Run, queued: u64, is_loop: bool) -> Absent {
+    if run.messages.programs.is_empty() {
+        return Absent("no requests were seen at sockets".to_owned());
+    }
+    let slow_ns = run.messages.slow.iter().map(|m| m.total_ns()).fold(0u64, u64::saturating_add);
+    let readers = if is_loop { "an event loop" } else { "a pool of workers" };
+    Absent(format!(
+        "of the {} that {} took, {} was waiting in the queues of sockets, and none of it for {readers}",
+        duration(slow_ns),
+        counted(run.messages.slow.len() as u64, "slow request"),
+        duration(queued)
+    ))
+}
+
+fn of_queue<'a>(case: &Case<'a>, queue: Queue<'a>) -> Result<HeldUp<'a>, Absent> {
     let lost = lost(case, &queue);
     let whole: u64 = queue.busy.iter().map(Busy::ns).fold(0, u64::saturating_add);
     if lost.total() < whole / 2 {
