@@ -67,9 +67,9 @@ pub struct WaitSum {
     pub turns: u64,
     /// How long they took, all together.
     pub turn_ns: u64,
-    /// Of these turns, those in which the one that had the lock waited for work, and had done nothing
+    /// The same of those turns in which the one that had the lock waited for work, and had done nothing
     /// else since it had it; 0 in older runs.
-    pub idle_turns: u64,
+    pub idle_turn_ns: u64,
     /// A thread that had handed nothing to anybody when it waited so: it began its life by waiting
     /// for work. And the thread that then ended the wait.
     pub began: Option<(u32, u32)>,
@@ -105,7 +105,7 @@ impl Sum for WaitSum {
     }
 
     fn ns(&self) -> u64 {
-        self.ns.max(self.max_ns).max(self.turn_ns)
+        self.ns.max(self.max_ns).max(self.turn_ns).max(self.idle_turn_ns)
     }
 
     fn tgid(&self) -> Option<u32> {
@@ -136,8 +136,17 @@ impl Sum for WaitSum {
             self,
             other,
             [
-                count, ns, by_waiter, lock_like, many, again, by_parked, open, turns, turn_ns,
-                idle_turns
+                count,
+                ns,
+                by_waiter,
+                lock_like,
+                many,
+                again,
+                by_parked,
+                open,
+                turns,
+                turn_ns,
+                idle_turn_ns
             ]
         );
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -182,7 +191,7 @@ struct WaitSumText {
     #[serde(default)]
     turn_ns: u64,
     #[serde(default)]
-    idle_turns: u64,
+    idle_turn_ns: u64,
     #[serde(default)]
     began: Option<(u32, u32)>,
     #[serde(default)]
@@ -215,7 +224,7 @@ impl From<WaitSumText> for WaitSum {
             open: sum.open,
             turns: sum.turns,
             turn_ns: sum.turn_ns,
-            idle_turns: sum.idle_turns,
+            idle_turn_ns: sum.idle_turn_ns,
             began: sum.began,
             asked: sum.asked,
             ends: sum.ends,

@@ -345,6 +345,7 @@ static __always_inline void lock_turn_ends(struct thread *t, struct thread *wake
 		t->lock_turn_ns = now - since;
 		t->idle_turn = waker->turn_idle;
 	}
+	waker->turn_idle = 0;
 	waker->lock_turn_object = 0;
 }
 

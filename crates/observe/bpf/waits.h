@@ -61,7 +61,7 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 	if (more->turns) {
 		__sync_fetch_and_add(&all->turns, more->turns);
 		__sync_fetch_and_add(&all->turn_ns, more->turn_ns);
-		__sync_fetch_and_add(&all->idle_turns, more->idle_turns);
+		__sync_fetch_and_add(&all->idle_turn_ns, more->idle_turn_ns);
 	}
 	if (more->began_tid && !all->began_tid) {
 		all->began_tid = more->began_tid;
@@ -164,6 +164,10 @@ static __always_inline bool waits_again(struct thread *t)
 	       t->off_since - last->on < LOOK_NS;
 }
 
+/* What brings the next thing to do. */
+#define WAITS_FOR_WORK	(1ULL << ACCT_POLL | 1ULL << ACCT_SOCKET_ACCEPT |	\
+			 1ULL << ACCT_SOCKET_RECEIVE | 1ULL << ACCT_PIPE_READ)
+
 /*
  * Runtimes let each thread sleep on a word of its own, whatever it waits for. Of a lock, who is
  * woken has the turn, and wakes the next one when it has done. Its turn is over when it waits for
@@ -171,8 +175,7 @@ static __always_inline bool waits_again(struct thread *t)
  */
 static __always_inline void take_turn(struct thread *t)
 {
-	const u64 work = 1ULL << ACCT_POLL | 1ULL << ACCT_CHILD | 1ULL << ACCT_SOCKET_ACCEPT |
-			 1ULL << ACCT_SOCKET_RECEIVE | 1ULL << ACCT_PIPE_READ;
+	const u64 work = WAITS_FOR_WORK | 1ULL << ACCT_CHILD;
 
 	if (t->off_account == ACCT_FUTEX && t->waker_context == CTX_TASK)
 		t->park_word = t->object >> 3;
@@ -186,7 +189,7 @@ static __always_inline void note_object(struct thread *t)
 {
 	u32 place = place_of(t->off_account), k;
 
-	t->got = t->turn_idle = 0;
+	t->got = 0;
 	if (!t->object)
 		return;
 	if (place == PLACE_FUTEX && !is_same_object(ACCT_FUTEX, t->last_objects[place], t->object)) {
@@ -196,6 +199,9 @@ static __always_inline void note_object(struct thread *t)
 	}
 	t->last_objects[place & 7] = t->object;
 	t->object_step = t->steps_head;
+	if (t->turn_idle && WAITS_FOR_WORK >> (t->off_account & 63) & 1)
+		return;		/* and still has what it got before */
+	t->turn_idle = 0;
 	t->lock_turn_object = t->object;
 	t->lock_turn_since = t->wake_ns;
 	t->got = place != PLACE_OTHER;
@@ -208,10 +214,7 @@ static __always_inline void note_object(struct thread *t)
  */
 static __always_inline void note_idle_turn(struct thread *t)
 {
-	const u64 work = 1ULL << ACCT_POLL | 1ULL << ACCT_SOCKET_ACCEPT |
-			 1ULL << ACCT_SOCKET_RECEIVE | 1ULL << ACCT_PIPE_READ;
-
-	t->turn_idle = t->got && !t->asked && !calls_off && work >> (t->open & 63) & 1;
+	t->turn_idle = !t->asked && !calls_off && WAITS_FOR_WORK >> (t->open & 63) & 1;
 	t->got = 0;
 }
 
@@ -248,7 +251,7 @@ __noinline int add_wait(struct thread *t, u64 now)
 	sum->lock_like += t->lock_like;
 	sum->turns += !!t->lock_turn_ns;
 	sum->turn_ns += t->lock_turn_ns;
-	sum->idle_turns += t->lock_turn_ns && t->idle_turn;
+	sum->idle_turn_ns += t->idle_turn ? t->lock_turn_ns : 0;
 	if (t->first_waker) {
 		sum->began_tid = t->tid;
 		sum->began_by = t->first_waker;

@@ -191,7 +191,7 @@ struct wait_sum {
 	u64 by_parked;		/* ended by one that a thread had just woken, too */
 	u64 open;		/* had not ended when recording stopped, or the process did */
 	u64 turns, turn_ns;	/* of a lock: seen whole while others waited */
-	u64 idle_turns;		/* of these, in which it waited for work as soon as it had the lock */
+	u64 idle_turn_ns;	/* of those in which it waited for work as soon as it had the lock */
 	u64 ends[END_MAX];	/* ns, sum to `ns` */
 	u32 end_tid, end;	/* of the longest: who was at the end of most of it, and how */
 	u32 waiter_tid;		/* who alone has waited so, 0: several */

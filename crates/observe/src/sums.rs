@@ -227,7 +227,7 @@ fn wait(key: wait_key, sum: wait_sum, names: &mut Names) -> WaitSum {
         open: sum.open,
         turns: sum.turns,
         turn_ns: sum.turn_ns,
-        idle_turns: sum.idle_turns,
+        idle_turn_ns: sum.idle_turn_ns,
         began: (sum.began_tid != 0).then_some((sum.began_tid, sum.began_by)),
         asked: key.asked != 0,
         ends: wire::chain_ends(&sum.ends),

@@ -96,7 +96,7 @@ fn of_process(tgid: u32, batch: &mut Batch) {
             open: 0,
             turns: 0,
             turn_ns: 0,
-            idle_turns: 0,
+            idle_turn_ns: 0,
             began: None,
             ends: Default::default(),
             longest_end: None,

@@ -11,7 +11,7 @@ use crate::case::chain_ends::ChainEnds;
 /// second, of more it is more.
 const BARRIER: u64 = 3;
 
-/// All turns but one in so many.
+/// All time of turns but one in so many parts.
 const NEARLY_ALL: u64 = 10;
 
 /// What is known has to be so many times what is not.
@@ -56,8 +56,8 @@ pub struct LockWord {
     pub turns: u64,
     /// How long they took, all together.
     pub turn_ns: u64,
-    /// Those in which the one that had it waited for work with it.
-    pub idle_turns: u64,
+    /// The same of those in which the one that had it waited for work with it.
+    pub idle_turn_ns: u64,
     /// By what the one did meanwhile that had the lock.
     pub ends: ChainEnds,
 }
@@ -77,7 +77,7 @@ impl LockWord {
     /// Whoever has it waits for work with it (to accept a connection, for a message): so do those that
     /// wait for it, one after the other.
     pub(super) fn is_for_work(&self) -> bool {
-        self.turns > 0 && self.idle_turns >= self.turns - self.turns / NEARLY_ALL
+        self.turn_ns > 0 && self.idle_turn_ns >= self.turn_ns - self.turn_ns / NEARLY_ALL
     }
 
     fn has_lock_value(&self) -> bool {
@@ -168,7 +168,7 @@ impl LockWord {
             open: 0,
             turns: 0,
             turn_ns: 0,
-            idle_turns: 0,
+            idle_turn_ns: 0,
             ends: ChainEnds::default(),
         }
     }
@@ -189,7 +189,7 @@ impl LockWord {
         self.open = self.open.saturating_add(wait.open);
         self.turns = self.turns.saturating_add(wait.turns);
         self.turn_ns = self.turn_ns.saturating_add(wait.turn_ns);
-        self.idle_turns = self.idle_turns.saturating_add(wait.idle_turns);
+        self.idle_turn_ns = self.idle_turn_ns.saturating_add(wait.idle_turn_ns);
         self.ends.add(&of_holders(wait));
         if self.name.is_none() {
             self.name = wait.name.as_ref().map(|name| name.as_str().to_owned());

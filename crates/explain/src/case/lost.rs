@@ -240,12 +240,13 @@ mod tests {
     /// A pool of processes that read a queue in turn, each with its lock in hand.
     #[test]
     fn a_lock_with_which_whoever_has_it_waits_for_work_is_none() {
-        let turns = |idle_turns| WaitSum {
+        let turns = |idle_turn_ns| WaitSum {
             waker_tgid: 1,
             by_waiter: 100,
             lock_like: 100,
-            turns: 50,
-            idle_turns,
+            turns: 10,
+            turn_ns: 50,
+            idle_turn_ns,
             ends: [(ChainEnd::Timer, 1000)].into(),
             ..wait(1, FUTEX, 0x10, 100, 1000)
         };

@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn what_one_thread_does_nothing_but_leads_however_many_others_wait_for_work() {
         let run = |ns| {
-            let mut run = RunBuilder::new().thread(10, 10, &[(USER, 4 * SECOND - ns), (ASLEEP, ns)]);
+            let mut run =
+                RunBuilder::new().thread(10, 10, &[(USER, 4 * SECOND - ns), (ASLEEP, ns)]);
             for tid in 11..60 {
                 run = run.thread(tid, 10, &[(FUTEX, 4 * SECOND)]);
             }

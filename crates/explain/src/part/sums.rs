@@ -28,8 +28,8 @@ struct Known<'a> {
     count: u64,
     by_waiter: u64,
     lock_like: u64,
-    turns: u64,
-    idle_turns: u64,
+    turn_ns: u64,
+    idle_turn_ns: u64,
 }
 
 /// The sums, and what they are made with.
@@ -60,8 +60,8 @@ impl<'a> PartSums<'a> {
             object.count = object.count.saturating_add(wait.count);
             object.by_waiter = object.by_waiter.saturating_add(wait.by_waiter);
             object.lock_like = object.lock_like.saturating_add(wait.lock_like);
-            object.turns = object.turns.saturating_add(wait.turns);
-            object.idle_turns = object.idle_turns.saturating_add(wait.idle_turns);
+            object.turn_ns = object.turn_ns.saturating_add(wait.turn_ns);
+            object.idle_turn_ns = object.idle_turn_ns.saturating_add(wait.idle_turn_ns);
         }
         PartSums {
             known,
@@ -193,7 +193,7 @@ impl<'a> PartSums<'a> {
             open: 0,
             turns: 0,
             turn_ns: 0,
-            idle_turns: 0,
+            idle_turn_ns: 0,
             began: None,
             asked: false,
             ends: BTreeMap::new(),
@@ -207,7 +207,7 @@ impl<'a> PartSums<'a> {
             let mostly = |part: u64| u64::from(part > 0 && part >= known.count.div_ceil(2));
             sum.by_waiter += mostly(known.by_waiter);
             sum.lock_like += mostly(known.lock_like);
-            (sum.turns, sum.idle_turns) = (known.turns, known.idle_turns);
+            (sum.turn_ns, sum.idle_turn_ns) = (known.turn_ns, known.idle_turn_ns);
         }
     }
 

@@ -34,7 +34,7 @@ pub fn wait(tgid: u32, account: Account, object: u64, count: u64, ns: u64) -> Wa
         open: 0,
         turns: 0,
         turn_ns: 0,
-        idle_turns: 0,
+        idle_turn_ns: 0,
         began: None,
         asked: false,
         ends: BTreeMap::new(),

@@ -83,7 +83,7 @@ mod tests {
             open: 0,
             turns: 0,
             turn_ns: 0,
-            idle_turns: 0,
+            idle_turn_ns: 0,
             began: None,
             ends: [
                 (ChainEnd::Cpu, 1_000_000),

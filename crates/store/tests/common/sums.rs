@@ -107,7 +107,7 @@ pub fn wait(ns: u64) -> WaitSum {
         open: 0,
         turns: 0,
         turn_ns: 0,
-        idle_turns: 0,
+        idle_turn_ns: 0,
         began: None,
         asked: true,
         longest_end: Some((101, model::ChainEnd::Cpu)),

@@ -10,6 +10,7 @@
 #define WORKERS 4
 
 static _Atomic(_Atomic uint32_t *) asleep[WORKERS];
+static atomic_bool has_ended[WORKERS];
 
 /* Until the word is changed. */
 static void wait_for_work(int id)
@@ -21,26 +22,24 @@ static void wait_for_work(int id)
 		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
 }
 
-static bool wake(int id)
+static void wake(int id)
 {
 	_Atomic uint32_t *word = atomic_exchange(&asleep[id], NULL);
 
 	if (!word)
-		return false;
+		return;
 	/* It may be gone by the time of the call, which then wakes nobody. */
 	atomic_store(word, 0);
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	return true;
 }
 
 static void work(int id)
 {
-	for (;;) {
+	while (going()) {
 		wait_for_work(id);
-		if (!going())
-			return;
 		compute_ms(0.2);
 	}
+	atomic_store(&has_ended[id], true);
 }
 
 static void sense(int id)
@@ -52,8 +51,10 @@ static void sense(int id)
 		wake(next++ % WORKERS);
 	}
 	for (int i = 0; i < WORKERS; i++)
-		while (!wake(i))
+		while (!atomic_load(&has_ended[i])) {
+			wake(i);
 			sleep_ms(1);
+		}
 }
 
 int main(int argc, char **argv)

@@ -1,9 +1,9 @@
 //! file-lock: threads wait in flock() or fcntl(F_SETLKW) for a file that another has locked.
 //!
 //! The one that ends a wait is the one that unlocked: what it did meanwhile, as far as it was
-//! recorded, says why it had the file locked for so long. Where nine of ten of those who get the lock
-//! wait for work with it at once, as the idle servers of Postfix do that accept connections in turn,
-//! nothing is lost.
+//! recorded, says why it had the file locked for so long. Where for nine tenths of that time whoever
+//! got the lock waited for work with it, as the idle servers of Postfix do that accept connections in
+//! turn, nothing is lost.
 //!
 //! # Evidence
 //!
@@ -331,9 +331,9 @@ mod tests {
 
     #[test]
     fn who_waits_for_the_turn_to_wait_for_work_has_lost_nothing() {
-        let turns = |idle_turns| {
+        let turns = |idle_turn_ns| {
             let mut run = queue(10).build();
-            (run.sums.waits[0].turns, run.sums.waits[0].idle_turns) = (80, idle_turns);
+            (run.sums.waits[0].turn_ns, run.sums.waits[0].idle_turn_ns) = (80, idle_turn_ns);
             run
         };
         let run = turns(80);
