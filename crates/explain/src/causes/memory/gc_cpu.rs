@@ -24,14 +24,16 @@
 //! src/runtime/mgc.go, mgcpacer.go (gcBackgroundUtilization) and mgcmark.go of Go; "A Guide to the Go
 //! Garbage Collector" (go.dev/doc/gc-guide); src/heap of V8.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use model::{Accounts, RecorderPart, Stack, StackId};
+use model::{Accounts, RecorderPart, Stack, StackId, part_of};
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
+use crate::case::requests::cost;
+use crate::cause::{Absent, Cause, Claim, Needs, OfRequests, Verdict};
 use crate::causes::ids;
+use crate::judge::LEAST_OF_REQUESTS;
 use crate::text::{count, duration, percent};
 
 pub const CAUSE: Cause = Cause {
@@ -160,6 +162,7 @@ fn examine(case: &Case) -> Verdict {
     let title = format!("the garbage collector of {process} takes {part} of its CPU time");
     let mut claim = Claim::new(title, lost, all.values().map(|one| one.samples).sum());
     claim.fix = Some(runtime.fix);
+    claim.requests = of_requests(case, tgid, ns, cpu_ns(tgid));
     claim.mechanism(format!(
         "{}'s collector was on a CPU for {} of the {} of {process}",
         runtime.name,
@@ -176,6 +179,23 @@ fn examine(case: &Case) -> Verdict {
         "user stacks of on-CPU samples, by the functions of the runtime",
     );
     Ok(claim)
+}
+
+/// What it takes of the slowest requests: of the time that their threads ran the part that it has of
+/// that of the process. Goroutines and collector share their threads, so that it is not known of one
+/// request. `None` where it is little.
+fn of_requests(case: &Case, tgid: u32, ns: u64, cpu_ns: u64) -> Option<OfRequests> {
+    let programs = case.run.messages.programs.iter().filter(|program| program.tgid == tgid);
+    let programs: BTreeSet<u32> = programs.map(|program| program.program).collect();
+    let slowest = cost(case.slowest(), |one| {
+        let times = one.parts.iter().flat_map(|part| &part.time);
+        // What is in no interval that was kept ran, as a rule.
+        let ran = times.filter(|time| time.account.is_none_or(|a| class(a) == Class::Work));
+        let ran = ran.map(|time| time.ns).fold(0, u64::saturating_add);
+        if programs.contains(&one.message.program) { part_of(ran, ns, cpu_ns) } else { 0 }
+    });
+    let of_all = slowest.share();
+    (of_all >= LEAST_OF_REQUESTS).then_some(OfRequests { slowest, of_all })
 }
 
 /// What collectors took, by process.
@@ -213,6 +233,7 @@ fn within(stack: &Stack) -> Option<(usize, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::requests::{request, served};
     use crate::testing::{RunBuilder, SECOND, USER};
 
     const ASSIST: [&str; 3] = ["runtime.scanobject", "runtime.gcAssistAlloc1", "main.serve"];
@@ -238,6 +259,17 @@ mod tests {
         assert!(claim.chain[1].text.starts_with("400 ms of that ran in goroutines"));
         assert!(claim.fix.unwrap().contains("GOGC"));
         assert_eq!(crate::explain(&run).findings[0].cause, "gc-cpu");
+    }
+
+    /// Each 100 ms a request that runs for 90 ms.
+    #[test]
+    fn requests_lose_their_part_of_what_runs() {
+        let run = run(&[(&ASSIST, 1_000), (&OWN, 1_000)]);
+        let requests = (0..20).map(|n| request(1, 10, 1000 + 100 * n, 0, 90)).collect();
+        let run = served(run, requests);
+        let cost = examine(&Case::new(&run)).unwrap().requests.unwrap().slowest;
+        assert_eq!((cost.with, cost.of), (20, 20));
+        assert!((cost.share() - 0.5).abs() < 0.01, "{cost:?}");
     }
 
     #[test]
