@@ -17,9 +17,9 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
         source: "/proc/PID/maps",
         look: |of| {
             let mappings = of.process.mappings().map_err(|error| error.to_string())?;
-            let file = mappings.iter().find_map(|mapping| {
-                let (path, _) = crate::live::mapped_path(mapping)?;
-                path.contains("/hsperfdata_").then_some(path)
+            let file = mappings.all.iter().find_map(|mapping| {
+                let (path, _) = mapping.path_of_file()?;
+                path.contains("/hsperfdata_").then(|| path.to_owned())
             });
             can_be_asked(of)?;
             let is_in_memory = |path: &str| {
