@@ -81,7 +81,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    panics::are_told();
+    panics::install();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(answer) => return write_answer(&answer),

@@ -8,12 +8,12 @@ use std::thread;
 
 use crate::output::{tell, tell_plainly};
 
-/// Has panics told like all else, from now on.
-pub fn are_told() {
-    set_hook(Box::new(told));
+/// From now on panics are printed as all else is.
+pub fn install() {
+    set_hook(Box::new(report));
 }
 
-fn told(panic: &PanicHookInfo<'_>) {
+fn report(panic: &PanicHookInfo<'_>) {
     let thread = thread::current();
     tell(format_args!("a fault in thread '{}': {panic}", thread.name().unwrap_or("unnamed")));
     let trace = Backtrace::capture();
@@ -35,7 +35,7 @@ mod tests {
     fn what_a_panic_says_steers_no_terminal() {
         const AGAIN: &str = "WHYLAG_TEST_PANICS";
         if std::env::var_os(AGAIN).is_some() {
-            are_told();
+            install();
             let one = thread::Builder::new().name("one".to_owned());
             let _ = one.spawn(|| panic!("{HOSTILE}")).unwrap().join();
             return;
