@@ -6,8 +6,9 @@
 //! opened, and the very one that was looked at. O_NONBLOCK, because who owns a file can hold a lease
 //! on it. Files on FUSE are refused before anything is asked of them: their server answers when it
 //! likes, and so are overlays, which do not show what is below them, and paths, of a process whose
-//! mounts were made in a user namespace of its own. Everything is read by copying (`pread`), never
-//! mapped: a mapped file that is cut short meanwhile ends its reader with SIGBUS.
+//! mounts were made in a user namespace of its own, or whose root lies on such mounts. Everything is
+//! read by copying (`pread`), never mapped: a mapped file that is cut short meanwhile ends its reader
+//! with SIGBUS.
 
 use std::fs::File;
 use std::io::{self, Read};

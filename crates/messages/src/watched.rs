@@ -11,7 +11,7 @@ use crate::follower::is_alive;
 use crate::room::Room;
 use crate::{Follower, Look, guarded};
 
-/// Processes in which a trace is looked for at a time: each costs some 30 us.
+/// Processes in which a trace is looked for at a time: each costs a thread that asks.
 const ASKED: usize = 16;
 
 /// How often that is done, ns; in the beginning at every look, for what a command does first.
