@@ -24,6 +24,8 @@ const LARGEST_SUMMED: u64 = 256 << 20;
 pub struct Stripped {
     /// Its path.
     pub path: PathBuf,
+    /// The process that has it mapped, by that path.
+    pub process: u32,
     /// Its GNU build id.
     pub build_id: Option<String>,
     /// The file that it says has its symbols.
@@ -39,20 +41,20 @@ pub fn is_trusted(owner: u32) -> bool {
 /// file says (`.gnu_debuglink`). It belongs to root or to the user that asks, and has the same build
 /// id; one that was found by its name has the checksum that the other one says.
 ///
-/// The folders can be anything that a user has put into the environment, and lie on a file system
-/// whose server does not answer: then there is none, after a second.
+/// The folders can be anything that a user has put into the environment, or that a process has mapped
+/// a file by, and lie on a file system whose server does not answer: then there is none, after a
+/// second.
 pub fn find(stripped: &Stripped) -> Option<File> {
-    let stripped = stripped.clone();
-    patience::ask(patience::OF_FOLDERS, move || look_for(&stripped)).ok().flatten()
+    let (id, owned) = (stripped.build_id.clone(), stripped.clone());
+    let by_id = patience::ask(patience::OF_FOLDERS, move || by_id(&id?)).ok().flatten();
+    let linked = move || linked(Path::new(INSTALLED), &owned);
+    by_id.or_else(|| patience::ask(stripped.process, linked).ok().flatten())
 }
 
-fn look_for(stripped: &Stripped) -> Option<File> {
-    let by_id = stripped.build_id.as_ref().and_then(|id| {
-        let cache = cache().map(|cache| cache.join(id).join("debuginfo"));
-        let installed = installed(&Path::new(INSTALLED).join(".build-id"), id);
-        installed.into_iter().chain(cache).find_map(|path| open(&path, id))
-    });
-    by_id.or_else(|| linked(Path::new(INSTALLED), stripped))
+fn by_id(id: &str) -> Option<File> {
+    let cache = cache().map(|cache| cache.join(id).join("debuginfo"));
+    let installed = installed(&Path::new(INSTALLED).join(".build-id"), id);
+    installed.into_iter().chain(cache).find_map(|path| open(&path, id))
 }
 
 /// The file that the link names: beside the stripped one, in its folder .debug, or below `global`.
@@ -164,8 +166,12 @@ mod tests {
         let mut sites = CallSites::open(&stripped).unwrap();
         let link = sites.debug_link().unwrap();
         assert_eq!(link.name, "a.debug");
-        let of_stripped =
-            Stripped { path: stripped.clone(), build_id: build_id(&stripped), link: Some(link) };
+        let of_stripped = Stripped {
+            path: stripped.clone(),
+            process: std::process::id(),
+            build_id: build_id(&stripped),
+            link: Some(link),
+        };
         assert!(of_stripped.build_id.is_none() && hidden(&sites).is_none());
         assert!(find(&of_stripped).is_none(), "it is not there yet");
 
@@ -213,6 +219,7 @@ mod tests {
         let link = debug_link(&fs::read(&stripped).unwrap());
         let of = |id: &str| Stripped {
             path: stripped.clone(),
+            process: std::process::id(),
             build_id: Some(id.to_owned()),
             link: link.clone(),
         };

@@ -6,8 +6,9 @@
 //! opened, and the very one that was looked at. O_NONBLOCK, because who owns a file can hold a lease
 //! on it. Files on FUSE are refused before anything is asked of them: their server answers when it
 //! likes, and so are overlays, which do not show what is below them, and paths, of a process whose
-//! mounts were made in a user namespace of its own. Everything is read by copying (`pread`), never
-//! mapped: a mapped file that is cut short meanwhile ends its reader with SIGBUS.
+//! mounts were made in a user namespace of its own, or whose root lies on such mounts. Everything is
+//! read by copying (`pread`), never mapped: a mapped file that is cut short meanwhile ends its reader
+//! with SIGBUS.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -83,17 +84,18 @@ pub struct Mapped<'a> {
     pub inode: u64,
 }
 
-/// The file behind a mapping.
+/// A file that a process runs or has mapped.
 #[derive(Debug)]
-pub struct FileOfMapping {
+pub struct FileOfProcess {
     file: File,
-    pid: u32,
+    /// The process.
+    pub pid: u32,
     /// The user that it belongs to.
     pub owner: u32,
     is_on_overlay: bool,
 }
 
-impl FileOfMapping {
+impl FileOfProcess {
     /// Its bytes; those of an overlay by a thread that may be left behind, because what is below it
     /// is not shown, and can be FUSE.
     ///
@@ -117,16 +119,25 @@ impl FileOfMapping {
     }
 }
 
-/// The regular file at a path; links are followed. What /proc/PID/exe leads to is of that process.
+/// The regular file at a path. Links are followed, but not those of /proc that lead into what a
+/// process has: whoever writes the path of another namespace can have them in it here.
 ///
 /// # Errors
 /// See [`FileError`].
 pub fn regular(path: impl AsRef<Path>) -> Result<File, FileError> {
-    let path = path.as_ref();
-    let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    let process = path.strip_prefix("/proc").ok().and_then(|rest| rest.iter().next());
-    let pid = process.and_then(|name| name.to_str()?.parse().ok());
-    Held::new(held, pid)?.open()
+    let (flags, resolve) = (OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_MAGICLINKS);
+    let held = rustix::fs::openat2(CWD, path.as_ref(), flags, Mode::empty(), resolve)?;
+    Held::new(held, None)?.open()
+}
+
+/// The program that a process runs, also one that was deleted or that has no path here.
+///
+/// # Errors
+/// See [`FileError`].
+pub fn program(pid: u32) -> Result<FileOfProcess, FileError> {
+    let link = format!("/proc/{pid}/exe");
+    let held = rustix::fs::open(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    Held::new(held, Some(pid))?.open_for(pid)
 }
 
 /// The regular file that a process has at a path. Links lead nowhere outside of its own root, and
@@ -135,7 +146,26 @@ pub fn regular(path: impl AsRef<Path>) -> Result<File, FileError> {
 /// # Errors
 /// See [`FileError`].
 pub fn of_process(pid: u32, path: &Path) -> Result<File, FileError> {
-    in_root(pid, path, ResolveFlags::empty())?.open()
+    held(pid, path, ResolveFlags::empty())?.open()
+}
+
+/// The kind of file system (`ext4`) that a process has at a path; one that is not absolute may not
+/// lead out of its working directory. What a path that a process names leads through is asked:
+/// see [`patience`].
+///
+/// # Errors
+/// See [`FileError`].
+pub fn file_system(pid: u32, path: &Path) -> Result<String, FileError> {
+    let found = hold(pid, path, ResolveFlags::empty())?;
+    Ok(Mount::of(&found, Some(pid)).ok_or(FileError::Unmounted)?.kind)
+}
+
+/// The root of a process. Paths in it are walked on mounts that the host's root has made.
+///
+/// # Errors
+/// [`FileError::MountsOfOthers`].
+pub fn root(pid: u32) -> Result<OwnedFd, FileError> {
+    folder(pid, "root")
 }
 
 /// The file behind a mapping of a process: the very file that is mapped where the kernel lets it be
@@ -144,7 +174,7 @@ pub fn of_process(pid: u32, path: &Path) -> Result<File, FileError> {
 ///
 /// # Errors
 /// See [`FileError`].
-pub fn mapped(pid: u32, mapping: &Mapped<'_>) -> Result<FileOfMapping, FileError> {
+pub fn mapped(pid: u32, mapping: &Mapped<'_>) -> Result<FileOfProcess, FileError> {
     if mapping.inode == 0 || !mapping.path.starts_with('/') {
         return Err(FileError::NotRegular);
     }
@@ -153,7 +183,7 @@ pub fn mapped(pid: u32, mapping: &Mapped<'_>) -> Result<FileOfMapping, FileError
         Ok(held) => {
             let held = Held::new(held, Some(pid))?;
             if held.status.st_ino == mapping.inode {
-                return held.open_mapped(pid);
+                return held.open_for(pid);
             }
             // Something else is mapped there by now.
             io::ErrorKind::NotFound.into()
@@ -165,7 +195,7 @@ pub fn mapped(pid: u32, mapping: &Mapped<'_>) -> Result<FileOfMapping, FileError
     }
     let path = Path::new(mapping.path);
     // The kernel gives paths without links.
-    let held = match in_root(pid, path, ResolveFlags::NO_SYMLINKS) {
+    let held = match held(pid, path, ResolveFlags::NO_SYMLINKS) {
         Err(FileError::System(error)) if is_gone(pid, &error) => {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let resolve = ResolveFlags::NO_SYMLINKS;
@@ -174,20 +204,46 @@ pub fn mapped(pid: u32, mapping: &Mapped<'_>) -> Result<FileOfMapping, FileError
         held => held?,
     };
     match held.is(mapping) {
-        true => held.open_mapped(pid),
+        true => held.open_for(pid),
         false => Err(FileError::Replaced),
     }
 }
 
-fn in_root(pid: u32, path: &Path, resolve: ResolveFlags) -> Result<Held, FileError> {
-    if has_mounts_of_others(pid) {
-        return Err(FileError::MountsOfOthers);
-    }
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty())?;
+fn held(pid: u32, path: &Path, resolve: ResolveFlags) -> Result<Held, FileError> {
+    Held::new(hold(pid, path, resolve)?, Some(pid))
+}
+
+/// Takes hold of what a process has at a path.
+fn hold(pid: u32, path: &Path, resolve: ResolveFlags) -> Result<OwnedFd, FileError> {
+    let (from, within) = match path.is_absolute() {
+        true => ("root", ResolveFlags::IN_ROOT),
+        false => ("cwd", ResolveFlags::BENEATH),
+    };
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = resolve | ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    Held::new(rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)?, Some(pid))
+    let resolve = resolve | within | ResolveFlags::NO_MAGICLINKS;
+    Ok(rustix::fs::openat2(folder(pid, from)?, path, flags, Mode::empty(), resolve)?)
+}
+
+/// A folder of a process, `root` or `cwd`. It can lie on a mount of another namespace than the process
+/// is in: whoever has chroot and a mount in a user namespace of his own needs no more than the link
+/// to it in /proc. So its mount has to be among those of the process, or ours; whose they are is
+/// asked last, because a process can go to mounts of its own at any moment, and not back.
+fn folder(pid: u32, name: &str) -> Result<OwnedFd, FileError> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(format!("/proc/{pid}/{name}"), flags, Mode::empty())?;
+    let own = rustix::fs::open("/", flags, Mode::empty())?;
+    // This spares the list of mounts of nearly every process.
+    if number_of_mount(&folder) != number_of_mount(&own) {
+        match Mount::of(&folder, Some(pid)) {
+            Some(mount) if mount.kind.starts_with("fuse") => return Err(FileError::Fuse),
+            Some(_) => {}
+            None => return Err(FileError::MountsOfOthers),
+        }
+    }
+    match has_mounts_of_others(pid) {
+        true => Err(FileError::MountsOfOthers),
+        false => Ok(folder),
+    }
 }
 
 /// A zombie still has its folder in /proc, and nothing in it leads anywhere.
@@ -236,9 +292,9 @@ impl Held {
         self.status.st_ino == mapping.inode && on_device
     }
 
-    fn open_mapped(self, pid: u32) -> Result<FileOfMapping, FileError> {
+    fn open_for(self, pid: u32) -> Result<FileOfProcess, FileError> {
         let is_on_overlay = self.mount.as_ref().is_some_and(|mount| mount.kind == "overlay");
-        Ok(FileOfMapping { owner: self.status.st_uid, is_on_overlay, pid, file: self.open()? })
+        Ok(FileOfProcess { owner: self.status.st_uid, is_on_overlay, pid, file: self.open()? })
     }
 
     fn open(self) -> Result<File, FileError> {
@@ -275,11 +331,10 @@ struct Mount {
 impl Mount {
     /// Looked for among the mounts that the process sees, then among our own.
     fn of(file: &OwnedFd, pid: Option<u32>) -> Option<Mount> {
-        let info = text(&format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
-        let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+        let number = number_of_mount(file)?;
         let of_process = pid.and_then(|pid| text(&format!("/proc/{pid}/mountinfo")));
-        let found = of_process.and_then(|mounts| Mount::find(&mounts, number));
-        found.or_else(|| Mount::find(&text("/proc/self/mountinfo")?, number))
+        let found = of_process.and_then(|mounts| Mount::find(&mounts, &number));
+        found.or_else(|| Mount::find(&text("/proc/self/mountinfo")?, &number))
     }
 
     /// `36 35 98:0 /root /point options - ext4 source options`.
@@ -291,6 +346,13 @@ impl Mount {
         let kind = line.skip_while(|word| *word != "-").nth(1)?.to_owned();
         Some(Mount { device, kind })
     }
+}
+
+/// No other mount has it as long as the file is held.
+fn number_of_mount(file: &OwnedFd) -> Option<String> {
+    let info = text(&format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
+    Some(number.trim().to_owned())
 }
 
 fn text(path: &str) -> Option<String> {
@@ -334,6 +396,39 @@ mod tests {
         std::os::unix::fs::symlink(&file, &to_file).unwrap();
         assert!(of_process(me, &to_file).is_err(), "no link at the end");
         assert!(regular(&to_file).is_ok());
+    }
+
+    #[test]
+    fn a_link_into_what_a_process_has_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), "x").unwrap();
+        let here = folder.path().strip_prefix("/").unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(Path::new("/proc/self/root").join(here), &link).unwrap();
+        assert!(std::fs::read(link.join("file")).is_ok());
+        let loop_error = |result: Result<File, FileError>| match result {
+            Err(FileError::System(error)) => error.raw_os_error() == Some(libc::ELOOP),
+            _ => false,
+        };
+        assert!(loop_error(regular(link.join("file"))));
+        assert!(loop_error(of_process(std::process::id(), &link.join("file"))));
+        assert!(loop_error(regular("/proc/self/exe")));
+        let own = program(std::process::id()).unwrap();
+        assert_eq!(own.build_id(), crate::elf::build_id(std::env::current_exe().unwrap()));
+        assert!(program(i32::MAX as u32).is_err());
+    }
+
+    #[test]
+    fn the_kind_of_a_file_system_is_known_without_asking_it() {
+        let me = std::process::id();
+        let kind = |path: &str| file_system(me, Path::new(path));
+        assert_eq!(kind("/proc/self/status").unwrap(), "proc");
+        assert_eq!(kind("/dev/shm").unwrap(), "tmpfs");
+        let here = kind(".").unwrap();
+        assert_eq!(kind(std::env::current_dir().unwrap().to_str().unwrap()).unwrap(), here);
+        assert!(kind("..").is_err() && kind("no-such-file").is_err());
+        assert!(kind("/proc/self/cwd").is_ok(), "the link itself");
+        assert!(kind("/proc/self/cwd/.").is_err());
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub fn command(
 /// Facts of a live process, with the environment it was started with.
 pub fn process(pid: u32) -> Vec<Fact> {
     let process = pid.to_string();
-    let mut facts = binary::of_process(&process);
+    let mut facts = binary::of_process(pid);
     facts.extend(cgroup::facts(&process));
     facts.extend(limits::facts(&process));
     facts.extend(environment::of_process(pid));

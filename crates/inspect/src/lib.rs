@@ -16,6 +16,7 @@
 //! - [`patience`]: asks for what a process can make its reader wait for.
 //! - [`perf_map`]: names of just-in-time compiled code.
 //! - [`python`]: CPython interpreters: which file has one, and how it is laid out.
+//! - [`mappings`]: what a process has mapped.
 //! - [`files`]: opens files that others chose, such as those that a process has mapped.
 //!
 //! Caveats. A fact that cannot be read is still a fact, with the value `unknown: <reason>`;
@@ -32,6 +33,7 @@ pub mod elf;
 pub mod files;
 pub mod fingerprint;
 pub mod live;
+pub mod mappings;
 pub mod patience;
 mod patient_file;
 pub mod perf_map;

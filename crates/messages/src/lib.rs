@@ -4,7 +4,7 @@
 //! others, and once in a while what the histograms counted. [`Watched`] does so for all processes
 //! of a recording, and finds their traces when they begin to trace; [`Traced`] puts that into the
 //! recorder's batches, with the intervals of the threads meanwhile. [`harvest`] takes all that a
-//! program left behind.
+//! program left behind. [`guarded`] opens traces of processes that may not answer.
 //!
 //! Caveats. The rings of a trace are short: between two looks a thread may end more messages than
 //! fit. Those are counted as missed; histograms and counts still have them. Nothing of a trace is
@@ -15,6 +15,7 @@ mod budget;
 mod calls;
 mod convert;
 mod follower;
+pub mod guarded;
 mod harvest;
 mod recording;
 mod requests;

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use model::{Batch, Message, Messages, Outlier, RunHeader};
 use trace::reader::TraceFile;
 
-use crate::Watched;
 use crate::requests::Requests;
+use crate::{Watched, guarded};
 
 /// Intervals are kept from this part of the lowest threshold of a flow on.
 const PART_OF_THRESHOLD: u64 = 10;
@@ -168,7 +168,7 @@ impl Traced {
     pub fn remove_abandoned(&mut self) -> Vec<String> {
         let remove = |file: TraceFile| {
             let path = file.path().display().to_string();
-            match file.remove() {
+            match guarded::remove(file) {
                 Ok(()) => format!("{path}: left by a crashed program, stored, removed"),
                 Err(why) => why.to_string(),
             }

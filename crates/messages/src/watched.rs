@@ -1,19 +1,17 @@
 //! The traces of all processes of a recording.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 
-use inspect::files::FileError;
-use inspect::patience;
-use inspect::user_namespace::has_mounts_of_others;
 use model::{Messages, TraceState};
 use trace::reader::{ReadError, TraceFile};
 
 use crate::budget::Budget;
 use crate::follower::is_alive;
 use crate::room::Room;
-use crate::{Follower, Look};
+use crate::{Follower, Look, guarded};
 
-/// Processes in which a trace is looked for at a time: each costs some 30 us.
+/// Processes in which a trace is looked for at a time: each costs a thread that asks.
 const ASKED: usize = 16;
 
 /// How often that is done, ns; in the beginning at every look, for what a command does first.
@@ -206,20 +204,16 @@ impl Watched {
         for _ in 0..self.asked.len().min(ASKED) {
             let Some(mut asked) = self.asked.pop_front() else { return };
             let tgid = asked.tgid;
-            if has_mounts_of_others(tgid) {
-                if asked.is_named {
-                    self.refuse(tgid, FileError::MountsOfOthers.to_string());
-                }
-                continue;
-            }
             let thorough = asked.is_named && asked.times.is_multiple_of(THOROUGH);
             asked.times = asked.times.wrapping_add(1);
-            let question = move || TraceFile::of_process(tgid, thorough);
-            let found = match patience::ask(tgid, question) {
+            let found = match guarded::of_process(tgid, thorough) {
                 Ok(found) => found,
                 // It is not asked again.
                 Err(error) => {
-                    self.refuse(tgid, error.to_string());
+                    let is_said = asked.is_named || error.kind() == io::ErrorKind::TimedOut;
+                    if is_said && is_alive(tgid) {
+                        self.refuse(tgid, error.to_string());
+                    }
                     continue;
                 }
             };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use messages::{Follower, harvest};
+use messages::{Follower, guarded, harvest};
 use model::{MessageMetric, TraceState};
 use tempfile::TempDir;
 use trace::reader::TraceFile;
@@ -55,7 +55,7 @@ fn a_follower_shows_what_comes_after_it_began_and_counts_what_it_missed() {
     let flow = flow(&tracer);
     write(&tracer, &flow, 0..100);
     let began = trace::now();
-    let file = TraceFile::of_process(std::process::id(), true).unwrap().unwrap();
+    let file = guarded::of_process(std::process::id(), true).unwrap().unwrap().unwrap();
     assert_eq!(file.path(), tracer.path().unwrap());
     let every = 1_000_000_000;
     let mut follower = Follower::new(file, 1, 3, began, every).unwrap();

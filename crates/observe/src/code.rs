@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use inspect::debug_files::Stripped;
 use inspect::elf::{Call, CallSites, Unwinder};
-use inspect::files::FileOfMapping;
+use inspect::files::FileOfProcess;
 use inspect::live::{Process, bindings_at};
 use inspect::patience;
 use inspect::{debug_files, files};
@@ -147,7 +147,7 @@ impl Code {
     }
 
     /// Reads a file's tables, if they find room.
-    fn read(&mut self, path: &str, file: FileOfMapping) -> Result<Opened, String> {
+    fn read(&mut self, path: &str, file: FileOfProcess) -> Result<Opened, String> {
         let owner = file.owner;
         let room = if owner == 0 { &mut self.of_root } else { &mut self.of_others };
         // The file itself, and the one that has its symbols.
@@ -173,10 +173,11 @@ impl Code {
 
 /// Looks for the symbols of a stripped file. What a file itself says of them is only followed if it
 /// belongs to root or to the user that records: it costs up to a second.
-fn find_symbols(path: &str, file: &FileOfMapping, sites: &mut CallSites) {
+fn find_symbols(path: &str, file: &FileOfProcess, sites: &mut CallSites) {
     let is_trusted = debug_files::is_trusted(file.owner);
     let link = if is_trusted { sites.debug_link() } else { None };
-    let stripped = Stripped { path: path.into(), build_id: file.build_id(), link };
+    let (process, build_id) = (file.pid, file.build_id());
+    let stripped = Stripped { path: path.into(), process, build_id, link };
     if let Some(debug) = debug_files::find(&stripped) {
         // What its own tables have is enough if that file is damaged.
         let _ = sites.take_symbols(Box::new(debug));

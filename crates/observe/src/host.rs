@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use inspect::files;
 use model::{Batch, CpuTime, EventDetail, EventKind, OtherThreads, Process};
 
 /// CPUs that are online.
@@ -158,9 +159,10 @@ fn process(
         "" => in_proc.map(|comm| comm.trim_end().to_owned()).or_else(name).unwrap_or_default(),
         comm => comm.to_owned(),
     };
-    // A path within a container names another file here, or none.
-    let build_id = inspect::elf::build_id(format!("/proc/{tgid}/exe"));
-    let build_id = build_id.or_else(|| inspect::elf::build_id(&exe)).unwrap_or_default();
+    // Its path names another file here, or none, if it is in a container.
+    let build_id = files::program(tgid).ok().and_then(|program| program.build_id());
+    let same = before.filter(|before| before.exe == exe);
+    let build_id = build_id.or_else(|| same.map(|p| p.build_id.clone())).unwrap_or_default();
     let watched = watched || before.is_some_and(|p| p.watched);
     Process { tgid, comm, exe, build_id, watched }
 }

@@ -6,8 +6,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub use inspect::mappings::Mapping;
+
 use self::seen::user_of;
-pub use self::seen::{Mapping, Seen, of_process};
+pub use self::seen::{Seen, of_process};
 use crate::bpf::{self, event_record, mapping_record};
 use crate::location::locate;
 use crate::wire::{EventKind, PATH_PART};
@@ -50,7 +52,7 @@ pub struct Mappings {
     left: usize,
     /// Who those processes run as, as far as that was seen.
     users: HashMap<u32, u32>,
-    /// Lists that found no room.
+    /// Lists that found no room, or not all of it.
     left_out: u64,
     /// Of those that did not exec since they were born, with the number of the birth.
     parents: HashMap<u32, (u32, u64)>,
@@ -94,6 +96,7 @@ impl Mappings {
         if let Some(user) = seen.user {
             self.users.insert(tgid, user);
         }
+        self.left_out += u64::from(seen.is_cut);
         let before = self.processes.remove(&tgid).unwrap_or_default();
         self.memory = self.memory.saturating_sub(memory(&before));
         let mut known = seen.mappings;
@@ -295,7 +298,7 @@ mod tests {
             inode: 7,
         };
         let mut mappings = Mappings::default();
-        let seen = |mappings| Seen { user: None, mappings };
+        let seen = |mappings| Seen { mappings, ..Seen::default() };
         mappings.replace(5, seen(vec![of(10, 20, "/a"), of(20, 30, "/b"), of(50, 60, "/c")]));
         mappings.replace(5, seen(vec![of(40, 55, "/d"), of(15, 18, "/e")]));
         let path = |address| mappings.find(5, address).map(|mapping| &*mapping.path);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 
+use inspect::patience;
 use model::units::share;
 use model::{Account, Batch, Capability, Cost, Fact, Outlier, OutlierKind, RecorderPart, StackSum};
 
@@ -34,6 +35,8 @@ const STACKS_PER_BATCH: usize = 1_000;
 const STACK_SUMS: usize = 65_536;
 /// First calls of a batch after which the memory of their process is looked at.
 const LOOKS_PER_BATCH: usize = 16;
+/// A loss.
+const UNANSWERED: &str = "questions to processes (that keep their readers waiting)";
 
 /// A recording with eBPF: its programs, and what has been read of them.
 pub struct Tracer {
@@ -339,6 +342,7 @@ impl Tracer {
         push_loss(batch, "stacks (too many different ones)", stacks);
         let mappings = self.names.mappings.left_out();
         push_loss(batch, "lists of mappings (too many mappings)", mappings);
+        push_loss(batch, UNANSWERED, patience::unanswered());
         let functions = self.stacks.functions_left_out();
         push_loss(batch, "Python functions (too many different ones)", functions);
         self.python.say(&self.probes, batch);
@@ -391,6 +395,7 @@ impl Tracer {
         let mut batch = Batch { heartbeat_ns, ..Batch::default() };
         let unnamed = self.stacks.unnamed_functions();
         push_loss(&mut batch, "names of Python functions (too many new ones)", unnamed);
+        push_loss(&mut batch, UNANSWERED, patience::unanswered());
         take(batch);
         self.names.unnamed()
     }

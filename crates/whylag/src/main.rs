@@ -9,6 +9,7 @@
 mod failure;
 mod keeper;
 mod output;
+mod panics;
 mod place;
 mod selection;
 mod signals;
@@ -83,6 +84,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     let started = Instant::now();
+    panics::install();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(answer) => return write_answer(&answer),

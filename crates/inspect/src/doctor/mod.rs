@@ -62,7 +62,9 @@ pub fn host() -> Vec<Check> {
 pub fn process(pid: u32) -> Result<(Vec<Check>, Vec<Unbound>), LiveError> {
     let process = Process::open(pid)?;
     let libraries = match bindings(&process) {
-        Err(error @ LiveError::NoPermission(_)) => Err(error.to_string()),
+        Err(error @ (LiveError::NoPermission(_) | LiveError::NoAnswer(_))) => {
+            Err(error.to_string())
+        }
         libraries => Ok(libraries?),
     };
     let target = Target::new(process, libraries);

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use model::Fact;
 
-use crate::elf::{self, Binding, Elf};
+use crate::elf::{self, Binding, Elf, ElfError};
+use crate::files::{self, FileOfProcess};
 use crate::read::{fact, fact_of, unknown};
 
 const PATH: &str = "binary.path";
@@ -23,16 +24,17 @@ pub fn of_command(program: &Path, environment: &[(OsString, OsString)]) -> Vec<F
         let reason = format!("no executable file '{}'", program.display());
         return [PATH, BUILD_ID, BINDING, SLOTS].map(|it| unknown(it, &reason, SOURCE)).into();
     };
-    let mut facts = vec![fact(PATH, path.to_string_lossy(), SOURCE), build_id(&path)];
-    facts.extend(binding(&path));
+    let source = path.to_string_lossy();
+    let mut facts = vec![fact(PATH, &*source, SOURCE), build_id(elf::build_id(&path), &source)];
+    facts.extend(binding(Elf::open(&path), &source));
     facts
 }
 
-/// Path, build id and binding of a live process (`self` or a pid).
-pub fn of_process(process: &str) -> Vec<Fact> {
+/// Path, build id and binding of a live process.
+pub fn of_process(pid: u32) -> Vec<Fact> {
     // The link opens the very file that runs, even when it was deleted or is in another mount
     // namespace; its text is the path.
-    let link = format!("/proc/{process}/exe");
+    let link = format!("/proc/{pid}/exe");
     let path = fs::read_link(&link);
     let known = path.is_ok();
     let path = fact_of(PATH, path.map(|path| path.to_string_lossy().into_owned()), &*link);
@@ -40,15 +42,17 @@ pub fn of_process(process: &str) -> Vec<Fact> {
         let same = |name: &str| Fact { name: name.to_owned(), ..path.clone() };
         return [PATH, BUILD_ID, BINDING, SLOTS].map(same).into();
     }
-    let mut facts = vec![path, build_id(Path::new(&link))];
-    facts.extend(binding(Path::new(&link)));
+    let program = files::program(pid);
+    let id = program.as_ref().ok().and_then(FileOfProcess::build_id);
+    let elf = program.map_err(ElfError::from).and_then(|program| Elf::read(&*program.bytes()?));
+    let mut facts = vec![path, build_id(id, &link)];
+    facts.extend(binding(elf, &link));
     facts
 }
 
 /// When its calls of libraries are bound, and how many slots there are for them.
-fn binding(path: &Path) -> [Fact; 2] {
-    let source = path.to_string_lossy();
-    match Elf::open(path) {
+fn binding(elf: Result<Elf, ElfError>, source: &str) -> [Fact; 2] {
+    match elf {
         Ok(elf) => {
             let how = match elf.binding {
                 Binding::Lazy => "at first calls".to_owned(),
@@ -56,15 +60,14 @@ fn binding(path: &Path) -> [Fact; 2] {
                 Binding::Nothing if elf.bound_at_load() > 0 => "at load time (no PLT)".to_owned(),
                 Binding::Nothing => "nothing to bind".to_owned(),
             };
-            [fact(BINDING, how, &*source), fact(SLOTS, elf.slots.len().to_string(), &*source)]
+            [fact(BINDING, how, source), fact(SLOTS, elf.slots.len().to_string(), source)]
         }
-        Err(error) => [BINDING, SLOTS].map(|name| unknown(name, &error, &*source)),
+        Err(error) => [BINDING, SLOTS].map(|name| unknown(name, &error, source)),
     }
 }
 
-fn build_id(path: &Path) -> Fact {
-    let source = path.to_string_lossy();
-    match elf::build_id(path) {
+fn build_id(id: Option<String>, source: &str) -> Fact {
+    match id {
         Some(id) => fact(BUILD_ID, id, source),
         None => unknown(BUILD_ID, "not an ELF file, or one without a build id", source),
     }

@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use procfs::process::{MMPermissions, MemoryMap};
-
 use super::error::LiveError;
-use super::process::{Process, path};
+use super::process::Process;
 use crate::elf::{Elf, ElfError, Slot};
-use crate::words::words;
+use crate::mappings::Mapping;
 
 /// Pages are at least so large wherever files are mapped, bytes.
 const PAGE: u64 = 4096;
@@ -64,7 +62,7 @@ impl Library {
 /// # Errors
 /// If the process is gone meanwhile, or may not be looked into.
 pub fn bindings(process: &Process) -> Result<Vec<Library>, LiveError> {
-    bindings_in(process, process.mappings()?)
+    bindings_in(process, &process.mappings()?.all)
 }
 
 /// The same of the library at an address; the others are not read.
@@ -72,17 +70,18 @@ pub fn bindings(process: &Process) -> Result<Vec<Library>, LiveError> {
 /// # Errors
 /// As those of [`bindings`].
 pub fn bindings_at(process: &Process, address: u64) -> Result<Option<Library>, LiveError> {
-    let all = process.mappings()?;
-    let around = all.iter().find(|map| map.address.0 <= address && address < map.address.1);
+    let all = &process.mappings()?.all;
+    let around = all.iter().find(|mapping| mapping.is_around(address));
     let Some(around) = around else { return Ok(None) };
-    let is_of_it = |map: &&MemoryMap| map.dev == around.dev && map.inode == around.inode;
-    let of_it: Vec<MemoryMap> = all.iter().filter(is_of_it).cloned().collect();
+    let is_of_it =
+        |mapping: &&Mapping| mapping.device == around.device && mapping.inode == around.inode;
+    let of_it: Vec<Mapping> = all.iter().filter(is_of_it).cloned().collect();
     let libraries = bindings_in(process, &of_it)?;
     // One file can be loaded twice.
     Ok(libraries.into_iter().rfind(|library| library.base <= address))
 }
 
-fn bindings_in(process: &Process, mappings: &[MemoryMap]) -> Result<Vec<Library>, LiveError> {
+fn bindings_in(process: &Process, mappings: &[Mapping]) -> Result<Vec<Library>, LiveError> {
     let mut libraries = Vec::new();
     for file in files(mappings, process) {
         let (path, is_deleted) = (file.path, file.is_deleted);
@@ -117,11 +116,11 @@ pub(super) struct MappedFile {
 }
 
 /// The files of which code is mapped by a process, in the order of addresses.
-pub(super) fn files(mappings: &[MemoryMap], process: &Process) -> Vec<MappedFile> {
+pub(super) fn files(mappings: &[Mapping], process: &Process) -> Vec<MappedFile> {
     let mut order = Vec::new();
-    let mut groups: HashMap<_, Vec<&MemoryMap>> = HashMap::new();
-    for mapping in mappings.iter().filter(|mapping| path(mapping).is_some()) {
-        let identity = (mapping.dev, mapping.inode);
+    let mut groups: HashMap<_, Vec<&Mapping>> = HashMap::new();
+    for mapping in mappings.iter().filter(|mapping| mapping.path_of_file().is_some()) {
+        let identity = (mapping.device, mapping.inode);
         let group = groups.entry(identity).or_insert_with(|| {
             order.push(identity);
             Vec::new()
@@ -129,16 +128,16 @@ pub(super) fn files(mappings: &[MemoryMap], process: &Process) -> Vec<MappedFile
         group.push(mapping);
     }
     let groups = order.iter().filter_map(|identity| groups.remove(identity));
-    let is_code = |map: &&&MemoryMap| map.perms.contains(MMPermissions::EXECUTE);
     let mut room = MOST_MEMORY;
-    let of_group = |group: Vec<&MemoryMap>| {
-        let (path, is_deleted) = path(group.iter().find(is_code)?)?;
+    let of_group = |group: Vec<&Mapping>| {
+        let code = group.iter().find(|mapping| mapping.executable)?;
+        let (path, is_deleted) = code.path_of_file()?;
         let elf = match process.file(group[0]) {
             Ok(file) => Elf::read(&*file).and_then(|elf| within(&mut room, elf)),
             Err(why) => Err(ElfError::Unknown(why.to_string())),
         };
         let bases = elf.as_ref().map_or_else(|_| Vec::new(), |elf| bases(elf, &group));
-        Some(MappedFile { path, is_deleted, elf, bases })
+        Some(MappedFile { path: path.to_owned(), is_deleted, elf, bases })
     };
     groups.filter_map(of_group).collect()
 }
@@ -151,17 +150,15 @@ fn within(room: &mut usize, elf: Elf) -> Result<Elf, ElfError> {
 }
 
 /// What is added to the addresses in the file: code has to be mapped where it then should be.
-fn bases(elf: &Elf, group: &[&MemoryMap]) -> Vec<u64> {
+fn bases(elf: &Elf, group: &[&Mapping]) -> Vec<u64> {
     let code = elf.segments().iter().find(|segment| segment.is_code && segment.in_file > 0);
     let Some(code) = code else { return Vec::new() };
     let offset = code.offset - code.offset % PAGE;
     let address = code.address - code.address % PAGE;
-    let is_code = |map: &&&MemoryMap| {
-        map.perms.contains(MMPermissions::EXECUTE)
-            && map.offset <= offset
-            && offset - map.offset < map.address.1 - map.address.0
+    let is_code = |map: &&&Mapping| {
+        map.executable && map.offset <= offset && offset - map.offset < map.end - map.start
     };
-    let base = |map: &&MemoryMap| (map.address.0 + (offset - map.offset)).checked_sub(address);
+    let base = |map: &&Mapping| (map.start + (offset - map.offset)).checked_sub(address);
     let mut bases: Vec<u64> = group.iter().filter(is_code).filter_map(base).collect();
     bases.dedup();
     bases
@@ -173,21 +170,23 @@ fn unbound(
     elf: &Elf,
     base: u64,
 ) -> Result<Result<Vec<usize>, String>, LiveError> {
-    let addresses: Vec<u64> =
-        elf.slots.iter().map(|slot| base.wrapping_add(slot.address)).collect();
-    let mut because = None;
-    let values = words(&addresses, |address, bytes| {
-        if because.is_none() {
-            because = process.read(address, bytes)?.err();
-        }
-        Ok::<_, LiveError>(())
-    })?;
-    if let Some(because) = because {
-        return Ok(Err(because));
-    }
+    let addresses = elf.slots.iter().map(|slot| base.wrapping_add(slot.address)).collect();
+    let values = match process.words(vec![(code(elf, base), addresses)]) {
+        Err(LiveError::NoAnswer(because)) => return Ok(Err(because)),
+        values => match values?.pop() {
+            Some(Ok(values)) => values,
+            because => return Ok(Err(because.and_then(Result::err).unwrap_or_default())),
+        },
+    };
     let slots = elf.slots.iter().zip(values).enumerate();
     let unbound = slots.filter(|(_, (slot, value))| is_unbound(elf, base, slot, *value));
     Ok(Ok(unbound.map(|(at, _)| at).collect()))
+}
+
+/// An address of its code; that of no mapping if it has none.
+pub(super) fn code(elf: &Elf, base: u64) -> u64 {
+    let code = elf.segments().iter().find(|segment| segment.is_code && segment.in_file > 0);
+    code.map_or(u64::MAX, |code| base.wrapping_add(code.address))
 }
 
 /// True if this value of a slot leads back into its own PLT.

@@ -22,6 +22,9 @@ pub enum LiveError {
     /// Not for us.
     #[error("no permission to look into process {0}: needs its own user, or root (CAP_SYS_PTRACE)")]
     NoPermission(u32),
+    /// It keeps those waiting who read its memory, or was not asked.
+    #[error("{0}")]
+    NoAnswer(String),
     /// Something else.
     #[error("cannot look into process {pid}: {source}")]
     Read {

@@ -26,5 +26,4 @@ pub use bindings::{Library, Slots, bindings, bindings_at};
 pub use error::LiveError;
 pub use places::Places;
 pub use process::Process;
-pub(crate) use process::path as mapped_path;
 pub use watch::{Bound, Watch};

@@ -24,13 +24,13 @@ impl Places {
     /// # Errors
     /// If the process may not be looked into.
     pub fn of(process: &Process) -> Result<Places, LiveError> {
-        let mappings = process.mappings()?;
+        let mappings = &process.mappings()?.all;
         let mut loaded = Vec::new();
         for file in files(mappings, process) {
             let name = file.path.rsplit('/').next().unwrap_or(&file.path);
             for base in &file.bases {
                 let Some(source) = mappings.iter().find_map(|mapping| {
-                    let (path, _) = super::process::path(mapping)?;
+                    let (path, _) = mapping.path_of_file()?;
                     (path == file.path).then(|| process.file(mapping).ok())?
                 }) else {
                     continue;

@@ -4,29 +4,38 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-use procfs::FromRead;
-use procfs::process::{MMapPath, MemoryMap, MemoryMaps};
+use std::sync::Arc;
 
 use super::error::LiveError;
 
 use crate::elf;
-use crate::files::{self, FileError, Mapped};
+use crate::files::{self, FileError};
+use crate::mappings::{self, Mapping, Mappings};
+use crate::patience;
 use crate::read::text;
+use crate::words::words;
 
-/// The longest list of mappings that is read, bytes: more than a process may have, with paths of
-/// usual length.
-const LONGEST_MAPS: u64 = 16 << 20;
-
-/// A process, its memory and its mappings at one moment.
+/// A process, its memory and its mappings at one moment. Each question about these is asked with
+/// [`patience`].
 pub struct Process {
     pid: u32,
     /// Its memory, or why that cannot be read.
-    memory: Result<File, String>,
-    /// Empty if they may not be read.
-    mappings: Vec<MemoryMap>,
-    is_refused: bool,
+    memory: Result<Arc<File>, String>,
+    mappings: Result<Mappings, Withheld>,
 }
+
+/// Why the mappings of a process are not known.
+enum Withheld {
+    NoPermission,
+    NoAnswer(String),
+}
+
+/// Nothing is mapped there in any process: no address of user space has both bits, also where tags in
+/// the top byte are taken off.
+const NOWHERE: u64 = 3 << 55;
+
+/// Numbers at some addresses, or why they cannot be read.
+type Words = Result<Vec<u64>, String>;
 
 impl Process {
     /// Opens a process. Reading its memory needs more privilege than its mappings, and these more
@@ -37,20 +46,29 @@ impl Process {
     pub fn open(pid: u32) -> Result<Process, LiveError> {
         // The memory first: should the process execute another program before the mappings are
         // read, there is nothing left in the memory that was opened, and that is noticed.
-        let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| match error.kind() {
+        let question = move || (File::open(format!("/proc/{pid}/mem")), mappings(pid));
+        let (memory, mappings) = match patience::ask(pid, question) {
+            Ok((memory, mappings)) => (memory, mappings),
+            Err(error) => {
+                let why = error.to_string();
+                let mappings = Err(Withheld::NoAnswer(why.clone()));
+                return Ok(Process { pid, memory: Err(why), mappings });
+            }
+        };
+        let memory = memory.map(Arc::new).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => {
                 "no permission to read its memory: needs its own user, or CAP_SYS_PTRACE".to_owned()
             }
             _ => format!("its memory cannot be read: {error}"),
         });
-        let (mappings, is_refused) = match mappings(pid) {
-            Err(LiveError::NoPermission(_)) => (Vec::new(), true),
-            mappings => (mappings?, false),
+        let mappings = match mappings {
+            Err(LiveError::NoPermission(_)) => Err(Withheld::NoPermission),
+            mappings => Ok(mappings?),
         };
-        if mappings.is_empty() && !is_refused {
+        if mappings.as_ref().is_ok_and(|list| list.all.is_empty()) {
             return Err(without_memory(pid));
         }
-        Ok(Process { pid, memory, mappings, is_refused })
+        Ok(Process { pid, memory, mappings })
     }
 
     /// Its pid, in the namespace of the caller.
@@ -61,20 +79,22 @@ impl Process {
     /// Its mappings when it was opened, or last refreshed.
     ///
     /// # Errors
-    /// [`LiveError::NoPermission`].
-    pub fn mappings(&self) -> Result<&[MemoryMap], LiveError> {
-        match self.is_refused {
-            true => Err(LiveError::NoPermission(self.pid)),
-            false => Ok(&self.mappings),
-        }
+    /// [`LiveError::NoPermission`], [`LiveError::NoAnswer`].
+    pub fn mappings(&self) -> Result<&Mappings, LiveError> {
+        self.mappings.as_ref().map_err(|why| match why {
+            Withheld::NoPermission => LiveError::NoPermission(self.pid),
+            Withheld::NoAnswer(why) => LiveError::NoAnswer(why.clone()),
+        })
     }
 
     /// Reads the mappings again.
     ///
     /// # Errors
-    /// If it is gone.
+    /// If it is gone, or does not answer.
     pub fn refresh(&mut self) -> Result<(), LiveError> {
-        self.mappings = mappings(self.pid).map_err(|_| LiveError::Gone(self.pid))?;
+        let pid = self.pid;
+        let list = patience::ask(pid, move || mappings(pid)).map_err(no_answer)?;
+        self.mappings = Ok(list.map_err(|_| LiveError::Gone(pid))?);
         self.is_still_there()
     }
 
@@ -83,93 +103,116 @@ impl Process {
     /// # Errors
     /// [`LiveError::Gone`].
     pub fn is_still_there(&self) -> Result<(), LiveError> {
-        let is_there = match (&self.memory, self.mappings.first()) {
-            // Nothing is read from memory that nobody uses any more; the first mapping itself may
-            // be unmapped by now, which is an error of another kind.
-            (Ok(memory), Some(first)) => {
-                memory.read_at(&mut [0], first.address.0).map_or(true, |read| read > 0)
+        let is_there = match &self.memory {
+            // Nothing is read from memory that nobody uses any more; else there is an error.
+            Ok(memory) => {
+                let memory = Arc::clone(memory);
+                let read = move || memory.read_at(&mut [0], NOWHERE).map_or(true, |read| read > 0);
+                // Who does not answer is there.
+                patience::ask(self.pid, read).unwrap_or(true)
             }
-            _ => Path::new(&format!("/proc/{}/stat", self.pid)).exists(),
+            Err(_) => Path::new(&format!("/proc/{}/stat", self.pid)).exists(),
         };
         if is_there { Ok(()) } else { Err(LiveError::Gone(self.pid)) }
     }
 
-    /// Fills `into` from its memory; the inner error says why this piece cannot be read.
-    pub(super) fn read(
-        &self,
-        address: u64,
-        into: &mut [u8],
-    ) -> Result<Result<(), String>, LiveError> {
+    /// The words at these addresses of its memory, list by list: one question for all. Each list is of
+    /// the file with code at the address in front of it. Nothing else is touched: a page of another file
+    /// comes when that file's server likes, and who waits for it cannot even be killed.
+    ///
+    /// # Errors
+    /// If it is gone, or does not answer.
+    pub(super) fn words(&self, lists: Vec<(u64, Vec<u64>)>) -> Result<Vec<Words>, LiveError> {
         let memory = match &self.memory {
-            Ok(memory) => memory,
-            Err(why) => return Ok(Err(why.clone())),
+            Ok(memory) => Arc::clone(memory),
+            Err(why) => return Ok(lists.iter().map(|_| Err(why.clone())).collect()),
         };
-        let mut done = 0;
-        while done < into.len() {
-            let at = address.wrapping_add(done as u64);
-            match memory.read_at(&mut into[done..], at) {
-                Ok(0) => return Err(LiveError::Gone(self.pid)),
-                Ok(read) => done += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Ok(Err(format!("unmapped meanwhile ({error})"))),
-            }
-        }
-        Ok(Ok(()))
+        let own = |(code, addresses): (u64, Vec<u64>)| match self.has_of_file(code, &addresses) {
+            true => Ok(addresses),
+            false => Err("they lie outside of what is mapped of it".to_owned()),
+        };
+        let lists: Vec<Words> = lists.into_iter().map(own).collect();
+        let pid = self.pid;
+        let read = move || {
+            let lists = lists.into_iter();
+            lists
+                .map(|list| {
+                    list.map_or_else(|why| Ok(Err(why)), |list| words_at(pid, &memory, &list))
+                })
+                .collect()
+        };
+        patience::ask(pid, read).map_err(no_answer)?
+    }
+
+    /// Whether the words at addresses lie in mappings of the file with code at `code`, or of none.
+    fn has_of_file(&self, code: u64, addresses: &[u64]) -> bool {
+        let all = self.mappings.as_ref().map_or(&[][..], |list| &list.all);
+        let at = |address: u64| {
+            let next = all.partition_point(|mapping| mapping.end <= address);
+            all.get(next).filter(|mapping| mapping.start <= address)
+        };
+        let identity = |mapping: &Mapping| (mapping.device, mapping.inode);
+        let file = at(code).map(identity);
+        let is_own =
+            |address: u64| at(address).is_some_and(|m| m.inode == 0 || Some(identity(m)) == file);
+        addresses.iter().all(|first| is_own(*first) && is_own(first.saturating_add(7)))
     }
 
     /// The bytes of the file behind a mapping.
-    pub(super) fn file(&self, mapping: &MemoryMap) -> Result<Box<dyn elf::Bytes>, FileError> {
-        let MMapPath::Path(path) = &mapping.pathname else { return Err(FileError::NotRegular) };
-        let file = files::mapped(
-            self.pid,
-            &Mapped {
-                start: mapping.address.0,
-                end: mapping.address.1,
-                path: &path.to_string_lossy(),
-                device: (mapping.dev.0.unsigned_abs(), mapping.dev.1.unsigned_abs()),
-                inode: mapping.inode,
-            },
-        )?;
+    pub(super) fn file(&self, mapping: &Mapping) -> Result<Box<dyn elf::Bytes>, FileError> {
+        let (pid, mapping) = (self.pid, mapping.clone());
+        let file = patience::ask(pid, move || files::mapped(pid, &mapping.file()))??;
         Ok(file.bytes()?)
     }
 
     /// Where an address of its memory is: the file's name there.
     pub(super) fn file_at(&self, address: u64) -> Option<String> {
-        let is_around = |map: &&MemoryMap| map.address.0 <= address && address < map.address.1;
-        Some(path(self.mappings.iter().find(is_around)?)?.0)
+        let mut all = self.mappings.iter().flat_map(|list| &list.all);
+        Some(all.find(|mapping| mapping.is_around(address))?.path_of_file()?.0.to_owned())
     }
 }
 
-/// Path of the file behind a mapping, as the process sees it, and whether it was deleted.
-pub(crate) fn path(mapping: &MemoryMap) -> Option<(String, bool)> {
-    let MMapPath::Path(path) = &mapping.pathname else { return None };
-    let path = path.to_string_lossy();
-    if mapping.inode == 0 || !path.starts_with('/') {
-        return None;
-    }
-    Some(match path.strip_suffix(" (deleted)") {
-        Some(path) => (path.to_owned(), true),
-        None => (path.into_owned(), false),
-    })
+fn no_answer(error: io::Error) -> LiveError {
+    LiveError::NoAnswer(error.to_string())
 }
 
-fn mappings(pid: u32) -> Result<Vec<MemoryMap>, LiveError> {
-    let failed = |source: io::Error| match source.raw_os_error() {
+fn words_at(pid: u32, memory: &File, addresses: &[u64]) -> Result<Words, LiveError> {
+    let mut because = None;
+    let values = words(addresses, |address, bytes| {
+        if because.is_none() {
+            because = read(pid, memory, address, bytes)?.err();
+        }
+        Ok::<_, LiveError>(())
+    })?;
+    Ok(because.map_or(Ok(values), Err))
+}
+
+/// Fills `into` from memory; the inner error says why this piece cannot be read.
+fn read(
+    pid: u32,
+    memory: &File,
+    address: u64,
+    into: &mut [u8],
+) -> Result<Result<(), String>, LiveError> {
+    let mut done = 0;
+    while done < into.len() {
+        let at = address.wrapping_add(done as u64);
+        match memory.read_at(&mut into[done..], at) {
+            Ok(0) => return Err(LiveError::Gone(pid)),
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Ok(Err(format!("unmapped meanwhile ({error})"))),
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn mappings(pid: u32) -> Result<Mappings, LiveError> {
+    mappings::read(pid).map_err(|source| match source.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => LiveError::NoPermission(pid),
         Some(libc::ENOENT | libc::ESRCH) => LiveError::NoProcess(pid),
         _ => LiveError::Read { pid, source },
-    };
-    let file = File::open(format!("/proc/{pid}/maps")).map_err(failed)?;
-    let maps = MemoryMaps::from_read(io::Read::take(file, LONGEST_MAPS)).map_err(|error| {
-        let source = match error {
-            procfs::ProcError::Io(error, _) => error,
-            procfs::ProcError::PermissionDenied(_) => io::ErrorKind::PermissionDenied.into(),
-            procfs::ProcError::NotFound(_) => return LiveError::NoProcess(pid),
-            other => io::Error::other(other.to_string()),
-        };
-        failed(source)
-    })?;
-    Ok(maps.0)
+    })
 }
 
 /// What it is that has no mappings.

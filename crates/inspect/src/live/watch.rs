@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::bindings::{Library, bindings, is_unbound};
+use super::bindings::{Library, bindings, code, is_unbound};
 use super::error::LiveError;
 use super::process::Process;
-use crate::words::words;
 
 /// A slot that was not bound when last looked at, and is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,11 +41,16 @@ impl Watch {
     /// What became bound since the last look; only the slots that were not bound are read again.
     ///
     /// # Errors
-    /// If the process is gone.
+    /// If the process is gone, or does not answer.
     pub fn look(&mut self) -> Result<Vec<Bound>, LiveError> {
+        let addresses = self.libraries.iter().map(waiting).collect();
+        let values = self.process.words(addresses)?;
         let mut bound = Vec::new();
-        for library in &mut self.libraries {
-            look_at(&self.process, library, &mut bound)?;
+        for (library, values) in self.libraries.iter_mut().zip(values) {
+            // One that cannot be read is being unloaded; refresh() will forget it.
+            if let Ok(values) = values {
+                take_bound(&self.process, library, values, &mut bound);
+            }
         }
         self.process.is_still_there()?;
         Ok(bound)
@@ -69,25 +73,19 @@ impl Watch {
     }
 }
 
-fn look_at(
-    process: &Process,
-    library: &mut Library,
-    bound: &mut Vec<Bound>,
-) -> Result<(), LiveError> {
-    let Ok(slots) = &mut library.slots else { return Ok(()) };
+/// An address of its code, and those of its slots that are not bound.
+fn waiting(library: &Library) -> (u64, Vec<u64>) {
+    let Ok(slots) = &library.slots else { return (u64::MAX, Vec::new()) };
+    let waiting = slots.unbound.iter().flatten();
+    let addresses = waiting.map(|at| library.base.wrapping_add(slots.elf.slots[*at].address));
+    (code(&slots.elf, library.base), addresses.collect())
+}
+
+/// Compares what is in these slots now.
+fn take_bound(process: &Process, library: &mut Library, values: Vec<u64>, bound: &mut Vec<Bound>) {
+    let Ok(slots) = &mut library.slots else { return };
     let (elf, base) = (&slots.elf, library.base);
-    let Ok(waiting) = &mut slots.unbound else { return Ok(()) };
-    let addresses: Vec<u64> =
-        waiting.iter().map(|at| base.wrapping_add(elf.slots[*at].address)).collect();
-    let mut is_readable = true;
-    let values = words(&addresses, |address, bytes| {
-        is_readable &= process.read(address, bytes)?.is_ok();
-        Ok::<_, LiveError>(())
-    })?;
-    if !is_readable {
-        // It is being unloaded; refresh() will forget it.
-        return Ok(());
-    }
+    let Ok(waiting) = &mut slots.unbound else { return };
     let mut still = Vec::with_capacity(waiting.len());
     for (at, value) in waiting.iter().zip(values) {
         let slot = &elf.slots[*at];
@@ -102,5 +100,4 @@ fn look_at(
         }
     }
     *waiting = still;
-    Ok(())
 }

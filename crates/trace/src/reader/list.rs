@@ -15,34 +15,38 @@ pub struct Listed {
     pub what: Result<(Identity, Standing), ReadError>,
 }
 
-/// All traces of this host that the caller may see: those in the folder that WHYLAG_TRACE_DIR
-/// names, and those of all users in /dev/shm; ordered by path in each folder.
-pub fn list() -> Result<Vec<Listed>, ReadError> {
+/// The paths of all traces of this host that the caller may see: those in the folder that
+/// WHYLAG_TRACE_DIR names, and those of all users in /dev/shm; ordered by path in each folder.
+pub fn paths() -> Result<Vec<PathBuf>, ReadError> {
     let mut all = Vec::new();
     if let Some(named) = std::env::var_os("WHYLAG_TRACE_DIR").filter(|path| !path.is_empty()) {
-        all.extend(list_in(named.as_ref())?);
+        all.extend(paths_in(named.as_ref())?);
     }
     for name in names_in(Path::new("/dev/shm"))? {
         let user = name.strip_prefix("whylag-");
         if user.is_some_and(|user| user.parse::<u32>().is_ok()) {
             // Another user's folder is not ours to see; one that has just gone has no traces.
-            all.extend(list_in(&Path::new("/dev/shm").join(name)).unwrap_or_default());
+            all.extend(paths_in(&Path::new("/dev/shm").join(name)).unwrap_or_default());
         }
     }
     Ok(all)
 }
 
-/// The traces of one folder, ordered by path.
+/// The traces of one folder, ordered by path. A process that one of them names can keep this waiting.
 pub fn list_in(folder: &Path) -> Result<Vec<Listed>, ReadError> {
-    let traces = names_in(folder)?.into_iter().filter(|name| is_trace(name));
-    Ok(traces
-        .map(|name| {
-            let path = folder.join(name);
+    let paths = paths_in(folder)?.into_iter();
+    Ok(paths
+        .map(|path| {
             let what = TraceFile::open(&path)
                 .and_then(|file| Ok((file.reader.identity().clone(), file.standing()?)));
             Listed { path, what }
         })
         .collect())
+}
+
+fn paths_in(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    let traces = names_in(folder)?.into_iter().filter(|name| is_trace(name));
+    Ok(traces.map(|name| folder.join(name)).collect())
 }
 
 fn names_in(folder: &Path) -> Result<Vec<String>, ReadError> {

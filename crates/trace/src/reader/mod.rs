@@ -2,7 +2,7 @@
 //!
 //! `header` checks where everything lies; [`tables`], [`records`] and [`histograms`] read the
 //! sections; [`Reader`] follows one trace; [`TraceFile`] opens a file and knows whether its program
-//! lives; [`list()`] finds the files of a host. What does not pass is refused with its reason and
+//! lives; [`paths()`] finds the files of a host. What does not pass is refused with its reason and
 //! its offset. A look is bounded by the size of the file.
 
 mod error;
@@ -20,7 +20,7 @@ pub mod tables;
 pub use error::ReadError;
 pub use header::{Identity, Language};
 pub use histograms::{Counted, Metric};
-pub use list::{Listed, list, list_in};
+pub use list::{Listed, list_in, paths};
 pub use open::{Standing, TraceFile};
 pub use reader::{Dropped, MOST_AT_ONCE, Messages, Reader};
 pub use records::{Losses, PointMark, PublishMark, Record};

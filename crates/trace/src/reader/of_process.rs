@@ -2,12 +2,13 @@
 //! another, and pids and users have other numbers.
 
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::error::ReadError;
+use super::open::{folder_of, in_folder};
 use crate::process;
 
 /// What is read of the environment of a process, bytes.
@@ -15,6 +16,7 @@ const LONGEST_ENVIRONMENT: u64 = 1 << 20;
 
 /// The file of a process, opened and not yet looked at, and where it is.
 pub(crate) struct Found {
+    pub folder: OwnedFd,
     pub file: OwnedFd,
     pub path: PathBuf,
 }
@@ -22,7 +24,11 @@ pub(crate) struct Found {
 /// Looks in the /dev/shm of that process, and in the folder that WHYLAG_TRACE_DIR names here; if
 /// `thorough`, also in the one that it names there, and among what the process has mapped: that
 /// takes a lock of the process for a moment. There may be several.
-pub(crate) fn find(pid: u32, thorough: bool) -> Result<Vec<Found>, ReadError> {
+pub(crate) fn find(
+    pid: u32,
+    inside: BorrowedFd<'_>,
+    thorough: bool,
+) -> Result<Vec<Found>, ReadError> {
     let root = PathBuf::from(format!("/proc/{pid}/root"));
     let system = |doing, source: io::Error| ReadError::System { path: root.clone(), doing, source };
     let own = process::pid_in_its_namespace(pid);
@@ -30,9 +36,6 @@ pub(crate) fn find(pid: u32, thorough: bool) -> Result<Vec<Found>, ReadError> {
     let start = process::start_of(&process::main_stat(pid))
         .map_err(|error| system("looking for its start", error))?;
     let name = format!("{own}-{start}.trace");
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let inside = rustix::fs::open(&root, flags, Mode::empty())
-        .map_err(|error| system("entering the file system of the process", error.into()))?;
     let mut places: Vec<PathBuf> = Vec::new();
     places
         .extend(std::env::var_os("WHYLAG_TRACE_DIR").map(|folder| Path::new(&folder).join(&name)));
@@ -44,20 +47,22 @@ pub(crate) fn find(pid: u32, thorough: bool) -> Result<Vec<Found>, ReadError> {
     let mut found = Vec::new();
     places.dedup();
     for place in places {
-        // NONBLOCK: to open a FIFO would wait for a writer.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         // Else it is not there, or a link, or in another user's folder.
-        if let Ok(file) = open_in(&inside, &place, flags) {
-            found.push(Found { file, path: shown(pid, &root, &place) });
+        if let Ok((folder, file)) = open_in(inside, &place) {
+            found.push(Found { folder, file, path: shown(pid, &root, &place) });
         }
     }
     Ok(found)
 }
 
-/// Opens a path as the process sees it: links lead nowhere outside of its own root.
-fn open_in(root: &OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+/// Opens the folder of a path as the process sees it, and the file in it: links lead nowhere outside
+/// of its own root.
+fn open_in(root: BorrowedFd<'_>, path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat2(root, folder_of(path), flags, Mode::empty(), resolve)?;
+    let file = in_folder(&folder, path)?;
+    Ok((folder, file))
 }
 
 /// What WHYLAG_TRACE_DIR was when the process began its program.

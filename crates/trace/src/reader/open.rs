@@ -1,13 +1,14 @@
 //! A trace file, opened with nothing taken on trust.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::mem::offset_of;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Stat};
 
 use super::error::{ReadError, refused};
 use super::header::Identity;
@@ -31,6 +32,8 @@ pub enum Standing {
 /// A trace in a file.
 pub struct TraceFile {
     path: PathBuf,
+    /// Held, because its owner could put another in its place.
+    folder: OwnedFd,
     inode: u64,
     /// The process that it was found through, as this /proc counts: its own pid namespace may be
     /// another.
@@ -45,29 +48,38 @@ impl TraceFile {
         let path = path.into();
         let system =
             |doing, source: io::Error| ReadError::System { path: path.clone(), doing, source };
-        // NONBLOCK: to open a FIFO would wait for a writer.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = rustix::fs::open(&path, flags, Mode::empty())
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(folder_of(&path), flags, Mode::empty())
+            .map_err(|error| system("opening its folder", error.into()))?;
+        let file = in_folder(&folder, &path)
             .map_err(|error| system("opening the trace (no link is followed)", error.into()))?;
         let (reader, inode, owner) = checked(file.into(), &path)?;
         let writer = match standing(reader.identity(), inode) {
             Standing::Live => process::user_of(reader.identity().pid)
                 .map_err(|error| system("looking whose process that is", error))?,
-            _ => std::fs::metadata(folder_of(&path))
-                .map_err(|error| system("looking at its folder", error))?
-                .uid(),
+            _ => {
+                let folder = rustix::fs::fstat(&folder);
+                folder.map_err(|error| system("looking at its folder", error.into()))?.st_uid
+            }
         };
         belongs(owner, writer)?;
-        Ok(TraceFile { path, inode, process: None, reader })
+        Ok(TraceFile { path, folder, inode, process: None, reader })
     }
 
     /// Opens and checks the trace of a process of this /proc, which may be in another pid namespace
     /// and see other files. `thorough`: also looks at its environment and among what it has mapped,
     /// which finds a folder that only the program knows, and takes a lock of the process for a
     /// moment. `None` if it has no trace.
-    pub fn of_process(pid: u32, thorough: bool) -> Result<Option<TraceFile>, ReadError> {
+    ///
+    /// `root` is its root, /proc/PID/root, as the caller has opened it. The process decides what lies
+    /// there, and its mounts how long a look at it takes: that is for the caller to judge.
+    pub fn of_process(
+        pid: u32,
+        root: impl AsFd,
+        thorough: bool,
+    ) -> Result<Option<TraceFile>, ReadError> {
         let mut refusal = None;
-        for found in of_process::find(pid, thorough)? {
+        for found in of_process::find(pid, root.as_fd(), thorough)? {
             match TraceFile::found(found, pid) {
                 // What an earlier program of this process left is not its trace.
                 Ok(file) if file.standing()? == Standing::Crashed => {}
@@ -78,7 +90,7 @@ impl TraceFile {
         refusal.map_or(Ok(None), Err)
     }
 
-    fn found(Found { file, path }: Found, pid: u32) -> Result<TraceFile, ReadError> {
+    fn found(Found { folder, file, path }: Found, pid: u32) -> Result<TraceFile, ReadError> {
         let (reader, inode, owner) = checked(file.into(), &path)?;
         let system =
             |doing, source: io::Error| ReadError::System { path: path.clone(), doing, source };
@@ -91,7 +103,7 @@ impl TraceFile {
             let why = format!("it is of pid {}, not of {own}", reader.identity().pid);
             return Err(refused(offset_of!(layout::Header, pid) as u64, why));
         }
-        Ok(TraceFile { path, inode, process: Some(pid), reader })
+        Ok(TraceFile { path, folder, inode, process: Some(pid), reader })
     }
 
     /// Numbers of its program's threads, as its tracer counts and as this /proc does; `None` where
@@ -105,7 +117,12 @@ impl TraceFile {
     /// Whether its name is still this file's: a program that ends removes it, and after an exec it
     /// may be another's.
     pub fn is_in_place(&self) -> bool {
-        std::fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == self.inode)
+        self.there().is_ok_and(|there| there.st_ino == self.inode)
+    }
+
+    /// What has its name now.
+    fn there(&self) -> rustix::io::Result<Stat> {
+        rustix::fs::statat(&self.folder, name_of(&self.path), AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Where it is.
@@ -135,23 +152,15 @@ impl TraceFile {
         if matches!(self.standing()?, Standing::Live | Standing::Foreign) {
             return Err(ReadError::InUse(self.path));
         }
-        // Its folder is held: whoever owns that could put another in its place meanwhile.
-        let name = self.path.file_name().unwrap_or_default();
-        let folder = rustix::fs::open(
-            folder_of(&self.path),
-            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        );
-        let folder = folder.map_err(|error| system("opening its folder", error.into()))?;
         // The name may be another file's by now: that of a program after an exec.
-        let there = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|error| system("looking at the trace again", error.into()))?;
+        let there = self.there();
+        let there = there.map_err(|error| system("looking at the trace again", error.into()))?;
         let own = rustix::fs::fstat(self.reader.source())
             .map_err(|error| system("looking at the trace", error.into()))?;
         if (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino) {
             return Err(ReadError::InUse(self.path));
         }
-        rustix::fs::unlinkat(&folder, name, AtFlags::empty())
+        rustix::fs::unlinkat(&self.folder, name_of(&self.path), AtFlags::empty())
             .map_err(|error| system("removing the trace", error.into()))
     }
 
@@ -175,8 +184,20 @@ impl TraceFile {
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn name_of(path: &Path) -> &OsStr {
+    path.file_name().unwrap_or_default()
+}
+
+/// Opens the file of this name in a folder, and none that is mounted there.
+pub(super) fn in_folder(folder: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+    // NONBLOCK: to open a FIFO would wait for a writer.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    rustix::fs::openat2(folder, name_of(path), flags, Mode::empty(), resolve)
 }
 
 /// From linux/magic.h.

@@ -16,3 +16,4 @@ mod spool;
 mod store_files;
 mod storm;
 mod traces;
+mod withheld;

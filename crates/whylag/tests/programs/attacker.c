@@ -11,6 +11,7 @@
  *   mappings FOLDER thousands of mappings with paths of 4 kB
  *   namespaces      in a user and mount namespace of its own, where a FIFO
  *                   lies over its program file
+ *   paths FOLDER NAME...  FOLDER is its root, where it has these files mapped
  *   storm THREADS PROCESSES  begins so many, one after the other, and ends
  *   jostle PROCESSES SECONDS  so many take turns on the CPUs, a moment each
  */
@@ -27,6 +28,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -219,6 +221,23 @@ static void namespaces(void)
 	naps(attacked);
 }
 
+static void paths(const char *folder, char **names)
+{
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount(folder, folder, NULL, MS_BIND, NULL) || chdir(folder) ||
+	    syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/"))
+		die("root");
+	for (; *names; names++) {
+		int file = open(*names, O_RDONLY);
+
+		if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED)
+			die(*names);
+	}
+	ready(0);
+	naps(attacked);
+}
+
 static void *nothing(void *unused)
 {
 	return unused;
@@ -288,6 +307,8 @@ int main(int argc, char **argv)
 		mappings(what);
 	else if (!strcmp(how, "namespaces"))
 		namespaces();
+	else if (!strcmp(how, "paths") && argc > 2)
+		paths(what, argv + 3);
 	else if (!strcmp(how, "storm"))
 		return storm(atoi(what), argc > 3 ? atoi(argv[3]) : 0);
 	else if (!strcmp(how, "jostle"))

@@ -1,10 +1,15 @@
 /*
- * fuse FOLDER [OVERLAY]: runs code of a file on FUSE whose server has stopped answering,
+ * fuse FOLDER [OVERLAY [HOW]]: runs code of a file on FUSE whose server has stopped answering,
  * in a mount namespace of its own. Prints a line with the server's pid when that
  * is so, and ends when it is killed, after the server. Needs /dev/fuse, which is often everybody's.
  * With OVERLAY, another folder, the file is seen through an overlay over the first, and can
  * still be opened and looked at, but not be read; all is mounted in a user namespace of its own,
- * as anybody can.
+ * as anybody can. HOW says what else is done with it:
+ *
+ *   memory   nothing of the file is read before; it is mapped where programs begin
+ *   lookups  no name is looked up any more
+ *   root     the same, and the overlay is the root of this process, which stays in the first mount
+ *            namespace: the mounts are a child's
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,8 +31,9 @@
 
 static char contents[16 << 20];
 static size_t length;
-/* Shared with the server: it answers everything but reads. */
-static volatile int *is_silent;
+/* What the server does not answer; shared with it. */
+enum { READS = 1, LOOKUPS = 2 };
+static volatile int *silent;
 
 static void die(const char *what)
 {
@@ -99,12 +105,16 @@ static void serve(int device)
 	struct fuse_statfs_out space = { .st = { .bsize = 4096, .namelen = 255 } };
 	size_t size;
 
+	/* Should a test fail, what waits for answers ends all the same. */
+	alarm(120);
 	while (read(device, request, sizeof(request)) > 0) {
 		switch (in->opcode) {
 		case FUSE_INIT:
 			answer(device, in, 0, &init, sizeof(init));
 			break;
 		case FUSE_LOOKUP:
+			if (*silent & LOOKUPS)
+				break;
 			answer(device, in, 0, &entry, sizeof(entry));
 			break;
 		case FUSE_GETATTR:
@@ -116,11 +126,11 @@ static void serve(int device)
 			break;
 		case FUSE_OPEN:
 			/* What is in the page cache would be read without asking. */
-			opened.open_flags = *is_silent ? FOPEN_DIRECT_IO : 0;
+			opened.open_flags = *silent & READS ? FOPEN_DIRECT_IO : 0;
 			answer(device, in, 0, &opened, sizeof(opened));
 			break;
 		case FUSE_READ:
-			if (*is_silent)
+			if (*silent & READS)
 				break;
 			size = read_in->offset < length ? length - read_in->offset : 0;
 			if (size > read_in->size)
@@ -166,32 +176,20 @@ static void be_root_of_own_user_namespace(void)
 	put("/proc/self/gid_map", groups);
 }
 
-int main(int argc, char **argv)
+/* Mounts it all in a mount namespace of this process's own; gives the server's pid. */
+static pid_t serve_in_own_namespace(const char *folder, const char *overlay)
 {
-	char options[256], path[4096];
-	void (*mapped)(void (*)(void));
-	int device, file, own = open("/proc/self/exe", O_RDONLY);
+	int device = open("/dev/fuse", O_RDWR);
+	char options[256];
 	pid_t server;
-	char *map;
 
-	if (argc < 2)
-		return 1;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	length = read(own, contents, sizeof(contents));
-	is_silent = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			 -1, 0);
-	if (is_silent == MAP_FAILED)
-		die("mmap");
-	if (argc > 2)
-		be_root_of_own_user_namespace();
-	device = open("/dev/fuse", O_RDWR);
 	if (device < 0 || unshare(CLONE_NEWNS) ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		die("fuse");
 	snprintf(options, sizeof(options),
 		 "fd=%d,rootmode=40000,user_id=0,group_id=0%s", device,
-		 argc > 2 ? "" : ",allow_other");
-	if (mount("fuse", argv[1], "fuse", 0, options))
+		 overlay ? "" : ",allow_other");
+	if (mount("fuse", folder, "fuse", 0, options))
 		die("mount");
 	server = fork();
 	if (!server) {
@@ -200,21 +198,90 @@ int main(int argc, char **argv)
 	}
 	/* The file system ends with its server, and nobody waits for it then. */
 	close(device);
-	if (argc > 2)
-		mount_overlay(argv[1], argv[2]);
-	snprintf(path, sizeof(path), "%s/file", argv[argc > 2 ? 2 : 1]);
+	if (overlay)
+		mount_overlay(folder, overlay);
+	return server;
+}
+
+/* Becomes a process whose root the overlay is; gives the server's pid. */
+static pid_t have_root_of_child(const char *folder, const char *overlay)
+{
+	int ends[2];
+	pid_t child, server;
+	char root[4200];
+
+	if (pipe(ends))
+		die("pipe");
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		server = serve_in_own_namespace(folder, overlay);
+		if (write(ends[1], &server, sizeof(server)) != sizeof(server))
+			die("pipe");
+		for (;;)
+			pause();
+	}
+	snprintf(root, sizeof(root), "/proc/%d/root%s", child, overlay);
+	if (read(ends[0], &server, sizeof(server)) != sizeof(server) || chroot(root) || chdir("/"))
+		die("root");
+	return server;
+}
+
+static void ready(pid_t server)
+{
+	printf("ready %x\n", server);
+	fflush(stdout);
+}
+
+static void naps(void (*below)(void (*)(void)))
+{
+	for (;;)
+		below(nap);
+}
+
+int main(int argc, char **argv)
+{
+	const char *overlay = argc > 2 ? argv[2] : NULL, *how = argc > 3 ? argv[3] : "";
+	int file, own = open("/proc/self/exe", O_RDONLY), is_memory = !strcmp(how, "memory");
+	void *place = is_memory ? (void *)0x10000 : NULL;
+	int flags = is_memory ? MAP_PRIVATE | MAP_FIXED : MAP_PRIVATE | MAP_POPULATE;
+	char path[4096], *map;
+	void (*mapped)(void (*)(void));
+	pid_t server;
+
+	if (argc < 2)
+		return 1;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	length = read(own, contents, sizeof(contents));
+	silent = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (silent == MAP_FAILED)
+		die("mmap");
+	if (overlay)
+		be_root_of_own_user_namespace();
+	if (!strcmp(how, "root")) {
+		server = have_root_of_child(argv[1], overlay);
+		*silent = LOOKUPS;
+		ready(server);
+		naps(attacked);
+	}
+	server = serve_in_own_namespace(argv[1], overlay);
+	if (!strcmp(how, "lookups")) {
+		*silent = LOOKUPS;
+		ready(server);
+		naps(attacked);
+	}
+	snprintf(path, sizeof(path), "%s/file", overlay ? overlay : argv[1]);
 	file = open(path, O_RDONLY);
-	map = mmap(NULL, length, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_POPULATE, file, 0);
+	map = mmap(place, length, PROT_READ | PROT_EXEC, flags, file, 0);
 	if (file < 0 || map == MAP_FAILED)
 		die("file");
 	mapped = (void (*)(void (*)(void)))(map + in_file((void *)attacked));
-	mapped(nap);
-	if (argc > 2)
-		*is_silent = 1;
+	if (!is_memory)
+		mapped(nap);
+	if (overlay)
+		*silent = READS;
 	else
 		kill(server, SIGSTOP);
-	printf("ready %x\n", server);
-	fflush(stdout);
-	for (;;)
-		mapped(nap);
+	ready(server);
+	naps(is_memory ? attacked : mapped);
 }

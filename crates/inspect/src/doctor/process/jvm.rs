@@ -1,13 +1,10 @@
 //! What makes a Java process wait for a disk.
 
-use std::path::Path;
-
-use rustix::fs::statfs;
+use std::path::{Path, PathBuf};
 
 use super::Target;
 use crate::doctor::entry::{Entry, Look};
-use crate::files::FileError;
-use crate::user_namespace::has_mounts_of_others;
+use crate::{files, patience};
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
     Entry {
@@ -16,17 +13,16 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
               also at a safepoint, waits.",
         source: "/proc/PID/maps",
         look: |of| {
+            if !is_jvm(of)? {
+                return Ok(not_java());
+            }
             let mappings = of.process.mappings().map_err(|error| error.to_string())?;
-            let file = mappings.iter().find_map(|mapping| {
-                let (path, _) = crate::live::mapped_path(mapping)?;
+            let file = mappings.all.iter().find_map(|mapping| {
+                let (path, _) = mapping.path_of_file()?;
                 path.contains("/hsperfdata_").then_some(path)
             });
-            can_be_asked(of)?;
-            let is_in_memory = |path: &str| {
-                let inside = format!("/proc/{}/root{path}", of.pid());
-                is_memory(Path::new(&inside))
-            };
-            Ok(perf_data(is_jvm(of)?, file.map(|path| (is_in_memory(&path), path))))
+            let Some(file) = file else { return Ok(perf_data(None)) };
+            Ok(perf_data(Some((is_in_memory(of, file)?, file))))
         },
     },
     Entry {
@@ -35,15 +31,15 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
               becomes as long as the disk likes.",
         source: "/proc/PID/cmdline",
         look: |of| {
+            if !is_jvm(of)? {
+                return Ok(not_java());
+            }
             let command_line = of.get("cmdline")?;
-            can_be_asked(of)?;
-            let is_in_memory = gc_log_file(&command_line).is_some_and(|file| {
-                let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-                let place = if folder.is_absolute() { "root" } else { "cwd" };
-                let folder = folder.strip_prefix("/").unwrap_or(folder);
-                is_memory(&Path::new(&format!("/proc/{}/{place}", of.pid())).join(folder))
-            });
-            Ok(gc_log(is_jvm(of)?, &command_line, is_in_memory))
+            let Some(file) = gc_log_file(&command_line) else {
+                return Ok(gc_log(&command_line, false));
+            };
+            let folder = Path::new(file).parent().unwrap_or(Path::new("")).join(".");
+            Ok(gc_log(&command_line, is_in_memory(of, folder)?))
         },
     },
     Entry {
@@ -51,38 +47,34 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
         why: "Without AlwaysPreTouch the heap's pages are first touched, one page fault each, while \
               the program works.",
         source: "/proc/PID/cmdline",
-        look: |of| Ok(pre_touch(is_jvm(of)?, &of.get("cmdline")?)),
+        look: |of| match is_jvm(of)? {
+            true => Ok(pre_touch(&of.get("cmdline")?)),
+            false => Ok(not_java()),
+        },
     },
 ];
-
-/// Whether its file systems may be asked what they are.
-fn can_be_asked(of: &Target) -> Result<(), String> {
-    match has_mounts_of_others(of.pid()) {
-        true => Err(FileError::MountsOfOthers.to_string()),
-        false => Ok(()),
-    }
-}
 
 fn is_jvm(of: &Target) -> Result<bool, String> {
     Ok(of.libraries()?.iter().any(|library| library.name() == "libjvm.so"))
 }
 
-/// True on tmpfs, ramfs and hugetlbfs.
-fn is_memory(path: &Path) -> bool {
-    const MAGIC: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
-    statfs(path).is_ok_and(|of| MAGIC.contains(&(of.f_type & 0xffff_ffff)))
+/// True if what it has at a path is on a file system in memory.
+fn is_in_memory(of: &Target, path: impl Into<PathBuf>) -> Result<bool, String> {
+    let (pid, path) = (of.pid(), path.into());
+    let kind = patience::ask(pid, move || files::file_system(pid, &path));
+    let kind = kind.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+    Ok(["tmpfs", "ramfs", "hugetlbfs"].contains(&kind.as_str()))
 }
 
 fn not_java() -> Look {
     Look::good("no JVM")
 }
 
-fn perf_data(is_jvm: bool, file: Option<(bool, String)>) -> Look {
-    match (is_jvm, file) {
-        (false, _) => not_java(),
-        (true, None) => Look::good("not mapped"),
-        (true, Some((true, path))) => Look::good("in memory").detail(path),
-        (true, Some((false, path))) => Look::attention(
+fn perf_data(file: Option<(bool, &str)>) -> Look {
+    match file {
+        None => Look::good("not mapped"),
+        Some((true, path)) => Look::good("in memory").detail(path),
+        Some((false, path)) => Look::attention(
             "in a file on disk",
             "-XX:+PerfDisableSharedMem (jps and jstat no longer see the process), or tmpfs for \
              /tmp/hsperfdata_*.",
@@ -105,10 +97,7 @@ fn gc_log_file(command_line: &str) -> Option<&str> {
     })
 }
 
-fn gc_log(is_jvm: bool, command_line: &str, is_in_memory: bool) -> Look {
-    if !is_jvm {
-        return not_java();
-    }
+fn gc_log(command_line: &str, is_in_memory: bool) -> Look {
     let Some(file) = gc_log_file(command_line) else { return Look::good("no log file") };
     let is_async = words(command_line).any(|word| word.starts_with("-Xlog:async"));
     match (is_in_memory, is_async) {
@@ -121,10 +110,7 @@ fn gc_log(is_jvm: bool, command_line: &str, is_in_memory: bool) -> Look {
     }
 }
 
-fn pre_touch(is_jvm: bool, command_line: &str) -> Look {
-    if !is_jvm {
-        return not_java();
-    }
+fn pre_touch(command_line: &str) -> Look {
     match words(command_line).any(|word| word == "-XX:+AlwaysPreTouch") {
         true => Look::good("touched at start"),
         false => Look::attention(
@@ -139,22 +125,23 @@ mod tests {
     use model::CheckResult::{Attention, Good};
 
     use super::*;
+    use crate::live::Process;
 
     #[test]
     fn flags_that_matter() {
-        let gc = |line: &str| gc_log(true, &line.replace(' ', "\0"), false);
+        let gc = |line: &str| gc_log(&line.replace(' ', "\0"), false);
         assert_eq!(gc("java -Xlog:gc*:file=/var/log/gc.log Main").verdict, Attention);
         assert_eq!(gc("java -Xlog:gc:file=/var/log/gc.log -Xlog:async Main").verdict, Good);
         assert_eq!(gc("java -Xloggc:/gc.log Main").verdict, Attention);
         assert_eq!(gc("java -Xlog:gc Main").verdict, Good);
         assert_eq!(gc("java -Xlog:gc:file=/gc.log:time Main").fact, "to /gc.log");
-        assert_eq!(gc_log(true, "java\0-Xloggc:/dev/shm/gc.log\0", true).verdict, Good);
-        assert_eq!(gc_log(false, "x -Xloggc:/gc.log", false).fact, "no JVM");
-        assert_eq!(pre_touch(true, "java\0-XX:+AlwaysPreTouch\0").verdict, Good);
-        assert_eq!(pre_touch(true, "java\0").verdict, Attention);
-        let file = |in_memory| Some((in_memory, "/tmp/hsperfdata_me/7".to_owned()));
-        assert_eq!(perf_data(true, file(false)).verdict, Attention);
-        assert_eq!(perf_data(true, file(true)).verdict, Good);
-        assert!(is_memory(Path::new("/dev/shm")) && !is_memory(Path::new("/proc")));
+        assert_eq!(gc_log("java\0-Xloggc:/dev/shm/gc.log\0", true).verdict, Good);
+        assert_eq!(pre_touch("java\0-XX:+AlwaysPreTouch\0").verdict, Good);
+        assert_eq!(pre_touch("java\0").verdict, Attention);
+        let file = |in_memory| Some((in_memory, "/tmp/hsperfdata_me/7"));
+        assert_eq!(perf_data(file(false)).verdict, Attention);
+        assert_eq!(perf_data(file(true)).verdict, Good);
+        let of = Target::new(Process::open(std::process::id()).unwrap(), Ok(Vec::new()));
+        assert!(is_in_memory(&of, "/dev/shm").unwrap() && !is_in_memory(&of, "/proc").unwrap());
     }
 }

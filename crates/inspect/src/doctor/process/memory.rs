@@ -46,7 +46,10 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
         look: |of| {
             let most = number("/proc/sys/vm/max_map_count")?;
             let list = of.process.mappings().map_err(|error| error.to_string())?;
-            Ok(mappings(list.len() as u64, most.unsigned_abs()))
+            match list.is_whole {
+                true => Ok(mappings(list.all.len() as u64, most.unsigned_abs())),
+                false => Err("the list is too long to be read to its end".to_owned()),
+            }
         },
     },
     Entry {

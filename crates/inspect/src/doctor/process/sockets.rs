@@ -8,12 +8,14 @@ use std::ffi::{c_int, c_void};
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::{AtFlags, FileType, StatxFlags, statx};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
 use model::units::{bytes, counted, percentage};
 
 use super::Target;
 use crate::doctor::entry::{Entry, Look};
+use crate::patience;
 
 /// Sockets that are looked at; some 5 us each.
 const MOST: usize = 10_000;
@@ -61,7 +63,14 @@ pub(super) struct Socket {
     accept: Option<(u32, u32)>,
 }
 
+/// A descriptor can be another thing than a socket when it is copied: a file whose server is told when
+/// the copy is closed. And a socket can linger, whose last copy that is.
 pub(super) fn read(of: &Target) -> Result<Vec<Socket>, String> {
+    let pid = of.pid();
+    patience::ask(pid, move || sockets_of(pid)).map_err(|error| error.to_string())?
+}
+
+fn sockets_of(pid: u32) -> Result<Vec<Socket>, String> {
     let refused = |error: rustix::io::Errno| match error {
         rustix::io::Errno::PERM => {
             "no permission to ask its sockets (needs its own user, or CAP_SYS_PTRACE)".to_owned()
@@ -69,27 +78,35 @@ pub(super) fn read(of: &Target) -> Result<Vec<Socket>, String> {
         rustix::io::Errno::NOSYS => "the kernel is older than 5.6".to_owned(),
         error => format!("its sockets cannot be asked: {error}"),
     };
-    let pid = i32::try_from(of.pid()).ok().and_then(Pid::from_raw).ok_or("no such process")?;
+    let folder = format!("/proc/{pid}/fd");
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("no such process")?;
     let process = pidfd_open(pid, PidfdFlags::empty()).map_err(refused)?;
-    let folder = format!("/proc/{}/fd", of.pid());
     let entries = fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
-    let is_socket = |entry: &fs::DirEntry| {
+    let was_socket = |entry: &fs::DirEntry| {
         fs::read_link(entry.path())
             .is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"socket:"))
     };
-    let numbers = entries.flatten().take(MOST_DESCRIPTORS).filter(is_socket);
+    let numbers = entries.flatten().take(MOST_DESCRIPTORS).filter(was_socket);
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let mut sockets = Vec::new();
     for descriptor in numbers.take(MOST) {
         let Ok(number) = i32::try_from(descriptor) else { continue };
         match pidfd_getfd(process.as_fd(), number, PidfdGetfdFlags::empty()) {
-            Ok(copy) => sockets.extend(ask(descriptor, copy)),
+            Ok(copy) if is_socket(&copy) => sockets.extend(ask(descriptor, copy)),
+            Ok(_) => {}
             // Closed meanwhile.
             Err(rustix::io::Errno::BADF) => {}
             Err(error) => return Err(refused(error)),
         }
     }
     Ok(sockets)
+}
+
+/// Asks nobody but the kernel.
+fn is_socket(copy: &OwnedFd) -> bool {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let status = statx(copy, "", flags, StatxFlags::TYPE);
+    status.is_ok_and(|of| FileType::from_raw_mode(of.stx_mode.into()) == FileType::Socket)
 }
 
 fn ask(descriptor: u32, copy: OwnedFd) -> Option<Socket> {
@@ -199,6 +216,13 @@ mod tests {
         let target = Target::new(Process::open(std::process::id()).unwrap(), Ok(Vec::new()));
         let all = target.sockets().unwrap();
         *all.iter().find(|socket| socket.descriptor == descriptor as u32).unwrap()
+    }
+
+    #[test]
+    fn what_is_no_socket_is_not_asked() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(is_socket(&socket.into()));
+        assert!(!is_socket(&fs::File::open("/dev/null").unwrap().into()));
     }
 
     #[test]

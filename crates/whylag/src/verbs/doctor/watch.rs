@@ -26,6 +26,8 @@ use crate::output::{self, tell};
 const LOOK: Duration = Duration::from_millis(10);
 /// Between two looks at least this many times as long as one takes: at most 5 % of a CPU.
 const PAUSE: u32 = 20;
+/// A signal and the end of the time are noticed so soon, also in a long pause.
+const SLICE: Duration = Duration::from_millis(200);
 /// Libraries that are loaded meanwhile are found so often.
 const REFRESH: Duration = Duration::from_secs(1);
 /// So long a line waits for what the recorder saw: the call has to go on to a system call, and
@@ -45,8 +47,10 @@ pub fn run(pid: u32, time_ns: Option<u64>, as_json: bool) -> Result<ExitCode, Fa
     watching.tell_begin();
     let limit = time_ns.map(Duration::from_nanos);
     let began = Instant::now();
+    let is_over =
+        || is_over.load(Ordering::Relaxed) || limit.is_some_and(|limit| began.elapsed() >= limit);
     let ended = loop {
-        if is_over.load(Ordering::Relaxed) || limit.is_some_and(|limit| began.elapsed() >= limit) {
+        if is_over() {
             break None;
         }
         let looked = Instant::now();
@@ -54,7 +58,7 @@ pub fn run(pid: u32, time_ns: Option<u64>, as_json: bool) -> Result<ExitCode, Fa
             break Some(error);
         }
         watching.write(SETTLE)?;
-        std::thread::sleep(LOOK.max(looked.elapsed() * PAUSE));
+        pause(LOOK.max(looked.elapsed() * PAUSE), is_over);
     };
     watching.write(Duration::ZERO)?;
     if let Some(error) = ended {
@@ -62,6 +66,15 @@ pub fn run(pid: u32, time_ns: Option<u64>, as_json: bool) -> Result<ExitCode, Fa
     }
     watching.tell_end();
     Ok(ExitCode::SUCCESS)
+}
+
+fn pause(length: Duration, is_over: impl Fn() -> bool) {
+    let began = Instant::now();
+    while let Some(left) = length.checked_sub(began.elapsed())
+        && !is_over()
+    {
+        std::thread::sleep(left.min(SLICE));
+    }
 }
 
 /// A slot that became bound.
@@ -217,5 +230,21 @@ fn tell_unknown(libraries: &[Library]) {
             },
         };
         tell(format_args!("{}: {because}", library.path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_pause_ends_when_it_is_over() {
+        let began = Instant::now();
+        pause(Duration::from_secs(3600), || began.elapsed() >= Duration::from_millis(300));
+        let lasted = began.elapsed();
+        assert!(lasted < Duration::from_secs(60), "{lasted:?}");
+        let began = Instant::now();
+        pause(LOOK, || false);
+        assert!(began.elapsed() >= LOOK);
     }
 }

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use messages::guarded;
 use model::{Batch, RunEnd, Target};
 use report::trace_files::{TraceListing, TraceStanding};
 use store::{Rows, Sqlite, Store};
-use trace::reader::{self, Listed, ReadError, Standing, TraceFile};
+use trace::reader::{Listed, ReadError, Standing};
 
 use crate::failure::Failure;
 use crate::output::tell;
@@ -15,7 +16,7 @@ use crate::stored::StoreOptions;
 use crate::{output, stored};
 
 pub fn list(json: bool) -> Result<ExitCode, Failure> {
-    let listed: Vec<TraceListing> = reader::list()?.iter().map(listing).collect();
+    let listed: Vec<TraceListing> = guarded::list()?.iter().map(listing).collect();
     let (mut out, style) = output::stdout();
     if json {
         serde_json::to_writer_pretty(&mut out, &listed).map_err(std::io::Error::from)?;
@@ -59,7 +60,7 @@ pub fn harvest(named: &[PathBuf], store: &StoreOptions) -> Result<ExitCode, Fail
     let paths: Vec<PathBuf> = if named.is_empty() {
         let left =
             |listed: &Listed| matches!(&listed.what, Ok((_, Standing::Crashed | Standing::Closed)));
-        reader::list()?.into_iter().filter(left).map(|listed| listed.path).collect()
+        guarded::list()?.into_iter().filter(left).map(|listed| listed.path).collect()
     } else {
         named.to_vec()
     };
@@ -93,8 +94,8 @@ fn refused(path: &Path, why: ReadError) -> Failure {
 /// Stores what one program left; the file is removed only after that.
 fn harvest_one(path: &Path, store: &mut Sqlite) -> Result<String, Failure> {
     let refused = |why| refused(path, why);
-    let file = TraceFile::open(path).map_err(refused)?;
-    match file.standing().map_err(refused)? {
+    let (file, standing) = guarded::open(path).map_err(refused)?;
+    match standing {
         Standing::Crashed | Standing::Closed => {}
         Standing::Live => {
             return Err(Failure::Usage(format!(
@@ -133,7 +134,7 @@ fn harvest_one(path: &Path, store: &mut Sqlite) -> Result<String, Failure> {
     let mut stored = Rows::default();
     stored.add(&batch);
     store.verify(id, &stored)?;
-    file.remove()?;
+    guarded::remove(file)?;
     let slow = batch.messages.slow.len();
     Ok(format!(
         "{}: run {id}: {counted} messages, {slow} slow ones kept, {unfinished} unfinished; removed",

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use messages::{Follower, Look};
+use anyhow::anyhow;
+use messages::{Follower, Look, guarded};
 use report::messages as print;
 use trace::reader::TraceFile;
 
@@ -47,7 +48,10 @@ fn open(pid: u32) -> Result<TraceFile, Failure> {
     if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
         return Err(Failure::Usage(format!("there is no process {pid}")));
     }
-    TraceFile::of_process(pid, true)?.ok_or_else(|| {
+    let found = guarded::of_process(pid, true).map_err(|error| {
+        Failure::Failed(anyhow!("the trace of process {pid} cannot be looked for: {error}"))
+    })?;
+    found?.ok_or_else(|| {
         Failure::Usage(format!(
             "process {pid} does not trace its messages: 'whylag trace ls' shows those that do"
         ))
