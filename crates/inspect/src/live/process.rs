@@ -1,7 +1,7 @@
 //! A process that is looked at from outside.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -159,16 +159,20 @@ fn mappings(pid: u32) -> Result<Vec<MemoryMap>, LiveError> {
         Some(libc::ENOENT | libc::ESRCH) => LiveError::NoProcess(pid),
         _ => LiveError::Read { pid, source },
     };
+    let mut list = Vec::new();
     let file = File::open(format!("/proc/{pid}/maps")).map_err(failed)?;
-    let maps = MemoryMaps::from_read(io::Read::take(file, LONGEST_MAPS)).map_err(|error| {
-        let source = match error {
-            procfs::ProcError::Io(error, _) => error,
-            procfs::ProcError::PermissionDenied(_) => io::ErrorKind::PermissionDenied.into(),
-            procfs::ProcError::NotFound(_) => return LiveError::NoProcess(pid),
-            other => io::Error::other(other.to_string()),
-        };
-        failed(source)
-    })?;
+    io::Read::take(file, LONGEST_MAPS).read_to_end(&mut list).map_err(failed)?;
+    // A path may be any bytes.
+    let maps =
+        MemoryMaps::from_read(String::from_utf8_lossy(&list).as_bytes()).map_err(|error| {
+            let source = match error {
+                procfs::ProcError::Io(error, _) => error,
+                procfs::ProcError::PermissionDenied(_) => io::ErrorKind::PermissionDenied.into(),
+                procfs::ProcError::NotFound(_) => return LiveError::NoProcess(pid),
+                other => io::Error::other(other.to_string()),
+            };
+            failed(source)
+        })?;
     Ok(maps.0)
 }
 
@@ -184,5 +188,31 @@ fn without_memory(pid: u32) -> LiveError {
             LiveError::KernelThread(pid)
         }
         _ => LiveError::Gone(pid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_mapped_file_whose_name_is_not_utf8_hides_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
+        fs::write(&file, "x").unwrap();
+        let file = File::open(file).unwrap();
+        // SAFETY: a new mapping, which nobody uses.
+        let place = unsafe {
+            let (read, private) = (libc::PROT_READ, libc::MAP_PRIVATE);
+            libc::mmap(std::ptr::null_mut(), 1, read, private, file.as_raw_fd(), 0)
+        };
+        assert_ne!(place, libc::MAP_FAILED);
+        let process = Process::open(std::process::id()).unwrap();
+        assert_eq!(process.file_at(place as u64).unwrap().rsplit('/').next(), Some("\u{fffd}"));
+        let code = a_mapped_file_whose_name_is_not_utf8_hides_no_other as fn() as usize as u64;
+        assert!(process.file_at(code).is_some());
     }
 }

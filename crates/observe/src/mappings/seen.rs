@@ -1,11 +1,12 @@
 //! What /proc shows of a living process: its mappings, and who it runs as.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
 use inspect::files::Mapped;
 use inspect::patience;
+use inspect::read::text;
 use procfs::FromRead;
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, MemoryMaps};
 
@@ -101,7 +102,7 @@ fn list(tgid: u32) -> Option<Vec<Mapping>> {
 
 /// Effective user of a process, as it is known here.
 pub fn user_of(tgid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{tgid}/status")).ok()?;
+    let status = text(format!("/proc/{tgid}/status")).ok()?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     users.split_ascii_whitespace().nth(1)?.parse().ok()
 }
