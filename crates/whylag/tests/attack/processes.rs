@@ -96,6 +96,22 @@ fn a_name_that_is_not_text_ends_no_recording() {
     }
 }
 
+/// Each could be before the host of a URL.
+#[test]
+fn an_environment_of_megabytes_is_looked_at_for_a_moment_and_kept_in_part() {
+    let Some(lab) = lab_beside_others() else { return };
+    let mut sleeper = Command::new("sleep");
+    sleeper.arg("300").env_clear();
+    for n in 0..14 {
+        sleeper.env(format!("A{n}"), "@".repeat(130_000));
+    }
+    let sleeper = Helper::spawn(&mut as_nobody(sleeper));
+    let (run, _) = record(&lab, &sleeper.pid());
+    let kept = run.fact("env.A13").unwrap();
+    assert!(kept.starts_with("@@@@") && kept.ends_with("... (127 KiB in all)"), "{kept}");
+    assert!(kept.len() < 5_000, "{} bytes", kept.len());
+}
+
 fn map_of(pid: &str) -> PathBuf {
     PathBuf::from(format!("/tmp/perf-{pid}.map"))
 }
