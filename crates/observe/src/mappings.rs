@@ -41,6 +41,8 @@ pub struct Mappings {
     users: HashMap<u32, u32>,
     /// Lists that found no room.
     left_out: u64,
+    /// Lists whose process keeps its reader waiting.
+    unanswered: u64,
     /// Of those that did not exec since they were born, with the number of the birth.
     parents: HashMap<u32, (u32, u64)>,
     /// The children of these births, and of some that did exec, the oldest first.
@@ -77,6 +79,7 @@ impl Mappings {
 
     /// Takes what was read of a process some time ago; nothing if it was gone by then.
     pub fn replace(&mut self, tgid: u32, seen: Seen) {
+        self.unanswered += u64::from(seen.gave_no_answer);
         if seen.mappings.is_empty() {
             return;
         }
@@ -104,6 +107,12 @@ impl Mappings {
     /// Lists of mappings that were left out because there were too many, since the last call.
     pub fn left_out(&mut self) -> u64 {
         std::mem::take(&mut self.left_out)
+    }
+
+    /// Lists that could not be read because their process keeps its reader waiting, since the last
+    /// call.
+    pub fn unanswered(&mut self) -> u64 {
+        std::mem::take(&mut self.unanswered)
     }
 
     /// Who a process runs as, or ran as when it was last seen.
@@ -257,7 +266,7 @@ mod tests {
             inode: 7,
         };
         let mut mappings = Mappings::default();
-        let seen = |mappings| Seen { user: None, mappings };
+        let seen = |mappings| Seen { mappings, ..Seen::default() };
         mappings.replace(5, seen(vec![of(10, 20, "/a"), of(20, 30, "/b"), of(50, 60, "/c")]));
         mappings.replace(5, seen(vec![of(40, 55, "/d"), of(15, 18, "/e")]));
         let path = |address| mappings.find(5, address).map(|mapping| &*mapping.path);

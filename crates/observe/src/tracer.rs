@@ -334,10 +334,18 @@ impl Tracer {
         push_loss(batch, "outliers (recorder's queue full)", inbox.outliers_dropped);
         push_loss(batch, "rare records (recorder's queue full)", inbox.rare_dropped);
         push_loss(batch, "records not understood", inbox.malformed);
+        let begun = "early looks at mappings (too many programs begun)";
+        push_loss(batch, begun, inbox.early_looks_dropped);
+        let waiting = "early lists of mappings (recorder's queue full)";
+        push_loss(batch, waiting, inbox.early_mappings_dropped);
+        push_loss(batch, "looks for Python (too many programs begun)", inbox.begun_dropped);
         let stacks = self.stacks.dropped();
         push_loss(batch, "stacks (too many different ones)", stacks);
         let mappings = self.names.mappings.left_out();
         push_loss(batch, "lists of mappings (too many mappings)", mappings);
+        let unanswered = self.names.mappings.unanswered();
+        let waiting = "lists of mappings (processes that keep their reader waiting)";
+        push_loss(batch, waiting, unanswered);
         let functions = self.stacks.functions_left_out();
         push_loss(batch, "Python functions (too many different ones)", functions);
         self.python.say(&self.probes, batch);

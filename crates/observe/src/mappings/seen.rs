@@ -58,12 +58,18 @@ pub struct Seen {
     pub user: Option<u32>,
     /// What it has mapped; nothing if it is gone.
     pub mappings: Vec<Mapping>,
+    /// True if it keeps those waiting who read them.
+    pub gave_no_answer: bool,
 }
 
 /// What is to be seen of a process now. Of a list that is too long the beginning.
 pub fn of_process(tgid: u32) -> Seen {
-    let list = patience::ask(tgid, move || list(tgid)).ok().flatten();
-    Seen { user: user_of(tgid), mappings: list.unwrap_or_default() }
+    let answer = patience::ask(tgid, move || list(tgid));
+    Seen {
+        user: user_of(tgid),
+        gave_no_answer: answer.is_err(),
+        mappings: answer.ok().flatten().unwrap_or_default(),
+    }
 }
 
 fn list(tgid: u32) -> Option<Vec<Mapping>> {

@@ -42,6 +42,10 @@ impl Python {
         push_loss(batch, "Python stacks (frames in a circle)", circles - seen);
         let processes = mem::take(&mut self.left_out);
         push_loss(batch, "functions of Python processes (too many processes)", processes);
+        let lost = self.interpreters.lost();
+        push_loss(batch, "looks for Python (too many processes)", lost.no_room);
+        let no_answer = "looks for Python (processes that keep their reader waiting)";
+        push_loss(batch, no_answer, lost.no_answer);
         batch.facts.extend(self.interpreters.unknown().into_iter().map(|version| Fact {
             name: "python.not_read".to_owned(),
             value: format!("{version}: how it is laid out is not known; no functions in stacks"),
