@@ -13,6 +13,7 @@
  *                   lies over its program file
  *   storm THREADS PROCESSES  begins so many, one after the other, and ends
  *   jostle PROCESSES SECONDS  so many take turns on the CPUs, a moment each
+ *   crash NAME      is called NAME and has a segfault, which the kernel logs
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -272,6 +273,13 @@ static int jostle(int processes, int seconds)
 	return 0;
 }
 
+static int crash(const char *name)
+{
+	prctl(PR_SET_NAME, name);
+	*(volatile int *)NULL = 1;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "";
@@ -292,5 +300,7 @@ int main(int argc, char **argv)
 		return storm(atoi(what), argc > 3 ? atoi(argv[3]) : 0);
 	else if (!strcmp(how, "jostle"))
 		return jostle(atoi(what), argc > 3 ? atoi(argv[3]) : 0);
+	else if (!strcmp(how, "crash"))
+		return crash(what);
 	return 1;
 }
