@@ -235,6 +235,7 @@ fn a_small_file_of_many_values_takes_little_memory() {
 }
 
 /// Exit status and peak memory in KiB of an import.
+#[allow(clippy::zombie_processes, reason = "wait4 waits for it, and says what it used")]
 fn peak_of_import(path: &Path, store: &Path) -> (i32, i64) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_whylag"));
     command.env("WHYLAG_STORE", store).arg("import").arg(path).stderr(std::process::Stdio::null());

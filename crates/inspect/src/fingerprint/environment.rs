@@ -17,7 +17,7 @@ use crate::secrets::without_secret;
 const MOST: usize = 1_000;
 const MOST_BYTES: usize = 256 << 10;
 
-/// So much of a value is kept, bytes.
+/// So much of a value is kept, bytes. No name is longer.
 const LONGEST: usize = 4 << 10;
 
 /// Secrets are looked for in so much of it: one that begins in what is kept is seen.
@@ -53,7 +53,7 @@ fn facts<'e>(
     let mut facts = Vec::new();
     let (mut room, mut left_out) = (MOST_BYTES, 0);
     for (name, value) in variables {
-        if facts.len() == MOST || name.len() >= room {
+        if facts.len() == MOST || name.len() > LONGEST {
             left_out += 1;
             continue;
         }

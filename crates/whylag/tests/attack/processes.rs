@@ -83,7 +83,7 @@ fn a_name_that_is_not_text_ends_no_recording() {
     let Some(lab) = lab_beside_others() else { return };
     let mut shell = Command::new("sh");
     shell.args(["-c", r"printf '\377' >/proc/$$/comm && echo ready 1 && read line"]);
-    let (attacker, _) = started(&mut as_nobody(shell).stdin(Stdio::piped()));
+    let (attacker, _) = started(as_nobody(shell).stdin(Stdio::piped()));
     let pid = attacker.pid();
     assert_eq!(std::fs::read(format!("/proc/{pid}/comm")).unwrap(), b"\xff\n");
     for target in [["-p", &pid], ["-t", &pid]] {
