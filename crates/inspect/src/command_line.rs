@@ -35,14 +35,20 @@ fn first_bytes<'w>(words: impl Iterator<Item = Cow<'w, str>>, mut room: usize) -
             kept.push(word.into_owned());
             continue;
         }
-        let ends = word.char_indices().map(|(at, _)| at);
-        let end = ends.take_while(|end| *end <= room).last().unwrap_or(0);
-        if end > 0 {
-            kept.push(word[..end].to_owned());
+        let beginning = beginning(&word, room);
+        if !beginning.is_empty() {
+            kept.push(beginning.to_owned());
         }
         break;
     }
     kept
+}
+
+/// So many bytes of a text at most, cut where a character begins.
+pub(crate) fn beginning(text: &str, most: usize) -> &str {
+    let mut ends = (0..=most.min(text.len())).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! | of | facts |
 //! |---|---|
 //! | [`host`] | `host.name`, `kernel.release`, `kernel.version`, `kernel.command_line`, `kernel.preemption`, `cpu.model`, `cpu.count`, `cpu.online`, `cpu.hypervisor`, `memory.total_bytes`, `swaps`, `thp.enabled`, `thp.defrag`, `clocksource.current`, `clocksource.available`, `clocksource.read_ns`, `sysctl.*` |
-//! | [`command`], [`process`] | `binary.path`, `binary.build_id`, `binary.binding`, `binary.plt_slots`, `cgroup.<controller>`, `cgroup.cpu.quota_us`, `cgroup.cpu.period_us`, `rlimit.*`, `env.*` |
+//! | [`command`], [`process`] | `binary.path`, `binary.build_id`, `binary.binding`, `binary.plt_slots`, `cgroup.<controller>`, `cgroup.cpu.quota_us`, `cgroup.cpu.period_us`, `rlimit.*`, `env.*`, `env.left_out` |
 
 mod binary;
 pub(crate) mod cgroup;

@@ -17,6 +17,7 @@
 //! - [`perf_map`]: names of just-in-time compiled code.
 //! - [`python`]: CPython interpreters: which file has one, and how it is laid out.
 //! - [`mappings`]: what a process has mapped.
+//! - [`read`]: reads small files of /proc and /sys, whose text others can shape.
 //! - [`files`]: opens files that others chose, such as those that a process has mapped.
 //!
 //! Caveats. A fact that cannot be read is still a fact, with the value `unknown: <reason>`;
@@ -38,7 +39,7 @@ pub mod patience;
 mod patient_file;
 pub mod perf_map;
 pub mod python;
-mod read;
+pub mod read;
 pub mod secrets;
 pub mod user_namespace;
 mod words;

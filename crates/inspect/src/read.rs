@@ -1,4 +1,7 @@
-//! Small files of /proc and /sys, read with a bound, as facts.
+//! Small files of /proc and /sys, read with a bound, as text or facts.
+//!
+//! Who runs a program shapes what they say: a thread's name, a cgroup's, a mount point's may be any
+//! bytes. So such a file is never read as if it were UTF-8: [`text()`] is for all of them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,7 +15,10 @@ use crate::patience;
 /// by the stack limit of its process).
 const LONGEST: u64 = 4 << 20;
 
-/// Contents of a file, at most [`LONGEST`] bytes of it.
+/// Contents of a file, at most 4 MiB of it.
+///
+/// # Errors
+/// What opening or reading it says.
 pub fn bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
     File::open(path)?.take(LONGEST).read_to_end(&mut contents)?;
@@ -20,27 +26,41 @@ pub fn bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 }
 
 /// The same of a file of /proc/PID that shows its memory, which the process can withhold.
-pub fn bytes_of_memory(pid: u32, path: String) -> io::Result<Vec<u8>> {
+pub(crate) fn bytes_of_memory(pid: u32, path: String) -> io::Result<Vec<u8>> {
     patience::ask(pid, || bytes(path))?
 }
 
-/// Contents of a file as text without white space around it; bytes that are not UTF-8 are replaced.
+/// Contents of a file, at most 4 MiB of it, as text without white space around it; bytes that are not
+/// UTF-8 are replaced.
+///
+/// # Errors
+/// What opening or reading it says.
 pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes(path)?).trim().to_owned())
 }
 
+/// True if a file of /proc/PID cannot be read because its process or thread is there no more; not if
+/// descriptors or memory ran out, or it may not be read.
+pub fn is_of_the_ended(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH))
+}
+
 /// A fact with a known value.
-pub fn fact(name: &str, value: impl Into<String>, source: impl Into<String>) -> Fact {
+pub(crate) fn fact(name: &str, value: impl Into<String>, source: impl Into<String>) -> Fact {
     Fact { name: name.to_owned(), value: value.into(), source: source.into() }
 }
 
 /// A fact that could not be read.
-pub fn unknown(name: &str, reason: impl std::fmt::Display, source: impl Into<String>) -> Fact {
+pub(crate) fn unknown(
+    name: &str,
+    reason: impl std::fmt::Display,
+    source: impl Into<String>,
+) -> Fact {
     fact(name, format!("unknown: {reason}"), source)
 }
 
 /// A value, or the reason why there is none, as a fact.
-pub fn fact_of<E: std::fmt::Display>(
+pub(crate) fn fact_of<E: std::fmt::Display>(
     name: &str,
     value: Result<String, E>,
     source: impl Into<String>,
@@ -52,7 +72,7 @@ pub fn fact_of<E: std::fmt::Display>(
 }
 
 /// The whole text of a file as a fact.
-pub fn file_fact(name: &str, path: &str) -> Fact {
+pub(crate) fn file_fact(name: &str, path: &str) -> Fact {
     fact_of(name, text(path), path)
 }
 

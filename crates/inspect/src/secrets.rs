@@ -25,6 +25,7 @@ mod assigned;
 mod tokens;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// What replaces a secret.
 pub const LEFT_OUT: &str = "***";
@@ -40,20 +41,30 @@ pub fn without_secret<'v>(name: &str, value: &'v str) -> &'v str {
     if is_secret { LEFT_OUT } else { value }
 }
 
-/// The text with each secret in it as [`LEFT_OUT`].
+/// The text with each secret in it as [`LEFT_OUT`]. Takes time in proportion to its length, whatever
+/// it is: it comes from processes that may mean harm.
 pub fn masked(text: &str) -> Cow<'_, str> {
     let mut masked = Cow::Borrowed(text);
-    for find in [begin_of_pem, user_of_url, assigned::first, tokens::first] {
-        let mut from = 0;
-        // What was found is replaced before the search goes on behind it.
-        while let Some((start, end)) = find(&masked, from) {
-            if &masked[start..end] != LEFT_OUT {
-                masked.to_mut().replace_range(start..end, LEFT_OUT);
-            }
-            from = start + LEFT_OUT.len();
+    for find in [begin_of_pem, users_of_urls, assigned::after_bearer, assigned::all, tokens::all] {
+        let found = find(&masked);
+        if !found.is_empty() {
+            let left = with_left_out(&masked, &found);
+            masked = Cow::Owned(left);
         }
     }
     masked
+}
+
+/// The text without these parts of it, which are in order.
+fn with_left_out(text: &str, parts: &[Range<usize>]) -> String {
+    let mut left = String::with_capacity(text.len());
+    let mut from = 0;
+    for part in parts {
+        left.push_str(&text[from..part.start]);
+        left.push_str(LEFT_OUT);
+        from = part.end;
+    }
+    left + &text[from..]
 }
 
 /// The words of a command line, with each secret in them as [`LEFT_OUT`]: also where a secret is
@@ -80,39 +91,103 @@ fn is_secret_name(name: &str) -> bool {
 }
 
 /// The rest of the text from the first PEM block on.
-fn begin_of_pem(text: &str, from: usize) -> Option<(usize, usize)> {
-    text[from..].find("-----BEGIN").map(|at| (from + at, text.len()))
+fn begin_of_pem(text: &str) -> Vec<Range<usize>> {
+    text.find("-----BEGIN").map(|at| at..text.len()).into_iter().collect()
 }
 
-/// `user:password` or `token` in `scheme://user:password@host`, and `password` in
+/// Each `user:password` or `token` in `scheme://user:password@host`, and `password` in
 /// `user:password@host`.
-fn user_of_url(text: &str, from: usize) -> Option<(usize, usize)> {
-    const ENDS: [char; 8] = ['/', '?', '#', ' ', '"', '\'', '\n', ','];
-    let mut at = from;
-    while let Some(found) = text[at..].find('@') {
-        let end = at + found;
-        at = end + 1;
-        // A password may have an unescaped slash: then the colon before it decides.
-        if let Some(scheme) = text[from..end].rfind("://") {
-            let start = from + scheme + "://".len();
-            let user = &text[start..end];
-            let is_url = !user.is_empty() && !user.contains([' ', '"', '\'', '\n', '?', '#']);
-            if is_url && (user.contains(':') || !user.contains('/')) {
-                return Some((start, end));
-            }
+fn users_of_urls(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut before = BeforeAt::default();
+    // All that is looked for is ASCII.
+    for (at, byte) in text.bytes().enumerate() {
+        if byte != b'@' {
+            before.take(at, byte);
+            continue;
         }
-        let start = text[from..end].rfind(ENDS).map_or(from, |at| from + at + 1);
-        let pair = text[start..end].split_once(':');
-        let host = text[at..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[');
-        if let Some((user, password)) = pair
-            && !user.is_empty()
-            && !password.is_empty()
-            && host
-        {
-            return Some((start + user.len() + 1, end));
+        if let Some(start) = before.url.secret(at).or_else(|| before.pair.secret(text, at)) {
+            found.push(start..at);
+            before = BeforeAt { pair: Pair { start: at, colon: None }, ..BeforeAt::default() };
         }
     }
-    None
+    found
+}
+
+/// What is known of the text before an `@`, since the last secret.
+#[derive(Default)]
+struct BeforeAt {
+    url: Url,
+    pair: Pair,
+    /// Of the bytes just before, how many are the beginning of `://`.
+    scheme: usize,
+}
+
+impl BeforeAt {
+    fn take(&mut self, at: usize, byte: u8) {
+        self.url.take(byte);
+        self.pair.take(at, byte);
+        self.scheme = match (self.scheme, byte) {
+            (1 | 2, b'/') => self.scheme + 1,
+            (_, b':') => 1,
+            _ => 0,
+        };
+        if self.scheme == 3 {
+            self.url = Url { start: Some(at + 1), ..Url::default() };
+        }
+    }
+}
+
+/// What follows the last `://`.
+#[derive(Default)]
+struct Url {
+    start: Option<usize>,
+    has_colon: bool,
+    has_slash: bool,
+    /// Beyond what can be a user.
+    is_over: bool,
+}
+
+impl Url {
+    fn take(&mut self, byte: u8) {
+        match byte {
+            b':' => self.has_colon = true,
+            b'/' => self.has_slash = true,
+            b' ' | b'"' | b'\'' | b'\n' | b'?' | b'#' => self.is_over = true,
+            _ => {}
+        }
+    }
+
+    /// A password may have an unescaped slash: then the colon before it decides.
+    fn secret(&self, at: usize) -> Option<usize> {
+        let is_user = !self.is_over && (self.has_colon || !self.has_slash);
+        self.start.filter(|start| is_user && *start < at)
+    }
+}
+
+/// What follows the last character that is in no `user:password`.
+#[derive(Default)]
+struct Pair {
+    start: usize,
+    colon: Option<usize>,
+}
+
+impl Pair {
+    fn take(&mut self, at: usize, byte: u8) {
+        match byte {
+            b'/' | b'?' | b'#' | b' ' | b'"' | b'\'' | b'\n' | b',' => {
+                *self = Pair { start: at + 1, colon: None };
+            }
+            b':' => self.colon = self.colon.or(Some(at)),
+            _ => {}
+        }
+    }
+
+    fn secret(&self, text: &str, at: usize) -> Option<usize> {
+        let is_host = |c: char| c.is_ascii_alphanumeric() || c == '[';
+        let colon = self.colon.filter(|colon| *colon > self.start && colon + 1 < at)?;
+        text[at + 1..].starts_with(is_host).then_some(colon + 1)
+    }
 }
 
 #[cfg(test)]
@@ -165,6 +240,18 @@ mod tests {
             assert_eq!(without_secret("THING", value), LEFT_OUT, "{value}");
             assert_eq!(masked(shown), shown, "twice");
         }
+        // Each is found by itself, and in what is left of the text.
+        for (value, shown) in [
+            (
+                "https://t@h/ me:hunter2@db, me:hunter2@[::1]",
+                "https://***@h/ me:***@db, me:***@[::1]",
+            ),
+            ("a://b:c@d@e://hunter2@f", "a://***@d@e://***@f"),
+            ("password=a b token=c; d cookie: e", "password=*** b token=***; d cookie: ***"),
+            ("AKIAAAAAAAAAAAAAAAAA-ghp_", "***-ghp_"),
+        ] {
+            assert_eq!(masked(value), shown);
+        }
         assert_eq!(without_secret("THING", r#"{\"secret\":\"hunter2\"}"#), LEFT_OUT);
     }
 
@@ -186,6 +273,38 @@ mod tests {
         for words in ["sort --key 2 -t : a", "whylag record --threshold 1ms", "gcc -p -o a a.c"] {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             assert_eq!(masked_words(&words), words);
+        }
+    }
+
+    /// Twenty times the text takes some twenty times as long, not four hundred times.
+    #[test]
+    fn no_text_takes_more_time_than_in_proportion_to_its_length() {
+        let time = |text: &str| {
+            let began = std::time::Instant::now();
+            assert!(!masked(text).is_empty());
+            began.elapsed()
+        };
+        for piece in [
+            "@",
+            "a://b@ ",
+            "://",
+            "a:b/@",
+            "eyJ-",
+            "eyJ-AKIAAAAAAAAAAAAAAAAA-",
+            "SG.-",
+            "bearer ",
+            "bearer aaaaaaaaaaaaaaaa ",
+            "password=a ",
+            "password=",
+            "password \"",
+            "AKIAAAAAAAAAAAAAAAAA ",
+            "-----BEGI",
+        ] {
+            let of = |length: usize| piece.repeat(length / piece.len());
+            let (short, long) = (of(3_000), of(60_000));
+            let least = |text: &str| (0..3).map(|_| time(text)).min().unwrap();
+            let (few, many) = (least(&short), least(&long));
+            assert!(many < few * 100, "{piece:?}: {few:?} for a twentieth of {many:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
@@ -149,6 +149,20 @@ macro_rules! tables {
                     _ => {}
                 }
                 Ok(())
+            }
+
+            /// Takes the value of a map as the table of this name; false, and the value is still to be
+            /// taken, if there is no such table.
+            pub(crate) fn take<'de, M: MapAccess<'de>>(
+                &mut self,
+                table: &str,
+                map: &mut M,
+            ) -> Result<bool, M::Error> {
+                match table {
+                    $(stored_name!($table $($stored)?) => self.$table = map.next_value()?,)*
+                    _ => return Ok(false),
+                }
+                Ok(true)
             }
 
             /// Puts the largest first in each table.

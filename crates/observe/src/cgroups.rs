@@ -8,6 +8,7 @@ use std::fs;
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use inspect::read::text;
 use model::Target;
 
 use crate::Error;
@@ -68,7 +69,7 @@ const LISTED: usize = 8;
 
 /// The cgroup of this name.
 pub fn find(name: &CgroupName) -> Result<Cgroup, Error> {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let read = |path| text(path).unwrap_or_default();
     let mounts = mounts(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
     if mounts.is_empty() {
         return Err(Error::NoCgroups(name.clone()));
@@ -102,7 +103,7 @@ fn open(directory: &Path, hierarchy: i32) -> Result<Cgroup, Error> {
 pub fn processes(directory: &Path) -> Vec<u32> {
     let of = |directory: &Path| {
         // Those of a threaded cgroup are listed by the one above it.
-        let list = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+        let list = text(directory.join("cgroup.procs")).unwrap_or_default();
         list.lines().filter_map(|line| line.parse().ok()).collect::<Vec<u32>>()
     };
     let mut all = of(directory);

@@ -1,5 +1,6 @@
 //! Empties the ring buffers in a thread of its own into a bounded inbox.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -62,8 +63,15 @@ pub struct Inbox {
     early_memory: usize,
     /// Bytes of memory that events, mappings, dead threads, stacks and words take.
     rare_memory: usize,
+    /// True if mappings are read soon after a process began to run a program.
+    looks_early: bool,
     /// Processes that began to run a program and whose mappings are still to be read.
     executed: Vec<u32>,
+    /// Those that found no room in it, and lists of mappings that found none.
+    pub early_looks_dropped: u64,
+    pub early_mappings_dropped: u64,
+    /// Processes that found no room in `begun`.
+    pub begun_dropped: u64,
     /// Outliers that found the inbox full.
     pub outliers_dropped: u64,
     /// Other records that found it full.
@@ -131,7 +139,7 @@ impl Inbox {
     /// The oldest, at most so many; what they leave has no more room than it needs.
     fn some_outliers(&mut self, most: usize) -> Vec<outlier_record> {
         if self.outliers.len() <= most {
-            return std::mem::take(&mut self.outliers);
+            return mem::take(&mut self.outliers);
         }
         let some = self.outliers.drain(..most).collect();
         if self.outliers.len() < self.outliers.capacity() / 2 {
@@ -157,13 +165,45 @@ impl Inbox {
     fn put_event(&mut self, bytes: &[u8]) {
         let Some(event) = bpf::read::<event_record>(bytes) else { return };
         if EventKind::of(event.kind) == Some(EventKind::Exec) {
-            for waiting in [&mut self.executed, &mut self.begun] {
-                if waiting.len() < LOOKS_WAITING {
-                    waiting.push(event.tgid);
-                }
+            wait_for_look(&mut self.begun, event.tgid, &mut self.begun_dropped);
+            if self.looks_early {
+                wait_for_look(&mut self.executed, event.tgid, &mut self.early_looks_dropped);
             }
         }
         push(&mut self.events, Some(event));
+    }
+
+    fn put_early(&mut self, tgid: u32, seen: Seen) {
+        if seen.mappings.is_empty() {
+            return;
+        }
+        let memory = self.early_memory + mappings::memory(&seen.mappings);
+        if memory < EARLY_WAITING {
+            self.early_memory = memory;
+            self.early_mappings.push((tgid, seen));
+        } else {
+            self.early_mappings_dropped += 1;
+        }
+    }
+
+    /// Everything but outliers that have been left, and processes that are still to be looked at.
+    fn take(&mut self, outliers: usize) -> Inbox {
+        let outliers = self.some_outliers(outliers);
+        let kept = Inbox {
+            outliers: mem::take(&mut self.outliers),
+            begun: mem::take(&mut self.begun),
+            executed: mem::take(&mut self.executed),
+            looks_early: self.looks_early,
+            ..Inbox::default()
+        };
+        Inbox { outliers, ..mem::replace(self, kept) }
+    }
+}
+
+fn wait_for_look(waiting: &mut Vec<u32>, tgid: u32, dropped: &mut u64) {
+    match waiting.len() < LOOKS_WAITING {
+        true => waiting.push(tgid),
+        false => *dropped += 1,
     }
 }
 
@@ -217,7 +257,8 @@ impl Drain {
     /// Begins to drain.
     pub fn start(probes: &Probes) -> Result<Drain, Error> {
         let looks_early = !probes.shows_mappings_at_exit();
-        let inbox = Arc::new(Mutex::new(Inbox::default()));
+        let inbox = Inbox { looks_early, ..Inbox::default() };
+        let inbox = Arc::new(Mutex::new(inbox));
         let stop = Arc::new(AtomicBool::new(false));
         let mut builder = RingBufferBuilder::new();
         let maps = &probes.skel().maps;
@@ -245,13 +286,7 @@ impl Drain {
 
     /// Takes everything that has come, but of the outliers only so many.
     pub fn take(&self, outliers: usize) -> Inbox {
-        let mut inbox = lock(&self.inbox);
-        let outliers = inbox.some_outliers(outliers);
-        let left = std::mem::take(&mut inbox.outliers);
-        let begun = std::mem::take(&mut inbox.begun);
-        let kept = Inbox { outliers: left, begun, ..Inbox::default() };
-        let all = std::mem::replace(&mut *inbox, kept);
-        Inbox { outliers, ..all }
+        lock(&self.inbox).take(outliers)
     }
 
     /// Takes so many outliers and nothing else.
@@ -261,7 +296,7 @@ impl Drain {
 
     /// Takes the processes that began to run a program.
     pub fn take_begun(&self) -> Vec<u32> {
-        std::mem::take(&mut lock(&self.inbox).begun)
+        mem::take(&mut lock(&self.inbox).begun)
     }
 
     /// True when outliers come faster than they are taken once a second.
@@ -319,15 +354,10 @@ impl Looks {
             let some = inbox.executed.len().min(LOOKS_PER_ROUND);
             inbox.executed.drain(..some).collect()
         };
-        let again = std::mem::replace(&mut self.again, fresh);
+        let again = mem::replace(&mut self.again, fresh);
         for tgid in again.into_iter().chain(self.again.iter().copied()) {
             let seen = mappings::of_process(tgid);
-            let mut inbox = lock(&self.inbox);
-            let memory = inbox.early_memory + mappings::memory(&seen.mappings);
-            if !seen.mappings.is_empty() && memory < EARLY_WAITING {
-                inbox.early_memory = memory;
-                inbox.early_mappings.push((tgid, seen));
-            }
+            lock(&self.inbox).put_early(tgid, seen);
         }
     }
 }
@@ -368,6 +398,49 @@ mod tests {
         }
         assert_eq!(inbox.outliers.len(), OUTLIERS_WAITING);
         assert_eq!(inbox.outliers_dropped, 7);
+    }
+
+    #[test]
+    fn programs_that_are_not_looked_at_are_counted() {
+        let exec = |tgid| event_record {
+            r#type: RecordType::Event as u32,
+            tgid,
+            kind: EventKind::Exec as u32,
+            ..Default::default()
+        };
+        for looks_early in [true, false] {
+            let mut inbox = Inbox { looks_early, ..Inbox::default() };
+            for tgid in 0..LOOKS_WAITING as u32 + 7 {
+                inbox.put(bpf::bytes(&exec(tgid)));
+            }
+            let early = if looks_early { (LOOKS_WAITING, 7) } else { (0, 0) };
+            assert_eq!((inbox.executed.len(), inbox.early_looks_dropped), early);
+            assert_eq!((inbox.begun.len(), inbox.begun_dropped), (LOOKS_WAITING, 7));
+            let taken = inbox.take(1);
+            assert_eq!((taken.early_looks_dropped, taken.begun_dropped), (early.1, 7));
+            assert_eq!(taken.events.len(), LOOKS_WAITING + 7);
+            // They are still to be looked at, and no longer lost.
+            assert_eq!((inbox.executed.len(), inbox.begun.len()), (early.0, LOOKS_WAITING));
+            assert_eq!((inbox.early_looks_dropped, inbox.begun_dropped), (0, 0));
+            inbox.executed.clear();
+            inbox.put(bpf::bytes(&exec(1)));
+            assert_eq!(inbox.executed.len(), usize::from(looks_early));
+        }
+    }
+
+    #[test]
+    fn early_mappings_that_find_no_room_are_counted() {
+        let mut inbox = Inbox::default();
+        let own = mappings::of_process(std::process::id()).mappings;
+        let one = mappings::memory(&own);
+        let all = EARLY_WAITING / one + 9;
+        for _ in 0..all {
+            inbox.put_early(1, Seen { mappings: own.clone(), ..Seen::default() });
+        }
+        inbox.put_early(2, Seen::default());
+        let dropped = usize::try_from(inbox.early_mappings_dropped).unwrap();
+        assert_eq!(inbox.early_mappings.len() + dropped, all, "what is gone is not lost");
+        assert!(dropped >= 9 && inbox.early_mappings.len() * one < EARLY_WAITING);
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use inspect::files;
+use inspect::read::{is_of_the_ended, text};
 use model::{Batch, CpuTime, EventDetail, EventKind, OtherThreads, Process};
 
 /// CPUs that are online.
@@ -12,10 +14,11 @@ pub fn cpu_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Process of a thread, `None` if there is no such thread.
-pub fn process_of(tid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+/// Process of a thread. An error that [`is_of_the_ended`] knows if there is no such thread.
+pub fn process_of(tid: u32) -> io::Result<u32> {
+    let status = text(format!("/proc/{tid}/status"))?;
+    let number = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+    number.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// True if a process has ended, or is a zombie that its parent has not fetched yet. Asked of its
@@ -24,7 +27,8 @@ pub fn is_gone(pid: u32) -> bool {
     // A main thread that ended before the others is a zombie, too: then there are others.
     match state(pid, pid) {
         None => true,
-        Some('Z') => fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) <= 1,
+        Some('Z') => fs::read_dir(format!("/proc/{pid}/task"))
+            .map_or_else(|error| is_of_the_ended(&error), |threads| threads.count() <= 1),
         Some(_) => false,
     }
 }
@@ -34,15 +38,18 @@ pub fn thread_has_ended(pid: u32, tid: u32) -> bool {
     matches!(state(pid, tid), None | Some('Z' | 'X'))
 }
 
-/// The letter that /proc has for the state of a thread.
+/// The letter that /proc has for the state of a thread, `?` if it cannot be read now; `None` if there
+/// is no such thread.
 fn state(pid: u32, tid: u32) -> Option<char> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    stat.rsplit(')').next()?.trim().chars().next()
+    match text(format!("/proc/{pid}/task/{tid}/stat")) {
+        Ok(stat) => stat.rsplit(')').next()?.trim_start().chars().next(),
+        Err(error) => (!is_of_the_ended(&error)).then_some('?'),
+    }
 }
 
 /// Times of the CPUs that are online, since boot, from /proc/stat (resolution: 10 ms).
 pub fn cpu_times() -> Vec<CpuTime> {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let stat = text("/proc/stat").unwrap_or_default();
     let tick_ns = 1_000_000_000 / procfs::ticks_per_second();
     stat.lines().filter_map(|line| cpu_time(line, tick_ns)).collect()
 }
@@ -150,13 +157,13 @@ fn process(
     let exe = exe.map(|path| path.to_string_lossy().into_owned());
     let exe = exe.or_else(|| program.map(str::to_owned));
     let exe = exe.or_else(|| before.map(|p| p.exe.clone())).unwrap_or_default();
-    let in_proc = fs::read_to_string(format!("/proc/{tgid}/comm")).ok();
+    let in_proc = text(format!("/proc/{tgid}/comm")).ok();
     let name = || {
         let last = Path::new(&exe).file_name()?.to_string_lossy().into_owned();
         Some(last).filter(|name| !name.is_empty())
     };
     let comm = match comm {
-        "" => in_proc.map(|comm| comm.trim_end().to_owned()).or_else(name).unwrap_or_default(),
+        "" => in_proc.or_else(name).unwrap_or_default(),
         comm => comm.to_owned(),
     };
     // Its path names another file here, or none, if it is in a container.
@@ -174,11 +181,35 @@ mod tests {
     #[test]
     fn this_thread_belongs_to_this_process_and_lives() {
         let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        assert_eq!(process_of(tid), Some(std::process::id()));
+        assert_eq!(process_of(tid).unwrap(), std::process::id());
         assert!(!is_gone(std::process::id()));
         assert!(!thread_has_ended(std::process::id(), tid));
         assert!(thread_has_ended(std::process::id(), u32::MAX));
-        assert_eq!(process_of(u32::MAX), None);
+        assert!(is_of_the_ended(&process_of(u32::MAX).unwrap_err()));
+    }
+
+    /// Gives a thread of this process a name that is not UTF-8, and what asks about it an answer.
+    #[test]
+    fn a_thread_is_there_whatever_its_name() {
+        let me = std::process::id();
+        std::thread::spawn(move || {
+            fs::write("/proc/thread-self/comm", b"\xff) Z (\xfe").unwrap();
+            let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            assert!(!thread_has_ended(me, tid));
+            assert_eq!(process_of(tid).unwrap(), me);
+            assert_eq!(crate::namespace::innermost(tid), tid);
+            let own = rustix::process::geteuid().as_raw();
+            assert_eq!(crate::mappings::of_process(tid).user, Some(own));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_lack_of_descriptors_is_not_an_end() {
+        let failed = |number| is_of_the_ended(&io::Error::from_raw_os_error(number));
+        assert_eq!([libc::ENOENT, libc::ESRCH].map(failed), [true, true]);
+        assert_eq!([libc::EMFILE, libc::ENOMEM, libc::EACCES].map(failed), [false; 3]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use procfs::process::{MountInfo, Process};
+use procfs::FromRead;
+use procfs::process::{MountInfo, MountInfos};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 /// The path of a file whose names are given innermost first, up to the root of its mount: the
@@ -12,8 +13,7 @@ pub fn locate(names: &[String], inode: u64) -> PathBuf {
     if is_below(Path::new("/"), &relative, inode) {
         return Path::new("/").join(relative);
     }
-    let mounts = Process::myself().and_then(|me| me.mountinfo());
-    let mounts: Vec<MountInfo> = mounts.into_iter().flatten().collect();
+    let mounts = mounts();
     // Nothing that lies behind a server is asked: it answers when it likes.
     let served: Vec<&Path> =
         mounts.iter().filter(|m| is_served(&m.fs_type)).map(|m| m.mount_point.as_path()).collect();
@@ -21,6 +21,12 @@ pub fn locate(names: &[String], inode: u64) -> PathBuf {
     let mut points = mounts.iter().map(|mount| mount.mount_point.as_path());
     let found = points.find(|point| is_asked(point) && is_below(point, &relative, inode));
     found.map_or_else(|| relative.clone(), |point| point.join(&relative))
+}
+
+/// A mount point may have any bytes in its name: users may mount FUSE.
+fn mounts() -> Vec<MountInfo> {
+    let text = inspect::read::text("/proc/self/mountinfo").unwrap_or_default();
+    MountInfos::from_read(text.as_bytes()).map_or_else(|_| Vec::new(), |mounts| mounts.0)
 }
 
 /// True of file systems whose files are somebody's answers.
@@ -50,7 +56,7 @@ mod tests {
     fn a_file_is_located_by_its_names_and_inode() {
         let exe = std::env::current_exe().unwrap();
         let inode = fs::metadata(&exe).unwrap().st_ino();
-        let mounts = Process::myself().unwrap().mountinfo().unwrap().into_iter();
+        let mounts = mounts().into_iter();
         let points = mounts.map(|m| m.mount_point).filter(|point| exe.starts_with(point));
         let point = points.max_by_key(|point| point.components().count()).unwrap();
         let names: Vec<String> = exe

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::linux::fs::MetadataExt;
 
+use inspect::read::text;
+
 use crate::Error;
 
 /// Inode numbers of the first PID namespace and of the first user namespace (PROC_PID_INIT_INO and
@@ -14,7 +16,7 @@ const FIRST_USER: u64 = 0xEFFF_FFFD;
 /// command that it starts would not be those of one namespace.
 pub fn is_inner() -> Result<bool, Error> {
     let own = inode("pid")?;
-    let status = fs::read_to_string("/proc/self/status").map_err(|_| Error::OtherProc)?;
+    let status = text("/proc/self/status").map_err(|_| Error::OtherProc)?;
     if numbers(&status).count() > 1 {
         return Err(Error::OtherProc);
     }
@@ -26,7 +28,7 @@ pub fn is_inner() -> Result<bool, Error> {
     {
         return Err(Error::NoThreads);
     }
-    let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    let offsets = text("/proc/self/timens_offsets").unwrap_or_default();
     if offsets.lines().any(has_other_monotonic_clock) {
         return Err(Error::OtherClock);
     }
@@ -45,7 +47,7 @@ fn inode(kind: &str) -> Result<u64, Error> {
 
 /// Number of a process in the innermost namespace that it is in, such as a container's.
 pub fn innermost(tgid: u32) -> u32 {
-    let status = fs::read_to_string(format!("/proc/{tgid}/status")).unwrap_or_default();
+    let status = text(format!("/proc/{tgid}/status")).unwrap_or_default();
     numbers(&status).last().unwrap_or(tgid)
 }
 

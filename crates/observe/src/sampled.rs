@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use inspect::read::text;
 use model::{Account, Accounts, Batch, Blocked, Cost, Syscall, ThreadAccounts};
 
 use crate::watch::Found;
@@ -199,7 +200,7 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     while let Some(pid) = found.get(position).copied() {
         position += 1;
         for tid in numbers_in(&format!("/proc/{pid}/task")) {
-            let children = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children"));
+            let children = text(format!("/proc/{pid}/task/{tid}/children"));
             let children = children.unwrap_or_default();
             found.extend(children.split_ascii_whitespace().filter_map(|c| c.parse::<u32>().ok()));
         }
@@ -215,11 +216,11 @@ fn numbers_in(directory: &str) -> impl Iterator<Item = u32> + use<> {
 
 fn state(tgid: u32, tid: u32) -> Option<State> {
     let place = format!("/proc/{tgid}/task/{tid}");
-    let stat = fs::read_to_string(format!("{place}/stat")).ok()?;
+    let stat = text(format!("{place}/stat")).ok()?;
     let (head, rest) = stat.rsplit_once(')')?;
     let comm = head.split_once('(')?.1.to_owned();
     let letter = rest.trim_start().chars().next()?;
-    let read = |name: &str| fs::read_to_string(format!("{place}/{name}")).unwrap_or_default();
+    let read = |name: &str| text(format!("{place}/{name}")).unwrap_or_default();
     let schedstat = read("schedstat");
     let mut times = schedstat.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
     let (run_ns, wait_ns) = (times.next().flatten(), times.next().flatten());
@@ -297,7 +298,7 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
         let threads = Mutex::new(Threads::new());
         let scope = Scope::Process(child.id(), false);
-        while host::process_of(child.id()).is_none() {}
+        while host::process_of(child.id()).is_err() {}
         for _ in 0..5 {
             sample(&scope, &threads);
             std::thread::sleep(INTERVAL);

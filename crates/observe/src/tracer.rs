@@ -338,6 +338,11 @@ impl Tracer {
         push_loss(batch, "outliers (recorder's queue full)", inbox.outliers_dropped);
         push_loss(batch, "rare records (recorder's queue full)", inbox.rare_dropped);
         push_loss(batch, "records not understood", inbox.malformed);
+        let begun = "early looks at mappings (too many programs begun)";
+        push_loss(batch, begun, inbox.early_looks_dropped);
+        let waiting = "early lists of mappings (recorder's queue full)";
+        push_loss(batch, waiting, inbox.early_mappings_dropped);
+        push_loss(batch, "looks for Python (too many programs begun)", inbox.begun_dropped);
         let stacks = self.stacks.dropped();
         push_loss(batch, "stacks (too many different ones)", stacks);
         let mappings = self.names.mappings.left_out();

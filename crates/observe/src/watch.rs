@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use inspect::read::is_of_the_ended;
 use model::{Fact, Labels, RecorderPart, RunHeader, Target};
 
 use crate::cgroups::{self, Cgroup, CgroupName};
@@ -169,7 +170,11 @@ impl Found {
             }
             WatchTarget::Process(pid) => (one(TargetKind::Process, *pid, *pid), None),
             WatchTarget::Thread(tid) => {
-                let tgid = host::process_of(*tid).ok_or(Error::NoThread(*tid))?;
+                let tgid =
+                    host::process_of(*tid).map_err(|error| match is_of_the_ended(&error) {
+                        true => Error::NoThread(*tid),
+                        false => Error::io("reading whose thread it is")(error),
+                    })?;
                 (one(TargetKind::Thread, *tid, tgid), None)
             }
             WatchTarget::Host => (one(TargetKind::Host, 0, 0), None),
@@ -187,7 +192,8 @@ impl Found {
                 host::is_gone(self.pid).then(|| format!("process {} ended", self.pid))
             }
             (TargetKind::Thread, _) => {
-                host::process_of(self.pid).is_none().then(|| format!("thread {} ended", self.pid))
+                let has_ended = host::process_of(self.pid).is_err_and(|e| is_of_the_ended(&e));
+                has_ended.then(|| format!("thread {} ended", self.pid))
             }
             (_, Some(cgroup)) if !cgroup.directory.exists() => {
                 Some(format!("the cgroup {} was removed", cgroup.directory.display()))

@@ -34,7 +34,8 @@ impl Recorder {
 }
 
 fn start_ticks(pid: u32) -> Option<i64> {
-    start_ticks_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    // The name in it may be any bytes, once another process has this pid.
+    start_ticks_in(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))
 }
 
 /// Field 22 of /proc/PID/stat; `None` for a process that has ended and only waits for its parent.

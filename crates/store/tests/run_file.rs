@@ -8,12 +8,17 @@ mod common;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use common::*;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use model::*;
+use rustix::fs::CWD;
 use store::{LOADED_OUTLIERS, RunFileError, Sqlite, Store};
 use tempfile::TempDir;
 
@@ -243,6 +248,43 @@ fn foreign_files_are_refused() {
     assert!(matches!(error, RunFileError::Unreadable { .. }), "{error}");
 }
 
+/// Somebody who may write in the folder puts a FIFO there, and the file again, all the time.
+#[test]
+fn a_fifo_in_the_place_of_a_file_keeps_nobody_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = written(&folder, &small_file());
+    let other = folder.path().join("other");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &other, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let (swapped, file) = (place.clone(), place.clone());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&is_over);
+    let attacker = thread::spawn(move || {
+        let exchange = rustix::fs::RenameFlags::EXCHANGE;
+        let mut swaps = 0;
+        while !ends.load(Ordering::Relaxed) {
+            rustix::fs::renameat_with(CWD, &swapped, CWD, &other, exchange).unwrap();
+            swaps += 1;
+        }
+        swaps
+    });
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || {
+        let began = Instant::now();
+        let mut found = [0, 0];
+        while began.elapsed() < Duration::from_secs(1) {
+            found[usize::from(store::is_run_file(&file))] += 1;
+            let _ = Sqlite::open_run_file(&file);
+        }
+        let _ = done.send(found);
+    });
+    let found = is_done.recv_timeout(Duration::from_secs(30)).expect("it waits for a writer");
+    is_over.store(true, Ordering::Relaxed);
+    let swaps = attacker.join().unwrap();
+    println!("{swaps} swaps, {found:?} looks");
+    assert!(swaps > 100 && found.iter().all(|looks| *looks > 0), "{swaps} {found:?}");
+}
+
 #[test]
 fn a_newer_format_is_refused_whatever_else_it_has() {
     let folder = tempfile::tempdir().unwrap();
@@ -392,5 +434,5 @@ fn a_line_without_end_is_refused_before_it_fills_the_memory() {
     let zeros = vec![b' '; 1 << 20];
     (0..300).for_each(|_| bomb.write_all(&zeros).unwrap());
     let error = refused(&written(&folder, &bomb.finish().unwrap()));
-    assert!(error.to_string().contains("a longer line than the limit of 256 MiB"), "{error}");
+    assert!(error.to_string().contains("a longer line than the limit of 64 MiB"), "{error}");
 }

@@ -8,9 +8,14 @@ fn malformed(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{what} has another form than expected"))
 }
 
+/// A file of /proc. A thread's name in it may be any bytes: what is not UTF-8 is replaced.
+fn text_of(path: &str) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+}
+
 /// Field 22 of a stat file in /proc: when a process or thread started, ticks since boot.
 pub fn start_of(stat: &str) -> io::Result<u64> {
-    let text = fs::read_to_string(stat)?;
+    let text = text_of(stat)?;
     // The name in parentheses may hold anything, also parentheses and blanks.
     let after_name = text.rsplit_once(')').map(|(_, rest)| rest);
     after_name
@@ -33,7 +38,7 @@ pub fn pid_namespace() -> io::Result<u64> {
 /// The id of this boot, 36 characters.
 pub fn boot_id() -> io::Result<[u8; 36]> {
     let path = "/proc/sys/kernel/random/boot_id";
-    let text = fs::read_to_string(path)?;
+    let text = text_of(path)?;
     text.trim_end().as_bytes().try_into().map_err(|_| malformed(path))
 }
 
@@ -43,7 +48,7 @@ pub fn pid_in_its_namespace(pid: u32) -> io::Result<u32> {
 }
 
 fn inner_pid(path: &str) -> io::Result<u32> {
-    let text = fs::read_to_string(path)?;
+    let text = text_of(path)?;
     text.lines()
         .find_map(|line| line.strip_prefix("NSpid:")?.split_ascii_whitespace().last()?.parse().ok())
         .ok_or_else(|| malformed(path))
@@ -64,7 +69,7 @@ pub fn threads_of(pid: u32) -> io::Result<Vec<(u32, u32)>> {
 /// Effective user of a process.
 pub fn user_of(pid: u32) -> io::Result<u32> {
     let path = format!("/proc/{pid}/status");
-    let text = fs::read_to_string(&path)?;
+    let text = text_of(&path)?;
     text.lines()
         .find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().nth(1)?.parse().ok())
         .ok_or_else(|| malformed(&path))
@@ -73,7 +78,7 @@ pub fn user_of(pid: u32) -> io::Result<u32> {
 /// Effective user of a process, by the number that the process itself knows.
 pub fn user_in_its_namespace(pid: u32) -> io::Result<u32> {
     let outside = user_of(pid)?;
-    let map = fs::read_to_string(format!("/proc/{pid}/uid_map"))?;
+    let map = text_of(&format!("/proc/{pid}/uid_map"))?;
     Ok(map.lines().find_map(|line| inside(line, outside)).unwrap_or(outside))
 }
 
@@ -122,6 +127,21 @@ pub fn each_mapping(process: &str, mut is_last: impl FnMut(&[u8]) -> bool) -> io
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_is_identified_whatever_its_name() {
+        std::thread::spawn(|| {
+            fs::write("/proc/thread-self/comm", b"\xff) (\xfe").unwrap();
+            let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            assert!(start_of("/proc/thread-self/stat").unwrap() > 0);
+            assert!(pid_in_its_namespace(tid).is_ok());
+            assert_eq!(user_of(tid).unwrap(), rustix::process::geteuid().as_raw());
+            let threads = threads_of(std::process::id()).unwrap();
+            assert!(threads.iter().any(|(_, here)| *here == tid), "{threads:?}");
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn users_have_other_numbers_inside() {

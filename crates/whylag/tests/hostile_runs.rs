@@ -201,6 +201,53 @@ fn time() -> Duration {
     Duration::from_secs(seconds.unwrap_or(5))
 }
 
+/// Less than a megabyte of a file that would be a gigabyte in memory if its values were kept.
+#[test]
+fn a_small_file_of_many_values_takes_little_memory() {
+    const MOST: i64 = 400 << 10; // KiB
+    let folder = tempfile::tempdir().unwrap();
+    let text = text_of(RUNS[0]);
+    let first = text.split_inclusive(|byte| *byte == b'\n').next().unwrap();
+    let path = folder.path().join("bomb.whylag");
+    for (begins, value) in [
+        ("{\"batch\":{\"zz\":[0", ",0"),
+        ("{\"batch\":{\"zz\":[{}", ",{}"),
+        ("{\"batch\":{\"waits\":[0", ",0"),
+        ("{\"batch\":{\"jitter\":{\"changed\":[\"\"", ",\"\""),
+        ("{\"batch\":{\"jitter\":{\"changed\":[\"a\"", ",\"a\""),
+        ("{\"batch\":{\"jitter\":{\"changed\":[\"a\"", ",\"aaaaaaaaaaaaaaaa\""),
+        ("{\"complete\":{\"zz\":[0", ",0"),
+    ] {
+        for length in [15 << 20, 60 << 20] {
+            let mut out = GzEncoder::new(File::create(&path).unwrap(), Compression::fast());
+            out.write_all(first).unwrap();
+            out.write_all(begins.as_bytes()).unwrap();
+            let values = value.repeat((1 << 20) / value.len());
+            (0..length / values.len()).for_each(|_| out.write_all(values.as_bytes()).unwrap());
+            out.write_all(b"]}}\n").unwrap();
+            out.finish().unwrap();
+            let (status, peak) = peak_of_import(&path, &folder.path().join("store"));
+            println!("{begins} of {length} bytes: {} MiB", peak >> 10);
+            assert!(peak < MOST, "{begins} of {length} bytes: {} MiB", peak >> 10);
+            assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 2, "{status}");
+        }
+    }
+}
+
+/// Exit status and peak memory in KiB of an import.
+#[allow(clippy::zombie_processes, reason = "wait4 waits for it, and says what it used")]
+fn peak_of_import(path: &Path, store: &Path) -> (i32, i64) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_whylag"));
+    command.env("WHYLAG_STORE", store).arg("import").arg(path).stderr(std::process::Stdio::null());
+    let child = command.spawn().unwrap();
+    // SAFETY: both are plain integers, which are written here.
+    let (mut status, mut used) = (0, unsafe { std::mem::zeroed::<libc::rusage>() });
+    // SAFETY: the places are valid, and nobody else waits for this child.
+    let waited = unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut used) };
+    assert_eq!(waited, child.id() as i32);
+    (status, used.ru_maxrss)
+}
+
 #[test]
 fn absurd_numbers_make_no_panic() {
     let folder = tempfile::tempdir().unwrap();

@@ -117,12 +117,15 @@ fn disk_writes(diskstats: &str) -> Result<Look, String> {
     Ok(Look::by(ms, 10.0, 100.0, fact, ADVICE).passing())
 }
 
-/// (mount point, options) of file systems on disks.
+/// (mount point, options) of file systems on disks. Not of FUSE: whoever mounts it says what its source
+/// is called, and users may.
 fn on_disks(mounts: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
     mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ');
-        let (device, point, options) = (fields.next()?, fields.next()?, fields.nth(1)?);
-        device.starts_with("/dev/").then(|| (point, options.split(',').collect()))
+        let (device, point) = (fields.next()?, fields.next()?);
+        let (kind, options) = (fields.next()?, fields.next()?);
+        let is_on_disk = device.starts_with("/dev/") && !kind.starts_with("fuse");
+        is_on_disk.then(|| (point, options.split(',').collect()))
     })
 }
 
@@ -217,7 +220,10 @@ mod tests {
     #[test]
     fn mounts() {
         let line = |options: &str| {
-            format!("proc /proc proc sync 0 0\n/dev/sda1 /data ext4 {options} 0 0\n")
+            format!(
+                "proc /proc proc sync 0 0\n/dev/sda1 /home/me/x fuse.sshfs rw,sync 0 0\n\
+                 /dev/sda1 /home/me/y fuse strictatime 0 0\n/dev/sda1 /data ext4 {options} 0 0\n"
+            )
         };
         for (options, slow, times) in [
             ("rw,relatime", Good, Good),

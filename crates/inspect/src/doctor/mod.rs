@@ -18,6 +18,7 @@ mod log;
 mod memory;
 mod memory_use;
 mod network;
+mod pattern;
 mod populations;
 mod process;
 mod scheduler;

@@ -131,7 +131,11 @@ fn preemption(model: &str) -> Result<Look, String> {
 }
 
 fn cgroup_throttling(throttled: cgroups::Throttled) -> Result<Look, String> {
-    let seen = format!("{} looked at", counted(throttled.seen, "cgroup"));
+    let seen = counted(throttled.seen, "cgroup");
+    let seen = match throttled.are_more {
+        true => format!("the first {seen} of more looked at"),
+        false => format!("{seen} looked at"),
+    };
     let look = match throttled.worst {
         None => Look::good("none throttled since it was made"),
         Some((path, times)) => Look::attention(
@@ -167,9 +171,12 @@ mod tests {
         assert_eq!(preemption("none").unwrap().verdict, Attention);
         assert_eq!((run_queue(2, 2).verdict, run_queue(9, 2).verdict), (Good, Bad));
         assert_eq!((autogroup(0).verdict, autogroup(1).verdict), (Good, Attention));
-        let throttled = |worst| cgroups::Throttled { seen: 7, worst };
+        let throttled = |worst| cgroups::Throttled { seen: 7, worst, ..Default::default() };
         assert_eq!(cgroup_throttling(throttled(None)).unwrap().verdict, Good);
         let worst = Some(("/shop".to_owned(), 12));
         assert_eq!(cgroup_throttling(throttled(worst)).unwrap().fact, "/shop 12 times");
+        let part = cgroups::Throttled { seen: 4_000, are_more: true, worst: None };
+        let look = format!("{:?}", cgroup_throttling(part).unwrap());
+        assert!(look.contains("the first 4,000 cgroups of more looked at"), "{look}");
     }
 }

@@ -1,7 +1,7 @@
 //! A process that is looked at from outside.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -227,5 +227,31 @@ fn without_memory(pid: u32) -> LiveError {
             LiveError::KernelThread(pid)
         }
         _ => LiveError::Gone(pid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_mapped_file_whose_name_is_not_utf8_hides_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
+        fs::write(&file, "x").unwrap();
+        let file = File::open(file).unwrap();
+        // SAFETY: a new mapping, which nobody uses.
+        let place = unsafe {
+            let (read, private) = (libc::PROT_READ, libc::MAP_PRIVATE);
+            libc::mmap(std::ptr::null_mut(), 1, read, private, file.as_raw_fd(), 0)
+        };
+        assert_ne!(place, libc::MAP_FAILED);
+        let process = Process::open(std::process::id()).unwrap();
+        assert_eq!(process.file_at(place as u64).unwrap().rsplit('/').next(), Some("\u{fffd}"));
+        let code = a_mapped_file_whose_name_is_not_utf8_hides_no_other as fn() as usize as u64;
+        assert!(process.file_at(code).is_some());
     }
 }

@@ -1,5 +1,7 @@
 //! `name=value`, `"name": "value"`, `name: value`, `--name value`, with the name of a secret.
 
+use std::ops::Range;
+
 use super::is_secret_name;
 
 /// What a name has to contain in free text, without `_`, `-` and `.`.
@@ -41,14 +43,16 @@ pub(super) fn any(text: &str) -> bool {
     first_of(text, 0, is_secret_name).is_some()
 }
 
-/// Where the first assigned secret is, from `from` on.
-pub(super) fn first(text: &str, from: usize) -> Option<(usize, usize)> {
-    let bearer = bearer(text, from);
-    let named = first_of(text, from, is_name);
-    [named, bearer].into_iter().flatten().min()
+/// What is assigned to names of secrets.
+pub(super) fn all(text: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    while let Some(next) = first_of(text, found.last().map_or(0, |last| last.end), is_name) {
+        found.push(next);
+    }
+    found
 }
 
-fn first_of(text: &str, from: usize, is_name: fn(&str) -> bool) -> Option<(usize, usize)> {
+fn first_of(text: &str, from: usize, is_name: fn(&str) -> bool) -> Option<Range<usize>> {
     let in_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let mut at = from;
     while let Some(found) = text[at..].find(in_word) {
@@ -59,8 +63,8 @@ fn first_of(text: &str, from: usize, is_name: fn(&str) -> bool) -> Option<(usize
         at = end;
         let Some(value) = assigned_after(word, text, end) else { continue };
         if is_name(word) && value < text.len() {
-            let value = (value, end_of_value(word, text, value));
-            if value.0 < value.1 {
+            let value = value..end_of_value(word, text, value);
+            if !value.is_empty() {
                 return Some(value);
             }
         }
@@ -98,18 +102,21 @@ fn end_of_value(name: &str, text: &str, start: usize) -> usize {
     text[start..].find(ends).map_or(text.len(), |length| start + length)
 }
 
-/// The token after `Bearer`.
-fn bearer(text: &str, from: usize) -> Option<(usize, usize)> {
+/// The tokens after `Bearer`.
+pub(super) fn after_bearer(text: &str) -> Vec<Range<usize>> {
+    const BEARER: &[u8] = b"bearer ";
     const SHORTEST: usize = 16;
-    let lower = text.to_ascii_lowercase();
-    let mut at = from;
-    while let Some(found) = lower[at..].find("bearer ") {
-        let start = at + found + "bearer ".len();
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (at, word) in text.as_bytes().windows(BEARER.len()).enumerate() {
+        let start = at + BEARER.len();
+        let is_behind = found.last().is_none_or(|last| last.end <= at);
+        if !is_behind || !word.eq_ignore_ascii_case(BEARER) {
+            continue;
+        }
         let length = text[start..].find([' ', '"', '\'', '\n']).unwrap_or(text.len() - start);
         if length >= SHORTEST {
-            return Some((start, start + length));
+            found.push(start..start + length);
         }
-        at = start;
     }
-    None
+    found
 }

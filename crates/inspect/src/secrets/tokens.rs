@@ -4,6 +4,8 @@
 //! config/gitleaks.toml), named here by their ids: those whose tokens begin with letters of their
 //! own. No crate of such rules that is kept was found.
 
+use std::ops::Range;
+
 /// A token: its first letters, how many follow at least, and which.
 struct Form {
     /// The rule of gitleaks.
@@ -100,30 +102,53 @@ impl Letters {
     }
 }
 
-/// Where the first token is, from `from` on; of a URL only what comes behind its known part.
-pub(super) fn first(text: &str, from: usize) -> Option<(usize, usize)> {
-    FORMS.iter().filter_map(|form| form.first(text, from)).min()
+/// Each token; of a URL only what comes behind its known part.
+pub(super) fn all(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    // Before these places nothing begins that has not been looked at, and no part ends with a point.
+    let (mut from, mut no_point) = (0, 0);
+    let mut before = None;
+    for (at, c) in text.char_indices() {
+        if at >= from {
+            let is_word = !before.is_some_and(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            let may_be_dotted = at >= no_point;
+            let may_be = |form: &&Form| match form.letters {
+                Url => true,
+                Dotted => is_word && may_be_dotted,
+                _ => is_word,
+            };
+            let forms = FORMS.iter().filter(may_be);
+            for form in forms.filter(|form| text[at..].starts_with(form.begins)) {
+                match form.at(text, at) {
+                    Ok(token) => {
+                        from = token.end;
+                        found.push(token);
+                        break;
+                    }
+                    Err(end) => no_point = no_point.max(end),
+                }
+            }
+        }
+        // Behind a token a word may begin.
+        before = (at + c.len_utf8() != from).then_some(c);
+    }
+    found
 }
 
 impl Form {
-    fn first(&self, text: &str, from: usize) -> Option<(usize, usize)> {
-        let mut at = from;
-        while let Some(found) = text[at..].find(self.begins) {
-            let start = at + found;
-            let more = start + self.begins.len();
-            let length = text[more..].find(|c| !self.letters.has(c));
-            let end = length.map_or(text.len(), |length| more + length);
-            at = more;
-            let before = text[..start].chars().next_back();
-            let is_url = matches!(self.letters, Url);
-            let is_word = is_url || !before.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
-            let has_parts =
-                !matches!(self.letters, Dotted) || text[more..end].matches('.').count() >= 1;
-            if end - more >= self.more && is_word && has_parts {
-                return Some((if is_url { more } else { start }, end));
-            }
+    /// The token that begins here; or up to where there is none with points.
+    fn at(&self, text: &str, start: usize) -> Result<Range<usize>, usize> {
+        let more = start + self.begins.len();
+        let length = text[more..].find(|c| !self.letters.has(c));
+        let end = length.map_or(text.len(), |length| more + length);
+        let is_dotted = matches!(self.letters, Dotted);
+        if is_dotted && !text[more..end].contains('.') {
+            return Err(end);
         }
-        None
+        if end - more < self.more {
+            return Err(start);
+        }
+        Ok(if matches!(self.letters, Url) { more } else { start }..end)
     }
 }
 

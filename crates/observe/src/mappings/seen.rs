@@ -1,9 +1,8 @@
 //! What /proc shows of a living process: its mappings, and who it runs as.
 
-use std::fs;
-
 use inspect::mappings::{self, Mapping};
 use inspect::patience;
+use inspect::read::text;
 
 /// What was seen of a living process.
 #[derive(Debug, Default)]
@@ -26,7 +25,7 @@ pub fn of_process(tgid: u32) -> Seen {
 
 /// Effective user of a process, as it is known here.
 pub fn user_of(tgid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{tgid}/status")).ok()?;
+    let status = text(format!("/proc/{tgid}/status")).ok()?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     users.split_ascii_whitespace().nth(1)?.parse().ok()
 }

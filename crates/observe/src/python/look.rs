@@ -1,6 +1,7 @@
 //! Which processes run a Python interpreter, and where it is in them.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
+use std::mem;
 use std::time::{Duration, Instant};
 
 use inspect::elf::Exports;
@@ -19,10 +20,12 @@ const LOOKS: [Duration; 3] =
 const PER_ROUND: usize = 16;
 const WAITING: usize = 4_096;
 
-/// Files that are remembered, with and without an interpreter.
+/// Files that are remembered.
 const FILES_KEPT: usize = 16_384;
 /// Processes that are not looked at once more.
 const SEEN_KEPT: usize = 65_536;
+/// Versions that are not known and are said.
+const VERSIONS_SAID: usize = 16;
 /// Files of one process that are asked whether they have one.
 const FILES_ASKED: usize = 4;
 
@@ -48,12 +51,13 @@ struct Waiting {
 pub struct Interpreters {
     waiting: VecDeque<Waiting>,
     seen: HashSet<u32>,
-    /// Files without one.
+    /// Files without one that is known.
     without: HashSet<Identity>,
-    /// Those of which it is not known how they are laid out, and why.
-    unknown: HashMap<Identity, String>,
-    /// What has been said of these.
-    told: BTreeSet<String>,
+    /// Versions of which it is not known how they are laid out, and those of them still to be said.
+    unknown: HashSet<String>,
+    to_say: Vec<String>,
+    /// Looks that there were not, because too many processes waited.
+    lost: u64,
 }
 
 impl Interpreters {
@@ -74,8 +78,9 @@ impl Interpreters {
             self.seen.clear();
         }
         self.seen.insert(tgid);
-        if self.waiting.len() < WAITING {
-            self.waiting.push_back(Waiting { tgid, looks, at: Instant::now() });
+        match self.waiting.len() < WAITING {
+            true => self.waiting.push_back(Waiting { tgid, looks, at: Instant::now() }),
+            false => self.lost += 1,
         }
     }
 
@@ -104,16 +109,17 @@ impl Interpreters {
 
     /// Versions that are not known, since the last call; each is given once.
     pub fn unknown(&mut self) -> Vec<String> {
-        let new: Vec<String> =
-            self.unknown.values().filter(|why| !self.told.contains(*why)).cloned().collect();
-        self.told.extend(new.iter().cloned());
-        let unique: BTreeSet<String> = new.into_iter().collect();
-        unique.into_iter().collect()
+        mem::take(&mut self.to_say)
+    }
+
+    /// Looks that there were not, because too many processes waited, since the last call.
+    pub fn lost(&mut self) -> u64 {
+        mem::take(&mut self.lost)
     }
 
     fn of_process(&mut self, tgid: u32) -> Option<bpf::python> {
-        let mappings = mappings::of_process(tgid).mappings;
-        let code = mappings.iter().filter(|m| m.executable && m.path.starts_with('/'));
+        let seen = mappings::of_process(tgid);
+        let code = seen.mappings.iter().filter(|m| m.executable && m.path.starts_with('/'));
         // The program itself is mapped first; it may have the interpreter in it, under any name.
         let candidates = code.enumerate().filter(|(place, m)| *place == 0 || is_named_so(&m.path));
         let candidates = candidates.map(|(_, mapping)| mapping).take(FILES_ASKED);
@@ -122,24 +128,41 @@ impl Interpreters {
 
     fn of_mapping(&mut self, tgid: u32, mapping: &Mapping) -> Option<bpf::python> {
         let identity = (mapping.device, mapping.inode);
-        if self.without.contains(&identity) || self.unknown.contains_key(&identity) {
+        if self.without.contains(&identity) {
             return None;
         }
         let asked = mapping.clone();
         let read = patience::ask(tgid, move || read(tgid, &asked)).ok()?;
-        if self.without.len() + self.unknown.len() >= FILES_KEPT {
-            self.without.clear();
-        }
-        match read {
-            // It may be opened the next time.
-            Err(()) => {}
-            Ok(None) => _ = self.without.insert(identity),
-            Ok(Some(InFile { found: Err(why), .. })) => _ = self.unknown.insert(identity, why),
-            Ok(Some(InFile { found: Ok(interpreter), bias })) => {
-                return Some(for_kernel(&interpreter, bias));
+        // What cannot be opened may be the next time.
+        let InFile { found, bias } = match read.ok()? {
+            Some(in_file) => in_file,
+            None => {
+                self.is_without(identity);
+                return None;
+            }
+        };
+        match found {
+            Ok(interpreter) => Some(for_kernel(&interpreter, bias)),
+            Err(why) => {
+                self.is_without(identity);
+                self.is_unknown(why);
+                None
             }
         }
-        None
+    }
+
+    fn is_without(&mut self, file: Identity) {
+        if self.without.len() >= FILES_KEPT {
+            self.without.clear();
+        }
+        self.without.insert(file);
+    }
+
+    /// Whoever makes files with interpreters can make up as many versions.
+    fn is_unknown(&mut self, version: String) {
+        if self.unknown.len() < VERSIONS_SAID && self.unknown.insert(version.clone()) {
+            self.to_say.push(version);
+        }
     }
 }
 
@@ -189,5 +212,37 @@ fn for_kernel(interpreter: &Interpreter, bias: u64) -> bpf::python {
         text_other: layout.text_other,
         instructions: layout.instructions,
         pad: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_find_no_room_are_counted() {
+        let mut interpreters = Interpreters::default();
+        for tgid in 0..WAITING as u32 + 7 {
+            interpreters.met(tgid);
+            interpreters.met(tgid);
+        }
+        assert_eq!(interpreters.lost(), 7);
+        assert_eq!(interpreters.lost(), 0);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_the_last_is() {
+        let mut interpreters = Interpreters::default();
+        for file in 0..3 * FILES_KEPT as u64 {
+            interpreters.is_without(((8, 1), file));
+            interpreters.is_unknown(format!("CPython {}.{file}", file / 7));
+            assert!(interpreters.without.contains(&((8, 1), file)));
+            assert!(interpreters.without.len() <= FILES_KEPT);
+        }
+        // They were forgotten twice, not each time.
+        assert_eq!(interpreters.without.len(), FILES_KEPT);
+        interpreters.is_unknown("CPython 0.0".to_owned());
+        assert_eq!(interpreters.unknown().len(), VERSIONS_SAID);
+        assert!(interpreters.unknown().is_empty(), "each is said once");
     }
 }

@@ -42,6 +42,8 @@ impl Python {
         push_loss(batch, "Python stacks (frames in a circle)", circles - seen);
         let processes = mem::take(&mut self.left_out);
         push_loss(batch, "functions of Python processes (too many processes)", processes);
+        let not_looked_at = self.interpreters.lost();
+        push_loss(batch, "looks for Python (too many processes)", not_looked_at);
         batch.facts.extend(self.interpreters.unknown().into_iter().map(|version| Fact {
             name: "python.not_read".to_owned(),
             value: format!("{version}: how it is laid out is not known; no functions in stacks"),

@@ -1,16 +1,19 @@
 //! Reads a run file, line by line.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
 use model::{Batch, RunHeader, RunId};
+use rustix::fs::OFlags;
 use serde::Deserialize;
 
 use super::error::clean;
 use super::{
-    Counts, Ending, FORMAT_VERSION, Line, MAX_LINE, MAX_TEXT, Opening, RunFileError, plausible,
+    Counts, Ending, FORMAT_VERSION, LEAST_TEXT, Line, MAX_DENSE_LINE, MAX_LINE, MAX_TEXT, Opening,
+    RunFileError, plausible,
 };
 
 /// Reads one run: the first line when it is opened, then [`Reader::next`] until the ending.
@@ -45,6 +48,11 @@ impl Reader {
         })
     }
 
+    /// Length of the line that was read last, bytes.
+    pub fn text_of_last(&self) -> usize {
+        self.lines.line.len()
+    }
+
     /// The next line. The ending comes only if all is there, and nothing behind it.
     pub fn next(&mut self) -> Result<Next, RunFileError> {
         self.lines.read()?;
@@ -59,7 +67,7 @@ impl Reader {
             Line::Complete(ending) => {
                 plausible::ending(&ending, &self.header)
                     .map_err(|what| self.lines.damaged(&what))?;
-                if ending.counts != self.counts {
+                if ending.counts() != self.counts {
                     return Err(self.lines.damaged("its counts are not those of the file"));
                 }
                 self.lines.end()?;
@@ -104,11 +112,10 @@ struct Lines {
 impl Lines {
     fn open(path: &Path) -> Result<Lines, RunFileError> {
         let unreadable = |source| RunFileError::Unreadable { path: path.to_owned(), source };
-        // Opening a FIFO would wait for somebody who writes.
-        if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        let Some(file) = regular(path).map_err(unreadable)? else {
             return Err(RunFileError::Foreign { path: path.to_owned(), what: "no regular file" });
-        }
-        let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+        };
+        let mut file = BufReader::new(file);
         let first = file.fill_buf().map_err(unreadable)?;
         if let Some(what) = foreign(first) {
             return Err(RunFileError::Foreign { path: path.to_owned(), what });
@@ -127,6 +134,9 @@ impl Lines {
         self.length += self.line.len() as u64;
         match self.line.last() {
             _ if self.length > MAX_TEXT => Err(self.too_large("it has more text", MAX_TEXT)),
+            Some(b'\n') if is_dense(&self.line) => {
+                Err(self.damaged("it has more values than any part of a run"))
+            }
             Some(b'\n') => Ok(()),
             _ if self.line.len() as u64 >= MAX_LINE => {
                 Err(self.too_large("it has a longer line", MAX_LINE))
@@ -161,9 +171,42 @@ impl Lines {
 /// True if a file begins as run files do; whether it can be read is seen when it is.
 pub fn is_run_file(path: &Path) -> bool {
     let mut first = [0; 2];
-    fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
-        && File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
-        && foreign(&first).is_none()
+    let Ok(Some(mut file)) = regular(path) else { return false };
+    file.read_exact(&mut first).is_ok() && foreign(&first).is_none()
+}
+
+/// Opens a file; `None` if it is no regular one. What is none is not opened, and what somebody puts
+/// there meanwhile does no harm: a FIFO does not wait for one who writes, a terminal does not become
+/// that of whylag.
+fn regular(path: &Path) -> io::Result<Option<File>> {
+    if !fs::metadata(path)?.is_file() {
+        return Ok(None);
+    }
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
+/// True of a long line with more values than its length has room for.
+fn is_dense(line: &[u8]) -> bool {
+    let is_mark = |byte: &&u8| matches!(byte, b',' | b'[' | b'{' | b'"');
+    line.len() > MAX_DENSE_LINE && line.iter().filter(is_mark).count() > line.len() / LEAST_TEXT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_dense;
+
+    #[test]
+    fn a_million_ticks_are_no_more_than_a_line_has_room_for() {
+        let series = |tick: &str| format!("{{\"batch\":{{\"ticks\":[{}]", tick.repeat(1_000_000));
+        // At 100 us soon after the host was started, and at 10 us on one that is a day old.
+        for tick in ["[300000000000,1234,100000],", "[86400000000000,57,10000],"] {
+            assert!(!is_dense(series(tick).as_bytes()), "{tick}");
+        }
+        assert!(is_dense(&b"\"a\",".repeat(5_000_000)) && !is_dense(b"[[[[["));
+    }
 }
 
 /// What a file is, by its first bytes, if it is not compressed with gzip.

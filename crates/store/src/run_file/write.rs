@@ -39,7 +39,7 @@ impl<W: Write> Writer<W> {
 
     /// Ends the file.
     pub fn finish(mut self, end: Option<RunEnd>, findings: Vec<Finding>) -> io::Result<()> {
-        let ending = Ending { end, findings, counts: self.counts };
+        let ending = Ending::new(end, findings, self.counts);
         self.put(&Line::<(), _>::Complete(ending))?;
         self.out.finish()?.flush()
     }

@@ -20,6 +20,9 @@ use crate::run_file::{Ending, Next, Reader};
 /// So many rows are stored at a time: some 30 ms.
 const ROWS: usize = 2_000;
 
+/// Text after which no more of it is waited with, bytes: it takes some times as much in memory.
+const TEXT: usize = 8 << 20;
+
 /// Time for others that wait for the store. They look more often than that ([`set_up`](super::open)).
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -98,11 +101,12 @@ fn fill(conn: &mut Connection, run: RunId, file: &mut Reader) -> Result<(), Fail
 /// The next batches, until they have enough rows.
 fn some(file: &mut Reader) -> Result<(Vec<Batch>, Option<Ending>), Failed> {
     let mut batches = Vec::new();
-    let mut rows = 0;
-    while rows < ROWS {
+    let (mut rows, mut text) = (0, 0);
+    while rows < ROWS && text < TEXT {
         match file.next()? {
             Next::Batch(batch) => {
                 rows += rows_of(&batch);
+                text += file.text_of_last();
                 batches.push(*batch);
             }
             Next::Ending(ending) => return Ok((batches, Some(ending))),

@@ -112,7 +112,7 @@ pub fn lab_beside_others() -> Option<Lab> {
     can_be_nobody().then(Lab::beside_others)?
 }
 
-fn can_be_nobody() -> bool {
+pub fn can_be_nobody() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         println!("skipped: only root can start programs of nobody");

@@ -8,6 +8,7 @@ mod common;
 mod attacker;
 mod command_lines;
 mod endings;
+mod kernel_log;
 mod outputs;
 mod page;
 mod privileges;

@@ -10,6 +10,7 @@ use crate::attacker::{
     nobodys_file, record, record_target, started, unknown_in,
 };
 
+use crate::common::nobody::as_nobody;
 use crate::common::{Helper, wait_for};
 
 const MIB: u64 = 1 << 20;
@@ -74,6 +75,41 @@ fn thousands_of_mappings_with_long_paths_cost_little() {
     drop(attacker);
     // The paths are longer than the usual ways of removing a folder take.
     assert!(Command::new("rm").arg("-rf").arg(den.folder.path()).status().unwrap().success());
+}
+
+/// The kernel takes any bytes for a name, and /proc shows them as they are.
+#[test]
+fn a_name_that_is_not_text_ends_no_recording() {
+    let Some(lab) = lab_beside_others() else { return };
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r"printf '\377' >/proc/$$/comm && echo ready 1 && read line"]);
+    let (attacker, _) = started(as_nobody(shell).stdin(Stdio::piped()));
+    let pid = attacker.pid();
+    assert_eq!(std::fs::read(format!("/proc/{pid}/comm")).unwrap(), b"\xff\n");
+    for target in [["-p", &pid], ["-t", &pid]] {
+        let (run, errors) = record_target(&lab, &target);
+        let reason = run.end.unwrap().reason;
+        assert!(!reason.contains("ended"), "{target:?}: {reason}");
+        assert!(!errors.contains("ended"), "{target:?}: {errors}");
+        let ns = run.threads.iter().map(|thread| thread.wall_ns()).max();
+        assert!(ns > Some(500_000_000), "{target:?}: {ns:?} ns");
+    }
+}
+
+/// Each could be before the host of a URL.
+#[test]
+fn an_environment_of_megabytes_is_looked_at_for_a_moment_and_kept_in_part() {
+    let Some(lab) = lab_beside_others() else { return };
+    let mut sleeper = Command::new("sleep");
+    sleeper.arg("300").env_clear();
+    for n in 0..14 {
+        sleeper.env(format!("A{n}"), "@".repeat(130_000));
+    }
+    let sleeper = Helper::spawn(&mut as_nobody(sleeper));
+    let (run, _) = record(&lab, &sleeper.pid());
+    let kept = run.fact("env.A13").unwrap();
+    assert!(kept.starts_with("@@@@") && kept.ends_with("... (127 KiB in all)"), "{kept}");
+    assert!(kept.len() < 5_000, "{} bytes", kept.len());
 }
 
 fn map_of(pid: &str) -> PathBuf {

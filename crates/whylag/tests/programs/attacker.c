@@ -14,6 +14,7 @@
  *   paths FOLDER NAME...  FOLDER is its root, where it has these files mapped
  *   storm THREADS PROCESSES  begins so many, one after the other, and ends
  *   jostle PROCESSES SECONDS  so many take turns on the CPUs, a moment each
+ *   crash NAME      is called NAME and has a segfault, which the kernel logs
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -291,6 +292,13 @@ static int jostle(int processes, int seconds)
 	return 0;
 }
 
+static int crash(const char *name)
+{
+	prctl(PR_SET_NAME, name);
+	*(volatile int *)NULL = 1;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "";
@@ -313,5 +321,7 @@ int main(int argc, char **argv)
 		return storm(atoi(what), argc > 3 ? atoi(argv[3]) : 0);
 	else if (!strcmp(how, "jostle"))
 		return jostle(atoi(what), argc > 3 ? atoi(argv[3]) : 0);
+	else if (!strcmp(how, "crash"))
+		return crash(what);
 	return 1;
 }
