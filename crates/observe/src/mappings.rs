@@ -319,7 +319,7 @@ mod tests {
         mappings.forked(first, born);
         for number in 0..3_000 {
             let one = Mapping { path: format!("/usr/bin/{number}").into(), ..of_me.clone() };
-            let seen = Seen { user: Some(7), mappings: vec![one; 1_000] };
+            let seen = Seen { user: Some(7), mappings: vec![one; 1_000], is_cut: false };
             mappings.replace(first - number, seen);
             mappings.make_room(|| HashSet::from([born]));
         }
