@@ -194,6 +194,18 @@ fn is_dense(line: &[u8]) -> bool {
     line.len() > MAX_DENSE_LINE && line.iter().filter(is_mark).count() > line.len() / LEAST_TEXT
 }
 
+/// What a file is, by its first bytes, if it is not compressed with gzip.
+fn foreign(first: &[u8]) -> Option<&'static str> {
+    match first {
+        [] => Some("empty"),
+        [0x1f, 0x8b, ..] => None,
+        _ if first.starts_with(b"SQLite format 3\0") => {
+            Some("an SQLite file; a store is given with --store")
+        }
+        _ => Some("not compressed as one is"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::is_dense;
@@ -206,17 +218,5 @@ mod tests {
             assert!(!is_dense(series(tick).as_bytes()), "{tick}");
         }
         assert!(is_dense(&b"\"a\",".repeat(5_000_000)) && !is_dense(b"[[[[["));
-    }
-}
-
-/// What a file is, by its first bytes, if it is not compressed with gzip.
-fn foreign(first: &[u8]) -> Option<&'static str> {
-    match first {
-        [] => Some("empty"),
-        [0x1f, 0x8b, ..] => None,
-        _ if first.starts_with(b"SQLite format 3\0") => {
-            Some("an SQLite file; a store is given with --store")
-        }
-        _ => Some("not compressed as one is"),
     }
 }
