@@ -281,7 +281,8 @@ fn a_request_of_the_disk_is_told_from_one_of_a_pipe() {
             disk <= in_call && (disk + for_cpu(accounts)) * 4 > in_call,
             "{name}: {accounts:?}"
         );
-        assert!(idle * 10 < disk, "{name}: {accounts:?}");
+        // A worker of the kernel may have to wait for a CPU before it asks the disk.
+        assert!(idle * 4 < disk, "{name}: {accounts:?}");
     }
 }
 
