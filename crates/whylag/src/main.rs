@@ -37,7 +37,8 @@ Example:
   whylag prove --fix LD_BIND_NOW=1 -- CMD   whether that makes CMD faster, and why
 
 Recording needs root, or CAP_BPF and CAP_PERFMON. The exit status is that of a
-recorded command, else 0; 1 is a failure, 2 a wrong use."
+recorded command, else 0; 1 is a failure, 2 a wrong use, 3 what --expect, --strict
+or --threshold did not find as they should."
 )]
 struct Arguments {
     #[command(subcommand)]
