@@ -3,7 +3,7 @@
 # make test-mysteries  the figures of mysteries, timers and ordinary programs; the table of the
 #                  mysteries goes to docs/mysteries.md
 # make test-shapes  whether the cause is found where it is behind a wait, or one of two: the programs
-#                  in crates/whylag/tests/shapes, about four minutes
+#                  in crates/whylag/tests/shapes, each built for glibc and for musl, about five minutes
 # make test-servers  installs real servers (PostgreSQL, Redis, nginx, Java ...), puts faults into them and
 #                  compares what whylag says with what they say of themselves; about six minutes; the
 #                  table goes to docs/servers.md; ONLY=redis_keys,go_mutex plays those alone

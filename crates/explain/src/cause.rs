@@ -7,6 +7,7 @@ use model::{Accounts, Evidence, Link, RecorderPart, RequestCost, Role, RuledOut,
 
 use crate::case::Case;
 pub use crate::causes::ids::Id;
+use crate::judge::LEAST_OF_REQUESTS;
 
 /// A cause of the catalogue.
 pub struct Cause {
@@ -130,7 +131,7 @@ pub(crate) struct Claim {
 }
 
 /// What a cause takes of requests.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OfRequests {
     /// Of the slowest.
     pub slowest: RequestCost,
@@ -139,6 +140,11 @@ pub(crate) struct OfRequests {
 }
 
 impl OfRequests {
+    /// It takes enough of them to be named.
+    pub(crate) fn is_felt(&self) -> bool {
+        self.slowest.share().max(self.of_all) >= LEAST_OF_REQUESTS
+    }
+
     /// Of the time that was claimed only `left` is left: others have the rest of the requests, too.
     pub(crate) fn cut(&mut self, left: u64, claimed: u64) {
         if left < claimed {
@@ -264,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_claim_that_is_cut_takes_as_much_less_of_the_requests() {
-        let slowest = RequestCost { with: 8, of: 10, ns: 600, total_ns: 1_000 };
+        let slowest = RequestCost { at: None, with: 8, of: 10, ns: 600, total_ns: 1_000 };
         let mut of = OfRequests { slowest, of_all: 0.5 };
         of.cut(50, 50);
         assert_eq!((of.slowest.ns, of.of_all), (600, 0.5));

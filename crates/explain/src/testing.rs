@@ -11,4 +11,4 @@ pub use self::evidence::{
     FUTEX, SECOND, USER, concurrent_call, drops, held_send, hold, interval, presence, queue,
     runner, timer_series, wait,
 };
-pub use self::run_builder::RunBuilder;
+pub use self::run_builder::{RunBuilder, user_stack};

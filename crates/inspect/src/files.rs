@@ -11,7 +11,7 @@
 //! with SIGBUS.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -22,12 +22,10 @@ use rustix::fs::{
 use thiserror::Error;
 
 use crate::elf::{Bytes, build_id_of};
+use crate::mount::{self, Mount};
 use crate::patience;
 use crate::patient_file::PatientFile;
 use crate::user_namespace::has_mounts_of_others;
-
-/// What is read of a list of mounts, bytes: some 20,000 mounts.
-const LONGEST_MOUNTS: u64 = 4 << 20;
 
 /// Why a file is not opened.
 #[derive(Debug, Error)]
@@ -227,13 +225,17 @@ fn hold(pid: u32, path: &Path, resolve: ResolveFlags) -> Result<OwnedFd, FileErr
 /// A folder of a process, `root` or `cwd`. It can lie on a mount of another namespace than the process
 /// is in: whoever has chroot and a mount in a user namespace of his own needs no more than the link
 /// to it in /proc. So its mount has to be among those of the process, or ours; whose they are is
-/// asked last, because a process can go to mounts of its own at any moment, and not back.
+/// asked last, because a process can go to mounts of its own at any moment, and not back; and first,
+/// which spares the list of these mounts, of which it can have many.
 fn folder(pid: u32, name: &str) -> Result<OwnedFd, FileError> {
+    if has_mounts_of_others(pid) {
+        return Err(FileError::MountsOfOthers);
+    }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::open(format!("/proc/{pid}/{name}"), flags, Mode::empty())?;
     let own = rustix::fs::open("/", flags, Mode::empty())?;
     // This spares the list of mounts of nearly every process.
-    if number_of_mount(&folder) != number_of_mount(&own) {
+    if mount::number(&folder) != mount::number(&own) {
         match Mount::of(&folder, Some(pid)) {
             Some(mount) if mount.kind.starts_with("fuse") => return Err(FileError::Fuse),
             Some(_) => {}
@@ -263,7 +265,7 @@ struct Held {
 impl Held {
     /// Takes no more than a look at what is held.
     fn new(file: OwnedFd, pid: Option<u32>) -> Result<Held, FileError> {
-        let mount = Mount::of(&file, pid);
+        let mount = Mount::known(&file, pid);
         match &mount {
             Some(mount) if mount.kind.starts_with("fuse") => return Err(FileError::Fuse),
             Some(mount) if mount.kind == "overlay" && pid.is_some_and(has_mounts_of_others) => {
@@ -321,61 +323,10 @@ fn itself(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
 }
 
-/// Where a file is mounted, learnt without asking its file system.
-#[derive(Debug, PartialEq, Eq)]
-struct Mount {
-    device: (u32, u32),
-    kind: String,
-}
-
-impl Mount {
-    /// Looked for among the mounts that the process sees, then among our own.
-    fn of(file: &OwnedFd, pid: Option<u32>) -> Option<Mount> {
-        let number = number_of_mount(file)?;
-        let of_process = pid.and_then(|pid| text(&format!("/proc/{pid}/mountinfo")));
-        let found = of_process.and_then(|mounts| Mount::find(&mounts, &number));
-        found.or_else(|| Mount::find(&text("/proc/self/mountinfo")?, &number))
-    }
-
-    /// `36 35 98:0 /root /point options - ext4 source options`.
-    fn find(mounts: &str, number: &str) -> Option<Mount> {
-        let mut lines = mounts.lines().map(|line| line.split(' '));
-        let mut line = lines.find(|line| line.clone().next() == Some(number))?;
-        let (major, minor) = line.nth(2)?.split_once(':')?;
-        let device = (major.parse().ok()?, minor.parse().ok()?);
-        let kind = line.skip_while(|word| *word != "-").nth(1)?.to_owned();
-        Some(Mount { device, kind })
-    }
-}
-
-/// No other mount has it as long as the file is held.
-fn number_of_mount(file: &OwnedFd) -> Option<String> {
-    let info = text(&format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
-    let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
-    Some(number.trim().to_owned())
-}
-
-fn text(path: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(LONGEST_MOUNTS).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
-
-    #[test]
-    fn a_mount_is_found_by_its_number() {
-        let mounts = "22 1 0:21 / /proc rw - proc proc rw\n\
-                      122 1 8:17 /a /b\\040c rw shared:1 - ext4 /dev/sdb1 rw\n\
-                      30 1 0:50 / /f rw - fuse.sshfs a: rw\n";
-        let ext4 = Mount { device: (8, 17), kind: "ext4".to_owned() };
-        assert_eq!(Mount::find(mounts, "122"), Some(ext4));
-        assert_eq!(Mount::find(mounts, "30").unwrap().kind, "fuse.sshfs");
-        assert_eq!(Mount::find(mounts, "2"), None);
-    }
 
     #[test]
     fn only_regular_files_are_opened_and_nothing_waits() {

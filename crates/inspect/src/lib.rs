@@ -35,6 +35,7 @@ pub mod files;
 pub mod fingerprint;
 pub mod live;
 pub mod mappings;
+mod mount;
 pub mod patience;
 mod patient_file;
 pub mod perf_map;

@@ -25,6 +25,15 @@ pub fn bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
+/// CPUs of a list such as `0-3,8`, ascending where the kernel wrote it.
+pub fn cpu_list(list: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse().ok()?)
+    };
+    list.split(',').filter_map(range).flatten().take(1 << 16).collect()
+}
+
 /// The same of a file of /proc/PID that shows its memory, which the process can withhold.
 pub(crate) fn bytes_of_memory(pid: u32, path: String) -> io::Result<Vec<u8>> {
     patience::ask(pid, || bytes(path))?
@@ -79,6 +88,12 @@ pub(crate) fn file_fact(name: &str, path: &str) -> Fact {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_cpus_has_ranges() {
+        assert_eq!(cpu_list("0-3,8\n"), [0, 1, 2, 3, 8]);
+        assert!(cpu_list("").is_empty());
+    }
 
     #[test]
     fn a_file_that_is_not_there_is_unknown_with_the_reason() {

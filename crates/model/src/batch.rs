@@ -7,13 +7,13 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::{
     Bench, Capability, Cost, Event, Fact, Jitter, Messages, MetricSecond, Outlier, Presence,
-    Process, Sockets, Stack, Sums, ThreadAccounts,
+    Process, SeriesTicks, Sockets, Stack, Sums, ThreadAccounts,
 };
 
 /// One step of a recording, stored as a whole or not at all.
 ///
 /// Additions: `seconds`, `outliers`, `events`, `stacks`, `facts`, `losses`, `sockets`,
-/// `presences`. Latest values that
+/// `presences`, `ticks`. Latest values that
 /// replace what was stored under the same key: `threads` (tid, first_ns), `processes` (tgid),
 /// `sums` (each by its key), `capabilities` (part), `cost`,
 /// `bench`, `jitter`. Of `messages`, `programs` (program) and `fast` (program, flow, sample) are
@@ -49,8 +49,10 @@ pub struct Batch {
     pub cost: Option<Cost>,
     /// Replaced.
     pub bench: Option<Bench>,
-    /// Replaced.
+    /// Replaced, with all ticks.
     pub jitter: Option<Jitter>,
+    /// Added to the series of `jitter`.
+    pub ticks: Vec<SeriesTicks>,
     /// `slow_count` is the store's to count.
     pub messages: Messages,
     /// Added.
@@ -90,7 +92,7 @@ impl<'de> Deserialize<'de> for Batch {
 
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Batch, M::Error> {
                 read_fields!(map: heartbeat_ns facts capabilities processes threads seconds outliers
-                    events stacks losses cost bench jitter messages sockets presences)
+                    events stacks losses cost bench jitter ticks messages sockets presences)
             }
         }
 

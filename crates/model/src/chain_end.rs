@@ -28,19 +28,24 @@ pub enum ChainEnd {
     Kernel,
     /// It was stopped: by a signal, a tracer, the freezer.
     Stopped,
-    /// It slept for as long as it had chosen, or until a timeout.
+    /// It slept for as long as it had chosen.
     Timer,
+    /// It waited for another thread (on a futex) until a timeout: a look at what that one has, or a sleep
+    /// of a runtime that has no other way (`Thread.sleep` of Java).
+    Timeout,
     /// Until an interrupt came: from another host, a terminal, a device.
     Outside,
     /// A thread that was not recorded ended the wait.
     Unwatched,
+    /// Who was asked had nothing to do for it until somebody else asked: a queue without a job.
+    Idle,
     /// Further back than what was remembered of that thread.
     Unknown,
 }
 
 impl ChainEnd {
     /// All, in the order of the enum.
-    pub const ALL: [ChainEnd; 11] = [
+    pub const ALL: [ChainEnd; 13] = [
         ChainEnd::Cpu,
         ChainEnd::RunQueue,
         ChainEnd::Throttled,
@@ -49,8 +54,10 @@ impl ChainEnd {
         ChainEnd::Kernel,
         ChainEnd::Stopped,
         ChainEnd::Timer,
+        ChainEnd::Timeout,
         ChainEnd::Outside,
         ChainEnd::Unwatched,
+        ChainEnd::Idle,
         ChainEnd::Unknown,
     ];
 
@@ -72,8 +79,10 @@ impl fmt::Display for ChainEnd {
             ChainEnd::Kernel => "waited in the kernel",
             ChainEnd::Stopped => "was stopped",
             ChainEnd::Timer => "slept by a timer of its own",
+            ChainEnd::Timeout => "waited until a timeout",
             ChainEnd::Outside => "waited for something outside of this host",
             ChainEnd::Unwatched => "waited for a thread that was not recorded",
+            ChainEnd::Idle => "had nothing to do until somebody else asked it for something",
             ChainEnd::Unknown => "did what is not known",
         })
     }

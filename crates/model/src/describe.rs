@@ -44,7 +44,7 @@ impl Blocked {
             Blocked::SocketConnect => "waiting for a connection to be made",
             Blocked::Poll => "waiting in poll, select or epoll",
             Blocked::PipeRead => "waiting for data in a pipe",
-            Blocked::PipeWrite => "waiting for room in a pipe",
+            Blocked::PipeWrite => "waiting for room in a pipe or terminal",
             Blocked::TimerSleep => "asleep until a timer",
             Blocked::ChildWait => "waiting for a child",
             Blocked::FileLock => "waiting for a file lock",

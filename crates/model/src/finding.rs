@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::ChainEnd;
 
 pub use self::explanation::{
-    BelowBar, Explanation, LeadingAccount, LostStack, NotLookedAt, OwnDelay, Scope,
+    BelowBar, Explanation, HeldOpen, LeadingAccount, LostStack, NotLookedAt, OwnDelay, Scope,
+    UnseenTasks,
 };
 pub use self::on_cpu::{OnCpu, SampledFunction};
 pub use self::patterns::{Coincidence, Rhythm, RhythmKind};
@@ -124,9 +125,14 @@ pub struct Concentration {
 }
 
 /// What a cause takes of the slowest requests, or messages, of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct RequestCost {
+    /// The port where they were answered, or their kind: those of which it takes the largest part. `None`
+    /// where a run has one alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "types", ts(optional))]
+    pub at: Option<String>,
     /// How many of them it took a tenth of, or more.
     pub with: u64,
     /// How many were looked at.
@@ -138,6 +144,11 @@ pub struct RequestCost {
 }
 
 impl RequestCost {
+    /// ` of port 80`, where it is not the only one.
+    pub fn of_port(&self) -> String {
+        self.at.as_ref().map_or_else(String::new, |at| format!(" of {at}"))
+    }
+
     /// The part of their time, 0 to 1.
     pub fn share(&self) -> f64 {
         self.ns as f64 / self.total_ns.max(1) as f64

@@ -40,6 +40,52 @@ pub struct Jitter {
     pub notes: Vec<String>,
 }
 
+impl Jitter {
+    /// Ticks of a run that are kept one by one, of all its series together: 192 MB.
+    pub const MOST_TICKS: usize = 8_000_000;
+
+    /// All but the ticks of its series.
+    pub fn without_ticks(&self) -> Jitter {
+        Jitter {
+            program: self.program.clone(),
+            changed: self.changed.clone(),
+            series: self.series.iter().map(JitterSeries::without_ticks).collect(),
+            laws: self.laws.clone(),
+            controls: self.controls.clone(),
+            conversion: self.conversion.clone(),
+            findings: self.findings.clone(),
+            ruled_out: self.ruled_out.clone(),
+            notes: self.notes.clone(),
+            ..*self
+        }
+    }
+
+    /// Ticks of each series that are kept: all, or, where they are too many together, so many that
+    /// only the longest series are cut.
+    pub fn kept_of_each(&self) -> usize {
+        let mut lengths: Vec<usize> = self.series.iter().map(|series| series.ticks.len()).collect();
+        lengths.sort_unstable();
+        let mut left = Jitter::MOST_TICKS;
+        for (before, length) in lengths.iter().enumerate() {
+            let share = left / (lengths.len() - before);
+            if *length > share {
+                return share;
+            }
+            left -= length;
+        }
+        Jitter::MOST_TICKS
+    }
+}
+
+/// Ticks of a series, apart from it: the next ones of those that are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesTicks {
+    /// Place of the series among those of the run, from 0.
+    pub series: usize,
+    /// In order.
+    pub ticks: Vec<Tick>,
+}
+
 /// A short measurement of clock_nanosleep with a timer slack of 1 ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JitterControl {
@@ -131,7 +177,8 @@ pub struct JitterSeries {
     pub late: Histogram,
     /// How early those were that came before their time.
     pub early: Histogram,
-    /// The ticks that are judged, one by one: the first million.
+    /// The ticks that are judged, one by one: the first million, or fewer
+    /// ([`Jitter::kept_of_each`]).
     pub ticks: Vec<Tick>,
     /// The latest ticks, latest first.
     pub worst: Vec<LateTick>,
@@ -146,6 +193,20 @@ impl JitterSeries {
     /// these: nobody knows how long it was waited for.
     pub fn is_cut(&self) -> bool {
         (self.ticks.len() as u64).saturating_add(1) < self.intended
+    }
+
+    fn without_ticks(&self) -> JitterSeries {
+        JitterSeries {
+            source: self.source.clone(),
+            thread: self.thread.clone(),
+            late: self.late.clone(),
+            early: self.early.clone(),
+            ticks: Vec::new(),
+            worst: self.worst.clone(),
+            periods: self.periods.clone(),
+            pairs: self.pairs.clone(),
+            ..*self
+        }
     }
 
     /// Mean lateness, early ticks negative; `None` without ticks.
@@ -265,4 +326,37 @@ pub struct EarlyLatePairs {
     pub net_ns: f64,
     /// Median time from one to the next, ns, if there are several.
     pub every_ns: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_ticks_the_longest_series_lose_some() {
+        let series = |ticks: usize| JitterSeries {
+            source: "timerfd".to_owned(),
+            interval_ns: 1,
+            thread: None,
+            started_ns: 0,
+            to_wall_ns: 0,
+            intended: 0,
+            missed: 0,
+            over: 0,
+            late: Histogram::new(PRECISION_JITTER),
+            early: Histogram::new(PRECISION_JITTER),
+            ticks: vec![Tick(0, 0, 0); ticks],
+            worst: Vec::new(),
+            periods: Vec::new(),
+            pairs: None,
+        };
+        let kept = |lengths: &[usize]| {
+            let series = lengths.iter().map(|ticks| series(*ticks)).collect();
+            Jitter { series, ..Jitter::default() }.kept_of_each()
+        };
+        let most = Jitter::MOST_TICKS;
+        assert_eq!(kept(&[]), most);
+        assert_eq!(kept(&[most / 2, most / 2]), most);
+        assert_eq!(kept(&[most, 100, most, 0]), (most - 100) / 2);
+    }
 }

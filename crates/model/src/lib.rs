@@ -58,15 +58,16 @@ pub use comparison::{
 pub use event::{Event, EventDetail, EventKind};
 pub use figures::{CauseFigure, LatencyFigure, OwnFigure, RunFigures};
 pub use finding::{
-    BelowBar, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding, Hurt,
+    BelowBar, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding, HeldOpen, Hurt,
     LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OnCpu, OwnDelay, RequestCost,
-    Rhythm, RhythmKind, Role, RuledOut, SampledFunction, Scope, Standing, Turns, WhyNot,
+    Rhythm, RhythmKind, Role, RuledOut, SampledFunction, Scope, Standing, Turns, UnseenTasks,
+    WhyNot,
 };
 pub use grid::{Grid, GridCell, GridRow, Outcome, Split};
 pub use histogram::Histogram;
 pub use jitter::{
     Conversion, EarlyLatePairs, Estimate, Jitter, JitterControl, JitterLaw, JitterProgram,
-    JitterSeries, JitterThread, LateTick, LawModel, Period, Tick,
+    JitterSeries, JitterThread, LateTick, LawModel, Period, SeriesTicks, Tick,
 };
 pub use ladder::{Along, LadderVerdict, ScalabilityLaw};
 pub use leg::{Leg, LegKind};
@@ -90,8 +91,8 @@ pub use proof::{
 pub use recorder_part::{PartName, RecorderPart};
 pub use retry::Retry;
 pub use run::{
-    Capability, Cost, Counter, CpuTime, Fact, Labels, Losses, Origin, ProbeCost, Process, Run,
-    RunEnd, RunHeader, RunId, RunStatus, RunSummary, Target, Window,
+    BoundThreads, Capability, Cost, Counter, CpuTime, Fact, Labels, Losses, Origin, ProbeCost,
+    Process, Run, RunEnd, RunHeader, RunId, RunStatus, RunSummary, Target, Window,
 };
 pub use runs_comparison::{
     AccountDelta, CauseDelta, ComparedSide, LatencyDelta, RunsComparison, Shifted,

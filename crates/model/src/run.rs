@@ -1,5 +1,6 @@
 //! A run: everything one recording knows.
 
+mod bound;
 mod header;
 mod host;
 mod recorder;
@@ -14,6 +15,7 @@ use crate::{
     Presence, Shared, Sockets, Stack, StackId, Sums, ThreadAccounts,
 };
 
+pub use self::bound::BoundThreads;
 pub use self::header::{Labels, Origin, RunEnd, RunHeader, RunId, RunStatus, RunSummary, Target};
 pub use self::host::{Counter, CpuTime, Fact, Process};
 pub use self::recorder::{Capability, Cost, Losses, ProbeCost};

@@ -7,8 +7,8 @@ use serde::de::{DeserializeOwned, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    CallError, ConcurrentCall, Counter, CpuTime, HoldSum, OtherThreads, PathSum, Retry, RunnerSum,
-    Service, StackId, StackSum, WaitSum, outside,
+    BoundThreads, CallError, ConcurrentCall, Counter, CpuTime, HoldSum, OtherThreads, PathSum,
+    Retry, RunnerSum, Service, StackId, StackSum, WaitSum, outside,
 };
 
 /// A sum since the start of a run, a row of one of the tables of [`Sums`].
@@ -235,6 +235,8 @@ tables! {
     runners: RunnerSum,
     /// CPUs.
     cpus: CpuTime,
+    /// Threads that may not run on all CPUs.
+    bound: BoundThreads,
     /// Threads that are not in the run one by one.
     others: OtherThreads,
     /// Where requests were answered, and who was called.

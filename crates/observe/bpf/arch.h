@@ -34,6 +34,8 @@ struct pt_regs {
 #define IS_POLL(call)		((call) == 7 || (call) == 271)	/* poll, ppoll */
 #define IS_SELECT(call)		((call) == 23 || (call) == 270)	/* select, pselect6 */
 #define CALL_NR_GETDENTS64	217
+/* Between the first two and the number of the thread in musl's control block. */
+#define MUSL_FIELDS		4	/* prev, next, sysinfo, canary */
 
 #elif defined(__TARGET_ARCH_arm64)
 
@@ -62,6 +64,7 @@ struct pt_regs {
 #define IS_POLL(call)		((call) == 73)	/* ppoll; there is no poll */
 #define IS_SELECT(call)		((call) == 72)	/* pselect6; there is no select */
 #define CALL_NR_GETDENTS64	61
+#define MUSL_FIELDS		2	/* next, sysinfo; canary and dtv are at its end */
 
 #else
 #error "the registers and call numbers of this architecture are missing in arch.h"

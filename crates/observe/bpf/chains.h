@@ -14,6 +14,11 @@
 
 #define SHARE_BITS	16
 
+static __always_inline u32 of_outside(struct thread *t)
+{
+	return t->waker_context == CTX_TASK ? END_UNWATCHED : END_OUTSIDE;
+}
+
 /* What ends a wait that no watched thread ended. */
 static __always_inline u32 leaf_end(struct cpu *cpu, struct thread *t)
 {
@@ -37,15 +42,17 @@ static __always_inline u32 leaf_end(struct cpu *cpu, struct thread *t)
 	case ACCT_UNINTERRUPTIBLE:
 		return END_KERNEL;
 	}
-	if (t->timer.fired)
-		return END_TIMER;
-	/* No device wakes a futex: an interrupt does so when the time is over that the call was given. */
-	if (t->open == ACCT_FUTEX && t->waker_context != CTX_TASK)
-		return END_TIMER;
 	/* An event loop looks after its own affairs meanwhile; it waits for events all the same. */
-	if (t->open != ACCT_POLL && cpu->in_hardirq && cpu->in_timer)
-		return END_TIMER;
-	return t->waker_context == CTX_TASK ? END_UNWATCHED : END_OUTSIDE;
+	if (t->open == ACCT_POLL && !t->asked)
+		return t->timer.fired ? END_TIMER : of_outside(t);
+	/*
+	 * It may be a sleep (Thread.sleep of Java), or a look at what another thread has all along. No
+	 * device wakes a futex: an interrupt does so when the time is over that the call was given.
+	 */
+	if (t->timer.fired || (t->open == ACCT_FUTEX && t->waker_context != CTX_TASK) ||
+	    (cpu->in_hardirq && cpu->in_timer))
+		return END_TIMEOUT;
+	return of_outside(t);
 }
 
 /* These end as they do whoever runs the last step. */
@@ -89,6 +96,17 @@ __noinline int divide_sleep(struct thread *t, struct step *step, u64 ns)
 }
 
 /*
+ * Of what `t` has asked `waker` for nothing was to be done until somebody else asked, which is what
+ * that one has in hand now. Who waits for a lock of such a one waits for what it has in hand all the time.
+ */
+static __always_inline bool had_nothing_to_do(struct thread *t, struct thread *waker,
+					      struct step *step)
+{
+	return t->asked && (step->idle == IDLE_UNTIL_REQUEST ||
+			    (step->idle == IDLE_FOR_NOW && waker->turn_for_request));
+}
+
+/*
  * Divides the wait of `t` until `to` by what `waker` did from its absence `step` on. Up to when is
  * the rest? Not static, as hold_class.
  */
@@ -116,7 +134,10 @@ __noinline u64 divide_step(struct thread *t, struct thread *waker, struct step *
 	}
 	begin = step->from > from ? step->from : from;
 	if (to > begin) {
-		divide_sleep(t, step, to - begin);
+		if (had_nothing_to_do(t, waker, step))
+			add_end(t, END_IDLE, to - begin, waker->tid);
+		else
+			divide_sleep(t, step, to - begin);
 		to = begin;
 	}
 	return to;
@@ -172,6 +193,42 @@ static __noinline int divide_wait(struct thread *t, struct thread *waker, u64 no
 	return 0;
 }
 
+/* A socket tells of its data and wakes who waits for them at once. */
+#define TELLS_NS	100000
+
+/*
+ * `t` is woken that may have had nothing to do: it waited for no answer to a call of its own, and no
+ * thread lets it go on. An event loop looks after its own affairs now and then: what its turn is for is
+ * remembered, too.
+ */
+static __always_inline void note_idle(struct cpu *cpu, struct thread *t, u64 now)
+{
+	bool polls = t->open == ACCT_POLL;
+
+	t->idle = IDLE_NOT;
+	if ((!polls && t->open != ACCT_SOCKET_RECEIVE) || t->asked)
+		return;
+	t->turn_for_request = 0;
+	if (t->calls_open)
+		return;
+	if (now - cpu->request_at < TELLS_NS) {
+		t->idle = IDLE_UNTIL_REQUEST;
+		t->turn_for_request = 1;
+	} else if (polls && t->waker_context != CTX_TASK) {
+		t->idle = IDLE_FOR_NOW;
+	}
+}
+
+/* Poll, select and epoll return when the time is over that they were given, and for a timerfd. */
+static __always_inline void note_timed_poll(struct cpu *cpu, struct thread *t, u64 now)
+{
+	if (t->open != ACCT_POLL)
+		return;
+	t->poll_timed = t->timer.fired || (cpu->in_hardirq && cpu->in_timer);
+	if (t->poll_timed)
+		t->timed_ns += now - t->off_since;
+}
+
 /* Divides the wait of `t`, which is woken now, here. */
 static __always_inline void end_wait(struct cpu *cpu, struct thread *t, u64 now)
 {
@@ -207,6 +264,8 @@ static __always_inline void add_sleep_to_past(struct past *past, struct step *ol
 		past->longest_ns = ns;
 		past->all.end_tid = old->end_tid;
 	}
+	if (old->idle == IDLE_UNTIL_REQUEST)
+		only = END_IDLE + 1;
 	if (only) {
 		only_end(past->ends, only - 1, ns);
 		return;
@@ -250,7 +309,7 @@ static __noinline int join_past(struct thread *t, u32 at)
 }
 
 /* Remembers the absence from the CPU that ends now. */
-__noinline int keep_step(struct thread *t, bool slept, u64 now)
+__noinline int keep_step(struct thread *t, bool slept, bool throttled, u64 now)
 {
 	struct step *step;
 	u64 ns;
@@ -266,7 +325,8 @@ __noinline int keep_step(struct thread *t, bool slept, u64 now)
 	step->from = t->slept_from;
 	step->wake = t->wake_ns;
 	step->on = now;
-	step->throttled = t->off_account == ACCT_THROTTLED;
+	step->throttled = throttled;
+	step->idle = slept ? t->idle : IDLE_NOT;
 	step->end_tid = t->end_tid;
 	step->only = 0;
 	if (!slept || !ns)

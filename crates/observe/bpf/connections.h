@@ -23,7 +23,7 @@ struct connection {
 	u64 first, read;	/* first and last read of it */
 	u64 served, last;	/* first and last send of its answer, 0: not yet */
 	u64 handed;		/* as in request_record */
-	u64 slept;		/* in poll by its reader, when it was read */
+	u64 slept, timed;	/* in poll by its reader, when it was read; timed_ns of that */
 	u64 cause;		/* as in request_record */
 	u32 reader, sender, tgid;
 	u32 sends;

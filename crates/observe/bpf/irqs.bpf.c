@@ -127,14 +127,33 @@ int BPF_PROG(on_irq_exit, int irq)
 /* A softirq that an interrupt has raised follows its end at once. */
 #define AFTER_IRQ_NS	2000
 
-static __always_inline bool is_inline(struct cpu *cpu, u64 now)
+#define NET_RX	3		/* NET_RX_SOFTIRQ, include/linux/interrupt.h */
+
+/* The call that is interrupted. Of tasks that are not watched it is looked up where it matters. */
+static __always_inline u16 interrupted_call(struct cpu *cpu, u32 vec)
 {
 	struct thread *t = this_thread(cpu);
+	struct task_struct *task;
+
+	if (t)
+		return t->call;
+	task = bpf_get_current_task_btf();
+	return vec == NET_RX && !(task->flags & PF_KTHREAD) ? saved_call(task) : NO_CALL;
+}
+
+static __always_inline bool is_inline(struct cpu *cpu, u32 vec, u64 now)
+{
+	u16 call;
 	u32 kind;
 
-	if (!t || t->call == NO_CALL || now - cpu->irq_end < AFTER_IRQ_NS)
+	if (now - cpu->irq_end < AFTER_IRQ_NS)
 		return false;
-	kind = call_kinds[t->call & (CALLS_MAX - 1)];
+	call = interrupted_call(cpu, vec);
+	if (call == NO_CALL)
+		return false;
+	kind = call_kinds[call & (CALLS_MAX - 1)];
+	if (kind == CALL_READ || kind == CALL_RECEIVE)
+		return vec == NET_RX;	/* it has made room, and says so */
 	return kind == CALL_SEND || kind == CALL_WRITE || kind == CALL_CONNECT;
 }
 
@@ -147,7 +166,7 @@ int BPF_PROG(on_softirq_entry, unsigned int vec)
 		return 0;
 	cpu->in_softirq = 1;
 	cpu->softirq_start = bpf_ktime_get_ns();
-	cpu->softirq_inline = is_inline(cpu, cpu->softirq_start);
+	cpu->softirq_inline = is_inline(cpu, vec, cpu->softirq_start);
 	interrupted(cpu, cpu->softirq_start, false);
 	return 0;
 }

@@ -156,6 +156,8 @@ struct rq {
 struct cfs_rq {
 	struct rq *rq;
 	int throttle_count;
+	u64 throttled_clock_pelt_time;
+	u64 throttled_clock_task_time;	/* the same, before 5.19 */
 };
 
 struct sched_entity {
@@ -224,6 +226,10 @@ struct thread_struct {
 	unsigned long fsbase;	/* x86 */
 };
 
+struct cpumask {
+	unsigned long bits[1];
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct thread_struct thread;
@@ -234,6 +240,7 @@ struct task_struct {
 	struct sched_entity se;
 	bool throttled;
 	int prio;
+	struct cpumask cpus_mask;
 	struct mm_struct *mm;
 	struct mm_struct *active_mm;
 	struct signal_struct *signal;
@@ -354,6 +361,7 @@ struct sock {
 	u16 sk_type;
 	u32 sk_ack_backlog;
 	u32 sk_max_ack_backlog;
+	struct socket *sk_socket;
 };
 
 struct inet_connection_sock {
@@ -381,6 +389,7 @@ struct udp_sock {
 };
 
 struct socket {
+	struct file *file;
 	struct sock *sk;
 };
 

@@ -109,13 +109,13 @@ static __noinline int keep_errors(struct thread *t)
 /* How often, at most, a thread adds the failures of one call to the map: servers read until EAGAIN. */
 #define ERRORS_KEPT_NS	10000000
 
-static __always_inline void count_error(struct thread *t, u16 error, u64 now)
+static __always_inline void count_error(struct thread *t, u16 call, u16 error, u64 now)
 {
-	if (t->errors_of.call != t->call || t->errors_of.error != error ||
+	if (t->errors_of.call != call || t->errors_of.error != error ||
 	    now - t->errors_kept >= ERRORS_KEPT_NS) {
 		keep_errors(t);
 		t->errors_of.tgid = t->tgid;
-		t->errors_of.call = t->call;
+		t->errors_of.call = call;
 		t->errors_of.error = error;
 		t->errors_kept = now;
 	}

@@ -9,10 +9,11 @@
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(on_data_ready, const struct sock *const_sk)
 {
+	struct cpu *cpu = this_cpu(PROG_SK_DATA_READY);
 	struct sock *sk = (struct sock *)const_sk;
 	struct connection *c;
 
-	if (!this_cpu(PROG_SK_DATA_READY) || stopped || !roles_known || !sk)
+	if (!cpu || stopped || !roles_known || !sk)
 		return 0;
 	c = connection_of(sk);
 	if (!c)
@@ -20,6 +21,8 @@ int BPF_PROG(on_data_ready, const struct sock *const_sk)
 	if (!c)
 		return 0;
 	c->latest = bpf_ktime_get_ns();
+	if (c->role == ROLE_SERVER)
+		cpu->request_at = c->latest;
 	if (c->role == ROLE_CLIENT && c->begun && !c->arrived)
 		note_peer(sk, c);
 	if (c->datagrams)
@@ -47,6 +50,8 @@ int BPF_PROG(on_received, struct sock *sk, int length, int flags)
 			answer_ends(c);
 		return 0;
 	}
+	if (!c && pair_transfers(sk, false))
+		return 0;
 	if (!c)
 		c = meet_connection(sk, t->tgid, false);
 	if (!c)
@@ -71,6 +76,8 @@ int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
 	if (!t)
 		return 0;
 	c = connection_of(sk);
+	if (!c && pair_transfers(sk, true))
+		return 0;
 	if (!c)
 		c = meet_connection(sk, t->tgid, true);
 	if (!c)

@@ -26,6 +26,9 @@ u64 requests_sent;	/* number of the next that is sent */
 /* Worked on by nobody: its thread was asleep in poll for all but a 16th of the time, and so long. */
 #define HELD_NS		20000000
 
+/* A long poll that times out was given seconds, 20 to 60 as a rule. */
+#define TIMED_OUT_NS	5000000000ULL
+
 static __always_inline void count(struct service *service, u32 kind, u64 ns)
 {
 	u32 metric = kind - HIST_REQUEST_TOTAL;
@@ -122,16 +125,35 @@ static __always_inline u64 send_began(struct thread *t)
 }
 
 /*
+ * The end of a time that the server had set let it answer: a lock whose holder sleeps in a runtime that
+ * has many requests on a thread, a pause before another try. Requests that come meanwhile, and are read,
+ * end most of the sleeps; but where the timer is a look at something else, little of the time is its.
+ */
+static __always_inline bool waited_for_own_time(struct connection *c, struct thread *t, u64 slept)
+{
+	return t->poll_timed && t->timed_ns - c->timed >= slept / 16 &&
+	       c->served - c->first < TIMED_OUT_NS;
+}
+
+/*
  * A long poll or a subscription: the thread read it, waited for events that no
  * thread of its own process brought, nor a peer that it had called, and then
- * answered.
+ * answered. Or a thread of its process told it something because of another
+ * request: see news.h. An event loop, which has read others since, may have
+ * slept again before it was told.
  */
 static __always_inline bool nobody_worked(struct connection *c, struct thread *t)
 {
 	u64 worked = c->served - c->first, slept = t->accounts[ACCT_POLL] - c->slept;
+	u64 least = worked - worked / 16;
 
-	return worked >= HELD_NS && c->reader == t->tid && slept >= worked - worked / 16 &&
-	       t->woken_by_tgid != t->tgid && t->replied < c->first;
+	if (worked < HELD_NS || c->reader != t->tid || t->replied >= c->first)
+		return false;
+	if (t->told_ns >= least)
+		return true;
+	return slept >= least && !waited_for_own_time(c, t, slept) &&
+	       (t->woken_by_tgid != t->tgid ||
+				  (t->serving != c->link && t->news > c->first));
 }
 
 /* More has come than was read: if not of the same request, then by the latest arrival. */
@@ -178,6 +200,10 @@ static __always_inline void request_read(struct sock *sk, struct connection *c,
 	c->reader = t->tid;
 	c->tgid = t->tgid;
 	c->slept = t->accounts[ACCT_POLL];
+	c->timed = t->timed_ns;
+	t->asked_at = c->begun;
+	t->asked_read = now;
+	t->fellow_ns = t->told_ns = 0;
 }
 
 static __always_inline void request_served(struct connection *c, struct service *service,
@@ -221,6 +247,8 @@ static __always_inline void answer_sent(struct connection *c, struct thread *t)
 		return;
 	c->served = at;
 	request_served(c, service, t);
+	if (c->link == t->serving)
+		t->asked_at = 0;
 }
 
 /* Recording stops, and the request is not answered. */
@@ -243,6 +271,7 @@ static __always_inline void call_sent(struct connection *c, struct thread *t)
 	c->cause = t->serving;
 	c->sender = t->tid;
 	c->tgid = t->tgid;
+	t->calls_open++;
 }
 
 static __always_inline void reply_read(struct connection *c, struct thread *t)
@@ -255,7 +284,11 @@ static __always_inline void reply_read(struct connection *c, struct thread *t)
 		return;		/* more of it, or what nobody asked for */
 	now = bpf_ktime_get_ns();
 	t->replied = now;
+	if (t->serving != c->cause)
+		t->asked_at = 0;
 	t->serving = c->cause;	/* it goes on with that */
+	if (t->calls_open)
+		t->calls_open--;
 	if (arrived < c->begun)
 		arrived = now;
 	count(service, HIST_REQUEST_TOTAL, arrived - c->begun);

@@ -231,8 +231,7 @@ static __always_inline void find_listener(struct sock *sk, u32 tgid)
 static __noinline int find_service(struct thread *t, u32 fd)
 {
 	struct file *file = file_of_fd(bpf_get_current_task_btf(), fd);
-	struct socket *socket = (void *)BPF_CORE_READ(file, private_data);
-	struct sock *sk = BPF_CORE_READ(socket, sk);
+	struct sock *sk = sock_of(file);
 	struct service_key key;
 
 	if (!roles_known || !is_stream(sk))

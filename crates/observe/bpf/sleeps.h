@@ -7,14 +7,8 @@
 
 #include "state.h"
 #include "stacks.h"
-
-#define FUTEX_WAIT		0
-#define FUTEX_LOCK_PI		6
-#define FUTEX_WAIT_BITSET	9
-#define FUTEX_LOCK_PI2		13
-#define FUTEX_CMD_MASK		0x7f
-#define FUTEX_WAITERS		0x80000000
-#define FUTEX_TID_MASK		0x3fffffff
+#include "futexes.h"
+#include "pairs.h"
 
 /* The six arguments of the current task's call. */
 static __always_inline void call_arguments(u64 *args)
@@ -29,13 +23,6 @@ static __always_inline void call_arguments(u64 *args)
 	args[4] = ARGUMENT_5(regs);
 	args[5] = ARGUMENT_6(regs);
 }
-
-#define AF_UNIX		1
-#define AF_INET		2
-#define AF_INET6	10
-
-/* Ports from here on are the kernel's choice (net.ipv4.ip_local_port_range), those below a server's. */
-#define EPHEMERAL_PORT	32768
 
 extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym __weak;
 
@@ -87,6 +74,8 @@ static __always_inline bool is_fuse(struct file *file)
 #define OBJECT_SEMAPHORES	(1ULL << 32)
 #define OBJECT_EVENTFD		(1ULL << 61)
 #define OBJECT_SIGNALS		(1ULL << 62)
+/* Of a write: a terminal, or another device that takes what is written bit by bit. */
+#define OBJECT_TERMINAL		(1ULL << 62)
 #define OBJECT_MESSAGES		(1ULL << 63)
 
 static __always_inline u64 eventfd_object(struct file *file)
@@ -136,18 +125,22 @@ static __noinline int note_role(u32 tgid, u32 fd, u32 role)
 	return 0;
 }
 
+static __always_inline struct sock *sock_of(struct file *file)
+{
+	struct socket *socket = (void *)BPF_CORE_READ(file, private_data);
+
+	return BPF_CORE_READ(socket, sk);
+}
+
 static __always_inline bool is_clients(struct thread *t, struct file *file, u32 fd)
 {
 	struct role_key key = { .tgid = t->tgid, .fd = fd };
 	u32 *role = bpf_map_lookup_elem(&roles, &key);
-	struct socket *socket;
-	struct sock *sk;
+	struct sock *sk = sock_of(file);
 	u16 family, local, remote;
 
 	if (role)
 		return *role == ROLE_CLIENT;
-	socket = (void *)BPF_CORE_READ(file, private_data);
-	sk = BPF_CORE_READ(socket, sk);
 	family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	if (family == AF_UNIX)	/* an accepted socket has the name of the one that listens */
 		return !BPF_CORE_READ((struct unix_sock *)sk, addr);
@@ -161,12 +154,20 @@ static __always_inline bool is_clients(struct thread *t, struct file *file, u32 
 /* Notes whether a thread that waits for `fd` waits for the answer to what it has sent there. */
 static __always_inline void note_asked(struct thread *t, struct file *file, u32 fd)
 {
+	bool sent = t->sent_fd == fd + 1;
+	u64 inode;
 	u32 mode;
 
-	if (t->sent_fd != fd + 1)
+	inode = inode_of(file, &mode);
+	if ((mode & S_IFMT) != S_IFSOCK || (!sent && t->work_at == inode))
 		return;
-	inode_of(file, &mode);
-	t->asked = (mode & S_IFMT) == S_IFSOCK && is_clients(t, file, fd);
+	switch (pair_waits(sock_of(file), inode, sent, t->work_at)) {
+	case NO_PAIR:
+		t->asked = sent && is_clients(t, file, fd);
+		break;
+	case PAIR_ASKS:
+		t->asked = sent;
+	}
 }
 
 /* read or write: pipe, socket, file or something else. */
@@ -185,6 +186,11 @@ static __always_inline u32 file_account(struct thread *t,
 		return write ? ACCT_PIPE_WRITE : ACCT_PIPE_READ;
 	case S_IFSOCK:
 		return write ? ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
+	case S_IFCHR:
+		if (!write || otherwise != ACCT_OTHER)
+			break;
+		t->object |= OBJECT_TERMINAL;
+		return ACCT_PIPE_WRITE;
 	}
 	if (file && is_anonymous(file))
 		return anonymous_account(t, file, otherwise);
@@ -197,46 +203,6 @@ static __always_inline u32 file_account(struct thread *t,
 		t->object = 0;
 	}
 	return otherwise;
-}
-
-/* Who waits for a condition with musl sleeps in a word of its own stack, so far above its top at most. */
-#define OWN_FRAMES	1024
-
-/*
- * Whether a word says "locked, and others wait": by the value 2 (glibc, Rust), or by the bit that the
- * kernel has for it (FUTEX_WAITERS) and an owner beside it (musl, robust mutexes).
- */
-static __always_inline bool is_lock_wait(u32 operation, u64 word, u32 value, u64 stack)
-{
-	operation &= FUTEX_CMD_MASK;
-	if (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2)
-		return true;
-	if (operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET)
-		return false;
-	if (value & FUTEX_WAITERS)
-		return value & FUTEX_TID_MASK;
-	return value == 2 && word - stack >= OWN_FRAMES;
-}
-
-/* In bytes from the word that the waiters of a glibc mutex sleep in. */
-#define MUTEX_OWNER	8
-
-/*
- * The thread that the lock names as its owner: a lock that hands itself on by priority, or has the bit
- * for waiters, has it in the word, a mutex of glibc beside it. It is the program's memory: whoever uses
- * this sees whether the process has such a thread.
- */
-static __always_inline u32 lock_owner(u64 word, u32 operation, u32 value)
-{
-	bool in_word = (operation & FUTEX_CMD_MASK) == FUTEX_LOCK_PI ||
-		       (operation & FUTEX_CMD_MASK) == FUTEX_LOCK_PI2 ||
-		       value & FUTEX_WAITERS;
-	u32 owner;
-
-	if (bpf_probe_read_user(&owner, sizeof(owner),
-				(void *)(in_word ? word : word + MUTEX_OWNER)))
-		return 0;
-	return owner & FUTEX_TID_MASK;
 }
 
 /* The one descriptor that poll or ppoll waits for; with several nobody knows which. */

@@ -81,6 +81,7 @@ struct cpu {
 	u64 losses[LOSS_MAX];
 	struct timer firing;	/* its function runs now */
 	u64 io_issued, io_done;	/* the last block request that ended here */
+	u64 request_at;		/* data came last at a socket that answers */
 	struct piece timed;
 	u64 piece, piece_since;	/* of time, in which this CPU switched last, and its begin */
 	u64 ran_head;
@@ -88,6 +89,7 @@ struct cpu {
 	struct ran ran[RAN_SEEN];	/* what ran here last, a ring */
 	struct served served[SERVED_SEEN];	/* the last interrupts, a ring */
 	struct noted noted[NOTED];
+	struct retry_sum asked;	/* of nothing yet: what a call asks for by name */
 	struct stack_record stack;
 	u32 stack_met;		/* how often it was met */
 };
@@ -171,6 +173,8 @@ static __always_inline u64 charge(struct cpu *cpu, struct thread *t, u64 now)
 		call_slot(t)->ns += ns;
 		return ns;
 	}
+	/* The compiler is to test the register that it indexes with, or verifiers before 6.13 see no bound. */
+	barrier_var(open);
 	if (open >= ACCT_MAX)
 		open = ACCT_UNACCOUNTED;
 	t->accounts[open] += ns;
@@ -246,7 +250,7 @@ static __always_inline struct cpu *this_cpu(u32 program)
 
 /*
  * A packet over loopback is delivered by a softirq within the call that sends it: then it is the
- * sender that wakes the receiver.
+ * sender that wakes the receiver. So is what the receiver says of room that it has made.
  */
 static __always_inline u32 context_of(struct cpu *cpu)
 {

@@ -6,7 +6,6 @@
  */
 #include "threads.h"
 #include "tries.h"
-#include "services.h"
 
 /*
  * Sums of calls that had to leave their slot. Those of threads that have ended stay until the recorder's
@@ -233,9 +232,19 @@ static __noinline int send_call(void *ctx, u64 now, s64 result)
 	return 0;
 }
 
+/* What came of a call for a thread of which one was refused. */
+static __always_inline void step_after_try(struct thread *t, u32 kind, long ret)
+{
+	if (ret >= 0 && (t->try_again || kind == CALL_CONNECT))
+		try_succeeds(kind);
+	if (t->try_error)
+		add_sleep(t, kind, ret);
+}
+
 static __always_inline void call_ends(void *ctx, struct cpu *cpu,
 				      struct thread *t, long ret)
 {
+	u32 kind = call_kinds[t->call & (CALLS_MAX - 1)];
 	u64 now = bpf_ktime_get_ns(), ns;
 
 	charge(cpu, t, now);
@@ -248,15 +257,16 @@ static __always_inline void call_ends(void *ctx, struct cpu *cpu,
 			send_call(ctx, now, ret);
 	}
 	if (ret < 0 && ret >= -4095 && t->call != NO_CALL) {
-		count_error(t, -ret, now);
+		count_error(t, t->call, -ret, now);
 		send_refused(t->tgid, t->call, -ret);
 		try_fails(t->call, -ret);
 	}
-	if (t->call != NO_CALL && ret >= 0 &&
-	    call_kinds[t->call & (CALLS_MAX - 1)] == CALL_POLL)
+	if (t->call != NO_CALL && ret >= 0 && kind == CALL_POLL)
 		t->turn_since = now;
+	if (kind == CALL_SOCKET_OPTION && !ret)
+		asked_socket();
 	if (t->try_error)
-		t->try_slept += had_in_call(t, ACCT_TIMER);
+		step_after_try(t, kind, ret);
 	if (t->holder.since)
 		t->holder.since = t->holder.until = 0;
 	t->call = NO_CALL;

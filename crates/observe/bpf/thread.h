@@ -8,11 +8,19 @@
 #include "kernel.h"
 #include "wire.h"
 
+/* Whether a thread that slept had nothing to do. */
+enum idle {
+	IDLE_NOT,		/* it had, or that is not known */
+	IDLE_UNTIL_REQUEST,	/* a request came */
+	IDLE_FOR_NOW,		/* in poll, until a timer or an interrupt: it depends on what came of that */
+};
+
 /* An absence from the CPU: asleep from `from` to `wake`, then ready until `on`. */
 struct step {
 	u64 from, wake, on;
 	u16 shares[END_MAX];	/* of 65,536, of the sleep, by what was at its end */
-	u16 throttled;		/* it was not asleep */
+	u8 throttled;		/* it was not asleep */
+	u8 idle;		/* enum idle, of the sleep */
 	u32 end_tid;		/* who was at the end of most of the sleep */
 	u32 only;		/* what was at the end of all of it, plus 1; 0: see `shares` */
 };
@@ -73,13 +81,26 @@ struct thread {
 
 	u64 serving;		/* connection of the request it works on, as in request_record */
 	u64 replied;		/* it read the answer to a call last, 0: never */
+	u32 calls_open;		/* calls that it has sent and no answer was read to */
+	/* the request that it read last, until it is answered: see news.h */
+	u64 asked_at, asked_read;	/* when it arrived, 0: there is none; when it was read */
+	u64 fellow_ns;		/* since then, asleep until a thread of its process let it go on */
+	u64 news;		/* of whoever ended its last sleep: when the request arrived that made it do so */
+	u64 timed_ns;		/* asleep in poll until a time was over that it, or its process, had set */
+	u64 told_ns, told_object;	/* asleep since it last read, until such a one told it something */
 	u16 served_hists[SERVED_HISTS];	/* slots, of softirqs and interrupts without a device */
 	u16 try_call;		/* the call that was refused */
+	u16 try_account;	/* of what it has slept since */
+	u16 try_port;		/* to which it is to connect, 0: to none */
+	u8 try_pipe;		/* it asks for room in a pipe */
+	u8 try_again;		/* it is in that call again */
 	u32 try_others;		/* calls since */
+	u32 try_count;		/* sleeps that are not in retry_sums yet, */
+	u64 try_ns, try_max_ns;	/* how long, and the longest */
 	u64 try_object;
-	u32 try_pipe;		/* it is a pipe */
+	u64 try_slept;		/* since it was refused last, */
+	u64 try_row_ns;		/* and since it was first, up to the last try */
 	u32 held_calls;
-	u64 try_slept;		/* since */
 
 	/* off the CPU */
 	u64 off_since;
@@ -91,11 +112,15 @@ struct thread {
 	u8 by_waiter;
 	u8 lock_like;
 	u8 cut;			/* its process ended, and so the wait did */
+	u8 idle;		/* enum idle, of its last sleep */
+	u8 turn_for_request;	/* a request ended its last wait for something to do */
 	u8 idle_turn;		/* the turn of lock_turn_ns was idle */
+	u8 poll_timed;		/* its last sleep in poll is in timed_ns */
 	u32 owner;		/* of a lock that it waits for, as the lock says, 0: it does not */
 	u32 many;		/* its waker had just woken another from the same object */
 	u32 by_parked;		/* its waker has a turn itself: see take_turn() */
 	u32 asked;		/* the wait is for an answer to what it had sent */
+	u64 work_at;		/* its last wait for what to do was at this object, or at WORK_ANYWHERE; 0: none yet */
 	struct who waker;
 	u64 object;
 	u64 steps_head;
@@ -103,6 +128,7 @@ struct thread {
 	u32 woken_by, woken_by_tgid;	/* of its last sleep, 0: no thread */
 	u64 woken_at;
 	u64 park_word;		/* in which a thread has woken it, 0: not since it waited for work */
+	u64 turns_since;	/* when the row of such turns began that its last wait was ended by */
 	u64 object_step;	/* steps_head after the last wait that had an object */
 	u64 prior_words[PRIOR_WORDS];	/* the futex words before the last, the latest first */
 	u64 last_objects[PLACES];	/* of the last wait of each kind that had one */
@@ -151,6 +177,10 @@ struct thread {
 	u64 socket_walk;	/* the first over its sockets, 0: none yet */
 	u64 first_ns;
 	u64 min_flt, maj_flt;	/* the kernel's counts at first_ns */
+
+	u64 queue, queue_throttled;	/* that it was in when it was last ready: see throttle.h */
+	u64 queue_now;
+	u64 sleep_throttled;	/* ns of `sleep` in which it was ready, and a quota kept it */
 
 	struct sleep sleep;	/* the last long one */
 	u32 sleep_kind;

@@ -4,24 +4,16 @@
  */
 #include "threads.h"
 #include "presence.h"
+#include "throttle.h"
 
 /* A thread that goes to sleep is off its queue this long at most before it is switched out. */
 #define WOKEN_EARLY_NS	10000000
-
-static __always_inline bool is_throttled(struct task_struct *task)
-{
-	if (bpf_core_field_exists(task->throttled))
-		return task->throttled;
-	if (bpf_core_field_exists(struct cfs_rq, throttle_count))
-		return task->se.cfs_rq->throttle_count > 0;
-	return false;
-}
 
 static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 				       struct task_struct *prev, bool preempt,
 				       u32 state, u64 now)
 {
-	u32 slot = cpu->slot;
+	u32 slot = cpu->slot, open;
 	struct thread *t = thread_in(slot);
 
 	if (!t)
@@ -41,7 +33,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	t->object = 0;
 	t->lock_like = 0;
 	t->asked = 0;
-	t->cut = 0;
+	t->cut = t->idle = 0;
 	__builtin_memset(t->ends, 0, sizeof(t->ends));
 	t->end_ns = 0;
 	t->end_tid = t->end = 0;
@@ -50,21 +42,25 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	if (calls_off)
 		t->call = current_call();	/* its entry was not reported */
 	if (!preempt && is_stopped(prev, state))
-		t->open = ACCT_STOPPED;
+		open = ACCT_STOPPED;
 	else if (!preempt && (state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
-		t->open = sleep_account(ctx, cpu, t, prev, state);
+		open = sleep_account(ctx, cpu, t, prev, state);
 	else	/* a sleeper in a throttled group sleeps all the same */
-		t->open = is_throttled(prev) ? ACCT_THROTTLED : ACCT_RUNNABLE_PREEMPTED;
-	if (t->open >= ACCT_BLOCKED) {
+		open = is_throttled(prev) ? ACCT_THROTTLED : ACCT_RUNNABLE_PREEMPTED;
+	t->off_account = open;
+	t->off_since = t->slept_from = now;
+	t->wake_ns = now;
+	/* From here on another CPU may wake it: it takes the sleep's beginning from above. */
+	barrier();
+	t->open = open;
+	if (open >= ACCT_BLOCKED) {
 		t->sleeps++;
 		if (t->got)
 			note_idle_turn(t);
 	} else {
 		t->preemptions++;
+		note_queue(t, prev);
 	}
-	t->off_account = t->open;
-	t->off_since = t->slept_from = now;
-	t->wake_ns = now;
 }
 
 /* An interrupt for which a thread that was ready had to wait. Not static, as hold_class. */
@@ -129,7 +125,7 @@ __noinline int keep_runners(struct cpu *cpu, struct thread *t, u64 now)
 }
 
 /* Keeps a long absence from the CPU whole. */
-static __noinline void keep_sleep(struct task_struct *next, u64 now)
+static __noinline void keep_sleep(struct task_struct *next, u64 now, u64 throttled_ns)
 {
 	u32 zero = 0;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
@@ -145,6 +141,7 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now)
 	t->sleep.wake = t->wake_ns;
 	t->sleep.ns = now - t->off_since;
 	t->sleep.account = t->off_account;
+	t->sleep_throttled = throttled_ns;
 	t->sleep.object = t->object;
 	t->sleep.fault_ip = t->off_account == ACCT_FAULT_MAJOR ||
 			    t->off_account == ACCT_FAULT_MINOR ? t->fault_ip : 0;
@@ -184,7 +181,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 				      struct task_struct *next, u64 now)
 {
 	struct thread *t;
-	u64 off, delay;
+	u64 off, delay, throttled_ns;
 	bool slept, throttled;
 
 	cpu->slot = slot_of(next);
@@ -201,7 +198,6 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 			t->ends[END_UNKNOWN] = now - t->off_since;
 		}
 	}
-	throttled = t->open == ACCT_THROTTLED;
 	charge(cpu, t, now);
 	slept = t->off_account >= ACCT_BLOCKED;
 	/* The clock of another CPU may be ahead: no time is less than none. */
@@ -211,6 +207,12 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		now = t->wake_ns;
 	off = now - t->off_since;
 	delay = now - t->wake_ns;
+	throttled_ns = kept_by_quota(t, next, now);
+	if (throttled_ns && t->open != ACCT_THROTTLED)
+		move_time(t, t->open, ACCT_THROTTLED, throttled_ns);
+	throttled = throttled_ns > delay / 2;
+	if (throttled && !slept)
+		t->off_account = ACCT_THROTTLED;
 	if (slept) {
 		note_woken_by(t);
 		if (!t->off_hist)
@@ -225,16 +227,17 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		    t->off_account == ACCT_FAULT_MINOR)
 			hist_count(hist_slot(t->tgid, HIST_FAULT, 0), off);
 	}
-	keep_step(t, slept, now);
+	keep_step(t, slept, throttled, now);
 	if (!t->run_hist)
 		t->run_hist = hist_slot(t->tgid, HIST_RUN_QUEUE, 0);
 	hist_count(t->run_hist, delay);
 	if (delay > RUNNER_MIN_NS && !throttled)
 		add_runners(t, cpu);
 	if ((late_only ? lateness(t, now) : off) >= threshold_ns)
-		keep_sleep(next, now);
+		keep_sleep(next, now, throttled_ns);
 	if (slept) {
 		take_turn(t);
+		note_work(t);
 		note_object(t);
 	}
 	t->dirty_pause = 0;
@@ -367,13 +370,28 @@ static __always_inline void note_first_wait(struct thread *t, struct thread *wak
 }
 
 /*
+ * Whether one turn after the other took up most of the wait of `t`: so it is at a lock. Who is told of
+ * news with others, as a broadcast of musl does, is let go on by one of them as well, but none had a
+ * turn before the news.
+ */
+static __always_inline bool is_in_row(struct thread *t, struct thread *waker, u64 now)
+{
+	u64 since = now;
+
+	if (waker->park_word)
+		since = waker->turns_since > t->off_since ? waker->turns_since : t->off_since;
+	t->turns_since = waker->park_word ? waker->turns_since : now;
+	return now - since >= (now - t->off_since) / 2;
+}
+
+/*
  * A lock, or a token, goes from one that has waited for it to one that waits. Whoever comes last to
  * a barrier has waited there before, too, but wakes all others at once.
  */
 static __always_inline void note_turn(struct thread *t, struct thread *waker, u64 now)
 {
 	t->by_waiter = has_waited_for(waker, t, t->open);
-	t->by_parked = t->open == ACCT_FUTEX && waker->park_word;
+	t->by_parked = t->open == ACCT_FUTEX && is_in_row(t, waker, now);
 	t->many = waker->woke_step == waker->steps_head + 1 &&
 		  is_same_object(t->open, waker->woke_object, t->object);
 	lock_turn_ends(t, waker, now);
@@ -418,7 +436,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	current = bpf_get_current_task_btf();
 	t->waker_context = context_of(cpu);
 	t->by_waiter = t->many = t->by_parked = 0;
-	t->lock_turn_ns = 0;
+	t->lock_turn_ns = t->news = 0;
 	now = bpf_ktime_get_ns();
 	t->woken = now;
 	t->timer = cpu->firing;
@@ -436,11 +454,16 @@ int BPF_PROG(on_waking, struct task_struct *p)
 			note_first_wait(t, waker, current->flags & PF_EXITING);
 		if (waker && t->object)
 			note_turn(t, waker, now);
+		if (waker)
+			note_news(t, waker, now);
 	}
+	note_idle(cpu, t, now);
+	note_timed_poll(cpu, t, now);
 	completion_wakes(cpu, t, current);
 	if (!t->cut)
 		end_wait(cpu, t, now);
 	charge(cpu, t, now);
+	note_queue(t, p);
 	t->open = ACCT_RUNNABLE_WAKEUP;
 	t->wake_ns = now;
 	return 0;

@@ -11,6 +11,7 @@
 #include "waits.h"
 #include "runners.h"
 #include "chains.h"
+#include "news.h"
 #include "sends.h"
 #include "mm_locks.h"
 #include "paths.h"
@@ -111,6 +112,20 @@ static __always_inline void watch(struct task_struct *task, u32 slot)
 		__sync_fetch_and_add(&watched, 1);
 }
 
+/* The CPUs that a thread may run on: its own mask, and what its cpuset leaves of it. */
+static __always_inline void fill_cpus(struct thread_record *r, struct task_struct *task)
+{
+	u32 bytes = bpf_core_field_size(task->cpus_mask);
+
+	__builtin_memset(r->cpus, 0, sizeof(r->cpus));
+	/* Most of the kernel's own have one CPU each. */
+	if (task->flags & PF_KTHREAD)
+		return;
+	if (bytes > sizeof(r->cpus))
+		bytes = sizeof(r->cpus);
+	bpf_probe_read_kernel(r->cpus, bytes, &task->cpus_mask);
+}
+
 /* Fills a record from a thread; `now` extends the open account. */
 static __always_inline void fill_record(struct thread_record *r,
 					struct thread *t,
@@ -132,6 +147,7 @@ static __always_inline void fill_record(struct thread_record *r,
 	r->realtime = priority_of(task);
 	__builtin_memcpy(r->accounts, t->accounts, sizeof(r->accounts));
 	__builtin_memcpy(r->calls, t->calls, sizeof(r->calls));
+	fill_cpus(r, task);
 	__builtin_memcpy(r->comm, task->comm, sizeof(r->comm));
 }
 
@@ -191,7 +207,8 @@ static __always_inline void send_pending(void *ctx, struct cpu *cpu,
 	asleep = t->sleep.ns;
 	if (account >= ACCT_BLOCKED && t->sleep.wake - t->sleep.start < asleep) {
 		asleep = t->sleep.wake - t->sleep.start;
-		o->breakdown[ACCT_RUNNABLE_WAKEUP] = t->sleep.ns - asleep;
+		o->breakdown[ACCT_THROTTLED] = t->sleep_throttled;
+		o->breakdown[ACCT_RUNNABLE_WAKEUP] = t->sleep.ns - asleep - t->sleep_throttled;
 	}
 	/* The compiler is to test the register that it indexes with, or
 	 * verifiers before 6.13 do not see the bound. */
@@ -301,32 +318,35 @@ static __always_inline void note_piece(struct cpu *cpu, struct thread *t, u64 no
 	p->ns += ns;
 }
 
-/* Moves time from the account that it was put into. */
-static __always_inline void move_stolen(struct thread *t, u32 open, u64 ns)
+/* Moves time from the account that it was put into to one that is no system call. Not static, as hold_class. */
+__noinline int move_time(struct thread *t, u32 open, u32 to, u64 ns)
 {
+	if (!t || to >= ACCT_MAX)
+		return 0;
 	if (open == ACCT_SYSCALL) {
 		struct call_sum *sum = call_slot(t);
 
 		if (sum->ns < ns)
-			return;
+			return 0;
 		sum->ns -= ns;
 	} else {
 		if (open >= ACCT_MAX || t->accounts[open] < ns)
-			return;
+			return 0;
 		t->accounts[open] -= ns;
 	}
-	t->accounts[ACCT_STOLEN] += ns;
+	t->accounts[to] += ns;
 	t->changed = 1;
 	if (t->call == NO_CALL && !t->binding)
-		return;
+		return 0;
 	if (open != ACCT_SYSCALL) {
 		u64 had = had_in_call(t, open);
 
 		t->in_call[open] = had > ns ? had - ns : 0;
 		t->in_call_of |= 1ULL << open;
 	}
-	t->in_call[ACCT_STOLEN] = had_in_call(t, ACCT_STOLEN) + ns;
-	t->in_call_of |= 1ULL << ACCT_STOLEN;
+	t->in_call[to] = had_in_call(t, to) + ns;
+	t->in_call_of |= 1ULL << to;
+	return 0;
 }
 
 /*
@@ -347,7 +367,7 @@ static __always_inline void take_stolen(struct cpu *cpu)
 		return;
 	t = this_thread(cpu);
 	if (t)
-		move_stolen(t, p->open, ns < p->ns ? ns : p->ns);
+		move_time(t, p->open, ACCT_STOLEN, ns < p->ns ? ns : p->ns);
 	p->ns = 0;
 	leave(cpu);
 }

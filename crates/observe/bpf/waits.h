@@ -152,16 +152,33 @@ static __always_inline bool has_waited_for(struct thread *waiter, struct thread 
 /* So little of a CPU between two waits for one object is no work, but a look at a condition. */
 #define LOOK_NS	50000
 
+/* So often it may give way meanwhile: who spins before it sleeps calls sched_yield. */
+#define LOOKS	8
+
 /*
  * Woken, it has looked whether it is its turn, and waits on; on the way to the condition it may have
- * slept for the mutex beside it.
+ * slept for the mutex beside it, or been preempted. Who sleeps by a timer goes on with something else.
  */
 static __always_inline bool waits_again(struct thread *t)
 {
-	struct step *last = &t->steps[(t->steps_head - 1) & (STEPS - 1)];
+	u64 between = t->steps_head - t->object_step, until = t->off_since, looked = 0;
+	u32 i;
 
-	return t->steps_head - t->object_step <= 1 && has_waited_for(t, t, t->off_account) &&
-	       t->off_since - last->on < LOOK_NS;
+	if (!has_waited_for(t, t, t->off_account))
+		return false;
+	for (i = 0; i < LOOKS; i++) {
+		struct step *step = &t->steps[(t->steps_head - 1 - i) & (STEPS - 1)];
+
+		looked += until - step->on;
+		if (looked >= LOOK_NS)
+			return false;
+		if (i == between)
+			return true;
+		if (step->wake - step->from >= LOOK_NS)
+			return false;
+		until = step->from;
+	}
+	return false;
 }
 
 /* What brings the next thing to do. */
@@ -171,7 +188,7 @@ static __always_inline bool waits_again(struct thread *t)
 /*
  * Runtimes let each thread sleep on a word of its own, whatever it waits for. Of a lock, who is
  * woken has the turn, and wakes the next one when it has done. Its turn is over when it waits for
- * work, or in its word for a time to come.
+ * work, or in its word for a time to come; an answer to what it has asked is no work.
  */
 static __always_inline void take_turn(struct thread *t)
 {
@@ -179,9 +196,23 @@ static __always_inline void take_turn(struct thread *t)
 
 	if (t->off_account == ACCT_FUTEX && t->waker_context == CTX_TASK)
 		t->park_word = t->object >> 3;
-	else if (work >> (t->off_account & 63) & 1 ||
+	else if ((work >> (t->off_account & 63) & 1 && !t->asked) ||
 		 (t->off_account == ACCT_FUTEX && t->park_word == t->object >> 3))
 		t->park_word = 0;
+}
+
+/*
+ * Where it was told what to do last: a poll of a few descriptors may be for the output of a child or
+ * for another answer.
+ */
+static __always_inline void note_work(struct thread *t)
+{
+	const u64 calls = 1ULL << ACCT_SOCKET_ACCEPT | 1ULL << ACCT_SOCKET_RECEIVE | 1ULL << ACCT_POLL;
+
+	if (t->asked || !(calls >> (t->off_account & 63) & 1))
+		return;
+	if (t->object || !(IS_POLL(t->call) || IS_SELECT(t->call)))
+		t->work_at = t->object ? t->object : WORK_ANYWHERE;
 }
 
 /* Remembers what the wait that has ended was for. */

@@ -71,6 +71,8 @@ enum chain_end {
 	END_TIMER,		/* it slept for as long as it had chosen */
 	END_OUTSIDE,		/* an interrupt: another host, a device */
 	END_UNWATCHED,		/* a thread that is not recorded */
+	END_IDLE,		/* who was asked had nothing to do until somebody else asked it */
+	END_TIMEOUT,		/* nobody let it go on in the time that it had for that */
 	END_MAX,
 };
 
@@ -96,6 +98,11 @@ enum call_kind {
 	CALL_MESSAGES,
 	CALL_MESSAGE_SEND,
 	CALL_SIGNALS,
+	CALL_PATH_1,		/* these may make a file: where they have its path */
+	CALL_PATH_2,
+	CALL_PATH_3,
+	CALL_PATH_4,
+	CALL_SOCKET_OPTION,
 };
 
 #define CALLS_MAX	512	/* system call numbers below this are distinguished */
@@ -283,13 +290,25 @@ struct retry_key {
 	u32 tgid;
 	u16 call;
 	u16 error;		/* errno of the tries */
-	u32 pipe;		/* what it asks for is room in a pipe */
+	u16 pipe;		/* what it asks for is room in a pipe */
+	u16 account;		/* of the sleeps */
 	u32 pad;
+};
+
+/* What is asked for by name: a path, or an address. */
+#define RETRY_PATH	140
+struct retry_name {
+	u64 address[2];
+	char path[RETRY_PATH];	/* its beginning */
+	u16 family;		/* of the address, 0: there is none */
+	u16 port;
 };
 
 /* Sleeps between a try that was refused and the next. */
 struct retry_sum {
 	u64 count, ns, max_ns;
+	u64 won_ns;		/* of those who got it in the end */
+	struct retry_name name;
 };
 
 struct send_key {
@@ -304,6 +323,10 @@ struct send_sum {
 };
 
 /* One thread's accounts: from the iterator, and when it dies. */
+/* CPUs in a mask of those that a thread may run on; hosts with more say nothing of them. */
+#define MASK_CPUS	1024
+#define MASK_WORDS	16
+
 struct thread_record {
 	u32 type;		/* RECORD_THREAD */
 	u32 tid;
@@ -320,6 +343,7 @@ struct thread_record {
 	u64 sleeps, preemptions, migrations;
 	u64 accounts[ACCT_MAX];
 	struct call_sum calls[CALL_SLOTS];
+	u64 cpus[MASK_WORDS];	/* that it may run on; all 0 if that is not known */
 	char comm[16];
 };
 

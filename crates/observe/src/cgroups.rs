@@ -2,6 +2,9 @@
 //!
 //! Version 2 is looked at first, then each hierarchy of version 1: on a hybrid host a unit is in
 //! several, and with version 1 a container in all.
+//!
+//! A user whom a part of the tree was delegated to can make cgroups of any name in it, also of that of
+//! a container of root's. So those whose name root has chosen come first, in whatever hierarchy.
 
 use std::fmt;
 use std::fs;
@@ -20,7 +23,7 @@ pub enum CgroupName {
     Unit(String),
     /// A directory under a cgroup mount, or the path of a cgroup.
     Path(String),
-    /// A part of a container's id.
+    /// The beginning of a container's id.
     Container(String),
 }
 
@@ -67,6 +70,13 @@ struct Mount {
 /// Candidates listed in an error.
 const LISTED: usize = 8;
 
+/// What runtimes write before the id of a container, if anything. With `conmon` in it, it is the cgroup of the
+/// process that looks after the container.
+const RUNTIMES: [&str; 6] =
+    ["docker", "libpod", "libpod-payload", "cri-containerd", "crio", "nerdctl"];
+/// Hexadecimal digits of an id.
+const ID_LENGTH: usize = 64;
+
 /// The cgroup of this name.
 pub fn find(name: &CgroupName) -> Result<Cgroup, Error> {
     let read = |path| text(path).unwrap_or_default();
@@ -74,24 +84,39 @@ pub fn find(name: &CgroupName) -> Result<Cgroup, Error> {
     if mounts.is_empty() {
         return Err(Error::NoCgroups(name.clone()));
     }
-    for mount in &mounts {
-        let found = match name {
+    find_in(&mounts, name)
+}
+
+fn find_in(mounts: &[Mount], name: &CgroupName) -> Result<Cgroup, Error> {
+    let mut of_users = None;
+    for mount in mounts {
+        let found: Vec<PathBuf> = match name {
             CgroupName::Path(path) => at(mount, path).into_iter().collect(),
             CgroupName::Unit(unit) => of_unit(&mount.place, &with_suffix(unit)),
             CgroupName::Container(id) => of_container(&mount.place, id),
         };
-        match &found[..] {
-            [] => {}
-            [directory] => return open(directory, mount.hierarchy),
-            several => {
-                let listed = several.iter().take(LISTED);
-                let listed: Vec<_> = listed.map(|path| path.display().to_string()).collect();
-                let (name, count) = (name.clone(), several.len());
-                return Err(Error::SeveralCgroups { name, count, listed: listed.join(" ") });
+        let is_path = matches!(name, CgroupName::Path(_));
+        match found.first() {
+            None => {}
+            Some(first) if is_path || is_named_by_root(&mount.place, first) => {
+                return the_one(name, &found, mount);
             }
+            Some(_) => _ = of_users.get_or_insert((found, mount)),
         }
     }
-    Err(Error::NoCgroup(name.clone()))
+    match of_users {
+        Some((found, mount)) => the_one(name, &found, mount),
+        None => Err(Error::NoCgroup(name.clone())),
+    }
+}
+
+/// The only one that was found.
+fn the_one(name: &CgroupName, found: &[PathBuf], mount: &Mount) -> Result<Cgroup, Error> {
+    if let [directory] = found {
+        return open(directory, mount.hierarchy);
+    }
+    let listed = found.iter().take(LISTED).map(|path| path.display().to_string()).collect();
+    Err(Error::SeveralCgroups { name: name.clone(), count: found.len(), listed })
 }
 
 fn open(directory: &Path, hierarchy: i32) -> Result<Cgroup, Error> {
@@ -165,34 +190,51 @@ fn with_suffix(unit: &str) -> String {
 
 /// Those of the system's manager, else those of users' managers.
 fn of_unit(mount: &Path, unit: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    visit(mount, &mut |directory| {
-        let is_it = directory.file_name().is_some_and(|name| name == unit);
-        if is_it {
-            found.push(directory.to_path_buf());
-        }
-        !is_it
-    });
+    let found = named(mount, &|name| name == unit);
     let of_user = |path: &PathBuf| path.to_string_lossy().contains("/user@");
     if found.iter().any(|path| !of_user(path)) {
-        found.retain(|path| !of_user(path));
+        return found.into_iter().filter(|path| !of_user(path)).collect();
     }
     found
 }
 
-/// Runtimes name the cgroup after the container: `docker-ID.scope`, `libpod-ID.scope`,
-/// `cri-containerd-ID.scope`, `ID`. The one of the process that looks after it is not the container.
 fn of_container(mount: &Path, id: &str) -> Vec<PathBuf> {
+    named(mount, &|name| container_of(name).is_some_and(|whole| whole.starts_with(id)))
+}
+
+/// The id of the container that a cgroup of this name is of: `docker-ID.scope`, `libpod-ID.scope`,
+/// `crio-ID`, `ID`, `kubepods-pod7.slice:cri-containerd:ID`.
+fn container_of(name: &str) -> Option<&str> {
+    let name = name.strip_suffix(".scope").unwrap_or(name);
+    let (before, id) = name.split_at_checked(name.len().checked_sub(ID_LENGTH)?)?;
+    let of_runtime = before.strip_suffix(['-', ':']).and_then(|before| before.rsplit(':').next());
+    let is_known = of_runtime.is_some_and(|runtime| RUNTIMES.contains(&runtime));
+    let is_id = id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    (is_id && (before.is_empty() || is_known)).then_some(id)
+}
+
+/// Those with such a name, but none below one; only those of root if there are any.
+fn named(mount: &Path, is_it: &impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     visit(mount, &mut |directory| {
         let name = directory.file_name().unwrap_or_default().to_string_lossy();
-        let is_it = name.contains(id) && !name.contains("conmon");
+        let is_it = is_it(&name);
         if is_it {
             found.push(directory.to_path_buf());
         }
         !is_it
     });
+    if found.iter().any(|path| is_named_by_root(mount, path)) {
+        found.retain(|path| is_named_by_root(mount, path));
+    }
     found
+}
+
+/// True if nobody but root could make a cgroup of this name there: names are given by those who own
+/// what is above. What is below the mount belongs to root or was given away by him.
+fn is_named_by_root(mount: &Path, directory: &Path) -> bool {
+    let mut above = directory.ancestors().skip(1).take_while(|above| above.starts_with(mount));
+    above.all(|above| fs::symlink_metadata(above).is_ok_and(|data| data.st_uid() == 0))
 }
 
 /// All directories below, parents first; those below one for which `enter` says false are left out.
@@ -238,13 +280,13 @@ mod tests {
     fn tree() -> tempfile::TempDir {
         let tree = tempfile::tempdir().unwrap();
         let groups = [
-            "system.slice/web.service",
-            "system.slice/docker-4f5e6a7b8c9d.scope/init.scope",
-            "user.slice/user-7.slice/user@7.service/app.slice/web.service",
-            "user.slice/user-7.slice/user@7.service/app.slice/editor.service",
-            "machine.slice/libpod-aa11bb.scope/container",
-            "machine.slice/libpod-conmon-aa11bb.scope",
-            "kubepods.slice/cri-containerd-4f5e00.scope",
+            "system.slice/web.service".to_owned(),
+            format!("system.slice/docker-{}.scope/init.scope", id("4f5e6a")),
+            "user.slice/user-7.slice/user@7.service/app.slice/web.service".to_owned(),
+            "user.slice/user-7.slice/user@7.service/app.slice/editor.service".to_owned(),
+            format!("machine.slice/libpod-{}.scope/container", id("aa11bb")),
+            format!("machine.slice/libpod-conmon-{}.scope", id("aa11bb")),
+            format!("kubepods.slice/cri-containerd-{}.scope", id("4f5e00")),
         ];
         for group in groups {
             let directory = tree.path().join(group);
@@ -273,12 +315,98 @@ mod tests {
     }
 
     #[test]
-    fn a_container_is_found_by_a_part_of_its_id() {
+    fn a_container_is_found_by_the_beginning_of_its_id() {
         let tree = tree();
-        let found = |id| names(&tree, of_container(tree.path(), id));
-        assert_eq!(found("4f5e6a"), ["system.slice/docker-4f5e6a7b8c9d.scope"]);
-        assert_eq!(found("aa11bb"), ["machine.slice/libpod-aa11bb.scope"]);
+        let found = |id: &str| names(&tree, of_container(tree.path(), id));
+        let docker = format!("system.slice/docker-{}.scope", id("4f5e6a"));
+        assert_eq!(found("4f5e6a"), [docker.as_str()]);
+        assert_eq!(found(&id("4f5e6a")), [docker]);
+        assert_eq!(found("aa11bb"), [format!("machine.slice/libpod-{}.scope", id("aa11bb"))]);
         assert_eq!(found("4f5e").len(), 2, "ambiguous");
+        assert_eq!(found("5e6a"), [""; 0], "a part, but not the beginning");
+        assert_eq!(found("docker"), [""; 0]);
+    }
+
+    #[test]
+    fn cgroups_of_containers_are_those_that_runtimes_make() {
+        let id = id("4f");
+        for name in [
+            format!("docker-{id}.scope"),
+            format!("libpod-{id}.scope"),
+            format!("libpod-payload-{id}"),
+            format!("cri-containerd-{id}.scope"),
+            format!("crio-{id}.scope"),
+            format!("nerdctl-{id}.scope"),
+            format!("kubepods-burstable-pod7.slice:cri-containerd:{id}"),
+            id.clone(),
+        ] {
+            assert_eq!(container_of(&name), Some(&*id), "{name}");
+        }
+        for name in [
+            format!("libpod-conmon-{id}.scope"),
+            format!("crio-conmon-{id}.scope"),
+            format!("app-{id}.scope"),
+            format!("docker{id}"),
+            format!("-{id}"),
+            format!("a{id}"),
+            id.to_uppercase(),
+            id[1..].to_owned(),
+            format!("docker-\u{e9}{}.scope", &id[1..]),
+            "web.service".to_owned(),
+        ] {
+            assert_eq!(container_of(&name), None, "{name}");
+        }
+    }
+
+    /// An id that begins like that.
+    fn id(beginning: &str) -> String {
+        format!("{beginning:0<64}")
+    }
+
+    /// Who has a part of the tree can name a cgroup there like that of anybody's container or unit.
+    #[test]
+    fn what_root_named_comes_before_what_users_named() {
+        let tree = tree();
+        let theirs = tree.path().join("system.slice/bob.service");
+        let made = |name: &str| fs::create_dir_all(theirs.join(name)).unwrap();
+        made(&format!("docker-{}.scope", id("4f5e6a")));
+        made(&format!("docker-{}.scope", id("dd")));
+        made("web.service");
+        if std::os::unix::fs::chown(&theirs, Some(1_000), None).is_err() {
+            return println!("skipped: it takes root");
+        }
+        let container = |id| names(&tree, of_container(tree.path(), id));
+        let unit = |unit| names(&tree, of_unit(tree.path(), unit));
+        let docker = format!("system.slice/docker-{}.scope", id("4f5e6a"));
+        assert_eq!(container("4f5e6a"), [docker]);
+        assert_eq!(unit("web.service"), ["system.slice/web.service"]);
+        let of_bob = format!("system.slice/bob.service/docker-{}.scope", id("dd"));
+        assert_eq!(container("dd"), [of_bob], "nothing of root has this id");
+        assert_eq!(unit("bob.service"), ["system.slice/bob.service"], "root named it");
+    }
+
+    /// As on a hybrid host, where users have a part of version 2, and containers are in version 1.
+    #[test]
+    fn what_root_named_comes_first_in_whatever_hierarchy() {
+        let (first, second) = (tempfile::tempdir().unwrap(), tree());
+        let name = CgroupName::Container("aa11bb".to_owned());
+        let theirs = first.path().join("user@7.service");
+        fs::create_dir_all(theirs.join(id("aa11bb"))).unwrap();
+        if std::os::unix::fs::chown(&theirs, Some(7), None).is_err() {
+            return println!("skipped: it takes root");
+        }
+        let mount = |tree: &tempfile::TempDir, hierarchy| Mount {
+            place: tree.path().to_owned(),
+            hierarchy,
+        };
+        let (first, second) = (mount(&first, 0), mount(&second, 4));
+        let found = |mounts: &[&Mount]| {
+            let all: Vec<Mount> =
+                mounts.iter().map(|m| Mount { place: m.place.clone(), ..**m }).collect();
+            find_in(&all, &name).unwrap().hierarchy
+        };
+        assert_eq!(found(&[&first, &second]), 4);
+        assert_eq!(found(&[&first]), 0, "no other has this id");
     }
 
     #[test]

@@ -5,9 +5,10 @@
 //! that is watched may say of itself what it likes, and change while it is read.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use inspect::debug_files::Stripped;
-use inspect::elf::{Call, CallSites, Unwinder};
+use inspect::elf::{Call, CallSites, Registers, Step, Unwinder, WaysOut};
 use inspect::files::FileOfProcess;
 use inspect::live::{Process, bindings_at};
 use inspect::patience;
@@ -25,6 +26,9 @@ const OF_OTHERS: Room = Room { bytes: 128 << 20, files: 128 };
 /// Files of processes that could not be opened: remembered, for stacks come back to them.
 const UNOPENED_KEPT: usize = 65_536;
 
+/// Why a file is not opened when there is no time left for that.
+pub const LATE: &str = "not read: naming the stacks of its user's processes took too long";
+
 /// Which file, wherever it is mounted.
 type Identity = ((u32, u32), u64);
 
@@ -34,6 +38,8 @@ pub struct Code {
     unopened: HashMap<(u32, Identity), String>,
     of_root: Room,
     of_others: Room,
+    /// How long files may be opened for from now on, if that is limited.
+    pub time_left: Option<Duration>,
 }
 
 /// A file that was read.
@@ -43,6 +49,7 @@ struct Opened {
     /// Read when a stack is unwound that leads there; `None` within: it has none, or they found no
     /// room.
     unwinder: Option<Option<Unwinder>>,
+    ways_out: WaysOut,
 }
 
 /// What is left for more files.
@@ -59,6 +66,7 @@ impl Default for Code {
             unopened: HashMap::new(),
             of_root: OF_ROOT,
             of_others: OF_OTHERS,
+            time_left: None,
         }
     }
 }
@@ -99,25 +107,40 @@ impl Code {
         file.call_at_offset(offset) == Some(Call::Plt(symbol.into_owned()))
     }
 
-    /// The tables to unwind by of a mapped file, and the address in them of an offset of the file;
-    /// `None` if it has none.
-    pub fn unwinder(
+    /// Goes from a place in a mapped file to who called it, by the file's tables or else by its code;
+    /// `None` if it has no tables and the code does not say. `exact` if the instruction at the offset runs next; else it is
+    /// behind the call that the thread is in.
+    pub fn step(
         &mut self,
         tgid: u32,
         mapping: &Mapping,
-        offset: u64,
-    ) -> Result<Option<(&mut Unwinder, u64)>, String> {
+        exact: bool,
+        registers: Registers,
+        memory: &dyn Fn(u64) -> Option<u64>,
+    ) -> Result<Option<Step>, String> {
         self.file(tgid, mapping)?;
         let opened = self.files.get_mut(&(mapping.device, mapping.inode));
-        let Some(Ok(Opened { sites, is_of_root, unwinder })) = opened else { return Ok(None) };
-        let Some(address) = sites.elf().address_of(offset) else { return Ok(None) };
+        let Some(Ok(opened)) = opened else { return Ok(None) };
+        let Opened { sites, is_of_root, unwinder, ways_out } = opened;
+        // A return address may be the first of the next function.
+        let inside = registers.instruction.saturating_sub(u64::from(!exact)).max(mapping.start);
+        let Some(address) = sites.elf().address_of(mapping.offset_of(inside)) else {
+            return Ok(None);
+        };
         let room = if *is_of_root { &mut self.of_root } else { &mut self.of_others };
         let read = || {
             let unwinder = sites.unwinder().ok()?;
             room.bytes = room.bytes.checked_sub(unwinder.memory())?;
             Some(unwinder)
         };
-        Ok(unwinder.get_or_insert_with(read).as_mut().map(|unwinder| (unwinder, address)))
+        let unwinder = unwinder.get_or_insert_with(read);
+        let by_tables = unwinder.as_mut().map(|tables| tables.step(address, registers, memory));
+        if by_tables.is_some_and(|step| step != Step::Unknown) {
+            return Ok(by_tables);
+        }
+        let next = address.wrapping_add(registers.instruction - inside);
+        let by_code = ways_out.step(sites, (next, exact), registers, memory);
+        Ok(if by_code == Step::Unknown { by_tables } else { Some(by_code) })
     }
 
     fn file(&mut self, tgid: u32, mapping: &Mapping) -> Result<&CallSites, String> {
@@ -126,12 +149,15 @@ impl Code {
             if let Some(because) = self.unopened.get(&(tgid, identity)) {
                 return Err(because.clone());
             }
-            let what = mapping.clone();
-            let opened = patience::ask(tgid, move || files::mapped(tgid, &what.file()));
-            let read = match opened.unwrap_or_else(|error| Err(error.into())) {
-                Ok(file) => self.read(&mapping.path, file),
-                Err(error) => {
-                    let because = error.to_string();
+            if self.time_left.is_some_and(|left| left.is_zero()) {
+                return Err(LATE.to_owned());
+            }
+            let began = Instant::now();
+            let read = self.open(tgid, mapping);
+            self.time_left = self.time_left.map(|left| left.saturating_sub(began.elapsed()));
+            let read = match read {
+                Ok(read) => read,
+                Err(because) => {
                     if self.unopened.len() < UNOPENED_KEPT {
                         self.unopened.insert((tgid, identity), because.clone());
                     }
@@ -144,6 +170,15 @@ impl Code {
             Some(read) => read.as_ref().map(|opened| &opened.sites).map_err(Clone::clone),
             None => Err("not read".to_owned()),
         }
+    }
+
+    /// Opens a file and reads it; or says why it cannot be opened.
+    fn open(&mut self, tgid: u32, mapping: &Mapping) -> Result<Result<Opened, String>, String> {
+        let what = mapping.clone();
+        let opened = patience::ask(tgid, move || files::mapped(tgid, &what.file()));
+        let file = opened.unwrap_or_else(|error| Err(error.into()));
+        let file = file.map_err(|error| error.to_string())?;
+        Ok(self.read(&mapping.path, file))
     }
 
     /// Reads a file's tables, if they find room.
@@ -160,14 +195,14 @@ impl Code {
         if sites.is_stripped() {
             find_symbols(path, &file, &mut sites);
         }
-        let bytes = sites.memory();
+        let bytes = sites.memory() + WaysOut::memory();
         let Some(left) = room.bytes.checked_sub(bytes) else {
             let (needed, left) = (bytes >> 20, room.bytes >> 20);
             return Err(format!("not read: needs {needed} MiB, {left} MiB are left for symbols"));
         };
         let files = 1 + usize::from(sites.has_debug_file());
         *room = Room { bytes: left, files: room.files - files };
-        Ok(Opened { sites, is_of_root: owner == 0, unwinder: None })
+        Ok(Opened { sites, is_of_root: owner == 0, unwinder: None, ways_out: WaysOut::default() })
     }
 }
 
@@ -223,6 +258,19 @@ mod tests {
         let because = later.function(gone, &other, offset).unwrap_err();
         assert!(because.contains("replaced"), "{because}");
         assert_eq!((later.files.len(), later.unopened.len()), (1, 1));
+    }
+
+    #[test]
+    fn without_time_only_files_that_were_read_have_names() {
+        let (mapping, offset) = own();
+        let me = std::process::id();
+        let mut code = Code { time_left: Some(Duration::ZERO), ..Code::default() };
+        assert_eq!(code.function(me, &mapping, offset).unwrap_err(), LATE);
+        code.time_left = Some(Duration::from_secs(60));
+        let name = code.function(me, &mapping, offset).unwrap();
+        assert!(code.time_left.unwrap() < Duration::from_secs(60), "reading took some");
+        code.time_left = Some(Duration::ZERO);
+        assert_eq!(code.function(me, &mapping, offset).unwrap(), name);
     }
 
     #[test]

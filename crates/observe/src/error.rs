@@ -21,14 +21,17 @@ pub enum Error {
     #[error("{0}: {why}", why = no_cgroup(.0))]
     NoCgroup(CgroupName),
     /// The name fits several cgroups.
-    #[error("{name} fits {count} cgroups; choose one with --cgroup PATH: {listed}")]
+    #[error(
+        "{name} fits {count} cgroups; {how}{first}", how = how_to_choose(name),
+        first = first_of(*count, listed.len())
+    )]
     SeveralCgroups {
         /// The name.
         name: CgroupName,
         /// How many.
         count: usize,
         /// The first of them.
-        listed: String,
+        listed: Vec<String>,
     },
     /// The numbers of /proc are not those of whylag.
     #[error(
@@ -90,6 +93,17 @@ impl Error {
     }
 }
 
+fn how_to_choose(name: &CgroupName) -> &'static str {
+    match name {
+        CgroupName::Container(_) => "give more of the id, or choose one with --cgroup PATH",
+        CgroupName::Unit(_) | CgroupName::Path(_) => "choose one with --cgroup PATH",
+    }
+}
+
+fn first_of(count: usize, listed: usize) -> String {
+    if count > listed { format!("; the first {listed}:") } else { ":".to_owned() }
+}
+
 fn no_cgroup(name: &CgroupName) -> &'static str {
     match name {
         CgroupName::Unit(_) => {
@@ -101,8 +115,9 @@ fn no_cgroup(name: &CgroupName) -> &'static str {
              'cat /proc/PID/cgroup' shows it"
         }
         CgroupName::Container(_) => {
-            "no cgroup has this in its name, so no such container runs, or its cgroup is not \
-             visible here; give its id, not its name: 'docker ps', 'podman ps', 'crictl ps'"
+            "no cgroup is that of a container with such an id, so it does not run, or its cgroup is \
+             not visible here; give the beginning of its id, not its name ('docker ps', 'podman ps', \
+             'crictl ps'), or its cgroup with --cgroup PATH"
         }
     }
 }

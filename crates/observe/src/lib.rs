@@ -14,6 +14,7 @@
 //! most 65,536 outliers (45 MB) and 48 MiB of other records waiting, and 48 MiB of Python functions. With 20,000 threads and 200,000 events a second its
 //! resident memory peaked at 250 MB.
 
+mod bound;
 mod bpf;
 mod bpf_log;
 pub mod capability;
@@ -38,6 +39,7 @@ mod location;
 mod mappings;
 mod names;
 mod namespace;
+mod naming_time;
 mod parts;
 mod presence;
 mod privilege;

@@ -8,11 +8,12 @@ use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use inspect::perf_map::{PerfMaps, Whose};
 use model::{Frame, ImportedCall, ObjectName};
 
-use crate::code::Code;
+use crate::code::{Code, LATE};
 use crate::demangle::demangle;
 use crate::drain::Words;
 use crate::mappings::Mappings;
 use crate::namespace;
+use crate::naming_time::NamingTime;
 use crate::unwind::{self, Unwound};
 use crate::wire::LockClass;
 
@@ -31,6 +32,9 @@ pub struct Names {
     /// Bytes of names that were given.
     text: usize,
     unnamed: u64,
+    /// While all stacks are named at the end.
+    time: NamingTime,
+    late: u64,
 }
 
 /// A symbol, or why there is none.
@@ -140,8 +144,16 @@ impl Names {
             .collect()
     }
 
-    /// Fills in the symbols of one stack's frames.
+    /// Fills in the symbols of one stack's frames, as far as there is time for the files that lack.
     pub fn symbolize(&mut self, tgid: u32, frames: &mut [Frame]) {
+        let left = self.time.left(tgid, || self.mappings.user(tgid));
+        self.code.time_left = Some(left);
+        self.symbolize_in_time(tgid, frames);
+        let left_now = self.code.time_left.take().unwrap_or(left);
+        self.time.spend(tgid, left.saturating_sub(left_now));
+    }
+
+    fn symbolize_in_time(&mut self, tgid: u32, frames: &mut [Frame]) {
         let before = self.call_distances(tgid, frames);
         let symbols: Vec<Symbol> = if tgid == 0 {
             let calls =
@@ -163,7 +175,10 @@ impl Names {
                     frame.symbol = Some(name);
                     frame.symbol_offset = offset + before;
                 }
-                Err(reason) => frame.unknown_because = Some(reason),
+                Err(reason) => {
+                    self.late += u64::from(reason == LATE);
+                    frame.unknown_because = Some(reason);
+                }
             }
             if tgid != 0
                 && before > 0
@@ -206,6 +221,11 @@ impl Names {
     /// Frames that got no name because there were too many and too long ones, since the last call.
     pub fn unnamed(&mut self) -> u64 {
         std::mem::take(&mut self.unnamed)
+    }
+
+    /// Frames that got no name because there was no time to open their files, since the last call.
+    pub fn late(&mut self) -> u64 {
+        std::mem::take(&mut self.late)
     }
 
     fn kernel_symbols(&self, addresses: &[u64]) -> Vec<Symbol> {

@@ -275,7 +275,12 @@ fn by_call(call: Syscall) -> Option<Blocked> {
         | CallKind::Semaphores
         | CallKind::Messages
         | CallKind::MessageSend
-        | CallKind::Signals => return None,
+        | CallKind::Signals
+        | CallKind::Path1
+        | CallKind::Path2
+        | CallKind::Path3
+        | CallKind::Path4
+        | CallKind::SocketOption => return None,
     })
 }
 

@@ -32,6 +32,10 @@ const UNWINDING: Duration = Duration::from_millis(100);
 
 /// Copies whose stack is remembered for the intervals that refer to them; twice as many at most.
 const COPIES_KEPT: usize = 32_768;
+/// Threads, by what frame pointers give of their stacks, whose copies are compared.
+const THREADS_KEPT: usize = 32_768;
+/// So many copies of a thread have to agree before one stands for a wait that has none.
+const AGREEING: u32 = 4;
 
 /// Python sides of stacks that came ahead of these, at most.
 const PYTHONS_KEPT: usize = 16_384;
@@ -51,6 +55,8 @@ pub struct Stacks {
     dropped: u64,
     /// Stacks within the dynamic linker of which no first call is the reason.
     no_first_calls: HashSet<StackId>,
+    /// By thread and what frame pointers gave: the stack of its copies, if they agree, and how many.
+    by_thread: HashMap<(u32, StackId), (Option<StackId>, u32)>,
     /// What the copies of a stack have in common, by what frame pointers gave of it.
     unwound: HashMap<StackId, Common>,
     /// The stack that was unwound from a copy, by the copy: the newest, and those before.
@@ -278,9 +284,22 @@ impl Stacks {
         self.copies[0].insert(copy, id);
     }
 
-    /// The stack that was unwound from a copy.
-    pub fn of_copy(&self, copy: u64) -> Option<StackId> {
-        self.copies.iter().find_map(|known| known.get(&copy)).copied()
+    /// The stack of a thread's interval: the one that was unwound from its copy. Without one it is that of
+    /// all other copies of this thread of which frame pointers gave the same, if they agree: threads wait
+    /// in few places, and there is a copy of one wait in many where a program waits often.
+    pub fn of_interval(&mut self, tid: u32, copy: u64, walked: Option<StackId>) -> Option<StackId> {
+        let key = (tid, walked?);
+        let Some(id) = self.copies.iter().find_map(|known| known.get(&copy)).copied() else {
+            let agreed = self.by_thread.get(&key);
+            let agreed = agreed.filter(|(id, times)| id.is_some() && *times >= AGREEING);
+            return agreed.and_then(|(id, _)| *id).or(walked);
+        };
+        if self.by_thread.len() < THREADS_KEPT || self.by_thread.contains_key(&key) {
+            let (agreed, times) = self.by_thread.entry(key).or_insert((Some(id), 0));
+            *agreed = agreed.filter(|other| *other == id);
+            *times = times.saturating_add(1);
+        }
+        Some(id)
     }
 
     /// The processes whose stacks get their names at the end.
@@ -406,4 +425,32 @@ fn leave_out_tracing(frames: &mut Vec<Frame>) {
 fn is_truncated(stack: &Stack) -> bool {
     let outermost = stack.frames.last().and_then(|frame| frame.symbol.as_deref());
     stack.space == Space::User && !outermost.is_some_and(|symbol| OUTERMOST.contains(&symbol))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_without_a_copy_has_the_stack_on_which_its_threads_copies_agree() {
+        const WALKED: StackId = StackId(1);
+        let mut stacks = Stacks::default();
+        for copy in 10..15 {
+            stacks.remember(copy, StackId(7));
+        }
+        stacks.remember(20, StackId(8));
+        let none = 0;
+        let of = |stacks: &mut Stacks, tid, copy| stacks.of_interval(tid, copy, Some(WALKED));
+        for copy in 10..13 {
+            assert_eq!(of(&mut stacks, 5, copy), Some(StackId(7)));
+        }
+        assert_eq!(of(&mut stacks, 5, none), Some(WALKED), "three are too few");
+        assert_eq!(of(&mut stacks, 5, 13), Some(StackId(7)));
+        assert_eq!(of(&mut stacks, 5, none), Some(StackId(7)));
+        assert_eq!(of(&mut stacks, 6, none), Some(WALKED), "another thread");
+        assert_eq!(stacks.of_interval(5, none, Some(StackId(2))), Some(StackId(2)));
+        assert_eq!(stacks.of_interval(5, 14, None), None, "a wait without any stack");
+        assert_eq!(of(&mut stacks, 5, 20), Some(StackId(8)));
+        assert_eq!(of(&mut stacks, 5, none), Some(WALKED), "they do not agree any more");
+    }
 }

@@ -1,6 +1,7 @@
 //! Reads the kernel's sums of waits, holds, runners, code paths, tries and failed calls; gives those that changed.
 
 use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
 
 use libbpf_rs::{MapCore, MapFlags};
 use model::{
@@ -283,9 +284,33 @@ fn retry(key: retry_key, sum: retry_sum) -> Retry {
         errno: i32::from(key.error),
         object: key.object,
         pipe: key.pipe != 0,
+        account: wire::account(u32::from(key.account), None),
+        name: retry_name(&sum.name),
         count: sum.count,
         ns: sum.ns,
         max_ns: sum.max_ns,
+        won_ns: sum.won_ns,
+    }
+}
+
+/// A path, or an address.
+fn retry_name(name: &bpf::retry_name) -> Option<String> {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&name.address[0].to_ne_bytes());
+    bytes[8..].copy_from_slice(&name.address[1].to_ne_bytes());
+    let ip = match i32::from(name.family) {
+        libc::AF_INET => Some(IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])),
+        libc::AF_INET6 => Some(IpAddr::from(bytes).to_canonical()),
+        _ => None,
+    };
+    if let Some(ip) = ip {
+        return Some(SocketAddr::new(ip, name.port).to_string());
+    }
+    let path = bpf::text(&name.path);
+    match path.len() {
+        0 => None,
+        length if length + 1 >= name.path.len() => Some(path + "..."),
+        _ => Some(path),
     }
 }
 

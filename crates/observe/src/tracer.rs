@@ -7,6 +7,7 @@ use inspect::patience;
 use model::units::share;
 use model::{Account, Batch, Capability, Cost, Fact, Outlier, OutlierKind, RecorderPart, StackSum};
 
+use crate::bound::Bound;
 use crate::bpf::{outlier_record, thread_record};
 use crate::capability::Recording;
 use crate::code::slots_left;
@@ -52,6 +53,7 @@ pub struct Tracer {
     stacks: Stacks,
     stack_sums: HashMap<StackKey, (u64, u64)>,
     crowd: Crowd,
+    bound: Bound,
     losses: BTreeMap<Loss, u64>,
     /// As asked for at the start: shorter intervals, if they come, are in no sum.
     threshold_ns: u64,
@@ -113,6 +115,7 @@ impl Tracer {
             stacks: Stacks::default(),
             stack_sums: HashMap::new(),
             crowd: Crowd::default(),
+            bound: Bound::default(),
             losses: BTreeMap::new(),
             threshold_ns: watch.threshold_ns,
             lowered: false,
@@ -196,11 +199,13 @@ impl Tracer {
         // What does not add up all the same is tried again with the next sums.
         let evicted = sums::evicted_calls(&self.probes)?;
         let mut torn = Vec::new();
+        self.bound.look();
         for record in self.torn.drain(..).chain(inbox.dead_threads) {
             let Some(thread) = convert::thread(&record, &evicted, until_ns) else {
                 torn.push(record);
                 continue;
             };
+            self.bound.see(&record.cpus, &thread);
             batch.threads.push(thread);
             if let Some(calls) = evicted.get(&(record.tid, record.first_ns)) {
                 sums::forget_calls(&self.probes, record.tid, record.first_ns, calls);
@@ -209,7 +214,10 @@ impl Tracer {
         let threads = if last { threads } else { self.probes.dump_threads(false)? };
         for record in threads {
             match convert::thread(&record, &evicted, until_ns) {
-                Some(thread) => batch.threads.push(thread),
+                Some(thread) => {
+                    self.bound.see(&record.cpus, &thread);
+                    batch.threads.push(thread);
+                }
                 None if last => torn.push(record),
                 None => {} // it moved while it was read: the next dump has it
             }
@@ -246,6 +254,7 @@ impl Tracer {
             "values (of processes that have just ended)",
             self.histograms.unknown(),
         );
+        batch.sums.bound = self.bound.take();
         self.crowd.take(&mut batch);
         self.sums.read(&self.probes, &mut self.names, &mut self.crowd, &mut batch, last)?;
         batch.sums.services = self.requests.read(
@@ -293,7 +302,8 @@ impl Tracer {
         let mut looks = 0;
         for record in records {
             let Some(mut outlier) = convert::outlier(record) else { continue };
-            outlier.user_stack = self.stacks.of_copy(record.copy).or(outlier.user_stack);
+            outlier.user_stack =
+                self.stacks.of_interval(outlier.tid, record.copy, outlier.user_stack);
             let is_first_call = outlier.kind == OutlierKind::FirstCall;
             if is_first_call && self.stacks.is_no_first_call(outlier.user_stack) {
                 continue;
@@ -401,6 +411,7 @@ impl Tracer {
         let unnamed = self.stacks.unnamed_functions();
         push_loss(&mut batch, "names of Python functions (too many new ones)", unnamed);
         push_loss(&mut batch, UNANSWERED, patience::unanswered());
+        push_loss(&mut batch, "names in stacks (reading took too long)", self.names.late());
         take(batch);
         self.names.unnamed()
     }

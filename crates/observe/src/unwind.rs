@@ -90,8 +90,8 @@ impl<'a> Walk<'a> {
         self.mappings.find(self.words.tgid, address).filter(|mapping| mapping.executable)
     }
 
-    /// By the tables of the file; code that was made at run time and files without tables (of Go)
-    /// have frame pointers, or nothing.
+    /// By the tables of the file, or by its code where it has none for that; what is left, and code that
+    /// was made at run time, has frame pointers, or nothing.
     fn step(&mut self, registers: Registers, exact: bool) -> Step {
         let Some(mapping) = self.code_at(registers.instruction) else { return Step::Unknown };
         let words = self.words;
@@ -99,12 +99,8 @@ impl<'a> Walk<'a> {
         if mapping.path.is_empty() {
             return by_frame_pointer(registers, &memory);
         }
-        // A return address may be the first of the next function.
-        let instruction = registers.instruction.saturating_sub(u64::from(!exact));
-        let offset = mapping.offset_of(instruction.max(mapping.start));
-        let file = self.code.unwinder(words.tgid, mapping, offset);
-        match file {
-            Ok(Some((unwinder, address))) => unwinder.step(address, registers, &memory),
+        match self.code.step(words.tgid, mapping, exact, registers, &memory) {
+            Ok(Some(step)) => step,
             Ok(None) => by_frame_pointer(registers, &memory),
             Err(_) => Step::Unknown,
         }

@@ -135,8 +135,10 @@ impl ChainEnd {
             ChainEnd::Kernel => model::ChainEnd::Kernel,
             ChainEnd::Stopped => model::ChainEnd::Stopped,
             ChainEnd::Timer => model::ChainEnd::Timer,
+            ChainEnd::Timeout => model::ChainEnd::Timeout,
             ChainEnd::Outside => model::ChainEnd::Outside,
             ChainEnd::Unwatched => model::ChainEnd::Unwatched,
+            ChainEnd::Idle => model::ChainEnd::Idle,
         }
     }
 }
@@ -234,6 +236,13 @@ impl CallKind {
             CallKind::Disk => &["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range"],
             CallKind::Yield => &["sched_yield"],
             CallKind::Completion => &["io_uring_enter", "io_getevents", "io_pgetevents"],
+            CallKind::Path1 => &["open", "mkdir", "mknod"],
+            CallKind::Path2 => {
+                &["openat", "openat2", "mkdirat", "mknodat", "link", "symlink", "rename"]
+            }
+            CallKind::Path3 => &["symlinkat"],
+            CallKind::Path4 => &["linkat", "renameat", "renameat2"],
+            CallKind::SocketOption => &["getsockopt"],
         }
     }
 

@@ -5,7 +5,7 @@ mod opening;
 
 use std::io::{self, Write};
 
-use model::units::{duration, share};
+use model::units::{counted, duration, share};
 use model::{Explanation, RhythmKind, Run};
 
 use self::opening::own_delay;
@@ -60,7 +60,9 @@ pub fn write(
         writeln!(out)?;
         unexplained::write_rest(out, explanation, style)?;
     }
+    write_held_open(out, explanation, style)?;
     write_below_bar(out, explanation, style)?;
+    unexplained::write_idle(out, explanation, style)?;
     on_cpu::write(out, &explanation.on_cpu, style)?;
     write_not_looked_at(out, explanation, style)?;
     write_rhythms(out, explanation, style)?;
@@ -68,6 +70,25 @@ pub fn write(
     writeln!(out)?;
     cost::write(out, run, style)?;
     explanation.own_delay.map_or(Ok(()), |own| cost::write_delay(out, own, style))
+}
+
+/// Of the requests that nobody worked on, those of the port with most of that time.
+fn write_held_open(
+    out: &mut dyn Write,
+    explanation: &Explanation,
+    style: &Style,
+) -> io::Result<()> {
+    let Some(held) = explanation.held_open.iter().find(|held| held.matters) else { return Ok(()) };
+    let words = format!(
+        "{} of {} ({}), mean {}, {} in all: nobody worked on them: long polls, or waits for a row or \
+         lock",
+        counted(held.count, "request"),
+        held.at,
+        held.comm,
+        duration(held.ns / held.count.max(1)),
+        duration(held.ns)
+    );
+    write!(out, "{}", text::labelled("held open: ", 11, &words, style.width))
 }
 
 /// Causes with their evidence that explain too little.
@@ -160,9 +181,13 @@ mod tests {
     fn what_a_cause_takes_of_the_slowest_requests_is_told_first() {
         let mut explanation = sample::explanation();
         let ms = 1_000_000;
-        let cost = RequestCost { with: 38, of: 40, ns: 12_480 * ms, total_ns: 13_720 * ms };
-        explanation.findings[0].requests = Some(cost);
-        let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
+        let cost =
+            RequestCost { at: None, with: 38, of: 40, ns: 12_480 * ms, total_ns: 13_720 * ms };
+        let told = |explanation: &Explanation| {
+            text(explanation).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        explanation.findings[0].requests = Some(cost.clone());
+        let flat = told(&explanation);
         let first =
             "(mmap-lock): 91.0 % of the time of the 40 slowest requests, 30.5 % of the wall";
         assert!(flat.contains(first), "{flat}");
@@ -170,8 +195,16 @@ mod tests {
             flat.contains("in 38 of the 40 slowest: 91.0 % of their 343 ms on average"),
             "{flat}"
         );
+        let of_port = RequestCost { at: Some("port 80".into()), ..cost.clone() };
+        explanation.findings[0].requests = Some(of_port);
+        let flat = told(&explanation);
+        assert!(
+            flat.contains("91.0 % of the time of the 40 slowest requests of port 80,"),
+            "{flat}"
+        );
+        assert!(flat.contains("in 38 of the 40 slowest of port 80: 91.0 % of their"), "{flat}");
         explanation.findings[0].requests = Some(RequestCost { ns: ms, ..cost });
-        let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
+        let flat = told(&explanation);
         assert!(flat.contains("(mmap-lock): 61.0 % of the lost time"), "little of them: {flat}");
     }
 
@@ -267,6 +300,38 @@ mod tests {
         explanation.not_looked_at = not_looked_at;
         let flat = text(&explanation).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains("explains it, and 2 causes were not looked at; here"), "{flat}");
+    }
+
+    #[test]
+    fn requests_that_nobody_worked_on_are_told_in_two_lines_where_they_matter() {
+        let mut explanation = sample::explanation();
+        let held = |at: &str, matters| model::HeldOpen {
+            tgid: 7,
+            comm: "mariadbd".into(),
+            at: at.into(),
+            count: 84,
+            ns: 10_000_000_000,
+            max_ns: 200_000_000,
+            share: 0.9,
+            matters,
+        };
+        explanation.held_open = vec![held("port 80", false), held("port 18433", true)];
+        let told = |explanation: &Explanation| -> Vec<String> {
+            let text = text(explanation);
+            let lines = text.lines().skip_while(|line| !line.starts_with("held open"));
+            let own = lines.enumerate().take_while(|(n, line)| *n == 0 || line.starts_with(' '));
+            own.map(|(_, line)| line.to_owned()).collect()
+        };
+        let lines = [
+            "held open: 84 requests of port 18433 (mariadbd), mean 119 ms, 10.0 s in all:",
+            "           nobody worked on them: long polls, or waits for a row or lock",
+        ];
+        assert_eq!(told(&explanation), lines);
+        (explanation.held_open[1].count, explanation.held_open[1].comm) =
+            (1_040, "healthy_long_po".into());
+        assert_eq!(told(&explanation).len(), 2, "the name is as long as one can be");
+        explanation.held_open.truncate(1);
+        assert!(!text(&explanation).contains("held open"));
     }
 
     #[test]

@@ -46,9 +46,12 @@ pub fn explanation(
         "below_bar": explanation.below_bar,
         "own_delay": explanation.own_delay,
         "unrecorded_children_ns": explanation.unrecorded_children_ns,
+        "held_open": explanation.held_open,
         "not_looked_at": explanation.not_looked_at,
         "unexplained": unexplained,
         "unexplained_stacks": explanation.unexplained_stacks,
+        "idle_stacks": explanation.idle_stacks,
+        "unseen_tasks": explanation.unseen_tasks,
         "on_cpu": explanation.on_cpu,
         "rhythms": explanation.rhythms,
         "coincidences": explanation.coincidences,
@@ -153,8 +156,14 @@ mod tests {
         for key in ["wall_share", "hurts", "requests", "when", "minor"] {
             assert!(first.get(key).is_some(), "{key}");
         }
-        for key in ["leading_account", "below_bar", "own_delay", "unrecorded_children_ns", "on_cpu"]
-        {
+        for key in [
+            "leading_account",
+            "below_bar",
+            "own_delay",
+            "unrecorded_children_ns",
+            "held_open",
+            "on_cpu",
+        ] {
             assert!(value.get(key).is_some(), "{key}");
         }
         assert_eq!(value["losses"]["ring buffer full"], 7);

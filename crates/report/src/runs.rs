@@ -25,7 +25,7 @@ pub fn write(
     style: &Style,
 ) -> io::Result<()> {
     if runs.is_empty() {
-        return writeln!(out, "No runs in this store. Make one with: whylag record -p PID");
+        return writeln!(out, "No such run in this store. Make one with: whylag record -p PID");
     }
     let mut table = Table::new(
         0,

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use model::units::{count, counted, duration, share, share_of};
-use model::{Account, Explanation, LostStack};
+use model::{Account, Explanation, LostStack, UnseenTasks};
 
 use crate::{Style, text};
 
@@ -79,11 +79,31 @@ fn write_stacks(out: &mut dyn Write, explanation: &Explanation, style: &Style) -
         return Ok(());
     }
     writeln!(out, "The largest stacks in these accounts, innermost function first:")?;
-    for stack in stacks() {
-        let label = format!("  {}", duration(stack.ns));
-        let head = format!("{} ({})", stack.account, counted(stack.count, "time"));
-        write!(out, "{}", text::labelled(&label, 13, &head, style.width))?;
-        write!(out, "{}", text::labelled("", 15, &frames(stack), style.width))?;
+    stacks().try_for_each(|stack| write_stack(out, stack, style))
+}
+
+fn write_stack(out: &mut dyn Write, stack: &LostStack, style: &Style) -> io::Result<()> {
+    let label = format!("  {}", duration(stack.ns));
+    let head = format!("{} ({})", stack.account, counted(stack.count, "time"));
+    write!(out, "{}", text::labelled(&label, 13, &head, style.width))?;
+    write!(out, "{}", text::labelled("", 15, &frames(stack), style.width))
+}
+
+/// What counts as waiting for work, where nothing else is to be said.
+pub fn write_idle(out: &mut dyn Write, explanation: &Explanation, style: &Style) -> io::Result<()> {
+    if explanation.idle_stacks.is_empty() {
+        return Ok(());
+    }
+    let words = "Counted as waiting for work, since nothing shows that the threads were wanted meanwhile. \
+                 If they were, look at what they waited for here:";
+    for line in text::wrap(words, style.width) {
+        writeln!(out, "{line}")?;
+    }
+    explanation.idle_stacks.iter().try_for_each(|stack| write_stack(out, stack, style))?;
+    for unseen in &explanation.unseen_tasks {
+        let UnseenTasks { runtime, waits, shown_by } = unseen;
+        let words = format!("{waits}, inside of {runtime}: see {shown_by}");
+        write!(out, "{}", text::labelled("not looked at: ", 15, &words, style.width))?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 mod common;
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -138,6 +138,131 @@ fn a_run_comes_back_to_the_last_count() {
     let again = folder.path().join("again.whylag");
     exported(&alone, number, &again);
     assert!(fs::read(&path).unwrap() == fs::read(&again).unwrap(), "exporting what was imported");
+}
+
+/// A series with so many ticks, all of them different.
+fn series(source: &str, ticks: u64) -> JitterSeries {
+    let tick = |n| Tick(STARTED_NS + n * 100_000, n as i64 % 7_001 - 1_000, 100_000 - n % 13);
+    JitterSeries {
+        source: source.into(),
+        interval_ns: 100_000,
+        thread: None,
+        started_ns: STARTED_NS,
+        to_wall_ns: -7,
+        intended: ticks + 1,
+        missed: 1,
+        over: 2,
+        late: Histogram::new(7),
+        early: Histogram::new(7),
+        ticks: (0..ticks).map(tick).collect(),
+        worst: vec![LateTick { number: 3, late_ns: 8, ..LateTick::default() }],
+        periods: vec![],
+        pairs: None,
+    }
+}
+
+/// The first line of a file.
+fn first_line(path: &Path) -> String {
+    let mut line = String::new();
+    BufReader::new(GzDecoder::new(File::open(path).unwrap())).read_line(&mut line).unwrap();
+    line
+}
+
+/// 84 MiB of text: more than a line can have.
+#[test]
+fn two_million_ticks_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("w.db")).unwrap();
+    let all = [("timerfd", 1_000_000), ("poll", 0), ("spin", 1_000_000), ("epoll", 250_007)];
+    let series = all.map(|(source, ticks)| series(source, ticks));
+    let jitter = Jitter { series: series.into(), notes: vec!["n".into()], ..Jitter::default() };
+    let run = store.begin(&header()).unwrap();
+    store.append(run, &Batch { jitter: Some(jitter.clone()), ..Batch::default() }).unwrap();
+    let path = folder.path().join("x.whylag");
+    exported(&store, run, &path);
+    let imported = store.import(&path).unwrap();
+    assert!(store.load(imported).unwrap().jitter == Some(jitter));
+    assert!(first_line(&path).starts_with("{\"whylag_run\":2,"));
+    store.forget(imported).unwrap();
+    // Put again, they are replaced.
+    let few = Jitter { series: vec![self::series("poll", 3)], ..Jitter::default() };
+    store.append(run, &Batch { jitter: Some(few.clone()), ..Batch::default() }).unwrap();
+    assert!(store.load(run).unwrap().jitter == Some(few));
+}
+
+/// Recorded when all ticks were in the line of their series, in files and in stores.
+#[test]
+fn a_file_of_the_first_version_is_read_and_written_as_one_of_now() {
+    let recorded = "../whylag/tests/fixtures/timer-slack-faulty.whylag";
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join(recorded);
+    assert!(first_line(&recorded).starts_with("{\"whylag_run\":1,"));
+    let text = text_of(&recorded);
+    let with_series = text.lines().find(|line| line.contains("\"ticks\":[[")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(with_series).unwrap();
+    let jitter: Jitter = serde_json::from_value(line["batch"]["jitter"].clone()).unwrap();
+    assert!(jitter.series[0].ticks.len() > 100);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.db");
+    let mut store = Sqlite::open(&path).unwrap();
+    let run = store.import(&recorded).unwrap();
+    assert_eq!(store.load(run).unwrap().jitter.as_ref(), Some(&jitter));
+    let of_now = folder.path().join("now.whylag");
+    exported(&store, run, &of_now);
+    assert!(first_line(&of_now).starts_with("{\"whylag_run\":2,"));
+    let (alone, number) = Sqlite::open_run_file(&of_now).unwrap();
+    assert!(everything(&alone, number) == everything(&store, run));
+
+    // As a whylag of before stored it.
+    drop(store);
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute("DELETE FROM ticks", []).unwrap();
+    let text = serde_json::to_string(&jitter).unwrap();
+    conn.execute("UPDATE results SET result = ?1 WHERE source = 'jitter'", [&text]).unwrap();
+    drop(conn);
+    let store = Sqlite::open(&path).unwrap();
+    assert_eq!(store.load(run).unwrap().jitter.as_ref(), Some(&jitter));
+    let again = folder.path().join("again.whylag");
+    exported(&store, run, &again);
+    assert!(fs::read(&of_now).unwrap() == fs::read(&again).unwrap());
+}
+
+#[test]
+fn a_file_without_ticks_is_one_that_every_whylag_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(first_line(&written(&folder, &small_file())).starts_with("{\"whylag_run\":1,"));
+}
+
+#[test]
+fn more_ticks_than_are_kept_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = text_of(&written(&folder, &small_file()));
+    let first = text.split_inclusive('\n').next().unwrap();
+    let ticks = format!("[0,0,0]{}", ",[0,0,0]".repeat(999_999));
+    let line = format!("{{\"batch\":{{\"ticks\":[{{\"series\":0,\"ticks\":[{ticks}]}}]}}}}\n");
+    let error =
+        refused(&written(&folder, &compressed((first.to_owned() + &line.repeat(9)).as_bytes())));
+    assert!(error.to_string().contains("line 10: it has more than 8000000 ticks"), "{error}");
+}
+
+/// Names of C++ templates: 70 MB in what is usually one line.
+#[test]
+fn stacks_with_long_names_are_written_in_lines_that_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("w.db")).unwrap();
+    let run = store.begin(&header()).unwrap();
+    let mut long = stack(1, Space::User);
+    let frame = Frame { symbol: Some("std::x<".repeat(500)), ..long.frames[0].clone() };
+    long.frames = vec![frame; 120];
+    let stacks: Vec<Stack> =
+        (1..=165).map(|id| Stack { id: StackId(id), ..long.clone() }).collect();
+    store.append(run, &Batch { stacks, ..Batch::default() }).unwrap();
+    let path = folder.path().join("x.whylag");
+    exported(&store, run, &path);
+    assert_eq!(store.import(&path).unwrap(), RunId(2));
+    let text = text_of(&path);
+    assert_eq!(text.matches("\"truncated\"").count(), 165);
+    assert!(text.lines().all(|line| line.len() < 16 << 20));
 }
 
 const ALL: Window = Window { from_ns: 0, to_ns: u64::MAX >> 8, tid: None };
@@ -288,9 +413,9 @@ fn a_fifo_in_the_place_of_a_file_keeps_nobody_waiting() {
 #[test]
 fn a_newer_format_is_refused_whatever_else_it_has() {
     let folder = tempfile::tempdir().unwrap();
-    let text = b"{\"whylag_run\":2,\"by\":\"9.1\\u001b[31m\",\"head\":[]}\n<more>\n";
+    let text = b"{\"whylag_run\":3,\"by\":\"9.1\\u001b[31m\",\"head\":[]}\n<more>\n";
     let error = refused(&written(&folder, &compressed(text)));
-    assert!(error.to_string().contains("newer whylag (9.1?[31m; format 2, known up to 1)"));
+    assert!(error.to_string().contains("newer whylag (9.1?[31m; format 3, known up to 2)"));
 }
 
 /// A small run as a file.

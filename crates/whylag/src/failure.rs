@@ -12,6 +12,13 @@ use store::{RunFileError, StoreError};
 pub enum Failure {
     /// The user named something that cannot be used: exit status 2.
     Usage(String),
+    /// What the user named can be several things, each in a line of its own: exit status 2.
+    Ambiguous {
+        /// What to do.
+        message: String,
+        /// What it can be.
+        choices: Vec<String>,
+    },
     /// Something failed: exit status 1.
     Failed(anyhow::Error),
     /// Whoever read our output has closed it (`whylag show | head`): no failure.
@@ -22,7 +29,7 @@ impl Failure {
     /// 2 for wrong usage, else 1.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Usage(_) => ExitCode::from(2),
+            Failure::Usage(_) | Failure::Ambiguous { .. } => ExitCode::from(2),
             Failure::Failed(_) => ExitCode::FAILURE,
             Failure::ReaderLeft => ExitCode::SUCCESS,
         }
@@ -32,7 +39,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(message) => f.write_str(message),
+            Failure::Usage(message) | Failure::Ambiguous { message, .. } => f.write_str(message),
             Failure::Failed(error) => write!(f, "{error:#}"),
             Failure::ReaderLeft => Ok(()),
         }
@@ -85,8 +92,10 @@ impl From<Error> for Failure {
             | Error::NoThread(_)
             | Error::NoCgroups(_)
             | Error::NoCgroup(_)
-            | Error::SeveralCgroups { .. }
             | Error::Command { .. } => Failure::Usage(error.to_string()),
+            Error::SeveralCgroups { ref listed, .. } => {
+                Failure::Ambiguous { message: error.to_string(), choices: listed.clone() }
+            }
             // Its text has its source already; the chain would say that twice.
             _ => Failure::Failed(anyhow::Error::msg(error.to_string())),
         }

@@ -117,6 +117,9 @@ fn main() -> ExitCode {
         Err(Failure::ReaderLeft) => ExitCode::SUCCESS,
         Err(failure) => {
             output::tell(&failure);
+            if let Failure::Ambiguous { choices, .. } = &failure {
+                choices.iter().for_each(|choice| output::tell_plainly(format_args!("  {choice}")));
+            }
             failure.exit_code()
         }
     }

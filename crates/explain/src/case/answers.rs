@@ -1,15 +1,17 @@
 //! Waits for answers: a thread has asked another thread of this host for something, by a socket, by
-//! handing work over, or by starting a child process, and waits for what comes back. Unlike a server
+//! handing work over, or by starting a child process, and waits for what comes back, or for room in a
+//! queue. Unlike a server
 //! that waits for the next request it has nothing else to do, so the time is lost, and what the other
 //! one did meanwhile says why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Account, Blocked, ChainEnd, Run, WaitSum, Waker};
 
 use crate::case::chain_ends::ChainEnds;
-use crate::case::handovers::handovers;
+use crate::case::handovers::{handovers, is_of_lock, saturated};
 use crate::case::lock_word::LockWord;
+use crate::case::purposes::{Known, Purpose, Purposes};
 
 /// In what a thread waits for room in a pipe.
 pub const ROOM: Account = Account::Blocked(Blocked::PipeWrite);
@@ -35,15 +37,19 @@ pub struct Answers {
     pub max_ns: u64,
     /// By what the peer did meanwhile.
     pub ends: ChainEnds,
+    /// Where only names tell what they wait for: that, and the function that says so.
+    pub named: Option<(Purpose, String)>,
     /// What a worker computes for whoever asked is that one's own work, done by another: it is lost
     /// only if others' work comes first.
     works_for_one: bool,
 }
 
 impl Answers {
-    /// True if waiting with this end is lost: a recorded thread was at it.
+    /// True if waiting with this end is lost: a recorded thread was at it. Where that had nothing to do
+    /// until somebody else asked it for something, who waits only waits for work, by way of it: for a job
+    /// in a queue (BRPOP).
     pub fn is_lost(&self, end: ChainEnd) -> bool {
-        end.is_recorded() && !(self.works_for_one && end == ChainEnd::Cpu)
+        end.is_recorded() && end != ChainEnd::Idle && !(self.works_for_one && end == ChainEnd::Cpu)
     }
 
     /// The part in which a recorded thread was at the end: what is beyond is not known to be slow.
@@ -56,11 +62,13 @@ impl Answers {
         self.peer_tgid == 0
     }
 
-    /// `broker (pid 20)`, `renderer (tid 21)`, or `child processes named gzip`.
+    /// `broker (pid 20)`, `renderer (tid 21)`, `threads of its own (pool)`, or `child processes named
+    /// gzip`.
     pub fn peer_name(&self) -> String {
         match self.worker_tid {
             _ if self.is_of_children() => format!("child processes named {}", self.peer),
             Some(tid) if self.tgid == self.peer_tgid => format!("{} (tid {tid})", self.peer),
+            None if self.tgid == self.peer_tgid => format!("threads of its own ({})", self.peer),
             _ => format!("{} (pid {})", self.peer, self.peer_tgid),
         }
     }
@@ -89,6 +97,7 @@ impl Answers {
             ns: 0,
             max_ns: 0,
             ends: ChainEnds::default(),
+            named: None,
             works_for_one,
         }
     }
@@ -111,7 +120,7 @@ pub fn is_for_a_stage(wait: &WaitSum) -> bool {
 }
 
 /// Of a run; those of [`children`](crate::case::children) are apart.
-pub fn answers(run: &Run, locks: &[LockWord]) -> Vec<Answers> {
+pub fn answers(run: &Run, locks: &[LockWord], purposes: &Purposes) -> Vec<Answers> {
     let mut sums = BTreeMap::<(u32, u32, Option<u32>, Account), Answers>::new();
     let mut add = |wait: &WaitSum, worker_tid, works_for_one| {
         sums.entry((wait.tgid, wait.waker_tgid, worker_tid, wait.account))
@@ -124,10 +133,40 @@ pub fn answers(run: &Run, locks: &[LockWord]) -> Vec<Answers> {
     for wait in run.sums.waits.iter().filter(|wait| is_for_a_stage(wait)) {
         add(wait, (wait.waker_tid != 0).then_some(wait.waker_tid), false);
     }
+    let mut known = BTreeSet::new();
     for handover in handovers(run, locks) {
         for wait in handover.waits {
+            known.insert(std::ptr::from_ref(wait));
             add(wait, Some(handover.worker_tid), !handover.is_saturated);
         }
     }
-    sums.into_values().collect()
+    let others = run.sums.waits.iter().filter(|wait| {
+        !wait.asked && !is_of_lock(wait, locks) && !known.contains(&std::ptr::from_ref(*wait))
+    });
+    let others: Vec<_> = others.filter_map(|wait| Some((wait, purposes.known(wait)?))).collect();
+    let named = [Purpose::Room, Purpose::Result].into_iter();
+    sums.into_values().chain(named.flat_map(|purpose| by_name(run, &others, purpose))).collect()
+}
+
+/// Those that are known by the functions alone that threads wait in, by process and who ended them.
+fn by_name(run: &Run, waits: &[(&WaitSum, &Known)], purpose: Purpose) -> Vec<Answers> {
+    let mut pairs = BTreeMap::<(u32, u32), Vec<(&WaitSum, &Known)>>::new();
+    for (wait, known) in waits.iter().filter(|(_, known)| known.function(purpose).is_some()) {
+        pairs.entry((wait.tgid, wait.waker_tgid)).or_default().push((wait, known));
+    }
+    let of_pair = |waits: Vec<(&WaitSum, &Known)>| {
+        let wakers: BTreeSet<u32> =
+            waits.iter().flat_map(|(_, known)| known.wakers()).copied().collect();
+        let worker = wakers.first().copied().filter(|_| wakers.len() == 1);
+        let parts: Vec<WaitSum> =
+            waits.iter().map(|(wait, known)| known.part_for(wait, purpose)).collect();
+        let (first, known) = waits.first()?;
+        let works_for_one = purpose == Purpose::Result
+            && !saturated(run, &wakers, parts.iter().map(|wait| wait.ns).sum());
+        let mut sum = Answers::of(first, worker, works_for_one);
+        sum.named = known.function(purpose).map(|function| (purpose, function.to_owned()));
+        parts.iter().for_each(|part| sum.add(part));
+        Some(sum)
+    };
+    pairs.into_values().filter_map(of_pair).collect()
 }

@@ -90,6 +90,17 @@ impl ChainEnds {
         (ns > all / 2).then(|| name.to_owned())
     }
 
+    /// The thread that was at this end the longest, of those that `which` accepts, if these were there in
+    /// most of the longest waits.
+    pub fn mostly_at(&self, end: ChainEnd, which: impl Fn(u32) -> bool) -> Option<u32> {
+        let at = || self.longest_by_end.iter().filter(|((_, other), _)| *other == end);
+        let all = at().fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
+        let of_which = || at().filter(|((tid, _), _)| which(*tid));
+        let ns = of_which().fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
+        let longest = of_which().max_by_key(|(_, ns)| **ns)?;
+        (ns > all / 2).then_some(longest.0.0)
+    }
+
     /// Of a wait for a lock that nobody ended: the thread that the lock names as its owner.
     pub fn owner(&self) -> Option<u32> {
         self.longest_end.filter(|(_, end)| *end == ChainEnd::Unknown).map(|(tid, _)| tid)

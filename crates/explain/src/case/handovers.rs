@@ -27,9 +27,6 @@ pub(super) struct Handover<'a> {
 
 /// Of all workers whose begin was seen.
 pub(super) fn handovers<'a>(run: &'a Run, locks: &[LockWord]) -> Vec<Handover<'a>> {
-    let is_lock = |wait: &WaitSum| {
-        wait.lock_like >= wait.count.div_ceil(2) || locks.iter().any(|word| word.is_of(wait))
-    };
     // Where each worker waited for work at first.
     let places: BTreeSet<(u32, Place)> =
         run.sums.waits.iter().filter_map(|wait| Some((wait.began?.0, place(wait)?))).collect();
@@ -40,7 +37,7 @@ pub(super) fn handovers<'a>(run: &'a Run, locks: &[LockWord]) -> Vec<Handover<'a
         LOCK_ACCOUNTS.contains(&wait.account)
             && !wait.asked
             && wait.waker_tid != 0
-            && !is_lock(wait)
+            && !is_of_lock(wait, locks)
             && !is_for_work(wait)
     });
     for wait in handed.filter(|wait| wait.waiter_tid != wait.waker_tid) {
@@ -64,7 +61,9 @@ pub(super) fn handovers<'a>(run: &'a Run, locks: &[LockWord]) -> Vec<Handover<'a
     });
     let handover = |worker_tid: u32| {
         let waits = by_waker.get(&worker_tid).cloned().unwrap_or_default();
-        Handover { worker_tid, is_saturated: saturated(run, worker_tid, &waits), waits }
+        let waited = waits.iter().fold(0u64, |sum, wait| sum.saturating_add(wait.ns));
+        let is_saturated = saturated(run, &[worker_tid].into(), waited);
+        Handover { worker_tid, is_saturated, waits }
     };
     asked.map(|(worker, _)| handover(*worker)).collect()
 }
@@ -85,14 +84,20 @@ fn is_of(run: &Run, wait: &WaitSum, tid: u32) -> bool {
     }
 }
 
-fn saturated(run: &Run, worker_tid: u32, waits: &[&WaitSum]) -> bool {
-    let Some(worker) = run.threads.iter().find(|thread| thread.tid == worker_tid) else {
-        return false;
-    };
-    let life = worker.accounts.total();
-    let rests = worker.accounts.sum_of(|account| LOCK_ACCOUNTS.contains(&account));
-    let waited = waits.iter().fold(0u64, |sum, wait| sum.saturating_add(wait.ns));
-    rests < life / RESTS && waited > life.saturating_add(life / RESTS)
+/// True of waits for a lock.
+pub(super) fn is_of_lock(wait: &WaitSum, locks: &[LockWord]) -> bool {
+    wait.lock_like >= wait.count.div_ceil(2) || locks.iter().any(|word| word.is_of(wait))
+}
+
+/// True if these workers never rest, and more wait for them, for `waited` all together, than they are.
+pub(super) fn saturated(run: &Run, workers: &BTreeSet<u32>, waited: u64) -> bool {
+    let (mut lives, mut rests) = (0u64, 0u64);
+    for worker in run.threads.iter().filter(|thread| workers.contains(&thread.tid)) {
+        let rest = worker.accounts.sum_of(|account| LOCK_ACCOUNTS.contains(&account));
+        lives = lives.saturating_add(worker.accounts.total());
+        rests = rests.saturating_add(rest);
+    }
+    lives > 0 && rests < lives / RESTS && waited > lives.saturating_add(lives / RESTS)
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub struct LockWord {
     pub address: u64,
     /// Name of the lock, if one was found.
     pub name: Option<String>,
+    /// The function in which threads wait, if that alone shows that it is a lock.
+    pub function: Option<String>,
     /// Waits.
     pub count: u64,
     /// Time asleep in them.
@@ -110,12 +112,16 @@ impl LockWord {
         self.open > 0 && self.open == self.count
     }
 
-    /// All who come wait for the one that comes last.
-    pub(crate) fn is_barrier(&self) -> bool {
+    /// All who come wait for the one that comes last, which has waited here, too.
+    pub(super) fn is_barrier(&self) -> bool {
         self.by_waiter > 0
             && self.by_waiter >= self.by_thread.div_ceil(2)
-            && self.is_broadcast()
-            && !self.has_lock_value()
+            && self.is_let_go_together()
+    }
+
+    /// Its waits end together, and it is no lock: it may be a barrier, or work for all.
+    pub(super) fn is_let_go_together(&self) -> bool {
+        self.is_broadcast() && !self.has_lock_value()
     }
 
     /// True if somebody had the lock at such an end of a wait for it. What is not known is too long
@@ -155,6 +161,7 @@ impl LockWord {
             account,
             address,
             name: None,
+            function: None,
             count: 0,
             ns: 0,
             max_ns: 0,

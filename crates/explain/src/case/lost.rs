@@ -1,11 +1,14 @@
 //! Which time is lost: what a thread did not choose to spend.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Account, Blocked, Run, WaitSum};
 
+use crate::case::fetching::locks_to_fetch_work;
 use crate::case::lock_word::LockWord;
+use crate::case::named_locks::named_locks;
 use crate::case::parking::parked;
+use crate::case::purposes::Purposes;
 use crate::case::safepoints::is_for_jvm;
 
 /// What a nanosecond of an account means to the one who waits for the program.
@@ -92,25 +95,44 @@ fn may_be_lock(wait: &WaitSum) -> bool {
 
 /// The futex words, pipes and semaphores of the run that are locks, the longest first. Semaphores of
 /// System V are one of the host, whichever process waits.
-pub fn lock_words(run: &Run) -> Vec<LockWord> {
+pub fn lock_words(run: &Run, purposes: &Purposes) -> Vec<LockWord> {
     let parked = parked(run);
+    let fetching = locks_to_fetch_work(run, purposes);
+    let (mut named, mut named_words) = named_locks(run, purposes);
+    let is_parked = |tgid| parked.together.iter().any(|parked| parked.tgid == tgid);
+    named.retain(|lock| lock.parked == 0 || !is_parked(lock.tgid));
+    named_words.retain(|(tgid, _)| !is_parked(*tgid));
+    named_words.extend(named.iter().map(|lock| (lock.tgid, lock.address)));
+    let by_chance = locks_by_chance(run);
     let mut words = parked.together;
     words.extend(
         words_of(run)
             .into_iter()
+            .filter(|word| !named_words.contains(&(word.tgid, word.address)))
             .filter(|word| !parked.words.contains(&(word.tgid, word.address)))
-            .filter(LockWord::is_lock),
+            .filter(|word| !fetching.contains(&(word.tgid, word.address)))
+            .filter(|word| word.is_lock() && !by_chance.contains(&(word.tgid, word.address))),
     );
+    words.extend(named);
     words.sort_by_key(|word| std::cmp::Reverse(word.lost_ns()));
     words
 }
 
-/// The words at which threads wait for the one that comes last, the longest first.
-pub fn barriers(run: &Run) -> Vec<LockWord> {
-    let mut words = words_of(run);
-    words.retain(LockWord::is_barrier);
-    words.sort_by_key(|word| std::cmp::Reverse(word.ns));
-    words
+/// Words at which one thread sleeps all the time, and of which nothing but the value says that they are
+/// locks: a counter has that value, too, when a runtime has let a thread go on twice before (condition
+/// variables of Rust). A lock that names the thread which has it is one; and where two threads sleep so,
+/// each at a word, they may have what the other one wants.
+fn locks_by_chance(run: &Run) -> BTreeSet<(u32, u64)> {
+    let is_owner = |tgid, tid| run.threads.iter().any(|t| (t.tid, t.tgid) == (tid, tgid));
+    let mut lone = BTreeMap::<u32, Vec<u64>>::new();
+    for word in words_of(run) {
+        let has_owner = word.ends.owner().is_some_and(|tid| is_owner(word.tgid, tid));
+        if word.is_never_let_go() && word.count == 1 && word.is_lock() && !has_owner {
+            lone.entry(word.tgid).or_default().push(word.address);
+        }
+    }
+    let lone = lone.into_iter().filter(|(_, words)| words.len() == 1);
+    lone.flat_map(|(tgid, words)| words.into_iter().map(move |word| (tgid, word))).collect()
 }
 
 /// Waits for files that whoever has them locked waits for work with, by process: of idle servers each of
@@ -130,7 +152,8 @@ pub fn file_locks_for_work(run: &Run) -> BTreeMap<u32, u64> {
     idle
 }
 
-fn words_of(run: &Run) -> Vec<LockWord> {
+/// All futex words, pipes and semaphores that were waited for.
+pub(super) fn words_of(run: &Run) -> Vec<LockWord> {
     let mut words = BTreeMap::<(u32, Account, u64), LockWord>::new();
     let waits = run.sums.waits.iter().filter(|wait| may_be_lock(wait) && !is_for_jvm(wait));
     for wait in waits {
@@ -145,12 +168,13 @@ fn words_of(run: &Run) -> Vec<LockWord> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::barriers::barriers;
     use crate::testing::{FUTEX, RunBuilder, wait};
     use model::ChainEnd;
 
     fn words(lock_like: u64, by_waiter: u64) -> Vec<LockWord> {
         let sum = WaitSum { lock_like, by_waiter, ..wait(1, FUTEX, 0x10, 100, 1000) };
-        lock_words(&RunBuilder::new().wait(sum).build())
+        lock_words(&RunBuilder::new().wait(sum).build(), &Purposes::default())
     }
 
     #[test]
@@ -178,9 +202,12 @@ mod tests {
             ..wait(1, FUTEX, 0x10, 100, 1000)
         };
         let run = RunBuilder::new().wait(barrier(50)).build();
-        assert!(lock_words(&run).is_empty());
+        assert!(lock_words(&run, &Purposes::default()).is_empty());
         assert_eq!(barriers(&run).len(), 1);
-        assert_eq!(lock_words(&RunBuilder::new().wait(barrier(5)).build()).len(), 1);
+        assert_eq!(
+            lock_words(&RunBuilder::new().wait(barrier(5)).build(), &Purposes::default()).len(),
+            1
+        );
     }
 
     #[test]
@@ -194,7 +221,7 @@ mod tests {
             ..wait(1, FUTEX, 0x10, 100, 1000)
         };
         let run = RunBuilder::new().wait(tickets).build();
-        assert_eq!(lock_words(&run)[0].lost_ns(), 1000);
+        assert_eq!(lock_words(&run, &Purposes::default())[0].lost_ns(), 1000);
         assert!(barriers(&run).is_empty());
     }
 
@@ -209,14 +236,16 @@ mod tests {
         let timeouts =
             WaitSum { ends: [(ChainEnd::Timer, 950)].into(), ..wait(1, FUTEX, 0x10, 90, 950) };
         let run = RunBuilder::new().wait(turns).wait(timeouts.clone()).build();
-        let [word] = &lock_words(&run)[..] else { panic!("one word") };
+        let [word] = &lock_words(&run, &Purposes::default())[..] else { panic!("one word") };
         assert_eq!(word.lost_ns(), 1000);
         assert_eq!(
             word.ends.main(),
             Some(ChainEnd::Cpu),
             "a timeout is nothing that the holder did"
         );
-        assert!(lock_words(&RunBuilder::new().wait(timeouts).build()).is_empty());
+        assert!(
+            lock_words(&RunBuilder::new().wait(timeouts).build(), &Purposes::default()).is_empty()
+        );
     }
 
     #[test]
@@ -228,7 +257,8 @@ mod tests {
             ..wait(1, Account::Blocked(Blocked::PipeRead), 7, 100, 1000)
         };
         let lost = |ends: &[(ChainEnd, u64)]| {
-            lock_words(&RunBuilder::new().wait(token(ends)).build())[0].lost_ns()
+            lock_words(&RunBuilder::new().wait(token(ends)).build(), &Purposes::default())[0]
+                .lost_ns()
         };
         assert_eq!(lost(&[(ChainEnd::Timer, 1000)]), 1000);
         assert_eq!(lost(&[(ChainEnd::Cpu, 100), (ChainEnd::Outside, 900)]), 100);
@@ -250,8 +280,38 @@ mod tests {
             ends: [(ChainEnd::Timer, 1000)].into(),
             ..wait(1, FUTEX, 0x10, 100, 1000)
         };
-        let locks = |idle| lock_words(&RunBuilder::new().wait(turns(idle)).build()).len();
+        let locks = |idle| {
+            lock_words(&RunBuilder::new().wait(turns(idle)).build(), &Purposes::default()).len()
+        };
         assert_eq!((locks(50), locks(45), locks(44), locks(0)), (0, 0, 1, 1));
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_on_in_a_word_without_an_owner_is_at_no_lock() {
+        let locks = |waits, owner| {
+            let sum = WaitSum {
+                lock_like: waits,
+                open: waits,
+                ends: [(ChainEnd::Unknown, 1000)].into(),
+                longest_end: Some((owner, ChainEnd::Unknown)),
+                ..wait(1, FUTEX, 0x10, waits, 1000)
+            };
+            lock_words(
+                &RunBuilder::new().thread(11, 1, &[]).wait(sum).build(),
+                &Purposes::default(),
+            )
+            .len()
+        };
+        assert_eq!((locks(1, 0), locks(1, 12)), (0, 0), "parked since it was let go on twice");
+        assert_eq!((locks(1, 11), locks(2, 0)), (1, 1));
+        let stuck = |object| WaitSum {
+            lock_like: 1,
+            open: 1,
+            ends: [(ChainEnd::Unknown, 1000)].into(),
+            ..wait(1, FUTEX, object, 1, 1000)
+        };
+        let run = RunBuilder::new().wait(stuck(0x10)).wait(stuck(0x20)).build();
+        assert_eq!(lock_words(&run, &Purposes::default()).len(), 2, "a deadlock");
     }
 
     #[test]
@@ -262,7 +322,9 @@ mod tests {
             ends: [(ChainEnd::Timer, 1000)].into(),
             ..wait(1, Account::Blocked(Blocked::Other), object, 100, 1000)
         };
-        let locks = |object| lock_words(&RunBuilder::new().wait(turns(object)).build()).len();
+        let locks = |object| {
+            lock_words(&RunBuilder::new().wait(turns(object)).build(), &Purposes::default()).len()
+        };
         assert_eq!((locks(SEMAPHORES | 7), locks(7), locks(0)), (1, 0, 0));
     }
 
@@ -274,7 +336,7 @@ mod tests {
             ..wait(1, FUTEX, 0x10, 100, 1000)
         };
         let run = RunBuilder::new().wait(from(1, 100)).wait(from(0, 20)).build();
-        assert_eq!(lock_words(&run)[0].lost_ns(), 1200);
+        assert_eq!(lock_words(&run, &Purposes::default())[0].lost_ns(), 1200);
     }
 
     #[test]

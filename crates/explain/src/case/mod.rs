@@ -5,22 +5,30 @@
 //! causes share.
 
 pub(crate) mod answers;
+pub(crate) mod barriers;
 pub(crate) mod behind_holders;
+pub(crate) mod beyond;
 pub(crate) mod chain_ends;
 mod children;
+pub(crate) mod cut_waits;
+mod fetching;
 pub(crate) mod functions;
 mod handovers;
 pub(crate) mod held_sends;
 pub(crate) mod in_words;
 pub(crate) mod kernel_paths;
 pub(crate) mod lock_word;
+pub(crate) mod looks;
 pub(crate) mod lost;
 mod lost_part;
 pub(crate) mod mmap_holders;
+mod named_locks;
 mod parking;
+pub(crate) mod purposes;
 pub(crate) mod requests;
 pub(crate) mod safepoints;
 pub(crate) mod scales;
+pub(crate) mod slowest;
 pub(crate) mod spans;
 pub(crate) mod spinning;
 pub(crate) mod stops;

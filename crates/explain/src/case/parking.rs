@@ -3,12 +3,13 @@
 //! each connection (PostgreSQL).
 //!
 //! No word is the lock's. But whoever is woken has the turn, and wakes the next one when it has
-//! done: those that wait are those that wake. Where one thread wakes all others (a pool that is given
+//! done: those that wait are those that wake, and such turns, one after the other, take up most of each
+//! wait (the recorder counts no other). Where one thread wakes all others (a pool that is given
 //! work), or each wakes one that had waited for work from outside, there is no lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Blocked, ChainEnd, Run, StackId, WaitSum};
+use model::{Account, Blocked, ChainEnd, Context, Run, StackId, WaitSum};
 
 use crate::case::lock_word::LockWord;
 use crate::case::safepoints::is_often_stopped;
@@ -45,6 +46,7 @@ pub(super) fn parked(run: &Run) -> Parked {
     for wait in own_words(run) {
         crews.entry(wait.tgid).or_default().add(wait);
     }
+    crews.values_mut().for_each(|crew| crew.add_wakers(run));
     let mut parked = Parked::default();
     let (several, lone): (Vec<_>, Vec<_>) =
         crews.into_iter().partition(|(_, crew)| crew.waiters.len() > 1);
@@ -83,6 +85,19 @@ impl<'a> Crew<'a> {
         if wait.waker_tid != 0 {
             self.wakers.insert(wait.waker_tid);
         }
+    }
+
+    /// A sum has the last waker alone.
+    fn add_wakers(&mut self, run: &Run) {
+        let words: BTreeSet<(u32, u64)> =
+            self.waits.iter().map(|wait| (wait.tgid, wait.object)).collect();
+        let kept = run
+            .outliers
+            .iter()
+            .filter(|o| o.blocked == Some(Blocked::Futex) && words.contains(&(o.tgid, o.object)));
+        let wakers = kept.filter_map(|o| o.waker.as_ref());
+        let threads = wakers.filter(|waker| waker.context == Context::Task);
+        self.wakers.extend(threads.map(|waker| waker.tid));
     }
 }
 
@@ -154,6 +169,7 @@ fn is_go(run: &Run, tgid: u32) -> bool {
 mod tests {
     use super::*;
     use crate::case::lost::lock_words;
+    use crate::case::purposes::Purposes;
     use crate::case::safepoints::VM_THREAD;
     use crate::testing::{RunBuilder, SECOND, interval, wait};
 
@@ -171,7 +187,7 @@ mod tests {
 
     fn locks(waits: impl IntoIterator<Item = WaitSum>) -> Vec<LockWord> {
         let run = waits.into_iter().fold(RunBuilder::new(), RunBuilder::wait);
-        lock_words(&run.build())
+        lock_words(&run.build(), &Purposes::default())
     }
 
     #[test]
@@ -179,6 +195,17 @@ mod tests {
         let found = locks([own(1, 2), own(2, 3), own(3, 1)]);
         let [lock] = &found[..] else { panic!("{found:#?}") };
         assert_eq!((lock.parked, lock.count, lock.lost_ns()), (3, 30, 2700));
+    }
+
+    /// Each sum has the last waker alone: here 2 of all.
+    #[test]
+    fn who_wakes_whom_is_known_by_the_waits_that_were_kept_as_well() {
+        let sums = || [own(1, 2), own(2, 1), own(3, 2)].into_iter();
+        assert!(locks(sums()).is_empty());
+        let mut kept = interval(1, FUTEX, 0, SECOND, Some(3));
+        (kept.tgid, kept.object) = (1, 8);
+        let run = sums().fold(RunBuilder::new().kept(kept), RunBuilder::wait);
+        assert_eq!(lock_words(&run.build(), &Purposes::default()).len(), 1);
     }
 
     #[test]
@@ -228,7 +255,7 @@ mod tests {
         stop.waker.as_mut().unwrap().comm = VM_THREAD.into();
         let turns = [own(1, 2), own(2, 3), own(3, 1)];
         let run = turns.into_iter().fold(RunBuilder::new().kept(stop), RunBuilder::wait);
-        assert!(lock_words(&run.build()).is_empty());
+        assert!(lock_words(&run.build(), &Purposes::default()).is_empty());
     }
 
     #[test]

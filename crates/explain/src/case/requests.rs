@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Account, Accounts, Blocked, FlowKind, Histogram, Message, MessageBreakdown, MessageFlow,
-    MessageMetric, MessageTime, Metric, Outlier, RequestCost, Run, SegmentKind, Syscall,
-    TracedProgram,
+    MessageMetric, MessageTime, Metric, Outlier, Run, SegmentKind, Syscall, TracedProgram,
 };
 
 use crate::case::lost::{Class, class};
@@ -78,7 +77,7 @@ impl Queue<'_> {
 
 /// Those that are looked at, slow ones and a sample of the others.
 pub(crate) fn kept(run: &Run) -> impl Iterator<Item = &Message> {
-    run.messages.looked_at().iter().chain(&run.messages.fast)
+    run.messages.looked_at().chain(&run.messages.fast)
 }
 
 /// The intervals that were kept of each thread, in the order of their start.
@@ -205,44 +204,6 @@ fn reads_in_turn(run: &Run, tgid: u32, kept: &[&Message]) -> bool {
     readers.len() == 1 && run.seconds.iter().any(|s| s.tgid == tgid && epoll.contains(&s.metric))
 }
 
-/// Messages that count as the slowest of a run, at most; of those seen at sockets and kept one in so
-/// many.
-const SLOWEST: usize = 100;
-const ONE_IN: usize = 4;
-
-/// The slowest requests, or messages of programs that trace them, of a run. What counts as slow of a
-/// program that says nothing may be only the slowest hundredth: then others that were kept belong to
-/// the slowest, too.
-pub(crate) fn slowest(run: &Run) -> Vec<&Message> {
-    let messages = &run.messages;
-    let slow = messages.looked_at();
-    let others = messages.fast.iter().filter(|message| messages.is_from_sockets(message.program));
-    let others: Vec<&Message> = others.collect();
-    let wanted = slow.len().max((slow.len() + others.len()) / ONE_IN).min(SLOWEST);
-    let others = others.into_iter().filter(|m| m.total_ns() >= run.header.threshold_ns);
-    let mut all: Vec<&Message> = slow.iter().chain(others).collect();
-    all.sort_by_key(|message| std::cmp::Reverse(message.total_ns()));
-    all.truncate(wanted);
-    all
-}
-
-/// What is taken of the slowest, by what is taken of each.
-pub(crate) fn cost(
-    slowest: &[MessageBreakdown],
-    of_one: impl Fn(&MessageBreakdown) -> u64,
-) -> RequestCost {
-    let mut cost = RequestCost { with: 0, of: 0, ns: 0, total_ns: 0 };
-    for one in slowest {
-        let total = one.message.total_ns();
-        let taken = of_one(one).min(total);
-        cost.of += 1;
-        cost.with += u64::from(taken > 0 && taken >= total / 10);
-        cost.ns = cost.ns.saturating_add(taken);
-        cost.total_ns = cost.total_ns.saturating_add(total);
-    }
-    cost
-}
-
 /// What a request waited to be read while its reader did something else, which is no wait for a disk
 /// or a lock.
 pub(crate) fn waited_for_reader(one: &MessageBreakdown) -> u64 {
@@ -291,17 +252,5 @@ mod tests {
         assert_eq!(all[0].waited_ns(), 90 * MS);
         assert_eq!(all[0].busy[0].ns(), 60 * MS);
         assert_eq!(all[0].busy[0].accounts().get(USER), 60 * MS);
-    }
-
-    #[test]
-    fn what_was_kept_as_a_sample_is_among_the_slowest_if_few_were_slow() {
-        let mut requests: Vec<Message> = (0..40).map(|n| request(1, 11, n * 50, 0, n)).collect();
-        let slow = requests.pop().unwrap();
-        let run = RunBuilder::new().thread(11, 10, &[(USER, SECOND)]).build();
-        let mut run = served(run, vec![slow]);
-        run.messages.fast = requests;
-        let slowest = slowest(&run);
-        assert_eq!(slowest.len(), 10, "a quarter of 40");
-        assert!(slowest.iter().all(|request| request.total_ns() >= 30 * MS));
     }
 }

@@ -129,6 +129,7 @@ mod tests {
     fn a_number_that_is_no_thread_of_the_process_is_no_owner() {
         let with_other =
             RunBuilder::new().thread(10, 10, &[(FUTEX, SECOND)]).thread(99, 99, &[(SLEEP, SECOND)]);
-        assert!(of_first(with_other.wait(never_ended(0x10, 99))).is_none());
+        let two = WaitSum { count: 2, lock_like: 2, open: 2, ..never_ended(0x10, 99) };
+        assert!(of_first(with_other.wait(two)).is_none());
     }
 }

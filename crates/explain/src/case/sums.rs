@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Capability, ChainEnd, Histogram, MessageBreakdown, Metric, OtherThreads,
+    Account, Accounts, BoundThreads, Capability, ChainEnd, Histogram, Metric, OtherThreads,
     Outlier, Run, Scope, Space, ThreadAccounts, WaitSum,
 };
 
@@ -15,13 +15,13 @@ use crate::case::functions::Functions;
 use crate::case::lock_word::LockWord;
 use crate::case::lost::{Class, FILE_LOCK, class, file_locks_for_work, lock_words};
 use crate::case::lost_part::{in_answers, lost_part};
-use crate::case::requests::slowest;
+use crate::case::purposes::Purposes;
 use crate::case::safepoints;
 use crate::case::scales::Scales;
+use crate::case::slowest::{Slowest, slowest};
 use crate::case::stops::{STOPPED, Stops};
 use crate::case::wait_chains::WaitChains;
 use crate::cause::{Cause, Needs};
-use crate::messages::break_down;
 use crate::part::run::PartialRun;
 use crate::text::counted;
 use crate::timers::source::TimerSource;
@@ -47,7 +47,7 @@ pub struct Case<'a> {
     processes: BTreeMap<u32, Accounts>,
     pub(crate) scales: Scales,
     pub(crate) functions: OnceCell<Functions>,
-    slowest: OnceCell<Vec<MessageBreakdown>>,
+    slowest: OnceCell<Vec<Slowest>>,
     pub(crate) wait_chains: WaitChains<'a>,
     part: Option<&'a PartialRun<'a>>,
     /// The ticks under examination, if it is a run of timers.
@@ -67,7 +67,7 @@ pub struct Waits {
     pub max_ns: u64,
 }
 
-/// What the CPUs of the host did over the run.
+/// What the CPUs of the host, or some of them, did over the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Cpus {
     /// How many.
@@ -83,6 +83,11 @@ pub struct Cpus {
 impl<'a> Case<'a> {
     /// Sums up `run`.
     pub fn new(run: &'a Run) -> Self {
+        Case::within(run, run)
+    }
+
+    /// Sums up `run`, which is a part of `whole`, or all of it.
+    fn within(run: &'a Run, whole: &Run) -> Self {
         let mut processes = BTreeMap::<u32, Accounts>::new();
         for thread in &run.threads {
             processes.entry(thread.tgid).or_default().merge(&thread.accounts);
@@ -92,9 +97,10 @@ impl<'a> Case<'a> {
         }
         let mut accounts = run.accounts();
         accounts.add(Account::Unaccounted, run.wall_ns().saturating_sub(accounts.total()));
-        let locks = lock_words(run);
-        let stops = Stops::new(run, &locks);
-        let mut answers = answers(run, &locks);
+        let purposes = Purposes::of(run);
+        let locks = lock_words(run, &purposes);
+        let stops = Stops::new(run, whole, &locks);
+        let mut answers = answers(run, &locks, &purposes);
         answers.extend(of_children(run, &locks));
         answers.sort_by_key(|sum| Reverse(sum.lost_ns()));
         let safepoints = safepoints::by_process(run);
@@ -135,7 +141,7 @@ impl<'a> Case<'a> {
     /// Sums up a part of a run. WaitChains may lead to threads that are not in it.
     pub fn of_part(partial: &'a PartialRun<'a>) -> Self {
         let wait_chains = WaitChains::new(partial.whole);
-        Case { wait_chains, part: Some(partial), ..Case::new(&partial.run) }
+        Case { wait_chains, part: Some(partial), ..Case::within(&partial.run, partial.whole) }
     }
 
     /// The ticks of one source, which were measured in `run`.
@@ -165,9 +171,9 @@ impl<'a> Case<'a> {
             .saturating_sub(self.accounts.get(Account::Unaccounted))
     }
 
-    /// The slowest requests, with what their threads did.
-    pub(crate) fn slowest(&self) -> &[MessageBreakdown] {
-        self.slowest.get_or_init(|| break_down(self.run, slowest(self.run)))
+    /// The slowest requests of each port, with what their threads did.
+    pub(crate) fn slowest(&self) -> &[Slowest] {
+        self.slowest.get_or_init(|| slowest(self.run))
     }
 
     /// Those of the parts of the recorder that are needed and were off.
@@ -355,9 +361,30 @@ impl<'a> Case<'a> {
 
     /// CPU times of the host, if they were recorded.
     pub fn cpus(&self) -> Option<Cpus> {
-        let mut cpus =
-            Cpus { number: self.run.sums.cpus.len() as u64, idle_ns: 0, stolen_ns: 0, total_ns: 0 };
-        for cpu in &self.run.sums.cpus {
+        self.cpus_where(|_| true)
+    }
+
+    /// The threads of a process that may run on some CPUs only, if most of what the process waited for
+    /// a CPU was theirs.
+    pub fn bound(&self, process: u32) -> Option<&'a BoundThreads> {
+        let of_it = self.run.sums.bound.iter().filter(|bound| bound.tgid == process);
+        let largest = of_it.max_by_key(|bound| bound.waited_ns)?;
+        let waited = self.process(process)?.sum_of(Account::is_runnable);
+        (largest.waited_ns > waited / 2).then_some(largest)
+    }
+
+    /// Times of those CPUs that a process may run on, as far as is known.
+    pub fn cpus_for(&self, process: u32) -> Option<Cpus> {
+        match self.bound(process) {
+            Some(bound) => self.cpus_where(|cpu| bound.cpus.contains(&cpu)),
+            None => self.cpus(),
+        }
+    }
+
+    fn cpus_where(&self, which: impl Fn(u32) -> bool) -> Option<Cpus> {
+        let mut cpus = Cpus { number: 0, idle_ns: 0, stolen_ns: 0, total_ns: 0 };
+        for cpu in self.run.sums.cpus.iter().filter(|cpu| which(cpu.cpu)) {
+            cpus.number += 1;
             cpus.idle_ns = cpus.idle_ns.saturating_add(cpu.idle_ns);
             cpus.stolen_ns = cpus.stolen_ns.saturating_add(cpu.stolen_ns);
             let total = cpu.idle_ns.saturating_add(cpu.busy_ns).saturating_add(cpu.stolen_ns);

@@ -2,6 +2,7 @@
 
 use model::{ChainEnd, Turns, chain_end};
 
+use crate::case::beyond::or_beyond;
 use crate::case::lock_word::LockWord;
 use crate::text::{count, duration};
 
@@ -23,11 +24,12 @@ pub(crate) fn turns(word: &LockWord, lock: String, length_ns: u64) -> Option<Tur
     })
 }
 
-/// `95 turns a second that others waited for, 10.3 ms each (...)`.
-pub(crate) fn in_words(turns: &Turns) -> String {
+/// `95 turns a second that others waited for, 10.3 ms each (...)`. Who is `beyond` was waited for by
+/// those that had their turn.
+pub(crate) fn in_words(turns: &Turns, beyond: Option<&str>) -> String {
     let ends = chain_end::in_words(&turns.ends);
-    let consists =
-        if ends.is_empty() { String::new() } else { format!(": whose turn it was {ends}") };
+    let whose = or_beyond("whose turn it was", beyond);
+    let consists = if ends.is_empty() { String::new() } else { format!(": {whose} {ends}") };
     format!(
         "{}: {} turns a second that others waited for; a turn takes {} on average (of {} seen \
          whole){consists}; {:.1} threads wait on average; a turn half as long would let up to {} \
@@ -49,6 +51,7 @@ fn rate(per_second: f64) -> String {
 mod tests {
     use super::*;
     use crate::case::lost::lock_words;
+    use crate::case::purposes::Purposes;
     use crate::testing::{FUTEX, RunBuilder, SECOND, wait};
     use model::WaitSum;
 
@@ -62,7 +65,7 @@ mod tests {
             ..wait(1, FUTEX, 0x10, 200, 3 * SECOND)
         };
         let run = RunBuilder::new().wait(sum).build();
-        turns(&lock_words(&run)[0], "lock".to_owned(), 2 * SECOND)
+        turns(&lock_words(&run, &Purposes::default())[0], "lock".to_owned(), 2 * SECOND)
     }
 
     #[test]
@@ -70,7 +73,7 @@ mod tests {
         let turns = of(100, SECOND).unwrap();
         assert_eq!((turns.count, turns.per_second), (200, 100.0));
         assert_eq!((turns.mean_ns, turns.waiting), (SECOND / 100, 1.5));
-        let words = in_words(&turns);
+        let words = in_words(&turns, None);
         assert!(words.contains("lock: 100 turns a second"), "{words}");
         assert!(words.contains("takes 10.0 ms"), "{words}");
         assert!(words.contains("slept by a timer of its own for 100"), "{words}");

@@ -37,7 +37,12 @@ impl<'a> WaitChains<'a> {
     }
 
     /// Intervals of `tid` that overlap `from..until`.
-    fn during(&self, tid: u32, from: u64, until: u64) -> impl Iterator<Item = &'a Outlier> + '_ {
+    pub(crate) fn during(
+        &self,
+        tid: u32,
+        from: u64,
+        until: u64,
+    ) -> impl Iterator<Item = &'a Outlier> + '_ {
         let all = self.0.get(&tid).map_or(&[][..], Vec::as_slice);
         // Intervals of one thread do not overlap each other.
         let first = all.partition_point(|o| o.end_ns() <= from);

@@ -10,5 +10,6 @@ pub(crate) mod memory;
 pub(crate) mod network;
 pub(crate) mod processes;
 pub(crate) mod requests;
+mod scripts;
 pub(crate) mod timers;
 pub(crate) mod tries;

@@ -6,7 +6,9 @@ mod children;
 mod concentration;
 pub(crate) mod confidence;
 mod finding;
+mod held_open;
 mod hurt;
+mod idle;
 #[cfg(test)]
 mod needs;
 pub(crate) mod on_cpu;
@@ -42,15 +44,17 @@ const MANY_DROPS: u64 = 10;
 
 /// From this part of the time of the slowest requests on a finding is ranked by it.
 const FELT: f64 = 0.1;
+/// Parts of it are compared as whole numbers of so many.
+const PARTS: f64 = 1e9;
 
 /// Explains where the threads of `run` lost their time.
 ///
 /// Shares of the findings add up to at most 1; lost time that none explains is in `unexplained`,
 /// by account. Findings through which packets were dropped (ten at least) come first, then the others, and last
 /// what struck at one time only: 1,000 threads that queue for a CPU while they start do not hide a
-/// lock that is in the way all the time. Of each comes first what
-/// takes most of the slowest requests, where these are known and who sent them is not recorded itself,
-/// else the largest share.
+/// lock that is in the way all the time. Of each comes first what takes the largest part of the slowest
+/// requests of the port where it takes most, where these are known and who sent them is not recorded
+/// itself, else the largest share.
 ///
 /// A run of timers has no threads: of it the findings explain the lateness of its ticks.
 pub fn explain(run: &Run) -> Explanation {
@@ -89,13 +93,14 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
     let by_requests = requests::come_from_outside(case);
     findings.sort_by_key(|(dropped, finding)| {
         let at_once = concentration::is_at_once(case, finding.when.as_ref());
-        let slows = finding.requests.filter(|cost| by_requests && cost.share() >= FELT);
-        let slows = slows.map_or(0, |cost| cost.ns);
+        let felt = finding.requests.as_ref().filter(|cost| by_requests && cost.share() >= FELT);
+        let slows = felt.map_or(0, |cost| (cost.share() * PARTS) as u64);
         (!dropped, finding.minor, at_once, Reverse(slows), Reverse(finding.lost_ns))
     });
     let findings: Vec<_> = findings.into_iter().map(|(_, finding)| finding).collect();
     let unexplained = unexplained.largest_first();
     let by_share = |(account, ns)| (account, ns, share(ns, case.wall_ns));
+    let idle_ns = case.idle_ns.saturating_sub(idle_by_claims(judged));
 
     Explanation {
         run: case.run.id,
@@ -103,16 +108,19 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         wall_ns: case.wall_ns,
         unaccounted_ns: case.accounts.get(Account::Unaccounted),
         lost_ns,
-        idle_ns: case.idle_ns.saturating_sub(idle_by_claims(judged)),
+        idle_ns,
         accounts: case.accounts.largest_first().into_iter().map(by_share).collect(),
         not_looked_at: not_looked_at(case, judged),
         leading_account: unexplained::leading(case, &unexplained, findings.first()),
         below_bar: below::below_bar(case, judged),
         own_delay: None,
         unrecorded_children_ns: children::unrecorded_ns(case),
+        idle_stacks: idle::stacks(case, idle_ns, &findings),
+        held_open: held_open::held_open(case, &findings),
         findings,
         unexplained_stacks: unexplained::stacks(case, &unexplained),
         unexplained,
+        unseen_tasks: idle::unseen_tasks(case),
         on_cpu: on_cpu::on_cpu(case.run, case.scope()),
         rhythms: rhythm::rhythms(case.run),
         coincidences: coincidences(case.run),

@@ -28,8 +28,8 @@
 //! A claim below that stays part of the unexplained time. One through which packets were dropped is
 //! always a finding: what they cost is elsewhere.
 //!
-//! A cause that makes requests wait is judged by them: a quarter of the time of the slowest ones (ten
-//! at least) or of all, and 5 % of the length of the recording.
+//! A cause that makes requests wait is judged by them: a quarter of the time of the slowest ones of a port
+//! (ten at least) or of all, and 5 % of the length of the recording.
 //!
 //! A cause of late ticks has to explain 5 % of their lateness.
 //!
@@ -132,11 +132,12 @@ fn shortfall_of_requests(case: &Case, of: &OfRequests, lost: u64) -> Option<Stri
     let is_enough = (is_felt || is_of_all) && lost >= length / 20;
     (!is_enough).then(|| {
         format!(
-            "it takes {} of the time of the {} slowest requests, and {} of that of all (25 % of \
+            "it takes {} of the time of the {} slowest requests{}, and {} of that of all (25 % of \
              {FEWEST} slow ones or of all are needed), and {} is {} of the recording's length (5 % \
              are)",
             share(slowest.share()),
             slowest.of,
+            slowest.of_port(),
             share(of.of_all),
             duration(lost),
             percent(lost, length)

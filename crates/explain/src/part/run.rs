@@ -301,6 +301,7 @@ fn frame(whole: &Run, part: &Window, exact: bool) -> Run {
             counters: whole.sums.counters.clone(),
             // Of a shorter time than the run it is not known how busy the CPUs were.
             cpus: if exact { whole.sums.cpus.clone() } else { Vec::new() },
+            bound: if exact { whole.sums.bound.clone() } else { Vec::new() },
             ..Sums::default()
         },
         losses: Losses {

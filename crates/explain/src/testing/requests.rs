@@ -38,14 +38,21 @@ pub fn request(link: u64, tid: u32, at: u64, queued: u64, worked: u64) -> Messag
 }
 
 /// Process 10 answered these at port 80, all of them kept.
-pub fn served(mut run: Run, requests: Vec<Message>) -> Run {
-    flow(&mut run, PORT, "port 80", FlowKind::Request, requests.len());
+pub fn served(run: Run, requests: Vec<Message>) -> Run {
+    served_at(run, PORT, "port 80", requests)
+}
+
+/// Process 10 answered these at this port as well, which has this number.
+pub fn served_at(mut run: Run, port: u32, name: &str, mut requests: Vec<Message>) -> Run {
+    requests.iter_mut().for_each(|request| request.program = port);
+    flow(&mut run, port, name, FlowKind::Request, requests.len());
     let queued = requests.iter().map(Message::infrastructure_ns);
-    second(&mut run, PORT, MessageMetric::Infrastructure, queued);
-    second(&mut run, PORT, MessageMetric::Logic, requests.iter().map(Message::logic_ns));
-    second(&mut run, PORT, MessageMetric::Total, requests.iter().map(Message::total_ns));
-    run.messages.slow_count = requests.len() as u64;
-    run.messages.slow = requests;
+    second(&mut run, port, MessageMetric::Infrastructure, queued);
+    second(&mut run, port, MessageMetric::Logic, requests.iter().map(Message::logic_ns));
+    second(&mut run, port, MessageMetric::Total, requests.iter().map(Message::total_ns));
+    run.messages.slow.extend(requests);
+    run.messages.slow.sort_by_key(|request| std::cmp::Reverse(request.total_ns()));
+    run.messages.slow_count = run.messages.slow.len() as u64;
     run
 }
 

@@ -1,10 +1,10 @@
 //! A run that grows by what a test adds to it.
 
 use model::{
-    Account, Accounts, Blocked, CallError, Capability, ConcurrentCall, Counter, CpuTime, Drops,
-    Event, Frame, Histogram, HoldSum, Metric, MetricSecond, Outlier, OutlierKind, PathSum,
-    Presence, Process, QueueSecond, RecorderPart, Run, RunEnd, RunHeader, RunId, RunStatus,
-    RunnerSum, Space, Stack, StackId, Syscall, Target, ThreadAccounts, WaitSum,
+    Account, Accounts, Blocked, BoundThreads, CallError, Capability, ConcurrentCall, Counter,
+    CpuTime, Drops, Event, Frame, Histogram, HoldSum, Metric, MetricSecond, Outlier, OutlierKind,
+    PathSum, Presence, Process, QueueSecond, RecorderPart, Run, RunEnd, RunHeader, RunId,
+    RunStatus, RunnerSum, Space, Stack, StackId, Syscall, Target, ThreadAccounts, WaitSum,
 };
 
 use super::evidence::{SECOND, USER, interval};
@@ -117,6 +117,13 @@ impl RunBuilder {
     pub fn cpus(mut self, number: u32, idle_ns: u64, busy_ns: u64) -> Self {
         let cpu = |cpu| CpuTime { cpu, idle_ns, busy_ns, stolen_ns: 0 };
         self.0.sums.cpus.extend((0..number).map(cpu));
+        self
+    }
+
+    /// Threads of a process that may run on these CPUs only.
+    pub fn bound(mut self, tgid: u32, cpus: &[u32], waited_ns: u64, ran_ns: u64) -> Self {
+        let cpus = cpus.to_vec();
+        self.0.sums.bound.push(BoundThreads { tgid, cpus, threads: 2, waited_ns, ran_ns });
         self
     }
 
@@ -240,6 +247,15 @@ impl RunBuilder {
         self
     }
 
+    /// The same in a place of the program: addresses, innermost first, that so many copies gave.
+    pub fn placed(mut self, outlier: Outlier, addresses: &[u64], copies: u64) -> Self {
+        let id = StackId(self.0.stacks.len() as u64);
+        let at = |address: &u64| Frame { address: *address, ..frame("/bin/program", None) };
+        self = self.stack(id, Space::User, addresses.iter().map(at).collect());
+        self.0.stacks.entry(id).and_modify(|stack| stack.copies = copies);
+        self.kept(Outlier { user_stack: Some(id), ..outlier })
+    }
+
     /// An interval of a thread off the CPU, ended by thread `waker` of the same process. A futex
     /// is at address 0x10.
     pub fn interval(
@@ -337,6 +353,17 @@ fn path(tgid: u32, account: Account, count: u64, ns: u64) -> PathSum {
         count,
         ns,
         max_ns,
+    }
+}
+
+/// A stack of one function.
+pub fn user_stack(function: &str) -> Stack {
+    Stack {
+        id: StackId(77),
+        space: Space::User,
+        frames: vec![frame("/usr/bin/worker", Some(function))],
+        truncated: false,
+        copies: 0,
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::units::{counted, duration};
 
-use super::entry::{Entry, Host, Look, cpus, get, number, numbered};
+use super::entry::{Entry, Host, Look, get, number, numbered};
+use crate::read::cpu_list;
 
 pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -68,7 +69,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
               take milliseconds.",
         source: "/proc/irq/*/effective_affinity_list",
         look: |_| {
-            let isolated = cpus(&get(&format!("{CPUS}/isolated")).unwrap_or_default());
+            let isolated = cpu_list(&get(&format!("{CPUS}/isolated")).unwrap_or_default());
             irq_affinity(&isolated, &interrupts())
         },
     },
@@ -79,7 +80,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
         look: |_| {
             let (online, present) =
                 (get(&format!("{CPUS}/online"))?, get(&format!("{CPUS}/present"))?);
-            Ok(cpus_online(cpus(&online).len(), cpus(&present).len()))
+            Ok(cpus_online(cpu_list(&online).len(), cpu_list(&present).len()))
         },
     },
     Entry {
@@ -90,7 +91,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
         look: |_| {
             let of_intel =
                 ["core", "atom"].map(|kind| get(&format!("/sys/devices/cpu_{kind}/cpus")));
-            let of_intel = of_intel.iter().flatten().map(|list| cpus(list).len()).collect();
+            let of_intel = of_intel.iter().flatten().map(|list| cpu_list(list).len()).collect();
             kinds_of_cores(&of_each_cpu("cpu_capacity"), of_intel)
         },
     },
@@ -216,7 +217,7 @@ fn interrupts() -> Vec<(String, Vec<u32>)> {
     let one = |path: &String| {
         let list = get(&format!("{path}/effective_affinity_list"));
         let list = list.or_else(|_| get(&format!("{path}/smp_affinity_list"))).ok()?;
-        Some((path.rsplit('/').next()?.to_owned(), cpus(&list)))
+        Some((path.rsplit('/').next()?.to_owned(), cpu_list(&list)))
     };
     numbered("/proc/irq", "").iter().filter_map(one).collect()
 }

@@ -178,15 +178,6 @@ pub(super) fn row(table: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// CPUs of a list such as `0-3,8`.
-pub(super) fn cpus(list: &str) -> Vec<u32> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse().ok()?)
-    };
-    list.split(',').filter_map(range).flatten().take(1 << 16).collect()
-}
-
 /// Directories in a directory whose names begin so and end in a number, such as cpu0.
 pub(super) fn numbered(directory: &str, beginning: &str) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -213,8 +204,6 @@ mod tests {
 
     #[test]
     fn small_readers() {
-        assert_eq!(cpus("0-3,8\n"), [0, 1, 2, 3, 8]);
-        assert!(cpus("").is_empty());
         assert_eq!(row("Threads:\t7\nVmLck: 12 kB", "VmLck"), Some(12));
         assert_eq!(row("Threads:\t7", "Thread"), None);
         assert!(get("/proc/no-such-file").unwrap_err().contains("this host has no"));

@@ -4,8 +4,9 @@ use model::units::{count, counted, duration, percentage};
 
 use super::cgroups;
 use super::cpu::CPUS;
-use super::entry::{Entry, Host, Look, cpus, get, number, pressure};
+use super::entry::{Entry, Host, Look, get, number, pressure};
 use crate::fingerprint::kernel;
+use crate::read::cpu_list;
 
 pub(super) const ENTRIES: &[Entry<Host>] = &[
     Entry {
@@ -61,7 +62,7 @@ pub(super) const ENTRIES: &[Entry<Host>] = &[
             let running =
                 load.split_ascii_whitespace().nth(3).and_then(|part| part.split_once('/'));
             let running = running.and_then(|(running, _)| running.parse::<u64>().ok());
-            let online = cpus(&get(&format!("{CPUS}/online"))?).len() as u64;
+            let online = cpu_list(&get(&format!("{CPUS}/online"))?).len() as u64;
             // One of them is whylag.
             let running = running.ok_or("/proc/loadavg has no count of running threads")?;
             Ok(run_queue(running.saturating_sub(1), online))

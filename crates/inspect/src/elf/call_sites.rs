@@ -246,7 +246,8 @@ impl CallSites {
         Some(if is_plt && *is_slot { Call::Plt(name) } else { Call::AtLoad(name) })
     }
 
-    fn code(&self, address: u64, length: usize) -> Option<Vec<u8>> {
+    /// The code there, if there is as much.
+    pub(super) fn code(&self, address: u64, length: usize) -> Option<Vec<u8>> {
         if !self.elf.is_code(address) {
             return None;
         }

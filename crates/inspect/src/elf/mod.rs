@@ -9,6 +9,7 @@
 //! - [`Elf`]: the one important type: what is known of a file, with all its slots.
 //! - [`CallSites`]: a return address as `rate_timer+0x9e3 (after call sched_yield@plt)`.
 //! - [`Unwinder`]: who called, in code without frame pointers, by the tables for exceptions.
+//! - [`WaysOut`]: the same in code that has no tables either, by reading on until it returns.
 //! - [`Exports`]: where a file has the data that it exports.
 //! - [`build_id()`]: the identity of a file.
 //! - [`debug_link`], [`debug_data`]: where the symbols of a stripped file are.
@@ -37,6 +38,7 @@ mod relocations;
 mod sections;
 mod strings;
 mod unwind;
+mod ways_out;
 
 pub use build_id::{build_id, build_id_of};
 pub use bytes::Bytes;
@@ -47,3 +49,4 @@ pub use exports::Exports;
 pub use file::{Binding, Elf, Kind, PltForm, Relro, Slot};
 pub use header::{Machine, Segment};
 pub use unwind::{Registers, Step, Unwinder};
+pub use ways_out::WaysOut;

@@ -9,6 +9,7 @@ mod common;
 mod hostile;
 
 mod large;
+mod many_mounts;
 mod mapped_files;
 mod odd_processes;
 mod slots;

@@ -26,8 +26,8 @@ pub struct Explanation {
     /// (account, ns, share of the wall time), largest first.
     pub accounts: Vec<(Account, u64, f64)>,
     /// Those through which packets were dropped, then the others, then those that struck at one
-    /// time only; of each first what takes most of the slowest requests, then the largest share;
-    /// empty: no known cause.
+    /// time only; of each first what takes the largest part of the slowest requests of a port, then
+    /// the largest share; empty: no known cause.
     pub findings: Vec<Finding>,
     /// Set where the largest account of lost time is explained by none of them: that comes first.
     #[serde(default)]
@@ -41,6 +41,9 @@ pub struct Explanation {
     /// Time that the threads waited for child processes which are not recorded themselves.
     #[serde(default)]
     pub unrecorded_children_ns: u64,
+    /// Ports and paths of which requests were held open, those with most time first.
+    #[serde(default)]
+    pub held_open: Vec<HeldOpen>,
     /// Causes that are no findings and were not looked for, by what was missing.
     #[serde(default)]
     pub not_looked_at: Vec<NotLookedAt>,
@@ -49,6 +52,13 @@ pub struct Explanation {
     /// The largest stacks in these accounts, account by account; of an account that is explained
     /// in part, what is explained may be among them.
     pub unexplained_stacks: Vec<LostStack>,
+    /// Where there is no finding above the bar, and most of the time went by waiting for work: its
+    /// largest stacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle_stacks: Vec<LostStack>,
+    /// Tasks that wait inside of a runtime, where no thread sleeps for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen_tasks: Vec<UnseenTasks>,
     /// Threads that were on a CPU for most of their time, and what they ran there; of a thread that
     /// was asked about, whatever it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -61,6 +71,18 @@ pub struct Explanation {
     pub coincidences: Vec<Coincidence>,
     /// Count by kind.
     pub losses: BTreeMap<String, u64>,
+}
+
+/// Waits that are not looked at: of a runtime's tasks for one another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct UnseenTasks {
+    /// Name of the runtime.
+    pub runtime: String,
+    /// Which tasks, and what they wait for.
+    pub waits: String,
+    /// What shows them instead.
+    pub shown_by: String,
 }
 
 /// The part of a run that was asked about, and what is known of it.
@@ -100,6 +122,29 @@ pub struct OwnDelay {
     /// Both as a part of the wall time, 0 to 1.
     pub wall_share: f64,
     /// That is so much that it comes before the findings.
+    pub matters: bool,
+}
+
+/// Requests that nobody worked on until they were answered: long polls and subscriptions, or waits for
+/// what another request has, which looks the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct HeldOpen {
+    /// Process that answered.
+    pub tgid: u32,
+    /// Its name.
+    pub comm: String,
+    /// Port or path: `port 5432`.
+    pub at: String,
+    /// Requests.
+    pub count: u64,
+    /// Their times until they were answered, together.
+    pub ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+    /// `ns` as a part of the time of all requests at that port, 0 to 1.
+    pub share: f64,
+    /// That is to be told beside the findings: there is none, or they are most of that time.
     pub matters: bool,
 }
 

@@ -11,7 +11,7 @@ mod request;
 mod segment;
 mod service;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ pub struct Messages {
     pub calls: Vec<Call>,
 }
 
-/// Slow messages that are looked at part by part, of the whole run.
+/// Slow messages that are looked at part by part, of the whole run, besides the slowest of each flow.
 const LOOKED_AT: usize = 400;
 
 /// A program that traced its messages; after an exec it is another.
@@ -261,14 +261,23 @@ impl Messages {
         self.flow(message.program, message.flow)
     }
 
+    /// Of each flow so many slow ones are looked at, however many of others are slower.
+    pub const SLOWEST_OF_EACH: usize = 100;
+
     /// The slow messages that are looked at part by part, the slowest first.
-    pub fn looked_at(&self) -> &[Message] {
-        &self.slow[..self.slow.len().min(LOOKED_AT)]
+    pub fn looked_at(&self) -> impl Iterator<Item = &Message> {
+        let mut of_flow = BTreeMap::<(u32, u32), usize>::new();
+        let slow = self.slow.iter().enumerate().filter(move |(place, message)| {
+            let before = of_flow.entry((message.program, message.flow)).or_default();
+            *before += 1;
+            *place < LOOKED_AT || *before <= Self::SLOWEST_OF_EACH
+        });
+        slow.map(|(_, message)| message)
     }
 
     /// Which threads had these and the control group, or called for them, and when.
     pub fn windows(&self) -> Vec<Window> {
-        let kept = self.looked_at().iter().chain(&self.fast);
+        let kept = self.looked_at().chain(&self.fast);
         kept.flat_map(|message| message.windows().into_iter().chain(called(message))).collect()
     }
 

@@ -33,7 +33,7 @@ pub enum Target {
     Host,
     /// All processes of a systemd unit.
     Unit(String),
-    /// All processes of a container, by a part of its id.
+    /// All processes of a container, by the beginning of its id.
     Container(String),
     /// All processes of a cgroup, by its path.
     Cgroup(String),

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapType, OpenObject};
-use model::RecorderPart;
+use model::{RecorderPart, Syscall};
 
 use crate::Error;
 use crate::bpf::{OpenWhylagSkel, WhylagSkel, WhylagSkelBuilder};
@@ -88,6 +88,7 @@ pub fn load(
         rodata.no_stacks = config.no_stacks;
         rodata.jiffy_ns = text.jiffy_ns;
         rodata.call_kinds = wire::call_kinds();
+        rodata.connect_call = Syscall::named("connect").map_or(0, |Syscall(number)| number);
         rodata.sched_text = text.sched;
         rodata.lock_text = text.lock;
         rodata.handle_mm_fault_text = text.handle_mm_fault;

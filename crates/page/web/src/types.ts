@@ -87,7 +87,7 @@ because: string, };
  * What the one was doing that a thread waited for, or the one that that one waited for, and so on
  * to one that did not wait for another recorded thread.
  */
-export type ChainEnd = "cpu" | "run_queue" | "throttled" | "disk" | "fault" | "kernel" | "stopped" | "timer" | "outside" | "unwatched" | "unknown";
+export type ChainEnd = "cpu" | "run_queue" | "throttled" | "disk" | "fault" | "kernel" | "stopped" | "timer" | "timeout" | "outside" | "unwatched" | "idle" | "unknown";
 
 /**
  * What `whylag series` says of a change.
@@ -470,8 +470,8 @@ idle_ns: number,
 accounts: Array<[Account, number, number]>, 
 /**
  * Those through which packets were dropped, then the others, then those that struck at one
- * time only; of each first what takes most of the slowest requests, then the largest share;
- * empty: no known cause.
+ * time only; of each first what takes the largest part of the slowest requests of a port, then
+ * the largest share; empty: no known cause.
  */
 findings: Array<Finding>, 
 /**
@@ -491,6 +491,10 @@ own_delay: OwnDelay | null,
  */
 unrecorded_children_ns: number, 
 /**
+ * Ports and paths of which requests were held open, those with most time first.
+ */
+held_open: Array<HeldOpen>, 
+/**
  * Causes that are no findings and were not looked for, by what was missing.
  */
 not_looked_at: Array<NotLookedAt>, 
@@ -503,6 +507,15 @@ unexplained: Array<[Account, number]>,
  * in part, what is explained may be among them.
  */
 unexplained_stacks: Array<LostStack>, 
+/**
+ * Where there is no finding above the bar, and most of the time went by waiting for work: its
+ * largest stacks.
+ */
+idle_stacks?: Array<LostStack>, 
+/**
+ * Tasks that wait inside of a runtime, where no thread sleeps for them.
+ */
+unseen_tasks?: Array<UnseenTasks>, 
 /**
  * Threads that were on a CPU for most of their time, and what they ran there; of a thread that
  * was asked about, whatever it ran.
@@ -738,6 +751,44 @@ by_class: Array<number>,
  * Its largest accounts, in words.
  */
 largest: string, };
+
+/**
+ * Requests that nobody worked on until they were answered: long polls and subscriptions, or waits for
+ * what another request has, which looks the same.
+ */
+export type HeldOpen = { 
+/**
+ * Process that answered.
+ */
+tgid: number, 
+/**
+ * Its name.
+ */
+comm: string, 
+/**
+ * Port or path: `port 5432`.
+ */
+at: string, 
+/**
+ * Requests.
+ */
+count: number, 
+/**
+ * Their times until they were answered, together.
+ */
+ns: number, 
+/**
+ * Longest.
+ */
+max_ns: number, 
+/**
+ * `ns` as a part of the time of all requests at that port, 0 to 1.
+ */
+share: number, 
+/**
+ * That is to be told beside the findings: there is none, or they are most of that time.
+ */
+matters: boolean, };
 
 /**
  * The thread or process that a cause took the largest part of what it wanted.
@@ -1274,6 +1325,11 @@ command: string, };
  * What a cause takes of the slowest requests, or messages, of a run.
  */
 export type RequestCost = { 
+/**
+ * The port where they were answered, or their kind: those of which it takes the largest part. `None`
+ * where a run has one alone.
+ */
+at?: string, 
 /**
  * How many of them it took a tenth of, or more.
  */
@@ -1837,3 +1893,20 @@ half_as_long_per_second: number,
  * What a turn consists of, in ns: what the one did meanwhile whose turn it was.
  */
 ends: { [key in ChainEnd]?: number }, };
+
+/**
+ * Waits that are not looked at: of a runtime's tasks for one another.
+ */
+export type UnseenTasks = { 
+/**
+ * Name of the runtime.
+ */
+runtime: string, 
+/**
+ * Which tasks, and what they wait for.
+ */
+waits: string, 
+/**
+ * What shows them instead.
+ */
+shown_by: string, };

@@ -82,9 +82,10 @@ pub(crate) fn write_finding(
 /// `in 38 of the 40 slowest: 91 % of their 343 ms on average`.
 fn of_requests(cost: &RequestCost) -> String {
     format!(
-        "in {} of the {} slowest: {} of their {} on average",
+        "in {} of the {} slowest{}: {} of their {} on average",
         count(cost.with),
         count(cost.of),
+        cost.of_port(),
         share_of(cost.ns, cost.total_ns),
         duration(cost.total_ns / cost.of.max(1))
     )

@@ -56,10 +56,11 @@ pub fn leading(explanation: &Explanation, run: &Run) -> String {
             if cost.share() >= LEAST_OF_REQUESTS =>
         {
             format!(
-                "{title} ({cause}): {} of the time of the {} slowest {}, {} of the wall time",
+                "{title} ({cause}): {} of the time of the {} slowest {}{}, {} of the wall time",
                 share(cost.share()),
                 count(cost.of),
                 if crate::messages::are_requests(run) { "requests" } else { "messages" },
+                cost.of_port(),
                 share(*wall_share)
             )
         }

@@ -97,8 +97,11 @@ pub fn explanation() -> Explanation {
         }],
         own_delay: None,
         unrecorded_children_ns: 0,
+        held_open: Vec::new(),
         unexplained: vec![(Account::Blocked(Blocked::Disk), 180 * MS)],
         unexplained_stacks: Vec::new(),
+        idle_stacks: Vec::new(),
+        unseen_tasks: Vec::new(),
         on_cpu: Vec::new(),
         losses: run.losses.by_kind(),
     }

@@ -4,7 +4,7 @@
 //! one an [`Ending`]; all between are batches, as [`Store::append`](crate::Store::append) takes
 //! them. What a later whylag adds to a batch gets a default when an older file is read, and is
 //! ignored by an older whylag; a change that either would misread needs another
-//! [`FORMAT_VERSION`].
+//! [`FORMAT_VERSION`]. A file says the first version that has all that is in it.
 //!
 //! Caveat: a file may come from anybody. [`Reader`] takes only what [`Writer`] could have written,
 //! within the limits below.
@@ -23,19 +23,28 @@ pub(crate) use read::{Next, Reader};
 pub(crate) use write::Writer;
 
 /// Version of the format.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
-/// No line is longer, in bytes. 200 rows take less than 5 MB, and a series of a timer test, which
-/// keeps a million ticks, 35 MB.
+/// In the first version the ticks of timer tests are in the line of their series, all of them.
+pub(crate) const WITHOUT_TICKS: u32 = 1;
+
+/// No line is longer, in bytes. Those with all ticks of a timer test are the longest.
 const MAX_LINE: u64 = 64 << 20;
 
 /// A line that is longer than this has ticks (`[300000000000,1234,100000],`), so at least so many bytes
 /// of text for each mark of JSON. With more marks (`"a",`) it would take a gigabyte in memory.
+/// Rows that would make a longer line are written in several.
 const MAX_DENSE_LINE: usize = 16 << 20;
 const LEAST_TEXT: usize = 5;
 
 /// No file has more text than this, in bytes: some 20 million outliers.
 const MAX_TEXT: u64 = 16 << 30;
+
+/// True of a long line with more values than its length has room for.
+fn is_dense(line: &[u8]) -> bool {
+    let is_mark = |byte: &&u8| matches!(byte, b',' | b'[' | b'{' | b'"');
+    line.len() > MAX_DENSE_LINE && line.iter().filter(is_mark).count() > line.len() / LEAST_TEXT
+}
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
@@ -92,5 +101,20 @@ impl Counts {
         self.batches += 1;
         self.outliers += batch.outliers.len() as u64;
         self.events += batch.events.len() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_dense;
+
+    #[test]
+    fn a_million_ticks_are_no_more_than_a_line_has_room_for() {
+        let series = |tick: &str| format!("{{\"batch\":{{\"ticks\":[{}]", tick.repeat(1_000_000));
+        // At 100 us soon after the host was started, and at 10 us on one that is a day old.
+        for tick in ["[300000000000,1234,100000],", "[86400000000000,57,10000],"] {
+            assert!(!is_dense(series(tick).as_bytes()), "{tick}");
+        }
+        assert!(is_dense(&b"\"a\",".repeat(5_000_000)) && !is_dense(b"[[[[["));
     }
 }

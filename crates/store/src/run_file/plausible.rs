@@ -4,7 +4,8 @@
 //! overflow.
 
 use model::{
-    Accounts, Batch, Histogram, Outlier, RunHeader, Sockets, Sum, SumVisitor, ThreadAccounts,
+    Accounts, Batch, Histogram, Jitter, Outlier, RunHeader, Sockets, Sum, SumVisitor,
+    ThreadAccounts,
 };
 
 use super::Ending;
@@ -43,6 +44,7 @@ pub(super) fn ending(ending: &Ending, header: &RunHeader) -> Checked {
 pub(super) struct Totals {
     lengths: u64,
     counts: u64,
+    ticks: u64,
 }
 
 impl Totals {
@@ -61,6 +63,7 @@ impl Totals {
             time("a message", message.t0_ns.max(message.end_ns))?;
         }
         batch.events.iter().try_for_each(|event| time("an event", event.time_ns))?;
+        self.ticks(batch)?;
         batch.sums.visit(self)?;
         self.sockets(&batch.sockets)
     }
@@ -114,6 +117,16 @@ impl Totals {
             self.count(drops.count)?;
         }
         Ok(())
+    }
+
+    /// All are loaded at once.
+    fn ticks(&mut self, batch: &Batch) -> Checked {
+        let whole = batch.jitter.iter().flat_map(|jitter| &jitter.series);
+        let whole = whole.map(|series| series.ticks.len() as u64);
+        let pieces = batch.ticks.iter().map(|piece| piece.ticks.len() as u64);
+        self.ticks = whole.chain(pieces).fold(self.ticks, u64::saturating_add);
+        let most = Jitter::MOST_TICKS as u64;
+        if self.ticks <= most { Ok(()) } else { Err(format!("it has more than {most} ticks")) }
     }
 
     fn length(&mut self, ns: u64) -> Checked {

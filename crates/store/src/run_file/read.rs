@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use super::error::clean;
 use super::{
-    Counts, Ending, FORMAT_VERSION, LEAST_TEXT, Line, MAX_DENSE_LINE, MAX_LINE, MAX_TEXT, Opening,
-    RunFileError, plausible,
+    Counts, Ending, FORMAT_VERSION, Line, MAX_LINE, MAX_TEXT, Opening, RunFileError, is_dense,
+    plausible,
 };
 
 /// Reads one run: the first line when it is opened, then [`Reader::next`] until the ending.
@@ -188,12 +188,6 @@ fn regular(path: &Path) -> io::Result<Option<File>> {
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-/// True of a long line with more values than its length has room for.
-fn is_dense(line: &[u8]) -> bool {
-    let is_mark = |byte: &&u8| matches!(byte, b',' | b'[' | b'{' | b'"');
-    line.len() > MAX_DENSE_LINE && line.iter().filter(is_mark).count() > line.len() / LEAST_TEXT
-}
-
 /// What a file is, by its first bytes, if it is not compressed with gzip.
 fn foreign(first: &[u8]) -> Option<&'static str> {
     match first {
@@ -203,20 +197,5 @@ fn foreign(first: &[u8]) -> Option<&'static str> {
             Some("an SQLite file; a store is given with --store")
         }
         _ => Some("not compressed as one is"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_dense;
-
-    #[test]
-    fn a_million_ticks_are_no_more_than_a_line_has_room_for() {
-        let series = |tick: &str| format!("{{\"batch\":{{\"ticks\":[{}]", tick.repeat(1_000_000));
-        // At 100 us soon after the host was started, and at 10 us on one that is a day old.
-        for tick in ["[300000000000,1234,100000],", "[86400000000000,57,10000],"] {
-            assert!(!is_dense(series(tick).as_bytes()), "{tick}");
-        }
-        assert!(is_dense(&b"\"a\",".repeat(5_000_000)) && !is_dense(b"[[[[["));
     }
 }

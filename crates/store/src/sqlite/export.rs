@@ -4,7 +4,7 @@
 //! bound, only one piece. Everything is written in the order in which it is read from a store:
 //! stored again in this order, it is read in the same one.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use model::{Batch, Message, RunId, StackId};
 use rusqlite::{Connection, Params, Result, Row};
@@ -12,8 +12,10 @@ use rusqlite::{Connection, Params, Result, Row};
 use super::columns::{Json, U64};
 use super::read::all;
 use super::read_parts::OUTLIER_COLUMNS;
-use super::{Failed, messages, presences, read, read_parts as parts, sockets, sums, threads};
-use crate::run_file::Writer;
+use super::{
+    Failed, messages, presences, read, read_parts as parts, sockets, sums, threads, timers,
+};
+use crate::run_file::{FORMAT_VERSION, WITHOUT_TICKS, Writer};
 
 /// Rows of a piece.
 const ROWS: usize = 200;
@@ -26,14 +28,16 @@ pub(super) fn export(
     // One transaction: a recorder may be adding to the run meanwhile.
     let tx = conn.unchecked_transaction()?;
     let row = read::one(&tx, run)?;
-    let mut pieces = Pieces { file: Writer::new(out, run, &row.header)?, conn: &tx, run };
+    let version = if timers::has_ticks(&tx, run)? { FORMAT_VERSION } else { WITHOUT_TICKS };
+    let file = Writer::new(out, version, run, &row.header)?;
+    let mut pieces = Pieces { file, conn: &tx, run };
     pieces.file.batch(&Batch {
         heartbeat_ns: row.heartbeat_ns,
         cost: Some(parts::cost(&tx, run)?),
         bench: parts::result(&tx, run, "bench")?,
         ..Batch::default()
     })?;
-    pieces.file.batch(&Batch { jitter: parts::result(&tx, run, "jitter")?, ..Batch::default() })?;
+    put_timers(&mut pieces)?;
     pieces.put(parts::facts(&tx, run)?, |batch| &mut batch.facts)?;
     pieces.put(parts::capabilities(&tx, run)?, |batch| &mut batch.capabilities)?;
     pieces.select(parts::PROCESSES, [run.0], parts::process, |batch| &mut batch.processes)?;
@@ -45,6 +49,11 @@ pub(super) fn export(
     put_sockets_and_messages(&mut pieces)?;
     put_unbounded(&mut pieces)?;
     Ok(pieces.file.finish(row.end, read::findings_of(&tx, run)?)?)
+}
+
+fn put_timers<W: Write>(pieces: &mut Pieces<'_, W>) -> std::result::Result<(), Failed> {
+    let file = &mut pieces.file;
+    timers::each(pieces.conn, pieces.run, |batch| Ok(file.batch(batch)?))
 }
 
 /// All of them, however many there are.
@@ -150,13 +159,32 @@ impl<W: Write> Pieces<'_, W> {
         part: impl Fn(&mut Batch) -> &mut Vec<T>,
     ) -> std::result::Result<(), Failed> {
         loop {
-            let mut batch = Batch::default();
             let piece: Vec<T> = rows.by_ref().take(ROWS).collect::<Result<_>>()?;
             if piece.is_empty() {
                 return Ok(());
             }
-            *part(&mut batch) = piece;
-            self.file.batch(&batch)?;
+            self.put_piece(piece, &part)?;
         }
+    }
+
+    /// In one line, or in several if that would be a long one: names of functions may be.
+    fn put_piece<T>(
+        &mut self,
+        rows: Vec<T>,
+        part: &impl Fn(&mut Batch) -> &mut Vec<T>,
+    ) -> io::Result<()> {
+        let mut batch = Batch::default();
+        *part(&mut batch) = rows;
+        if self.file.short_batch(&batch)? {
+            return Ok(());
+        }
+        let rows = part(&mut batch);
+        if rows.len() < 2 {
+            return self.file.batch(&batch);
+        }
+        let second = rows.split_off(rows.len() / 2);
+        let first = std::mem::take(rows);
+        self.put_piece(first, part)?;
+        self.put_piece(second, part)
     }
 }

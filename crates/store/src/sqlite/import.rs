@@ -162,7 +162,7 @@ fn discard_abandoned(conn: &mut Connection) -> rusqlite::Result<()> {
 }
 
 /// Tables with the rows of a run that may be many, and what belongs to these rows.
-const LARGE: [(&str, Option<(&str, &str)>); 15] = [
+const LARGE: [(&str, Option<(&str, &str)>); 16] = [
     ("facts", None),
     ("capabilities", None),
     ("threads", Some(("accounts", "thread"))),
@@ -178,6 +178,7 @@ const LARGE: [(&str, Option<(&str, &str)>); 15] = [
     ("drops", None),
     ("presences", None),
     ("cost", None),
+    ("ticks", None),
 ];
 
 /// Those with few, which have no rowid.

@@ -87,9 +87,25 @@ pub(super) fn load(conn: &Connection, run: RunId) -> rusqlite::Result<Messages> 
     Ok(Messages {
         programs,
         seconds,
-        slow: messages(&format!("NULL ORDER BY duration_ns DESC, rowid LIMIT {LOADED_OUTLIERS}"))?,
+        slow: messages(&slowest())?,
         slow_count: slow_count.cast_unsigned(),
         fast: messages("NOT NULL ORDER BY t0_ns, rowid")?,
         calls: Vec::new(),
     })
+}
+
+/// The slowest of the run, and those of each flow.
+fn slowest() -> String {
+    let of_each = Messages::SLOWEST_OF_EACH;
+    format!(
+        "NULL AND rowid IN (
+             SELECT id FROM (
+                 SELECT rowid AS id,
+                        row_number() OVER (ORDER BY duration_ns DESC, rowid) AS of_all,
+                        row_number() OVER (
+                            PARTITION BY program, flow ORDER BY duration_ns DESC, rowid) AS of_flow
+                 FROM messages WHERE run = ?1 AND sample IS NULL)
+             WHERE of_all <= {LOADED_OUTLIERS} OR of_flow <= {of_each})
+         ORDER BY duration_ns DESC, rowid"
+    )
 }

@@ -1,8 +1,8 @@
 //! The embedded store: one SQLite file.
 //!
 //! `open` opens it, `guard` refuses files that must not be touched, `schema` makes the tables, `write`
-//! fills them, `read` and `threads` read them back, `messages`, `presences`, `proofs`, `sockets` and
-//! `sums` do both for theirs; `columns`, `buckets` and `outlier` say how values are laid down. `shown`
+//! fills them, `read` and `threads` read them back, `messages`, `presences`, `proofs`, `sockets`,
+//! `sums` and `timers` do both for theirs; `columns`, `buckets` and `outlier` say how values are laid down. `shown`
 //! makes what was read fit to be shown. `export` and `import` take a whole run to a file and from one.
 
 mod buckets;
@@ -24,6 +24,7 @@ mod sockets;
 mod space;
 mod sums;
 mod threads;
+mod timers;
 mod verify;
 mod write;
 

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 use super::buckets::{Unpacker, UnreadableBuckets};
 use super::columns::{Json, Text, U64};
 use super::threads::{self, Told};
-use super::{messages, presences, read_parts as parts, sockets, space, sums};
+use super::{messages, presences, read_parts as parts, sockets, space, sums, timers};
 use crate::recorder::Recorder;
 
 /// A row of `runs`.
@@ -164,7 +164,7 @@ pub(super) fn load(
         losses: Losses { seen: parts::losses(&tx, run)? },
         cost: parts::cost(&tx, run)?,
         bench: parts::result(&tx, run, "bench")?,
-        jitter: parts::result(&tx, run, "jitter")?,
+        jitter: timers::load(&tx, run)?,
         messages,
         sockets: sockets::load(&tx, run)?,
         presences: presences.into(),

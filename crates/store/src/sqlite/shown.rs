@@ -1,8 +1,8 @@
 //! Text from outside: whoever was recorded, or wrote the store, chose it. What is read is made fit
 //! to be shown before it leaves the store.
 
-use model::Run;
 use model::outside::{self, visible};
+use model::{Run, Tick};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -39,7 +39,10 @@ impl Sqlite {
             sums: std::mem::take(&mut run.sums).shown().map_err(|error| self.damaged(&error))?,
             ..Run::default()
         };
-        let small = self.shown(run)?;
+        // They have no text, and can be most of a run.
+        let ticks = take_ticks(&mut run);
+        let mut small = self.shown(run)?;
+        put_ticks(&mut small, ticks);
         Ok(Run {
             processes: large.processes,
             threads: large.threads,
@@ -61,4 +64,14 @@ impl Sqlite {
     {
         std::mem::take(all).into_iter().map(|one| self.shown(one)).collect()
     }
+}
+
+fn take_ticks(run: &mut Run) -> Vec<Vec<Tick>> {
+    let series = run.jitter.iter_mut().flat_map(|jitter| &mut jitter.series);
+    series.map(|series| std::mem::take(&mut series.ticks)).collect()
+}
+
+fn put_ticks(run: &mut Run, ticks: Vec<Vec<Tick>>) {
+    let series = run.jitter.iter_mut().flat_map(|jitter| &mut jitter.series);
+    series.zip(ticks).for_each(|(series, ticks)| series.ticks = ticks);
 }

@@ -9,7 +9,7 @@ use super::buckets::Packer;
 use super::columns::{Json, Text, U64, stack_key};
 use super::messages;
 use super::outlier::Detail;
-use super::{presences, sockets, space, sums};
+use super::{presences, sockets, space, sums, timers};
 use crate::recorder::Recorder;
 
 pub(super) fn begin(conn: &Connection, header: &RunHeader) -> rusqlite::Result<RunId> {
@@ -372,7 +372,7 @@ fn put_results(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Res
         put.execute(params![run.0, "bench", Json(bench)])?;
     }
     if let Some(jitter) = &batch.jitter {
-        put.execute(params![run.0, "jitter", Json(jitter)])?;
+        timers::put(tx, run, jitter)?;
     }
-    Ok(())
+    timers::put_ticks(tx, run, &batch.ticks)
 }

@@ -103,6 +103,7 @@ pub fn full_batch() -> Batch {
         }),
         bench: Some(bench()),
         jitter: Some(Jitter::default()),
+        ticks: vec![],
         messages: messages(),
         presences: vec![
             presence(STARTED_NS, 2, &[(0, 3), (99, 100)]),

@@ -40,6 +40,9 @@ pub fn sums() -> Sums {
         ],
         retries: vec![Retry {
             pipe: true,
+            account: Account::Blocked(Blocked::Futex),
+            name: Some("/run/a lock".into()),
+            won_ns: 2_000_000,
             tgid: 100,
             call: syscall("flock"),
             errno: 11,
@@ -69,6 +72,13 @@ pub fn sums() -> Sums {
             CpuTime { cpu: 0, idle_ns: 1, busy_ns: 2, stolen_ns: 3 },
             CpuTime { cpu: 1, idle_ns: 4, busy_ns: 5, stolen_ns: 6 },
         ],
+        bound: vec![BoundThreads {
+            tgid: 100,
+            cpus: vec![0, 3],
+            threads: 2,
+            waited_ns: 7,
+            ran_ns: 9,
+        }],
         others: vec![others()],
         services: vec![Service {
             program: 1 << 16,

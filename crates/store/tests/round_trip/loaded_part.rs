@@ -93,6 +93,25 @@ fn a_run_comes_with_the_intervals_of_its_slow_messages() {
 }
 
 #[test]
+fn a_kind_with_many_slow_messages_leaves_those_of_others_loaded() {
+    let (_folder, mut store) = new_store();
+    let of = |flow: u32, n: u64, ns: u64| {
+        (0..n).map(move |id| Message { flow, ..message(id, None, ns + id) })
+    };
+    let longer = LOADED_OUTLIERS as u64 + 50;
+    let slow = of(2, 120, 1_000).chain(of(1, longer, 1_000_000)).collect();
+    let messages = Messages { slow, ..messages() };
+    let run = begun_with(&mut store, &[Batch { messages, ..Batch::default() }]);
+    let loaded = store.load(run).unwrap().messages;
+    let is_kept = |message: &&Message| message.flow == 2;
+    let kept: Vec<u64> = loaded.slow.iter().filter(is_kept).map(|message| message.id).collect();
+    assert_eq!(kept, (20..120).rev().collect::<Vec<u64>>(), "the slowest of them");
+    assert_eq!(loaded.slow.len(), LOADED_OUTLIERS + Messages::SLOWEST_OF_EACH);
+    assert!(loaded.slow.is_sorted_by_key(|message| std::cmp::Reverse(message.total_ns())));
+    assert_eq!(loaded.slow_count, longer + 120);
+}
+
+#[test]
 fn the_longest_outliers_and_the_first_events_are_loaded_with_their_stacks_only() {
     let (_folder, mut store) = new_store();
     let extra = 700;

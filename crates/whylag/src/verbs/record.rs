@@ -56,7 +56,7 @@ pub struct Options {
     #[arg(short, long, value_name = "UNIT", value_parser = NonEmptyStringValueParser::new())]
     unit: Option<String>,
     /// Watch all processes of a container of Docker, Podman, containerd or Kubernetes, by its id or
-    /// a part of it
+    /// the beginning of it
     #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     container: Option<String>,
     /// Watch all processes of a cgroup and of those below it: a directory under /sys/fs/cgroup, or

@@ -7,7 +7,8 @@
 //!
 //! The time that threads were ready to run and had no CPU (the accounts runnable:wakeup and
 //! runnable:preempted), as far as somebody else was seen on their CPU meanwhile; who that was, by
-//! process; the histogram of the waits; and how busy the CPUs were.
+//! process; the histogram of the waits; how busy the CPUs were; and which of them the threads may run
+//! on, where that is not all (an affinity mask, a cpuset).
 //!
 //! # Without whylag
 //!
@@ -23,7 +24,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Account, Accounts, ChainEnd, Histogram, Metric, OutlierKind, RecorderPart, RunnerSum, part_of,
+    Account, Accounts, BoundThreads, ChainEnd, Histogram, Metric, OutlierKind, RecorderPart,
+    RunnerSum, part_of,
 };
 
 use crate::case::in_words::in_words;
@@ -66,6 +68,12 @@ const FIX_ON_IDLE_HOST: &str = "Other CPUs were idle: find what keeps the thread
                                 /proc/PID/task/TID/status; cpuset.cpus of the cgroup) is to be \
                                 widened; threads that wake each other are placed together by the \
                                 kernel, and stay apart if each has CPUs of its own.";
+/// More threads than CPUs, of those that they may run on.
+const FIX_BOUND: &str = "These threads may run on some of the CPUs only: run no more busy threads there than \
+                         those are, or widen what binds them (an affinity mask: taskset -pc PID, \
+                         Cpus_allowed_list in /proc/PID/task/TID/status; a cpuset: cpuset.cpus of the \
+                         cgroup). Another process there: move it to other CPUs, or lower its weight (nice, \
+                         cpu.weight).";
 /// A wait as long as a running thread keeps the CPU from one that was just woken, and less.
 const SHORT_NS: u64 = 100_000;
 /// The scheduler's slice before it is scaled with the number of CPUs (kernel/sched/fair.c,
@@ -150,12 +158,15 @@ fn examine(case: &Case) -> Verdict {
     }
     evidence(case, &queue, &mut claim);
     rule_out(case, &queue.ran, &mut claim);
-    if case.cpus().is_some_and(is_mostly_idle) {
+    let cpus = case.cpus_for(queue.process);
+    if cpus.is_some_and(is_mostly_idle) {
         claim.fix = Some(FIX_ON_IDLE_HOST);
         claim.spare_cpus = true;
         claim.doubt(0.7, "CPUs were idle more than half of the time, and yet threads shared one");
+    } else if case.bound(queue.process).is_some() {
+        claim.fix = Some(FIX_BOUND);
     }
-    claim.of_placement = case.cpus().is_some_and(|cpus| is_of_placement(cpus, &queue));
+    claim.of_placement = cpus.is_some_and(|cpus| is_of_placement(cpus, &queue));
     if queue.unseen {
         claim.doubt(0.7, "who ran meanwhile is not known");
     }
@@ -216,6 +227,10 @@ fn evidence(case: &Case, queue: &Queue, claim: &mut Claim) {
         );
         claim.saw(text, "/proc/stat and the accounts");
     }
+    claim.saw_if(
+        case.bound(queue.process).map(|bound| in_bounds(case, bound)),
+        "task_struct.cpus_mask and /proc/stat",
+    );
     let longest = case
         .run
         .outliers
@@ -314,22 +329,71 @@ fn runnable(case: &Case, process: Option<u32>) -> f64 {
     ns / case.run.length_ns().max(1) as f64
 }
 
+/// `CPU 1`, or `CPUs 0-3,8`.
+fn numbers(cpus: &[u32]) -> String {
+    let mut ranges = Vec::<(u32, u32)>::new();
+    for cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*cpu) => *last = *cpu,
+            _ => ranges.push((*cpu, *cpu)),
+        }
+    }
+    let words = ranges.iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    let list = words.collect::<Vec<_>>().join(",");
+    format!("CPU{} {list}", if cpus.len() == 1 { "" } else { "s" })
+}
+
+/// What binds threads, and whether that is why they wait.
+fn in_bounds(case: &Case, bound: &BoundThreads) -> String {
+    let busy = |cpus: Option<Cpus>| {
+        let cpus = cpus.filter(|cpus| cpus.total_ns > 0)?;
+        Some(percent(cpus.total_ns.saturating_sub(cpus.idle_ns), cpus.total_ns))
+    };
+    let times = busy(case.cpus_for(bound.tgid)).zip(busy(case.cpus()));
+    let times = times.map_or(String::new(), |(theirs, all)| {
+        format!(", busy {theirs} of the time, all CPUs of the host {all}")
+    });
+    format!(
+        "{} of {}, {} of waiting for a CPU, may run on {} only (affinity mask or cpuset){times}",
+        counted(bound.threads, "thread"),
+        case.process_name(bound.tgid),
+        duration(bound.waited_ns),
+        numbers(&bound.cpus)
+    )
+}
+
+/// Own threads on too few CPUs.
+fn title_of_own(case: &Case, process: u32) -> String {
+    let name = case.process_name(process);
+    let Some(cpus) = case.cpus_for(process) else {
+        return format!("{name} waits for CPUs that its own threads use");
+    };
+    let bound = case.bound(process);
+    let length = case.run.length_ns().max(1) as f64;
+    let threads = match bound {
+        Some(bound) => (bound.waited_ns.saturating_add(bound.ran_ns)) as f64 / length,
+        None => runnable(case, Some(process)),
+    };
+    if threads < cpus.number as f64 || is_mostly_idle(cpus) {
+        return format!("threads of {name} wait for each other on the same CPU");
+    }
+    let place = match bound {
+        Some(bound) => format!("{}, and may run nowhere else", numbers(&bound.cpus)),
+        None => counted(cpus.number, "CPU"),
+    };
+    format!("{name} has {threads:.0} runnable threads of its own on {place}")
+}
+
 fn title(case: &Case, queue: &Queue) -> String {
     let name = case.process_name(queue.process);
     if queue.unseen {
         return format!("{name} waits for a CPU; who had it is not known");
     }
-    let cpus = case.cpus().map(|cpus| counted(cpus.number, "CPU"));
-    let cpus = cpus.unwrap_or_else(|| "the CPUs".to_owned());
     if queue.ran.own >= queue.ran.other {
-        let Some(numbered) = case.cpus() else {
-            return format!("{name} waits for CPUs that its own threads use");
-        };
-        let threads = runnable(case, Some(queue.process));
-        if threads < numbered.number as f64 || is_mostly_idle(numbered) {
-            return format!("threads of {name} wait for each other on the same CPU");
-        }
-        return format!("{name} has {threads:.0} runnable threads of its own on {cpus}");
+        return title_of_own(case, queue.process);
     }
     let others = largest(case, |runner| runner.runner_tgid != runner.tgid);
     let Some(other) = others.first() else {

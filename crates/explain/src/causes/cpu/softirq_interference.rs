@@ -12,8 +12,8 @@
 //!
 //! Time of the account softirq: softirqs served on the CPU of a watched thread while it ran, by
 //! kind, with histograms (softirq_entry, softirq_exit); and waiting for a CPU that ksoftirqd had.
-//! CPU samples within softirqs say which of them the thread raised itself: those are left out. So is,
-//! of RCU callbacks, the part that the threads had of all that ran on the host.
+//! CPU samples within softirqs say which of them the thread raised itself: those are left out. Of the
+//! RCU callbacks as large a share is left out as the threads had of all CPU time of the host.
 //!
 //! # Without whylag
 //!

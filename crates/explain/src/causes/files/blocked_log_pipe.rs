@@ -1,12 +1,12 @@
-//! blocked-log-pipe: a write to a full pipe, or local socket, sleeps until its reader makes room.
+//! blocked-log-pipe: a write to a full pipe, terminal or local socket sleeps until its reader makes room.
 //!
-//! Standard output and error of a service are often a pipe to a logger, or a socket to journald; syslog(3)
-//! writes to a socket, too. A slow logger stops the thread that logs, wherever it happens to be, with
+//! Standard output and error of a service are often a pipe to a logger, a terminal (containers with -t,
+//! tmux), or a socket to journald; syslog(3) writes to a socket, too. A slow logger stops the thread that logs, wherever it happens to be, with
 //! whatever lock it holds.
 //!
 //! # Evidence
 //!
-//! Sends to a socket that slept until a thread of this host had read. Sleeps in write to a pipe that is full, by inode, with the process that ended each by reading;
+//! Sends to a socket that slept until a thread of this host had read. Sleeps in write to a pipe or terminal that is full, by inode, with the process that ended each by reading;
 //! sleeps between writes to a full pipe that does not block, which fail until there is room;
 //! threads that still waited when the recording ended; the descriptor that was written to. What the
 //! reader did, if it is recorded, too: one that waits for room in a pipe leads on to its own
@@ -31,7 +31,9 @@ use crate::case::answers::is_for_a_stage;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::{Case, sum_of};
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
-use crate::causes::files::pipe_readers::{PIPE, last_stage, reader, reader_of_tries};
+use crate::causes::files::pipe_readers::{
+    PIPE, described, kind, last_stage, reader, reader_of_tries,
+};
 use crate::causes::files::socket_readers;
 use crate::causes::ids;
 use crate::causes::requests::slow_peer::FIX_OF_PIPELINE;
@@ -40,7 +42,7 @@ use crate::text::{counted, duration, mean, percent, quantiles};
 
 pub const CAUSE: Cause = Cause {
     id: ids::BLOCKED_LOG_PIPE,
-    title: "a write to a full pipe, or local socket, waits for its reader",
+    title: "a write to a full pipe, terminal or local socket waits for its reader",
     fix: "Never let the critical thread write to a pipe that can fill: log through a bounded queue \
           and a thread of its own, drop or count what does not fit, make the reader faster, or \
           enlarge the pipe (F_SETPIPE_SZ).",
@@ -90,16 +92,17 @@ fn in_pipes(case: &Case) -> Verdict {
     let last = reader.as_ref().and_then(|reader| last_stage(case, reader));
     let busy = last.as_ref().filter(|last| last.is_busy());
     let waiter = case.process_name(process);
+    let kind = kind(case);
     let title = match busy {
         Some(last) => format!("{waiter} waits for {}, a later stage of its pipeline", last.name),
-        None => format!("{waiter} waits for {by} to empty a pipe"),
+        None => format!("{waiter} waits for {by} to empty a {kind}"),
     };
     let lost: Accounts = [(PIPE, slept)].into_iter().collect();
     let mut claim = Claim::new(title, lost, total.count);
 
     let threads = case.threads_in(|account| account == PIPE).count() as u64;
     claim.mechanism(format!(
-        "{} asleep in write() to a full pipe: {}, mean {}, longest {}",
+        "{} asleep in write() to a full {kind}: {}, mean {}, longest {}",
         counted(threads, "thread"),
         counted(total.count, "wait"),
         mean(total.ns, total.count),
@@ -122,8 +125,8 @@ fn in_pipes(case: &Case) -> Verdict {
             );
         }
         None => {
-            claim.trigger("the reader of the pipe is slow, or reads no more".to_owned());
-            claim.doubt(0.8, "who reads the pipe is not known");
+            claim.trigger(format!("the reader of the {kind} is slow, or reads no more"));
+            claim.doubt(0.8, &format!("who reads the {kind} is not known"));
         }
     }
     if busy.is_some() {
@@ -206,8 +209,8 @@ fn evidence(case: &Case, claim: &mut Claim) {
     if let Some(pipe) = for_readers(case).min_by_key(|wait| Reverse(wait.ns)) {
         claim.saw(
             format!(
-                "pipe with inode {}: {}, mean {}, longest {}",
-                pipe.object,
+                "{}: {}, mean {}, longest {}",
+                described(pipe.object),
                 counted(pipe.count, "wait"),
                 mean(pipe.ns, pipe.count),
                 duration(pipe.max_ns)
@@ -330,6 +333,9 @@ mod tests {
                 count: 100,
                 ns: SECOND,
                 max_ns: SECOND / 10,
+                name: None,
+                account: SLEEP,
+                won_ns: 0,
             }];
             run
         };
@@ -352,6 +358,9 @@ mod tests {
             count: 100,
             ns: SECOND,
             max_ns: SECOND / 10,
+            name: None,
+            account: SLEEP,
+            won_ns: 0,
         };
         let slept = |pipe| {
             let mut run = RunBuilder::new().thread(10, 10, &[(SLEEP, 2 * SECOND)]).build();

@@ -10,6 +10,22 @@ use crate::causes::tries::Tries;
 use crate::text::duration;
 
 pub(super) const PIPE: Account = Account::Blocked(Blocked::PipeWrite);
+/// The object of a wait for room in a terminal is its inode number and this.
+const TERMINAL: u64 = 1 << 62;
+
+/// `pipe with inode 7`, `terminal with inode 5`.
+pub(super) fn described(object: u64) -> String {
+    match object & TERMINAL {
+        0 => format!("pipe with inode {object}"),
+        _ => format!("terminal with inode {}", object & !TERMINAL),
+    }
+}
+
+/// What threads wait longest for room in: `pipe` or `terminal`.
+pub(super) fn kind(case: &Case) -> &'static str {
+    let longest = case.waits(PIPE).max_by_key(|wait| wait.ns);
+    if longest.is_some_and(|wait| wait.object & TERMINAL != 0) { "terminal" } else { "pipe" }
+}
 const READ: Account = Account::Blocked(Blocked::PipeRead);
 /// Readers followed from one to the next, at most.
 const STAGES: usize = 8;
@@ -71,7 +87,7 @@ fn stage(case: &Case, tgid: u32, name: String) -> Option<LastStage> {
 
 /// Who reads the pipe that was found full: nobody waits for it, but it has found the pipe empty itself.
 pub(super) fn reader_of_tries(case: &Case, tries: &Tries) -> Option<LastStage> {
-    let waits = case.waits(READ).filter(|wait| wait.object == tries.inode && wait.object != 0);
+    let waits = case.waits(READ).filter(|wait| wait.object == tries.inode() && wait.object != 0);
     let reader = waits.max_by_key(|wait| wait.count)?.tgid;
     stage(case, reader, case.process_name(reader))
 }

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use model::{Account, Accounts, Blocked, WaitSum};
+use model::{Account, Accounts, Blocked, ChainEnd, WaitSum};
 
+use crate::case::beyond::{Holders, which};
 use crate::case::chain_ends::ChainEnds;
 use crate::case::in_words::{in_words, stacks};
+use crate::case::looks::{HasIt, did, doubt_looks};
 use crate::case::{Case, sum_of};
 use crate::cause::Claim;
 use crate::text::{counted, duration, mean, percent};
@@ -28,18 +30,28 @@ pub(super) fn claim(case: &Case) -> Option<Claim> {
         pairs.entry((wait.tgid, wait.waker_tgid)).or_default().push(wait);
     }
     let largest = pairs.into_iter().max_by_key(|(_, waits)| sum_of(waits.iter().copied()).ns);
-    let ((tgid, reader), waits) = largest.filter(|_| total.ns > 0)?;
+    let ((tgid, reader_pid), waits) = largest.filter(|_| total.ns > 0)?;
     let of_pair = sum_of(waits.iter().copied());
     let mut ends = ChainEnds::default();
     waits.iter().for_each(|wait| ends.add(wait));
     let name = waits.first().map_or("", |wait| wait.waker_comm.as_str());
-    let reader = format!("{name} (pid {reader})");
-    let did = ends.main().map_or_else(String::new, |end| format!(", which {end}"));
-    let title =
-        format!("{} waits for {reader} to read from a socket{did}", case.process_name(tgid));
+    let reader = format!("{name} (pid {reader_pid})");
+    let is_recorded = case.process(reader_pid).is_some();
+    let readers =
+        Holders::new(case.whole(), |process, account, _| (process, account) == (tgid, SEND));
+    let end = ends.main().filter(|end| is_recorded || *end != ChainEnd::Unwatched);
+    let has_it = end.and_then(|end| HasIt::of(&ends, end, reader_pid, case.whole()));
+    let meanwhile = end.map_or_else(String::new, |end| {
+        let beyond = readers.beyond(&ends, end, case.whole());
+        format!(", {}", which(&did(end, has_it.as_ref()), beyond.as_deref()))
+    });
+    let whom = if is_recorded || end.is_some() { "" } else { ", which is not recorded," };
+    let waiter = case.process_name(tgid);
+    let title = format!("{waiter} waits for {reader}{whom} to read from a socket{meanwhile}");
     let lost: Accounts = [(SEND, total.ns.min(case.accounts.get(SEND)))].into_iter().collect();
     let mut claim = Claim::new(title, lost, total.count);
     claim.fix = Some(FIX);
+    doubt_looks(has_it.as_ref(), &mut claim);
     claim.mechanism(format!(
         "asleep in sends to a full socket of this host: {}, {}, mean {}, longest {}",
         counted(total.count, "wait"),
@@ -47,9 +59,14 @@ pub(super) fn claim(case: &Case) -> Option<Claim> {
         mean(total.ns, total.count),
         duration(total.max_ns)
     ));
-    match ends.in_words(&format!("meanwhile {reader}, or whoever it waited for,")) {
+    let did = ends.in_words(&format!("meanwhile {reader}, or whoever it waited for,"));
+    match did.filter(|_| end.is_some()) {
         Some(ends) => claim.trigger(ends),
-        None => claim.trigger(format!("{reader} reads more slowly than is sent")),
+        None if is_recorded => claim.trigger(format!("{reader} reads more slowly than is sent")),
+        None => claim.trigger(format!(
+            "{reader} reads more slowly than is sent; record it, too (-p {reader_pid}, --follow for a \
+             child, -a for all), to see why"
+        )),
     }
     claim.saw(
         format!(
@@ -69,7 +86,6 @@ pub(super) fn claim(case: &Case) -> Option<Claim> {
 mod tests {
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, wait};
-    use model::ChainEnd;
 
     fn sender(waker_tgid: u32) -> RunBuilder {
         let sum = WaitSum {
@@ -91,6 +107,16 @@ mod tests {
         assert_eq!(claim.title, title);
         assert!(claim.evidence[0].text.starts_with("journal (pid 55) ended 300 waits by reading"));
         assert_eq!(crate::explain(&run).findings[0].cause, "blocked-log-pipe");
+    }
+
+    #[test]
+    fn of_a_reader_that_is_not_recorded_nothing_but_its_name_is_said() {
+        let mut run = sender(55).build();
+        run.sums.waits[0].ends = [(ChainEnd::Unwatched, 2 * SECOND)].into();
+        let claim = claim(&Case::new(&run)).unwrap();
+        let title = "main-10 (pid 10) waits for journal (pid 55), which is not recorded, to read from \
+                     a socket";
+        assert_eq!(claim.title, title);
     }
 
     #[test]

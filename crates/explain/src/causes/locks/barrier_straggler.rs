@@ -7,11 +7,13 @@
 //! # Evidence
 //!
 //! Sleeps on futex words on which one wake-up releases several threads, by a thread that has waited
-//! there itself, and all of these go on. They are divided by what that thread did meanwhile (ran,
-//! slept, waited for a disk, for another lock). Where it waited for a CPU, was throttled or
-//! stopped, the time is left to those causes. If the threads that were woken check a condition and
-//! sleep again, they are queueing: futex-convoy. Some thread always comes last: less than a
-//! twentieth of the threads' time is no finding.
+//! there itself, and all of these go on. One thread that is last in every step never waits there:
+//! then it is known by its stacks, most of which lead through the same calls as those of the others
+//! when they do not wait (a thread that hands out work has others). The waits are divided by what
+//! that thread did meanwhile (ran, slept, waited for a disk, for another lock). Where it waited for a
+//! CPU, was throttled or stopped, the time is left to those causes. If the threads that were woken
+//! check a condition and sleep again, they are queueing: futex-convoy. Some thread always comes last:
+//! less than a twentieth of the threads' time is no finding.
 //!
 //! # Without whylag
 //!
@@ -25,9 +27,12 @@
 use model::{Account, Accounts, Blocked, ChainEnd, RecorderPart};
 
 use crate::case::Case;
+use crate::case::barriers::{Barrier, barriers};
+use crate::case::beyond::{Holders, or_beyond, which};
 use crate::case::chain_ends::is_holders;
 use crate::case::lock_word::LockWord;
-use crate::case::lost::barriers;
+use crate::case::looks::{FIX_OF_LOOKS, HasIt, did, doubt_looks};
+
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, mean, percent};
@@ -67,6 +72,9 @@ fn fix(end: ChainEnd) -> Option<&'static str> {
         ChainEnd::Timer => Some(
             "The last one sleeps by a timer of its own before it comes: take that out of the step.",
         ),
+        ChainEnd::Timeout => {
+            Some("The last one waits until a timeout before it comes: take that out of the step.")
+        }
         ChainEnd::Disk | ChainEnd::Fault => Some(
             "The last one waits for a disk before it comes: read ahead, write in a thread that is \
              not part of the step.",
@@ -77,13 +85,14 @@ fn fix(end: ChainEnd) -> Option<&'static str> {
 
 fn examine(case: &Case) -> Verdict {
     let all = barriers(case.run);
-    let is_uneven = |word: &&LockWord| {
-        let life = case.process(word.tgid).map_or(0, Accounts::total);
-        own_ns(word) > life / ALIKE
+    let is_uneven = |barrier: &&Barrier| {
+        let life = case.process(barrier.word.tgid).map_or(0, Accounts::total);
+        own_ns(&barrier.word) > life / ALIKE
     };
-    let found: Vec<&LockWord> = all.iter().filter(is_uneven).collect();
-    let Some(first) = found.iter().max_by_key(|word| own_ns(word)) else {
-        return Err(Absent(match all.first() {
+    let found: Vec<&Barrier> = all.iter().filter(is_uneven).collect();
+    let Some(first) = found.iter().map(|barrier| &barrier.word).max_by_key(|word| own_ns(word))
+    else {
+        return Err(Absent(match all.first().map(|barrier| &barrier.word) {
             None => "no futex word behaves like a barrier".to_owned(),
             Some(word) if own_ns(word) > 0 => format!(
                 "threads come to their barriers together: they waited {} in all for the last one, \
@@ -96,44 +105,68 @@ fn examine(case: &Case) -> Verdict {
             ),
         }));
     };
-    let lost: Accounts = found.iter().map(|word| (FUTEX, own_ns(word))).collect();
-    let waits = found.iter().fold(0u64, |sum, word| sum.saturating_add(word.count));
+    let lost: Accounts = found.iter().map(|barrier| (FUTEX, own_ns(&barrier.word))).collect();
+    let waits = found.iter().fold(0u64, |sum, barrier| sum.saturating_add(barrier.word.count));
     let end = first.ends.main().filter(|end| is_holders(*end)).unwrap_or(ChainEnd::Unknown);
     let process = case.process_name(first.tgid);
-    let title = format!("threads of {process} wait at a barrier for the last one, which {end}");
+    let holders = Holders::of(case.whole(), first);
+    let beyond = holders.beyond(&first.ends, end, case.whole());
+    let has_it = HasIt::of(&first.ends, end, first.tgid, case.whole());
+    let which = which(&did(end, has_it.as_ref()), beyond.as_deref());
+    let title = format!("threads of {process} wait at a barrier for the last one, {which}");
     let total = lost.total();
     let mut claim = Claim::new(title, lost, waits);
     claim.takes_idle = true;
-    claim.fix = fix(end);
+    doubt_looks(has_it.as_ref(), &mut claim);
+    claim.fix = match has_it {
+        Some(_) => Some(FIX_OF_LOOKS),
+        None => fix(end).filter(|_| beyond.is_none()),
+    };
     claim.mechanism(format!(
         "{} asleep until the last one came: {}, mean {}",
         duration(total),
         counted(waits, "wait"),
         mean(first.ns, first.count)
     ));
-    if let Some(ends) = first.ends.in_words("while others waited, whoever came last") {
+    let whoever = or_beyond("while others waited, whoever came last", beyond.as_deref());
+    if let Some(ends) = first.ends.in_words(&whoever) {
         claim.trigger(ends);
     }
     if let Some(longest) = first.ends.longest_in_words(case.whole()) {
         claim.trigger(longest);
     }
-    for word in found.iter().take(SHOWN) {
-        claim.saw(
-            format!(
-                "barrier at {:#x}: {}, {} asleep, longest {}; {} of them ended together with \
-                 others, {} by a thread that had waited there itself",
-                word.address,
-                counted(word.count, "wait"),
-                duration(word.ns),
-                duration(word.max_ns),
-                percent(word.many.min(word.count), word.count),
-                percent(word.by_waiter.min(word.count), word.count)
-            ),
-            "futex arguments at sched_switch, waker at sched_waking",
-        );
+    for barrier in found.iter().take(SHOWN) {
+        saw(barrier, case, &mut claim);
     }
     rule_out(first, &mut claim);
     Ok(claim)
+}
+
+fn saw(barrier: &Barrier, case: &Case, claim: &mut Claim) {
+    let word = &barrier.word;
+    claim.saw(
+        format!(
+            "barrier at {:#x}: {}, {} asleep, longest {}; {} of them ended together with others, {} \
+             by a thread that had waited there itself",
+            word.address,
+            counted(word.count, "wait"),
+            duration(word.ns),
+            duration(word.max_ns),
+            percent(word.many.min(word.count), word.count),
+            percent(word.by_waiter.min(word.count), word.count)
+        ),
+        "futex arguments at sched_switch, waker at sched_waking",
+    );
+    let Some(late) = barrier.late else { return };
+    let comm = case.run.threads.iter().find(|thread| thread.tid == late);
+    let comm = comm.map_or("a thread", |thread| &thread.comm);
+    claim.saw(
+        format!(
+            "{comm} (tid {late}) ended most of them and never waited there: it is always the last. It \
+             does what the others do before they wait, by the same calls of the program"
+        ),
+        "user stacks of sleeps and samples",
+    );
 }
 
 fn rule_out(first: &LockWord, claim: &mut Claim) {
@@ -184,6 +217,17 @@ mod tests {
         assert!(claim.fix.unwrap().contains("out of the step"));
         assert!(claim.ruled_out.iter().any(|other| other.cause == "futex-convoy"));
         assert!(claim.ruled_out.iter().all(|other| other.cause != "cpu-runqueue"));
+    }
+
+    #[test]
+    fn a_timer_of_somebody_beyond_the_last_one_is_not_called_its_own() {
+        let mut run = barrier(&[(ChainEnd::Timer, 3 * SECOND)]).thread(77, 70, &[]).build();
+        run.sums.waits[0].waker_tid = 11;
+        run.sums.waits[0].longest_end = Some((77, ChainEnd::Timer));
+        let claim = examine(&Case::new(&run)).unwrap();
+        let title = "the last one, which waited for thread-77 (tid 77), which slept by a timer of";
+        assert!(claim.title.contains(title), "{}", claim.title);
+        assert_eq!(claim.fix, None);
     }
 
     #[test]

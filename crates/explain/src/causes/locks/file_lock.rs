@@ -1,9 +1,10 @@
-//! file-lock: threads wait in flock() or fcntl(F_SETLKW) for a file that another has locked.
+//! file-lock: threads wait in flock() or fcntl(F_SETLKW) for a file that another has locked, or until a
+//! lock file is gone.
 //!
 //! The one that ends a wait is the one that unlocked: what it did meanwhile, as far as it was
-//! recorded, says why it had the file locked for so long. Where for nine tenths of that time whoever
-//! got the lock waited for work with it, as the idle servers of Postfix do that accept connections in
-//! turn, nothing is lost.
+//! recorded, says why it had the file locked for so long. Nothing is lost where whoever had the lock
+//! only waited for work with it, for nine tenths of that time: idle servers of Postfix do so, which
+//! accept connections in turn.
 //!
 //! # Evidence
 //!
@@ -11,23 +12,33 @@
 //! that holder waited for itself meanwhile (the disk, a CPU), as far as it was recorded. Sleeps of
 //! the thread's own choice between a try that was refused (LOCK_NB, F_SETLK) and the next.
 //!
+//! A lock by a file's existence: open(O_CREAT|O_EXCL), mkdir, link, symlink or a rename that may not replace
+//! fails with EEXIST, the thread sleeps (or waits in poll or a futex until a time is over), and makes the
+//! same call with the same path (its first 139 bytes) again. To make sure that there is a folder (mkdir -p)
+//! fails in the same way, and is no wait: so either nothing at all is done but to sleep between a refusal
+//! and the next try, or the call succeeds in the end. So do child processes of a script (until mkdir lock; do
+//! sleep 1; done): the command `sleep` between two of one name, the first of which failed so, up to one that
+//! did not; the path is not known then. Who had made the file is not seen.
+//!
 //! # Without whylag
 //!
 //!     lslocks                                   # who holds which file lock
 //!     cat /proc/locks                           # lines with -> are waiters
 //!     strace -f -T -e trace=flock,fcntl -p PID
+//!     strace -f -Z -e trace=openat,mkdir,link,symlink -p PID   # again and again EEXIST: a lock file
 //!
 //! # Sources
 //!
-//! flock(2); fcntl(2); fs/locks.c; proc_locks(5).
+//! flock(2); fcntl(2); open(2) (O_EXCL); fs/locks.c; proc_locks(5).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use model::{
-    Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Syscall, WaitSum,
+    Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Retry, Syscall, WaitSum,
 };
 
+use crate::case::beyond::{Holders, or_beyond};
 use crate::case::chain_ends::ChainEnds;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::lost::FILE_LOCK;
@@ -58,6 +69,10 @@ pub const CAUSE: Cause = Cause {
 const FIX_OF_TRIES: &str = "Ask the kernel to wait (flock without LOCK_NB, F_SETLKW): it wakes the \
                             thread when the lock is let go, and not a part of a sleep later. Then \
                             see who holds the lock (lslocks), and let it do so for less time.";
+/// What to do where the lock is a file that is there or not.
+const FIX_OF_LOCK_FILE: &str = "Lock with flock instead of a file's existence: the kernel wakes who waits when the \
+                                lock is let go, not a part of a sleep later, and lets go of it when its owner \
+                                ends, whatever way. Then see who has it, and let it do so for less time.";
 /// What to do where the holder sleeps by a timer of its own.
 const FIX_OF_SLEEP: &str = "The holder sleeps with the file locked: let go of the lock before it sleeps (a \
                             pause or a retry with a delay belongs outside).";
@@ -69,8 +84,16 @@ const FILES_SHOWN: usize = 3;
 fn examine(case: &Case) -> Verdict {
     let tries = Tries::of(case, |retry| retry.call.is_one_of(&CALLS));
     let slept = case.lost.get(FILE_LOCK);
+    let lock_files = Tries::of(case, Retry::is_of_lock_file);
+    if lock_files.ns > tries.ns.max(slept) {
+        let mut claim = by_lock_file(case, &lock_files);
+        add_tries(&tries, &mut claim);
+        return Ok(claim);
+    }
     if tries.ns > slept {
-        return Ok(by_tries(case, &tries));
+        let mut claim = by_tries(case, &tries);
+        add_lock_files(&lock_files, &mut claim);
+        return Ok(claim);
     }
     let Some(process) = case.main_process(|account| account == FILE_LOCK) else {
         return Err(Absent("no thread waited for a file lock (flock, fcntl)".to_owned()));
@@ -95,6 +118,7 @@ fn examine(case: &Case) -> Verdict {
     let lost: Accounts = [(FILE_LOCK, slept)].into_iter().collect();
     let mut claim = Claim::new(title, lost, total.count);
     add_tries(&tries, &mut claim);
+    add_lock_files(&lock_files, &mut claim);
 
     let threads = case.threads_in(|account| account == FILE_LOCK).count() as u64;
     claim.mechanism(format!(
@@ -141,14 +165,14 @@ fn examine(case: &Case) -> Verdict {
 fn say_ends(case: &Case, claim: &mut Claim) {
     let mut ends = ChainEnds::default();
     case.waits(FILE_LOCK).for_each(|wait| ends.add(wait));
-    for said in [
-        ends.in_words("while others waited, whoever had the file locked"),
-        ends.longest_in_words(case.whole()),
-    ] {
+    let holders = Holders::new(case.whole(), |_, account, _| account == FILE_LOCK);
+    let beyond = ends.main().and_then(|end| holders.beyond(&ends, end, case.whole()));
+    let whoever = or_beyond("while others waited, whoever had the file locked", beyond.as_deref());
+    for said in [ends.in_words(&whoever), ends.longest_in_words(case.whole())] {
         said.into_iter().for_each(|said| claim.trigger(said));
     }
     claim.fix = match ends.main() {
-        Some(ChainEnd::Timer) => Some(FIX_OF_SLEEP),
+        Some(ChainEnd::Timer | ChainEnd::Timeout) if beyond.is_none() => Some(FIX_OF_SLEEP),
         _ => None,
     };
 }
@@ -159,6 +183,16 @@ fn add_tries(tries: &Tries, claim: &mut Claim) {
         "a try for the file lock that was refused",
         "file",
         "failed calls of flock and fcntl, and the sleeps up to the next of the same file",
+    );
+}
+
+fn add_lock_files(tries: &Tries, claim: &mut Claim) {
+    tries.add_to(
+        claim,
+        "a try to make a file that was there",
+        "file",
+        "failed calls that make a file, and the sleeps up to the next with the same path, or of the \
+         same command of a script",
     );
 }
 
@@ -176,6 +210,31 @@ fn by_tries(case: &Case, tries: &Tries) -> Claim {
     claim.trigger("who had the file locked was not seen: a refusal does not say".to_owned());
     add_tries(tries, &mut claim);
     claim.doubt(0.9, "who has the file locked, and what it does with it, is not known");
+    claim
+}
+
+/// Where most was waited for a lock file.
+fn by_lock_file(case: &Case, tries: &Tries) -> Claim {
+    let name = case.process_name(tries.process);
+    let file = tries.name().map_or(String::new(), |path| format!("{path}, "));
+    let title = format!("{name} tries again and again to make {file}a lock file that is there");
+    let mut claim = Claim::new(title, Accounts::new(), 0);
+    claim.fix = Some(FIX_OF_LOCK_FILE);
+    claim.mechanism(format!(
+        "{} asleep between tries that were refused, because the file was there (EEXIST): {}",
+        duration(tries.ns),
+        counted(tries.count, "sleep")
+    ));
+    claim.trigger("who had made the lock file was not seen: a refusal does not say".to_owned());
+    add_lock_files(tries, &mut claim);
+    claim.doubt(0.9, "who has made the lock file, and what it does meanwhile, is not known");
+    if tries.won_ns == 0 {
+        claim.doubt(
+            0.8,
+            "the lock file was never gone: it may be left over from a process that has ended, or \
+             the thread stands by until it is needed",
+        );
+    }
     claim
 }
 
@@ -309,6 +368,9 @@ mod tests {
     fn sleeps_between_tries_are_waiting_for_the_lock_and_other_sleeps_are_not() {
         let retry = |call, ns| model::Retry {
             pipe: false,
+            name: None,
+            account: SLEEP,
+            won_ns: 0,
             tgid: 10,
             call: Syscall::named(call).unwrap(),
             errno: 11,
@@ -327,6 +389,35 @@ mod tests {
         assert!(claim.takes_idle && claim.fix.is_some());
         let found = &crate::explain(&run).findings[0];
         assert_eq!((found.cause.as_str(), found.lost_ns), ("file-lock", 2 * SECOND));
+    }
+
+    #[test]
+    fn sleeps_between_tries_to_make_a_file_are_waiting_for_a_lock_file() {
+        let futex = Account::Blocked(Blocked::Futex);
+        let retry = |account, won_ns| model::Retry {
+            pipe: false,
+            name: Some("/run/job.lock".into()),
+            account,
+            won_ns,
+            tgid: 10,
+            call: Syscall::named("openat").unwrap(),
+            errno: 17,
+            object: 1 << 40,
+            count: 20,
+            ns: 2 * SECOND,
+            max_ns: SECOND,
+        };
+        let accounts = [(USER, SECOND), (SLEEP, 3 * SECOND), (futex, 3 * SECOND)];
+        let mut run = RunBuilder::new().thread(10, 10, &accounts).build();
+        let doubts = |run: &model::Run| examine(&Case::new(run)).unwrap().doubts.len();
+        run.sums.retries = vec![retry(SLEEP, 0)];
+        assert_eq!(doubts(&run), 2);
+        run.sums.retries = vec![retry(SLEEP, SECOND), retry(futex, SECOND)];
+        assert_eq!(doubts(&run), 1);
+        let found = &crate::explain(&run).findings[0];
+        assert_eq!((found.cause.as_str(), found.lost_ns), ("file-lock", 4 * SECOND));
+        assert!(found.title.contains("to make /run/job.lock, a lock file"), "{}", found.title);
+        assert!(found.evidence[0].text.ends_with("most for /run/job.lock"), "{found:?}");
     }
 
     #[test]

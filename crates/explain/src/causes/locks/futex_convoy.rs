@@ -7,8 +7,11 @@
 //!
 //! Sleeps in futex on words that behave like locks. Of each word: how many waits asked for the
 //! value that means locked with waiters, how many were ended by a thread that had waited there
-//! itself, mean and longest wait. Each wait is broken down by what the lock holder did meanwhile
-//! (on-CPU, run queue, disk, another lock): the fix follows that. Where it waited for a
+//! itself, mean and longest wait. Where threads wait on words of their own, and in functions that are for a
+//! lock alone, these names tell: Java's monitors, rows of InnoDB, tables of MariaDB and MySQL. Each wait is
+//! broken down by what the lock holder did meanwhile (on-CPU, run queue, disk, another lock): the fix
+//! follows that. Who waits until a timeout, looks, and waits again (Python, Ruby) waits for the thread that
+//! ends other waits for the same words and is busy nearly all the time. Where the holder waited for a
 //! CPU, was throttled or stopped, the time is left to those causes. The longest are followed from the
 //! waiter to the thread that ended the wait.
 //!
@@ -29,9 +32,12 @@ use model::{
 };
 
 use crate::case::Case;
+use crate::case::beyond::{Holders, or_beyond};
 use crate::case::chain_ends::is_holders;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::lock_word::LockWord;
+use crate::case::looks::{FIX_OF_LOOKS, HasIt, did, doubt_looks};
+use crate::case::purposes::is_of_transactions;
 use crate::case::stuck::{Stuck, stuck};
 use crate::case::turns;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
@@ -112,9 +118,15 @@ fn stuck_in_words(case: &Case, word: &LockWord) -> String {
 }
 
 /// What to do follows what the holder did.
-fn fix(end: ChainEnd) -> Option<&'static str> {
+fn fix(end: ChainEnd, is_beyond: bool) -> Option<&'static str> {
     match end {
-        ChainEnd::Timer => Some(
+        ChainEnd::Timer | ChainEnd::Timeout | ChainEnd::Disk | ChainEnd::Fault if is_beyond => {
+            Some(
+                "The holder waits for another thread with the lock in hand, and that one is held up: take \
+             the lock after its answer has come, or make that one answer sooner.",
+            )
+        }
+        ChainEnd::Timer | ChainEnd::Timeout => Some(
             "The holder sleeps with the lock in hand: let go of it before it sleeps (a pause, a retry \
              with a delay, a wait for something else belongs outside).",
         ),
@@ -160,10 +172,17 @@ fn examine(case: &Case) -> Verdict {
 
     let lock = described(first);
     let end = first.ends.main();
+    let holders = Holders::of(case.whole(), first);
+    let beyond = end.and_then(|end| holders.beyond(&first.ends, end, case.whole()));
+    let has_it = end.and_then(|end| HasIt::of(&first.ends, end, first.tgid, case.whole()));
+    let did = end.map_or_else(String::new, |end| did(end, has_it.as_ref()));
     let holder = match end {
         _ if first.is_never_let_go() => ", which nobody let go of".to_owned(),
         Some(end) if !matches!(end, ChainEnd::Cpu | ChainEnd::Unknown) && is_holders(end) => {
-            format!(", whose holder {end}")
+            match &beyond {
+                Some(who) => format!(", whose holder waited for {who}, which {did}"),
+                None => format!(", whose holder {did}"),
+            }
         }
         _ => String::new(),
     };
@@ -175,7 +194,8 @@ fn examine(case: &Case) -> Verdict {
     claim.fix = match &stuck {
         Some(Stuck::InCircle(_)) => Some(FIX_OF_CIRCLE),
         _ if first.is_never_let_go() => Some(NEVER_LET_GO),
-        _ => end.and_then(fix),
+        _ if has_it.is_some() => Some(FIX_OF_LOOKS),
+        _ => end.and_then(|end| fix(end, beyond.is_some())),
     };
     claim.mechanism(format!(
         "{} asleep for {}; each wait lasts for the turns of all who queue in front (mean {})",
@@ -201,42 +221,62 @@ fn examine(case: &Case) -> Verdict {
         ));
     }
     let is_known = end != Some(ChainEnd::Unknown);
-    let ends = first.ends.in_words("while others waited, whoever had the lock");
+    let whoever = or_beyond("while others waited, whoever had the lock", beyond.as_deref());
+    let ends = first.ends.in_words(&whoever);
     if let Some(ends) = ends.filter(|_| is_known) {
         claim.trigger(ends);
     }
     if let Some(longest) = first.ends.longest_in_words(case.whole()) {
         claim.trigger(longest);
     }
-    words(case, &locks, lock, &mut claim);
+    doubt_looks(has_it.as_ref(), &mut claim);
+    words(case, &locks, (lock, beyond.as_deref()), &mut claim);
     longest_waits(case, first, &mut claim);
     rule_out(case, first, lost, &mut claim);
     Ok(claim)
 }
 
 /// The turns of the first lock, and a line for each of the longest.
-fn words(case: &Case, locks: &[&LockWord], name: String, claim: &mut Claim) {
+fn words(
+    case: &Case,
+    locks: &[&LockWord],
+    (name, beyond): (String, Option<&str>),
+    claim: &mut Claim,
+) {
     claim.turns = locks.first().and_then(|first| turns::turns(first, name, case.run.length_ns()));
     claim.saw_if(
-        claim.turns.as_ref().map(turns::in_words),
+        claim.turns.as_ref().map(|turns| turns::in_words(turns, beyond)),
         "turns at sched_waking: from when a thread got the lock to when it let the next one in",
     );
     for word in locks.iter().take(WORDS_SHOWN) {
+        let (sign, source) = sign(word);
         claim.saw(
             format!(
-                "{}: {}, {} asleep, mean {}, longest {}; in {} of them the word was marked as \
-                 locked with waiters, {} were ended by a thread that had waited there itself",
+                "{}: {}, {} asleep, mean {}, longest {}; {sign}",
                 described(word),
                 counted(word.count, "wait"),
                 duration(word.ns),
                 mean(word.ns, word.count),
                 duration(word.max_ns),
-                percent(word.lock_like.min(word.count), word.count),
-                percent(word.by_waiter.min(word.count), word.count)
             ),
-            "futex arguments at sched_switch, waker at sched_waking",
+            source,
         );
     }
+}
+
+/// What shows that it is a lock, and where that was seen.
+fn sign(word: &LockWord) -> (String, &'static str) {
+    if let Some(function) = &word.function {
+        let sign = format!("they wait in {function}, which is for a lock");
+        return (sign, "user stacks of waits, waker at sched_waking");
+    }
+    let sign = format!(
+        "in {} of them the word was marked as locked with waiters, {} were ended by a thread that \
+         had waited there itself",
+        percent(word.lock_like.min(word.count), word.count),
+        percent(word.by_waiter.min(word.count), word.count)
+    );
+    (sign, "futex arguments at sched_switch, waker at sched_waking")
 }
 
 /// Evidence from the waits for a lock that were kept whole.
@@ -311,8 +351,17 @@ fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
     doubt_kind(first, claim);
 }
 
-/// How sure it is that the word is a lock.
+/// How sure it is that the word is a lock, and is not to be had all that time.
 fn doubt_kind(first: &LockWord, claim: &mut Claim) {
+    if let Some(function) = first.function.as_deref().filter(|name| is_of_transactions(name)) {
+        claim.doubt(
+            0.8,
+            &format!(
+                "known by the name of {function} alone: a lock that a client keeps on purpose \
+                 (GET_LOCK) looks the same"
+            ),
+        );
+    }
     if first.lock_like < first.count.div_ceil(2) {
         claim.doubt(
             0.6,

@@ -30,7 +30,7 @@ use model::{Accounts, RecorderPart, Stack, StackId, part_of};
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::cost;
+use crate::case::slowest::cost;
 use crate::cause::{Absent, Cause, Claim, Needs, OfRequests, Verdict};
 use crate::causes::ids;
 use crate::judge::LEAST_OF_REQUESTS;

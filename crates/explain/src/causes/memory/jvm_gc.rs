@@ -7,8 +7,8 @@
 //!
 //! Sleeps of the program's threads that the thread named VM Thread ended; and the CPU time of the
 //! collector's threads, which has to be a fifth of the time that the program stood still, or more.
-//! Of requests each has lost as much of its time as the program stood still in it. It is a finding from
-//! a twentieth of the recording on, however many threads had nothing to do meanwhile.
+//! A request has lost the part of its time in which the program stood still. It is a finding if the
+//! program stood still for a twentieth of the recording, however many of its threads were idle.
 //!
 //! # Without whylag
 //!
@@ -27,8 +27,9 @@ use model::{Account, Accounts, Blocked, Message, Outlier, RecorderPart, Run};
 use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::case::lost::{Class, class};
-use crate::case::requests::{cost, kept};
+use crate::case::requests::kept;
 use crate::case::safepoints::{COLLECTORS, VM_THREAD, is_stop, stood_still};
+use crate::case::slowest::cost;
 use crate::case::spans::{Span, within_all};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, OfRequests, Verdict};
 use crate::causes::ids;
@@ -189,7 +190,7 @@ mod tests {
         let run = served(run(stops, SECOND), requests);
         let found = crate::explain(&run);
         assert_eq!(found.findings[0].cause, "jvm-gc");
-        let cost = found.findings[0].requests.unwrap();
+        let cost = found.findings[0].requests.as_ref().unwrap();
         assert_eq!((cost.with, cost.ns), (20, 20 * 60 * MS));
     }
 

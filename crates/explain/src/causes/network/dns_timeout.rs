@@ -4,7 +4,9 @@
 //! # Evidence
 //!
 //! Waits of 0.3 s or more in poll, or in a receive, on a socket that is connected to port 53, that
-//! ended without anything having come. Answers that were only late are counted separately.
+//! ended without anything having come. Answers that were only late are counted separately. A thread
+//! that asked name servers so may wait for one when the recording begins or ends: then the part of
+//! the wait that lies in it counts, if a timeout ended it, or if it lasts for 0.3 s.
 //!
 //! # Without whylag
 //!
@@ -19,10 +21,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Outlier, OutlierKind, QueueSecond, RecorderPart, SocketKind,
+    Account, Accounts, Blocked, Context, Outlier, OutlierKind, QueueSecond, RecorderPart,
+    SocketKind, ThreadAccounts,
 };
 
 use crate::case::Case;
+use crate::case::cut_waits::{CutWait, cut_waits};
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
@@ -48,11 +52,17 @@ const WAITS: [Account; 2] =
 /// No resolver gives up earlier; the C library's shortest timeout is a second.
 const LONG_NS: u64 = 300_000_000;
 const EAGAIN: i64 = 11;
+/// A socket of which a second began no longer ago was there just now.
+const SEEN_NS: u64 = 1_500_000_000;
 
 /// A socket connected to a name server.
 #[derive(Default)]
 struct Query {
+    tgid: u32,
     server: String,
+    /// The begin of the first second in which it was there, and of the last one.
+    first_ns: u64,
+    last_ns: u64,
     drops: u64,
     received: u64,
 }
@@ -71,7 +81,10 @@ fn examine(case: &Case) -> Verdict {
         counted(answered.len() as u64, "wait"),
         duration(late)
     );
-    let Some((_, longest)) = ended.iter().max_by_key(|(_, wait)| wait.duration_ns) else {
+    let cut = cut_by_edges(case, &queries);
+    let longest = ended.iter().map(|(_, wait)| *wait).max_by_key(|wait| wait.duration_ns);
+    let Some(tgid) = longest.map(|o| o.tgid).or(cut.first().map(|(_, wait)| wait.thread.tgid))
+    else {
         return Err(Absent(format!(
             "no wait for a name server ended by a timeout of {} or more ({} connected to port 53); \
              {answers}",
@@ -80,21 +93,27 @@ fn examine(case: &Case) -> Verdict {
         )));
     };
 
-    let lost: Accounts =
-        ended.iter().map(|(account, wait)| (*account, wait.breakdown.get(*account))).collect();
-    let (n, waited) = (ended.len() as u64, lost.total());
-    let asked = || ended.iter().filter_map(|(_, wait)| queries.get(&wait.object));
+    let of_ended = ended.iter().map(|(account, wait)| (*account, wait.breakdown.get(*account)));
+    let of_cut = cut.iter().map(|(account, wait)| (*account, wait.ns));
+    let lost: Accounts = of_ended.chain(of_cut).collect();
+    let (n, waited) = ((ended.len() + cut.len()) as u64, lost.total());
+    let asked = || {
+        let of_ended = ended.iter().filter_map(|(_, wait)| queries.get(&wait.object));
+        let of_process = queries.values().filter(|query| query.tgid == tgid);
+        of_ended.chain(of_process.filter(|_| ended.is_empty()))
+    };
     let servers: BTreeSet<&str> = asked().map(|query| query.server.as_str()).collect();
     let servers = servers.into_iter().collect::<Vec<_>>().join(", ");
-    let process = case.process_name(longest.tgid);
+    let process = case.process_name(tgid);
     let title = format!("{process} looks names up at {servers}, which does not answer");
     let mut claim = Claim::new(title, lost, n);
     claim.takes_idle = true;
     claim.mechanism(format!(
-        "{} for an answer, {} in all, mean {}, each until its timeout",
+        "{} for an answer, {} in all, mean {}, each until its timeout{}",
         counted(n, "wait"),
         duration(waited),
-        mean(waited, n)
+        mean(waited, n),
+        if cut.is_empty() { "" } else { ", as far as the recording goes" }
     ));
     claim.trigger(format!("nothing came back from {servers}"));
     let (received, drops) =
@@ -105,12 +124,20 @@ fn examine(case: &Case) -> Verdict {
             .to_owned(),
         "socket iterator; system calls (sys_enter, sys_exit)",
     );
+    if !cut.is_empty() {
+        let text = format!(
+            "{} of them began before the recording or had not ended at its end: {} within it",
+            count(cut.len() as u64),
+            duration(cut.iter().map(|(_, wait)| wait.ns).sum())
+        );
+        claim.saw(text, "accounts of threads that ask name servers, at the edges of the recording");
+    }
     let queued = format!(
         "at most {} bytes were seen in the receive queues of these sockets",
         count(received)
     );
     claim.saw(queued, "socket iterator, each 20 ms or more");
-    claim.saw_if(Some(in_words(case, longest)), "longest of these waits");
+    claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest of these waits");
     claim.exclude(
         "a slow name server",
         format!("an answer that is late ends the wait before its timeout; {answers}"),
@@ -120,6 +147,54 @@ fn examine(case: &Case) -> Verdict {
         format!("{} dropped at the sockets that asked", counted(drops, "datagram")),
     );
     Ok(claim)
+}
+
+/// Waits for a name server that an edge of the recording cuts: a timer ended them, or nothing has.
+fn cut_by_edges<'a>(
+    case: &Case<'a>,
+    queries: &BTreeMap<u64, Query>,
+) -> Vec<(Account, CutWait<'a>)> {
+    let asks = case.run.outliers.iter().filter(|o| queries.contains_key(&o.object));
+    let askers: BTreeSet<u32> = asks.map(|o| o.tid).collect();
+    let of_process = |tgid: u32| queries.values().filter(move |query| query.tgid == tgid);
+    let is_query = |account: Account, wait: &CutWait| {
+        let is_asker = askers.contains(&wait.thread.tid);
+        let mut open = of_process(wait.thread.tgid);
+        match wait.ended {
+            Some(ended) if !is_by_timer(ended) => false,
+            // Of a poll that was not seen to begin it is not known what it was for.
+            Some(ended) if ended.object == 0 => {
+                is_asker && open.any(|query| query.first_ns <= ended.end_ns())
+            }
+            Some(ended) => queries.contains_key(&ended.object),
+            None => {
+                let soon_ns = wait.thread.last_ns.saturating_sub(SEEN_NS);
+                wait.ns >= LONG_NS
+                    && (is_asker || all_have_asked(case, wait.thread.tgid, account))
+                    && open.any(|query| query.last_ns >= soon_ns)
+            }
+        }
+    };
+    let all = WAITS.into_iter().flat_map(|account| {
+        let of_it = cut_waits(case.run, account).into_iter();
+        of_it.map(move |wait| (account, wait))
+    });
+    all.filter(|(account, wait)| is_query(*account, wait)).collect()
+}
+
+/// The timer's interrupt ended the wait; what comes from a network comes in another one.
+fn is_by_timer(wait: &Outlier) -> bool {
+    let by_interrupt = wait.waker.as_ref().is_some_and(|waker| waker.context == Context::HardIrq);
+    wait.timer.is_some() || by_interrupt
+}
+
+/// All threads of the process that wait so when the recording ends had sent something first.
+fn all_have_asked(case: &Case, tgid: u32, account: Account) -> bool {
+    let is_open =
+        |thread: &&ThreadAccounts| thread.tgid == tgid && thread.alive && thread.open == account;
+    let waiting = case.run.threads.iter().filter(is_open).count() as u64;
+    let asked = case.waits(account).filter(|wait| wait.tgid == tgid && wait.asked);
+    asked.map(|wait| wait.open).fold(0, u64::saturating_add) >= waiting
 }
 
 /// poll found nothing, or a receive that may only wait so long.
@@ -136,8 +211,12 @@ fn queries(case: &Case) -> BTreeMap<u64, Query> {
     for second in case.run.sockets.queues.iter().filter(udp) {
         let remote = second.socket.address.remote;
         if let Some(server) = remote.filter(|remote| remote.port() == PORT) {
-            let query = queries.entry(second.socket.inode).or_default();
+            let first_ns = second.start_ns;
+            let new = || Query { first_ns, tgid: second.socket.tgid, ..Query::default() };
+            let query = queries.entry(second.socket.inode).or_insert_with(new);
             query.server = server.to_string();
+            query.first_ns = query.first_ns.min(first_ns);
+            query.last_ns = query.last_ns.max(second.start_ns);
             query.drops += second.drops;
             query.received = query.received.max(second.receive.max);
         }
@@ -148,8 +227,8 @@ fn queries(case: &Case) -> BTreeMap<u64, Query> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, SECOND, USER, interval, queue};
-    use model::{Syscall, SyscallCall};
+    use crate::testing::{RunBuilder, SECOND, USER, interval, queue, wait};
+    use model::{Run, Syscall, SyscallCall, WaitSum, Waker};
 
     const POLL: Account = WAITS[0];
 
@@ -157,9 +236,12 @@ mod tests {
     fn looks_up(server: &str, call: &str, account: Account, result: i64) -> RunBuilder {
         let mut socket = queue(SocketKind::Udp, 0, 212_992, 0);
         socket.socket.address = format!("10.0.0.7:40000 to {server}").parse().unwrap();
+        let mut later = socket.clone();
+        later.start_ns = 2 * SECOND;
         let mut run = RunBuilder::new()
             .thread(10, 10, &[(USER, SECOND / 10), (account, 3 * SECOND)])
-            .queue(socket);
+            .queue(socket)
+            .queue(later);
         for n in 0..3 {
             let mut wait = interval(10, account, n * SECOND, SECOND, None);
             wait.kind = OutlierKind::Syscall;
@@ -181,6 +263,48 @@ mod tests {
             assert!(claim.takes_idle && claim.doubts.is_empty());
             assert!(claim.title.ends_with("at 10.0.0.2:53, which does not answer"));
         }
+    }
+
+    /// Thread 10 asks twice, and is in such a wait when the recording begins and when it ends.
+    fn asks_at_the_edges(context: Context, open: Account) -> Run {
+        let mut run = looks_up("10.0.0.2:53", "poll", POLL, 0).open(open).build();
+        let mut first = run.outliers.remove(0);
+        let waker = Waker { tid: 0, tgid: 0, comm: "swapper/0".into(), context };
+        (first.kind, first.object, first.waker) = (OutlierKind::OffCpu, 0, Some(waker));
+        run.outliers.push(first);
+        run.threads[0].accounts.add(POLL, SECOND / 2);
+        run.threads[0].last_ns = 3 * SECOND + SECOND / 2;
+        run
+    }
+
+    #[test]
+    fn waits_that_an_edge_of_the_recording_cuts_are_lost_within_it() {
+        let lost = |run: &Run| examine(&Case::new(run)).unwrap().lost.get(POLL);
+        let all = asks_at_the_edges(Context::HardIrq, POLL);
+        assert_eq!(lost(&all), 3 * SECOND + SECOND / 2);
+        let claim = examine(&Case::new(&all)).unwrap();
+        assert!(claim.evidence.iter().any(|e| e.text.starts_with("2 of them began before")));
+        let answered = asks_at_the_edges(Context::SoftIrq, USER);
+        assert_eq!(lost(&answered), 2 * SECOND, "an answer ended it, and it does something else");
+        let mut others = all.clone();
+        others.sockets.queues.iter_mut().for_each(|second| second.socket.tgid = 20);
+        assert_eq!(lost(&others), 2 * SECOND, "another process has that socket");
+    }
+
+    /// All that is seen of it: the thread has sent something, and waits.
+    #[test]
+    fn a_first_wait_that_the_end_of_the_recording_cuts_is_for_the_socket_that_is_there() {
+        let asks = |asked| {
+            let mut run = looks_up("10.0.0.2:53", "poll", POLL, 0).open(POLL);
+            run = run.wait(WaitSum { asked, open: 1, ..wait(10, POLL, 0, 1, 3 * SECOND) });
+            let mut run = run.build();
+            run.outliers.clear();
+            examine(&Case::new(&run)).map(|claim| (claim.lost.get(POLL), claim.title))
+        };
+        let (lost, title) = asks(true).unwrap();
+        assert_eq!(lost, 3 * SECOND);
+        assert!(title.ends_with("at 10.0.0.2:53, which does not answer"), "{title}");
+        assert!(asks(false).is_err());
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //!
 //! A listening socket of the target whose queue was seen longer than its backlog (looked at every
 //! 20 ms or more), or that dropped connections while ListenOverflows of the network namespace grew;
-//! connects that took 0.8 s or more, so that a SYN was sent again. Drops alone are no evidence: the
+//! connects that took 0.8 s or more, so that a SYN was sent again. Of a connect that an edge of the
+//! recording cuts the part in it counts, from 0.1 s on. Drops alone are no evidence: the
 //! socket also counts what does not fit into the queue of SYNs, and with TCP_DEFER_ACCEPT each
 //! connection whose data is not there yet.
 //!
@@ -26,6 +27,7 @@ use model::{
 };
 
 use crate::case::Case;
+use crate::case::cut_waits::cut_waits;
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
@@ -47,6 +49,9 @@ pub const CAUSE: Cause = Cause {
 const CONNECT: Account = Account::Blocked(Blocked::SocketConnect);
 /// Below that no SYN was sent again: the first retry comes after 1 s (which one 8th may be off).
 const RETRIED_NS: u64 = 800_000_000;
+/// Of a connect that began before the recording, or goes on when it ends, so much within it is more than
+/// a way to a host and back.
+const CUT_NS: u64 = 100_000_000;
 
 /// Drops that are one in so many connections are worth naming.
 const WORTH: u64 = 100;
@@ -69,8 +74,10 @@ fn examine(case: &Case) -> Verdict {
         case.outliers_in(CONNECT)
             .filter(|o| o.kind == OutlierKind::Syscall && o.breakdown.get(CONNECT) >= RETRIED_NS)
     };
-    let (waits, waited) =
-        retried().fold((0, 0), |(n, ns), o| (n + 1, ns + o.breakdown.get(CONNECT)));
+    let cut: Vec<u64> = cut_waits(case.run, CONNECT).iter().map(|wait| wait.ns).collect();
+    let cut: Vec<u64> = cut.into_iter().filter(|ns| *ns >= CUT_NS).collect();
+    let seen = retried().map(|o| o.breakdown.get(CONNECT)).chain(cut.iter().copied());
+    let (waits, waited) = seen.fold((0, 0), |(n, ns): (u64, u64), one| (n + 1, ns + one));
     if full.is_none() && (overflows == 0 || waits == 0) {
         return Err(Absent(format!(
             "no listening socket was seen full; {} of connections by the host's count, {} at the \
@@ -103,9 +110,23 @@ fn examine(case: &Case) -> Verdict {
         ));
     } else {
         claim.trigger("connections come faster than they are accepted".to_owned());
-        claim.doubt(0.9, "the clients are not part of the target: what they lost is not known");
+        claim.doubt(
+            0.9,
+            match case.accounts.get(CONNECT) {
+                0 => "the clients are not part of the target: what they lost is not known",
+                _ => "no second try was seen: what those in connect lost by them is not known",
+            },
+        );
     }
     claim.saw(counted(overflows, "overflow"), "ListenOverflows of the network namespace");
+    if !cut.is_empty() {
+        let text = format!(
+            "{} of them began before the recording or had not ended at its end: {} within it",
+            count(cut.len() as u64),
+            duration(cut.iter().sum())
+        );
+        claim.saw(text, "accounts of the threads, at the edges of the recording");
+    }
     let longest = retried().max_by_key(|o| o.breakdown.get(CONNECT));
     claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest connect");
     claim.exclude(
@@ -182,6 +203,37 @@ mod tests {
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!((claim.lost.get(CONNECT), claim.waits, claim.dropped), (2 * SECOND, 1, 7));
         assert!(claim.doubts.is_empty() && claim.takes_idle);
+    }
+
+    #[test]
+    fn clients_in_the_target_are_not_said_to_be_elsewhere() {
+        let doubt = |run: RunBuilder| {
+            let run = run.queue(queue(SocketKind::TcpListening, 2, 1, 7)).build();
+            format!("{:?}", examine(&Case::new(&run)).unwrap().doubts)
+        };
+        let outside = RunBuilder::new().thread(10, 10, &[(USER, SECOND)]);
+        assert!(doubt(outside).contains("not part of the target"));
+        let quick = RunBuilder::new().thread(10, 10, &[(USER, SECOND), (CONNECT, SECOND / 100)]);
+        assert!(doubt(quick).contains("no second try was seen"));
+    }
+
+    /// Of threads 10 and 11 one hangs in connect all the time, and one when the recording begins and
+    /// when it ends.
+    #[test]
+    fn connects_that_an_edge_of_the_recording_cuts_are_lost_within_it() {
+        let half = 3 * SECOND / 2;
+        let run = RunBuilder::new()
+            .thread(10, 10, &[(CONNECT, 3 * SECOND)])
+            .open(CONNECT)
+            .thread(11, 10, &[(CONNECT, 2 * half)])
+            .open(CONNECT)
+            .interval(11, CONNECT, 0, half, None)
+            .queue(queue(SocketKind::TcpListening, 2, 1, 7));
+        let run = run.build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!((claim.lost.get(CONNECT), claim.waits), (6 * SECOND, 3));
+        assert!(claim.doubts.is_empty(), "{:?}", claim.doubts);
+        assert!(claim.evidence.iter().any(|e| e.text.starts_with("3 of them began before")));
     }
 
     fn server(drops: u64, overflows: u64, accepted: usize) -> Verdict {

@@ -10,7 +10,8 @@
 //! Datagrams dropped at a socket of the target for a full buffer (kfree_skb with the reason, or the
 //! socket's own count); the time in which its queue had filled before (looked at every 20 ms or
 //! more); and what the receiving thread did in that time: its longest interval off the socket, and
-//! the cause behind that.
+//! the cause behind that. Waits of recorded threads for answers to what they had sent, which a timeout
+//! ended, count as many as datagrams were dropped.
 //!
 //! # Without whylag
 //!
@@ -24,7 +25,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Accounts, Drops, Link, RecorderPart, Role, SocketKind};
+use model::{Accounts, ChainEnd, Drops, Link, RecorderPart, Role, SocketKind, part_of};
 
 use crate::case::Case;
 use crate::case::held_sends::{self, Sends};
@@ -95,7 +96,11 @@ fn examine(case: &Case) -> Verdict {
         case.process_name(socket.tgid),
         counted(packets, "datagram")
     );
-    let mut claim = Claim::new(title, stall.accounts.clone(), drops.len() as u64);
+    let unanswered = Unanswered::of(case, packets);
+    let mut lost = stall.accounts.clone();
+    lost.merge(&unanswered.lost);
+    let mut claim = Claim::new(title, lost, drops.len() as u64);
+    claim.takes_idle = unanswered.count > 0;
     claim.dropped = packets;
     claim.mechanism(format!(
         "the buffer of {} bytes was full {}: {} in all, at most {} at once",
@@ -104,6 +109,13 @@ fn examine(case: &Case) -> Verdict {
         counted(packets, "datagram"),
         count(worst.count)
     ));
+    if unanswered.count > 0 {
+        claim.mechanism(format!(
+            "who had asked waited in vain, until a timeout: {}, {} in all",
+            counted(unanswered.count, "wait"),
+            duration(unanswered.lost.total())
+        ));
+    }
     say_what_stalled(case, &stall, &mut claim);
     claim.saw(
         format!(
@@ -123,6 +135,30 @@ fn examine(case: &Case) -> Verdict {
 
     rule_out(case, &stall, &mut claim);
     Ok(claim)
+}
+
+/// Waits for answers that did not come in the time that recorded threads had for them.
+#[derive(Default)]
+struct Unanswered {
+    count: u64,
+    lost: Accounts,
+}
+
+impl Unanswered {
+    /// No more of them than packets were dropped: each of these may have been a request.
+    fn of(case: &Case, packets: u64) -> Unanswered {
+        let mut all = Unanswered::default();
+        for wait in case.run.sums.waits.iter().filter(|wait| wait.asked && wait.waker_tgid == 0) {
+            let ns = wait.ends_in(|end| end == ChainEnd::Timeout);
+            if ns > wait.ns / 2 {
+                all.count = all.count.saturating_add(wait.count);
+                all.lost.add(wait.account, ns);
+            }
+        }
+        let of_dropped = |(account, ns)| (account, part_of(ns, packets.min(all.count), all.count));
+        let lost = all.lost.iter().map(of_dropped).collect();
+        Unanswered { count: all.count.min(packets), lost }
+    }
 }
 
 /// The receiver's stalls, and what stood behind them.
@@ -227,7 +263,7 @@ fn mostly(accounts: &Accounts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, SECOND, drops, held_send, interval};
+    use crate::testing::{RunBuilder, SECOND, drops, held_send, interval, wait};
     use model::{Account, Blocked, Metric, Outlier, OutlierKind, Syscall};
 
     const MS: u64 = 1_000_000;
@@ -305,6 +341,28 @@ mod tests {
         let last = claim.chain.last().unwrap();
         assert_eq!(last.cause.as_deref(), Some("rate-limit-burst"), "{:?}", claim.chain);
         assert!(last.text.contains("40 of 9,000 sends"), "{last:?}");
+    }
+
+    #[test]
+    fn who_has_asked_and_has_no_answer_until_a_timeout_has_lost_that_time() {
+        let lost = |waits: u64, asked: bool| {
+            let sum = model::WaitSum {
+                asked,
+                waker_tgid: 0,
+                ends: [(ChainEnd::Timeout, 2 * SECOND)].into(),
+                ..wait(20, RECEIVE, 0, waits, 2 * SECOND)
+            };
+            let run = RunBuilder::new()
+                .thread(10, 10, &[(RECEIVE, SECOND)])
+                .thread(20, 20, &[(RECEIVE, 4 * SECOND)])
+                .wait(sum)
+                .dropped(drops(FULL, 14 * MS, 50 * MS));
+            let run = run.build();
+            examine(&Case::new(&run)).unwrap().lost.total()
+        };
+        assert_eq!(lost(10, true), 2 * SECOND);
+        assert_eq!(lost(400, true), SECOND / 2, "100 datagrams were dropped");
+        assert_eq!(lost(10, false), 0, "a receiver with a timeout");
     }
 
     #[test]

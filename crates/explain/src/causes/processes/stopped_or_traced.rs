@@ -4,14 +4,15 @@
 //! job control signal stops all threads until SIGCONT; a container that is paused freezes. The
 //! thread is on no run queue meanwhile, and it did not ask for anything.
 //!
-//! A thread that waited for work when it was stopped lost nothing by it.
+//! A thread that waited for work when it was stopped lost nothing by it until some came: a request that
+//! it read after the stop, or another thread that began to wait for it meanwhile.
 //!
 //! # Evidence
 //!
 //! Time in which threads stood still in ptrace_stop, for a stop signal, or in the freezer: an
 //! account of its own, known by the state of the task. With it: the sender of a stop signal, the
 //! process that let the threads go on, and TracerPid. Stops of threads that waited for work are
-//! taken off.
+//! taken off, up to the moment at which some came.
 //!
 //! # Without whylag
 //!
@@ -50,9 +51,10 @@ const EACH_CALL_NS: u64 = 1_000_000;
 /// SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU, by number.
 const STOP_SIGNALS: [(u64, &str); 4] =
     [(19, "SIGSTOP"), (20, "SIGTSTP"), (21, "SIGTTIN"), (22, "SIGTTOU")];
+const TRACED: &str = "held by a tracer";
 /// Kernel functions in which a thread stands still, and what that is.
 const WAYS: [(&[&str], &str); 3] = [
-    (&["ptrace_stop"], "held by a tracer"),
+    (&["ptrace_stop"], TRACED),
     (&["do_signal_stop"], "stopped by a signal"),
     (&["__refrigerator", "do_freezer_trap"], "frozen"),
 ];
@@ -66,18 +68,20 @@ fn examine(case: &Case) -> Verdict {
     let lost = case.lost.get(STOPPED);
     if lost == 0 {
         return Err(Absent(format!(
-            "threads were stopped for {}, but all of them waited for work then",
+            "threads were stopped for {}, but all of them waited for work then, and none was seen to \
+             come",
             duration(stopped)
         )));
     }
     let total = case.wait_total(STOPPED);
     let name = case.process_name(process);
-    let signal = stop_signal(case, process);
     let resumer = resumer(case);
     let mut claimed: Accounts = [(STOPPED, lost)].into_iter().collect();
     let behind = case.behind(|end| end == ChainEnd::Stopped);
     claimed.merge(&behind);
     let way = way(case);
+    // strace stops a program with a signal first, and then at each of its calls.
+    let signal = stop_signal(case, process).filter(|_| way != Some(TRACED));
     let title = title(&name, way, signal, resumer);
     let mut claim = Claim::new(title, claimed, total.count);
 
@@ -122,7 +126,7 @@ fn evidence(case: &Case, idle_ns: u64, claim: &mut Claim) {
             claim.saw(text, "kernel stack of the stopped threads");
         }
     }
-    if stops.idle_ns > 0 {
+    if stops.idle > 0 {
         let text = format!(
             "{} of {} kept whole interrupted a wait for work; that part, {}, is not counted here",
             count(stops.idle),
@@ -130,6 +134,14 @@ fn evidence(case: &Case, idle_ns: u64, claim: &mut Claim) {
             duration(idle_ns)
         );
         claim.saw(text, "the thread's interval before the stop");
+    }
+    if stops.late > 0 {
+        let text = format!(
+            "in {} of these something came for the stopped thread: from then on they are counted",
+            count(stops.late)
+        );
+        claim
+            .saw(text, "requests at its sockets, and waits of others that it ended after the stop");
     }
     let tracer =
         case.run.sums.counters.iter().find(|c| c.name == "process.tracer_pid" && c.last > 0);
@@ -208,8 +220,11 @@ fn threads(case: &Case) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::part::question::Question;
+    use crate::part::run::PartialRun;
+    use crate::testing::requests::{MS, request};
     use crate::testing::{RunBuilder, SECOND, USER, interval, wait};
-    use model::{Blocked, EventDetail};
+    use model::{Blocked, EventDetail, OutlierKind, Run, Syscall, SyscallCall};
 
     const POLL: Account = Account::Blocked(Blocked::Poll);
 
@@ -250,6 +265,74 @@ mod tests {
         assert!(claim.evidence.iter().any(|e| e.text.starts_with("1 of 2 stops")));
     }
 
+    /// Thread 11 waits for work and is stopped for the second second; it waits again 2 ms after it.
+    fn stopped_at_rest() -> RunBuilder {
+        let at_rest = held("ptrace_stop").interval(11, POLL, SECOND / 2, SECOND / 2 - 40_000, None);
+        at_rest.interval(11, STOPPED, SECOND, SECOND, None).interval(
+            11,
+            POLL,
+            2 * SECOND + 2 * MS,
+            SECOND,
+            None,
+        )
+    }
+
+    fn lost(run: &Run) -> u64 {
+        examine(&Case::new(run)).unwrap().lost.get(STOPPED)
+    }
+
+    #[test]
+    fn a_stop_hurts_from_the_request_on_that_came_meanwhile() {
+        let with = |at, queued| {
+            crate::testing::requests::served(
+                stopped_at_rest().build(),
+                vec![request(1, 11, at, queued, 1)],
+            )
+        };
+        let run = with(1300, 701);
+        assert_eq!(lost(&run), SECOND + 700 * MS);
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(claim.evidence.iter().any(|e| e.text.starts_with("in 1 of these something came")));
+        // Before the stop, or after it.
+        assert_eq!((lost(&with(900, 1101)), lost(&with(2001, 1))), (SECOND, SECOND));
+    }
+
+    #[test]
+    fn a_stop_hurts_from_the_moment_on_at_which_somebody_began_to_wait_for_the_thread() {
+        let asked = |kind, from_ms: u64, to_ms: u64, waker| {
+            let wait = interval(
+                10,
+                Account::Blocked(kind),
+                from_ms * MS,
+                (to_ms - from_ms) * MS,
+                Some(waker),
+            );
+            stopped_at_rest().kept(wait)
+        };
+        let of = |run: RunBuilder| lost(&run.build());
+        let pipe = Blocked::PipeRead;
+        assert_eq!(of(asked(pipe, 1400, 2001, 11)), SECOND + 600 * MS);
+        assert_eq!(of(asked(pipe, 1400, 2001, 12)), SECOND, "another thread let it go on");
+        assert_eq!(of(asked(pipe, 1400, 2003, 11)), SECOND, "after it had waited again");
+        assert_eq!(of(asked(pipe, 900, 2001, 11)), SECOND, "before the stop it had no work either");
+        // The kernel tells the parent.
+        assert_eq!(of(asked(Blocked::ChildWait, 1400, 2001, 11)), SECOND);
+        let mut call = interval(10, Account::Blocked(pipe), 1399 * MS, 603 * MS, Some(11));
+        call.kind = OutlierKind::Syscall;
+        let read = Syscall::named("read").unwrap();
+        call.syscall = Some(SyscallCall { call: read, args: [0; 6], result: Some(-4) });
+        assert_eq!(of(asked(pipe, 1400, 2001, 11).kept(call)), SECOND, "a signal");
+    }
+
+    /// What is asked of a part is judged by what the whole run shows.
+    #[test]
+    fn of_a_thread_alone_the_stop_hurts_as_well() {
+        let wait = interval(10, Account::Blocked(Blocked::PipeRead), 1400 * MS, 601 * MS, Some(11));
+        let run = stopped_at_rest().kept(wait).build();
+        let part = PartialRun::new(&run, &Question::Thread(11)).unwrap();
+        assert_eq!(Case::of_part(&part).lost.get(STOPPED), 600 * MS);
+    }
+
     #[test]
     fn waiting_for_a_lock_before_the_stop_is_not_waiting_for_work() {
         let futex = crate::testing::FUTEX;
@@ -272,6 +355,9 @@ mod tests {
             detail: EventDetail::Sender { comm: "bash".into(), tid: 77 },
         };
         let child = Event { value: 17, ..event.clone() };
+        let run = held("ptrace_stop").event(event.clone()).build();
+        let traced = examine(&Case::new(&run)).unwrap().title;
+        assert!(traced.contains("held by a tracer"), "it stops a program to begin: {traced}");
         let run = held("do_signal_stop").event(child).event(event).build();
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!(claim.title, "main-10 (pid 10) is stopped by SIGSTOP from bash (tid 77)");

@@ -3,13 +3,13 @@
 mod called;
 mod of_a_client;
 mod of_requests;
+mod recorded;
 
 use self::called::{called, is_long};
 use self::of_a_client::of_a_client;
 use self::of_requests::of_requests;
 use crate::case::Case;
 use crate::cause::{Claim, OfRequests};
-use crate::judge::LEAST_OF_REQUESTS;
 
 /// The peer that requests, or threads, wait for most; `None` if none is slow. One that takes too little
 /// of the requests to be named hides no other.
@@ -23,14 +23,13 @@ pub(super) fn examine(case: &Case) -> Option<Claim> {
 
 /// It takes enough of the requests, or is no claim of requests.
 pub(super) fn is_felt(claim: &Claim) -> bool {
-    let share = |of: &OfRequests| of.slowest.share().max(of.of_all);
-    claim.requests.as_ref().is_none_or(|of| share(of) >= LEAST_OF_REQUESTS)
+    claim.requests.as_ref().is_none_or(OfRequests::is_felt)
 }
 
 #[cfg(test)]
 mod tests {
     use model::{
-        Account, Blocked, Call, ChainEnd, Depth, OutlierKind, Run, SocketKind, Syscall,
+        Account, Blocked, Call, ChainEnd, Context, Depth, OutlierKind, Run, SocketKind, Syscall,
         SyscallCall, WaitSum,
     };
 
@@ -77,7 +76,7 @@ mod tests {
         assert_eq!(first.cause, "slow-peer");
         assert!(first.title.contains("127.0.0.1:5432 (postgres, pid 90)"), "{}", first.title);
         assert_eq!(first.lost_ns, 30 * 80 * MS);
-        let cost = first.requests.unwrap();
+        let cost = first.requests.as_ref().unwrap();
         assert_eq!((cost.with, cost.of, cost.ns), (30, 30, 30 * 80 * MS));
         assert!(first.chain.iter().any(|link| link.text.contains("not recorded")));
     }
@@ -103,22 +102,118 @@ mod tests {
     /// A client that asks and then does nothing until there is an answer, as one of a queue does.
     #[test]
     fn who_only_asks_for_something_to_do_is_idle() {
+        assert!(examine(&Case::new(&consumer("127.0.0.1:6379", "redis-server"))).is_none());
+        assert!(examine(&Case::new(&consumer("10.0.0.7:5672", "?"))).is_none());
+        // Others have no jobs to give, as far as is known.
+        let run = consumer("10.0.0.7:5432", "?");
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.lost.get(RECEIVE), 2 * SECOND);
+        assert!(claim.doubts.iter().any(|doubt| doubt.factor < 0.7), "{:?}", claim.doubts);
+    }
+
+    /// Workers that were forked call one peer: one of them has the calls of all.
+    #[test]
+    fn what_forked_workers_wait_for_is_added_up() {
+        let of_worker = |tgid, peer: bool| {
+            let sum = WaitSum {
+                asked: true,
+                ends: [(ChainEnd::Outside, SECOND)].into(),
+                ..wait(tgid, RECEIVE, 0, 50, SECOND)
+            };
+            let accounts = [(RECEIVE, SECOND), (USER, SECOND)];
+            let run = waiting_client().thread(tgid, tgid, &accounts).wait(sum);
+            let mut run = calls(run.build(), 100, 20 * MS);
+            if peer {
+                let other = run.sums.services[0].clone();
+                run.sums.services.push(model::Service { tgid, ..other });
+            }
+            run.processes.iter_mut().for_each(|process| process.comm = "worker".into());
+            examine(&Case::new(&run)).unwrap().lost.get(RECEIVE)
+        };
+        assert_eq!(of_worker(77, false), 3 * SECOND);
+        // One with calls of its own counts by itself.
+        assert_eq!(of_worker(77, true), 2 * SECOND);
+    }
+
+    /// It does nothing but wait for the answers of this peer.
+    fn consumer(name: &str, comm: &str) -> Run {
         let mut run = client(20 * MS);
         run.threads[0].accounts =
             [(RECEIVE, 39 * SECOND / 10), (USER, SECOND / 20)].into_iter().collect();
-        assert!(examine(&Case::new(&run)).is_none());
+        run.sums.services[0].peer = Some(model::Peer { tgid: 90, comm: comm.into() });
+        for program in &mut run.messages.programs {
+            program.flows.iter_mut().for_each(|flow| flow.name = name.into());
+        }
+        run
     }
 
     /// The same with a probe of its health now and then.
     #[test]
     fn some_requests_beside_its_calls_make_no_server_of_who_asks_for_something_to_do() {
-        let consumer = |probes| {
-            let mut run = client(20 * MS);
-            run.threads[0].accounts =
-                [(RECEIVE, 39 * SECOND / 10), (USER, SECOND / 20)].into_iter().collect();
-            served(run, (0..probes).map(|n| request(9, 11, 900 * n, 0, 1)).collect())
+        let run = consumer("127.0.0.1:6379", "redis-server");
+        let run = served(run, (0..4).map(|n| request(9, 11, 900 * n, 0, 1)).collect());
+        assert!(examine(&Case::new(&run)).is_none());
+    }
+
+    /// Thread 12 sends what 11 asks for, to a peer that has `worked` ms with each of 40 calls of 50 ms.
+    fn through_a_sender(worked: u64, requests: u64) -> Run {
+        let pause = Account::Blocked(Blocked::TimerSleep);
+        through_a_sender_to(pause, worked, requests)
+    }
+
+    /// The same to a peer that is in `rest` meanwhile.
+    fn through_a_sender_to(rest: Account, worked: u64, requests: u64) -> Run {
+        let by_peer = WaitSum {
+            waker_tgid: 90,
+            ends: [(ChainEnd::Timer, 2 * SECOND)].into(),
+            longest_end: Some((91, ChainEnd::Timer)),
+            ..wait(10, POLL, 0, 40, 2 * SECOND)
         };
-        assert!(examine(&Case::new(&consumer(4))).is_none());
+        let mut run = RunBuilder::new()
+            .thread(11, 10, &[(POLL, 2 * SECOND)])
+            .thread(12, 10, &[(POLL, 3 * SECOND)])
+            .thread(91, 90, &[(rest, 2 * SECOND)])
+            .wait(by_peer);
+        for n in 0..40 {
+            let mut of_sender = interval(12, POLL, 100 * n * MS, 49 * MS, Some(91));
+            of_sender.waker.as_mut().unwrap().tgid = 90;
+            run = run.kept(interval(11, POLL, 100 * n * MS, 50 * MS, Some(12))).kept(of_sender);
+            // Its pause, which a timer ends while the peer has the CPU.
+            let timer = Account::Blocked(Blocked::TimerSleep);
+            let mut pause = interval(11, timer, (100 * n + 51) * MS, 9 * MS, Some(91));
+            let waker = pause.waker.as_mut().unwrap();
+            (waker.tgid, waker.context) = (90, Context::HardIrq);
+            run = run.kept(pause);
+        }
+        let mut run = calls(run.build(), 40, 50 * MS);
+        let at_peer = (0..requests).map(|n| {
+            let mut one = request(1, 91, 100 * n, 0, worked);
+            one.at_socket.as_mut().unwrap().tgid = 90;
+            one
+        });
+        run = served(run, at_peer.collect());
+        run.messages.programs.last_mut().unwrap().tgid = 90;
+        run
+    }
+
+    #[test]
+    fn who_waits_for_a_thread_that_sends_for_it_waits_for_the_peer_that_works_on_it() {
+        let run = through_a_sender(48, 40);
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!((claim.lost.get(POLL), claim.waits), (2 * SECOND, 40));
+        // An event loop that rests until a time is over may hold answers back until then.
+        assert!(examine(&Case::new(&through_a_sender_to(POLL, 48, 40))).is_none());
+        assert!(claim.title.ends_with("127.0.0.1:5432 (main-90, pid 90)"), "{}", claim.title);
+        assert!(claim.chain.iter().any(|link| link.text.contains("slept by a timer of its own")));
+        assert!(claim.doubts.is_empty(), "{:?}", claim.doubts);
+    }
+
+    /// The peer has jobs in a queue: nobody works on who waits for one.
+    #[test]
+    fn who_waits_for_a_thread_that_asks_for_something_to_do_is_idle() {
+        assert!(examine(&Case::new(&through_a_sender(1, 40))).is_none());
+        // Many quick requests of others, which take as long together.
+        assert!(examine(&Case::new(&through_a_sender(2, 1200))).is_none());
     }
 
     #[test]
@@ -142,7 +237,10 @@ mod tests {
         assert_eq!(found.findings[0].cause, "slow-peer");
         assert!(found.findings[0].title.contains("one call at a time"), "{:?}", found.findings);
         assert_eq!(found.findings[0].fix, TURNS);
-        assert!(found.findings[0].requests.unwrap().share() > 0.8, "they wait for those in front");
+        assert!(
+            found.findings[0].requests.as_ref().unwrap().share() > 0.8,
+            "they wait for those in front"
+        );
     }
 
     #[test]

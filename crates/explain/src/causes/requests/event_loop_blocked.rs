@@ -111,7 +111,7 @@ mod tests {
     use model::{Account, Blocked, ChainEnd, Message, Run, Syscall, SyscallCall, WaitSum};
 
     use super::*;
-    use crate::testing::requests::{MS, request, served};
+    use crate::testing::requests::{MS, PORT, request, served, served_at};
     use crate::testing::{RunBuilder, SECOND, USER, interval, wait};
 
     const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
@@ -149,6 +149,20 @@ mod tests {
         let found = crate::explain(&run);
         assert_eq!(found.findings[0].cause, "event-loop-blocked");
         assert_eq!(found.findings[0].requests, Some(slowest));
+    }
+
+    /// A loop at another port, whose requests wait longer, and for a tenth of their time.
+    #[test]
+    fn the_longest_waiting_hides_none_that_is_more_of_the_requests() {
+        let mut run = loop_that(None);
+        let accounts = [(USER, 3 * SECOND)].into_iter().collect();
+        let other = model::ThreadAccounts { tid: 12, accounts, ..run.threads[0].clone() };
+        run.threads.push(other);
+        let slow = (0..30).map(|n| request(n % 3, 12, 100 * n, 100, 900)).collect();
+        let run = served_at(run, PORT + 10, "port 8080", slow);
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.requests.unwrap().slowest.at.as_deref(), Some("port 80"));
+        assert_eq!(crate::explain(&run).findings[0].cause, "event-loop-blocked");
     }
 
     #[test]

@@ -9,9 +9,10 @@ use model::{Account, Accounts, MessageTime, Outlier, Run};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::case::requests::{
-    Busy, Queue, cost, did, intervals_by_thread, keeps_from_reading, queues, waited_for_reader,
+    Busy, Queue, did, intervals_by_thread, keeps_from_reading, queues, waited_for_reader,
 };
 use crate::case::safepoints::is_stop;
+use crate::case::slowest::cost;
 use crate::cause::{Absent, Claim, OfRequests};
 use crate::causes::ids;
 use crate::causes::tries::{SLEEP, sleeps_between_tries};
@@ -33,18 +34,23 @@ pub(super) struct HeldUp<'a> {
 }
 
 /// The one with the longest waiting whose readers are of this kind, and were kept from reading by
-/// nothing that has a cause of its own.
+/// nothing that has a cause of its own. One whose requests wait for a small part of their time, though
+/// that is long, hides no other.
 pub(super) fn held_up<'a>(case: &Case<'a>, is_loop: bool) -> Result<HeldUp<'a>, Absent> {
     let queues = queues(case.run);
     let queued = queues.iter().map(Queue::waited_ns).fold(0u64, u64::saturating_add);
-    let mut absent = None;
+    let (mut all, mut absent) = (Vec::new(), None);
     for queue in queues.into_iter().filter(|queue| queue.is_loop == is_loop) {
         match of_queue(case, queue) {
-            Ok(held) => return Ok(held),
+            Ok(held) => all.push(held),
             Err(why) => _ = absent.get_or_insert(why),
         }
     }
-    Err(absent.unwrap_or_else(|| no_queue(case.run, queued, is_loop)))
+    let felt = all.iter().position(|held| held.cost.is_felt()).unwrap_or(0);
+    match all.is_empty() {
+        false => Ok(all.swap_remove(felt)),
+        true => Err(absent.unwrap_or_else(|| no_queue(case.run, queued, is_loop))),
+    }
 }
 
 fn no_queue(run: &Run, queued: u64, is_loop: bool) -> Absent {
@@ -131,7 +137,7 @@ impl HeldUp<'_> {
     pub(super) fn claim(&self, title: String) -> Claim {
         let mut claim = Claim::new(title, self.lost.clone(), self.queue.waited.len() as u64);
         claim.takes_idle = true;
-        claim.requests = Some(self.cost);
+        claim.requests = Some(self.cost.clone());
         claim
     }
 

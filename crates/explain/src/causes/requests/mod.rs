@@ -4,6 +4,7 @@ mod calls;
 pub(crate) mod event_loop_blocked;
 mod held_up;
 pub(crate) mod queueing;
+mod refused;
 pub(crate) mod slow_peer;
 pub(crate) mod turn_taking;
 pub(crate) mod worker_pool_full;

@@ -6,31 +6,51 @@
 //! did meanwhile says why: it worked on this request or on those before, slept, waited for a disk, for
 //! a CPU, or for a third one. The fix is there, not in the thread that waits.
 //!
-//! A proxy or an application that waits for many answers at once, by epoll, looks idle itself; that
-//! it is not shows in the requests that it works on meanwhile, or in the calls that it has sent.
+//! A proxy or an application that waits for many answers at once, by epoll, looks idle. The requests
+//! that it works on meanwhile, or the calls that it has sent, show that it waits for answers.
 //!
 //! # Evidence
 //!
 //! Waits in recv, read or poll for a socket that this side has connected, after a send on it, which
-//! a thread of this host ended; divided by what that thread did meanwhile, and whoever it waited
+//! a thread of this host ended (of a pair, socketpair() or sockets of datagrams that are connected to each
+//! other, who sends first asks: of one that is older than the recording the first transfer that is seen may be
+//! an answer); divided by what that thread did meanwhile, and whoever it waited
 //! for. Without a connection: waits that a worker thread ended. A thread counts as a worker if the
 //! first thing it did was an idle wait, and the thread that ended that wait later waits for it.
 //! What a worker computes for the one that waits is work, unless it never rests and several wait
 //! for it at a time. Waits for room in a pipe count where somebody computes at their end: a stage
-//! of a pipeline that is slower than those before it. So do waits for child processes of one name, or
+//! of a pipeline that is slower than those before it. Of a queue inside a program nothing but names
+//! tells whether a thread waits for room or for work: sleeps on a futex count whose innermost function
+//! with such a name is one that puts (put, send, push, offer, enqueue, publish), or that waits for what was
+//! asked for (result, get of a future). So do waits for child processes of one name, or
 //! for what they write into a pipe, of three or more that the waiting process or a child of it has
 //! started one after the other; the command `sleep` is the timer of the script that calls it; an event
 //! loop counts if children ended nine of ten of its waits. Where requests are known: of the slowest ones
 //! the time from the send of a call that was made for them until its answer arrived, at least a
 //! quarter of their time and a twentieth of the recording. Else the waits of a process for answers
-//! to what it has sent, of a millisecond (the run's threshold) and more on average. Of a peer that
+//! to what it has sent, of a millisecond (the run's threshold) and more on average; where a thread sends
+//! for others (ZeroMQ), what these wait for it. Who does nearly nothing between answers may ask for
+//! something to do: so of brokers (Redis, RabbitMQ, Kafka and others, by program or port), and of a
+//! recorded peer that has no work with the calls for three quarters of their time, nothing is said, and of
+//! others with a doubt. Of a peer that
 //! is not recorded its address is known, and its process if it is on this host: record it, too (-a,
-//! or --follow for children), to see what it does.
+//! or --follow for children), to see what it does. While a recorded peer has nothing to do until somebody
+//! else asks it for something, who asked it waits for work: for a job in a queue (BRPOP).
+//!
+//! A peer that does not listen refuses connections (ECONNREFUSED, also where a socket that does not block
+//! says so when it is asked: SO_ERROR); who sleeps then and connects to the same address and port again
+//! waits for it. Between the two up to 64 other calls may be made (a name is looked up, a socket made and
+//! closed). A path of a socket that is not there (ENOENT) counts only if the connection is made in the end:
+//! many programs look in vain for a service that they can do without (nscd, syslog). So do child processes of
+//! a script that are refused (until nc -z db 5432; do sleep 1; done), with the command `sleep` between two of
+//! one name, and without the address. Not seen is a Go program whose sleep and connection are on different
+//! threads, nor an event loop that serves others meanwhile.
 //!
 //! # Without whylag
 //!
 //!     strace -f -T -e trace=network,read,write -p PID      # how long answers take
 //!     perf sched record -a -- sleep 5; perf sched timehist -w -p PEER   # what the peer did meanwhile
+//!     strace -f -Z -tt -e trace=connect -p PID; ss -ltnp   # connections that are refused; who listens
 //!
 //! # Sources
 //!
@@ -42,9 +62,11 @@ use crate::case::Case;
 use crate::case::answers::{Answers, ROOM};
 use crate::case::chain_ends::is_holders;
 use crate::case::in_words::in_words;
+use crate::case::looks::{FIX_OF_LOOKS, HasIt, did, doubt_looks};
+use crate::case::purposes::Purpose;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
-use crate::causes::requests::calls;
+use crate::causes::requests::{calls, refused};
 use crate::text::{counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
@@ -64,7 +86,7 @@ pub const CAUSE: Cause = Cause {
 };
 
 /// A queue would fill as well.
-pub(crate) const FIX_OF_PIPELINE: &str = "The stage that computes limits the pipeline: make it cheaper, give it \
+pub(crate) const FIX_OF_PIPELINE: &str = "The stage that is waited for limits the pipeline: make it cheaper, give it \
                                more threads or processes, or send it less. Room in the pipe or a \
                                queue only helps where its input comes in bursts.";
 const FIX_OF_CHILDREN: &str = "Look at what the child processes do, and let them do it sooner. Where \
@@ -83,9 +105,18 @@ fn main_end(answers: &Answers) -> ChainEnd {
     ends.max_by_key(|(_, ns)| *ns).map_or(ChainEnd::Unknown, |(end, _)| end)
 }
 
+/// Connections that are refused are told where they are more.
+fn examine(case: &Case) -> Verdict {
+    match (of_answers(case), refused::examine(case)) {
+        (Ok(answers), Some(refused)) if answers.lost.total() < refused.lost.total() => Ok(refused),
+        (Err(_), Some(refused)) => Ok(refused),
+        (answers, _) => answers,
+    }
+}
+
 /// What is known by name alone, because it was not recorded or is waited for by epoll, is told where it
 /// is more.
-fn examine(case: &Case) -> Verdict {
+fn of_answers(case: &Case) -> Verdict {
     let recorded = of_recorded(case);
     match (recorded, calls::examine(case)) {
         (Ok(recorded), Some(calls))
@@ -98,6 +129,22 @@ fn examine(case: &Case) -> Verdict {
     }
 }
 
+/// Who did that, if it is not the peer itself; another process may have the peer's name.
+fn beyond(case: &Case, first: &Answers, end: ChainEnd) -> Option<String> {
+    let run = case.whole();
+    let who = first.ends.who_was_at(end, run)?;
+    if who != first.peer {
+        return Some(who);
+    }
+    let is_peer = |tid: u32| match first.worker_tid {
+        _ if first.is_of_children() => true,
+        Some(worker) if first.tgid == first.peer_tgid => worker == tid,
+        _ => run.threads.iter().any(|t| (t.tid, t.tgid) == (tid, first.peer_tgid)),
+    };
+    let tid = first.ends.mostly_at(end, |tid| !is_peer(tid))?;
+    Some(format!("{who} (tid {tid})"))
+}
+
 fn of_recorded(case: &Case) -> Verdict {
     let slow: Vec<&Answers> = case.answers.iter().filter(|pair| own_ns(pair) > 0).collect();
     let Some(first) = slow.iter().max_by_key(|pair| own_ns(pair)) else {
@@ -108,19 +155,25 @@ fn of_recorded(case: &Case) -> Verdict {
     let all = lost.total();
     let peer = first.peer_name();
     let end = main_end(first);
+    let is_for_room = matches!(first.named, Some((Purpose::Room, _)));
     let (what, until) = match first.account {
-        ROOM => ("room in a pipe to ", "there was room for what comes next"),
+        ROOM => ("room in a pipe or terminal to ", "there was room for what comes next"),
+        _ if is_for_room => ("room in a queue to ", "there was room for what comes next"),
         _ if first.is_of_children() => ("", "the child ended, or had written"),
+        _ if first.named.is_some() => ("answers of ", "what had been asked for was there"),
         _ => ("answers of ", "the answer to what had been sent came"),
     };
-    let who = first.ends.who_was_at(end, case.whole()).filter(|who| *who != first.peer);
-    let behind = who.map_or(String::new(), |who| format!("which waited for {who}, "));
+    let behind = beyond(case, first, end);
+    let behind = behind.map_or(String::new(), |who| format!("which waited for {who}, "));
     let waiter = case.process_name(first.tgid);
-    let title = format!("{waiter} waits for {what}{peer}, {behind}which {end}");
+    let has_it = HasIt::of(&first.ends, end, first.peer_tgid, case.whole());
+    let did = did(end, has_it.as_ref());
+    let title = format!("{waiter} waits for {what}{peer}, {behind}which {did}");
     let mut claim = Claim::new(title, lost, count);
     claim.fix = match first.account {
-        ROOM => Some(FIX_OF_PIPELINE),
+        _ if first.account == ROOM || is_for_room => Some(FIX_OF_PIPELINE),
         _ if first.is_of_children() => Some(FIX_OF_CHILDREN),
+        _ if has_it.is_some() => Some(FIX_OF_LOOKS),
         _ => fix(end),
     };
     claim.mechanism(format!(
@@ -150,6 +203,7 @@ fn of_recorded(case: &Case) -> Verdict {
             ),
             match pair.is_of_children() {
                 true => "waits of the parent, waker at sched_waking, forks",
+                false if pair.named.is_some() => "user stacks of waits, waker at sched_waking",
                 false => "sends and waits of one socket, waker at sched_waking",
             },
         );
@@ -164,22 +218,32 @@ fn of_recorded(case: &Case) -> Verdict {
         longest.max_by_key(|o| o.duration_ns).map(|o| in_words(case, o)),
         "longest wait for an answer",
     );
-    claim.exclude(
-        "waiting for the next request",
-        match first.worker_tid {
-            _ if first.account == ROOM => "they have something to write",
-            _ if first.is_of_children() => "it waits for processes that it has started itself",
-            None => "only sockets that the waiting side has connected count, after a send on them",
-            Some(_) => {
-                "the one that answers began its life with a wait for work, which one of those ended \
-                 that wait for it"
-            }
-        }
-        .to_owned(),
-    );
+    claim.exclude("waiting for the next request", why_not_idle(first));
     rule_out(first, &mut claim);
     doubt(first, &mut claim);
+    doubt_looks(has_it.as_ref(), &mut claim);
     Ok(claim)
+}
+
+fn why_not_idle(first: &Answers) -> String {
+    let why = match (first.worker_tid, &first.named) {
+        _ if first.account == ROOM => "they have something to write",
+        _ if first.is_of_children() => "it waits for processes that it has started itself",
+        (_, Some((Purpose::Room, function))) => {
+            return format!("{function}, in which they wait, puts something into a queue");
+        }
+        (_, Some((_, function))) => {
+            return format!("{function}, in which they wait, is for what they have asked for");
+        }
+        (None, None) => {
+            "only sockets that the waiting side has connected count, after a send on them"
+        }
+        (Some(_), None) => {
+            "the one that answers began its life with a wait for work, which one of those ended \
+             that wait for it"
+        }
+    };
+    why.to_owned()
 }
 
 fn absent(case: &Case) -> Absent {
@@ -204,9 +268,9 @@ fn fix(end: ChainEnd) -> Option<&'static str> {
             "The peer works on a CPU all that time: make it do less for an answer, or give it more \
              threads if it handles one request after the other.",
         ),
-        ChainEnd::Timer => Some(
-            "The peer sleeps before it answers, by a timer of its own (a pause, a batch that waits \
-             to be full, a retry): take that out of the way of requests.",
+        ChainEnd::Timer | ChainEnd::Timeout => Some(
+            "The peer sleeps before it answers, by a timer of its own or until a timeout (a pause, \
+             a batch that waits to be full, a retry): take that out of the way of requests.",
         ),
         ChainEnd::Disk | ChainEnd::Fault => Some(
             "The peer waits for a disk before it answers: keep what it reads in memory, and take \
@@ -235,6 +299,9 @@ fn rule_out(first: &Answers, claim: &mut Claim) {
 }
 
 fn doubt(first: &Answers, claim: &mut Claim) {
+    if first.named.is_some() {
+        claim.doubt(0.8, "what they wait for is known by the names of functions alone");
+    }
     let known = first.ends.sum_of(|end| !matches!(end, ChainEnd::Unknown | ChainEnd::Unwatched));
     let total = first.ends.total();
     if known < total / 10 * 9 {
@@ -251,8 +318,8 @@ fn doubt(first: &Answers, claim: &mut Claim) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, SECOND, wait};
-    use model::{Blocked, WaitSum};
+    use crate::testing::{FUTEX, RunBuilder, SECOND, interval, user_stack, wait};
+    use model::{Blocked, Run, WaitSum};
 
     const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
 
@@ -303,9 +370,75 @@ mod tests {
         let case = Case::new(&run);
         let claim = examine(&case).unwrap();
         assert_eq!((claim.lost.get(ROOM), case.lost.get(ROOM)), (SECOND, SECOND));
-        assert!(claim.title.contains("room in a pipe to parser (tid 11)"), "{}", claim.title);
+        assert!(
+            claim.title.contains("room in a pipe or terminal to parser (tid 11)"),
+            "{}",
+            claim.title
+        );
         assert!(claim.fix.unwrap().contains("limits the pipeline"));
         assert!(examine(&Case::new(&full(ChainEnd::Timer))).is_err());
+    }
+
+    /// Thread 10 waits for thread 11 for a second in `function`; another second of such waits has no
+    /// stack. None of them began while it was recorded.
+    fn in_function(function: &str, end: ChainEnd) -> Run {
+        let mut kept = interval(10, FUTEX, 0, SECOND, Some(11));
+        kept.user_stack = Some(user_stack(function).id);
+        let sum = WaitSum {
+            waker_tgid: 10,
+            waker_tid: 11,
+            waker_comm: "indexer".into(),
+            ends: [(end, 2 * SECOND)].into(),
+            ..wait(10, FUTEX, 0x10, 100, 2 * SECOND)
+        };
+        let run = RunBuilder::new().thread(10, 10, &[(FUTEX, 2 * SECOND)]).kept(kept).wait(sum);
+        let mut run = run.build();
+        let stack = user_stack(function);
+        run.stacks.insert(stack.id, stack);
+        run
+    }
+
+    #[test]
+    fn names_tell_room_and_results_from_work() {
+        let lost = |function, end| Case::new(&in_function(function, end)).lost.get(FUTEX);
+        assert_eq!(lost("rows_put", ChainEnd::Cpu), 2 * SECOND);
+        assert_eq!(lost("rows_put", ChainEnd::Outside), 0);
+        assert_eq!(lost("rows_get", ChainEnd::Cpu), 0);
+        assert_eq!(lost("rows", ChainEnd::Cpu), 0);
+        // What one worker computes for one that waits is that one's work.
+        assert_eq!(lost("Future.result", ChainEnd::Cpu), 0);
+        assert_eq!(lost("Future.result", ChainEnd::Timer), 2 * SECOND);
+        let run = in_function("rows_put", ChainEnd::Cpu);
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(claim.title.contains("room in a queue to indexer (tid 11)"), "{}", claim.title);
+        assert!(claim.excluded.iter().any(|out| out.because.contains("rows_put")));
+    }
+
+    #[test]
+    fn a_process_beyond_the_peer_is_named_though_it_has_the_same_name() {
+        let title = |tid: u32| {
+            let mut run = asking(&[(ChainEnd::Timer, SECOND)]).thread(21, 20, &[]);
+            run = run.thread(31, 30, &[]);
+            let mut run = run.build();
+            run.threads.iter_mut().for_each(|thread| thread.comm = "broker".into());
+            run.sums.waits[0].longest_end = Some((tid, ChainEnd::Timer));
+            examine(&Case::new(&run)).unwrap().title
+        };
+        let (own, beyond) = (title(21), title(31));
+        assert!(own.ends_with("broker (pid 20), which slept by a timer of its own"), "{own}");
+        let words = "broker (pid 20), which waited for broker (tid 31), which slept by a timer of";
+        assert!(beyond.contains(words), "{beyond}");
+    }
+
+    /// A worker that waits for its next job at a queue which is recorded, too.
+    #[test]
+    fn who_waits_at_an_idle_peer_for_what_others_send_there_waits_for_work() {
+        let run = asking(&[(ChainEnd::Idle, SECOND), (ChainEnd::Cpu, SECOND / 100)]).build();
+        let case = Case::new(&run);
+        assert_eq!(case.lost.get(RECEIVE), SECOND / 100);
+        assert!(crate::explain(&run).findings.is_empty());
+        let run = asking(&[(ChainEnd::Idle, SECOND / 100), (ChainEnd::Cpu, SECOND)]).build();
+        assert_eq!(examine(&Case::new(&run)).unwrap().lost.get(RECEIVE), SECOND);
     }
 
     #[test]

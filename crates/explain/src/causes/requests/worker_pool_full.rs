@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(claim.fix, Some(WAITS));
         let found = crate::explain(&run);
         assert_eq!(found.findings[0].cause, "worker-pool-full");
-        assert!(found.findings[0].requests.unwrap().share() > 0.5);
+        assert!(found.findings[0].requests.as_ref().unwrap().share() > 0.5);
         assert!(found.idle_ns < 6 * SECOND, "what they slept is no waiting for work");
     }
 
@@ -184,6 +184,9 @@ mod tests {
                 count: 60,
                 ns,
                 max_ns: SECOND / 10,
+                name: None,
+                account: ASLEEP,
+                won_ns: 0,
             }];
             run
         };

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use model::units::{counted, duration, percentage};
 
 use super::Target;
-use crate::doctor::entry::{Entry, Look, cpus, get};
+use crate::doctor::entry::{Entry, Look, get};
+use crate::read::cpu_list;
 
 pub(super) const ENTRIES: &[Entry<Target>] = &[
     Entry {
@@ -31,8 +32,8 @@ pub(super) const ENTRIES: &[Entry<Target>] = &[
         why: "Threads bound to few CPUs wait for these while others are idle.",
         source: "/proc/PID/status",
         look: |of| {
-            let allowed = cpus(of.text("Cpus_allowed_list")?).len();
-            let online = cpus(&get("/sys/devices/system/cpu/online")?).len();
+            let allowed = cpu_list(of.text("Cpus_allowed_list")?).len();
+            let online = cpu_list(&get("/sys/devices/system/cpu/online")?).len();
             Ok(affinity(of.text("Cpus_allowed_list")?, allowed, online, of.number("Threads")?))
         },
     },

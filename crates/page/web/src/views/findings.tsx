@@ -146,6 +146,7 @@ function Figures({ finding }: { finding: Finding }) {
         <>
           , {percent(finding.requests.ns / Math.max(1, finding.requests.total_ns))} of the{" "}
           {finding.requests.of} slowest requests
+          {finding.requests.at && <> of {finding.requests.at}</>}
         </>
       )}
       ; confidence {finding.confidence.toFixed(2)}

@@ -73,6 +73,46 @@ fn where_cpus_are_idle_more_of_them_are_no_remedy() {
     assert!(examine(&Case::new(&busy)).unwrap().fix.is_none());
 }
 
+#[test]
+fn threads_that_may_run_on_some_cpus_only_are_counted_against_those() {
+    // Four CPUs, of which the last one is busy; two threads may use that one only.
+    let run = |bound: RunBuilder| {
+        let mut run = bound
+            .length(2 * SECOND)
+            .thread(10, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
+            .thread(11, 10, &[(USER, SECOND), (PREEMPTED, SECOND)])
+            .runner(runner(10, 10, 300, 2 * SECOND))
+            .cpus(4, 2 * SECOND, 0)
+            .build();
+        (run.sums.cpus[3].idle_ns, run.sums.cpus[3].busy_ns) = (0, 2 * SECOND);
+        run
+    };
+    let bound = run(RunBuilder::new().bound(10, &[3], 2 * SECOND, 2 * SECOND));
+    let claim = examine(&Case::new(&bound)).unwrap();
+    assert_eq!(
+        claim.title,
+        "main-10 (pid 10) has 2 runnable threads of its own on CPU 3, and may run nowhere else"
+    );
+    assert!(claim.fix.unwrap().contains("widen what binds them"));
+    assert!(claim.doubts.is_empty() && !claim.spare_cpus, "their CPU was never idle");
+    let said = |claim: &Claim| claim.evidence.iter().any(|e| e.text.contains("may run on CPU 3"));
+    assert!(said(&claim), "{:?}", claim.evidence);
+
+    let free = run(RunBuilder::new());
+    let claim = examine(&Case::new(&free)).unwrap();
+    assert!(claim.title.contains("on the same CPU") && claim.spare_cpus, "{}", claim.title);
+    assert!(!said(&claim));
+    // One thread of many is bound: that is not why they wait.
+    let other = run(RunBuilder::new().bound(10, &[3], SECOND / 2, SECOND));
+    assert!(examine(&Case::new(&other)).unwrap().spare_cpus);
+}
+
+#[test]
+fn cpus_are_listed_as_the_kernel_lists_them() {
+    assert_eq!(numbers(&[1]), "CPU 1");
+    assert_eq!(numbers(&[0, 1, 2, 3, 8, 10, 11]), "CPUs 0-3,8,10-11");
+}
+
 /// Findings about a server that waits for a CPU for 6 % of its time, behind its own threads.
 fn found(waits: u64, idle_tenths: u64) -> usize {
     let poll = (Account::Blocked(model::Blocked::Poll), 80 * SECOND / 100);

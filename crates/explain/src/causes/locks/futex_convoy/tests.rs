@@ -41,6 +41,30 @@ fn the_fix_follows_what_the_holder_did() {
     assert!(claim.ruled_out.iter().any(|r| r.cause == "cpu-runqueue"), "{:?}", claim.ruled_out);
 }
 
+/// Thread 11 has the lock, and waits with it for process 70, which sleeps.
+#[test]
+fn a_timer_of_somebody_beyond_the_holder_is_not_called_the_holders_own() {
+    let title_with = |end: u32| {
+        let mut run = convoy_behind(&[(ChainEnd::Timer, 3 * SECOND)]).thread(77, 70, &[]).build();
+        run.sums.waits[0].waker_tid = 11;
+        run.sums.waits[0].longest_end = Some((end, ChainEnd::Timer));
+        let claim = examine(&Case::new(&run)).unwrap();
+        let is_of_all = |link: &model::Link| link.text.contains("whoever that one waited for");
+        (claim.title, claim.fix.unwrap(), claim.chain.iter().any(is_of_all))
+    };
+    let (title, fix, is_of_all) = title_with(77);
+    assert!(
+        title.ends_with(
+            "whose holder waited for thread-77 (tid 77), which slept by a timer of its own"
+        ),
+        "{title}"
+    );
+    assert!(fix.contains("waits for another thread") && is_of_all);
+    let (title, fix, is_of_all) = title_with(11);
+    assert!(title.ends_with("whose holder slept by a timer of its own"), "{title}");
+    assert!(fix.contains("before it sleeps") && !is_of_all);
+}
+
 #[test]
 fn a_lock_that_nobody_lets_go_of_is_an_outage() {
     let open = WaitSum {

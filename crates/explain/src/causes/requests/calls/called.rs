@@ -6,6 +6,8 @@ use model::histogram::PRECISION_KERNEL;
 use model::{Call, FlowKind, Histogram, Message, MessageMetric, Run, Service, TracedProgram};
 
 use crate::case::Case;
+use crate::case::chain_ends::ChainEnds;
+use crate::case::lost::{Class, class};
 use crate::case::requests::kept;
 use crate::case::spans::Span;
 use crate::cause::Claim;
@@ -79,8 +81,14 @@ fn comm<'a>(case: &Case<'a>, peer: &'a model::Peer) -> &'a str {
 /// What the peer did, as far as that is known.
 pub fn trigger(case: &Case, called: &Called, claim: &mut Claim) {
     let answers = answers(case.run, called.service.program);
-    claim.trigger(match (answers, &called.service.peer) {
+    let ends = ends(case, called);
+    let did =
+        ends.in_words(&format!("meanwhile {}, or whoever it waited for,", peer(case, called)));
+    claim.trigger(match (answers.or(did), &called.service.peer) {
         (Some(words), _) => words,
+        (None, Some(peer)) if case.run.threads.iter().any(|thread| thread.tgid == peer.tgid) => {
+            format!("of {} (pid {}) no answer to them was kept whole", comm(case, peer), peer.tgid)
+        }
         (None, Some(peer)) => format!(
             "what {} (pid {}) did meanwhile is not known: it was not recorded",
             comm(case, peer),
@@ -88,6 +96,9 @@ pub fn trigger(case: &Case, called: &Called, claim: &mut Claim) {
         ),
         (None, None) => "the peer is not on this host, or was not seen to answer".to_owned(),
     });
+    if let Some(longest) = ends.longest_in_words(case.whole()) {
+        claim.trigger(longest);
+    }
     claim.saw(
         format!(
             "{} of {} to {}: {}",
@@ -102,6 +113,19 @@ pub fn trigger(case: &Case, called: &Called, claim: &mut Claim) {
         "waiting for the next request",
         "only the time between a call of its own and the answer counts".to_owned(),
     );
+}
+
+/// What the peer did while its caller waited, if it was recorded.
+fn ends(case: &Case, called: &Called) -> ChainEnds {
+    let mut ends = ChainEnds::default();
+    let peer = called.service.peer.as_ref().map_or(0, |peer| peer.tgid);
+    if case.whole().threads.iter().all(|thread| thread.tgid != peer) {
+        return ends;
+    }
+    let waits = case.run.sums.waits.iter();
+    let waits = waits.filter(|w| (w.tgid, w.waker_tgid) == (called.service.tgid, peer));
+    waits.filter(|wait| class(wait.account) == Class::Idle).for_each(|wait| ends.add(wait));
+    ends
 }
 
 /// Of calls whose peer was recorded: how its time divides.

@@ -7,7 +7,8 @@ use model::{Accounts, Message, MessageMetric, RequestCost};
 use super::called::{Called, calls_of, peer, requests, trigger};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::{cost, did, intervals_by_thread, kept};
+use crate::case::requests::{did, intervals_by_thread, kept};
+use crate::case::slowest::cost;
 use crate::case::spans::{Span, union};
 use crate::cause::{Claim, OfRequests};
 use crate::judge::FEWEST_REQUESTS;
@@ -43,8 +44,8 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     };
     let mut claim = Claim::new(title, lost, called.total.count());
     claim.takes_idle = true;
-    claim.requests = Some(OfRequests { slowest, of_all: own });
     claim.mechanism(in_requests(&slowest));
+    claim.requests = Some(OfRequests { slowest, of_all: own });
     if takes_turns {
         claim.fix = Some(TURNS);
         let behind = |message: &Message| match time(message) {
@@ -91,9 +92,10 @@ fn is_one_at_a_time(case: &Case, called: &Called) -> bool {
 
 fn in_requests(cost: &RequestCost) -> String {
     format!(
-        "the {} slowest requests took {} together, of that {} ({}) from a call until its answer \
+        "the {} slowest requests{} took {} together, of that {} ({}) from a call until its answer \
          arrived",
         cost.of,
+        cost.of_port(),
         duration(cost.total_ns),
         duration(cost.ns),
         percent(cost.ns, cost.total_ns)

@@ -11,7 +11,8 @@ use super::port::{Port, one_at_a_time, title, working};
 use super::whole::whole;
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::{cost, did};
+use crate::case::requests::did;
+use crate::case::slowest::cost;
 use crate::case::spans::{Span, union};
 use crate::cause::{Claim, OfRequests};
 use crate::text::{count, duration, percent};
@@ -24,9 +25,19 @@ const SOONER: usize = 50;
 /// Of pairs this part at least follows each other by one turn: more time is between answers that were
 /// not all kept.
 const FOLLOWS: usize = 3;
-/// The turns are to be this much more even than the times of whole requests: of requests that come at
-/// even times and each take as long, the answers are as even as they come.
-const EVENER: f64 = 0.7;
+/// The turns are to be so much more even than the times of whole requests, at least. Of requests that come at
+/// even times and each take as long, the answers are as even as they come, or less.
+const EVENER: f64 = 0.9;
+/// The times between such answers spread as much as those of two requests.
+const APART: f64 = std::f64::consts::SQRT_2;
+/// How far the spread of so few turns may be from that by chance, in parts of it times the root of how
+/// many there are: two standard errors of the middle half.
+const CHANCE: f64 = 2.25;
+
+/// How the spread of turns may compare with that of requests, at most.
+fn evener(turns: usize) -> f64 {
+    (APART * (1.0 - CHANCE / (turns.max(1) as f64).sqrt())).clamp(0.0, EVENER)
+}
 
 /// A port where answers come in turn.
 struct InTurn {
@@ -91,7 +102,8 @@ fn in_turn(case: &Case, port: &Port) -> Option<InTurn> {
     let turn = stats::quantile::median(&turns)?;
     let of_middle = |values: &[f64], q| stats::quantile::of(values, q);
     let spread = |values: &[f64]| Some(of_middle(values, 0.75)? - of_middle(values, 0.25)?);
-    if stats::quantile::median(&worked)? < 1.5 * turn || spread(&turns)? > EVENER * spread(&worked)?
+    if stats::quantile::median(&worked)? < 1.5 * turn
+        || spread(&turns)? > evener(turns.len()) * spread(&worked)?
     {
         return None;
     }
@@ -288,7 +300,7 @@ mod tests {
         let run = run_of(in_turn().into_iter(), 0);
         let first = &crate::explain(&run).findings[0];
         assert_eq!(first.cause, "turn-taking");
-        assert!(first.requests.unwrap().share() > 0.7, "{:?}", first.requests);
+        assert!(first.requests.as_ref().unwrap().share() > 0.7, "{:?}", first.requests);
         let chain: Vec<&str> = first.chain.iter().map(|link| link.text.as_str()).collect();
         assert!(
             chain.iter().any(|text| text.contains("one request at a time: every 15.")),
@@ -321,6 +333,30 @@ mod tests {
         assert!(found(&apart(|n| n / 8 * 130_000 + n % 8 * 1_300)).is_none(), "eight at a time");
         let at_random = |n: u64| n * 16_000 + (30_000.0 * noise(n)) as u64;
         assert!(found(&apart(at_random)).is_none(), "at any time");
+    }
+
+    /// Turns of 15 ms, until the next tick of a runtime's timers, and clients that all think for as long: each
+    /// request takes nearly as long as the others.
+    #[test]
+    fn turns_by_coarse_timers_are_turns() {
+        let mut free = 0_u64;
+        let mut ready: Vec<u64> = (0..8).map(|n| n * 1_000).collect();
+        let turns = (0..200u64).map(|n| {
+            let from = ready.remove(0);
+            let tick = (from.max(free) + 15_000).next_multiple_of(1_000);
+            free = tick + 400 + (100.0 * noise(n)) as u64;
+            ready.push(free + 10_000 + (100.0 * noise(n + 500)) as u64);
+            ready.sort_unstable();
+            (from, free)
+        });
+        let turns: Vec<(u64, u64)> = turns.collect();
+        assert!(found(&run_of(turns.into_iter(), 0)).is_some());
+    }
+
+    #[test]
+    fn of_few_turns_more_may_be_chance() {
+        assert!((0.69..0.71).contains(&evener(20)));
+        assert!(evener(100) <= EVENER && evener(1) <= 0.0);
     }
 
     #[test]

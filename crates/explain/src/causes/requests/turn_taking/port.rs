@@ -9,8 +9,9 @@ use model::{
 
 use super::whole::{Whole, whole};
 use crate::case::Case;
-use crate::case::requests::{cost, did, kept};
+use crate::case::requests::{did, kept};
 use crate::case::safepoints::stood_still;
+use crate::case::slowest::cost;
 use crate::case::spans::{Span, union, within_all};
 use crate::cause::{Claim, OfRequests};
 use crate::causes::requests::held_up::{has_own_cause, in_words};
