@@ -2,7 +2,7 @@
 # What recording costs servers: requests a second of Redis (GET), nginx (a small file) and PostgreSQL
 # (pgbench -S), each saturating a CPU of its own while its clients saturate another, and what is left of
 # them while a tool watches the server. In each round every tool is measured against nobody beside it.
-# With --docs it writes docs/cost.md, and keeps what is there from "What each step gave" on.
+# With --docs it writes docs/cost.md, and keeps what is there from "What --cheap leaves out" on.
 #
 #     ROUNDS=7 SECONDS_EACH=4 ONLY="redis nginx postgres" bench-peers/overhead-servers.sh [--docs]
 set -euo pipefail
@@ -174,7 +174,6 @@ losses() {
 		END { for (r in with) if (without[r]) print 100 * (1 - with[r] / without[r]) }' "$TSV" | sort -g
 }
 
-# row SERVER: medians and ranges of what each tool takes.
 # Goals: per cent of the requests that may be lost.
 declare -A MOST=([whylag]=8 [cheap]=3)
 
@@ -183,6 +182,7 @@ missed() {
 	[[ -z ${MOST[$1]:-} ]] || awk -v loss="$2" -v most="${MOST[$1]}" 'BEGIN { if (loss > most) printf "! " }'
 }
 
+# row SERVER: medians and ranges of what each tool takes.
 row() {
 	local tool loss
 	printf '| %s | %.0f |' "$1" "$(figures "$1/bare" | median)"
@@ -220,10 +220,11 @@ page() {
 		$(getconf _NPROCESSORS_ONLN) CPUs.
 
 		The server saturates one CPU, its clients and the tools share the others. In each of $ROUNDS rounds it
-		ran once with each tool and once with none. The table has the part of its requests per second that
-		was lost against the latter in the same round: median (range). The goals are 8 % with whylag and
-		3 % with \`--cheap\`; what is beyond them is marked !. whylag is told to follow the server's children; bpftrace sums off-CPU time by kernel stack and
-		has a histogram of calls, of the whole host.
+		ran once with each tool and once with none. The table has the share of its requests per second that
+		each tool took away, compared with the run without a tool in the same round: median (range). The goals
+		are 8 % with whylag and 3 % with \`--cheap\`; what is beyond them is marked !. whylag is told to follow
+		the server's children; bpftrace sums off-CPU time by kernel stack and has a histogram of calls, of the
+		whole host.
 
 	END
 	table_of_losses
@@ -238,13 +239,13 @@ page() {
 	END
 }
 
-# What is measured step by step has programs of several versions, which are not here.
-steps() {
-	sed -n '/^## What each step gave$/,$p' "$HERE/../docs/cost.md"
+# The rest of the page: words, and figures of earlier versions, which are not here to be measured.
+kept_text() {
+	sed -n '/^## What --cheap leaves out/,$p' "$HERE/../docs/cost.md"
 }
 
 if [[ ${1:-} == --docs ]]; then
-	kept=$(steps)
+	kept=$(kept_text)
 	page >"$HERE/../docs/cost.md"
 	[[ -z $kept ]] || printf '\n%s\n' "$kept" >>"$HERE/../docs/cost.md"
 	echo "written to docs/cost.md"

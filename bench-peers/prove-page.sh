@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# prove-page.sh FILE PAIRS: what bench-peers/prove.sh kept in FILE as a page, docs/proofs.md.
+# prove-page.sh FILE PAIRS: what bench-peers/prove.sh kept in FILE as a page, docs/proofs.md. What a reader
+# has to know of how these proofs were made (a busy machine, another build) is in a file beside it whose
+# name ends in .note, if there is one.
 set -euo pipefail
 
 kept=$1 pairs=$2
@@ -8,8 +10,11 @@ cat <<-END
 
 	Written by \`make proofs\` (\`bench-peers/prove.sh --docs\`), $pairs recorded pairs and 2 unrecorded ones a proof,
 	in an order drawn by lot. Linux $(uname -r), $(nproc) CPUs, from $(cut -f 1 "$kept" | sort | head -n 1) to $(cut -f 1 "$kept" | sort | tail -n 1).
-	"Others" are the CPUs that other programs had meanwhile: the median of a proof's runs, of that the median
-	(and the range) of the proofs. It tells how noisy the machine was.
+	"Others" is how many CPUs other programs used meanwhile, that is, how noisy the machine was: the median of the
+	runs of a proof; of several proofs the median of these, and their range.
+END
+[[ ! -e ${kept%.tsv}.note ]] || { echo; cat "${kept%.tsv}.note"; }
+cat <<-END
 
 	## Programs against themselves
 
@@ -49,6 +54,10 @@ cat <<-END
 	Faulty against fixed, judged by the time that the mystery itself says it lost (\`--metric\`; programs that
 	print their ticks by \`--ticks\`): "proven" is said if that fell and the cause is gone, rarer or smaller. Faulty
 	against itself must never be called proven. What was not proven at first was made again, and has a line each time.
+
+	A no has the verdict on the time with it: better (but the cause is not shown to have gone), same_within (there
+	is hardly a change) or insufficient (neither is shown). Of the cause, stays is: still there; insufficient: too
+	few runs had it to say.
 
 	| mystery | proven | what it lost, after/before | cause | in runs before, after | against itself | others, CPUs |
 	|---|---|---|---|---|---|---|

@@ -8,8 +8,9 @@
 # PAIRS recorded pairs each. ONLY="lazy-binding gzip" makes those alone. The whole takes hours, so
 # what is done is kept in bench-peers/results/proofs.tsv, and not made again: a script that was ended
 # goes on where it stopped, and two can run beside each other. FRESH=1 begins anew. What came out as
-# it should not is kept whole in bench-peers/results/proofs/. With --docs as the last word it writes
-# docs/proofs.md from what is kept. Needs root.
+# it should not is kept whole in bench-peers/results/proofs/. What a reader has to know of how these
+# proofs were made can be written into bench-peers/results/proofs.note. With --docs as the last word
+# it writes docs/proofs.md from what is kept. Needs root.
 set -euo pipefail
 # shellcheck source=bench-peers/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -38,7 +39,7 @@ trap 'exit 143' TERM
 TMP=$(mktemp -d "${TMPDIR:-/tmp}/whylag-prove.XXXXXX")
 at_exit rm -rf "$TMP"
 mkdir -p "$RESULTS/proofs"
-[[ -z ${FRESH:-} ]] || rm -f "$KEPT" "$RESULTS/proofs"/*.json.gz
+[[ -z ${FRESH:-} ]] || rm -f "$KEPT" "${KEPT%.tsv}.note" "$RESULTS/proofs"/*.json.gz
 
 # is_wanted PART NAME SET: it is asked for, and not there yet. What failed is tried again; so is, by the
 # next script, a mystery that was not proven (a noisy machine hides faults), three times in all.

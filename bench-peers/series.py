@@ -44,7 +44,7 @@ def whylag(path):
 def oracle(means):
     """Where a step is that most probably is within a run of it, for one who knows the level before, the
     step, the noise, and that the noise is normal: the middle of the three places that are most probable
-    together. No date can be right more often."""
+    together. No other rule for one date is right more often, over many series."""
     beyond = [(math.log(mean) - LEVEL) / NOISE for mean in means]
     step, sums, total = STEP / NOISE, [], 0.0
     for value in reversed(beyond):
@@ -68,29 +68,31 @@ def main():
         "4,000 requests a run, noise of 2 % between runs.\n\n"
         "Otava is 0.8.0 with its defaults, on mean, p50 and p99 of each run: a series is flagged if any of "
         "them is. whylag sees the quantiles of the same requests.\n\n"
-        "Flagged: some change was reported. Dated: one was, within one run of the truth. The oracle is told "
-        "that there is one step, both levels and the noise, and says which place is most probably within one "
-        "run of it: nobody can date more of these series.\n"
+        "Flagged: some change was reported. Dated: one of the reported ones is within one run of the "
+        "truth.\n"
     )
-    print("| series | whylag: flagged | dated | Otava: flagged | dated | Otava, mean alone: flagged | dated "
-          "| oracle: dated |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| series | whylag: flagged | dated | Otava: flagged | dated | Otava, mean alone: flagged | dated |")
+    print("|---|---|---|---|---|---|---|")
+    best = []
     for kind, words, changes in KINDS:
-        ours, theirs, mean, best = [], [], [], []
+        ours, theirs, mean = [], [], []
         for path in sorted(glob.glob(f"{folder}/{kind}-*.json")):
             ours.append(verdict(whylag(path[: -len("json")] + "whylag"), changes))
             with open(path) as file:
                 values = json.load(file)
             found = otava(values)
-            best.append(abs(oracle(values["mean"]) - CHANGED) <= 1)
+            if kind == "step":
+                best.append(abs(oracle(values["mean"]) - CHANGED) <= 1)
             theirs.append(verdict([p for points in found.values() for p in points], changes))
             mean.append(verdict(found.get("mean", []), changes))
         cells = []
         for judged in (ours, theirs, mean):
             part = lambda place: f"{sum(one[place] for one in judged)} of {len(judged)}"
             cells += [part(0), part(1) if changes else "-"]
-        cells.append(f"{sum(best)} of {len(best)}" if kind == "step" else "-")
         print(f"| {words} | {' | '.join(cells)} |")
+    print("\nWho is told that there is one step of 2 noise units, both levels and the noise, and names the run "
+          f"that is most probably within one of it, dates {sum(best)} of {len(best)}: a rule that "
+          "gives one date a series cannot be expected to be right more often.")
     print(f"\nOf 1,000 runs with 31 latencies each: `whylag series` {series_ms} ms, "
           f"`whylag runs --grid` {grid_ms} ms.")
 

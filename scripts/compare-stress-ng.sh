@@ -52,8 +52,8 @@ mkdir -p docs
 	echo
 	echo "Written by \`scripts/compare-stress-ng.sh\` with $(stress-ng --version | cut -d ' ' -f 1-3 | tr -d ,) on"
 	echo "Linux $(uname -r), $(nproc) CPUs, on $(date -u +%Y-%m-%d). Each stressor ran for three seconds under"
-	echo "\`whylag record --follow\`. The table has the first two findings, as fractions of the wall time of all its"
-	echo "threads."
+	echo "\`whylag record --follow\`. The table has the first two findings, with the share of the wall time of all"
+	echo "threads that each explains."
 	echo
 	echo "| stressor | what it does | what whylag says |"
 	echo "|---|---|---|"

@@ -13,7 +13,8 @@ packages_of() {
 			flex=flex gawk=gawk msgfmt=gettext
 		;;
 	test)
-		echo script=bsdutils c++=g++ readelf=binutils strace=strace perf=linux-perf mkfs.ext4=e2fsprogs
+		echo script=bsdutils c++=g++ readelf=binutils strace=strace perf=linux-perf mkfs.ext4=e2fsprogs \
+			musl-gcc=musl-tools
 		packages_of java
 		;;
 	# Java 17 or later.

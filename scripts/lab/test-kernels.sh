@@ -13,7 +13,7 @@ lab=$(realpath -m "${WHYLAG_LAB:-target/lab}")
 here=scripts/lab
 
 # Programs whose fault takes no CPU time: what else is slow in a translated machine is not theirs.
-short=(membarrier-global mmap-lock dns-timeout)
+short=(membarrier-global mmap-lock dns-timeout cgroup-throttle@crowd)
 all=("${short[@]}" futex-convoy nagle-delack cgroup-throttle dirty-throttle file-lock fsync-journal
 	ksm-cow swap-in listen-overflow rt-starvation stopped-or-traced@frozen tcp-rto udp-rcvbuf-stall)
 # The short part takes what `make test` has built: loading is the kernel's work, in both.
@@ -37,6 +37,8 @@ run() {
 	cp "$whylag" "$job/bin/"
 	strip -g "$job/bin/whylag"
 	cp -r mysteries/bin/. "$job/mysteries/"
+	cc -O2 -pthread -o "$job/mysteries/cgroup-throttle@crowd" \
+		crates/whylag/tests/programs/throttled_crowd.c
 	cp "$here/job.sh" "$job/run.sh"
 	for mystery in "${mysteries[@]}"; do
 		case $mystery in

@@ -257,6 +257,19 @@ fn a_wait_for_a_cpu_is_divided_among_those_who_ran_in_it() {
     }
     let ran: u64 = run.sums.runners.iter().map(|runner| runner.ns).sum();
     assert!(ran <= run.accounts().sum_of(Account::is_waiting_for_cpu), "{:?}", run.sums.runners);
+    is_bound_to(run, kernel.get("bound.cpu") as u32);
+}
+
+/// The program's only process may run on this CPU alone, and all that it waited for a CPU was there.
+fn is_bound_to(run: &Run, cpu: u32) {
+    if run.sums.cpus.len() < 2 {
+        assert!(run.sums.bound.is_empty(), "there is no other CPU: {:?}", run.sums.bound);
+        return;
+    }
+    let [bound] = &run.sums.bound[..] else { panic!("{:?}", run.sums.bound) };
+    assert_eq!((&bound.cpus[..], bound.threads), (&[cpu][..], 1));
+    assert_eq!(bound.waited_ns, run.accounts().sum_of(Account::is_runnable));
+    assert_eq!(bound.ran_ns, run.accounts().sum_of(Account::is_running));
 }
 
 #[test]

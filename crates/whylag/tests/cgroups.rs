@@ -63,6 +63,16 @@ fn unique(name: &str) -> String {
     format!("whylag-test-{}-{name}", std::process::id())
 }
 
+/// An id of a container that begins like that, and that no other test has.
+fn container_id(beginning: &str) -> String {
+    format!("{beginning}{:08x}{:0<64}", std::process::id(), "").chars().take(64).collect()
+}
+
+/// The beginning of it that no other test has.
+fn short(id: &str) -> &str {
+    &id[..20]
+}
+
 fn processes(run: &Run) -> BTreeSet<u32> {
     run.threads.iter().map(|thread| thread.tgid).collect()
 }
@@ -115,17 +125,22 @@ fn a_unit_and_a_container_are_found_by_their_cgroups() {
     let Some(lab) = Lab::new() else { return };
     let Some(mount) = mount("cgroup2") else { return println!("skipped: no cgroup2 is mounted") };
     let unit = Group::below(&mount, &format!("{}.service", unique("unit")));
-    let container = Group::below(&unit.0, &format!("docker-{}.scope", unique("4f5e6a7b")));
+    let id = container_id("4f5e6a7b");
+    let container = Group::below(&unit.0, &format!("docker-{id}.scope"));
+    // Of a user who names a cgroup of his after the container, where it is found first.
+    let theirs = Group::below(&mount, &format!("a-{}.service", unique("theirs")));
+    let named_alike = Group::below(&theirs.0, &format!("docker-{id}.scope"));
+    std::os::unix::fs::chown(&theirs.0, Some(65_534), None).unwrap();
     let (in_unit, in_container) = (family(0, 0), family(0, 0));
     unit.take(in_unit.0.id());
     container.take(in_container.0.id());
     let run = lab.record_target(&["-u", &unique("unit"), "--time", "300ms"]).run;
     assert_eq!(processes(&run), BTreeSet::from([in_unit.0.id(), in_container.0.id()]));
     assert_eq!(run.header.target, Target::Unit(format!("{}.service", unique("unit"))));
-    let run = lab.record_target(&["--container", &unique("4f5e"), "--time", "300ms"]).run;
+    let run = lab.record_target(&["--container", short(&id), "--time", "300ms"]).run;
     assert_eq!(processes(&run), BTreeSet::from([in_container.0.id()]));
     drop((in_unit, in_container));
-    drop(container);
+    drop((container, named_alike));
 }
 
 #[test]
@@ -154,8 +169,19 @@ fn a_name_that_fits_none_or_several_is_refused() {
     assert_refused(&record(&["-u", &unit]), &[&unit]);
     assert_refused(&record(&["--cgroup", "/no/such"]), &["--cgroup /no/such", "/sys/fs/cgroup"]);
     assert_refused(&record(&["--container", &unit]), &["--container", "docker ps"]);
-    let name = |suffix| format!("libpod-{}{suffix}.scope", unique("aa11"));
-    let both = [name("22"), name("33")].map(|name| Group::below(&mount, &name));
-    let output = record(&["--container", &unique("aa11")]);
-    assert_refused(&output, &["2 cgroups", "--cgroup PATH", both[0].path(), both[1].path()]);
+    let of = |suffix: &str| container_id(&format!("aa11{suffix}"));
+    let name = |suffix| format!("libpod-{}.scope", of(suffix));
+    let both = ["22", "33"].map(|suffix| Group::below(&mount, &name(suffix)));
+    let output = record(&["--container", "aa11"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let mut lines = said.lines();
+    let first = lines.next().unwrap();
+    assert!(first.contains("2 cgroups") && first.contains("more of the id"), "{said}");
+    assert!(first.contains("--cgroup PATH"), "{said}");
+    let listed: BTreeSet<&str> = lines.map(str::trim).collect();
+    assert_eq!(listed, BTreeSet::from([both[0].path(), both[1].path()]));
+    // A part that is not the beginning.
+    let output = record(&["--container", &of("22")[2..]]);
+    assert_refused(&output, &["--container", "the beginning of its id"]);
 }

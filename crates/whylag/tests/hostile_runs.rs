@@ -234,6 +234,36 @@ fn a_small_file_of_many_values_takes_little_memory() {
     }
 }
 
+/// 8 million ticks in 70 kB, the most that a run has; and more of them.
+#[test]
+fn many_lines_of_ticks_take_no_more_memory_than_a_run_may_have() {
+    const MOST: i64 = 400 << 10; // KiB
+    let folder = tempfile::tempdir().unwrap();
+    let text = text_of("timer-slack-faulty");
+    let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+    let ending = String::from_utf8(lines.last().unwrap().to_vec()).unwrap();
+    let path = folder.path().join("bomb.whylag");
+    let piece = format!(
+        "{{\"batch\":{{\"ticks\":[{{\"series\":0,\"ticks\":[[1,0,0]{}]}}]}}}}\n",
+        ",[1,0,0]".repeat(99_999)
+    );
+    for (pieces, expected) in [(75, 0), (1_000, 2)] {
+        let mut out = GzEncoder::new(File::create(&path).unwrap(), Compression::fast());
+        lines[..lines.len() - 1].iter().for_each(|line| out.write_all(line).unwrap());
+        (0..pieces).for_each(|_| out.write_all(piece.as_bytes()).unwrap());
+        let before = format!("\"batches\":{},", lines.len() - 2);
+        let with_ticks = format!("\"batches\":{},", lines.len() - 2 + pieces);
+        let changed = ending.replace(&before, &with_ticks);
+        assert!(changed != ending, "{ending}");
+        out.write_all(changed.as_bytes()).unwrap();
+        out.finish().unwrap();
+        let (status, peak) = peak_of_import(&path, &folder.path().join("store"));
+        println!("{pieces} lines of ticks: {} MiB", peak >> 10);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == expected, "{status}");
+        assert!(peak < MOST, "{pieces} lines of ticks: {} MiB", peak >> 10);
+    }
+}
+
 /// Exit status and peak memory in KiB of an import.
 #[allow(clippy::zombie_processes, reason = "wait4 waits for it, and says what it used")]
 fn peak_of_import(path: &Path, store: &Path) -> (i32, i64) {

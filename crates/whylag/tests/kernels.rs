@@ -43,6 +43,8 @@ struct Recorded {
     /// The program's exit status, and whether it says that its fault cost it time.
     status: i32,
     has_happened: bool,
+    /// How long a quota kept its threads from a CPU, if the program knows that.
+    throttled_ns: Option<u64>,
     /// `None` if nothing was recorded.
     run: Option<Run>,
 }
@@ -79,6 +81,7 @@ fn kernel(folder: &Path) -> Kernel {
         let text = fs::read_to_string(out.join(format!("{program}.text"))).unwrap_or_default();
         Recorded {
             has_happened: has_happened(&text),
+            throttled_ns: value(&text, "throttled_ns"),
             mystery: program.trim_end_matches("-faulty").to_owned(),
             status: status.parse().unwrap(),
             run: Sqlite::open_run_file(&run).ok().map(|(store, id)| store.load(id).unwrap()),
@@ -92,19 +95,25 @@ fn kernel(folder: &Path) -> Kernel {
     }
 }
 
+/// NAME=NUMBER of the line in which a program says what its fault cost.
+fn value(text: &str, name: &str) -> Option<u64> {
+    let truth = text.lines().find_map(|line| line.strip_prefix("truth: "))?;
+    let words = truth.split(' ').filter_map(|word| word.split_once('='));
+    words.filter(|(key, _)| *key == name).find_map(|(_, value)| value.parse().ok())
+}
+
 /// False if the program itself says that its fault cost it less than a twentieth of its time: in a
 /// slow machine some do not come about.
 fn has_happened(text: &str) -> bool {
-    let truth = text.lines().find_map(|line| line.strip_prefix("truth: "));
-    let value = |name: &str| -> Option<u64> {
-        let words = truth?.split(' ').filter_map(|word| word.split_once('='));
-        words.filter(|(key, _)| *key == name).find_map(|(_, value)| value.parse().ok())
-    };
-    match (value("lost_ns"), value("wall_ns")) {
+    match (value(text, "lost_ns"), value(text, "wall_ns")) {
         (Some(lost), Some(wall)) => lost.saturating_mul(20) >= wall,
         _ => true,
     }
 }
+
+/// How much of the time for which the kernel had its run queues throttled is in the account of that.
+/// A thread waits a little for a CPU when that is over, and some come to the queue late.
+const THROTTLED: std::ops::Range<f64> = 0.8..1.3;
 
 /// The accounts of each thread sum to its wall time. What was lost is printed: the clocks of a
 /// translated machine are not the same on all CPUs, and go backwards between them.
@@ -126,7 +135,7 @@ fn parts_off(run: &Run) -> BTreeSet<String> {
 
 /// What became of a mystery, in words for the table, and whether that is as it should be.
 fn verdict(series: &str, recorded: &Recorded) -> (String, bool) {
-    let Recorded { mystery, status, has_happened, run } = recorded;
+    let Recorded { mystery, status, has_happened, throttled_ns, run } = recorded;
     let Some(run) = run else { return (format!("not recorded: status {status}"), false) };
     // Ended by timeout, or a panic: whylag itself.
     if [101, 124, 137].contains(status) {
@@ -137,6 +146,12 @@ fn verdict(series: &str, recorded: &Recorded) -> (String, bool) {
     }
     if !has_happened {
         return ("not judged: the fault did not come about".to_owned(), true);
+    }
+    if let Some(truth) = throttled_ns {
+        let of_truth = run.accounts().get(Account::Throttled) as f64 / *truth as f64;
+        if !THROTTLED.contains(&of_truth) {
+            return (format!("{of_truth:.2} of its time throttled is in that account"), false);
+        }
     }
     // What stands after an @ is a way in which the fault comes about.
     let cause = mystery.split('@').next().unwrap_or(mystery);
@@ -223,7 +238,8 @@ but run-queue delay, which translated CPUs always have.
         // Writing to a string does not fail.
         let _ = writeln!(page, "| {} | {} | {attach:.1} s | {off} |", kernel.release, kernel.cpus);
     }
-    page += "\nMedian time until it records, translated: compare them with each other only.\n";
+    page += "\nAttached in: the median time until whylag records. The CPUs are translated, so compare \
+             these times with each other only.\n";
     for kernel in kernels {
         let _ = write!(
             page,

@@ -6,10 +6,11 @@
 mod common;
 
 use common::disturbance::undisturbed;
-use common::programs::program;
+use common::programs::{Libc, program, shape};
 use common::{Lab, Recorded};
 use model::{
-    FlowKind, Histogram, Message, MessageFlow, MessageMetric, Metric, Run, SegmentKind, Service,
+    ChainEnd, FlowKind, Histogram, Message, MessageFlow, MessageMetric, Metric, Run, SegmentKind,
+    Service,
 };
 
 /// A line of the program: what a request was, how long until it was read, and until it was answered.
@@ -253,6 +254,66 @@ fn long_polls_are_not_called_slow() {
     let total = values(&run, FlowKind::Request, MessageMetric::Total);
     assert_eq!(total.count(), 5, "the others");
     assert!(run.messages.slow.iter().all(|message| message.total_ns() < 150_000_000));
+}
+
+/// What the shape prints of itself: `polls=104`.
+fn printed(recorded: &Recorded, name: &str) -> u64 {
+    let words = recorded.stdout().split_whitespace();
+    let value = words.filter_map(|word| word.strip_prefix(name)).next();
+    value.unwrap().parse().unwrap()
+}
+
+#[test]
+fn long_polls_that_another_request_ends_are_not_called_slow() {
+    let Some(lab) = Lab::new() else { return };
+    let program = shape("healthy_long_poll", Libc::Glibc);
+    let recorded = lab.record(&["--follow"], [program.as_os_str(), "1".as_ref()]);
+    let held = values(&recorded.run, FlowKind::Request, MessageMetric::Held).count();
+    let polls = printed(&recorded, "polls=");
+    assert!(held <= polls && held >= polls / 2, "{held} of {polls}: some waited for a CPU");
+}
+
+/// A worker thread of its own works for them, or they wait for a lock.
+#[test]
+fn requests_that_others_of_the_process_let_go_on_are_slow() {
+    let Some(lab) = Lab::new() else { return };
+    let program = shape("handed_request", Libc::Glibc);
+    let recorded = lab.record(&["--follow"], [program.as_os_str(), "1".as_ref()]);
+    let held = values(&recorded.run, FlowKind::Request, MessageMetric::Held).count();
+    let total = values(&recorded.run, FlowKind::Request, MessageMetric::Total);
+    let slow = printed(&recorded, "slow=");
+    assert!(held <= slow / 4, "{held} of {slow} seem to be held open");
+    let long = total.ranges().filter(|(low, ..)| *low >= 25_000_000).map(|(.., n)| n).sum::<u64>();
+    assert!(long >= slow / 4 * 3, "{long} of {slow}");
+}
+
+/// It is a child, which is not recorded; packets over loopback come from it all the same.
+#[test]
+fn a_server_of_this_host_that_is_not_recorded_is_no_other_host() {
+    let Some(lab) = Lab::new() else { return };
+    let program = shape("tcp_sleep", Libc::Glibc);
+    let recorded = lab.record(&[], [program.as_os_str(), "1".as_ref()]);
+    assert!(recorded.run.threads.iter().all(|thread| thread.comm != "geocoder"));
+    let waits = || recorded.run.sums.waits.iter().filter(|wait| wait.asked);
+    let all: u64 = waits().map(|wait| wait.ns).sum();
+    let by_server = waits().filter(|wait| wait.waker_comm == "geocoder");
+    let unwatched: u64 = by_server.map(|wait| wait.ends_in(|end| end == ChainEnd::Unwatched)).sum();
+    // An interrupt on the way may hide what the softirq is for.
+    assert!(unwatched > all / 2 && all > 300_000_000, "{unwatched} of {all}");
+}
+
+/// They take turns of 5 ms, between which an event loop rests. Where a request comes just before the
+/// time is up, it ends the loop's last rest, and the answer looks as if nobody worked on it: the
+/// more, the later the loop gets its CPU.
+#[test]
+fn requests_that_wait_for_times_of_their_server_are_slow() {
+    let Some(lab) = Lab::new() else { return };
+    let program = shape("async_turn", Libc::Glibc);
+    let recorded = lab.record(&["--follow"], [program.as_os_str(), "1".as_ref()]);
+    let held = values(&recorded.run, FlowKind::Request, MessageMetric::Held).count();
+    let total = values(&recorded.run, FlowKind::Request, MessageMetric::Total).count();
+    let slow = printed(&recorded, "slow=");
+    assert!(held < slow / 2 && total > slow / 2, "{held} of {slow} seem to be held open");
 }
 
 #[test]

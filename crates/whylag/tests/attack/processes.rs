@@ -1,5 +1,6 @@
 //! Files of processes: programs, libraries, perf maps.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -75,6 +76,26 @@ fn thousands_of_mappings_with_long_paths_cost_little() {
     drop(attacker);
     // The paths are longer than the usual ways of removing a folder take.
     assert!(Command::new("rm").arg("-rf").arg(den.folder.path()).status().unwrap().success());
+}
+
+/// 32,768 mounts, whose list is cut at 4 MiB, and none; 200 files are opened at the end.
+#[test]
+fn thousands_of_mounts_do_not_cost_more_with_each_file_that_is_named() {
+    let Some(lab) = lab() else { return };
+    let cpu_ns = [0, 15].map(|steps| {
+        let den = Den::of("attacker");
+        let folder = den.folder.path().to_str().unwrap();
+        let (attacker, files) = den.attack(&["mounts", folder, &steps.to_string()]);
+        let (run, _) = record(&lab, &attacker.pid());
+        let frames = frames(&run);
+        let named = frames.iter().filter(|frame| frame.module.contains("/code-"));
+        let named: BTreeSet<&str> = named.map(|frame| frame.module.as_str()).collect();
+        println!("2^{steps} mounts: {} files, {} ms", named.len(), run.cost.cpu_ns / 1_000_000);
+        assert!(named.len() as u64 > files / 3, "{} files", named.len());
+        run.cost.cpu_ns
+    });
+    let [few, many] = cpu_ns;
+    assert!(many < 3 * few, "{many} ns of CPU time, {few} ns with few mounts");
 }
 
 /// The kernel takes any bytes for a name, and /proc shows them as they are.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::{Run, RunStatus};
 use rusqlite::Connection;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::programs::program;
 use crate::common::{Helper, Lab, wait_until, whylag};
@@ -72,20 +72,30 @@ fn begun(lab: &Lab, options: &[&str], pid: &str) -> Child {
     record.args(options).args(["-p", pid]);
     let child = record.stderr(Stdio::piped()).spawn().unwrap();
     wait_until("a second stored", || {
-        lab.runs_so_far().last().is_some_and(|run| run.length_ns > 1_000_000_000)
+        lab.runs_so_far()
+            .last()
+            .is_some_and(|run| run.status == RunStatus::Recording && run.length_ns > 1_000_000_000)
     });
     child
+}
+
+/// What a recorder says that goes on storing for a while and is ended then: one that ends by itself may
+/// have done so, on a busy machine, before its store is touched.
+fn ended_later(recorder: Child) -> Output {
+    std::thread::sleep(Duration::from_millis(1500));
+    kill_process(Pid::from_child(&recorder), Signal::INT).unwrap();
+    recorder.wait_with_output().unwrap()
 }
 
 #[test]
 fn a_store_that_is_removed_meanwhile_is_noticed_and_nothing_is_lost() {
     let Some(lab) = Lab::beside_others() else { return };
     let busy = busy();
-    let recorder = begun(&lab, &["--time", "4s", "--threshold", "10us"], &busy.pid());
+    let recorder = begun(&lab, &["--threshold", "10us"], &busy.pid());
     for suffix in ["", "-wal", "-shm"] {
         fs::remove_file(format!("{}{suffix}", lab.store().display())).unwrap();
     }
-    let output = recorder.wait_with_output().unwrap();
+    let output = ended_later(recorder);
     drop(busy);
     let run = assert_whole_in_a_file(&lab, &output, "removed or replaced");
     assert!(run.outlier_count > 0);
@@ -100,10 +110,10 @@ fn a_log_that_is_cut_meanwhile_is_noticed() {
     let reader = Connection::open(lab.store()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM runs").unwrap();
     let busy = busy();
-    let recorder = begun(&lab, &["--time", "4s", "--threshold", "10us"], &busy.pid());
+    let recorder = begun(&lab, &["--threshold", "10us"], &busy.pid());
     let log = format!("{}-wal", lab.store().display());
     File::options().write(true).open(log).unwrap().set_len(0).unwrap();
-    let output = recorder.wait_with_output().unwrap();
+    let output = ended_later(recorder);
     drop(busy);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{errors}");
@@ -207,10 +217,7 @@ fn a_store_that_is_never_given_back_costs_a_file_and_no_data() {
     let other = Connection::open(lab.store()).unwrap();
     other.busy_timeout(Duration::from_secs(10)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    std::thread::sleep(Duration::from_millis(1_500));
-    let pid = rustix::process::Pid::from_child(&recorder);
-    rustix::process::kill_process(pid, Signal::INT).unwrap();
-    let output = recorder.wait_with_output().unwrap();
+    let output = ended_later(recorder);
     drop(busy);
     let run = assert_whole_in_a_file(&lab, &output, "another process has been writing");
     assert!(run.outlier_count > 0);

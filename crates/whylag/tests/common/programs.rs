@@ -16,19 +16,43 @@ pub fn program_built(name: &str, options: &[&str]) -> PathBuf {
     let folder = tests().join("programs");
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/c/include");
     let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    build(&[folder.join(name).with_extension("c")], &include, options, &built);
+    build("cc", &[folder.join(name).with_extension("c")], &include, options, &built);
     built
 }
 
+/// The same, built for musl.
+pub fn program_of_musl(name: &str) -> PathBuf {
+    let source = tests().join("programs").join(name).with_extension("c");
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-musl"));
+    build("musl-gcc", &[source], &tests(), &OF_KERNEL, &built);
+    built
+}
+
+/// A C library that a program is built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Libc {
+    Glibc,
+    Musl,
+}
+
+/// Debian's musl has none of the kernel's headers.
+const OF_KERNEL: [&str; 4] =
+    ["-idirafter", "/usr/include", "-idirafter", "/usr/include/x86_64-linux-gnu"];
+
 /// tests/shapes/NAME.c, built.
-pub fn shape(name: &str) -> PathBuf {
+pub fn shape(name: &str, libc: Libc) -> PathBuf {
     let folder = tests().join("shapes");
     let include = tests().join("../../../mysteries");
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shapes");
+    let (compiler, options, built): (_, &[&str], _) = match libc {
+        Libc::Glibc => ("cc", &[], "shapes"),
+        Libc::Musl => ("musl-gcc", &OF_KERNEL, "shapes-musl"),
+    };
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(built);
     fs::create_dir_all(&built).unwrap();
     let built = built.join(name);
     let source = folder.join(name).with_extension("c");
-    build(&[source, folder.join("shape.h"), include.join("common.h")], &include, &[], &built);
+    let sources = [source, folder.join("shape.h"), include.join("common.h")];
+    build(compiler, &sources, &include, options, &built);
     built
 }
 
@@ -37,7 +61,7 @@ fn tests() -> PathBuf {
 }
 
 /// Compiles the first of `sources`, where one of them was changed since.
-fn build(sources: &[PathBuf], include: &Path, options: &[&str], built: &Path) {
+fn build(compiler: &str, sources: &[PathBuf], include: &Path, options: &[&str], built: &Path) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
@@ -47,10 +71,11 @@ fn build(sources: &[PathBuf], include: &Path, options: &[&str], built: &Path) {
     }
     // Test files that run at the same time never see half a program.
     let fresh = built.with_extension(std::process::id().to_string());
-    let mut cc = Command::new("cc");
+    let mut cc = Command::new(compiler);
     cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-Wall", "-Wextra", "-Wno-unused-parameter"]);
     cc.args(["-Werror", "-pthread"]).args(options).arg("-I").arg(include);
-    let output = cc.arg("-o").arg(&fresh).arg(&sources[0]).output().unwrap();
+    let output = cc.arg("-o").arg(&fresh).arg(&sources[0]).output();
+    let output = output.unwrap_or_else(|error| panic!("{compiler}: {error}"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     fs::rename(&fresh, built).unwrap();
 }

@@ -60,7 +60,9 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
     for truth in truths(&output.stdout).iter().filter(|truth| truth.total >= 1_500_000) {
         // The first ones ended before the trace was found, and its threshold known.
         let Some((place, message)) = slow.get(&truth.id) else {
-            assert!(truth.id < found, "order {} is missing", truth.id);
+            // The program may have lost its CPU after the end, before it looked at its clock.
+            let may_be_fast = truth.part < 1_000_000 && !is_quiet;
+            assert!(truth.id < found || may_be_fast, "order {} is missing", truth.id);
             continue;
         };
         let total = message.total_ns();
@@ -91,8 +93,9 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
         }
         let (mutex, cpu) = (time_in(gap, &["blocked:futex"]), time_in(gap, &["runnable:"]));
         match truth.kind.as_str() {
-            // On a busy machine the mutex may be free before this thread has a CPU.
-            "mutex" => assert!(!is_quiet || mutex > 2 * cpu, "order {}: {gap}", truth.id),
+            // It is held for 4 ms. On a busy machine it may be free before this thread has a CPU; how
+            // long this thread waits for a CPU afterwards has no limit.
+            "mutex" => assert!(!is_quiet || mutex > 2_000_000, "order {}: {gap}", truth.id),
             "cpu" => assert!(cpu > 5 * mutex, "order {}: {gap}", truth.id),
             _ => {
                 let is_sync = |time: &&Value| time["call"] == "fsync";

@@ -11,6 +11,8 @@
  *   mappings FOLDER thousands of mappings with paths of 4 kB
  *   namespaces      in a user and mount namespace of its own, where a FIFO
  *                   lies over its program file
+ *   mounts FOLDER STEPS  in a user and mount namespace of its own, where FOLDER
+ *                   is mounted 2^STEPS times; naps below code of 200 files
  *   paths FOLDER NAME...  FOLDER is its root, where it has these files mapped
  *   storm THREADS PROCESSES  begins so many, one after the other, and ends
  *   jostle PROCESSES SECONDS  so many take turns on the CPUs, a moment each
@@ -162,12 +164,13 @@ static void truncate_it(const char *path)
 	naps(copied);
 }
 
+/* push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret */
+static const unsigned char code[] = {
+	0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3,
+};
+
 static void jit(void)
 {
-	/* push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret */
-	static const unsigned char code[] = {
-		0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3,
-	};
 	void *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -220,6 +223,51 @@ static void namespaces(void)
 		die("mount");
 	ready(0);
 	naps(attacked);
+}
+
+static void short_nap(void)
+{
+	struct timespec t = { .tv_nsec = 6000000 };
+
+	nanosleep(&t, NULL);
+}
+
+static void mounts(const char *folder, int steps)
+{
+	static void (*made[200])(void (*)(void));
+	char name[32];
+	int i, file;
+
+	if (chdir(folder))
+		die(folder);
+	for (i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "code-%d", i);
+		file = open(name, O_WRONLY | O_CREAT, 0700);
+		if (file < 0 || write(file, code, sizeof(code)) < 0 ||
+		    ftruncate(file, 4096))
+			die(name);
+		close(file);
+	}
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
+		die("unshare");
+	for (i = 0; i < steps; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		if (mkdir(name, 0700) ||
+		    mount(".", name, NULL, MS_BIND | MS_REC, NULL))
+			die("mount");
+	}
+	for (i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "code-%d", i);
+		file = open(name, O_RDONLY);
+		made[i] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE,
+			       file, 0);
+		if (made[i] == MAP_FAILED)
+			die("mmap");
+		close(file);
+	}
+	ready(200);
+	for (i = 0;; i = (i + 1) % 200)
+		made[i](short_nap);
 }
 
 static void paths(const char *folder, char **names)
@@ -315,6 +363,8 @@ int main(int argc, char **argv)
 		mappings(what);
 	else if (!strcmp(how, "namespaces"))
 		namespaces();
+	else if (!strcmp(how, "mounts"))
+		mounts(what, argc > 3 ? atoi(argv[3]) : 0);
 	else if (!strcmp(how, "paths") && argc > 2)
 		paths(what, argv + 3);
 	else if (!strcmp(how, "storm"))

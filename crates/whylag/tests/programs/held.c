@@ -4,6 +4,7 @@
  *     sleep   sleeps for 2 ms
  *     timed   waits for 2 ms for a condition that never comes, as Java's Thread.sleep
  *     select  waits for 2 ms for none of no descriptors, as sleep of Ruby and Perl
+ *     unanswered  asks a socket of datagrams that nobody reads, and waits for an answer for 2 ms
  *     cpu     computes for 2 ms of its CPU time
  *     disk    writes 64 KiB to a file here and waits until the disk has it
  *     chain   takes a second lock, whose holder, a fourth thread, sleeps for 2 ms with it
@@ -12,7 +13,9 @@
  * Prints what each thread measured around the call that takes the lock, summed: `waited_ns=`.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -76,6 +79,29 @@ static void hold_timed(void)
 static void hold_select(void)
 {
 	select(0, NULL, NULL, NULL, &(struct timeval){ .tv_usec = HOLD_NS / 1000 });
+}
+
+static void hold_unanswered(void)
+{
+	struct pollfd answer = { .fd = connection, .events = POLLIN };
+
+	if (send(connection, "?", 1, 0) != 1 ||
+	    ppoll(&answer, 1, &(struct timespec){ .tv_nsec = HOLD_NS }, NULL))
+		abort();
+}
+
+/* Its name is all that is needed of the other one: it reads nothing. */
+static void connect_to_nobody(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof address;
+	int nobody = socket(AF_INET, SOCK_DGRAM, 0);
+
+	connection = socket(AF_INET, SOCK_DGRAM, 0);
+	if (bind(nobody, (struct sockaddr *)&address, length) ||
+	    getsockname(nobody, (struct sockaddr *)&address, &length) ||
+	    connect(connection, (struct sockaddr *)&address, length))
+		abort();
 }
 
 static void hold_cpu(void)
@@ -178,6 +204,8 @@ int main(int argc, char **argv)
 		hold = hold_timed;
 	else if (!strcmp(what, "select"))
 		hold = hold_select;
+	else if (!strcmp(what, "unanswered"))
+		hold = hold_unanswered;
 	else if (!strcmp(what, "cpu"))
 		hold = hold_cpu;
 	else if (!strcmp(what, "disk"))
@@ -190,6 +218,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (hold == hold_answer)
 		start_server();
+	if (hold == hold_unanswered)
+		connect_to_nobody();
 	if (hold == hold_chain)
 		pthread_create(&threads[count++], NULL, have_second, NULL);
 	for (intptr_t i = 0; i < HOLDERS; i++)

@@ -1,7 +1,7 @@
 /*
  * A process computes on a CPU that it shares with two others: "hog" never sleeps, "guest" runs for
  * 0.3 ms in each 1.3 ms or so, mostly when hog has the CPU. Prints cpu.NAME, the CPU time of each
- * by the kernel's own clock: the process waited for all of it.
+ * by the kernel's own clock: the process waited for all of it. bound.cpu is the CPU.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -52,6 +52,7 @@ int main(void)
 		}
 	}
 	spin_cpu_ns(500000000);
+	printf("bound.cpu=%d\n", cpu);
 	for (size_t i = 0; i < OTHERS; i++) {
 		struct rusage used;
 

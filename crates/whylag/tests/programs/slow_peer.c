@@ -1,6 +1,6 @@
 /*
- * Loses time in a way that has no name: writes to a connection over loopback whose peer, a child,
- * empties it once in 30 ms. Prints wrote=time spent in write().
+ * Writes to a connection over loopback whose peer, a child, empties it once in 30 ms. Prints wrote=time
+ * spent in write().
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

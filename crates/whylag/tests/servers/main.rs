@@ -42,7 +42,7 @@ const FEW: [&str; 5] =
 
 /// How many verdicts are right at least, of 42 faults and of 21 healthy servers. They are there to be
 /// raised: whoever makes the engine better writes down what it reaches now.
-const FLOORS: Floors = Floors { right: 38, healthy: 19 };
+const FLOORS: Floors = Floors { right: 39, healthy: 19 };
 
 /// The same of `FEW`.
 const FLOORS_OF_FEW: Floors = Floors { right: 2, healthy: 2 };

@@ -76,11 +76,13 @@ record -p PID --follow --time 3s`. The truth is what the software itself says, b
 statistics; these also cover the start and the end of the recorder, which last about as long again
 as the recording, so their sums are larger than whylag's. Accepted names that are no cause of the
 catalogue (gc-pause, page-cache-evicted) stand for causes that are still to come.
-Seconds are summed over all who waited. Right: the first finding is one of the causes that the
-situation may be called by (crates/whylag/tests/servers/situations has the reasons, written before
-the answer was seen); silent: none was found; wrong: another comes first; misleading: only others
-were found, or any of a healthy server. Not judged: the cause that comes first was made by programs
-outside of the test, or the fault did not come about.
+Seconds are summed over all who waited.
+
+Right: the first finding is one of the accepted causes (crates/whylag/tests/servers/situations has
+the reasons for each, written before the answer was seen). Silent: there is no finding. Wrong: another
+cause comes first, and an accepted one later. Misleading: no finding is an accepted cause, or a
+healthy server has a finding. Not judged: the cause that comes first was made by programs outside of
+the test, or the fault did not come about.
 ";
 
 impl fmt::Display for Page<'_> {

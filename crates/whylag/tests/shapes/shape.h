@@ -7,7 +7,7 @@
  * NAMES: what a finding may call it, with commas between: ids of the catalogue, or the name of the
  * end (timer, cpu, disk, peer), or `turn` (one at a time). lost_ns: waits measured around the very
  * calls, without the parts in which the thread ran or was ready to. behind: the thread that
- * kept the others waiting; does: what it did meanwhile (sleep, cpu, disk, deadlock).
+ * kept the others waiting; does: what it did meanwhile (sleep, cpu, disk, stop, deadlock).
  */
 #ifndef SHAPE_H
 #define SHAPE_H
@@ -311,6 +311,15 @@ static inline void ask(int fd)
 	char byte = '?';
 
 	if (write(fd, &byte, 1) != 1 || read(fd, &byte, 1) != 1)
+		die("the server is gone");
+}
+
+/* One of this kind, as clients with an event loop wait, for whatever comes first. */
+static inline void ask_by_poll(int fd, char kind)
+{
+	struct pollfd fds[] = { { .fd = fd, .events = POLLIN }, { .fd = -1 } };
+
+	if (write(fd, &kind, 1) != 1 || poll(fds, 2, -1) < 0 || read(fd, &kind, 1) != 1)
 		die("the server is gone");
 }
 

@@ -26,7 +26,7 @@ pub struct Loss {
     pub lost_ns: u64,
     /// Name of the thread behind it; that of a crew ends with `-`.
     pub behind: String,
-    /// sleep, cpu, disk or deadlock.
+    /// sleep, cpu, disk, stop or deadlock.
     pub does: String,
 }
 

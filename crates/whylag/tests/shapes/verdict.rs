@@ -13,10 +13,11 @@ const SIZE: Range<f64> = 0.85..1.15;
 const ALIKE: f64 = 0.8;
 
 /// Words of which one has to stand beside the name of the thread behind a loss, by what it does.
-const WORDS: [(&str, &[&str]); 4] = [
+const WORDS: [(&str, &[&str]); 5] = [
     ("sleep", &["sleep", "timer"]),
     ("cpu", &["on a CPU", "on the CPU", "comput", "running", " ran "]),
     ("disk", &["disk", "fdatasync", "fsync", "pwrite", "pread"]),
+    ("stop", &["stopped"]),
     ("deadlock", &["deadlock", "each other", "one another", "circle", "cycle"]),
 ];
 
