@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests and lists what they skipped, and which figures were not judged because something
-# disturbed their recordings. Fails as well if the recorder cannot record here at all, because then
+# Runs all tests and lists what they skipped, which figures were not judged because something
+# disturbed their recordings, and which failed. Fails as well if the recorder cannot record here at all, because then
 # everything about it would be skipped.
 set -euo pipefail
 
@@ -82,5 +82,6 @@ run_tests "${recording[@]}" -- --show-output | shown || status=$?
 scripts/not-judged.sh "$folder/log"
 echo "== skipped"
 grep 'skipped: ' "$folder/log" | sort | uniq -c || echo "nothing"
+scripts/failures.sh "$folder/log"
 echo "== tested in $((SECONDS - began)) s"
 exit "$status"

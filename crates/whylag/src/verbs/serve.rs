@@ -39,11 +39,11 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
         None => Listener::port()?,
     };
     let server = Server::new(listener)?;
+    // Before anybody learns of it: everybody on this host can connect to a port.
+    observe::keep_what_reads();
     let (mut out, _) = output::stdout();
     writeln!(out, "{}", server.url())?;
     out.flush()?;
-    // Everybody on this host can connect to a port.
-    observe::keep_what_reads();
     let look = || doctor::checkup(None).map_err(|failure| failure.to_string());
     server.run(store, look)?;
     Ok(ExitCode::SUCCESS)

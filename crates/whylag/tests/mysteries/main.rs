@@ -232,20 +232,27 @@ fn solve(mystery: &Mystery) -> Option<Case> {
 }
 
 /// The fault happens, and its cause is among those that are claimed. Only where other programs take
-/// much of the CPUs may that fail; a program that says itself that its fault did not come about (its
-/// sends were too slow for its limit, say) is recorded again.
+/// much of the CPUs may that fail. A program that says itself that its fault did not come about (its
+/// sends were too slow for its limit, its two jobs never ran at once) is recorded again; if it never
+/// does there is nothing to find, which `make test-mysteries` does not accept of a quiet machine.
 fn claimed(mystery: &Mystery) -> Option<(Case, Instant)> {
     for number in 1.. {
         let began = Instant::now();
         let case = Case::record(&format!("{}-faulty", mystery.cause), mystery.follow)?;
         let Err(why) = is_claimed(mystery, &case) else { return Some((case, began)) };
         println!("recording {number} of {RECORDINGS}: {why}");
-        let again = case.is_healthy() && number < RECORDINGS;
-        assert!(again || case.figures.disturbed().is_some(), "{why}");
-        if number == RECORDINGS {
-            case.figures.is_undisturbed(&format!("{} is claimed", mystery.cause));
-            return None;
+        assert!(case.is_healthy() || case.figures.disturbed().is_some(), "{why}");
+        if number < RECORDINGS {
+            continue;
         }
+        let what = format!("{} is claimed", mystery.cause);
+        if case.figures.disturbed().is_some() {
+            case.figures.is_undisturbed(&what);
+        } else {
+            assert!(!figures_are_asked_for(), "{why}");
+            println!("not judged: {what}: {why}");
+        }
+        return None;
     }
     None
 }
