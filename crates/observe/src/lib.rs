@@ -65,7 +65,7 @@ mod wire;
 pub use cgroups::CgroupName;
 pub use error::Error;
 pub use first_calls::{FirstCalls, SeenCall};
-pub use privilege::keep_what_reads;
+pub use privilege::{Work, keep_for};
 pub use recorder::Recorder;
 pub use sampled::children_of;
 pub use watch::{SlowRequests, Timers, Watch, WatchTarget};

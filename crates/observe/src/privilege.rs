@@ -23,6 +23,13 @@ const KEPT: CapabilitySet = CapabilitySet::BPF
     .union(CapabilitySet::CHECKPOINT_RESTORE)
     .union(CapabilitySet::SYSLOG);
 
+/// Kept by what reads or writes stores, exports and traces: files of other users, under sudo (the
+/// last is for SQLite, which gives what it makes beside a store the store's owner).
+const OF_FILES: CapabilitySet = CapabilitySet::DAC_OVERRIDE
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::CHOWN);
+
 /// What no thread of the recorder does: refused by the kernel from then on. This is a list of what
 /// is denied, not of what is allowed: which calls an allocator, the C library or SQLite make changes
 /// with their versions, and a recorder that fails by that is worse than one that may do more.
@@ -82,9 +89,28 @@ pub fn drop_unneeded(started_command: bool) {
     keep(KEPT | kill);
 }
 
-/// The same for what looks at this host and records nothing: the server of pages.
-pub fn keep_what_reads() {
-    drop_unneeded(false);
+/// What a verb does that records nothing.
+#[derive(Clone, Copy)]
+pub enum Work {
+    /// Looks at this host: the server of pages.
+    Host,
+    /// Looks at a process as well: reading its timer slack takes SYS_NICE.
+    Checkup,
+    /// Reads and writes stores, exports and runs that strangers sent.
+    Files,
+    /// Reads what programs trace, removes what they left, and stores it.
+    Traces,
+}
+
+/// Gives up all that the work of a verb does not need, for the calling thread and for those that it
+/// starts later.
+pub fn keep_for(work: Work) {
+    keep(match work {
+        Work::Host => KEPT,
+        Work::Checkup => KEPT | CapabilitySet::SYS_NICE,
+        Work::Files => OF_FILES,
+        Work::Traces => OF_FILES | CapabilitySet::SYS_PTRACE,
+    });
 }
 
 /// The same for the thread that times the programs: the kernel allows that with SYS_ADMIN only.

@@ -23,6 +23,7 @@ use std::time::Instant;
 use clap::{Parser, Subcommand};
 
 use failure::Failure;
+use observe::Work;
 
 /// Finds out why a Linux program was slow just now, and proves the cause.
 #[derive(Parser)]
@@ -83,6 +84,32 @@ enum Verb {
     Import(verbs::import::Options),
 }
 
+impl Verb {
+    /// What records gives up privileges once it is attached, the server of pages once it listens,
+    /// and a command of `prove` or `bench` has those of whoever started it.
+    fn give_up_privileges(&self) {
+        match self {
+            Verb::Record(_)
+            | Verb::Jitter(_)
+            | Verb::Prove(_)
+            | Verb::Bench(_)
+            | Verb::Serve(_) => {}
+            Verb::Doctor(options) if options.attaches() => {}
+            Verb::Doctor(_) => observe::keep_for(Work::Checkup),
+            Verb::Trace(_) => observe::keep_for(Work::Traces),
+            Verb::Explain(_)
+            | Verb::Runs(_)
+            | Verb::Series(_)
+            | Verb::Show(_)
+            | Verb::Compare(_)
+            | Verb::Export(_)
+            | Verb::Report(_)
+            | Verb::Forget(_)
+            | Verb::Import(_) => observe::keep_for(Work::Files),
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let started = Instant::now();
     panics::install();
@@ -93,6 +120,7 @@ fn main() -> ExitCode {
     if let Err(error) = signals::fail_at_the_limit_of_file_size() {
         output::tell(format_args!("cannot handle signals: {error}"));
     }
+    arguments.verb.give_up_privileges();
     let store = &arguments.store;
     let result = match arguments.verb {
         Verb::Record(options) => verbs::record::run(&options, store, started),

@@ -65,6 +65,13 @@ pub struct Options {
     json: bool,
 }
 
+impl Options {
+    /// It attaches to the kernel first, and gives up privileges afterwards.
+    pub fn attaches(&self) -> bool {
+        self.watch
+    }
+}
+
 /// No checkup is longer, in bytes: one of this host has 80,000.
 const LONGEST: u64 = 64 << 20;
 

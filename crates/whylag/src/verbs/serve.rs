@@ -40,7 +40,7 @@ pub fn run(options: &Options, store: &StoreOptions) -> Result<ExitCode, Failure>
     };
     let server = Server::new(listener)?;
     // Before anybody learns of it: everybody on this host can connect to a port.
-    observe::keep_what_reads();
+    observe::keep_for(observe::Work::Host);
     let (mut out, _) = output::stdout();
     writeln!(out, "{}", server.url())?;
     out.flush()?;

@@ -13,7 +13,11 @@ use rustix::process::Signal;
 use crate::common::{Helper, Lab, wait_for, wait_until};
 
 /// Numbers of include/uapi/linux/capability.h.
-const NAMED: [(&str, u32); 8] = [
+const NAMED: [(&str, u32); 12] = [
+    ("CAP_CHOWN", 0),
+    ("CAP_DAC_OVERRIDE", 1),
+    ("CAP_FOWNER", 3),
+    ("CAP_SYS_NICE", 23),
     ("CAP_KILL", 5),
     ("CAP_DAC_READ_SEARCH", 2),
     ("CAP_SYS_PTRACE", 19),
@@ -160,6 +164,45 @@ fn what_serves_or_watches_keeps_no_more_than_a_recorder() {
             assert_eq!((thread["CapInh"], thread["CapAmb"]), (0, 0));
             assert_eq!((thread["NoNewPrivs"], thread["Seccomp"]), (1, 2));
         }
+    }
+}
+
+/// What a verb may do that has more to say than a pipe takes, and nobody who reads it.
+fn of_a_verb_that_writes(mut verb: Command) -> BTreeMap<String, u64> {
+    let (_reader, writer) = std::io::pipe().unwrap();
+    rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+    let helper = Helper::spawn(verb.stdout(writer).stderr(Stdio::null()));
+    let pid = helper.pid();
+    wait_until("its output to wait for room", || {
+        of_thread(&pid, &pid, "wchan").is_some_and(|wchan| wchan.contains("pipe_write"))
+    });
+    status(&pid, &pid).unwrap()
+}
+
+/// Runs, traces and processes are other people's, and are read as root.
+#[test]
+fn what_only_reads_gives_up_privileges_first() {
+    let Some(lab) = Lab::beside_others() else { return };
+    drop(lab.record(&[], ["true"]));
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
+    let readme = readme.unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = |beginning: &str| {
+        let rest = readme.split(beginning).nth(1).expect("the sentence");
+        set_of(rest.split('.').next().unwrap())
+    };
+    let of_files = sentence("stored runs or traces keep ") & !(1 << 19);
+    let of_checkup = kept_by_readme().0 & !(1 << 5) | sentence("`doctor` keeps ");
+    let mut export = lab.verb("export");
+    export.args(["--format", "json"]);
+    let mut doctor = lab.verb("doctor");
+    doctor.arg("--json");
+    for (verb, allowed) in [(export, of_files), (doctor, of_checkup)] {
+        let name = format!("{verb:?}");
+        let status = of_a_verb_that_writes(verb);
+        for set in ["CapEff", "CapPrm", "CapBnd"] {
+            assert_eq!(status[set], allowed, "{set} of {name}: {:x}", status[set]);
+        }
+        assert_eq!((status["NoNewPrivs"], status["Seccomp"]), (1, 2), "{name}");
     }
 }
 
