@@ -13,7 +13,7 @@ use crate::ChainEnd;
 
 pub use self::explanation::{
     BelowBar, Explanation, HeldOpen, LeadingAccount, LostStack, NotLookedAt, OwnDelay, Scope,
-    UnseenTasks,
+    Unanswered, UnseenTasks,
 };
 pub use self::on_cpu::{OnCpu, SampledFunction};
 pub use self::patterns::{Coincidence, Rhythm, RhythmKind};

@@ -60,8 +60,8 @@ pub use figures::{CauseFigure, LatencyFigure, OwnFigure, RunFigures};
 pub use finding::{
     BelowBar, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding, HeldOpen, Hurt,
     LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OnCpu, OwnDelay, RequestCost,
-    Rhythm, RhythmKind, Role, RuledOut, SampledFunction, Scope, Standing, Turns, UnseenTasks,
-    WhyNot,
+    Rhythm, RhythmKind, Role, RuledOut, SampledFunction, Scope, Standing, Turns, Unanswered,
+    UnseenTasks, WhyNot,
 };
 pub use grid::{Grid, GridCell, GridRow, Outcome, Split};
 pub use histogram::Histogram;
@@ -100,8 +100,8 @@ pub use runs_comparison::{
 pub use series::{MetricChange, Series, SeriesChange, SeriesKind, Trend, TrendLine, WeekChange};
 pub use shared::Shared;
 pub use socket::{
-    BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketAddress, SocketKind, Sockets,
-    Timeout, TimeoutKind,
+    BlockedSends, Depth, Drops, QueueSecond, Resent, SentLast, Socket, SocketAddress, SocketKind,
+    Sockets, Timeout, TimeoutKind,
 };
 pub use stack::{Frame, ImportedCall, PathSum, SourceLine, Space, Stack, StackId, StackSum};
 pub use sums::{Sum, SumVisitor, Sums, put_into_groups};

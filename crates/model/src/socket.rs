@@ -182,6 +182,16 @@ impl BlockedSends {
     }
 }
 
+/// What was sent on a connection that this side has opened, and has had no answer when the recording
+/// ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentLast {
+    /// When it was sent, CLOCK_MONOTONIC; before the recording to a jiffy.
+    pub sent_ns: u64,
+    /// When anything last came from the other side; `None`: nothing ever did.
+    pub heard_ns: Option<u64>,
+}
+
 /// The queues of a socket over a second. Seconds in which all queues were empty and nothing else
 /// happened are left out, but for the first of a socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,6 +218,9 @@ pub struct QueueSecond {
     /// Sends of this process and descriptor that found no room.
     #[serde(default)]
     pub blocked_sends: BlockedSends,
+    /// Set in the last second of a recording only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_last: Option<SentLast>,
 }
 
 /// Packets that were dropped at a socket, one after the other.

@@ -369,9 +369,16 @@ struct inet_connection_sock {
 	u8 icsk_ca_state : 5;
 	u8 icsk_retransmits;
 	u8 icsk_pending;
+	struct {
+		u32 lrcvtime;	/* jiffies, last data */
+	} icsk_ack;
 };
 
 struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 lsndtime;		/* jiffies, last data */
+	u64 bytes_received;
+	u64 bytes_sent;
 	u32 copied_seq;
 	u32 write_seq;
 	u32 rcv_nxt;

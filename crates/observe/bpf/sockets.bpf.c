@@ -10,7 +10,7 @@
  * same note. Notes go with their sockets, or with the recorder.
  */
 #include "threads.h"
-#include "services.h"
+#include "connections.h"
 
 #define TCP_SYN_SENT	2
 #define TCP_CA_LOSS	4	/* the retransmission timer has fired */
@@ -184,6 +184,42 @@ static __always_inline void depths(struct queue_record *r, struct sock *sk)
 	}
 }
 
+/* How long ago a time in jiffies was, at most half of what fits: 99 days at 250 a second. */
+static __always_inline u64 since(u32 time)
+{
+	return (u64)((u32)bpf_jiffies64() - time) * jiffy_ns;
+}
+
+/*
+ * What this side has sent without an answer so far. Of connections on which nothing
+ * happened during the recording TCP itself knows when data last came and went, to a
+ * jiffy: what was sent in the one in which something came counts as answered.
+ */
+static __always_inline void unanswered(struct queue_record *r, struct sock *sk)
+{
+	struct connection *c = connection_of(sk);
+	struct tcp_sock *tcp;
+	u64 sent, heard;
+
+	if (c) {
+		r->role = c->role;
+		r->heard_at = c->latest;
+		if (c->begun > c->latest)
+			r->sent_at = c->begun;
+	}
+	if (r->protocol != IPPROTO_TCP || r->state != TCP_ESTABLISHED)
+		return;
+	tcp = bpf_skc_to_tcp_sock(sk);
+	if (!tcp)
+		return;
+	heard = since(tcp->inet_conn.icsk_ack.lrcvtime);
+	if (!r->heard_at && tcp->bytes_received)
+		r->heard_at = r->time_ns - heard;
+	sent = since(tcp->lsndtime);
+	if (!c && tcp->bytes_sent && (sent < heard || !tcp->bytes_received))
+		r->sent_at = r->time_ns - sent;
+}
+
 SEC("iter/bpf_sk_storage_map")
 int dump_queues(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
@@ -207,6 +243,7 @@ int dump_queues(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (r.family != AF_UNIX)
 		addresses(&r, sk);
 	depths(&r, sk);
+	unanswered(&r, sk);
 	/* Where the tracepoint is silent (a full accept queue) the socket counts. */
 	seen = kernel_drops(sk) - note->drops_before;
 	r.drops = seen > note->drops ? seen : note->drops;

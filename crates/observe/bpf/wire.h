@@ -595,7 +595,8 @@ struct queue_record {
 	u16 remote_port;
 	u8 state;
 	u8 nagle;		/* a small rest waits for an acknowledgement */
-	u8 pad[4];
+	u8 role;		/* enum role */
+	u8 pad[3];
 	u8 local[16], remote[16];
 	u64 receive, receive_limit;	/* bytes; listening: connections; AF_UNIX: packets */
 	u64 send, send_limit;	/* bytes */
@@ -609,6 +610,8 @@ struct queue_record {
 	u64 timeout_after;	/* what its timer was set to, 0: a probe */
 	u32 connecting;		/* it was the SYN */
 	u32 pad2;
+	u64 sent_at;		/* of what has had no answer so far, 0: there is nothing */
+	u64 heard_at;		/* last data from the other side, 0: never */
 };
 
 /* Who asks on a socket. */

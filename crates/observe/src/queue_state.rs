@@ -3,7 +3,7 @@
 mod known_socket;
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use model::{
     BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketAddress, SocketKind, Sockets,
@@ -32,6 +32,8 @@ pub struct State {
     reasons: HashMap<u32, String>,
     /// Of sockets in which something happened, beyond those that a batch has room for.
     left_out: u64,
+    /// The next batch is the last one.
+    ends: bool,
 }
 
 impl State {
@@ -52,13 +54,17 @@ impl State {
     pub fn take(&mut self, start_ns: u64) -> Sockets {
         let (mut queues, mut new) = (Vec::new(), 0);
         let mut blocked = self.sends.take();
+        let served = self.served_ports();
         for known in self.known.values_mut() {
             let socket = &known.socket;
             let blocked_sends = blocked.remove(&(socket.inode, socket.tgid, socket.fd));
-            let is_busy = known.has_something() || blocked_sends.is_some();
+            let last = known.sent_last(|port| served.contains(&port));
+            let sent_last = last.filter(|_| self.ends && known.seen);
+            let is_busy = known.has_something() || blocked_sends.is_some() || sent_last.is_some();
             if is_busy || (known.is_new() && new < SOCKETS) {
                 new += usize::from(!is_busy);
-                queues.push(known.second(start_ns, blocked_sends.unwrap_or_default()));
+                let second = known.second(start_ns, blocked_sends.unwrap_or_default());
+                queues.push(QueueSecond { sent_last, ..second });
             }
             if !known.seen
                 && let Some(burst) = known.burst.take()
@@ -98,11 +104,20 @@ impl State {
             drops: 0,
             resent: Resent::default(),
             blocked_sends,
+            sent_last: None,
         }
+    }
+
+    /// Where sockets of the target listen.
+    fn served_ports(&self) -> HashSet<u16> {
+        let listening =
+            self.known.values().filter(|known| known.socket.kind == SocketKind::TcpListening);
+        listening.filter_map(|known| Some(known.socket.address.local?.port())).collect()
     }
 
     /// Hands over bursts that have not ended, too.
     pub fn end(&mut self) {
+        self.ends = true;
         let bursts = self.known.values_mut().filter_map(|known| known.burst.take());
         bursts.for_each(|burst| keep(&mut self.drops, burst));
     }
@@ -113,7 +128,7 @@ fn keep_most_telling(queues: &mut Vec<QueueSecond>, most: usize) -> u64 {
     let left_out = queues.len().saturating_sub(most);
     if left_out > 0 {
         queues.sort_by_cached_key(|second| {
-            let waited = second.blocked_sends.count() > 0;
+            let waited = second.blocked_sends.count() > 0 || second.sent_last.is_some();
             let lost = second.drops > 0 || second.resent.segments > 0;
             // Of the others the new ones come first, which are told of once.
             let is_quiet = second.receive.max == 0 && second.send.max == 0;
@@ -134,7 +149,7 @@ fn keep(drops: &mut Vec<Drops>, burst: Drops) {
 
 #[cfg(test)]
 mod tests {
-    use model::{Timeout, TimeoutKind};
+    use model::{SentLast, Timeout, TimeoutKind};
 
     use super::*;
 
@@ -256,6 +271,43 @@ mod tests {
         let sockets = state.take(0);
         assert_eq!(sockets.drops[0].count, 3);
         assert_eq!(sockets.drops[0].first_ns, 20 * MS, "only the look is known");
+    }
+
+    #[test]
+    fn at_the_end_what_was_sent_last_on_an_own_connection_is_told() {
+        let sent = |local_port, remote_port, role: u32| queue_record {
+            inode: u64::from(local_port),
+            protocol: libc::IPPROTO_TCP as u16,
+            state: 1,
+            local_port,
+            remote_port,
+            role: role as u8,
+            sent_at: 5 * MS,
+            heard_at: 3 * MS,
+            ..look(20, 0, 0)
+        };
+        let listening = queue_record { state: 10, ..sent(40_001, 0, 0) };
+        let unsent = queue_record { send: 7, ..sent(40_005, 80, 1) };
+        let mut state = State::default();
+        let all = [
+            sent(40_000, 80, 0),
+            listening,
+            queue_record { inode: 9, ..sent(40_001, 50_000, 0) },
+            sent(80, 40_002, 0),
+            sent(40_003, 80, 2),
+            sent(81, 40_004, 1),
+            unsent,
+        ];
+        all.iter().for_each(|record| state.note(record));
+        assert!(state.take(0).queues.iter().all(|second| second.sent_last.is_none()));
+        all.iter().for_each(|record| state.note(record));
+        state.end();
+        let queues = state.take(20).queues;
+        let told = queues.iter().filter(|second| second.sent_last.is_some());
+        let told: Vec<u64> = told.map(|second| second.socket.inode).collect();
+        assert_eq!(told, [81, 40_000]);
+        let last = SentLast { sent_ns: 5 * MS, heard_ns: Some(3 * MS) };
+        assert_eq!(queues[0].sent_last, Some(last));
     }
 
     #[test]

@@ -5,8 +5,8 @@ mod opening;
 
 use std::io::{self, Write};
 
-use model::units::{counted, duration, share};
-use model::{Explanation, RhythmKind, Run};
+use model::units::{count, counted, duration, share};
+use model::{Explanation, RhythmKind, Run, Unanswered};
 
 use self::opening::own_delay;
 use crate::{Style, coincidences, cost, on_cpu, outlier, text, unexplained};
@@ -14,6 +14,8 @@ use crate::{Style, coincidences, cost, on_cpu, outlier, text, unexplained};
 pub(crate) use self::finding::write_finding;
 pub use self::opening::{leading, sums};
 
+/// Peers without an answer that are printed.
+const UNANSWERED: usize = 3;
 /// Events whose rhythm is printed.
 const RHYTHMS: usize = 5;
 
@@ -61,6 +63,7 @@ pub fn write(
         unexplained::write_rest(out, explanation, style)?;
     }
     write_held_open(out, explanation, style)?;
+    write_unanswered(out, explanation, style)?;
     write_below_bar(out, explanation, style)?;
     unexplained::write_idle(out, explanation, style)?;
     on_cpu::write(out, &explanation.on_cpu, style)?;
@@ -89,6 +92,53 @@ fn write_held_open(
         duration(held.ns)
     );
     write!(out, "{}", text::labelled("held open: ", 11, &words, style.width))
+}
+
+/// Peers that have not answered, where nothing else is found.
+fn write_unanswered(
+    out: &mut dyn Write,
+    explanation: &Explanation,
+    style: &Style,
+) -> io::Result<()> {
+    let silent = explanation.unanswered.iter().filter(|silent| silent.matters);
+    for silent in silent.clone().take(UNANSWERED) {
+        let words = unanswered(silent);
+        write!(out, "{}", text::labelled("unanswered: ", 12, &words, style.width))?;
+    }
+    let more = silent.count().saturating_sub(UNANSWERED) as u64;
+    if more > 0 {
+        writeln!(out, "            and {} more; --json has all", counted(more, "peer"))?;
+    }
+    Ok(())
+}
+
+fn unanswered(silent: &Unanswered) -> String {
+    let never = match silent.never {
+        0 => String::new(),
+        all if all == silent.connections => " (nothing ever came)".to_owned(),
+        some => format!(" (on {} of them nothing ever came)", count(some)),
+    };
+    format!(
+        "{} (pid {}) has sent to {} on {} and heard nothing since{never}, for {} at the end: a peer          that hangs, or one that has nothing to tell (a queue, a long poll)",
+        silent.comm,
+        silent.tgid,
+        peer(silent),
+        counted(silent.connections, "connection"),
+        duration(silent.ns)
+    )
+}
+
+/// `10.0.0.1:80`, `127.0.0.1:5432 (postgres, pid 81)`, `a local peer`.
+pub(crate) fn peer(silent: &Unanswered) -> String {
+    let process = match silent.peer {
+        Some(pid) => format!(" ({}, pid {pid})", silent.peer_comm),
+        None if silent.peer_comm.is_empty() => String::new(),
+        None => format!(" ({})", silent.peer_comm),
+    };
+    match silent.to.is_empty() {
+        true => format!("a local socket{process}"),
+        false => format!("{}{process}", silent.to),
+    }
 }
 
 /// Causes with their evidence that explain too little.
@@ -332,6 +382,36 @@ mod tests {
         assert_eq!(told(&explanation).len(), 2, "the name is as long as one can be");
         explanation.held_open.truncate(1);
         assert!(!text(&explanation).contains("held open"));
+    }
+
+    #[test]
+    fn a_peer_that_has_not_answered_is_told_first_where_nothing_is_found() {
+        let mut explanation = sample::explanation();
+        let silent = |to: &str, never, matters| model::Unanswered {
+            tgid: 7,
+            comm: "app".into(),
+            to: to.into(),
+            peer: None,
+            peer_comm: "postgres".into(),
+            connections: 3,
+            never,
+            ns: 12_000_000_000,
+            matters,
+        };
+        explanation.unanswered = vec![silent("10.0.0.1:5432", 1, false)];
+        let flat = |explanation: &Explanation| {
+            text(explanation).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert!(!flat(&explanation).contains("unanswered"));
+        explanation.unanswered = (0..5).map(|_| silent("10.0.0.1:5432", 1, true)).collect();
+        let told = flat(&explanation);
+        let words = "unanswered: app (pid 7) has sent to 10.0.0.1:5432 (postgres) on 3 connections \
+                     and heard nothing since (on 1 of them nothing ever came), for 12.0 s at the end";
+        assert!(told.contains(words) && told.contains("and 2 peers more; --json"), "{told}");
+        (explanation.findings, explanation.lost_ns) = (Vec::new(), 0);
+        let first = "No time was lost in run 12, unless an answer is late: app (pid 7) has waited 12.0 s \
+                     for one of 10.0.0.1:5432 (postgres).";
+        assert!(flat(&explanation).starts_with(first), "{}", flat(&explanation));
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub fn explanation(
         "own_delay": explanation.own_delay,
         "unrecorded_children_ns": explanation.unrecorded_children_ns,
         "held_open": explanation.held_open,
+        "unanswered": explanation.unanswered,
         "not_looked_at": explanation.not_looked_at,
         "unexplained": unexplained,
         "unexplained_stacks": explanation.unexplained_stacks,
@@ -162,6 +163,7 @@ mod tests {
             "own_delay",
             "unrecorded_children_ns",
             "held_open",
+            "unanswered",
             "on_cpu",
         ] {
             assert!(value.get(key).is_some(), "{key}");

@@ -219,6 +219,7 @@ mod tests {
             drops,
             resent: Resent::default(),
             blocked_sends: BlockedSends::default(),
+            sent_last: None,
         };
         let (quiet, lossy) = (socket(4, SocketKind::Tcp), socket(3, SocketKind::Udp));
         let mut run = sample::run();
@@ -272,6 +273,7 @@ mod tests {
             drops: 0,
             resent: Resent { segments: 1, timeouts: vec![timeout] },
             blocked_sends: BlockedSends { refused, waited: 2, ..BlockedSends::default() },
+            sent_last: None,
         };
         run.sockets.queues = vec![second(5), second(8)];
         let mut out = Vec::new();

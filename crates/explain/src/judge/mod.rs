@@ -18,6 +18,7 @@ mod requests;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timers;
+mod unanswered;
 mod unexplained;
 mod verify;
 pub(crate) mod why_not;
@@ -117,6 +118,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         unrecorded_children_ns: children::unrecorded_ns(case),
         idle_stacks: idle::stacks(case, idle_ns, &findings),
         held_open: held_open::held_open(case, &findings),
+        unanswered: unanswered::unanswered(case, &findings),
         findings,
         unexplained_stacks: unexplained::stacks(case, &unexplained),
         unexplained,

@@ -152,6 +152,7 @@ pub fn queue(kind: SocketKind, largest: u64, limit: u64, drops: u64) -> QueueSec
         drops,
         resent: model::Resent::default(),
         blocked_sends: model::BlockedSends::default(),
+        sent_last: None,
     }
 }
 

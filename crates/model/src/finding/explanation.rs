@@ -44,6 +44,9 @@ pub struct Explanation {
     /// Ports and paths of which requests were held open, those with most time first.
     #[serde(default)]
     pub held_open: Vec<HeldOpen>,
+    /// Peers that have not answered what was sent to them when the recording ended, the longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<Unanswered>,
     /// Causes that are no findings and were not looked for, by what was missing.
     #[serde(default)]
     pub not_looked_at: Vec<NotLookedAt>,
@@ -145,6 +148,32 @@ pub struct HeldOpen {
     /// `ns` as a part of the time of all requests at that port, 0 to 1.
     pub share: f64,
     /// That is to be told beside the findings: there is none, or they are most of that time.
+    pub matters: bool,
+}
+
+/// Connections on which a process has sent something to a peer and has had no answer for a second or more
+/// when the recording ended: the peer hangs, or it has nothing to tell yet (a queue, a long poll, a log
+/// that is shipped), which looks the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Unanswered {
+    /// Process that has sent.
+    pub tgid: u32,
+    /// Its name.
+    pub comm: String,
+    /// Address of the peer; empty for sockets of AF_UNIX.
+    pub to: String,
+    /// The process at the other end, if it was recorded.
+    pub peer: Option<u32>,
+    /// Its name; empty if it is not known.
+    pub peer_comm: String,
+    /// Such connections.
+    pub connections: u64,
+    /// Of these, those on which nothing ever came.
+    pub never: u64,
+    /// Since the longest of them sent, until the end of the recording.
+    pub ns: u64,
+    /// That is to be told beside the findings: nothing else is found.
     pub matters: bool,
 }
 

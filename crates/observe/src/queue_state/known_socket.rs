@@ -3,11 +3,16 @@
 use std::collections::HashMap;
 
 use model::{
-    BlockedSends, Depth, Drops, QueueSecond, Resent, Socket, SocketKind, Timeout, TimeoutKind,
+    BlockedSends, Depth, Drops, QueueSecond, Resent, SentLast, Socket, SocketKind, Timeout,
+    TimeoutKind,
 };
 
 use crate::bpf::queue_record;
 use crate::sockets::{kind, socket};
+use crate::wire::Role;
+
+/// Ports from here on are given to whoever connects.
+const EPHEMERAL_PORT: u16 = 32_768;
 
 /// A socket, since the last batch and before.
 pub struct KnownSocket {
@@ -30,6 +35,9 @@ pub struct KnownSocket {
     empty_ns: u64,
     /// Drops that may go on.
     pub burst: Option<Drops>,
+    /// As the last look shows it, whoever has opened the connection.
+    sent_last: Option<SentLast>,
+    role: Role,
 }
 
 impl KnownSocket {
@@ -51,6 +59,8 @@ impl KnownSocket {
             timeouts_before: 0,
             empty_ns: record.time_ns,
             burst: None,
+            sent_last: None,
+            role: Role::Unknown,
         }
     }
 
@@ -63,6 +73,10 @@ impl KnownSocket {
         self.seen = true;
         self.looks += 1;
         self.note_resent(record);
+        self.role = Role::of(record.role).unwrap_or(Role::Unknown);
+        let heard_ns = (record.heard_at != 0).then_some(record.heard_at);
+        self.sent_last = (record.sent_at != 0 && record.send == 0)
+            .then_some(SentLast { sent_ns: record.sent_at, heard_ns });
         self.receive.add(now, queued, limit);
         self.send.add(now, record.send, record.send_limit);
         self.nagle_looks += u64::from(record.nagle);
@@ -109,7 +123,22 @@ impl KnownSocket {
             drops: self.drops,
             resent: std::mem::take(&mut self.resent),
             blocked_sends,
+            sent_last: None,
         }
+    }
+
+    /// What was sent on a connection that this side has opened, and has had no answer so far; all of
+    /// it has arrived. Where the recording has not seen who opened it the ports tell: `is_served` says of
+    /// a port whether the target listens there.
+    pub fn sent_last(&self, is_served: impl Fn(u16) -> bool) -> Option<SentLast> {
+        let (local, remote) = self.ports;
+        let opened = match self.role {
+            Role::Client => true,
+            Role::Unknown => local >= EPHEMERAL_PORT && remote != 0 && !is_served(local),
+            Role::Server => false,
+        };
+        let is_stream = matches!(self.socket.kind, SocketKind::Tcp | SocketKind::Unix);
+        self.sent_last.filter(|_| opened && is_stream)
     }
 
     /// Counts anew, for the next batch.

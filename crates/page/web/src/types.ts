@@ -495,6 +495,10 @@ unrecorded_children_ns: number,
  */
 held_open: Array<HeldOpen>, 
 /**
+ * Peers that have not answered what was sent to them when the recording ended, the longest first.
+ */
+unanswered?: Array<Unanswered>, 
+/**
  * Causes that are no findings and were not looked for, by what was missing.
  */
 not_looked_at: Array<NotLookedAt>, 
@@ -1893,6 +1897,49 @@ half_as_long_per_second: number,
  * What a turn consists of, in ns: what the one did meanwhile whose turn it was.
  */
 ends: { [key in ChainEnd]?: number }, };
+
+/**
+ * Connections on which a process has sent something to a peer and has had no answer for a second or more
+ * when the recording ended: the peer hangs, or it has nothing to tell yet (a queue, a long poll, a log
+ * that is shipped), which looks the same.
+ */
+export type Unanswered = { 
+/**
+ * Process that has sent.
+ */
+tgid: number, 
+/**
+ * Its name.
+ */
+comm: string, 
+/**
+ * Address of the peer; empty for sockets of AF_UNIX.
+ */
+to: string, 
+/**
+ * The process at the other end, if it was recorded.
+ */
+peer: number | null, 
+/**
+ * Its name; empty if it is not known.
+ */
+peer_comm: string, 
+/**
+ * Such connections.
+ */
+connections: number, 
+/**
+ * Of these, those on which nothing ever came.
+ */
+never: number, 
+/**
+ * Since the longest of them sent, until the end of the recording.
+ */
+ns: number, 
+/**
+ * That is to be told beside the findings: nothing else is found.
+ */
+matters: boolean, };
 
 /**
  * Waits that are not looked at: of a runtime's tasks for one another.

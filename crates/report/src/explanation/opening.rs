@@ -51,6 +51,11 @@ pub fn leading(explanation: &Explanation, run: &Run) -> String {
     if !has_finding && let Some(children) = unrecorded_children(explanation, CHILDREN_LEAD) {
         return children;
     }
+    if explanation.findings.is_empty()
+        && let Some(late) = late_answer(explanation)
+    {
+        return late;
+    }
     match explanation.findings.first() {
         Some(Finding { requests: Some(cost), title, cause, wall_share, .. })
             if cost.share() >= LEAST_OF_REQUESTS =>
@@ -95,6 +100,23 @@ pub fn leading(explanation: &Explanation, run: &Run) -> String {
         ),
         None => format!("No known cause explains the time lost in {}.", place(explanation)),
     }
+}
+
+/// Nothing is found, but a peer has not answered.
+fn late_answer(explanation: &Explanation) -> Option<String> {
+    let silent = explanation.unanswered.iter().find(|silent| silent.matters)?;
+    let lost = match explanation.lost_ns {
+        0 => "No time was lost in",
+        _ => "No known cause explains the time lost in",
+    };
+    Some(format!(
+        "{lost} {}, unless an answer is late: {} (pid {}) has waited {} for one of {}.",
+        place(explanation),
+        silent.comm,
+        silent.tgid,
+        duration(silent.ns),
+        super::peer(silent)
+    ))
 }
 
 /// That child processes were waited for which are not recorded, for this part of the wall time at least.

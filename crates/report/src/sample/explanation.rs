@@ -98,6 +98,7 @@ pub fn explanation() -> Explanation {
         own_delay: None,
         unrecorded_children_ns: 0,
         held_open: Vec::new(),
+        unanswered: Vec::new(),
         unexplained: vec![(Account::Blocked(Blocked::Disk), 180 * MS)],
         unexplained_stacks: Vec::new(),
         idle_stacks: Vec::new(),

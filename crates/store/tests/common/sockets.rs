@@ -36,6 +36,7 @@ pub fn sockets() -> Sockets {
             waited_ns: 77,
             bursts_ns: vec![STARTED_NS + 4],
         },
+        sent_last: Some(SentLast { sent_ns: STARTED_NS + 2, heard_ns: Some(STARTED_NS + 1) }),
     };
     let drops = Drops {
         socket,

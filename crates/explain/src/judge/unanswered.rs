@@ -1,0 +1,144 @@
+//! What was sent to a peer that has not answered when the recording ended.
+//!
+//! A call that is never answered ends no wait, so it is in no finding, and a peer that hangs looks like
+//! one that has nothing to tell: a queue without a job, a long poll, a log that is shipped. Who sent, to
+//! whom, and for how long there was no answer is told beside the findings.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use model::{Finding, QueueSecond, SentLast, Unanswered};
+
+use crate::case::Case;
+
+/// Shorter silences are ordinary.
+const SILENCE_NS: u64 = 1_000_000_000;
+
+/// By process and peer, those with the longest silence first; none of a part of a run.
+pub(super) fn unanswered(case: &Case, findings: &[Finding]) -> Vec<Unanswered> {
+    let run = case.run;
+    let end_ns = run.header.started_ns.saturating_add(run.length_ns());
+    let is_found = findings.iter().any(|finding| !finding.minor);
+    let mut of_peers = BTreeMap::<_, Unanswered>::new();
+    let silent =
+        run.sockets.queues.iter().filter(|_| case.scope().is_none()).filter_map(|second| {
+            let last = second.sent_last?;
+            let ns = end_ns.saturating_sub(last.sent_ns);
+            (ns >= SILENCE_NS).then_some((second, last, ns))
+        });
+    for (second, last, ns) in silent {
+        let tgid = second.socket.tgid;
+        let remote = second.socket.address.remote;
+        let peer = of_peers.entry((tgid, remote)).or_insert_with(|| {
+            let peer = other_end(case, second);
+            Unanswered {
+                tgid,
+                comm: run.comm(tgid).to_owned(),
+                to: remote.map_or_else(String::new, |remote| remote.to_string()),
+                peer,
+                peer_comm: peer_name(case, second, peer),
+                connections: 0,
+                never: 0,
+                ns: 0,
+                matters: !is_found,
+            }
+        });
+        peer.connections += 1;
+        peer.never += u64::from(is_first(last));
+        peer.ns = peer.ns.max(ns);
+    }
+    let mut all: Vec<Unanswered> = of_peers.into_values().collect();
+    all.sort_by_key(|peer| Reverse(peer.ns));
+    all
+}
+
+fn is_first(last: SentLast) -> bool {
+    last.heard_ns.is_none()
+}
+
+/// The recorded process that has the other end.
+fn other_end(case: &Case, second: &QueueSecond) -> Option<u32> {
+    let mirrored = second.socket.address.mirrored()?;
+    let ends = case.run.sockets.queues.iter().filter(|other| other.socket.address == mirrored);
+    ends.map(|other| other.socket.tgid).next()
+}
+
+/// Of a peer that is not recorded whoever of this host answered earlier calls to it.
+fn peer_name(case: &Case, second: &QueueSecond, peer: Option<u32>) -> String {
+    if let Some(peer) = peer {
+        return case.run.comm(peer).to_owned();
+    }
+    let Some(remote) = second.socket.address.remote else { return String::new() };
+    let is_it = |program| {
+        let flows = case.run.messages.program(program).map(|program| program.flows.iter());
+        flows.into_iter().flatten().any(|flow| flow.name == remote.to_string())
+    };
+    let services = case.run.sums.services.iter().filter(|service| is_it(service.program));
+    services
+        .filter_map(|service| service.peer.as_ref())
+        .map(|peer| peer.comm.clone())
+        .next()
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Account, Blocked, Run, SocketKind};
+
+    use super::*;
+    use crate::testing::{RunBuilder, SECOND, USER, queue};
+
+    const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
+
+    /// A process that has sent on so many connections, so long before the end.
+    fn silent(connections: u64, ago_ns: u64, heard: bool) -> Run {
+        let mut run = RunBuilder::new().thread(10, 10, &[(RECEIVE, 4 * SECOND)]).build();
+        let end_ns = run.header.started_ns + run.length_ns();
+        run.sockets.queues = (0..connections)
+            .map(|n| {
+                let mut second = queue(SocketKind::Tcp, 0, 1000, 0);
+                second.socket.inode = n;
+                second.socket.address = format!("10.0.0.7:4000{n} to 10.0.0.1:80").parse().unwrap();
+                let sent_ns = end_ns - ago_ns;
+                let heard_ns = heard.then_some(sent_ns - 1);
+                second.sent_last = Some(SentLast { sent_ns, heard_ns });
+                second
+            })
+            .collect();
+        run
+    }
+
+    #[test]
+    fn connections_are_told_by_peer_with_the_longest_silence() {
+        let found = crate::explain(&silent(3, 2 * SECOND, true));
+        let [peer] = &found.unanswered[..] else { panic!("{found:?}") };
+        assert_eq!((peer.to.as_str(), peer.connections, peer.never), ("10.0.0.1:80", 3, 0));
+        assert_eq!((peer.ns, peer.matters), (2 * SECOND, true));
+        assert_eq!((peer.peer, peer.peer_comm.as_str()), (None, ""));
+        assert_eq!(crate::explain(&silent(1, 2 * SECOND, false)).unanswered[0].never, 1);
+        assert!(crate::explain(&silent(1, SECOND / 2, true)).unanswered.is_empty());
+    }
+
+    #[test]
+    fn a_peer_that_is_recorded_is_named() {
+        let mut run = silent(1, 2 * SECOND, true);
+        let mut other = run.sockets.queues[0].clone();
+        other.socket.address = other.socket.address.mirrored().unwrap();
+        (other.socket.tgid, other.sent_last) = (20, None);
+        run.sockets.queues.push(other);
+        assert_eq!(crate::explain(&run).unanswered[0].peer, Some(20));
+    }
+
+    #[test]
+    fn beside_a_finding_it_does_not_matter() {
+        let mut run = RunBuilder::new()
+            .thread(21, 20, &[(Account::Throttled, 3 * SECOND), (USER, SECOND)])
+            .build();
+        run.sockets = silent(1, 2 * SECOND, true).sockets;
+        let end_ns = run.header.started_ns + run.length_ns();
+        run.sockets.queues[0].sent_last =
+            Some(SentLast { sent_ns: end_ns - 2 * SECOND, heard_ns: None });
+        let found = crate::explain(&run);
+        assert!(!found.findings.is_empty() && !found.unanswered[0].matters, "{found:?}");
+    }
+}

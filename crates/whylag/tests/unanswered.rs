@@ -1,0 +1,64 @@
+//! Who was asked and has not answered when the recording ends is named, whether that was asked before
+//! the recording or meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use common::programs::program;
+use common::{Helper, Lab};
+use serde_json::Value;
+
+/// A second is the least that is told.
+const TIME: &str = "1300ms";
+const LEAST_NS: u64 = 1_200_000_000;
+
+/// The program says where it asks once it has asked.
+fn asked(arguments: &[&str]) -> (Helper, String) {
+    let mut command = Command::new(program("unanswered"));
+    let mut helper = Helper::spawn(command.args(arguments).stdout(Stdio::piped()));
+    let mut line = String::new();
+    BufReader::new(helper.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    (helper, line.trim().strip_prefix("asked ").unwrap().to_owned())
+}
+
+/// The only one that has not answered: its address, how long it has not, and whether it never did.
+fn silent(answer: &Value) -> (String, u64, bool) {
+    let [silent] = &answer["unanswered"].as_array().unwrap()[..] else { panic!("{answer}") };
+    assert_eq!(silent["connections"], 1);
+    let text = |key: &str| silent[key].as_str().unwrap().to_owned();
+    (text("to"), silent["ns"].as_u64().unwrap(), silent["never"] == 1)
+}
+
+#[test]
+fn what_was_asked_before_the_recording_is_told_from_what_was_answered() {
+    let Some(lab) = Lab::new() else { return };
+    for (heard, never) in [("0", true), ("3", false)] {
+        let (client, address) = asked(&[heard, "30"]);
+        lab.record_target(&["-p", &client.pid(), "--time", TIME]);
+        let answer = lab.explain();
+        let (to, ns, has_never) = silent(&answer);
+        assert_eq!((to, has_never), (address, never), "{answer}");
+        assert!(ns >= LEAST_NS, "{ns}");
+        let text = String::from_utf8(lab.answer("explain", &[])).unwrap();
+        assert!(text.contains("unless an answer is late: unanswered (pid "), "{text}");
+    }
+}
+
+#[test]
+fn what_is_asked_while_it_is_recorded_is_told_too() {
+    let Some(lab) = Lab::new() else { return };
+    let program = program("unanswered");
+    for (heard, never) in [("0", true), ("3", false)] {
+        let command = [program.as_os_str(), heard.as_ref(), "4".as_ref()];
+        let recorded = lab.record(&["--time", "2s"], command);
+        let answer = lab.explain();
+        let (to, ns, has_never) = silent(&answer);
+        let address = recorded.stdout().trim().strip_prefix("asked ").unwrap();
+        assert_eq!((to.as_str(), has_never), (address, never), "{answer}");
+        assert!(ns >= LEAST_NS, "{ns}");
+    }
+}
