@@ -409,8 +409,8 @@ mod tests {
                      and heard nothing since (on 1 of them nothing ever came), for 12.0 s at the end";
         assert!(told.contains(words) && told.contains("and 2 peers more; --json"), "{told}");
         (explanation.findings, explanation.lost_ns) = (Vec::new(), 0);
-        let first = "No time was lost in run 12, unless an answer is late: app (pid 7) has waited 12.0 s \
-                     for one of 10.0.0.1:5432 (postgres).";
+        let first = "No time was lost in run 12, unless app (pid 7) waits for an answer of \
+                     10.0.0.1:5432 (postgres): nothing has come for 12.0 s.";
         assert!(flat(&explanation).starts_with(first), "{}", flat(&explanation));
     }
 

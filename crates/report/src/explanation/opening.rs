@@ -110,12 +110,12 @@ fn late_answer(explanation: &Explanation) -> Option<String> {
         _ => "No known cause explains the time lost in",
     };
     Some(format!(
-        "{lost} {}, unless an answer is late: {} (pid {}) has waited {} for one of {}.",
+        "{lost} {}, unless {} (pid {}) waits for an answer of {}: nothing has come for {}.",
         place(explanation),
         silent.comm,
         silent.tgid,
-        duration(silent.ns),
-        super::peer(silent)
+        super::peer(silent),
+        duration(silent.ns)
     ))
 }
 
