@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Finding, QueueSecond, SentLast, Unanswered};
+use model::{Finding, QueueSecond, Unanswered};
 
 use crate::case::Case;
 
@@ -44,16 +44,12 @@ pub(super) fn unanswered(case: &Case, findings: &[Finding]) -> Vec<Unanswered> {
             }
         });
         peer.connections += 1;
-        peer.never += u64::from(is_first(last));
+        peer.never += u64::from(last.heard_ns.is_none());
         peer.ns = peer.ns.max(ns);
     }
     let mut all: Vec<Unanswered> = of_peers.into_values().collect();
     all.sort_by_key(|peer| Reverse(peer.ns));
     all
-}
-
-fn is_first(last: SentLast) -> bool {
-    last.heard_ns.is_none()
 }
 
 /// The recorded process that has the other end.
@@ -83,7 +79,7 @@ fn peer_name(case: &Case, second: &QueueSecond, peer: Option<u32>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Account, Blocked, Run, SocketKind};
+    use model::{Account, Blocked, Run, SentLast, SocketKind};
 
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, queue};

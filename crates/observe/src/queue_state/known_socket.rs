@@ -75,7 +75,9 @@ impl KnownSocket {
         self.note_resent(record);
         self.role = Role::of(record.role).unwrap_or(Role::Unknown);
         let heard_ns = (record.heard_at != 0).then_some(record.heard_at);
-        self.sent_last = (record.sent_at != 0 && record.send == 0)
+        // What a socket of AF_UNIX holds is at the peer, which has not read it.
+        let arrived = record.send == 0 || self.socket.kind == SocketKind::Unix;
+        self.sent_last = (record.sent_at != 0 && arrived)
             .then_some(SentLast { sent_ns: record.sent_at, heard_ns });
         self.receive.add(now, queued, limit);
         self.send.add(now, record.send, record.send_limit);
