@@ -81,7 +81,6 @@ fn peer_name(case: &Case, second: &QueueSecond, peer: Option<u32>) -> String {
 mod tests {
     use model::{Account, Blocked, Run, SentLast, SocketKind};
 
-    use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, queue};
 
     const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
