@@ -54,7 +54,7 @@ fn what_is_asked_while_it_is_recorded_is_told_too() {
     let program = program("unanswered");
     for (heard, never) in [("0", true), ("3", false)] {
         let command = [program.as_os_str(), heard.as_ref(), "4".as_ref()];
-        let recorded = lab.record(&["--time", "2s"], command);
+        let recorded = lab.record(&["--time", "2500ms"], command);
         let answer = lab.explain();
         let (to, ns, has_never) = silent(&answer);
         let address = recorded.stdout().trim().strip_prefix("asked ").unwrap();
