@@ -288,6 +288,7 @@ mod tests {
         };
         let listening = queue_record { state: 10, ..sent(40_001, 0, 0) };
         let unsent = queue_record { send: 7, ..sent(40_005, 80, 1) };
+        let unread = queue_record { family: libc::AF_UNIX as u16, inode: 7, ..unsent };
         let mut state = State::default();
         let all = [
             sent(40_000, 80, 0),
@@ -297,6 +298,7 @@ mod tests {
             sent(40_003, 80, 2),
             sent(81, 40_004, 1),
             unsent,
+            unread,
         ];
         all.iter().for_each(|record| state.note(record));
         assert!(state.take(0).queues.iter().all(|second| second.sent_last.is_none()));
@@ -305,7 +307,7 @@ mod tests {
         let queues = state.take(20).queues;
         let told = queues.iter().filter(|second| second.sent_last.is_some());
         let told: Vec<u64> = told.map(|second| second.socket.inode).collect();
-        assert_eq!(told, [81, 40_000]);
+        assert_eq!(told, [7, 81, 40_000]);
         let last = SentLast { sent_ns: 5 * MS, heard_ns: Some(3 * MS) };
         assert_eq!(queues[0].sent_last, Some(last));
     }
