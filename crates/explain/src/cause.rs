@@ -96,6 +96,8 @@ pub(crate) struct Claim {
     pub lost: Accounts,
     /// The part of the lateness of ticks that it explains instead, if timers were measured.
     pub late: Option<LatePart>,
+    /// CPU time of those whose answers were waited for, where they were on a CPU for most of it.
+    pub peers_work: Accounts,
     /// How many waits the time is made of.
     pub waits: u64,
     /// Packets that were lost through it, too: these alone make it worth naming.
@@ -192,6 +194,7 @@ impl Claim {
             fix: None,
             lost,
             late: None,
+            peers_work: Accounts::new(),
             waits,
             dropped: 0,
             takes_idle: false,

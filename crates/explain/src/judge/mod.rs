@@ -22,6 +22,7 @@ mod unanswered;
 mod unexplained;
 mod verify;
 pub(crate) mod why_not;
+mod work_waited_for;
 mod worth;
 
 use std::cmp::Reverse;
@@ -32,6 +33,7 @@ use self::finding::{finding, share};
 use self::own::SetApart;
 use self::rank::{Judged, judged, subtract};
 pub(crate) use self::requests::FEWEST as FEWEST_REQUESTS;
+use self::work_waited_for::{PeersWork, put_behind_causes};
 pub(crate) use self::worth::LEAST_OF_REQUESTS;
 use crate::case::Case;
 use crate::case::lost::{Class, class};
@@ -55,7 +57,8 @@ const PARTS: f64 = 1e9;
 /// what struck at one time only: 1,000 threads that queue for a CPU while they start do not hide a
 /// lock that is in the way all the time. Of each comes first what takes the largest part of the slowest
 /// requests of the port where it takes most, where these are known and who sent them is not recorded
-/// itself, else the largest share.
+/// itself, else the largest share. A wait for a peer comes after the cause that has most of what the peer
+/// does.
 ///
 /// A run of timers has no threads: of it the findings explain the lateness of its ticks.
 pub fn explain(run: &Run) -> Explanation {
@@ -84,10 +87,14 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
     let lost_ns = lost.total();
     let mut unexplained = lost;
     let mut findings = Vec::new();
+    let mut behind = Vec::new();
     for one in judged {
         if let Some(claim) = one.named() {
             unexplained = subtract(&unexplained, &claim.lost);
-            let finding = finding(case, one.cause, claim, lost_ns, judged);
+            let mut finding = finding(case, one.cause, claim, lost_ns, judged);
+            let peers_work = PeersWork::of(case, claim, judged);
+            finding.chain.extend(peers_work.links());
+            behind.extend(peers_work.main().map(|cause| (one.cause.id, cause)));
             findings.push((claim.dropped >= MANY_DROPS, finding));
         }
     }
@@ -98,7 +105,8 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         let slows = felt.map_or(0, |cost| (cost.share() * PARTS) as u64);
         (!dropped, finding.minor, at_once, Reverse(slows), Reverse(finding.lost_ns))
     });
-    let findings: Vec<_> = findings.into_iter().map(|(_, finding)| finding).collect();
+    let mut findings: Vec<_> = findings.into_iter().map(|(_, finding)| finding).collect();
+    put_behind_causes(&mut findings, &behind);
     let unexplained = unexplained.largest_first();
     let by_share = |(account, ns)| (account, ns, share(ns, case.wall_ns));
     let idle_ns = case.idle_ns.saturating_sub(idle_by_claims(judged));

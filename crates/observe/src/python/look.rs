@@ -16,8 +16,10 @@ use crate::wire::PYTHON_DIRECT;
 /// linker maps libpython after that, and a program may load it itself.
 const LOOKS: [Duration; 3] =
     [Duration::ZERO, Duration::from_millis(60), Duration::from_millis(600)];
-/// Looks in one round, some 100 us each, and processes that wait for one.
+/// Looks in one round, some 100 us each; processes of which it is seen in one that they have ended, some
+/// 10 us each; and processes that wait for a look.
 const PER_ROUND: usize = 16;
+const ENDED_PER_ROUND: usize = 256;
 const WAITING: usize = 4_096;
 
 /// Files that are remembered.
@@ -40,16 +42,24 @@ struct InFile {
 }
 
 /// A process that is to be looked at.
+#[derive(Clone, Copy)]
 struct Waiting {
     tgid: u32,
-    looks: usize,
     at: Instant,
+}
+
+/// What a look shows.
+enum Look {
+    Runs(bpf::python),
+    RunsNone,
+    HasEnded,
 }
 
 /// Looks for interpreters.
 #[derive(Default)]
 pub struct Interpreters {
-    waiting: VecDeque<Waiting>,
+    /// By the look that they wait for; whose time comes first is in front.
+    waiting: [VecDeque<Waiting>; LOOKS.len()],
     seen: HashSet<u32>,
     /// Files without one that is known.
     without: HashSet<Identity>,
@@ -78,8 +88,8 @@ impl Interpreters {
             self.seen.clear();
         }
         self.seen.insert(tgid);
-        match self.waiting.len() < WAITING {
-            true => self.waiting.push_back(Waiting { tgid, looks, at: Instant::now() }),
+        match self.waiting.iter().map(VecDeque::len).sum::<usize>() < WAITING {
+            true => self.waiting[looks].push_back(Waiting { tgid, at: Instant::now() }),
             false => self.lost += 1,
         }
     }
@@ -88,23 +98,34 @@ impl Interpreters {
     pub fn look(&mut self) -> Vec<(u32, bpf::python)> {
         let now = Instant::now();
         let mut found = Vec::new();
-        for _ in 0..self.waiting.len().min(PER_ROUND) {
-            let Some(next) = self.waiting.pop_front() else { break };
-            if next.at > now {
-                self.waiting.push_back(next);
-                continue;
-            }
-            if let Some(python) = self.of_process(next.tgid) {
-                found.push((next.tgid, python));
-                continue;
-            }
-            let looks = next.looks + 1;
-            if let Some(after) = LOOKS.get(looks) {
-                let at = next.at + *after - LOOKS[next.looks];
-                self.waiting.push_back(Waiting { looks, at, ..next });
+        let (mut looks, mut ended) = (0, 0);
+        while looks < PER_ROUND && ended < ENDED_PER_ROUND {
+            let Some((number, next)) = self.take_due(now) else { break };
+            match self.of_process(next.tgid) {
+                Look::HasEnded => ended += 1,
+                Look::Runs(python) => {
+                    looks += 1;
+                    found.push((next.tgid, python));
+                }
+                Look::RunsNone => {
+                    looks += 1;
+                    if let Some(after) = LOOKS.get(number + 1) {
+                        let at = next.at + *after - LOOKS[number];
+                        self.waiting[number + 1].push_back(Waiting { at, ..next });
+                    }
+                }
             }
         }
         found
+    }
+
+    /// One whose time it is, with the number of its look. A first look comes before the others.
+    fn take_due(&mut self, now: Instant) -> Option<(usize, Waiting)> {
+        let mut queues = self.waiting.iter_mut().enumerate();
+        queues.find_map(|(number, queue)| {
+            let is_due = queue.front().is_some_and(|first| first.at <= now);
+            is_due.then(|| queue.pop_front()).flatten().map(|first| (number, first))
+        })
     }
 
     /// Versions that are not known, since the last call; each is given once.
@@ -117,13 +138,17 @@ impl Interpreters {
         mem::take(&mut self.lost)
     }
 
-    fn of_process(&mut self, tgid: u32) -> Option<bpf::python> {
+    fn of_process(&mut self, tgid: u32) -> Look {
         let seen = mappings::of_process(tgid);
+        if seen.user.is_none() {
+            return Look::HasEnded;
+        }
         let code = seen.mappings.iter().filter(|m| m.executable && m.path.starts_with('/'));
         // The program itself is mapped first; it may have the interpreter in it, under any name.
         let candidates = code.enumerate().filter(|(place, m)| *place == 0 || is_named_so(&m.path));
         let candidates = candidates.map(|(_, mapping)| mapping).take(FILES_ASKED);
-        candidates.into_iter().find_map(|mapping| self.of_mapping(tgid, mapping))
+        let mut found = candidates.into_iter().filter_map(|mapping| self.of_mapping(tgid, mapping));
+        found.next().map_or(Look::RunsNone, Look::Runs)
     }
 
     fn of_mapping(&mut self, tgid: u32, mapping: &Mapping) -> Option<bpf::python> {
@@ -228,6 +253,32 @@ mod tests {
         }
         assert_eq!(interpreters.lost(), 7);
         assert_eq!(interpreters.lost(), 0);
+    }
+
+    /// Far more than find room begin and end: none of them needs a look.
+    #[test]
+    fn processes_that_have_ended_make_room() {
+        let mut interpreters = Interpreters::default();
+        // No pid is as large (PID_MAX_LIMIT).
+        for round in 0..2 * (WAITING / ENDED_PER_ROUND) as u32 {
+            for tgid in 0..ENDED_PER_ROUND as u32 {
+                interpreters.begun((1 << 23) + round * ENDED_PER_ROUND as u32 + tgid);
+            }
+            assert!(interpreters.look().is_empty());
+        }
+        assert_eq!(interpreters.lost(), 0);
+        assert!(interpreters.waiting.iter().all(VecDeque::is_empty));
+    }
+
+    #[test]
+    fn who_runs_none_is_looked_at_again_when_it_is_time() {
+        let mut interpreters = Interpreters::default();
+        interpreters.begun(std::process::id());
+        assert!(interpreters.look().is_empty());
+        let waiting = interpreters.waiting.each_ref().map(VecDeque::len);
+        assert_eq!(waiting, [0, 1, 0]);
+        let later = Instant::now() + LOOKS[1];
+        assert_eq!(interpreters.take_due(later).map(|(number, _)| number), Some(1));
     }
 
     #[test]

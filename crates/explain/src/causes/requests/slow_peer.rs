@@ -56,7 +56,7 @@
 //!
 //! net/core/sock.c (sock_def_readable); net/unix/af_unix.c; tcp(7).
 
-use model::{Account, Accounts, ChainEnd, RecorderPart};
+use model::{Account, Accounts, ChainEnd, RecorderPart, ThreadAccounts};
 
 use crate::case::Case;
 use crate::case::answers::{Answers, ROOM};
@@ -170,6 +170,9 @@ fn of_recorded(case: &Case) -> Verdict {
     let did = did(end, has_it.as_ref());
     let title = format!("{waiter} waits for {what}{peer}, {behind}which {did}");
     let mut claim = Claim::new(title, lost, count);
+    if end == ChainEnd::Cpu {
+        claim.peers_work = work_of(case, first);
+    }
     claim.fix = match first.account {
         _ if first.account == ROOM || is_for_room => Some(FIX_OF_PIPELINE),
         _ if first.is_of_children() => Some(FIX_OF_CHILDREN),
@@ -223,6 +226,18 @@ fn of_recorded(case: &Case) -> Verdict {
     doubt(first, &mut claim);
     doubt_looks(has_it.as_ref(), &mut claim);
     Ok(claim)
+}
+
+/// What its threads, of children those of their name, spent on a CPU.
+fn work_of(case: &Case, peer: &Answers) -> Accounts {
+    let is_peer = |thread: &&ThreadAccounts| match peer.worker_tid {
+        _ if peer.is_of_children() => thread.tgid != peer.tgid && thread.comm == peer.peer,
+        Some(worker) if peer.tgid == peer.peer_tgid => thread.tid == worker,
+        _ => thread.tgid == peer.peer_tgid,
+    };
+    let threads = case.whole().threads.iter().filter(is_peer);
+    let running = threads.flat_map(|thread| thread.accounts.iter().filter(|(a, _)| a.is_running()));
+    running.collect()
 }
 
 fn why_not_idle(first: &Answers) -> String {
