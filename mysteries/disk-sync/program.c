@@ -2,7 +2,7 @@
  * Two threads take orders: write each to their log, make it durable, answer, pause for 1 ms. The
  * log has its full size and its blocks since the start, so that no metadata changes.
  *
- * Faulty: each order is made durable by itself. Fixed (-DFIXED): one sync for 64 orders.
+ * Faulty: each order is made durable by itself. Fixed (-DFIXED): one sync for 256 orders.
  */
 #include "../measure.h"
 #include "../stalls.h"
@@ -13,7 +13,7 @@
 #define RING_ORDERS 1024UL
 
 #ifdef FIXED
-#define SYNC_EVERY 64
+#define SYNC_EVERY 256
 #else
 #define SYNC_EVERY 1
 #endif

@@ -6,6 +6,7 @@
 #ifndef WHYLAG_ASKED_H
 #define WHYLAG_ASKED_H
 
+#include "hash.h"
 #include "services.h"
 
 static __always_inline bool is_path_call(u32 kind)
@@ -107,10 +108,8 @@ static __noinline u64 named_by(u32 kind)
 		words[i] = 0;
 	if (!read_name(&cpu->asked.name, kind))
 		return 0;
-	for (i = 0; i < sizeof(cpu->asked.name) / sizeof(u64); i++) {
-		hash = (hash ^ words[i]) * 0xff51afd7ed558ccdULL;
-		hash ^= hash >> 32;
-	}
+	for (i = 0; i < sizeof(cpu->asked.name) / sizeof(u64); i++)
+		hash = mix(hash, words[i]);
 	return hash ?: 1;
 }
 

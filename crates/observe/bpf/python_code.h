@@ -9,6 +9,7 @@
 #ifndef WHYLAG_PYTHON_CODE_H
 #define WHYLAG_PYTHON_CODE_H
 
+#include "hash.h"
 #include "rings.h"
 
 /* Bytes that are read at once, a power of two. */
@@ -84,12 +85,6 @@ static __always_inline u64 word_at(u64 address)
 static __always_inline u64 long_in(struct python_walk *w, u32 offset)
 {
 	return *(u64 *)(w->room + (offset & (PYTHON_ROOM - 8)));
-}
-
-static __always_inline u64 mix(u64 hash, u64 with)
-{
-	hash = (hash ^ with) * 0xff51afd7ed558ccdULL;
-	return hash ^ hash >> 32;
 }
 
 /* One of the functions of this period. One that has to wait is sent when it is next met. */

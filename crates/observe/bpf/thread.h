@@ -98,6 +98,7 @@ struct thread {
 	u32 try_count;		/* sleeps that are not in retry_sums yet, */
 	u64 try_ns, try_max_ns;	/* how long, and the longest */
 	u64 try_object;
+	u64 try_data;		/* a number of what it wants to write to a pipe, 0: not known */
 	u64 try_slept;		/* since it was refused last, */
 	u64 try_row_ns;		/* and since it was first, up to the last try */
 	u32 held_calls;

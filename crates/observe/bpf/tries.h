@@ -41,7 +41,11 @@ struct {
 /* and a connection is made of many calls: a name is looked up, a socket made, set up, and closed. */
 #define TRY_OTHERS_OF_CONNECT	64
 
-const volatile u16 connect_call;	/* its number */
+const volatile u16 connect_call;	/* their numbers */
+const volatile u16 writev_call;
+
+/* Bytes at both ends of what is written by which it is known again. */
+#define TRY_DATA_ENDS	64
 
 /* Refused where another has what is wanted, or nobody gives it; who finds nothing to read waits for work. */
 static __always_inline bool is_refusal(u32 kind, u32 error)
@@ -113,6 +117,40 @@ static __noinline int keep_tries(bool won)
 	return 0;
 }
 
+static __always_inline u64 mix_all(u64 hash, const u64 *words)
+{
+	u32 i;
+
+	for (i = 0; i < TRY_DATA_ENDS / sizeof(u64); i++)
+		hash = mix(hash, words[i]);
+	return hash;
+}
+
+/*
+ * A number of what the current thread's call wants to write; 0 if it cannot be read. Who waits for
+ * room writes the same again; who drops what finds none comes with something else.
+ */
+static __noinline u64 data_of_write(u16 call)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 vector[2] = { ARGUMENT_2(regs), ARGUMENT_3(regs) }; /* a struct iovec: where, and how long */
+	u64 words[TRY_DATA_ENDS / sizeof(u64)] = {};
+	u64 hash;
+	u32 n;
+
+	if (call == writev_call &&
+	    bpf_probe_read_user(vector, sizeof(vector), (void *)ARGUMENT_2(regs)))
+		return 0;
+	n = vector[1] < TRY_DATA_ENDS ? vector[1] : TRY_DATA_ENDS;
+	if (bpf_probe_read_user(words, n, (void *)vector[0]))
+		return 0;
+	hash = mix_all(vector[1], words);
+	if (n == TRY_DATA_ENDS &&
+	    !bpf_probe_read_user(words, sizeof(words), (void *)(vector[0] + vector[1] - TRY_DATA_ENDS)))
+		hash = mix_all(hash, words);
+	return hash ?: 1;
+}
+
 /* The port that a call of one of these kinds goes to, which cpu->asked has; 0: to none. */
 static __always_inline u16 asked_port(void)
 {
@@ -152,6 +190,7 @@ static __noinline int refuse(u16 call, u32 kind, u32 error)
 	t->try_object = object;
 	t->try_port = has_name(kind) ? asked_port() : 0;
 	t->try_pipe = (mode & S_IFMT) == S_IFIFO;
+	t->try_data = t->try_pipe ? data_of_write(call) : 0;
 	t->try_slept = t->try_others = 0;
 	t->try_row_ns = t->try_ns = t->try_count = t->try_max_ns = 0;
 	return 0;
@@ -271,11 +310,15 @@ static __always_inline u32 others_at_most(struct thread *t)
 	return t->try_error == EEXIST ? TRY_OTHERS_OF_FILE : TRY_OTHERS;
 }
 
-/* The current thread makes the call again that was refused. */
+/* The current thread makes the call again that was refused, or gave that up and begins anew. */
 static __always_inline void tries_again(struct thread *t)
 {
 	u64 ns = t->try_slept;
 
+	if (t->try_data && data_of_write(t->try_call) != t->try_data) {
+		t->try_error = 0;
+		return;
+	}
 	t->try_again = 1;
 	if (ns) {
 		t->try_row_ns += ns;

@@ -36,7 +36,7 @@ const PROGRAMS: [(&str, &str); 20] = [
          select i + 1 from n where i < 300000) insert into t select i, i * 7 % 1000 from n; \
          select b, count(*), sum(a) from t group by b order by 3 limit 3;'",
     ),
-    ("perl", "perl -e 'my %h; $h{$_ % 9973} .= chr(65 + $_ % 26) for 1..900000; print scalar %h'"),
+    ("perl", "perl -e 'my %h; $h{$_ % 9973} .= chr(65 + $_ % 26) for 1..3000000; print scalar %h'"),
     ("web server under light load", "exec perl $SERVER"),
 ];
 

@@ -88,7 +88,9 @@ pub fn load(
         rodata.no_stacks = config.no_stacks;
         rodata.jiffy_ns = text.jiffy_ns;
         rodata.call_kinds = wire::call_kinds();
-        rodata.connect_call = Syscall::named("connect").map_or(0, |Syscall(number)| number);
+        let number = |call| Syscall::named(call).map_or(0, |Syscall(number)| number);
+        rodata.connect_call = number("connect");
+        rodata.writev_call = number("writev");
         rodata.sched_text = text.sched;
         rodata.lock_text = text.lock;
         rodata.handle_mm_fault_text = text.handle_mm_fault;

@@ -22,7 +22,7 @@ use table::{Floors, Table};
 use truth::Truth;
 use verdict::Verdict;
 
-const SHAPES: [&str; 83] = [
+const SHAPES: [&str; 84] = [
     "async_turn",
     "barrier_compute",
     "barrier_one_late",
@@ -47,6 +47,7 @@ const SHAPES: [&str; 83] = [
     "healthy_accept_turn",
     "healthy_all_told",
     "healthy_consumer",
+    "healthy_dropped_lines",
     "healthy_epoll",
     "healthy_fifo",
     "healthy_job_queue",

@@ -7,7 +7,8 @@
 //! # Evidence
 //!
 //! Sends to a socket that slept until a thread of this host had read. Sleeps in write to a pipe or terminal that is full, by inode, with the process that ended each by reading;
-//! sleeps between writes to a full pipe that does not block, which fail until there is room;
+//! sleeps between writes of the same data to a full pipe that does not block, which fail until there is
+//! room (who drops what finds none waits for nothing);
 //! threads that still waited when the recording ended; the descriptor that was written to. What the
 //! reader did, if it is recorded, too: one that waits for room in a pipe leads on to its own
 //! reader. Where the last reader computes instead of waiting, it is the slowest stage of a

@@ -5,9 +5,10 @@
 //!
 //! # Evidence
 //!
-//! CPU samples within page faults that make a new page (do_anonymous_page), scaled to the exact CPU
-//! time of the faults; the kernel's count of minor faults; the growth of the process's memory.
-//! Where the program gives as much memory back, it is malloc-trim.
+//! CPU samples within page faults that make a new page (do_anonymous_page); the kernel's count of minor
+//! faults; the growth of the process's memory. Where the program gives as much memory back, it is
+//! malloc-trim. The way out of a fault, with interrupts off, looks
+//! like the program's own work in samples: what is claimed is up to a quarter too small (virtual machine).
 //!
 //! # Without whylag
 //!

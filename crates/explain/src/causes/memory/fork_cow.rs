@@ -6,9 +6,9 @@
 //!
 //! # Evidence
 //!
-//! CPU samples within page faults that copy a page (wp_page_copy), scaled to the exact CPU time of
-//! the faults; the calls of fork and clone of the process; that none of its pages is merged by KSM,
-//! as merged pages are copied in the same function.
+//! CPU samples within page faults that copy a page (wp_page_copy); the calls of fork and clone of the process; that none of its pages is merged by KSM,
+//! as merged pages are copied in the same function. The way out of a fault, with interrupts off, looks
+//! like the program's own work in samples: what is claimed is up to a quarter too small (virtual machine).
 //!
 //! # Without whylag
 //!

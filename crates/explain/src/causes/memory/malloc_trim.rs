@@ -9,7 +9,8 @@
 //! CPU time in brk, munmap and madvise, without what they themselves fault in (MADV_POPULATE_WRITE,
 //! locked memory), and of the page faults that make new pages: both together are claimed if giving
 //! back takes a twentieth of what getting takes, or more. Unmapping a page takes about a tenth of
-//! what it takes to get one, so pages then go as often as they come.
+//! what it takes to get one, so pages then go as often as they come. The way out of a fault, with interrupts off, looks
+//! like the program's own work in samples: what is claimed is up to a quarter too small (virtual machine).
 //!
 //! # Without whylag
 //!
