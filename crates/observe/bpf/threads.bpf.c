@@ -9,6 +9,15 @@
 /* A thread that goes to sleep is off its queue this long at most before it is switched out. */
 #define WOKEN_EARLY_NS	10000000
 
+/* It was woken while it ran, and did not sleep then. Another CPU may wake it at this moment. */
+static __always_inline void forget_old_wakeup(struct thread *t, u64 now)
+{
+	u64 woken = t->woken;
+
+	if (woken && (s64)(now - woken) > WOKEN_EARLY_NS)
+		__sync_val_compare_and_swap(&t->woken, woken, 0);
+}
+
 static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 				       struct task_struct *prev, bool preempt,
 				       u32 state, u64 now)
@@ -37,8 +46,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	__builtin_memset(t->ends, 0, sizeof(t->ends));
 	t->end_ns = 0;
 	t->end_tid = t->end = 0;
-	if (now - t->woken > WOKEN_EARLY_NS)
-		t->woken = 0;	/* while it ran, and it did not sleep */
+	forget_old_wakeup(t, now);
 	if (calls_off)
 		t->call = current_call();	/* its entry was not reported */
 	if (!preempt && is_stopped(prev, state))

@@ -202,8 +202,9 @@ impl Case {
         let switches = self.run.threads.iter().map(|thread| thread.sleeps + thread.preemptions);
         let at_a_switch = if self.figures.disturbed().is_some() { 24_000 } else { 8_000 };
         let at_switches = at_a_switch * switches.sum::<u64>();
-        // A wait for a CPU whose wakeup nobody reported counts as asleep, and is counted: four to nine
-        // in two seconds of two processes that hand a lock to each other, of a slice or two of 3 ms.
+        // A wait for a CPU whose beginning or end nobody reported counts as something else, and is counted:
+        // up to four in two seconds of two processes that hand a lock to each other, of a slice or two of
+        // 3 ms.
         let hidden = self.run.losses.by_kind();
         let hidden = hidden.get("wakeups and switches (hidden by the host)").copied().unwrap_or(0);
         for (key, ours) in measured {
