@@ -82,8 +82,8 @@ impl Answers {
     }
 
     /// None yet, of children that have this wait's name.
-    pub(super) fn of_children(wait: &WaitSum) -> Answers {
-        Answers { peer_tgid: 0, ..Answers::of(wait, None, false) }
+    pub(super) fn of_children(wait: &WaitSum, works_for_one: bool) -> Answers {
+        Answers { peer_tgid: 0, ..Answers::of(wait, None, works_for_one) }
     }
 
     fn of(wait: &WaitSum, worker_tid: Option<u32>, works_for_one: bool) -> Answers {

@@ -1,6 +1,7 @@
 //! Waits for child processes that are started one after the other: each is asked for something, and
 //! its end or what it writes is the answer. One child alone is what its parent is there for: the command
-//! of a wrapper; so are those that go on until the end, the workers of a server.
+//! of a wrapper; so are those that go on until the end, the workers of a server. What the commands of a
+//! script compute is the script's own work.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,6 +21,11 @@ const FEWEST: usize = 3;
 const OTHERWISE: u64 = 10;
 /// Generations between who waits and who writes: a shell between them is one.
 const GENERATIONS: usize = 8;
+/// Programs that are there to run others, by the file name of the program.
+const RUN_COMMANDS: [&str; 16] = [
+    "sh", "dash", "bash", "ash", "busybox", "zsh", "ksh", "mksh", "fish", "make", "ninja", "xargs",
+    "find", "parallel", "env", "sudo",
+];
 
 /// By process, account and name of the child.
 pub(super) fn of_children(run: &Run, locks: &[LockWord]) -> impl Iterator<Item = Answers> {
@@ -35,7 +41,8 @@ pub(super) fn of_children(run: &Run, locks: &[LockWord]) -> impl Iterator<Item =
     // The command `sleep` is the timer of the script that calls it. Answers on sockets are known as such.
     let others = run.sums.waits.iter().filter(|wait| wait.waker_comm != "sleep" && !wait.asked);
     for wait in others.filter(is_for_child) {
-        let none = || (BTreeSet::new(), Answers::of_children(wait));
+        let works_for_one = runs_commands(run, wait.tgid);
+        let none = || (BTreeSet::new(), Answers::of_children(wait, works_for_one));
         let key = (wait.tgid, wait.account, wait.waker_comm.as_str());
         let (children, sum) = sums.entry(key).or_insert_with(none);
         children.insert(wait.waker_tgid);
@@ -60,6 +67,16 @@ fn loops_of_children(run: &Run, family: &Family) -> BTreeSet<(u32, Account)> {
     }
     let is_loop = |(all, by_children): &(u64, u64)| all - by_children <= all / OTHERWISE;
     waits.into_iter().filter(|(_, counts)| is_loop(counts)).map(|(key, _)| key).collect()
+}
+
+/// Where the program's file is not known, as of a process that ended at once, its name has to do.
+fn runs_commands(run: &Run, tgid: u32) -> bool {
+    let process = run.processes.iter().find(|process| process.tgid == tgid);
+    let program = process.map_or("", |process| match process.exe.rsplit('/').next() {
+        Some("") | None => &process.comm,
+        Some(name) => name,
+    });
+    RUN_COMMANDS.contains(&program)
 }
 
 fn is_by_another(wait: &WaitSum) -> bool {
@@ -139,6 +156,29 @@ mod tests {
         let workers_that_end_together = [1000, 2, 3, 2];
         assert_eq!(lost(run(CHILD, "worker", &workers_that_end_together)), []);
         assert_eq!(lost(run(CHILD, "sleep", &[100, 100, 100])), []);
+    }
+
+    #[test]
+    fn what_the_commands_of_a_script_compute_is_its_own_work() {
+        let with = |comm: &str, exe: &str, end| {
+            let mut run = run(CHILD, "gzip", &[100, 200, 150]).build();
+            run.processes.retain(|process| process.tgid != 10);
+            run.processes.push(model::Process {
+                tgid: 10,
+                comm: comm.into(),
+                exe: exe.into(),
+                build_id: String::new(),
+                watched: true,
+            });
+            for wait in &mut run.sums.waits {
+                wait.ends = [(end, wait.ns)].into();
+            }
+            of_children(&run, &[]).map(|answers| answers.lost_ns()).sum::<u64>()
+        };
+        assert_eq!(with("backup.sh", "/usr/bin/dash", ChainEnd::Cpu), 0);
+        assert_eq!(with("sh", "", ChainEnd::Cpu), 0);
+        assert_eq!(with("backup.sh", "/usr/bin/dash", ChainEnd::Timer), 450);
+        assert_eq!(with("sh", "/usr/bin/convertd", ChainEnd::Cpu), 450);
     }
 
     #[test]

@@ -31,7 +31,8 @@ impl PeersWork {
             let part = |(account, ns)| {
                 part_of(ns, cause.lost.get(account), case.accounts.get(account).max(1))
             };
-            let work = claim.peers_work.iter().filter(|(account, _)| class(*account) == Class::Work);
+            let work =
+                claim.peers_work.iter().filter(|(account, _)| class(*account) == Class::Work);
             Some((one.cause.id, work.map(part).fold(0, u64::saturating_add)))
         };
         let ns = claim.peers_work.sum_of(|account| class(account) == Class::Work);

@@ -24,7 +24,8 @@
 //! with such a name is one that puts (put, send, push, offer, enqueue, publish), or that waits for what was
 //! asked for (result, get of a future). So do waits for child processes of one name, or
 //! for what they write into a pipe, of three or more that the waiting process or a child of it has
-//! started one after the other; the command `sleep` is the timer of the script that calls it; an event
+//! started one after the other; the command `sleep` is the timer of the script that calls it, and what a
+//! shell's commands compute (or make's, or xargs') is its own work; an event
 //! loop counts if children ended nine of ten of its waits. Where requests are known: of the slowest ones
 //! the time from the send of a call that was made for them until its answer arrived, at least a
 //! quarter of their time and a twentieth of the recording. Else the waits of a process for answers
