@@ -16,6 +16,7 @@ use crate::bpf::{
 use crate::mappings::{self, Seen};
 use crate::probes::Probes;
 use crate::python::{self, Calls, Function};
+use crate::squeezed::Squeezed;
 use crate::wire::{self, EventKind, RecordType};
 
 /// Outliers waiting to be stored; beyond it they are dropped and counted. 65,536 of about 700
@@ -24,8 +25,10 @@ pub const OUTLIERS_WAITING: usize = 65_536;
 /// Requests waiting: 8 MB. The kernel side sends a thousand slow ones a second of each port.
 const REQUESTS_WAITING: usize = 65_536;
 /// Memory for rare records that wait, bytes: a storm of forks and execs gives some MiB a second, and
-/// 20,000 threads that end at once 14 MB. Without a storm there are few.
+/// 20,000 threads that end at once 6 MB. Without a storm there are few.
 const RARE_WAITING: usize = 48 << 20;
+/// Ends of threads that wait; read, each takes some 500 bytes more.
+const DEAD_WAITING: usize = 131_072;
 /// Tops of stacks waiting: 34 MB. A process that starts sends some ten of them, and the kernel side
 /// copies 256 a second for unwinding.
 const WORDS_WAITING: usize = 4_096;
@@ -48,7 +51,7 @@ pub struct Inbox {
     pub requests: Vec<request_record>,
     pub events: Vec<event_record>,
     pub mappings: Vec<mapping_record>,
-    pub dead_threads: Vec<thread_record>,
+    dead_threads: Vec<Squeezed>,
     /// (process or 0 for the kernel, identity, addresses)
     pub stacks: Vec<(u32, u64, Vec<u64>)>,
     pub words: Vec<Words>,
@@ -120,6 +123,9 @@ impl Inbox {
         let is_full = match kind {
             RecordType::Outlier => self.outliers.len() >= OUTLIERS_WAITING,
             RecordType::Request => self.requests.len() >= REQUESTS_WAITING,
+            RecordType::Thread => {
+                self.rare_memory >= RARE_WAITING || self.dead_threads.len() >= DEAD_WAITING
+            }
             RecordType::Words => {
                 self.rare_memory >= RARE_WAITING || self.words.len() >= WORDS_WAITING
             }
@@ -149,16 +155,20 @@ impl Inbox {
     }
 
     fn put_rare(&mut self, kind: RecordType, bytes: &[u8]) {
+        if kind == RecordType::Thread {
+            let thread = Squeezed::new(bytes);
+            self.rare_memory += thread.memory() + KEPT_BESIDE;
+            return push(&mut self.dead_threads, Some(thread));
+        }
         self.rare_memory += bytes.len() + KEPT_BESIDE;
         match kind {
-            RecordType::Thread => push(&mut self.dead_threads, bpf::read::<thread_record>(bytes)),
             RecordType::Event => self.put_event(bytes),
             RecordType::Mapping => push(&mut self.mappings, bpf::read::<mapping_record>(bytes)),
             RecordType::Stack => push(&mut self.stacks, read_stack(bytes)),
             RecordType::Words => push(&mut self.words, read_words(bytes)),
             RecordType::Python => push(&mut self.pythons, python::read_calls(bytes)),
             RecordType::Code => push(&mut self.functions, python::read_function(bytes)),
-            RecordType::Outlier | RecordType::Request => {}
+            RecordType::Thread | RecordType::Outlier | RecordType::Request => {}
         }
     }
 
@@ -184,6 +194,12 @@ impl Inbox {
         } else {
             self.early_mappings_dropped += 1;
         }
+    }
+
+    /// Threads that have ended.
+    pub fn dead_threads(&mut self) -> impl Iterator<Item = thread_record> + use<> {
+        let dead = mem::take(&mut self.dead_threads).into_iter();
+        dead.filter_map(|thread| bpf::read::<thread_record>(&thread.record()))
     }
 
     /// Everything but outliers that have been left, and processes that are still to be looked at.
@@ -487,11 +503,13 @@ mod tests {
         let mut code = record(RecordType::Code, size_of::<code_record>());
         let count = std::mem::offset_of!(code_record, count);
         code[count..count + 4].copy_from_slice(&2_048_u32.to_ne_bytes());
+        let mut thread = record(RecordType::Thread, size_of::<thread_record>());
+        thread[4..].fill(1);
         for bytes in [
             calls(1),
             calls(128),
             code,
-            record(RecordType::Thread, size_of::<thread_record>()),
+            thread,
             record(RecordType::Event, size_of::<event_record>()),
             record(RecordType::Mapping, size_of::<mapping_record>()),
             stack(1),
@@ -504,7 +522,12 @@ mod tests {
             let stacks = inbox.stacks.iter().map(|(.., frames)| frames.capacity() * 8 + 16);
             let taken = inbox.events.capacity() * size_of::<event_record>()
                 + inbox.mappings.capacity() * size_of::<mapping_record>()
-                + inbox.dead_threads.capacity() * size_of::<thread_record>()
+                + inbox.dead_threads.capacity() * size_of::<Squeezed>()
+                + inbox
+                    .dead_threads
+                    .iter()
+                    .map(|t| t.memory() - size_of::<Squeezed>() + 16)
+                    .sum::<usize>()
                 + inbox.stacks.capacity() * size_of::<(u32, u64, Vec<u64>)>()
                 + stacks.sum::<usize>()
                 + inbox.pythons.capacity() * size_of::<(u64, Calls)>()
@@ -515,5 +538,18 @@ mod tests {
             assert!(taken >= RARE_WAITING / 4, "{taken} bytes of {} each", bytes.len());
             assert!(inbox.rare_dropped > 0, "{} bytes each", bytes.len());
         }
+    }
+
+    #[test]
+    fn of_threads_that_had_little_so_many_wait() {
+        let mut inbox = Inbox::default();
+        let mut bytes = vec![0; size_of::<thread_record>()];
+        bytes[..4].copy_from_slice(&(RecordType::Thread as u32).to_ne_bytes());
+        for _ in 0..DEAD_WAITING + 7 {
+            inbox.put(&bytes);
+        }
+        assert_eq!(inbox.rare_dropped, 7);
+        assert!(inbox.rare_memory < RARE_WAITING);
+        assert_eq!(inbox.dead_threads().count(), DEAD_WAITING);
     }
 }

@@ -55,6 +55,7 @@ mod sampled;
 mod sends;
 mod sizes;
 mod sockets;
+mod squeezed;
 mod stacks;
 mod sums;
 mod tracer;

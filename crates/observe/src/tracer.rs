@@ -181,7 +181,7 @@ impl Tracer {
 
     /// What happened since the last time; it is the last one if recording has stopped.
     pub fn batch(&mut self, since_ns: u64) -> Result<Batch, Error> {
-        let inbox = self.drain.take(OUTLIERS_PER_BATCH);
+        let mut inbox = self.drain.take(OUTLIERS_PER_BATCH);
         let last = self.stopped.is_some();
         let (until_ns, threads) = match self.stopped.take() {
             Some(stopped) => (stopped.at_ns, stopped.threads),
@@ -200,7 +200,7 @@ impl Tracer {
         let evicted = sums::evicted_calls(&self.probes)?;
         let mut torn = Vec::new();
         self.bound.look();
-        for record in self.torn.drain(..).chain(inbox.dead_threads) {
+        for record in self.torn.drain(..).chain(inbox.dead_threads()) {
             let Some(thread) = convert::thread(&record, &evicted, until_ns) else {
                 torn.push(record);
                 continue;
