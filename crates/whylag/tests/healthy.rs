@@ -90,7 +90,9 @@ fn ordinary_programs_have_no_cause() {
         let body = script(body);
         let (mut found, mut figures) = causes(&lab, name, &body);
         // It did wait for the disk if its files were not in memory yet. Now they are.
-        if found.iter().any(|cause| cause.starts_with("file-major-fault")) {
+        let is_of_disk =
+            |c: &String| c.starts_with("file-major-fault") || c.starts_with("disk-read");
+        if found.iter().any(is_of_disk) {
             (found, figures) = causes(&lab, name, &body);
         }
         if figures.judge(&format!("{name} has no cause")) && !found.is_empty() {
