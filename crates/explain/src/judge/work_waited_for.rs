@@ -58,14 +58,14 @@ impl PeersWork {
 
     /// The largest, if they have most of it.
     pub(super) fn main(&self) -> Option<Id> {
-        let explained = self.causes.iter().map(|(_, ns)| ns).fold(0u64, |sum, ns| sum + ns);
+        let explained = self.causes.iter().map(|(_, ns)| ns).sum::<u64>();
         let (cause, _) = self.causes.first()?;
         (explained > self.ns / MOST).then_some(*cause)
     }
 }
 
 /// Puts a wait for a peer behind the cause that has most of what the peer does, if that can lead.
-pub(super) fn put_behind_causes(findings: &mut Vec<Finding>, behind: &[(Id, Id)]) {
+pub(super) fn put_behind_causes(findings: &mut [Finding], behind: &[(Id, Id)]) {
     let place = |findings: &[Finding], id: &Id| {
         findings.iter().position(|finding| finding.cause == id.as_str())
     };
