@@ -60,6 +60,7 @@ pub const ALL: &[&Cause] = &[
     &processes::shm_attach::CAUSE,
     &processes::stopped_or_traced::CAUSE,
     &processes::proc_scan_vs_fork::CAUSE,
+    &processes::huge_fork::CAUSE,
     &timers::cputime_clock_threads::CAUSE,
     &timers::slow_clocksource::CAUSE,
     &timers::timer_ms_rounding::CAUSE,

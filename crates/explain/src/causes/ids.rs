@@ -44,6 +44,7 @@ pub(crate) const FSYNC_JOURNAL: Id = Id("fsync-journal");
 pub(crate) const FUTEX_CONVOY: Id = Id("futex-convoy");
 pub(crate) const GC_CPU: Id = Id("gc-cpu");
 pub(crate) const HUGE_EXIT: Id = Id("huge-exit");
+pub(crate) const HUGE_FORK: Id = Id("huge-fork");
 pub(crate) const IRQ_INTERFERENCE: Id = Id("irq-interference");
 pub(crate) const JVM_GC: Id = Id("jvm-gc");
 pub(crate) const KSM_COW: Id = Id("ksm-cow");

@@ -30,6 +30,7 @@ mod fsync_journal;
 mod futex_convoy;
 mod healthy;
 mod huge_exit;
+mod huge_fork;
 mod irq_interference;
 mod ksm_cow;
 mod lazy_binding;

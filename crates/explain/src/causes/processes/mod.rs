@@ -2,6 +2,7 @@
 
 pub(crate) mod core_dump;
 pub(crate) mod huge_exit;
+pub(crate) mod huge_fork;
 pub(crate) mod ipc_tables;
 pub(crate) mod many_thread_vfork;
 pub(crate) mod proc_scan_vs_fork;
