@@ -8,7 +8,7 @@
 //! | values found no histogram: times are exact, counts and quantiles are not | 0.95 |
 //! | thread states were sampled from /proc | 0.6 |
 //! | a part of the recorder that the cause needs was off | 0.6 each |
-//! | fewer than 10 waits, and packets dropped through it; fewer than 30; unless the cause strikes once | 0.5; 0.8 |
+//! | fewer than 10 waits, and packets dropped through it; fewer than 30; unless the cause strikes once, or one interval is asked about | 0.5; 0.8 |
 //! | more than 5 % of the wall time is unaccounted | 1 - that share |
 //! | the same, where that is what threads did between intervals kept whole | 1 - half of it |
 //! | time on a CPU in a part of a run, by samples of all of the run | 0.7 |
@@ -59,7 +59,7 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
         doubt(0.6, format!("the recorder's part '{}' was off: {}", off.part, off.because));
     }
     match claim.waits.max(claim.dropped) {
-        _ if claim.longest_ns > 0 => {}
+        _ if claim.longest_ns > 0 || is_of_one_interval(case) => {}
         n @ 0..10 => doubt(0.5, format!("only {} seen", counted(n, "wait"))),
         n @ 10..30 => doubt(0.8, format!("only {} seen", counted(n, "wait"))),
         _ => {}
@@ -88,6 +88,11 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
         doubt(own.factor, own.text.clone());
     }
     (confidence, doubts)
+}
+
+/// Of one interval there is one wait, and all of it was seen.
+fn is_of_one_interval(case: &Case) -> bool {
+    case.scope().is_some_and(|scope| scope.outlier.is_some())
 }
 
 /// Whether the samples are not of this part of a run alone: of its processes at all times, or of

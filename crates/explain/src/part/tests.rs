@@ -68,7 +68,6 @@ fn one_slow_call_has_its_cause_though_the_run_has_none() {
     assert_eq!((answer.lost_ns, answer.unaccounted_ns), (7 * MS, 0));
     let found: Vec<_> = answer.findings.iter().map(|f| (f.cause.as_str(), f.lost_ns)).collect();
     assert_eq!(found, [("mmap-lock", 6 * MS), ("cpu-runqueue", MS)]);
-    assert!(answer.findings[0].doubts.iter().any(|doubt| doubt.contains("1 wait")));
     let scope = answer.scope.unwrap();
     assert_eq!(
         (scope.intervals, scope.threads, scope.what.as_str()),
@@ -296,6 +295,18 @@ fn only_losses_near_the_part_lower_its_confidence() {
         answer.findings[0].doubts.iter().filter(|doubt| doubt.contains("50 events lost")).count()
     };
     assert_eq!((doubts(SECOND), doubts(30 * SECOND)), (1, 0));
+}
+
+/// Of a window it is a doubt.
+#[test]
+fn who_asks_about_one_interval_is_not_told_that_only_one_was_seen() {
+    let doubts = |question| {
+        let run = one_slow_call().build();
+        let answer = explain_part(&partial(&run, &question));
+        answer.findings[0].doubts.iter().filter(|doubt| doubt.contains("seen")).count()
+    };
+    assert_eq!(doubts(Question::Outlier(1)), 0);
+    assert_eq!(doubts(Question::Window(490 * MS, 520 * MS)), 1);
 }
 
 #[test]
