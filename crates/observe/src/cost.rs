@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dearest_part_is_shed_but_never_the_threads() {
+    fn the_most_expensive_part_is_shed_but_never_the_threads() {
         let probe = |program: &str, ns| ProbeCost { program: program.into(), runs: 1, ns };
         let cost = Cost {
             probes: vec![probe("sched_switch", 900), probe("sys_exit", 50), probe("softirq", 40)],

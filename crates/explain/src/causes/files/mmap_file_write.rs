@@ -123,7 +123,7 @@ fn examine(case: &Case) -> Verdict {
     let process = case
         .main_of(&LEAVE, |_| true)
         .map_or("a process".to_owned(), |tgid| case.process_name(tgid));
-    let file = dearest_file(case);
+    let file = most_expensive_file(case);
     let title = format!(
         "stores of {process} into {} wait for the file system",
         file.unwrap_or("a mapped file")
@@ -206,7 +206,7 @@ fn on_cpu(case: &Case) -> PathTime {
 }
 
 /// The mapped file with the longest sleeps in faults.
-fn dearest_file<'a>(case: &Case<'a>) -> Option<&'a str> {
+fn most_expensive_file<'a>(case: &Case<'a>) -> Option<&'a str> {
     let of_file = |wait: &'a WaitSum| match &wait.name {
         Some(ObjectName::File(path)) => Some((wait.ns, path.as_str())),
         _ => None,
