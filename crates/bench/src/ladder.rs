@@ -72,7 +72,7 @@ impl Bench<'_> {
     /// Measures a case; `tell` hears which part of it is done, 0 to 1.
     ///
     /// # Errors
-    /// Only [`Error::Stopped`]: whatever else ends the ladder is told in its `stopped`.
+    /// Only [`Error::Stopped`]: whatever else ends the ladder is shown in its `stopped`.
     pub fn measure(
         &self,
         case: &'static Benchmark,

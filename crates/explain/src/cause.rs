@@ -108,8 +108,9 @@ pub(crate) struct Claim {
     pub requests: Option<OfRequests>,
     /// The longest single stall, for causes that strike once; otherwise 0.
     pub longest_ns: u64,
-    /// It waits for a device: short waits are no price of a wake-up.
-    pub for_device: bool,
+    /// Each of its waits keeps a thread from all that it serves, as those for a device do: short ones are no
+    /// price of a wake-up.
+    pub is_stall: bool,
     /// It strikes after the answer was given to the kernel: requests as sockets show them end before.
     pub after_answers: bool,
     /// Time in which a whole process stood still, however many of its threads had something to do.
@@ -200,7 +201,7 @@ impl Claim {
             takes_idle: false,
             requests: None,
             longest_ns: 0,
-            for_device: false,
+            is_stall: false,
             after_answers: false,
             stood_still_ns: 0,
             chain: Vec::new(),

@@ -250,11 +250,11 @@ impl Watched {
             return;
         }
         self.refusals += 1;
-        let told = match self.refusals > REFUSALS {
-            true => format!("{why}; no further reason is told in this recording"),
+        let shown = match self.refusals > REFUSALS {
+            true => format!("{why}; no further reason is shown in this recording"),
             false => why.clone(),
         };
-        self.unreported.push((tgid, told));
+        self.unreported.push((tgid, shown));
         self.refused.insert(tgid, why);
     }
 
@@ -294,14 +294,14 @@ mod tests {
     #[test]
     fn a_program_that_always_has_another_reason_is_told_of_so_often_and_no_more() {
         let mut watched = Watched::new(0);
-        let mut told = Vec::new();
+        let mut shown = Vec::new();
         for number in 0..10_000u32 {
             watched.refuse(number % 7, format!("reason {}", number / 14));
-            told.extend(watched.take_refusals());
+            shown.extend(watched.take_refusals());
         }
-        assert_eq!(told.len(), REFUSALS + 1);
-        assert!(told.pop().unwrap().1.contains("no further reason"));
-        assert!(!told.iter().any(|(_, why)| why.contains("no further")), "{told:?}");
+        assert_eq!(shown.len(), REFUSALS + 1);
+        assert!(shown.pop().unwrap().1.contains("no further reason"));
+        assert!(!shown.iter().any(|(_, why)| why.contains("no further")), "{shown:?}");
         assert!(watched.refused.len() <= 7);
     }
 }

@@ -6,7 +6,8 @@ use model::RecorderPart;
 
 use crate::bpf::outlier_record;
 use crate::capability::{HostFacts, Plan, decide};
-use crate::drain::{Drain, OUTLIERS_WAITING};
+use crate::drain::Drain;
+use crate::inbox::OUTLIERS_WAITING;
 use crate::kallsyms::TextRanges;
 use crate::names::Names;
 use crate::probes::{Config, Probes};

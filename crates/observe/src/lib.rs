@@ -32,6 +32,7 @@ mod files_of;
 mod first_calls;
 mod histograms;
 mod host;
+mod inbox;
 mod kallsyms;
 mod kernel_btf;
 mod launch;

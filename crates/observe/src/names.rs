@@ -10,7 +10,7 @@ use model::{Frame, ImportedCall, ObjectName};
 
 use crate::code::{Code, LATE};
 use crate::demangle::demangle;
-use crate::drain::Words;
+use crate::inbox::Words;
 use crate::mappings::Mappings;
 use crate::namespace;
 use crate::naming_time::NamingTime;

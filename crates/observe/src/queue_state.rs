@@ -130,7 +130,7 @@ fn keep_most_telling(queues: &mut Vec<QueueSecond>, most: usize) -> u64 {
         queues.sort_by_cached_key(|second| {
             let waited = second.blocked_sends.count() > 0 || second.sent_last.is_some();
             let lost = second.drops > 0 || second.resent.segments > 0;
-            // Of the others the new ones come first, which are told of once.
+            // Of the others the new ones come first, which are reported once.
             let is_quiet = second.receive.max == 0 && second.send.max == 0;
             Reverse((waited || lost, is_quiet, second.receive.max.max(second.send.max)))
         });
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!((queues.len(), fullest), (2 * SOCKETS, SOCKETS));
         assert_eq!(state.left_out(), many + 1);
 
-        // The quiet ones that had no room are told of next.
+        // The quiet ones that had no room are reported next.
         for inode in 0..2 * many {
             state.note(&numbered(inode, 0, 0));
         }
@@ -305,9 +305,9 @@ mod tests {
         all.iter().for_each(|record| state.note(record));
         state.end();
         let queues = state.take(20).queues;
-        let told = queues.iter().filter(|second| second.sent_last.is_some());
-        let told: Vec<u64> = told.map(|second| second.socket.inode).collect();
-        assert_eq!(told, [7, 81, 40_000]);
+        let shown = queues.iter().filter(|second| second.sent_last.is_some());
+        let shown: Vec<u64> = shown.map(|second| second.socket.inode).collect();
+        assert_eq!(shown, [7, 81, 40_000]);
         let last = SentLast { sent_ns: 5 * MS, heard_ns: Some(3 * MS) };
         assert_eq!(queues[0].sent_last, Some(last));
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use model::{Frame, Space, Stack, StackId};
 
 use crate::bpf::mapping_record;
-use crate::drain::Words;
+use crate::inbox::Words;
 use crate::names::Names;
 use crate::python::{Called, Calls, Function, Functions, join};
 use crate::unwind::End;

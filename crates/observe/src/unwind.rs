@@ -8,7 +8,7 @@ use std::time::Instant;
 use inspect::elf::{Registers, Step};
 
 use crate::code::Code;
-use crate::drain::Words;
+use crate::inbox::Words;
 use crate::mappings::{Mapping, Mappings};
 use crate::stacks::FRAMES;
 

@@ -153,8 +153,8 @@ fn latency(
     let (first, last) = (index(lowest.min(highest)), index(lowest.max(highest)));
     let rows = (first..=last + 1).map(|row| Histogram::bounds_of(row, PRECISION).0).collect();
     let n = all.count();
-    let told = |q: &f64| *q == 1.0 || (1.0 - q) * n as f64 >= 1.0;
-    let quantiles = QUANTILES.into_iter().filter(told);
+    let shown = |q: &f64| *q == 1.0 || (1.0 - q) * n as f64 >= 1.0;
+    let quantiles = QUANTILES.into_iter().filter(shown);
     let columns = columns(run, values, first, column_ns);
     Some(Latency {
         about: format!("n = {}, at most {}", count(n), duration(highest)),

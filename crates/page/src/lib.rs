@@ -47,7 +47,7 @@ pub use run::{Loaded, RunPage};
 pub struct Page {
     /// Version of whylag.
     pub version: String,
-    /// Classes of accounts, in the order in which they are stacked. A class is told by its place here.
+    /// Classes of accounts, in the order in which they are stacked. A class is known by its place here.
     pub classes: Vec<ClassColors>,
     /// One run, or two that are compared: the first is the one before.
     pub runs: Vec<RunPage>,

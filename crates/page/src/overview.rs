@@ -78,8 +78,8 @@ pub fn trends(store: &Sqlite) -> Result<Vec<TrendPage>, StoreError> {
 
 fn trend(trend: Trend) -> TrendPage {
     let Trend { series, runs, started_unix_ns, mut lines } = trend;
-    let told = series.changes.iter().filter(|change| !change.dismissed);
-    let changes: Vec<Change> = told
+    let shown = series.changes.iter().filter(|change| !change.dismissed);
+    let changes: Vec<Change> = shown
         .map(|change| Change {
             run: change.run,
             names: change.metrics.iter().map(|metric| metric.name.clone()).collect(),

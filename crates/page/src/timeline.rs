@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::chain::Picture;
 use crate::run::left_out;
 
-/// Intervals that are told in words: the longest, and those of pictures.
+/// Intervals that are shown in words: the longest, and those of pictures.
 const DETAILS: usize = 400;
 
-/// Frames of a stack that are told.
+/// Frames of a stack that are shown.
 const FRAMES: usize = 24;
 
 /// The moment on the monotonic clock that a run began at.

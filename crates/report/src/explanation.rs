@@ -233,11 +233,11 @@ mod tests {
         let ms = 1_000_000;
         let cost =
             RequestCost { at: None, with: 38, of: 40, ns: 12_480 * ms, total_ns: 13_720 * ms };
-        let told = |explanation: &Explanation| {
+        let shown = |explanation: &Explanation| {
             text(explanation).split_whitespace().collect::<Vec<_>>().join(" ")
         };
         explanation.findings[0].requests = Some(cost.clone());
-        let flat = told(&explanation);
+        let flat = shown(&explanation);
         let first =
             "(mmap-lock): 91.0 % of the time of the 40 slowest requests, 30.5 % of the wall";
         assert!(flat.contains(first), "{flat}");
@@ -247,14 +247,14 @@ mod tests {
         );
         let of_port = RequestCost { at: Some("port 80".into()), ..cost.clone() };
         explanation.findings[0].requests = Some(of_port);
-        let flat = told(&explanation);
+        let flat = shown(&explanation);
         assert!(
             flat.contains("91.0 % of the time of the 40 slowest requests of port 80,"),
             "{flat}"
         );
         assert!(flat.contains("in 38 of the 40 slowest of port 80: 91.0 % of their"), "{flat}");
         explanation.findings[0].requests = Some(RequestCost { ns: ms, ..cost });
-        let flat = told(&explanation);
+        let flat = shown(&explanation);
         assert!(flat.contains("(mmap-lock): 61.0 % of the lost time"), "little of them: {flat}");
     }
 
@@ -366,7 +366,7 @@ mod tests {
             matters,
         };
         explanation.held_open = vec![held("port 80", false), held("port 18433", true)];
-        let told = |explanation: &Explanation| -> Vec<String> {
+        let shown = |explanation: &Explanation| -> Vec<String> {
             let text = text(explanation);
             let lines = text.lines().skip_while(|line| !line.starts_with("held open"));
             let own = lines.enumerate().take_while(|(n, line)| *n == 0 || line.starts_with(' '));
@@ -376,10 +376,10 @@ mod tests {
             "held open: 84 requests of port 18433 (mariadbd), mean 119 ms, 10.0 s in all:",
             "           nobody worked on them: long polls, or waits for a row or lock",
         ];
-        assert_eq!(told(&explanation), lines);
+        assert_eq!(shown(&explanation), lines);
         (explanation.held_open[1].count, explanation.held_open[1].comm) =
             (1_040, "healthy_long_po".into());
-        assert_eq!(told(&explanation).len(), 2, "the name is as long as one can be");
+        assert_eq!(shown(&explanation).len(), 2, "the name is as long as one can be");
         explanation.held_open.truncate(1);
         assert!(!text(&explanation).contains("held open"));
     }
@@ -404,10 +404,10 @@ mod tests {
         };
         assert!(!flat(&explanation).contains("unanswered"));
         explanation.unanswered = (0..5).map(|_| silent("10.0.0.1:5432", 1, true)).collect();
-        let told = flat(&explanation);
+        let shown = flat(&explanation);
         let words = "unanswered: app (pid 7) has sent to 10.0.0.1:5432 (postgres) on 3 connections \
                      and heard nothing since (on 1 of them nothing ever came), for 12.0 s at the end";
-        assert!(told.contains(words) && told.contains("and 2 peers more; --json"), "{told}");
+        assert!(shown.contains(words) && shown.contains("and 2 peers more; --json"), "{shown}");
         (explanation.findings, explanation.lost_ns) = (Vec::new(), 0);
         let first = "No time was lost in run 12, unless app (pid 7) waits for an answer of \
                      10.0.0.1:5432 (postgres): nothing has come for 12.0 s.";

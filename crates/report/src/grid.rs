@@ -13,7 +13,7 @@ use crate::{Style, text};
 const NAMES: usize = 26;
 /// Runs in a line, at most: more of them go below.
 const LEAST_COLUMNS: usize = 10;
-/// Splits that are told.
+/// Splits that are shown.
 const MOST_SPLITS: usize = 8;
 /// Others that are there in the same runs, of each split.
 const MOST_SAME: usize = 4;

@@ -9,11 +9,11 @@ use crate::runs::utc;
 use crate::style::Paint;
 use crate::{Style, text};
 
-/// Figures of a change, and facts, that are told; --json has all.
+/// Figures of a change, and facts, that are shown; --json has all.
 const MOST: usize = 6;
-/// p up to this is told of the week.
+/// p up to this is shown of the week.
 const ALPHA: f64 = 0.05;
-/// Of the week, smaller changes are not told.
+/// Of the week, smaller changes are not shown.
 const LEAST_CHANGE: f64 = 0.02;
 
 /// Writes each series: its changes, oldest first, and this week over last.
@@ -126,14 +126,14 @@ fn write_week(out: &mut dyn Write, week: &[WeekChange], style: &Style) -> io::Re
     let matters = |change: &&WeekChange| {
         change.p_adjusted <= ALPHA && (change.ratio.estimate - 1.0).abs() >= LEAST_CHANGE
     };
-    let told: Vec<&WeekChange> = week.iter().filter(matters).take(MOST).collect();
+    let shown: Vec<&WeekChange> = week.iter().filter(matters).take(MOST).collect();
     let pairs = week.first().map_or(0, |change| change.pairs);
-    if told.is_empty() {
+    if shown.is_empty() {
         let line = format!("This week is as last week ({pairs} pairs of runs).");
         return writeln!(out, "  {line}");
     }
     writeln!(out, "  {}", style.bold(&format!("This week over last ({pairs} pairs of runs):")))?;
-    for change in told {
+    for change in shown {
         let ratio = &change.ratio;
         let line = format!(
             "{}: {} ({} to {}), p = {:.1e}",

@@ -1,11 +1,11 @@
 //! Waits for child processes that are started one after the other: each is asked for something, and
 //! its end or what it writes is the answer. One child alone is what its parent is there for: the command
-//! of a wrapper; so are those that go on until the end, the workers of a server. What the commands of a
-//! script compute is the script's own work.
+//! of a wrapper; so are those that go on until the end, the workers of a server. What children compute is
+//! their parent's own work, done by others, unless somebody waits for the parent.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use model::{Account, Blocked, EventKind, Run, WaitSum};
+use model::{Account, Blocked, EventKind, Run, ServiceRole, WaitSum};
 
 use super::answers::Answers;
 use super::lock_word::LockWord;
@@ -21,11 +21,6 @@ const FEWEST: usize = 3;
 const OTHERWISE: u64 = 10;
 /// Generations between who waits and who writes: a shell between them is one.
 const GENERATIONS: usize = 8;
-/// Programs that are there to run others, by the file name of the program.
-const RUN_COMMANDS: [&str; 16] = [
-    "sh", "dash", "bash", "ash", "busybox", "zsh", "ksh", "mksh", "fish", "make", "ninja", "xargs",
-    "find", "parallel", "env", "sudo",
-];
 
 /// By process, account and name of the child.
 pub(super) fn of_children(run: &Run, locks: &[LockWord]) -> impl Iterator<Item = Answers> {
@@ -41,7 +36,7 @@ pub(super) fn of_children(run: &Run, locks: &[LockWord]) -> impl Iterator<Item =
     // The command `sleep` is the timer of the script that calls it. Answers on sockets are known as such.
     let others = run.sums.waits.iter().filter(|wait| wait.waker_comm != "sleep" && !wait.asked);
     for wait in others.filter(is_for_child) {
-        let works_for_one = runs_commands(run, wait.tgid);
+        let works_for_one = !is_waited_for(run, wait.tgid);
         let none = || (BTreeSet::new(), Answers::of_children(wait, works_for_one));
         let key = (wait.tgid, wait.account, wait.waker_comm.as_str());
         let (children, sum) = sums.entry(key).or_insert_with(none);
@@ -69,14 +64,13 @@ fn loops_of_children(run: &Run, family: &Family) -> BTreeSet<(u32, Account)> {
     waits.into_iter().filter(|(_, counts)| is_loop(counts)).map(|(key, _)| key).collect()
 }
 
-/// Where the program's file is not known, as of a process that ended at once, its name has to do.
-fn runs_commands(run: &Run, tgid: u32) -> bool {
-    let process = run.processes.iter().find(|process| process.tgid == tgid);
-    let program = process.map_or("", |process| match process.exe.rsplit('/').next() {
-        Some("") | None => &process.comm,
-        Some(name) => name,
-    });
-    RUN_COMMANDS.contains(&program)
+/// It, or another process of its name, answers requests, or a recorded thread has waited for an answer of it.
+fn is_waited_for(run: &Run, tgid: u32) -> bool {
+    let is_it = |other: u32| other == tgid || (other != 0 && run.comm(other) == run.comm(tgid));
+    let mut services = run.sums.services.iter();
+    let mut asked = run.sums.waits.iter().filter(|wait| wait.asked);
+    services.any(|service| service.role == ServiceRole::Server && is_it(service.tgid))
+        || asked.any(|wait| wait.waker_tgid != wait.tgid && is_it(wait.waker_tgid))
 }
 
 fn is_by_another(wait: &WaitSum) -> bool {
@@ -131,7 +125,7 @@ mod tests {
             run.wait(WaitSum {
                 waker_tgid: child,
                 waker_comm: comm.into(),
-                ends: [(ChainEnd::Cpu, *ns)].into(),
+                ends: [(ChainEnd::Timer, *ns)].into(),
                 ..wait(10, account, 0, 1, *ns)
             })
         })
@@ -159,26 +153,16 @@ mod tests {
     }
 
     #[test]
-    fn what_the_commands_of_a_script_compute_is_its_own_work() {
-        let with = |comm: &str, exe: &str, end| {
+    fn what_children_compute_is_lost_only_if_somebody_waits_for_their_parent() {
+        let run = |asked| {
             let mut run = run(CHILD, "gzip", &[100, 200, 150]).build();
-            run.processes.retain(|process| process.tgid != 10);
-            run.processes.push(model::Process {
-                tgid: 10,
-                comm: comm.into(),
-                exe: exe.into(),
-                build_id: String::new(),
-                watched: true,
-            });
             for wait in &mut run.sums.waits {
-                wait.ends = [(end, wait.ns)].into();
+                wait.ends = [(ChainEnd::Cpu, wait.ns)].into();
             }
+            run.sums.waits.push(WaitSum { asked, waker_tgid: 10, ..wait(30, POLL, 0, 3, 500) });
             of_children(&run, &[]).map(|answers| answers.lost_ns()).sum::<u64>()
         };
-        assert_eq!(with("backup.sh", "/usr/bin/dash", ChainEnd::Cpu), 0);
-        assert_eq!(with("sh", "", ChainEnd::Cpu), 0);
-        assert_eq!(with("backup.sh", "/usr/bin/dash", ChainEnd::Timer), 450);
-        assert_eq!(with("sh", "/usr/bin/convertd", ChainEnd::Cpu), 450);
+        assert_eq!((run(false), run(true)), (0, 450));
     }
 
     #[test]

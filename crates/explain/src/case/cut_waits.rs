@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use model::{Account, Outlier, OutlierKind, Run, ThreadAccounts};
 
+use crate::text::{count, duration};
+
 /// The first interval of a thread that slept when the recording began begins with its accounts, but
 /// for the time that looking at all threads took.
 const AT_ONCE_NS: u64 = 1_000_000;
@@ -70,6 +72,18 @@ fn still_open<'a>(
     let rest = thread.accounts.get(account).saturating_sub(ended);
     let ns = rest.min(thread.last_ns.saturating_sub(last_ns));
     (ns > 0).then_some(CutWait { thread, ns, ended: None })
+}
+
+/// `3 of them began before the recording or had not ended at its end: 1.2 s within it`, of these times
+/// within it; nothing of none.
+pub fn cut_in_words(waits: impl Iterator<Item = u64> + Clone) -> Option<String> {
+    let number = waits.clone().count() as u64;
+    let text = format!(
+        "{} of them began before the recording or had not ended at its end: {} within it",
+        count(number),
+        duration(waits.sum())
+    );
+    (number > 0).then_some(text)
 }
 
 #[cfg(test)]

@@ -112,13 +112,23 @@ impl Case<'_> {
 
     /// The process with the most time in these paths.
     pub fn main_of(&self, functions: &[&str], which: impl Fn(&PathSum) -> bool) -> Option<u32> {
+        let processes = self.time_by_process(functions, which);
+        let longest = processes.into_iter().max_by_key(|(_, ns)| *ns);
+        longest.filter(|(_, ns)| *ns > 0).map(|(tgid, _)| tgid)
+    }
+
+    /// Time in these paths, by process.
+    pub fn time_by_process(
+        &self,
+        functions: &[&str],
+        which: impl Fn(&PathSum) -> bool,
+    ) -> BTreeMap<u32, u64> {
         let mut processes = BTreeMap::<u32, u64>::new();
         for (path, ns) in self.paths_through(functions, which) {
             let sum = processes.entry(path.tgid).or_default();
             *sum = sum.saturating_add(ns);
         }
-        let longest = processes.into_iter().max_by_key(|(_, ns)| *ns);
-        longest.filter(|(_, ns)| *ns > 0).map(|(tgid, _)| tgid)
+        processes
     }
 
     /// Sleeps in these paths, by process: how many.

@@ -102,8 +102,8 @@ mod tests {
         let found = crate::explain(&run);
         assert_eq!(found.findings[0].cause, "futex-convoy");
         assert!(found.findings[0].title.contains("words of their own"), "{found:?}");
-        let told = format!("{:?}", found.findings[0].evidence);
-        assert!(told.contains("ObjectMonitor::enter"), "{told}");
+        let shown = format!("{:?}", found.findings[0].evidence);
+        assert!(shown.contains("ObjectMonitor::enter"), "{shown}");
         assert!(Case::new(&monitor("Unsafe_Park")).locks.is_empty());
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A long poll is answered when something else happens, and so is a request that waits for a row which
 //! the transaction of another client has locked: nothing that the kernel sees tells them apart. They are
-//! in no metric of slow requests, so they are told of beside the findings.
+//! in no metric of slow requests, so they are reported beside the findings.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use super::finding::share;
 use crate::case::Case;
 use crate::causes::ids;
 
-/// From this part of the time of all requests on they are told of whatever is found.
+/// From this part of the time of all requests on they are reported whatever is found.
 const LARGE: f64 = 0.5;
 /// Where nothing is found, from so many in progress at a time on, on average.
 const FEWEST: f64 = 0.05;

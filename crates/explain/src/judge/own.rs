@@ -1,7 +1,7 @@
 //! What the recorder itself took from the threads that it watched.
 //!
 //! It is taken out of the run before the catalogue sees it: whylag is the culprit of no ordinary
-//! finding. What it took is told beside them, and first where it matters.
+//! finding. What it took is shown with them, and first where it matters.
 
 use std::borrow::Cow;
 

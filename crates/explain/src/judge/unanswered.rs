@@ -2,7 +2,7 @@
 //!
 //! A call that is never answered ends no wait, so it is in no finding, and a peer that hangs looks like
 //! one that has nothing to tell: a queue without a job, a long poll, a log that is shipped. Who sent, to
-//! whom, and for how long there was no answer is told beside the findings.
+//! whom, and for how long there was no answer is shown with the findings.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -48,10 +48,10 @@ impl PeersWork {
             role: Role::Trigger,
             cause: Some(cause.to_string()),
             text: format!(
-                "{} of the {} that those it waits for were on a CPU, {}",
+                "{}, {} of the {} that those it waits for spent on a CPU",
+                duration(*ns),
                 percent(*ns, self.ns),
-                duration(self.ns),
-                duration(*ns)
+                duration(self.ns)
             ),
         })
     }
@@ -86,14 +86,16 @@ mod tests {
     use model::{Account, Blocked, ChainEnd, Run, WaitSum};
 
     const WAIT: Account = Account::Blocked(Blocked::ChildWait);
+    const POLL: Account = Account::Blocked(Blocked::Poll);
     const KERNEL: Account = Account::Kernel;
 
-    /// Process 1 waits for four children, which end after `exit_ns` in exit_mmap and a second of work.
+    /// Process 2 asks process 1, and that waits for four children, which end after `exit_ns` in exit_mmap and a second of work.
     fn supervisor(exit_ns: u64) -> Run {
         let each = exit_ns + SECOND;
         let exit = ["unmap_page_range", "exit_mmap", "do_exit"];
         let samples = |ns| ns / 1_000_000;
-        let mut run = RunBuilder::new().thread(1, 1, &[(WAIT, 4 * each)]);
+        let asks = WaitSum { asked: true, waker_tgid: 1, ..wait(2, POLL, 0, 4, SECOND) };
+        let mut run = RunBuilder::new().thread(1, 1, &[(WAIT, 4 * each)]).wait(asks);
         for child in 10..14 {
             let wait = WaitSum {
                 waker_tgid: child,
@@ -119,7 +121,7 @@ mod tests {
         assert_eq!(causes, ["huge-exit", "slow-peer"]);
         let chain = &explanation.findings[1].chain;
         let link = chain.iter().find(|link| link.cause.as_deref() == Some("huge-exit"));
-        assert!(link.unwrap().text.starts_with("75 % of the 16.0 s"), "{chain:?}");
+        assert!(link.unwrap().text.starts_with("12.0 s, 75 % of the 16.0 s"), "{chain:?}");
     }
 
     #[test]

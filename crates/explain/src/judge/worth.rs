@@ -17,7 +17,7 @@
 //!   slowest requests, where these are known, or
 //! - for one busy thread or process among others: a tenth of the time in which it worked or was
 //!   wanted, if that is at least half of the recording, in waits of 100 us (of any length, for a
-//!   device); or, in waits for a device of 1 ms on average, of one thread of a server that was wanted
+//!   device or a fork); or, in such of 1 ms on average, of one thread of a server that was wanted
 //!   for a tenth of it, and 2.5 % of its length: all that it serves wait for it.
 //!
 //! A cause that makes a whole process stand still has to do so for 5 % of the length of the recording.
@@ -96,7 +96,7 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
     let is_part = |fraction: u64, whole: u64| lost >= whole / fraction;
     let needed = if claim.spare_cpus { 10 } else { 20 };
     let busy_program = is_part(needed, case.wall_ns);
-    let long_waits = claim.for_device || lost / claim.waits.max(1) >= FLOOR_MEAN_NS;
+    let long_waits = claim.is_stall || lost / claim.waits.max(1) >= FLOOR_MEAN_NS;
     let idle_program = is_part(4, case.active_ns())
         && is_part(100, case.run.length_ns())
         && long_waits
@@ -192,7 +192,7 @@ fn hurts_a_busy_one(case: &Case, claim: &Claim) -> bool {
         .any(|share| is_busy(share.wanted_ns) && share.claimed_ns >= share.wanted_ns / 10)
 }
 
-/// At least a tenth of what one thread of a server wanted that waits for a device, in stalls: whoever
+/// At least a tenth of what one thread of a server wanted, in stalls: whoever
 /// it serves waits for each of them, though it has little to do in between.
 fn stalls_one(case: &Case, claim: &Claim) -> bool {
     let length = case.run.length_ns();
@@ -202,7 +202,7 @@ fn stalls_one(case: &Case, claim: &Claim) -> bool {
             && share.claimed_ns >= share.wanted_ns / 10
             && share.claimed_ns >= length / 40
     };
-    claim.for_device
+    claim.is_stall
         && claim.lost.total() / claim.waits.max(1) >= FLOOR_STALL_NS
         && hurt::shares(case, claim).any(|share| is_enough(&share))
 }

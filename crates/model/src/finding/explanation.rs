@@ -147,7 +147,7 @@ pub struct HeldOpen {
     pub max_ns: u64,
     /// `ns` as a part of the time of all requests at that port, 0 to 1.
     pub share: f64,
-    /// That is to be told beside the findings: there is none, or they are most of that time.
+    /// That is to be shown with the findings: there is none, or they are most of that time.
     pub matters: bool,
 }
 
@@ -173,7 +173,7 @@ pub struct Unanswered {
     pub never: u64,
     /// Since the longest of them sent, until the end of the recording.
     pub ns: u64,
-    /// That is to be told beside the findings: nothing else is found.
+    /// That is to be shown with the findings: nothing else is found.
     pub matters: bool,
 }
 

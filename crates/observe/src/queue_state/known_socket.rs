@@ -186,7 +186,7 @@ impl KnownSocket {
         self.looks > 0 && (something || self.resent.segments > 0)
     }
 
-    /// Whether no batch has told of it yet.
+    /// Whether no batch has reported it yet.
     pub fn is_new(&self) -> bool {
         self.looks > 0 && !self.reported
     }

@@ -790,7 +790,7 @@ max_ns: number,
  */
 share: number, 
 /**
- * That is to be told beside the findings: there is none, or they are most of that time.
+ * That is to be shown with the findings: there is none, or they are most of that time.
  */
 matters: boolean, };
 
@@ -1077,7 +1077,7 @@ export type Page = {
  */
 version: string, 
 /**
- * Classes of accounts, in the order in which they are stacked. A class is told by its place here.
+ * Classes of accounts, in the order in which they are stacked. A class is known by its place here.
  */
 classes: Array<ClassColors>, 
 /**
@@ -1937,7 +1937,7 @@ never: number,
  */
 ns: number, 
 /**
- * That is to be told beside the findings: nothing else is found.
+ * That is to be shown with the findings: nothing else is found.
  */
 matters: boolean, };
 

@@ -8,7 +8,7 @@ use model::{Explanation, Finding, LeadingAccount, Run};
 const CHILDREN: f64 = 0.2;
 const CHILDREN_LEAD: f64 = 0.5;
 
-/// From this part of the time of the slowest requests on a cause is told by it.
+/// From this part of the time of the slowest requests on the opening names a cause by it.
 const LEAST_OF_REQUESTS: f64 = 0.1;
 
 /// What whylag itself took, if that matters.

@@ -313,7 +313,7 @@ impl Session {
             if options.json {
                 return output::tell_plainly(&line);
             }
-            // That nobody reads it is told at the end, when all is measured and stored.
+            // That nobody reads it is said at the end, when all is measured and stored.
             let (mut out, _) = output::stdout();
             let _ = writeln!(out, "{line}").and_then(|()| out.flush());
         });

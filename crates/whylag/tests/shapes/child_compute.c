@@ -1,28 +1,49 @@
-/* A supervisor starts a converter, which computes for 20 ms, and waits for it; again and again. */
+/*
+ * A client asks a web application, which starts a converter for each request and waits for it; that
+ * computes for 20 ms.
+ */
 #include "shape.h"
+
+static int door;
 
 static void convert(void *nothing)
 {
 	compute_ms(20);
 }
 
-static void supervise(int id)
+static void answer(void)
 {
-	while (going()) {
-		pid_t child = start_process("converter", convert, NULL);
-		struct wait wait = wait_begins();
+	pid_t child = start_process("converter", convert, NULL);
+	struct wait wait = wait_begins();
 
-		waitpid(child, NULL, 0);
-		wait_ends(wait, 0);
+	waitpid(child, NULL, 0);
+	wait_ends(wait, 1);
+}
+
+static void serve_all(void *nothing)
+{
+	serve(door, answer);
+}
+
+static void request(int id)
+{
+	int server = enter(door);
+
+	while (going()) {
+		ask_timed(server, 0);
+		sleep_ms(2);
 	}
+	close(server);
 }
 
 int main(int argc, char **argv)
 {
 	double seconds = begin_shape(argc, argv);
 
-	start_threads("supervisor", 1, supervise);
+	door = open_door(AF_INET);
+	start_process("application", serve_all, NULL);
+	start_threads("browser", 1, request);
 	run_for(seconds);
 	join_crew();
-	return TRUTH({ "peer,cpu", "converter", "cpu" });
+	return TRUTH({ "peer,cpu", "converter", "cpu" }, { "peer,cpu", "converter", "cpu" });
 }

@@ -22,7 +22,7 @@ use table::{Floors, Table};
 use truth::Truth;
 use verdict::Verdict;
 
-const SHAPES: [&str; 84] = [
+const SHAPES: [&str; 85] = [
     "async_turn",
     "barrier_compute",
     "barrier_one_late",
@@ -46,6 +46,7 @@ const SHAPES: [&str; 84] = [
     "handed_request",
     "healthy_accept_turn",
     "healthy_all_told",
+    "healthy_commands",
     "healthy_consumer",
     "healthy_dropped_lines",
     "healthy_epoll",

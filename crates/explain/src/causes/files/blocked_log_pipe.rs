@@ -30,10 +30,10 @@ use model::{Account, Accounts, Blocked, Metric, RecorderPart, Syscall, WaitSum};
 
 use crate::case::answers::is_for_a_stage;
 use crate::case::in_words::{in_words, stacks};
-use crate::case::{Case, sum_of};
+use crate::case::{Case, Waits, sum_of};
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::files::pipe_readers::{
-    PIPE, described, kind, last_stage, reader, reader_of_tries,
+    LastStage, PIPE, Reader, described, kind, last_stage, reader, reader_of_tries,
 };
 use crate::causes::files::socket_readers;
 use crate::causes::ids;
@@ -110,21 +110,7 @@ fn in_pipes(case: &Case) -> Verdict {
         duration(total.max_ns)
     ));
     match &reader {
-        Some(reader) => {
-            claim.trigger(match &last {
-                Some(last) => last.in_words(),
-                None => format!("{by} reads more slowly than is written"),
-            });
-            claim.saw(
-                format!(
-                    "{by} ended {} of {} by reading ({} of the waiting)",
-                    counted(reader.waits.count, "wait"),
-                    counted(total.count, "wait"),
-                    percent(reader.waits.ns, total.ns)
-                ),
-                "waker at sched_waking",
-            );
-        }
+        Some(reader) => say_reader(reader, last.as_ref(), &total, &mut claim),
         None => {
             claim.trigger(format!("the reader of the {kind} is slow, or reads no more"));
             claim.doubt(0.8, &format!("who reads the {kind} is not known"));
@@ -132,12 +118,6 @@ fn in_pipes(case: &Case) -> Verdict {
     }
     if busy.is_some() {
         claim.fix = Some(FIX_OF_PIPELINE);
-    }
-    if reader.is_some() && last.is_none() {
-        claim.doubt(
-            0.9,
-            "the reader is not recorded: it may be the next stage of a pipeline, and busy",
-        );
     }
     evidence(case, &mut claim);
     add_tries(&tries, &mut claim);
@@ -150,6 +130,30 @@ fn in_pipes(case: &Case) -> Verdict {
         claim.rule_out(cause, because);
     }
     Ok(claim)
+}
+
+/// Of all the waiting, which `total` has.
+fn say_reader(reader: &Reader, last: Option<&LastStage>, total: &Waits, claim: &mut Claim) {
+    let by = &reader.name;
+    claim.trigger(match last {
+        Some(last) => last.in_words(),
+        None => format!("{by} reads more slowly than is written"),
+    });
+    claim.saw(
+        format!(
+            "{by} ended {} of {} by reading ({} of the waiting)",
+            counted(reader.waits.count, "wait"),
+            counted(total.count, "wait"),
+            percent(reader.waits.ns, total.ns)
+        ),
+        "waker at sched_waking",
+    );
+    if last.is_none() {
+        claim.doubt(
+            0.9,
+            "the reader is not recorded: it may be the next stage of a pipeline, and busy",
+        );
+    }
 }
 
 /// The waits for readers that do not compute.

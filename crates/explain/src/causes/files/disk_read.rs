@@ -64,7 +64,7 @@ fn examine(case: &Case) -> Verdict {
     let device = waits.device();
     let title = format!("{process} sleeps in {call} until {device} has delivered");
     let mut claim = Claim::new(title, waits.accounts(), waits.count);
-    claim.for_device = true;
+    claim.is_stall = true;
     claim.fix = waits.remote.map(|_| FIX_OF_REMOTE);
     claim.mechanism(format!(
         "{} until {device} had delivered, {}: mean {}, longest {}",

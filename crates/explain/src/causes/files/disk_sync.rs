@@ -115,7 +115,7 @@ fn examine(case: &Case) -> Verdict {
     let mut lost = waits.accounts();
     lost.merge(&syncs.on_cpu);
     let mut claim = Claim::new(title, lost, syncs.waits(waits.count));
-    claim.for_device = true;
+    claim.is_stall = true;
     claim.fix = waits.remote.map(|_| FIX_OF_REMOTE);
     claim.mechanism(format!(
         "{} until {device} had the data, {}: mean {}, longest {}",

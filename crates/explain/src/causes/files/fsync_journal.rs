@@ -153,7 +153,7 @@ fn examine(case: &Case) -> Verdict {
         lost.add(account, part_of(ns, syncs.for_journal_ns, syncs.asleep_ns));
     }
     let mut claim = Claim::new(title, lost, journal.sleeps);
-    claim.for_device = true;
+    claim.is_stall = true;
     claim.mechanism(format!(
         "{} asleep until the journal had committed: {}, mean {}, longest {}",
         counted(journal.sleeps, "sync"),

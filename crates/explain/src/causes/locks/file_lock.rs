@@ -131,6 +131,12 @@ fn examine(case: &Case) -> Verdict {
     ));
     claim.trigger(trigger(case, holder, slept));
     say_ends(case, &mut claim);
+    evidence(case, &mut claim);
+    rule_out(case, slept, &mut claim);
+    Ok(claim)
+}
+
+fn evidence(case: &Case, claim: &mut Claim) {
     for (inode, waits, by_waiter) in files(case).into_iter().take(FILES_SHOWN) {
         claim.saw(
             format!(
@@ -157,8 +163,6 @@ fn examine(case: &Case) -> Verdict {
     let (_, user) = stacks(case, FILE_LOCK, |_| true, "");
     claim.saw_if(user.map(|s| format!("the lock is taken in {s}")), "user stack");
     claim.saw_if(case.stops_at(waits_here), "waker at sched_waking");
-    rule_out(case, slept, &mut claim);
-    Ok(claim)
 }
 
 /// What whoever had the file locked did meanwhile, as the sums of all waits show.

@@ -176,16 +176,7 @@ fn examine(case: &Case) -> Verdict {
     let beyond = end.and_then(|end| holders.beyond(&first.ends, end, case.whole()));
     let has_it = end.and_then(|end| HasIt::of(&first.ends, end, first.tgid, case.whole()));
     let did = end.map_or_else(String::new, |end| did(end, has_it.as_ref()));
-    let holder = match end {
-        _ if first.is_never_let_go() => ", which nobody let go of".to_owned(),
-        Some(end) if !matches!(end, ChainEnd::Cpu | ChainEnd::Unknown) && is_holders(end) => {
-            match &beyond {
-                Some(who) => format!(", whose holder waited for {who}, which {did}"),
-                None => format!(", whose holder {did}"),
-            }
-        }
-        _ => String::new(),
-    };
+    let holder = holder_in_words(first, beyond.as_deref(), &did);
     let title =
         format!("threads of {} queue for the {lock}{holder}", case.process_name(first.tgid));
     let waits = locks.iter().fold(0u64, |sum, word| sum.saturating_add(word.count));
@@ -203,23 +194,7 @@ fn examine(case: &Case) -> Verdict {
         counted(locks.len() as u64, "user-space lock"),
         mean(first.ns, first.count)
     ));
-    if first.is_never_let_go() {
-        claim.trigger(format!(
-            "{lock}: {} of {} had not ended when recording stopped, and none had before: a \
-             deadlock, or a holder that does something else for that long{}",
-            count(first.open),
-            counted(first.count, "wait"),
-            stuck_in_words(case, first)
-        ));
-        if let Some(Stuck::InCircle(owners) | Stuck::Busy(owners)) = stuck {
-            claim.trigger(format!("{lock}, as it says itself: {owners}"));
-        }
-    } else {
-        claim.trigger(format!(
-            "{lock}: {} of its waits ended when a thread that had queued itself let go",
-            percent(first.by_waiter.min(first.count), first.count)
-        ));
-    }
+    who_lets_go(case, first, stuck, &mut claim);
     let is_known = end != Some(ChainEnd::Unknown);
     let whoever = or_beyond("while others waited, whoever had the lock", beyond.as_deref());
     let ends = first.ends.in_words(&whoever);
@@ -234,6 +209,41 @@ fn examine(case: &Case) -> Verdict {
     longest_waits(case, first, &mut claim);
     rule_out(case, first, lost, &mut claim);
     Ok(claim)
+}
+
+/// `, whose holder slept by a timer of its own`; nothing if it only ran, or is not known.
+fn holder_in_words(first: &LockWord, beyond: Option<&str>, did: &str) -> String {
+    match first.ends.main() {
+        _ if first.is_never_let_go() => ", which nobody let go of".to_owned(),
+        Some(end) if !matches!(end, ChainEnd::Cpu | ChainEnd::Unknown) && is_holders(end) => {
+            match beyond {
+                Some(who) => format!(", whose holder waited for {who}, which {did}"),
+                None => format!(", whose holder {did}"),
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+fn who_lets_go(case: &Case, first: &LockWord, stuck: Option<Stuck>, claim: &mut Claim) {
+    let lock = described(first);
+    if !first.is_never_let_go() {
+        claim.trigger(format!(
+            "{lock}: {} of its waits ended when a thread that had queued itself let go",
+            percent(first.by_waiter.min(first.count), first.count)
+        ));
+        return;
+    }
+    claim.trigger(format!(
+        "{lock}: {} of {} had not ended when recording stopped, and none had before: a deadlock, or a \
+         holder that does something else for that long{}",
+        count(first.open),
+        counted(first.count, "wait"),
+        stuck_in_words(case, first)
+    ));
+    if let Some(Stuck::InCircle(owners) | Stuck::Busy(owners)) = stuck {
+        claim.trigger(format!("{lock}, as it says itself: {owners}"));
+    }
 }
 
 /// The turns of the first lock, and a line for each of the longest.

@@ -27,7 +27,7 @@ use crate::case::kernel_paths::PathTime;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::causes::memory::page_faults;
-use crate::text::{counted, duration, percent, quantiles};
+use crate::text::{counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {
     id: ids::FORK_COW,
@@ -124,13 +124,7 @@ fn evidence(case: &Case, time: &PathTime, claim: &mut Claim) {
         format!("{} were in such faults: {}", case.samples_in_words(time), duration(time.ns())),
         "on-CPU samples under wp_page_copy",
     );
-    let calls = page_faults::FORKS.iter().filter_map(|name| {
-        let metric = model::Metric::Syscall(model::Syscall::named(name)?);
-        Some((name, case.histogram(&metric)?))
-    });
-    for (name, histogram) in calls {
-        claim.saw(format!("{name}: {}", quantiles(&histogram)), "system call histogram");
-    }
+    page_faults::saw_fork_calls(case, claim);
     claim.saw(
         format!("the kernel counted {}", counted(page_faults::minor(case), "minor fault")),
         "min_flt of each thread",

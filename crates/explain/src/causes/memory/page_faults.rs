@@ -1,10 +1,13 @@
 //! Page faults on a CPU by kind, and memory given back: what the causes about memory share.
 
-use model::{Account, Accounts, EventKind, PathSum, Syscall, Target};
+use std::collections::BTreeMap;
+
+use model::{Account, Accounts, EventKind, Metric, MetricSecond, PathSum, Syscall, Target};
 
 use crate::case::Case;
 use crate::case::kernel_paths::PathTime;
-use crate::text::{duration, percent};
+use crate::cause::Claim;
+use crate::text::{duration, percent, quantiles};
 
 /// Where the kernel makes a page for memory that is no file: 4 KiB ones, and huge ones.
 const NEW: [&str; 4] = [
@@ -121,14 +124,55 @@ pub fn ordinary(case: &Case, ns: u64) -> Option<String> {
 /// How often watched processes forked: their [`FORKS`] that made no thread. posix_spawn, whose child
 /// copies nothing, counts as well.
 pub fn forks(case: &Case) -> u64 {
+    forks_by_process(case).values().copied().fold(0, u64::saturating_add)
+}
+
+/// The same by process.
+pub fn forks_by_process(case: &Case) -> BTreeMap<u32, u64> {
     let run = case.run;
-    let calls = FORKS.iter().fold(0, |sum, name| sum + case.calls(name).0);
-    let seen = run.events.iter().filter(|event| event.kind == EventKind::Fork).count() as u64;
+    let mut forks = BTreeMap::<u32, u64>::new();
+    for second in fork_calls(case) {
+        let calls = forks.entry(second.tgid).or_default();
+        *calls = calls.saturating_add(second.histogram.count());
+    }
     let begun = run.threads.iter().map(|thread| thread.first_ns).min().unwrap_or(0);
     let is_command = matches!(run.header.target, Target::Command(_));
     let came = |first_ns: u64| is_command || first_ns > begun.saturating_add(ATTACHING_NS);
-    let threads = run.threads.iter().filter(|t| t.tid != t.tgid && came(t.first_ns)).count();
-    calls.saturating_sub(threads as u64).max(seen)
+    for thread in run.threads.iter().filter(|t| t.tid != t.tgid && came(t.first_ns)) {
+        forks.entry(thread.tgid).and_modify(|forks| *forks = forks.saturating_sub(1));
+    }
+    let mut seen = BTreeMap::<u32, u64>::new();
+    for event in run.events.iter().filter(|event| event.kind == EventKind::Fork) {
+        *seen.entry(event.tgid).or_default() += 1;
+    }
+    for (process, seen) in seen {
+        let forks = forks.entry(process).or_default();
+        *forks = seen.max(*forks);
+    }
+    forks
+}
+
+/// Times of the calls of [`FORKS`], by process and second.
+fn fork_calls<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a MetricSecond> {
+    let calls = FORKS.map(|name| Syscall::named(name).map(Metric::Syscall));
+    let is_fork = move |metric: &Metric| calls.iter().flatten().any(|call| call == metric);
+    case.run.seconds.iter().filter(move |second| is_fork(&second.metric))
+}
+
+/// The longest call of [`FORKS`] by a process, in ns; those that make threads are short.
+pub fn longest_fork(case: &Case, process: u32) -> u64 {
+    let calls = fork_calls(case).filter(|second| second.tgid == process);
+    calls.filter_map(|second| second.histogram.max()).max().unwrap_or(0)
+}
+
+/// How long the calls of [`FORKS`] took, as evidence.
+pub fn saw_fork_calls(case: &Case, claim: &mut Claim) {
+    for name in FORKS {
+        let metric = Syscall::named(name).map(Metric::Syscall);
+        let histogram = metric.and_then(|metric| case.histogram(&metric));
+        let text = histogram.map(|histogram| format!("{name}: {}", quantiles(&histogram)));
+        claim.saw_if(text, "system call histogram");
+    }
 }
 
 /// Minor faults of all watched threads, by the kernel's count.

@@ -26,7 +26,7 @@ use model::{
 };
 
 use crate::case::Case;
-use crate::case::cut_waits::{CutWait, cut_waits};
+use crate::case::cut_waits::{CutWait, cut_in_words, cut_waits};
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
@@ -118,26 +118,39 @@ fn examine(case: &Case) -> Verdict {
     claim.trigger(format!("nothing came back from {servers}"));
     let (received, drops) =
         asked().fold((0, 0), |sum, query| (sum.0.max(query.received), sum.1 + query.drops));
+    evidence(case, &cut, longest, received, &mut claim);
+    rule_out(&answers, drops, &mut claim);
+    Ok(claim)
+}
+
+/// `received` is what the queues of the sockets held at most, in bytes.
+fn evidence(
+    case: &Case,
+    cut: &[(Account, CutWait)],
+    longest: Option<&Outlier>,
+    received: u64,
+    claim: &mut Claim,
+) {
     claim.saw(
         "the socket of each of these waits is connected to port 53 (its only descriptor), and the \
          call returned that nothing had come"
             .to_owned(),
         "socket iterator; system calls (sys_enter, sys_exit)",
     );
-    if !cut.is_empty() {
-        let text = format!(
-            "{} of them began before the recording or had not ended at its end: {} within it",
-            count(cut.len() as u64),
-            duration(cut.iter().map(|(_, wait)| wait.ns).sum())
-        );
-        claim.saw(text, "accounts of threads that ask name servers, at the edges of the recording");
-    }
+    claim.saw_if(
+        cut_in_words(cut.iter().map(|(_, wait)| wait.ns)),
+        "accounts of threads that ask name servers, at the edges of the recording",
+    );
     let queued = format!(
         "at most {} bytes were seen in the receive queues of these sockets",
         count(received)
     );
     claim.saw(queued, "socket iterator, each 20 ms or more");
     claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest of these waits");
+}
+
+/// `answers` says of those that came how late they were.
+fn rule_out(answers: &str, drops: u64, claim: &mut Claim) {
     claim.exclude(
         "a slow name server",
         format!("an answer that is late ends the wait before its timeout; {answers}"),
@@ -146,7 +159,6 @@ fn examine(case: &Case) -> Verdict {
         ids::UDP_RCVBUF_STALL,
         format!("{} dropped at the sockets that asked", counted(drops, "datagram")),
     );
-    Ok(claim)
 }
 
 /// Waits for a name server that an edge of the recording cuts: a timer ended them, or nothing has.

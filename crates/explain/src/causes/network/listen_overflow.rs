@@ -27,7 +27,7 @@ use model::{
 };
 
 use crate::case::Case;
-use crate::case::cut_waits::cut_waits;
+use crate::case::cut_waits::{cut_in_words, cut_waits};
 use crate::case::in_words::in_words;
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
@@ -101,6 +101,27 @@ fn examine(case: &Case) -> Verdict {
         format!("{} for {} that were accepted", counted(drops, "drop"), count(accepted)),
         "drops of the socket, and calls of accept",
     );
+    second_tries(case, (waits, waited), &mut claim);
+    claim.saw(counted(overflows, "overflow"), "ListenOverflows of the network namespace");
+    claim.saw_if(
+        cut_in_words(cut.iter().copied()),
+        "accounts of the threads, at the edges of the recording",
+    );
+    let longest = retried().max_by_key(|o| o.breakdown.get(CONNECT));
+    claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest connect");
+    claim.exclude(
+        "loss on the way to the socket",
+        format!(
+            "the socket itself counted the drops: {}, the host {}",
+            count(drops),
+            counted(overflows, "overflow")
+        ),
+    );
+    Ok(claim)
+}
+
+/// How many clients waited for a second try, and how long in all.
+fn second_tries(case: &Case, (waits, waited): (u64, u64), claim: &mut Claim) {
     if waits > 0 {
         claim.trigger(format!(
             "{} waited for a second try: {} in all, mean {}",
@@ -118,26 +139,6 @@ fn examine(case: &Case) -> Verdict {
             },
         );
     }
-    claim.saw(counted(overflows, "overflow"), "ListenOverflows of the network namespace");
-    if !cut.is_empty() {
-        let text = format!(
-            "{} of them began before the recording or had not ended at its end: {} within it",
-            count(cut.len() as u64),
-            duration(cut.iter().sum())
-        );
-        claim.saw(text, "accounts of the threads, at the edges of the recording");
-    }
-    let longest = retried().max_by_key(|o| o.breakdown.get(CONNECT));
-    claim.saw_if(longest.map(|longest| in_words(case, longest)), "longest connect");
-    claim.exclude(
-        "loss on the way to the socket",
-        format!(
-            "the socket itself counted the drops: {}, the host {}",
-            count(drops),
-            counted(overflows, "overflow")
-        ),
-    );
-    Ok(claim)
 }
 
 fn say_what_was_full(full: Option<(&String, &Listener)>, claim: &mut Claim) {

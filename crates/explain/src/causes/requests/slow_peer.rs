@@ -24,8 +24,8 @@
 //! with such a name is one that puts (put, send, push, offer, enqueue, publish), or that waits for what was
 //! asked for (result, get of a future). So do waits for child processes of one name, or
 //! for what they write into a pipe, of three or more that the waiting process or a child of it has
-//! started one after the other; the command `sleep` is the timer of the script that calls it, and what a
-//! shell's commands compute (or make's, or xargs') is its own work; an event
+//! started one after the other; the command `sleep` is the timer of the script that calls it, and what
+//! children compute is their parent's own work unless somebody waits for that (it serves requests); an event
 //! loop counts if children ended nine of ten of its waits. Where requests are known: of the slowest ones
 //! the time from the send of a call that was made for them until its answer arrived, at least a
 //! quarter of their time and a twentieth of the recording. Else the waits of a process for answers
@@ -106,7 +106,7 @@ fn main_end(answers: &Answers) -> ChainEnd {
     ends.max_by_key(|(_, ns)| *ns).map_or(ChainEnd::Unknown, |(end, _)| end)
 }
 
-/// Connections that are refused are told where they are more.
+/// Connections that are refused are shown where they are more.
 fn examine(case: &Case) -> Verdict {
     match (of_answers(case), refused::examine(case)) {
         (Ok(answers), Some(refused)) if answers.lost.total() < refused.lost.total() => Ok(refused),
@@ -115,7 +115,7 @@ fn examine(case: &Case) -> Verdict {
     }
 }
 
-/// What is known by name alone, because it was not recorded or is waited for by epoll, is told where it
+/// What is known by name alone, because it was not recorded or is waited for by epoll, is shown where it
 /// is more.
 fn of_answers(case: &Case) -> Verdict {
     let recorded = of_recorded(case);
@@ -137,10 +137,8 @@ fn beyond(case: &Case, first: &Answers, end: ChainEnd) -> Option<String> {
     if who != first.peer {
         return Some(who);
     }
-    let is_peer = |tid: u32| match first.worker_tid {
-        _ if first.is_of_children() => true,
-        Some(worker) if first.tgid == first.peer_tgid => worker == tid,
-        _ => run.threads.iter().any(|t| (t.tid, t.tgid) == (tid, first.peer_tgid)),
+    let is_peer = |tid: u32| {
+        first.is_of_children() || run.threads.iter().any(|t| t.tid == tid && is_peers(first, t))
     };
     let tid = first.ends.mostly_at(end, |tid| !is_peer(tid))?;
     Some(format!("{who} (tid {tid})"))
@@ -156,14 +154,7 @@ fn of_recorded(case: &Case) -> Verdict {
     let all = lost.total();
     let peer = first.peer_name();
     let end = main_end(first);
-    let is_for_room = matches!(first.named, Some((Purpose::Room, _)));
-    let (what, until) = match first.account {
-        ROOM => ("room in a pipe or terminal to ", "there was room for what comes next"),
-        _ if is_for_room => ("room in a queue to ", "there was room for what comes next"),
-        _ if first.is_of_children() => ("", "the child ended, or had written"),
-        _ if first.named.is_some() => ("answers of ", "what had been asked for was there"),
-        _ => ("answers of ", "the answer to what had been sent came"),
-    };
+    let (what, until) = waited_for(first);
     let behind = beyond(case, first, end);
     let behind = behind.map_or(String::new(), |who| format!("which waited for {who}, "));
     let waiter = case.process_name(first.tgid);
@@ -175,7 +166,7 @@ fn of_recorded(case: &Case) -> Verdict {
         claim.peers_work = work_of(case, first);
     }
     claim.fix = match first.account {
-        _ if first.account == ROOM || is_for_room => Some(FIX_OF_PIPELINE),
+        _ if is_for_room(first) => Some(FIX_OF_PIPELINE),
         _ if first.is_of_children() => Some(FIX_OF_CHILDREN),
         _ if has_it.is_some() => Some(FIX_OF_LOOKS),
         _ => fix(end),
@@ -193,6 +184,30 @@ fn of_recorded(case: &Case) -> Verdict {
     if let Some(longest) = first.ends.longest_in_words(case.whole()) {
         claim.trigger(longest);
     }
+    evidence(case, &slow, first, &mut claim);
+    claim.exclude("waiting for the next request", why_not_idle(first));
+    rule_out(first, &mut claim);
+    doubt(first, &mut claim);
+    doubt_looks(has_it.as_ref(), &mut claim);
+    Ok(claim)
+}
+
+fn is_for_room(first: &Answers) -> bool {
+    first.account == ROOM || matches!(first.named, Some((Purpose::Room, _)))
+}
+
+/// What it waited for, and until when.
+fn waited_for(first: &Answers) -> (&'static str, &'static str) {
+    match first.account {
+        ROOM => ("room in a pipe or terminal to ", "there was room for what comes next"),
+        _ if is_for_room(first) => ("room in a queue to ", "there was room for what comes next"),
+        _ if first.is_of_children() => ("", "the child ended, or had written"),
+        _ if first.named.is_some() => ("answers of ", "what had been asked for was there"),
+        _ => ("answers of ", "the answer to what had been sent came"),
+    }
+}
+
+fn evidence(case: &Case, slow: &[&Answers], first: &Answers, claim: &mut Claim) {
     for pair in slow.iter().take(PAIRS_SHOWN) {
         claim.saw(
             format!(
@@ -222,23 +237,21 @@ fn of_recorded(case: &Case) -> Verdict {
         longest.max_by_key(|o| o.duration_ns).map(|o| in_words(case, o)),
         "longest wait for an answer",
     );
-    claim.exclude("waiting for the next request", why_not_idle(first));
-    rule_out(first, &mut claim);
-    doubt(first, &mut claim);
-    doubt_looks(has_it.as_ref(), &mut claim);
-    Ok(claim)
 }
 
-/// What its threads, of children those of their name, spent on a CPU.
-fn work_of(case: &Case, peer: &Answers) -> Accounts {
-    let is_peer = |thread: &&ThreadAccounts| match peer.worker_tid {
+/// A thread of the peer: its worker if that alone answers, and of children one of their name.
+fn is_peers(peer: &Answers, thread: &ThreadAccounts) -> bool {
+    match peer.worker_tid {
         _ if peer.is_of_children() => thread.tgid != peer.tgid && thread.comm == peer.peer,
         Some(worker) if peer.tgid == peer.peer_tgid => thread.tid == worker,
         _ => thread.tgid == peer.peer_tgid,
-    };
-    let threads = case.whole().threads.iter().filter(is_peer);
-    let running = threads.flat_map(|thread| thread.accounts.iter().filter(|(a, _)| a.is_running()));
-    running.collect()
+    }
+}
+
+/// What it spent on a CPU.
+fn work_of(case: &Case, peer: &Answers) -> Accounts {
+    let threads = case.run.threads.iter().filter(|thread| is_peers(peer, thread));
+    threads.flat_map(|thread| thread.accounts.iter().filter(|(a, _)| a.is_running())).collect()
 }
 
 fn why_not_idle(first: &Answers) -> String {

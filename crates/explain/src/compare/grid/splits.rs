@@ -18,7 +18,7 @@ const LEAST_WITH: usize = 2;
 enum Feature {
     /// There or not, in each run.
     There(Vec<bool>),
-    /// A size in each run, and how it is told.
+    /// A size in each run, and how it is shown.
     Size(Vec<f64>, fn(f64) -> String),
 }
 

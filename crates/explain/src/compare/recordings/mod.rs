@@ -1,7 +1,7 @@
 //! Two sets of recordings: what differs around them, where their time went, which causes they have,
 //! and how their latencies moved.
 //!
-//! Sums are exact: those of the accounts of a side are its wall time, to the nanosecond, and are told
+//! Sums are exact: those of the accounts of a side are its wall time, to the nanosecond, and are shown
 //! per unit of work, so that sets of another size can be compared. The run is the sample: with fewer
 //! than [`LEAST_RUNS`] on a side no test is made, and nothing is said to differ.
 

@@ -25,14 +25,14 @@ pub struct Metric {
     pub vectors: Vec<Vec<f64>>,
     /// The place of each vector's run.
     pub places: Vec<usize>,
-    /// The coordinate that is told.
+    /// The coordinate that is shown.
     pub middle: usize,
     /// The coordinate of p99, if there is one.
     pub p99: Option<usize>,
 }
 
 impl Metric {
-    /// A value as it is told.
+    /// A value as it is shown.
     pub fn shown(&self, value: f64) -> f64 {
         if self.kind == SeriesKind::Latency { value.exp() } else { value }
     }

@@ -132,9 +132,9 @@ fn calls_are_told_with_what_the_peer_did_however_deep_they_lead() {
     let text = sample::written(|out| write_calls_of(out, &run, &calls, 3, &style));
     sample::assert_fits(&text, 80);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let told = "called 10.0.0.7:5432: 10.0 us, then the answer waited 1.00 us to be read; there \
+    let shown = "called 10.0.0.7:5432: 10.0 us, then the answer waited 1.00 us to be read; there \
                 3.00 us in the socket's queue, 4.00 us worked on by";
-    assert!(flat.contains(told), "{text}");
+    assert!(flat.contains(shown), "{text}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub fn harvest(named: &[PathBuf], store: &StoreOptions) -> Result<ExitCode, Fail
     let mut failures = 0;
     for path in &paths {
         match harvest_one(path, &mut store) {
-            Ok(told) => tell(told),
+            Ok(shown) => tell(shown),
             Err(failure) if named.is_empty() || paths.len() > 1 => {
                 failures += 1;
                 tell(failure);
