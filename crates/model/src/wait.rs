@@ -79,6 +79,9 @@ pub struct WaitSum {
     /// Of the longest wait: the thread at the end of most of it, and what that one did. Of a wait for a
     /// lock that nobody ended ([`ChainEnd::Unknown`]), the thread that the lock names as its owner.
     pub longest_end: Option<(u32, ChainEnd)>,
+    /// The thread at the end of more than half of all that time, and what it did; if there is none, one
+    /// of several. `None` in older runs.
+    pub usual_end: Option<(u32, ChainEnd)>,
 }
 
 impl WaitSum {
@@ -86,6 +89,12 @@ impl WaitSum {
     pub fn ends_in(&self, which: impl Fn(ChainEnd) -> bool) -> u64 {
         let ends = self.ends.iter().filter(|(end, _)| which(**end));
         ends.fold(0, |sum, (_, ns)| sum.saturating_add(*ns))
+    }
+
+    /// The time at the end of which [`WaitSum::usual_end`] was: no more than this.
+    pub fn usual_ns(&self) -> u64 {
+        let (_, usual) = self.usual_end.unzip();
+        self.ends_in(|end| Some(end) == usual)
     }
 }
 
@@ -127,6 +136,9 @@ impl Sum for WaitSum {
     fn add(&mut self, other: &Self) {
         if other.max_ns > self.max_ns {
             self.longest_end = other.longest_end;
+        }
+        if other.usual_ns() > self.usual_ns() {
+            self.usual_end = other.usual_end;
         }
         for (end, ns) in &other.ends {
             let sum = self.ends.entry(*end).or_default();
@@ -200,6 +212,8 @@ struct WaitSumText {
     ends: BTreeMap<ChainEnd, u64>,
     #[serde(default)]
     longest_end: Option<(u32, ChainEnd)>,
+    #[serde(default)]
+    usual_end: Option<(u32, ChainEnd)>,
 }
 
 impl From<WaitSumText> for WaitSum {
@@ -229,6 +243,7 @@ impl From<WaitSumText> for WaitSum {
             asked: sum.asked,
             ends: sum.ends,
             longest_end: sum.longest_end,
+            usual_end: sum.usual_end,
         }
     }
 }

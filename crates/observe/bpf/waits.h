@@ -37,6 +37,26 @@ static __always_inline void only_end(u64 *ends, u32 end, u64 ns)
 		ends[end] += ns;
 }
 
+/*
+ * Boyer and Moore's majority vote, by time: whoever has more than half of it is left, and of two sums
+ * together as well. Where CPUs vote at once a vote may be lost, which a majority survives.
+ */
+static __always_inline void vote(struct wait_sum *sum, u64 whose, u64 ns)
+{
+	u64 before = sum->usual_ns;
+
+	if (!ns)
+		return;
+	if (sum->usual == whose) {
+		sum->usual_ns = before + ns;
+	} else if (before >= ns) {
+		sum->usual_ns = before - ns;
+	} else {
+		sum->usual = whose;
+		sum->usual_ns = ns - before;
+	}
+}
+
 /* How often, at most, a thread adds its waits to the map. */
 #define WAITS_KEPT_NS	10000000
 
@@ -78,6 +98,7 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 		all->end_tid = more->end_tid;
 		all->end = more->end;
 	}
+	vote(all, more->usual, more->usual_ns);
 	if (more->waker_comm[0]) {
 		all->waker_tid = more->waker_tid;
 		__builtin_memcpy(all->waker_comm, more->waker_comm, 16);
@@ -298,6 +319,7 @@ __noinline int add_wait(struct thread *t, u64 now)
 		sum->end_tid = t->end_tid;
 		sum->end = t->end;
 	}
+	vote(sum, (u64)t->end << 32 | t->end_tid, t->end_ns);
 	if (key.waker_tgid) {
 		sum->waker_tid = t->waker.tid;
 		__builtin_memcpy(sum->waker_comm, t->waker.comm, 16);

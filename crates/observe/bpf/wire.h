@@ -200,6 +200,8 @@ struct wait_sum {
 	u64 turns, turn_ns;	/* of a lock: seen whole while others waited */
 	u64 idle_turn_ns;	/* of those in which it waited for work as soon as it had the lock */
 	u64 ends[END_MAX];	/* ns, sum to `ns` */
+	u64 usual_ns;		/* a vote weighted by time: who was at the end of most of all, if anybody */
+	u64 usual;		/* END_* << 32 | tid, in one store */
 	u32 end_tid, end;	/* of the longest: who was at the end of most of it, and how */
 	u32 waiter_tid;		/* who alone has waited so, 0: several */
 	u32 waker_tid;		/* when last seen */

@@ -2,6 +2,7 @@
 //! lived for a moment. Anybody can start a million of these.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::mem;
 
 use model::{Batch, Crowd as Summed, OtherThreads, ThreadAccounts};
 
@@ -24,7 +25,9 @@ pub struct Crowd {
     /// Handed over alive: the number of the batch that had them last.
     alive: HashMap<(u32, u64), u64>,
     batches: u64,
+    /// Processes with a thread that is alive now, and those that had one when the last batch was made.
     living: HashSet<u32>,
+    lived: HashSet<u32>,
     of_processes: HashSet<u32>,
     /// Processes that have ended, and their groups.
     groups: HashMap<u32, u32>,
@@ -34,17 +37,19 @@ pub struct Crowd {
 }
 
 impl Crowd {
+    /// A thread of this process is alive. A batch may lack it: who starts threads all the time moves
+    /// while it is read.
+    pub fn met_alive(&mut self, tgid: u32) {
+        self.living.insert(tgid);
+        // Process ids are reused.
+        self.groups.remove(&tgid);
+    }
+
     /// Sums up those threads of a batch that are too many, and leaves the others.
     pub fn take(&mut self, batch: &mut Batch) {
         let alive = batch.threads.iter().filter(|thread| thread.alive);
-        let living: HashSet<u32> = alive.clone().map(|thread| thread.tgid).collect();
         self.batches += 1;
         self.alive.extend(alive.map(|thread| ((thread.tid, thread.first_ns), self.batches)));
-        // Process ids are reused.
-        for tgid in &living {
-            self.groups.remove(tgid);
-        }
-        let lived = std::mem::replace(&mut self.living, living);
         batch.threads.retain(|thread| {
             // Who was handed over before is stored by itself, and is replaced there.
             if thread.alive || self.alive.remove(&(thread.tid, thread.first_ns)).is_some() {
@@ -54,12 +59,13 @@ impl Crowd {
                 self.one_by_one += 1;
                 return true;
             }
-            let to = self.add(thread, &lived);
+            let to = self.add(thread);
             self.changed.insert(to);
             false
         });
         self.forget_lost();
-        let changed = std::mem::take(&mut self.changed);
+        self.lived = mem::take(&mut self.living);
+        let changed = mem::take(&mut self.changed);
         let sums = self.summed.sums().filter(|sum| changed.contains(&sum.tgid));
         batch.sums.others = sums.cloned().collect();
     }
@@ -73,9 +79,9 @@ impl Crowd {
     }
 
     /// Adds a thread; gives the process or the group that it was added to.
-    fn add(&mut self, thread: &ThreadAccounts, lived: &HashSet<u32>) -> u32 {
+    fn add(&mut self, thread: &ThreadAccounts) -> u32 {
         let tgid = thread.tgid;
-        let lives = self.living.contains(&tgid) || lived.contains(&tgid);
+        let lives = self.living.contains(&tgid) || self.lived.contains(&tgid);
         let is_known = self.of_processes.contains(&tgid);
         let to = if lives && (is_known || self.of_processes.len() < PROCESSES) {
             self.of_processes.insert(tgid);
@@ -144,6 +150,10 @@ mod tests {
     }
 
     fn taken(crowd: &mut Crowd, threads: Vec<ThreadAccounts>) -> Batch {
+        threads
+            .iter()
+            .filter(|thread| thread.alive)
+            .for_each(|thread| crowd.met_alive(thread.tgid));
         let mut batch = Batch { threads, ..Batch::default() };
         crowd.take(&mut batch);
         batch
@@ -175,6 +185,19 @@ mod tests {
         assert_eq!(of_group.accounts, [(Account::User, 30)].into_iter().collect::<Accounts>());
         assert_eq!(crowd.group_of(90_003), Some(of_group.tgid));
         assert_eq!(crowd.group_of(90_001), None);
+
+        // What was read of a thread that is alive did not add up, so no batch has it.
+        crowd.met_alive(90_007);
+        let batch = taken(&mut crowd, vec![thread(90_008, 90_007, false)]);
+        let main_and_another = [(90_007, 90_007), (90_009, 90_007)];
+        let later = taken(
+            &mut crowd,
+            main_and_another.map(|(tid, tgid)| thread(tid, tgid, false)).to_vec(),
+        );
+        for (batch, threads) in [(batch, 1), (later, 3)] {
+            let [of_process] = batch.sums.others.as_slice() else { panic!("{batch:?}") };
+            assert_eq!((of_process.tgid, of_process.threads), (90_007, threads));
+        }
 
         // The id is used again.
         taken(&mut crowd, vec![thread(90_003, 90_003, true)]);

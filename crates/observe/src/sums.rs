@@ -233,6 +233,7 @@ fn wait(key: wait_key, sum: wait_sum, names: &mut Names) -> WaitSum {
         asked: key.asked != 0,
         ends: wire::chain_ends(&sum.ends),
         longest_end: wire::chain_end(sum.end, sum.end_tid),
+        usual_end: wire::chain_end((sum.usual >> 32) as u32, sum.usual as u32),
     }
 }
 

@@ -214,6 +214,9 @@ impl Tracer {
         }
         let threads = if last { threads } else { self.probes.dump_threads(false)? };
         for record in threads {
+            if record.alive != 0 {
+                self.crowd.met_alive(record.tgid);
+            }
             match convert::thread(&record, &evicted, until_ns) {
                 Some(thread) => {
                     self.bound.see(&record.cpus, &thread);

@@ -100,6 +100,7 @@ fn of_process(tgid: u32, batch: &mut Batch) {
             began: None,
             ends: Default::default(),
             longest_end: None,
+            usual_end: None,
         });
     }
 }

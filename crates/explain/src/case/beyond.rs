@@ -33,7 +33,7 @@ impl Holders {
         })
     }
 
-    /// Who was at this end of most of the longest waits, where that is none of these:
+    /// Who was at this end of most waits, where that is none of these:
     /// `reporter (tid 77)`. `None` where none of these is known, as of older runs.
     pub fn beyond(&self, ends: &ChainEnds, end: ChainEnd, run: &Run) -> Option<String> {
         let tid = ends.mostly_at(end, |tid| !self.0.is_empty() && !self.0.contains(&tid))?;

@@ -16,6 +16,12 @@ pub fn is_holders(end: ChainEnd) -> bool {
     !matches!(end, ChainEnd::RunQueue | ChainEnd::Throttled | ChainEnd::Stopped)
 }
 
+/// Who was usually at the end, and of how much time; in older runs that of the longest wait.
+fn usual_end(wait: &WaitSum) -> Option<((u32, ChainEnd), u64)> {
+    let usual = wait.usual_end.map(|end| (end, wait.usual_ns()));
+    usual.or_else(|| wait.longest_end.map(|end| (end, wait.max_ns)))
+}
+
 /// Nanoseconds of some waits by what was at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChainEnds {
@@ -23,8 +29,8 @@ pub struct ChainEnds {
     longest_ns: u64,
     /// Of the longest wait: the thread at the end, and what it did.
     longest_end: Option<(u32, ChainEnd)>,
-    /// Of the longest wait of each sum: how long it was, by the same.
-    longest_by_end: BTreeMap<(u32, ChainEnd), u64>,
+    /// The same of most waits of each sum, and how long these were at most.
+    usual: BTreeMap<(u32, ChainEnd), u64>,
 }
 
 impl ChainEnds {
@@ -34,9 +40,9 @@ impl ChainEnds {
             self.longest_ns = wait.max_ns;
             self.longest_end = wait.longest_end;
         }
-        if let Some(end) = wait.longest_end {
-            let sum = self.longest_by_end.entry(end).or_default();
-            *sum = sum.saturating_add(wait.max_ns);
+        if let Some((end, ns)) = usual_end(wait) {
+            let sum = self.usual.entry(end).or_default();
+            *sum = sum.saturating_add(ns);
         }
         for (end, ns) in &wait.ends {
             let sum = self.ns.entry(*end).or_default();
@@ -76,11 +82,11 @@ impl ChainEnds {
         largest.map(|(end, _)| *end)
     }
 
-    /// The name of those who were at this end in most of the longest waits.
+    /// The name of those who were at this end of most waits.
     pub fn who_was_at(&self, end: ChainEnd, run: &Run) -> Option<String> {
         let mut names = BTreeMap::<&str, u64>::new();
         let mut all = 0u64;
-        for ((tid, _), ns) in self.longest_by_end.iter().filter(|((_, other), _)| *other == end) {
+        for ((tid, _), ns) in self.usual.iter().filter(|((_, other), _)| *other == end) {
             all = all.saturating_add(*ns);
             if let Some(thread) = run.threads.iter().find(|thread| thread.tid == *tid) {
                 *names.entry(&thread.comm).or_default() += ns;
@@ -91,9 +97,9 @@ impl ChainEnds {
     }
 
     /// The thread that was at this end the longest, of those that `which` accepts, if these were there in
-    /// most of the longest waits.
+    /// most waits.
     pub fn mostly_at(&self, end: ChainEnd, which: impl Fn(u32) -> bool) -> Option<u32> {
-        let at = || self.longest_by_end.iter().filter(|((_, other), _)| *other == end);
+        let at = || self.usual.iter().filter(|((_, other), _)| *other == end);
         let all = at().fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
         let of_which = || at().filter(|((tid, _), _)| which(*tid));
         let ns = of_which().fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
@@ -140,14 +146,16 @@ mod tests {
     }
 
     #[test]
-    fn who_was_at_the_end_is_named_if_it_was_so_in_most_of_the_longest_waits() {
+    fn who_was_at_the_end_is_named_if_it_was_so_in_most_waits() {
         let builder = RunBuilder::new().thread(10, 10, &[]).thread(20, 20, &[]);
         let mut run = builder.thread(21, 21, &[]).build();
         for (thread, name) in run.threads.iter_mut().zip(["wc", "gzip", "gzip"]) {
             thread.comm = name.to_owned();
         }
         let longest = |tid, end, ns| WaitSum {
-            longest_end: Some((tid, end)),
+            ends: [(end, ns)].into(),
+            longest_end: Some((10, ChainEnd::Disk)),
+            usual_end: Some((tid, end)),
             ..wait(1, FUTEX, u64::from(tid), 1, ns)
         };
         let mut ends = ChainEnds::default();

@@ -213,6 +213,8 @@ fn of_holders(wait: &WaitSum) -> Cow<'_, WaitSum> {
     }
     let mut wait = wait.clone();
     wait.ends.retain(|end, _| *end == ChainEnd::Unknown);
-    wait.longest_end = wait.longest_end.filter(|(_, end)| *end == ChainEnd::Unknown);
+    let is_unknown = |(_, end): &(u32, ChainEnd)| *end == ChainEnd::Unknown;
+    wait.longest_end = wait.longest_end.filter(is_unknown);
+    wait.usual_end = wait.usual_end.filter(is_unknown);
     Cow::Owned(wait)
 }

@@ -198,6 +198,7 @@ impl<'a> PartSums<'a> {
             asked: false,
             ends: BTreeMap::new(),
             longest_end: None,
+            usual_end: None,
         });
         sum.count += 1;
         sum.ns = sum.ns.saturating_add(ns);

@@ -39,6 +39,7 @@ pub fn wait(tgid: u32, account: Account, object: u64, count: u64, ns: u64) -> Wa
         asked: false,
         ends: BTreeMap::new(),
         longest_end: None,
+        usual_end: None,
     }
 }
 

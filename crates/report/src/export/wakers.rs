@@ -75,6 +75,7 @@ mod tests {
             by_waiter: 0,
             lock_like: 0,
             longest_end: None,
+            usual_end: None,
             many: 0,
             again: 0,
             by_parked: 0,

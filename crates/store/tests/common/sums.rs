@@ -121,6 +121,7 @@ pub fn wait(ns: u64) -> WaitSum {
         began: None,
         asked: true,
         longest_end: Some((101, model::ChainEnd::Cpu)),
+        usual_end: Some((102, model::ChainEnd::Timer)),
         ends: [(model::ChainEnd::Cpu, ns)].into(),
     }
 }
