@@ -129,7 +129,9 @@ echo "memory of the recorder: $warm KiB after half of the time, $last KiB at the
 [ "$kills" -gt 0 ] || fail "no recorder was killed: DURATION is too short"
 
 # Every thread that was started is in the run, or counted as lost.
-lost=$(grep -o '[0-9,]* events lost' "$folder/lasting" | tail -n 1 | tr -d ', a-z')
+# Lines are broken anywhere, and nothing is said where none was lost.
+lost=$(tr -s '\n ' ' ' <"$folder/lasting" | grep -o '[0-9,]* events lost' | tail -n 1 | tr -d ', a-z') || true
+lost=${lost:-0}
 threads=$("$whylag" --store "$folder/lasting.db" runs --json |
 	sed -n 's/^ *"threads": \([0-9]*\).*/\1/p')
 echo "$crowds crowds of 20,000 threads: $threads threads in the run, $lost events counted as lost"

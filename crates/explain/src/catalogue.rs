@@ -44,6 +44,7 @@ pub const ALL: &[&Cause] = &[
     &files::mmap_file_write::CAUSE,
     &files::disk_sync::CAUSE,
     &files::disk_read::CAUSE,
+    &files::page_cache_evicted::CAUSE,
     &network::udp_rcvbuf_stall::CAUSE,
     &network::socket_diag_reader::CAUSE,
     &network::listen_overflow::CAUSE,

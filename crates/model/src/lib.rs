@@ -29,6 +29,7 @@ pub mod metric;
 pub mod others;
 pub mod outlier;
 pub mod outside;
+mod page_read;
 pub mod presence;
 pub mod proof;
 mod recorder_part;
@@ -83,6 +84,7 @@ pub use outlier::{
     Context, FirstCall, Holder, Interrupts, Outlier, OutlierKind, Runner, SlotsLeft, SyscallCall,
     TimerLegs, Waker,
 };
+pub use page_read::{Evictor, PageRead};
 pub use presence::Presence;
 pub use proof::{
     AccountChange, Better, CauseProof, CauseVerdict, Difference, LatencyChange, Measured, Proof,

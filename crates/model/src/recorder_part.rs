@@ -32,6 +32,8 @@ pub enum RecorderPart {
     Writeback,
     /// Commits of the ext4 journal.
     Journal,
+    /// Pages that come into the page cache, and go.
+    PageCache,
     /// What runs on the CPUs, by a timer.
     Samples,
     /// Which timer ended a sleep, and when it should have.
@@ -82,7 +84,7 @@ impl fmt::Debug for PartName {
 
 impl RecorderPart {
     /// Every part that this version knows.
-    pub const ALL: [RecorderPart; 17] = [
+    pub const ALL: [RecorderPart; 18] = [
         RecorderPart::Threads,
         RecorderPart::SystemCalls,
         RecorderPart::Locks,
@@ -95,6 +97,7 @@ impl RecorderPart {
         RecorderPart::Reclaim,
         RecorderPart::Writeback,
         RecorderPart::Journal,
+        RecorderPart::PageCache,
         RecorderPart::Samples,
         RecorderPart::Timers,
         RecorderPart::Sockets,
@@ -117,6 +120,7 @@ impl RecorderPart {
             RecorderPart::Reclaim => "reclaim and compaction",
             RecorderPart::Writeback => "dirty throttling",
             RecorderPart::Journal => "journal commits",
+            RecorderPart::PageCache => "page cache",
             RecorderPart::Samples => "on-CPU samples",
             RecorderPart::Timers => "timers",
             RecorderPart::Sockets => "sockets",

@@ -7,8 +7,8 @@ use serde::de::{DeserializeOwned, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    BoundThreads, CallError, ConcurrentCall, Counter, CpuTime, HoldSum, OtherThreads, PathSum,
-    Retry, RunnerSum, Service, StackId, StackSum, WaitSum, outside,
+    BoundThreads, CallError, ConcurrentCall, Counter, CpuTime, HoldSum, OtherThreads, PageRead,
+    PathSum, Retry, RunnerSum, Service, StackId, StackSum, WaitSum, outside,
 };
 
 /// A sum since the start of a run, a row of one of the tables of [`Sums`].
@@ -229,6 +229,8 @@ tables! {
     retries: Retry,
     /// Failed system calls.
     call_errors: CallError,
+    /// Pages read into the page cache.
+    page_reads: PageRead,
     /// Numbers that the kernel keeps, by name and source.
     counters: Counter,
     /// Who ran while watched threads waited for a CPU.

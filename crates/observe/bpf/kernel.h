@@ -66,6 +66,7 @@ enum {
 #define JOBCTL_TRAP_FREEZE	(1UL << 23)	/* include/linux/sched/jobctl.h */
 #define PF_EXITING		0x00000004
 #define PF_WQ_WORKER		0x00000020
+#define PF_MEMALLOC		0x00000800
 #define PF_KTHREAD		0x00200000
 
 /* Bits of contention_begin's flags (include/trace/events/lock.h). */
@@ -96,10 +97,20 @@ struct signal_struct {
 	unsigned int flags;
 };
 
+struct hlist_node;
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
 struct inode {
 	u16 i_mode;
 	unsigned long i_ino;
 	u32 i_rdev;
+	unsigned int i_nlink;
+	atomic_t i_count;
+	s64 i_size;
+	struct hlist_head i_dentry;
 	struct super_block *i_sb;
 };
 
@@ -115,6 +126,29 @@ struct qstr {
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
+	union {
+		struct hlist_head d_alias;	/* as long as a node */
+	} d_u;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+	unsigned long _flags_1;
+};
+
+/* Before 5.16. */
+struct page {
+	struct address_space *mapping;
+	unsigned long index;
+};
+
+enum pageflags {
+	PG_head = 6,
 };
 
 struct path {

@@ -25,6 +25,7 @@ const volatile bool every_first_call;	/* is kept, however short */
 const volatile bool late_only;
 const volatile bool no_stacks;	/* they take longer than what is measured */
 const volatile u32 jiffy_ns;
+const volatile u32 page_bytes;
 const volatile u32 hist_slots;		/* slots of hists, both halves */
 const volatile u32 thread_slots_max;	/* slots of threads */
 const volatile u8 call_kinds[CALLS_MAX];	/* enum call_kind */

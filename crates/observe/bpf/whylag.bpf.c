@@ -14,6 +14,7 @@
 #include "signals.bpf.c"
 #include "memory.bpf.c"
 #include "writeback.bpf.c"
+#include "page_cache.bpf.c"
 #include "samples.bpf.c"
 #include "timers.bpf.c"
 #include "sockets.bpf.c"

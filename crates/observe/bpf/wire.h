@@ -313,6 +313,23 @@ struct retry_sum {
 	struct retry_name name;
 };
 
+struct page_read_key {
+	u32 tgid;
+	u32 evictor_tgid;	/* of who had put it out of the page cache before, */
+	u16 call;
+	u16 evictor_call;	/* and in which call */
+	u16 reclaim;		/* to have memory free */
+	u16 pad;
+};
+
+/* Pages that were read into the page cache. */
+#define FILE_NAME	32
+struct page_read_sum {
+	u64 pages;
+	char evictor_comm[16];
+	char file[FILE_NAME];	/* one of them: the last part of its path */
+};
+
 struct send_key {
 	u64 inode;
 	u32 tgid, fd;
@@ -701,6 +718,7 @@ enum loss {
 	LOSS_CONNECTION,	/* no room to follow a connection */
 	LOSS_HISTOGRAM,		/* value without a histogram: all slots are taken */
 	LOSS_SAMPLE,		/* path_sums full: thread and user stack of a sample */
+	LOSS_PAGE_READ,		/* page_read_sums full */
 	LOSS_MAX,
 };
 
@@ -736,6 +754,7 @@ enum program {
 	PROG_SOCK_RECV_LENGTH,
 	PROG_SOCK_SEND_LENGTH,
 	PROG_INET_SOCK_SET_STATE,
+	PROG_PAGE_CACHE,
 	PROG_MAX,
 };
 

@@ -123,6 +123,8 @@ pub const PROBES: &[Probe] = &[
     probe(Part::Writeback, "on_dirty_pause", "balance_dirty_pages", Program::Writeback),
     probe(Part::Writeback, "on_dirty_pause_limits", "balance_dirty_pages", Program::Writeback),
     probe(Part::Journal, "on_journal_commit", "jbd2_run_stats", Program::Writeback),
+    probe(Part::PageCache, "on_page_in", "mm_filemap_add_to_page_cache", Program::PageCache),
+    probe(Part::PageCache, "on_page_out", "mm_filemap_delete_from_page_cache", Program::PageCache),
     probe(Part::Samples, "on_sample", "cpu_clock", Program::CpuClock),
     probe(Part::Timers, "on_hrtimer_exit", "hrtimer_expire_exit", Program::Timers),
     probe(Part::Timers, "on_hrtimer_entry", "hrtimer_expire_entry", Program::Timers),

@@ -5,14 +5,15 @@ use std::net::{IpAddr, SocketAddr};
 
 use libbpf_rs::{MapCore, MapFlags};
 use model::{
-    Account, Batch, Blocked, CallError, ConcurrentCall, HoldSum, ObjectName, OtherThreads, PathSum,
-    Retry, RunnerSum, Sum, Syscall, WaitSum, put_into_groups,
+    Account, Batch, Blocked, CallError, ConcurrentCall, Evictor, HoldSum, ObjectName, OtherThreads,
+    PageRead, PathSum, Retry, RunnerSum, Sum, Syscall, WaitSum, put_into_groups,
 };
 
 use crate::Error;
 use crate::bpf::{
-    self, Record, beside_key, beside_sum, call_error_key, call_key, hold_key, hold_sum, path_key,
-    path_sum, retry_key, retry_sum, runner_key, runner_sum, wait_key, wait_sum,
+    self, Record, beside_key, beside_sum, call_error_key, call_key, hold_key, hold_sum,
+    page_read_key, page_read_sum, path_key, path_sum, retry_key, retry_sum, runner_key, runner_sum,
+    wait_key, wait_sum,
 };
 use crate::convert::{EvictedCalls, stack_id};
 use crate::crowd::Crowd;
@@ -30,6 +31,7 @@ pub struct Sums {
     concurrent_calls: Table<ConcurrentCall>,
     retries: Table<Retry>,
     call_errors: Table<CallError>,
+    page_reads: Table<PageRead>,
     /// Count of the runners that found no room.
     other_runners: u64,
 }
@@ -59,6 +61,7 @@ impl Sums {
             self.concurrent_calls.grown(&maps.beside_sums, crowd, concurrent_call)?;
         sums.retries = self.retries.grown(&maps.retry_sums, crowd, retry)?;
         sums.call_errors = self.call_errors.grown(&maps.call_errors, crowd, call_error)?;
+        sums.page_reads = self.page_reads.grown(&maps.page_read_sums, crowd, page_read)?;
         Ok(())
     }
 
@@ -291,6 +294,22 @@ fn retry(key: retry_key, sum: retry_sum) -> Retry {
         ns: sum.ns,
         max_ns: sum.max_ns,
         won_ns: sum.won_ns,
+    }
+}
+
+fn page_read(key: page_read_key, sum: page_read_sum) -> PageRead {
+    let evictor = (key.evictor_tgid != 0).then(|| Evictor {
+        tgid: key.evictor_tgid,
+        comm: bpf::text(&sum.evictor_comm),
+        call: wire::call(key.evictor_call),
+        reclaim: key.reclaim != 0,
+    });
+    PageRead {
+        tgid: key.tgid,
+        call: wire::call(key.call),
+        evictor,
+        file: bpf::text(&sum.file),
+        pages: sum.pages,
     }
 }
 

@@ -46,6 +46,7 @@ impl Loss {
             Loss::Connection => "connections (no room)",
             Loss::Histogram => model::Losses::VALUES,
             Loss::Sample => "threads and user stacks of samples (map full)",
+            Loss::PageRead => "pages read into the page cache (map full)",
         }
     }
 }

@@ -59,6 +59,7 @@ pub(crate) const MMAP_LOCK: Id = Id("mmap-lock");
 pub(crate) const MM_READER: Id = Id("mm-reader");
 pub(crate) const NAGLE_DELACK: Id = Id("nagle-delack");
 pub(crate) const NUMA_BALANCING: Id = Id("numa-balancing");
+pub(crate) const PAGE_CACHE_EVICTED: Id = Id("page-cache-evicted");
 pub(crate) const PRIORITY_INVERSION: Id = Id("priority-inversion");
 pub(crate) const PROC_SCAN_VS_FORK: Id = Id("proc-scan-vs-fork");
 pub(crate) const QUEUEING: Id = Id("queueing");

@@ -53,6 +53,7 @@ pub fn without(run: &Run, part: RecorderPart) -> Run {
             });
         }
         RecorderPart::Journal => without_events(&mut run, &[EventKind::JournalCommit]),
+        RecorderPart::PageCache => run.sums.page_reads.clear(),
         RecorderPart::Samples => run.sums.paths.retain(|path| !path.sampled),
         RecorderPart::Timers => run.outliers.iter_mut().for_each(|outlier| outlier.timer = None),
         // Packets dropped are noted at sockets that a walk of this part found.
@@ -111,9 +112,8 @@ fn without_calls(run: &mut Run) {
         Account::Blocked(kind) if is_known_by_call(kind) => Account::Blocked(Blocked::Other),
         other => other,
     });
-    for path in &mut run.sums.paths {
-        path.call = None;
-    }
+    run.sums.paths.iter_mut().for_each(|path| path.call = None);
+    run.sums.page_reads.iter_mut().for_each(|read| read.call = None);
     for wait in &mut run.sums.waits {
         wait.asked = false;
         let is_unknown = wait.account == Account::Blocked(Blocked::Other);

@@ -87,6 +87,7 @@ pub fn load(
         rodata.late_only = config.late_only;
         rodata.no_stacks = config.no_stacks;
         rodata.jiffy_ns = text.jiffy_ns;
+        rodata.page_bytes = rustix::param::page_size() as u32;
         rodata.call_kinds = wire::call_kinds();
         let number = |call| Syscall::named(call).map_or(0, |Syscall(number)| number);
         rodata.connect_call = number("connect");

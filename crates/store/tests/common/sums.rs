@@ -38,6 +38,18 @@ pub fn sums() -> Sums {
             concurrent_call(TableRead::Proc("net/udp".into())),
             concurrent_call(TableRead::SocketDiag),
         ],
+        page_reads: vec![model::PageRead {
+            tgid: 100,
+            call: Some(Syscall(0)),
+            evictor: Some(model::Evictor {
+                tgid: 4_000,
+                comm: "backup".into(),
+                call: Some(Syscall(221)),
+                reclaim: false,
+            }),
+            file: "index.db".into(),
+            pages: 77,
+        }],
         retries: vec![Retry {
             pipe: true,
             account: Account::Blocked(Blocked::Futex),

@@ -6,6 +6,6 @@ fn disk_read() {
         cause: "disk-read",
         follow: false,
         part: EXACT,
-        ruled_out: &["file-major-fault"],
+        ruled_out: &["file-major-fault", "page-cache-evicted"],
     });
 }

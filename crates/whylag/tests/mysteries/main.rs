@@ -43,6 +43,7 @@ mod mm_reader;
 mod mmap_file_write;
 mod mmap_lock;
 mod nagle_delack;
+mod page_cache_evicted;
 mod priority_inversion;
 mod proc_scan_vs_fork;
 mod queueing;
@@ -103,7 +104,7 @@ const RARE: [&str; 6] =
     ["dns-timeout", "nagle-delack", "seccomp-audit", "tcp-rto", "turn-taking", "udp-rcvbuf-stall"];
 
 /// Whom or what the findings of these have to name: a process, a thread, a call, an address.
-const WHO: [(&str, &str); 20] = [
+const WHO: [(&str, &str); 21] = [
     ("blocked-log-pipe", "slow-logger"),
     ("cpu-runqueue", "batch-hog"),
     ("dns-timeout", "127.0.0.1:53"),
@@ -112,6 +113,7 @@ const WHO: [(&str, &str); 20] = [
     ("many-thread-vfork", "many-thread-vfo"),
     ("membarrier-global", "MEMBARRIER_CMD_GLOBAL"),
     ("mm-reader", "smaps-agent"),
+    ("page-cache-evicted", "put out by backup"),
     ("priority-inversion", "camera"),
     ("queueing", "mass-quote"),
     ("rate-limit-burst", "rx-0"),

@@ -25,16 +25,17 @@ use model::{Account, Blocked, RecorderPart};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
-use crate::causes::files::disk_waits::{Asked, DiskWaits, FIX_OF_REMOTE};
+use crate::causes::files::disk_waits::{Asked, DISK, DiskWaits, FIX_OF_REMOTE};
+use crate::causes::files::rereads::Rereads;
 use crate::causes::ids;
-use crate::text::{counted, duration, mean};
+use crate::text::{count, counted, duration, mean};
 
 pub const CAUSE: Cause = Cause {
     id: ids::DISK_READ,
     title: "a thread sleeps until the disk has delivered what it reads",
     fix: "Have the data in memory before it is needed: read ahead (posix_fadvise with \
           POSIX_FADV_WILLNEED, readahead), in larger pieces, or with several requests at once \
-          (threads, io_uring). Look for what evicts it: memory limits, other readers.",
+          (threads, io_uring).",
     reproduce: "mysteries/bin/disk-read-faulty 5",
     needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_kernel_symbols(),
     look_alikes: &[
@@ -63,20 +64,37 @@ fn examine(case: &Case) -> Verdict {
     let process = case.process_name(waits.waiter);
     let device = waits.device();
     let title = format!("{process} sleeps in {call} until {device} has delivered");
-    let mut claim = Claim::new(title, waits.accounts(), waits.count);
+    // What was read again is page-cache-evicted's.
+    let rereads = Rereads::of(case);
+    let (ns, count) =
+        (waits.ns - rereads.part_of(waits.ns), waits.count - rereads.part_of(waits.count));
+    let mut claim = Claim::new(title, [(DISK, ns)].into_iter().collect(), count);
     claim.is_stall = true;
     claim.fix = waits.remote.map(|_| FIX_OF_REMOTE);
     claim.mechanism(format!(
         "{} until {device} had delivered, {}: mean {}, longest {}",
-        counted(waits.count, "sleep"),
-        duration(waits.ns),
-        mean(waits.ns, waits.count),
+        counted(count, "sleep"),
+        duration(ns),
+        mean(ns, count),
         duration(waits.max_ns)
     ));
     claim.trigger("what it reads was not in the page cache, or is read around it".to_owned());
     waits.evidence(case, Asked::Read, &mut claim);
     rule_out_faults(case, &waits, &mut claim);
+    rule_out_rereads(&rereads, &mut claim);
     Ok(claim)
+}
+
+fn rule_out_rereads(rereads: &Rereads, claim: &mut Claim) {
+    if rereads.pages > 0 && !rereads.is_most() {
+        let because = format!(
+            "of {} that were read from a disk, {} had been put out of the page cache since recording \
+             began",
+            counted(rereads.pages, "page"),
+            count(rereads.again)
+        );
+        claim.rule_out(ids::PAGE_CACHE_EVICTED, because);
+    }
 }
 
 fn rule_out_faults(case: &Case, waits: &DiskWaits, claim: &mut Claim) {
@@ -94,7 +112,6 @@ fn rule_out_faults(case: &Case, waits: &DiskWaits, claim: &mut Claim) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::causes::files::disk_waits::DISK;
     use crate::testing::{RunBuilder, SECOND};
 
     #[test]

@@ -22,7 +22,6 @@ pub(super) enum Asked {
     Write,
 }
 
-/// Calls that write, or wait for what was written.
 const WRITES: [&str; 11] = [
     "fsync",
     "fdatasync",
@@ -181,6 +180,11 @@ fn is_wait(path: &PathSum) -> bool {
     !path.sampled && path.account == DISK
 }
 
+/// True of calls that write, or wait for what was written.
+pub(super) fn writes(call: Syscall) -> bool {
+    WRITES.iter().any(|name| Syscall::named(name) == Some(call))
+}
+
 /// What a thread asked for that sleeps here; `None` if it is not this: it asked for nothing, or
 /// waits for something else.
 fn kind(case: &Case, path: &PathSum) -> Option<Asked> {
@@ -188,8 +192,7 @@ fn kind(case: &Case, path: &PathSum) -> Option<Asked> {
     if case.passes(path, &JOURNAL) || case.passes(path, &OTHERS) {
         return None;
     }
-    let writes = WRITES.iter().any(|name| Syscall::named(name) == Some(call));
-    Some(if writes && !case.passes(path, &READ_FIRST) { Asked::Write } else { Asked::Read })
+    Some(if writes(call) && !case.passes(path, &READ_FIRST) { Asked::Write } else { Asked::Read })
 }
 
 /// The stack of a short sleep is not walked: of those in a call that syncs as large a part is the

@@ -7,5 +7,7 @@ pub(crate) mod disk_sync;
 mod disk_waits;
 pub(crate) mod fsync_journal;
 pub(crate) mod mmap_file_write;
+pub(crate) mod page_cache_evicted;
 mod pipe_readers;
+mod rereads;
 mod socket_readers;
