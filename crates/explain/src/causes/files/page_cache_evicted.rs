@@ -78,7 +78,8 @@ fn examine(case: &Case) -> Verdict {
     let rereads = Rereads::of(case);
     if rereads.pages == 0 {
         return Err(Absent(
-            "what was read came around the page cache (or the run is of an older whylag)".to_owned(),
+            "what was read came around the page cache (or the run is of an older whylag)"
+                .to_owned(),
         ));
     }
     let Some((read, evictor)) = rereads.evictors.first().filter(|_| rereads.is_most()) else {
