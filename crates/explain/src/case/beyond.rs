@@ -33,29 +33,47 @@ impl Holders {
         })
     }
 
-    /// Who was at this end of most waits, where that is none of these:
-    /// `reporter (tid 77)`. `None` where none of these is known, as of older runs.
-    pub fn beyond(&self, ends: &ChainEnds, end: ChainEnd, run: &Run) -> Option<String> {
-        let tid = ends.mostly_at(end, |tid| !self.0.is_empty() && !self.0.contains(&tid))?;
+    /// Whose doing this end was in most waits.
+    pub fn whose(&self, ends: &ChainEnds, end: ChainEnd, run: &Run) -> Whose {
+        if self.0.is_empty() || !ends.is_known_at(end) {
+            return Whose::Unknown;
+        }
+        let Some(tid) = ends.mostly_at(end, |tid| !self.0.contains(&tid)) else {
+            return Whose::Holders;
+        };
         let name = run.threads.iter().find(|thread| thread.tid == tid).map(|thread| &thread.comm);
-        Some(name.map_or(format!("tid {tid}"), |name| format!("{name} (tid {tid})")))
+        Whose::Beyond(name.map_or(format!("tid {tid}"), |name| format!("{name} (tid {tid})")))
     }
 }
 
-/// `which slept by a timer of its own`; of somebody beyond `which waited for reporter (tid 77), which
-/// ...`. What that one did is `did`.
-pub fn which(did: &str, beyond: Option<&str>) -> String {
-    match beyond {
-        Some(who) => format!("which waited for {who}, which {did}"),
-        None => format!("which {did}"),
-    }
+/// Whose doing the end of a chain was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Of those that had what others waited for.
+    Holders,
+    /// Of somebody whom those waited for with it in hand: `reporter (tid 77)`.
+    Beyond(String),
+    /// Of one of both: who was at this end is not known.
+    Unknown,
 }
 
-/// `whoever had the lock`, and those behind it where the end is theirs.
-pub fn or_beyond(who: &str, beyond: Option<&str>) -> String {
-    match beyond {
-        Some(_) => format!("{who}, or whoever that one waited for,"),
-        None => who.to_owned(),
+impl Whose {
+    /// `which slept by a timer of its own`; of somebody beyond `which waited for reporter (tid 77), which
+    /// ...`. What that one did is `did`.
+    pub fn which(&self, did: &str) -> String {
+        match self {
+            Whose::Holders => format!("which {did}"),
+            Whose::Beyond(who) => format!("which waited for {who}, which {did}"),
+            Whose::Unknown => format!("which, or whoever that one waited for, {did}"),
+        }
+    }
+
+    /// `whoever had the lock`, and those behind it where the end may be theirs.
+    pub fn or_beyond(&self, who: &str) -> String {
+        match self {
+            Whose::Holders => who.to_owned(),
+            Whose::Beyond(_) | Whose::Unknown => format!("{who}, or whoever that one waited for,"),
+        }
     }
 }
 
@@ -66,7 +84,7 @@ mod tests {
     use model::WaitSum;
 
     /// Thread 10 waits at 0x10 for 11, and at its end is thread `end`.
-    fn beyond(end: u32) -> Option<String> {
+    fn whose(end: u32, did: ChainEnd) -> Whose {
         let sum = WaitSum {
             waiter_tid: 10,
             waker_tid: 11,
@@ -83,21 +101,30 @@ mod tests {
         let holders = Holders::new(&run, |tgid, account, object| {
             (tgid, account, object) == (10, FUTEX, 0x10)
         });
-        holders.beyond(&ends, ChainEnd::Timer, &run)
+        holders.whose(&ends, did, &run)
     }
 
     #[test]
     fn who_waits_for_it_and_who_lets_others_go_on_has_it() {
-        assert_eq!([10, 11, 12, 13].map(beyond), [None, None, None, None]);
-        assert_eq!(beyond(77).as_deref(), Some("thread-77 (tid 77)"));
-        assert_eq!(beyond(78).as_deref(), Some("tid 78"));
+        for tid in [10, 11, 12, 13] {
+            assert_eq!(whose(tid, ChainEnd::Timer), Whose::Holders);
+        }
+        assert_eq!(whose(77, ChainEnd::Timer), Whose::Beyond("thread-77 (tid 77)".to_owned()));
+        assert_eq!(whose(78, ChainEnd::Timer), Whose::Beyond("tid 78".to_owned()));
+    }
+
+    #[test]
+    fn where_nobody_is_known_at_the_end_it_is_not_called_the_holders() {
+        assert_eq!(whose(10, ChainEnd::Disk), Whose::Unknown);
+        let words = Whose::Unknown.which("waited for a disk");
+        assert_eq!(words, "which, or whoever that one waited for, waited for a disk");
     }
 
     #[test]
     fn the_words_say_whose_the_end_is() {
-        assert_eq!(which("waited for a disk", None), "which waited for a disk");
+        assert_eq!(Whose::Holders.which("waited for a disk"), "which waited for a disk");
         assert_eq!(
-            which("waited for a disk", Some("db (tid 7)")),
+            Whose::Beyond("db (tid 7)".to_owned()).which("waited for a disk"),
             "which waited for db (tid 7), which waited for a disk"
         );
     }

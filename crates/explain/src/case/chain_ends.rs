@@ -82,6 +82,11 @@ impl ChainEnds {
         largest.map(|(end, _)| *end)
     }
 
+    /// Whether it is known of some waits with this end who was there.
+    pub fn is_known_at(&self, end: ChainEnd) -> bool {
+        self.usual.keys().any(|(_, other)| *other == end)
+    }
+
     /// The name of those who were at this end of most waits.
     pub fn who_was_at(&self, end: ChainEnd, run: &Run) -> Option<String> {
         let mut names = BTreeMap::<&str, u64>::new();

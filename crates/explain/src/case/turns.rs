@@ -2,7 +2,7 @@
 
 use model::{ChainEnd, Turns, chain_end};
 
-use crate::case::beyond::or_beyond;
+use crate::case::beyond::Whose;
 use crate::case::lock_word::LockWord;
 use crate::text::{count, duration};
 
@@ -24,11 +24,11 @@ pub(crate) fn turns(word: &LockWord, lock: String, length_ns: u64) -> Option<Tur
     })
 }
 
-/// `95 turns a second that others waited for, 10.3 ms each (...)`. Who is `beyond` was waited for by
-/// those that had their turn.
-pub(crate) fn in_words(turns: &Turns, beyond: Option<&str>) -> String {
+/// `95 turns a second that others waited for, 10.3 ms each (...)`. What they
+/// consist of was the doing of `whose`.
+pub(crate) fn in_words(turns: &Turns, whose: &Whose) -> String {
     let ends = chain_end::in_words(&turns.ends);
-    let whose = or_beyond("whose turn it was", beyond);
+    let whose = whose.or_beyond("whose turn it was");
     let consists = if ends.is_empty() { String::new() } else { format!(": {whose} {ends}") };
     format!(
         "{}: {} turns a second that others waited for; a turn takes {} on average (of {} seen \
@@ -73,7 +73,7 @@ mod tests {
         let turns = of(100, SECOND).unwrap();
         assert_eq!((turns.count, turns.per_second), (200, 100.0));
         assert_eq!((turns.mean_ns, turns.waiting), (SECOND / 100, 1.5));
-        let words = in_words(&turns, None);
+        let words = in_words(&turns, &Whose::Holders);
         assert!(words.contains("lock: 100 turns a second"), "{words}");
         assert!(words.contains("takes 10.0 ms"), "{words}");
         assert!(words.contains("slept by a timer of its own for 100"), "{words}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use model::{Account, Accounts, Blocked, ChainEnd, WaitSum};
 
-use crate::case::beyond::{Holders, which};
+use crate::case::beyond::Holders;
 use crate::case::chain_ends::ChainEnds;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::looks::{HasIt, did, doubt_looks};
@@ -42,8 +42,8 @@ pub(super) fn claim(case: &Case) -> Option<Claim> {
     let end = ends.main().filter(|end| is_recorded || *end != ChainEnd::Unwatched);
     let has_it = end.and_then(|end| HasIt::of(&ends, end, reader_pid, case.whole()));
     let meanwhile = end.map_or_else(String::new, |end| {
-        let beyond = readers.beyond(&ends, end, case.whole());
-        format!(", {}", which(&did(end, has_it.as_ref()), beyond.as_deref()))
+        let whose = readers.whose(&ends, end, case.whole());
+        format!(", {}", whose.which(&did(end, has_it.as_ref())))
     });
     let whom = if is_recorded || end.is_some() { "" } else { ", which is not recorded," };
     let waiter = case.process_name(tgid);
@@ -92,6 +92,8 @@ mod tests {
             waker_tgid,
             waker_comm: "journal".into(),
             ends: [(ChainEnd::Disk, 2 * SECOND)].into(),
+            waker_tid: 56,
+            longest_end: Some((56, ChainEnd::Disk)),
             ..wait(10, SEND, 777, 300, 2 * SECOND)
         };
         RunBuilder::new().thread(10, 10, &[(USER, SECOND), (SEND, 3 * SECOND)]).wait(sum)

@@ -28,7 +28,7 @@ use model::{Account, Accounts, Blocked, ChainEnd, RecorderPart};
 
 use crate::case::Case;
 use crate::case::barriers::{Barrier, barriers};
-use crate::case::beyond::{Holders, or_beyond, which};
+use crate::case::beyond::{Holders, Whose};
 use crate::case::chain_ends::is_holders;
 use crate::case::lock_word::LockWord;
 use crate::case::looks::{FIX_OF_LOOKS, HasIt, did, doubt_looks};
@@ -110,9 +110,9 @@ fn examine(case: &Case) -> Verdict {
     let end = first.ends.main().filter(|end| is_holders(*end)).unwrap_or(ChainEnd::Unknown);
     let process = case.process_name(first.tgid);
     let holders = Holders::of(case.whole(), first);
-    let beyond = holders.beyond(&first.ends, end, case.whole());
+    let whose = holders.whose(&first.ends, end, case.whole());
     let has_it = HasIt::of(&first.ends, end, first.tgid, case.whole());
-    let which = which(&did(end, has_it.as_ref()), beyond.as_deref());
+    let which = whose.which(&did(end, has_it.as_ref()));
     let title = format!("threads of {process} wait at a barrier for the last one, {which}");
     let total = lost.total();
     let mut claim = Claim::new(title, lost, waits);
@@ -120,7 +120,7 @@ fn examine(case: &Case) -> Verdict {
     doubt_looks(has_it.as_ref(), &mut claim);
     claim.fix = match has_it {
         Some(_) => Some(FIX_OF_LOOKS),
-        None => fix(end).filter(|_| beyond.is_none()),
+        None => fix(end).filter(|_| whose == Whose::Holders),
     };
     claim.mechanism(format!(
         "{} asleep until the last one came: {}, mean {}",
@@ -128,7 +128,7 @@ fn examine(case: &Case) -> Verdict {
         counted(waits, "wait"),
         mean(first.ns, first.count)
     ));
-    let whoever = or_beyond("while others waited, whoever came last", beyond.as_deref());
+    let whoever = whose.or_beyond("while others waited, whoever came last");
     if let Some(ends) = first.ends.in_words(&whoever) {
         claim.trigger(ends);
     }
@@ -204,6 +204,8 @@ mod tests {
             by_waiter: 300,
             many: 200,
             ends: ends.iter().copied().collect(),
+            waker_tid: 10,
+            longest_end: ends.first().map(|(end, _)| (10, *end)),
             ..wait(10, FUTEX, 0x10, 300, ns)
         })
     }

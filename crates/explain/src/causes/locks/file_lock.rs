@@ -38,7 +38,7 @@ use model::{
     Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Retry, Syscall, WaitSum,
 };
 
-use crate::case::beyond::{Holders, or_beyond};
+use crate::case::beyond::{Holders, Whose};
 use crate::case::chain_ends::ChainEnds;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::lost::FILE_LOCK;
@@ -170,13 +170,14 @@ fn say_ends(case: &Case, claim: &mut Claim) {
     let mut ends = ChainEnds::default();
     case.waits(FILE_LOCK).for_each(|wait| ends.add(wait));
     let holders = Holders::new(case.whole(), |_, account, _| account == FILE_LOCK);
-    let beyond = ends.main().and_then(|end| holders.beyond(&ends, end, case.whole()));
-    let whoever = or_beyond("while others waited, whoever had the file locked", beyond.as_deref());
+    let end = ends.main();
+    let whose = end.map_or(Whose::Unknown, |end| holders.whose(&ends, end, case.whole()));
+    let whoever = whose.or_beyond("while others waited, whoever had the file locked");
     for said in [ends.in_words(&whoever), ends.longest_in_words(case.whole())] {
         said.into_iter().for_each(|said| claim.trigger(said));
     }
-    claim.fix = match ends.main() {
-        Some(ChainEnd::Timer | ChainEnd::Timeout) if beyond.is_none() => Some(FIX_OF_SLEEP),
+    claim.fix = match end {
+        Some(ChainEnd::Timer | ChainEnd::Timeout) if whose == Whose::Holders => Some(FIX_OF_SLEEP),
         _ => None,
     };
 }
@@ -354,6 +355,7 @@ mod tests {
         let mut run = queue(10).build();
         run.sums.waits[0].ends = [(ChainEnd::Timer, 2 * SECOND)].into();
         run.sums.waits[0].longest_end = Some((10, ChainEnd::Timer));
+        run.sums.waits[0].waker_tid = 10;
         let claim = examine(&Case::new(&run)).unwrap();
         let said = |text: &str| claim.chain.iter().any(|link| link.text.contains(text));
         assert!(said("had the file locked slept by a timer of its own for 100"), "{claim:?}");

@@ -32,7 +32,7 @@ use model::{
 };
 
 use crate::case::Case;
-use crate::case::beyond::{Holders, or_beyond};
+use crate::case::beyond::{Holders, Whose};
 use crate::case::chain_ends::is_holders;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::lock_word::LockWord;
@@ -118,14 +118,18 @@ fn stuck_in_words(case: &Case, word: &LockWord) -> String {
 }
 
 /// What to do follows what the holder did.
-fn fix(end: ChainEnd, is_beyond: bool) -> Option<&'static str> {
+fn fix(end: ChainEnd, whose: &Whose) -> Option<&'static str> {
+    let is_held_up =
+        matches!(end, ChainEnd::Timer | ChainEnd::Timeout | ChainEnd::Disk | ChainEnd::Fault);
     match end {
-        ChainEnd::Timer | ChainEnd::Timeout | ChainEnd::Disk | ChainEnd::Fault if is_beyond => {
-            Some(
-                "The holder waits for another thread with the lock in hand, and that one is held up: take \
+        _ if is_held_up && matches!(whose, Whose::Beyond(_)) => Some(
+            "The holder waits for another thread with the lock in hand, and that one is held up: take \
              the lock after its answer has come, or make that one answer sooner.",
-            )
-        }
+        ),
+        _ if is_held_up && *whose == Whose::Unknown => Some(
+            "The holder, or a thread that it waits for with the lock in hand, is held up: see which, by \
+             the stacks of the longest waits, and take the lock after that.",
+        ),
         ChainEnd::Timer | ChainEnd::Timeout => Some(
             "The holder sleeps with the lock in hand: let go of it before it sleeps (a pause, a retry \
              with a delay, a wait for something else belongs outside).",
@@ -173,10 +177,10 @@ fn examine(case: &Case) -> Verdict {
     let lock = described(first);
     let end = first.ends.main();
     let holders = Holders::of(case.whole(), first);
-    let beyond = end.and_then(|end| holders.beyond(&first.ends, end, case.whole()));
+    let whose = end.map_or(Whose::Unknown, |end| holders.whose(&first.ends, end, case.whole()));
     let has_it = end.and_then(|end| HasIt::of(&first.ends, end, first.tgid, case.whole()));
     let did = end.map_or_else(String::new, |end| did(end, has_it.as_ref()));
-    let holder = holder_in_words(first, beyond.as_deref(), &did);
+    let holder = holder_in_words(first, &whose, &did);
     let title =
         format!("threads of {} queue for the {lock}{holder}", case.process_name(first.tgid));
     let waits = locks.iter().fold(0u64, |sum, word| sum.saturating_add(word.count));
@@ -186,7 +190,7 @@ fn examine(case: &Case) -> Verdict {
         Some(Stuck::InCircle(_)) => Some(FIX_OF_CIRCLE),
         _ if first.is_never_let_go() => Some(NEVER_LET_GO),
         _ if has_it.is_some() => Some(FIX_OF_LOOKS),
-        _ => end.and_then(|end| fix(end, beyond.is_some())),
+        _ => end.and_then(|end| fix(end, &whose)),
     };
     claim.mechanism(format!(
         "{} asleep for {}; each wait lasts for the turns of all who queue in front (mean {})",
@@ -196,7 +200,7 @@ fn examine(case: &Case) -> Verdict {
     ));
     who_lets_go(case, first, stuck, &mut claim);
     let is_known = end != Some(ChainEnd::Unknown);
-    let whoever = or_beyond("while others waited, whoever had the lock", beyond.as_deref());
+    let whoever = whose.or_beyond("while others waited, whoever had the lock");
     let ends = first.ends.in_words(&whoever);
     if let Some(ends) = ends.filter(|_| is_known) {
         claim.trigger(ends);
@@ -205,20 +209,21 @@ fn examine(case: &Case) -> Verdict {
         claim.trigger(longest);
     }
     doubt_looks(has_it.as_ref(), &mut claim);
-    words(case, &locks, (lock, beyond.as_deref()), &mut claim);
+    words(case, &locks, (lock, &whose), &mut claim);
     longest_waits(case, first, &mut claim);
     rule_out(case, first, lost, &mut claim);
     Ok(claim)
 }
 
 /// `, whose holder slept by a timer of its own`; nothing if it only ran, or is not known.
-fn holder_in_words(first: &LockWord, beyond: Option<&str>, did: &str) -> String {
+fn holder_in_words(first: &LockWord, whose: &Whose, did: &str) -> String {
     match first.ends.main() {
         _ if first.is_never_let_go() => ", which nobody let go of".to_owned(),
         Some(end) if !matches!(end, ChainEnd::Cpu | ChainEnd::Unknown) && is_holders(end) => {
-            match beyond {
-                Some(who) => format!(", whose holder waited for {who}, which {did}"),
-                None => format!(", whose holder {did}"),
+            match whose {
+                Whose::Holders => format!(", whose holder {did}"),
+                Whose::Beyond(who) => format!(", whose holder waited for {who}, which {did}"),
+                Whose::Unknown => format!(", whose holder, or whoever that one waited for, {did}"),
             }
         }
         _ => String::new(),
@@ -247,15 +252,10 @@ fn who_lets_go(case: &Case, first: &LockWord, stuck: Option<Stuck>, claim: &mut 
 }
 
 /// The turns of the first lock, and a line for each of the longest.
-fn words(
-    case: &Case,
-    locks: &[&LockWord],
-    (name, beyond): (String, Option<&str>),
-    claim: &mut Claim,
-) {
+fn words(case: &Case, locks: &[&LockWord], (name, whose): (String, &Whose), claim: &mut Claim) {
     claim.turns = locks.first().and_then(|first| turns::turns(first, name, case.run.length_ns()));
     claim.saw_if(
-        claim.turns.as_ref().map(|turns| turns::in_words(turns, beyond)),
+        claim.turns.as_ref().map(|turns| turns::in_words(turns, whose)),
         "turns at sched_waking: from when a thread got the lock to when it let the next one in",
     );
     for word in locks.iter().take(WORDS_SHOWN) {

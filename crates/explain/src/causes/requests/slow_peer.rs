@@ -61,6 +61,7 @@ use model::{Account, Accounts, ChainEnd, RecorderPart, ThreadAccounts};
 
 use crate::case::Case;
 use crate::case::answers::{Answers, ROOM};
+use crate::case::beyond::Whose;
 use crate::case::chain_ends::is_holders;
 use crate::case::in_words::in_words;
 use crate::case::looks::{FIX_OF_LOOKS, HasIt, did, doubt_looks};
@@ -130,18 +131,21 @@ fn of_answers(case: &Case) -> Verdict {
     }
 }
 
-/// Who did that, if it is not the peer itself; another process may have the peer's name.
-fn beyond(case: &Case, first: &Answers, end: ChainEnd) -> Option<String> {
+/// Who did that; another process may have the peer's name.
+fn whose(case: &Case, first: &Answers, end: ChainEnd) -> Whose {
     let run = case.whole();
-    let who = first.ends.who_was_at(end, run)?;
+    if !first.ends.is_known_at(end) {
+        return Whose::Unknown;
+    }
+    let Some(who) = first.ends.who_was_at(end, run) else { return Whose::Holders };
     if who != first.peer {
-        return Some(who);
+        return Whose::Beyond(who);
     }
     let is_peer = |tid: u32| {
         first.is_of_children() || run.threads.iter().any(|t| t.tid == tid && is_peers(first, t))
     };
-    let tid = first.ends.mostly_at(end, |tid| !is_peer(tid))?;
-    Some(format!("{who} (tid {tid})"))
+    let beyond = first.ends.mostly_at(end, |tid| !is_peer(tid));
+    beyond.map_or(Whose::Holders, |tid| Whose::Beyond(format!("{who} (tid {tid})")))
 }
 
 fn of_recorded(case: &Case) -> Verdict {
@@ -155,12 +159,11 @@ fn of_recorded(case: &Case) -> Verdict {
     let peer = first.peer_name();
     let end = main_end(first);
     let (what, until) = waited_for(first);
-    let behind = beyond(case, first, end);
-    let behind = behind.map_or(String::new(), |who| format!("which waited for {who}, "));
     let waiter = case.process_name(first.tgid);
     let has_it = HasIt::of(&first.ends, end, first.peer_tgid, case.whole());
     let did = did(end, has_it.as_ref());
-    let title = format!("{waiter} waits for {what}{peer}, {behind}which {did}");
+    let which = whose(case, first, end).which(&did);
+    let title = format!("{waiter} waits for {what}{peer}, {which}");
     let mut claim = Claim::new(title, lost, count);
     if end == ChainEnd::Cpu {
         claim.peers_work = work_of(case, first);
@@ -359,6 +362,7 @@ mod tests {
             waker_tgid: 20,
             waker_comm: "broker".into(),
             ends: ends.iter().copied().collect(),
+            longest_end: ends.first().map(|(end, _)| (20, *end)),
             ..wait(10, RECEIVE, 0, 100, ns)
         })
     }

@@ -26,6 +26,8 @@ fn convoy_behind(ends: &[(ChainEnd, u64)]) -> RunBuilder {
     RunBuilder::new().thread(10, 10, &[(USER, SECOND), (FUTEX, 6 * SECOND)]).wait(WaitSum {
         lock_like: 100,
         waker_tgid: 10,
+        waker_tid: 10,
+        longest_end: ends.iter().max_by_key(|(_, ns)| **ns).map(|(end, _)| (10, *end)),
         ends,
         ..wait(10, FUTEX, 0xbeef, 100, ns)
     })
@@ -39,6 +41,16 @@ fn the_fix_follows_what_the_holder_did() {
     assert!(claim.title.contains("whose holder slept by a timer"), "{}", claim.title);
     assert!(claim.fix.unwrap().contains("before it sleeps"));
     assert!(claim.ruled_out.iter().any(|r| r.cause == "cpu-runqueue"), "{:?}", claim.ruled_out);
+}
+
+#[test]
+fn where_nobody_is_known_at_the_end_it_is_not_called_the_holders_own() {
+    let mut run = convoy_behind(&[(ChainEnd::Timer, 3 * SECOND)]).build();
+    run.sums.waits[0].longest_end = Some((10, ChainEnd::Cpu));
+    let claim = examine(&Case::new(&run)).unwrap();
+    let title = "whose holder, or whoever that one waited for, slept by a timer of its own";
+    assert!(claim.title.ends_with(title), "{}", claim.title);
+    assert!(claim.fix.unwrap().contains("or a thread that it waits for"));
 }
 
 /// Thread 11 has the lock, and waits with it for process 70, which sleeps.
