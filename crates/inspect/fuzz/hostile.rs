@@ -9,7 +9,7 @@ use inspect::elf::{CallSites, Elf, Exports, Registers, Step};
 /// Where the stack is.
 const STACK: u64 = 0x7fff_0000_0000;
 
-const GOOD: [&[u8]; 7] = [
+const GOOD: [&[u8]; 8] = [
     include_bytes!("corpus/elf/x86-lazy.so"),
     include_bytes!("corpus/elf/x86-ibt.so"),
     include_bytes!("corpus/elf/x86-no-plt.so"),
@@ -17,6 +17,7 @@ const GOOD: [&[u8]; 7] = [
     include_bytes!("corpus/elf/arm-lazy.so"),
     include_bytes!("corpus/elf/arm-bti.so"),
     include_bytes!("corpus/elf/static-pie"),
+    include_bytes!("corpus/elf/x86-go-table"),
 ];
 
 /// A good file, by any number.
@@ -44,7 +45,8 @@ pub fn ask(file: &[u8]) -> bool {
         assert!(elf.symbol(slot).len() <= 3 * 4096, "a name is bounded");
     }
     assert!(elf.slots.len() + elf.bound_at_load() <= file.len(), "each has an entry in the file");
-    let Ok(sites) = CallSites::new("hostile", Box::new(file.to_vec())) else { return false };
+    let Ok(mut sites) = CallSites::new("hostile", Box::new(file.to_vec())) else { return false };
+    sites.take_go_functions();
     assert!(sites.memory() <= 4096 + 8 * file.len(), "memory follows the length of the file");
     let code = elf.segments().iter().filter(|segment| segment.is_code);
     for segment in code.take(4) {

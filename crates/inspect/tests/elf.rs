@@ -267,3 +267,76 @@ fn calls_agree_with_objdump() {
     }
     assert!(compared > 1000, "{compared}");
 }
+
+/// The address of a symbol, from readelf.
+fn address_of(file: &Path, symbol: &str) -> u64 {
+    let output = Command::new("readelf").arg("-sW").arg(file).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.ends_with(&format!(" {symbol}"))).unwrap();
+    u64::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap()
+}
+
+#[test]
+fn a_stripped_program_of_go_names_its_functions_by_its_own_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = |text| ["-nostdlib", "-static", "-no-pie", text];
+    let whole = common::program(folder.path(), "go_table", &options("-DTEXT=\"_start\""));
+    let (push, end) = (address_of(&whole, "push"), address_of(&whole, "the_end"));
+    for text in ["-DTEXT=\"_start\"", "-DTEXT=\"0\""] {
+        let options = [&options(text)[..], &["-s"]].concat();
+        let stripped = common::program(folder.path(), "go_table", &options);
+        let mut sites = CallSites::open(&stripped).unwrap();
+        assert_eq!(sites.at(push + 2).function, None);
+        sites.take_go_functions();
+        assert_eq!(sites.at(push + 2).function, Some(("main.(*Queue).push".to_owned(), 2)));
+        assert_eq!(sites.at(push).function, Some(("_rt0_amd64_linux".to_owned(), 6)), "a call");
+        assert!(!sites.is_stripped());
+        assert_eq!(sites.at(end + 1).function, None, "behind the last one");
+    }
+}
+
+/// A program of the real compiler, where there is one.
+#[test]
+fn stripping_takes_no_name_of_a_function_from_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("main.go");
+    fs::write(&source, "package main\nimport \"os\"\nfunc main() { os.Exit(len(os.Args)) }\n")
+        .unwrap();
+    let built = |name: &str, options: &[&str]| {
+        let file = folder.path().join(name);
+        let mut go = Command::new("go");
+        go.args(["build", "-o"]).arg(&file).args(options).arg(&source).env("CGO_ENABLED", "0");
+        let cache = folder.path().join("cache");
+        let output = go.env("GOCACHE", cache).env("GO111MODULE", "off").output().ok()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(file)
+    };
+    for mode in ["-buildmode=exe", "-buildmode=pie"] {
+        let Some(whole) = built("whole", &[mode]) else {
+            println!("not judged: no go on this machine");
+            return;
+        };
+        let stripped = built("stripped", &[mode, "-ldflags=-s -w"]).unwrap();
+        let mut stripped = CallSites::open(stripped).unwrap();
+        stripped.take_go_functions();
+        let output = Command::new("readelf").arg("-sW").arg(whole).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let functions = text.lines().filter_map(|line| {
+            let [_, at, size, "FUNC", _, _, _, name] =
+                line.split_whitespace().collect::<Vec<_>>()[..]
+            else {
+                return None;
+            };
+            (size != "0").then(|| (u64::from_str_radix(at, 16).unwrap(), name.to_owned()))
+        });
+        let functions: Vec<_> = functions.collect();
+        assert!(functions.len() > 1000, "{}", functions.len());
+        // What is written in assembler is in the linker's table by its calling convention, too.
+        let is_named = |(at, name): &&(u64, String)| {
+            let name = name.trim_end_matches(".abi0").to_owned();
+            stripped.at(at + 1).function == Some((name, 1))
+        };
+        let named = functions.iter().filter(is_named).count();
+        assert!(named >= functions.len() * 99 / 100, "{mode}: {named} of {}", functions.len());
+    }
+}

@@ -32,10 +32,36 @@ struct {
  */
 u64 free_hists[HIST_SLOTS_MAX / 64];
 
-/* floor(log2 v) for v > 0. */
+#define LOG2_2(n)	n, n
+#define LOG2_8(n)	LOG2_2(n), LOG2_2(n), LOG2_2(n), LOG2_2(n)
+#define LOG2_32(n)	LOG2_8(n), LOG2_8(n), LOG2_8(n), LOG2_8(n)
+
+static const u8 log2_of_byte[256] = {
+	0, 0, LOG2_2(1), LOG2_2(2), LOG2_2(2), LOG2_8(3), LOG2_8(4), LOG2_8(4), LOG2_32(5),
+	LOG2_32(6), LOG2_32(6), LOG2_32(7), LOG2_32(7), LOG2_32(7), LOG2_32(7),
+};
+
+/*
+ * floor(log2 v) for v > 0. BPF has no instruction that counts leading zeros; what the compiler makes of
+ * __builtin_clzll() takes 12 ns. Only in functions that are verified apart: each branch doubles that.
+ */
 static __always_inline u32 log2_u64(u64 v)
 {
-	return 63 - __builtin_clzll(v);	/* no branch: each would double what is verified */
+	u32 log2 = 0;
+
+	if (v >> 32) {
+		v >>= 32;
+		log2 = 32;
+	}
+	if (v >> 16) {
+		v >>= 16;
+		log2 += 16;
+	}
+	if (v >> 8) {
+		v >>= 8;
+		log2 += 8;
+	}
+	return log2 + log2_of_byte[v & 255];
 }
 
 /* shift = max(0, floor(log2 v) - p); index = (shift << p) + (v >> shift). */

@@ -283,6 +283,7 @@ struct task_struct {
 	u32 pid;
 	u32 tgid;
 	struct pid *thread_pid;
+	u64 start_time;
 	struct css_set *cgroups;
 	int exit_code;
 	unsigned in_iowait : 1;

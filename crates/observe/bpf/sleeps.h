@@ -31,11 +31,17 @@ static __always_inline struct file *file_of_fd(struct task_struct *task, u32 fd)
 {
 	struct fdtable *table = task->files->fdt;
 	struct file **slot = table->fd, *file = NULL;
+	struct list_head *pointer;
 
 	if (!slot || fd >= table->max_fds)
 		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), slot + fd);
-	return file;
+	if (!bpf_rdonly_cast) {
+		bpf_probe_read_kernel(&file, sizeof(file), slot + fd);
+		return file;
+	}
+	/* Any kernel type that begins with a pointer: that is loaded at once, and 0 where it cannot be. */
+	pointer = bpf_rdonly_cast(slot + fd, bpf_core_type_id_kernel(struct list_head));
+	return (struct file *)pointer->next;
 }
 
 /* Its inode number and mode, 0 if there is none. */

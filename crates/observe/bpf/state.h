@@ -60,6 +60,14 @@ struct noted {
 	u32 pad;
 };
 
+/* A watched task that a CPU has met, and its slot. Another task at that address began at another time. */
+#define MET	16		/* a power of two */
+struct met {
+	u64 task, start_time;
+	u32 slot;
+	u32 pad;
+};
+
 /* What timer interrupts have put into one account of a thread since it began what it does. */
 struct piece {
 	u32 slot, open;
@@ -90,6 +98,7 @@ struct cpu {
 	struct ran ran[RAN_SEEN];	/* what ran here last, a ring */
 	struct served served[SERVED_SEEN];	/* the last interrupts, a ring */
 	struct noted noted[NOTED];
+	struct met met[MET];
 	struct retry_sum asked;	/* of nothing yet: what a call asks for by name */
 	struct stack_record stack;
 	u32 stack_met;		/* how often it was met */
@@ -101,6 +110,23 @@ struct {
 	__type(key, u32);
 	__type(value, struct cpu);
 } cpus SEC(".maps");
+
+/* The slot of a task, which it keeps for life: a look-up in its storage takes five times as long. */
+static __always_inline u32 known_slot_of(struct cpu *cpu, struct task_struct *task)
+{
+	struct met *met = &cpu->met[task->pid & (MET - 1)];
+	u32 slot;
+
+	if (met->task == (u64)task && met->start_time == task->start_time)
+		return met->slot;
+	slot = slot_of(task);
+	if (slot) {
+		met->task = (u64)task;
+		met->start_time = task->start_time;
+		met->slot = slot;
+	}
+	return slot;
+}
 
 /* The watched thread on this CPU, or NULL. */
 static __always_inline struct thread *this_thread(struct cpu *cpu)
@@ -236,7 +262,8 @@ __noinline int meet_current(void)
 	return 0;
 }
 
-static __always_inline struct cpu *this_cpu(u32 program)
+/* The CPU that `current` runs on. */
+static __always_inline struct cpu *cpu_of(struct task_struct *current, u32 program)
 {
 	u32 zero = 0;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
@@ -244,9 +271,14 @@ static __always_inline struct cpu *this_cpu(u32 program)
 	if (!cpu)
 		return NULL;
 	cpu->runs[program]++;
-	if (cpu->task != (u64)bpf_get_current_task_btf())
+	if (cpu->task != (u64)current)
 		meet_current();
 	return cpu;
+}
+
+static __always_inline struct cpu *this_cpu(u32 program)
+{
+	return cpu_of(bpf_get_current_task_btf(), program);
 }
 
 /*

@@ -108,14 +108,12 @@ static __always_inline void turn_ends(struct thread *t, u64 now)
 	t->turn_since = 0;
 }
 
-static __always_inline void call_begins(struct cpu *cpu, struct thread *t, long id)
+static __always_inline void call_begins(struct cpu *cpu, struct thread *t, u32 kind, long id)
 {
 	u64 now = bpf_ktime_get_ns();
-	u32 kind;
 
 	charge(cpu, t, now);
 	t->in_call_of = 0;
-	kind = call_kinds[id & (CALLS_MAX - 1)];
 	if (kind == CALL_POLL)
 		turn_ends(t, now);
 	if (t->held_since || kind == CALL_YIELD || kind == CALL_TIMER)
@@ -150,10 +148,8 @@ static __noinline int first_send(u32 fd)
 }
 
 /* Who sends and then waits on the same descriptor waits for an answer. */
-static __always_inline void note_sent(struct thread *t, struct pt_regs *regs, long id)
+static __always_inline void note_sent(struct thread *t, u32 kind, struct pt_regs *regs)
 {
-	u32 kind = call_kinds[id & (CALLS_MAX - 1)];
-
 	if (kind == CALL_MESSAGE_SEND)
 		t->fresh = t->got = 0;
 	if (kind != CALL_SEND && kind != CALL_WRITE)
@@ -167,8 +163,10 @@ static __always_inline void note_sent(struct thread *t, struct pt_regs *regs, lo
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 {
-	struct cpu *cpu = this_cpu(PROG_SYS_ENTER);
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct cpu *cpu = cpu_of(current, PROG_SYS_ENTER);
 	struct thread *t;
+	u32 kind;
 
 	if (!cpu)
 		return 0;
@@ -177,9 +175,10 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 		return 0;
 	if (t->binding)
 		step_of_binding(ctx, 0, 0);
-	id = call_numbered(bpf_get_current_task_btf(), id);
-	call_begins(cpu, t, id);
-	note_sent(t, regs, id);
+	id = call_numbered(current, id);
+	kind = call_kinds[id & (CALLS_MAX - 1)];
+	call_begins(cpu, t, kind, id);
+	note_sent(t, kind, regs);
 	leave(cpu);
 	return 0;
 }
@@ -242,9 +241,8 @@ static __always_inline void step_after_try(struct thread *t, u32 kind, long ret)
 }
 
 static __always_inline void call_ends(void *ctx, struct cpu *cpu,
-				      struct thread *t, long ret)
+				      struct thread *t, u32 kind, long ret)
 {
-	u32 kind = call_kinds[t->call & (CALLS_MAX - 1)];
 	u64 now = bpf_ktime_get_ns(), ns;
 
 	charge(cpu, t, now);
@@ -278,10 +276,9 @@ static __always_inline void call_ends(void *ctx, struct cpu *cpu,
 }
 
 /* Who connects asks, and who accepts answers; what has been received is the answer. */
-static __always_inline void note_roles(struct thread *t, struct pt_regs *regs, long ret)
+static __always_inline void note_roles(struct thread *t, u32 kind, struct pt_regs *regs,
+				       long ret)
 {
-	u32 kind = call_kinds[t->call & (CALLS_MAX - 1)];
-
 	if (kind == CALL_RECEIVE || kind == CALL_READ) {
 		if (t->sent_fd && ret >= 0 && t->sent_fd == (u32)ARGUMENT_1(regs) + 1)
 			t->sent_fd = 0;
@@ -297,14 +294,16 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 {
 	struct cpu *cpu = this_cpu(PROG_SYS_EXIT);
 	struct thread *t;
+	u32 kind;
 
 	if (!cpu)
 		return 0;
 	t = this_thread(cpu);
 	if (!t || !enter(cpu))
 		return 0;
-	note_roles(t, regs, ret);
-	call_ends(ctx, cpu, t, ret);
+	kind = call_kinds[t->call & (CALLS_MAX - 1)];
+	note_roles(t, kind, regs, ret);
+	call_ends(ctx, cpu, t, kind, ret);
 	leave(cpu);
 	return 0;
 }

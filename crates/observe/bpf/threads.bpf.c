@@ -192,7 +192,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	u64 off, delay, throttled_ns;
 	bool slept, throttled;
 
-	cpu->slot = slot_of(next);
+	cpu->slot = known_slot_of(cpu, next);
 	t = thread_in(cpu->slot);
 	if (!t)
 		return;
@@ -434,7 +434,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 
 	if (!cpu || stopped || !p)
 		return 0;
-	t = thread_of(p);
+	t = thread_in(known_slot_of(cpu, p));
 	if (!t)
 		return 0;
 	/*

@@ -193,6 +193,9 @@ impl Code {
         let bytes = file.bytes().map_err(|error| error.to_string())?;
         let mut sites = CallSites::new(name, bytes).map_err(|error| error.to_string())?;
         if sites.is_stripped() {
+            sites.take_go_functions();
+        }
+        if sites.is_stripped() {
             find_symbols(path, &file, &mut sites);
         }
         let bytes = sites.memory() + WaysOut::memory();

@@ -1,4 +1,4 @@
-//! Locks with which threads take work out of a pipe.
+//! Locks with which threads take work out of a pipe, or wait for it.
 //!
 //! Workers that share a pipe with jobs (Python's multiprocessing) read it in turn, each with a lock in
 //! hand. Whoever has it waits for a job, and so do those that wait for it. The recorder counts such idle
@@ -6,6 +6,9 @@
 //! intervals that were kept show them as well: whoever let go had been in read() for as long as the other
 //! one waited, until just before. So does a client that reads an answer with its lock in hand, so the
 //! functions in which threads wait for the lock have to say that they want work (`get`, `recv`).
+//!
+//! The queue of Python's executors has a lock at which idle workers sleep, and whoever takes a job wakes the
+//! next one, which finds none. They are known by the function that they sleep in, alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,16 +29,14 @@ struct Kept {
     /// Of those in a function that says what they are for, and of those for work.
     named_ns: u64,
     for_work_ns: u64,
+    /// Of those in a function that waits for the next job and nothing else.
+    idle_ns: u64,
     /// While whoever let go of it then was reading.
     reading_ns: u64,
 }
 
 /// The words of such locks, by process and address.
 pub(super) fn locks_to_fetch_work(run: &Run, purposes: &Purposes) -> BTreeSet<(u32, u64)> {
-    let has_pipe = run.outliers.iter().any(|outlier| outlier.blocked == Some(Blocked::PipeRead));
-    if !has_pipe {
-        return BTreeSet::new();
-    }
     let chains = WaitChains::new(run);
     let mut words = BTreeMap::<(u32, u64), Kept>::new();
     let waits = run.outliers.iter().filter(|outlier| {
@@ -53,9 +54,11 @@ impl Kept {
         let until = wait.start_ns.saturating_add(asleep);
         self.ns = self.ns.saturating_add(asleep);
         if let Some(purpose) = purposes.of_wait(wait) {
-            let for_work = if purpose == Purpose::Work { asleep } else { 0 };
+            let of = |wanted: &[Purpose]| if wanted.contains(&purpose) { asleep } else { 0 };
+            let for_work = of(&[Purpose::Work, Purpose::NextJob]);
             self.named_ns = self.named_ns.saturating_add(asleep);
             self.for_work_ns = self.for_work_ns.saturating_add(for_work);
+            self.idle_ns = self.idle_ns.saturating_add(of(&[Purpose::NextJob]));
         }
         let Some(waker) = waited_for(wait) else { return };
         let last = chains.during(waker, wait.start_ns, until).last();
@@ -68,8 +71,13 @@ impl Kept {
         }
     }
 
-    /// Nearly all of the time whoever had it was reading, and those that wait want work, too.
+    /// Nearly all of the time whoever had it was reading, and those that wait want work, too; or they were
+    /// idle.
     fn is_to_fetch_work(&self) -> bool {
+        (self.idle_ns > 0 && self.idle_ns >= self.ns - self.ns / 10) || self.is_read_in_turn()
+    }
+
+    fn is_read_in_turn(&self) -> bool {
         self.reading_ns > 0
             && self.reading_ns >= self.ns - self.ns / 10
             && self.for_work_ns > 0
@@ -107,6 +115,20 @@ mod tests {
     fn locks(reads: u64, function: &str) -> usize {
         let run = workers(reads, function);
         lock_words(&run, &Purposes::of(&run)).len()
+    }
+
+    #[test]
+    fn idle_workers_of_an_executor_have_no_lock() {
+        let locks_in = |module: &str| {
+            let mut run = workers(0, "_worker");
+            for frame in run.stacks.values_mut().flat_map(|stack| &mut stack.frames) {
+                frame.module = module.to_owned();
+                frame.source = Some(model::SourceLine { line: None, first: 69 });
+            }
+            lock_words(&run, &Purposes::of(&run)).len()
+        };
+        assert_eq!(locks_in("/usr/lib/python3.11/concurrent/futures/thread.py"), 0);
+        assert_eq!(locks_in("/srv/app/jobs.py"), 1, "that one may wait for anything");
     }
 
     #[test]

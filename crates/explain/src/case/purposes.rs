@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use model::{Account, Blocked, Outlier, OutlierKind, Run, Stack, StackId, WaitSum, part_of};
+use model::{Account, Blocked, Frame, Outlier, OutlierKind, Run, Stack, StackId, WaitSum, part_of};
 
 const FUTEX: Account = Account::Blocked(Blocked::Futex);
 
@@ -22,6 +22,8 @@ pub enum Purpose {
     Result,
     /// Something to do.
     Work,
+    /// The same, in a function that waits for nothing else.
+    NextJob,
     /// A lock.
     Lock,
 }
@@ -44,6 +46,10 @@ const TRANSACTIONS: [[&str; 2]; 4] = [
     ["MDL_wait", "timed_wait"],
     ["MDL_context", "acquire_lock"],
 ];
+
+/// File and function of an interpreter's library in which a thread waits for something to do, though no
+/// word says so: workers of Python's concurrent.futures. Whatever it works on is in functions of its own.
+const WORKERS: [(&str, &str); 1] = [("thread.py", "_worker")];
 
 const ROOM: [&str; 6] = ["put", "send", "push", "offer", "enqueue", "publish"];
 const RESULT: [&str; 1] = ["result"];
@@ -148,7 +154,16 @@ impl Known {
 /// What a thread with this stack waits for, with the function that says so.
 fn purpose(stack: &Stack) -> Option<(Purpose, String)> {
     let innermost = stack.frames.iter().take(INNERMOST);
-    innermost.filter_map(|frame| of_function(frame.symbol.as_deref()?)).next()
+    innermost.filter_map(of_frame).next()
+}
+
+fn of_frame(frame: &Frame) -> Option<(Purpose, String)> {
+    let symbol = frame.symbol.as_deref()?;
+    let file = frame.source.is_some().then(|| frame.module.rsplit('/').next()).flatten();
+    if file.is_some_and(|file| WORKERS.contains(&(file, symbol))) {
+        return Some((Purpose::NextJob, symbol.to_owned()));
+    }
+    of_function(symbol)
 }
 
 fn of_function(symbol: &str) -> Option<(Purpose, String)> {

@@ -9,6 +9,7 @@ use super::debug_data::{DebugLink, debug_data, debug_link};
 use super::error::ElfError;
 use super::file::Elf;
 use super::functions::Functions;
+use super::go_functions::go_functions;
 use super::instructions::{
     LONGEST_CALL, PLT_ENTRY, SIGNAL_RETURN, Target, calls_before, plt_goes_through,
     returns_from_signal,
@@ -122,6 +123,13 @@ impl CallSites {
         if let Some(symbols) = debug_data(&*self.source) {
             // What its own tables have is enough if these are damaged.
             let _ = self.take_symbols(Box::new(symbols));
+        }
+    }
+
+    /// Takes the functions that a Go program has for its own tracebacks, if it is one.
+    pub fn take_go_functions(&mut self) {
+        if let Some(functions) = go_functions(&*self.source, &self.elf.header) {
+            self.functions = Ok(functions);
         }
     }
 

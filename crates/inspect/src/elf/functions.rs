@@ -16,7 +16,7 @@ use super::strings::Strings;
 /// bytes; a file may say what it likes.
 const LONGEST_TABLE: u64 = 96 << 20;
 /// Functions of a file that are kept, 16 bytes each.
-const MOST_FUNCTIONS: usize = 2 << 20;
+pub(super) const MOST_FUNCTIONS: usize = 2 << 20;
 /// Symbols that are read at once.
 const SYMBOLS_AT_ONCE: u64 = 32_768;
 /// Symbols in one bucket of a hash table; real ones have a few.
@@ -26,10 +26,10 @@ const MOST_AROUND: usize = 16;
 
 /// A function: where it begins, its length (0: not known), and its name in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Function {
-    start: u64,
-    length: u32,
-    name: u32,
+pub(super) struct Function {
+    pub start: u64,
+    pub length: u32,
+    pub name: u32,
 }
 
 impl Function {
@@ -72,6 +72,12 @@ impl Functions {
         let header = Header::read(source)?;
         let functions = from_section(source, &header, SHT_SYMTAB)?.unwrap_or_default();
         Ok(functions)
+    }
+
+    /// All of a file, by address, each with its length; `names` is the offset and length of the table with
+    /// their names.
+    pub fn complete(sorted: Vec<Function>, names: (u64, u64)) -> Functions {
+        Functions { sorted, names, is_complete: true }
     }
 
     /// False if there are only those that are exported.

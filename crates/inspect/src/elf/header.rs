@@ -64,6 +64,8 @@ pub(super) struct Header {
     pub machine: Machine,
     pub is_position_independent: bool,
     pub segments: Vec<Segment>,
+    /// The address at which the program begins.
+    pub entry: u64,
     /// Offset and number of the section headers; 0 of them if there are none of the usual size.
     pub sections: (u64, u16),
 }
@@ -111,8 +113,8 @@ impl Header {
             size if size == size_of_section => (file.e_shoff.get(Le), file.e_shnum.get(Le)),
             _ => (0, 0),
         };
-        let segments = segments(source, file)?;
-        Ok(Header { machine, is_position_independent, segments, sections })
+        let (segments, entry) = (segments(source, file)?, file.e_entry.get(Le));
+        Ok(Header { machine, is_position_independent, segments, entry, sections })
     }
 
     pub fn segment(&self, kind: u32) -> Option<&Segment> {

@@ -32,6 +32,7 @@ mod error;
 mod exports;
 mod file;
 mod functions;
+mod go_functions;
 mod header;
 mod instructions;
 mod relocations;

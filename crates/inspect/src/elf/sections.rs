@@ -37,6 +37,15 @@ pub(super) fn named(
     name: &str,
     most: u64,
 ) -> Result<Option<Vec<u8>>, ElfError> {
+    let Some(found) = find(source, name)? else { return Ok(None) };
+    piece(source, name, place(&found), most).map(Some)
+}
+
+/// The section of this name that has something in the file; `None` if there is none.
+pub(super) fn find(
+    source: &dyn Bytes,
+    name: &str,
+) -> Result<Option<SectionHeader64<Le>>, ElfError> {
     let sections = headers(source, &Header::read(source)?)?;
     let mut number = [0; 2];
     source.read_at(NAMES_AT, &mut number)?;
@@ -46,6 +55,5 @@ pub(super) fn named(
     let is_it = |section: &&SectionHeader64<Le>| {
         section.sh_type.get(Le) != SHT_NOBITS && names.name(section.sh_name.get(Le)) == name
     };
-    let Some(found) = sections.iter().find(is_it) else { return Ok(None) };
-    piece(source, name, place(found), most).map(Some)
+    Ok(sections.iter().find(is_it).copied())
 }

@@ -51,7 +51,8 @@ pub fn shape(name: &str, libc: Libc) -> PathBuf {
     fs::create_dir_all(&built).unwrap();
     let built = built.join(name);
     let source = folder.join(name).with_extension("c");
-    let sources = [source, folder.join("shape.h"), include.join("common.h")];
+    let headers = ["shape.h", "loop_and_threads.h"].map(|name| folder.join(name));
+    let sources = [vec![source], headers.to_vec(), vec![include.join("common.h")]].concat();
     build(compiler, &sources, &include, options, &built);
     built
 }

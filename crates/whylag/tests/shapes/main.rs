@@ -22,7 +22,7 @@ use table::{Floors, Table};
 use truth::Truth;
 use verdict::Verdict;
 
-const SHAPES: [&str; 85] = [
+const SHAPES: [&str; 87] = [
     "async_turn",
     "barrier_compute",
     "barrier_one_late",
@@ -55,6 +55,7 @@ const SHAPES: [&str; 85] = [
     "healthy_jobs",
     "healthy_lock",
     "healthy_long_poll",
+    "healthy_news_at_a_pace",
     "healthy_pair",
     "healthy_pipeline",
     "healthy_poll_timeout",
@@ -81,6 +82,7 @@ const SHAPES: [&str; 85] = [
     "parked_sleep",
     "pipe_token",
     "pipeline_stage",
+    "pool_behind_loop",
     "pool_of_waiters",
     "pool_one",
     "pool_three",

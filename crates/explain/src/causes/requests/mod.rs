@@ -3,6 +3,7 @@
 mod calls;
 pub(crate) mod event_loop_blocked;
 mod held_up;
+mod pool_behind_loop;
 pub(crate) mod queueing;
 mod refused;
 pub(crate) mod slow_peer;

@@ -15,6 +15,11 @@
 //! answer, divided by k times the length of the recording. At least a quarter of the time of the slowest
 //! requests, and a twentieth of the recording.
 //!
+//! Where an event loop reads all requests and hands them to other threads (libuv, executors of asyncio and
+//! of Java), no queue is seen, but its length follows from numbers: these threads never wait for work, one
+//! of them ends a sleep of the loop, or answers, for about each request, and more requests are in progress
+//! than there are such threads. A third of the time of all requests at least is then in line.
+//!
 //! # Without whylag
 //!
 //!     ss -ltn                                    # Recv-Q of a listening socket: connections that wait
@@ -23,12 +28,13 @@
 //!
 //! # Sources
 //!
-//! Kleinrock, Queueing Systems, volume 1 (M/M/k); listen(2); php-fpm.conf: pm.max_children; Apache:
+//! Kleinrock, Queueing Systems, volume 1 (M/M/k; Little's law); libuv: "Thread pool work scheduling"; listen(2); php-fpm.conf: pm.max_children; Apache:
 //! MaxRequestWorkers; Gunicorn: "How many workers?".
 
 use model::{MessageMetric, RecorderPart};
 
 use super::held_up::{HeldUp, held_up};
+use super::pool_behind_loop;
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Needs, Verdict};
 use crate::causes::ids;
@@ -49,9 +55,9 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-const COMPUTES: &str = "The workers compute: let a request take less CPU time, or add workers and CPUs \
+pub(super) const COMPUTES: &str = "The workers compute: let a request take less CPU time, or add workers and CPUs \
                         together.";
-const WAITS: &str = "The workers wait themselves for most of the time: shorten that wait, or have more \
+pub(super) const WAITS: &str = "The workers wait themselves for most of the time: shorten that wait, or have more \
                      workers (pm.max_children, MaxRequestWorkers, --workers, --threads), which costs \
                      memory and no CPU.";
 
@@ -65,6 +71,15 @@ const MOST_USED: f64 = 1.05;
 const SEEN_EACH: u64 = 3;
 
 fn examine(case: &Case) -> Verdict {
+    match (at_sockets(case), pool_behind_loop::claim(case)) {
+        (Ok(queued), Some(handed)) if handed.lost.total() > queued.lost.total() => Ok(handed),
+        (Err(_), Some(handed)) => Ok(handed),
+        (queued, _) => queued,
+    }
+}
+
+/// Workers that read requests themselves.
+fn at_sockets(case: &Case) -> Verdict {
     let held = held_up(case, false)?;
     let queue = &held.queue;
     let (workers, used) = (queue.readers.len() as u64, utilisation(case, &held));

@@ -42,6 +42,8 @@ mod postgres_healthy;
 mod postgres_row_lock;
 mod postgres_table_lock;
 mod python_asyncio_sync;
+mod python_executor_full;
+mod python_executor_healthy;
 mod python_gil;
 mod python_healthy;
 mod python_lock;
@@ -110,6 +112,8 @@ pub static SITUATIONS: &[&Situation] = &[
     &postgres_row_lock::SITUATION,
     &postgres_table_lock::SITUATION,
     &python_asyncio_sync::SITUATION,
+    &python_executor_full::SITUATION,
+    &python_executor_healthy::SITUATION,
     &python_gil::SITUATION,
     &python_healthy::SITUATION,
     &python_lock::SITUATION,
