@@ -37,6 +37,7 @@ pub const ALL: &[&Cause] = &[
     &memory::direct_compaction::CAUSE,
     &memory::numa_balancing::CAUSE,
     &memory::jvm_gc::CAUSE,
+    &memory::safepoint_late::CAUSE,
     &memory::gc_cpu::CAUSE,
     &files::blocked_log_pipe::CAUSE,
     &files::fsync_journal::CAUSE,

@@ -14,8 +14,15 @@ use explain::catalogue::ALL;
 
 /// Causes whose program is not in mysteries/ under their name: a JVM's and Go's; and what no program brings
 /// about on any machine: another guest, a second memory node, a host without memory.
-const ELSEWHERE: [&str; 6] =
-    ["jvm-gc", "gc-cpu", "cpu-steal", "direct-compaction", "direct-reclaim", "numa-balancing"];
+const ELSEWHERE: [&str; 7] = [
+    "jvm-gc",
+    "safepoint-late",
+    "gc-cpu",
+    "cpu-steal",
+    "direct-compaction",
+    "direct-reclaim",
+    "numa-balancing",
+];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -67,6 +67,7 @@ pub(crate) const RATE_LIMIT_BURST: Id = Id("rate-limit-burst");
 pub(crate) const RCU_SYNC_FDTABLE: Id = Id("rcu-sync-fdtable");
 pub(crate) const RT_STARVATION: Id = Id("rt-starvation");
 pub(crate) const RT_THROTTLING: Id = Id("rt-throttling");
+pub(crate) const SAFEPOINT_LATE: Id = Id("safepoint-late");
 pub(crate) const SECCOMP_AUDIT: Id = Id("seccomp-audit");
 pub(crate) const SHM_ATTACH: Id = Id("shm-attach");
 pub(crate) const SLOW_CLOCKSOURCE: Id = Id("slow-clocksource");

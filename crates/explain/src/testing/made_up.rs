@@ -18,6 +18,7 @@ pub fn made_up(id: &str) -> Option<Run> {
         "irq-interference" => interrupted(),
         "jvm-gc" => collection(),
         "ksm-cow" => merged_pages(),
+        "safepoint-late" => late_safepoint(),
         "numa-balancing" => on_cpu(&["migrate_misplaced_folio", "do_numa_page"]),
         "swap-in" => swapped(),
         _ => return None,
@@ -83,6 +84,16 @@ fn assists() -> Run {
         .sampled_in_user(10, USER, &["runtime.gcAssistAlloc", "main.main"], 1000)
         .sampled_in_user(10, USER, &["main.main"], 1000)
         .build()
+}
+
+/// The same, but for what its threads did.
+fn late_safepoint() -> Run {
+    let mut run = collection();
+    let late = RunBuilder::new().thread(12, 10, &[(USER, 4 * SECOND)]).build();
+    run.threads[0].accounts =
+        [(Account::Blocked(Blocked::TimerSleep), SECOND)].into_iter().collect();
+    run.threads.extend(late.threads.iter().cloned());
+    run
 }
 
 fn collection() -> Run {

@@ -116,6 +116,8 @@ public class Server {
         server.setExecutor(Executors.newFixedThreadPool(12));
         if (mode.equals("garbage"))
             for (int i = 0; i < 200000; i++) kept.put(i, new byte[150]);
+        if (mode.equals("counted"))
+            new Thread(Server::report, "report").start();
         server.createContext("/", exchange -> {
             if (exchange.getRequestURI().getPath().equals("/blocked")) {
                 long ms = 0;
@@ -129,9 +131,28 @@ public class Server {
             if (mode.equals("garbage"))
                 for (int i = 0; i < 8000; i++)
                     synchronized (kept) { kept.put(count++ % 200000, new byte[150]); }
+            if (mode.equals("counted"))
+                for (int i = 0; i < 16; i++) latest = new byte[4096];
             answer(exchange, "ok\n");
         });
         server.start();
+    }
+
+    static byte[] latest;
+    static final int[] cells = new int[65536];
+    static int total;
+
+    static void report() {
+        for (;;) {
+            total += sum();
+            sleep(30);
+        }
+    }
+
+    static int sum() {
+        int sum = 0;
+        for (int i = 0; i < 200000000; i++) sum += cells[i & 65535] ^ i;
+        return sum;
     }
 
     static void sleep(int ms) {

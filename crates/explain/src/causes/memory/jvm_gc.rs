@@ -22,16 +22,12 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, Accounts, Blocked, Message, Outlier, RecorderPart, Run};
+use model::{Account, Accounts, Blocked, Outlier, RecorderPart};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::case::lost::{Class, class};
-use crate::case::requests::kept;
-use crate::case::safepoints::{COLLECTORS, VM_THREAD, is_stop, stood_still};
-use crate::case::slowest::cost;
-use crate::case::spans::{Span, within_all};
-use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, OfRequests, Verdict};
+use crate::case::safepoints::{VM_THREAD, collected, cost_of_stops, is_stop, stood_still};
+use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration};
 
@@ -84,7 +80,7 @@ fn examine(case: &Case) -> Verdict {
     let title = format!("{} stands still while its garbage is collected", case.process_name(tgid));
     let mut claim = Claim::new(title, Accounts::from_iter([(FUTEX, ns)]), stops.len() as u64);
     claim.stood_still_ns = stood_ns;
-    claim.requests = of_requests(case, tgid, &spans);
+    claim.requests = cost_of_stops(case, tgid, &spans);
     claim.mechanism(format!(
         "{} of {} slept until '{VM_THREAD}' let them go on: {} together, the longest {}",
         counted(stops.len() as u64, "time"),
@@ -107,33 +103,10 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
-/// What it takes of the requests of that process: the time in which it stood still.
-fn of_requests(case: &Case, tgid: u32, stops: &[Span]) -> Option<OfRequests> {
-    let programs = case.run.messages.programs.iter().filter(|program| program.tgid == tgid);
-    let programs: BTreeSet<u32> = programs.map(|program| program.program).collect();
-    let stood = |message: &Message| match programs.contains(&message.program) {
-        true => within_all(Span { from_ns: message.t0_ns, to_ns: message.end_ns }, stops),
-        false => 0,
-    };
-    let slowest = cost(case.slowest(), |one| stood(&one.message));
-    let own: Vec<&Message> = kept(case.run).filter(|m| programs.contains(&m.program)).collect();
-    let sum = |of: &dyn Fn(&Message) -> u64| {
-        own.iter().map(|message| of(message)).fold(0, u64::saturating_add)
-    };
-    let of_all = sum(&stood) as f64 / sum(&Message::total_ns).max(1) as f64;
-    (slowest.ns > 0).then_some(OfRequests { slowest, of_all })
-}
-
-/// CPU time of the JVM's collectors.
-fn collected(run: &Run, tgid: u32) -> u64 {
-    let is_collector =
-        |comm: &str| comm == VM_THREAD || COLLECTORS.iter().any(|name| comm.starts_with(name));
-    let threads = run.threads.iter().filter(|t| t.tgid == tgid && is_collector(&t.comm));
-    threads.map(|thread| thread.accounts.sum_of(|account| class(account) == Class::Work)).sum()
-}
-
 #[cfg(test)]
 mod tests {
+    use model::Run;
+
     use super::*;
     use crate::testing::requests::{request, served};
     use crate::testing::{RunBuilder, SECOND, USER, interval};

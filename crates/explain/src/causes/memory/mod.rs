@@ -13,5 +13,6 @@ pub(crate) mod malloc_trim;
 pub(crate) mod memcg_reclaim;
 pub(crate) mod numa_balancing;
 pub(crate) mod page_faults;
+pub(crate) mod safepoint_late;
 pub(crate) mod swap_in;
 pub(crate) mod tlb_shootdown;

@@ -19,6 +19,7 @@ mod java_gc;
 mod java_healthy;
 mod java_monitor;
 mod java_nagle;
+mod java_safepoint_late;
 mod lighttpd_healthy;
 mod mariadb_healthy;
 mod mariadb_row_lock;
@@ -89,6 +90,7 @@ pub static SITUATIONS: &[&Situation] = &[
     &java_healthy::SITUATION,
     &java_monitor::SITUATION,
     &java_nagle::SITUATION,
+    &java_safepoint_late::SITUATION,
     &lighttpd_healthy::SITUATION,
     &mariadb_healthy::SITUATION,
     &mariadb_row_lock::SITUATION,
