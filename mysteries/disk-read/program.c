@@ -1,5 +1,5 @@
 /*
- * Two threads answer lookups in a 64 MiB index that was never in the page cache: 16 records a
+ * Two threads answer lookups in a 256 MiB index that was never in the page cache: 64 records a
  * request, a request every 10 ms. For 5 s no record comes twice.
  *
  * Faulty: each record is read from the file when it is asked for. Fixed (-DFIXED): the index is
@@ -10,7 +10,7 @@
 #include "../disk_lookups.h"
 #include "../pages.h"
 
-#define INDEX_BYTES (64UL << 20)
+#define INDEX_BYTES (256UL << 20)
 #define CHUNK_BYTES (8UL << 20)
 #define INDEX_RECORDS (INDEX_BYTES / RECORD_BYTES)
 #define STRIDE 40503UL /* odd, so that each record comes once before any comes again */
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 	struct account sum;
 
 	lookups.record = next_record;
-	lookups.of_request = 16;
+	lookups.of_request = 64;
 	make_index();
 	sum = run_workers(THREADS, "lookup", answer_requests, seconds);
 	close(lookups.file);
