@@ -4,21 +4,16 @@
 //! on a futex until the JVM's "VM Thread" wakes it. For the kernel that is a wait for work like any
 //! other; who ended it shows that it was not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use model::{Account, Blocked, Context, Message, Outlier, OutlierKind, Run, WaitSum};
+use model::{Account, Blocked, Context, Outlier, OutlierKind, Run, WaitSum};
 
-use crate::case::Case;
-use crate::case::lost::{Class, class};
-use crate::case::requests::kept;
-use crate::case::slowest::cost;
-use crate::case::spans::{Span, union, within_all};
-use crate::cause::OfRequests;
+use crate::case::spans::{Span, union};
 
 /// The thread that stops the others (HotSpot).
 pub const VM_THREAD: &str = "VM Thread";
 /// HotSpot's collectors, besides the VM Thread.
-const COLLECTORS: [&str; 2] = ["GC Thread#", "G1 "];
+pub const COLLECTORS: [&str; 2] = ["GC Thread#", "G1 "];
 /// Its other threads, as the kernel shortens their names. They wait for the VM Thread for work.
 const OTHERS: [&str; 7] = [
     "VM Periodic Tas",
@@ -85,29 +80,4 @@ pub fn by_process(run: &Run) -> BTreeMap<u32, u64> {
         *sum = sum.saturating_add(stop.breakdown.get(Account::Blocked(Blocked::Futex)));
     }
     sums
-}
-
-/// What it takes of the requests of that process: the time in which it stood still.
-pub(crate) fn cost_of_stops(case: &Case, tgid: u32, stops: &[Span]) -> Option<OfRequests> {
-    let programs = case.run.messages.programs.iter().filter(|program| program.tgid == tgid);
-    let programs: BTreeSet<u32> = programs.map(|program| program.program).collect();
-    let stood = |message: &Message| match programs.contains(&message.program) {
-        true => within_all(Span { from_ns: message.t0_ns, to_ns: message.end_ns }, stops),
-        false => 0,
-    };
-    let slowest = cost(case.slowest(), |one| stood(&one.message));
-    let own: Vec<&Message> = kept(case.run).filter(|m| programs.contains(&m.program)).collect();
-    let sum = |of: &dyn Fn(&Message) -> u64| {
-        own.iter().map(|message| of(message)).fold(0, u64::saturating_add)
-    };
-    let of_all = sum(&stood) as f64 / sum(&Message::total_ns).max(1) as f64;
-    (slowest.ns > 0).then_some(OfRequests { slowest, of_all })
-}
-
-/// CPU time of the JVM's collectors.
-pub(crate) fn collected(run: &Run, tgid: u32) -> u64 {
-    let is_collector =
-        |comm: &str| comm == VM_THREAD || COLLECTORS.iter().any(|name| comm.starts_with(name));
-    let threads = run.threads.iter().filter(|t| t.tgid == tgid && is_collector(&t.comm));
-    threads.map(|thread| thread.accounts.sum_of(|account| class(account) == Class::Work)).sum()
 }

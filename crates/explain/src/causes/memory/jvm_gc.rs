@@ -26,9 +26,10 @@ use model::{Account, Accounts, Blocked, Outlier, RecorderPart};
 
 use crate::case::Case;
 use crate::case::in_words::in_words;
-use crate::case::safepoints::{VM_THREAD, collected, cost_of_stops, is_stop, stood_still};
+use crate::case::safepoints::{VM_THREAD, is_stop, stood_still};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
+use crate::causes::memory::jvm_stops::{collected, cost_of_stops};
 use crate::text::{counted, duration};
 
 pub const CAUSE: Cause = Cause {

@@ -7,6 +7,7 @@ pub(crate) mod first_touch;
 pub(crate) mod fork_cow;
 pub(crate) mod gc_cpu;
 pub(crate) mod jvm_gc;
+mod jvm_stops;
 pub(crate) mod ksm_cow;
 pub(crate) mod lazy_binding;
 pub(crate) mod malloc_trim;

@@ -29,12 +29,11 @@ use crate::case::Case;
 use crate::case::in_words::in_words;
 use crate::case::lost::{Class, class};
 use crate::case::requests::intervals_by_thread;
-use crate::case::safepoints::{
-    VM_THREAD, collected, cost_of_stops, is_of_jvm, is_stop, stood_still,
-};
+use crate::case::safepoints::{VM_THREAD, is_of_jvm, is_stop, stood_still};
 use crate::case::spans::{Span, within_all};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
+use crate::causes::memory::jvm_stops::{collected, cost_of_stops};
 use crate::text::{counted, duration, percent};
 
 pub const CAUSE: Cause = Cause {

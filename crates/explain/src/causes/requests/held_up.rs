@@ -18,6 +18,13 @@ use crate::causes::ids;
 use crate::causes::tries::{SLEEP, sleeps_between_tries};
 use crate::text::{count, counted, duration, mean, percent, quantiles};
 
+/// What to do where all workers of a pool are busy.
+pub(super) const COMPUTES: &str = "The workers compute: let a request take less CPU time, or add workers and CPUs \
+                        together.";
+pub(super) const WAITS: &str = "The workers wait themselves for most of the time: shorten that wait, or have more \
+                     workers (pm.max_children, MaxRequestWorkers, --workers, --threads), which costs \
+                     memory and no CPU.";
+
 /// Things that threads did which are worth words.
 const SHOWN: usize = 4;
 /// Stacks of samples worth a line, and their frames.

@@ -19,7 +19,7 @@ use crate::case::requests::{intervals_by_thread, kept};
 use crate::case::slowest::cost;
 use crate::cause::{Claim, OfRequests};
 use crate::causes::ids;
-use crate::causes::requests::worker_pool_full::{COMPUTES, WAITS};
+use crate::causes::requests::held_up::{COMPUTES, WAITS};
 use crate::text::{count, counted, duration, percent, quantiles};
 
 const POLL: Account = Account::Blocked(Blocked::Poll);

@@ -33,7 +33,7 @@
 
 use model::{MessageMetric, RecorderPart};
 
-use super::held_up::{HeldUp, held_up};
+use super::held_up::{COMPUTES, HeldUp, WAITS, held_up};
 use super::pool_behind_loop;
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Needs, Verdict};
@@ -54,12 +54,6 @@ pub const CAUSE: Cause = Cause {
     symptom: true,
     examine,
 };
-
-pub(super) const COMPUTES: &str = "The workers compute: let a request take less CPU time, or add workers and CPUs \
-                        together.";
-pub(super) const WAITS: &str = "The workers wait themselves for most of the time: shorten that wait, or have more \
-                     workers (pm.max_children, MaxRequestWorkers, --workers, --threads), which costs \
-                     memory and no CPU.";
 
 /// Workers that are idle for more of the recording than this are not all busy.
 const LEAST_USED: f64 = 0.6;
