@@ -35,6 +35,10 @@ impl Holders {
 
     /// Whose doing this end was in most waits.
     pub fn whose(&self, ends: &ChainEnds, end: ChainEnd, run: &Run) -> Whose {
+        // What is not known is said so once.
+        if end == ChainEnd::Unknown {
+            return Whose::Holders;
+        }
         if self.0.is_empty() || !ends.is_known_at(end) {
             return Whose::Unknown;
         }
@@ -116,6 +120,7 @@ mod tests {
     #[test]
     fn where_nobody_is_known_at_the_end_it_is_not_called_the_holders() {
         assert_eq!(whose(10, ChainEnd::Disk), Whose::Unknown);
+        assert_eq!(whose(10, ChainEnd::Unknown), Whose::Holders, "did what is not known");
         let words = Whose::Unknown.which("waited for a disk");
         assert_eq!(words, "which, or whoever that one waited for, waited for a disk");
     }

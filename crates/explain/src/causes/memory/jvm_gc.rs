@@ -20,8 +20,6 @@
 //!
 //! the manual of java (-Xlog, -XX:+UseZGC); src/hotspot/share/runtime/safepoint.cpp of OpenJDK.
 
-use std::collections::BTreeSet;
-
 use model::{Account, Accounts, Blocked, Outlier, RecorderPart};
 
 use crate::case::Case;
@@ -29,8 +27,8 @@ use crate::case::in_words::in_words;
 use crate::case::safepoints::{VM_THREAD, is_stop, stood_still};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
-use crate::causes::memory::jvm_stops::{collected, cost_of_stops};
-use crate::text::{counted, duration};
+use crate::causes::memory::jvm_stops::{asleep_ns, collected, cost_of_stops, in_words_of_stops};
+use crate::text::duration;
 
 pub const CAUSE: Cause = Cause {
     id: ids::JVM_GC,
@@ -76,19 +74,12 @@ fn examine(case: &Case) -> Verdict {
         )));
     }
 
-    let ns = stops.iter().map(|stop| stop.breakdown.get(FUTEX)).fold(0u64, u64::saturating_add);
-    let threads: BTreeSet<u32> = stops.iter().map(|stop| stop.tid).collect();
+    let ns = asleep_ns(&stops);
     let title = format!("{} stands still while its garbage is collected", case.process_name(tgid));
     let mut claim = Claim::new(title, Accounts::from_iter([(FUTEX, ns)]), stops.len() as u64);
     claim.stood_still_ns = stood_ns;
     claim.requests = cost_of_stops(case, tgid, &spans);
-    claim.mechanism(format!(
-        "{} of {} slept until '{VM_THREAD}' let them go on: {} together, the longest {}",
-        counted(stops.len() as u64, "time"),
-        counted(threads.len() as u64, "thread"),
-        duration(ns),
-        duration(longest.duration_ns)
-    ));
+    claim.mechanism(in_words_of_stops(&stops, longest));
     claim.trigger(format!(
         "the collector used {} of CPU time over the run; in the stops that were looked at the \
          program stood still for {}",

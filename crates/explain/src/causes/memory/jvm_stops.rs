@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Message, Run};
+use model::{Account, Blocked, Message, Outlier, Run};
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
@@ -12,6 +12,7 @@ use crate::case::safepoints::{COLLECTORS, VM_THREAD};
 use crate::case::slowest::cost;
 use crate::case::spans::{Span, within_all};
 use crate::cause::OfRequests;
+use crate::text::{counted, duration};
 
 /// What it takes of the requests of that process: the time in which it stood still.
 pub(super) fn cost_of_stops(case: &Case, tgid: u32, stops: &[Span]) -> Option<OfRequests> {
@@ -36,4 +37,22 @@ pub(super) fn collected(run: &Run, tgid: u32) -> u64 {
         |comm: &str| comm == VM_THREAD || COLLECTORS.iter().any(|name| comm.starts_with(name));
     let threads = run.threads.iter().filter(|t| t.tgid == tgid && is_collector(&t.comm));
     threads.map(|thread| thread.accounts.sum_of(|account| class(account) == Class::Work)).sum()
+}
+
+/// What the threads slept in these stops, together.
+pub(super) fn asleep_ns(stops: &[&Outlier]) -> u64 {
+    let asleep = stops.iter().map(|stop| stop.breakdown.get(Account::Blocked(Blocked::Futex)));
+    asleep.fold(0, u64::saturating_add)
+}
+
+/// How often, how many threads and how long.
+pub(super) fn in_words_of_stops(stops: &[&Outlier], longest: &Outlier) -> String {
+    let threads: BTreeSet<u32> = stops.iter().map(|stop| stop.tid).collect();
+    format!(
+        "{} of {} slept until '{VM_THREAD}' let them go on: {} together, the longest {}",
+        counted(stops.len() as u64, "time"),
+        counted(threads.len() as u64, "thread"),
+        duration(asleep_ns(stops)),
+        duration(longest.duration_ns)
+    )
 }

@@ -21,8 +21,6 @@
 //! OpenJDK: src/hotspot/share/runtime/safepoint.cpp (SafepointSynchronize::synchronize_threads, back_off);
 //! JEP 312; the manual of java (-XX:+UseCountedLoopSafepoints).
 
-use std::collections::BTreeSet;
-
 use model::{Account, Accounts, Blocked, Outlier, RecorderPart, Run, ThreadAccounts};
 
 use crate::case::Case;
@@ -33,8 +31,8 @@ use crate::case::safepoints::{VM_THREAD, is_of_jvm, is_stop, stood_still};
 use crate::case::spans::{Span, within_all};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
-use crate::causes::memory::jvm_stops::{collected, cost_of_stops};
-use crate::text::{counted, duration, percent};
+use crate::causes::memory::jvm_stops::{asleep_ns, collected, cost_of_stops, in_words_of_stops};
+use crate::text::{duration, percent};
 
 pub const CAUSE: Cause = Cause {
     id: ids::SAFEPOINT_LATE,
@@ -100,21 +98,14 @@ fn examine(case: &Case) -> Verdict {
         )));
     };
 
-    let ns = stops.iter().map(|stop| stop.breakdown.get(FUTEX)).fold(0u64, u64::saturating_add);
-    let threads: BTreeSet<u32> = stops.iter().map(|stop| stop.tid).collect();
+    let ns = asleep_ns(&stops);
     let who = format!("{} (tid {})", late.thread.comm, late.thread.tid);
     let process = case.process_name(tgid);
     let title = format!("{process} stands still until its thread {who} reaches a safepoint");
     let mut claim = Claim::new(title, Accounts::from_iter([(FUTEX, ns)]), stops.len() as u64);
     claim.stood_still_ns = stood_ns;
     claim.requests = cost_of_stops(case, tgid, &spans);
-    claim.mechanism(format!(
-        "{} of {} slept until '{VM_THREAD}' let them go on: {} together, the longest {}",
-        counted(stops.len() as u64, "time"),
-        counted(threads.len() as u64, "thread"),
-        duration(ns),
-        duration(longest.duration_ns)
-    ));
+    claim.mechanism(in_words_of_stops(&stops, longest));
     claim.trigger(format!(
         "{who} was on a CPU, or waiting for short times, for {} ({}) of the {} in which others stood \
          still",

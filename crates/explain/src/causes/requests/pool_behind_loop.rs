@@ -165,8 +165,8 @@ impl<'a> Pool<'a> {
             });
         let threads = counted(self.threads.len() as u64, "thread");
         let title = format!(
-            "requests wait for {threads} of {process} that their event loop hands them to and that \
-             always have work: each {}",
+            "requests wait for {threads} of {process}, to which its event loop hands them and which are \
+             busy all the time: each {}",
             self.did_in_words()
         );
         let mut claim = Claim::new(title, self.claimable(), requests);

@@ -134,7 +134,7 @@ fn of_answers(case: &Case) -> Verdict {
 /// Who did that; another process may have the peer's name.
 fn whose(case: &Case, first: &Answers, end: ChainEnd) -> Whose {
     let run = case.whole();
-    if !first.ends.is_known_at(end) {
+    if end != ChainEnd::Unknown && !first.ends.is_known_at(end) {
         return Whose::Unknown;
     }
     let Some(who) = first.ends.who_was_at(end, run) else { return Whose::Holders };
