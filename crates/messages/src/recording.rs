@@ -6,6 +6,7 @@
 //! message, or in one of the control group, are kept too.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use model::{Batch, Message, Messages, Outlier, RunHeader};
 use trace::reader::TraceFile;
@@ -100,6 +101,11 @@ impl Traced {
         }
         let refusals = self.watched.take_refusals().into_iter();
         refusals.map(|(tgid, why)| format!("the trace of pid {tgid} is not read: {why}")).collect()
+    }
+
+    /// How long the next look may be put off at this moment.
+    pub fn rest(&self, now_ns: u64) -> Duration {
+        Duration::from_nanos(self.watched.rest_ns(now_ns))
     }
 
     /// The rest, when the recording ends.

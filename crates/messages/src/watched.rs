@@ -14,9 +14,15 @@ use crate::{Follower, Look, guarded};
 /// Processes in which a trace is looked for at a time: each costs a thread that asks.
 const ASKED: usize = 16;
 
-/// How often that is done, ns; in the beginning at every look, for what a command does first.
-const ASK_NS: u64 = 100_000_000;
-const BEGINNING_NS: u64 = 3_000_000_000;
+/// How often traces are looked at, ns: what is not read in time is overwritten.
+const LOOK_NS: u64 = 20_000_000;
+
+/// A process without a trace is asked again after one part in so many of the time since it was met: most
+/// that trace begin to when they start. After so long at most, ns, and so long for each process, because
+/// a question costs some 100 us.
+const PART_OF_TIME: u64 = 8;
+const LONGEST_REST_NS: u64 = 1_000_000_000;
+const REST_OF_EACH_NS: u64 = 6_000_000;
 
 /// Traces that are followed at a time.
 const FOLLOWED: usize = 128;
@@ -49,7 +55,6 @@ pub struct Watched {
     /// Reasons so far.
     refusals: usize,
     programs: u32,
-    last_asked_ns: u64,
     started_ns: u64,
     abandoned: Vec<TraceFile>,
     /// For slow messages, and for the sample of the others.
@@ -70,10 +75,25 @@ struct Asked {
     /// The user named it by its pid, so disturbing it a little is accepted.
     is_named: bool,
     times: u32,
+    /// 0: it has not been asked yet.
+    first_ns: u64,
+    next_ns: u64,
+}
+
+impl Asked {
+    /// It is asked at this moment, and again after `longest_ns` at most.
+    fn is_asked(&mut self, now_ns: u64, longest_ns: u64) {
+        if self.first_ns == 0 {
+            self.first_ns = now_ns;
+        }
+        let rest_ns = now_ns.saturating_sub(self.first_ns) / PART_OF_TIME;
+        self.next_ns = now_ns + rest_ns.clamp(LOOK_NS, longest_ns);
+        self.times = self.times.wrapping_add(1);
+    }
 }
 
 /// Every so many times a process is looked at thoroughly.
-const THOROUGH: u32 = 32;
+const THOROUGH: u32 = 8;
 
 impl Watched {
     /// Messages that end from `started_ns` on are shown.
@@ -85,7 +105,6 @@ impl Watched {
             unreported: Vec::new(),
             refusals: 0,
             programs: 0,
-            last_asked_ns: 0,
             started_ns,
             abandoned: Vec::new(),
             room: [Room::of_all(), Room::of_all()],
@@ -98,7 +117,7 @@ impl Watched {
         let is_known = self.asked.iter().any(|known| known.tgid == tgid)
             || self.followers.iter().any(|of| of.follower.program().tgid == tgid);
         if !is_known {
-            self.asked.push_front(Asked { tgid, is_named, times: 0 });
+            self.asked.push_front(Asked { tgid, is_named, times: 0, first_ns: 0, next_ns: 0 });
         }
     }
 
@@ -120,11 +139,7 @@ impl Watched {
 
     /// What is new at this moment, of all.
     pub fn look(&mut self, now_ns: u64) -> Messages {
-        let since_start = now_ns.saturating_sub(self.started_ns);
-        if since_start < BEGINNING_NS || now_ns.saturating_sub(self.last_asked_ns) >= ASK_NS {
-            self.last_asked_ns = now_ns;
-            self.ask();
-        }
+        self.ask(now_ns);
         let mut messages = Messages::default();
         let mut index = 0;
         while index < self.followers.len() {
@@ -133,6 +148,16 @@ impl Watched {
             }
         }
         messages
+    }
+
+    /// How long the next look may be put off at this moment, ns.
+    pub fn rest_ns(&self, now_ns: u64) -> u64 {
+        if !self.followers.is_empty() {
+            return LOOK_NS;
+        }
+        let next_ns = self.asked.iter().map(|asked| asked.next_ns).min();
+        let rest = next_ns.map_or(LONGEST_REST_NS, |next_ns| next_ns.saturating_sub(now_ns));
+        rest.clamp(LOOK_NS, LONGEST_REST_NS)
     }
 
     fn has_budget(&mut self, index: usize, now_ns: u64) -> bool {
@@ -200,12 +225,19 @@ impl Watched {
         std::mem::take(&mut self.abandoned)
     }
 
-    fn ask(&mut self) {
-        for _ in 0..self.asked.len().min(ASKED) {
+    fn ask(&mut self, now_ns: u64) {
+        let longest_ns = LONGEST_REST_NS.max(self.asked.len() as u64 * REST_OF_EACH_NS);
+        let mut left = ASKED;
+        for _ in 0..self.asked.len() {
             let Some(mut asked) = self.asked.pop_front() else { return };
+            if left == 0 || asked.next_ns > now_ns {
+                self.asked.push_back(asked);
+                continue;
+            }
+            left -= 1;
             let tgid = asked.tgid;
             let thorough = asked.is_named && asked.times.is_multiple_of(THOROUGH);
-            asked.times = asked.times.wrapping_add(1);
+            asked.is_asked(now_ns, longest_ns);
             let found = match guarded::of_process(tgid, thorough) {
                 Ok(found) => found,
                 // It is not asked again.

@@ -13,6 +13,7 @@ use crate::bpf::outlier_record;
 use crate::inbox::Inbox;
 use crate::mappings;
 use crate::probes::Probes;
+use crate::wakeup::Bell;
 
 /// How long an event may wait in its ring while little happens; when much happens the kernel
 /// side wakes us.
@@ -23,6 +24,7 @@ const LOOKS_PER_ROUND: usize = 32;
 /// The draining thread.
 pub struct Drain {
     inbox: Arc<Mutex<Inbox>>,
+    bell: Arc<Bell>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -47,14 +49,22 @@ impl Drain {
         let rings = builder.build().map_err(Error::bpf("opening a ring buffer"))?;
         let stopped = Arc::clone(&stop);
         let theirs = Arc::clone(&inbox);
+        let urgent = Arc::clone(&inbox);
+        let bell = Arc::new(Bell::new()?);
+        let rung = Arc::clone(&bell);
         let thread = std::thread::Builder::new()
             .name("drain".into())
             .spawn(move || {
                 let mut looks = looks_early.then(|| Looks::new(theirs));
-                drain(&rings, &stopped, || looks.iter_mut().for_each(Looks::look));
+                drain(&rings, &stopped, || {
+                    looks.iter_mut().for_each(Looks::look);
+                    if lock(&urgent).is_urgent() {
+                        rung.ring();
+                    }
+                });
             })
             .map_err(Error::io("starting the draining thread"))?;
-        Ok(Drain { inbox, stop, thread: Some(thread) })
+        Ok(Drain { inbox, bell, stop, thread: Some(thread) })
     }
 
     /// Takes everything that has come, but of the outliers only so many.
@@ -80,6 +90,11 @@ impl Drain {
     /// The same of rare records.
     pub fn is_crowded(&self) -> bool {
         lock(&self.inbox).is_crowded()
+    }
+
+    /// Rung when something should be taken soon.
+    pub fn bell(&self) -> &Bell {
+        &self.bell
     }
 
     /// Drains what is left and ends the thread.

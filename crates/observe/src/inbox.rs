@@ -146,6 +146,11 @@ impl Inbox {
         self.rare_memory > RARE_WAITING / 4
     }
 
+    /// True when something should be taken before the second is over.
+    pub fn is_urgent(&self) -> bool {
+        self.is_pressed() || self.is_crowded() || !self.begun.is_empty()
+    }
+
     /// Takes so many of the processes whose mappings are to be read.
     pub fn some_executed(&mut self, most: usize) -> Vec<u32> {
         let some = self.executed.len().min(most);

@@ -61,6 +61,7 @@ mod stacks;
 mod sums;
 mod tracer;
 mod unwind;
+mod wakeup;
 mod watch;
 mod wire;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::mem;
 use std::process::Child;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use model::{Batch, Capability, CpuTime, Fact, Process, RunHeader};
 
@@ -12,6 +12,7 @@ use crate::counters::Counters;
 use crate::launch::{self, Held};
 use crate::sampled::Sampler;
 use crate::tracer::{Tracer, push_loss};
+use crate::wakeup::End;
 use crate::watch::{Found, Watch};
 use crate::wire::TargetKind;
 use crate::{Error, cost, host, namespace, privilege};
@@ -55,6 +56,7 @@ pub struct Recorder {
     ended: Option<Ended>,
     /// The target has ended, as [`Recorder::ended`] said.
     has_ended: bool,
+    end: End,
     attach_ns: u64,
 }
 
@@ -75,6 +77,11 @@ impl Recorder {
         }
         let facts = watch.target.facts();
         let (found, held) = Found::of(watch)?;
+        // A thread's end, and that of a cgroup, is looked for.
+        let end = End::of(match found.kind {
+            TargetKind::Command | TargetKind::Process => Some(found.pid),
+            _ => None,
+        });
         let (backend, plan) = begin(watch, &found, is_inner, plan)?;
         let mut recorder = Recorder {
             header: watch.header(matches!(plan, Plan::Sample(_)), backend.since_ns()),
@@ -90,6 +97,7 @@ impl Recorder {
             last_batch_ns: clock::monotonic_ns(),
             ended: None,
             has_ended: false,
+            end,
             attach_ns: started.elapsed().as_nanos() as u64,
         };
         recorder.child = held.map(Held::release).transpose()?;
@@ -147,6 +155,15 @@ impl Recorder {
         };
         self.has_ended = ended.is_some();
         Ok(ended)
+    }
+
+    /// Waits so long at most: until the target has ended, a signal has come, or something should be
+    /// taken soon.
+    pub fn wait(&mut self, at_most: Duration) {
+        match &self.backend {
+            Backend::Traced(tracer) => tracer.wait(&mut self.end, at_most),
+            Backend::Sampled(_) => self.end.wait(None, at_most),
+        }
     }
 
     /// Outliers ahead of the next batch, if so many are waiting that they should be stored now.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
+use std::time::Duration;
 
 use inspect::patience;
 use model::units::share;
@@ -25,6 +26,7 @@ use crate::requests::Requests;
 use crate::sample_timers::Sampling;
 use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
+use crate::wakeup::End;
 use crate::watch::{Found, Timers, Watch};
 use crate::wire::{Loss, TargetKind};
 use crate::{Error, convert, events, host, presence, privilege, requests};
@@ -169,6 +171,12 @@ impl Tracer {
     /// Looks whether processes run an interpreter whose functions stacks can have.
     pub fn look_for_interpreters(&mut self) {
         self.python.look(self.drain.take_begun(), &mut self.probes);
+    }
+
+    /// Waits for what should be taken soon, for the next look at interpreters, or for `end`.
+    pub fn wait(&self, end: &mut End, at_most: Duration) {
+        let at_most = self.python.rest().map_or(at_most, |rest| rest.min(at_most));
+        end.wait(Some(self.drain.bell()), at_most);
     }
 
     /// Stops recording at the moment that it gives. What happened until then is in the next batch.

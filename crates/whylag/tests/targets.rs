@@ -45,6 +45,35 @@ fn all_threads_of_a_running_process_are_watched_new_ones_too() {
     outside.agrees(&run, Duration::from_millis(3800));
 }
 
+/// How often a thread has gone to sleep by itself.
+fn sleeps(tid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/task/{tid}/status")).unwrap();
+    let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    sleeps.unwrap().trim().parse().unwrap()
+}
+
+/// Each time that it wakes up takes time from those who share its CPU (docs/cost.md).
+#[test]
+fn the_recorder_sleeps_while_there_is_nothing_to_do() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let target = sleepers(5);
+    let mut record = lab.verb("record");
+    record.args(["-p", &target.pid()]).stderr(Stdio::null());
+    let mut recorder = Helper::spawn(&mut record);
+    // Whether its target traces itself it asks ever less often.
+    let seconds = |least| lab.runs_so_far().iter().any(|run| run.length_ns >= least);
+    wait_until("three seconds stored", || seconds(3_000_000_000));
+    let (began, before) = (Instant::now(), sleeps(recorder.0.id()));
+    std::thread::sleep(Duration::from_secs(2));
+    let (after, took) = (sleeps(recorder.0.id()), began.elapsed().as_secs_f64());
+    let a_second = (after - before) as f64 / took;
+    assert!(a_second < 25.0, "{a_second} a second");
+    // The target's end, of which there is no news but its own, ends the recording.
+    drop(target);
+    assert!(wait_for(&mut recorder.0, Duration::from_secs(10)).success());
+    assert_eq!(lab.run().status, RunStatus::Complete);
+}
+
 #[test]
 fn two_thousand_threads_are_all_accounted_for() {
     let Some(lab) = Lab::new() else { return };

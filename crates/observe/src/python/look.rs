@@ -119,6 +119,11 @@ impl Interpreters {
         found
     }
 
+    /// When the next look is due.
+    pub fn next(&self) -> Option<Instant> {
+        self.waiting.iter().filter_map(|queue| queue.front()).map(|first| first.at).min()
+    }
+
     /// One whose time it is, with the number of its look. A first look comes before the others.
     fn take_due(&mut self, now: Instant) -> Option<(usize, Waiting)> {
         let mut queues = self.waiting.iter_mut().enumerate();

@@ -1,6 +1,7 @@
 //! What a recording does about Python, besides its stacks.
 
 use std::mem;
+use std::time::{Duration, Instant};
 
 use model::{Batch, Fact};
 
@@ -33,6 +34,11 @@ impl Python {
         for (tgid, at) in self.interpreters.look() {
             self.left_out += u64::from(!probes.reads_python(tgid, &at));
         }
+    }
+
+    /// How long the next look may be put off.
+    pub fn rest(&self) -> Option<Duration> {
+        Some(self.interpreters.next()?.saturating_duration_since(Instant::now()))
     }
 
     /// What was not read since the last time.

@@ -19,7 +19,7 @@ use crate::output::tell;
 use crate::signals::Asked;
 use crate::{output, signals};
 
-/// How often the target, the clock and signals are looked at.
+/// How often it is looked whether a command has ended, after the recording.
 const LOOK: Duration = Duration::from_millis(20);
 /// A command may go on for so long after the recording's end without a word.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -115,9 +115,18 @@ impl Session {
                 self.show(&batch);
                 keep(batch, &mut self.traced, &mut self.size_cap, &mut self.keeper);
             }
-            None => std::thread::sleep(LOOK),
+            None => self.wait(options, *stored),
         }
         Ok(None)
+    }
+
+    /// Until something is to be done; each wake-up takes more from a busy CPU than what is done then.
+    fn wait(&mut self, options: &Options, stored: Instant) {
+        let traced = self.traced.rest(clock::monotonic_ns());
+        let batch = STEP.saturating_sub(stored.elapsed());
+        let left = |time| Duration::from_nanos(time).saturating_sub(self.started.elapsed());
+        let end = options.time.map_or(STEP, left);
+        self.recorder.wait(traced.min(batch).min(end));
     }
 
     fn show(&mut self, batch: &Batch) {
