@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
 # What recording costs servers: requests a second of Redis (GET), nginx (a small file) and PostgreSQL
 # (pgbench -S), each saturating a CPU of its own while its clients saturate another, and what is left of
-# them while a tool watches the server. In each round every tool is measured against nobody beside it.
-# With --docs it writes docs/cost.md, and keeps what is there from "What --cheap leaves out" on.
+# them while a tool watches the server. The load goes on all the time, and each tool comes and goes: what
+# is lost with it is compared with the seconds right before and after it, because a shared machine is
+# never the same for a minute. With --docs it writes docs/cost.md, and keeps what is there from "What
+# --cheap leaves out" on.
 #
-#     ROUNDS=7 SECONDS_EACH=4 ONLY="redis nginx postgres" bench-peers/overhead-servers.sh [--docs]
+#     ROUNDS=7 SECONDS_EACH=2 ONLY="redis nginx postgres" bench-peers/overhead-servers.sh [--docs]
 set -euo pipefail
 # shellcheck source=bench-peers/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 ROUNDS=${ROUNDS:-7}
-SECONDS_EACH=${SECONDS_EACH:-4}
+SECONDS_EACH=${SECONDS_EACH:-2}
 ONLY=${ONLY:-redis nginx postgres}
 PORT=${PORT:-6398}
-# Between the start of a tool and the first request: it attaches.
-READY_S=2
+# Between the start of a tool and what is measured: it attaches, and whylag samples more often at first.
+READY_S=3
 
-begin overhead-servers "requests/s"
+begin overhead-servers "% lost"
 need redis-server redis-benchmark redis-cli nginx wrk curl pgbench setpriv taskset strace perf bpftrace cc
 need_whylag
 mount_tracefs
@@ -42,8 +44,7 @@ start_redis() {
 }
 
 load_redis() {
-	timeout "$SECONDS_EACH" taskset -c "$TOOL_CPUS" \
-		redis-benchmark -p "$PORT" -n 100000000 -c 50 -t get >/dev/null 2>&1 || true
+	exec taskset -c "$TOOL_CPUS" redis-benchmark -p "$PORT" -n 2000000000 -c 50 -t get
 }
 
 # Requests that the server says it has answered.
@@ -71,7 +72,7 @@ start_nginx() {
 }
 
 load_nginx() {
-	taskset -c "$TOOL_CPUS" wrk -t 1 -c 32 -d "$SECONDS_EACH" "http://127.0.0.1:$((PORT + 1))/" >/dev/null
+	exec taskset -c "$TOOL_CPUS" wrk -t 1 -c 32 -d 24h "http://127.0.0.1:$((PORT + 1))/"
 }
 
 count_nginx() {
@@ -94,21 +95,19 @@ as_postgres() {
 }
 
 load_postgres() {
-	taskset -c "$TOOL_CPUS" pgbench -h 127.0.0.1 -p "$((PORT + 3))" -U postgres -n -S -c 4 -j 1 \
-		-T "$SECONDS_EACH" postgres >"$TMP/pgbench.log" 2>&1
-	PGBENCH=$(awk '/^number of transactions actually processed/ { print $6 }' "$TMP/pgbench.log")
+	exec taskset -c "$TOOL_CPUS" pgbench -h 127.0.0.1 -p "$((PORT + 3))" -U postgres -n -S -c 4 -j 1 \
+		-P 1 -T 86400 postgres
 }
 
-# pgbench counts for itself; statistics of PostgreSQL come late.
+# pgbench says each second how many there were in it; statistics of PostgreSQL itself come late.
 count_postgres() {
-	echo "${PGBENCH:-0}"
+	awk '/^progress:/ { n += $4 } END { printf "%.0f\n", n }' "$TMP/load.log"
 }
 
 # watch_with TOOL: starts it, watching $SERVER; its pids are in WATCHERS.
 watch_with() {
 	WATCHERS=()
 	case $1 in
-	bare) return ;;
 	whylag) watcher "$WHYLAG" --store "$(mktemp -u "$TMP/store.XXXXXX")" record --follow -p "$SERVER" ;;
 	cheap) watcher "$WHYLAG" --store "$(mktemp -u "$TMP/store.XXXXXX")" record --cheap --follow -p "$SERVER" ;;
 	empty) watcher "$TMP/empty" sys_enter sys_exit -- sleep infinity ;;
@@ -151,27 +150,47 @@ stop_watching() {
 	for pid in "${WATCHERS[@]}"; do wait "$pid" || true; done
 }
 
-# measured SERVER/TOOL: requests a second.
-measured() {
-	local server=${1%/*} before after began
-	watch_with "${1#*/}"
-	PGBENCH=0
-	before=$("count_$server")
+# rate SERVER: its requests a second. It begins and ends when the server has counted, for one that
+# does so once a second.
+rate() {
+	local before after began ended
+	before=$(next_count "$1")
 	began=$EPOCHREALTIME
-	"load_$server"
-	after=$("count_$server")
-	all_are_watching || { stop_watching; return 1; }
-	awk -v n="$((after - before))" -v a="$began" -v b="$EPOCHREALTIME" \
-		'BEGIN { printf "%.0f\n", n / (b - a) }'
-	stop_watching
+	sleep "$SECONDS_EACH"
+	after=$(next_count "$1")
+	ended=$EPOCHREALTIME
+	awk -v n="$((after - before))" -v a="$began" -v b="$ended" 'BEGIN { printf "%.0f\n", n / (b - a) }'
 }
 
-# losses SERVER TOOL: for each round, the share of the throughput of `bare` that is gone, in per cent.
+next_count() {
+	local count now
+	count=$("count_$1")
+	now=$count
+	while [[ $1 == postgres && $now == "$count" ]]; do
+		sleep 0.02
+		now=$("count_$1")
+	done
+	echo "$now"
+}
+
+# measured SERVER/TOOL: the share of its requests that is lost with the tool, in per cent of those
+# before and after it.
+measured() {
+	local server=${1%/*} before with after
+	before=$(rate "$server")
+	watch_with "${1#*/}"
+	with=$(rate "$server")
+	all_are_watching || { stop_watching; return 1; }
+	stop_watching
+	sleep 0.5
+	after=$(rate "$server")
+	printf '%s\n' "$before" "$after" >>"$TMP/$server.bare"
+	awk -v a="$before" -v b="$after" -v w="$with" 'BEGIN { printf "%.2f\n", 100 * (1 - 2 * w / (a + b)) }'
+}
+
+# losses SERVER TOOL: those of each round, in order.
 losses() {
-	awk -F '\t' -v bare="$1/bare" -v tool="$1/$2" '
-		$2 == bare { without[$1] = $3 }
-		$2 == tool { with[$1] = $3 }
-		END { for (r in with) if (without[r]) print 100 * (1 - with[r] / without[r]) }' "$TSV" | sort -g
+	figures "$1/$2" | sort -g
 }
 
 # Goals: per cent of the requests that may be lost.
@@ -185,8 +204,8 @@ missed() {
 # row SERVER: medians and ranges of what each tool takes.
 row() {
 	local tool loss
-	printf '| %s | %.0f |' "$1" "$(figures "$1/bare" | median)"
-	for tool in "${TOOLS[@]:1}"; do
+	printf '| %s | %.0f |' "$1" "$(median <"$TMP/$1.bare")"
+	for tool in "${TOOLS[@]}"; do
 		loss=$(losses "$1" "$tool")
 		[[ -n $loss ]] || { printf ' - |'; continue; }
 		printf ' %s%.1f %% (%.1f to %.1f) |' "$(missed "$tool" "$(median <<<"$loss")")" \
@@ -195,14 +214,22 @@ row() {
 	echo
 }
 
-TOOLS=(bare empty whylag cheap bpftrace perf-trace strace)
+end_load() {
+	kill "$load" 2>/dev/null || true
+	wait "$load" 2>/dev/null || true
+}
+
+load=
+at_exit end_load
+TOOLS=(empty whylag cheap bpftrace perf-trace strace)
 for server in $ONLY; do
 	"start_$server"
+	"load_$server" >"$TMP/load.log" 2>&1 &
+	load=$!
+	sleep 1
 	subjects=("${TOOLS[@]/#/$server/}")
-	# It does not follow the processes that come for each connection: it would trace nothing.
-	[[ $server == postgres ]] && subjects=("${subjects[@]/postgres\/perf-trace/}")
-	# shellcheck disable=SC2068 # the one that was taken out is no subject
-	run_rounds measured ${subjects[@]}
+	run_rounds measured "${subjects[@]}"
+	end_load
 done
 
 table_of_losses() {
@@ -219,9 +246,9 @@ page() {
 		Written by \`bench-peers/overhead-servers.sh --docs\` on $(date -u +%F), Linux $(uname -r),
 		$(getconf _NPROCESSORS_ONLN) CPUs.
 
-		The server saturates one CPU, its clients and the tools share the others. In each of $ROUNDS rounds it
-		ran once with each tool and once with none. The table has the share of its requests per second that
-		each tool took away, compared with the run without a tool in the same round: median (range). The goals
+		The server saturates one CPU, its clients and the tools share the others. Under one load each tool
+		came and went $ROUNDS times. The table has the share of the server's requests per second that it took away,
+		from $READY_S s after its start on, of those right before and after it: median (range). The goals
 		are 8 % with whylag and 3 % with \`--cheap\`; what is beyond them is marked !. whylag is told to follow
 		the server's children; bpftrace sums off-CPU time by kernel stack and has a histogram of calls, of the
 		whole host.
@@ -230,8 +257,7 @@ page() {
 	table_of_losses
 	cat <<-END
 
-		"-" is a tool that failed or was not measured (\`perf trace -p\` does not follow the processes that
-		PostgreSQL makes for each connection). The floor is the cost of empty BPF programs on
+		"-" is a tool that failed. The floor is the cost of empty BPF programs on
 		sys_enter and sys_exit: no tool that counts calls by tracepoints can cost less. A negative value is
 		noise, so differences of a few per cent are not resolved by so many rounds.
 		\`--cheap\` leaves out system calls and requests, and samples each CPU 99 times a second (without it
