@@ -25,8 +25,8 @@
 # make soak        20 minutes (or DURATION=120 seconds) of storms, small disks and kills under a recorder
 # make page         builds the page's script and style anew (crates/page/web), which are committed
 # make test-page    the page in Debian's chromium
-# make stories      the report pages of the five stories' mysteries into target/stories, and their
-#                   pictures into docs/page
+# make stories      the report pages of the five stories' mysteries into target/stories, as root with a
+#                   proof of each fix (8 minutes), and their pictures into docs/page
 # make test-java    the tests of the Java tracer and of the exchange
 # make new-cause ID=page-wait GROUP=memory  lays down a cause, its mystery, test and page
 # make help        this list
@@ -151,7 +151,7 @@ test-page:
 	@scripts/test-page.sh
 
 stories:
-	@scripts/install-deps.sh build page
+	@scripts/install-deps.sh build stories
 	@scripts/stories.sh
 
 test-java:

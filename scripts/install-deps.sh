@@ -22,6 +22,7 @@ packages_of() {
 	# Node 20.19 or later.
 	page) echo chromium=chromium node=nodejs npm=npm curl=curl ;;
 	lint) echo shellcheck=shellcheck jq=jq ;;
+	stories) echo jq=jq && packages_of page ;;
 	lab)
 		echo qemu-system-x86_64=qemu-system-x86 mmdebstrap=mmdebstrap cpio=cpio \
 			zstd=zstd xz=xz-utils mkfs.ext4=e2fsprogs
@@ -38,7 +39,7 @@ packages_of() {
 		;;
 	aarch64) echo aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu ;;
 	*)
-		echo "$(basename "$0"): no group '$1'; there are build, test, java, page, lint, lab, servers and aarch64" >&2
+		echo "$(basename "$0"): no group '$1'; there are build, test, java, page, lint, stories, lab, servers and aarch64" >&2
 		return 1
 		;;
 	esac

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes the report pages of the five stories' mysteries into target/stories: of each the fault, and the
 # fault and the fix side by side, from the recorded runs that the tests have. As root it also proves each
-# fix here and now (about 5 minutes for all), and writes the page that has the proof: NAME-proof.html.
+# fix here and now (8 minutes for all), and writes the page that has the proof: NAME-proof.html.
 # Takes the pictures of docs/page by the tests of the page, which have to pass.
 set -euo pipefail
 
