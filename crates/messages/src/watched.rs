@@ -324,6 +324,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_process_without_a_trace_is_asked_ever_less_often() {
+        const S: u64 = 1_000_000_000;
+        let mut asked = Asked { tgid: 1, is_named: false, times: 0, first_ns: 0, next_ns: 0 };
+        let mut rest = |now_ns, longest_ns| {
+            asked.is_asked(now_ns, longest_ns);
+            asked.next_ns - now_ns
+        };
+        assert_eq!(rest(100 * S, S), LOOK_NS, "it may begin at once");
+        assert_eq!(rest(102 * S, S), S / 4);
+        assert_eq!(rest(150 * S, S), S, "of a few");
+        assert_eq!(rest(150 * S, 3 * S), 3 * S, "of many");
+
+        let mut watched = Watched::new(0);
+        assert_eq!(watched.rest_ns(S), LONGEST_REST_NS, "there is nobody to ask");
+        watched.add(1, false);
+        assert_eq!(watched.rest_ns(S), LOOK_NS, "it was never asked");
+    }
+
+    #[test]
     fn a_program_that_always_has_another_reason_is_told_of_so_often_and_no_more() {
         let mut watched = Watched::new(0);
         let mut shown = Vec::new();

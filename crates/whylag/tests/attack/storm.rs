@@ -35,7 +35,7 @@ fn a_storm_is_summed_while_it_is_recorded_and_every_thread_of_it_counts() {
     let summed: u64 = others.iter().map(|others| others.threads).sum();
     let of_program = others.iter().find(|others| !OtherThreads::is_group(others.tgid)).unwrap();
     assert!(of_program.threads > 0 && of_program.accounts.total() > 0, "{others:?}");
-    // Waits for those whose end was lost have a group of their own, without a thread.
+    // Sums of programs that are not known may have a group, too, without a thread.
     let is_children =
         |others: &&OtherThreads| OtherThreads::is_group(others.tgid) && others.comm == "attacker";
     let children = others.iter().find(is_children).unwrap();
