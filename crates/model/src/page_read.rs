@@ -9,7 +9,8 @@ use crate::{Sum, Syscall};
 /// put out of it.
 ///
 /// The kernel side counts by file: a page that is read is taken for one that had been put out as long
-/// as fewer were read since. Whoever put out the last of a file's pages stands for all of them.
+/// as fewer were read since, and for one of whoever put out most that were not read since. Of more than
+/// four that put out pages of one file those with the fewest are taken for each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRead {
     /// Process.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * Reads of what was in the page cache before. For each file it is remembered
- * how many pages were put out of the cache since recording began, and by
- * whom; a page that a watched thread has read into the cache of such a file
- * is one of those, as long as there are any left.
+ * how many pages each of a few put out of the cache since recording began; a
+ * page that a watched thread has read into the cache of such a file is one of
+ * those that were put out by whoever has most of them left.
  */
 #include "threads.h"
 
@@ -12,12 +12,19 @@ struct file_key {
 	u32 dev, pad;
 };
 
-struct evicted {
-	s64 pages;
-	u32 tgid;		/* of who put out the last of them */
+struct evictor {
+	s64 pages;		/* put out, and not read again since */
+	u32 tgid;
 	u16 call;
 	u16 reclaim;
 	char comm[16];
+};
+
+/* A fifth takes over from whoever has the fewest left, with them. */
+#define EVICTORS 4
+
+struct evicted {
+	struct evictor by[EVICTORS];
 };
 
 /* A file that nobody reads again makes room for others: a tree that is deleted has many. */
@@ -85,13 +92,38 @@ static __always_inline bool is_gone(struct inode *inode, u64 index)
 	       (s64)(index * page_bytes) >= BPF_CORE_READ(inode, i_size);
 }
 
+/* The current task's entry among those who put out pages of a file. */
+static __noinline struct evictor *evictor_here(struct evicted *evicted)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u16 call = task->flags & PF_KTHREAD ? NO_CALL : saved_call(task);
+	u16 reclaim = !!(task->flags & PF_MEMALLOC);
+	u32 tgid = tgid_of(task);
+	struct evictor *fewest;
+
+	if (!evicted)
+		return NULL;
+	fewest = &evicted->by[0];
+	for (int i = 0; i < EVICTORS; i++) {
+		struct evictor *by = &evicted->by[i];
+
+		if (by->tgid == tgid && by->call == call && by->reclaim == reclaim)
+			return by;
+		if (by->pages < fewest->pages)
+			fewest = by;
+	}
+	fewest->tgid = tgid;
+	fewest->call = call;
+	fewest->reclaim = reclaim;
+	name_task(fewest->comm, task, tgid);
+	return fewest;
+}
+
 SEC("tp_btf/mm_filemap_delete_from_page_cache")
 int BPF_PROG(on_page_out, void *folio)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u32 tgid = tgid_of(task);
-	u16 reclaim, call;
 	struct evicted first = {}, *evicted;
+	struct evictor *by;
 	struct file_key key;
 	struct inode *inode;
 	u64 index;
@@ -109,15 +141,9 @@ int BPF_PROG(on_page_out, void *folio)
 		if (!evicted)
 			return 0;
 	}
-	reclaim = !!(task->flags & PF_MEMALLOC);
-	call = task->flags & PF_KTHREAD ? NO_CALL : saved_call(task);
-	if (evicted->tgid != tgid || evicted->call != call || evicted->reclaim != reclaim) {
-		evicted->tgid = tgid;
-		evicted->call = call;
-		evicted->reclaim = reclaim;
-		name_task(evicted->comm, task, tgid);
-	}
-	__sync_fetch_and_add(&evicted->pages, pages_of_folio(folio));
+	by = evictor_here(evicted);
+	if (by)
+		__sync_fetch_and_add(&by->pages, pages_of_folio(folio));
 	return 0;
 }
 
@@ -134,7 +160,7 @@ static __always_inline void name_file(char *name, struct inode *inode)
 }
 
 static __noinline struct page_read_sum *page_read_sum_of(struct page_read_key *key,
-							 struct evicted *by, struct inode *inode)
+							 struct evictor *by, struct inode *inode)
 {
 	struct page_read_sum first = {}, *sum;
 
@@ -149,6 +175,17 @@ static __noinline struct page_read_sum *page_read_sum_of(struct page_read_key *k
 	return bpf_map_lookup_elem(&page_read_sums, key);
 }
 
+/* Who has most pages of a file left that they put out; NULL if all were read again. */
+static __always_inline struct evictor *evictor_of(struct evicted *evicted)
+{
+	struct evictor *most = &evicted->by[0];
+
+	for (int i = 1; i < EVICTORS; i++)
+		if (evicted->by[i].pages > most->pages)
+			most = &evicted->by[i];
+	return most->pages > 0 ? most : NULL;
+}
+
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(on_page_in, void *folio)
 {
@@ -157,6 +194,7 @@ int BPF_PROG(on_page_in, void *folio)
 	struct page_read_key key = {};
 	struct page_read_sum *sum;
 	struct evicted *evicted;
+	struct evictor *by;
 	struct file_key file;
 	struct inode *inode;
 	u64 index, pages;
@@ -172,15 +210,14 @@ int BPF_PROG(on_page_in, void *folio)
 	key.call = t->call;
 	key.evictor_call = NO_CALL;
 	evicted = bpf_map_lookup_elem(&evicted_files, &file);
-	if (evicted && evicted->pages > 0) {
-		__sync_fetch_and_add(&evicted->pages, -pages);
-		key.evictor_tgid = evicted->tgid;
-		key.evictor_call = evicted->call;
-		key.reclaim = evicted->reclaim;
-	} else {
-		evicted = NULL;
+	by = evicted ? evictor_of(evicted) : NULL;
+	if (by) {
+		__sync_fetch_and_add(&by->pages, -pages);
+		key.evictor_tgid = by->tgid;
+		key.evictor_call = by->call;
+		key.reclaim = by->reclaim;
 	}
-	sum = page_read_sum_of(&key, evicted, inode);
+	sum = page_read_sum_of(&key, by, inode);
 	if (sum)
 		__sync_fetch_and_add(&sum->pages, pages);
 	return 0;

@@ -40,11 +40,24 @@ fn a_page_that_is_read_again_has_who_put_it_out() {
             read.evictor.as_ref().is_some_and(|by| u64::from(by.tgid) == tgid && !by.reclaim)
         })
     };
+    // Reclaim of this machine may put out some of them too, at any time (DAMON does so without need).
+    let reclaimed: u64 = reads
+        .iter()
+        .filter(|read| read.evictor.as_ref().is_some_and(|by| by.reclaim))
+        .map(|read| read.pages)
+        .sum();
+    println!("pages that reclaim had put out: {reclaimed}");
     let itself = u64::from(recorded.run.threads[0].tgid);
-    assert_eq!(of(&|read| read.evictor.is_none()), PAGES, "{reads:#?}");
-    assert_eq!(by(truth.get("evictor")), PAGES, "{reads:#?}");
-    assert_eq!(by(itself), PAGES, "{reads:#?}");
-    let evictors = reads.iter().filter_map(|read| read.evictor.as_ref());
+    for (who, told, met) in [
+        ("nobody", of(&|read| read.evictor.is_none()), PAGES),
+        ("evictor", by(truth.get("evictor")), truth.get("evictor_pages")),
+        ("other", by(truth.get("other")), truth.get("other_pages")),
+        ("the reader", by(itself), PAGES),
+    ] {
+        assert!(told <= met, "{who} put out {met} pages at most: {reads:#?}");
+        assert!(told + reclaimed >= met, "{who} put out {met} pages: {reads:#?}");
+    }
+    let evictors = reads.iter().filter_map(|read| read.evictor.as_ref()).filter(|by| !by.reclaim);
     assert!(evictors.clone().all(|by| by.call == Syscall::named("fadvise64")), "{reads:#?}");
     assert!(evictors.clone().any(|by| by.comm == "evictor"), "{reads:#?}");
     assert!(reads.iter().filter(|read| read.call == pread).all(|read| read.file == "pages.bin"));

@@ -12,9 +12,9 @@
 //! recorded thread reads into it. A page that is read of a file out of which more had been put than
 //! were read since counts as read again. These are more than half of the pages that were read, or
 //! disk-read is the cause. Of the time asleep for the disk in calls that read, this cause has the
-//! part that they are of the pages. Pages that went out before the recording are not known. Who
-//! put out the last page of a file stands for all of its pages. Page faults on mapped files are
-//! file-major-fault.
+//! part that they are of the pages. Pages that went out before the recording are not known. Where
+//! several put out pages of one file, a page that is read again is taken for one of whoever put out
+//! most that were not read since. Page faults on mapped files are file-major-fault.
 //!
 //! # Without whylag
 //!
