@@ -41,12 +41,16 @@ fn the_largest_share_comes_first_and_shares_add_up() {
     assert_eq!(explanation.findings[0].confidence, 1.0);
 }
 
-/// A process of 200 idle threads, one of which reads a slow clock for this part of 4 s.
-fn reader_of_a_slow_clock(read_ns: u64) -> Explanation {
+/// So many processes that each use a CPU for as long and read a slow clock for as long, and a process of
+/// so many threads that are idle for 4 s.
+fn readers_of_a_slow_clock(readers: u32, user_ns: u64, read_ns: u64, idle: u32) -> Explanation {
     let clock = Account::Syscall(model::Syscall::named("clock_gettime").unwrap());
-    let mut builder = RunBuilder::new().thread(10, 10, &[(USER, 2 * SECOND), (clock, read_ns)]);
-    for tid in 11..211 {
-        builder = builder.thread(tid, 10, &[(POLL, 4 * SECOND)]);
+    let mut builder = RunBuilder::new();
+    for reader in 10..10 + readers {
+        builder = builder.thread(reader, reader, &[(USER, user_ns), (clock, read_ns)]);
+    }
+    for tid in 1_000..1_000 + idle {
+        builder = builder.thread(tid, 1_000, &[(POLL, 4 * SECOND)]);
     }
     let mut run = builder.build();
     run.facts.push(model::Fact {
@@ -59,9 +63,19 @@ fn reader_of_a_slow_clock(read_ns: u64) -> Explanation {
 
 #[test]
 fn dear_work_is_named_however_many_threads_are_idle() {
-    assert_eq!(causes(&reader_of_a_slow_clock(SECOND)), ["slow-clocksource"]);
+    let of_one = |read_ns| readers_of_a_slow_clock(1, 2 * SECOND, read_ns, 200);
+    assert_eq!(causes(&of_one(SECOND)), ["slow-clocksource"]);
     // A tenth of a CPU: of no moment, and less than a quarter of the work.
-    assert!(causes(&reader_of_a_slow_clock(SECOND / 10 * 4)).is_empty());
+    assert!(causes(&of_one(SECOND / 10 * 4)).is_empty());
+}
+
+#[test]
+fn dear_work_of_many_short_processes_leads_however_many_threads_are_idle() {
+    let explanation = readers_of_a_slow_clock(100, SECOND / 50, SECOND / 100, 2_000);
+    assert_eq!(causes(&explanation), ["slow-clocksource"]);
+    let finding = &explanation.findings[0];
+    assert!(finding.wall_share < 0.01, "{}", finding.wall_share);
+    assert!(!finding.minor);
 }
 
 #[test]

@@ -102,11 +102,8 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
         && long_waits
         && is_above_bar(case, claim)
         && is_felt(case, claim);
-    let avoidable = claim.lost.sum_of(|account| class(account) == Class::Work);
-    let work = case.accounts.sum_of(|account| class(account) == Class::Work);
-    let dear_work = avoidable >= case.run.length_ns() / 5 && avoidable >= work / 4 && avoidable > 0;
     let hurts_one = long_waits && hurts_a_busy_one(case, claim) || stalls_one(case, claim);
-    if busy_program || idle_program || dear_work || hurts_one {
+    if busy_program || idle_program || is_dear_work(case, claim) || hurts_one {
         return None;
     }
     Some(format!(
@@ -121,6 +118,13 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
         percent(lost, case.run.length_ns()),
         duration(lost / claim.waits.max(1))
     ))
+}
+
+/// A fifth of a CPU all the time, and a quarter of all that the threads used, is work that could be avoided.
+fn is_dear_work(case: &Case, claim: &Claim) -> bool {
+    let avoidable = claim.lost.sum_of(|account| class(account) == Class::Work);
+    let work = case.accounts.sum_of(|account| class(account) == Class::Work);
+    avoidable >= case.run.length_ns() / 5 && avoidable >= work / 4 && avoidable > 0
 }
 
 /// The same of a claim that knows what it takes of requests.
@@ -173,14 +177,15 @@ fn is_above_bar(case: &Case, claim: &Claim) -> bool {
         || hurt::shares(case, claim).any(|share| is_part(share.claimed_ns, share.wall_ns))
 }
 
-/// At least 1 % of the wall time, or of what one thread or process wanted: less is named, where it
-/// struck at once, and does not lead.
+/// At least 1 % of the wall time, or of what one thread or process wanted, or dear work, which many idle
+/// threads would make a small part of both: less is named, where it struck at once, and does not lead.
 pub(super) fn can_lead(case: &Case, claim: &Claim) -> bool {
     let is_part = |part: u64, whole: u64| part > 0 && part >= whole / BAR;
     claim.late.is_some()
         || claim.dropped > 0
         || stands_still(case, claim)
         || claim.requests.is_some()
+        || is_dear_work(case, claim)
         || is_part(claim.lost.total(), case.wall_ns)
         || hurt::shares(case, claim).any(|share| is_part(share.claimed_ns, share.wanted_ns))
 }
