@@ -57,7 +57,7 @@ cat <<-END
 
 	A no has the verdict on the time with it: better (but the cause is not shown to have gone), same_within (there
 	is hardly a change) or insufficient (neither is shown). Of the cause, stays is: still there; insufficient: too
-	few runs had it to say.
+	few runs had it to say. "-" for what it lost is where a run lost nothing, which makes no ratio.
 
 	| mystery | proven | what it lost, after/before | cause | in runs before, after | against itself | others, CPUs |
 	|---|---|---|---|---|---|---|
@@ -68,7 +68,12 @@ awk -F '\t' '
 		line[$3, ++lines[$3]] = sprintf("%s | %s | %s | %s", $6 ~ /^as/ ? "yes" : "**no**: " $7, $8, $10, $11)
 		others[$3, lines[$3]] = $13
 	}
-	$2 == "faulty" && $6 == "failed" { failed[$3] = $7 }
+	# What the program said, not where whylag says how much of it is in a finding.
+	$2 == "faulty" && $6 == "failed" {
+		sub(/^whylag: the program failed before the change: /, "", $7)
+		sub(/;.*/, "", $7)
+		failed[$3] = $7
+	}
 	END {
 		for (name in lines)
 			for (n = 1; n <= lines[name]; n++)

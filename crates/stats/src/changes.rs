@@ -46,7 +46,7 @@ const SEED: u64 = 0x0073_6572_6965;
 /// Its place is the one that is most probably within a run of the truth, not the likeliest one, which a
 /// single odd run at the edge moves. Of a step of twice the noise it is within a run in 88 of 100, the
 /// likeliest place in 85. Who knew both levels beforehand, and that noise is normal, would come to 91
-/// (simulated, docs/series.md): it takes a step of 2.5 times the noise until 95 of 100 can be had.
+/// (simulated; the suite of docs/series.md gives 83 and 89): it takes a step of 2.5 times the noise until 95 of 100 can be had.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
     /// The first run of the new level.

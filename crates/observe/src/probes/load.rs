@@ -40,7 +40,7 @@ pub struct Config {
     pub sampling: Sampling,
 }
 
-/// Threads watched at the same time, at most (3.8 kB of kernel memory each, taken at the start, in
+/// Threads watched at the same time, at most (4.2 kB of kernel memory each, taken at the start, in
 /// 10 ms or less); those beyond are counted as lost.
 const THREADS: u32 = 24_576;
 

@@ -29,7 +29,8 @@ Without a case: a fast tour of all of them, under 3 minutes.
 Example:
   whylag bench --list
   whylag bench sem-sysv --processes 1,2,4
-  whylag bench unix-socket --population 0,1k,10k")]
+  whylag bench unix-socket --population 0,1k,10k
+  whylag bench futex-wake --threads 1,2 --pin --histogram")]
 pub struct Options {
     /// The cases, as --list names them
     #[arg(value_name = "CASE")]

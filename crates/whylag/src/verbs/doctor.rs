@@ -30,6 +30,7 @@ can read all. With --strict the exit status is 3 if something is bad.
 Example:
   whylag doctor                        the host
   whylag doctor -p 1234                and a process
+  whylag doctor --strict --why         for a script; why each fact matters
   whylag doctor -p 1234 --plt          its calls that are not bound yet
   whylag doctor -p 1234 --watch        each as it becomes bound
   whylag doctor --json > good.json     to be compared later, or with another host

@@ -29,7 +29,8 @@ Example:
   whylag forget 3..7 12       five runs and another one
   whylag forget --older 30d   those that ended over 30 days ago
   whylag forget --keep 20     all but the newest 20
-  whylag forget --size 2GB    the oldest ones, until the rest has less than 2 GB"
+  whylag forget --size 2GB    the oldest ones, until the rest has less than 2 GB
+  whylag forget --older 30d --dry-run   which ones these would be"
 )]
 pub struct Options {
     /// Numbers of runs, as 'whylag runs' lists them, or ranges such as 3..7

@@ -40,6 +40,7 @@ Example:
   whylag jitter --over 40us --every 20s --time 1min
   whylag jitter --source all --ladder 100us..100ms
   whylag jitter --time 10s -- ./timers
+  whylag jitter --cpu 3 --fifo 80 --interval 1ms --time 10s
   whylag jitter --factor 10ns --true 10.04ns --bound 1ppm")]
 pub struct Options {
     /// The kind of timer [default: clock_nanosleep]

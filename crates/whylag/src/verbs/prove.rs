@@ -46,7 +46,8 @@ Example:
   whylag prove --before './db --mmap' --after './db --read' --pairs 20
   whylag prove --fix 'LD_BIND_NOW=1' --metric 'p99: ([0-9.]+) ms' -- ./load
   whylag prove --fix ./apply.sh --undo ./revert.sh -- ./server-test
-  whylag prove --fix A=1 --time 10s --metric 'rate: ([0-9]+)' -- ./never-ends
+  whylag prove --fix A=1 --time 10s --metric 'rate: ([0-9]+)' --higher-is-better -- ./server
+  whylag prove --fix A=1 --cause lazy-binding --expect better --seed 7 -- ./nightly-test
   whylag prove --ticks --before './timers --slack 5ms' --after ./timers
   whylag prove 12 13 14 15 16 17 -- 18 19 20 21 22 23
   whylag prove before -- after           sets, as 'record --set' named them

@@ -43,6 +43,7 @@ Example:
   whylag record --cgroup /system.slice/docker.service --time 10s
   whylag record -a --time 5s --budget 2%
   whylag record -p 1234 --time 1m --cheap
+  whylag record -p 1234 --time 1m --slower-than 20ms --label build=42 --max-size 500MB
   whylag record --set before -- ./load       then: whylag compare before after"
 )]
 pub struct Options {

@@ -74,8 +74,7 @@ const INTRODUCTION: &str = "\
 Each server was put under the load of its own clients and recorded for three seconds, with `whylag
 record -p PID --follow --time 3s`. The truth is what the software itself says, by its own logs and
 statistics; these also cover the start and the end of the recorder, which last about as long again
-as the recording, so their sums are larger than whylag's. Accepted names that are no cause of the
-catalogue (gc-pause, page-cache-evicted) stand for causes that are still to come.
+as the recording, so their sums are larger than whylag's.
 Seconds are summed over all who waited.
 
 Right: the first finding is one of the accepted causes (crates/whylag/tests/servers/situations has

@@ -5,10 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::process::{command, find};
 use crate::stage::Stage;
 
-/// Causes that the catalogue is to have and may not have yet (design of requests by sockets): until
-/// it has them, a situation that only they describe is not right.
-pub const TO_COME: [&str; 2] = ["page-cache-evicted", "gc-pause"];
-
 /// One server, its load, and its fault if it has one.
 pub struct Situation {
     /// The same as its file.

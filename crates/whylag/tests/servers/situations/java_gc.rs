@@ -14,7 +14,6 @@ pub static SITUATION: Situation = Situation {
     what: "4 clients; each request replaces 8,000 of 200,000 kept objects, in a heap of 64 MB (serial collector)",
     accepted: &[
         ("jvm-gc", "all threads stand still while the JVM collects"),
-        ("gc-pause", "the same"),
     ],
     play,
 };
