@@ -18,8 +18,10 @@ pub enum RecorderPart {
     MmapLock,
     /// Page faults.
     Faults,
-    /// Device interrupts and softirqs.
+    /// Device interrupts.
     Interrupts,
+    /// Time in softirqs.
+    Softirqs,
     /// Inter-processor and timer interrupts.
     Vectors,
     /// Block I/O.
@@ -84,13 +86,14 @@ impl fmt::Debug for PartName {
 
 impl RecorderPart {
     /// Every part that this version knows.
-    pub const ALL: [RecorderPart; 18] = [
+    pub const ALL: [RecorderPart; 19] = [
         RecorderPart::Threads,
         RecorderPart::SystemCalls,
         RecorderPart::Locks,
         RecorderPart::MmapLock,
         RecorderPart::Faults,
         RecorderPart::Interrupts,
+        RecorderPart::Softirqs,
         RecorderPart::Vectors,
         RecorderPart::BlockIo,
         RecorderPart::Signals,
@@ -114,6 +117,7 @@ impl RecorderPart {
             RecorderPart::MmapLock => "mmap_lock holders",
             RecorderPart::Faults => "page faults",
             RecorderPart::Interrupts => "interrupts",
+            RecorderPart::Softirqs => "softirqs",
             RecorderPart::Vectors => "interrupt vectors",
             RecorderPart::BlockIo => "block I/O",
             RecorderPart::Signals => "signals",

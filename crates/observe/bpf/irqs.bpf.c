@@ -57,7 +57,7 @@ static __always_inline void served(struct cpu *cpu, u32 kind, u64 id, u64 since,
 
 	if (t)
 		hist_count(served_hist(t, kind, id), now - since);
-	if (!cpu->in_softirq) {
+	if (!in_timed_softirq(cpu)) {
 		u64 head = cpu->served_head++;
 		struct served *s = &cpu->served[head & (SERVED_SEEN - 1)];
 
@@ -165,6 +165,11 @@ int BPF_PROG(on_softirq_entry, unsigned int vec)
 	if (!cpu || stopped)
 		return 0;
 	cpu->in_softirq = 1;
+	if (softirqs_off) {
+		cpu->softirq_start = 0;
+		cpu->softirq_inline = 0;
+		return 0;
+	}
 	cpu->softirq_start = bpf_ktime_get_ns();
 	cpu->softirq_inline = is_inline(cpu, vec, cpu->softirq_start);
 	interrupted(cpu, cpu->softirq_start, false);
@@ -179,8 +184,10 @@ int BPF_PROG(on_softirq_exit, unsigned int vec)
 
 	if (!cpu || stopped || !cpu->in_softirq)
 		return 0;
-	now = bpf_ktime_get_ns();
 	cpu->in_softirq = 0;
+	if (!cpu->softirq_start)
+		return 0;
+	now = bpf_ktime_get_ns();
 	served(cpu, HIST_SOFTIRQ, vec, cpu->softirq_start, now);
 	interrupted(cpu, now, false);
 	return 0;

@@ -25,7 +25,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	key.tid = t->tid;
 	key.call = t->call;
 	/* The timer itself is a hard interrupt: what did it interrupt? */
-	key.account = cpu->in_softirq ? ACCT_SOFTIRQ : base_account(t);
+	key.account = in_timed_softirq(cpu) ? ACCT_SOFTIRQ : base_account(t);
 	key.sampled = 1;
 	key.kernel = stack_here(ctx, cpu, 0);
 	key.user = stack_here(ctx, cpu, t->tgid);

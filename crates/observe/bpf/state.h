@@ -41,6 +41,7 @@ u32 stopped;		/* nothing is charged, not yet or not any more */
 u32 epoch;		/* histograms count into half epoch & 1 */
 u32 calls_off;		/* there are no system call probes, or they were shed */
 u32 locks_off;		/* the same of contention_begin */
+u32 softirqs_off;	/* that one is served is noted, for who wakes whom, and no more */
 u32 dump_all;		/* the iterator gives unchanged threads too */
 u32 taken;		/* threads that walks have begun to watch */
 u32 roles_known;	/* the sockets that listen have been found */
@@ -85,7 +86,8 @@ struct cpu {
 	u32 in_hardirq, in_softirq;
 	u32 softirq_inline;	/* the running task's own call raised it */
 	u32 in_timer;		/* the hardware interrupt is the timer's: who is woken had set one */
-	u64 irq_start, irq_end, softirq_start;
+	u64 irq_start, irq_end;
+	u64 softirq_start;	/* 0: its time is not taken */
 	u64 runs[PROG_MAX];
 	u64 losses[LOSS_MAX];
 	struct timer firing;	/* its function runs now */
@@ -221,12 +223,17 @@ static __always_inline u32 base_account(struct thread *t)
 	return t->base;
 }
 
+static __always_inline bool in_timed_softirq(struct cpu *cpu)
+{
+	return cpu->in_softirq && cpu->softirq_start;
+}
+
 /* The account of a running thread: interrupts come before its own work. */
 static __always_inline u32 running_account(struct cpu *cpu, struct thread *t)
 {
 	if (cpu->in_hardirq)
 		return ACCT_HARDIRQ;
-	if (cpu->in_softirq)
+	if (in_timed_softirq(cpu))
 		return ACCT_SOFTIRQ;
 	return base_account(t);
 }

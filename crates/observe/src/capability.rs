@@ -81,9 +81,24 @@ impl Recording {
         self
     }
 
+    /// The same without the time in softirqs. That one is served is noted all the same: whom it wakes was
+    /// not woken by the thread that it interrupts.
+    #[must_use]
+    pub fn without_time_in_softirqs(mut self, because: String) -> Recording {
+        if self.has(RecorderPart::Softirqs) {
+            self.off.push((RecorderPart::Softirqs, because));
+        }
+        self
+    }
+
+    /// True if programs of the part are attached.
+    pub fn attaches(&self, part: RecorderPart) -> bool {
+        self.probes.iter().any(|probe| probe.part == part)
+    }
+
     /// True if the part is recorded.
     pub fn has(&self, part: RecorderPart) -> bool {
-        self.probes.iter().any(|probe| probe.part == part)
+        self.attaches(part) && !self.off.iter().any(|(off, _)| *off == part)
     }
 }
 
@@ -176,7 +191,7 @@ pub fn retreat(recording: Recording, refusal: &Refusal) -> Plan {
     let because = &refusal.because;
     match refusal.program.as_deref().map(part_of_program) {
         Some(RecorderPart::Threads) => Plan::Sample(because.clone()),
-        Some(part) if recording.has(part) => Plan::Record(recording.without(part, because.clone())),
+        Some(part) if recording.attaches(part) => Plan::Record(recording.without(part, because.clone())),
         _ => {
             let is_spare = |part: &RecorderPart| !ESSENTIAL.contains(part) && recording.has(*part);
             let spare: Vec<_> = RecorderPart::ALL.into_iter().filter(is_spare).collect();

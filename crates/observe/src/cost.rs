@@ -226,11 +226,11 @@ mod tests {
             probes: vec![probe("sched_switch", 900), probe("sys_exit", 50), probe("softirq", 40)],
             ..Cost::default()
         };
-        let all = [RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Interrupts];
+        let all = [RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Softirqs];
         assert_eq!(most_expensive(&cost, &all), Some(RecorderPart::SystemCalls));
         assert_eq!(
-            most_expensive(&cost, &[RecorderPart::Threads, RecorderPart::Interrupts]),
-            Some(RecorderPart::Interrupts)
+            most_expensive(&cost, &[RecorderPart::Threads, RecorderPart::Softirqs]),
+            Some(RecorderPart::Softirqs)
         );
         assert_eq!(most_expensive(&cost, &[RecorderPart::Threads]), None);
     }

@@ -106,11 +106,11 @@ impl Probes {
         if config.in_pid_namespace {
             loaded.iterate("learn_namespace")?;
         }
-        for part in load::parts(recording) {
+        for part in RecorderPart::ALL.into_iter().filter(|part| recording.attaches(*part)) {
+            // What stays of a part that is off serves the accounts of the threads.
+            let serves = if recording.has(part) { part } else { RecorderPart::Threads };
             match loaded.attach(part, recording) {
-                Ok(links) => {
-                    loaded.links.insert(part, links);
-                }
+                Ok(links) => loaded.links.entry(serves).or_default().extend(links),
                 Err(error) if part == RecorderPart::Threads => return Err(error),
                 Err(error) => loaded.lacks(part, error.to_string()),
             }
@@ -193,6 +193,10 @@ impl Probes {
         if part == RecorderPart::Samples {
             self.timers.stop();
         }
+        if part == RecorderPart::Softirqs {
+            // That one is served is noted all the same: see Recording::without_time_in_softirqs.
+            self.links.entry(RecorderPart::Threads).or_default().append(&mut links);
+        }
         // In the reverse of the order of attaching.
         while links.pop().is_some() {}
         true
@@ -209,6 +213,7 @@ impl Probes {
         match part {
             RecorderPart::SystemCalls => bss.calls_off = 1,
             RecorderPart::Locks => bss.locks_off = 1,
+            RecorderPart::Softirqs => bss.softirqs_off = 1,
             _ => {}
         }
     }

@@ -74,6 +74,9 @@ impl Recorder {
             for part in Watch::LEFT_OUT_WHEN_CHEAP.into_iter().filter(|_| watch.cheap) {
                 *recording = mem::take(recording).without(part, LEFT_OUT.to_owned());
             }
+            if watch.cheap {
+                *recording = mem::take(recording).without_time_in_softirqs(LEFT_OUT.to_owned());
+            }
         }
         let facts = watch.target.facts();
         let (found, held) = Found::of(watch)?;

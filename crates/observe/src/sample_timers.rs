@@ -24,7 +24,7 @@ use crate::Error;
 pub enum Sampling {
     /// 997 times a second for [`AT_FIRST`], 199 times from then on.
     Usual,
-    /// 99 times a second.
+    /// 49 times a second.
     Cheap,
 }
 
@@ -37,7 +37,7 @@ impl Sampling {
     pub fn period_ns(self) -> u32 {
         match self {
             Sampling::Usual => 1_003_009,
-            Sampling::Cheap => 10_101_017,
+            Sampling::Cheap => 20_408_167,
         }
     }
 

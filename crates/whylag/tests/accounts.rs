@@ -85,9 +85,9 @@ fn without_system_calls_each_kind_of_wait_has_its_account() {
 /// How many samples there are, and the CPU time that they stand for, against the accounts, which count
 /// every switch.
 #[test]
-fn a_cheap_recording_takes_a_tenth_of_the_samples_and_they_stand_for_the_same_time() {
+fn a_cheap_recording_takes_few_samples_and_they_stand_for_the_same_time() {
     let Some(lab) = Lab::new() else { return };
-    for (options, least, most) in [(&["--cheap"][..], 30, 180), (&[][..], 500, 1300)] {
+    for (options, least, most) in [(&["--cheap"][..], 15, 90), (&[][..], 500, 1300)] {
         let run = lab.record(options, [program("runqueue")]).run;
         let on_cpu: u64 = run.threads.iter().map(|thread| on_cpu(&thread.accounts)).sum();
         let sampled = || run.sums.paths.iter().filter(|path| path.sampled);

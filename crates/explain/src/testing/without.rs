@@ -14,6 +14,9 @@ use model::{
 const VECTORS: [&str; 5] =
     ["local_timer", "reschedule", "call_function", "call_function_single", "irq_work"];
 
+/// How names of softirqs begin among interrupts.
+const SOFTIRQ: &str = "softirq ";
+
 /// `run` without what `part` delivers. Its capabilities stay: it does not say that the part was off.
 pub fn without(run: &Run, part: RecorderPart) -> Run {
     let mut run = run.clone();
@@ -27,7 +30,8 @@ pub fn without(run: &Run, part: RecorderPart) -> Run {
             run.outliers.retain(|outlier| outlier.kind != OutlierKind::LockHold);
         }
         RecorderPart::Faults => without_faults(&mut run),
-        RecorderPart::Interrupts => without_interrupts(&mut run),
+        RecorderPart::Interrupts => without_device_irqs(&mut run),
+        RecorderPart::Softirqs => without_softirqs(&mut run),
         RecorderPart::Vectors => {
             without_hard_irqs(&mut run, is_vector);
             let is_vector = |i: &model::Interrupts| is_vector(&i.longest);
@@ -186,14 +190,24 @@ fn without_faults(run: &mut Run) {
     });
 }
 
-fn without_interrupts(run: &mut Run) {
+fn without_device_irqs(run: &mut Run) {
     without_hard_irqs(run, |name| !is_vector(name));
+    let is_device = |longest: &str| !is_vector(longest) && !longest.starts_with(SOFTIRQ);
+    for outlier in &mut run.outliers {
+        outlier.interrupts = outlier.interrupts.take().filter(|i| !is_device(&i.longest));
+    }
+}
+
+fn without_softirqs(run: &mut Run) {
     run.seconds.retain(|second| !matches!(second.metric, Metric::SoftIrq(_)));
     charge(run, |account, _| match account {
         Account::SoftIrq => Account::User,
         other => other,
     });
-    run.outliers.iter_mut().for_each(|outlier| outlier.interrupts = None);
+    for outlier in &mut run.outliers {
+        outlier.interrupts =
+            outlier.interrupts.take().filter(|i| !i.longest.starts_with(SOFTIRQ));
+    }
 }
 
 /// Without the interrupts of these names: what they took of the threads' time is the threads' own.

@@ -118,15 +118,11 @@ pub fn load(
     Ok((skel, sizes))
 }
 
-/// What is recorded.
-pub fn parts(recording: &Recording) -> impl Iterator<Item = RecorderPart> + '_ {
-    RecorderPart::ALL.into_iter().filter(move |part| recording.has(*part))
-}
-
 /// The names of the programs that it takes.
 pub fn programs(recording: &Recording) -> Vec<&'static str> {
     let mut programs: Vec<&str> = recording.probes.iter().map(|probe| probe.program).collect();
-    programs.extend(parts(recording).flat_map(walks));
+    let parts = RecorderPart::ALL.into_iter().filter(|part| recording.has(*part));
+    programs.extend(parts.flat_map(walks));
     programs
 }
 

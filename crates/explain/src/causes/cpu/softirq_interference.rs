@@ -42,7 +42,7 @@ pub const CAUSE: Cause = Cause {
           queues and smp_affinity of the device's interrupts, or move the threads (taskset, \
           cpuset). For timers and RCU: isolcpus, nohz_full, rcu_nocbs.",
     reproduce: "mysteries/bin/softirq-interference-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Interrupts]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Softirqs]),
     look_alikes: &[],
     symptom: false,
     examine,
