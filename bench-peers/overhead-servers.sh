@@ -260,8 +260,8 @@ page() {
 		"-" is a tool that failed. The floor is the cost of empty BPF programs on
 		sys_enter and sys_exit: no tool that counts calls by tracepoints can cost less. A negative value is
 		noise, so differences of a few per cent are not resolved by so many rounds.
-		\`--cheap\` leaves out system calls, requests and the time in softirqs, and samples each CPU 49 times a second (without it
-		997 times for the first 2 s, then 199).
+		\`--cheap\` leaves out system calls, requests and the time in softirqs, and samples each CPU 49 times a
+		second (without it 997 times for the first 2 s, then 199).
 	END
 }
 
