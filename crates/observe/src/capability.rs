@@ -191,9 +191,12 @@ pub fn retreat(recording: Recording, refusal: &Refusal) -> Plan {
     let because = &refusal.because;
     match refusal.program.as_deref().map(part_of_program) {
         Some(RecorderPart::Threads) => Plan::Sample(because.clone()),
-        Some(part) if recording.attaches(part) => Plan::Record(recording.without(part, because.clone())),
+        Some(part) if recording.attaches(part) => {
+            Plan::Record(recording.without(part, because.clone()))
+        }
         _ => {
-            let is_spare = |part: &RecorderPart| !ESSENTIAL.contains(part) && recording.has(*part);
+            let is_spare =
+                |part: &RecorderPart| !ESSENTIAL.contains(part) && recording.attaches(*part);
             let spare: Vec<_> = RecorderPart::ALL.into_iter().filter(is_spare).collect();
             if spare.is_empty() {
                 return Plan::Sample(because.clone());
@@ -341,6 +344,18 @@ mod tests {
         assert_eq!(threads, Plan::Sample("too large".to_owned()));
         let sockets = retreat(recording(&root()), &refused(Some("find_sockets")));
         assert!(matches!(sockets, Plan::Record(r) if !r.has(RecorderPart::Sockets)));
+    }
+
+    #[test]
+    fn softirqs_whose_time_is_left_out_are_marked_unless_the_kernel_refuses_it() {
+        let softirqs = RecorderPart::Softirqs;
+        let less = recording(&root()).without_time_in_softirqs("left out".to_owned());
+        assert_eq!(less.off, [(softirqs, "left out".to_owned())]);
+        assert!(less.attaches(softirqs) && !less.has(softirqs));
+        for refusal in [refused(Some("on_softirq_entry")), refused(None)] {
+            let Plan::Record(least) = retreat(less.clone(), &refusal) else { panic!() };
+            assert!(!least.attaches(softirqs) && least.has(RecorderPart::Threads));
+        }
     }
 
     #[test]

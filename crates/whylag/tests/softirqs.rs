@@ -34,7 +34,8 @@ fn who_is_woken_by_a_softirq_is_known_where_its_time_is_not_recorded() {
     assert!(by_task >= 15 && by_softirq <= 5, "{by_task} by the sender, {by_softirq} by softirqs");
 
     let cheap = lab.record(&["--follow", "--cheap"], [program("datagrams")]).run;
-    let softirqs = cheap.capabilities.iter().find(|one| one.part == RecorderPart::Softirqs).unwrap();
+    let softirqs =
+        cheap.capabilities.iter().find(|one| one.part == RecorderPart::Softirqs).unwrap();
     assert!(!softirqs.on && softirqs.because.contains("--cheap"), "{softirqs:?}");
     assert!(!has_time_in_softirqs(&cheap));
     assert_eq!(cheap.accounts().get(Account::SoftIrq), 0);

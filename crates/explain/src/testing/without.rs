@@ -205,8 +205,7 @@ fn without_softirqs(run: &mut Run) {
         other => other,
     });
     for outlier in &mut run.outliers {
-        outlier.interrupts =
-            outlier.interrupts.take().filter(|i| !i.longest.starts_with(SOFTIRQ));
+        outlier.interrupts = outlier.interrupts.take().filter(|i| !i.longest.starts_with(SOFTIRQ));
     }
 }
 

@@ -12,9 +12,7 @@ pub static SITUATION: Situation = Situation {
     version: &["java", "-Dsun.net.httpserver.nodelay=true", "--version"],
     needs: &["javac"],
     what: "4 clients; each request replaces 8,000 of 200,000 kept objects, in a heap of 64 MB (serial collector)",
-    accepted: &[
-        ("jvm-gc", "all threads stand still while the JVM collects"),
-    ],
+    accepted: &[("jvm-gc", "all threads stand still while the JVM collects")],
     play,
 };
 
