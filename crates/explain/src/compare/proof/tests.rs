@@ -132,6 +132,16 @@ fn a_cause_that_takes_less_is_smaller() {
     assert!(proof.summary.starts_with("Proven: "), "{}", proof.summary);
 }
 
+/// Its figure is what the cause takes: both may have fallen by chance.
+#[test]
+fn a_cause_that_takes_hardly_less_stays() {
+    let proof = proof(SLOW, Side { seconds: 0.97, lazy: 0.29 }, 10);
+    let cause = proof.cause.unwrap();
+    assert!(cause.ratio.unwrap().high < 1.0, "{:?}", cause.ratio);
+    assert_eq!(cause.verdict, CauseVerdict::Stays);
+    assert!(!proof.summary.starts_with("Proven: "), "{}", proof.summary);
+}
+
 #[test]
 fn too_few_pairs_are_said() {
     let proof = proof(SLOW, FAST, 5);
