@@ -71,10 +71,10 @@ impl Recorder {
         let mut plan = capability::decide(&HostFacts::of_this_host());
         if let Plan::Record(recording) = &mut plan {
             recording.probes.retain(|probe| !watch.unasked().contains(&probe.part));
-            for part in Watch::LEFT_OUT_WHEN_CHEAP.into_iter().filter(|_| watch.cheap) {
-                *recording = mem::take(recording).without(part, LEFT_OUT.to_owned());
-            }
             if watch.cheap {
+                for part in Watch::LEFT_OUT_WHEN_CHEAP {
+                    *recording = mem::take(recording).without(part, LEFT_OUT.to_owned());
+                }
                 *recording = mem::take(recording).without_time_in_softirqs(LEFT_OUT.to_owned());
             }
         }

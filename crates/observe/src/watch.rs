@@ -22,7 +22,8 @@ pub struct Watch {
     pub threshold_ns: u64,
     /// Shed probes when recording costs more than this share of all CPUs, percent.
     pub budget_percent: Option<f64>,
-    /// Without the parts that cost a busy server most: [`Watch::LEFT_OUT_WHEN_CHEAP`].
+    /// Without the parts that cost a busy server most: [`Watch::LEFT_OUT_WHEN_CHEAP`], and the time in
+    /// softirqs.
     pub cheap: bool,
     /// Which timer ended a sleep.
     pub timers: Timers,

@@ -47,6 +47,7 @@ fn a_page_that_is_read_again_has_who_put_it_out() {
         .map(|read| read.pages)
         .sum();
     println!("pages that reclaim had put out: {reclaimed}");
+    assert_eq!(of(&|_| true), told.iter().sum::<u64>(), "{reads:#?}");
     let itself = u64::from(recorded.run.threads[0].tgid);
     for (who, told, met) in [
         ("nobody", of(&|read| read.evictor.is_none()), PAGES),

@@ -4,13 +4,15 @@
 
 mod common;
 
-use common::Lab;
 use common::programs::program;
+use common::values::Values;
+use common::{Lab, Recorded};
 use model::{Account, Context, Metric, RecorderPart, Run};
 
 /// Waits for datagrams, of which there are 20, that ended in each of these contexts: (task, softirq).
-fn woken_by(run: &Run) -> (usize, usize) {
-    let receiver = run.threads.iter().map(|thread| thread.tgid).min().unwrap();
+fn woken_by(recorded: &Recorded) -> (usize, usize) {
+    let receiver = Values::of(recorded.stdout()).get("receiver") as u32;
+    let run = &recorded.run;
     let waits = run.outliers.iter().filter(|o| o.tgid == receiver && o.duration_ns > 10_000_000);
     let wakers: Vec<_> = waits.filter_map(|wait| wait.waker.as_ref()).collect();
     let sender = |tgid: u32| tgid != receiver && run.threads.iter().any(|t| t.tgid == tgid);
@@ -19,26 +21,28 @@ fn woken_by(run: &Run) -> (usize, usize) {
     (by_task, by(Context::SoftIrq).count())
 }
 
-fn has_time_in_softirqs(run: &Run) -> bool {
-    let timed = run.seconds.iter().any(|second| matches!(second.metric, Metric::SoftIrq(_)));
-    timed && run.accounts().get(Account::SoftIrq) > 0
+/// (in the accounts of the threads, ns; histograms of it).
+fn time_in_softirqs(run: &Run) -> (u64, usize) {
+    let is_of_softirqs = |metric: &Metric| matches!(metric, Metric::SoftIrq(_));
+    let histograms = run.seconds.iter().filter(|second| is_of_softirqs(&second.metric)).count();
+    (run.accounts().get(Account::SoftIrq), histograms)
 }
 
 #[test]
 fn who_is_woken_by_a_softirq_is_known_where_its_time_is_not_recorded() {
     let Some(lab) = Lab::new() else { return };
-    let timed = lab.record(&["--follow"], [program("datagrams")]).run;
-    assert!(has_time_in_softirqs(&timed));
+    let timed = lab.record(&["--follow"], [program("datagrams")]);
+    let (ns, histograms) = time_in_softirqs(&timed.run);
+    assert!(ns > 0 && histograms > 0, "{ns} ns, {histograms} histograms");
     // The call that sends is known, so it is the sender that wakes.
     let (by_task, by_softirq) = woken_by(&timed);
     assert!(by_task >= 15 && by_softirq <= 5, "{by_task} by the sender, {by_softirq} by softirqs");
 
-    let cheap = lab.record(&["--follow", "--cheap"], [program("datagrams")]).run;
-    let softirqs =
-        cheap.capabilities.iter().find(|one| one.part == RecorderPart::Softirqs).unwrap();
+    let cheap = lab.record(&["--follow", "--cheap"], [program("datagrams")]);
+    let mut parts = cheap.run.capabilities.iter();
+    let softirqs = parts.find(|one| one.part == RecorderPart::Softirqs).unwrap();
     assert!(!softirqs.on && softirqs.because.contains("--cheap"), "{softirqs:?}");
-    assert!(!has_time_in_softirqs(&cheap));
-    assert_eq!(cheap.accounts().get(Account::SoftIrq), 0);
+    assert_eq!(time_in_softirqs(&cheap.run), (0, 0));
     // It is not, so the softirq could be anybody's: whom it interrupts has not woken anyone.
     let (by_task, by_softirq) = woken_by(&cheap);
     assert!(by_softirq >= 15 && by_task <= 5, "{by_task} by a thread, {by_softirq} by softirqs");

@@ -1,9 +1,10 @@
 /*
  * datagrams: a child sends 20 datagrams over the loopback, one every 20 ms, and this process waits for
- * each. The kernel delivers a datagram over the loopback in a softirq within the call that sends it.
+ * each; prints `receiver=`, its process. The kernel delivers a datagram over the loopback in a softirq within the call that sends it.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -38,5 +39,6 @@ int main(void)
 		if (recv(receiver, &byte, 1, 0) != 1)
 			abort();
 	waitpid(child, NULL, 0);
+	printf("receiver=%d\n", getpid());
 	return 0;
 }
