@@ -20,7 +20,7 @@ pub struct Reading {
 }
 
 /// What /proc/vmstat says that matters here, and the name we give it.
-const VMSTAT: [(&str, &str); 14] = [
+const VMSTAT: [(&str, &str); 15] = [
     ("nr_dirty", "vm.nr_dirty_pages"),
     ("nr_writeback", "vm.nr_writeback_pages"),
     ("nr_dirty_threshold", "vm.dirty_threshold_pages"),
@@ -35,6 +35,7 @@ const VMSTAT: [(&str, &str); 14] = [
     ("pgmajfault", "vm.major_faults"),
     ("pswpin", "vm.swapped_in_pages"),
     ("nr_tlb_remote_flush", "vm.tlb_remote_flushes"),
+    ("cow_ksm", "vm.ksm_copies"), // since 5.18
 ];
 
 /// Rows of /proc/PID/status, and the name we give them.

@@ -7,8 +7,8 @@
 //! # Evidence
 //!
 //! CPU samples within page faults that copy a page (wp_page_copy), in a process of which the kernel
-//! says that pages are merged (ksm_merging_pages). Copies after a fork look the same: whether the
-//! process forked is looked at.
+//! says that pages are merged (ksm_merging_pages), or that it copied some that were (cow_ksm). Copies
+//! after a fork look the same: whether the process forked is looked at.
 //!
 //! # Without whylag
 //!
@@ -20,7 +20,7 @@
 //!
 //! Documentation/admin-guide/mm/ksm.rst; mm/ksm.c; madvise(2) (MADV_MERGEABLE).
 
-use model::RecorderPart;
+use model::{Counter, RecorderPart};
 
 use crate::case::Case;
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
@@ -44,6 +44,8 @@ pub const CAUSE: Cause = Cause {
 const MERGED: &str = "process.ksm_merging_pages";
 /// Of all processes: before 5.19 the kernel says no more.
 const SHARING: &str = "ksm.pages_sharing";
+/// Of all processes. It only grows: at both looks all may be copied that was merged in between.
+const COPIES: &str = "vm.ksm_copies";
 
 fn examine(case: &Case) -> Verdict {
     let time = page_faults::copied_pages(case);
@@ -52,7 +54,8 @@ fn examine(case: &Case) -> Verdict {
         return Err(Absent("whether KSM merges its pages could not be read".to_owned()));
     };
     let most = merged.first.max(merged.last);
-    if most == 0 || time.samples == 0 {
+    let copies = case.run.counter(COPIES).map_or(0, Counter::growth);
+    if (most == 0 && copies == 0) || time.samples == 0 {
         return Err(Absent(format!(
             "{} merged by KSM, {} copying shared pages",
             counted(most, "page"),
@@ -71,7 +74,11 @@ fn examine(case: &Case) -> Verdict {
         duration(time.ns())
     ));
     let whose = if own.is_some() { "of the process" } else { "of all processes" };
-    claim.trigger(format!("up to {} {whose} were merged by KSM", counted(most, "page")));
+    claim.trigger(if most > 0 {
+        format!("up to {} {whose} were merged by KSM", counted(most, "page"))
+    } else {
+        format!("{} of all processes, merged by KSM, were copied", counted(copies, "page"))
+    });
     claim.saw(
         format!("{} were in such faults", case.samples_in_words(&time)),
         "on-CPU samples under wp_page_copy",
@@ -80,9 +87,8 @@ fn examine(case: &Case) -> Verdict {
         format!("merged pages: {} at first, {} at last", count(merged.first), count(merged.last)),
         &merged.source,
     );
-    if own.is_none() {
-        claim
-            .doubt(0.8, "which processes the merged pages are of is not known (before Linux 5.19)");
+    if own.is_none() || most == 0 {
+        claim.doubt(0.8, "which processes the merged pages are of is not known");
     }
     if let Some(scans) = case.run.counter("ksm.full_scans") {
         claim
@@ -136,6 +142,15 @@ mod tests {
     fn pages_that_may_be_of_others_are_a_doubt() {
         let run = copying().counter(SHARING, 0, 16_000).build();
         assert_eq!(examine(&Case::new(&run)).unwrap().doubts.len(), 1);
+    }
+
+    #[test]
+    fn pages_that_were_merged_and_copied_between_two_looks_are_known() {
+        let run = copying().counter(MERGED, 0, 0).counter(COPIES, 5, 16_005).build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert_eq!(claim.doubts.len(), 1);
+        let none = copying().counter(MERGED, 0, 0).counter(COPIES, 5, 5).build();
+        assert!(examine(&Case::new(&none)).is_err());
     }
 
     #[test]
