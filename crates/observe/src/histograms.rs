@@ -10,10 +10,10 @@ use model::{Histogram, MessageMetric, MessageSecond, Metric, MetricSecond, Sysca
 
 use crate::Error;
 use crate::bpf::{self, hist, hist_key};
+use crate::map_entries::entries;
 use crate::names::Names;
 use crate::probes::Probes;
 use crate::requests;
-use crate::sums::entries;
 use crate::wire::{self, HistKind};
 
 /// Programs run with preemption off and for microseconds: after this long nobody still counts

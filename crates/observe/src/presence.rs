@@ -7,8 +7,8 @@ use model::Presence;
 
 use crate::Error;
 use crate::bpf::{self, presence, presence_key};
+use crate::map_entries::entries;
 use crate::probes::Probes;
-use crate::sums::entries;
 
 /// Entries of a second.
 const KEPT: usize = 256;

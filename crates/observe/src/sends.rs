@@ -7,7 +7,7 @@ use model::BlockedSends;
 
 use crate::Error;
 use crate::bpf::{send_key, send_sum};
-use crate::sums::entries;
+use crate::map_entries::entries;
 
 /// A descriptor of a process, and the inode of its socket.
 pub type SendKey = (u64, u32, u32);

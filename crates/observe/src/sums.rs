@@ -17,6 +17,7 @@ use crate::bpf::{
 };
 use crate::convert::{EvictedCalls, stack_id};
 use crate::crowd::Crowd;
+use crate::map_entries;
 use crate::names::Names;
 use crate::probes::Probes;
 use crate::wire;
@@ -121,7 +122,7 @@ impl<T: Sum + Clone> Table<T> {
         let group = |tgid| crowd.group_of(tgid);
         let mut grown = Vec::new();
         let (mut idle, mut changed) = (Vec::new(), HashSet::new());
-        let entries: Vec<_> = all(map)?.collect();
+        let entries = map_entries::all(map)?;
         let is_crowded = entries.len() > map.max_entries() as usize / 2;
         for (key, value) in entries {
             let Some(count) = bpf::read::<u64>(&value) else { continue };
@@ -181,23 +182,6 @@ impl<T: Sum + Clone> Table<T> {
         }
         Some(key)
     }
-}
-
-/// All of a map, as bytes.
-fn all(map: &dyn MapCore) -> Result<impl Iterator<Item = (Vec<u8>, Vec<u8>)>, Error> {
-    // All at once: libbpf-rs takes a batch that is not full for the last one, but the kernel also
-    // ends a batch early, before a bucket that does not fit in whole.
-    map.lookup_batch(map.max_entries(), MapFlags::ANY, MapFlags::ANY)
-        .map_err(Error::bpf("reading a map"))
-}
-
-/// All of a map: key as bytes, key and value.
-pub fn entries<K: Record, V: Record>(map: &dyn MapCore) -> Result<Vec<(Vec<u8>, K, V)>, Error> {
-    let read = |(key, value): (Vec<u8>, Vec<u8>)| {
-        let typed = (bpf::read::<K>(&key)?, bpf::read::<V>(&value)?);
-        Some((key, typed.0, typed.1))
-    };
-    Ok(all(map)?.filter_map(read).collect())
 }
 
 fn wait(key: wait_key, sum: wait_sum, names: &mut Names) -> WaitSum {
@@ -355,7 +339,7 @@ fn call_error(key: call_error_key, count: u64) -> CallError {
 /// Time in calls that did not fit a thread's slots.
 pub fn evicted_calls(probes: &Probes) -> Result<EvictedCalls, Error> {
     let mut calls = EvictedCalls::new();
-    for (_, key, ns) in entries::<call_key, u64>(&probes.skel().maps.evicted_calls)? {
+    for (_, key, ns) in map_entries::entries::<call_key, u64>(&probes.skel().maps.evicted_calls)? {
         calls.entry((key.tid, key.first_ns)).or_default().push((key.nr as u16, ns));
     }
     Ok(calls)
