@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # What recording costs servers: requests a second of Redis (GET), nginx (a small file) and PostgreSQL
-# (pgbench -S), each saturating a CPU of its own while its clients saturate another, and what is left of
-# them while a tool watches the server. The load goes on all the time, and each tool comes and goes: what
-# is lost with it is compared with the seconds right before and after it, because a shared machine is
-# never the same for a minute. With --docs it writes docs/cost.md, and keeps what is there from "What
-# --cheap leaves out" on.
+# (pgbench -S), and what is left of them while a tool watches the server: each on a CPU of its own, which
+# it saturates, with clients and tools on the others; and nginx and PostgreSQL ("-everywhere") with more
+# workers and clients than CPUs, all anywhere, so that no CPU is ever idle. The load goes on all the
+# time, and each tool comes and goes: what is lost with it is compared with the seconds right before and
+# after it, because a shared machine is never the same for a minute. With --docs it writes docs/cost.md,
+# and keeps what is there from "What --cheap leaves out" on.
 #
-#     ROUNDS=7 SECONDS_EACH=2 ONLY="redis nginx postgres" bench-peers/overhead-servers.sh [--docs]
+#     ROUNDS=7 SECONDS_EACH=2 ONLY="redis nginx-everywhere" bench-peers/overhead-servers.sh [--docs]
 set -euo pipefail
 # shellcheck source=bench-peers/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 ROUNDS=${ROUNDS:-7}
 SECONDS_EACH=${SECONDS_EACH:-2}
-ONLY=${ONLY:-redis nginx postgres}
+ONLY=${ONLY:-redis nginx postgres nginx-everywhere postgres-everywhere}
 PORT=${PORT:-6398}
 # Between the start of a tool and what is measured: it attaches, and whylag samples more often at first.
 READY_S=3
@@ -25,9 +26,28 @@ mount_tracefs
 built empty
 PATH=$PATH:$(echo /usr/lib/postgresql/*/bin)
 
+CPUS=$(getconf _NPROCESSORS_ONLN)
+
+# is_everywhere SERVER
+is_everywhere() {
+	[[ $1 == *-everywhere ]]
+}
+
+# places SERVER: where it runs and where its clients and the tools do, and how many clients of one are
+# wanted in place of one.
+places() {
+	SERVER_CPUS=$BENCH_CPU CLIENT_CPUS=$TOOL_CPUS TIMES=1
+	is_everywhere "$1" || return 0
+	SERVER_CPUS=0-$((CPUS - 1)) CLIENT_CPUS=0-$((CPUS - 1)) TIMES=$CPUS
+}
+
 # To be run in the background: its pid is then the server's.
-on_bench_cpu() {
-	exec taskset -c "$BENCH_CPU" "$@"
+on_server_cpus() {
+	exec taskset -c "$SERVER_CPUS" "$@"
+}
+
+on_client_cpus() {
+	exec taskset -c "$CLIENT_CPUS" "$@"
 }
 
 # started PID: the server is to be recorded, and ended with the script.
@@ -35,16 +55,15 @@ started() {
 	SERVER=$1
 	sleep 1
 	kill -0 "$SERVER" 2>/dev/null || die "a server did not start: is one on port $PORT to $((PORT + 3))?"
-	at_exit kill "$SERVER"
 }
 
 start_redis() {
-	on_bench_cpu redis-server --port "$PORT" --save "" --appendonly no >"$TMP/redis.log" 2>&1 &
+	on_server_cpus redis-server --port "$PORT" --save "" --appendonly no >"$TMP/redis.log" 2>&1 &
 	started $!
 }
 
 load_redis() {
-	exec taskset -c "$TOOL_CPUS" redis-benchmark -p "$PORT" -n 2000000000 -c 50 -t get
+	on_client_cpus redis-benchmark -p "$PORT" -n 2000000000 -c 50 -t get
 }
 
 # Requests that the server says it has answered.
@@ -53,11 +72,13 @@ count_redis() {
 }
 
 start_nginx() {
+	local processes="master_process off;"
+	((TIMES == 1)) || processes="worker_processes $TIMES;"
 	mkdir -p "$TMP/www" "$TMP/nginx"
 	chmod 755 "$TMP" "$TMP/www"
 	head -c 600 /dev/zero | tr '\0' x >"$TMP/www/index.html"
 	cat >"$TMP/nginx.conf" <<-END
-		daemon off; master_process off; pid $TMP/nginx/pid; error_log $TMP/nginx/error.log;
+		daemon off; $processes pid $TMP/nginx/pid; error_log $TMP/nginx/error.log;
 		events { worker_connections 512; }
 		http {
 			access_log off; keepalive_requests 1000000000;
@@ -67,12 +88,12 @@ start_nginx() {
 			server { listen 127.0.0.1:$((PORT + 2)); location / { stub_status; } }
 		}
 	END
-	on_bench_cpu nginx -p "$TMP/nginx" -c "$TMP/nginx.conf" >"$TMP/nginx.log" 2>&1 &
+	on_server_cpus nginx -p "$TMP/nginx" -c "$TMP/nginx.conf" >"$TMP/nginx.log" 2>&1 &
 	started $!
 }
 
 load_nginx() {
-	exec taskset -c "$TOOL_CPUS" wrk -t 1 -c 32 -d 24h "http://127.0.0.1:$((PORT + 1))/"
+	on_client_cpus wrk -t "$TIMES" -c "$((32 * TIMES))" -d 24h "http://127.0.0.1:$((PORT + 1))/"
 }
 
 count_nginx() {
@@ -83,7 +104,7 @@ start_postgres() {
 	chmod 755 "$TMP"
 	install -d -o postgres "$TMP/pg"
 	as_postgres initdb -D "$TMP/pg" -A trust >"$TMP/initdb.log" 2>&1
-	as_postgres taskset -c "$BENCH_CPU" postgres -D "$TMP/pg" -p "$((PORT + 3))" -k "$TMP/pg" \
+	as_postgres taskset -c "$SERVER_CPUS" postgres -D "$TMP/pg" -p "$((PORT + 3))" -k "$TMP/pg" \
 		-c listen_addresses=127.0.0.1 >"$TMP/postgres.log" 2>&1 &
 	sleep 3
 	started "$(head -n 1 "$TMP/pg/postmaster.pid")"
@@ -95,8 +116,8 @@ as_postgres() {
 }
 
 load_postgres() {
-	exec taskset -c "$TOOL_CPUS" pgbench -h 127.0.0.1 -p "$((PORT + 3))" -U postgres -n -S -c 4 -j 1 \
-		-P 1 -T 86400 postgres
+	on_client_cpus pgbench -h 127.0.0.1 -p "$((PORT + 3))" -U postgres -n -S \
+		-c "$((4 * TIMES))" -j "$TIMES" -P 1 -T 86400 postgres
 }
 
 # pgbench says each second how many there were in it; statistics of PostgreSQL itself come late.
@@ -122,7 +143,7 @@ watch_with() {
 }
 
 watcher() {
-	taskset -c "$TOOL_CPUS" "$@" >"$TMP/tool.log" 2>&1 &
+	taskset -c "$CLIENT_CPUS" "$@" >"$TMP/tool.log" 2>&1 &
 	WATCHERS+=($!)
 }
 
@@ -154,10 +175,10 @@ stop_watching() {
 # does so once a second.
 rate() {
 	local before after began ended
-	before=$(next_count "$1")
+	before=$(next_count "${1%-everywhere}")
 	began=$EPOCHREALTIME
 	sleep "$SECONDS_EACH"
-	after=$(next_count "$1")
+	after=$(next_count "${1%-everywhere}")
 	ended=$EPOCHREALTIME
 	awk -v n="$((after - before))" -v a="$began" -v b="$ended" 'BEGIN { printf "%.0f\n", n / (b - a) }'
 }
@@ -204,7 +225,7 @@ missed() {
 # row SERVER: medians and ranges of what each tool takes.
 row() {
 	local tool loss
-	printf '| %s | %.0f |' "$1" "$(median <"$TMP/$1.bare")"
+	printf '| %s | %.0f |' "${1/-everywhere/, no CPU idle}" "$(median <"$TMP/$1.bare")"
 	for tool in "${TOOLS[@]}"; do
 		loss=$(losses "$1" "$tool")
 		[[ -n $loss ]] || { printf ' - |'; continue; }
@@ -214,20 +235,28 @@ row() {
 	echo
 }
 
+# A server is ended before another has its port.
 end_load() {
-	kill "$load" 2>/dev/null || true
-	wait "$load" 2>/dev/null || true
+	[[ $load ]] || return 0
+	kill "$load" "$SERVER" 2>/dev/null || true
+	wait "$load" "$SERVER" 2>/dev/null || true
+	while kill -0 "$SERVER" 2>/dev/null; do sleep 0.1; done
+	rm -rf "$TMP/pg"
+	load='' SERVER=''
 }
 
-load=
+load='' SERVER=''
 at_exit end_load
 TOOLS=(empty whylag cheap bpftrace perf-trace strace)
 for server in $ONLY; do
-	"start_$server"
-	"load_$server" >"$TMP/load.log" 2>&1 &
+	places "$server"
+	"start_${server%-everywhere}"
+	"load_${server%-everywhere}" >"$TMP/load.log" 2>&1 &
 	load=$!
 	sleep 1
 	subjects=("${TOOLS[@]/#/$server/}")
+	# What the others cost beyond the CPU that they take is known by then.
+	is_everywhere "$server" && subjects=("${subjects[@]:0:4}")
 	run_rounds measured "${subjects[@]}"
 	end_load
 done
@@ -246,8 +275,9 @@ page() {
 		Written by \`bench-peers/overhead-servers.sh --docs\` on $(date -u +%F), Linux $(uname -r),
 		$(getconf _NPROCESSORS_ONLN) CPUs.
 
-		The server saturates one CPU, its clients and the tools share the others. Under one load each tool
-		came and went $ROUNDS times. The table has the share of the server's requests per second that it took away,
+		The server saturates one CPU, its clients and the tools share the others, and leave a good part of
+		them idle; with "no CPU idle" there are more workers and clients than CPUs, which run anywhere, as
+		the tools do. Under one load each tool came and went $ROUNDS times. The table has the share of the server's requests per second that it took away,
 		from $READY_S s after its start on, of those right before and after it: median (range). The goals
 		are 8 % with whylag and 3 % with \`--cheap\`; what is beyond them is marked !. whylag is told to follow
 		the server's children; bpftrace sums off-CPU time by kernel stack and has a histogram of calls, of the
@@ -257,7 +287,7 @@ page() {
 	table_of_losses
 	cat <<-END
 
-		"-" is a tool that failed. The floor is the cost of empty BPF programs on
+		"-" is a tool that failed, or was not tried. The floor is the cost of empty BPF programs on
 		sys_enter and sys_exit: no tool that counts calls by tracepoints can cost less. A negative value is
 		noise, so differences of a few per cent are not resolved by so many rounds.
 		\`--cheap\` leaves out system calls, requests and the time in softirqs, and samples each CPU 49 times a

@@ -40,4 +40,4 @@ has_whylag && subjects+=(whylag whylag-attach)
 run_rounds measured "${subjects[@]}"
 table bare whylag-attach whylag bpftrace perf-record
 attach=$(figures whylag-attach | median)
-[[ -z $attach ]] || goal "whylag attached and recording" "$attach" 300 ms
+[[ -z $attach ]] || goal "whylag attached and recording" "$attach" 250 ms

@@ -35,5 +35,5 @@ subjects=(bare empty bpftrace perf-trace strace)
 has_whylag && subjects+=(whylag)
 run_rounds measured "${subjects[@]}"
 table bare empty whylag bpftrace perf-trace strace
-compare bpftrace 0.333
+compare bpftrace 0.25
 compare empty 2

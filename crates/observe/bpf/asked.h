@@ -78,7 +78,7 @@ static __always_inline bool read_name(struct retry_name *name, u32 kind)
 	case CALL_CONNECT:
 		return read_address(name, ARGUMENT_2(regs));
 	case CALL_SOCKET_OPTION:
-		return peer_of_socket(name, file_of_fd(task, (u32)ARGUMENT_1(regs)));
+		return peer_of_socket(name, file_here((u32)ARGUMENT_1(regs)));
 	case CALL_PATH_1:
 		return read_path(name->path, ARGUMENT_1(regs));
 	case CALL_PATH_2:
@@ -95,7 +95,7 @@ static __always_inline bool read_name(struct retry_name *name, u32 kind)
  * Reads into cpu->asked what a call names; a number of it, 0 if it cannot be read. The buffer may
  * be another one at the next try, so its bytes count.
  */
-static __noinline u64 named_by(u32 kind)
+__noinline u64 named_by(u32 kind)
 {
 	u32 zero = 0, i;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
@@ -128,7 +128,7 @@ static __always_inline u64 asked_for(u32 kind, u32 *mode)
 	case CALL_FCNTL:
 	case CALL_SEND:
 	case CALL_WRITE:
-		return inode_of(file_of_fd(task, (u32)ARGUMENT_1(regs)), mode);
+		return inode_of(file_here((u32)ARGUMENT_1(regs)), mode);
 	}
 	return ARGUMENT_1(regs);
 }

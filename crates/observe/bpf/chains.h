@@ -172,11 +172,13 @@ __noinline int work_out_past(struct thread *t)
  * sleep until now. Nobody else changes the two: `t` is asleep and woken by
  * this CPU alone, and the history of a thread grows on its own CPU.
  */
-static __noinline int divide_wait(struct thread *t, struct thread *waker, u64 now)
+__noinline int divide_wait(struct thread *t, struct thread *waker, u64 now)
 {
 	u64 to = now;
 	u32 i;
 
+	if (!t || !waker)
+		return 0;
 	for (i = 0; i < STEPS && to > t->off_since; i++) {
 		struct step *step = &waker->steps[(waker->steps_head - 1 - i) & (STEPS - 1)];
 
@@ -285,12 +287,16 @@ static __always_inline void add_sleep_to_past(struct past *past, struct step *ol
  * Before an absence is forgotten, it is added to those before it, with the time on a CPU in between.
  * A turn with many short waits would take the whole history, and what was before it not be known.
  */
-static __noinline int join_past(struct thread *t, u32 at)
+__noinline int join_past(struct thread *t, u32 at)
 {
-	struct step *old = &t->steps[at & (STEPS - 1)];
-	struct past *past = &t->past;
-	struct step *all = &past->all;
+	struct step *old, *all;
+	struct past *past;
 
+	if (!t)
+		return 0;
+	old = &t->steps[at & (STEPS - 1)];
+	past = &t->past;
+	all = &past->all;
 	if (old->wake < old->from || old->on < old->wake)
 		return 0;
 	if (!all->on || all->on > old->from || old->wake - all->from > TOGETHER_NS) {

@@ -82,7 +82,7 @@ static __always_inline bool may_copy(u32 met, u64 now, bool sampled)
 }
 
 /* Copies the current task's user stack, which the walk calls `walked`; 0 if not now. */
-static __noinline u64 copy_stack(u64 walked, bool sampled)
+__noinline u64 copy_stack(u64 walked, bool sampled)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);

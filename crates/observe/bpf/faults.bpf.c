@@ -34,7 +34,7 @@ int BPF_PROG(on_fault_user, unsigned long address, struct pt_regs *regs)
 		return 0;
 	/* Without the calls the end of a first call would not be seen. */
 	if ((linking || t->binding) && enter(cpu)) {
-		step_of_binding(ctx, INSTRUCTION(regs), STACK_TOP(regs));
+		step_of_binding(INSTRUCTION(regs), STACK_TOP(regs));
 		leave(cpu);
 	}
 	return 0;

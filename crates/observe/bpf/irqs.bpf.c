@@ -14,7 +14,7 @@ static __always_inline void look_again(struct cpu *cpu)
 		return;
 	cpu->took = took;
 	if (!cpu->slot)
-		cpu->slot = slot_of(bpf_get_current_task_btf());
+		cpu->slot = stored_slot_of(bpf_get_current_task_btf());
 }
 
 static __always_inline void interrupted(struct cpu *cpu, u64 now, bool tick)

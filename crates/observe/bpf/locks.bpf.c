@@ -78,7 +78,7 @@ static __always_inline void sleep_begins(void *ctx, struct cpu *cpu,
 {
 	u64 mm = t->mm_waited;
 
-	t->lock_stack = stack_here(ctx, cpu, 0);
+	t->lock_stack = kernel_stack_here(ctx, cpu);
 	t->lock = lock;
 	t->lock_start = now;
 	if (mm && lock == mm + bpf_core_field_offset(struct mm_struct, mmap_lock)) {
@@ -140,7 +140,7 @@ static __always_inline void contention_ends(void *ctx, struct cpu *cpu,
 
 	if (t->spin_lock == (u64)lock) {
 		if (now - t->spin_start >= SPUN_MIN_NS)
-			spun(t->tgid, stack_here(ctx, cpu, 0), now - t->spin_start);
+			spun(t->tgid, kernel_stack_here(ctx, cpu), now - t->spin_start);
 		hist_count(hist_slot(t->tgid, HIST_LOCK, LOCK_CLASS_SPIN),
 			   now - t->spin_start);
 		spin_ends(cpu, t, now);

@@ -220,7 +220,7 @@ static __always_inline void end_hold(void *ctx, struct cpu *cpu,
 		lock->kept[slot] = *hold;
 	}
 	if (ns >= threshold_ns) {
-		u64 stack = stack_here(ctx, cpu, 0);
+		u64 stack = kernel_stack_here(ctx, cpu);
 
 		o = reserve(&outliers, sizeof(*o));
 		if (!o) {

@@ -69,7 +69,7 @@ static __noinline int add_sleep_path(struct task_struct *task, u64 ns)
 {
 	u32 zero = 0;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
-	struct thread *t = thread_of(task);
+	struct thread *t = current_thread();
 	struct path_key key = {};
 
 	if (!cpu || !t)
@@ -87,12 +87,12 @@ static __noinline int add_sleep_path(struct task_struct *task, u64 ns)
 }
 
 /* Adds the failed calls that a thread has counted since it did so last. */
-static __noinline int keep_errors(struct thread *t)
+__noinline int keep_errors(struct thread *t)
 {
 	struct call_error_key key;
 	u64 *count, errors;
 
-	if (!t->errors)
+	if (!t || !t->errors)
 		return 0;
 	/* Older kernels take no key from memory that was handed to a global function. */
 	key = t->errors_of;

@@ -15,6 +15,7 @@
 
 /* Entries between C and Python are frames, too. */
 #define PYTHON_STEPS	(PYTHON_FRAMES + 64)
+#define PYTHON_STEPS_AT_ONCE	16	/* a divisor of those */
 /* From 3.12 on frames of these owners, and those after it, are entries. */
 #define PYTHON_ENTRY	3
 /* Threads of a process that are looked through, and how soon again in vain. */
@@ -69,6 +70,18 @@ __noinline int look_at_python_thread(u64 self)
 	return 0;
 }
 
+/* So many of those steps. True as there. Global, as steps_python. */
+__noinline int look_at_python_threads(u64 self)
+{
+	u32 i;
+
+	for (i = 0; i < PYTHON_STEPS_AT_ONCE; i++) {
+		if (look_at_python_thread(self))
+			return 1;
+	}
+	return 0;
+}
+
 static __always_inline u64 find_python_thread(struct python_walk *w, u64 self)
 {
 	u32 i;
@@ -77,8 +90,8 @@ static __always_inline u64 find_python_thread(struct python_walk *w, u64 self)
 	if (!w->interpreter)
 		return 0;
 	w->thread = word_at(w->interpreter + w->at.threads);
-	for (i = 0; i < PYTHON_THREADS; i++) {
-		if (look_at_python_thread(self))
+	for (i = 0; i < PYTHON_THREADS; i += PYTHON_STEPS_AT_ONCE) {
+		if (look_at_python_threads(self))
 			return w->thread;
 	}
 	return 0;
@@ -180,6 +193,21 @@ __noinline int step_python(u32 steps)
 	return 1;
 }
 
+/*
+ * So many of them, with the first of which the number is `first`; 0 at the end. Global, as hold_class: a
+ * loop is gone through to its end by the verifier, so a long one is two short ones.
+ */
+__noinline int steps_python(u32 first)
+{
+	u32 i;
+
+	for (i = 0; i < PYTHON_STEPS_AT_ONCE; i++) {
+		if (!step_python(first + i))
+			return 0;
+	}
+	return 1;
+}
+
 /* When the current system call began, 0 if the thread is in none. */
 static __always_inline u64 call_since(struct thread *t)
 {
@@ -224,8 +252,8 @@ __noinline int walk_python(u32 tgid)
 	if (w->at.innermost != PYTHON_DIRECT)
 		w->frame = word_at(w->frame + w->at.innermost);
 	w->met = 0;
-	for (i = 0; i < PYTHON_STEPS; i++) {
-		if (!step_python(i))
+	for (i = 0; i < PYTHON_STEPS; i += PYTHON_STEPS_AT_ONCE) {
+		if (!steps_python(i))
 			break;
 	}
 	return 0;

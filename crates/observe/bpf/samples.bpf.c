@@ -27,8 +27,8 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	/* The timer itself is a hard interrupt: what did it interrupt? */
 	key.account = in_timed_softirq(cpu) ? ACCT_SOFTIRQ : base_account(t);
 	key.sampled = 1;
-	key.kernel = stack_here(ctx, cpu, 0);
-	key.user = stack_here(ctx, cpu, t->tgid);
+	key.kernel = kernel_stack_here(ctx, cpu);
+	key.user = user_stack_here(cpu, t->tgid);
 	copy_sampled(key.user);
 	if (!add_to_path(&key, sample_period_ns))
 		return 0;

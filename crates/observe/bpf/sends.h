@@ -58,7 +58,7 @@ static __always_inline void send_waited(struct thread *t,
 }
 
 /* A call of the current thread fails; counted if it is a send for which there was no room. */
-static __noinline int send_refused(u32 tgid, u16 call, u32 error)
+__noinline int send_refused(u32 tgid, u16 call, u32 error)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 kind = call_kinds[call & (CALLS_MAX - 1)], mode;
@@ -70,7 +70,7 @@ static __noinline int send_refused(u32 tgid, u16 call, u32 error)
 	if (kind != CALL_SEND && kind != CALL_WRITE)
 		return 0;
 	regs = (void *)bpf_task_pt_regs(task);
-	inode = inode_of(file_of_fd(task, (u32)ARGUMENT_1(regs)), &mode);
+	inode = inode_of(file_here((u32)ARGUMENT_1(regs)), &mode);
 	if ((mode & S_IFMT) != S_IFSOCK)
 		return 0;
 	now = bpf_ktime_get_ns();

@@ -228,9 +228,9 @@ static __always_inline void find_listener(struct sock *sk, u32 tgid)
 }
 
 /* The descriptor `fd` has been accepted: it tells of its service, if no walk has found that yet. */
-static __noinline int find_service(struct thread *t, u32 fd)
+__noinline int find_service(u32 tgid, u32 fd)
 {
-	struct file *file = file_of_fd(bpf_get_current_task_btf(), fd);
+	struct file *file = file_here(fd);
 	struct sock *sk = sock_of(file);
 	struct service_key key;
 
@@ -238,7 +238,7 @@ static __noinline int find_service(struct thread *t, u32 fd)
 		return 0;
 	key_of_server(&key, sk);
 	if (key.port || key.name)
-		service_number(&key, family_of(sk), t->tgid);
+		service_number(&key, family_of(sk), tgid);
 	return 0;
 }
 

@@ -26,10 +26,22 @@ static __always_inline void call_arguments(u64 *args)
 
 extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym __weak;
 
+/*
+ * A task of which the verifier does not have to prove anything. Of a task that it trusts it looks at each
+ * load of a pointer whether that can be trusted, too: three times through the names of all types of the
+ * kernel, which takes 1 ms (btf_nested_type_is_trusted(), kernel/bpf/btf.c).
+ */
+static __always_inline struct task_struct *unproven(struct task_struct *task)
+{
+	if (!bpf_rdonly_cast)
+		return task;
+	return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
+}
+
 /* An open file. */
 static __always_inline struct file *file_of_fd(struct task_struct *task, u32 fd)
 {
-	struct fdtable *table = task->files->fdt;
+	struct fdtable *table = unproven(task)->files->fdt;
 	struct file **slot = table->fd, *file = NULL;
 	struct list_head *pointer;
 
@@ -42,6 +54,11 @@ static __always_inline struct file *file_of_fd(struct task_struct *task, u32 fd)
 	/* Any kernel type that begins with a pointer: that is loaded at once, and 0 where it cannot be. */
 	pointer = bpf_rdonly_cast(slot + fd, bpf_core_type_id_kernel(struct list_head));
 	return (struct file *)pointer->next;
+}
+
+static __always_inline struct file *file_here(u32 fd)
+{
+	return file_of_fd(bpf_get_current_task_btf(), fd);
 }
 
 /* Its inode number and mode, 0 if there is none. */
@@ -123,7 +140,7 @@ struct {
 } roles SEC(".maps");
 
 /* The descriptor `fd` of the process has been connected or accepted. */
-static __noinline int note_role(u32 tgid, u32 fd, u32 role)
+__noinline int note_role(u32 tgid, u32 fd, u32 role)
 {
 	struct role_key key = { .tgid = tgid, .fd = fd };
 
@@ -177,11 +194,9 @@ static __always_inline void note_asked(struct thread *t, struct file *file, u32 
 }
 
 /* read or write: pipe, socket, file or something else. */
-static __always_inline u32 file_account(struct thread *t,
-					struct task_struct *task, u32 fd,
-					bool write, u32 otherwise)
+static __always_inline u32 file_account(struct thread *t, u32 fd, bool write, u32 otherwise)
 {
-	struct file *file = file_of_fd(task, fd);
+	struct file *file = file_here(fd);
 	u32 mode;
 
 	if (!write)
@@ -212,8 +227,7 @@ static __always_inline u32 file_account(struct thread *t,
 }
 
 /* The one descriptor that poll or ppoll waits for; with several nobody knows which. */
-static __always_inline u64 polled_inode(struct thread *t, struct task_struct *task,
-					struct pt_regs *regs)
+static __always_inline u64 polled_inode(struct thread *t, struct pt_regs *regs)
 {
 	struct file *file;
 	u32 fd, mode;
@@ -222,7 +236,7 @@ static __always_inline u64 polled_inode(struct thread *t, struct task_struct *ta
 		return 0;
 	if (bpf_probe_read_user(&fd, sizeof(fd), (void *)ARGUMENT_1(regs)))
 		return 0;
-	file = file_of_fd(task, fd);
+	file = file_here(fd);
 	note_asked(t, file, fd);
 	return inode_of(file, &mode);
 }
@@ -263,7 +277,7 @@ static __always_inline u32 call_account(struct thread *t,
 	case CALL_POLL:
 		if (polls_nothing(t, regs))
 			return ACCT_TIMER;
-		t->object = polled_inode(t, task, regs);
+		t->object = polled_inode(t, regs);
 		return ACCT_POLL;
 	case CALL_COMPLETION:
 		return ACCT_POLL;	/* unless the disk ends it */
@@ -276,25 +290,25 @@ static __always_inline u32 call_account(struct thread *t,
 	case CALL_CONNECT:
 		return ACCT_SOCKET_CONNECT;
 	case CALL_RECEIVE:
-		file = file_of_fd(task, fd);
+		file = file_here(fd);
 		note_asked(t, file, fd);
 		t->object = inode_of(file, &mode);
 		return ACCT_SOCKET_RECEIVE;
 	case CALL_SEND:
-		t->object = inode_of(file_of_fd(task, fd), &mode);
+		t->object = inode_of(file_here(fd), &mode);
 		return ACCT_SOCKET_SEND;
 	case CALL_FILE_LOCK:
-		t->object = inode_of(file_of_fd(task, fd), &mode);
+		t->object = inode_of(file_here(fd), &mode);
 		return ACCT_FILE_LOCK;
 	case CALL_FCNTL:
 		if (second != F_SETLKW && second != F_OFD_SETLKW)
 			return otherwise;
-		t->object = inode_of(file_of_fd(task, fd), &mode);
+		t->object = inode_of(file_here(fd), &mode);
 		return ACCT_FILE_LOCK;
 	case CALL_READ:
-		return file_account(t, task, fd, false, otherwise);
+		return file_account(t, fd, false, otherwise);
 	case CALL_WRITE:
-		return file_account(t, task, fd, true, otherwise);
+		return file_account(t, fd, true, otherwise);
 	case CALL_DISK:
 		return ACCT_DISK;
 	case CALL_SEMAPHORES:

@@ -109,16 +109,27 @@ static __always_inline u64 stack_of_sleeper(struct cpu *cpu,
 						sizeof(cpu->stack.frames), 0));
 }
 
-/* Kernel or user stack of the current task. */
-static __always_inline u64 stack_here(void *ctx, struct cpu *cpu, u32 tgid)
+/* Kernel stack of the current task. */
+static __always_inline u64 kernel_stack_here(void *ctx, struct cpu *cpu)
 {
 	if (no_stacks)
 		return 0;
-	if (tgid && pythons)
+	return send_stack(0, bpf_get_stack(ctx, cpu->stack.frames,
+					   sizeof(cpu->stack.frames), 0));
+}
+
+/* User stack of the current task. Global functions ask for it, which are handed no ctx. */
+static __always_inline u64 user_stack_here(struct cpu *cpu, u32 tgid)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (no_stacks)
+		return 0;
+	if (pythons)
 		walk_python(tgid);
-	return send_stack(tgid, bpf_get_stack(ctx, cpu->stack.frames,
-					      sizeof(cpu->stack.frames),
-					      tgid ? BPF_F_USER_STACK : 0));
+	return send_stack(tgid, bpf_get_task_stack(task, cpu->stack.frames,
+						   sizeof(cpu->stack.frames),
+						   BPF_F_USER_STACK));
 }
 
 #endif

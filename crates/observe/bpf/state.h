@@ -29,9 +29,12 @@ const volatile u32 page_bytes;
 const volatile u32 hist_slots;		/* slots of hists, both halves */
 const volatile u32 thread_slots_max;	/* slots of threads */
 const volatile u8 call_kinds[CALLS_MAX];	/* enum call_kind */
+
+/* ---- set by the loader before they are attached: it looks while the programs are loaded ---- */
+
 /* Code of the kernel's lock and scheduler functions, to step over. */
-const volatile u64 sched_text[2], lock_text[2];
-const volatile u64 handle_mm_fault_text[2];
+u64 sched_text[2], lock_text[2];
+u64 handle_mm_fault_text[2];
 
 /* ---- changed by the loader while they run ---- */
 
@@ -256,7 +259,7 @@ __noinline int meet_current(void)
 		return 0;
 	first = !cpu->task;
 	cpu->task = (u64)task;
-	cpu->slot = slot_of(task);
+	cpu->slot = stored_slot_of(task);
 	t = this_thread(cpu);
 	if (!t || !enter(cpu))
 		return 0;

@@ -35,7 +35,7 @@ static __always_inline u32 slot_for(struct thread *t, u16 nr)
 }
 
 /* Makes room for another call in one of its slots: the old sum goes to a map. */
-static __noinline int change_slot(u16 nr)
+__noinline int change_slot(u16 nr)
 {
 	struct thread *t = current_thread();
 	struct call_sum *slot;
@@ -70,7 +70,7 @@ static __noinline int change_slot(u16 nr)
  * back, as a limit of its rate makes it do. Loops that read the clock by the
  * vDSO in between are seen through; loops with other calls are not.
  */
-static __noinline int step_of_hold(u32 kind, u16 nr, u64 now)
+__noinline int step_of_hold(u32 kind, u16 nr, u64 now)
 {
 	struct thread *t = current_thread();
 	u64 ns;
@@ -134,14 +134,14 @@ static __always_inline void call_begins(struct cpu *cpu, struct thread *t, u32 k
 }
 
 /* A thread sends for the first time; what goes to a file or a terminal goes to no other thread. */
-static __noinline int first_send(u32 fd)
+__noinline int first_send(u32 fd)
 {
 	struct thread *t = current_thread();
 	u32 mode;
 
 	if (!t)
 		return 0;
-	inode_of(file_of_fd(bpf_get_current_task_btf(), fd), &mode);
+	inode_of(file_here(fd), &mode);
 	if ((mode & S_IFMT) != S_IFREG && (mode & S_IFMT) != S_IFCHR)
 		t->fresh = 0;
 	return 0;
@@ -174,7 +174,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	if (!t || !enter(cpu))
 		return 0;
 	if (t->binding)
-		step_of_binding(ctx, 0, 0);
+		step_of_binding(0, 0);
 	id = call_numbered(current, id);
 	kind = call_kinds[id & (CALLS_MAX - 1)];
 	call_begins(cpu, t, kind, id);
@@ -184,7 +184,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 }
 
 /* Keeps a long call whole. */
-static __noinline int send_call(void *ctx, u64 now, s64 result)
+__noinline int send_call(u64 now, s64 result)
 {
 	u32 zero = 0, i;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
@@ -194,7 +194,7 @@ static __noinline int send_call(void *ctx, u64 now, s64 result)
 
 	if (!cpu || !t)
 		return 0;
-	user_stack = stack_here(ctx, cpu, t->tgid);
+	user_stack = user_stack_here(cpu, t->tgid);
 	copy = copy_here(t, user_stack);
 	o = reserve(&outliers, sizeof(*o));
 	if (!o) {
@@ -240,19 +240,19 @@ static __always_inline void step_after_try(struct thread *t, u32 kind, long ret)
 		add_sleep(t, kind, ret);
 }
 
-static __always_inline void call_ends(void *ctx, struct cpu *cpu,
+static __always_inline void call_ends(struct cpu *cpu,
 				      struct thread *t, u32 kind, long ret)
 {
 	u64 now = bpf_ktime_get_ns(), ns;
 
 	charge(cpu, t, now);
 	if (t->pending)
-		send_pending(ctx, cpu, t);
+		send_pending();
 	if (t->call != NO_CALL && t->call_start) {
 		ns = now - t->call_start;
 		hist_count(call_slot(t)->hist, ns);
 		if (ns >= threshold_ns)
-			send_call(ctx, now, ret);
+			send_call(now, ret);
 	}
 	if (ret < 0 && ret >= -4095 && t->call != NO_CALL) {
 		count_error(t, t->call, -ret, now);
@@ -284,7 +284,7 @@ static __always_inline void note_roles(struct thread *t, u32 kind, struct pt_reg
 			t->sent_fd = 0;
 	} else if (kind == CALL_ACCEPT && ret >= 0) {
 		note_role(t->tgid, ret, ROLE_SERVER);
-		find_service(t, ret);
+		find_service(t->tgid, ret);
 	} else if (kind == CALL_CONNECT)
 		note_role(t->tgid, (u32)ARGUMENT_1(regs), ROLE_CLIENT);
 }
@@ -303,7 +303,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	kind = call_kinds[t->call & (CALLS_MAX - 1)];
 	note_roles(t, kind, regs, ret);
-	call_ends(ctx, cpu, t, kind, ret);
+	call_ends(cpu, t, kind, ret);
 	leave(cpu);
 	return 0;
 }

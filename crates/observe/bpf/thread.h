@@ -221,15 +221,22 @@ static __always_inline struct thread *thread_in(u32 slot)
 	return slot ? bpf_map_lookup_elem(&threads, &slot) : NULL;
 }
 
-/* Most tasks of a host are not watched: they have no storage at all, which one load shows. */
+static __always_inline u32 stored_slot_of(struct task_struct *task)
+{
+	u32 *slot = bpf_task_storage_get(&thread_slots, task, 0, 0);
+
+	return slot ? *slot : 0;
+}
+
+/*
+ * The same where it is often asked for: most tasks of a host are not watched, and have no storage at all,
+ * which one load shows. That load is dear for the verifier: see unproven().
+ */
 static __always_inline u32 slot_of(struct task_struct *task)
 {
-	u32 *slot;
-
 	if (!task || (bpf_core_field_exists(task->bpf_storage) && !task->bpf_storage))
 		return 0;
-	slot = bpf_task_storage_get(&thread_slots, task, 0, 0);
-	return slot ? *slot : 0;
+	return stored_slot_of(task);
 }
 
 static __always_inline struct thread *thread_of(struct task_struct *task)

@@ -29,7 +29,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 		return;
 	charge(cpu, t, now);
 	if (t->pending)
-		send_pending(ctx, cpu, t);
+		send_pending();
 	if (state & TASK_DEAD) {
 		keep_waits(t);
 		keep_errors(t);
@@ -137,7 +137,7 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now, u64 throttl
 {
 	u32 zero = 0;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
-	struct thread *t = thread_of(next);
+	struct thread *t = current_thread();
 
 	if (!cpu || !t)
 		return;
@@ -192,7 +192,6 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	u64 off, delay, throttled_ns;
 	bool slept, throttled;
 
-	cpu->slot = known_slot_of(cpu, next);
 	t = thread_in(cpu->slot);
 	if (!t)
 		return;
@@ -291,6 +290,7 @@ static __always_inline int switched(void *ctx, bool preempt,
 				    struct task_struct *next, u32 prev_state)
 {
 	struct cpu *cpu = this_cpu(PROG_SCHED_SWITCH);
+	u32 next_slot;
 	u64 now;
 
 	/* Some kernels let the verifier think that a tracepoint may pass NULL. */
@@ -305,11 +305,13 @@ static __always_inline int switched(void *ctx, bool preempt,
 	cpu->busy = 1;
 	/* Nobody switches within an interrupt: an exit may have been missed. */
 	cpu->in_hardirq = cpu->in_softirq = 0;
+	/* Before all else, that the verifier looks at it once. */
+	next_slot = next->pid ? known_slot_of(cpu, next) : 0;
 	now = bpf_ktime_get_ns();
 	if (cpu->slot)
 		switch_out(ctx, cpu, prev, preempt, prev_state, now);
 	cpu->task = (u64)next;
-	cpu->slot = 0;
+	cpu->slot = next_slot;
 	if (prev->pid)
 		note_presence(cpu, prev, cpu->ran[cpu->ran_head & (RAN_SEEN - 1)].since, now);
 	note_ran(cpu, prev, now);
@@ -485,7 +487,7 @@ int BPF_PROG(on_migrate, struct task_struct *p)
 
 	if (!cpu || stopped || !p)
 		return 0;
-	t = thread_of(p);
+	t = thread_in(stored_slot_of(p));
 	if (t)
 		t->migrations++;
 	return 0;

@@ -170,20 +170,24 @@ static __always_inline void send_last_record(struct thread *t,
  * The last long sleep is sent at the thread's next step on a CPU, because its
  * user stack can be walked only from there.
  */
-static __always_inline void send_pending(void *ctx, struct cpu *cpu,
-					 struct thread *t)
+__noinline int send_pending(void)
 {
+	u32 zero = 0, account;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+	struct thread *t = current_thread();
 	struct outlier_record *o;
 	u64 user_stack, copy, asleep;
-	u32 account = t->sleep.account;
 
+	if (!cpu || !t)
+		return 0;
+	account = t->sleep.account;
 	t->pending = 0;
-	user_stack = t->binding ? t->binding : stack_here(ctx, cpu, t->tgid);
+	user_stack = t->binding ? t->binding : user_stack_here(cpu, t->tgid);
 	copy = t->binding ? 0 : copy_here(t, user_stack);
 	o = reserve(&outliers, sizeof(*o));
 	if (!o) {
 		cpu->losses[LOSS_EVENT_RING]++;
-		return;
+		return 0;
 	}
 	__builtin_memset(o, 0, sizeof(*o));
 	o->type = RECORD_OUTLIER;
@@ -217,6 +221,7 @@ static __always_inline void send_pending(void *ctx, struct cpu *cpu,
 		o->breakdown[account] = asleep;
 	bpf_get_current_comm(o->comm, sizeof(o->comm));
 	bpf_ringbuf_submit(o, ring_flags(&outliers));
+	return 0;
 }
 
 static __always_inline void binding_begins(struct thread *t, u64 ip, u64 sp,
@@ -268,7 +273,7 @@ static __always_inline void binding_ends(struct cpu *cpu, struct thread *t,
 }
 
 /* The current thread faulted at `ip`, or, if that is 0, enters a system call. */
-static __noinline int step_of_binding(void *ctx, u64 ip, u64 sp)
+__noinline int step_of_binding(u64 ip, u64 sp)
 {
 	u32 zero = 0;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
@@ -280,7 +285,7 @@ static __noinline int step_of_binding(void *ctx, u64 ip, u64 sp)
 	now = bpf_ktime_get_ns();
 	charge(cpu, t, now);
 	if (t->pending)
-		send_pending(ctx, cpu, t);
+		send_pending();
 	if (!in_linker(t, ip))
 		binding_ends(cpu, t, now);
 	else if (!t->binding)

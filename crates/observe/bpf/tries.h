@@ -80,7 +80,7 @@ static __always_inline bool is_proven_later(struct thread *t)
 }
 
 /* Adds the sleeps of the current thread that are not in retry_sums yet. */
-static __noinline int keep_tries(bool won)
+__noinline int keep_tries(bool won)
 {
 	struct thread *t = current_thread();
 	u32 zero = 0;
@@ -130,7 +130,7 @@ static __always_inline u64 mix_all(u64 hash, const u64 *words)
  * A number of what the current thread's call wants to write; 0 if it cannot be read. Who waits for
  * room writes the same again; who drops what finds none comes with something else.
  */
-static __noinline u64 data_of_write(u16 call)
+__noinline u64 data_of_write(u16 call)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	u64 vector[2] = { ARGUMENT_2(regs), ARGUMENT_3(regs) }; /* a struct iovec: where, and how long */
@@ -167,7 +167,7 @@ static __always_inline bool is_same_service(struct thread *t)
 }
 
 /* The current thread was refused what it asks for. */
-static __noinline int refuse(u16 call, u32 kind, u32 error)
+__noinline int refuse(u16 call, u32 kind, u32 error)
 {
 	struct thread *t = current_thread();
 	u64 object;
@@ -197,7 +197,7 @@ static __noinline int refuse(u16 call, u32 kind, u32 error)
 }
 
 /* A call of the current thread failed. */
-static __noinline int try_fails(u16 call, u32 error)
+__noinline int try_fails(u16 call, u32 error)
 {
 	u32 kind = call_kinds[call & (CALLS_MAX - 1)];
 	struct thread *t = current_thread();
@@ -215,7 +215,7 @@ static __noinline int try_fails(u16 call, u32 error)
 }
 
 /* A call of the current thread, of which one was refused, did not fail: it has what it asked for, or connects. */
-static __noinline int try_succeeds(u32 kind)
+__noinline int try_succeeds(u32 kind)
 {
 	struct thread *t = current_thread();
 	bool again;
@@ -236,7 +236,7 @@ static __noinline int try_succeeds(u32 kind)
 }
 
 /* The current thread has asked a socket how its connection came out. */
-static __noinline int asked_socket(void)
+__noinline int asked_socket(void)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	struct thread *t = current_thread();
@@ -333,7 +333,7 @@ static __always_inline void tries_again(struct thread *t)
 }
 
 /* The current thread, of which a call was refused, begins another. */
-static __noinline int step_of_try(u32 kind, u16 nr)
+__noinline int step_of_try(u32 kind, u16 nr)
 {
 	struct thread *t = current_thread();
 	u32 mode;

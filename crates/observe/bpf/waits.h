@@ -106,12 +106,12 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 }
 
 /* Adds what a thread has waited, since it did so last, to the sums of its process. */
-static __noinline int keep_waits(struct thread *t)
+__noinline int keep_waits(struct thread *t)
 {
 	struct wait_sum first = {}, *sum;
 	struct wait_key key;
 
-	if (!t->waits.count)
+	if (!t || !t->waits.count)
 		return 0;
 	/* Older kernels take no key from memory that was handed to a global function. */
 	key = t->waits_of;

@@ -8,7 +8,6 @@ use crate::bpf::outlier_record;
 use crate::capability::{HostFacts, Plan, decide};
 use crate::drain::Drain;
 use crate::inbox::OUTLIERS_WAITING;
-use crate::kallsyms::TextRanges;
 use crate::names::Names;
 use crate::probes::{Config, Probes};
 use crate::sample_timers::Sampling;
@@ -74,8 +73,7 @@ impl FirstCalls {
             no_stacks: false,
             sampling: Sampling::Usual,
         };
-        let probes = Probes::start(&config, &recording, &TextRanges::of_this_kernel())
-            .map_err(|error| error.to_string())?;
+        let probes = Probes::start(&config, &recording).map_err(|error| error.to_string())?;
         privilege::drop_unneeded(false);
         let drain = Drain::start(&probes).map_err(|error| error.to_string())?;
         let (names, callers, waiting) = (Names::default(), HashMap::new(), Vec::new());

@@ -11,15 +11,12 @@ pub struct TextRanges {
     pub lock: [u64; 2],
     /// `handle_mm_fault` to the symbol after it.
     pub handle_mm_fault: [u64; 2],
-    /// Length of a jiffy, ns.
-    pub jiffy_ns: u32,
 }
 
 impl TextRanges {
-    /// Of the running kernel; /proc/kallsyms shows zeros without CAP_SYSLOG.
+    /// Of the running kernel; /proc/kallsyms shows zeros without CAP_SYSLOG. It takes 50 ms.
     pub fn of_this_kernel() -> TextRanges {
-        let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-        TextRanges { jiffy_ns: u32::try_from(clock::jiffy_ns()).unwrap_or(0), ..parse(&symbols) }
+        parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
 }
 
@@ -50,7 +47,6 @@ fn parse(kallsyms: &str) -> TextRanges {
         sched: range("__sched_text_start", "__sched_text_end"),
         lock: range("__lock_text_start", "__lock_text_end"),
         handle_mm_fault: extent_of(kallsyms, "handle_mm_fault").unwrap_or_default(),
-        jiffy_ns: 0,
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use libbpf_rs::skel::Skel;
@@ -85,12 +86,17 @@ impl Probes {
 
     /// Loads the programs of a recording, attaches them and begins to watch what the target
     /// already has.
-    pub fn start(
-        config: &Config,
-        recording: &Recording,
-        text: &TextRanges,
-    ) -> Result<Probes, Error> {
-        let (skel, sizes) = load::load(config, recording, text)?;
+    pub fn start(config: &Config, recording: &Recording) -> Result<Probes, Error> {
+        let (loaded, text) = thread::scope(|scope| {
+            let text = scope.spawn(TextRanges::of_this_kernel);
+            (load::load(config, recording), text.join().unwrap_or_default())
+        });
+        let (mut skel, sizes) = loaded?;
+        if let Some(bss) = skel.maps.bss_data.as_mut() {
+            bss.sched_text = text.sched;
+            bss.lock_text = text.lock;
+            bss.handle_mm_fault_text = text.handle_mm_fault;
+        }
         let mut loaded = Probes {
             skel,
             links: BTreeMap::new(),
@@ -258,7 +264,7 @@ impl Probes {
             if watched() <= found {
                 return;
             }
-            std::thread::sleep(LOOK_FOR_THE_DYING);
+            thread::sleep(LOOK_FOR_THE_DYING);
         }
     }
 

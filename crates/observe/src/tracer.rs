@@ -17,7 +17,6 @@ use crate::crowd::Crowd;
 use crate::drain::Drain;
 use crate::histograms::Histograms;
 use crate::inbox::{Inbox, Words};
-use crate::kallsyms::TextRanges;
 use crate::names::Names;
 use crate::probes::{Config, Probes, Stopped};
 use crate::python::Python;
@@ -92,7 +91,7 @@ impl Tracer {
             no_stacks: watch.timers != Timers::Off,
             sampling: if watch.cheap { Sampling::Cheap } else { Sampling::Usual },
         };
-        let mut probes = Probes::start(&config, recording, &TextRanges::of_this_kernel())?;
+        let mut probes = Probes::start(&config, recording)?;
         let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;
         privilege::drop_unneeded(found.kind == TargetKind::Command);
         let drain = Drain::start(&probes)?;

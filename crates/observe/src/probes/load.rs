@@ -10,7 +10,6 @@ use crate::Error;
 use crate::bpf::{OpenWhylagSkel, WhylagSkel, WhylagSkelBuilder};
 use crate::bpf_log;
 use crate::capability::Recording;
-use crate::kallsyms::TextRanges;
 use crate::parts::walks;
 use crate::sample_timers::Sampling;
 use crate::sizes::Sizes;
@@ -48,11 +47,7 @@ const THREADS: u32 = 24_576;
 const FIRST_SAMPLE_MASK: u32 = 15;
 
 /// Loads the programs of a recording.
-pub fn load(
-    config: &Config,
-    recording: &Recording,
-    text: &TextRanges,
-) -> Result<(WhylagSkel<'static>, Sizes), Error> {
+pub fn load(config: &Config, recording: &Recording) -> Result<(WhylagSkel<'static>, Sizes), Error> {
     // The generated skeleton borrows the object for its whole life; one small object per
     // recorder lives as long as the process.
     bpf_log::begin()?;
@@ -86,15 +81,12 @@ pub fn load(
         rodata.every_first_call = config.every_first_call;
         rodata.late_only = config.late_only;
         rodata.no_stacks = config.no_stacks;
-        rodata.jiffy_ns = text.jiffy_ns;
+        rodata.jiffy_ns = u32::try_from(clock::jiffy_ns()).unwrap_or(0);
         rodata.page_bytes = rustix::param::page_size() as u32;
         rodata.call_kinds = wire::call_kinds();
         let number = |call| Syscall::named(call).map_or(0, |Syscall(number)| number);
         rodata.connect_call = number("connect");
         rodata.writev_call = number("writev");
-        rodata.sched_text = text.sched;
-        rodata.lock_text = text.lock;
-        rodata.handle_mm_fault_text = text.handle_mm_fault;
     }
     if let Some(bss) = open.maps.bss_data.as_mut() {
         bss.threshold_ns = config.threshold_ns;
