@@ -273,15 +273,15 @@ page() {
 		# What recording costs a server
 
 		Written by \`bench-peers/overhead-servers.sh --docs\` on $(date -u +%F), Linux $(uname -r),
-		$(getconf _NPROCESSORS_ONLN) CPUs.
+		$CPUS CPUs.
 
 		The server saturates one CPU, its clients and the tools share the others, and leave a good part of
 		them idle; with "no CPU idle" there are more workers and clients than CPUs, which run anywhere, as
-		the tools do. Under one load each tool came and went $ROUNDS times. The table has the share of the server's requests per second that it took away,
-		from $READY_S s after its start on, of those right before and after it: median (range). The goals
-		are 8 % with whylag and 3 % with \`--cheap\`; what is beyond them is marked !. whylag is told to follow
-		the server's children; bpftrace sums off-CPU time by kernel stack and has a histogram of calls, of the
-		whole host.
+		the tools do. Under one load each tool came and went $ROUNDS times. The table has the share of the server's
+		requests per second that it took away, from $READY_S s after its start on, of those right before and after
+		it: median (range). The goals are 8 % with whylag and 3 % with \`--cheap\`; what is beyond them is
+		marked !. whylag is told to follow the server's children; bpftrace sums off-CPU time by kernel stack
+		and has a histogram of calls, of the whole host.
 
 	END
 	table_of_losses

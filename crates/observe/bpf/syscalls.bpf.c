@@ -240,8 +240,7 @@ static __always_inline void step_after_try(struct thread *t, u32 kind, long ret)
 		add_sleep(t, kind, ret);
 }
 
-static __always_inline void call_ends(struct cpu *cpu,
-				      struct thread *t, u32 kind, long ret)
+static __always_inline void call_ends(struct cpu *cpu, struct thread *t, u32 kind, long ret)
 {
 	u64 now = bpf_ktime_get_ns(), ns;
 
