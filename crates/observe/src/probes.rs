@@ -88,8 +88,11 @@ impl Probes {
     /// already has.
     pub fn start(config: &Config, recording: &Recording) -> Result<Probes, Error> {
         let (loaded, text) = thread::scope(|scope| {
-            let text = scope.spawn(TextRanges::of_this_kernel);
-            (load::load(config, recording), text.join().unwrap_or_default())
+            let text = thread::Builder::new().spawn_scoped(scope, TextRanges::of_this_kernel);
+            let loaded = load::load(config, recording);
+            // Where no thread can be made they are read afterwards.
+            let text = text.map(|thread| thread.join().unwrap_or_default());
+            (loaded, text.unwrap_or_else(|_| TextRanges::of_this_kernel()))
         });
         let (mut skel, sizes) = loaded?;
         if let Some(bss) = skel.maps.bss_data.as_mut() {
