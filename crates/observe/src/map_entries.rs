@@ -17,9 +17,12 @@ use crate::bpf::{self, Record};
 /// Entries asked for at once.
 const AT_ONCE: usize = 512;
 
+/// Key and value.
+type Entry = (Vec<u8>, Vec<u8>);
+
 /// All of a hash map: key as bytes, key and value.
 pub fn entries<K: Record, V: Record>(map: &dyn MapCore) -> Result<Vec<(Vec<u8>, K, V)>, Error> {
-    let read = |(key, value): (Vec<u8>, Vec<u8>)| {
+    let read = |(key, value): Entry| {
         let typed = (bpf::read::<K>(&key)?, bpf::read::<V>(&value)?);
         Some((key, typed.0, typed.1))
     };
@@ -27,7 +30,7 @@ pub fn entries<K: Record, V: Record>(map: &dyn MapCore) -> Result<Vec<(Vec<u8>, 
 }
 
 /// All of a hash map: keys and values, as bytes. One that comes meanwhile may be missing.
-pub fn all(map: &dyn MapCore) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+pub fn all(map: &dyn MapCore) -> Result<Vec<Entry>, Error> {
     let mut batch = Batch::new(map, AT_ONCE);
     let mut entries = Vec::new();
     loop {
@@ -113,7 +116,7 @@ impl Batch {
         outcome
     }
 
-    fn take(&self, entries: &mut Vec<(Vec<u8>, Vec<u8>)>) {
+    fn take(&self, entries: &mut Vec<Entry>) {
         let keys = self.keys.chunks_exact(self.key_size);
         let values = self.values.chunks_exact(self.value_size);
         let both = keys.zip(values).take(self.count as usize);
