@@ -77,6 +77,9 @@ pub fn process(pid: u32) -> Vec<Reading> {
     let mut readings = rows(&format!("/proc/{pid}/status"), &STATUS);
     let merging = format!("/proc/{pid}/ksm_merging_pages"); // since 5.19
     readings.extend(number("process.ksm_merging_pages", merging));
+    // Since 6.1: pages that KSM goes through, merged or not.
+    let offered = [("ksm_rmap_items", "process.ksm_offered_pages")];
+    readings.extend(rows(&format!("/proc/{pid}/ksm_stat"), &offered));
     readings.extend(network(pid));
     readings.extend(unix_sockets(pid));
     let process = pid.to_string();

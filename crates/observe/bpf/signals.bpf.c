@@ -13,7 +13,8 @@ int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info,
 	struct task_struct *sender = bpf_get_current_task_btf();
 	struct who who;
 
-	if (!this_cpu(PROG_SIGNAL_GENERATE) || stopped || !thread_in(stored_slot_of(task)))
+	if (!this_cpu(PROG_SIGNAL_GENERATE) || stopped || !task ||
+	    !thread_in(stored_slot_of(task)))
 		return 0;
 	set_who(&who, sender);
 	send_event(EVENT_SIGNAL, tid_of(task), tgid_of(task), bpf_ktime_get_ns(),

@@ -2,6 +2,9 @@
 /*
  * The recorder's kernel side, one file per subject; they share the maps and
  * the thread state of state.h and so make one object.
+ *
+ * A function that is not static is so for the verifier, which checks it once, for any arguments, and
+ * not along every path to it. It is handed no ctx, and what it is handed may be NULL.
  */
 #include "threads.bpf.c"
 #include "lifetimes.bpf.c"

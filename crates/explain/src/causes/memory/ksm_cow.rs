@@ -7,8 +7,9 @@
 //! # Evidence
 //!
 //! CPU samples within page faults that copy a page (wp_page_copy), in a process of which the kernel
-//! says that pages are merged (ksm_merging_pages), or that it copied some that were (cow_ksm). Copies
-//! after a fork look the same: whether the process forked is looked at.
+//! says that pages are merged (ksm_merging_pages), or that it goes through pages of the process
+//! (ksm_rmap_items) and copied some that were merged (cow_ksm). Copies after a fork look the same:
+//! whether the process forked is looked at.
 //!
 //! # Without whylag
 //!
@@ -46,6 +47,8 @@ const MERGED: &str = "process.ksm_merging_pages";
 const SHARING: &str = "ksm.pages_sharing";
 /// Of all processes. It only grows: at both looks all may be copied that was merged in between.
 const COPIES: &str = "vm.ksm_copies";
+/// A process that offered none has copies for another reason, whatever others of the host do.
+const OFFERED: &str = "process.ksm_offered_pages";
 
 fn examine(case: &Case) -> Verdict {
     let time = page_faults::copied_pages(case);
@@ -54,7 +57,8 @@ fn examine(case: &Case) -> Verdict {
         return Err(Absent("whether KSM merges its pages could not be read".to_owned()));
     };
     let most = merged.first.max(merged.last);
-    let copies = case.run.counter(COPIES).map_or(0, Counter::growth);
+    let offers = case.run.counter(OFFERED).is_some_and(|pages| pages.first.max(pages.last) > 0);
+    let copies = case.run.counter(COPIES).filter(|_| offers).map_or(0, Counter::growth);
     if (most == 0 && copies == 0) || time.samples == 0 {
         return Err(Absent(format!(
             "{} merged by KSM, {} copying shared pages",
@@ -146,11 +150,14 @@ mod tests {
 
     #[test]
     fn pages_that_were_merged_and_copied_between_two_looks_are_known() {
-        let run = copying().counter(MERGED, 0, 0).counter(COPIES, 5, 16_005).build();
-        let claim = examine(&Case::new(&run)).unwrap();
-        assert_eq!(claim.doubts.len(), 1);
-        let none = copying().counter(MERGED, 0, 0).counter(COPIES, 5, 5).build();
-        assert!(examine(&Case::new(&none)).is_err());
+        let run = |offered: u64, copies: u64| {
+            let run = copying().counter(MERGED, 0, 0).counter(OFFERED, 0, offered);
+            run.counter(COPIES, 5, 5 + copies).build()
+        };
+        assert_eq!(examine(&Case::new(&run(16_000, 16_000))).unwrap().doubts.len(), 1);
+        assert!(examine(&Case::new(&run(16_000, 0))).is_err());
+        // Those of a virtual machine beside it.
+        assert!(examine(&Case::new(&run(0, 16_000))).is_err());
     }
 
     #[test]
