@@ -16,7 +16,7 @@ int BPF_PROG(on_block_issue, struct request *rq)
 {
 	u64 key = (u64)rq, now;
 
-	if (!this_cpu(PROG_BLOCK_RQ) || stopped)
+	if (!only_cpu(PROG_BLOCK_RQ) || stopped)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&requests, &key, &now, BPF_ANY))
@@ -27,7 +27,7 @@ int BPF_PROG(on_block_issue, struct request *rq)
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_block_complete, struct request *rq)
 {
-	struct cpu *cpu = this_cpu(PROG_BLOCK_RQ);
+	struct cpu *cpu = only_cpu(PROG_BLOCK_RQ);
 	u64 key = (u64)rq, now, ns, *start;
 	struct gendisk *disk;
 	u32 device;

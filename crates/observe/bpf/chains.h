@@ -108,15 +108,13 @@ static __always_inline bool had_nothing_to_do(struct thread *t, struct thread *w
 
 /*
  * Divides the wait of `t` until `to` by what `waker` did from its absence `step` on. Up to when is
- * the rest? Not static, as hold_class.
+ * the rest?
  */
-__noinline u64 divide_step(struct thread *t, struct thread *waker, struct step *step, u64 to)
+static __always_inline u64 divide_step(struct thread *t, struct thread *waker,
+				       struct step *step, u64 to)
 {
-	u64 from, begin;
+	u64 from = t->off_since, begin;
 
-	if (!t || !waker || !step)
-		return to;
-	from = t->off_since;
 	begin = step->on ? step->on : waker->first_ns;
 	if (begin < from)
 		begin = from;
@@ -141,6 +139,14 @@ __noinline u64 divide_step(struct thread *t, struct thread *waker, struct step *
 		to = begin;
 	}
 	return to;
+}
+
+/* Not static, as hold_class. */
+__noinline u64 divide_earlier_step(struct thread *t, struct thread *waker, struct step *step, u64 to)
+{
+	if (!t || !waker || !step)
+		return to;
+	return divide_step(t, waker, step, to);
 }
 
 /* A part of a time as a share of it. */
@@ -182,13 +188,14 @@ __noinline int divide_wait(struct thread *t, struct thread *waker, u64 now)
 	for (i = 0; i < STEPS && to > t->off_since; i++) {
 		struct step *step = &waker->steps[(waker->steps_head - 1 - i) & (STEPS - 1)];
 
-		to = divide_step(t, waker, step, to);
+		/* Most waits are within the last one, and a call takes 5 ns. */
+		to = i ? divide_earlier_step(t, waker, step, to) : divide_step(t, waker, step, to);
 		if (!step->on)
 			break;
 	}
 	if (i == STEPS && to > t->off_since && waker->past.all.on) {
 		work_out_past(waker);
-		to = divide_step(t, waker, &waker->past.all, to);
+		to = divide_earlier_step(t, waker, &waker->past.all, to);
 	}
 	if (to > t->off_since)
 		t->ends[END_UNKNOWN] += to - t->off_since;
@@ -287,18 +294,13 @@ static __always_inline void add_sleep_to_past(struct past *past, struct step *ol
  * Before an absence is forgotten, it is added to those before it, with the time on a CPU in between.
  * A turn with many short waits would take the whole history, and what was before it not be known.
  */
-__noinline int join_past(struct thread *t, u32 at)
+static __always_inline void join_past(struct thread *t, struct step *old)
 {
-	struct step *old, *all;
-	struct past *past;
+	struct past *past = &t->past;
+	struct step *all = &past->all;
 
-	if (!t)
-		return 0;
-	old = &t->steps[at & (STEPS - 1)];
-	past = &t->past;
-	all = &past->all;
 	if (old->wake < old->from || old->on < old->wake)
-		return 0;
+		return;
 	if (!all->on || all->on > old->from || old->wake - all->from > TOGETHER_NS) {
 		__builtin_memset(past, 0, sizeof(*past));
 		all->from = old->from;
@@ -311,23 +313,18 @@ __noinline int join_past(struct thread *t, u32 at)
 	all->wake = old->wake;
 	all->on = old->on;
 	all->throttled = old->throttled;
-	return 0;
 }
 
 /* Remembers the absence from the CPU that ends now. */
-__noinline int keep_step(struct thread *t, bool slept, bool throttled, u64 now)
+static __always_inline void keep_step(struct thread *t, bool slept, bool throttled, u64 now)
 {
-	struct step *step;
-	u64 ns;
+	struct step *step = &t->steps[t->steps_head & (STEPS - 1)];
+	u64 ns = t->wake_ns - t->slept_from;
 	u32 k;
 
-	if (!t)
-		return 0;
-	step = &t->steps[t->steps_head & (STEPS - 1)];
 	if (step->on)
-		join_past(t, t->steps_head);
+		join_past(t, step);
 	t->steps_head++;
-	ns = t->wake_ns - t->slept_from;
 	step->from = t->slept_from;
 	step->wake = t->wake_ns;
 	step->on = now;
@@ -336,14 +333,13 @@ __noinline int keep_step(struct thread *t, bool slept, bool throttled, u64 now)
 	step->end_tid = t->end_tid;
 	step->only = 0;
 	if (!slept || !ns)
-		return 0;
+		return;
 	if (t->end_ns >= ns) {
 		step->only = t->end + 1;
-		return 0;
+		return;
 	}
 	for (k = 0; k < END_MAX; k++)
 		step->shares[k] = share_of(t->ends[k], ns);
-	return 0;
 }
 
 #endif

@@ -75,17 +75,17 @@ static __always_inline u32 hist_bucket(u64 v)
 	return index < HIST_BUCKETS ? index : HIST_BUCKETS - 1;
 }
 
-/* Not static, as hold_class: checked once, and not along every path of a switch. */
-__noinline int hist_count(u32 slot, u64 v)
+/* To be inlined only in functions that are checked apart: it has many paths. */
+static __always_inline void count_here(u32 slot, u64 v)
 {
 	u32 index = slot * 2 + (epoch & 1), bucket;
 	struct hist *h;
 
 	if (!slot)
-		return 0;
+		return;
 	h = bpf_map_lookup_elem(&hists, &index);
 	if (!h)
-		return 0;
+		return;
 	bucket = hist_bucket(v);
 	if (bucket < HIST_BUCKETS)
 		h->buckets[bucket]++;
@@ -94,6 +94,12 @@ __noinline int hist_count(u32 slot, u64 v)
 		h->max = v;
 	if (~v > h->inverse_min)
 		h->inverse_min = ~v;
+}
+
+/* Not static, as hold_class. */
+__noinline int hist_count(u32 slot, u64 v)
+{
+	count_here(slot, v);
 	return 0;
 }
 

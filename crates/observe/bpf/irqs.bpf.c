@@ -96,7 +96,7 @@ static __always_inline void irq_begins(u32 program, u64 id)
 
 static __always_inline void irq_ends(u32 program, u64 id)
 {
-	struct cpu *cpu = this_cpu(program);
+	struct cpu *cpu = only_cpu(program);
 	u64 now;
 
 	if (!cpu || stopped || !cpu->in_hardirq)
@@ -165,11 +165,6 @@ int BPF_PROG(on_softirq_entry, unsigned int vec)
 	if (!cpu || stopped)
 		return 0;
 	cpu->in_softirq = 1;
-	if (softirqs_off) {
-		cpu->softirq_start = 0;
-		cpu->softirq_inline = 0;
-		return 0;
-	}
 	cpu->softirq_start = bpf_ktime_get_ns();
 	cpu->softirq_inline = is_inline(cpu, vec, cpu->softirq_start);
 	interrupted(cpu, cpu->softirq_start, false);
@@ -179,14 +174,12 @@ int BPF_PROG(on_softirq_entry, unsigned int vec)
 SEC("tp_btf/softirq_exit")
 int BPF_PROG(on_softirq_exit, unsigned int vec)
 {
-	struct cpu *cpu = this_cpu(PROG_SOFTIRQ);
+	struct cpu *cpu = only_cpu(PROG_SOFTIRQ);
 	u64 now;
 
 	if (!cpu || stopped || !cpu->in_softirq)
 		return 0;
 	cpu->in_softirq = 0;
-	if (!cpu->softirq_start)
-		return 0;
 	now = bpf_ktime_get_ns();
 	served(cpu, HIST_SOFTIRQ, vec, cpu->softirq_start, now);
 	interrupted(cpu, now, false);

@@ -88,6 +88,10 @@ typedef struct {
 	atomic_t refs;
 } refcount_t;
 
+struct kref {
+	refcount_t refcount;
+};
+
 struct rw_semaphore {
 	void *owner;
 };
@@ -254,6 +258,11 @@ struct cred {
 struct thread_info {
 	u32 status;		/* x86 */
 	unsigned long flags;
+	u64 preempt_count;	/* arm64, its lower half */
+};
+
+struct pcpu_hot {		/* x86 */
+	int preempt_count;
 };
 
 struct thread_struct {
@@ -293,6 +302,7 @@ struct task_struct {
 	char comm[16];
 	struct files_struct *files;
 	void *bpf_storage;
+	int softirq_disable_cnt;
 };
 
 #include "arch.h"

@@ -7,9 +7,6 @@
 #include "threads.h"
 #include "beside.h"
 
-/* For shorter waits it is not worth looking at the other CPUs. */
-#define SPUN_MIN_NS	10000
-
 static __always_inline bool in_text(u64 ip, const volatile u64 *range)
 {
 	return ip >= range[0] && ip < range[1];
@@ -123,7 +120,7 @@ int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
 	if (in_own_program())
 		return 0;
 	cpu = this_cpu(PROG_CONTENTION_BEGIN);
-	if (!cpu || cpu->in_hardirq || cpu->in_softirq)
+	if (!cpu || cpu->in_hardirq || in_any_softirq(cpu))
 		return 0;	/* part of the interrupt's own time */
 	t = this_thread(cpu);
 	if (!t || !enter(cpu))
@@ -139,7 +136,7 @@ static __always_inline void contention_ends(void *ctx, struct cpu *cpu,
 	u64 now = bpf_ktime_get_ns();
 
 	if (t->spin_lock == (u64)lock) {
-		if (now - t->spin_start >= SPUN_MIN_NS)
+		if (now - t->spin_start >= spun_min_ns)
 			spun(t->tgid, kernel_stack_here(ctx, cpu), now - t->spin_start);
 		hist_count(hist_slot(t->tgid, HIST_LOCK, LOCK_CLASS_SPIN),
 			   now - t->spin_start);
@@ -161,7 +158,7 @@ int BPF_PROG(on_contention_end, void *lock, int ret)
 	if (in_own_program())
 		return 0;
 	cpu = this_cpu(PROG_CONTENTION_END);
-	if (!cpu || cpu->in_hardirq || cpu->in_softirq)
+	if (!cpu || cpu->in_hardirq || in_any_softirq(cpu))
 		return 0;
 	t = this_thread(cpu);
 	if (!t || !lock || !enter(cpu))

@@ -9,7 +9,7 @@
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(on_data_ready, const struct sock *const_sk)
 {
-	struct cpu *cpu = this_cpu(PROG_SK_DATA_READY);
+	struct cpu *cpu = only_cpu(PROG_SK_DATA_READY);
 	struct sock *sk = (struct sock *)const_sk;
 	struct connection *c;
 
@@ -98,7 +98,7 @@ int BPF_PROG(on_state, const struct sock *const_sk, int before, int now)
 
 	if (before != TCP_ESTABLISHED || now != TCP_FIN_WAIT1)
 		return 0;
-	if (!this_cpu(PROG_INET_SOCK_SET_STATE) || stopped || !roles_known || !sk)
+	if (!only_cpu(PROG_INET_SOCK_SET_STATE) || stopped || !roles_known || !sk)
 		return 0;
 	c = connection_of(sk);
 	if (c && c->role == ROLE_SERVER)

@@ -13,7 +13,7 @@ int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info,
 	struct task_struct *sender = bpf_get_current_task_btf();
 	struct who who;
 
-	if (!this_cpu(PROG_SIGNAL_GENERATE) || stopped || !task ||
+	if (!only_cpu(PROG_SIGNAL_GENERATE) || stopped || !task ||
 	    !thread_in(stored_slot_of(task)))
 		return 0;
 	set_who(&who, sender);

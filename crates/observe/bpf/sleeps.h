@@ -24,20 +24,6 @@ static __always_inline void call_arguments(u64 *args)
 	args[5] = ARGUMENT_6(regs);
 }
 
-extern void *bpf_rdonly_cast(const void *object, u32 btf_id) __ksym __weak;
-
-/*
- * A task of which the verifier does not have to prove anything. Of a task that it trusts it looks at each
- * load of a pointer whether that can be trusted, too: three times through the names of all types of the
- * kernel, which takes 1 ms (btf_nested_type_is_trusted(), kernel/bpf/btf.c).
- */
-static __always_inline struct task_struct *unproven(struct task_struct *task)
-{
-	if (!bpf_rdonly_cast)
-		return task;
-	return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
-}
-
 /* An open file. */
 static __always_inline struct file *file_of_fd(struct task_struct *task, u32 fd)
 {
@@ -406,7 +392,8 @@ static __always_inline u32 sleep_account(void *ctx, struct cpu *cpu,
 static __always_inline void completion_wakes(struct cpu *cpu, struct thread *t,
 					     struct task_struct *waker)
 {
-	u64 began = cpu->in_hardirq ? cpu->irq_start : cpu->softirq_start;
+	/* A softirq of which nothing is known follows the interrupt that raised it. */
+	u64 began = cpu->in_hardirq || softirqs_off ? cpu->irq_start : cpu->softirq_start;
 
 	if (t->open != ACCT_POLL || !awaits_completion(t))
 		return;

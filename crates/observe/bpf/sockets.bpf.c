@@ -268,7 +268,7 @@ int BPF_PROG(on_drop, struct sk_buff *skb, void *location, u32 reason,
 	struct socket_note *note;
 	u64 now;
 
-	if (!this_cpu(PROG_KFREE_SKB) || stopped || !rx_sk)
+	if (!only_cpu(PROG_KFREE_SKB) || stopped || !rx_sk)
 		return 0;
 	note = bpf_sk_storage_get(&socket_notes, rx_sk, 0, 0);
 	if (!note)
@@ -293,7 +293,7 @@ int BPF_PROG(on_retransmit, struct sock *sk)
 	struct socket_note *note;
 	bool timer, probe;
 
-	if (!this_cpu(PROG_TCP_RETRANSMIT_SKB) || stopped || !sk)
+	if (!only_cpu(PROG_TCP_RETRANSMIT_SKB) || stopped || !sk)
 		return 0;
 	note = bpf_sk_storage_get(&socket_notes, sk, 0, 0);
 	if (!note)

@@ -12,6 +12,7 @@
 
 #include "kernel.h"
 #include "namespace.h"
+#include "softirqs.h"
 #include "thread.h"
 
 /* ---- set by the loader before the programs are loaded ---- */
@@ -26,6 +27,7 @@ const volatile bool late_only;
 const volatile bool no_stacks;	/* they take longer than what is measured */
 const volatile u32 jiffy_ns;
 const volatile u32 page_bytes;
+const volatile u64 spun_min_ns;	/* for shorter waits the other CPUs are not looked at */
 const volatile u32 hist_slots;		/* slots of hists, both halves */
 const volatile u32 thread_slots_max;	/* slots of threads */
 const volatile u8 call_kinds[CALLS_MAX];	/* enum call_kind */
@@ -44,7 +46,7 @@ u32 stopped;		/* nothing is charged, not yet or not any more */
 u32 epoch;		/* histograms count into half epoch & 1 */
 u32 calls_off;		/* there are no system call probes, or they were shed */
 u32 locks_off;		/* the same of contention_begin */
-u32 softirqs_off;	/* that one is served is noted, for who wakes whom, and no more */
+u32 softirqs_off;	/* their time is not taken */
 u32 dump_all;		/* the iterator gives unchanged threads too */
 u32 taken;		/* threads that walks have begun to watch */
 u32 roles_known;	/* the sockets that listen have been found */
@@ -86,11 +88,13 @@ struct cpu {
 	u32 slot;		/* of the watched thread running here, or 0 */
 	u32 busy;		/* enter() without leave() */
 	u32 took;		/* walks_took when `slot` was looked up */
-	u32 in_hardirq, in_softirq;
+	u32 in_hardirq;
+	u32 in_softirq;		/* as long as its time is taken */
 	u32 softirq_inline;	/* the running task's own call raised it */
 	u32 in_timer;		/* the hardware interrupt is the timer's: who is woken had set one */
 	u64 irq_start, irq_end;
-	u64 softirq_start;	/* 0: its time is not taken */
+	u64 softirq_start;
+	u64 preempt_count_at;	/* see softirqs.h */
 	u64 runs[PROG_MAX];
 	u64 losses[LOSS_MAX];
 	struct timer firing;	/* its function runs now */
@@ -228,7 +232,7 @@ static __always_inline u32 base_account(struct thread *t)
 
 static __always_inline bool in_timed_softirq(struct cpu *cpu)
 {
-	return cpu->in_softirq && cpu->softirq_start;
+	return cpu->in_softirq && !softirqs_off;
 }
 
 /* The account of a running thread: interrupts come before its own work. */
@@ -272,15 +276,24 @@ __noinline int meet_current(void)
 	return 0;
 }
 
-/* The CPU that `current` runs on. */
-static __always_inline struct cpu *cpu_of(struct task_struct *current, u32 program)
+/* This CPU, for a program that does not ask for the thread that runs on it, or has done so just before. */
+static __always_inline struct cpu *only_cpu(u32 program)
 {
 	u32 zero = 0;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
 
+	if (cpu)
+		cpu->runs[program]++;
+	return cpu;
+}
+
+/* The CPU that `current` runs on. */
+static __always_inline struct cpu *cpu_of(struct task_struct *current, u32 program)
+{
+	struct cpu *cpu = only_cpu(program);
+
 	if (!cpu)
 		return NULL;
-	cpu->runs[program]++;
 	if (cpu->task != (u64)current)
 		meet_current();
 	return cpu;
@@ -291,14 +304,22 @@ static __always_inline struct cpu *this_cpu(u32 program)
 	return cpu_of(bpf_get_current_task_btf(), program);
 }
 
+static __always_inline bool in_any_softirq(struct cpu *cpu)
+{
+	return softirqs_off ? serves_softirq(&cpu->preempt_count_at) : cpu->in_softirq;
+}
+
 /*
  * A packet over loopback is delivered by a softirq within the call that sends it: then it is the
  * sender that wakes the receiver. So is what the receiver says of room that it has made.
  */
 static __always_inline u32 context_of(struct cpu *cpu)
 {
-	return cpu->in_hardirq ? CTX_HARDIRQ :
-	       cpu->in_softirq && !cpu->softirq_inline ? CTX_SOFTIRQ : CTX_TASK;
+	if (cpu->in_hardirq)
+		return CTX_HARDIRQ;
+	if (softirqs_off)
+		return serves_softirq(&cpu->preempt_count_at) ? CTX_SOFTIRQ : CTX_TASK;
+	return cpu->in_softirq && !cpu->softirq_inline ? CTX_SOFTIRQ : CTX_TASK;
 }
 
 static __always_inline void lost(u32 kind)

@@ -249,7 +249,7 @@ static __always_inline void call_ends(struct cpu *cpu, struct thread *t, u32 kin
 		send_pending();
 	if (t->call != NO_CALL && t->call_start) {
 		ns = now - t->call_start;
-		hist_count(call_slot(t)->hist, ns);
+		count_here(call_slot(t)->hist, ns);
 		if (ns >= threshold_ns)
 			send_call(now, ret);
 	}

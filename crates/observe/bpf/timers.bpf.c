@@ -14,7 +14,7 @@ static __always_inline void fires(struct timer *firing)
 SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(on_hrtimer_entry, struct hrtimer *timer)
 {
-	struct cpu *cpu = this_cpu(PROG_TIMERS);
+	struct cpu *cpu = only_cpu(PROG_TIMERS);
 	s64 offset;
 
 	if (!cpu || stopped)
@@ -30,7 +30,7 @@ int BPF_PROG(on_hrtimer_entry, struct hrtimer *timer)
 SEC("tp_btf/timer_expire_entry")
 int BPF_PROG(on_timer_entry, struct timer_list *timer)
 {
-	struct cpu *cpu = this_cpu(PROG_TIMERS);
+	struct cpu *cpu = only_cpu(PROG_TIMERS);
 	u64 late;
 
 	if (!cpu || stopped)
@@ -49,7 +49,7 @@ int BPF_PROG(on_timer_entry, struct timer_list *timer)
 
 static __always_inline void fired(void)
 {
-	struct cpu *cpu = this_cpu(PROG_TIMERS);
+	struct cpu *cpu = only_cpu(PROG_TIMERS);
 
 	if (cpu)
 		cpu->firing.fired = 0;

@@ -105,24 +105,41 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 	}
 }
 
+/* The sum of `key`, new if there was none: the first waiter is `tid` then. */
+static __always_inline struct wait_sum *wait_sum_of(struct wait_key *key, u32 tid)
+{
+	struct wait_sum *sum = bpf_map_lookup_elem(&wait_sums, key);
+	u32 zero = 0;
+	struct thread *blank;
+	long error;
+
+	if (sum)
+		return sum;
+	/* Slot 0 is never used and so all zero. A sum on the stack would be half of what that may be. */
+	blank = bpf_map_lookup_elem(&threads, &zero);
+	if (!blank)
+		return NULL;
+	error = bpf_map_update_elem(&wait_sums, key, &blank->waits, BPF_NOEXIST);
+	if (error == -7 /* E2BIG */)
+		lost(LOSS_WAIT);
+	sum = bpf_map_lookup_elem(&wait_sums, key);
+	if (sum && !error)
+		sum->waiter_tid = tid;
+	return sum;
+}
+
 /* Adds what a thread has waited, since it did so last, to the sums of its process. */
 __noinline int keep_waits(struct thread *t)
 {
-	struct wait_sum first = {}, *sum;
+	struct wait_sum *sum;
 	struct wait_key key;
 
 	if (!t || !t->waits.count)
 		return 0;
 	/* Older kernels take no key from memory that was handed to a global function. */
 	key = t->waits_of;
-	sum = bpf_map_lookup_elem(&wait_sums, &key);
 	t->waits.waiter_tid = t->tid;
-	if (!sum) {
-		first.waiter_tid = t->tid;
-		if (bpf_map_update_elem(&wait_sums, &key, &first, BPF_NOEXIST) == -7 /* E2BIG */)
-			lost(LOSS_WAIT);
-		sum = bpf_map_lookup_elem(&wait_sums, &key);
-	}
+	sum = wait_sum_of(&key, t->tid);
 	if (sum)
 		add_to(sum, &t->waits);
 	__builtin_memset(&t->waits, 0, sizeof(t->waits));
@@ -270,16 +287,14 @@ static __always_inline void note_idle_turn(struct thread *t)
 	t->got = 0;
 }
 
-/* Adds a finished sleep to the sums by object and waker. Not static, as hold_class. */
-__noinline int add_wait(struct thread *t, u64 now)
+/* Adds a finished sleep to the sums by object and waker. */
+static __always_inline void add_wait(struct thread *t, u64 now)
 {
 	struct wait_key key = {};
 	struct wait_sum *sum;
 	u64 ns;
 	u32 k;
 
-	if (!t)
-		return 0;
 	key.tgid = t->tgid;
 	key.account = t->off_account;
 	key.object = is_shared(t->off_account) ? t->object : 0;
@@ -324,7 +339,6 @@ __noinline int add_wait(struct thread *t, u64 now)
 		sum->waker_tid = t->waker.tid;
 		__builtin_memcpy(sum->waker_comm, t->waker.comm, 16);
 	}
-	return 0;
 }
 
 /* The wait of `t` has not been ended by anybody up to now. */

@@ -50,7 +50,7 @@ int BPF_PROG(on_journal_commit, unsigned int dev, unsigned int tid,
 {
 	u64 jiffies;
 
-	if (!this_cpu(PROG_WRITEBACK) || stopped)
+	if (!only_cpu(PROG_WRITEBACK) || stopped)
 		return 0;
 	jiffies = stats->rs_running + stats->rs_flushing + stats->rs_logging;
 	send_event(EVENT_JOURNAL_COMMIT, 0, 0, bpf_ktime_get_ns(),

@@ -70,6 +70,8 @@ pub struct Recording {
     /// kernel at large, which is not safe where the scheduler calls a program, and which programs on
     /// perf events may not do.
     pub preallocated: bool,
+    /// From a CPU's run queue to its preempt count, in bytes, as its types say; `None` if they do not.
+    pub preempt_count_from_rq: Option<i64>,
 }
 
 impl Recording {
@@ -81,24 +83,24 @@ impl Recording {
         self
     }
 
-    /// The same without the time in softirqs. That one is served is noted all the same: whom it wakes was
-    /// not woken by the thread that it interrupts.
+    /// The same without what runs several times for each request of a server, and so costs it most: the
+    /// two ends of each call, the three steps of each request, the begin and end of softirqs. What is left
+    /// of that when the programs do nothing is the floor in docs/cost.md.
     #[must_use]
-    pub fn without_time_in_softirqs(mut self, because: String) -> Recording {
-        if self.has(RecorderPart::Softirqs) {
-            self.off.push((RecorderPart::Softirqs, because));
+    pub fn cheap(self) -> Recording {
+        let mut left_out = vec![RecorderPart::SystemCalls, RecorderPart::Requests];
+        // Or nobody would know whether one is served, who then wakes others.
+        if self.preempt_count_from_rq.is_some() {
+            left_out.push(RecorderPart::Softirqs);
         }
-        self
-    }
-
-    /// True if programs of the part are attached.
-    pub fn attaches(&self, part: RecorderPart) -> bool {
-        self.probes.iter().any(|probe| probe.part == part)
+        left_out.retain(|part| self.has(*part));
+        let because = "left out by --cheap";
+        left_out.into_iter().fold(self, |less, part| less.without(part, because.to_owned()))
     }
 
     /// True if the part is recorded.
     pub fn has(&self, part: RecorderPart) -> bool {
-        self.attaches(part) && !self.off.iter().any(|(off, _)| *off == part)
+        self.probes.iter().any(|probe| probe.part == part)
     }
 }
 
@@ -132,8 +134,11 @@ pub fn decide(facts: &HostFacts) -> Plan {
                 .to_owned(),
         );
     };
-    let mut recording =
-        Recording { preallocated: !types.has_map_allocator, ..Recording::default() };
+    let mut recording = Recording {
+        preallocated: !types.has_map_allocator,
+        preempt_count_from_rq: types.preempt_count_from_rq,
+        ..Recording::default()
+    };
     for part in RecorderPart::ALL {
         match fitting(part, &types.tracepoints) {
             Ok(mut probes) => recording.probes.append(&mut probes),
@@ -191,12 +196,9 @@ pub fn retreat(recording: Recording, refusal: &Refusal) -> Plan {
     let because = &refusal.because;
     match refusal.program.as_deref().map(part_of_program) {
         Some(RecorderPart::Threads) => Plan::Sample(because.clone()),
-        Some(part) if recording.attaches(part) => {
-            Plan::Record(recording.without(part, because.clone()))
-        }
+        Some(part) if recording.has(part) => Plan::Record(recording.without(part, because.clone())),
         _ => {
-            let is_spare =
-                |part: &RecorderPart| !ESSENTIAL.contains(part) && recording.attaches(*part);
+            let is_spare = |part: &RecorderPart| !ESSENTIAL.contains(part) && recording.has(*part);
             let spare: Vec<_> = RecorderPart::ALL.into_iter().filter(is_spare).collect();
             if spare.is_empty() {
                 return Plan::Sample(because.clone());
@@ -235,7 +237,11 @@ mod tests {
         let tracepoints = first.map(|probe| (probe.tracepoint.to_owned(), probe.prototype()));
         let tracepoints = tracepoints.collect();
         HostFacts {
-            kernel_types: Some(KernelTypes { tracepoints, has_map_allocator: true }),
+            kernel_types: Some(KernelTypes {
+                tracepoints,
+                preempt_count_from_rq: Some(8),
+                has_map_allocator: true,
+            }),
             capabilities: u64::MAX,
             in_user_namespace: false,
             is_confidential: false,
@@ -330,6 +336,20 @@ mod tests {
         assert!(matches!(decide(&strange), Plan::Sample(why) if why.contains("sched_switch")));
     }
 
+    #[test]
+    fn cheap_times_softirqs_where_the_kernel_does_not_tell_that_one_is_served() {
+        let mut facts = root();
+        let off = |facts: &HostFacts| -> Vec<_> {
+            recording(facts).cheap().off.into_iter().map(|(part, _)| part).collect()
+        };
+        let without = [RecorderPart::SystemCalls, RecorderPart::Requests, RecorderPart::Softirqs];
+        assert_eq!(off(&facts), without);
+        facts.kernel_types.as_mut().unwrap().preempt_count_from_rq = None;
+        assert_eq!(off(&facts), without[..2]);
+        // As this host's own types say.
+        assert!(kernel_btf::kernel_types().unwrap().preempt_count_from_rq.is_some());
+    }
+
     fn refused(program: Option<&str>) -> Refusal {
         Refusal { program: program.map(str::to_owned), because: "too large".to_owned() }
     }
@@ -344,18 +364,6 @@ mod tests {
         assert_eq!(threads, Plan::Sample("too large".to_owned()));
         let sockets = retreat(recording(&root()), &refused(Some("find_sockets")));
         assert!(matches!(sockets, Plan::Record(r) if !r.has(RecorderPart::Sockets)));
-    }
-
-    #[test]
-    fn softirqs_whose_time_is_left_out_are_marked_unless_the_kernel_refuses_it() {
-        let softirqs = RecorderPart::Softirqs;
-        let less = recording(&root()).without_time_in_softirqs("left out".to_owned());
-        assert_eq!(less.off, [(softirqs, "left out".to_owned())]);
-        assert!(less.attaches(softirqs) && !less.has(softirqs));
-        for refusal in [refused(Some("on_softirq_entry")), refused(None)] {
-            let Plan::Record(least) = retreat(less.clone(), &refusal) else { panic!() };
-            assert!(!least.attaches(softirqs) && least.has(RecorderPart::Threads));
-        }
     }
 
     #[test]

@@ -9,11 +9,11 @@ use std::fs;
 use std::ptr::NonNull;
 
 use libbpf_rs::libbpf_sys::{
-    BTF_KIND_CONST, BTF_KIND_ENUM, BTF_KIND_FUNC_PROTO, BTF_KIND_FWD, BTF_KIND_INT, BTF_KIND_PTR,
-    BTF_KIND_RESTRICT, BTF_KIND_STRUCT, BTF_KIND_TYPE_TAG, BTF_KIND_TYPEDEF, BTF_KIND_UNION,
-    BTF_KIND_VOLATILE, btf, btf__find_by_name_kind, btf__free, btf__load_module_btf,
-    btf__load_vmlinux_btf, btf__name_by_offset, btf__type_by_id, btf__type_cnt, btf_param,
-    btf_type,
+    BTF_KIND_CONST, BTF_KIND_DATASEC, BTF_KIND_ENUM, BTF_KIND_FUNC_PROTO, BTF_KIND_FWD,
+    BTF_KIND_INT, BTF_KIND_PTR, BTF_KIND_RESTRICT, BTF_KIND_STRUCT, BTF_KIND_TYPE_TAG,
+    BTF_KIND_TYPEDEF, BTF_KIND_UNION, BTF_KIND_VOLATILE, btf, btf__find_by_name_kind, btf__free,
+    btf__load_module_btf, btf__load_vmlinux_btf, btf__name_by_offset, btf__type_by_id,
+    btf__type_cnt, btf_param, btf_type, btf_var_secinfo,
 };
 
 use crate::prototype::Prototype;
@@ -30,6 +30,10 @@ const STEPS: usize = 32;
 pub struct KernelTypes {
     /// The arguments of all tracepoints, by name.
     pub tracepoints: BTreeMap<String, Prototype>,
+    /// From a CPU's run queue to what it counts of its interrupts, in bytes. On x86 both are variables of
+    /// the CPU (`runqueues`; `__preempt_count`, or `pcpu_hot`, which begins elsewhere and has it inside);
+    /// `None` if the kernel does not say where such are. Elsewhere it is a field of the task, and this 0.
+    pub preempt_count_from_rq: Option<i64>,
     /// Maps that allocate have an allocator of their own (`struct bpf_mem_alloc`, since 6.1).
     pub has_map_allocator: bool,
 }
@@ -38,6 +42,7 @@ pub struct KernelTypes {
 pub fn kernel_types() -> Option<KernelTypes> {
     let kernel = Types::of_the_kernel()?;
     Some(KernelTypes {
+        preempt_count_from_rq: kernel.preempt_count_from_rq(),
         has_map_allocator: kernel.has_structure(c"bpf_mem_alloc"),
         tracepoints: tracepoints(&kernel),
     })
@@ -111,6 +116,23 @@ impl Types {
         unsafe { btf__find_by_name_kind(self.0.as_ptr(), name.as_ptr(), BTF_KIND_STRUCT) > 0 }
     }
 
+    fn preempt_count_from_rq(&self) -> Option<i64> {
+        if cfg!(not(target_arch = "x86_64")) {
+            return Some(0);
+        }
+        // Sections come last, and there are 100,000 types.
+        let all = (1..self.count()).rev().filter_map(|number| self.get(number));
+        let mut sections = all.filter(|one| kind_of(one) == BTF_KIND_DATASEC);
+        let per_cpu = variables(sections.find(|one| self.name(one) == ".data..percpu")?);
+        let named = |name| per_cpu.iter().find(|one| self.is_named(one.type_, name));
+        let count = named("__preempt_count").or_else(|| named("pcpu_hot"))?;
+        Some(i64::from(count.offset) - i64::from(named("runqueues")?.offset))
+    }
+
+    fn is_named(&self, number: u32, name: &str) -> bool {
+        self.get(number).is_some_and(|one| self.name(one) == name)
+    }
+
     fn tracepoints(&self, first: u32) -> BTreeMap<String, Prototype> {
         let typedefs = (first..self.count()).filter_map(|number| {
             let one = self.get(number).filter(|one| kind_of(one) == BTF_KIND_TYPEDEF)?;
@@ -165,11 +187,26 @@ fn kind_of(one: &btf_type) -> u32 {
     one.info >> 24 & 0x1f
 }
 
+/// The variables of a section.
+fn variables(section: &btf_type) -> &[btf_var_secinfo] {
+    // SAFETY: libbpf has checked that so many stand behind a section, and they live as long.
+    unsafe { std::slice::from_raw_parts(behind(section), count(section)) }
+}
+
+/// How many parts a type has.
+fn count(one: &btf_type) -> usize {
+    (one.info & 0xffff) as usize
+}
+
+/// Where its parts begin.
+fn behind<T>(one: &btf_type) -> *const T {
+    (&raw const *one).wrapping_add(1).cast()
+}
+
 /// The numbers of the types of the arguments of a function type.
 fn arguments(function: &btf_type) -> Vec<u32> {
-    let count = (function.info & 0xffff) as usize;
-    let after: *const btf_param = (&raw const *function).wrapping_add(1).cast();
     // SAFETY: libbpf has checked that so many arguments stand behind a function type.
-    let arguments = unsafe { std::slice::from_raw_parts(after, count) };
+    let arguments: &[btf_param] =
+        unsafe { std::slice::from_raw_parts(behind(function), count(function)) };
     arguments.iter().map(|argument| argument.type_).collect()
 }

@@ -115,11 +115,11 @@ impl Probes {
         if config.in_pid_namespace {
             loaded.iterate("learn_namespace")?;
         }
-        for part in RecorderPart::ALL.into_iter().filter(|part| recording.attaches(*part)) {
-            // What stays of a part that is off serves the accounts of the threads.
-            let serves = if recording.has(part) { part } else { RecorderPart::Threads };
+        for part in RecorderPart::ALL.into_iter().filter(|part| recording.has(*part)) {
             match loaded.attach(part, recording) {
-                Ok(links) => loaded.links.entry(serves).or_default().extend(links),
+                Ok(links) => {
+                    loaded.links.insert(part, links);
+                }
                 Err(error) if part == RecorderPart::Threads => return Err(error),
                 Err(error) => loaded.lacks(part, error.to_string()),
             }
@@ -201,10 +201,6 @@ impl Probes {
         let Some(mut links) = self.links.remove(&part) else { return false };
         if part == RecorderPart::Samples {
             self.timers.stop();
-        }
-        if part == RecorderPart::Softirqs {
-            // That one is served is noted all the same: see Recording::without_time_in_softirqs.
-            self.links.entry(RecorderPart::Threads).or_default().append(&mut links);
         }
         // In the reverse of the order of attaching.
         while links.pop().is_some() {}

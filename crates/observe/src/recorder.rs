@@ -60,9 +60,6 @@ pub struct Recorder {
     attach_ns: u64,
 }
 
-/// Why a part is off that the user left out.
-const LEFT_OUT: &str = "left out by --cheap";
-
 impl Recorder {
     /// Attaches to the target (or starts it), and records from then on. `started` is when whylag
     /// itself was started, for the cost.
@@ -72,10 +69,7 @@ impl Recorder {
         if let Plan::Record(recording) = &mut plan {
             recording.probes.retain(|probe| !watch.unasked().contains(&probe.part));
             if watch.cheap {
-                for part in Watch::LEFT_OUT_WHEN_CHEAP {
-                    *recording = mem::take(recording).without(part, LEFT_OUT.to_owned());
-                }
-                *recording = mem::take(recording).without_time_in_softirqs(LEFT_OUT.to_owned());
+                *recording = mem::take(recording).cheap();
             }
         }
         let facts = watch.target.facts();

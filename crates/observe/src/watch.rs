@@ -22,8 +22,7 @@ pub struct Watch {
     pub threshold_ns: u64,
     /// Shed probes when recording costs more than this share of all CPUs, percent.
     pub budget_percent: Option<f64>,
-    /// Without the parts that cost a busy server most: [`Watch::LEFT_OUT_WHEN_CHEAP`], and the time in
-    /// softirqs.
+    /// Without the parts that cost a busy server most: system calls, requests and softirqs.
     pub cheap: bool,
     /// Which timer ended a sleep.
     pub timers: Timers,
@@ -36,12 +35,6 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// What runs several times for each request of a server, and so costs it most: the two ends of
-    /// each call, and the three steps of each request. What is left of that when the programs do
-    /// nothing is the floor in docs/cost.md.
-    pub const LEFT_OUT_WHEN_CHEAP: [RecorderPart; 2] =
-        [RecorderPart::SystemCalls, RecorderPart::Requests];
-
     /// Parts that are not wanted.
     pub(crate) fn unasked(&self) -> &'static [RecorderPart] {
         match (self.timers == Timers::Off, self.requests == SlowRequests::Off) {

@@ -43,6 +43,11 @@ pub struct Config {
 /// 10 ms or less); those beyond are counted as lost.
 const THREADS: u32 = 24_576;
 
+/// Waits for a spinlock at whose end the other CPUs are looked at take so long at least: the lock is held
+/// meanwhile, and the more CPUs there are, the longer.
+const SPUN_MIN_NS: u64 = 10_000;
+const SPUN_MIN_NS_PER_CPU: u64 = 1_000;
+
 /// Of the requests of a port one in so many and one is sent whole, before its rate is known.
 const FIRST_SAMPLE_MASK: u32 = 15;
 
@@ -82,6 +87,8 @@ pub fn load(config: &Config, recording: &Recording) -> Result<(WhylagSkel<'stati
         rodata.late_only = config.late_only;
         rodata.no_stacks = config.no_stacks;
         rodata.jiffy_ns = u32::try_from(clock::jiffy_ns()).unwrap_or(0);
+        rodata.spun_min_ns = SPUN_MIN_NS + cpus as u64 * SPUN_MIN_NS_PER_CPU;
+        rodata.preempt_count_from_rq = recording.preempt_count_from_rq.unwrap_or(0);
         rodata.page_bytes = rustix::param::page_size() as u32;
         rodata.call_kinds = wire::call_kinds();
         let number = |call| Syscall::named(call).map_or(0, |Syscall(number)| number);
