@@ -293,11 +293,12 @@ page() {
 
 		The server saturates one CPU, its clients and the tools share the others, and leave a good part of
 		them idle; with "no CPU idle" there are more workers and clients than CPUs, which run anywhere, as
-		the tools do. Under one load each tool came and went $ROUNDS times, \`--cheap\` $((3 * ROUNDS)) times. The table has the share of the server's
-		requests per second that it took away, from $READY_S s after its start on, of those right before and after
-		it: the median, and its interval of 95 % (of 98 % where there are 7). The goals are 8 % with whylag and
-		3 % with \`--cheap\`; what is beyond them is marked !. whylag is told to follow the server's children; bpftrace sums off-CPU time by kernel stack
-		and has a histogram of calls, of the whole host.
+		the tools do. Under one load each tool came and went $ROUNDS times, \`--cheap\` $((3 * ROUNDS)) times. The table has the
+		share of the server's requests per second that it took away, from $READY_S s after its start on, of those
+		right before and after it: the median, and its interval of 95 % by ranks, which of fewer than 9 is
+		their range. The goals are 8 % with whylag and 3 % with \`--cheap\`; what is beyond them is marked !.
+		whylag is told to follow the server's children; bpftrace sums off-CPU time by kernel stack and has a
+		histogram of calls, of the whole host.
 
 	END
 	table_of_losses

@@ -75,7 +75,7 @@ static __always_inline u32 hist_bucket(u64 v)
 	return index < HIST_BUCKETS ? index : HIST_BUCKETS - 1;
 }
 
-/* To be inlined only in functions that are checked apart: it has many paths. */
+/* It has many paths for the verifier, so it is inlined only where a call, 5 to 10 ns, is worth that. */
 static __always_inline void count_here(u32 slot, u64 v)
 {
 	u32 index = slot * 2 + (epoch & 1), bucket;

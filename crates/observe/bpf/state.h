@@ -317,9 +317,8 @@ static __always_inline u32 context_of(struct cpu *cpu)
 {
 	if (cpu->in_hardirq)
 		return CTX_HARDIRQ;
-	if (softirqs_off)
-		return serves_softirq(&cpu->preempt_count_at) ? CTX_SOFTIRQ : CTX_TASK;
-	return cpu->in_softirq && !cpu->softirq_inline ? CTX_SOFTIRQ : CTX_TASK;
+	/* Where their time is not taken nobody has looked whose call it is. */
+	return in_any_softirq(cpu) && (softirqs_off || !cpu->softirq_inline) ? CTX_SOFTIRQ : CTX_TASK;
 }
 
 static __always_inline void lost(u32 kind)

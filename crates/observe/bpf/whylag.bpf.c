@@ -7,6 +7,7 @@
  * not along every path to it. It is handed no ctx, and what it is handed may be NULL.
  */
 #include "threads.bpf.c"
+#include "wakeups.bpf.c"
 #include "lifetimes.bpf.c"
 #include "syscalls.bpf.c"
 #include "mm_locks.bpf.c"

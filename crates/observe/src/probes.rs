@@ -50,6 +50,8 @@ pub struct Probes {
     /// Parts that were loaded and could not be attached, and why.
     not_attached: Vec<(RecorderPart, String)>,
     shows_mappings_at_exit: bool,
+    /// Whether one is served is known without programs in softirqs.
+    tells_softirqs: bool,
     watching_since_ns: u64,
 }
 
@@ -106,6 +108,7 @@ impl Probes {
             timers: SampleTimers::new(config.sampling),
             sizes,
             not_attached: Vec::new(),
+            tells_softirqs: recording.preempt_count_from_rq.is_some(),
             shows_mappings_at_exit: load::programs(recording).contains(&"on_exit"),
             watching_since_ns: 0,
         };
@@ -207,9 +210,11 @@ impl Probes {
         true
     }
 
-    /// The parts that are attached.
-    pub fn attached(&self) -> impl Iterator<Item = RecorderPart> + '_ {
-        self.links.keys().copied()
+    /// The parts that are attached and that the others can do without: whom a softirq wakes would be put
+    /// down to the thread that it interrupts.
+    pub fn dispensable(&self) -> impl Iterator<Item = RecorderPart> + '_ {
+        let parts = self.links.keys().copied();
+        parts.filter(|part| self.tells_softirqs || *part != RecorderPart::Softirqs)
     }
 
     /// Tells the other parts, which then do without it as well as they can.

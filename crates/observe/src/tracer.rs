@@ -389,8 +389,8 @@ impl Tracer {
         if percent <= budget {
             return None;
         }
-        let attached: Vec<RecorderPart> = self.probes.attached().collect();
-        let part = cost::most_expensive(cost, &attached)?;
+        let parts: Vec<RecorderPart> = self.probes.dispensable().collect();
+        let part = cost::most_expensive(cost, &parts)?;
         self.probes.shed(part);
         let because = format!(
             "shed: recording took {} of the CPUs, the budget is {budget} %",

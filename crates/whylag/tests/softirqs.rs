@@ -47,3 +47,21 @@ fn who_is_woken_by_a_softirq_is_known_where_its_time_is_not_recorded() {
     let (by_task, by_softirq) = woken_by(&cheap);
     assert!(by_softirq >= 15 && by_task <= 5, "{by_task} by a thread, {by_softirq} by softirqs");
 }
+
+#[test]
+fn who_is_woken_by_a_thread_is_not_put_down_to_softirqs_where_their_time_is_not_recorded() {
+    let Some(lab) = Lab::new() else { return };
+    let run = lab.record(&["--cheap"], [program("waits")]).run;
+    // Each in a thread named after it, and let go on by another thread of the program.
+    for name in ["mutex", "pi_mutex", "cond"] {
+        let thread = run.threads.iter().find(|thread| thread.comm == name).unwrap();
+        let waits = run.outliers.iter().filter(|o| o.tid == thread.tid);
+        let longest = waits.max_by_key(|wait| wait.duration_ns).unwrap();
+        let waker = longest.waker.as_ref().unwrap();
+        assert_eq!(
+            (waker.context, waker.tgid),
+            (Context::Task, thread.tgid),
+            "{name}: {longest:?}"
+        );
+    }
+}

@@ -101,8 +101,8 @@ pub struct Options {
     /// Store what looks like a secret in the command's arguments, too, instead of ***
     #[arg(long, requires = "command")]
     keep_command_line: bool,
-    /// Do not trace system calls and requests, which cost a busy server most, do not time softirqs,
-    /// and sample each CPU 49 times a second (instead of 997 for the first 2 seconds and then 199).
+    /// Do not trace system calls and requests, which cost a busy server most, nor softirqs, and
+    /// sample each CPU 49 times a second (instead of 997 for the first 2 seconds and then 199).
     /// On-CPU time is not divided into user and kernel, and causes that need these are not looked at
     #[arg(long, conflicts_with = "slower_than")]
     cheap: bool,
