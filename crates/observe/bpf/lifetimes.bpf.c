@@ -10,10 +10,7 @@
 /* A child of a watched process, or another thread of one. */
 static __always_inline bool has_watched_parent(struct task_struct *task)
 {
-	struct task_struct *parent = task->real_parent;
-	struct task_struct *leader = task->group_leader;
-
-	return (parent && slot_of(parent)) || (leader && slot_of(leader));
+	return slot_of(task->real_parent) || slot_of(task->group_leader);
 }
 
 static __always_inline bool is_target(struct task_struct *task)
@@ -32,7 +29,8 @@ static __always_inline bool is_target(struct task_struct *task)
 	case TARGET_CGROUP:
 		return in_target_cgroup(task);
 	}
-	return false;	/* a command is watched from its exec on */
+	/* A command is watched from its exec on, and then what comes of it. */
+	return follow ? has_watched_parent(task) : slot_of(task->group_leader);
 }
 
 /*
@@ -67,8 +65,10 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	now = bpf_ktime_get_ns();
 	t = prepare(child, &slot, now, ACCT_RUNNABLE_WAKEUP, ACCT_KERNEL);
-	if (!t)
+	if (!t) {
+		lost(LOSS_THREAD);
 		return 0;
+	}
 	t->fresh = 1;
 	t = this_thread(cpu);
 	if (t)
@@ -107,8 +107,10 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid,
 		if (slot_of(p) || !begins_at_exec(p))
 			return 0;
 		t = prepare(p, &slot, now, ACCT_KERNEL, ACCT_KERNEL);
-		if (!t)
+		if (!t) {
+			lost(LOSS_THREAD);
 			return 0;
+		}
 		already_in_call(t, current_call());
 		t->open = base_account(t);
 		watch(p, slot);
@@ -263,7 +265,8 @@ static __always_inline void find_state(struct thread *t, struct task_struct *tas
 
 /*
  * Begins to watch what is there: walked when recording starts until it finds
- * nothing new; for a cgroup later, too, since processes are moved into it.
+ * nothing new; later where threads found no room, and for a cgroup, since
+ * processes are moved into it.
  */
 SEC("iter/task")
 int start_watching(struct bpf_iter__task *ctx)
@@ -276,9 +279,14 @@ int start_watching(struct bpf_iter__task *ctx)
 		return 0;
 	base = task->flags & PF_KTHREAD ? ACCT_KERNEL : ACCT_USER;
 	t = prepare(task, &slot, bpf_ktime_get_ns(), ACCT_UNACCOUNTED, base);
-	if (!t)
+	if (!t) {
+		/* Otherwise a later walk takes it. */
+		if (slot_next / BLOCK_THREADS >= thread_blocks)
+			lost(LOSS_THREAD);
 		return 0;
-	if (!task->on_cpu)	/* else it is known at its first event */
+	}
+	/* Else it is known at its first event. Of a command few are met here, and this takes the verifier long. */
+	if (!task->on_cpu && target_kind != TARGET_COMMAND)
 		find_state(t, task);
 	watch(task, slot);
 	__sync_fetch_and_add(&walks_took, 1);
@@ -311,6 +319,8 @@ int dump_threads(struct bpf_iter__task *ctx)
 	t->changed = 0;
 	fill_record(&room->thread, t, task, bpf_ktime_get_ns());
 	room->thread.alive = 1;
-	bpf_seq_write(ctx->meta->seq, &room->thread, sizeof(room->thread));
+	/* Where the page is full this runs again, for the next. */
+	if (bpf_seq_write(ctx->meta->seq, &room->thread, sizeof(room->thread)))
+		t->changed = 1;
 	return 0;
 }

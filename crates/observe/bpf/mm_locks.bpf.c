@@ -222,11 +222,11 @@ static __always_inline void end_hold(void *ctx, struct cpu *cpu,
 	if (ns >= threshold_ns) {
 		u64 stack = kernel_stack_here(ctx, cpu);
 
-		o = reserve(&outliers, sizeof(*o));
+		o = reserve(&outliers, SHORT_OUTLIER);
 		if (!o) {
 			cpu->losses[LOSS_EVENT_RING]++;
 		} else {
-			__builtin_memset(o, 0, sizeof(*o));
+			__builtin_memset(o, 0, SHORT_OUTLIER);
 			o->type = RECORD_OUTLIER;
 			o->kind = OUTLIER_LOCK_HOLD;
 			o->tid = hold->who.tid;
@@ -237,7 +237,6 @@ static __always_inline void end_hold(void *ctx, struct cpu *cpu,
 			o->duration_ns = ns;
 			o->sleep.kernel_stack = stack;
 			o->sleep.object = lock->tgid;
-			o->breakdown[ACCT_UNACCOUNTED] = ns;
 			o->sleep.account = hold->write ? ACCT_MMAP_LOCK_WRITE :
 							 ACCT_MMAP_LOCK_READ;
 			__builtin_memcpy(o->comm, hold->who.comm, 16);

@@ -20,6 +20,9 @@ struct {
 
 #define RING_WAKE_BYTES	(1 << 20)
 
+/* What is sent of sleeps and holds: of a thousand threads that end at once each has some. */
+#define SHORT_OUTLIER	__builtin_offsetof(struct outlier_record, breakdown)
+
 /*
  * A ring and an LRU map have locks, and where these are contended the programs
  * for locks run within the one that waits, which may have the lock by then.

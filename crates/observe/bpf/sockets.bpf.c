@@ -250,13 +250,14 @@ int dump_queues(struct bpf_iter__bpf_sk_storage_map *ctx)
 	r.drop_first = note->drop_first;
 	r.drop_last = note->drop_last;
 	r.drop_reason = note->drop_reason;
-	note->drop_first = 0;
 	r.resent = note->resent;
 	r.timeouts = note->timeouts;
 	r.timeout_at = note->timeout_at;
 	r.timeout_after = note->timeout_after;
 	r.connecting = note->connecting;
-	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
+	/* Where the page is full this runs again, for the next. */
+	if (!bpf_seq_write(ctx->meta->seq, &r, sizeof(r)))
+		note->drop_first = 0;
 	return 0;
 }
 

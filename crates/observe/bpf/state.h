@@ -29,7 +29,7 @@ const volatile u32 jiffy_ns;
 const volatile u32 page_bytes;
 const volatile u64 spun_min_ns;	/* for shorter waits the other CPUs are not looked at */
 const volatile u32 hist_slots;		/* slots of hists, both halves */
-const volatile u32 thread_slots_max;	/* slots of threads */
+const volatile u32 thread_blocks;	/* blocks of threads, at most, the first included */
 const volatile u8 call_kinds[CALLS_MAX];	/* enum call_kind */
 
 /* ---- set by the loader before they are attached: it looks while the programs are loaded ---- */
@@ -54,7 +54,8 @@ u64 idle_ns;		/* answers to which nothing was added so long are complete */
 
 /* ---- changed by the programs ---- */
 
-u32 slot_next = 1;	/* next thread slot that was never used */
+u32 slot_next = BLOCK_THREADS;	/* next thread slot that was never used */
+u32 without_room;	/* threads that found no block, where one could be */
 u32 watched;		/* threads that have a slot */
 u32 walks_took;		/* threads that a walk began to watch, which may have been on a CPU */
 

@@ -190,16 +190,24 @@ struct thread {
 };
 
 /*
- * The threads are in an array, because looking one up there costs a tenth of
+ * The threads are in arrays, because looking one up there costs a tenth of
  * a task storage look-up, and a CPU remembers the slot of the thread that it
  * runs. Storage only gives the slot of a task that comes or is woken. Slots
- * are given back when threads die; the loader sets how many there are.
+ * are given back when threads die. The loader adds a block when most slots are
+ * in use, and says how many there can be: all of them would take 100 MB.
  */
-struct {
+struct thread_block {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, BLOCK_THREADS);
 	__type(key, u32);
 	__type(value, struct thread);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct thread_block);
 } threads SEC(".maps");
 
 struct {
@@ -215,10 +223,39 @@ struct {
 	__type(value, u32);
 } free_slots SEC(".maps");
 
-/* Slot 0 is no thread. */
+/* The block of a slot, or NULL if it is not there yet. */
+static __always_inline void *block_of(u32 slot)
+{
+	u32 block = slot / BLOCK_THREADS;
+
+	return bpf_map_lookup_elem(&threads, &block);
+}
+
+static __always_inline struct thread *in_block(void *block, u32 slot)
+{
+	slot %= BLOCK_THREADS;
+	return block ? bpf_map_lookup_elem(block, &slot) : NULL;
+}
+
+/* Slot 0 is no thread: the first block is never there. To test for 0 as well doubles what is verified. */
 static __always_inline struct thread *thread_in(u32 slot)
 {
-	return slot ? bpf_map_lookup_elem(&threads, &slot) : NULL;
+	return in_block(block_of(slot), slot);
+}
+
+/* All zero. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct thread);
+} blank_threads SEC(".maps");
+
+static __always_inline struct thread *blank_thread(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&blank_threads, &zero);
 }
 
 static __always_inline u32 stored_slot_of(struct task_struct *task)

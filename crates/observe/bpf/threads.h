@@ -31,6 +31,7 @@ union record {
 	struct request_record request;
 	struct python_record python;
 	struct code_record code;
+	struct room_record room;
 };
 
 struct {
@@ -52,37 +53,60 @@ static __always_inline void already_in_call(struct thread *t, u16 nr)
 	t->base = ACCT_SYSCALL;
 }
 
-/* A slot for another thread, 0 if all are taken. */
+/* Says which slots are in use, so that there is a further block long before the last is full. */
+static __always_inline void ask_for_room(u32 slot)
+{
+	struct room_record *r;
+
+	r = reserve(&rare, sizeof(*r));
+	if (!r)
+		return;	/* it is asked for again in the next block, or when none is left */
+	r->type = RECORD_ROOM;
+	r->slot = slot;
+	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
+}
+
+/* A slot for another thread, 0 if there is no room. */
 static __always_inline u32 new_slot(void)
 {
 	u32 slot = 0;
 
 	if (!bpf_map_pop_elem(&free_slots, &slot))
 		return slot;
-	slot = __sync_fetch_and_add(&slot_next, 1);
-	return slot < thread_slots_max ? slot : 0;
+	if (block_of(slot_next)) {
+		slot = __sync_fetch_and_add(&slot_next, 1);
+		if (slot % BLOCK_THREADS == BLOCK_THREADS / 4)
+			ask_for_room(slot);
+		return slot;
+	}
+	if (slot_next / BLOCK_THREADS < thread_blocks) {
+		without_room++;
+		ask_for_room(slot_next);
+	}
+	return 0;
 }
 
 /*
- * Prepares to watch `task` in slot `*slot`, in account `open`, at `now`. Other
+ * Prepares to watch `task` in slot `*slot`, in account `open`, at `now`; NULL if there is no room. Other
  * CPUs see it only after watch(): until then the caller may complete it.
  */
 static __always_inline struct thread *
 prepare(struct task_struct *task, u32 *slot, u64 now, u32 open, u32 base)
 {
-	struct thread *t, *blank;
-	u32 zero = 0;
+	struct thread *t, *blank = blank_thread();
+	void *block;
+	u32 at;
 
 	*slot = new_slot();
-	t = thread_in(*slot);
-	if (!t) {
-		lost(LOSS_THREAD);
+	if (!*slot)
 		return NULL;
-	}
-	/* Slot 0 is never used and so all zero. */
-	blank = bpf_map_lookup_elem(&threads, &zero);
-	if (blank)
-		bpf_map_update_elem(&threads, slot, blank, BPF_ANY);
+	block = block_of(*slot);
+	at = *slot % BLOCK_THREADS;
+	if (block && blank)
+		bpf_map_update_elem(block, &at, blank, BPF_ANY);
+	t = in_block(block, at);
+	if (!t)
+		return NULL;	/* other CPUs took the last of a block at the same time */
 	t->first_ns = t->since = now;
 	t->open = open;
 	t->base = base;
@@ -176,7 +200,7 @@ __noinline int send_pending(void)
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
 	struct thread *t = current_thread();
 	struct outlier_record *o;
-	u64 user_stack, copy, asleep;
+	u64 user_stack, copy;
 
 	if (!cpu || !t)
 		return 0;
@@ -184,12 +208,12 @@ __noinline int send_pending(void)
 	t->pending = 0;
 	user_stack = t->binding ? t->binding : user_stack_here(cpu, t->tgid);
 	copy = t->binding ? 0 : copy_here(t, user_stack);
-	o = reserve(&outliers, sizeof(*o));
+	o = reserve(&outliers, SHORT_OUTLIER);
 	if (!o) {
 		cpu->losses[LOSS_EVENT_RING]++;
 		return 0;
 	}
-	__builtin_memset(o, 0, sizeof(*o));
+	__builtin_memset(o, 0, SHORT_OUTLIER);
 	o->type = RECORD_OUTLIER;
 	o->kind = t->sleep_kind;
 	o->tid = t->tid;
@@ -208,17 +232,7 @@ __noinline int send_pending(void)
 	}
 	if (t->call != NO_CALL)
 		call_arguments(o->args);
-	asleep = t->sleep.ns;
-	if (account >= ACCT_BLOCKED && t->sleep.wake - t->sleep.start < asleep) {
-		asleep = t->sleep.wake - t->sleep.start;
-		o->breakdown[ACCT_THROTTLED] = t->sleep_throttled;
-		o->breakdown[ACCT_RUNNABLE_WAKEUP] = t->sleep.ns - asleep - t->sleep_throttled;
-	}
-	/* The compiler is to test the register that it indexes with, or
-	 * verifiers before 6.13 do not see the bound. */
-	barrier_var(account);
-	if (account < ACCT_MAX)
-		o->breakdown[account] = asleep;
+	o->throttled = t->sleep_throttled;
 	bpf_get_current_comm(o->comm, sizeof(o->comm));
 	bpf_ringbuf_submit(o, ring_flags(&outliers));
 	return 0;

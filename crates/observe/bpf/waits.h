@@ -109,14 +109,13 @@ static __always_inline void add_to(struct wait_sum *all, struct wait_sum *more)
 static __always_inline struct wait_sum *wait_sum_of(struct wait_key *key, u32 tid)
 {
 	struct wait_sum *sum = bpf_map_lookup_elem(&wait_sums, key);
-	u32 zero = 0;
 	struct thread *blank;
 	long error;
 
 	if (sum)
 		return sum;
-	/* Slot 0 is never used and so all zero. A sum on the stack would be half of what that may be. */
-	blank = bpf_map_lookup_elem(&threads, &zero);
+	/* A sum on the stack would be half of what that may be. */
+	blank = blank_thread();
 	if (!blank)
 		return NULL;
 	error = bpf_map_update_elem(&wait_sums, key, &blank->waits, BPF_NOEXIST);

@@ -405,6 +405,16 @@ enum record_type {
 	RECORD_REQUEST,
 	RECORD_PYTHON,
 	RECORD_CODE,
+	RECORD_ROOM,
+};
+
+/* Threads in a block of what is remembered of them, 8.6 MB. */
+#define BLOCK_THREADS	2048
+
+/* The threads that have come need so many slots. */
+struct room_record {
+	u32 type;		/* RECORD_ROOM */
+	u32 slot;
 };
 
 enum outlier_kind {
@@ -465,9 +475,10 @@ struct outlier_record {
 	u64 user_stack;
 	u64 copy;		/* words_record of that stack, 0: none */
 	u64 minor_faults, major_faults;	/* of a first call */
-	u64 breakdown[ACCT_MAX];	/* ACCT_SYSCALL: running in `call` */
+	u64 throttled;		/* part of a sleep: ready, and a quota kept it */
 	struct sleep sleep;
 	char comm[16];
+	u64 breakdown[ACCT_MAX];	/* ACCT_SYSCALL: running in `call`; sleeps and holds are sent without it */
 };
 
 struct stack_record {
@@ -699,7 +710,7 @@ struct request_record {
 enum loss {
 	LOSS_EVENT_RING,	/* outlier: its ring was full */
 	LOSS_RARE_RING,		/* thread end, stack, exec ...: ring full */
-	LOSS_THREAD,		/* no memory to watch a thread */
+	LOSS_THREAD,		/* no room to watch a thread */
 	LOSS_WAIT,		/* wait_sums full */
 	LOSS_HOLD,		/* hold_sums or mm_locks full */
 	LOSS_CALL,		/* evicted_calls full */

@@ -33,7 +33,7 @@ macro_rules! records {
 // All structs of wire.h.
 include!(concat!(env!("OUT_DIR"), "/records.rs"));
 
-pub use skel::types::cpu;
+pub use skel::types::{cpu, thread};
 // SAFETY: state.h gives it integer fields only, and structs of wire.h.
 unsafe impl Record for cpu {}
 

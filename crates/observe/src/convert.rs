@@ -63,7 +63,6 @@ pub fn outlier(record: &outlier_record) -> Option<Outlier> {
     let kind = wire::outlier_kind(record.kind)?;
     let call = wire::call(record.call);
     let sleep = &record.sleep;
-    let breakdown = record.breakdown.iter().enumerate();
     Some(Outlier {
         kind,
         tid: record.tid,
@@ -81,9 +80,13 @@ pub fn outlier(record: &outlier_record) -> Option<Outlier> {
             Account::Blocked(kind) => Some(kind),
             _ => None,
         },
-        breakdown: breakdown
-            .map(|(number, ns)| (wire::account(number as u64, call), *ns))
-            .collect(),
+        breakdown: match kind {
+            OutlierKind::OffCpu | OutlierKind::RunQueue => sleep_breakdown(record),
+            OutlierKind::LockHold => {
+                Accounts::from_iter([(Account::Unaccounted, record.duration_ns)])
+            }
+            _ => breakdown(record),
+        },
         object: sleep.object,
         fault_ip: (sleep.fault_ip != 0).then_some(sleep.fault_ip),
         kernel_stack: stack_id(sleep.kernel_stack),
@@ -99,6 +102,30 @@ pub fn outlier(record: &outlier_record) -> Option<Outlier> {
             left: None,
         }),
     })
+}
+
+fn breakdown(record: &outlier_record) -> Accounts {
+    let numbered = record.breakdown.iter().enumerate();
+    let call = wire::call(record.call);
+    numbered.map(|(number, ns)| (wire::account(number as u64, call), *ns)).collect()
+}
+
+/// Asleep, then ready to run; one that was never asleep was ready all the time.
+fn sleep_breakdown(record: &outlier_record) -> Accounts {
+    let sleep = &record.sleep;
+    let account = wire::account(sleep.account, wire::call(record.call));
+    let asleep = match account {
+        Account::Blocked(_) => sleep.wake.saturating_sub(sleep.start).min(sleep.ns),
+        _ => sleep.ns,
+    };
+    let ready = sleep.ns - asleep;
+    let throttled = record.throttled.min(ready);
+    let parts = [
+        (account, asleep),
+        (Account::Throttled, throttled),
+        (Account::RunnableWakeup, ready - throttled),
+    ];
+    parts.into_iter().filter(|(_, ns)| *ns > 0).collect()
 }
 
 /// Identity of a stack; 0 is none.
@@ -222,6 +249,30 @@ mod tests {
             (ran.since, ran.until) = (0, u64::MAX);
         }
         assert_eq!(outlier(&record).unwrap().ran_instead[0].ns, u64::MAX);
+    }
+
+    #[test]
+    fn a_sleep_is_divided_where_it_was_woken() {
+        let of = |account: wire::Account, throttled| {
+            let mut record = outlier_record { kind: 1, throttled, ..Default::default() };
+            record.sleep = sleep {
+                start: 100,
+                wake: 400,
+                ns: 500,
+                account: account as u32,
+                ..sleep::default()
+            };
+            outlier(&record).unwrap().breakdown
+        };
+        let futex = Account::Blocked(model::Blocked::Futex);
+        let parts = |accounts: &Accounts| {
+            [futex, Account::Throttled, Account::RunnableWakeup]
+                .map(|account| accounts.get(account))
+        };
+        assert_eq!(parts(&of(wire::Account::Futex, 150)), [300, 150, 50]);
+        assert_eq!(parts(&of(wire::Account::Futex, 900)), [300, 200, 0], "no more than there was");
+        let ready = of(wire::Account::RunnableWakeup, 0);
+        assert_eq!((parts(&ready), ready.total()), ([0, 0, 500], 500));
     }
 
     #[test]

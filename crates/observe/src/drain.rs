@@ -13,6 +13,7 @@ use crate::bpf::outlier_record;
 use crate::inbox::Inbox;
 use crate::mappings;
 use crate::probes::Probes;
+use crate::thread_room::ThreadRoom;
 use crate::wakeup::Bell;
 
 /// How long an event may wait in its ring while little happens; when much happens the kernel
@@ -31,8 +32,9 @@ pub struct Drain {
 
 impl Drain {
     /// Begins to drain.
-    pub fn start(probes: &Probes) -> Result<Drain, Error> {
+    pub fn start(probes: &mut Probes) -> Result<Drain, Error> {
         let looks_early = !probes.shows_mappings_at_exit();
+        let room = probes.take_room().map(ThreadRoom::follow).transpose()?;
         let inbox = Arc::new(Mutex::new(Inbox::new(looks_early)));
         let stop = Arc::new(AtomicBool::new(false));
         let mut builder = RingBufferBuilder::new();
@@ -57,10 +59,16 @@ impl Drain {
             .spawn(move || {
                 let mut looks = looks_early.then(|| Looks::new(theirs));
                 drain(&rings, &stopped, || {
-                    looks.iter_mut().for_each(Looks::look);
-                    if lock(&urgent).is_urgent() {
+                    let mut inbox = lock(&urgent);
+                    // It ends where there is no memory.
+                    if let (Some(room), Some(slot)) = (&room, inbox.thread_slot.take()) {
+                        let _ = room.send(slot);
+                    }
+                    if inbox.is_urgent() {
                         rung.ring();
                     }
+                    drop(inbox);
+                    looks.iter_mut().for_each(Looks::look);
                 });
             })
             .map_err(Error::io("starting the draining thread"))?;

@@ -73,9 +73,9 @@ impl FirstCalls {
             no_stacks: false,
             sampling: Sampling::Usual,
         };
-        let probes = Probes::start(&config, &recording).map_err(|error| error.to_string())?;
+        let mut probes = Probes::start(&config, &recording).map_err(|error| error.to_string())?;
         privilege::drop_unneeded(false);
-        let drain = Drain::start(&probes).map_err(|error| error.to_string())?;
+        let drain = Drain::start(&mut probes).map_err(|error| error.to_string())?;
         let (names, callers, waiting) = (Names::default(), HashMap::new(), Vec::new());
         Ok(FirstCalls { drain, _probes: probes, names, callers, waiting })
     }

@@ -4,7 +4,7 @@
 use std::mem;
 
 use crate::bpf::{
-    self, event_record, mapping_record, outlier_record, request_record, stack_record,
+    self, event_record, mapping_record, outlier_record, request_record, room_record, stack_record,
     thread_record, words_record,
 };
 use crate::mappings::{self, Seen};
@@ -47,6 +47,8 @@ pub struct Inbox {
     /// Python's side of stacks, and the functions in them.
     pub pythons: Vec<(u64, Calls)>,
     pub functions: Vec<(u64, Function)>,
+    /// The last slot for a thread that is in use, if so many are that there should be more.
+    pub thread_slot: Option<u32>,
     /// Processes that began to run a program.
     pub begun: Vec<u32>,
     /// What was mapped in processes soon after they began to run a program.
@@ -127,10 +129,11 @@ impl Inbox {
         };
         match kind {
             RecordType::Outlier if is_full => self.outliers_dropped += 1,
-            RecordType::Outlier => push(&mut self.outliers, bpf::read::<outlier_record>(bytes)),
+            RecordType::Outlier => push(&mut self.outliers, read_outlier(bytes)),
             RecordType::Request if !is_full => {
                 push(&mut self.requests, bpf::read::<request_record>(bytes));
             }
+            RecordType::Room => self.put_room(bytes),
             _ if is_full => self.rare_dropped += 1,
             _ => self.put_rare(kind, bytes),
         }
@@ -183,8 +186,13 @@ impl Inbox {
             RecordType::Words => push(&mut self.words, read_words(bytes)),
             RecordType::Python => push(&mut self.pythons, python::read_calls(bytes)),
             RecordType::Code => push(&mut self.functions, python::read_function(bytes)),
-            RecordType::Thread | RecordType::Outlier | RecordType::Request => {}
+            RecordType::Thread | RecordType::Outlier | RecordType::Request | RecordType::Room => {}
         }
+    }
+
+    fn put_room(&mut self, bytes: &[u8]) {
+        self.thread_slot =
+            self.thread_slot.max(bpf::read(bytes).map(|room: room_record| room.slot));
     }
 
     fn put_event(&mut self, bytes: &[u8]) {
@@ -223,6 +231,7 @@ impl Inbox {
         let kept = Inbox {
             outliers: mem::take(&mut self.outliers),
             begun: mem::take(&mut self.begun),
+            thread_slot: self.thread_slot,
             executed: mem::take(&mut self.executed),
             looks_early: self.looks_early,
             ..Inbox::default()
@@ -255,6 +264,14 @@ fn read_stack(bytes: &[u8]) -> Option<(u32, u64, Vec<u64>)> {
     let count = bpf::read::<u32>(bytes.get(16..)?)? as usize;
     let frames = bytes.get(header..)?.chunks_exact(8).take(count);
     Some((tgid, id, frames.filter_map(bpf::read::<u64>).collect()))
+}
+
+/// Sleeps and holds come without their breakdown.
+fn read_outlier(bytes: &[u8]) -> Option<outlier_record> {
+    let mut whole = [0; size_of::<outlier_record>()];
+    let length = bytes.len().min(whole.len());
+    whole[..length].copy_from_slice(&bytes[..length]);
+    (length >= std::mem::offset_of!(outlier_record, breakdown)).then(|| bpf::read(&whole))?
 }
 
 fn read_words(bytes: &[u8]) -> Option<Words> {

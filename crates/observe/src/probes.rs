@@ -4,6 +4,7 @@ mod load;
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::mem;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -22,6 +23,7 @@ use crate::kallsyms::TextRanges;
 use crate::queues::Walks;
 use crate::sample_timers::SampleTimers;
 use crate::sizes::Sizes;
+use crate::thread_room::ThreadRoom;
 use crate::wire;
 
 /// The end of a recording.
@@ -53,6 +55,10 @@ pub struct Probes {
     /// Whether one is served is known without programs in softirqs.
     tells_softirqs: bool,
     watching_since_ns: u64,
+    /// Until somebody takes it to add to it while threads come.
+    room: Option<ThreadRoom>,
+    /// Threads without room that are known of.
+    without_room: u32,
 }
 
 impl Probes {
@@ -111,7 +117,11 @@ impl Probes {
             tells_softirqs: recording.preempt_count_from_rq.is_some(),
             shows_mappings_at_exit: load::programs(recording).contains(&"on_exit"),
             watching_since_ns: 0,
+            room: None,
+            without_room: 0,
         };
+        let blocks = MapHandle::try_from(&loaded.skel.maps.threads);
+        let room = ThreadRoom::begin(blocks.map_err(Error::bpf("sharing a map"))?)?;
         for part in RecorderPart::ALL.into_iter().filter(|part| !recording.has(*part)) {
             loaded.is_off(part);
         }
@@ -131,14 +141,35 @@ impl Probes {
         if let Some(bss) = loaded.skel.maps.bss_data.as_mut() {
             bss.stopped = 0;
         }
+        let mut room = room.join()?;
         // Children that come from now on are watched with their parents, but one that was there
         // before can have a lower number than its parent, and be met first.
         for _ in 0..GENERATIONS {
-            if loaded.take_new()? == 0 {
+            let taken = loaded.take_new()?;
+            if loaded.has_missed_threads() {
+                room.provide(loaded.thread_slot())?;
+            } else if taken == 0 {
                 break;
             }
         }
+        loaded.room = Some(room);
         Ok(loaded)
+    }
+
+    /// The first slot for a thread that has not been used yet.
+    fn thread_slot(&self) -> u32 {
+        self.skel.maps.data_data.as_ref().map_or(0, |data| data.slot_next)
+    }
+
+    /// What is to add room while threads come.
+    pub fn take_room(&mut self) -> Option<ThreadRoom> {
+        self.room.take()
+    }
+
+    /// True if threads found no room since the last time: then there are some to take.
+    pub fn has_missed_threads(&mut self) -> bool {
+        let missed = self.skel.maps.bss_data.as_ref().map_or(0, |bss| bss.without_room);
+        mem::replace(&mut self.without_room, missed) != missed
     }
 
     /// Begins to watch what is there and not watched yet; how many threads that were.

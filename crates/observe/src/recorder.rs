@@ -191,9 +191,7 @@ impl Recorder {
         let mut batch = match &mut self.backend {
             Backend::Traced(tracer) => {
                 // The kernel side sees forks and execs in a cgroup, not what is moved into it.
-                if self.found.cgroup.is_some() {
-                    tracer.take_new()?;
-                }
+                tracer.take_new(self.found.cgroup.is_some())?;
                 let mut batch = tracer.batch(self.last_batch_ns)?;
                 if let Some(cost) = &batch.cost
                     && let Some(shed) = tracer.keep_budget(cost)

@@ -25,6 +25,7 @@ use crate::requests::Requests;
 use crate::sample_timers::Sampling;
 use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
+use crate::urgency::Urgency;
 use crate::wakeup::End;
 use crate::watch::{Found, Timers, Watch};
 use crate::wire::{Loss, TargetKind};
@@ -93,8 +94,10 @@ impl Tracer {
         };
         let mut probes = Probes::start(&config, recording)?;
         let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;
+        let urgency = Urgency::begin();
         privilege::drop_unneeded(found.kind == TargetKind::Command);
-        let drain = Drain::start(&probes)?;
+        let drain = Drain::start(&mut probes)?;
+        drop(urgency);
         let is_alone = found.tgid != 0 && !watch.follow;
         let walks = probes.socket_walks(is_alone.then_some(found.tgid))?;
         let queues = walks.map(Queues::start).transpose()?;
@@ -146,9 +149,13 @@ impl Tracer {
         self.probes.not_attached()
     }
 
-    /// Watches what has been moved into the target's cgroup.
-    pub fn take_new(&mut self) -> Result<(), Error> {
-        self.probes.take_new().map(drop)
+    /// Watches what is there and not watched yet: threads that found no room when they began, and what
+    /// has been moved into the target, if that can be.
+    pub fn take_new(&mut self, can_be_moved: bool) -> Result<(), Error> {
+        if self.probes.has_missed_threads() || can_be_moved {
+            self.probes.take_new()?;
+        }
+        Ok(())
     }
 
     /// See [`crate::Recorder::also_keep`].

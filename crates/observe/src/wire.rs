@@ -27,7 +27,7 @@ impl Loss {
         match self {
             Loss::EventRing => "outliers (ring full)",
             Loss::RareRing => "rare records (ring full)",
-            Loss::Thread => "threads not watched (no memory)",
+            Loss::Thread => "threads not watched, or not from their start (no room)",
             Loss::Wait => "wait sums (map full)",
             Loss::Hold => "lock hold sums (map full)",
             Loss::Call => "system call sums (map full)",

@@ -87,8 +87,13 @@ fn without_system_calls_each_kind_of_wait_has_its_account() {
 #[test]
 fn a_cheap_recording_takes_few_samples_and_they_stand_for_the_same_time() {
     let Some(lab) = Lab::new() else { return };
-    for (options, least, most) in [(&["--cheap"][..], 15, 90), (&[][..], 500, 1300)] {
-        let run = lab.record(options, [program("runqueue")]).run;
+    // So long that few samples are enough to divide by.
+    let spins = ["bash", "-c", "SECONDS=0; while ((SECONDS < 4)); do :; done"];
+    let queues = program("runqueue");
+    let queues = [queues.to_str().unwrap()];
+    let runs = [(&["--cheap"][..], &spins[..], 15, 90), (&[][..], &queues[..], 500, 1300)];
+    for (options, command, least, most) in runs {
+        let run = lab.record(options, command).run;
         let on_cpu: u64 = run.threads.iter().map(|thread| on_cpu(&thread.accounts)).sum();
         let sampled = || run.sums.paths.iter().filter(|path| path.sampled);
         let (count, ns) = sampled().fold((0, 0), |(n, ns), path| (n + path.count, ns + path.ns));

@@ -17,15 +17,21 @@ use common::{Helper, Lab, lost, wait_for, wait_until};
 use model::{EventKind, RunStatus};
 use rustix::process::Signal;
 
-/// A program that makes `threads` threads, all asleep; told apart by their number.
-fn sleepers(threads: u32) -> Helper {
+/// A program that makes `threads` threads, all asleep, and with SIGUSR1 as many more as it is told.
+fn sleepers_and(threads: usize, more: usize) -> Helper {
     let mut command = Command::new(program("sleepers"));
-    let sleepers = Helper::spawn(command.arg(threads.to_string()).stdout(Stdio::null()));
-    let task = format!("/proc/{}/task", sleepers.pid());
-    wait_until("all threads to be there", || {
-        std::fs::read_dir(&task).unwrap().count() == threads as usize + 1
-    });
+    command.args([threads.to_string(), more.to_string()]);
+    let sleepers = Helper::spawn(command.stdout(Stdio::null()));
+    wait_until("all threads to be there", || threads_of(&sleepers) == threads + 1);
     sleepers
+}
+
+fn sleepers(threads: usize) -> Helper {
+    sleepers_and(threads, 1)
+}
+
+fn threads_of(helper: &Helper) -> usize {
+    std::fs::read_dir(format!("/proc/{}/task", helper.pid())).unwrap().count()
 }
 
 #[test]
@@ -83,6 +89,68 @@ fn two_thousand_threads_are_all_accounted_for() {
     assert_eq!(run.threads.len(), 2_001);
     assert_eq!(lost(&run), BTreeMap::new());
     outside.agrees(&run, Duration::from_millis(900));
+}
+
+/// Bytes of the kernel's memory that the maps of a process have, as the kernel counts.
+fn kernel_memory(pid: u32) -> u64 {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
+    let mut maps = BTreeMap::new();
+    for file in files.filter_map(|file| std::fs::read_to_string(file.ok()?.path()).ok()) {
+        let number = |name: &str| -> Option<u64> {
+            file.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+        };
+        if let (Some(map), Some(bytes)) = (number("map_id:"), number("memlock:")) {
+            maps.insert(map, bytes);
+        }
+    }
+    maps.values().sum()
+}
+
+#[test]
+fn kernel_memory_follows_the_threads() {
+    let Some(lab) = Lab::new() else { return };
+    let beside = |threads: usize| {
+        let target = sleepers(threads);
+        let stored = |lab: &Lab| lab.runs_so_far().iter().filter(|run| run.threads > 0).count();
+        let before = stored(&lab);
+        let mut record = lab.verb("record");
+        let mut recorder = Helper::spawn(record.args(["-p", &target.pid()]).stderr(Stdio::null()));
+        wait_until("a second stored", || stored(&lab) > before);
+        let bytes = kernel_memory(recorder.0.id());
+        recorder.signal(Signal::INT);
+        assert!(wait_for(&mut recorder.0, Duration::from_secs(20)).success());
+        let run = lab.run();
+        assert_eq!((run.threads.len(), lost(&run)), (threads + 1, BTreeMap::new()));
+        bytes
+    };
+    let (of_100, of_9000) = (beside(100), beside(9_000));
+    // Each takes 4 kB. With room for all at the start both had 147 MB.
+    assert!(of_100 < 70_000_000, "{of_100}");
+    assert!(of_9000 > of_100 + 4_000 * 8_000, "{of_9000} and {of_100}");
+}
+
+/// While the recorder does not run it adds no room.
+#[test]
+fn threads_without_room_are_counted_and_taken_later() {
+    const MORE: usize = 6_000;
+    let Some(lab) = Lab::new() else { return };
+    let target = sleepers_and(10, MORE);
+    let mut record = lab.verb("record");
+    let mut recorder = Helper::spawn(record.args(["-p", &target.pid()]).stderr(Stdio::null()));
+    let stored = |n: usize| lab.runs_so_far().iter().any(|run| run.threads >= n as u64);
+    wait_until("a second stored", || stored(11));
+    recorder.signal(Signal::STOP);
+    target.signal(Signal::USR1);
+    wait_until("all threads to be there", || threads_of(&target) == MORE + 11);
+    recorder.signal(Signal::CONT);
+    wait_until("all threads stored", || stored(MORE + 11));
+    recorder.signal(Signal::INT);
+    assert!(wait_for(&mut recorder.0, Duration::from_secs(20)).success());
+    let run = lab.run();
+    assert_eq!(run.threads.len(), MORE + 11);
+    let lost = lost(&run);
+    let missed = lost.get("threads not watched, or not from their start (no room)");
+    assert!(missed.is_some_and(|missed| (1_000..MORE as u64).contains(missed)), "{lost:?}");
 }
 
 #[test]

@@ -39,8 +39,7 @@ pub struct Config {
     pub sampling: Sampling,
 }
 
-/// Threads watched at the same time, at most (4.2 kB of kernel memory each, taken at the start, in
-/// 10 ms or less); those beyond are counted as lost.
+/// Threads watched at the same time, at most; those beyond are counted as lost.
 const THREADS: u32 = 24_576;
 
 /// Waits for a spinlock at whose end the other CPUs are looked at take so long at least: the lock is held
@@ -64,11 +63,13 @@ pub fn load(config: &Config, recording: &Recording) -> Result<(WhylagSkel<'stati
     open.maps.hists.set_max_entries(2 * slots).map_err(Error::bpf("sizing histograms"))?;
     open.maps.outliers.set_max_entries(sizes.ring).map_err(Error::bpf("sizing a ring"))?;
     open.maps.rare.set_max_entries(sizes.ring).map_err(Error::bpf("sizing a ring"))?;
-    open.maps.threads.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
+    // The first is never there.
+    let blocks = 1 + THREADS / wire::BLOCK_THREADS as u32;
+    open.maps.threads.set_max_entries(blocks).map_err(Error::bpf("sizing threads"))?;
     open.maps.free_slots.set_max_entries(THREADS).map_err(Error::bpf("sizing threads"))?;
     if let Some(rodata) = open.maps.rodata_data.as_mut() {
         rodata.hist_slots = 2 * slots;
-        rodata.thread_slots_max = THREADS;
+        rodata.thread_blocks = blocks;
         rodata.target_kind = config.target.kind as u32;
         rodata.target_pid = config.target.pid;
         rodata.target_tgid = config.target.tgid;
