@@ -199,8 +199,9 @@ struct thread {
 struct thread_block {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, BLOCK_THREADS);
-	__type(key, u32);
-	__type(value, struct thread);
+	/* No types: to kernels before 6.2 a block that the loader makes is another kind of map with them. */
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct thread));
 };
 
 struct {
