@@ -52,9 +52,11 @@ static __always_inline bool is_musl_thread(u64 word)
 
 /*
  * Whether a word says "locked, and others wait": by the value 2 (glibc, Rust), or by the bit that the
- * kernel has for it (FUTEX_WAITERS) and an owner beside it (musl, robust mutexes).
+ * kernel has for it (FUTEX_WAITERS) and an owner beside it (musl, robust mutexes). A word that is not
+ * `readable` is not told from that in which a thread of musl waits to be joined.
  */
-static __always_inline bool is_lock_wait(u32 operation, u64 word, u32 value, u64 stack)
+static __always_inline bool is_lock_wait(u32 operation, u64 word, u32 value, u64 stack,
+					 bool readable)
 {
 	operation &= FUTEX_CMD_MASK;
 	if (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2)
@@ -63,7 +65,8 @@ static __always_inline bool is_lock_wait(u32 operation, u64 word, u32 value, u64
 		return false;
 	if (value & FUTEX_WAITERS)	/* a semaphore of musl without a count has all bits */
 		return may_be_tid(value & FUTEX_TID_MASK);
-	return value == LOCKED_WITH_WAITERS && word - stack >= OWN_FRAMES && !is_musl_thread(word);
+	return value == LOCKED_WITH_WAITERS && word - stack >= OWN_FRAMES &&
+	       !(readable && is_musl_thread(word));
 }
 
 /* In bytes from the word that the waiters of a glibc mutex sleep in. */

@@ -47,6 +47,12 @@ static __always_inline struct file *file_here(u32 fd)
 	return file_of_fd(bpf_get_current_task_btf(), fd);
 }
 
+/* Else it is met by a walk, asleep: what is in its memory cannot be read. */
+static __always_inline bool is_current(struct task_struct *task)
+{
+	return task == bpf_get_current_task_btf();
+}
+
 /* Its inode number and mode, 0 if there is none. */
 static __always_inline u64 inode_of(struct file *file, u32 *mode)
 {
@@ -180,9 +186,10 @@ static __always_inline void note_asked(struct thread *t, struct file *file, u32 
 }
 
 /* read or write: pipe, socket, file or something else. */
-static __always_inline u32 file_account(struct thread *t, u32 fd, bool write, u32 otherwise)
+static __always_inline u32 file_account(struct thread *t, struct task_struct *task, u32 fd, bool write,
+					u32 otherwise)
 {
-	struct file *file = file_here(fd);
+	struct file *file = file_of_fd(task, fd);
 	u32 mode;
 
 	if (!write)
@@ -213,16 +220,17 @@ static __always_inline u32 file_account(struct thread *t, u32 fd, bool write, u3
 }
 
 /* The one descriptor that poll or ppoll waits for; with several nobody knows which. */
-static __always_inline u64 polled_inode(struct thread *t, struct pt_regs *regs)
+static __always_inline u64 polled_inode(struct thread *t, struct task_struct *task,
+					struct pt_regs *regs)
 {
 	struct file *file;
 	u32 fd, mode;
 
-	if (!IS_POLL(t->call) || ARGUMENT_2(regs) != 1)
+	if (!IS_POLL(t->call) || ARGUMENT_2(regs) != 1 || !is_current(task))
 		return 0;
 	if (bpf_probe_read_user(&fd, sizeof(fd), (void *)ARGUMENT_1(regs)))
 		return 0;
-	file = file_here(fd);
+	file = file_of_fd(task, fd);
 	note_asked(t, file, fd);
 	return inode_of(file, &mode);
 }
@@ -256,14 +264,14 @@ static __always_inline u32 call_account(struct thread *t,
 	case CALL_FUTEX:
 		t->object = ARGUMENT_1(regs);
 		t->lock_like = is_lock_wait(second, t->object, (u32)ARGUMENT_3(regs),
-					    STACK_TOP(regs));
-		t->owner = t->lock_like ?
+					    STACK_TOP(regs), is_current(task));
+		t->owner = t->lock_like && is_current(task) ?
 			   lock_owner(t->object, second, (u32)ARGUMENT_3(regs)) : 0;
 		return ACCT_FUTEX;
 	case CALL_POLL:
 		if (polls_nothing(t, regs))
 			return ACCT_TIMER;
-		t->object = polled_inode(t, regs);
+		t->object = polled_inode(t, task, regs);
 		return ACCT_POLL;
 	case CALL_COMPLETION:
 		return ACCT_POLL;	/* unless the disk ends it */
@@ -276,25 +284,25 @@ static __always_inline u32 call_account(struct thread *t,
 	case CALL_CONNECT:
 		return ACCT_SOCKET_CONNECT;
 	case CALL_RECEIVE:
-		file = file_here(fd);
+		file = file_of_fd(task, fd);
 		note_asked(t, file, fd);
 		t->object = inode_of(file, &mode);
 		return ACCT_SOCKET_RECEIVE;
 	case CALL_SEND:
-		t->object = inode_of(file_here(fd), &mode);
+		t->object = inode_of(file_of_fd(task, fd), &mode);
 		return ACCT_SOCKET_SEND;
 	case CALL_FILE_LOCK:
-		t->object = inode_of(file_here(fd), &mode);
+		t->object = inode_of(file_of_fd(task, fd), &mode);
 		return ACCT_FILE_LOCK;
 	case CALL_FCNTL:
 		if (second != F_SETLKW && second != F_OFD_SETLKW)
 			return otherwise;
-		t->object = inode_of(file_here(fd), &mode);
+		t->object = inode_of(file_of_fd(task, fd), &mode);
 		return ACCT_FILE_LOCK;
 	case CALL_READ:
-		return file_account(t, fd, false, otherwise);
+		return file_account(t, task, fd, false, otherwise);
 	case CALL_WRITE:
-		return file_account(t, fd, true, otherwise);
+		return file_account(t, task, fd, true, otherwise);
 	case CALL_DISK:
 		return ACCT_DISK;
 	case CALL_SEMAPHORES:

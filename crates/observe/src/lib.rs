@@ -37,6 +37,7 @@ mod kallsyms;
 mod kernel_btf;
 mod launch;
 mod location;
+mod lock_owners;
 mod map_entries;
 mod mappings;
 mod names;

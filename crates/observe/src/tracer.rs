@@ -29,7 +29,7 @@ use crate::urgency::Urgency;
 use crate::wakeup::End;
 use crate::watch::{Found, Timers, Watch};
 use crate::wire::{Loss, TargetKind};
-use crate::{Error, convert, events, host, presence, privilege, requests};
+use crate::{Error, convert, events, host, lock_owners, presence, privilege, requests};
 
 /// Outliers handed over in one batch: converted they take about 20 MB.
 const OUTLIERS_PER_BATCH: usize = 16_384;
@@ -275,6 +275,9 @@ impl Tracer {
         batch.sums.bound = self.bound.take();
         self.crowd.take(&mut batch);
         self.sums.read(&self.probes, &mut self.names, &mut self.crowd, &mut batch, last)?;
+        if last {
+            lock_owners::name(&mut batch.sums.waits, &batch.threads);
+        }
         batch.sums.services = self.requests.read(
             &mut self.probes,
             &inbox.requests,

@@ -6,16 +6,17 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::Lab;
 use common::clocks::for_cpu;
 use common::disturbance::undisturbed;
 use common::programs::{Libc, program, shape};
 use common::values::Values;
+use common::{Helper, Lab, wait_until};
 use model::{Account, Blocked, ChainEnd, Run, WaitSum};
 
 const FUTEX: Account = Account::Blocked(Blocked::Futex);
@@ -212,9 +213,54 @@ fn waits_that_began_before_the_recording_and_go_on_after_it() {
     let run = lab.record_target(&["-p", &deadlock.id().to_string(), "--time", "1s"]).run;
     deadlock.kill().unwrap();
     deadlock.wait().unwrap();
-    let locks = run.sums.waits.iter().filter(|w| w.account == FUTEX && w.lock_like > 0);
-    let waits: Vec<_> = locks.map(|wait| (wait.count, wait.open)).collect();
+    let waits: Vec<_> = locks_of(&run).map(|wait| (wait.count, wait.open)).collect();
     assert_eq!(waits, [(1, 1), (1, 1)], "{:#?}", run.sums.waits);
     let answer = String::from_utf8(lab.answer("explain", &[])).unwrap();
     assert!(answer.contains("which nobody let go of"), "{answer}");
+    // Which of the two has which lock, both mutexes say themselves.
+    let owners: HashSet<u32> =
+        locks_of(&run).filter_map(|wait| Some(wait.longest_end?.0)).collect();
+    let waiters: HashSet<u32> = locks_of(&run).map(|wait| wait.waiter_tid).collect();
+    assert_eq!((owners.len(), &owners), (2, &waiters), "{:#?}", run.sums.waits);
+    assert!(answer.contains("wait for each other"), "{answer}");
+}
+
+fn locks_of(run: &Run) -> impl Iterator<Item = &WaitSum> {
+    run.sums.waits.iter().filter(|wait| wait.account == FUTEX && wait.lock_like > 0)
+}
+
+/// What their descriptors are is looked up among the files of the sleeping process, not of the recorder.
+#[test]
+fn threads_asleep_since_before_the_recording_wait_for_what_they_have_open() {
+    let Some(lab) = Lab::beside_others() else { return };
+    let mut command = Command::new(program("asleep"));
+    let mut asleep = Helper::spawn(command.stdout(Stdio::piped()));
+    let lines = BufReader::new(asleep.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut text = String::new();
+    for line in lines {
+        text += &(line + "\n");
+        if text.contains("ready=") {
+            break;
+        }
+    }
+    let task = format!("/proc/{}/task", asleep.pid());
+    let is_asleep = |tid: std::fs::DirEntry| {
+        std::fs::read_to_string(tid.path().join("stat")).unwrap().contains(") S ")
+    };
+    wait_until("all threads to be asleep", || {
+        std::fs::read_dir(&task).unwrap().all(|tid| is_asleep(tid.unwrap()))
+    });
+    let run = lab.record_target(&["-p", &asleep.pid(), "--time", "500ms"]).run;
+    let inodes = Values::of(&text);
+    // Sums of waits at sockets are not kept by socket.
+    for (kind, object) in [
+        (Blocked::PipeRead, inodes.get("pipe")),
+        (Blocked::SocketReceive, 0),
+        (Blocked::SocketAccept, 0),
+        (Blocked::FileLock, inodes.get("flock")),
+    ] {
+        let waits = run.sums.waits.iter().filter(|wait| wait.account == Account::Blocked(kind));
+        let waits: Vec<_> = waits.map(|wait| (wait.object, wait.count, wait.open)).collect();
+        assert_eq!(waits, [(object, 1, 1)], "{kind:?}: {:#?}", run.sums.waits);
+    }
 }

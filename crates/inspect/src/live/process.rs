@@ -144,6 +144,23 @@ impl Process {
         patience::ask(pid, read).map_err(no_answer)?
     }
 
+    /// The word at each of these addresses, if it is in memory of its own or in that of a file with code;
+    /// one question for all.
+    ///
+    /// # Errors
+    /// If it is gone, or does not answer.
+    pub fn own_words(&self, addresses: &[u64]) -> Result<Vec<Option<u64>>, LiveError> {
+        let all = self.mappings.as_ref().map_or(&[][..], |list| &list.all);
+        let identity = |mapping: &Mapping| (mapping.device, mapping.inode);
+        let code_of = |address: u64| {
+            let of_it = all.iter().find(|mapping| mapping.is_around(address)).map(identity);
+            all.iter().find(|m| m.executable && Some(identity(m)) == of_it).map_or(0, |m| m.start)
+        };
+        let lists = addresses.iter().map(|address| (code_of(*address), vec![*address]));
+        let words = self.words(lists.collect())?;
+        Ok(words.into_iter().map(|words| words.ok()?.first().copied()).collect())
+    }
+
     /// Whether the words at addresses lie in mappings of the file with code at `code`, or of none.
     fn has_of_file(&self, code: u64, addresses: &[u64]) -> bool {
         let all = self.mappings.as_ref().map_or(&[][..], |list| &list.all);
