@@ -15,6 +15,7 @@ use inspect::patience;
 use inspect::{debug_files, files};
 use model::{ImportedCall, SlotsLeft};
 
+use crate::demangle::demangle;
 use crate::mappings::Mapping;
 
 /// Memory for the tables of files that belong to root, and how many of them are kept open; a large
@@ -26,16 +27,36 @@ const OF_OTHERS: Room = Room { bytes: 128 << 20, files: 128 };
 /// Files of processes that could not be opened: remembered, for stacks come back to them.
 const UNOPENED_KEPT: usize = 65_536;
 
+/// Places whose answers are kept, some 200 bytes each.
+const ANSWERS_KEPT: usize = 32_768;
+
 /// Why a file is not opened when there is no time left for that.
 pub const LATE: &str = "not read: naming the stacks of its user's processes took too long";
 
 /// Which file, wherever it is mounted.
 type Identity = ((u32, u32), u64);
 
+/// A place in a file.
+type Place = (Identity, u64);
+
+fn place(mapping: &Mapping, offset: u64) -> Place {
+    ((mapping.device, mapping.inode), offset)
+}
+
+/// What is known of a place; `None` if nobody has asked yet.
+#[derive(Default)]
+struct Answers {
+    function: Option<Result<(String, u64), String>>,
+    before: Option<Option<ImportedCall>>,
+    returns_from_signal: Option<bool>,
+}
+
 /// Files with code, by device and inode: the same path can be another file in a container.
 pub struct Code {
     files: HashMap<Identity, Result<Opened, String>>,
     unopened: HashMap<(u32, Identity), String>,
+    /// Stacks of many processes lead through the same places: each answer takes a read of the file.
+    answers: HashMap<Place, Answers>,
     of_root: Room,
     of_others: Room,
     /// How long files may be opened for from now on, if that is limited.
@@ -64,6 +85,7 @@ impl Default for Code {
         Code {
             files: HashMap::new(),
             unopened: HashMap::new(),
+            answers: HashMap::new(),
             of_root: OF_ROOT,
             of_others: OF_OTHERS,
             time_left: None,
@@ -72,7 +94,7 @@ impl Default for Code {
 }
 
 impl Code {
-    /// Name of the function at an offset of a mapped file, as the linker knows it, and the distance
+    /// Name of the function at an offset of a mapped file, demangled, and the distance
     /// from its start; or why there is none.
     pub fn function(
         &mut self,
@@ -80,22 +102,50 @@ impl Code {
         mapping: &Mapping,
         offset: u64,
     ) -> Result<(String, u64), String> {
-        self.file(tgid, mapping)?.function_at_offset(offset)
+        let place = place(mapping, offset);
+        if let Some(function) = self.answers.get(&place).and_then(|known| known.function.clone()) {
+            return function;
+        }
+        let function = self.file(tgid, mapping)?.function_at_offset(offset);
+        let function = function.map(|(symbol, distance)| (demangle(&symbol), distance));
+        self.keep(place, |known| known.function = Some(function.clone()));
+        function
     }
 
     /// What the call calls that returns to this offset of a mapped file; `None` if it is no call of
     /// another library.
     pub fn before(&mut self, tgid: u32, mapping: &Mapping, offset: u64) -> Option<ImportedCall> {
-        match self.file(tgid, mapping).ok()?.call_at_offset(offset)? {
-            Call::Plt(symbol) => Some(ImportedCall::Plt(symbol)),
-            Call::AtLoad(symbol) => Some(ImportedCall::Got(symbol)),
-            Call::Own(_) | Call::Indirect => None,
+        let place = place(mapping, offset);
+        if let Some(before) = self.answers.get(&place).and_then(|known| known.before.clone()) {
+            return before;
         }
+        let before = match self.file(tgid, mapping).ok()?.call_at_offset(offset) {
+            Some(Call::Plt(symbol)) => Some(ImportedCall::Plt(symbol)),
+            Some(Call::AtLoad(symbol)) => Some(ImportedCall::Got(symbol)),
+            Some(Call::Own(_) | Call::Indirect) | None => None,
+        };
+        self.keep(place, |known| known.before = Some(before.clone()));
+        before
     }
 
     /// True if handlers of signals return to this offset of a mapped file.
     pub fn returns_from_signal(&mut self, tgid: u32, mapping: &Mapping, offset: u64) -> bool {
-        self.file(tgid, mapping).is_ok_and(|file| file.returns_from_signal(offset))
+        let place = place(mapping, offset);
+        if let Some(returns) = self.answers.get(&place).and_then(|known| known.returns_from_signal)
+        {
+            return returns;
+        }
+        let Ok(file) = self.file(tgid, mapping) else { return false };
+        let returns = file.returns_from_signal(offset);
+        self.keep(place, |known| known.returns_from_signal = Some(returns));
+        returns
+    }
+
+    /// Keeps an answer, if there is room.
+    fn keep(&mut self, place: Place, answer: impl FnOnce(&mut Answers)) {
+        if self.answers.len() < ANSWERS_KEPT || self.answers.contains_key(&place) {
+            answer(self.answers.entry(place).or_default());
+        }
     }
 
     /// True if slot number `slot` of the file's PLT is what is called there: PLT entries push that

@@ -9,7 +9,6 @@ use inspect::perf_map::{PerfMaps, Whose};
 use model::{Frame, ImportedCall, ObjectName};
 
 use crate::code::{Code, LATE};
-use crate::demangle::demangle;
 use crate::inbox::Words;
 use crate::mappings::Mappings;
 use crate::namespace;
@@ -249,8 +248,7 @@ impl Names {
             _ => {
                 let mapping = self.mappings.find(tgid, frame.address);
                 let mapping = mapping.ok_or("the address is in no mapping any more")?;
-                let (symbol, distance) = self.code.function(tgid, mapping, offset)?;
-                Ok((demangle(&symbol), distance))
+                self.code.function(tgid, mapping, offset)
             }
         }
     }
