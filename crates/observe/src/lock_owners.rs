@@ -2,6 +2,7 @@
 //! begins, within the thread that waits, and a walk over sleeping threads cannot read their memory.
 
 use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, Instant};
 
 use inspect::live::Process;
 use model::{Account, Blocked, ChainEnd, ThreadAccounts, WaitSum};
@@ -9,6 +10,9 @@ use model::{Account, Blocked, ChainEnd, ThreadAccounts, WaitSum};
 /// Processes that are looked at, and locks of each, at most: one that hangs has a few.
 const PROCESSES: usize = 16;
 const LOCKS: usize = 64;
+/// No further process is asked after so long: each can keep its reader waiting for a second, and the
+/// recording ends only then.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// "Locked, and others wait" in the words of glibc and Rust, and the bit for the latter in those that have
 /// their owner in them (FUTEX_WAITERS, FUTEX_TID_MASK of linux/futex.h).
@@ -25,7 +29,11 @@ pub fn name(waits: &mut [WaitSum], threads: &[ThreadAccounts]) {
     for wait in waits.iter_mut().filter(|wait| is_without_owner(wait)) {
         of_processes.entry(wait.tgid).or_default().push(wait);
     }
+    let began = Instant::now();
     for (tgid, mut waits) in of_processes.into_iter().take(PROCESSES) {
+        if began.elapsed() > LONGEST {
+            break;
+        }
         waits.truncate(LOCKS);
         let of_it = threads.iter().filter(|thread| thread.tgid == tgid);
         let tids: HashSet<u32> = of_it.map(|thread| thread.tid).collect();
@@ -60,5 +68,22 @@ fn owner(word: u32, beside: Option<u64>) -> Option<u32> {
         LOCKED_WITH_WAITERS => beside.map(|beside| beside as u32 & TID),
         _ if word & WAITERS != 0 => Some(word & TID),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_names_its_owner_in_its_word_or_beside_it() {
+        assert_eq!(owner(LOCKED_WITH_WAITERS, Some(7 << 32 | 1234)), Some(1234));
+        assert_eq!(owner(LOCKED_WITH_WAITERS, None), None);
+        assert_eq!(owner(WAITERS | 1234, Some(99)), Some(1234));
+        // FUTEX_OWNER_DIED is no part of the number.
+        assert_eq!(owner(WAITERS | 0x4000_0000 | 1234, None), Some(1234));
+        // Let go of meanwhile, or nobody waits.
+        assert_eq!(owner(0, Some(1234)), None);
+        assert_eq!(owner(1, Some(1234)), None);
     }
 }
