@@ -57,12 +57,17 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
     let followed = followed_from(&slow).max(100);
     let mut compared = HashMap::<String, u32>::new();
     let mut unreported = Vec::new();
+    // After a stall of the machine more messages are slow than have room, and each of them is counted.
+    let kept = slow.len() as u64;
+    let without_room = program.missed + flow.slow - kept;
+    let mut missing = 0;
     for truth in truths(&output.stdout).iter().filter(|truth| truth.total >= 1_500_000) {
         // The first ones ended before the trace was found, and its threshold known.
         let Some((place, message)) = slow.get(&truth.id) else {
             // The program may have lost its CPU after the end, before it looked at its clock.
             let may_be_fast = truth.part < 1_000_000 && !is_quiet;
-            assert!(truth.id < found || may_be_fast, "order {} is missing", truth.id);
+            missing += u64::from(truth.id >= found && !may_be_fast);
+            assert!(missing <= without_room, "order {} is missing", truth.id);
             continue;
         };
         let total = message.total_ns();
@@ -113,7 +118,9 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
     let stolen: u64 = run.sums.cpus.iter().map(|cpu| cpu.stolen_ns).sum();
     let most = hidden.min(2) + if stolen > 0 { 2 } else { 0 };
     assert!(unreported.len() as u64 <= most, "{hidden} hidden, {stolen} stolen: {unreported:#?}");
-    assert!(compared.len() == 3 && compared.values().all(|n| *n >= 4), "{compared:?}");
+    let enough = 4 - missing.min(3);
+    let is_enough = compared.len() == 3 && compared.values().all(|n| u64::from(*n) >= enough);
+    assert!(is_enough, "{compared:?}, {missing} without room");
 
     // Whoever came while an order like 149 was worked on waited behind it.
     let is_slow = |id: &u64| slow.contains_key(id) && slow.contains_key(&(id + 2));
