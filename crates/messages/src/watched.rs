@@ -19,9 +19,9 @@ const LOOK_NS: u64 = 20_000_000;
 
 /// A process without a trace is asked again after one part in so many of the time since it was met: most
 /// that trace begin to when they start. After so long at most, ns, and so long for each process, because
-/// a question costs some 100 us.
+/// a question costs some 100 us. Of one that begins later the histograms are whole all the same.
 const PART_OF_TIME: u64 = 8;
-const LONGEST_REST_NS: u64 = 1_000_000_000;
+const LONGEST_REST_NS: u64 = 4_000_000_000;
 const REST_OF_EACH_NS: u64 = 6_000_000;
 
 /// Traces that are followed at a time.

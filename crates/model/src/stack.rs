@@ -43,7 +43,7 @@ pub struct Stack {
 }
 
 /// One frame: always module and offset, and the symbol if one was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Frame {
     /// The address as seen (return address, except in the innermost frame).
     pub address: u64,
@@ -67,7 +67,7 @@ pub struct Frame {
 }
 
 /// A place in a source file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SourceLine {
     /// The line that runs, if that is known.
     pub line: Option<u32>,

@@ -1,4 +1,5 @@
-//! Looks at the queues of the target's sockets every 20 ms, in a thread of its own.
+//! Looks at the queues of the target's sockets every 20 ms, with `--cheap` every 100 ms, in a thread of its
+//! own.
 //!
 //! A look costs what the target's sockets cost, finding new ones a walk over the open files of the
 //! target (of all processes, when several are watched). Both become rarer when they take long, so
@@ -19,12 +20,25 @@ use crate::Error;
 use crate::bpf::{self, queue_record};
 use crate::queue_state::State;
 
-/// From one look to the next.
-const LOOK: Duration = Duration::from_millis(20);
-/// From one search for new sockets to the next.
-const SEARCH: Duration = Duration::from_millis(100);
 /// At most one part in so many of the time is spent looking, and searching.
 const SHARE: u32 = 40;
+
+/// How often.
+#[derive(Clone, Copy)]
+pub struct Pace {
+    /// From one look to the next.
+    look: Duration,
+    /// From one search for new sockets to the next.
+    search: Duration,
+}
+
+impl Pace {
+    pub const USUAL: Pace =
+        Pace { look: Duration::from_millis(20), search: Duration::from_millis(100) };
+    /// Beside PostgreSQL with no CPU idle the usual pace takes 10 ms a second.
+    pub const CHEAP: Pace =
+        Pace { look: Duration::from_millis(100), search: Duration::from_millis(500) };
+}
 
 /// The two walks, attached, and what is looked at with them.
 pub struct Walks {
@@ -46,14 +60,14 @@ pub struct Queues {
 impl Queues {
     /// Begins to look. The sockets that there are have been found when this returns: what was dropped
     /// at them so far is not of the recording.
-    pub fn start(walks: Walks) -> Result<Queues, Error> {
+    pub fn start(walks: Walks, pace: Pace) -> Result<Queues, Error> {
         walk(&walks.search, &mut Vec::new())?;
         let state = Arc::new(Mutex::new(State::new()));
         let theirs = Arc::clone(&state);
         let (stop, stopped) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("queues".into())
-            .spawn(move || run(&walks, &theirs, &stopped))
+            .spawn(move || run(&walks, pace, &theirs, &stopped))
             .map_err(Error::io("starting the thread that looks at queues"))?;
         Ok(Queues { state, stop: Some(stop), thread: Some(thread) })
     }
@@ -84,22 +98,22 @@ impl Drop for Queues {
     }
 }
 
-fn run(walks: &Walks, state: &Mutex<State>, stopped: &mpsc::Receiver<()>) {
-    let mut next_search = Instant::now() + SEARCH;
+fn run(walks: &Walks, pace: Pace, state: &Mutex<State>, stopped: &mpsc::Receiver<()>) {
+    let mut next_search = Instant::now() + pace.search;
     let mut bytes = Vec::new();
     loop {
         let began = Instant::now();
         if began >= next_search {
             // A walk that fails finds nothing new; the next one comes.
             let _ = walk(&walks.search, &mut bytes);
-            next_search = began + SEARCH.max(began.elapsed() * SHARE);
+            next_search = began + pace.search.max(began.elapsed() * SHARE);
         }
         let searched = began.elapsed();
         let any = look(walks, state, &mut bytes);
         let looked = began.elapsed() - searched;
         // Only a search finds new sockets: where there are none, looks before it see none.
         let rest = if any {
-            LOOK.max(looked * SHARE).saturating_sub(looked + searched)
+            pace.look.max(looked * SHARE).saturating_sub(looked + searched)
         } else {
             next_search.saturating_duration_since(Instant::now())
         };

@@ -20,7 +20,7 @@ use crate::inbox::{Inbox, Words};
 use crate::names::Names;
 use crate::probes::{Config, Probes, Stopped};
 use crate::python::Python;
-use crate::queues::Queues;
+use crate::queues::{Pace, Queues};
 use crate::requests::Requests;
 use crate::sample_timers::Sampling;
 use crate::stacks::Stacks;
@@ -100,7 +100,8 @@ impl Tracer {
         drop(urgency);
         let is_alone = found.tgid != 0 && !watch.follow;
         let walks = probes.socket_walks(is_alone.then_some(found.tgid))?;
-        let queues = walks.map(Queues::start).transpose()?;
+        let pace = if watch.cheap { Pace::CHEAP } else { Pace::USUAL };
+        let queues = walks.map(|walks| Queues::start(walks, pace)).transpose()?;
         probes.roles_are_known();
         let mut python = Python::default();
         // A command is looked at when it has begun to run its program.

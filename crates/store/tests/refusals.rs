@@ -87,7 +87,7 @@ fn a_newer_store_is_refused() {
     filled_store(&path);
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = refused(&path);
-    assert!(matches!(error, StoreError::Newer { found: 99, known: 12, .. }), "{error}");
+    assert!(matches!(error, StoreError::Newer { found: 99, known: 13, .. }), "{error}");
 }
 
 #[test]

@@ -35,21 +35,34 @@ pub fn facts(process: &str) -> Vec<Fact> {
 /// Directory of the cgroup that a process is in, in the hierarchy of a version 1 controller or, if
 /// that is not there, in the unified one.
 pub fn directory(process: &str, controller: &str) -> Option<PathBuf> {
-    let memberships = memberships(&text(format!("/proc/{process}/cgroup")).ok()?);
-    let mounts = text(MOUNTS).ok()?;
-    let v1 = memberships.iter().find(|m| m.names().any(|name| name == controller));
-    if let Some(membership) = v1 {
-        return Some(directories(&mounts, "cgroup", controller, &membership.path)?.1);
-    }
-    let unified = memberships.iter().find(|m| m.controllers.is_empty())?;
-    Some(directories(&mounts, "cgroup2", "", &unified.path)?.1)
+    directory_of(&table(process)?, &mounts()?, controller)
 }
 
-/// Directories of the cgroups whose CPU quota can stop a process: its own, and those above it that
-/// have one.
-pub fn with_quota(process: &str) -> Vec<PathBuf> {
-    let tables = || Some((text(format!("/proc/{process}/cgroup")).ok()?, text(MOUNTS).ok()?));
-    tables().map_or(Vec::new(), |(table, mounts)| quotas_above(&memberships(&table), &mounts))
+/// /proc/PID/cgroup, the same of all processes in the same cgroups.
+pub fn table(process: &str) -> Option<String> {
+    text(format!("/proc/{process}/cgroup")).ok()
+}
+
+/// Where the hierarchies are mounted, for [`directory_of`] and [`with_quota`].
+pub fn mounts() -> Option<String> {
+    text(MOUNTS).ok()
+}
+
+/// The same as [`directory`], of a table of a process and the mounts.
+pub fn directory_of(table: &str, mounts: &str, controller: &str) -> Option<PathBuf> {
+    let memberships = memberships(table);
+    let v1 = memberships.iter().find(|m| m.names().any(|name| name == controller));
+    if let Some(membership) = v1 {
+        return Some(directories(mounts, "cgroup", controller, &membership.path)?.1);
+    }
+    let unified = memberships.iter().find(|m| m.controllers.is_empty())?;
+    Some(directories(mounts, "cgroup2", "", &unified.path)?.1)
+}
+
+/// Directories of the cgroups whose CPU quota can stop the processes of a table: their own, and those
+/// above it that have one.
+pub fn with_quota(table: &str, mounts: &str) -> Vec<PathBuf> {
+    quotas_above(&memberships(table), mounts)
 }
 
 fn quotas_above(memberships: &[Membership], mounts: &str) -> Vec<PathBuf> {

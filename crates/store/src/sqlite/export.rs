@@ -13,7 +13,7 @@ use super::columns::{Json, U64};
 use super::read::all;
 use super::read_parts::OUTLIER_COLUMNS;
 use super::{
-    Failed, messages, presences, read, read_parts as parts, sockets, sums, threads, timers,
+    Failed, messages, presences, read, read_parts as parts, sockets, stacks, sums, threads, timers,
 };
 use crate::run_file::{FORMAT_VERSION, WITHOUT_TICKS, Writer};
 
@@ -111,7 +111,7 @@ fn put_unbounded<W: Write>(pieces: &mut Pieces<'_, W>) -> std::result::Result<()
         all(conn, "SELECT stack FROM stacks WHERE run = ?1 ORDER BY id", [run.0], |row| {
             Ok(StackId(row.get::<_, U64>(0)?.0))
         })?;
-    let stacks = stacks.into_iter().filter_map(|id| parts::stack(conn, run, id).transpose());
+    let stacks = stacks.into_iter().filter_map(|id| stacks::one(conn, run, id).transpose());
     pieces.stream(stacks, |batch| &mut batch.stacks)?;
     let outliers = format!(
         "SELECT {OUTLIER_COLUMNS} FROM outliers WHERE run = ?1 ORDER BY duration_ns DESC, rowid"

@@ -162,14 +162,15 @@ fn discard_abandoned(conn: &mut Connection) -> rusqlite::Result<()> {
 }
 
 /// Tables with the rows of a run that may be many, and what belongs to these rows.
-const LARGE: [(&str, Option<(&str, &str)>); 16] = [
+const LARGE: [(&str, Option<(&str, &str)>); 17] = [
     ("facts", None),
     ("capabilities", None),
     ("threads", Some(("accounts", "thread"))),
     ("seconds", None),
     ("outliers", None),
     ("events", None),
-    ("stacks", Some(("frames", "stack"))),
+    ("stacks", None),
+    ("frames", None),
     ("sums", None),
     ("losses", None),
     ("message_seconds", None),

@@ -22,6 +22,7 @@ mod selection;
 mod shown;
 mod sockets;
 mod space;
+mod stacks;
 mod sums;
 mod threads;
 mod timers;

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 use super::buckets::{Unpacker, UnreadableBuckets};
 use super::columns::{Json, Text, U64};
 use super::threads::{self, Told};
-use super::{messages, presences, read_parts as parts, sockets, space, sums, timers};
+use super::{messages, presences, read_parts as parts, sockets, space, stacks, sums, timers};
 use crate::recorder::Recorder;
 
 /// A row of `runs`.
@@ -137,7 +137,7 @@ pub(super) fn load(
     let also = also.chain(events.iter().map(|event| event.tgid));
     let processes = parts::processes(&tx, run, &threads, &outliers, also, &mut sums)?;
     sums.others = threads.others.into_sums();
-    let mut stacks = parts::stacks(&tx, run, &outliers, &sums)?;
+    let mut stacks = stacks::of(&tx, run, &outliers, &sums)?;
     let mut in_messages = Vec::new();
     if part.is_none() && !messages.slow.is_empty() {
         let (intervals, theirs) = parts::outliers_in(&tx, run, &messages.windows())?;

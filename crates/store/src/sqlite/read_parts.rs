@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use model::{
-    Capability, Cost, Event, EventDetail, EventKind, Fact, Frame, Outlier, Process, RunId,
-    SourceLine, Stack, StackId, Sums, Window,
+    Capability, Cost, Event, EventDetail, EventKind, Fact, Outlier, Process, RunId, Stack, StackId,
+    Sums, Window,
 };
 use rusqlite::types::Type;
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use super::columns::{Json, Text, U64, stack_at};
 use super::outlier::Detail;
 use super::read::{all, u64_at};
-use super::selection;
 use super::threads::Threads;
+use super::{selection, stacks};
 use crate::{LOADED_EVENTS, LOADED_IN_PARTS, LOADED_OUTLIERS, LOADED_THREADS};
 
 pub(super) fn facts(conn: &Connection, run: RunId) -> Result<Vec<Fact>> {
@@ -176,7 +176,7 @@ pub(super) fn outliers_in(
         }
     }
     let outliers = by_rowid(tx, &wanted)?;
-    let stacks = stacks(tx, run, &outliers, &Sums::default())?;
+    let stacks = stacks::of(tx, run, &outliers, &Sums::default())?;
     Ok((outliers, stacks))
 }
 
@@ -260,58 +260,6 @@ fn detail(row: &Row<'_>, column: usize, kind: EventKind) -> Result<EventDetail> 
 }
 
 /// The stacks that these refer to, as far as they were stored.
-pub(super) fn stacks(
-    conn: &Connection,
-    run: RunId,
-    outliers: &[Outlier],
-    sums: &Sums,
-) -> Result<HashMap<StackId, Stack>> {
-    let of_outliers =
-        outliers.iter().flat_map(|outlier| [outlier.kernel_stack, outlier.user_stack]);
-    let wanted: HashSet<StackId> = of_outliers.flatten().chain(sums.stacks()).collect();
-    let mut stacks = HashMap::with_capacity(wanted.len());
-    for id in wanted {
-        if let Some(stack) = stack(conn, run, id)? {
-            stacks.insert(id, stack);
-        }
-    }
-    Ok(stacks)
-}
-
-pub(super) fn stack(conn: &Connection, run: RunId, id: StackId) -> Result<Option<Stack>> {
-    let header = conn
-        .prepare_cached(
-            "SELECT id, space, truncated, copies FROM stacks WHERE run = ?1 AND stack = ?2",
-        )?
-        .query_row(params![run.0, U64(id.0)], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, Text<_>>(1)?.0, row.get(2)?, u64_at(row, 3)?))
-        })
-        .optional()?;
-    let Some((key, space, truncated, copies)) = header else { return Ok(None) };
-    let sql = "SELECT address, module, offset, symbol, symbol_offset, unknown_because, after_call,
-                      line, first_line
-               FROM frames WHERE stack = ?1 ORDER BY depth";
-    let mut frames = all(conn, sql, [key], |row| {
-        Ok(Frame {
-            address: u64_at(row, 0)?,
-            module: row.get(1)?,
-            offset: u64_at(row, 2)?,
-            symbol: row.get(3)?,
-            symbol_offset: u64_at(row, 4)?,
-            unknown_because: row.get(5)?,
-            after: row.get::<_, Option<Text<_>>>(6)?.map(|call| call.0),
-            source: source(row.get(7)?, row.get(8)?),
-        })
-    })?;
-    // There may be a hundred thousand, and most are short.
-    frames.shrink_to_fit();
-    Ok(Some(Stack { id, space, frames, truncated, copies }))
-}
-
-fn source(line: Option<u32>, first: Option<u32>) -> Option<SourceLine> {
-    first.map(|first| SourceLine { line, first })
-}
-
 pub(super) fn losses(conn: &Connection, run: RunId) -> Result<Vec<(String, u64, u64)>> {
     let sql = "SELECT kind, time_ns, count FROM losses WHERE run = ?1 ORDER BY time_ns, rowid";
     all(conn, sql, [run.0], |row| Ok((row.get(0)?, u64_at(row, 1)?, u64_at(row, 2)?)))

@@ -2,14 +2,14 @@
 //!
 //! `Err(QueryReturnedNoRows)` means that there is no such run.
 
-use model::{Batch, Finding, Outlier, RunEnd, RunFigures, RunHeader, RunId, Stack, ThreadAccounts};
+use model::{Batch, Finding, Outlier, RunEnd, RunFigures, RunHeader, RunId, ThreadAccounts};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::buckets::Packer;
 use super::columns::{Json, Text, U64, stack_key};
 use super::messages;
 use super::outlier::Detail;
-use super::{presences, sockets, space, sums, timers};
+use super::{presences, sockets, space, stacks, sums, timers};
 use crate::recorder::Recorder;
 
 pub(super) fn begin(conn: &Connection, header: &RunHeader) -> rusqlite::Result<RunId> {
@@ -70,7 +70,7 @@ pub(super) fn put_parts(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusq
     add_seconds(tx, run, batch)?;
     add_outliers(tx, run, &batch.outliers)?;
     add_events(tx, run, batch)?;
-    batch.stacks.iter().try_for_each(|stack| put_stack(tx, run, stack))?;
+    stacks::put(tx, run, &batch.stacks)?;
     sums::put(tx, run, &batch.sums)?;
     put_own_state(tx, run, batch)?;
     put_results(tx, run, batch)?;
@@ -287,46 +287,6 @@ fn add_events(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusqlite::Resu
         .prepare_cached("INSERT INTO losses (run, time_ns, kind, count) VALUES (?1, ?2, ?3, ?4)")?;
     for (kind, time_ns, count) in &batch.losses {
         insert.execute(params![run.0, U64(*time_ns), kind, U64(*count)])?;
-    }
-    Ok(())
-}
-
-fn put_stack(tx: &Transaction<'_>, run: RunId, stack: &Stack) -> rusqlite::Result<()> {
-    let id: i64 = tx
-        .prepare_cached(
-            "INSERT INTO stacks (run, stack, space, truncated, copies) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO UPDATE SET space = ?3, truncated = ?4, copies = ?5 RETURNING id",
-        )?
-        .query_row(
-            params![
-                run.0,
-                stack_key(stack.id),
-                Text(stack.space),
-                stack.truncated,
-                U64(stack.copies)
-            ],
-            |row| row.get(0),
-        )?;
-    tx.prepare_cached("DELETE FROM frames WHERE stack = ?1")?.execute([id])?;
-    let mut insert = tx.prepare_cached(
-        "INSERT INTO frames (stack, depth, address, module, offset, symbol, symbol_offset,
-                             unknown_because, after_call, line, first_line)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-    )?;
-    for (depth, frame) in stack.frames.iter().enumerate() {
-        insert.execute(params![
-            id,
-            depth as i64,
-            U64(frame.address),
-            frame.module,
-            U64(frame.offset),
-            frame.symbol,
-            U64(frame.symbol_offset),
-            frame.unknown_because,
-            frame.after.as_ref().map(Text),
-            frame.source.and_then(|source| source.line),
-            frame.source.map(|source| source.first),
-        ])?;
     }
     Ok(())
 }
