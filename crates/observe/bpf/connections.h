@@ -17,7 +17,7 @@ struct connection {
 	u8 role;
 	u8 datagrams;
 	u8 wanted;		/* why it is to be sent: WANTED_SLOW, WANTED_SAMPLE */
-	u8 pad;
+	u8 used;		/* it has had a request */
 
 	u64 begun;		/* of the request or call, 0: there was none yet */
 	u64 first, read;	/* first and last read of it */

@@ -75,6 +75,7 @@ static __always_inline void fill_request(struct request_record *r, struct connec
 	r->cause = c->cause;
 	r->sampled = !!(c->wanted & WANTED_SAMPLE);
 	r->is_call = c->role == ROLE_CLIENT;
+	r->is_first = !c->used;
 	__builtin_memset(r->pad, 0, sizeof(r->pad));
 }
 
@@ -108,6 +109,7 @@ __noinline int answer_ends(struct connection *c)
 	if (c->wanted)
 		send_request(c, begun);
 	c->wanted = 0;
+	c->used = 1;
 	return 0;
 }
 

@@ -703,7 +703,8 @@ struct request_record {
 	u32 sends;
 	u8 sampled;
 	u8 is_call;
-	u8 pad[6];
+	u8 is_first;		/* of its connection, as far as was seen */
+	u8 pad[5];
 };
 
 /* What is counted when it is lost. */

@@ -219,6 +219,7 @@ fn message(record: &request_record) -> Message {
         at_socket: Some(AtSocket {
             tgid: record.tgid,
             link: record.link,
+            is_first: record.is_first != 0,
             handed,
             calls: Vec::new(),
         }),

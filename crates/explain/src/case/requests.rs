@@ -189,6 +189,10 @@ fn reads_in_turn(run: &Run, tgid: u32, kept: &[&Message]) -> bool {
     for message in in_time {
         let Some(at) = &message.at_socket else { continue };
         let before = last.insert(message.tid, at.link);
+        // Ports are used again, soon where each request has its own connection.
+        if at.is_first {
+            reader_of.remove(&at.link);
+        }
         match reader_of.insert(at.link, message.tid) {
             Some(reader) if reader != message.tid => moved += 1,
             Some(_) if before.is_some_and(|link| link != at.link) => back += 1,
@@ -225,13 +229,19 @@ mod tests {
     use crate::testing::requests::{MS, request, served};
     use crate::testing::{RunBuilder, SECOND, USER};
 
-    fn is_loop(requests: &[(u64, u32)]) -> bool {
+    fn requests(of: &[(u64, u32)]) -> Vec<Message> {
         let at = |n: usize| n as u64 * 100;
         let one = |(n, (link, tid)): (usize, &(u64, u32))| request(*link, *tid, at(n), 50, 20);
+        of.iter().enumerate().map(one).collect()
+    }
+
+    fn is_loop_of(requests: Vec<Message>) -> bool {
         let run = RunBuilder::new().thread(11, 10, &[(USER, SECOND)]).build();
-        let run = served(run, requests.iter().enumerate().map(one).collect());
-        let all = queues(&run);
-        all[0].is_loop
+        queues(&served(run, requests))[0].is_loop
+    }
+
+    fn is_loop(of: &[(u64, u32)]) -> bool {
+        is_loop_of(requests(of))
     }
 
     #[test]
@@ -241,6 +251,11 @@ mod tests {
         assert!(!is_loop(&[(1, 11), (1, 11), (2, 11), (2, 11)]), "one connection after the other");
         assert!(!is_loop(&[(1, 11), (2, 12), (3, 11), (4, 12)]), "a connection for each");
         assert!(!is_loop(&[(1, 11), (2, 12), (1, 12), (2, 11), (1, 11)]), "whoever is free");
+        let mut new_connections = requests(&[(1, 11), (2, 11), (1, 11), (2, 11), (1, 11)]);
+        for message in &mut new_connections {
+            message.at_socket.as_mut().unwrap().is_first = true;
+        }
+        assert!(!is_loop_of(new_connections), "one request each, at ports that come again");
     }
 
     #[test]

@@ -7,8 +7,12 @@ use serde::{Deserialize, Serialize};
 pub struct AtSocket {
     /// The process that answered.
     pub tgid: u32,
-    /// Number of its connection, the same at both ends; of this run.
+    /// Number of its connection, the same at both ends; of this run. A later connection between the same
+    /// addresses has it again.
     pub link: u64,
+    /// No request of its connection was seen before; false also in runs of before this was recorded.
+    #[serde(default)]
+    pub is_first: bool,
     /// The thread that answered, if it was not the one that began.
     pub handed: Option<HandOver>,
     /// Calls that its threads made while they worked on it: the longest, in time order.

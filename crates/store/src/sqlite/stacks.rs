@@ -65,6 +65,15 @@ fn put_frame(tx: &Transaction<'_>, run: RunId, frame: &Frame) -> Result<i64> {
     ])
 }
 
+/// Removes the frames of stacks that were replaced when all got their names: those before the first that a
+/// stack has.
+pub(super) fn remove_replaced(conn: &Connection, run: RunId) -> Result<()> {
+    let sql = "DELETE FROM frames WHERE run = ?1 AND id < (
+                   SELECT min(place.value) FROM stacks, json_each(stacks.frames) place
+                   WHERE stacks.run = ?1)";
+    conn.execute(sql, [run.0]).map(|_| ())
+}
+
 /// Those that these outliers and sums refer to.
 pub(super) fn of(
     conn: &Connection,
@@ -244,6 +253,12 @@ mod tests {
         assert_eq!(read(&tx, 2), [recursive, same_address.clone()]);
         let shorter = stack(0, vec![frame(2, "a")]);
         put(&tx, RUN, std::slice::from_ref(&shorter)).unwrap();
-        assert_eq!(read(&tx, 2), [shorter, same_address]);
+        let both = [shorter, same_address];
+        assert_eq!(read(&tx, 2), both);
+        remove_replaced(&tx, RUN).unwrap();
+        assert_eq!((read(&tx, 2), rows(&tx)), (both.to_vec(), 4), "1 a is before the others");
+        put(&tx, RUN, &both).unwrap();
+        remove_replaced(&tx, RUN).unwrap();
+        assert_eq!((read(&tx, 2), rows(&tx)), (both.to_vec(), 3), "one is of the other run");
     }
 }

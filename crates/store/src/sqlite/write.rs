@@ -80,6 +80,7 @@ pub(super) fn put_parts(tx: &Transaction<'_>, run: RunId, batch: &Batch) -> rusq
 }
 
 pub(super) fn finish(conn: &Connection, run: RunId, end: &RunEnd) -> rusqlite::Result<()> {
+    stacks::remove_replaced(conn, run)?;
     let changed = conn.execute(
         "UPDATE runs SET ended_ns = ?2, exit_status = ?3, end_reason = ?4 WHERE id = ?1",
         params![run.0, U64(end.ended_ns), end.exit_status, end.reason],

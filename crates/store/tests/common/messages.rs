@@ -124,5 +124,5 @@ fn at_socket() -> AtSocket {
         answer: Some(answer),
     };
     let handed = Some(HandOver { tid: 103, time_ns: Some(STARTED_NS + 15) });
-    AtSocket { tgid: 100, link: u64::MAX, handed, calls: vec![call] }
+    AtSocket { tgid: 100, link: u64::MAX, is_first: true, handed, calls: vec![call] }
 }
