@@ -75,7 +75,7 @@ pub fn host() -> Vec<Reading> {
     readings
 }
 
-/// Counters of a process, of its network namespace and its cgroups. About 200 us.
+/// Counters of a process, of its network namespace and its cgroups.
 pub fn process(pid: u32) -> Vec<Reading> {
     Processes::default().read([pid])
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use inspect::counters::{self, Processes, Reading};
 use model::{Account, Counter, ThreadAccounts};
 
-/// Processes of a recording whose counters are read, at most: each takes about 50 us.
+/// Processes of a recording whose counters are read, at most: 14 of a busy PostgreSQL take 1.6 ms.
 const PROCESSES: usize = 16;
 
 /// Counters that are remembered, some 200 bytes each.
@@ -85,6 +85,27 @@ impl Counters {
             known.is_new |= known.last != value;
             known.last = value;
             known.is_old = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_given_when_it_is_new_and_then_when_it_has_changed() {
+        let mut counters = Counters::start(std::process::id());
+        let first = counters.read(std::iter::empty(), &[]);
+        assert!(first.iter().any(|counter| counter.name == "process.tracer_pid"));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let second = counters.read(std::iter::empty(), &[]);
+        assert!(second.iter().any(|counter| counter.name.starts_with("softirq.")), "{second:?}");
+        assert!(second.len() < first.len());
+        for counter in second {
+            let is_it = |c: &&Counter| (&c.name, &c.source) == (&counter.name, &counter.source);
+            let before = first.iter().find(is_it).unwrap();
+            assert!(counter.first == before.first && counter.last != before.last, "{counter:?}");
         }
     }
 }

@@ -5,6 +5,9 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::process::Command;
+
 use common::disturbance::undisturbed;
 use common::programs::{Libc, program, shape};
 use common::{Lab, Recorded};
@@ -186,6 +189,47 @@ fn a_call_leads_to_what_its_peer_did_if_that_is_recorded() {
     let text = String::from_utf8(lab.answer("explain", &["--request", &number])).unwrap();
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("called 127.0.0.1:") && flat.contains("; there "), "{text}");
+}
+
+/// 20 connections, one after the other, with three requests each, which take 3 ms.
+const CONNECTIONS: &str = "
+import os, socket, time
+server = socket.create_server(('127.0.0.1', 0))
+if os.fork() == 0:
+    for _ in range(20):
+        client = socket.create_connection(server.getsockname())
+        for _ in range(3):
+            client.sendall(b'?')
+            client.recv(1)
+        client.close()
+    os._exit(0)
+for _ in range(20):
+    connection, _ = server.accept()
+    while connection.recv(1):
+        time.sleep(0.003)
+        connection.sendall(b'!')
+    connection.close()
+os.wait()
+";
+
+#[test]
+fn the_first_request_of_a_connection_is_known_as_that() {
+    let Some(lab) = Lab::new() else { return };
+    // python3 may be a script that starts forty processes before it, which need all histograms.
+    let itself = ["-c", "import sys; print(sys.executable, end='')"];
+    let python = Command::new("python3").args(itself).output().unwrap().stdout;
+    let python = String::from_utf8(python).unwrap();
+    let every_one = ["--follow", "--slower-than", "1ms"];
+    let run = lab.record(&every_one, [python.as_str(), "-c", CONNECTIONS]).run;
+    let mut kept: Vec<&Message> = run.messages.slow.iter().chain(&run.messages.fast).collect();
+    kept.sort_by_key(|message| message.t0_ns);
+    let mut connections = BTreeMap::<u64, Vec<bool>>::new();
+    for at in kept.into_iter().filter_map(|message| message.at_socket.as_ref()) {
+        connections.entry(at.link).or_default().push(at.is_first);
+    }
+    let whole: Vec<_> = connections.values().filter(|requests| requests.len() == 3).collect();
+    assert!(whole.len() >= 10, "{connections:?}");
+    assert!(whole.iter().all(|requests| **requests == [true, false, false]), "{whole:?}");
 }
 
 #[test]

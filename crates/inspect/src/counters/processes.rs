@@ -19,7 +19,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// What they have now. About 50 us each, and 150 us for each namespace and cgroup.
+    /// What they have now. Beside a busy PostgreSQL of 14 processes 1.6 ms, with the counters of the host.
     pub fn read(&mut self, pids: impl IntoIterator<Item = u32>) -> Vec<Reading> {
         let merges = ksm_runs();
         let mut readings = Vec::new();
@@ -45,6 +45,10 @@ impl Processes {
         let namespace = (namespace.st_dev, namespace.st_ino);
         if self.networks.len() >= NAMESPACES && !self.networks.contains_key(&namespace) {
             return (pid, false);
+        }
+        // It may have gone into another namespace: one name is not to stand for two.
+        if !self.networks.contains_key(&namespace) {
+            self.networks.retain(|_, of| *of != pid);
         }
         (*self.networks.entry(namespace).or_insert(pid), true)
     }
@@ -98,5 +102,16 @@ mod tests {
         assert_eq!(networks(&of_second), [name.as_str()]);
         second.kill().unwrap();
         second.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_goes_into_another_namespace_stands_for_that_one_alone() {
+        let own = std::process::id();
+        let mut processes = Processes::default();
+        processes.networks.insert((0, 0), own);
+        processes.networks.insert((0, 1), own + 1);
+        assert_eq!(networks(&processes.read([own])), [format!("/proc/{own}/net/netstat")]);
+        assert!(!processes.networks.contains_key(&(0, 0)), "where it was before");
+        assert_eq!(processes.networks.len(), 2);
     }
 }

@@ -259,7 +259,6 @@ fn detail(row: &Row<'_>, column: usize, kind: EventKind) -> Result<EventDetail> 
         .map_err(|error| Error::FromSqlConversionFailure(column, Type::Text, error.into()))
 }
 
-/// The stacks that these refer to, as far as they were stored.
 pub(super) fn losses(conn: &Connection, run: RunId) -> Result<Vec<(String, u64, u64)>> {
     let sql = "SELECT kind, time_ns, count FROM losses WHERE run = ?1 ORDER BY time_ns, rowid";
     all(conn, sql, [run.0], |row| Ok((row.get(0)?, u64_at(row, 1)?, u64_at(row, 2)?)))

@@ -1,5 +1,6 @@
 //! Stacks, and the frames that they share.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use model::{Frame, Outlier, RunId, SourceLine, Stack, StackId, Sums};
@@ -26,11 +27,10 @@ pub(super) fn put(tx: &Transaction<'_>, run: RunId, stacks: &[Stack]) -> Result<
     for stack in stacks {
         let mut frames = Vec::with_capacity(stack.frames.len());
         for frame in &stack.frames {
-            let id = match ids.get(frame) {
-                Some(id) => *id,
-                None => put_frame(tx, run, frame)?,
+            let id = match ids.entry(frame) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => *new.insert(put_frame(tx, run, frame)?),
             };
-            ids.insert(frame, id);
             frames.push(id);
         }
         insert.execute(params![
@@ -74,7 +74,7 @@ pub(super) fn remove_replaced(conn: &Connection, run: RunId) -> Result<()> {
     conn.execute(sql, [run.0]).map(|_| ())
 }
 
-/// Those that these outliers and sums refer to.
+/// Those that these outliers and sums refer to, as far as they were stored.
 pub(super) fn of(
     conn: &Connection,
     run: RunId,
@@ -85,13 +85,15 @@ pub(super) fn of(
         outliers.iter().flat_map(|outlier| [outlier.kernel_stack, outlier.user_stack]);
     let wanted: HashSet<StackId> = of_outliers.flatten().chain(sums.stacks()).collect();
     if wanted.len() <= FEW {
-        let one = |id| Ok(one(conn, run, id)?.map(|stack| (id, stack)));
-        return wanted.into_iter().filter_map(|id| one(id).transpose()).collect();
+        let by_itself = |id| Ok(one(conn, run, id)?.map(|stack| (id, stack)));
+        return wanted.into_iter().filter_map(|id| by_itself(id).transpose()).collect();
     }
     let frames = frames_of(conn, run)?;
     let with_frames = |id| {
         let Some((mut stack, places)) = without_frames(conn, run, id)? else { return Ok(None) };
         stack.frames = places.iter().filter_map(|place| frames.get(place)).cloned().collect();
+        // There may be a hundred thousand stacks, and most are short.
+        stack.frames.shrink_to_fit();
         Ok(Some((id, stack)))
     };
     wanted.into_iter().filter_map(|id| with_frames(id).transpose()).collect()

@@ -60,6 +60,7 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
     // After a stall of the machine more messages are slow than have room, and each of them is counted.
     let kept = slow.len() as u64;
     let without_room = program.missed + flow.slow - kept;
+    assert!(flow.slow > 200 || flow.slow == kept, "there was room for {}", flow.slow);
     let mut missing = 0;
     for truth in truths(&output.stdout).iter().filter(|truth| truth.total >= 1_500_000) {
         // The first ones ended before the trace was found, and its threshold known.
@@ -100,7 +101,11 @@ fn slow_messages_have_the_breakdown_that_the_program_knows() {
         match truth.kind.as_str() {
             // It is held for 4 ms. On a busy machine it may be free before this thread has a CPU; how
             // long this thread waits for a CPU afterwards has no limit.
-            "mutex" => assert!(!is_quiet || mutex > 2_000_000, "order {}: {gap}", truth.id),
+            "mutex" => assert!(
+                !is_quiet || without_room > 0 || mutex > 2_000_000,
+                "order {}: {gap}",
+                truth.id
+            ),
             "cpu" => assert!(cpu > 5 * mutex, "order {}: {gap}", truth.id),
             _ => {
                 let is_sync = |time: &&Value| time["call"] == "fsync";
