@@ -108,12 +108,26 @@ static __always_inline u64 *free_hists_at(u32 slot)
 	return &free_hists[slot / 64 & (HIST_SLOTS_MAX / 64 - 1)];
 }
 
-/* Three quarters of the slots have been used, and none of them is free again. */
+/*
+ * A command that starts dozens of processes first leaves histograms for its
+ * ports, and one that calls hundreds of peers leaves some for all else.
+ */
+static __always_inline u32 hists_of_processes(void)
+{
+	return hist_slots / 2 / 4 * 3;
+}
+
+static __always_inline u32 hists_of_services(void)
+{
+	return hist_slots / 2 / 8 * 7;
+}
+
+/* For services: what they may use has been used, and none of it is free again. */
 static __always_inline bool hists_are_scarce(void)
 {
 	u32 i;
 
-	if (hist_next <= hist_slots / 2 / 4 * 3)
+	if (hist_next <= hists_of_services())
 		return false;
 	for (i = 0; i < HIST_SLOTS_MAX; i += 64) {
 		if (*free_hists_at(i))
@@ -155,7 +169,7 @@ static __always_inline u32 own_hist(void)
 
 	if (slot)
 		return slot;
-	return hist_next > hist_slots / 2 / 4 * 3 ? 0 : __sync_fetch_and_add(&hist_next, 1);
+	return hist_next > hists_of_processes() ? 0 : __sync_fetch_and_add(&hist_next, 1);
 }
 
 /* One of the last quarter; 0 when all are taken. */

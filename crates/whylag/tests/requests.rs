@@ -6,7 +6,6 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use common::disturbance::undisturbed;
 use common::programs::{Libc, program, shape};
@@ -215,12 +214,8 @@ os.wait()
 #[test]
 fn the_first_request_of_a_connection_is_known_as_that() {
     let Some(lab) = Lab::new() else { return };
-    // python3 may be a script that starts forty processes before it, which need all histograms.
-    let itself = ["-c", "import sys; print(sys.executable, end='')"];
-    let python = Command::new("python3").args(itself).output().unwrap().stdout;
-    let python = String::from_utf8(python).unwrap();
     let every_one = ["--follow", "--slower-than", "1ms"];
-    let run = lab.record(&every_one, [python.as_str(), "-c", CONNECTIONS]).run;
+    let run = lab.record(&every_one, ["python3", "-c", CONNECTIONS]).run;
     let mut kept: Vec<&Message> = run.messages.slow.iter().chain(&run.messages.fast).collect();
     kept.sort_by_key(|message| message.t0_ns);
     let mut connections = BTreeMap::<u64, Vec<bool>>::new();
@@ -230,6 +225,21 @@ fn the_first_request_of_a_connection_is_known_as_that() {
     let whole: Vec<_> = connections.values().filter(|requests| requests.len() == 3).collect();
     assert!(whole.len() >= 10, "{connections:?}");
     assert!(whole.iter().all(|requests| **requests == [true, false, false]), "{whole:?}");
+}
+
+/// Each of them needs dozens of histograms, and has ended before whylag looks for the first time.
+#[test]
+fn a_server_that_a_script_of_many_processes_starts_has_its_port() {
+    let Some(lab) = Lab::new() else { return };
+    let server = program("requests").to_str().unwrap().to_owned();
+    let script = r#"for i in $(seq 150); do ls / > /dev/null; done; exec "$0" loop 20"#;
+    let words = ["sh", "-c", script, server.as_str()];
+    let Recorded { run, output } = lab.record(&["--follow"], words);
+    let truths = truths(&output.stdout);
+    let name = &flow(&run, FlowKind::Request).1.name;
+    assert!(name.starts_with("port "), "{name}");
+    let total = values(&run, FlowKind::Request, MessageMetric::Total);
+    assert_eq!(total.count(), truths.len() as u64);
 }
 
 #[test]
