@@ -65,7 +65,7 @@ static __always_inline bool is_leaf(u32 account)
 
 static __always_inline void add_end(struct thread *t, u32 end, u64 ns, u32 tid)
 {
-	t->ends[end] += ns;
+	put_end(t, end, ns);
 	if (ns > t->end_ns) {
 		t->end_ns = ns;
 		t->end_tid = tid;
@@ -91,7 +91,8 @@ __noinline int divide_sleep(struct thread *t, struct step *step, u64 ns)
 		add_end(t, k, part, step->end_tid);
 		rest -= part;
 	}
-	t->ends[END_UNKNOWN] += rest;
+	if (rest)
+		put_end(t, END_UNKNOWN, rest);
 	return 0;
 }
 
@@ -198,7 +199,7 @@ __noinline int divide_wait(struct thread *t, struct thread *waker, u64 now)
 		to = divide_earlier_step(t, waker, &waker->past.all, to);
 	}
 	if (to > t->off_since)
-		t->ends[END_UNKNOWN] += to - t->off_since;
+		put_end(t, END_UNKNOWN, to - t->off_since);
 	return 0;
 }
 
@@ -339,7 +340,7 @@ static __always_inline void keep_step(struct thread *t, bool slept, bool throttl
 		return;
 	}
 	for (k = 0; k < END_MAX; k++)
-		step->shares[k] = share_of(t->ends[k], ns);
+		step->shares[k] = share_of(end_of_wait(t, k), ns);
 }
 
 #endif

@@ -215,7 +215,7 @@ static __always_inline u64 charge(struct cpu *cpu, struct thread *t, u64 now)
 	if (open >= ACCT_MAX)
 		open = ACCT_UNACCOUNTED;
 	t->accounts[open] += ns;
-	if (t->call != NO_CALL || t->binding) {
+	if ((t->call != NO_CALL && !calls_off) || t->binding) {
 		/* A new call clears the bits alone: most have time in one account or two. */
 		t->in_call[open] = had_in_call(t, open) + ns;
 		t->in_call_of |= 1ULL << open;

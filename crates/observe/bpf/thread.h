@@ -8,6 +8,8 @@
 #include "kernel.h"
 #include "wire.h"
 
+#define CACHE_LINE	64	/* bytes */
+
 /* Whether a thread that slept had nothing to do. */
 enum idle {
 	IDLE_NOT,		/* it had, or that is not known */
@@ -32,8 +34,8 @@ struct step {
  */
 struct past {
 	struct step all;
-	u64 ends[END_MAX];	/* ns from all.from to all.wake */
 	u64 longest_ns;		/* the longest piece, whose end is all.end_tid's */
+	u64 ends[END_MAX];	/* ns from all.from to all.wake */
 };
 
 #define SOFTIRQS	10	/* NR_SOFTIRQS, include/linux/interrupt.h */
@@ -45,7 +47,11 @@ enum place { PLACE_FUTEX, PLACE_PIPE, PLACE_FILE_LOCK, PLACE_SEMAPHORES, PLACE_O
 /* An interpreter's lock alone has two words, beside those that its programs wait for. */
 #define PRIOR_WORDS	3
 
-/* What each call touches comes first, in as few cache lines as can be, then what each switch does. */
+/*
+ * What each call touches comes first, then what each switch does, in as few cache lines as can be: the data
+ * of a busy server push them out of the cache before the next one. Up to `accounts` an empty line begins a
+ * cache line.
+ */
 struct thread {
 	u64 since;
 	u32 open;		/* account that is open since `since` */
@@ -61,6 +67,7 @@ struct thread {
 	u64 in_call_of;		/* the accounts of which in_call has something, a bit each */
 	u64 turn_since;		/* its last poll, select or epoll returned, 0: none did */
 	u64 held_since;		/* calls that only wait, nothing else since */
+
 	u64 binding;		/* a first call goes on: its stack, or 0 */
 	u64 longest;		/* of the sleeps of the current call */
 	u64 lock, spin_lock;
@@ -71,23 +78,83 @@ struct thread {
 	u32 fresh;		/* born under watch; it has handed nothing to anybody */
 	u16 off_hist, run_hist, turn_hist;	/* slots, 0: not looked up yet */
 	u16 held_call;
-	/* failed calls of one kind that are not yet in call_errors */
-	struct call_error_key errors_of;
-	u64 errors, errors_kept;
-	struct hold holder;	/* of the lock last waited for */
-	u64 accounts[ACCT_MAX];
-	struct call_sum calls[CALL_SLOTS];
-	u64 in_call[ACCT_MAX];
+	u32 held_calls;
 
-	u64 serving;		/* connection of the request it works on, as in request_record */
-	u64 replied;		/* it read the answer to a call last, 0: never */
+	/* off the CPU */
+	u64 off_since;
+	u64 slept_from;		/* the same, but for a wait whose first part was for work */
+	u64 wake_ns;
+	u64 woken;		/* when, since it was last chosen; 0: not */
+	u32 off_account;
+	u16 waker_context;
+	u8 by_waiter;
+	u8 lock_like;
+	u8 cut;			/* its process ended, and so the wait did */
+	u8 idle;		/* enum idle, of its last sleep */
+	u8 turn_for_request;	/* a request ended its last wait for something to do */
+	u8 idle_turn;		/* the turn of lock_turn_ns was idle */
+	u8 poll_timed;		/* its last sleep in poll is in timed_ns */
+	u8 many;		/* its waker had just woken another from the same object */
+	u8 by_parked;		/* its waker has a turn itself: see take_turn() */
+	u8 asked;		/* the wait is for an answer to what it had sent */
+	u32 owner;		/* of a lock that it waits for, as the lock says, 0: it does not */
 	u32 calls_open;		/* calls that it has sent and no answer was read to */
+	u64 steps_head;
+
+	u64 object;
+	struct who waker;
+	u64 end_ns;		/* the largest piece of the last wait, */
+	u32 end_tid, end;	/* who was at its end, and what that one did */
+	u32 ends_of;		/* the pieces of it that `ends` has, a bit each */
+	u32 first_waker;	/* who ended a wait for work, the first that it ever did */
+	u64 work_at;		/* its last wait for what to do was at this object, or at WORK_ANYWHERE; 0: none yet */
+
+	struct timer timer;	/* that woke it */
+	u32 woken_by, woken_by_tgid;	/* of its last sleep, 0: no thread */
+	u64 woken_at;
+	u64 sleeps, preemptions;
+
+	u64 object_step;	/* steps_head after the last wait that had an object */
+	u64 last_objects[PLACES];	/* of the last wait of each kind that had one */
+	u64 lock_turn_object;	/* for which it waited last, and has not handed it on since, */
+	u64 lock_turn_since;	/* when that wait ended */
+
+	u64 lock_turn_ns;	/* of the turn whose end woke it, if it waited all along */
+	u64 prior_words[PRIOR_WORDS];	/* the futex words before the last, the latest first */
+	u64 park_word;		/* in which a thread has woken it, 0: not since it waited for work */
+	u64 turns_since;	/* when the row of such turns began that its last wait was ended by */
+	u64 woke_object;	/* of the last wait that it ended itself, */
+	u64 woke_step;		/* when it had been off the CPU so often */
+
+	struct wait_sum waits;	/* not yet in wait_sums */
+
+	struct wait_key waits_of;
+	u64 waits_kept;		/* when `waits` was last added to wait_sums */
 	/* the request that it read last, until it is answered: see news.h */
 	u64 asked_at, asked_read;	/* when it arrived, 0: there is none; when it was read */
 	u64 fellow_ns;		/* since then, asleep until a thread of its process let it go on */
 	u64 news;		/* of whoever ended its last sleep: when the request arrived that made it do so */
-	u64 timed_ns;		/* asleep in poll until a time was over that it, or its process, had set */
+
+	u64 ends[END_MAX];	/* of the last wait, by what was at the end */
+	u64 queue, queue_throttled;	/* that it was in when it was last ready: see throttle.h */
+	u64 queue_now;
+
+	struct step steps[STEPS];
+
+	struct past past;
 	u64 told_ns, told_object;	/* asleep since it last read, until such a one told it something */
+
+	u64 accounts[ACCT_MAX];
+	struct call_sum calls[CALL_SLOTS];
+	u64 in_call[ACCT_MAX];
+	/* failed calls of one kind that are not yet in call_errors */
+	struct call_error_key errors_of;
+	u64 errors, errors_kept;
+	struct hold holder;	/* of the lock last waited for */
+
+	u64 serving;		/* connection of the request it works on, as in request_record */
+	u64 replied;		/* it read the answer to a call last, 0: never */
+	u64 timed_ns;		/* asleep in poll until a time was over that it, or its process, had set */
 	u16 served_hists[SERVED_HISTS];	/* slots, of softirqs and interrupts without a device */
 	u16 try_call;		/* the call that was refused */
 	u16 try_account;	/* of what it has slept since */
@@ -101,55 +168,7 @@ struct thread {
 	u64 try_data;		/* a number of what it wants to write to a pipe, 0: not known */
 	u64 try_slept;		/* since it was refused last, */
 	u64 try_row_ns;		/* and since it was first, up to the last try */
-	u32 held_calls;
-
-	/* off the CPU */
-	u64 off_since;
-	u64 slept_from;	/* the same, but for a wait whose first part was for work */
-	u64 wake_ns;
-	u64 woken;		/* when, since it was last chosen; 0: not */
-	u32 off_account;
-	u16 waker_context;
-	u8 by_waiter;
-	u8 lock_like;
-	u8 cut;			/* its process ended, and so the wait did */
-	u8 idle;		/* enum idle, of its last sleep */
-	u8 turn_for_request;	/* a request ended its last wait for something to do */
-	u8 idle_turn;		/* the turn of lock_turn_ns was idle */
-	u8 poll_timed;		/* its last sleep in poll is in timed_ns */
-	u32 owner;		/* of a lock that it waits for, as the lock says, 0: it does not */
-	u32 many;		/* its waker had just woken another from the same object */
-	u32 by_parked;		/* its waker has a turn itself: see take_turn() */
-	u32 asked;		/* the wait is for an answer to what it had sent */
-	u64 work_at;		/* its last wait for what to do was at this object, or at WORK_ANYWHERE; 0: none yet */
-	struct who waker;
-	u64 object;
-	u64 steps_head;
-	struct timer timer;	/* that woke it */
-	u32 woken_by, woken_by_tgid;	/* of its last sleep, 0: no thread */
-	u64 woken_at;
-	u64 park_word;		/* in which a thread has woken it, 0: not since it waited for work */
-	u64 turns_since;	/* when the row of such turns began that its last wait was ended by */
-	u64 object_step;	/* steps_head after the last wait that had an object */
-	u64 prior_words[PRIOR_WORDS];	/* the futex words before the last, the latest first */
-	u64 last_objects[PLACES];	/* of the last wait of each kind that had one */
-	u64 lock_turn_object;	/* for which it waited last, and has not handed it on since, */
-	u64 lock_turn_since;	/* when that wait ended */
-	u64 lock_turn_ns;	/* of the turn whose end woke it, if it waited all along */
-	u64 woke_object;	/* of the last wait that it ended itself, */
-	u64 woke_step;		/* when it had been off the CPU so often */
-	u32 first_waker;	/* who ended a wait for work, the first that it ever did */
-	u64 sleeps, preemptions, migrations;
-
-	/* who waits for whom */
-	u64 ends[END_MAX];	/* of the last wait, by what was at the end */
-	u64 end_ns;		/* the largest piece of it, */
-	u32 end_tid, end;	/* who was at its end, and what that one did */
-	u64 waits_kept;		/* when `waits` was last added to wait_sums */
-	struct wait_key waits_of;
-	struct wait_sum waits;	/* not yet in wait_sums */
-	struct step steps[STEPS];
-	struct past past;
+	u64 migrations;
 
 	/* locks */
 	u64 lock_start, lock_class, lock_stack;
@@ -179,15 +198,16 @@ struct thread {
 	u64 first_ns;
 	u64 min_flt, maj_flt;	/* the kernel's counts at first_ns */
 
-	u64 queue, queue_throttled;	/* that it was in when it was last ready: see throttle.h */
-	u64 queue_now;
 	u64 sleep_throttled;	/* ns of `sleep` in which it was ready, and a quota kept it */
 
 	struct sleep sleep;	/* the last long one */
 	u32 sleep_kind;
 	u32 sleep_cpu;
 	struct sleep call_sleep;
+	u64 pad;
 };
+_Static_assert(sizeof(struct thread) % CACHE_LINE == 0, "each thread begins a cache line");
+_Static_assert(__builtin_offsetof(struct thread, steps) % CACHE_LINE == 0, "and so does each step");
 
 /*
  * The threads are in arrays, because looking one up there costs a tenth of
@@ -199,6 +219,8 @@ struct thread {
 struct thread_block {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, BLOCK_THREADS);
+	/* The loader does not map them, but then they begin at a page, and so threads at a cache line. */
+	__uint(map_flags, BPF_F_MMAPABLE);
 	/* No types: to kernels before 6.2 a block that the loader makes is another kind of map with them. */
 	__uint(key_size, sizeof(u32));
 	__uint(value_size, sizeof(struct thread));
@@ -286,6 +308,25 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 static __always_inline u64 had_in_call(struct thread *t, u32 account)
 {
 	return t->in_call_of >> (account & 63) & 1 ? t->in_call[account] : 0;
+}
+
+/* What the last wait has had of an end. */
+static __always_inline u64 end_of_wait(struct thread *t, u32 end)
+{
+	return t->ends_of >> (end & 31) & 1 ? t->ends[end] : 0;
+}
+
+static __always_inline void put_end(struct thread *t, u32 end, u64 ns)
+{
+	t->ends[end] = end_of_wait(t, end) + ns;
+	t->ends_of |= 1U << (end & 31);
+}
+
+static __always_inline void forget_ends(struct thread *t)
+{
+	t->ends_of = 0;
+	t->end_ns = 0;
+	t->end_tid = t->end = 0;
 }
 
 /*

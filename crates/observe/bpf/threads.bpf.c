@@ -43,9 +43,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	t->lock_like = 0;
 	t->asked = 0;
 	t->cut = t->idle = 0;
-	__builtin_memset(t->ends, 0, sizeof(t->ends));
-	t->end_ns = 0;
-	t->end_tid = t->end = 0;
+	forget_ends(t);
 	forget_old_wakeup(t, now);
 	if (calls_off)
 		t->call = current_call();	/* its entry was not reported */
@@ -222,7 +220,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		} else {	/* no wakeup was reported: it counts as asleep */
 			cpu->losses[LOSS_SWITCH]++;
 			t->wake_ns = now;
-			t->ends[END_UNKNOWN] = now - t->off_since;
+			put_end(t, END_UNKNOWN, now - t->off_since);
 		}
 	}
 	charge(cpu, t, now);
@@ -256,7 +254,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 		t->run_hist = hist_slot(t->tgid, HIST_RUN_QUEUE, 0);
 	keep_absence(t, throttled, now);
 	if (delay > RUNNER_MIN_NS && !throttled)
-		add_runners(t, cpu);
+		add_runners(t, cpu, now);
 	if ((late_only ? lateness(t, now) : off) >= threshold_ns)
 		keep_sleep(next, now, throttled_ns);
 	if (slept) {

@@ -286,6 +286,26 @@ static __always_inline void note_idle_turn(struct thread *t)
 	t->got = 0;
 }
 
+/* Most waits have none of these, and are not to fetch their place. */
+static __always_inline void add_how_it_ended(struct wait_sum *sum, struct thread *t)
+{
+	if (t->by_waiter)
+		sum->by_waiter++;
+	if (t->many)
+		sum->many++;
+	if (t->by_parked)
+		sum->by_parked++;
+	if (waits_again(t))
+		sum->again++;
+	if (t->lock_like)
+		sum->lock_like++;
+	if (!t->lock_turn_ns)
+		return;
+	sum->turns++;
+	sum->turn_ns += t->lock_turn_ns;
+	sum->idle_turn_ns += t->idle_turn ? t->lock_turn_ns : 0;
+}
+
 /* Adds a finished sleep to the sums by object and waker. */
 static __always_inline void add_wait(struct thread *t, u64 now)
 {
@@ -309,15 +329,10 @@ static __always_inline void add_wait(struct thread *t, u64 now)
 	}
 	sum->count++;
 	sum->ns += ns;
-	sum->by_waiter += t->by_waiter;
-	sum->many += t->many;
-	sum->by_parked += t->by_parked;
-	sum->again += t->object && waits_again(t);
-	sum->open += t->cut;
-	sum->lock_like += t->lock_like;
-	sum->turns += !!t->lock_turn_ns;
-	sum->turn_ns += t->lock_turn_ns;
-	sum->idle_turn_ns += t->idle_turn ? t->lock_turn_ns : 0;
+	if (t->object)
+		add_how_it_ended(sum, t);
+	if (t->cut)
+		sum->open++;
 	if (t->first_waker) {
 		sum->began_tid = t->tid;
 		sum->began_by = t->first_waker;
@@ -327,14 +342,14 @@ static __always_inline void add_wait(struct thread *t, u64 now)
 		only_end(sum->ends, t->end, ns);
 	else
 		for (k = 0; k < END_MAX; k++)
-			sum->ends[k] += t->ends[k];
+			sum->ends[k] += end_of_wait(t, k);
 	if (ns > sum->max_ns) {
 		sum->max_ns = ns;
 		sum->end_tid = t->end_tid;
 		sum->end = t->end;
 	}
 	vote(sum, (u64)t->end << 32 | t->end_tid, t->end_ns);
-	if (key.waker_tgid) {
+	if (key.waker_tgid && sum->waker_tid != t->waker.tid) {
 		sum->waker_tid = t->waker.tid;
 		__builtin_memcpy(sum->waker_comm, t->waker.comm, 16);
 	}
@@ -343,7 +358,7 @@ static __always_inline void add_wait(struct thread *t, u64 now)
 /* The wait of `t` has not been ended by anybody up to now. */
 static __always_inline void nobody_ends(struct thread *t, u64 now)
 {
-	t->ends[END_UNKNOWN] = now - t->off_since;
+	put_end(t, END_UNKNOWN, now - t->off_since);
 	t->end_tid = t->lock_like ? t->owner : 0;
 	t->end = END_UNKNOWN;
 }
@@ -358,7 +373,7 @@ static __always_inline void keep_open_wait(struct thread *t, u64 now)
 	t->waker_context = CTX_HARDIRQ;
 	t->by_waiter = t->many = t->by_parked = 0;
 	t->lock_turn_ns = 0;
-	__builtin_memset(t->ends, 0, sizeof(t->ends));
+	forget_ends(t);
 	nobody_ends(t, now);
 	add_wait(t, now);
 	t->waits.open++;

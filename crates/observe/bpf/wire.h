@@ -191,15 +191,9 @@ struct wait_key {
 	u32 asked;		/* for the answer to what it had sent */
 };
 
+/* What each wait changes comes first, in a cache line. */
 struct wait_sum {
-	u64 count, ns, max_ns, by_waiter, lock_like;
-	u64 many;		/* its waker had just woken another from the same object */
-	u64 again;		/* began right after another for the same object had ended */
-	u64 by_parked;		/* ended by one that a thread had just woken, too */
-	u64 open;		/* had not ended when recording stopped, or the process did */
-	u64 turns, turn_ns;	/* of a lock: seen whole while others waited */
-	u64 idle_turn_ns;	/* of those in which it waited for work as soon as it had the lock */
-	u64 ends[END_MAX];	/* ns, sum to `ns` */
+	u64 count, ns, max_ns;
 	u64 usual_ns;		/* a vote weighted by time: who was at the end of most of all, if anybody */
 	u64 usual;		/* END_* << 32 | tid, in one store */
 	u32 end_tid, end;	/* of the longest: who was at the end of most of it, and how */
@@ -207,7 +201,15 @@ struct wait_sum {
 	u32 waker_tid;		/* when last seen */
 	u32 began_tid;		/* a thread that did nothing else before, 0: none, */
 	u32 began_by;		/* and who ended that wait */
+	u64 ends[END_MAX];	/* ns, sum to `ns` */
 	char waker_comm[16];
+	u64 by_waiter, lock_like;
+	u64 many;		/* its waker had just woken another from the same object */
+	u64 again;		/* began right after another for the same object had ended */
+	u64 by_parked;		/* ended by one that a thread had just woken, too */
+	u64 open;		/* had not ended when recording stopped, or the process did */
+	u64 turns, turn_ns;	/* of a lock: seen whole while others waited */
+	u64 idle_turn_ns;	/* of those in which it waited for work as soon as it had the lock */
 };
 
 struct hold_key {
@@ -390,6 +392,7 @@ struct hold {
 };
 
 #define RAN_KEPT	4
+#define RUNNER_SAMPLE_NS	1048576	/* a power of two; see add_runners() */
 #define RAN_SEEN	16	/* a power of two */
 #define SERVED_SEEN	16	/* likewise */
 #define STACK_FRAMES	127

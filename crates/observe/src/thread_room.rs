@@ -60,6 +60,7 @@ impl ThreadRoom {
     fn add(&mut self) -> Result<(), Error> {
         let options = libbpf_sys::bpf_map_create_opts {
             sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+            map_flags: libbpf_sys::BPF_F_MMAPABLE,
             ..Default::default()
         };
         let block = MapHandle::create(

@@ -265,6 +265,25 @@ fn a_wait_for_a_cpu_is_divided_among_those_who_ran_in_it() {
     is_bound_to(run, kernel.get("bound.cpu") as u32);
 }
 
+/// Where system calls are not recorded not every wait is looked at.
+#[test]
+fn who_ran_in_short_waits_is_estimated_with_cheap() {
+    let Some(lab) = Lab::new() else { return };
+    let words = [program("shared_cpu").into_os_string(), "in turns".into()];
+    let recorded = lab.record(&["--cheap"], words);
+    let (run, kernel) = (&recorded.run, Values::of(recorded.stdout()));
+    let delays = run.seconds.iter().filter(|second| second.metric == Metric::RunQueueDelay);
+    let most = delays.filter_map(|second| second.histogram.quantile(0.8)).max().unwrap();
+    assert!(most < RunnerSum::SAMPLED_EVERY_NS, "they are short: {most} ns");
+    for name in ["hog", "guest"] {
+        let ran = run.sums.runners.iter().filter(|r| r.runner_comm == name).map(|r| r.ns).sum();
+        let truth = kernel.get(&format!("cpu.{name}"));
+        agree(name, ran, truth, 10, 2 * RunnerSum::error_if_sampled_ns(truth));
+    }
+    let text = String::from_utf8(lab.answer("explain", &[])).unwrap();
+    assert!(text.contains("sampled"), "{text}");
+}
+
 /// The program's only process may run on this CPU alone, and all that it waited for a CPU was there.
 fn is_bound_to(run: &Run, cpu: u32) {
     if run.sums.cpus.len() < 2 {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Account, Accounts, BoundThreads, Capability, ChainEnd, Histogram, Metric, OtherThreads,
-    Outlier, Run, Scope, Space, ThreadAccounts, WaitSum,
+    Outlier, RecorderPart, Run, RunnerSum, Scope, Space, ThreadAccounts, WaitSum,
 };
 
 use crate::case::answers::{Answers, answers};
@@ -23,7 +23,7 @@ use crate::case::stops::{STOPPED, Stops};
 use crate::case::wait_chains::WaitChains;
 use crate::cause::{Cause, Needs};
 use crate::part::run::PartialRun;
-use crate::text::counted;
+use crate::text::{counted, duration};
 use crate::timers::source::TimerSource;
 
 /// One run under examination.
@@ -180,6 +180,14 @@ impl<'a> Case<'a> {
     pub fn off(&self, needs: Needs) -> Vec<&'a Capability> {
         let needed = |c: &&Capability| !c.on && needs.parts.contains(&c.part);
         self.run.capabilities.iter().filter(needed).collect()
+    }
+
+    /// How far a sum of who ran in waits for a CPU may be off; nothing where all of them were looked at.
+    pub fn error_of_runners(&self, ns: u64) -> String {
+        if self.off(Needs::parts(&[RecorderPart::SystemCalls])).is_empty() {
+            return String::new();
+        }
+        format!(" (±{}, sampled)", duration(RunnerSum::error_if_sampled_ns(ns)))
     }
 
     /// Why what rests on `needs` could not be seen in this run, the first reason; `None` if it could.

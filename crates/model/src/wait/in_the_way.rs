@@ -58,7 +58,21 @@ pub struct RunnerSum {
     /// Times that one of its threads ran in such a wait.
     pub count: u64,
     /// How long they ran in it; in older recordings the whole of each wait in which they ran longest.
+    /// Without system calls (`record --cheap`) an estimate: see `error_if_sampled_ns`.
     pub ns: u64,
+}
+
+impl RunnerSum {
+    /// Of shorter waits those are looked at in which a multiple of this is, ns of the monotonic clock,
+    /// where system calls are not recorded; each stands for so much waiting.
+    pub const SAMPLED_EVERY_NS: u64 = 1 << 20;
+
+    /// How far a sum of this many ns may be off then, ns: two standard errors, if all waits were shorter
+    /// than `SAMPLED_EVERY_NS`. They are looked at with a chance p = wait / `SAMPLED_EVERY_NS` and count
+    /// 1 / p times, so the variance of the sum is at most sum * `SAMPLED_EVERY_NS`.
+    pub fn error_if_sampled_ns(ns: u64) -> u64 {
+        (2.0 * (ns as f64 * Self::SAMPLED_EVERY_NS as f64).sqrt()) as u64
+    }
 }
 
 impl Sum for RunnerSum {

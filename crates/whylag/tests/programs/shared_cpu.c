@@ -1,6 +1,7 @@
 /*
  * A process computes on a CPU that it shares with two others: "hog" never sleeps, "guest" runs for
- * 0.3 ms in each 1.3 ms or so, mostly when hog has the CPU. Prints cpu.NAME, the CPU time of each
+ * 0.3 ms in each 1.3 ms or so, mostly when hog has the CPU. With an argument all three are always
+ * ready, and let each other go first every 0.1 ms. Prints cpu.NAME, the CPU time of each
  * by the kernel's own clock: the process waited for all of it. bound.cpu is the CPU.
  */
 #define _GNU_SOURCE
@@ -12,6 +13,16 @@
 #include <unistd.h>
 
 #include "clock.h"
+
+static void take_turns(uint64_t cpu_ns)
+{
+	uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + cpu_ns;
+
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end) {
+		spin_cpu_ns(100000);
+		sched_yield();
+	}
+}
 
 static void hog(void) { spin_cpu_ns(3600000000000); }
 
@@ -31,7 +42,7 @@ static const struct { const char *name; void (*run)(void); } others[] = {
 };
 #define OTHERS (sizeof others / sizeof *others)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	cpu_set_t allowed, one;
 	pid_t other[OTHERS];
@@ -48,10 +59,15 @@ int main(void)
 		if (other[i] == 0) {
 			prctl(PR_SET_NAME, others[i].name);
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (argc > 1)
+				take_turns(3600000000000);
 			others[i].run();
 		}
 	}
-	spin_cpu_ns(500000000);
+	if (argc > 1)
+		take_turns(500000000);
+	else
+		spin_cpu_ns(500000000);
 	printf("bound.cpu=%d\n", cpu);
 	for (size_t i = 0; i < OTHERS; i++) {
 		struct rusage used;

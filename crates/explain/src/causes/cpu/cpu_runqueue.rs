@@ -205,9 +205,10 @@ fn evidence(case: &Case, queue: &Queue, claim: &mut Claim) {
     for runner in largest(case, |_| true).into_iter().take(RUNNERS_SHOWN) {
         claim.saw(
             format!(
-                "threads of {} had the CPU for {} of the waiting",
+                "threads of {} had the CPU for {} of the waiting{}",
                 runner.name(case),
-                duration(runner.ns.min(queue.waited_ns))
+                duration(runner.ns.min(queue.waited_ns)),
+                case.error_of_runners(runner.ns)
             ),
             "sched_switch: who ran while the thread was ready",
         );

@@ -151,10 +151,11 @@ fn evidence(case: &Case, found: &Starvation, claim: &mut Claim) {
     for runner in found.runners.iter().take(RUNNERS_SHOWN) {
         claim.saw(
             format!(
-                "{}, real-time priority {}, had the CPU for {} of the waiting ({})",
+                "{}, real-time priority {}, had the CPU for {} of the waiting{} ({})",
                 case.runner_name(runner.runner_tgid, &runner.runner_comm),
                 runner.realtime,
                 duration(runner.ns),
+                case.error_of_runners(runner.ns),
                 counted(runner.count, "wait")
             ),
             "sched_switch: who ran while the thread was ready, and its priority",

@@ -1,4 +1,6 @@
 use super::*;
+use model::RecorderPart;
+
 use crate::testing::{RunBuilder, SECOND, USER, presence, runner};
 
 const PREEMPTED: Account = Account::RunnablePreempted;
@@ -56,7 +58,16 @@ fn nobody_had_more_of_the_waiting_than_there_was() {
     let claim = examine(&Case::new(&run)).unwrap();
     assert_eq!(claim.lost.total(), SECOND, "none of process 20");
     let text = &claim.evidence[0].text;
-    assert!(text.contains("had the CPU for 2.00 s of the waiting"), "{text}");
+    assert!(text.ends_with("had the CPU for 2.00 s of the waiting"), "{text}");
+}
+
+#[test]
+fn how_far_a_sampled_time_may_be_off_is_said() {
+    let run = oversubscribed().runner(runner(10, 10, 4000, 4 * SECOND));
+    let run = run.off(RecorderPart::SystemCalls).build();
+    let text = examine(&Case::new(&run)).unwrap().evidence[0].text.clone();
+    // 2 sqrt(4 s * 1.048576 ms)
+    assert!(text.contains("had the CPU for 4.00 s of the waiting (±130 ms, sampled)"), "{text}");
 }
 
 #[test]
