@@ -10,6 +10,9 @@
 /* Shorter delays are not worth naming who ran instead. */
 #define RUNNER_MIN_NS	20000
 
+/* 2^20 divided by the golden ratio, odd: threads with numbers side by side are far apart. */
+#define THREAD_SHIFT	648055ULL
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -72,6 +75,8 @@ __noinline int add_runner(u32 tgid, struct ran *ran, u64 ns, u64 delay, u64 like
  * With --cheap it does so if a multiple of RUNNER_SAMPLE_NS is in it, and what it finds stands for all
  * delays as long: for ten of 0.1 ms. In longer ones there always is one. Where many threads take turns
  * several ran in each delay; to add each of them took a fifth of a switch. No timer has such a period.
+ * The multiples of each thread are shifted by its number, or all that wait at a moment would be looked
+ * at together, and the error be larger than the explanation says.
  */
 __noinline int add_runners(struct thread *t, struct cpu *cpu, u64 now)
 {
@@ -82,7 +87,7 @@ __noinline int add_runners(struct thread *t, struct cpu *cpu, u64 now)
 		return 0;
 	delay = like = now - t->wake_ns;
 	if (calls_off && delay < RUNNER_SAMPLE_NS) {
-		if ((now & (RUNNER_SAMPLE_NS - 1)) >= delay)
+		if (((now + t->tid * THREAD_SHIFT) & (RUNNER_SAMPLE_NS - 1)) >= delay)
 			return 0;
 		like = RUNNER_SAMPLE_NS;
 	}

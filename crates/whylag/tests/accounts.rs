@@ -281,7 +281,7 @@ fn who_ran_in_short_waits_is_estimated_with_cheap() {
         agree(name, ran, truth, 10, 2 * RunnerSum::error_if_sampled_ns(truth));
     }
     let text = String::from_utf8(lab.answer("explain", &[])).unwrap();
-    assert!(text.contains("sampled"), "{text}");
+    assert!(text.contains(", sampled)"), "{text}");
 }
 
 /// The program's only process may run on this CPU alone, and all that it waited for a CPU was there.

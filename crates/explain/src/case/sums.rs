@@ -182,9 +182,10 @@ impl<'a> Case<'a> {
         self.run.capabilities.iter().filter(needed).collect()
     }
 
-    /// How far a sum of who ran in waits for a CPU may be off; nothing where all of them were looked at.
+    /// How far a sum of who ran in waits for a CPU may be off; nothing where all of them were looked at,
+    /// as in a part of a run, which has those that were kept whole.
     pub fn error_of_runners(&self, ns: u64) -> String {
-        if self.off(Needs::parts(&[RecorderPart::SystemCalls])).is_empty() {
+        if self.part.is_some() || self.off(Needs::parts(&[RecorderPart::SystemCalls])).is_empty() {
             return String::new();
         }
         format!(" (±{}, sampled)", duration(RunnerSum::error_if_sampled_ns(ns)))

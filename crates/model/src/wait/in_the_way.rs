@@ -63,8 +63,8 @@ pub struct RunnerSum {
 }
 
 impl RunnerSum {
-    /// Of shorter waits those are looked at in which a multiple of this is, ns of the monotonic clock,
-    /// where system calls are not recorded; each stands for so much waiting.
+    /// Of shorter waits those are looked at in which a multiple of this is, ns of the monotonic clock
+    /// (shifted for each thread), where system calls are not recorded; each stands for so much waiting.
     pub const SAMPLED_EVERY_NS: u64 = 1 << 20;
 
     /// How far a sum of this many ns may be off then, ns: two standard errors, if all waits were shorter

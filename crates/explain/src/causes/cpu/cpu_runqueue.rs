@@ -263,14 +263,19 @@ fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
         claim.exclude(
             "the recording",
             format!(
-                "whylag had the CPU for {} of the waiting, not counted here",
-                duration(ran.recorder)
+                "whylag had the CPU for {} of the waiting{}, not counted here",
+                duration(ran.recorder),
+                case.error_of_runners(ran.recorder)
             ),
         );
     }
     claim.exclude(
         "waking an idle CPU",
-        format!("the CPU was idle for {} of the waiting, not counted here", duration(ran.idle)),
+        format!(
+            "the CPU was idle for {} of the waiting{}, not counted here",
+            duration(ran.idle),
+            case.error_of_runners(ran.idle)
+        ),
     );
 }
 

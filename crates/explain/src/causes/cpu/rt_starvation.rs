@@ -123,9 +123,10 @@ fn examine(case: &Case) -> Verdict {
     let waits = found.waits.saturating_add(found.behind.count);
     let mut claim = Claim::new(title, found.lost(case), waits);
     claim.mechanism(format!(
-        "threads that were ready to run waited {} while real-time threads of higher priority had \
+        "threads that were ready to run waited {}{} while real-time threads of higher priority had \
          their CPU: {}{}",
         duration(found.starved_ns),
+        case.error_of_runners(found.starved_ns),
         counted(found.waits, "wait"),
         match found.behind.accounts.total() {
             0 => String::new(),
