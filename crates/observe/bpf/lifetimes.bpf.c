@@ -307,6 +307,7 @@ int dump_threads(struct bpf_iter__task *ctx)
 		return 0;
 	t = thread_of(task);
 	if (t && stopped) {
+		send_without_stack(t, task);
 		keep_open_wait(t, bpf_ktime_get_ns());
 		keep_waits(t);
 		keep_errors(t);

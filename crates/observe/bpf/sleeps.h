@@ -10,12 +10,11 @@
 #include "futexes.h"
 #include "pairs.h"
 
-/* The six arguments of the current task's call. */
-static __always_inline void call_arguments(u64 *args)
+/* The six arguments of a task's call. */
+static __always_inline void call_arguments(struct task_struct *task, u64 *args)
 {
-	struct pt_regs *regs;
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 
-	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	args[0] = ARGUMENT_1(regs);
 	args[1] = ARGUMENT_2(regs);
 	args[2] = ARGUMENT_3(regs);

@@ -213,7 +213,7 @@ __noinline int send_call(u64 now, s64 result)
 	o->result = result;
 	o->user_stack = user_stack;
 	o->copy = copy;
-	call_arguments(o->args);
+	call_arguments(bpf_get_current_task_btf(), o->args);
 	for (i = 0; i < ACCT_MAX; i++) {
 		u64 ns = had_in_call(t, i);
 
@@ -246,7 +246,7 @@ static __always_inline void call_ends(struct cpu *cpu, struct thread *t, u32 kin
 
 	charge(cpu, t, now);
 	if (t->pending)
-		send_pending();
+		send_pending(t);
 	if (t->call != NO_CALL && t->call_start) {
 		ns = now - t->call_start;
 		count_here(call_slot(t)->hist, ns);

@@ -29,7 +29,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 		return;
 	charge(cpu, t, now);
 	if (t->pending)
-		send_pending();
+		send_pending(t);
 	if (state & TASK_DEAD) {
 		keep_waits(t);
 		keep_errors(t);
@@ -293,6 +293,7 @@ static __noinline void died_after_stop(struct task_struct *task)
 
 	if (!t)
 		return;
+	send_without_stack(t, task);
 	keep_waits(t);
 	keep_errors(t);
 	send_last_record(t, task, bpf_ktime_get_ns(), true);

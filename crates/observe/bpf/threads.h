@@ -190,28 +190,15 @@ static __always_inline void send_last_record(struct thread *t,
 	bpf_ringbuf_submit(r, ring_flags(&rare));
 }
 
-/*
- * The last long sleep is sent at the thread's next step on a CPU, because its
- * user stack can be walked only from there.
- */
-__noinline int send_pending(void)
+static __always_inline void send_sleep(struct cpu *cpu, struct thread *t, struct task_struct *task,
+				       u64 user_stack, u64 copy)
 {
-	u32 zero = 0, account;
-	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
-	struct thread *t = current_thread();
-	struct outlier_record *o;
-	u64 user_stack, copy;
+	struct outlier_record *o = reserve(&outliers, SHORT_OUTLIER);
+	u32 account = t->sleep.account;
 
-	if (!cpu || !t)
-		return 0;
-	account = t->sleep.account;
-	t->pending = 0;
-	user_stack = t->binding ? t->binding : user_stack_here(cpu, t->tgid);
-	copy = t->binding ? 0 : copy_here(t, user_stack);
-	o = reserve(&outliers, SHORT_OUTLIER);
 	if (!o) {
 		cpu->losses[LOSS_EVENT_RING]++;
-		return 0;
+		return;
 	}
 	__builtin_memset(o, 0, SHORT_OUTLIER);
 	o->type = RECORD_OUTLIER;
@@ -231,11 +218,42 @@ __noinline int send_pending(void)
 			t->holder.since = t->holder.until = 0;
 	}
 	if (t->call != NO_CALL)
-		call_arguments(o->args);
+		call_arguments(task, o->args);
 	o->throttled = t->sleep_throttled;
-	bpf_get_current_comm(o->comm, sizeof(o->comm));
+	__builtin_memcpy(o->comm, task->comm, sizeof(o->comm));
 	bpf_ringbuf_submit(o, ring_flags(&outliers));
+}
+
+/*
+ * The last long sleep is sent at the thread's next step on a CPU, because its
+ * user stack can be walked only from there.
+ */
+__noinline int send_pending(struct thread *t)
+{
+	u32 zero = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+	u64 user_stack, copy;
+
+	if (!cpu || !t)
+		return 0;
+	t->pending = 0;
+	user_stack = t->binding ? t->binding : user_stack_here(cpu, t->tgid);
+	copy = t->binding ? 0 : copy_here(t, user_stack);
+	send_sleep(cpu, t, bpf_get_current_task_btf(), user_stack, copy);
 	return 0;
+}
+
+/* Recording has stopped before that step: what is known without it. */
+static __always_inline void send_without_stack(struct thread *t, struct task_struct *task)
+{
+	struct cpu *cpu;
+	u32 zero = 0;
+
+	if (!t->pending || !__sync_val_compare_and_swap(&t->pending, 1, 0))
+		return;
+	cpu = bpf_map_lookup_elem(&cpus, &zero);
+	if (cpu)
+		send_sleep(cpu, t, task, 0, 0);
 }
 
 static __always_inline void binding_begins(struct thread *t, u64 ip, u64 sp,
@@ -299,7 +317,7 @@ __noinline int step_of_binding(u64 ip, u64 sp)
 	now = bpf_ktime_get_ns();
 	charge(cpu, t, now);
 	if (t->pending)
-		send_pending();
+		send_pending(t);
 	if (!in_linker(t, ip))
 		binding_ends(cpu, t, now);
 	else if (!t->binding)

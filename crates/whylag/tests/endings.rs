@@ -129,6 +129,20 @@ fn a_killed_process_leaves_complete_accounts() {
     assert_eq!(sleeps.count(), 8, "{:?}", run.outliers);
 }
 
+/// A long sleep is kept with the next step of its thread, and here there is none before the end, unless
+/// something preempts it.
+#[test]
+fn the_last_sleep_of_a_thread_that_runs_to_the_end_is_kept() {
+    let Some(lab) = Lab::new() else { return };
+    for _ in 0..20 {
+        let run = lab.record(&["--cheap"], [program("last_sleep")]).run;
+        let mut sleeps = run.outliers.iter().filter(|o| o.blocked == Some(Blocked::TimerSleep));
+        let kept = sleeps.any(|sleep| sleep.duration_ns >= 50 * MS);
+        // The host hides a switch now and then, and that is counted.
+        assert!(kept || !lost(&run).is_empty(), "{:?}", run.outliers);
+    }
+}
+
 #[test]
 fn ctrl_c_takes_effect_at_once() {
     let Some(lab) = Lab::new() else { return };
