@@ -5,7 +5,7 @@
  *
  * Faulty: two workers. Fixed (-DFIXED): twelve.
  *
- * lost_ns: time that workers had a request, where all of them had one when it was taken.
+ * lost_ns: time that workers had a request while all of them had one.
  */
 #include "../loopback.h"
 
@@ -20,7 +20,30 @@
 
 static struct sockaddr_in address;
 static int listener;
-static atomic_int busy;
+static pthread_mutex_t pool = PTHREAD_MUTEX_INITIALIZER;
+static int busy;
+static uint64_t full_since;
+
+static void take(void)
+{
+	pthread_mutex_lock(&pool);
+	if (++busy == WORKERS)
+		full_since = now_ns();
+	pthread_mutex_unlock(&pool);
+}
+
+/* Who ends the time that all had a request counts it for all of them. */
+static void be_free(struct account *mine)
+{
+	pthread_mutex_lock(&pool);
+	if (busy-- == WORKERS) {
+		uint64_t full_ns = now_ns() - full_since;
+
+		for (int i = 0; i < WORKERS; i++)
+			count_loss(mine, full_ns);
+	}
+	pthread_mutex_unlock(&pool);
+}
 
 static void handle(int fd)
 {
@@ -40,8 +63,6 @@ static void work(int id, struct account *mine)
 
 	(void)id;
 	while (running()) {
-		uint64_t began;
-		bool is_full;
 		int fd;
 
 		if (poll(&to_accept, 1, 100) <= 0)
@@ -49,13 +70,10 @@ static void work(int id, struct account *mine)
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd < 0)
 			continue; /* another one was faster */
-		is_full = atomic_fetch_add(&busy, 1) + 1 == WORKERS;
-		began = now_ns();
+		take();
 		handle(fd);
-		atomic_fetch_sub(&busy, 1);
+		be_free(mine);
 		mine->ops++;
-		if (is_full)
-			count_loss(mine, now_ns() - began);
 	}
 }
 
