@@ -204,4 +204,31 @@ mod tests {
         lines.iter().for_each(|line| assert_parses(line));
         assert!(lines.len() > 40, "{lines:?}");
     }
+
+    /// Up to what explains it, two spaces or a number sign later, and to what the shell takes.
+    fn command_in(line: &str) -> Option<String> {
+        let line = line.trim_start().trim_start_matches("sudo ");
+        let end = ["  ", " #"].iter().filter_map(|end| line.find(end)).min();
+        let words = shlex::split(&line[..end.unwrap_or(line.len())])?;
+        let is_of_shell = |word: &String| ["|", ">", "&", "\n"].contains(&word.as_str());
+        let words = words.iter().take_while(|word| !is_of_shell(word)).map(String::as_str);
+        let command = shlex::try_join(words).ok()?;
+        command.starts_with("whylag ").then_some(command)
+    }
+
+    #[test]
+    fn examples_of_the_help_and_the_readme_can_be_typed_as_they_are() {
+        let mut program = Arguments::command();
+        let mut text = program.render_long_help().to_string();
+        for verb in program.get_subcommands_mut().filter(|verb| verb.get_name() != "help") {
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("  whylag "), "{} has no example", verb.get_name());
+            text = format!("{text}\n{help}\n");
+        }
+        text.push_str(include_str!("../../../README.md"));
+        let lines = text.lines().filter(|line| line.starts_with("  "));
+        let commands: Vec<String> = lines.filter_map(command_in).collect();
+        commands.iter().for_each(|command| assert_parses(command));
+        assert!(commands.len() > 60, "{commands:?}");
+    }
 }

@@ -42,8 +42,8 @@ Example:
   whylag record --container 4f5e6a7b8c9d --time 10s
   whylag record --cgroup /system.slice/docker.service --time 10s
   whylag record -a --time 5s --budget 2%
-  whylag record -p 1234 --time 1m --cheap
-  whylag record -p 1234 --time 1m --slower-than 20ms --label build=42 --max-size 500MB
+  whylag record -p 1234 --time 1min --cheap
+  whylag record -p 1234 --time 1min --slower-than 20ms --label build=42 --max-size 500MB
   whylag record --set before -- ./load       then: whylag compare before after"
 )]
 pub struct Options {
