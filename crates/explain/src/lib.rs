@@ -67,5 +67,6 @@ use model::{Annotations, Run, SlowMessages};
 pub fn annotations(run: &Run, messages: SlowMessages) -> Annotations {
     let coincidences = patterns::coincidence::coincidences(run);
     let on_cpu = judge::on_cpu::on_cpu(run, None);
-    Annotations { ladders: judge_ladders(run), messages, coincidences, on_cpu }
+    let sampled_calls = judge::sampled_calls::sampled_calls(run);
+    Annotations { ladders: judge_ladders(run), messages, coincidences, on_cpu, sampled_calls }
 }

@@ -1,6 +1,6 @@
 //! What a run says beyond its own figures, for those who look at the run as a whole.
 
-use crate::{Coincidence, LadderVerdict, OnCpu, SlowMessages};
+use crate::{Coincidence, LadderVerdict, OnCpu, SampledCalls, SlowMessages};
 
 /// What explain reads in a run apart from its causes. `whylag show` prints it with the run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,4 +13,6 @@ pub struct Annotations {
     pub coincidences: Vec<Coincidence>,
     /// Threads that were on a CPU for most of their time.
     pub on_cpu: Vec<OnCpu>,
+    /// System calls that were looked at in windows; `None` if the run has none of those.
+    pub sampled_calls: Option<SampledCalls>,
 }

@@ -3,6 +3,7 @@
 mod explanation;
 mod on_cpu;
 mod patterns;
+mod sampled_calls;
 mod why_not;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ pub use self::explanation::{
 };
 pub use self::on_cpu::{OnCpu, SampledFunction};
 pub use self::patterns::{Coincidence, Rhythm, RhythmKind};
+pub use self::sampled_calls::{CallDuration, SampledCall, SampledCalls};
 pub use self::why_not::{Standing, WhyNot};
 
 /// What a link of a chain is.

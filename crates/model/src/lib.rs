@@ -59,10 +59,10 @@ pub use comparison::{
 pub use event::{Event, EventDetail, EventKind};
 pub use figures::{CauseFigure, LatencyFigure, OwnFigure, RunFigures};
 pub use finding::{
-    BelowBar, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding, HeldOpen, Hurt,
-    LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OnCpu, OwnDelay, RequestCost,
-    Rhythm, RhythmKind, Role, RuledOut, SampledFunction, Scope, Standing, Turns, Unanswered,
-    UnseenTasks, WhyNot,
+    BelowBar, CallDuration, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding,
+    HeldOpen, Hurt, LeadingAccount, Link, LostStack, NotLookedAt, NotRuledOut, OnCpu, OwnDelay,
+    RequestCost, Rhythm, RhythmKind, Role, RuledOut, SampledCall, SampledCalls, SampledFunction,
+    Scope, Standing, Turns, Unanswered, UnseenTasks, WhyNot,
 };
 pub use grid::{Grid, GridCell, GridRow, Outcome, Split};
 pub use histogram::Histogram;

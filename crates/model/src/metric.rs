@@ -12,7 +12,7 @@ use crate::{Histogram, Syscall};
 ///
 /// Text form: `syscall:mmap`, `off_cpu`, `run_queue_delay`, `lock:<class>`, `page_fault_sleep`,
 /// `hard_irq:<name>`, `softirq:<name>`, `block_io:<major:minor>`, `direct_reclaim`, `compaction`,
-/// `held_send:sched_yield`, `loop_turn`.
+/// `held_send:sched_yield`, `loop_turn`, `sampled_syscall:read`, `censored_syscall:read`, `call_window`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Metric {
@@ -41,6 +41,13 @@ pub enum Metric {
     HeldSend(Syscall),
     /// Turns of event loops: from a return of poll, select or epoll to the thread's next call of it.
     LoopTurn,
+    /// As [`Metric::Syscall`], of those that began and ended in a window in which calls are sampled.
+    SampledSyscall(Syscall),
+    /// Of those that began before their window and ended in it: from its begin on, which is less than
+    /// they took.
+    CensoredSyscall(Syscall),
+    /// Windows in which calls are sampled, each as long as it was; of the host.
+    CallWindow,
 }
 
 impl fmt::Display for Metric {
@@ -58,6 +65,9 @@ impl fmt::Display for Metric {
             Metric::Compaction => f.write_str("compaction"),
             Metric::HeldSend(call) => write!(f, "held_send:{call}"),
             Metric::LoopTurn => f.write_str("loop_turn"),
+            Metric::SampledSyscall(call) => write!(f, "sampled_syscall:{call}"),
+            Metric::CensoredSyscall(call) => write!(f, "censored_syscall:{call}"),
+            Metric::CallWindow => f.write_str("call_window"),
         }
     }
 }
@@ -79,6 +89,9 @@ impl FromStr for Metric {
             ("direct_reclaim", "") => Metric::DirectReclaim,
             ("compaction", "") => Metric::Compaction,
             ("loop_turn", "") => Metric::LoopTurn,
+            ("sampled_syscall", name) => Metric::SampledSyscall(name.parse()?),
+            ("censored_syscall", name) => Metric::CensoredSyscall(name.parse()?),
+            ("call_window", "") => Metric::CallWindow,
             ("held_send", name) => Metric::HeldSend(name.parse()?),
             _ => return Err(format!("'{s}' is no metric")),
         })
@@ -119,6 +132,9 @@ mod tests {
             Metric::Compaction,
             Metric::HeldSend(Syscall::named("sched_yield").unwrap()),
             Metric::LoopTurn,
+            Metric::SampledSyscall(Syscall::named("read").unwrap()),
+            Metric::CensoredSyscall(Syscall::named("read").unwrap()),
+            Metric::CallWindow,
         ] {
             assert_eq!(metric.to_string().parse::<Metric>().unwrap(), metric);
         }

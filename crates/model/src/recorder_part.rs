@@ -12,6 +12,8 @@ pub enum RecorderPart {
     Threads,
     /// Which system call, for how long.
     SystemCalls,
+    /// System calls in short windows, where not all are recorded.
+    SampledCalls,
     /// Contended kernel locks.
     Locks,
     /// Who holds mmap_lock.
@@ -86,9 +88,10 @@ impl fmt::Debug for PartName {
 
 impl RecorderPart {
     /// Every part that this version knows.
-    pub const ALL: [RecorderPart; 19] = [
+    pub const ALL: [RecorderPart; 20] = [
         RecorderPart::Threads,
         RecorderPart::SystemCalls,
+        RecorderPart::SampledCalls,
         RecorderPart::Locks,
         RecorderPart::MmapLock,
         RecorderPart::Faults,
@@ -113,6 +116,7 @@ impl RecorderPart {
         match self {
             RecorderPart::Threads => "threads",
             RecorderPart::SystemCalls => "system calls",
+            RecorderPart::SampledCalls => "sampled system calls",
             RecorderPart::Locks => "kernel locks",
             RecorderPart::MmapLock => "mmap_lock holders",
             RecorderPart::Faults => "page faults",

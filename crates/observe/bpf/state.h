@@ -50,6 +50,7 @@ u32 softirqs_off;	/* their time is not taken */
 u32 dump_all;		/* the iterator gives unchanged threads too */
 u32 taken;		/* threads that walks have begun to watch */
 u32 roles_known;	/* the sockets that listen have been found */
+u64 call_window_since;	/* system calls are sampled since, 0: not now */
 u64 idle_ns;		/* answers to which nothing was added so long are complete */
 
 /* ---- changed by the programs ---- */

@@ -41,6 +41,9 @@ struct past {
 #define SOFTIRQS	10	/* NR_SOFTIRQS, include/linux/interrupt.h */
 #define SERVED_HISTS	(SOFTIRQS + VEC_IRQ_WORK - VEC_LOCAL_TIMER + 1)
 
+/* A new thread comes out of the call that its parent made. */
+#define CALL_OF_PARENT	~0ULL
+
 /* Kinds of waits of which the last object is remembered. */
 enum place { PLACE_FUTEX, PLACE_PIPE, PLACE_FILE_LOCK, PLACE_SEMAPHORES, PLACE_OTHER, PLACES };
 
@@ -204,7 +207,7 @@ struct thread {
 	u32 sleep_kind;
 	u32 sleep_cpu;
 	struct sleep call_sleep;
-	u64 pad;
+	u64 call_seen;		/* when its call began, in a window of sampled calls; 0: before */
 };
 _Static_assert(sizeof(struct thread) % CACHE_LINE == 0, "each thread begins a cache line");
 _Static_assert(__builtin_offsetof(struct thread, steps) % CACHE_LINE == 0, "and so does each step");

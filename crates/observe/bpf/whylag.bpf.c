@@ -10,6 +10,7 @@
 #include "wakeups.bpf.c"
 #include "lifetimes.bpf.c"
 #include "syscalls.bpf.c"
+#include "sampled_calls.bpf.c"
 #include "mm_locks.bpf.c"
 #include "locks.bpf.c"
 #include "faults.bpf.c"

@@ -127,6 +127,8 @@ enum hist_kind {
 	HIST_RECLAIM,
 	HIST_COMPACTION,
 	HIST_HELD_SEND,
+	HIST_SAMPLED_SYSCALL,	/* as HIST_SYSCALL, in windows */
+	HIST_CENSORED_SYSCALL,	/* the same of those that began before their window: the part within */
 	HIST_LOOP_TURN,		/* from a return of poll, select or epoll to the next call of it */
 	HIST_REQUEST_TOTAL,	/* these by service: arrival to first send of the answer */
 	HIST_REQUEST_QUEUED,	/* arrival to first read */

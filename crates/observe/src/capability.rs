@@ -94,8 +94,14 @@ impl Recording {
             left_out.push(RecorderPart::Softirqs);
         }
         left_out.retain(|part| self.has(*part));
-        let because = "left out by --cheap";
-        left_out.into_iter().fold(self, |less, part| less.without(part, because.to_owned()))
+        let are_sampled = self.has(RecorderPart::SampledCalls);
+        let because = |part| match part {
+            RecorderPart::SystemCalls if are_sampled => {
+                "left out by --cheap; 'whylag show' estimates how many there are"
+            }
+            _ => "left out by --cheap",
+        };
+        left_out.into_iter().fold(self, |less, part| less.without(part, because(part).to_owned()))
     }
 
     /// True if the part is recorded.

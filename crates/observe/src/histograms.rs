@@ -178,6 +178,8 @@ fn metric(key: &hist_key, names: &mut Names) -> Option<Metric> {
     let call = || u16::try_from(key.id).ok().map(Syscall);
     Some(match HistKind::of(key.kind)? {
         HistKind::Syscall => Metric::Syscall(call()?),
+        HistKind::SampledSyscall => Metric::SampledSyscall(call()?),
+        HistKind::CensoredSyscall => Metric::CensoredSyscall(call()?),
         HistKind::OffCpu => Metric::OffCpu,
         HistKind::RunQueue => Metric::RunQueueDelay,
         HistKind::Lock => Metric::Lock(names.lock_class(key.id)),

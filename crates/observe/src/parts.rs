@@ -49,6 +49,8 @@ pub const PROBES: &[Probe] = &[
     probe(Part::Threads, "on_exit_late", "sched_process_exit", Program::SchedProcessExit),
     probe(Part::SystemCalls, "on_sys_exit", "sys_exit", Program::SysExit),
     probe(Part::SystemCalls, "on_sys_enter", "sys_enter", Program::SysEnter),
+    probe(Part::SampledCalls, "on_sampled_exit", "sys_exit", Program::SysExit),
+    probe(Part::SampledCalls, "on_sampled_enter", "sys_enter", Program::SysEnter),
     probe(Part::Locks, "on_contention_end", "contention_end", Program::ContentionEnd),
     probe(Part::Locks, "on_contention_begin", "contention_begin", Program::ContentionBegin),
     probe(Part::MmapLock, "on_mmap_released", "mmap_lock_released", Program::MmapLockReleased),

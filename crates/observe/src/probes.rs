@@ -48,6 +48,8 @@ pub struct Probes {
     skel: WhylagSkel<'static>,
     links: BTreeMap<RecorderPart, Vec<Link>>,
     timers: SampleTimers,
+    /// As long as a window lasts.
+    call_window: Vec<Link>,
     sizes: Sizes,
     /// Parts that were loaded and could not be attached, and why.
     not_attached: Vec<(RecorderPart, String)>,
@@ -112,6 +114,7 @@ impl Probes {
             skel,
             links: BTreeMap::new(),
             timers: SampleTimers::new(config.sampling),
+            call_window: Vec::new(),
             sizes,
             not_attached: Vec::new(),
             tells_softirqs: recording.preempt_count_from_rq.is_some(),
@@ -186,6 +189,9 @@ impl Probes {
             let program = &self.skel.progs.on_sample;
             return self.timers.follow_cpus(program).map(|()| links);
         }
+        if part == RecorderPart::SampledCalls {
+            return Ok(links);
+        }
         for probe in recording.probes.iter().filter(|probe| probe.part == part) {
             for program in self.skel.object().progs_mut().filter(|p| p.name() == probe.program) {
                 links.push(program.attach().map_err(Error::bpf("attaching"))?);
@@ -206,6 +212,34 @@ impl Probes {
             true => self.timers.follow_cpus(&self.skel.progs.on_sample),
             false => Ok(()),
         }
+    }
+
+    /// True if system calls are sampled, so that there are to be windows.
+    pub fn samples_calls(&self) -> bool {
+        self.links.contains_key(&RecorderPart::SampledCalls)
+    }
+
+    /// System calls are recorded from the moment on that it gives.
+    pub fn begin_call_window(&mut self) -> Result<u64, Error> {
+        let programs = [&self.skel.progs.on_sampled_exit, &self.skel.progs.on_sampled_enter];
+        let links = programs.map(|program| program.attach().map_err(Error::bpf("attaching")));
+        self.call_window = links.into_iter().collect::<Result<_, _>>()?;
+        Ok(self.set_call_window(clock::monotonic_ns()))
+    }
+
+    /// And from this one on no more.
+    pub fn end_call_window(&mut self) -> u64 {
+        self.set_call_window(0);
+        let at_ns = clock::monotonic_ns();
+        self.call_window.clear();
+        at_ns
+    }
+
+    fn set_call_window(&mut self, since_ns: u64) -> u64 {
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            bss.call_window_since = since_ns;
+        }
+        since_ns
     }
 
     /// How large the maps are.

@@ -67,7 +67,8 @@ impl Recorder {
         let is_inner = namespace::is_inner()?;
         let mut plan = capability::decide(&HostFacts::of_this_host());
         if let Plan::Record(recording) = &mut plan {
-            recording.probes.retain(|probe| !watch.unasked().contains(&probe.part));
+            let unasked = watch.unasked();
+            recording.probes.retain(|probe| !unasked.contains(&probe.part));
             if watch.cheap {
                 *recording = mem::take(recording).cheap();
             }
@@ -85,7 +86,7 @@ impl Recorder {
             backend,
             child: None,
             facts,
-            capabilities: capability::describe(&plan, watch.unasked()),
+            capabilities: capability::describe(&plan, &watch.unasked()),
             cpus: host::cpu_times(),
             processes: HashMap::new(),
             counters: Counters::start(found.pid),
@@ -157,7 +158,7 @@ impl Recorder {
     /// Waits so long at most: until the target has ended, a signal has come, or something should be
     /// taken soon.
     pub fn wait(&mut self, at_most: Duration) {
-        match &self.backend {
+        match &mut self.backend {
             Backend::Traced(tracer) => tracer.wait(&mut self.end, at_most),
             Backend::Sampled(_) => self.end.wait(None, at_most),
         }

@@ -10,6 +10,7 @@ use model::{Account, Batch, Capability, Cost, Fact, Outlier, OutlierKind, Record
 
 use crate::bound::Bound;
 use crate::bpf::{outlier_record, thread_record};
+use crate::call_windows::CallWindows;
 use crate::capability::Recording;
 use crate::code::slots_left;
 use crate::cost::{self, CostSampler};
@@ -48,6 +49,7 @@ pub struct Tracer {
     drain: Drain,
     sampler: CostSampler,
     queues: Option<Queues>,
+    call_windows: Option<CallWindows>,
     histograms: Histograms,
     requests: Requests,
     sums: Sums,
@@ -108,8 +110,10 @@ impl Tracer {
         if found.tgid != 0 && found.kind != TargetKind::Command {
             python.met(found.tgid);
         }
+        let call_windows = probes.samples_calls().then(CallWindows::new);
         Ok(Tracer {
             probes,
+            call_windows,
             drain,
             sampler,
             queues,
@@ -180,14 +184,27 @@ impl Tracer {
         self.python.look(self.drain.take_begun(), &mut self.probes);
     }
 
-    /// Waits for what should be taken soon, for the next look at interpreters, or for `end`.
-    pub fn wait(&self, end: &mut End, at_most: Duration) {
-        let at_most = self.python.rest().map_or(at_most, |rest| rest.min(at_most));
+    /// Waits for what should be taken soon, for the next look at interpreters, for the begin or end of a
+    /// window in which calls are sampled, or for `end`.
+    pub fn wait(&mut self, end: &mut End, at_most: Duration) {
+        let rests = [self.python.rest(), self.call_windows.as_ref().map(CallWindows::rest)];
+        let at_most = rests.into_iter().flatten().fold(at_most, Duration::min);
         end.wait(Some(self.drain.bell()), at_most);
+        if let Some(windows) = &mut self.call_windows {
+            windows.step(&mut self.probes);
+        }
+    }
+
+    /// No window lasts longer because a batch is made, or lies in two batches.
+    fn end_call_window(&mut self) {
+        if let Some(windows) = &mut self.call_windows {
+            windows.end(&mut self.probes);
+        }
     }
 
     /// Stops recording at the moment that it gives. What happened until then is in the next batch.
     pub fn stop(&mut self) -> Result<u64, Error> {
+        self.end_call_window();
         let stopped = self.probes.stop()?;
         self.sampler.stop();
         self.queues.iter_mut().for_each(Queues::finish);
@@ -197,6 +214,7 @@ impl Tracer {
 
     /// What happened since the last time; it is the last one if recording has stopped.
     pub fn batch(&mut self, since_ns: u64) -> Result<Batch, Error> {
+        self.end_call_window();
         let mut inbox = self.drain.take(OUTLIERS_PER_BATCH);
         let last = self.stopped.is_some();
         let (until_ns, threads) = match self.stopped.take() {
@@ -268,6 +286,14 @@ impl Tracer {
         let (seconds, of_requests) =
             self.histograms.read(&mut self.probes, &mut self.names, since_ns)?;
         batch.seconds = seconds;
+        if let Some(windows) = &mut self.call_windows {
+            batch.seconds.extend(windows.take(since_ns));
+            push_loss(
+                &mut batch,
+                "windows of system calls (the kernel refused)",
+                windows.refused(),
+            );
+        }
         push_loss(
             &mut batch,
             "values (of processes that have just ended)",
@@ -402,6 +428,10 @@ impl Tracer {
         }
         let parts: Vec<RecorderPart> = self.probes.dispensable().collect();
         let part = cost::most_expensive(cost, &parts)?;
+        if part == RecorderPart::SampledCalls {
+            self.end_call_window();
+            self.call_windows = None;
+        }
         self.probes.shed(part);
         let because = format!(
             "shed: recording took {} of the CPUs, the budget is {budget} %",

@@ -22,7 +22,8 @@ pub struct Watch {
     pub threshold_ns: u64,
     /// Shed probes when recording costs more than this share of all CPUs, percent.
     pub budget_percent: Option<f64>,
-    /// Without the parts that cost a busy server most: system calls, requests and softirqs.
+    /// Without the parts that cost a busy server most: system calls, requests and softirqs; of system
+    /// calls samples are taken.
     pub cheap: bool,
     /// Which timer ended a sleep.
     pub timers: Timers,
@@ -36,13 +37,13 @@ pub struct Watch {
 
 impl Watch {
     /// Parts that are not wanted.
-    pub(crate) fn unasked(&self) -> &'static [RecorderPart] {
-        match (self.timers == Timers::Off, self.requests == SlowRequests::Off) {
-            (true, true) => &[RecorderPart::Timers, RecorderPart::Requests],
-            (true, false) => &[RecorderPart::Timers],
-            (false, true) => &[RecorderPart::Requests],
-            (false, false) => &[],
-        }
+    pub(crate) fn unasked(&self) -> Vec<RecorderPart> {
+        let asked = [
+            (RecorderPart::Timers, self.timers != Timers::Off),
+            (RecorderPart::Requests, self.requests != SlowRequests::Off),
+            (RecorderPart::SampledCalls, self.cheap),
+        ];
+        asked.into_iter().filter(|(_, is)| !is).map(|(part, _)| part).collect()
     }
 
     /// What is known of the run at its start, which was at `started_ns`.

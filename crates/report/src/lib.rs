@@ -37,6 +37,7 @@ pub mod runs;
 pub mod runs_series;
 #[cfg(test)]
 mod sample;
+mod sampled_calls;
 mod series;
 pub mod show;
 mod sockets;

@@ -9,7 +9,7 @@ use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
 use crate::{
     Style, accounts, bench, chart, coincidences, cost, jitter, messages, on_cpu, outlier, runs,
-    series, sockets, text, waits,
+    sampled_calls, series, sockets, text, waits,
 };
 
 /// Metrics in the table, and of these the ones that are drawn.
@@ -41,6 +41,7 @@ pub fn write(
     style: &Style,
 ) -> io::Result<()> {
     write_run(out, run, name, notes, style)?;
+    sampled_calls::write(out, notes.sampled_calls.as_ref(), run.length_ns(), style)?;
     on_cpu::write(out, &notes.on_cpu, style)?;
     coincidences::write(out, &notes.coincidences, style)
 }

@@ -12,6 +12,7 @@
 //! - Pure: no I/O, no clock. Nothing panics; what cannot be computed is `None`.
 
 pub mod ab;
+pub mod censored;
 pub mod changes;
 pub mod coincidence;
 pub mod conversion;

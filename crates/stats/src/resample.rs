@@ -1,5 +1,7 @@
 //! Intervals by resampling blocks, and tests by exchanging labels.
 
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
 use crate::Interval;
 use crate::quantile;
 
@@ -26,6 +28,41 @@ pub fn interval(
         })
         .collect();
     bounds(estimate, &values, confidence)
+}
+
+/// The same for a statistic that is handed how often each of the `n` blocks was drawn; `None` from it is
+/// more than any value. Its tails are as far out as a few blocks ask for (expanded percentile interval,
+/// Hesterberg 2015, "What Teachers Should Know About the Bootstrap").
+pub fn interval_of_blocks(
+    n: usize,
+    confidence: f64,
+    statistic: impl Fn(&[u32]) -> Option<f64>,
+) -> Option<Interval> {
+    let estimate = statistic(&vec![1; n])?;
+    let tail = expanded_tail(n, (1.0 - confidence) / 2.0)?;
+    let mut rng = fastrand::Rng::with_seed(SEED);
+    let mut drawn = vec![0; n];
+    let draw = || {
+        drawn.fill(0);
+        (0..n).for_each(|_| drawn[rng.usize(..n)] += 1);
+        statistic(&drawn).unwrap_or(f64::INFINITY)
+    };
+    let mut values: Vec<f64> = std::iter::repeat_with(draw).take(RESAMPLES).collect();
+    values.sort_by(f64::total_cmp);
+    let beyond = ((tail * RESAMPLES as f64) as usize).min(RESAMPLES / 2);
+    let (low, high) = (values[beyond], values[RESAMPLES - 1 - beyond]);
+    Some(Interval { estimate, low: low.min(estimate), high: high.max(estimate), confidence })
+}
+
+/// The part of the draws beyond one end: that of a normal value which is as far out as Student's t of the
+/// blocks, and the draws have a spread that is too small by sqrt((n - 1) / n).
+fn expanded_tail(n: usize, tail: f64) -> Option<f64> {
+    if n < 3 {
+        return None;
+    }
+    let n = n as f64;
+    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(tail);
+    Some(Normal::standard().cdf((n / (n - 1.0)).sqrt() * t))
 }
 
 /// Bootstrap interval of the ratio of medians, second over first, of two samples of runs or
@@ -86,6 +123,27 @@ mod tests {
             covered += usize::from(interval.contains(100.0));
         }
         assert!((178..=200).contains(&covered), "{covered} of 200");
+    }
+
+    #[test]
+    fn intervals_of_few_blocks_cover_as_often_as_they_say() {
+        let mut rng = fastrand::Rng::with_seed(11);
+        for n in [5, 10, 40] {
+            let mut covered = 0;
+            for _ in 0..200 {
+                let blocks: Vec<f64> = (0..n).map(|_| 100.0 + normal(&mut rng)).collect();
+                let mean = |drawn: &[u32]| {
+                    let sum = blocks.iter().zip(drawn).map(|(x, n)| x * f64::from(*n)).sum::<f64>();
+                    Some(sum / n as f64)
+                };
+                let interval = interval_of_blocks(n, 0.95, mean).unwrap();
+                covered += usize::from(interval.contains(100.0));
+            }
+            assert!((180..=199).contains(&covered), "{covered} of 200 with {n} blocks");
+        }
+        assert_eq!(interval_of_blocks(2, 0.95, |_| Some(1.0)), None);
+        let open = interval_of_blocks(9, 0.95, |drawn| (drawn[0] < 2).then_some(1.0)).unwrap();
+        assert_eq!((open.low, open.high), (1.0, f64::INFINITY));
     }
 
     #[test]

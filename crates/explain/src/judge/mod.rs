@@ -15,6 +15,7 @@ pub(crate) mod on_cpu;
 mod own;
 mod rank;
 mod requests;
+pub(crate) mod sampled_calls;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timers;
