@@ -50,6 +50,14 @@ pub enum Metric {
     CallWindow,
 }
 
+impl Metric {
+    /// True if the values are some of those that there were, by no fair choice: windows show short calls
+    /// whole, and of long ones a part.
+    pub fn is_of_windows(&self) -> bool {
+        matches!(self, Metric::SampledSyscall(_) | Metric::CensoredSyscall(_) | Metric::CallWindow)
+    }
+}
+
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -74,7 +74,7 @@ pub fn latencies(run: &Run, intervals: &[Outlier]) -> Vec<Latency> {
             by_metric.entry(key).or_default().push((second.start_ns, &second.histogram));
         }
     }
-    for second in run.seconds.iter() {
+    for second in run.seconds.iter().filter(|second| !second.metric.is_of_windows()) {
         let key = (true, second.metric.to_string());
         by_metric.entry(key).or_default().push((second.start_ns, &second.histogram));
     }

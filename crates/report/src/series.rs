@@ -12,11 +12,12 @@ pub struct Series<'a> {
     pub seconds: Vec<&'a MetricSecond>,
 }
 
-/// The metrics of a run, the one with most time first. Histograms of unequal precision cannot be
+/// The metrics of a run, the one with most time first, but for what windows show (see
+/// `sampled_calls`). Histograms of unequal precision cannot be
 /// merged and make series of their own.
 pub fn by_metric(run: &Run) -> Vec<Series<'_>> {
     let mut series: BTreeMap<(&Metric, u8), Series> = BTreeMap::new();
-    for second in &run.seconds {
+    for second in run.seconds.iter().filter(|second| !second.metric.is_of_windows()) {
         let precision = second.histogram.precision();
         let series = series.entry((&second.metric, precision)).or_insert_with(|| Series {
             metric: &second.metric,

@@ -48,7 +48,7 @@ fn latencies(run: &Run) -> BTreeMap<String, LatencyFigure> {
         let sum = all.entry(name).or_insert_with(|| Histogram::new(histogram.precision()));
         sum.merge(histogram);
     };
-    for second in run.seconds.iter() {
+    for second in run.seconds.iter().filter(|second| !second.metric.is_of_windows()) {
         add(second.metric.to_string(), &second.histogram);
     }
     for second in &run.messages.seconds {

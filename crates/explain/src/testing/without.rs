@@ -72,9 +72,7 @@ pub fn without(run: &Run, part: RecorderPart) -> Run {
             run.messages.fast.retain(|message| is_left(message.program));
             run.sums.services.clear();
         }
-        RecorderPart::SampledCalls => run.seconds.retain(|second| {
-            !matches!(second.metric, Metric::SampledSyscall(_) | Metric::CensoredSyscall(_))
-        }),
+        RecorderPart::SampledCalls => run.seconds.retain(|second| !second.metric.is_of_windows()),
         RecorderPart::Unknown(_) => {}
     }
     run
