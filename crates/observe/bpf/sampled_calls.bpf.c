@@ -10,6 +10,25 @@
  */
 #include "threads.h"
 
+/*
+ * Where a call is counted. One of its two slots remembers that, which have no other use here but for the
+ * call that a thread was in when it was met.
+ */
+static __always_inline u32 sampled_hist(struct thread *t, u16 call)
+{
+	struct call_sum *slot = &t->calls[first_slot(call)];
+
+	if ((slot->used || slot->hist) && slot->nr != call)
+		slot = &t->calls[second_slot(call)];
+	if (slot->used && slot->nr != call)
+		return hist_slot(t->tgid, HIST_SAMPLED_SYSCALL, call);
+	if (!slot->hist || slot->nr != call) {
+		slot->nr = call;
+		slot->hist = hist_slot(t->tgid, HIST_SAMPLED_SYSCALL, call);
+	}
+	return slot->hist;
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sampled_enter, struct pt_regs *regs, long id)
 {
@@ -28,9 +47,8 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sampled_exit, struct pt_regs *regs, long ret)
 {
 	struct cpu *cpu = this_cpu(PROG_SYS_EXIT);
-	u64 since = call_window_since, began;
+	u64 since = call_window_since, now, began;
 	struct thread *t;
-	u32 kind;
 	u16 call;
 
 	if (!cpu || !since)
@@ -43,11 +61,10 @@ int BPF_PROG(on_sampled_exit, struct pt_regs *regs, long ret)
 	call = current_call();
 	if (began == CALL_OF_PARENT || call == NO_CALL)
 		return 0;
-	kind = HIST_SAMPLED_SYSCALL;
-	if (began < since) {
-		kind = HIST_CENSORED_SYSCALL;
-		began = since;
-	}
-	hist_count(hist_slot(t->tgid, kind, call), bpf_ktime_get_ns() - began);
+	now = bpf_ktime_get_ns();
+	if (began >= since)
+		count_here(sampled_hist(t, call), now - began);
+	else
+		hist_count(hist_slot(t->tgid, HIST_CENSORED_SYSCALL, call), now - since);
 	return 0;
 }
