@@ -70,7 +70,6 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	}
 	t->fresh = 1;
-	t->call_seen = CALL_OF_PARENT;
 	t = this_thread(cpu);
 	if (t)
 		t->fresh = t->got = 0;

@@ -59,7 +59,8 @@ int BPF_PROG(on_sampled_exit, struct pt_regs *regs, long ret)
 	began = t->call_seen;
 	t->call_seen = 0;
 	call = current_call();
-	if (began == CALL_OF_PARENT || call == NO_CALL)
+	/* A thread that was born in the window comes out of the call that its parent made. */
+	if (call == NO_CALL || (!began && t->first_ns >= since))
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (began >= since)

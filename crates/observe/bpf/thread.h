@@ -41,9 +41,6 @@ struct past {
 #define SOFTIRQS	10	/* NR_SOFTIRQS, include/linux/interrupt.h */
 #define SERVED_HISTS	(SOFTIRQS + VEC_IRQ_WORK - VEC_LOCAL_TIMER + 1)
 
-/* A new thread comes out of the call that its parent made. */
-#define CALL_OF_PARENT	~0ULL
-
 /* Kinds of waits of which the last object is remembered. */
 enum place { PLACE_FUTEX, PLACE_PIPE, PLACE_FILE_LOCK, PLACE_SEMAPHORES, PLACE_OTHER, PLACES };
 

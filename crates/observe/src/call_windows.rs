@@ -2,7 +2,7 @@
 //!
 //! As long as a program is attached to the two ends of calls, each call of the host costs more: a busy server
 //! loses 5 to 13 % of its requests to programs that do nothing (docs/cost.md). So they are attached for
-//! [`WINDOW`] at random moments, one a second on average: a fiftieth of that.
+//! [`WINDOW_NS`] at random moments, one a second on average: a fiftieth of that.
 //!
 //! To attach the first and to detach the last one the kernel marks every thread of the host, and holds
 //! tasklist_lock meanwhile, without which no process begins or ends (syscall_regfunc() in
