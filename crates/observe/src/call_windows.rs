@@ -56,7 +56,7 @@ impl CallWindows {
             return self.end(probes);
         }
         self.next_ns = clock::monotonic_ns() + fastrand::u64(PERIOD_NS);
-        if threads_of_host().is_none_or(|threads| threads > MOST_THREADS) {
+        if unfit_host().is_some() {
             return;
         }
         match probes.begin_call_window() {
@@ -83,6 +83,15 @@ impl CallWindows {
     pub fn refused(&mut self) -> u64 {
         std::mem::take(&mut self.refused)
     }
+}
+
+/// Why there are to be no windows on this host now; `None` if there can be.
+pub fn unfit_host() -> Option<String> {
+    let threads = threads_of_host().filter(|threads| *threads > MOST_THREADS)?;
+    Some(format!(
+        "the host has {threads} threads, more than {MOST_THREADS}: the kernel would mark each of them, for \
+         every look at calls, while no process begins or ends"
+    ))
 }
 
 fn threads_of_host() -> Option<u64> {

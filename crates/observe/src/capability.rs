@@ -85,9 +85,13 @@ impl Recording {
 
     /// The same without what runs several times for each request of a server, and so costs it most: the
     /// two ends of each call, the three steps of each request, the begin and end of softirqs. What is left
-    /// of that when the programs do nothing is the floor in docs/cost.md.
+    /// of that when the programs do nothing is the floor in docs/cost.md. `unsampled` is why calls are not
+    /// even sampled, if they are not.
     #[must_use]
-    pub fn cheap(self) -> Recording {
+    pub fn cheap(mut self, unsampled: Option<String>) -> Recording {
+        if let Some(because) = unsampled.filter(|_| self.has(RecorderPart::SampledCalls)) {
+            self = self.without(RecorderPart::SampledCalls, because);
+        }
         let mut left_out = vec![RecorderPart::SystemCalls, RecorderPart::Requests];
         // Or nobody would know whether one is served, who then wakes others.
         if self.preempt_count_from_rq.is_some() {
@@ -346,7 +350,7 @@ mod tests {
     fn cheap_times_softirqs_where_the_kernel_does_not_tell_that_one_is_served() {
         let mut facts = root();
         let off = |facts: &HostFacts| -> Vec<_> {
-            recording(facts).cheap().off.into_iter().map(|(part, _)| part).collect()
+            recording(facts).cheap(None).off.into_iter().map(|(part, _)| part).collect()
         };
         let without = [RecorderPart::SystemCalls, RecorderPart::Requests, RecorderPart::Softirqs];
         assert_eq!(off(&facts), without);

@@ -15,7 +15,7 @@ use crate::tracer::{Tracer, push_loss};
 use crate::wakeup::End;
 use crate::watch::{Found, Watch};
 use crate::wire::TargetKind;
-use crate::{Error, cost, host, namespace, privilege};
+use crate::{Error, call_windows, cost, host, namespace, privilege};
 
 enum Backend {
     Traced(Box<Tracer>),
@@ -70,7 +70,7 @@ impl Recorder {
             let unasked = watch.unasked();
             recording.probes.retain(|probe| !unasked.contains(&probe.part));
             if watch.cheap {
-                *recording = mem::take(recording).cheap();
+                *recording = mem::take(recording).cheap(call_windows::unfit_host());
             }
         }
         let facts = watch.target.facts();

@@ -23,12 +23,11 @@ pub(crate) fn write(
     let Some(sampled) = sampled else { return Ok(()) };
     writeln!(out, "\n{}", style.bold("System calls, estimated (with intervals of 95 %)"))?;
     let said = match sampled.windows {
-        0 => "no window: the recording was too short, or the host has more than 2,000 threads, which \
-              the kernel would have to mark, one by one, for each"
+        0 => "no window fell into the recording: there is one a second, the first within 0.5 s"
             .to_owned(),
         n => format!(
-            "from {} of {} in all, {} of the time; n calls ended in them. Each call costs some 0.2 us \
-             more in a window, so a program that saturates its CPUs makes fewer there",
+            "from {} of {} in all, {} of the time; n calls ended in them. Each call costs more in a \
+             window, so a program that saturates its CPUs makes fewer there",
             counted(n, "window"),
             duration(sampled.windows_ns),
             share_of(sampled.windows_ns, length_ns)
@@ -121,7 +120,7 @@ mod tests {
         sample::assert_fits(&text, 80);
         for part in [
             "from 10 windows of 201 ms in all, 2.0 % of the time",
-            "makes fewer there",
+            "Each call costs more in a window",
             "119,900",
             "101,200 to 131,000",
             "2.05 us",
