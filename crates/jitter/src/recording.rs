@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use model::{Batch, Outlier, RecorderPart};
 use observe::capability::{HostFacts, Plan, decide};
-use observe::{Recorder, SlowRequests, Timers, Watch, WatchTarget};
+use observe::{Detail, Recorder, SlowRequests, Timers, Watch, WatchTarget};
 
 use crate::intervals::Intervals;
 use crate::{Error, Series};
@@ -76,7 +76,7 @@ fn watch(target: WatchTarget, threshold_ns: u64, timers: Timers) -> Watch {
         follow: false,
         threshold_ns,
         budget_percent: None,
-        cheap: false,
+        detail: Detail::All,
         timers,
         keep_secrets: false,
         requests: SlowRequests::Off,

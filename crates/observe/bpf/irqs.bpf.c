@@ -136,7 +136,7 @@ static __always_inline u16 interrupted_call(struct cpu *cpu, u32 vec)
 	struct task_struct *task;
 
 	if (t)
-		return t->call;
+		return call_here(t);
 	task = bpf_get_current_task_btf();
 	return vec == NET_RX && !(task->flags & PF_KTHREAD) ? saved_call(task) : NO_CALL;
 }

@@ -52,6 +52,12 @@ static __always_inline bool inherits(struct task_struct *parent,
 	return slot_of(parent);
 }
 
+/* A new thread is in the kernel until the call that made it ends, which is not seen without those programs. */
+static __always_inline u32 base_at_birth(struct task_struct *child)
+{
+	return calls_off && !(child->flags & PF_KTHREAD) ? ACCT_USER : ACCT_KERNEL;
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -64,7 +70,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	    slot_of(child))
 		return 0;
 	now = bpf_ktime_get_ns();
-	t = prepare(child, &slot, now, ACCT_RUNNABLE_WAKEUP, ACCT_KERNEL);
+	t = prepare(child, &slot, now, ACCT_RUNNABLE_WAKEUP, base_at_birth(child));
 	if (!t) {
 		lost(LOSS_THREAD);
 		return 0;

@@ -207,7 +207,7 @@ int BPF_PROG(on_page_in, void *folio)
 	set_file_key(&file, inode);
 	pages = pages_of_folio(folio);
 	key.tgid = t->tgid;
-	key.call = t->call;
+	key.call = call_here(t);
 	key.evictor_call = NO_CALL;
 	evicted = bpf_map_lookup_elem(&evicted_files, &file);
 	by = evicted ? evictor_of(evicted) : NULL;

@@ -44,6 +44,8 @@ int BPF_PROG(on_received, struct sock *sk, int length, int flags)
 	t = this_thread(cpu);
 	if (!t)
 		return 0;
+	if (calls_off && t->sent_to && t->sent_to == (u32)inode_of_sock(sk))
+		t->sent_to = 0;
 	c = connection_of(sk);
 	if (length == 0) {
 		if (c && c->role == ROLE_SERVER)
@@ -76,6 +78,9 @@ int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
 	if (!t)
 		return 0;
 	c = connection_of(sk);
+	/* Who answers waits for no answer there. */
+	if (calls_off && (!c || c->role != ROLE_SERVER))
+		t->sent_to = inode_of_sock(sk);
 	if (!c && pair_transfers(sk, true))
 		return 0;
 	if (!c)

@@ -121,7 +121,8 @@ static __always_inline u64 send_began(struct thread *t)
 {
 	u32 kind = call_kinds[t->call & (CALLS_MAX - 1)];
 
-	if (t->call != NO_CALL && t->call_start && (kind == CALL_SEND || kind == CALL_WRITE))
+	if (t->call != NO_CALL && t->call_start && !calls_off &&
+	    (kind == CALL_SEND || kind == CALL_WRITE))
 		return t->call_start;
 	return bpf_ktime_get_ns();
 }

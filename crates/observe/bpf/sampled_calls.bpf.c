@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * System calls in short windows, for recordings without those of
- * syscalls.bpf.c: the recorder attaches these programs for each window, so
- * that between windows no call costs anything. They change no account.
+ * System calls in short windows, where the programs of syscalls.bpf.c do not
+ * run, or no more: the recorder attaches these for each window, so that
+ * between windows no call costs anything. They change no account.
  *
  * Calls are counted where they end: how many end in a window does not depend
  * on how long they take. Of one that began before its window only the part
@@ -10,23 +10,20 @@
  */
 #include "threads.h"
 
-/*
- * Where a call is counted. One of its two slots remembers that, which have no other use here but for the
- * call that a thread was in when it was met.
- */
+/* Where a call is counted. One of its two slots remembers that, unless both are in use for the sums of others. */
 static __always_inline u32 sampled_hist(struct thread *t, u16 call)
 {
 	struct call_sum *slot = &t->calls[first_slot(call)];
 
-	if ((slot->used || slot->hist) && slot->nr != call)
+	if ((slot->used || slot->sampled_hist) && slot->nr != call)
 		slot = &t->calls[second_slot(call)];
 	if (slot->used && slot->nr != call)
 		return hist_slot(t->tgid, HIST_SAMPLED_SYSCALL, call);
-	if (!slot->hist || slot->nr != call) {
+	if (!slot->sampled_hist || slot->nr != call) {
 		slot->nr = call;
-		slot->hist = hist_slot(t->tgid, HIST_SAMPLED_SYSCALL, call);
+		slot->sampled_hist = hist_slot(t->tgid, HIST_SAMPLED_SYSCALL, call);
 	}
-	return slot->hist;
+	return slot->sampled_hist;
 }
 
 SEC("tp_btf/sys_enter")

@@ -23,7 +23,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 		return 0;	/* within one of our programs */
 	key.tgid = t->tgid;
 	key.tid = t->tid;
-	key.call = t->call;
+	key.call = call_here(t);
 	/* The timer itself is a hard interrupt: what did it interrupt? */
 	key.account = in_timed_softirq(cpu) ? ACCT_SOFTIRQ : base_account(t);
 	key.sampled = 1;

@@ -165,14 +165,22 @@ static __always_inline bool is_clients(struct thread *t, struct file *file, u32 
 	return local >= EPHEMERAL_PORT && remote && remote < EPHEMERAL_PORT;
 }
 
+/*
+ * Whether a thread has sent something there last, and read nothing since. The programs of calls keep the
+ * descriptor, plus 1. Without them those of requests keep the inode, of sockets alone.
+ */
+static __always_inline bool has_sent(struct thread *t, u64 inode, u32 fd)
+{
+	return t->sent_to && t->sent_to == (calls_off ? (u32)inode : fd + 1);
+}
+
 /* Notes whether a thread that waits for `fd` waits for the answer to what it has sent there. */
 static __always_inline void note_asked(struct thread *t, struct file *file, u32 fd)
 {
-	bool sent = t->sent_fd == fd + 1;
-	u64 inode;
 	u32 mode;
+	u64 inode = inode_of(file, &mode);
+	bool sent = has_sent(t, inode, fd);
 
-	inode = inode_of(file, &mode);
 	if ((mode & S_IFMT) != S_IFSOCK || (!sent && t->work_at == inode))
 		return;
 	switch (pair_waits(sock_of(file), inode, sent, t->work_at)) {

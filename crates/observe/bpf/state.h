@@ -388,4 +388,10 @@ static __always_inline u16 current_call(void)
 	return saved_call(bpf_get_current_task_btf());
 }
 
+/* The call that a thread is in which is on this CPU: its entry was not reported without their programs. */
+static __always_inline u16 call_here(struct thread *t)
+{
+	return calls_off ? current_call() : t->call;
+}
+
 #endif

@@ -155,7 +155,7 @@ static __always_inline void note_sent(struct thread *t, u32 kind, struct pt_regs
 	if (kind != CALL_SEND && kind != CALL_WRITE)
 		return;
 	t->got = 0;
-	t->sent_fd = (u32)ARGUMENT_1(regs) + 1;
+	t->sent_to = (u32)ARGUMENT_1(regs) + 1;
 	if (t->fresh)
 		first_send((u32)ARGUMENT_1(regs));
 }
@@ -279,8 +279,8 @@ static __always_inline void note_roles(struct thread *t, u32 kind, struct pt_reg
 				       long ret)
 {
 	if (kind == CALL_RECEIVE || kind == CALL_READ) {
-		if (t->sent_fd && ret >= 0 && t->sent_fd == (u32)ARGUMENT_1(regs) + 1)
-			t->sent_fd = 0;
+		if (t->sent_to && ret >= 0 && t->sent_to == (u32)ARGUMENT_1(regs) + 1)
+			t->sent_to = 0;
 	} else if (kind == CALL_ACCEPT && ret >= 0) {
 		note_role(t->tgid, ret, ROLE_SERVER);
 		find_service(t->tgid, ret);

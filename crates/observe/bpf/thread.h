@@ -74,7 +74,7 @@ struct thread {
 	u32 fault;		/* a page fault was entered, end unknown */
 	u32 dirty_pause;
 	u32 pending;		/* `sleep` waits for its user stack */
-	u32 sent_fd;		/* of the last send or write, plus 1; 0: none since */
+	u32 sent_to;		/* the last send or write, and nothing was read there since: see has_sent() */
 	u32 fresh;		/* born under watch; it has handed nothing to anybody */
 	u16 off_hist, run_hist, turn_hist;	/* slots, 0: not looked up yet */
 	u16 held_call;

@@ -18,6 +18,14 @@ static __always_inline void forget_old_wakeup(struct thread *t, u64 now)
 		__sync_val_compare_and_swap(&t->woken, woken, 0);
 }
 
+/* What the programs of system calls would have noted: its entry, and that it has come out of the one before. */
+static __always_inline void call_is_unreported(struct thread *t)
+{
+	t->call = current_call();
+	if (t->call != NO_CALL && t->base == ACCT_KERNEL)
+		t->base = ACCT_USER;
+}
+
 static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 				       struct task_struct *prev, bool preempt,
 				       u32 state, u64 now)
@@ -46,7 +54,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 	forget_ends(t);
 	forget_old_wakeup(t, now);
 	if (calls_off)
-		t->call = current_call();	/* its entry was not reported */
+		call_is_unreported(t);
 	if (!preempt && is_stopped(prev, state))
 		open = ACCT_STOPPED;
 	else if (!preempt && (state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))

@@ -214,7 +214,8 @@ static __always_inline void send_sleep(struct cpu *cpu, struct thread *t, struct
 	o->sleep = t->sleep;
 	if (account == ACCT_MMAP_LOCK_READ || account == ACCT_MMAP_LOCK_WRITE) {
 		o->sleep.holder = t->holder;
-		if (t->call == NO_CALL)
+		/* Else the end of the call does it. */
+		if (t->call == NO_CALL || calls_off)
 			t->holder.since = t->holder.until = 0;
 	}
 	if (t->call != NO_CALL)

@@ -175,7 +175,8 @@ enum vector {
 struct call_sum {
 	u16 nr;
 	u16 hist;		/* slot of its histogram, 0: none yet */
-	u32 used;
+	u16 sampled_hist;	/* the same, of those in windows */
+	u16 used;
 	u64 ns;			/* on a CPU in it */
 };
 

@@ -220,9 +220,16 @@ pub fn retreat(recording: Recording, refusal: &Refusal) -> Plan {
     }
 }
 
-/// The plan, for the report; parts that nobody asked for are not mentioned.
+/// The plan, for the report; parts that nobody asked for are not mentioned, nor samples of system calls
+/// where all of them are recorded.
 pub fn describe(plan: &Plan, unasked: &[RecorderPart]) -> Vec<Capability> {
+    let are_all_recorded = |part| match (part, plan) {
+        (RecorderPart::SampledCalls, Plan::Record(plan)) => plan.has(RecorderPart::SystemCalls),
+        (RecorderPart::SampledCalls, Plan::Sample(_)) => true,
+        _ => false,
+    };
     let asked = RecorderPart::ALL.into_iter().filter(|part| !unasked.contains(part));
+    let asked = asked.filter(|part| !are_all_recorded(*part));
     asked
         .map(|part| {
             let because = match plan {
@@ -304,9 +311,17 @@ mod tests {
 
     #[test]
     fn what_nobody_asked_for_is_not_mentioned() {
-        let described = describe(&decide(&root()), &[RecorderPart::Timers]);
-        assert_eq!(described.len(), RecorderPart::ALL.len() - 1);
-        assert!(described.iter().all(|capability| capability.part != RecorderPart::Timers));
+        let described = |plan: &Plan| {
+            let described = describe(plan, &[RecorderPart::Timers]).into_iter();
+            described.map(|capability| capability.part).collect::<Vec<_>>()
+        };
+        let all = described(&decide(&root()));
+        let hidden = [RecorderPart::Timers, RecorderPart::SampledCalls];
+        assert_eq!(all.len(), RecorderPart::ALL.len() - hidden.len());
+        assert!(hidden.iter().all(|part| !all.contains(part)), "{all:?}");
+        // Where not all calls are recorded samples are taken.
+        let cheap = described(&Plan::Record(recording(&root()).cheap(None)));
+        assert!(cheap.contains(&RecorderPart::SampledCalls), "{cheap:?}");
     }
 
     #[test]

@@ -202,7 +202,8 @@ fn sum<const N: usize>(of_cpus: impl Iterator<Item = [u64; N]>) -> [u64; N] {
     of_cpus.fold([0; N], |sum, one| std::array::from_fn(|n| sum[n] + one[n]))
 }
 
-fn cpus(probes: &Probes) -> Result<Vec<cpu>, Error> {
+/// The state of each CPU.
+pub fn cpus(probes: &Probes) -> Result<Vec<cpu>, Error> {
     let map = &probes.skel().maps.cpus;
     let values = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
     let values = values.map_err(Error::bpf("reading counters"))?.unwrap_or_default();

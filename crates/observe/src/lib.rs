@@ -6,7 +6,8 @@
 //!
 //! Caveats. Accounts are exact to the clock's resolution for what the tracepoints show; on-CPU
 //! time of a page fault is in the account of the code that faulted, because a fault's end has no
-//! tracepoint. With [`Watch::cheap`] system calls are known from short windows alone. It runs on
+//! tracepoint. With [`Detail::Cheap`], or where a CPU makes too many of them ([`Detail::Affordable`]), system
+//! calls are known from short windows alone. It runs on
 //! x86-64; for aarch64 it compiles (`bpf/arch.h`). A histogram belongs to a
 //! process until three quarters of the slots are taken; then new ones are shared by all (tgid 0).
 //! Kernel memory is bounded: 43 MB for 24,576 threads, 32 MB of rings, 64 to 512 MiB of
@@ -32,6 +33,7 @@ mod error;
 mod events;
 mod files_of;
 mod first_calls;
+mod frequent;
 mod histograms;
 mod host;
 mod inbox;
@@ -77,4 +79,4 @@ pub use first_calls::{FirstCalls, SeenCall};
 pub use privilege::{Work, keep_for};
 pub use recorder::Recorder;
 pub use sampled::children_of;
-pub use watch::{SlowRequests, Timers, Watch, WatchTarget};
+pub use watch::{Detail, SlowRequests, Timers, Watch, WatchTarget};

@@ -275,11 +275,14 @@ impl Probes {
         true
     }
 
-    /// The parts that are attached and that the others can do without: whom a softirq wakes would be put
-    /// down to the thread that it interrupts.
+    /// The parts that cost something and that the others can do without: whom a softirq wakes would be put
+    /// down to the thread that it interrupts. To sample calls costs a fiftieth of recording them.
     pub fn dispensable(&self) -> impl Iterator<Item = RecorderPart> + '_ {
         let parts = self.links.keys().copied();
-        parts.filter(|part| self.tells_softirqs || *part != RecorderPart::Softirqs)
+        parts.filter(|part| match part {
+            RecorderPart::Softirqs => self.tells_softirqs,
+            part => *part != RecorderPart::SampledCalls,
+        })
     }
 
     /// Tells the other parts, which then do without it as well as they can.

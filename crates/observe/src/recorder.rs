@@ -13,7 +13,7 @@ use crate::launch::{self, Held};
 use crate::sampled::Sampler;
 use crate::tracer::{Tracer, push_loss};
 use crate::wakeup::End;
-use crate::watch::{Found, Watch};
+use crate::watch::{Detail, Found, Watch};
 use crate::wire::TargetKind;
 use crate::{Error, call_windows, cost, host, namespace, privilege};
 
@@ -69,7 +69,7 @@ impl Recorder {
         if let Plan::Record(recording) = &mut plan {
             let unasked = watch.unasked();
             recording.probes.retain(|probe| !unasked.contains(&probe.part));
-            if watch.cheap {
+            if watch.detail == Detail::Cheap {
                 *recording = mem::take(recording).cheap(call_windows::unfit_host());
             }
         }
@@ -194,11 +194,13 @@ impl Recorder {
                 // The kernel side sees forks and execs in a cgroup, not what is moved into it.
                 tracer.take_new(self.found.cgroup.is_some())?;
                 let mut batch = tracer.batch(self.last_batch_ns)?;
-                if let Some(cost) = &batch.cost
-                    && let Some(shed) = tracer.keep_budget(cost)
-                {
-                    self.capabilities.retain(|capability| capability.part != shed.part);
-                    self.capabilities.push(shed);
+                let changed = match &batch.cost {
+                    Some(cost) => tracer.save_cost(cost)?,
+                    None => Vec::new(),
+                };
+                for changed in changed {
+                    self.capabilities.retain(|capability| capability.part != changed.part);
+                    self.capabilities.push(changed);
                     batch.capabilities = self.capabilities.clone();
                 }
                 batch

@@ -10,12 +10,13 @@ use model::{Account, Batch, Capability, Cost, Fact, Outlier, OutlierKind, Record
 
 use crate::bound::Bound;
 use crate::bpf::{outlier_record, thread_record};
-use crate::call_windows::CallWindows;
+use crate::call_windows::{self, CallWindows};
 use crate::capability::Recording;
 use crate::code::slots_left;
 use crate::cost::{self, CostSampler};
 use crate::crowd::Crowd;
 use crate::drain::Drain;
+use crate::frequent::{Frequencies, TooFrequent};
 use crate::histograms::Histograms;
 use crate::inbox::{Inbox, Words};
 use crate::names::Names;
@@ -28,7 +29,7 @@ use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
 use crate::urgency::Urgency;
 use crate::wakeup::End;
-use crate::watch::{Found, Timers, Watch};
+use crate::watch::{Detail, Found, Timers, Watch};
 use crate::wire::{Loss, TargetKind};
 use crate::{Error, convert, events, host, lock_owners, presence, privilege, requests};
 
@@ -50,6 +51,8 @@ pub struct Tracer {
     sampler: CostSampler,
     queues: Option<Queues>,
     call_windows: Option<CallWindows>,
+    /// Of what may be given up where it is too frequent.
+    frequencies: Option<Frequencies>,
     histograms: Histograms,
     requests: Requests,
     sums: Sums,
@@ -83,6 +86,7 @@ impl Tracer {
         is_inner: bool,
         recording: &Recording,
     ) -> Result<Tracer, Error> {
+        let is_cheap = watch.detail == Detail::Cheap;
         let config = Config {
             target: found.clone(),
             in_pid_namespace: is_inner,
@@ -92,7 +96,7 @@ impl Tracer {
             every_first_call: false,
             late_only: watch.timers == Timers::LateOnly,
             no_stacks: watch.timers != Timers::Off,
-            sampling: if watch.cheap { Sampling::Cheap } else { Sampling::Usual },
+            sampling: if is_cheap { Sampling::Cheap } else { Sampling::Usual },
         };
         let mut probes = Probes::start(&config, recording)?;
         let sampler = CostSampler::start(&probes, watch.budget_percent.is_some())?;
@@ -102,7 +106,7 @@ impl Tracer {
         drop(urgency);
         let is_alone = found.tgid != 0 && !watch.follow;
         let walks = probes.socket_walks(is_alone.then_some(found.tgid))?;
-        let pace = if watch.cheap { Pace::CHEAP } else { Pace::USUAL };
+        let pace = if is_cheap { Pace::CHEAP } else { Pace::USUAL };
         let queues = walks.map(|walks| Queues::start(walks, pace)).transpose()?;
         probes.roles_are_known();
         let mut python = Python::default();
@@ -110,10 +114,14 @@ impl Tracer {
         if found.tgid != 0 && found.kind != TargetKind::Command {
             python.met(found.tgid);
         }
-        let call_windows = probes.samples_calls().then(CallWindows::new);
+        let are_sampled = probes.samples_calls() && !recording.has(RecorderPart::SystemCalls);
+        let call_windows = are_sampled.then(CallWindows::new);
+        let may_give_up = watch.detail == Detail::Affordable;
+        let frequencies = may_give_up.then(|| Frequencies::new(probes.watching_since_ns()));
         Ok(Tracer {
             probes,
             call_windows,
+            frequencies,
             drain,
             sampler,
             queues,
@@ -412,8 +420,47 @@ impl Tracer {
         Ok(())
     }
 
-    /// Sheds the most expensive part if recording costs more than its budget, and gives it.
-    pub fn keep_budget(&mut self, cost: &Cost) -> Option<Capability> {
+    /// Gives up what is too frequent, and the most expensive part if recording costs more than its
+    /// budget. Gives the parts that have changed.
+    pub fn save_cost(&mut self, cost: &Cost) -> Result<Vec<Capability>, Error> {
+        let mut changed = Vec::new();
+        for beyond in self.too_frequent()? {
+            let since_ns = clock::monotonic_ns().saturating_sub(self.since_ns());
+            changed.extend(self.give_up(beyond.part, beyond.because(since_ns)));
+        }
+        if let Some((part, because)) = self.beyond_budget(cost) {
+            changed.extend(self.give_up(part, because));
+        }
+        Ok(changed)
+    }
+
+    /// Parts that the others can do without and of which a CPU has too much.
+    fn too_frequent(&mut self) -> Result<Vec<TooFrequent>, Error> {
+        let Some(frequencies) = &mut self.frequencies else { return Ok(Vec::new()) };
+        let mut beyond = frequencies.look(clock::monotonic_ns(), &cost::cpus(&self.probes)?);
+        let dispensable: Vec<_> = self.probes.dispensable().collect();
+        beyond.retain(|one| dispensable.contains(&one.part));
+        Ok(beyond)
+    }
+
+    /// Records without a part from now on; system calls are sampled then, if they can be.
+    fn give_up(&mut self, part: RecorderPart, because: String) -> Vec<Capability> {
+        self.probes.shed(part);
+        let mut changed = vec![Capability { part, on: false, because }];
+        if part == RecorderPart::SystemCalls && self.probes.samples_calls() {
+            let because = call_windows::unfit_host();
+            self.call_windows = because.is_none().then(CallWindows::new);
+            changed.push(Capability {
+                part: RecorderPart::SampledCalls,
+                on: because.is_none(),
+                because: because.unwrap_or_default(),
+            });
+        }
+        changed
+    }
+
+    /// The most expensive part and why it is to go, if recording costs more than its budget.
+    fn beyond_budget(&mut self, cost: &Cost) -> Option<(RecorderPart, String)> {
         let budget = self.budget_percent?;
         let now = clock::monotonic_ns();
         let spent = cost.cpu_ns + cost.bpf_ns;
@@ -428,16 +475,11 @@ impl Tracer {
         }
         let parts: Vec<RecorderPart> = self.probes.dispensable().collect();
         let part = cost::most_expensive(cost, &parts)?;
-        if part == RecorderPart::SampledCalls {
-            self.end_call_window();
-            self.call_windows = None;
-        }
-        self.probes.shed(part);
         let because = format!(
             "shed: recording took {} of the CPUs, the budget is {budget} %",
             share(percent / 100.0)
         );
-        Some(Capability { part, on: false, because })
+        Some((part, because))
     }
 
     /// Once recording has stopped: gives the outliers that did not fit into batches, then all stacks

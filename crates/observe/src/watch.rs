@@ -22,9 +22,8 @@ pub struct Watch {
     pub threshold_ns: u64,
     /// Shed probes when recording costs more than this share of all CPUs, percent.
     pub budget_percent: Option<f64>,
-    /// Without the parts that cost a busy server most: system calls, requests and softirqs; of system
-    /// calls samples are taken.
-    pub cheap: bool,
+    /// How much of what happens often.
+    pub detail: Detail,
     /// Which timer ended a sleep.
     pub timers: Timers,
     /// Which requests at sockets are kept whole.
@@ -41,7 +40,7 @@ impl Watch {
         let asked = [
             (RecorderPart::Timers, self.timers != Timers::Off),
             (RecorderPart::Requests, self.requests != SlowRequests::Off),
-            (RecorderPart::SampledCalls, self.cheap),
+            (RecorderPart::SampledCalls, self.detail != Detail::All),
         ];
         asked.into_iter().filter(|(_, is)| !is).map(|(part, _)| part).collect()
     }
@@ -61,6 +60,19 @@ impl Watch {
             labels: Labels::new(),
         }
     }
+}
+
+/// How much is recorded of what happens often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// All of it, whatever that costs.
+    All,
+    /// All of it for two seconds, and then as long as no CPU has so much of it that it would cost it
+    /// more than 1 % each: system calls, which are sampled then, and softirqs.
+    Affordable,
+    /// Without the parts that cost a busy server most: system calls, of which samples are taken,
+    /// requests and softirqs.
+    Cheap,
 }
 
 /// Which requests at sockets are slow, and kept whole.

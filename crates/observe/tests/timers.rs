@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use model::{Outlier, OutlierKind, TimerLegs};
-use observe::{Recorder, SlowRequests, Timers, Watch, WatchTarget};
+use observe::{Detail, Recorder, SlowRequests, Timers, Watch, WatchTarget};
 use rustix::thread::{clock_nanosleep_absolute, gettid};
 use rustix::time::{ClockId, Timespec};
 
@@ -63,7 +63,7 @@ fn a_timer_is_told_with_what_was_asked_of_it() {
         follow: false,
         threshold_ns: MS,
         budget_percent: None,
-        cheap: false,
+        detail: Detail::All,
         timers: Timers::On,
         keep_secrets: false,
         requests: SlowRequests::Off,

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Instant;
 
 use libbpf_rs::query::ProgInfoIter;
-use observe::{Recorder, SlowRequests, Timers, Watch, WatchTarget};
+use observe::{Detail, Recorder, SlowRequests, Timers, Watch, WatchTarget};
 
 /// Most of the time until a recording begins is the verifier's, about 1 us an instruction that it walks,
 /// and a branch in the wrong place doubles them. There were 134,000 on 6.18 when this was written, and
@@ -23,7 +23,7 @@ fn the_verifier_is_soon_done() {
         follow: false,
         threshold_ns: 1_000_000,
         budget_percent: None,
-        cheap: false,
+        detail: Detail::Affordable,
         timers: Timers::Off,
         keep_secrets: false,
         requests: SlowRequests::Slowest,

@@ -1,9 +1,11 @@
-//! System calls in windows (`record --cheap`), against what the program counted and timed itself.
+//! System calls in windows, with `--cheap` and where a CPU makes too many of them, against what the program
+//! counted and timed itself.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,15 +13,24 @@ use std::process::Command;
 use common::programs::program;
 use common::values::Values;
 use common::{Helper, Lab, wait_until};
-use model::{CallDuration, RecorderPart, SampledCall, SlowMessages, Syscall};
+use model::{
+    Account, Blocked, CallDuration, Metric, RecorderPart, Run, SampledCall, SlowMessages, Syscall,
+};
 
 const SECONDS: u64 = 10;
+
+/// Calls of a burst, of which there are 5,000 a second: beyond 10 they are too many to record all.
+const FEW: u64 = 5;
+const MANY: u64 = 40;
+
+fn steady_calls(seconds: u64, burst: u64) -> [OsString; 3] {
+    [program("steady_calls").into(), seconds.to_string().into(), burst.to_string().into()]
+}
 
 #[test]
 fn calls_in_windows_give_the_numbers_and_durations_of_all() {
     let Some(lab) = Lab::new() else { return };
-    let words = [program("steady_calls").into_os_string(), SECONDS.to_string().into()];
-    let recorded = lab.record(&["--cheap"], words);
+    let recorded = lab.record(&["--cheap"], steady_calls(SECONDS, FEW));
     let (run, own) = (&recorded.run, Values::of(recorded.stdout()));
     let sampled = explain::annotations(run, SlowMessages::default()).sampled_calls.unwrap();
     // One a second, at random; a busy machine makes some longer.
@@ -61,10 +72,62 @@ fn calls_in_windows_give_the_numbers_and_durations_of_all() {
 }
 
 #[test]
-fn without_cheap_there_are_no_windows() {
+fn calls_are_all_recorded_as_long_as_no_cpu_makes_too_many() {
     let Some(lab) = Lab::new() else { return };
-    let run = lab.record(&[], [program("calls")]).run;
-    assert_eq!(explain::annotations(&run, SlowMessages::default()).sampled_calls, None);
+    let recorded = lab.record(&[], steady_calls(5, FEW));
+    let own = Values::of(recorded.stdout());
+    assert!(recorded.run.capabilities.iter().all(|one| one.part != RecorderPart::SampledCalls));
+    assert_eq!(calls_recorded(&recorded.run, "getppid"), own.get("calls.getppid"));
+    let annotations = explain::annotations(&recorded.run, SlowMessages::default());
+    assert_eq!(annotations.sampled_calls, None);
+}
+
+/// Calls in histograms of all.
+fn calls_recorded(run: &Run, name: &str) -> u64 {
+    let metric = Metric::Syscall(Syscall::named(name).unwrap());
+    let of_it = run.seconds.iter().filter(|second| second.metric == metric);
+    of_it.map(|second| second.histogram.count()).sum()
+}
+
+#[test]
+fn calls_are_sampled_where_a_cpu_makes_too_many_and_sleeps_keep_what_they_are_for() {
+    let Some(lab) = Lab::new() else { return };
+    let seconds = 8;
+    let recorded = lab.record(&[], steady_calls(seconds, MANY));
+    let (run, own) = (&recorded.run, Values::of(recorded.stdout()));
+    let part = |wanted| run.capabilities.iter().find(|one| one.part == wanted).unwrap();
+    let calls = part(RecorderPart::SystemCalls);
+    assert!(!calls.on && calls.because.contains("more than 50,000 a second"), "{calls:?}");
+    assert!(part(RecorderPart::SampledCalls).on);
+    assert!(part(RecorderPart::Requests).on);
+    // All of them for the first two seconds.
+    let all = own.get("calls.getppid");
+    let whole = calls_recorded(run, "getppid") as f64 / all as f64 * seconds as f64;
+    assert!((1.5..5.0).contains(&whole), "the calls of {whole} s");
+    let thread = |name: &str| run.threads.iter().find(|thread| thread.comm == name).unwrap();
+    let asker = &thread("asker").accounts;
+    let running = asker.get(Account::Running) as f64 / asker.sum_of(Account::is_running) as f64;
+    let since = 1.0 - whole / seconds as f64;
+    assert!((running - since).abs() < 0.2, "{running} of its time, {since} expected");
+    // Sampled from then on.
+    let sampled = explain::annotations(run, SlowMessages::default()).sampled_calls.unwrap();
+    let getppid = Syscall::named("getppid").unwrap();
+    let rate = sampled.calls.iter().find(|one| one.call == getppid).unwrap().per_second.unwrap();
+    let truth = all as f64 / seconds as f64;
+    let off = (rate.value - truth).abs();
+    assert!(off <= rate.high - rate.low + truth / 10.0, "{truth}, {rate:?}");
+    // A sleep is known by its call as before.
+    for (name, call) in [("napper", "pselect6"), ("sleeper", "poll")] {
+        let thread = thread(name);
+        let kept = run.outliers.iter().filter(|o| o.tid == thread.tid);
+        let sleeps = kept.filter(|o| o.blocked == Some(Blocked::TimerSleep));
+        let late = sleeps.filter(|o| o.start_ns > run.header.started_ns + 5_000_000_000);
+        let calls = late.map(|o| o.syscall.as_ref().unwrap().call.to_string());
+        let calls: Vec<_> = calls.collect();
+        assert!(calls.len() > 20 && calls.iter().all(|one| one == call), "{name}: {calls:?}");
+        let asleep = thread.accounts.get(Account::Blocked(Blocked::TimerSleep)) as f64;
+        assert!(asleep > 0.8 * thread.wall_ns() as f64, "{name}: {:?}", thread.accounts);
+    }
 }
 
 #[test]

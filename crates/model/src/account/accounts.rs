@@ -44,6 +44,15 @@ impl Accounts {
             .fold(0, |sum, (_, ns)| sum.saturating_add(ns))
     }
 
+    /// The account that a thread's own code is in: `running`, which has the kernel's part, too, where
+    /// system calls were not recorded for most of its time on a CPU.
+    pub fn own_code(&self) -> Account {
+        match self.get(Account::Running) > self.get(Account::User) {
+            true => Account::Running,
+            false => Account::User,
+        }
+    }
+
     /// Nanoseconds in all accounts: the wall time.
     pub fn total(&self) -> u64 {
         self.sum_of(|_| true)

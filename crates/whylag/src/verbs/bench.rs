@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use model::{
     Batch, Bench, BenchCase, BenchStep, RunEnd, RunHeader, Target, ThreadAccounts, WorkerKind,
 };
-use observe::{Recorder, SlowRequests, Timers, Watch, WatchTarget};
+use observe::{Detail, Recorder, SlowRequests, Timers, Watch, WatchTarget};
 use store::Store;
 
 use crate::failure::Failure;
@@ -224,7 +224,7 @@ fn recorder(
         follow: true,
         threshold_ns: THRESHOLD_NS,
         budget_percent: None,
-        cheap: false,
+        detail: Detail::All,
         timers: Timers::Off,
         keep_secrets: false,
         requests: SlowRequests::Off,

@@ -12,7 +12,7 @@ use clap::{ArgGroup, Args};
 use messages::Traced;
 use model::outside::brief;
 use model::{Capability, RunHeader};
-use observe::{CgroupName, Recorder, SlowRequests, Timers, Watch, WatchTarget};
+use observe::{CgroupName, Detail, Recorder, SlowRequests, Timers, Watch, WatchTarget};
 
 use self::session::Session;
 use crate::failure::Failure;
@@ -34,6 +34,9 @@ whylag record [OPTIONS] -- CMD...
 The run ends with the command or the target, after --time, or with Ctrl-C,
 SIGTERM or SIGHUP; the last two are passed on to the command.
 The command's output is left alone, its exit status becomes whylag's.
+After 2 seconds system calls are recorded only as long as no CPU makes more
+than 50,000 a second, and softirqs as long as none serves 25,000: they would
+cost it 1 % each. Then calls are sampled, as with --cheap.
 
 Example:
   whylag record -- ./server --port 8080
@@ -104,7 +107,7 @@ pub struct Options {
     /// Do not trace system calls and requests, which cost a busy server most, nor softirqs, and
     /// sample each CPU 49 times a second (instead of 997 for the first 2 seconds and then 199). System
     /// calls are looked at for 20 ms a second: 'show' estimates how many there are and how long
-    /// they take. On-CPU time is not divided into user and kernel, who ran in waits for a CPU of less than a
+    /// they take. On-CPU time is divided into calls by samples, who ran in waits for a CPU of less than a
     /// millisecond is estimated from some of them, and causes that need what is left out are not looked at
     #[arg(long, conflicts_with = "slower_than")]
     cheap: bool,
@@ -186,7 +189,7 @@ fn watch(options: &Options) -> Watch {
         follow: options.follow,
         threshold_ns: options.threshold,
         budget_percent: options.budget,
-        cheap: options.cheap,
+        detail: if options.cheap { Detail::Cheap } else { Detail::Affordable },
         timers: Timers::Off,
         requests: options.slower_than.map_or(SlowRequests::Slowest, SlowRequests::From),
         keep_secrets: options.keep_command_line,
