@@ -1,10 +1,11 @@
 //! Where the wall time of the watched threads went.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use model::units::{count, counted, duration, share_of};
-use model::{Account, Accounts, OtherThreads, Run, ThreadAccounts};
+use model::{Account, Accounts, OtherThreads, PathSum, Run, Syscall, ThreadAccounts};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
@@ -18,6 +19,12 @@ const THREADS: usize = 40;
 
 /// CPUs shown one by one: twice this.
 const CPUS: usize = 8;
+
+/// Fewer samples say nothing of what `running` was.
+const LEAST_SAMPLES: u64 = 20;
+
+/// Parts of `running` that are named.
+const RUNNING_PARTS: usize = 5;
 
 const BAR: usize = 24;
 
@@ -75,7 +82,36 @@ pub fn write_summary(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
     if accounts.get(Account::Stolen) > 0 {
         writeln!(out, "  {}", style.dim("* stolen (per CPU, as far as the host reports)"))?;
     }
+    write_running(out, run, style)?;
     write_cpus(out, run, style)
+}
+
+/// Writes what time on a CPU was spent in whose system calls were not recorded, by samples; nothing if
+/// there are too few of it. Errors are standard errors of a share.
+fn write_running(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
+    let mut parts = BTreeMap::<Option<Syscall>, u64>::new();
+    let of_running = |path: &&PathSum| path.sampled && path.account == Account::Running;
+    for path in run.sums.paths.iter().filter(of_running) {
+        // A page fault is the program's own.
+        *parts.entry(path.kernel.and(path.call)).or_default() += path.count;
+    }
+    let n = sum(parts.values().copied());
+    if n < LEAST_SAMPLES {
+        return Ok(());
+    }
+    let mut parts: Vec<_> = parts.into_iter().collect();
+    parts.sort_by_key(|(call, count)| (std::cmp::Reverse(*count), *call));
+    let words = parts.iter().take(RUNNING_PARTS).map(|(call, count)| {
+        let share = *count as f64 / n as f64;
+        let error = (share * (1.0 - share) / n as f64).sqrt();
+        let what =
+            call.map_or_else(|| "the program's own code".to_owned(), |call| call.to_string());
+        format!("{:.1} ± {:.1} % {what}", share * 100.0, error * 100.0)
+    });
+    let words = words.collect::<Vec<_>>().join(", ");
+    let more = if parts.len() > RUNNING_PARTS { ", ..." } else { "" };
+    let words = format!("by {}: {words}{more}", counted(n, "sample"));
+    write!(out, "{}", text::labelled("  running: ", 12, &words, style.width))
 }
 
 /// Writes how idle the CPUs of the host were; nothing if that was not recorded.
@@ -229,7 +265,7 @@ mod tests {
     use super::*;
     use crate::sample;
     use model::units::parse_duration;
-    use model::{CpuTime, Crowd};
+    use model::{CpuTime, Crowd, StackId};
 
     fn summary(run: &Run, style: &Style) -> String {
         sample::written(|out| write_summary(out, run, style))
@@ -264,6 +300,36 @@ mod tests {
         let text = summary(&run, &Style::default());
         assert!(text.contains("unaccounted"), "{text}");
         assert!(!text.contains("stolen *"), "{text}");
+    }
+
+    #[test]
+    fn time_on_a_cpu_without_calls_is_divided_by_samples() {
+        let mut run = sample::run();
+        assert!(!summary(&run, &Style::default()).contains("running: by"));
+        let sampled = |call: Option<&str>, kernel, count| PathSum {
+            tgid: 77,
+            account: Account::Running,
+            call: call.and_then(Syscall::named),
+            kernel,
+            user: None,
+            sampled: true,
+            tid: 77,
+            count,
+            ns: count * 5_000_000,
+            max_ns: 5_000_000,
+        };
+        run.sums.paths = vec![
+            sampled(None, None, 200),
+            sampled(None, Some(StackId(5)), 100),
+            sampled(Some("write"), Some(StackId(6)), 60),
+            sampled(Some("write"), Some(StackId(7)), 40),
+        ];
+        let text = summary(&run, &Style::default());
+        sample::assert_fits(&text, 80);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said =
+            "running: by 400 samples: 75.0 ± 2.2 % the program's own code, 25.0 ± 2.2 % write";
+        assert!(text.contains(said), "{text}");
     }
 
     #[test]

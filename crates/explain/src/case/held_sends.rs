@@ -87,8 +87,9 @@ pub(crate) fn interval_ns(events: &[&Event]) -> Option<u64> {
 
 /// Why these sends were held back by nothing but their own thread, if so: one sleep of always the
 /// same length before each, as a program makes that is slow on purpose; or at the same distance for
-/// most of the `length_ns` of the run, as one that keeps a pace. (A burst does so while it lasts.)
-pub(crate) fn deliberate(events: &[&Event], length_ns: u64) -> Option<&'static str> {
+/// most of the `recorded_ns` in which they were seen, as one that keeps a pace. (A burst does so while
+/// it lasts.)
+pub(crate) fn deliberate(events: &[&Event], recorded_ns: u64) -> Option<&'static str> {
     let once = |event: &&&Event| matches!(event.detail, EventDetail::Waits { times: 1, .. });
     let asleep = Account::Blocked(Blocked::TimerSleep);
     let sleeps: Vec<u64> = events
@@ -104,7 +105,7 @@ pub(crate) fn deliberate(events: &[&Event], length_ns: u64) -> Option<&'static s
     ends.sort_unstable();
     let gaps: Vec<u64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let even: u64 = like_median(&gaps).iter().sum();
-    (gaps.len() >= PACE_GAPS && even > length_ns / 4 * 3)
+    (gaps.len() >= PACE_GAPS && even > recorded_ns / 4 * 3)
         .then_some("at the same distance for most of the run: a pace that is kept")
 }
 

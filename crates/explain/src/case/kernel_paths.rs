@@ -185,14 +185,6 @@ impl Case<'_> {
         (!shown.is_empty()).then(|| shown.join(" <- "))
     }
 
-    /// Calls of this name by all watched processes, and their time from entry to exit, waiting
-    /// included.
-    pub fn calls(&self, name: &str) -> (u64, u64) {
-        let call = model::Syscall::named(name).map(model::Metric::Syscall);
-        let histogram = call.and_then(|metric| self.histogram(&metric));
-        histogram.map_or((0, 0), |h| (h.count(), h.sum()))
-    }
-
     fn paths_through<'b>(
         &'b self,
         functions: &[&str],

@@ -8,6 +8,7 @@ pub(crate) mod answers;
 pub(crate) mod barriers;
 pub(crate) mod behind_holders;
 pub(crate) mod beyond;
+pub(crate) mod call_counts;
 pub(crate) mod chain_ends;
 mod children;
 pub(crate) mod cut_waits;

@@ -44,9 +44,10 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    /// What is claimable of what it did, by account; where that is not known it ran.
-    pub(crate) fn accounts(&self) -> Accounts {
-        let account = |time: &MessageTime| time.account.unwrap_or(Account::User);
+    /// What is claimable of what it did, by account; where that is not known it ran, which is put down
+    /// to `ran`.
+    pub(crate) fn accounts(&self, ran: Account) -> Accounts {
+        let account = |time: &MessageTime| time.account.unwrap_or(ran);
         let did = self.did.iter().filter(|time| is_claimable(time));
         did.map(|time| (account(time), time.ns)).collect()
     }
@@ -124,7 +125,7 @@ fn queue<'a>(
         Busy { tid: *tid, did: did(run, &spans, own), spans }
     };
     let mut busy: Vec<Busy> = spans.iter().map(busy).collect();
-    busy.sort_by_key(|busy| std::cmp::Reverse(busy.accounts().total()));
+    busy.sort_by_key(|busy| std::cmp::Reverse(busy.accounts(Account::User).total()));
     let histogram = |metric| run.messages.histogram(program.program, flow.flow, metric);
     let is_loop = reads_in_turn(run, program.tgid, &kept);
     (!waited.is_empty()).then(|| Queue {
@@ -266,6 +267,6 @@ mod tests {
         let all = queues(&run);
         assert_eq!(all[0].waited_ns(), 90 * MS);
         assert_eq!(all[0].busy[0].ns(), 60 * MS);
-        assert_eq!(all[0].busy[0].accounts().get(USER), 60 * MS);
+        assert_eq!(all[0].busy[0].accounts(USER).get(USER), 60 * MS);
     }
 }

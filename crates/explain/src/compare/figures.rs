@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use model::units::duration;
 use model::{
-    CauseFigure, Explanation, FlowKind, Histogram, LatencyFigure, MessageMetric, Run, RunFigures,
+    CauseFigure, Explanation, FlowKind, Histogram, LatencyFigure, MessageMetric, Metric,
+    RecorderPart, Run, RunFigures,
 };
 use stats::quantile;
+
+use crate::judge::divided::divided;
 
 /// Latencies with fewer values say nothing of their distribution.
 const LEAST_VALUES: u64 = 6;
@@ -27,7 +30,8 @@ pub fn figures(run: &Run, explanation: &Explanation) -> RunFigures {
         length_ns: run.length_ns(),
         wall_ns: run.wall_ns(),
         exit_status: run.end.as_ref().and_then(|end| end.exit_status),
-        accounts: run.accounts().iter().collect(),
+        // Or runs of unequal length, or of unequal load, would differ by how long calls were recorded.
+        accounts: divided(run).accounts().iter().collect(),
         causes: causes.collect(),
         latencies: latencies(run),
         own: None,
@@ -48,7 +52,7 @@ fn latencies(run: &Run) -> BTreeMap<String, LatencyFigure> {
         let sum = all.entry(name).or_insert_with(|| Histogram::new(histogram.precision()));
         sum.merge(histogram);
     };
-    for second in run.seconds.iter().filter(|second| !second.metric.is_of_windows()) {
+    for second in run.seconds.iter().filter(|second| is_of_whole_run(run, &second.metric)) {
         add(second.metric.to_string(), &second.histogram);
     }
     for second in &run.messages.seconds {
@@ -65,6 +69,16 @@ fn latencies(run: &Run) -> BTreeMap<String, LatencyFigure> {
     }
     let figures = all.into_iter().filter_map(|(name, values)| Some((name, figure(&values)?)));
     figures.collect()
+}
+
+/// Not of windows alone, nor of the first seconds, after which the part was given up.
+fn is_of_whole_run(run: &Run, metric: &Metric) -> bool {
+    let part = match metric {
+        Metric::Syscall(_) | Metric::HeldSend(_) | Metric::LoopTurn => RecorderPart::SystemCalls,
+        Metric::SoftIrq(_) => RecorderPart::Softirqs,
+        metric => return !metric.is_of_windows(),
+    };
+    run.capabilities.iter().all(|capability| capability.part != part || capability.on)
 }
 
 /// Of all series together, early ticks as well as late ones.

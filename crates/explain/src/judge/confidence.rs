@@ -12,6 +12,7 @@
 //! | more than 5 % of the wall time is unaccounted | 1 - that share |
 //! | the same, where that is what threads did between intervals kept whole | 1 - half of it |
 //! | time on a CPU in a part of a run, by samples of all of the run | 0.7 |
+//! | system calls were not recorded, and the time was on a CPU for the most part: samples divide it | 0.9 |
 //! | what the cause itself could not see | as the cause says |
 //!
 //! What was kept of a kind: records that found a ring full against those received; all others (a
@@ -20,10 +21,10 @@
 //!
 //! Causes of late ticks say their confidence themselves: it comes from how well the law fits.
 
-use model::{Account, Losses};
+use model::{Account, Losses, RecorderPart};
 
 use crate::case::Case;
-use crate::cause::{Cause, Claim};
+use crate::cause::{Cause, Claim, Needs};
 use crate::part::on_cpu::is_on_cpu;
 use crate::text::{count, counted, percent};
 
@@ -84,10 +85,32 @@ pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
     if has_samples_of_others(case) && claim.lost.sum_of(is_on_cpu) > claim.lost.total() / 2 {
         doubt(0.7, "where on a CPU it was is known of all of the run, not of this part".to_owned());
     }
+    if let Some(samples) = samples_that_divide(case)
+        && claim.lost.sum_of(is_divided) > claim.lost.total() / 2
+    {
+        doubt(
+            0.9,
+            format!("{samples} of the CPUs say in which calls it ran, which were not recorded"),
+        );
+    }
     for own in &claim.doubts {
         doubt(own.factor, own.text.clone());
     }
     (confidence, doubts)
+}
+
+/// Time on a CPU that only samples divide where system calls were not recorded.
+fn is_divided(account: Account) -> bool {
+    matches!(account, Account::User | Account::Syscall(_))
+}
+
+/// How many samples there are of the CPUs, where these say what time on a CPU was spent in.
+fn samples_that_divide(case: &Case) -> Option<String> {
+    if case.off(Needs::parts(&[RecorderPart::SystemCalls])).is_empty() {
+        return None;
+    }
+    let samples = case.run.sums.paths.iter().filter(|path| path.sampled).map(|path| path.count);
+    Some(counted(samples.fold(0, u64::saturating_add), "sample"))
 }
 
 /// Of one interval there is one wait, and all of it was seen.

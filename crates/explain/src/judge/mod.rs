@@ -5,6 +5,7 @@ mod below;
 mod children;
 mod concentration;
 pub(crate) mod confidence;
+pub(crate) mod divided;
 mod finding;
 mod held_open;
 mod hurt;
@@ -66,7 +67,8 @@ pub fn explain(run: &Run) -> Explanation {
     if let Some(judged) = timers::timers(run) {
         return judged.explanation;
     }
-    let apart = own::set_apart(run);
+    let run = divided::divided(run);
+    let apart = own::set_apart(&run);
     let case = Case::new(&apart.run).asking(ALL);
     of_apart(&case, &apart)
 }

@@ -15,6 +15,7 @@ use store::{Sqlite, Store};
 use crate::case::Case;
 use crate::catalogue::{ALL, is_of_ticks};
 use crate::cause::Cause;
+use crate::judge::divided::divided;
 use crate::testing::made_up::made_up;
 use crate::testing::without::{without, without_histograms, without_kernel_symbols};
 
@@ -79,7 +80,8 @@ impl Lack {
 
 /// Time and packets that it claims; `None` if it is absent.
 fn claimed(cause: &Cause, run: &Run) -> Option<(u64, u64)> {
-    let claim = (cause.examine)(&Case::new(run).asking(ALL)).ok()?;
+    let run = divided(run);
+    let claim = (cause.examine)(&Case::new(&run).asking(ALL)).ok()?;
     Some((claim.lost_ns(), claim.dropped))
 }
 

@@ -3,7 +3,7 @@
 use model::{Run, Standing, WhyNot};
 
 use super::rank::judged;
-use super::{explained, own, timers};
+use super::{divided, explained, own, timers};
 use crate::case::Case;
 use crate::catalogue::ALL;
 use crate::cause::{Absent, Cause};
@@ -26,7 +26,8 @@ fn names() -> String {
 /// # Errors
 /// If the catalogue has no such cause.
 pub fn why_not(run: &Run, id: &str) -> Result<WhyNot, UnknownCause> {
-    let apart = own::set_apart(run);
+    let divided = divided::divided(run);
+    let apart = own::set_apart(&divided);
     let (case, cause) = (Case::new(&apart.run).asking(ALL), known(id)?);
     Ok(match timers::standing(run, cause) {
         Some(standing) => answer(&case, cause, standing),

@@ -105,52 +105,24 @@ fn without_threads(run: &Run) -> Run {
     }
 }
 
+/// What a sleep is for stays: its call is in the registers of the thread. What a thread had sent before is
+/// known of sockets alone, and only with requests.
 fn without_calls(run: &mut Run) {
     run.seconds.retain(|second| !matches!(second.metric, Metric::Syscall(_) | Metric::HeldSend(_)));
     without_events(run, &[EventKind::HeldSend]);
     run.sums.call_errors.clear();
     run.sums.retries.clear();
-    run.sums.concurrent_calls.clear();
-    run.sums.holds.iter_mut().for_each(|hold| hold.holder_call = None);
     charge(run, |account, _| match account {
         Account::User | Account::Syscall(_) => Account::Running,
-        Account::Blocked(kind) if is_known_by_call(kind) => Account::Blocked(Blocked::Other),
         other => other,
     });
-    run.sums.paths.iter_mut().for_each(|path| path.call = None);
-    run.sums.page_reads.iter_mut().for_each(|read| read.call = None);
     for wait in &mut run.sums.waits {
         wait.asked = false;
-        let is_unknown = wait.account == Account::Blocked(Blocked::Other);
-        wait.object = if is_unknown { 0 } else { wait.object };
+        wait.idle_turn_ns = 0;
     }
     // A first call ends where a system call begins (on_fault_user).
     let is_of_calls = |kind| matches!(kind, OutlierKind::Syscall | OutlierKind::FirstCall);
     run.outliers.retain(|outlier| !is_of_calls(outlier.kind));
-    for outlier in &mut run.outliers {
-        outlier.syscall = None;
-        if let Some(holder) = &mut outlier.holder {
-            holder.call = None;
-        }
-    }
-}
-
-/// What the kernel side reads from the number or the arguments of the call.
-fn is_known_by_call(kind: Blocked) -> bool {
-    matches!(
-        kind,
-        Blocked::Futex
-            | Blocked::SocketReceive
-            | Blocked::SocketSend
-            | Blocked::SocketAccept
-            | Blocked::SocketConnect
-            | Blocked::Poll
-            | Blocked::PipeRead
-            | Blocked::PipeWrite
-            | Blocked::TimerSleep
-            | Blocked::ChildWait
-            | Blocked::FileLock
-    )
 }
 
 fn without_locks(run: &mut Run) {

@@ -35,7 +35,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Use a lock that lends its holder the waiter's priority (PTHREAD_PRIO_INHERIT), run all \
           who take the lock at one priority, or share by something that needs no lock.",
     reproduce: "mysteries/bin/priority-inversion-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[LookAlike {
         cause: ids::CGROUP_THROTTLE,
         tell_apart: "read nr_throttled in cpu.stat of the lock holder's cgroup before and \

@@ -119,13 +119,13 @@ fn measure<'a>(case: &Case<'a>) -> Result<Yields<'a>, Absent> {
         return Err(Absent(format!(
             "{} of sched_yield, most of them right before a send of the same thread: a limit of \
              its rate",
-            counted(yields.calls, "call")
+            case.calls_in_words(yields.calls, "call")
         )));
     }
     if yields.spinners.len() < 2 && yields.gave_way_ns < yields.running_ns {
         return Err(Absent(format!(
             "{} of sched_yield, {} in all, {} of it while others ran: {}",
-            counted(yields.calls, "call"),
+            case.calls_in_words(yields.calls, "call"),
             duration(yields.wall_ns),
             duration(yields.gave_way_ns),
             match yields.spinners.len() {
@@ -172,7 +172,7 @@ fn evidence(case: &Case, yields: &Yields, claim: &mut Claim) {
     claim.saw(
         format!(
             "sched_yield: {}, {} from entry to exit",
-            counted(calls, "call"),
+            case.calls_in_words(calls, "call"),
             duration(yields.wall_ns)
         ),
         "system call histogram (sys_enter, sys_exit)",

@@ -48,7 +48,7 @@ pub const CAUSE: Cause = Cause {
           and a thread of its own, drop or count what does not fit, make the reader faster, or \
           enlarge the pipe (F_SETPIPE_SZ).",
     reproduce: "mysteries/bin/blocked-log-pipe-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[],
     symptom: false,
     examine,

@@ -37,7 +37,7 @@ pub const CAUSE: Cause = Cause {
           POSIX_FADV_WILLNEED, readahead), in larger pieces, or with several requests at once \
           (threads, io_uring).",
     reproduce: "mysteries/bin/disk-read-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads]).and_kernel_symbols(),
     look_alikes: &[
         LookAlike {
             cause: ids::FILE_MAJOR_FAULT,

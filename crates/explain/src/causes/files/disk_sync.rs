@@ -41,7 +41,7 @@ pub const CAUSE: Cause = Cause {
           what others wait for. Leave it out where the data need not survive a power cut. A disk \
           with a protected cache answers in microseconds.",
     reproduce: "mysteries/bin/disk-sync-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[
         LookAlike {
             cause: ids::FSYNC_JOURNAL,

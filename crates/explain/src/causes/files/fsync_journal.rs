@@ -37,7 +37,7 @@ pub const CAUSE: Cause = Cause {
           the request's own path; or keep the file on a file system that the other writers do not \
           use.",
     reproduce: "mysteries/bin/fsync-journal-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads]).and_kernel_symbols(),
     look_alikes: &[
         LookAlike {
             cause: ids::MMAP_FILE_WRITE,
@@ -175,7 +175,8 @@ fn evidence(case: &Case, syncs: &Syncs, claim: &mut Claim) {
     for name in CALLS {
         let (calls, ns) = case.calls(name);
         if calls > 0 {
-            let text = format!("{name}: {}, mean {}", counted(calls, "call"), mean(ns, calls));
+            let text =
+                format!("{name}: {}, mean {}", case.calls_in_words(calls, "call"), mean(ns, calls));
             claim.saw(text, "system call histogram (sys_enter, sys_exit)");
         }
     }

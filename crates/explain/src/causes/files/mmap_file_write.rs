@@ -188,7 +188,7 @@ fn rule_out(case: &Case, stores: &Stores, claim: &mut Claim) {
     if ns < stores.lost.total() {
         claim.rule_out(
             ids::FSYNC_JOURNAL,
-            format!("{} of these threads, {}", counted(calls, "sync"), duration(ns)),
+            format!("{} of these threads, {}", case.calls_in_words(calls, "sync"), duration(ns)),
         );
     }
 }

@@ -41,12 +41,7 @@ pub const CAUSE: Cause = Cause {
     title: "what was in the page cache has to be read from the disk again",
     fix: FIX_OF_CALL,
     reproduce: "mysteries/bin/page-cache-evicted-faulty 5",
-    needs: Needs::parts(&[
-        RecorderPart::Threads,
-        RecorderPart::SystemCalls,
-        RecorderPart::PageCache,
-    ])
-    .and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::PageCache]).and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::DISK_READ,
         tell_apart: "read all of the file once ('cat FILE > /dev/null') and record again: what was \

@@ -43,7 +43,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Divide the work so that all arrive together (smaller pieces that are taken as threads get \
           free), or let threads go on without those that are late.",
     reproduce: "mysteries/bin/barrier-straggler-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[LookAlike {
         cause: ids::FUTEX_CONVOY,
         tell_apart: "see who is woken ('perf trace -e futex -p PID'): a lock wakes one thread, or \

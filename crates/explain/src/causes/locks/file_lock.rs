@@ -54,7 +54,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Hold the lock for the access to the file alone and do the work before or after, lock a \
           range of the file or a file per shard, or let one process own the file and ask it.",
     reproduce: "mysteries/bin/file-lock-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[LookAlike {
         cause: ids::BLOCKED_LOG_PIPE,
         tell_apart: "see the call that the waiting threads sleep in ('strace -f -p PID'): \

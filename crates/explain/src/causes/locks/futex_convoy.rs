@@ -50,7 +50,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Hold the lock for less time (no system call, no allocation, no logging inside it), split \
           it (one per shard or per thread), or let fewer threads need it.",
     reproduce: "mysteries/bin/futex-convoy-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[
         LookAlike {
             cause: ids::BLOCKED_LOG_PIPE,

@@ -36,7 +36,7 @@ pub const CAUSE: Cause = Cause {
           process. (liburcu: the bulletproof or memb flavour on a kernel with private expedited \
           membarrier.)",
     reproduce: "mysteries/bin/membarrier-global-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]).and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads]).and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::RCU_SYNC_FDTABLE,
         tell_apart: "see which call sleeps ('strace -f -T -p PID'): membarrier, or one that \
@@ -69,7 +69,7 @@ fn examine(case: &Case) -> Verdict {
             0 => "membarrier was called and never slept; how often was not counted".to_owned(),
             n => format!(
                 "none of {} of membarrier waited for an RCU grace period (mean {})",
-                counted(n, "call"),
+                case.calls_in_words(n, "call"),
                 mean(wall, n)
             ),
         }));
@@ -97,13 +97,15 @@ fn examine(case: &Case) -> Verdict {
             counted(n, "such call")
         ),
     });
-    claim.saw(
-        format!(
-            "{} of {} of membarrier slept; the calls took {} in all",
-            percent(time.sleeps.min(calls), calls),
-            counted(calls, "call"),
-            duration(wall)
-        ),
+    claim.saw_if(
+        (calls > 0).then(|| {
+            format!(
+                "{} of {} of membarrier slept; the calls took {} in all",
+                percent(time.sleeps.min(calls), calls),
+                case.calls_in_words(calls, "call"),
+                duration(wall)
+            )
+        }),
         "system call histogram (sys_enter, sys_exit) and kernel stacks of the sleeps",
     );
     claim.saw_if(path(case, is_global), "kernel stack of the sleeps");

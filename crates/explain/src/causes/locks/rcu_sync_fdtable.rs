@@ -83,7 +83,11 @@ fn examine(case: &Case) -> Verdict {
     claim.trigger(format!("{} found {full}", names.join(", ")));
     for (call, (count, ns)) in &calls {
         let (all, _) = case.calls(&call.to_string());
-        let of = if all > 0 { format!(" of {}", counted(all, "call")) } else { String::new() };
+        let of = if all > 0 {
+            format!(" of {}", case.calls_in_words(all, "call"))
+        } else {
+            String::new()
+        };
         claim.saw(
             format!(
                 "{call}: {count}{of} waited, {} in all, mean {}",

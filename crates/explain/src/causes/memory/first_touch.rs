@@ -55,7 +55,7 @@ fn examine(case: &Case) -> Verdict {
         return Err(Absent(format!(
             "{} gave memory back in {} on a CPU: pages are taken again and again (malloc-trim), \
              not for the first time",
-            counted(back.calls, "call"),
+            case.calls_in_words(back.calls, "call"),
             duration(back.accounts.total())
         )));
     }

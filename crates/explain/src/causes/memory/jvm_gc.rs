@@ -37,7 +37,7 @@ pub const CAUSE: Cause = Cause {
           each collection copied). Or use a collector that works while the program runs (-XX:+UseZGC, \
           -XX:+UseShenandoahGC), with CPUs to spare for it.",
     reproduce: "make exchange FAULT='--garbage --folder /dev/shm'",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[LookAlike {
         cause: ids::CPU_RUNQUEUE,
         tell_apart: "have the JVM log its pauses (-Xlog:gc,safepoint): a stall outside of them \

@@ -58,7 +58,7 @@ fn examine(case: &Case) -> Verdict {
         return Err(Absent(format!(
             "memory was given back by {} (brk, munmap, madvise) in {} on a CPU, and new pages took \
              {} in page faults",
-            counted(back.calls, "call"),
+            case.calls_in_words(back.calls, "call"),
             duration(back.accounts.total()),
             duration(new.ns())
         )));
@@ -76,7 +76,7 @@ fn examine(case: &Case) -> Verdict {
     claim.mechanism(format!(
         "each turn unmaps pages ({} in {}) and faults them in again ({} of page faults on a CPU)",
         duration(back.accounts.total()),
-        counted(back.calls, "call"),
+        case.calls_in_words(back.calls, "call"),
         duration(new.ns())
     ));
     claim.trigger(
@@ -87,7 +87,7 @@ fn examine(case: &Case) -> Verdict {
         claim.saw(
             format!(
                 "{name}: {}, {} on a CPU{}",
-                counted(n, "call"),
+                case.calls_in_words(n, "call"),
                 duration(ns),
                 caller_in_words(case, name)
             ),

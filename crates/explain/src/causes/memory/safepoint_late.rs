@@ -41,7 +41,7 @@ pub const CAUSE: Cause = Cause {
           counter of type long, or a call that is not inlined in the loop; copy or clear large arrays in \
           pieces.",
     reproduce: "make test-servers ONLY=java_safepoint_late",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[LookAlike {
         cause: ids::JVM_GC,
         tell_apart: "have the JVM log both (-Xlog:gc,safepoint): the time until the safepoint is \

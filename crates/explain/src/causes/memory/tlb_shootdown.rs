@@ -36,8 +36,7 @@ pub const CAUSE: Cause = Cause {
           change many pages in one call, raise the allocator's thresholds; split the work over \
           processes, whose address spaces do not concern each other.",
     reproduce: "mysteries/bin/tlb-shootdown-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples])
-        .and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[
         LookAlike {
             cause: ids::MMAP_LOCK,

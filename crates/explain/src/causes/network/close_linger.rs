@@ -72,7 +72,7 @@ fn examine(case: &Case) -> Verdict {
         let (closes, ns) = case.calls("close");
         return Err(Absent(format!(
             "no thread slept in sk_stream_wait_close; {} took {}",
-            counted(closes, "call of close"),
+            case.calls_in_words(closes, "call of close"),
             duration(ns)
         )));
     };

@@ -22,9 +22,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{
-    Account, Accounts, Blocked, Metric, OutlierKind, QueueSecond, RecorderPart, SocketKind, Syscall,
-};
+use model::{Account, Accounts, Blocked, OutlierKind, QueueSecond, RecorderPart, SocketKind};
 
 use crate::case::Case;
 use crate::case::cut_waits::{cut_in_words, cut_waits};
@@ -161,9 +159,7 @@ fn say_what_was_full(full: Option<(&String, &Listener)>, claim: &mut Claim) {
 
 /// Calls of accept, those in vain included.
 fn accepted(case: &Case) -> u64 {
-    let calls = ["accept", "accept4"].iter().filter_map(|name| Syscall::named(name));
-    let counts = calls.filter_map(|call| case.histogram(&Metric::Syscall(call)));
-    counts.map(|histogram| histogram.count()).sum()
+    ["accept", "accept4"].iter().map(|name| case.calls(name).0).sum()
 }
 
 /// By process and socket.
@@ -182,9 +178,10 @@ fn listeners(case: &Case) -> BTreeMap<String, Listener> {
 
 #[cfg(test)]
 mod tests {
+    use model::{Metric, Outlier, Syscall};
+
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, interval, queue};
-    use model::Outlier;
 
     fn connect(ns: u64) -> Outlier {
         Outlier { kind: OutlierKind::Syscall, ..interval(10, CONNECT, 0, ns, None) }

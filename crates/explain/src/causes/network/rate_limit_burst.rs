@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use model::{Account, Accounts, Blocked, Event, RecorderPart, Run, ThreadAccounts};
 
 use crate::case::Case;
+use crate::case::call_counts::calls_recorded_ns;
 use crate::case::held_sends::{self, Sends, interval_ns, kept};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
@@ -93,7 +94,7 @@ fn examine(case: &Case) -> Verdict {
             duration(case.run.header.threshold_ns)
         )));
     }
-    if let Some(why) = held_sends::deliberate(&events, case.whole().length_ns()) {
+    if let Some(why) = held_sends::deliberate(&events, calls_recorded_ns(case.whole())) {
         return Err(Absent(format!("{} held back, {why}", counted(events.len() as u64, "send"))));
     }
 

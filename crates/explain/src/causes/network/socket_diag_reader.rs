@@ -39,13 +39,8 @@ pub const CAUSE: Cause = Cause {
           sockets only: getsockopt(SO_MEMINFO) in the process itself, /proc/net/sockstat for \
           counts, BPF iterators from outside. Spread UDP sockets over more ports.",
     reproduce: "mysteries/bin/socket-diag-reader-faulty 5",
-    needs: Needs::parts(&[
-        RecorderPart::Threads,
-        RecorderPart::SystemCalls,
-        RecorderPart::Samples,
-        RecorderPart::Locks,
-    ])
-    .and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples, RecorderPart::Locks])
+        .and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::SYSV_SEM,
         tell_apart: "see the call that spins ('perf record -g -p PID'): semget and semctl wait \

@@ -39,8 +39,7 @@ pub const CAUSE: Cause = Cause {
           the file system, or none at all (socketpair, SCM_RIGHTS); or give the service a network \
           namespace of its own (unshare --net).",
     reproduce: "mysteries/bin/unix-population-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples])
-        .and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::RCU_SYNC_FDTABLE,
         tell_apart: "count the process's descriptors and the host's AF_UNIX sockets ('whylag \
@@ -95,9 +94,12 @@ fn examine(case: &Case) -> Verdict {
     claim.saw(case.samples_in_words(&time), "CPU samples, by kernel function");
     for (call, ns) in &calls {
         let (n, all) = case.calls(&call.to_string());
+        if n == 0 {
+            continue;
+        }
         let text = format!(
             "{}, {} on average, {} of it searching",
-            counted(n, &call.to_string()),
+            case.calls_in_words(n, &call.to_string()),
             mean(all, n),
             mean(*ns, n)
         );

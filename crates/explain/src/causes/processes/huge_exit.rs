@@ -39,8 +39,7 @@ pub const CAUSE: Cause = Cause {
           memory; use huge pages (512 times fewer to go through); give memory back beforehand, off \
           the critical path; start the successor before the end of its predecessor.",
     reproduce: "mysteries/bin/huge-exit-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples])
-        .and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::CORE_DUMP,
         tell_apart: "read CoreDumping in /proc/PID/status while the process ends, or its exit \

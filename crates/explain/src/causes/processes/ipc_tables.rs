@@ -74,7 +74,7 @@ pub fn calls_in_words(case: &Case, calls: &[&str]) -> Option<String> {
         .map(|call| (call, case.calls(call)))
         .filter(|(_, (n, _))| *n > 0)
         .map(|(call, (n, ns))| {
-            format!("{call}: {}, {} on average", counted(n, "call"), mean(ns, n))
+            format!("{call}: {}, {} on average", case.calls_in_words(n, "call"), mean(ns, n))
         })
         .collect();
     (!of_each.is_empty()).then(|| of_each.join("; "))

@@ -37,8 +37,7 @@ pub const CAUSE: Cause = Cause {
           threads: /proc/PID/status, the cgroup's cpu.stat. Keep threads in a pool instead of \
           starting one for each request.",
     reproduce: "mysteries/bin/proc-scan-vs-fork-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Locks])
-        .and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Locks]).and_kernel_symbols(),
     look_alikes: &[
         LookAlike {
             cause: ids::MANY_THREAD_VFORK,

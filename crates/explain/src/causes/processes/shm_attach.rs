@@ -40,13 +40,8 @@ pub const CAUSE: Cause = Cause {
           mmap), which has no table; let monitors list segments less often (SHM_INFO, ipcs, \
           /proc/sysvipc/shm) and remove segments that nobody uses.",
     reproduce: "mysteries/bin/shm-attach-faulty 5",
-    needs: Needs::parts(&[
-        RecorderPart::Threads,
-        RecorderPart::SystemCalls,
-        RecorderPart::Samples,
-        RecorderPart::Locks,
-    ])
-    .and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples, RecorderPart::Locks])
+        .and_kernel_symbols(),
     look_alikes: &[],
     symptom: false,
     examine,

@@ -40,13 +40,8 @@ pub const CAUSE: Cause = Cause {
     fix: "Make the sets once and keep them, use unnamed POSIX semaphores (sem_init: no kernel \
           object), or give unrelated jobs IPC namespaces of their own (unshare --ipc).",
     reproduce: "mysteries/bin/sysv-sem-faulty 5",
-    needs: Needs::parts(&[
-        RecorderPart::Threads,
-        RecorderPart::SystemCalls,
-        RecorderPart::Samples,
-        RecorderPart::Locks,
-    ])
-    .and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples, RecorderPart::Locks])
+        .and_kernel_symbols(),
     look_alikes: &[LookAlike {
         cause: ids::SHM_ATTACH,
         tell_apart: "see the call that waits: semget and semctl against shmat and shmdt",

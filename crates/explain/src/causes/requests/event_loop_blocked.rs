@@ -41,11 +41,7 @@ pub const CAUSE: Cause = Cause {
     title: "requests wait in their sockets while one turn of an event loop takes long",
     fix: COMPUTES,
     reproduce: "mysteries/bin/event-loop-blocked-faulty 5",
-    needs: Needs::parts(&[
-        RecorderPart::Threads,
-        RecorderPart::SystemCalls,
-        RecorderPart::Requests,
-    ]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Requests]),
     look_alikes: &[],
     symptom: true,
     examine,

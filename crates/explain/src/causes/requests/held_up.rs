@@ -111,7 +111,7 @@ fn lost(case: &Case, queue: &Queue) -> Accounts {
             .filter_map(|time| Some((time.account?, time.ns)))
             .collect();
         let Some(thread) = case.run.threads.iter().find(|t| t.tid == busy.tid) else { continue };
-        for (account, ns) in busy.accounts().iter() {
+        for (account, ns) in busy.accounts(thread.accounts.own_code()).iter() {
             let ns = ns.saturating_sub(theirs.get(account));
             lost.add(account, ns.min(thread.accounts.get(account)));
         }

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use model::histogram::PRECISION_KERNEL;
 use model::{
-    Account, Accounts, Histogram, Message, MessageAhead, MessageMetric, RecorderPart, SegmentKind,
+    Accounts, Histogram, Message, MessageAhead, MessageMetric, RecorderPart, SegmentKind,
     TracedProgram,
 };
 
@@ -44,7 +44,7 @@ pub const CAUSE: Cause = Cause {
           parts that let others pass. Where there is no long one and messages come faster than they \
           are handled, share the line among several threads, or handle more of them at once.",
     reproduce: "mysteries/bin/queueing-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls]),
+    needs: Needs::parts(&[RecorderPart::Threads]),
     look_alikes: &[],
     symptom: true,
     examine,
@@ -175,7 +175,7 @@ fn worked(case: &Case, tid: u32, spans: &[Span]) -> Accounts {
                 worked.add(account, ns);
             }
         }
-        worked.add(Account::User, rest);
+        worked.add(thread.accounts.own_code(), rest);
     }
     worked.iter().map(|(account, ns)| (account, ns.min(thread.accounts.get(account)))).collect()
 }
@@ -269,7 +269,7 @@ fn depths(case: &Case) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Blocked, MessageFlow, MessageSecond, Run};
+    use model::{Account, Blocked, MessageFlow, MessageSecond, Run};
 
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, interval};

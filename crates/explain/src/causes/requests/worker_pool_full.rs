@@ -45,11 +45,7 @@ pub const CAUSE: Cause = Cause {
     title: "requests wait because all workers of the server are busy with others",
     fix: WAITS,
     reproduce: "mysteries/bin/worker-pool-full-faulty 5",
-    needs: Needs::parts(&[
-        RecorderPart::Threads,
-        RecorderPart::SystemCalls,
-        RecorderPart::Requests,
-    ]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Requests]),
     look_alikes: &[],
     symptom: true,
     examine,

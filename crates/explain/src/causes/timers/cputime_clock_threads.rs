@@ -32,8 +32,7 @@ pub const CAUSE: Cause = Cause {
     fix: "Read the thread's own clock (CLOCK_THREAD_CPUTIME_ID, RUSAGE_THREAD), or read the \
           process's clock rarely and keep the value.",
     reproduce: "mysteries/bin/cputime-clock-threads-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Samples])
-        .and_kernel_symbols(),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Samples]).and_kernel_symbols(),
     look_alikes: &[],
     symptom: false,
     examine,
@@ -79,10 +78,11 @@ fn examine(case: &Case) -> Verdict {
         "the kernel added up the times of all threads of the process, thread by thread, for {}",
         duration(all)
     ));
+    let each =
+        if calls > 0 { format!(", {} on average", mean(call_ns, calls)) } else { String::new() };
     claim.trigger(format!(
-        "{} of {call}, {} on average, in a process of {}",
-        counted(calls, "call"),
-        mean(call_ns, calls),
+        "{} of {call}{each}, in a process of {}",
+        case.calls_in_words(calls, "call"),
         counted(threads, "thread")
     ));
     claim.saw_if(
