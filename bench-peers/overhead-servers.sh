@@ -308,7 +308,9 @@ page() {
 		sys_enter and sys_exit: no tool that counts calls by tracepoints can cost less. A negative value is
 		noise.
 		\`--cheap\` leaves out system calls, requests and softirqs, and samples each CPU 49 times a
-		second (without it 997 times for the first 2 s, then 199).
+		second (without it 997 times for the first 2 s, then 199). Without it system calls are sampled, too, once a
+		CPU has made more than 100,000 in a second, and softirqs not timed beyond 50,000, but not before 2 s have
+		passed: before them it costs more.
 	END
 }
 

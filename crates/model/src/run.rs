@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::counted;
 use crate::{
-    Accounts, Bench, Event, EventKind, Jitter, Messages, MetricSecond, OtherThreads, Outlier,
-    Presence, Shared, Sockets, Stack, StackId, Sums, ThreadAccounts,
+    Accounts, Bench, Event, EventKind, Jitter, Messages, Metric, MetricSecond, OtherThreads,
+    Outlier, Presence, RecorderPart, Shared, Sockets, Stack, StackId, Sums, ThreadAccounts,
 };
 
 pub use self::bound::BoundThreads;
@@ -113,6 +113,19 @@ impl Run {
         self.threads.iter().for_each(|thread| sum.merge(&thread.accounts));
         self.sums.others.iter().for_each(|others| sum.merge(&others.accounts));
         sum
+    }
+
+    /// The part of the recorder that these values are of, if it did not last as long as the run: they are of a
+    /// part of it. Known of parts that are given up where there is too much of what they record.
+    pub fn given_up(&self, metric: &Metric) -> Option<&Capability> {
+        let part = match metric {
+            Metric::Syscall(_) | Metric::HeldSend(_) | Metric::LoopTurn => {
+                RecorderPart::SystemCalls
+            }
+            Metric::SoftIrq(_) => RecorderPart::Softirqs,
+            _ => return None,
+        };
+        self.capabilities.iter().find(|capability| capability.part == part && !capability.on)
     }
 
     /// Length of the recording.

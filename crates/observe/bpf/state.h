@@ -98,6 +98,7 @@ struct cpu {
 	u64 softirq_start;
 	u64 preempt_count_at;	/* see softirqs.h */
 	u64 runs[PROG_MAX];
+	u64 vain_calls;		/* of watched threads: they looked for something to do, and there was nothing */
 	u64 losses[LOSS_MAX];
 	struct timer firing;	/* its function runs now */
 	u64 io_issued, io_done;	/* the last block request that ended here */

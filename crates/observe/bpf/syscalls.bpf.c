@@ -288,6 +288,12 @@ static __always_inline void note_roles(struct thread *t, u32 kind, struct pt_reg
 		note_role(t->tgid, (u32)ARGUMENT_1(regs), ROLE_CLIENT);
 }
 
+/* Who polls has nothing else to do: it looks again, and less often if that takes longer. */
+static __always_inline bool is_in_vain(u32 kind, long ret)
+{
+	return ret == -EAGAIN || kind == CALL_YIELD || (kind == CALL_POLL && !ret);
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 {
@@ -301,6 +307,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	if (!t || !enter(cpu))
 		return 0;
 	kind = call_kinds[t->call & (CALLS_MAX - 1)];
+	if (is_in_vain(kind, ret))
+		cpu->vain_calls++;
 	note_roles(t, kind, regs, ret);
 	call_ends(cpu, t, kind, ret);
 	leave(cpu);

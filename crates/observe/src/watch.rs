@@ -68,7 +68,7 @@ pub enum Detail {
     /// All of it, whatever that costs.
     All,
     /// All of it for two seconds, and then as long as no CPU has so much of it that it would cost it
-    /// more than 1 % each: system calls, which are sampled then, and softirqs.
+    /// more than 2 % each: system calls, which are sampled then, and softirqs.
     Affordable,
     /// Without the parts that cost a busy server most: system calls, of which samples are taken,
     /// requests and softirqs.

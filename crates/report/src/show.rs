@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use model::units::{count, counted, duration};
-use model::{Annotations, OutlierKind, Run, RunStatus};
+use model::{Annotations, Capability, Metric, OutlierKind, Run, RunStatus};
 
 use crate::style::Paint;
 use crate::table::{Align, Cell, Table};
@@ -173,12 +173,24 @@ fn write_histograms(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result
     }
     table.write(out, style)?;
     more(out, style, series.len() as u64, METRICS.min(series.len()), "metric")?;
+    for given_up in given_up(run, series.iter().map(|series| series.metric)) {
+        let words = format!("of {} there is only a part here: {}", given_up.part, given_up.because);
+        write!(out, "{}", text::labelled("  ", 2, &words, style.width))?;
+    }
     for series in series.iter().take(CHARTS) {
         writeln!(out)?;
         chart::histogram(out, &series.metric.to_string(), &series.total, style)?;
         chart::over_time(out, &series.seconds, run.header.started_ns, style)?;
     }
     Ok(())
+}
+
+/// The parts of the recorder of which some of these metrics are and that did not last as long as the run.
+fn given_up<'a>(run: &'a Run, metrics: impl Iterator<Item = &'a Metric>) -> Vec<&'a Capability> {
+    let mut parts: Vec<&Capability> = metrics.filter_map(|metric| run.given_up(metric)).collect();
+    parts.sort_by_key(|capability| capability.part);
+    parts.dedup();
+    parts
 }
 
 fn write_outliers(out: &mut dyn Write, run: &Run, name: &str, style: &Style) -> io::Result<()> {
@@ -235,6 +247,22 @@ pub(crate) fn more(
 mod tests {
     use super::*;
     use crate::sample;
+
+    #[test]
+    fn durations_of_a_part_of_the_run_are_said_to_be() {
+        let mut run = sample::run();
+        let shown = |run: &Run| {
+            sample::written(|out| write(out, run, "x", &Annotations::default(), &Style::default()))
+        };
+        assert!(!shown(&run).contains("only a part here"));
+        let part = model::RecorderPart::SystemCalls;
+        run.capabilities.retain(|capability| capability.part != part);
+        let because = "recorded for the first 2.00 s".to_owned();
+        run.capabilities.push(Capability { part, on: false, because });
+        let text = shown(&run).split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = "of system calls there is only a part here: recorded for the first 2.00 s";
+        assert!(text.contains(said), "{text}");
+    }
 
     #[test]
     fn a_run_is_shown_in_full_within_80_columns() {

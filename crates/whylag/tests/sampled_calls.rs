@@ -19,9 +19,9 @@ use model::{
 
 const SECONDS: u64 = 10;
 
-/// Calls of a burst, of which there are 5,000 a second: beyond 10 they are too many to record all.
-const FEW: u64 = 5;
-const MANY: u64 = 40;
+/// Calls of a burst, of which there are 5,000 a second: beyond 20 they are too many to record all.
+const FEW: u64 = 10;
+const MANY: u64 = 50;
 
 fn steady_calls(seconds: u64, burst: u64) -> [OsString; 3] {
     [program("steady_calls").into(), seconds.to_string().into(), burst.to_string().into()]
@@ -97,7 +97,7 @@ fn calls_are_sampled_where_a_cpu_makes_too_many_and_sleeps_keep_what_they_are_fo
     let (run, own) = (&recorded.run, Values::of(recorded.stdout()));
     let part = |wanted| run.capabilities.iter().find(|one| one.part == wanted).unwrap();
     let calls = part(RecorderPart::SystemCalls);
-    assert!(!calls.on && calls.because.contains("more than 50,000 a second"), "{calls:?}");
+    assert!(!calls.on && calls.because.contains("more than 100,000 a second"), "{calls:?}");
     assert!(part(RecorderPart::SampledCalls).on);
     assert!(part(RecorderPart::Requests).on);
     // All of them for the first two seconds.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use model::units::duration;
 use model::{
-    CauseFigure, Explanation, FlowKind, Histogram, LatencyFigure, MessageMetric, Metric,
-    RecorderPart, Run, RunFigures,
+    CauseFigure, Explanation, FlowKind, Histogram, LatencyFigure, MessageMetric, Metric, Run,
+    RunFigures,
 };
 use stats::quantile;
 
@@ -73,12 +73,7 @@ fn latencies(run: &Run) -> BTreeMap<String, LatencyFigure> {
 
 /// Not of windows alone, nor of the first seconds, after which the part was given up.
 fn is_of_whole_run(run: &Run, metric: &Metric) -> bool {
-    let part = match metric {
-        Metric::Syscall(_) | Metric::HeldSend(_) | Metric::LoopTurn => RecorderPart::SystemCalls,
-        Metric::SoftIrq(_) => RecorderPart::Softirqs,
-        metric => return !metric.is_of_windows(),
-    };
-    run.capabilities.iter().all(|capability| capability.part != part || capability.on)
+    !metric.is_of_windows() && run.given_up(metric).is_none()
 }
 
 /// Of all series together, early ticks as well as late ones.

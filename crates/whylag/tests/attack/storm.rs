@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use model::{Account, Blocked, Metric, OtherThreads};
+use model::{Account, Blocked, Metric, OtherThreads, RecorderPart};
 use rusqlite::Connection;
 
 use crate::attacker::{Den, lab, lab_beside_others};
@@ -100,7 +100,11 @@ fn a_program_that_comes_after_hundreds_of_others_has_histograms_of_its_own() {
     let own = run.seconds.iter().filter(|second| second.tgid != 0 && is_it(second.tgid));
     let own: Vec<_> = own.map(|second| &second.metric).collect();
     assert!(own.contains(&&Metric::OffCpu), "{own:?}");
-    assert!(own.iter().any(|metric| matches!(metric, Metric::Syscall(_))), "{own:?}");
+    // Beside other tests there may be too many calls on a CPU to record all.
+    let calls = RecorderPart::SystemCalls;
+    if run.capabilities.iter().any(|one| one.part == calls && one.on) {
+        assert!(own.iter().any(|metric| matches!(metric, Metric::Syscall(_))), "{own:?}");
+    }
     // What the histograms of ended processes had counted is not lost with their slots, which others got.
     let sleeps: u64 = run.threads.iter().map(|thread| thread.sleeps).sum();
     let off_cpu = run.seconds.iter().filter(|second| second.metric == Metric::OffCpu);

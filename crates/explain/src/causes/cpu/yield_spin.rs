@@ -114,6 +114,12 @@ fn measure<'a>(case: &Case<'a>) -> Result<Yields<'a>, Absent> {
             ),
         }));
     }
+    if yields.running_ns == 0 {
+        return Err(Absent(format!(
+            "{} of sched_yield, but no sample of a CPU fell into one",
+            case.calls_in_words(yields.calls, "call")
+        )));
+    }
     let held = case.histogram(&Metric::HeldSend(syscall)).map_or(0, |held| held.sum());
     if held > yields.wall_ns / 2 {
         return Err(Absent(format!(
