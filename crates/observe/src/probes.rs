@@ -202,8 +202,8 @@ impl Probes {
 
     /// Samples CPUs that came online since the last time, and all of them less often once it is time.
     pub fn follow_cpus(&mut self) -> Result<(), Error> {
-        // Between the old timers and the new ones no sample is taken, so none stands for a wrong time.
-        if let Some(period_ns) = self.timers.slow_down()
+        // One sample of each CPU at most stands for the time before meanwhile.
+        if let Some(period_ns) = self.timers.slow_down()?
             && let Some(bss) = self.skel.maps.bss_data.as_mut()
         {
             bss.sample_period_ns = period_ns;

@@ -12,6 +12,7 @@ use libbpf_rs::libbpf_sys::{
     PERF_COUNT_SW_CPU_CLOCK, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 use libbpf_rs::{Link, ProgramMut};
+use rustix::ioctl::{self, Setter};
 
 use crate::Error;
 
@@ -55,8 +56,20 @@ pub struct SampleTimers {
     sampling: Sampling,
     began: Instant,
     period_ns: u32,
-    links: BTreeMap<i32, Link>,
+    links: BTreeMap<i32, Timer>,
 }
+
+/// That of one CPU.
+struct Timer {
+    /// The same as the link has, to change the period: some kernels open no other one once the recorder has
+    /// given up its privileges (Debian's, with kernel.perf_event_paranoid at 3).
+    event: OwnedFd,
+    /// Calls the program as long as it is there.
+    _link: Link,
+}
+
+/// PERF_EVENT_IOC_PERIOD of linux/perf_event.h.
+const SET_PERIOD: ioctl::Opcode = ioctl::opcode::write::<u64>(b'$', 4);
 
 impl SampleTimers {
     /// None yet.
@@ -65,16 +78,23 @@ impl SampleTimers {
         SampleTimers { sampling, began: Instant::now(), period_ns, links: BTreeMap::new() }
     }
 
-    /// Once it is time to sample less often: takes all timers away, and gives the period of those
-    /// that [`SampleTimers::follow_cpus`] makes next.
-    pub fn slow_down(&mut self) -> Option<u32> {
+    /// Once it is time to sample less often: sets the period of all timers, and gives it.
+    pub fn slow_down(&mut self) -> Result<Option<u32>, Error> {
         let later_ns = self.sampling.later_ns();
         if self.period_ns == later_ns || self.began.elapsed() < AT_FIRST {
-            return None;
+            return Ok(None);
         }
-        self.stop();
         self.period_ns = later_ns;
-        Some(later_ns)
+        for timer in self.links.values() {
+            // SAFETY: the operation reads a number of 64 bits, and changes that event alone.
+            let set = unsafe {
+                let period = Setter::<SET_PERIOD, u64>::new(u64::from(later_ns));
+                ioctl::ioctl(&timer.event, period)
+            };
+            set.map_err(std::io::Error::from)
+                .map_err(Error::io("setting the period of a sampling timer"))?;
+        }
+        Ok(Some(later_ns))
     }
 
     /// Samples no CPU any more.
@@ -95,9 +115,11 @@ impl SampleTimers {
         for cpu in change.new {
             // It may be gone again since the list was read.
             let Some(timer) = timer(cpu, self.period_ns)? else { continue };
+            let event = timer.try_clone().map_err(Error::io("sharing a sampling timer"))?;
             // The link closes the descriptor when it is dropped.
             let link = program.attach_perf_event(timer.into_raw_fd());
-            self.links.insert(cpu, link.map_err(Error::bpf("attaching the sampling timer"))?);
+            let link = link.map_err(Error::bpf("attaching the sampling timer"))?;
+            self.links.insert(cpu, Timer { event, _link: link });
         }
         Ok(())
     }

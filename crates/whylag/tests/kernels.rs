@@ -125,6 +125,8 @@ fn sums_are_exact(of: &str, run: &Run) {
     assert!(unaccounted * 200 <= run.wall_ns(), "{of}: {unaccounted} ns unaccounted");
     for (kind, count) in run.losses.by_kind() {
         println!("{of}: lost {count} {kind}");
+        // Debian's kernels opened no timer for the lower rate from the third second on.
+        assert!(!kind.starts_with("looks at CPUs"), "{of}: {count} {kind}");
     }
 }
 
