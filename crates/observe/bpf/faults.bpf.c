@@ -27,12 +27,16 @@ int BPF_PROG(on_fault_user, unsigned long address, struct pt_regs *regs)
 
 	if (!t)
 		return 0;
+	/* Without the calls the end of a first call would not be seen, nor is that of one that goes on. */
+	if (calls_off) {
+		t->binding = 0;
+		return 0;
+	}
 	linking = in_linker(t, INSTRUCTION(regs));
 	if (!linking)
 		t->starting = 0;
-	else if (t->starting || no_stacks || calls_off)
+	else if (t->starting || no_stacks)
 		return 0;
-	/* Without the calls the end of a first call would not be seen. */
 	if ((linking || t->binding) && enter(cpu)) {
 		step_of_binding(INSTRUCTION(regs), STACK_TOP(regs));
 		leave(cpu);

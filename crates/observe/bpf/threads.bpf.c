@@ -22,6 +22,7 @@ static __always_inline void forget_old_wakeup(struct thread *t, u64 now)
 static __always_inline void call_is_unreported(struct thread *t)
 {
 	t->call = current_call();
+	t->binding = 0;
 	if (t->call != NO_CALL && t->base == ACCT_KERNEL)
 		t->base = ACCT_USER;
 }

@@ -29,9 +29,11 @@ impl Case<'_> {
         (n.saturating_add(sampled), ns.saturating_add(sampled_ns))
     }
 
-    /// The same while they were sampled. One that began before its window is taken to be as long as the others.
+    /// The same while they were sampled; nothing of a part of a run, which windows are too few for. One that
+    /// began before its window is taken to be as long as the others.
     fn sampled(&self, call: Syscall) -> (u64, u64) {
-        let Some(since_ns) = sampled_since_ns(self.run) else { return (0, 0) };
+        let since_ns = sampled_since_ns(self.run).filter(|_| self.part.is_none());
+        let Some(since_ns) = since_ns else { return (0, 0) };
         let end_ns = self.run.header.started_ns.saturating_add(self.run.length_ns());
         let looked_ns = self.histogram(&Metric::CallWindow).map_or(0, |windows| windows.sum());
         let whole = self.histogram(&Metric::SampledSyscall(call));
