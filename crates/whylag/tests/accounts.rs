@@ -281,8 +281,9 @@ fn who_ran_in_short_waits_is_estimated_with_cheap() {
         let truth = kernel.get(&format!("cpu.{name}"));
         agree(name, ran, truth, 10, 2 * RunnerSum::error_if_sampled_ns(truth));
     }
+    // It gives way itself: where a sample shows that it is no want of a CPU, which says who ran.
     let text = String::from_utf8(lab.answer("explain", &[])).unwrap();
-    assert!(text.contains(", sampled)"), "{text}");
+    assert!(text.contains(", sampled)") || text.contains("(yield-spin)"), "{text}");
 }
 
 /// The program's only process may run on this CPU alone, and all that it waited for a CPU was there.

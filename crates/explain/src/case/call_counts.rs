@@ -32,7 +32,7 @@ impl Case<'_> {
     /// The same while they were sampled; nothing of a part of a run, which windows are too few for. One that
     /// began before its window is taken to be as long as the others.
     fn sampled(&self, call: Syscall) -> (u64, u64) {
-        let since_ns = sampled_since_ns(self.run).filter(|_| self.part.is_none());
+        let since_ns = sampled_since_ns(self.run).filter(|_| self.scope().is_none());
         let Some(since_ns) = since_ns else { return (0, 0) };
         let end_ns = self.run.header.started_ns.saturating_add(self.run.length_ns());
         let looked_ns = self.histogram(&Metric::CallWindow).map_or(0, |windows| windows.sum());
