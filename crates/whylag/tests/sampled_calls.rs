@@ -20,7 +20,7 @@ use model::{
 const SECONDS: u64 = 10;
 
 /// Calls of a burst, of which there are 5,000 a second: beyond 20 they are too many to record all.
-const FEW: u64 = 10;
+const FEW: u64 = 5;
 const MANY: u64 = 50;
 
 fn steady_calls(seconds: u64, burst: u64) -> [OsString; 3] {
@@ -115,7 +115,8 @@ fn calls_are_sampled_where_a_cpu_makes_too_many_and_sleeps_keep_what_they_are_fo
     let rate = sampled.calls.iter().find(|one| one.call == getppid).unwrap().per_second.unwrap();
     let truth = all as f64 / seconds as f64;
     let off = (rate.value - truth).abs();
-    assert!(off <= rate.high - rate.low + truth / 10.0, "{truth}, {rate:?}");
+    // The windows are not of the first seconds, and a busy machine is not the same all the time.
+    assert!(off <= rate.high - rate.low + truth / 4.0, "{truth}, {rate:?}");
     // A sleep is known by its call as before.
     for (name, call) in [("napper", "pselect6"), ("sleeper", "poll")] {
         let thread = thread(name);
