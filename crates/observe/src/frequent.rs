@@ -56,16 +56,12 @@ type Runs = [u64; LIMITS.len()];
 impl TooFrequent {
     /// Why it is given up, so long after recording began.
     pub fn because(&self, since_ns: u64) -> String {
-        let TooFrequent { part, most, cpu, per_second } = self;
+        let TooFrequent { most, cpu, per_second, .. } = self;
         format!(
-            "recorded for the first {}, until there were more than {} a second on a CPU: {} on CPU {cpu}{}",
+            "recorded for the first {}, until there were more than {} a second on a CPU: {} on CPU {cpu}",
             duration(since_ns),
             count(*most),
             count(*per_second),
-            match part {
-                RecorderPart::SystemCalls => "; 'whylag show' estimates how many there are",
-                _ => "",
-            }
         )
     }
 }

@@ -1,22 +1,22 @@
 //! A recording with eBPF: what its programs sum and send, made into batches.
 
+mod saving;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::mem;
 use std::time::Duration;
 
 use inspect::patience;
-use model::units::share;
-use model::{Account, Batch, Capability, Cost, Fact, Outlier, OutlierKind, RecorderPart, StackSum};
+use model::{Account, Batch, Fact, Outlier, OutlierKind, RecorderPart, StackSum};
 
 use crate::bound::Bound;
 use crate::bpf::{outlier_record, thread_record};
-use crate::call_windows::{self, CallWindows};
+use crate::call_windows::CallWindows;
 use crate::capability::Recording;
 use crate::code::slots_left;
 use crate::cost::{self, CostSampler};
 use crate::crowd::Crowd;
 use crate::drain::Drain;
-use crate::frequent::{Frequencies, TooFrequent};
+use crate::frequent::Frequencies;
 use crate::histograms::Histograms;
 use crate::inbox::{Inbox, Words};
 use crate::names::Names;
@@ -31,7 +31,7 @@ use crate::urgency::Urgency;
 use crate::wakeup::End;
 use crate::watch::{Detail, Found, Timers, Watch};
 use crate::wire::{Loss, TargetKind};
-use crate::{Error, convert, events, host, lock_owners, presence, privilege, requests};
+use crate::{Error, convert, events, lock_owners, presence, privilege, requests};
 
 /// Outliers handed over in one batch: converted they take about 20 MB.
 const OUTLIERS_PER_BATCH: usize = 16_384;
@@ -418,68 +418,6 @@ impl Tracer {
         push_loss(batch, "Python functions (too many different ones)", functions);
         self.python.say(&self.probes, batch);
         Ok(())
-    }
-
-    /// Gives up what is too frequent, and the most expensive part if recording costs more than its
-    /// budget. Gives the parts that have changed.
-    pub fn save_cost(&mut self, cost: &Cost) -> Result<Vec<Capability>, Error> {
-        let mut changed = Vec::new();
-        for beyond in self.too_frequent()? {
-            let since_ns = clock::monotonic_ns().saturating_sub(self.since_ns());
-            changed.extend(self.give_up(beyond.part, beyond.because(since_ns)));
-        }
-        if let Some((part, because)) = self.beyond_budget(cost) {
-            changed.extend(self.give_up(part, because));
-        }
-        Ok(changed)
-    }
-
-    /// Parts that the others can do without and of which a CPU has too much.
-    fn too_frequent(&mut self) -> Result<Vec<TooFrequent>, Error> {
-        let Some(frequencies) = &mut self.frequencies else { return Ok(Vec::new()) };
-        let mut beyond = frequencies.look(clock::monotonic_ns(), &cost::cpus(&self.probes)?);
-        let dispensable: Vec<_> = self.probes.dispensable().collect();
-        beyond.retain(|one| dispensable.contains(&one.part));
-        Ok(beyond)
-    }
-
-    /// Records without a part from now on; system calls are sampled then, if they can be.
-    fn give_up(&mut self, part: RecorderPart, because: String) -> Vec<Capability> {
-        self.probes.shed(part);
-        let mut changed = vec![Capability { part, on: false, because }];
-        if part == RecorderPart::SystemCalls && self.probes.samples_calls() {
-            let because = call_windows::unfit_host();
-            self.call_windows = because.is_none().then(CallWindows::new);
-            changed.push(Capability {
-                part: RecorderPart::SampledCalls,
-                on: because.is_none(),
-                because: because.unwrap_or_default(),
-            });
-        }
-        changed
-    }
-
-    /// The most expensive part and why it is to go, if recording costs more than its budget.
-    fn beyond_budget(&mut self, cost: &Cost) -> Option<(RecorderPart, String)> {
-        let budget = self.budget_percent?;
-        let now = clock::monotonic_ns();
-        let spent = cost.cpu_ns + cost.bpf_ns;
-        let (since, before) = mem::replace(&mut self.budget_seen, (now, spent));
-        if since == 0 || now <= since {
-            return None;
-        }
-        let available = (now - since) as f64 * host::cpu_count() as f64;
-        let percent = 100.0 * spent.saturating_sub(before) as f64 / available;
-        if percent <= budget {
-            return None;
-        }
-        let parts: Vec<RecorderPart> = self.probes.dispensable().collect();
-        let part = cost::most_expensive(cost, &parts)?;
-        let because = format!(
-            "shed: recording took {} of the CPUs, the budget is {budget} %",
-            share(percent / 100.0)
-        );
-        Some((part, because))
     }
 
     /// Once recording has stopped: gives the outliers that did not fit into batches, then all stacks

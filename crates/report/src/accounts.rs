@@ -93,7 +93,8 @@ fn write_running(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()
     let of_running = |path: &&PathSum| path.sampled && path.account == Account::Running;
     for path in run.sums.paths.iter().filter(of_running) {
         // A page fault is the program's own.
-        *parts.entry(path.kernel.and(path.call)).or_default() += path.count;
+        let part = parts.entry(path.kernel.and(path.call)).or_default();
+        *part = part.saturating_add(path.count);
     }
     let n = sum(parts.values().copied());
     if n < LEAST_SAMPLES {

@@ -50,6 +50,10 @@ fn calls_in_windows_give_the_numbers_and_durations_of_all() {
         assert!(off <= rate.high - rate.low + truth / 20.0, "{name}: {truth}, {rate:?}");
         assert!(rate.low > truth / 3.0 && rate.high < truth * 3.0, "{name}: {truth}, {rate:?}");
     }
+    // A thread that begins under watch comes out of the kernel, although no end of a call is seen.
+    let asker = run.threads.iter().find(|thread| thread.comm == "asker").unwrap();
+    let [running, kernel] = [Account::Running, Account::Kernel].map(|a| asker.accounts.get(a));
+    assert!(running > 10 * kernel, "{:?}", asker.accounts);
     // A nap in four or so began before its window.
     let nap = of("pselect6");
     assert!(nap.censored > 0, "{nap:?}");
@@ -109,9 +113,19 @@ fn calls_are_sampled_where_a_cpu_makes_too_many_and_sleeps_keep_what_they_are_fo
     let running = asker.get(Account::Running) as f64 / asker.sum_of(Account::is_running) as f64;
     let since = 1.0 - whole / seconds as f64;
     assert!((running - since).abs() < 0.2, "{running} of its time, {since} expected");
+    // What samples found it in is what its accounts of the first seconds say.
+    let getppid = Syscall::named("getppid").unwrap();
+    let tid = thread("asker").tid;
+    let of_asker = run.sums.paths.iter().filter(|path| path.sampled && path.tid == tid);
+    let of_running: Vec<_> = of_asker.filter(|path| path.account == Account::Running).collect();
+    let in_call = of_running.iter().filter(|path| path.call == Some(getppid));
+    let samples: u64 = of_running.iter().map(|path| path.count).sum();
+    let part = in_call.map(|path| path.count).sum::<u64>() as f64 / samples as f64;
+    let in_getppid = asker.get(Account::Syscall(getppid)) as f64;
+    let exact = in_getppid / (in_getppid + asker.get(Account::User) as f64);
+    assert!((0.3..3.0).contains(&(part / exact)), "{part} of {samples} samples, {exact}");
     // Sampled from then on.
     let sampled = explain::annotations(run, SlowMessages::default()).sampled_calls.unwrap();
-    let getppid = Syscall::named("getppid").unwrap();
     let rate = sampled.calls.iter().find(|one| one.call == getppid).unwrap().per_second.unwrap();
     let truth = all as f64 / seconds as f64;
     let off = (rate.value - truth).abs();

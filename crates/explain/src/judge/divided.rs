@@ -18,9 +18,13 @@ pub(crate) fn divided(run: &Run) -> Cow<'_, Run> {
     let mut of_processes = BTreeMap::<u32, Parts>::new();
     for path in run.sums.paths.iter().filter(|path| is_of_running(path)) {
         let account = account(path);
-        *of_threads.entry((path.tgid, path.tid)).or_default().entry(account).or_default() +=
-            path.ns;
-        *of_processes.entry(path.tgid).or_default().entry(account).or_default() += path.ns;
+        for parts in [
+            of_threads.entry((path.tgid, path.tid)).or_default(),
+            of_processes.entry(path.tgid).or_default(),
+        ] {
+            let part = parts.entry(account).or_default();
+            *part = part.saturating_add(path.ns);
+        }
     }
     if of_processes.is_empty() {
         return Cow::Borrowed(run);
@@ -50,7 +54,8 @@ fn account(path: &PathSum) -> Account {
 fn divide(accounts: &Accounts, parts: &Parts) -> Accounts {
     let others = accounts.iter().filter(|(account, _)| *account != Account::Running);
     let mut divided: Accounts = others.collect();
-    let (running, all) = (accounts.get(Account::Running), parts.values().sum());
+    let running = accounts.get(Account::Running);
+    let all = parts.values().copied().fold(0, u64::saturating_add);
     let mut left = running;
     for (account, ns) in parts {
         let part = part_of(running, *ns, all).min(left);

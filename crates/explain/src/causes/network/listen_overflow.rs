@@ -159,7 +159,7 @@ fn say_what_was_full(full: Option<(&String, &Listener)>, claim: &mut Claim) {
 
 /// Calls of accept, those in vain included.
 fn accepted(case: &Case) -> u64 {
-    ["accept", "accept4"].iter().map(|name| case.calls(name).0).sum()
+    ["accept", "accept4"].iter().fold(0, |sum, name| case.calls(name).0.saturating_add(sum))
 }
 
 /// By process and socket.
