@@ -20,7 +20,7 @@ const LOOK_NS: u64 = 20_000_000;
 /// A process without a trace is asked again after one part in so many of the time since it was met: most
 /// that trace begin to when they start. After so long at most, ns, and so long for each process, because
 /// a question costs some 100 us. Of one that begins later the histograms are whole all the same.
-const PART_OF_TIME: u64 = 8;
+const PART_OF_TIME: u64 = 4;
 const LONGEST_REST_NS: u64 = 4_000_000_000;
 const REST_OF_EACH_NS: u64 = 6_000_000;
 
@@ -332,7 +332,7 @@ mod tests {
             asked.next_ns - now_ns
         };
         assert_eq!(rest(100 * S, S), LOOK_NS, "it may begin at once");
-        assert_eq!(rest(102 * S, S), S / 4);
+        assert_eq!(rest(102 * S, S), S / 2);
         assert_eq!(rest(150 * S, S), S, "of a few");
         assert_eq!(rest(150 * S, 3 * S), 3 * S, "of many");
 

@@ -44,7 +44,7 @@ int BPF_PROG(on_received, struct sock *sk, int length, int flags)
 	t = this_thread(cpu);
 	if (!t)
 		return 0;
-	if (calls_off && t->sent_to && t->sent_to == (u32)inode_of_sock(sk))
+	if (t->sent_to & SENT_TO_INODE && t->sent_to == sent_to_inode(inode_of_sock(sk)))
 		t->sent_to = 0;
 	c = connection_of(sk);
 	if (length == 0) {
@@ -80,7 +80,7 @@ int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
 	c = connection_of(sk);
 	/* Who answers waits for no answer there. */
 	if (calls_off && (!c || c->role != ROLE_SERVER))
-		t->sent_to = inode_of_sock(sk);
+		t->sent_to = sent_to_inode(inode_of_sock(sk));
 	if (!c && pair_transfers(sk, true))
 		return 0;
 	if (!c)

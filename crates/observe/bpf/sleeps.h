@@ -165,13 +165,20 @@ static __always_inline bool is_clients(struct thread *t, struct file *file, u32 
 	return local >= EPHEMERAL_PORT && remote && remote < EPHEMERAL_PORT;
 }
 
+#define SENT_TO_INODE	(1U << 31)
+
+static __always_inline u32 sent_to_inode(u64 inode)
+{
+	return (u32)inode | SENT_TO_INODE;
+}
+
 /*
  * Whether a thread has sent something there last, and read nothing since. The programs of calls keep the
  * descriptor, plus 1. Without them those of requests keep the inode, of sockets alone.
  */
 static __always_inline bool has_sent(struct thread *t, u64 inode, u32 fd)
 {
-	return t->sent_to && t->sent_to == (calls_off ? (u32)inode : fd + 1);
+	return t->sent_to == (calls_off ? sent_to_inode(inode) : fd + 1);
 }
 
 /* Notes whether a thread that waits for `fd` waits for the answer to what it has sent there. */

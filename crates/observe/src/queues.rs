@@ -3,9 +3,9 @@
 //!
 //! A look costs what the target's sockets cost, finding new ones a walk over the open files of the
 //! target (of all processes, when several are watched). Both become rarer when they take long, so
-//! that neither has more than a fortieth of a CPU; while the target has no socket, a look comes
+//! that neither has more than a two-hundredth of a CPU; while the target has no socket, a look comes
 //! only with each search. Measured with 990 sockets of the target among
-//! 99,000 (bench-peers/sockets.sh): 27 to 29 looks a second, 3.3 % of a CPU for both walks, which is
+//! 99,000 (bench-peers/sockets.sh): 4.7 looks a second, 0.8 % of a CPU for both walks, which is
 //! 0.9 us for each socket or file; nearly all of it is waiting for memory.
 
 use std::io::Read;
@@ -21,7 +21,7 @@ use crate::bpf::{self, queue_record};
 use crate::queue_state::State;
 
 /// At most one part in so many of the time is spent looking, and searching.
-const SHARE: u32 = 40;
+const SHARE: u32 = 200;
 
 /// How often.
 #[derive(Clone, Copy)]

@@ -103,7 +103,7 @@ fn a_cheap_recording_takes_few_samples_and_they_stand_for_the_same_time() {
     }
 }
 
-/// 997 samples a second for 2 seconds or 3 and 199 from then on, of which each stands for more.
+/// 997 samples a second for 2 seconds or 3 and 99 from then on, of which each stands for more.
 #[test]
 fn a_longer_recording_takes_fewer_samples_and_they_stand_for_the_same_time() {
     let Some(lab) = Lab::new() else { return };
@@ -113,10 +113,10 @@ fn a_longer_recording_takes_fewer_samples_and_they_stand_for_the_same_time() {
     let sampled = || run.sums.paths.iter().filter(|path| path.sampled);
     let (count, ns) = sampled().fold((0, 0), |(n, ns), path| (n + path.count, ns + path.ns));
     let a_second = count * 1_000_000_000 / on_cpu;
-    assert!((220..=850).contains(&a_second), "{count} in {on_cpu} ns");
+    assert!((150..=800).contains(&a_second), "{count} in {on_cpu} ns");
     assert!(ns > on_cpu / 5 * 4 && ns < on_cpu / 4 * 5, "{ns} of {on_cpu} ns");
     let periods: std::collections::BTreeSet<_> = sampled().map(|path| path.max_ns).collect();
-    assert!(periods.iter().all(|ns| [1_003_009, 5_025_127].contains(ns)), "{periods:?}");
+    assert!(periods.iter().all(|ns| [1_003_009, 10_101_011].contains(ns)), "{periods:?}");
 }
 
 fn each_wait_is_in_its_account(recorded: &Recorded) {

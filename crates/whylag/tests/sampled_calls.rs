@@ -19,8 +19,9 @@ use model::{
 
 const SECONDS: u64 = 10;
 
-/// Calls of a burst, of which there are 5,000 a second: beyond 20 they are too many to record all.
-const FEW: u64 = 5;
+/// Calls of a burst, of which there are 5,000 a second: beyond 20 they are too many to record all, beyond 10
+/// for a CPU without idle time.
+const FEW: u64 = 3;
 const MANY: u64 = 50;
 
 fn steady_calls(seconds: u64, burst: u64) -> [OsString; 3] {
@@ -101,7 +102,7 @@ fn calls_are_sampled_where_a_cpu_makes_too_many_and_sleeps_keep_what_they_are_fo
     let (run, own) = (&recorded.run, Values::of(recorded.stdout()));
     let part = |wanted| run.capabilities.iter().find(|one| one.part == wanted).unwrap();
     let calls = part(RecorderPart::SystemCalls);
-    assert!(!calls.on && calls.because.contains("more than 100,000 a second"), "{calls:?}");
+    assert!(!calls.on && calls.because.contains("00 a second on a CPU"), "{calls:?}");
     assert!(part(RecorderPart::SampledCalls).on);
     assert!(part(RecorderPart::Requests).on);
     // All of them for the first two seconds.
@@ -143,6 +144,21 @@ fn calls_are_sampled_where_a_cpu_makes_too_many_and_sleeps_keep_what_they_are_fo
         let asleep = thread.accounts.get(Account::Blocked(Blocked::TimerSleep)) as f64;
         assert!(asleep > 0.8 * thread.wall_ns() as f64, "{name}: {:?}", thread.accounts);
     }
+}
+
+/// A CPU that another program keeps busy.
+#[test]
+fn half_as_many_calls_are_too_many_for_a_cpu_without_idle_time() {
+    let Some(lab) = Lab::new() else { return };
+    let beside = r#"timeout 6 sh -c 'while :; do :; done' & exec "$@""#;
+    let mut command: Vec<OsString> =
+        ["taskset", "-c", "0", "sh", "-c", beside, "sh"].map(OsString::from).into();
+    command.extend(steady_calls(5, MANY));
+    let run = lab.record(&[], command).run;
+    let calls = run.capabilities.iter().find(|one| one.part == RecorderPart::SystemCalls).unwrap();
+    let because = "more than 50,000 a second on a CPU without idle time: ";
+    assert!(!calls.on && calls.because.contains(because), "{calls:?}");
+    assert!(calls.because.contains("on CPU 0"), "{calls:?}");
 }
 
 #[test]

@@ -105,7 +105,7 @@ pub struct Options {
     #[arg(long, requires = "command")]
     keep_command_line: bool,
     /// Do not trace system calls and requests, which cost a busy server most, nor softirqs, and
-    /// sample each CPU 49 times a second (instead of 997 for the first 2 seconds and then 199). System
+    /// sample each CPU 49 times a second (instead of 997 for the first 2 seconds and then 99). System
     /// calls are looked at for 20 ms a second: 'show' estimates how many there are and how long
     /// they take. On-CPU time is divided into calls by samples, who ran in waits for a CPU of less than a
     /// millisecond is estimated from some of them, and causes that need what is left out are not looked at
