@@ -63,6 +63,8 @@ pub struct Tracer {
     crowd: Crowd,
     bound: Bound,
     losses: BTreeMap<Loss, u64>,
+    /// What a CPU had too much of, and when it was recorded no more, ns.
+    given_up: Vec<(RecorderPart, u64)>,
     /// As asked for at the start: shorter intervals, if they come, are in no sum.
     threshold_ns: u64,
     lowered: bool,
@@ -122,6 +124,7 @@ impl Tracer {
             probes,
             call_windows,
             frequencies,
+            given_up: Vec::new(),
             drain,
             sampler,
             queues,

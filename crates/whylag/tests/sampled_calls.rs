@@ -19,9 +19,8 @@ use model::{
 
 const SECONDS: u64 = 10;
 
-/// Calls of a burst, of which there are 5,000 a second: beyond 20 they are too many to record all, beyond 10
-/// for a CPU without idle time.
-const FEW: u64 = 3;
+/// Calls of a burst, of which there are 5,000 a second: beyond 20 they are too many to record all.
+const FEW: u64 = 5;
 const MANY: u64 = 50;
 
 fn steady_calls(seconds: u64, burst: u64) -> [OsString; 3] {
@@ -102,7 +101,7 @@ fn calls_are_sampled_where_a_cpu_makes_too_many_and_sleeps_keep_what_they_are_fo
     let (run, own) = (&recorded.run, Values::of(recorded.stdout()));
     let part = |wanted| run.capabilities.iter().find(|one| one.part == wanted).unwrap();
     let calls = part(RecorderPart::SystemCalls);
-    assert!(!calls.on && calls.because.contains("00 a second on a CPU"), "{calls:?}");
+    assert!(!calls.on && calls.because.contains("more than 100,000 a second"), "{calls:?}");
     assert!(part(RecorderPart::SampledCalls).on);
     assert!(part(RecorderPart::Requests).on);
     // All of them for the first two seconds.
@@ -146,19 +145,29 @@ fn calls_are_sampled_where_a_cpu_makes_too_many_and_sleeps_keep_what_they_are_fo
     }
 }
 
-/// A CPU that another program keeps busy.
+/// After 2 of 8 seconds the programs of requests tell it, by the socket.
 #[test]
-fn half_as_many_calls_are_too_many_for_a_cpu_without_idle_time() {
+fn who_waits_for_an_answer_is_known_without_calls() {
     let Some(lab) = Lab::new() else { return };
-    let beside = r#"timeout 6 sh -c 'while :; do :; done' & exec "$@""#;
-    let mut command: Vec<OsString> =
-        ["taskset", "-c", "0", "sh", "-c", beside, "sh"].map(OsString::from).into();
-    command.extend(steady_calls(5, MANY));
-    let run = lab.record(&[], command).run;
-    let calls = run.capabilities.iter().find(|one| one.part == RecorderPart::SystemCalls).unwrap();
-    let because = "more than 50,000 a second on a CPU without idle time: ";
-    assert!(!calls.on && calls.because.contains(because), "{calls:?}");
-    assert!(calls.because.contains("on CPU 0"), "{calls:?}");
+    let command: [OsString; 2] = [program("asks_in_storm").into(), "8".into()];
+    let recorded = lab.record(&[], command);
+    let (run, own) = (&recorded.run, Values::of(recorded.stdout()));
+    assert!(run.capabilities.iter().any(|c| c.part == RecorderPart::SystemCalls && !c.on));
+    let at_sockets = |asked| -> u64 {
+        let account = Account::Blocked(Blocked::SocketReceive);
+        let waits = run.sums.waits.iter().filter(|wait| wait.account == account);
+        waits.filter(|wait| wait.asked == asked).map(|wait| wait.count).sum()
+    };
+    // Each question is one wait for its answer, and one of the other thread for the question.
+    let (answers, questions) = (at_sockets(true), at_sockets(false));
+    let of_all = |waits: u64| waits as f64 / own.get("asked") as f64;
+    assert!(own.get("asked") > 500, "{}", recorded.stdout());
+    assert!((0.8..1.1).contains(&of_all(answers)), "{answers}, {questions}: {}", recorded.stdout());
+    assert!(
+        (0.5..1.1).contains(&of_all(questions)),
+        "{answers}, {questions}: {}",
+        recorded.stdout()
+    );
 }
 
 #[test]

@@ -16,13 +16,25 @@ impl Tracer {
     pub fn save_cost(&mut self, cost: &Cost) -> Result<Vec<Capability>, Error> {
         let mut changed = Vec::new();
         for beyond in self.too_frequent()? {
-            let since_ns = clock::monotonic_ns().saturating_sub(self.since_ns());
+            let now_ns = clock::monotonic_ns();
+            self.given_up.push((beyond.part, now_ns));
+            let since_ns = now_ns.saturating_sub(self.since_ns());
             changed.extend(self.give_up(beyond.part, beyond.because(since_ns)));
         }
         if let Some((part, because)) = self.beyond_budget(cost) {
             changed.extend(self.give_up(part, because));
         }
         Ok(changed)
+    }
+
+    /// What was given up so shortly before the recording stopped that it is as good as recorded.
+    pub fn hardly_missed(&self, stopped_ns: u64) -> Vec<RecorderPart> {
+        let since_ns = self.since_ns();
+        let given_up = self.given_up.iter();
+        given_up
+            .filter(|(_, at_ns)| is_hardly_missed(since_ns, *at_ns, stopped_ns))
+            .map(|(part, _)| *part)
+            .collect()
     }
 
     /// Parts that the others can do without and of which a CPU has too much.
@@ -71,5 +83,24 @@ impl Tracer {
             share(percent / 100.0)
         );
         Some((part, because))
+    }
+}
+
+/// Nobody takes what is missing of it for "not there": less than a tenth of the recording.
+fn is_hardly_missed(since_ns: u64, at_ns: u64, stopped_ns: u64) -> bool {
+    stopped_ns.saturating_sub(at_ns) < stopped_ns.saturating_sub(since_ns) / 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_up_at_the_end_of_a_recording_is_not_missed() {
+        const MS: u64 = 1_000_000;
+        assert!(is_hardly_missed(1_000 * MS, 3_080 * MS, 3_150 * MS));
+        assert!(is_hardly_missed(1_000 * MS, 3_000 * MS, 3_200 * MS));
+        assert!(!is_hardly_missed(1_000 * MS, 3_000 * MS, 3_300 * MS));
+        assert!(!is_hardly_missed(1_000 * MS, 3_000 * MS, 11_000 * MS));
     }
 }

@@ -369,6 +369,10 @@ fn is_complete(mystery: &Mystery, case: &Case) {
         let in_words = finding.excluded.iter().map(|e| (&e.what, &e.because));
         let found = causes.chain(in_words).find(|(what, _)| what == other);
         let is_excluded = found.is_some_and(|(_, because)| !because.is_empty());
-        assert!(is_excluded || of_cause(other).is_some(), "{other}: {:?}", finding.ruled_out);
+        // A CPU makes too many calls to record all of them for longer than 2 seconds.
+        let mut undecided = finding.not_ruled_out.iter().filter(|one| one.cause == *other);
+        let is_undecided = undecided.any(|one| one.because.contains("(recorded for the first 2."));
+        let is_said = is_excluded || is_undecided || of_cause(other).is_some();
+        assert!(is_said, "{other}: {:?}", finding.ruled_out);
     }
 }
