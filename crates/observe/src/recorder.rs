@@ -222,7 +222,7 @@ impl Recorder {
                 let at_ns = tracer.stop()?;
                 let parts = tracer.hardly_missed(at_ns);
                 let of_them = self.capabilities.iter_mut().filter(|one| parts.contains(&one.part));
-                of_them.for_each(|one| (one.on, one.because) = (true, String::new()));
+                of_them.for_each(|one| one.on = true);
                 (at_ns, tracer.batch(self.last_batch_ns)?)
             }
             Backend::Sampled(sampler) => {

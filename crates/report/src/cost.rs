@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use model::units::{bytes, count, counted, duration, share, share_of};
-use model::{OwnDelay, Run};
+use model::{Capability, OwnDelay, Run};
 
 use crate::{Style, text};
 
@@ -53,8 +53,14 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     if lost > 0 {
         paragraph(out, style, "lost: ", &losses.join(", "))?;
     }
-    for capability in run.capabilities.iter().filter(|capability| !capability.on) {
-        paragraph(out, style, "off: ", &format!("{} ({})", capability.part, capability.because))?;
+    for Capability { part, on, because } in &run.capabilities {
+        // One that is on as a rule has no reason to give.
+        let label = match (on, because.is_empty()) {
+            (true, true) => continue,
+            (true, false) => "not all the time: ",
+            (false, _) => "off: ",
+        };
+        paragraph(out, style, label, &format!("{part} ({because})"))?;
     }
     Ok(())
 }
@@ -80,6 +86,8 @@ fn paragraph(out: &mut dyn Write, style: &Style, label: &str, sentence: &str) ->
 
 #[cfg(test)]
 mod tests {
+    use model::RecorderPart;
+
     use super::*;
     use crate::sample;
 
@@ -101,6 +109,21 @@ mod tests {
             "{flat}"
         );
         assert!(flat.contains("off: kernel locks (no tracepoint lock:contention_begin"), "{flat}");
-        assert!(!flat.contains("off: threads"), "{flat}");
+        assert!(!flat.contains("threads ("), "{flat}");
+    }
+
+    #[test]
+    fn what_was_recorded_for_most_of_the_time_is_told() {
+        let mut run = sample::run();
+        run.capabilities.push(Capability {
+            part: RecorderPart::SystemCalls,
+            on: true,
+            because: "recorded for the first 2.02 s".to_owned(),
+        });
+        let mut out = Vec::new();
+        write(&mut out, &run, &Style::default()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let said = "not all the time: system calls (recorded for the first 2.02 s)";
+        assert!(text.contains(said), "{text}");
     }
 }

@@ -11,9 +11,9 @@ use crate::RecorderPart;
 pub struct Capability {
     /// Which.
     pub part: RecorderPart,
-    /// True if it was on all the time.
+    /// True if it was on all the time, or for more than nine tenths of it.
     pub on: bool,
-    /// Why it was off, or became so; empty when on.
+    /// Why it was off, or became so; empty when on all the time.
     pub because: String,
 }
 
