@@ -193,16 +193,12 @@ impl Recorder {
             Backend::Traced(tracer) => {
                 // The kernel side sees forks and execs in a cgroup, not what is moved into it.
                 tracer.take_new(self.found.cgroup.is_some())?;
-                let mut batch = tracer.batch(self.last_batch_ns)?;
+                let batch = tracer.batch(self.last_batch_ns)?;
                 let changed = match &batch.cost {
                     Some(cost) => tracer.save_cost(cost)?,
                     None => Vec::new(),
                 };
-                for changed in changed {
-                    self.capabilities.retain(|capability| capability.part != changed.part);
-                    self.capabilities.push(changed);
-                    batch.capabilities = self.capabilities.clone();
-                }
+                change(&mut self.capabilities, changed);
                 batch
             }
             Backend::Sampled(sampler) => sampler.batch(clock::monotonic_ns()),
@@ -220,9 +216,7 @@ impl Recorder {
         let (at_ns, mut last) = match &mut self.backend {
             Backend::Traced(tracer) => {
                 let at_ns = tracer.stop()?;
-                let parts = tracer.hardly_missed(at_ns);
-                let of_them = self.capabilities.iter_mut().filter(|one| parts.contains(&one.part));
-                of_them.for_each(|one| one.on = true);
+                change(&mut self.capabilities, tracer.hardly_missed(at_ns));
                 (at_ns, tracer.batch(self.last_batch_ns)?)
             }
             Backend::Sampled(sampler) => {
@@ -279,6 +273,12 @@ impl Recorder {
         }
         self.last_batch_ns = batch.heartbeat_ns;
     }
+}
+
+/// Replaces what is known of parts that have changed.
+fn change(capabilities: &mut Vec<Capability>, changed: Vec<Capability>) {
+    capabilities.retain(|known| changed.iter().all(|new| new.part != known.part));
+    capabilities.extend(changed);
 }
 
 /// Begins as planned; where the kernel refuses, with less. Gives the plan that worked.

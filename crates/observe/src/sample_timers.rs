@@ -20,8 +20,8 @@ use crate::Error;
 ///
 /// Where a hypervisor has to act at each timer, 997 samples a second alone take a tenth of a busy
 /// server's requests (`perf record -F 997` beside nginx on such a machine: 7 to 12 %; `-F 99`: 4 %, -2
-/// to 10), and on a CPU without idle time each takes 10 to 20 us, for the stacks that it copies. A short
-/// recording needs that many; a longer one has enough of them without.
+/// to 10), and on a CPU without idle time each takes 9 to 16 us (the kernel's statistics), for the stacks that
+/// it copies. A short recording needs that many; a longer one has enough of them without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
     /// 997 times a second for [`AT_FIRST`], 99 times from then on.

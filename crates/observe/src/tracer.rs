@@ -63,8 +63,8 @@ pub struct Tracer {
     crowd: Crowd,
     bound: Bound,
     losses: BTreeMap<Loss, u64>,
-    /// What a CPU had too much of, and when it was recorded no more, ns.
-    given_up: Vec<(RecorderPart, u64)>,
+    /// What a CPU had too much of: when it was recorded no more, ns, and why.
+    given_up: Vec<(RecorderPart, u64, String)>,
     /// As asked for at the start: shorter intervals, if they come, are in no sum.
     threshold_ns: u64,
     lowered: bool,

@@ -54,7 +54,6 @@ pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
         paragraph(out, style, "lost: ", &losses.join(", "))?;
     }
     for Capability { part, on, because } in &run.capabilities {
-        // One that is on as a rule has no reason to give.
         let label = match (on, because.is_empty()) {
             (true, true) => continue,
             (true, false) => "not all the time: ",

@@ -145,6 +145,27 @@ fn calls_are_sampled_where_a_cpu_makes_too_many_and_sleeps_keep_what_they_are_fo
     }
 }
 
+/// They are given up after 2 seconds, and the program ends then.
+#[test]
+fn calls_count_as_recorded_where_all_but_a_moment_at_the_end_was() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = lab.record(&[], steady_calls(2, MANY));
+    let is_calls = |one: &&model::Capability| one.part == RecorderPart::SystemCalls;
+    let calls = recorded.run.capabilities.iter().find(is_calls).unwrap();
+    let part = calls_recorded(&recorded.run, "getppid") as f64
+        / Values::of(recorded.stdout()).get("calls.getppid") as f64;
+    println!("{part} of the calls, {calls:?}");
+    // A busy machine may take longer to see the program's end.
+    assert!(!calls.on || part > 0.85, "{part}, {calls:?}");
+    if recorded.run.length_ns() < 2_200_000_000 {
+        assert!(calls.on, "{calls:?}");
+    }
+    let text = String::from_utf8(lab.answer("show", &[])).unwrap();
+    let is_told = text.contains("not all the time: system calls (recorded for the first");
+    assert_eq!(is_told, calls.on && !calls.because.is_empty(), "{text}");
+    assert!(!calls.on || !calls.because.contains("estimates"), "{calls:?}");
+}
+
 /// After 2 of 8 seconds the programs of requests tell it, by the socket.
 #[test]
 fn who_waits_for_an_answer_is_known_without_calls() {

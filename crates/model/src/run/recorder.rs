@@ -11,7 +11,7 @@ use crate::RecorderPart;
 pub struct Capability {
     /// Which.
     pub part: RecorderPart,
-    /// True if it was on all the time, or for more than nine tenths of it.
+    /// True if it was on all the time, but for a moment at its end.
     pub on: bool,
     /// Why it was off, or became so; empty when on all the time.
     pub because: String,

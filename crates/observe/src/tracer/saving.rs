@@ -10,6 +10,10 @@ use crate::call_windows::{self, CallWindows};
 use crate::frequent::TooFrequent;
 use crate::{Error, cost, host};
 
+/// Nobody takes what is missing of a part for "not there" if it is less than that: there was too much of it
+/// for half a second at least before (`frequent`), which was recorded whole.
+const HARDLY_NS: u64 = 200_000_000;
+
 impl Tracer {
     /// Gives up what is too frequent, and the most expensive part if recording costs more than its
     /// budget. Gives the parts that have changed.
@@ -17,9 +21,9 @@ impl Tracer {
         let mut changed = Vec::new();
         for beyond in self.too_frequent()? {
             let now_ns = clock::monotonic_ns();
-            self.given_up.push((beyond.part, now_ns));
-            let since_ns = now_ns.saturating_sub(self.since_ns());
-            changed.extend(self.give_up(beyond.part, beyond.because(since_ns)));
+            let because = beyond.because(now_ns.saturating_sub(self.since_ns()));
+            self.given_up.push((beyond.part, now_ns, because.clone()));
+            changed.extend(self.give_up(beyond.part, because));
         }
         if let Some((part, because)) = self.beyond_budget(cost) {
             changed.extend(self.give_up(part, because));
@@ -28,12 +32,15 @@ impl Tracer {
     }
 
     /// What was given up so shortly before the recording stopped that it is as good as recorded.
-    pub fn hardly_missed(&self, stopped_ns: u64) -> Vec<RecorderPart> {
-        let since_ns = self.since_ns();
+    pub fn hardly_missed(&self, stopped_ns: u64) -> Vec<Capability> {
         let given_up = self.given_up.iter();
         given_up
-            .filter(|(_, at_ns)| is_hardly_missed(since_ns, *at_ns, stopped_ns))
-            .map(|(part, _)| *part)
+            .filter(|(_, at_ns, _)| stopped_ns.saturating_sub(*at_ns) < HARDLY_NS)
+            .map(|(part, _, because)| Capability {
+                part: *part,
+                on: true,
+                because: because.clone(),
+            })
             .collect()
     }
 
@@ -83,24 +90,5 @@ impl Tracer {
             share(percent / 100.0)
         );
         Some((part, because))
-    }
-}
-
-/// Nobody takes what is missing of it for "not there": less than a tenth of the recording.
-fn is_hardly_missed(since_ns: u64, at_ns: u64, stopped_ns: u64) -> bool {
-    stopped_ns.saturating_sub(at_ns) < stopped_ns.saturating_sub(since_ns) / 10
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_given_up_at_the_end_of_a_recording_is_not_missed() {
-        const MS: u64 = 1_000_000;
-        assert!(is_hardly_missed(1_000 * MS, 3_080 * MS, 3_150 * MS));
-        assert!(is_hardly_missed(1_000 * MS, 3_000 * MS, 3_200 * MS));
-        assert!(!is_hardly_missed(1_000 * MS, 3_000 * MS, 3_300 * MS));
-        assert!(!is_hardly_missed(1_000 * MS, 3_000 * MS, 11_000 * MS));
     }
 }
