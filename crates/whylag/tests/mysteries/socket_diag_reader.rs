@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::time::Instant;
 
 use model::{Coincidence, Run, TableRead};
+use tempfile::TempDir;
 
 use crate::common::disturbance::{disturbance, figures_are_asked_for};
 use crate::common::programs::mystery;
@@ -73,20 +75,27 @@ fn what_else_ran_when_sockets_were_slow_is_named_with_chance() {
     );
 }
 
+/// The name of a program that has nothing to do with sockets.
+const UNRELATED: &str = "unrelated-nap";
+
 /// The faulty program, beside one that has nothing to do with it.
 fn recorded(lab: &Lab, seconds: &str) -> Run {
-    let unrelated = "while :; do /bin/sleep 0.25; done";
-    let _unrelated = Helper::spawn(Command::new("sh").args(["-c", unrelated]));
+    // Others of this host may run `sleep`.
+    let folder = TempDir::new().unwrap();
+    symlink("/bin/sleep", folder.path().join(UNRELATED)).unwrap();
+    let unrelated = format!("while :; do ./{UNRELATED} 0.25; done");
+    let _unrelated =
+        Helper::spawn(Command::new("sh").args(["-c", &unrelated]).current_dir(folder.path()));
     let program = mystery("socket-diag-reader-faulty");
     lab.record(&["--threshold", "100us"], [program.as_os_str(), seconds.as_ref()]).run
 }
 
 /// Every execution of an unrelated program was seen, and who was on the other CPU in the longest
 /// calls is recorded with what it read.
-fn others_are_recorded(run: &Run, agent: u32, expected_sleeps: Range<usize>) {
-    let sleeps = run.presences.iter().filter(|one| one.comm == "sleep").map(|one| one.tgid);
-    let sleeps = sleeps.collect::<BTreeSet<_>>().len();
-    assert!(expected_sleeps.contains(&sleeps), "{sleeps} executions, 4 a second");
+fn others_are_recorded(run: &Run, agent: u32, expected_naps: Range<usize>) {
+    let naps = run.presences.iter().filter(|one| one.comm == UNRELATED).map(|one| one.tgid);
+    let naps = naps.collect::<BTreeSet<_>>().len();
+    assert!(expected_naps.contains(&naps), "{naps} executions, 4 a second");
     assert!(run.presences.iter().all(|one| one.comm != "swapper/0"), "an idle CPU is no program");
     let call = run.sums.concurrent_calls.iter().max_by_key(|sum| sum.ns).unwrap();
     assert_eq!(call.other_tgid, agent, "{call:?}");
