@@ -32,6 +32,9 @@ pub enum EventKind {
     /// `value` is the time from the first of these calls to the send, in ns, at least the run's
     /// threshold; `detail` the call and how often it was made.
     HeldSend,
+    /// A thread waited for a spinlock of the kernel, in no recorded call; `value` is the time, in ns, at
+    /// least the run's threshold; `detail` the call that it was in, if any.
+    Spin,
 }
 
 /// One of them.
@@ -53,11 +56,11 @@ pub struct Event {
 }
 
 impl Event {
-    /// When it was over: a held send is noted with its begin and its length, any other event with one
-    /// moment.
+    /// When it was over: a held send and a spin are noted with their begin and their length, any other
+    /// event with one moment.
     pub fn end_ns(&self) -> u64 {
         match self.kind {
-            EventKind::HeldSend => self.time_ns.saturating_add(self.value),
+            EventKind::HeldSend | EventKind::Spin => self.time_ns.saturating_add(self.value),
             _ => self.time_ns,
         }
     }
@@ -87,6 +90,8 @@ pub enum EventDetail {
         /// How often it made that call.
         times: u64,
     },
+    /// The call in which it came.
+    Call(Syscall),
 }
 
 impl EventDetail {
@@ -114,6 +119,7 @@ impl EventDetail {
                 let times = times.parse().map_err(|_| wrong())?;
                 EventDetail::Waits { call: call.parse()?, times }
             }
+            EventKind::Spin => EventDetail::Call(text.parse()?),
             EventKind::Exit
             | EventKind::DirectReclaim
             | EventKind::Compaction
@@ -129,6 +135,7 @@ impl fmt::Display for EventDetail {
             EventDetail::Program(text) | EventDetail::Device(text) => f.write_str(text),
             EventDetail::Sender { comm, tid } => write!(f, "from {comm} (tid {tid})"),
             EventDetail::Waits { call, times } => write!(f, "{call} {times} times"),
+            EventDetail::Call(call) => write!(f, "{call}"),
         }
     }
 }
@@ -174,6 +181,7 @@ mod tests {
             (EventKind::BlockIo, EventDetail::Device("8:16".into()), "8:16"),
             (EventKind::Signal, sender, "from from a (tid 3) (tid 77)"),
             (EventKind::HeldSend, EventDetail::Waits { call, times: 12 }, "sched_yield 12 times"),
+            (EventKind::Spin, EventDetail::Call(call), "sched_yield"),
             (EventKind::Exit, EventDetail::None, ""),
         ] {
             assert_eq!(detail.to_string(), text);

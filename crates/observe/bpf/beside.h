@@ -24,7 +24,7 @@ extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
 struct spin_wait {
-	u64 ns;
+	u64 ns, like;		/* how long it was, for how much it stands */
 	u64 kernel;
 	u32 tgid;
 	u32 here;
@@ -93,7 +93,7 @@ static __always_inline void add_possible_holder(struct task_struct *task,
 		}
 	}
 	__sync_fetch_and_add(&sum->count, 1);
-	__sync_fetch_and_add(&sum->ns, wait->ns);
+	__sync_fetch_and_add(&sum->ns, wait->like);
 	if (wait->ns > sum->max_ns)
 		sum->max_ns = wait->ns;
 }
@@ -123,10 +123,10 @@ static long look_at_cpu(u32 i, struct spin_wait *wait)
 	return 0;
 }
 
-/* The current thread waited for a spinlock until now. */
-static __noinline int spun(u32 tgid, u64 kernel, u64 ns)
+/* The current thread waited for a spinlock until now, and has it: somebody else may wait for it already. */
+static __noinline int spun(u32 tgid, u64 kernel, u64 ns, u64 like)
 {
-	struct spin_wait wait = { .ns = ns, .tgid = tgid, .kernel = kernel };
+	struct spin_wait wait = { .ns = ns, .like = like, .tgid = tgid, .kernel = kernel };
 
 	wait.here = bpf_get_smp_processor_id();
 	if (bpf_task_from_pid && bpf_task_release)

@@ -130,16 +130,32 @@ int BPF_PROG(on_contention_begin, void *lock, unsigned int flags)
 	return 0;
 }
 
+/* A recorded call that it is part of is kept whole. */
+static __always_inline bool is_part_of_call(struct thread *t)
+{
+	return !calls_off && t->call != NO_CALL;
+}
+
+static __always_inline void spun_for(void *ctx, struct cpu *cpu, struct thread *t, u64 now)
+{
+	u64 ns = now - t->spin_start, like = 0;
+
+	if (ns >= spun_min_ns)
+		like = stands_for(t, ns, SPIN_SAMPLE_NS, now);
+	if (like)
+		spun(t->tgid, kernel_stack_here(ctx, cpu), ns, like);
+	if (ns >= threshold_ns && !is_part_of_call(t))
+		send_event(EVENT_SPIN, t->tid, t->tgid, t->spin_start, ns, call_here(t), NULL);
+	hist_count(hist_slot(t->tgid, HIST_LOCK, LOCK_CLASS_SPIN), ns);
+}
+
 static __always_inline void contention_ends(void *ctx, struct cpu *cpu,
 					    struct thread *t, void *lock)
 {
 	u64 now = bpf_ktime_get_ns();
 
 	if (t->spin_lock == (u64)lock) {
-		if (now - t->spin_start >= spun_min_ns)
-			spun(t->tgid, kernel_stack_here(ctx, cpu), now - t->spin_start);
-		hist_count(hist_slot(t->tgid, HIST_LOCK, LOCK_CLASS_SPIN),
-			   now - t->spin_start);
+		spun_for(ctx, cpu, t, now);
 		spin_ends(cpu, t, now);
 	}
 	if (t->lock == (u64)lock) {

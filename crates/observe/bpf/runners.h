@@ -5,13 +5,10 @@
 #ifndef WHYLAG_RUNNERS_H
 #define WHYLAG_RUNNERS_H
 
-#include "state.h"
+#include "sampling.h"
 
 /* Shorter delays are not worth naming who ran instead. */
 #define RUNNER_MIN_NS	20000
-
-/* 2^20 divided by the golden ratio, odd: threads with numbers side by side are far apart. */
-#define THREAD_SHIFT	648055ULL
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -72,11 +69,8 @@ __noinline int add_runner(u32 tgid, struct ran *ran, u64 ns, u64 delay, u64 like
  * Divides a delay, from t->wake_ns to `now`, among those who had this CPU in it. What is longer ago
  * than the ring reaches is nobody's.
  *
- * With --cheap it does so if a multiple of RUNNER_SAMPLE_NS is in it, and what it finds stands for all
- * delays as long: for ten of 0.1 ms. In longer ones there always is one. Where many threads take turns
- * several ran in each delay; to add each of them took a fifth of a switch. No timer has such a period.
- * The multiples of each thread are shifted by its number, or all that wait at a moment would be looked
- * at together, and the error be larger than the explanation says.
+ * Without calls a sample of the shorter ones is. Where many threads take turns several ran in each delay;
+ * to add each of them took a fifth of a switch.
  */
 __noinline int add_runners(struct thread *t, struct cpu *cpu, u64 now)
 {
@@ -86,11 +80,10 @@ __noinline int add_runners(struct thread *t, struct cpu *cpu, u64 now)
 	if (!t || !cpu)
 		return 0;
 	delay = like = now - t->wake_ns;
-	if (calls_off && delay < RUNNER_SAMPLE_NS) {
-		if (((now + t->tid * THREAD_SHIFT) & (RUNNER_SAMPLE_NS - 1)) >= delay)
-			return 0;
-		like = RUNNER_SAMPLE_NS;
-	}
+	if (calls_off)
+		like = stands_for(t, delay, RUNNER_SAMPLE_NS, now);
+	if (!like)
+		return 0;
 	last = cpu->ran_head - 1;
 	for (i = 0; i < RAN_SEEN; i++) {
 		struct ran *ran = &cpu->ran[(last - i) & (RAN_SEEN - 1)];

@@ -254,7 +254,10 @@ struct presence {
 	char comm[16];
 };
 
-/* Waits for spinlocks, by who was in a call on another CPU at their end. */
+/*
+ * Waits for spinlocks, by who was in a call on another CPU at their end: how many were looked at, and for
+ * how much waiting they stand.
+ */
 enum beside_kind { BESIDE_OTHER, BESIDE_PROC_FILE, BESIDE_SOCK_DIAG };
 
 struct beside_key {
@@ -395,7 +398,8 @@ struct hold {
 };
 
 #define RAN_KEPT	4
-#define RUNNER_SAMPLE_NS	1048576	/* a power of two; see add_runners() */
+#define RUNNER_SAMPLE_NS	1048576	/* a power of two; see stands_for() */
+#define SPIN_SAMPLE_NS	262144	/* likewise */
 #define RAN_SEEN	16	/* a power of two */
 #define SERVED_SEEN	16	/* likewise */
 #define STACK_FRAMES	127
@@ -594,6 +598,7 @@ enum event_kind {
 	EVENT_JOURNAL_COMMIT,
 	EVENT_BLOCK_IO,
 	EVENT_HELD_SEND,
+	EVENT_SPIN,
 };
 
 struct event_record {
@@ -603,7 +608,7 @@ struct event_record {
 	u32 tgid;
 	u64 time_ns;
 	u64 value;
-	u64 value2;		/* sender's tid, device, calls and which */
+	u64 value2;		/* sender's tid, device, calls and which, call */
 	char text[64];
 };
 

@@ -26,6 +26,10 @@ pub fn event(record: &event_record) -> Option<Event> {
             let (call, times) = (Syscall(record.value2 as u16), record.value2 >> 16);
             (EventKind::HeldSend, EventDetail::Waits { call, times })
         }
+        wire::EventKind::Spin => {
+            let call = wire::call(record.value2 as u16);
+            (EventKind::Spin, call.map_or(EventDetail::None, EventDetail::Call))
+        }
     };
     Some(Event {
         time_ns: record.time_ns,

@@ -1,22 +1,28 @@
 //! What CPUs do so often that to record each of it costs them much, although less would do.
 //!
 //! Each run of a program costs the CPU that it is on, so it is runs on one CPU that count: what a busy
-//! server's CPU loses does not get less because others of the host are idle.
+//! server's CPU loses does not get less because others of the host are idle. Half as many calls are too many
+//! for a CPU that is never idle: what recording takes there is work that is not done, elsewhere it is a delay.
 
-use model::RecorderPart;
 use model::units::{count, duration};
+use model::{CpuTime, RecorderPart};
 
 use crate::bpf::cpu;
+use crate::host;
 use crate::parts::probes;
 use crate::wire::Program;
 
 /// From so many on in a second system calls take 2 % of a CPU, and softirqs 1 %: 220 ns for a call and 390 for a
-/// softirq, what the tracepoints at both ends cost with it (docs/cost.md). One cause needs softirqs, 15 need
-/// calls, which tell of stalls that come once, too.
+/// softirq, what the tracepoints at both ends cost with it (docs/cost.md). A server whose data and code leave
+/// no room in the caches loses twice that by its calls. One cause needs softirqs, 15 need calls, which tell of
+/// stalls that come once, too.
 const LIMITS: [Limit; 2] = [
-    Limit { part: RecorderPart::SystemCalls, most: 100_000 },
-    Limit { part: RecorderPart::Softirqs, most: 25_000 },
+    Limit { part: RecorderPart::SystemCalls, most: 100_000, most_if_full: 50_000 },
+    Limit { part: RecorderPart::Softirqs, most: 25_000, most_if_full: 25_000 },
 ];
+
+/// A CPU that is idle for less of the time has none to spare, %.
+const IDLE_PERCENT: u64 = 10;
 
 /// So long all of it is recorded, whatever it costs.
 const WHOLE_NS: u64 = 2_000_000_000;
@@ -28,6 +34,14 @@ struct Limit {
     part: RecorderPart,
     /// Events in a second on one CPU; each runs two programs, one at its begin and one at its end.
     most: u64,
+    /// The same of a CPU without idle time.
+    most_if_full: u64,
+}
+
+impl Limit {
+    fn of(&self, is_full: bool) -> u64 {
+        if is_full { self.most_if_full } else { self.most }
+    }
 }
 
 /// A part that is beyond its limit.
@@ -35,20 +49,24 @@ struct Limit {
 pub struct TooFrequent {
     /// The part.
     pub part: RecorderPart,
-    /// Events in a second that are still recorded.
-    pub most: u64,
-    /// The CPU with the most, and how many in a second it had.
+    /// The CPU with the most, how many in a second it had, and how many are still recorded.
     pub cpu: usize,
     /// See `cpu`.
     pub per_second: u64,
+    /// See `cpu`.
+    pub most: u64,
+    /// That CPU has hardly been idle.
+    pub is_full: bool,
 }
 
-/// Counts of runs, as they were when they were looked at last.
+/// What the CPUs had done when they were looked at last.
 pub struct Frequencies {
     began_ns: u64,
     seen_ns: u64,
     /// Of each CPU.
     runs: Vec<Runs>,
+    /// Idle time since boot of each CPU, ns.
+    idle: Vec<u64>,
 }
 
 /// Of the programs of each limit's part.
@@ -57,9 +75,11 @@ type Runs = [u64; LIMITS.len()];
 impl TooFrequent {
     /// Why it is given up, so long after recording began.
     pub fn because(&self, since_ns: u64) -> String {
-        let TooFrequent { most, cpu, per_second, .. } = self;
+        let TooFrequent { most, cpu, per_second, is_full, .. } = self;
+        let without = if *is_full { " without idle time" } else { "" };
         format!(
-            "recorded for the first {}, until there were more than {} a second on a CPU: {} on CPU {cpu}",
+            "recorded for the first {}, until there were more than {} a second on a CPU{without}: {} on \
+             CPU {cpu}",
             duration(since_ns),
             count(*most),
             count(*per_second),
@@ -70,36 +90,58 @@ impl TooFrequent {
 impl Frequencies {
     /// Of a recording that began then.
     pub fn new(began_ns: u64) -> Frequencies {
-        Frequencies { began_ns, seen_ns: began_ns, runs: Vec::new() }
+        Frequencies {
+            began_ns,
+            seen_ns: began_ns,
+            runs: Vec::new(),
+            idle: idle(&host::cpu_times()),
+        }
     }
 
     /// What is beyond its limit since the last look, once all has been recorded for long enough.
     pub fn look(&mut self, now_ns: u64, cpus: &[cpu]) -> Vec<TooFrequent> {
-        self.compare(now_ns, cpus.iter().map(runs_of).collect())
-    }
-
-    fn compare(&mut self, now_ns: u64, runs: Vec<Runs>) -> Vec<TooFrequent> {
-        let ns = now_ns.saturating_sub(self.seen_ns);
-        if ns < LEAST_NS {
+        if now_ns.saturating_sub(self.seen_ns) < LEAST_NS {
             return Vec::new();
         }
+        self.compare(now_ns, cpus.iter().map(runs_of).collect(), idle(&host::cpu_times()))
+    }
+
+    fn compare(&mut self, now_ns: u64, runs: Vec<Runs>, idle: Vec<u64>) -> Vec<TooFrequent> {
+        let ns = now_ns.saturating_sub(self.seen_ns);
         self.seen_ns = now_ns;
-        let before = std::mem::replace(&mut self.runs, runs);
+        let runs_before = std::mem::replace(&mut self.runs, runs);
+        let idle_before = std::mem::replace(&mut self.idle, idle);
         if now_ns.saturating_sub(self.began_ns) < WHOLE_NS {
             return Vec::new();
         }
-        // At first there were none.
-        let before = before.into_iter().chain(std::iter::repeat([0; LIMITS.len()]));
+        let is_full = |cpu: usize| {
+            let (now, before) = (self.idle.get(cpu), idle_before.get(cpu));
+            let idle_ns = now.zip(before).map(|(now, before)| now.saturating_sub(*before));
+            idle_ns.is_some_and(|idle_ns| idle_ns < ns / 100 * IDLE_PERCENT)
+        };
         let beyond = LIMITS.iter().enumerate().filter_map(|(n, limit)| {
-            let of_cpus = self.runs.iter().zip(before.clone());
-            let of_cpus = of_cpus.map(|(now, then)| now[n].saturating_sub(then[n]));
-            let (cpu, runs) = of_cpus.enumerate().max_by_key(|(_, runs)| *runs)?;
-            let per_second = per_second(runs / 2, ns);
-            let Limit { part, most } = *limit;
-            (per_second > most).then_some(TooFrequent { part, most, cpu, per_second })
+            let of_cpus = self.runs.iter().enumerate().filter_map(|(cpu, runs)| {
+                // At first there were none.
+                let before = runs_before.get(cpu).map_or(0, |runs| runs[n]);
+                let per_second = per_second(runs[n].saturating_sub(before) / 2, ns);
+                let is_full = is_full(cpu);
+                let most = limit.of(is_full);
+                let one = TooFrequent { part: limit.part, cpu, per_second, most, is_full };
+                (per_second > most).then_some(one)
+            });
+            of_cpus.max_by_key(|one| one.per_second)
         });
         beyond.collect()
     }
+}
+
+/// Idle time since boot by number of the CPU, ns. Of those that are offline it is 0: they do nothing.
+fn idle(times: &[CpuTime]) -> Vec<u64> {
+    let mut idle = vec![0; times.iter().map(|one| one.cpu as usize + 1).max().unwrap_or(0)];
+    for one in times {
+        idle[one.cpu as usize] = one.idle_ns;
+    }
+    idle
 }
 
 /// Runs on a CPU of the programs of each limit's part, but for calls in vain: who polls all the time is
@@ -128,33 +170,62 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    /// Idle time of two CPUs of which the first has been idle for half of each second, and the second not.
+    fn half_idle(seconds: u64) -> Vec<u64> {
+        vec![seconds * SECOND / 2, 0]
+    }
+
     /// What is said when two CPUs have so many calls and softirqs in the second that ends `at` seconds
     /// after the recording began.
     fn said(at: u64, first: [u64; 2], second: [u64; 2]) -> Vec<TooFrequent> {
         let mut frequencies = Frequencies::new(SECOND);
-        frequencies.compare(at * SECOND, vec![[1_000, 1_000]; 2]);
+        frequencies.compare(at * SECOND, vec![[1_000, 1_000]; 2], half_idle(at));
         let runs = |events: [u64; 2]| events.map(|events| 1_000 + 2 * events);
-        frequencies.compare((at + 1) * SECOND, vec![runs(first), runs(second)])
+        frequencies.compare((at + 1) * SECOND, vec![runs(first), runs(second)], half_idle(at + 1))
     }
 
     #[test]
     fn what_one_cpu_has_too_much_of_is_said_and_what_all_have_together_is_not() {
-        assert_eq!(said(3, [100_000, 25_000], [100_000, 25_000]), []);
+        assert_eq!(said(3, [100_000, 25_000], [50_000, 25_000]), []);
         let calls = TooFrequent {
             part: RecorderPart::SystemCalls,
-            most: 100_000,
-            cpu: 1,
+            cpu: 0,
             per_second: 100_001,
+            most: 100_000,
+            is_full: false,
         };
-        assert_eq!(said(3, [99_999, 0], [100_001, 25_000]), [calls]);
-        assert!(
-            calls.because(3 * SECOND).contains("first 3.00 s"),
-            "{}",
-            calls.because(3 * SECOND)
-        );
+        assert_eq!(said(3, [100_001, 25_000], [49_999, 0]), [calls]);
+        let because = calls.because(3 * SECOND);
+        assert!(because.contains("first 3.00 s"), "{because}");
+        assert!(!because.contains("idle"), "{because}");
         let parts = |said: Vec<TooFrequent>| said.iter().map(|one| one.part).collect::<Vec<_>>();
         let softirqs = parts(said(3, [0, 30_000], [0, 0]));
         assert_eq!(softirqs, [RecorderPart::Softirqs]);
+    }
+
+    #[test]
+    fn for_a_cpu_without_idle_time_half_as_many_are_too_many() {
+        let [one] = said(3, [90_000, 0], [60_000, 0])[..] else { panic!("one of them is") };
+        assert_eq!((one.cpu, one.per_second, one.most), (1, 60_000, 50_000));
+        let because = one.because(SECOND);
+        assert!(
+            because.contains("50,000 a second on a CPU without idle time: 60,000"),
+            "{because}"
+        );
+    }
+
+    #[test]
+    fn of_a_cpu_that_has_just_come_it_is_not_known_whether_it_is_idle() {
+        let mut frequencies = Frequencies::new(SECOND);
+        frequencies.compare(3 * SECOND, vec![[0, 0]], vec![0]);
+        let runs = vec![[0, 0], [2 * 90_000, 0]];
+        assert_eq!(frequencies.compare(4 * SECOND, runs, vec![0, 0]), []);
+    }
+
+    #[test]
+    fn cpus_that_are_offline_have_a_place_among_the_idle_times() {
+        let time = |cpu, idle_ns| CpuTime { cpu, idle_ns, busy_ns: 1, stolen_ns: 2 };
+        assert_eq!(idle(&[time(0, 5), time(2, 7)]), [5, 0, 7]);
     }
 
     #[test]
@@ -163,15 +234,17 @@ mod tests {
         assert_eq!(said(2, [900_000; 2], [900_000; 2]).len(), 2);
         // At the first look, too.
         let mut frequencies = Frequencies::new(SECOND);
-        assert_eq!(frequencies.compare(3 * SECOND, vec![[900_000; 2]; 2]).len(), 2);
+        let said = frequencies.compare(3 * SECOND, vec![[900_000; 2]; 2], half_idle(3));
+        assert_eq!(said.len(), 2);
     }
 
     #[test]
     fn a_short_time_says_nothing_and_is_part_of_the_next() {
         let mut frequencies = Frequencies::new(SECOND);
-        frequencies.compare(4 * SECOND, vec![[0, 0]]);
-        assert_eq!(frequencies.compare(4 * SECOND + SECOND / 10, vec![[100_000, 0]]), []);
-        let said = frequencies.compare(5 * SECOND, vec![[240_000, 0]]);
+        frequencies.look(4 * SECOND, &[]);
+        assert_eq!(frequencies.look(4 * SECOND + SECOND / 10, &[]), []);
+        assert_eq!(frequencies.seen_ns, 4 * SECOND);
+        let said = frequencies.compare(5 * SECOND, vec![[240_000, 0]], half_idle(1));
         assert_eq!(said.iter().map(|one| one.per_second).collect::<Vec<_>>(), [120_000]);
     }
 

@@ -20,6 +20,7 @@ const NO_CALL: u16 = header::NO_CALL as u16;
 // The model counts in the same units.
 const _: () = assert!(header::HIST_PRECISION == model::histogram::PRECISION_KERNEL as u64);
 const _: () = assert!(header::RUNNER_SAMPLE_NS == model::RunnerSum::SAMPLED_EVERY_NS);
+const _: () = assert!(header::SPIN_SAMPLE_NS == model::ConcurrentCall::SAMPLED_EVERY_NS);
 const _: () = assert!(header::PRESENCE_PIECE_NS == model::Presence::PIECE_NS);
 
 impl Loss {

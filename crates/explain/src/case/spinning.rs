@@ -1,7 +1,7 @@
 //! Waits for spinlocks of the kernel: in which code, and who ran on the other CPUs.
 //!
 //! A spinlock does not say who has it, but only somebody inside the kernel on another CPU can: the
-//! recorder looks at those when a wait of 10 us or more ends. With two CPUs that is the holder; with
+//! recorder looks at those when a wait of 10 us or more ends, of the shorter ones a sample. With two CPUs that is the holder; with
 //! more the holder is one of them, and each of them is counted.
 
 use std::collections::BTreeMap;
@@ -86,16 +86,17 @@ pub fn named_holder(case: &Case, reader: &ConcurrentCall) -> String {
     }
 }
 
-/// `reader (pid 12) in read of /proc/net/udp: 991 waits, 97.2 ms, the longest 1.15 ms`.
+/// `reader (pid 12) in read of /proc/net/udp: 371 waits, for 97.2 ms (±10.1 ms) of such, the longest 1.15 ms`.
 pub fn in_words(sum: &ConcurrentCall) -> String {
     format!(
-        "{} (pid {}) in {} of {}: {}, {}, the longest {}",
+        "{} (pid {}) in {} of {}: {}, for {} (±{}) of such, the longest {}",
         sum.other_comm,
         sum.other_tgid,
         sum.other_call,
         sum.reads,
         counted(sum.count, "wait"),
         duration(sum.ns),
+        duration(sum.error_ns()),
         duration(sum.max_ns)
     )
 }

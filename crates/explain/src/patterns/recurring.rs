@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Blocked, Outlier, OutlierKind, Run};
+use model::{Blocked, EventDetail, EventKind, Outlier, OutlierKind, Run};
 
 use crate::case::held_sends;
 use crate::case::lost::{Class, class};
@@ -32,8 +32,8 @@ impl Recurring {
     }
 }
 
-/// Drops, timeouts and sends without room by socket; sends held back, long calls and sleeps by
-/// program and call, those that wait for work left out.
+/// Drops, timeouts and sends without room by socket; sends held back, long calls, sleeps and waits for
+/// spinlocks by program and call, those that wait for work left out.
 pub(crate) fn recurring(run: &Run) -> Vec<Recurring> {
     let mut groups = BTreeMap::<String, Vec<Occurrence>>::new();
     let mut add = |name: String, tgid: u32, from_ns: u64, to_ns: u64| {
@@ -55,6 +55,14 @@ pub(crate) fn recurring(run: &Run) -> Vec<Recurring> {
     }
     for event in held_sends::kept(run) {
         let name = format!("sends that {} held back", run.comm(event.tgid));
+        add(name, event.tgid, event.time_ns, event.end_ns());
+    }
+    for event in run.events.iter().filter(|event| event.kind == EventKind::Spin) {
+        let within = match &event.detail {
+            EventDetail::Call(call) => format!(" in {call}"),
+            _ => String::new(),
+        };
+        let name = format!("spinning{within} of {}", run.comm(event.tgid));
         add(name, event.tgid, event.time_ns, event.end_ns());
     }
     let of_sockets = run.sockets.queues.iter().any(|second| second.blocked_sends.waited > 0);

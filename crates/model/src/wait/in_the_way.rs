@@ -71,8 +71,13 @@ impl RunnerSum {
     /// than `SAMPLED_EVERY_NS`. They are looked at with a chance p = wait / `SAMPLED_EVERY_NS` and count
     /// 1 / p times, so the variance of the sum is at most sum * `SAMPLED_EVERY_NS`.
     pub fn error_if_sampled_ns(ns: u64) -> u64 {
-        (2.0 * (ns as f64 * Self::SAMPLED_EVERY_NS as f64).sqrt()) as u64
+        two_errors(ns, Self::SAMPLED_EVERY_NS)
     }
+}
+
+/// Two standard errors of an estimated sum.
+fn two_errors(ns: u64, sampled_every_ns: u64) -> u64 {
+    (2.0 * (ns as f64 * sampled_every_ns as f64).sqrt()) as u64
 }
 
 impl Sum for RunnerSum {
@@ -88,7 +93,8 @@ impl Sum for RunnerSum {
 }
 
 /// Waits of a process for spinlocks (10 us at least), by who was in a system call on another CPU
-/// when they ended: whoever had the lock is among those, but several may be.
+/// when they ended: whoever had the lock is among those, but several may be. A sample of the shorter ones:
+/// to look around takes 5 us, in which others wait for the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConcurrentCall {
     /// Process that waited.
@@ -103,12 +109,23 @@ pub struct ConcurrentCall {
     pub reads: TableRead,
     /// The stack of the waiter in the kernel.
     pub kernel: Option<StackId>,
-    /// Waits.
+    /// Waits that were looked at.
     pub count: u64,
-    /// Their time.
+    /// The time of all such waits, an estimate: see `error_ns`. In older recordings all were looked at.
     pub ns: u64,
-    /// The longest.
+    /// The longest that was looked at, which is the longest of all, if it is not shorter than
+    /// `SAMPLED_EVERY_NS`.
     pub max_ns: u64,
+}
+
+impl ConcurrentCall {
+    /// Shorter waits are looked at as those of [`RunnerSum::SAMPLED_EVERY_NS`].
+    pub const SAMPLED_EVERY_NS: u64 = 1 << 18;
+
+    /// How far `ns` may be off, ns: see [`RunnerSum::error_if_sampled_ns`].
+    pub fn error_ns(&self) -> u64 {
+        two_errors(self.ns, Self::SAMPLED_EVERY_NS)
+    }
 }
 
 impl Sum for ConcurrentCall {

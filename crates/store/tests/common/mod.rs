@@ -154,6 +154,7 @@ pub fn event(kind: EventKind, time_ns: u64) -> Event {
         EventKind::Signal => EventDetail::Sender { comm: "bash".into(), tid: 77 },
         EventKind::BlockIo | EventKind::JournalCommit => EventDetail::Device("253:0".into()),
         EventKind::HeldSend => EventDetail::Waits { call: syscall("sched_yield"), times: 12 },
+        EventKind::Spin => EventDetail::Call(syscall("bind")),
         EventKind::Exit
         | EventKind::DirectReclaim
         | EventKind::Compaction

@@ -99,6 +99,7 @@ fn every_kind_comes_back() {
         EventKind::JournalCommit,
         EventKind::BlockIo,
         EventKind::HeldSend,
+        EventKind::Spin,
     ]
     .into_iter()
     .enumerate()
