@@ -39,7 +39,7 @@ int BPF_PROG(on_received, struct sock *sk, int length, int flags)
 	struct connection *c;
 	struct thread *t;
 
-	if (!cpu || !sk || !roles_known || length < 0 || flags & MSG_PEEK)
+	if (!cpu || !cpu->slot || !sk || !roles_known || length < 0 || flags & MSG_PEEK)
 		return 0;
 	t = this_thread(cpu);
 	if (!t)
@@ -72,7 +72,7 @@ int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
 	struct connection *c;
 	struct thread *t;
 
-	if (!cpu || !sk || !roles_known || length <= 0)
+	if (!cpu || !cpu->slot || !sk || !roles_known || length <= 0)
 		return 0;
 	t = this_thread(cpu);
 	if (!t)

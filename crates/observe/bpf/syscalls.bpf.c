@@ -168,7 +168,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long id)
 	struct thread *t;
 	u32 kind;
 
-	if (!cpu)
+	if (!cpu || !cpu->slot)
 		return 0;
 	t = this_thread(cpu);
 	if (!t || !enter(cpu))
@@ -301,7 +301,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	struct thread *t;
 	u32 kind;
 
-	if (!cpu)
+	if (!cpu || !cpu->slot)
 		return 0;
 	t = this_thread(cpu);
 	if (!t || !enter(cpu))

@@ -279,12 +279,14 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	t->open = base_account(t);
 }
 
-static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev,
-				     u64 now)
+/* `prev` had the CPU until now. */
+static __always_inline void note_ran(struct cpu *cpu, struct task_struct *prev, u64 now)
 {
 	u64 head = cpu->ran_head;
 	struct ran *ran = &cpu->ran[head & (RAN_SEEN - 1)];
 
+	if (prev->pid)
+		note_presence(cpu, prev, ran->since, now);
 	ran->until = now;
 	set_who(&ran->who, prev);
 	ran->realtime = priority_of(prev);
@@ -337,8 +339,6 @@ static __always_inline int switched(void *ctx, bool preempt,
 		switch_out(ctx, cpu, prev, preempt, prev_state, now);
 	cpu->task = (u64)next;
 	cpu->slot = next_slot;
-	if (prev->pid)
-		note_presence(cpu, prev, cpu->ran[cpu->ran_head & (RAN_SEEN - 1)].since, now);
 	note_ran(cpu, prev, now);
 	if (next->pid)
 		switch_in(cpu, prev, next, now);

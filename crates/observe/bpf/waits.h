@@ -306,6 +306,14 @@ static __always_inline void add_how_it_ended(struct wait_sum *sum, struct thread
 	sum->idle_turn_ns += t->idle_turn ? t->lock_turn_ns : 0;
 }
 
+/* In registers: as bytes they would go through the stack, in pieces that the CPU cannot forward. */
+static __always_inline bool is_same_key(struct wait_key *one, struct wait_key *other)
+{
+	return !((one->tgid ^ other->tgid) | (one->account ^ other->account) |
+		 (one->object ^ other->object) | (one->waker_tgid ^ other->waker_tgid) |
+		 (one->asked ^ other->asked));
+}
+
 /* Adds a finished sleep to the sums by object and waker. */
 static __always_inline void add_wait(struct thread *t, u64 now)
 {
@@ -321,8 +329,7 @@ static __always_inline void add_wait(struct thread *t, u64 now)
 	key.asked = t->asked;
 	ns = t->wake_ns - t->off_since;
 	sum = &t->waits;
-	if (__builtin_memcmp(&key, &t->waits_of, sizeof(key)) ||
-	    now - t->waits_kept >= WAITS_KEPT_NS) {
+	if (!is_same_key(&key, &t->waits_of) || now - t->waits_kept >= WAITS_KEPT_NS) {
 		keep_waits(t);
 		t->waits_of = key;
 		t->waits_kept = now;

@@ -92,11 +92,15 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	struct cpu *cpu = this_cpu(PROG_SCHED_WAKING);
 	struct thread *t, *waker;
 	struct task_struct *current;
+	u32 slot;
 	u64 now;
 
 	if (!cpu || stopped || !p)
 		return 0;
-	t = thread_in(known_slot_of(cpu, p));
+	slot = known_slot_of(cpu, p);
+	if (!slot)
+		return 0;
+	t = thread_in(slot);
 	if (!t)
 		return 0;
 	/*
