@@ -86,10 +86,11 @@ pub fn named_holder(case: &Case, reader: &ConcurrentCall) -> String {
     }
 }
 
-/// `reader (pid 12) in read of /proc/net/udp: 371 waits, for 97.2 ms (±10.1 ms) of such, the longest 1.15 ms`.
+/// `reader (pid 12) in read of /proc/net/udp: 371 waits looked at, 97.2 ms (±10.1 ms) in all, the longest
+/// 1.15 ms`.
 pub fn in_words(sum: &ConcurrentCall) -> String {
     format!(
-        "{} (pid {}) in {} of {}: {}, for {} (±{}) of such, the longest {}",
+        "{} (pid {}) in {} of {}: {} looked at, {} (±{}) in all, the longest {}",
         sum.other_comm,
         sum.other_tgid,
         sum.other_call,

@@ -129,6 +129,8 @@ fn joined(mut spans: Vec<Span>, gap: u64) -> Vec<Span> {
 
 #[cfg(test)]
 mod tests {
+    use model::{Event, EventDetail, EventKind};
+
     use super::*;
     use crate::testing::{RunBuilder, SECOND, presence};
 
@@ -163,6 +165,26 @@ mod tests {
         assert_eq!((found.n, found.seen), (14, 14));
         assert!(found.expected < 1.5 && found.p < 0.01, "{found:?}");
         assert!(found.events.contains("disk"), "{found:?}");
+    }
+
+    #[test]
+    fn long_waits_for_spinlocks_are_asked_about_by_their_call() {
+        let mut builder = RunBuilder::new().thread(10, 10, &[]).length(20 * SECOND);
+        let detail = EventDetail::Call(model::Syscall::named("bind").unwrap());
+        for ms in uneven() {
+            builder = builder.present(presence(5, "netstat", ms, ms + 30)).event(Event {
+                time_ns: ms * MS,
+                kind: EventKind::Spin,
+                tid: 10,
+                tgid: 10,
+                value: 20 * MS,
+                detail: detail.clone(),
+            });
+        }
+        let found = coincidences(&builder.build());
+        let [found] = &found[..] else { panic!("{found:#?}") };
+        assert_eq!((found.comm.as_str(), found.n, found.seen), ("netstat", 14, 14));
+        assert_eq!(found.events, "spinning in bind of main");
     }
 
     #[test]
