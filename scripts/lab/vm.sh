@@ -6,12 +6,14 @@
 #
 # KVM starts no guest on our machines, so this is QEMU's translator, some 15 times slower, with all
 # CPUs of the guest on one thread: with a thread for each, guests that were recorded stalled.
+# QEMU_OPTIONS are further options of it; MINUTES is how long it may take, 10 unless set.
 set -euo pipefail
 
 (($# >= 5)) || { echo "usage: vm.sh LAB SERIES CPUS JOB OUT [ARGUMENT ...]" >&2; exit 2; }
 lab=$1 series=$2 cpus=$3 job=$4 out=$5
 shift 5
 minutes=${MINUTES:-10}
+read -ra further <<<"${QEMU_OPTIONS:-}"
 mkdir -p "$out" "$job/out"
 rm -f "$out/job.ext4" "$out/log"
 truncate -s 2G "$out/job.ext4"
@@ -24,7 +26,7 @@ timeout "$((minutes * 60))" qemu-system-x86_64 -machine q35 -accel tcg,thread=si
 	-drive file="$lab/root.ext4",if=virtio,format=raw,snapshot=on \
 	-drive file="$out/job.ext4",if=virtio,format=raw,cache=unsafe \
 	-serial file:"$out/console" -serial file:"$out/log" \
-	-display none -monitor none -no-reboot -nic none &
+	-display none -monitor none -no-reboot -nic none "${further[@]}" &
 qemu=$!
 trap 'kill "$qemu" 2>/dev/null || true' EXIT
 tail -n +1 -f --pid="$qemu" "$out/log" | tr -d '\r'

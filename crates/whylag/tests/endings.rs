@@ -137,7 +137,8 @@ fn the_last_sleep_of_a_thread_that_runs_to_the_end_is_kept() {
     for _ in 0..20 {
         let run = lab.record(&["--cheap"], [program("last_sleep")]).run;
         let mut sleeps = run.outliers.iter().filter(|o| o.blocked == Some(Blocked::TimerSleep));
-        let kept = sleeps.any(|sleep| sleep.duration_ns >= 50 * MS);
+        // It sleeps until 50 ms from when it looked at the clock, which may be long before it sleeps.
+        let kept = sleeps.any(|sleep| sleep.duration_ns >= 40 * MS);
         // The host hides a switch now and then, and that is counted.
         assert!(kept || !lost(&run).is_empty(), "{:?}", run.outliers);
     }

@@ -1,8 +1,9 @@
 //! Waits for spinlocks of the kernel: in which code, and who ran on the other CPUs.
 //!
 //! A spinlock does not say who has it, but only somebody inside the kernel on another CPU can: the
-//! recorder looks at those when a wait of 10 us or more ends, of the shorter ones a sample. With two CPUs that is the holder; with
-//! more the holder is one of them, and each of them is counted.
+//! recorder looks at those when a wait of 10 us or more ends, or one of a sample, if it is shorter
+//! than 0.26 ms. With two CPUs that is the holder; with more the holder is one of them, and each of them
+//! is counted.
 
 use std::collections::BTreeMap;
 

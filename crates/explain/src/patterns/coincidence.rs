@@ -184,7 +184,7 @@ mod tests {
         let found = coincidences(&builder.build());
         let [found] = &found[..] else { panic!("{found:#?}") };
         assert_eq!((found.comm.as_str(), found.n, found.seen), ("netstat", 14, 14));
-        assert_eq!(found.events, "spinning in bind of main");
+        assert_eq!(found.events, "spinning in bind of main-10");
     }
 
     #[test]
