@@ -201,10 +201,12 @@ struct thread {
 	u64 sleep_throttled;	/* ns of `sleep` in which it was ready, and a quota kept it */
 
 	struct sleep sleep;	/* the last long one */
+	u64 sleep_arguments[6];	/* of its call, if there is one: without recorded calls it may have left that since */
 	u32 sleep_kind;
 	u32 sleep_cpu;
 	struct sleep call_sleep;
 	u64 call_seen;		/* when its call began, in a window of sampled calls; 0: before */
+	u64 pad[2];
 };
 _Static_assert(sizeof(struct thread) % CACHE_LINE == 0, "each thread begins a cache line");
 _Static_assert(__builtin_offsetof(struct thread, steps) % CACHE_LINE == 0, "and so does each step");

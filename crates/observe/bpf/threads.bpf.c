@@ -157,6 +157,8 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now, u64 throttl
 	t->sleep.ns = now - t->off_since;
 	t->sleep.account = t->off_account;
 	t->sleep_throttled = throttled_ns;
+	if (t->call != NO_CALL)
+		call_arguments(next, t->sleep_arguments);
 	t->sleep.object = t->object;
 	t->sleep.fault_ip = t->off_account == ACCT_FAULT_MAJOR ||
 			    t->off_account == ACCT_FAULT_MINOR ? t->fault_ip : 0;

@@ -194,7 +194,7 @@ static __always_inline void send_sleep(struct cpu *cpu, struct thread *t, struct
 				       u64 user_stack, u64 copy)
 {
 	struct outlier_record *o = reserve(&outliers, SHORT_OUTLIER);
-	u32 account = t->sleep.account;
+	u32 account = t->sleep.account, i;
 
 	if (!o) {
 		cpu->losses[LOSS_EVENT_RING]++;
@@ -218,8 +218,8 @@ static __always_inline void send_sleep(struct cpu *cpu, struct thread *t, struct
 		if (t->call == NO_CALL || calls_off)
 			t->holder.since = t->holder.until = 0;
 	}
-	if (t->call != NO_CALL)
-		call_arguments(task, o->args);
+	for (i = 0; i < 6 && t->call != NO_CALL; i++)
+		o->args[i] = t->sleep_arguments[i];
 	o->throttled = t->sleep_throttled;
 	__builtin_memcpy(o->comm, task->comm, sizeof(o->comm));
 	bpf_ringbuf_submit(o, ring_flags(&outliers));
