@@ -54,10 +54,12 @@ def read(path):
             block = None
         elif line.startswith("0x"):
             address, _, text = line.partition(":")
-            size = len(re.match(r"\s*((?:[0-9a-f]{2} )+)", text)[1].split())
+            found = re.match(r"\s*((?:[0-9a-f]{2} )+)", text)
+            if not found:
+                continue  # the rest of a long instruction
             if block is None:
                 block = blocks[int(address, 16)] = []
-            block.append((int(address, 16), size))
+            block.append((int(address, 16), len(found[1].split())))
         elif line.startswith("Trace"):
             run.append(int(re.search(r"\[[0-9a-f]+/([0-9a-f]+)/", line)[1], 16))
     return blocks, run

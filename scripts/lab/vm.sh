@@ -29,7 +29,7 @@ timeout "$((minutes * 60))" qemu-system-x86_64 -machine q35 -accel tcg,thread=si
 	-display none -monitor none -no-reboot -nic none "${further[@]}" &
 qemu=$!
 trap 'kill "$qemu" 2>/dev/null || true' EXIT
-tail -n +1 -f --pid="$qemu" "$out/log" | tr -d '\r'
+tail -n +1 -f --pid="$qemu" "$out/log" | stdbuf -oL tr -d '\r'
 status=0
 wait "$qemu" || status=$?
 trap - EXIT
