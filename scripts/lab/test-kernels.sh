@@ -46,7 +46,7 @@ run() {
 		# ksmd has to see each page several times before the first fault.
 		ksm-cow) echo "$mystery-faulty 20" ;;
 		# Sockets are searched for in a part of the time that each search takes: seconds apart here.
-		dns-timeout | tcp-rto) echo "$mystery-faulty 10" ;;
+		dns-timeout | tcp-rto) echo "$mystery-faulty 20" ;;
 		*) echo "$mystery-faulty 2" ;;
 		esac
 	done >"$job/list"

@@ -2,6 +2,7 @@
 /* Where requests and calls are seen: data arrives, is read, is sent. */
 #include "threads.h"
 #include "requests.h"
+#include "socket_notes.h"
 
 #define MSG_PEEK	2
 
@@ -65,6 +66,16 @@ int BPF_PROG(on_received, struct sock *sk, int length, int flags)
 	return 0;
 }
 
+/* Where a watched thread asks, the socket's queues are looked at from its first send on. */
+static __always_inline struct connection *meet_by_send(struct sock *sk, u32 tgid)
+{
+	struct connection *c = meet_connection(sk, tgid, true);
+
+	if (c && c->role == ROLE_CLIENT)
+		note_asking(sk, tgid);
+	return c;
+}
+
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
 {
@@ -84,7 +95,7 @@ int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
 	if (!c && pair_transfers(sk, true))
 		return 0;
 	if (!c)
-		c = meet_connection(sk, t->tgid, true);
+		c = meet_by_send(sk, t->tgid);
 	if (!c)
 		return 0;
 	if (c->role == ROLE_SERVER)

@@ -4,40 +4,19 @@
  * dropped at them, and what TCP sent once more.
  *
  * A walk over the open files finds the sockets and gives each a note of ours
- * (socket storage). The frequent walk goes over those notes, so it costs what
+ * (socket storage); one on which somebody else is asked gets it at the first
+ * send, since it may be gone before that walk comes. The frequent walk goes over those notes, so it costs what
  * the target's sockets cost, however many the host has, and takes none of the
  * locks that creating or looking up a socket needs. A dropped packet finds the
  * same note. Notes go with their sockets, or with the recorder.
  */
 #include "threads.h"
 #include "connections.h"
+#include "socket_notes.h"
 
 #define TCP_SYN_SENT	2
 #define TCP_CA_LOSS	4	/* the retransmission timer has fired */
 #define TIMER_PROBE	5	/* ICSK_TIME_LOSS_PROBE */
-
-struct socket_note {
-	u32 tgid, fd;
-	u64 inode;
-	u64 drops_before;	/* of the kernel's count, before the recording */
-	u64 drops;		/* reported by kfree_skb */
-	u64 drop_first;		/* since the last walk */
-	u64 drop_last;
-	u32 drop_reason;
-	u32 resent;		/* as in queue_record */
-	u64 timeouts;
-	u64 timeout_at;
-	u64 timeout_after;
-	u32 connecting;
-	u32 pad;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct socket_note);
-} socket_notes SEC(".maps");
 
 /* The kernel's own count of drops at a socket. */
 static __always_inline u64 kernel_drops(struct sock *sk)

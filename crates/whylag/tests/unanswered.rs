@@ -5,7 +5,9 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 
 use common::programs::program;
@@ -61,4 +63,29 @@ fn what_is_asked_while_it_is_recorded_is_told_too() {
         assert_eq!((to.as_str(), has_never), (address, never), "{answer}");
         assert!(ns >= LEAST_NS, "{ns}");
     }
+}
+
+/// A walk over so many files takes some milliseconds, so that searches for sockets are a second apart.
+const MANY_FILES: &str = "18000";
+const LOOKUPS: usize = 16;
+
+#[test]
+fn sockets_that_are_gone_before_the_next_search_for_sockets_are_seen() {
+    let Some(lab) = Lab::new() else { return };
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let server = silent.local_addr().unwrap();
+    let (program, port) = (program("brief_sockets"), server.port().to_string());
+    let (lookups, port) = (LOOKUPS.to_string(), port.as_str());
+    let command = [program.as_os_str(), MANY_FILES.as_ref(), lookups.as_ref(), port.as_ref()];
+    let recorded = lab.record(&[], command);
+    let used: BTreeSet<String> = recorded.stdout().lines().map(str::to_owned).collect();
+    assert_eq!(used.len(), LOOKUPS);
+    let sockets = recorded.run.sockets.queues.iter().map(|second| &second.socket);
+    let of_server = sockets.filter(|socket| socket.address.remote == Some(server));
+    let seen: BTreeSet<String> = of_server
+        .filter_map(|s| Some(format!("{} {} {}", s.inode, s.fd, s.address.local?.port())))
+        .collect();
+    assert!(seen.is_subset(&used), "{seen:?} of {used:?}");
+    // A look comes 2 times or more in the life of each, unless others take the CPUs.
+    assert!(seen.len() * 4 >= LOOKUPS * 3, "{seen:?} of {used:?}");
 }
