@@ -128,6 +128,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid,
 		t->starting = 1;
 		t->binding = 0;
 		t->python = 0;
+		t->sleep_ip = 0;
 	}
 	python_gone(tgid_of(p));
 	send_event(EVENT_EXEC, tid_of(p), tgid_of(p), now, 0, 0,

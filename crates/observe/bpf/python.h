@@ -220,6 +220,15 @@ static __always_inline bool is_walked(struct python_walk *w, struct thread *t)
 	return t && w->call && w->tid == t->tid && w->call == call_since(t);
 }
 
+/* The stack that is sent next has no Python frames. */
+static __always_inline void forget_python(struct python_walk *w)
+{
+	w->tid = 0;
+	w->record.count = 0;
+	w->hash = 0;
+	w->entry_count = 0;
+}
+
 /*
  * Walks the Python frames of the current thread, for the stack that is sent
  * next. Global, as hold_class.
@@ -233,10 +242,7 @@ __noinline int walk_python(u32 tgid)
 
 	if (!w || is_walked(w, t))
 		return 0;
-	w->tid = 0;
-	w->record.count = 0;
-	w->hash = 0;
-	w->entry_count = 0;
+	forget_python(w);
 	at = t ? bpf_map_lookup_elem(&python_processes, &tgid) : NULL;
 	if (!at)
 		return 0;

@@ -202,11 +202,13 @@ struct thread {
 
 	struct sleep sleep;	/* the last long one */
 	u64 sleep_arguments[6];	/* of its call, if there is one: without recorded calls it may have left that since */
-	u32 sleep_kind;
+	u16 sleep_kind;
+	u16 walks;		/* so many sleeps from now on have their stacks walked before them */
 	u32 sleep_cpu;
 	struct sleep call_sleep;
 	u64 call_seen;		/* when its call began, in a window of sampled calls; 0: before */
-	u64 pad[2];
+	u64 sleep_ip;		/* of user mode, in that sleep; 0: its program is gone */
+	u64 walked;		/* its user stack before its last sleep, 0: not walked */
 };
 _Static_assert(sizeof(struct thread) % CACHE_LINE == 0, "each thread begins a cache line");
 _Static_assert(__builtin_offsetof(struct thread, steps) % CACHE_LINE == 0, "and so does each step");

@@ -27,6 +27,32 @@ static __always_inline void call_is_unreported(struct thread *t)
 		t->base = ACCT_USER;
 }
 
+/* Its user stack, which only it can walk itself. Not static, as hold_class. */
+__noinline int walk_before_sleep(struct thread *t)
+{
+	u32 zero = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+
+	if (!cpu || !t)
+		return 0;
+	t->walks--;
+	t->walked = user_stack_here(cpu, t->tgid);
+	copy_sampled(t->walked);
+	return 0;
+}
+
+/*
+ * Without the programs of calls a thread's first step after a sleep may be one that it takes elsewhere,
+ * so that its stack is walked before. At its first sleeps, and at some after each long one: at all of a
+ * busy server that would take longer than all else.
+ */
+static __always_inline void leaves_cpu(struct thread *t, u32 open)
+{
+	t->walked = 0;
+	if (calls_off && t->walks && open >= ACCT_BLOCKED)
+		walk_before_sleep(t);
+}
+
 static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 				       struct task_struct *prev, bool preempt,
 				       u32 state, u64 now)
@@ -62,6 +88,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu,
 		open = sleep_account(ctx, cpu, t, prev, state);
 	else	/* a sleeper in a throttled group sleeps all the same */
 		open = is_throttled(prev) ? ACCT_THROTTLED : ACCT_RUNNABLE_PREEMPTED;
+	leaves_cpu(t, open);
 	t->off_account = open;
 	t->off_since = t->slept_from = now;
 	t->wake_ns = now;
@@ -142,6 +169,7 @@ __noinline int keep_runners(struct cpu *cpu, struct thread *t, u64 now)
 /* Keeps a long absence from the CPU whole. */
 static __noinline void keep_sleep(struct task_struct *next, u64 now, u64 throttled_ns)
 {
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(next);
 	u32 zero = 0;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
 	struct thread *t = current_thread();
@@ -157,6 +185,8 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now, u64 throttl
 	t->sleep.ns = now - t->off_since;
 	t->sleep.account = t->off_account;
 	t->sleep_throttled = throttled_ns;
+	t->sleep_ip = INSTRUCTION(regs);
+	t->walks = WALKS;
 	if (t->call != NO_CALL)
 		call_arguments(next, t->sleep_arguments);
 	t->sleep.object = t->object;

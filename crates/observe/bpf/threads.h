@@ -66,6 +66,11 @@ static __always_inline void ask_for_room(u32 slot)
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 
+/* So many sleeps of a thread have their user stacks walked where calls are not reported: at first, */
+#define FIRST_WALKS	2
+/* and after each long one. Most threads that sleep for long do so again soon. */
+#define WALKS		64
+
 /* A slot for another thread, 0 if there is no room. */
 static __always_inline u32 new_slot(void)
 {
@@ -118,6 +123,7 @@ prepare(struct task_struct *task, u32 *slot, u64 now, u32 open, u32 base)
 	t->min_flt = task->min_flt;
 	t->maj_flt = task->maj_flt;
 	t->linker = linker_of(task);
+	t->walks = FIRST_WALKS;
 	t->changed = 1;
 	return t;
 }
@@ -225,21 +231,41 @@ static __always_inline void send_sleep(struct cpu *cpu, struct thread *t, struct
 	bpf_ringbuf_submit(o, ring_flags(&outliers));
 }
 
+/* The place that it slept at: all that is known of a stack that was not walked before. */
+static __always_inline u64 place_of_sleep(struct cpu *cpu, struct thread *t)
+{
+	struct python_walk *python = pythons ? python_walk() : NULL;
+
+	if (no_stacks || !t->sleep_ip)
+		return 0;
+	if (python)
+		forget_python(python);
+	cpu->stack.frames[0] = t->sleep_ip;
+	return send_stack(t->tgid, sizeof(cpu->stack.frames[0]));
+}
+
 /*
  * The last long sleep is sent at the thread's next step on a CPU, because its
- * user stack can be walked only from there.
+ * user stack can be walked only from there: where calls are reported, that is
+ * in the same call.
  */
 __noinline int send_pending(struct thread *t)
 {
 	u32 zero = 0;
 	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
-	u64 user_stack, copy;
+	u64 user_stack, copy = 0;
 
 	if (!cpu || !t)
 		return 0;
 	t->pending = 0;
-	user_stack = t->binding ? t->binding : user_stack_here(cpu, t->tgid);
-	copy = t->binding ? 0 : copy_here(t, user_stack);
+	if (t->binding) {
+		user_stack = t->binding;
+	} else if (calls_off) {
+		user_stack = t->walked ? t->walked : place_of_sleep(cpu, t);
+	} else {
+		user_stack = user_stack_here(cpu, t->tgid);
+		copy = copy_here(t, user_stack);
+	}
 	send_sleep(cpu, t, bpf_get_current_task_btf(), user_stack, copy);
 	return 0;
 }

@@ -121,3 +121,20 @@ fn a_program_behind_links_has_its_own_name() {
     let main = user.frames.iter().find(|f| f.symbol.as_deref() == Some("Py_BytesMain"));
     assert_eq!(main.map(|frame| Path::new(&frame.module)), Some(file.as_path()), "{user:?}");
 }
+
+/// Without recorded calls a thread's first step after a long sleep is the next, short one, in another function.
+#[test]
+fn a_long_sleep_has_its_own_stack_where_calls_are_not_recorded() {
+    let Some(lab) = Lab::new() else { return };
+    let run = lab.record(&["--cheap"], [program("moves_on")]).run;
+    let sleeps: Vec<_> = run.outliers.iter().filter(|o| o.duration_ns >= 25_000_000).collect();
+    assert!(sleeps.len() >= 20, "{:?}", run.outliers);
+    let mut named = 0;
+    for sleep in &sleeps {
+        let stack = sleep.user_stack.and_then(|id| run.stacks.get(&id));
+        let names = stack.map(symbols).unwrap_or_default();
+        assert!(!names.contains(&"sleeps_briefly"), "{names:?}");
+        named += usize::from(names.contains(&"sleeps_long"));
+    }
+    assert!(named * 10 >= sleeps.len() * 9, "{named} of {}", sleeps.len());
+}
