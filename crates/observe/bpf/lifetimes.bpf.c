@@ -252,6 +252,45 @@ static __always_inline u16 call_of(struct task_struct *task)
 	return task->flags & PF_KTHREAD ? NO_CALL : saved_call(task);
 }
 
+/*
+ * What a call waits for as far as its number tells. Of a command, whose threads are met by a walk only if
+ * they found no room when they began, that is all: to look at files takes the verifier long at each start.
+ */
+static __always_inline u32 account_by_number(u16 call, u32 otherwise)
+{
+	switch (call_kinds[call & (CALLS_MAX - 1)]) {
+	case CALL_FUTEX:
+		return ACCT_FUTEX;
+	case CALL_POLL:
+	case CALL_COMPLETION:
+		return ACCT_POLL;
+	case CALL_TIMER:
+		return ACCT_TIMER;
+	case CALL_CHILD:
+		return ACCT_CHILD;
+	case CALL_ACCEPT:
+		return ACCT_SOCKET_ACCEPT;
+	case CALL_CONNECT:
+		return ACCT_SOCKET_CONNECT;
+	case CALL_RECEIVE:
+		return ACCT_SOCKET_RECEIVE;
+	case CALL_SEND:
+		return ACCT_SOCKET_SEND;
+	case CALL_FILE_LOCK:
+		return ACCT_FILE_LOCK;
+	case CALL_DISK:
+		return ACCT_DISK;
+	}
+	return otherwise;
+}
+
+static __always_inline u32 account_of_call(struct thread *t, struct task_struct *task, u32 otherwise)
+{
+	if (target_kind == TARGET_COMMAND)
+		return account_by_number(t->call, otherwise);
+	return call_account(t, task, otherwise);
+}
+
 /* What a task that is not running waits for. */
 static __always_inline void find_state(struct thread *t, struct task_struct *task)
 {
@@ -263,8 +302,8 @@ static __always_inline void find_state(struct thread *t, struct task_struct *tas
 	else if (!(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)))
 		t->open = ACCT_RUNNABLE_PREEMPTED;
 	else if (t->call != NO_CALL)
-		t->open = call_account(t, task, state & (TASK_INTERRUPTIBLE | TASK_NOLOAD) ?
-						ACCT_OTHER : ACCT_UNINTERRUPTIBLE);
+		t->open = account_of_call(t, task, state & (TASK_INTERRUPTIBLE | TASK_NOLOAD) ?
+						   ACCT_OTHER : ACCT_UNINTERRUPTIBLE);
 	else
 		t->open = ACCT_OTHER;
 	t->off_account = t->open;
@@ -292,8 +331,8 @@ int start_watching(struct bpf_iter__task *ctx)
 			lost(LOSS_THREAD);
 		return 0;
 	}
-	/* Else it is known at its first event. Of a command few are met here, and this takes the verifier long. */
-	if (!task->on_cpu && target_kind != TARGET_COMMAND)
+	/* Else it is known at its first event. */
+	if (!task->on_cpu)
 		find_state(t, task);
 	watch(task, slot);
 	__sync_fetch_and_add(&walks_took, 1);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use common::programs::program;
 use common::values::Values;
 use common::{Helper, Lab, lost, wait_for, wait_until};
-use model::{Account, Blocked, Run, RunStatus};
+use model::{Account, Blocked, Run, RunStatus, ThreadAccounts};
 use rustix::process::Signal;
 
 const MS: u64 = 1_000_000;
@@ -86,6 +86,31 @@ fn two_thousand_threads_born_under_watch() {
     let seen: BTreeSet<u64> = workers.map(|thread| u64::from(thread.tid)).collect();
     assert_eq!((seen.len(), recorded.run.threads.len()), (2000, 2001));
     assert_eq!(seen, expected);
+}
+
+/// The command's first shell stops its recorder, as a host without a CPU for it would, while threads begin.
+const WITHOUT_RECORDER: &str = "kill -STOP $PPID; \"$0\" 4000 2500 & sleep 1; kill -CONT $PPID; wait";
+
+#[test]
+fn threads_that_found_no_room_are_met_asleep_and_accounted() {
+    let Some(lab) = Lab::new() else { return };
+    let crowd = program("crowd");
+    let command = ["sh", "-c", WITHOUT_RECORDER, crowd.to_str().unwrap()];
+    let run = lab.record(&["--follow"], command).run;
+    let losses = lost(&run);
+    let without_room: u64 =
+        losses.iter().filter(|(kind, _)| kind.ends_with("(no room)")).map(|(_, n)| n).sum();
+    assert!(without_room > 500, "{losses:?}");
+    for thread in &run.threads {
+        assert_eq!(thread.accounts.total(), thread.wall_ns(), "{thread:?}");
+    }
+    let workers = || run.threads.iter().filter(|thread| thread.comm.starts_with("worker-"));
+    assert_eq!(workers().count(), 4000);
+    let sum = |of: fn(&ThreadAccounts) -> u64| workers().map(of).sum::<u64>() as f64;
+    let (wall, asleep) =
+        (sum(ThreadAccounts::wall_ns), sum(|t| t.accounts.get(Account::Blocked(Blocked::Futex))));
+    // They sleep until the end; with so many some wait for a CPU when they begin and end.
+    assert!(asleep > 0.9 * wall, "{asleep} of {wall}: {:?}", run.accounts());
 }
 
 #[test]
