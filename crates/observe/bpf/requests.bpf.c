@@ -36,11 +36,15 @@ int BPF_PROG(on_data_ready, const struct sock *const_sk)
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_received, struct sock *sk, int length, int flags)
 {
-	struct cpu *cpu = this_cpu(PROG_SOCK_RECV_LENGTH);
 	struct connection *c;
+	struct cpu *cpu;
 	struct thread *t;
 
-	if (!cpu || !cpu->slot || !sk || !roles_known || length < 0 || flags & MSG_PEEK)
+	/* Half of the reads of a busy server find nothing: before all else. */
+	if (!sk || !roles_known || length < 0 || flags & MSG_PEEK)
+		return 0;
+	cpu = this_cpu(PROG_SOCK_RECV_LENGTH);
+	if (!cpu || !cpu->slot)
 		return 0;
 	t = this_thread(cpu);
 	if (!t)
