@@ -86,13 +86,16 @@ built() {
 
 # --- measuring ---------------------------------------------------------------------------------
 
-# bench_is WORD...: $BENCH will run `perf bench WORD... -l $LOOPS` on its CPU. It has no spaces
-# inside its words and begins with a full path, because bpftrace -c takes nothing else.
+# bench_is WORD...: $BENCH will run `perf bench WORD... -l $LOOPS` on its CPU, after the same with
+# $BEFORE loops if that is set. It has no spaces inside its words and begins with a full path, because
+# bpftrace -c takes nothing else.
 bench_is() {
 	# shellcheck disable=SC2034 # for the script that sources this
 	BENCH=(/bin/sh "$TMP/bench")
 	cat >"$TMP/bench" <<-END
-		exec taskset -c $BENCH_CPU "$(type -P perf)" bench -f simple $* -l "\$LOOPS" >"$TMP/bench.out"
+		bench() { taskset -c $BENCH_CPU "$(type -P perf)" bench -f simple $* -l "\$1"; }
+		[ -z "\$BEFORE" ] || bench "\$BEFORE" >"$TMP/before.out"
+		bench "\$LOOPS" >"$TMP/bench.out"
 	END
 }
 
@@ -172,21 +175,21 @@ table() {
 	echo "written to ${TSV#"$PWD"/}"
 }
 
-# compare PEER GOAL: what whylag adds over what the peer adds, as the median of each round's
-# ratio, with the goal.
+# compare SUBJECT PEER GOAL: what the subject adds over what the peer adds, as the median of each
+# round's ratio, with the goal.
 compare() {
 	local ratio
-	ratio=$(awk -F '\t' -v p="$1" '
+	ratio=$(awk -F '\t' -v s="$1" -v p="$2" '
 		{ v[$2, $1] = $3; round[$1] }
 		END {
 			for (r in round)
-				if ((("bare", r) in v) && (("whylag", r) in v) && ((p, r) in v) && v[p, r] > v["bare", r])
-					print (v["whylag", r] - v["bare", r]) / (v[p, r] - v["bare", r])
+				if ((("bare", r) in v) && ((s, r) in v) && ((p, r) in v) && v[p, r] > v["bare", r])
+					print (v[s, r] - v["bare", r]) / (v[p, r] - v["bare", r])
 		}' "$TSV" | median)
 	[[ -n $ratio ]] || return 0
-	awk -v p="$1" -v r="$ratio" -v goal="$2" 'BEGIN {
-		printf "whylag adds %.2f of what %s adds; goal: at most %.2f: %s\n",
-			r, p, goal, r <= goal ? "met" : "not met"
+	awk -v s="$1" -v p="$2" -v r="$ratio" -v goal="$3" 'BEGIN {
+		printf "%s adds %.2f of what %s adds; goal: at most %.2f: %s\n",
+			s, r, p, goal, r <= goal ? "met" : "not met"
 	}'
 }
 

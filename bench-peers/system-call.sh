@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# What tools add to a system call, on `perf bench syscall basic` (getppid) pinned to one CPU.
+# What tools add to a system call, on `perf bench syscall basic` (getppid) pinned to one CPU. "whylag" is in
+# its first 2 seconds, in which it records all calls; in "whylag-later" the same has gone on for 3 seconds,
+# and there are too many to record them all.
 set -euo pipefail
 # shellcheck source=bench-peers/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -7,6 +9,7 @@ set -euo pipefail
 LOOPS=${LOOPS:-5000000}
 # perf trace and strace cost a hundred times as much: fewer calls, for reference only.
 SLOW_LOOPS=$((LOOPS / 100))
+LONG_BEFORE=$((LOOPS * 5))
 
 begin system-call "ns/call"
 need perf bpftrace strace taskset cc
@@ -23,7 +26,11 @@ measured() {
 	seconds=$(case $1 in
 	bare) under "${BENCH[@]}" ;;
 	empty) under "$TMP/empty" sys_enter sys_exit -- "${BENCH[@]}" ;;
-	whylag) under "$WHYLAG" record --store "$(mktemp -u "$TMP/store.XXXXXX")" -- "${BENCH[@]}" ;;
+	whylag) under "$WHYLAG" record --follow --store "$(mktemp -u "$TMP/store.XXXXXX")" -- "${BENCH[@]}" ;;
+	whylag-later)
+		export BEFORE=$LONG_BEFORE
+		under "$WHYLAG" record --follow --store "$(mktemp -u "$TMP/store.XXXXXX")" -- "${BENCH[@]}"
+		;;
 	bpftrace) under bpftrace "$HERE/syscall-latency.bt" -c "${BENCH[*]}" ;;
 	perf-trace) under perf trace -s -o "$TMP/trace.out" "${BENCH[@]}" ;;
 	strace) under strace -c -f -o "$TMP/strace.out" "${BENCH[@]}" ;;
@@ -32,8 +39,10 @@ measured() {
 }
 
 subjects=(bare empty bpftrace perf-trace strace)
-has_whylag && subjects+=(whylag)
+has_whylag && subjects+=(whylag whylag-later)
 run_rounds measured "${subjects[@]}"
-table bare empty whylag bpftrace perf-trace strace
-compare bpftrace 0.25
-compare empty 2
+table bare empty whylag whylag-later bpftrace perf-trace strace
+for subject in whylag whylag-later; do
+	compare "$subject" bpftrace 0.25
+	compare "$subject" empty 2
+done

@@ -5,10 +5,11 @@
  *
  * A walk over the open files finds the sockets and gives each a note of ours
  * (socket storage); one on which somebody else is asked gets it at the first
- * send, since it may be gone before that walk comes. The frequent walk goes over those notes, so it costs what
- * the target's sockets cost, however many the host has, and takes none of the
- * locks that creating or looking up a socket needs. A dropped packet finds the
- * same note. Notes go with their sockets, or with the recorder.
+ * send, since it may be gone before that walk comes. The frequent walk goes
+ * over those notes, so it costs what the target's sockets cost, however many
+ * the host has, and takes none of the locks that creating or looking up a
+ * socket needs. A dropped packet finds the same note. Notes go with their
+ * sockets, or with the recorder.
  */
 #include "threads.h"
 #include "connections.h"

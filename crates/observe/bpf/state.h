@@ -114,6 +114,8 @@ struct cpu {
 	struct retry_sum asked;	/* of nothing yet: what a call asks for by name */
 	struct stack_record stack;
 	u32 stack_met;		/* how often it was met */
+	u32 walks;		/* so many stacks may still be walked before sleeps */
+	u32 walks_epoch;	/* in this one, counted from 1 */
 };
 
 struct {

@@ -203,7 +203,8 @@ struct thread {
 	struct sleep sleep;	/* the last long one */
 	u64 sleep_arguments[6];	/* of its call, if there is one: without recorded calls it may have left that since */
 	u16 sleep_kind;
-	u16 walks;		/* so many sleeps from now on have their stacks walked before them */
+	u8 walks;		/* so many sleeps from now on may have their stacks walked before them */
+	u8 walks_epoch;		/* in which it was last given some, counted from 1 */
 	u32 sleep_cpu;
 	struct sleep call_sleep;
 	u64 call_seen;		/* when its call began, in a window of sampled calls; 0: before */

@@ -35,7 +35,14 @@ __noinline int walk_before_sleep(struct thread *t)
 
 	if (!cpu || !t)
 		return 0;
+	if (cpu->walks_epoch != epoch + 1) {
+		cpu->walks_epoch = epoch + 1;
+		cpu->walks = WALKS_OF_CPU;
+	}
 	t->walks--;
+	if (!cpu->walks)
+		return 0;
+	cpu->walks--;
 	t->walked = user_stack_here(cpu, t->tgid);
 	copy_sampled(t->walked);
 	return 0;
@@ -43,8 +50,8 @@ __noinline int walk_before_sleep(struct thread *t)
 
 /*
  * Without the programs of calls a thread's first step after a sleep may be one that it takes elsewhere,
- * so that its stack is walked before. At its first sleeps, and at some after each long one: at all of a
- * busy server that would take longer than all else.
+ * so that its stack is walked before: at its first sleeps, and each second at some after a long one. At all
+ * of a busy server that would take longer than all else.
  */
 static __always_inline void leaves_cpu(struct thread *t, u32 open)
 {
@@ -166,6 +173,17 @@ __noinline int keep_runners(struct cpu *cpu, struct thread *t, u64 now)
 	return 0;
 }
 
+/* Most threads that have slept for long do so again soon. */
+static __always_inline void may_walk(struct thread *t)
+{
+	u8 now = epoch + 1;
+
+	if (t->off_account < ACCT_BLOCKED || t->walks_epoch == now)
+		return;
+	t->walks_epoch = now;
+	t->walks = WALKS;
+}
+
 /* Keeps a long absence from the CPU whole. */
 static __noinline void keep_sleep(struct task_struct *next, u64 now, u64 throttled_ns)
 {
@@ -186,7 +204,7 @@ static __noinline void keep_sleep(struct task_struct *next, u64 now, u64 throttl
 	t->sleep.account = t->off_account;
 	t->sleep_throttled = throttled_ns;
 	t->sleep_ip = INSTRUCTION(regs);
-	t->walks = WALKS;
+	may_walk(t);
 	if (t->call != NO_CALL)
 		call_arguments(next, t->sleep_arguments);
 	t->sleep.object = t->object;

@@ -66,10 +66,11 @@ static __always_inline void ask_for_room(u32 slot)
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 
-/* So many sleeps of a thread have their user stacks walked where calls are not reported: at first, */
+/* So many sleeps have their user stacks walked where calls are not reported: of a thread at first, */
 #define FIRST_WALKS	2
-/* and after each long one. Most threads that sleep for long do so again soon. */
-#define WALKS		64
+/* of one that has slept for long each second, and of all on a CPU, each about 1 us. */
+#define WALKS		128
+#define WALKS_OF_CPU	512
 
 /* A slot for another thread, 0 if there is no room. */
 static __always_inline u32 new_slot(void)
