@@ -286,6 +286,15 @@ mod tests {
         assert!(factor.low > 0.0038 && factor.high < 0.0042, "{factor:?}");
     }
 
+    /// On a shared host what waking up takes differs from one time asked for to the next.
+    #[test]
+    fn a_line_whose_middle_wakes_later_does_not_saturate() {
+        let asked = [5.5e6, 14.6e6, 20e6, 20e6, 20e6, 200e6];
+        let wakes = |asked: f64| if (1e7..1e8).contains(&asked) { 160_000.0 } else { 60_000.0 };
+        let found = best(&ticks(&asked, 40, |_, asked| asked * 0.004 + wakes(asked)));
+        assert_eq!(found.best, Law::Proportional, "{found:#?}");
+    }
+
     #[test]
     fn an_idle_host_saturates() {
         let asked = [1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8];

@@ -89,7 +89,8 @@ fn two_thousand_threads_born_under_watch() {
 }
 
 /// The command's first shell stops its recorder, as a host without a CPU for it would, while threads begin.
-const WITHOUT_RECORDER: &str = "kill -STOP $PPID; \"$0\" 4000 2500 & sleep 1; kill -CONT $PPID; wait";
+const WITHOUT_RECORDER: &str =
+    "kill -STOP $PPID; \"$0\" 4000 2500 & sleep 1; kill -CONT $PPID; wait";
 
 #[test]
 fn threads_that_found_no_room_are_met_asleep_and_accounted() {
