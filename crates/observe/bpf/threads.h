@@ -281,7 +281,7 @@ static __always_inline void send_without_stack(struct thread *t, struct task_str
 		return;
 	cpu = bpf_map_lookup_elem(&cpus, &zero);
 	if (cpu)
-		send_sleep(cpu, t, task, 0, 0);
+		send_sleep(cpu, t, task, calls_off ? t->walked : 0, 0);
 }
 
 static __always_inline void binding_begins(struct thread *t, u64 ip, u64 sp,

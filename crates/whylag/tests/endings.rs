@@ -160,6 +160,7 @@ fn a_killed_process_leaves_complete_accounts() {
 #[test]
 fn the_last_sleep_of_a_thread_that_runs_to_the_end_is_kept() {
     let Some(lab) = Lab::new() else { return };
+    let mut with_stack = 0;
     for _ in 0..20 {
         let run = lab.record(&["--cheap"], [program("last_sleep")]).run;
         let mut sleeps = run.outliers.iter().filter(|o| o.blocked == Some(Blocked::TimerSleep));
@@ -170,7 +171,10 @@ fn the_last_sleep_of_a_thread_that_runs_to_the_end_is_kept() {
         // Of clock_nanosleep: CLOCK_REALTIME, for a time, not until one.
         let arguments = kept.and_then(|sleep| sleep.syscall.as_ref()).map(|call| &call.args[..2]);
         assert!(arguments.is_none_or(|args| args == [0, 0]), "{kept:?}");
+        with_stack += usize::from(kept.is_some_and(|sleep| sleep.user_stack.is_some()));
     }
+    // Walked before the first sleeps of a thread, of which loading the program may be some.
+    assert!(with_stack > 10, "{with_stack} of 20");
 }
 
 #[test]
