@@ -66,11 +66,10 @@ static __always_inline void ask_for_room(u32 slot)
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 
-/* So many sleeps have their user stacks walked where calls are not reported: of a thread at first, */
-#define FIRST_WALKS	2
-/* of one that has slept for long each second, and of all on a CPU, each about 1 us. */
-#define WALKS		128
-#define WALKS_OF_CPU	512
+/* So many sleeps have their user stacks walked where calls are not reported. A walk takes about 1 us. */
+#define FIRST_WALKS	2	/* of a thread, from its begin on */
+#define WALKS		128	/* a second, of one that has slept for long */
+#define WALKS_OF_CPU	512	/* a second, of all there */
 
 /* A slot for another thread, 0 if there is no room. */
 static __always_inline u32 new_slot(void)

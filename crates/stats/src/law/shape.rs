@@ -5,8 +5,8 @@ use crate::quantile;
 
 const MS: f64 = 1e6;
 
-/// What saturates has four fifths of its growth behind it at the longest time asked for: a curve that bends less is not
-/// told from a line whose noise differs from one time to the next.
+/// What saturates has four fifths of its growth behind it at the longest time asked for: a curve that bends
+/// less is not told from a line whose noise differs from one time to the next.
 const FLATTENED: f64 = 4.0;
 
 /// A law with its figures.
@@ -60,9 +60,10 @@ impl Shape {
                 };
                 let (low, high) = (asked(true), asked(false));
                 // Four to the decade.
-                let thetas = (0..).map(|n| low * 10f64.powf(f64::from(n) / 4.0));
-                let is_seen = |theta: &f64| *theta <= low || *theta <= high / FLATTENED;
-                thetas.take_while(is_seen).map(|theta| Shape { theta, ..self }).collect()
+                let last = ((high / FLATTENED / low).log10() * 4.0).floor() as i32;
+                (0..=last.max(0))
+                    .map(|n| Shape { theta: low * 10f64.powf(f64::from(n) / 4.0), ..self })
+                    .collect()
             }
             (Law::Milliseconds, _) => [0.0, 2e3, 5e3, 1e4, 2e4, 5e4]
                 .into_iter()
