@@ -1,5 +1,5 @@
 //! Compiles the kernel side, generates its skeleton, and writes in Rust the enums and
-//! records of bpf/wire.h and the arguments of the programs.
+//! records of bpf/wire.h, with its two parts, and the arguments of the programs.
 
 mod header;
 mod prototypes;
@@ -9,17 +9,20 @@ use std::{env, fs};
 
 use libbpf_cargo::SkeletonBuilder;
 
+/// What crosses between the kernel side and this one, in the order in which they use each other.
+const WIRE: [&str; 3] = ["bpf/wire.h", "bpf/sums.h", "bpf/records.h"];
+
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang-19".to_owned());
     println!("cargo:rerun-if-changed=bpf");
     println!("cargo:rerun-if-env-changed=CLANG");
-    let wire = fs::read_to_string("bpf/wire.h").expect("bpf/wire.h can be read");
+    let wire = WIRE.map(|path| fs::read_to_string(path).expect("the headers can be read")).concat();
     let records =
-        header::structs_of_integers(&wire).unwrap_or_else(|error| panic!("bpf/wire.h: {error}"));
+        header::structs_of_integers(&wire).unwrap_or_else(|error| panic!("{WIRE:?}: {error}"));
     fs::write(out.join("records.rs"), format!("records!({});\n", records.join(" ")))
         .expect("OUT_DIR can be written");
-    let wire = header::in_rust(&wire).unwrap_or_else(|error| panic!("bpf/wire.h: {error}"));
+    let wire = header::in_rust(&wire).unwrap_or_else(|error| panic!("{WIRE:?}: {error}"));
     fs::write(out.join("wire.rs"), wire).expect("OUT_DIR can be written");
     let prototypes =
         prototypes::in_rust(&sources()).unwrap_or_else(|error| panic!("bpf/: {error}"));

@@ -24,7 +24,7 @@ const PATHS_KEPT: usize = 128 << 20;
 /// them have their names.
 const FRAMES_AT_ONCE: usize = 65_536;
 
-/// Frames that a stack holds at most (bpf/wire.h).
+/// Frames that a stack holds at most (bpf/records.h).
 pub const FRAMES: usize = 127;
 
 /// How long the copies of a batch may take to be unwound; a process can make that expensive.
