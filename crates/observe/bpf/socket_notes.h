@@ -31,6 +31,14 @@ struct {
 	__type(value, struct socket_note);
 } socket_notes SEC(".maps");
 
+/* The note of a socket that has none yet; NULL if it has one, or there is no memory. */
+static __always_inline struct socket_note *new_note(struct sock *sk)
+{
+	if (bpf_sk_storage_get(&socket_notes, sk, 0, 0))
+		return NULL;
+	return bpf_sk_storage_get(&socket_notes, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
 /*
  * A watched thread sends for the first time on a socket that it asks on: a
  * look-up of a name has one of its own, which lasts no longer than the answer
@@ -48,10 +56,7 @@ static __noinline int note_asking(struct sock *sk, u32 tgid)
 	kind = call_kinds[call & (CALLS_MAX - 1)];
 	if (kind != CALL_SEND && kind != CALL_WRITE)
 		return 0;
-	if (bpf_sk_storage_get(&socket_notes, sk, 0, 0))
-		return 0;
-	note = bpf_sk_storage_get(&socket_notes, sk, 0,
-				  BPF_LOCAL_STORAGE_GET_F_CREATE);
+	note = new_note(sk);
 	if (!note)
 		return 0;
 	note->tgid = tgid;

@@ -81,10 +81,7 @@ int find_sockets(struct bpf_iter__task_file *ctx)
 	if (!sk)
 		return 0;
 	find_listener(sk, tgid_of(task));
-	if (bpf_sk_storage_get(&socket_notes, sk, 0, 0))
-		return 0;
-	note = bpf_sk_storage_get(&socket_notes, sk, 0,
-				  BPF_LOCAL_STORAGE_GET_F_CREATE);
+	note = new_note(sk);
 	if (!note)
 		return 0;
 	note->tgid = tgid_of(task);
