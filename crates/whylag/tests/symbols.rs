@@ -122,19 +122,33 @@ fn a_program_behind_links_has_its_own_name() {
     assert_eq!(main.map(|frame| Path::new(&frame.module)), Some(file.as_path()), "{user:?}");
 }
 
+/// Sleeps of 25 ms or more, each with the functions of its user stack, from the innermost on.
+fn long_sleeps(run: &Run) -> Vec<Vec<&str>> {
+    let long = run.outliers.iter().filter(|outlier| outlier.duration_ns >= 25_000_000);
+    let stack = |outlier: &Outlier| outlier.user_stack.and_then(|id| run.stacks.get(&id));
+    long.map(|outlier| stack(outlier).map(symbols).unwrap_or_default()).collect()
+}
+
 /// Without recorded calls a thread's first step after a long sleep is the next, short one, in another function.
 #[test]
 fn a_long_sleep_has_its_own_stack_where_calls_are_not_recorded() {
     let Some(lab) = Lab::new() else { return };
     let run = lab.record(&["--cheap"], [program("moves_on")]).run;
-    let sleeps: Vec<_> = run.outliers.iter().filter(|o| o.duration_ns >= 25_000_000).collect();
-    assert!(sleeps.len() >= 20, "{:?}", run.outliers);
-    let mut named = 0;
-    for sleep in &sleeps {
-        let stack = sleep.user_stack.and_then(|id| run.stacks.get(&id));
-        let names = stack.map(symbols).unwrap_or_default();
-        assert!(!names.contains(&"sleeps_briefly"), "{names:?}");
-        named += usize::from(names.contains(&"sleeps_long"));
-    }
+    let sleeps = long_sleeps(&run);
+    assert!(sleeps.len() >= 20, "{sleeps:?}");
+    assert!(!sleeps.iter().any(|names| names.contains(&"sleeps_briefly")), "{sleeps:?}");
+    let named = sleeps.iter().filter(|names| names.contains(&"sleeps_long")).count();
     assert!(named * 10 >= sleeps.len() * 9, "{named} of {}", sleeps.len());
+}
+
+/// So many brief sleeps come before the next long one that stacks are no longer walked by then.
+#[test]
+fn a_long_sleep_without_a_walk_has_its_innermost_function_alone() {
+    let Some(lab) = Lab::new() else { return };
+    let run = lab.record(&["--cheap"], [program("moves_on"), "300".into()]).run;
+    let sleeps = long_sleeps(&run);
+    assert!(sleeps.len() >= 20, "{sleeps:?}");
+    assert!(!sleeps.iter().any(|names| names.contains(&"sleeps_briefly")), "{sleeps:?}");
+    let alone = sleeps.iter().filter(|names| matches!(names[..], [one] if one.contains("sleep")));
+    assert!(alone.count() * 2 >= sleeps.len(), "{sleeps:?}");
 }

@@ -1,5 +1,7 @@
 /*
- * Turns: sleeps for 30 ms in one function and then for 1 ms in another, with some work in between.
+ * moves_on [BRIEF]
+ *
+ * Turns: sleeps for 30 ms in one function, works, and then sleeps for 0.1 ms in another, BRIEF times (1).
  */
 #include "clock.h"
 
@@ -13,16 +15,21 @@ static __attribute__((noinline)) void sleeps_long(void)
 
 static __attribute__((noinline)) void sleeps_briefly(void)
 {
-	sleep_ms(1);
+	struct timespec t = { 0, 100000 };
+
+	nanosleep(&t, NULL);
 	__asm__ volatile("" ::: "memory");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	int brief = argc > 1 ? atoi(argv[1]) : 1;
+
 	for (int i = 0; i < TURNS; i++) {
 		sleeps_long();
 		spin_cpu_ns(200000);
-		sleeps_briefly();
+		for (int j = 0; j < brief; j++)
+			sleeps_briefly();
 	}
 	return 0;
 }
