@@ -24,6 +24,7 @@
 #include "timers.bpf.c"
 #include "sockets.bpf.c"
 #include "requests.bpf.c"
+#include "symbols.bpf.c"
 
 /* Some helpers are for GPL-compatible programs only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

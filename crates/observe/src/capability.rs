@@ -7,7 +7,6 @@ use std::fs;
 
 use model::{Capability, RecorderPart};
 
-pub use crate::kallsyms::nameless_kernel;
 use crate::kernel_btf::{self, KernelTypes};
 use crate::namespace;
 use crate::parts::{Probe, part_of_program, probes};

@@ -20,25 +20,6 @@ impl TextRanges {
     }
 }
 
-/// Why functions of this kernel have no names for us; `None` if they have.
-pub fn nameless_kernel() -> Option<String> {
-    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    if has_addresses(&symbols) {
-        return None;
-    }
-    let restricted = fs::read_to_string("/proc/sys/kernel/kptr_restrict").unwrap_or_default();
-    Some(format!(
-        "/proc/kallsyms shows no addresses (kernel.kptr_restrict is {}): 2 hides them from \
-         everybody, 1 from who is not root and has no CAP_SYSLOG",
-        restricted.trim()
-    ))
-}
-
-fn has_addresses(kallsyms: &str) -> bool {
-    let mut addresses = kallsyms.lines().filter_map(|line| line.split_ascii_whitespace().next());
-    addresses.any(|address| address.bytes().any(|digit| digit != b'0'))
-}
-
 fn parse(kallsyms: &str) -> TextRanges {
     let range = |start: &str, end: &str| {
         [address_of(kallsyms, start), address_of(kallsyms, end)].map(Option::unwrap_or_default)
@@ -76,13 +57,6 @@ fn address(line: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hidden_addresses_are_zeros() {
-        assert!(has_addresses("ffffffff81000100 T handle_mm_fault\n"));
-        assert!(!has_addresses("0000000000000000 T handle_mm_fault\n"));
-        assert!(!has_addresses(""));
-    }
 
     #[test]
     fn ranges_are_found_and_a_module_has_none_of_them() {

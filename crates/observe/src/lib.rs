@@ -39,6 +39,7 @@ mod host;
 mod inbox;
 mod kallsyms;
 mod kernel_btf;
+mod kernel_symbols;
 mod launch;
 mod location;
 mod lock_owners;

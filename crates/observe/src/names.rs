@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use blazesym::symbolize::source::{Kernel, Source};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use inspect::perf_map::{PerfMaps, Whose};
 use model::{Frame, ImportedCall, ObjectName};
 
 use crate::code::{Code, LATE};
 use crate::inbox::Words;
+use crate::kernel_symbols::{KernelSymbols, Symbol};
 use crate::mappings::Mappings;
 use crate::namespace;
 use crate::naming_time::NamingTime;
@@ -20,10 +19,11 @@ use crate::wire::LockClass;
 /// have names of any length.
 const MOST_TEXT: usize = 128 << 20;
 
-/// The symbolizer and what it needs to know of processes.
+/// What is asked for names, and needs to be known of processes.
 #[derive(Default)]
 pub struct Names {
-    symbolizer: Symbolizer,
+    /// `None`: nobody asks for names of the kernel's.
+    kernel: Option<KernelSymbols>,
     locks: HashMap<u64, String>,
     perf_maps: PerfMaps,
     code: Code,
@@ -36,10 +36,11 @@ pub struct Names {
     late: u64,
 }
 
-/// A symbol, or why there is none.
-type Symbol = Result<(String, u64), String>;
-
 impl Names {
+    pub fn new(kernel: KernelSymbols) -> Names {
+        Names { kernel: Some(kernel), ..Names::default() }
+    }
+
     /// Name of a lock class: `mmap_lock (write)`, `lock in ext4_file_write_iter`.
     pub fn lock_class(&mut self, id: u64) -> String {
         if let Some(class) = LockClass::of(id) {
@@ -143,6 +144,17 @@ impl Names {
             .collect()
     }
 
+    /// Asks for the functions of many stacks of the kernel at once.
+    pub fn learn_kernel<'a>(&mut self, stacks: impl Iterator<Item = &'a [u64]>) {
+        let Some(kernel) = &mut self.kernel else { return };
+        // Return addresses are looked up one byte before, as in `call_distances`.
+        let calls = stacks.flat_map(|stack| {
+            let behind_first = stack.iter().skip(1).map(|address| address.saturating_sub(1));
+            stack.first().copied().into_iter().chain(behind_first)
+        });
+        kernel.learn(&calls.collect::<Vec<_>>());
+    }
+
     /// Fills in the symbols of one stack's frames, as far as there is time for the files that lack.
     pub fn symbolize(&mut self, tgid: u32, frames: &mut [Frame]) {
         let left = self.time.left(tgid, || self.mappings.user(tgid));
@@ -227,11 +239,10 @@ impl Names {
         std::mem::take(&mut self.late)
     }
 
-    fn kernel_symbols(&self, addresses: &[u64]) -> Vec<Symbol> {
-        let source = Source::Kernel(Kernel { debug_syms: false, ..Kernel::default() });
-        match self.symbolizer.symbolize(&source, Input::AbsAddr(addresses)) {
-            Ok(symbols) => symbols.into_iter().map(plain).collect(),
-            Err(error) => addresses.iter().map(|_| Err(error.to_string())).collect(),
+    fn kernel_symbols(&mut self, addresses: &[u64]) -> Vec<Symbol> {
+        match &mut self.kernel {
+            Some(kernel) => kernel.of(addresses),
+            None => addresses.iter().map(|_| Err("nobody asked the kernel".to_owned())).collect(),
         }
     }
 
@@ -251,12 +262,5 @@ impl Names {
                 self.code.function(tgid, mapping, offset)
             }
         }
-    }
-}
-
-fn plain(symbolized: Symbolized<'_>) -> Symbol {
-    match symbolized {
-        Symbolized::Sym(symbol) => Ok((symbol.name.into_owned(), symbol.offset as u64)),
-        Symbolized::Unknown(reason) => Err(reason.to_string()),
     }
 }

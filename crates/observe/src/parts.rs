@@ -140,11 +140,12 @@ pub const PROBES: &[Probe] = &[
     probe(Part::Requests, "on_state", "inet_sock_set_state", Program::InetSockSetState),
 ];
 
-/// The walks over tasks and sockets, which are on no tracepoint.
-const WALKS: [(&str, Part); 6] = [
+/// The walks over tasks, sockets and addresses, which are on no tracepoint.
+const WALKS: [(&str, Part); 7] = [
     ("learn_namespace", Part::Threads),
     ("start_watching", Part::Threads),
     ("dump_threads", Part::Threads),
+    ("show_symbols", Part::Threads),
     ("find_sockets", Part::Sockets),
     ("dump_queues", Part::Sockets),
     ("end_answers", Part::Requests),

@@ -14,14 +14,12 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 /// Kept: reading maps (BPF), programs and timers for CPUs that come online (PERFMON), memory maps
 /// of other users' processes (SYS_PTRACE), files for symbols (DAC_READ_SEARCH) also where nothing
-/// but the mapping leads to them (/proc/PID/map_files: CHECKPOINT_RESTORE), kernel addresses
-/// (SYSLOG).
+/// but the mapping leads to them (/proc/PID/map_files: CHECKPOINT_RESTORE).
 const KEPT: CapabilitySet = CapabilitySet::BPF
     .union(CapabilitySet::PERFMON)
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::DAC_READ_SEARCH)
-    .union(CapabilitySet::CHECKPOINT_RESTORE)
-    .union(CapabilitySet::SYSLOG);
+    .union(CapabilitySet::CHECKPOINT_RESTORE);
 
 /// Kept by what reads or writes stores, exports and traces: files of other users, under sudo (the
 /// last is for SQLite, which gives what it makes beside a store the store's owner).
@@ -92,7 +90,7 @@ pub fn drop_unneeded(started_command: bool) {
 /// What a verb does that records nothing.
 #[derive(Clone, Copy)]
 pub enum Work {
-    /// Looks at this host: the server of pages.
+    /// Looks at this host: the server of pages. The kernel's log takes SYSLOG.
     Host,
     /// Looks at a process as well: reading its timer slack takes SYS_NICE.
     Checkup,
@@ -106,8 +104,8 @@ pub enum Work {
 /// starts later.
 pub fn keep_for(work: Work) {
     keep(match work {
-        Work::Host => KEPT,
-        Work::Checkup => KEPT | CapabilitySet::SYS_NICE,
+        Work::Host => KEPT | CapabilitySet::SYSLOG,
+        Work::Checkup => KEPT | CapabilitySet::SYSLOG | CapabilitySet::SYS_NICE,
         Work::Files => OF_FILES,
         Work::Traces => OF_FILES | CapabilitySet::SYS_PTRACE,
     });

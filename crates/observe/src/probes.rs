@@ -20,6 +20,7 @@ use crate::bpf::{self, WhylagSkel, thread_record};
 use crate::capability::Recording;
 use crate::files_of;
 use crate::kallsyms::TextRanges;
+use crate::kernel_symbols::KernelSymbols;
 use crate::queues::Walks;
 use crate::sample_timers::SampleTimers;
 use crate::sizes::Sizes;
@@ -455,6 +456,15 @@ impl Probes {
             }
             (Err(error), _) | (_, Err(error)) => Err(attached(error)),
         }
+    }
+
+    /// What says the names of the kernel's functions.
+    pub fn kernel_symbols(&self) -> Result<KernelSymbols, Error> {
+        let addresses = &self.skel.maps.symbol_addresses;
+        let answers = self.skel.progs.show_symbols.attach_iter(addresses.as_fd());
+        let answers = answers.map_err(Error::bpf("attaching an iterator"))?;
+        let addresses = MapHandle::try_from(addresses).map_err(Error::bpf("sharing a map"))?;
+        Ok(KernelSymbols::new(addresses, answers))
     }
 
     /// The maps.

@@ -337,6 +337,8 @@ impl Stacks {
 
     /// All stacks, with symbols.
     pub fn symbolized(&self, names: &mut Names) -> impl Iterator<Item = Stack> {
+        let of_kernel = self.raw.values().filter(|raw| raw.tgid == 0);
+        names.learn_kernel(of_kernel.map(|raw| &raw.addresses[..]));
         self.raw.iter().map(|(id, raw)| {
             let common = self.unwound.get(id);
             let common = common.filter(|common| {

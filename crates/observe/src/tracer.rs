@@ -111,6 +111,7 @@ impl Tracer {
         let pace = if is_cheap { Pace::CHEAP } else { Pace::USUAL };
         let queues = walks.map(|walks| Queues::start(walks, pace)).transpose()?;
         probes.roles_are_known();
+        let names = Names::new(probes.kernel_symbols()?);
         let mut python = Python::default();
         // A command is looked at when it has begun to run its program.
         if found.tgid != 0 && found.kind != TargetKind::Command {
@@ -131,7 +132,7 @@ impl Tracer {
             histograms: Histograms::default(),
             requests: Requests::new(watch.requests, watch.threshold_ns),
             sums: Sums::default(),
-            names: Names::default(),
+            names,
             python,
             stacks: Stacks::default(),
             stack_sums: HashMap::new(),

@@ -15,6 +15,8 @@ use model::{Blocked, Syscall, TableRead};
 
 /// Room for one name in a mapping record.
 pub const PATH_PART: usize = header::PATH_PART as usize;
+/// Addresses of the kernel that are named at once.
+pub const SYMBOLS_AT_ONCE: usize = header::SYMBOLS_AT_ONCE as usize;
 const NO_CALL: u16 = header::NO_CALL as u16;
 
 // The model counts in the same units.

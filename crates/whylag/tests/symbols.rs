@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use common::Lab;
@@ -151,4 +152,32 @@ fn a_long_sleep_without_a_walk_has_its_innermost_function_alone() {
     assert!(!sleeps.iter().any(|names| names.contains(&"sleeps_briefly")), "{sleeps:?}");
     let alone = sleeps.iter().filter(|names| matches!(names[..], [one] if one.contains("sleep")));
     assert!(alone.count() * 2 >= sleeps.len(), "{sleeps:?}");
+}
+
+/// The kernel is asked for names by a program of ours; its own list has the same.
+#[test]
+fn functions_of_the_kernel_are_named_as_in_kallsyms() {
+    let Some(lab) = Lab::new() else { return };
+    let list = std::fs::read_to_string("/proc/kallsyms").unwrap();
+    let symbols: HashSet<(u64, &str)> = list.lines().filter_map(symbol_of_kallsyms).collect();
+    if !symbols.iter().any(|(address, _)| *address != 0) {
+        println!("skipped: /proc/kallsyms shows no addresses");
+        return;
+    }
+    let run = lab.record(&[], ["sh", "-c", "sleep 0.1; find /proc/self >/dev/null"]).run;
+    let kernel = run.stacks.values().filter(|stack| stack.space == Space::Kernel);
+    let frames: Vec<_> = kernel.flat_map(|stack| &stack.frames).collect();
+    assert!(frames.len() > 10, "{frames:?}");
+    for frame in frames {
+        let name = frame.symbol.as_deref().unwrap_or_else(|| panic!("{frame:?}"));
+        let begin = frame.address - frame.symbol_offset;
+        assert!(symbols.contains(&(begin, name)), "{begin:#x} {frame:?}");
+    }
+}
+
+/// The address and the name in a line of the list.
+fn symbol_of_kallsyms(line: &str) -> Option<(u64, &str)> {
+    let mut words = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    Some((address, words.nth(1)?))
 }

@@ -28,11 +28,16 @@ const NAMED: [(&str, u32); 12] = [
     ("CAP_CHECKPOINT_RESTORE", 40),
 ];
 
+/// Its words, with one space between two.
+fn readme() -> String {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
+    readme.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The capabilities that README names in its sentence about what a recorder keeps, before and after
 /// the words about the one thread.
 fn kept_by_readme() -> (u64, u64) {
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
-    let readme = readme.unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let readme = readme();
     let kept = readme.split("thread of the recorder keeps ").nth(1).expect("the sentence");
     let (kept, timing) = kept.split_once("thread `cost`").expect("the thread");
     let timing = timing.split('.').next().unwrap();
@@ -144,9 +149,16 @@ fn settled(pid: &str) -> BTreeMap<String, BTreeMap<String, u64>> {
     all
 }
 
+/// The capabilities that README names in the rest of the sentence that begins so.
+fn sentence(beginning: &str) -> u64 {
+    let readme = readme();
+    let rest = readme.split(beginning).nth(1).expect("the sentence");
+    set_of(rest.split('.').next().unwrap())
+}
+
 /// The server of pages is asked by whoever is on this host.
 #[test]
-fn what_serves_or_watches_keeps_no_more_than_a_recorder() {
+fn what_serves_or_watches_keeps_what_readme_says() {
     let Some(lab) = Lab::beside_others() else { return };
     drop(lab.record(&[], ["true"]));
     let (kept, _) = kept_by_readme();
@@ -154,7 +166,8 @@ fn what_serves_or_watches_keeps_no_more_than_a_recorder() {
     let target = Helper::spawn(Command::new("sleep").arg("60"));
     let mut watch = lab.verb("doctor");
     watch.args(["-p", &target.pid(), "--watch", "--time", "60s"]);
-    for verb in [lab.verb("serve"), watch] {
+    let of_serve = kept | sentence("`serve`, before its first answer, keeps ");
+    for (verb, kept) in [(lab.verb("serve"), of_serve), (watch, kept)] {
         let (_helper, threads) = threads_of(verb);
         assert!(!threads.is_empty());
         for thread in threads {
@@ -184,12 +197,6 @@ fn of_a_verb_that_writes(mut verb: Command) -> BTreeMap<String, u64> {
 fn what_only_reads_gives_up_privileges_first() {
     let Some(lab) = Lab::beside_others() else { return };
     drop(lab.record(&[], ["true"]));
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
-    let readme = readme.unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    let sentence = |beginning: &str| {
-        let rest = readme.split(beginning).nth(1).expect("the sentence");
-        set_of(rest.split('.').next().unwrap())
-    };
     let of_files = sentence("stored runs or traces keep ") & !(1 << 19);
     let of_checkup = kept_by_readme().0 & !(1 << 5) | sentence("`doctor` keeps ");
     let mut export = lab.verb("export");

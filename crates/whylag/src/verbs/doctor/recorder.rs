@@ -11,8 +11,7 @@ pub fn checks() -> Vec<Check> {
     let plan = decide(&HostFacts::of_this_host());
     let is_sampled = matches!(plan, Plan::Sample(_));
     let parts = describe(&plan, &[]);
-    let nameless = observe::capability::nameless_kernel();
-    let of_cause = |cause: &&Cause| of_cause(cause, &parts, nameless.as_deref(), is_sampled);
+    let of_cause = |cause: &&Cause| of_cause(cause, &parts, is_sampled);
     let causes = catalogue::ALL.iter().map(of_cause);
     parts.iter().map(of_part).chain(causes).collect()
 }
@@ -28,18 +27,12 @@ fn of_part(part: &Capability) -> Check {
 
 /// With all it needs a cause is measured; sampled thread states carry those that need no more.
 /// Nothing is said of a cause that lacks some of it: neither that it is there nor that it is not.
-fn of_cause(
-    cause: &Cause,
-    parts: &[Capability],
-    nameless: Option<&str>,
-    is_sampled: bool,
-) -> Check {
+fn of_cause(cause: &Cause, parts: &[Capability], is_sampled: bool) -> Check {
     let (id, why) = (format!("cause-{}", cause.id), format!("{}.", cause.title));
     let needs = cause.needs;
     let off = parts.iter().find(|part| !part.on && needs.parts.contains(&part.part));
     let off = off.map(|off| format!("part '{}' is off: {}.", off.part, off.because));
-    let nameless = nameless.filter(|_| needs.kernel_symbols).map(|why| format!("{why}."));
-    let Some(because) = off.or(nameless) else {
+    let Some(because) = off else {
         return check(id, CheckResult::Good, "measured", why, String::new());
     };
     match is_sampled && needs.parts.len() == 1 && !needs.kernel_symbols {
@@ -74,15 +67,11 @@ mod tests {
             because: if on { String::new() } else { "no privilege".to_owned() },
         };
         let cause = |id: &str| catalogue::ALL.iter().find(|cause| cause.id.as_str() == id).unwrap();
-        let fact = |id, parts: &[_], sampled| of_cause(cause(id), parts, None, sampled).fact;
+        let fact = |id, parts: &[_], sampled| of_cause(cause(id), parts, sampled).fact;
         let all = [part("threads", true), part("system calls", true), part("on-CPU samples", true)];
         assert_eq!(fact("malloc-trim", &all, false), "measured");
-        let nameless = |id| of_cause(cause(id), &all, Some("kptr_restrict is 2"), false);
-        assert_eq!(nameless("malloc-trim").fact, "not looked at here");
-        assert_eq!(nameless("malloc-trim").advice, "kptr_restrict is 2.");
-        assert_eq!(nameless("futex-convoy").fact, "measured");
         let some = [part("threads", true), part("on-CPU samples", false)];
-        let off = of_cause(cause("malloc-trim"), &some, None, false);
+        let off = of_cause(cause("malloc-trim"), &some, false);
         assert_eq!(off.fact, "not looked at here");
         assert_eq!(off.advice, "part 'on-CPU samples' is off: no privilege.");
         assert_eq!(fact("cpu-runqueue", &some, false), "measured");
