@@ -9,15 +9,16 @@
 #
 #     ROUNDS=7 SECONDS_EACH=2 ONLY="redis nginx-everywhere" bench-peers/overhead-servers.sh [--docs]
 set -euo pipefail
+ROUNDS=${ROUNDS:-7}
 # shellcheck source=bench-peers/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-ROUNDS=${ROUNDS:-7}
 SECONDS_EACH=${SECONDS_EACH:-2}
 ONLY=${ONLY:-redis nginx postgres nginx-everywhere postgres-everywhere}
 PORT=${PORT:-6398}
-# Between the start of a tool and what is measured: it attaches, and whylag samples more often at first.
-READY_S=3
+# Between the start of a tool and what is measured: whylag records all for 2 s, and what the last of them
+# shows decides what it samples from then on.
+READY_S=4
 
 begin overhead-servers "% lost"
 need redis-server redis-benchmark redis-cli nginx wrk curl pgbench setpriv taskset strace perf bpftrace cc
@@ -162,13 +163,17 @@ all_are_watching() {
 	done
 }
 
+# A tool may miss the signal while it starts (bpftrace did, once in a hundred times).
 stop_watching() {
 	local pid
 	for pid in "${WATCHERS[@]}"; do
 		kill -INT "$pid" || true
 		pkill -TERM -P "$pid" || true # what `empty` runs: it ends with that
 	done
-	for pid in "${WATCHERS[@]}"; do wait "$pid" || true; done
+	for pid in "${WATCHERS[@]}"; do
+		timeout 10 tail --pid="$pid" -s 0.1 -f /dev/null || kill -INT "$pid" || true
+		wait "$pid" || true
+	done
 }
 
 # rate SERVER: its requests a second. It begins and ends when the server has counted, for one that
@@ -308,9 +313,9 @@ page() {
 		sys_enter and sys_exit: no tool that counts calls by tracepoints can cost less. A negative value is
 		noise.
 		\`--cheap\` leaves out system calls, requests and softirqs, and samples each CPU 49 times a
-		second (without it 997 times for the first 2 s, then 199). Without it system calls are sampled, too, once a
-		CPU has made more than 100,000 in a second, and softirqs not timed beyond 50,000, but not before 2 s have
-		passed: before them it costs more.
+		second (without it 997 times for the first 2 s, then 99). Without it system calls are sampled, too, once
+		they take more than 4 % of a CPU (2 %, if it is never idle), and softirqs not timed once they take 1 %, but
+		not before 2 s have passed: before them it costs more.
 	END
 }
 

@@ -1,25 +1,32 @@
 //! What CPUs do so often that to record each of it costs them much, although less would do.
 //!
 //! Each run of a program costs the CPU that it is on, so it is runs on one CPU that count: what a busy
-//! server's CPU loses does not get less because others of the host are idle. Half as many calls are too many
-//! for a CPU that is never idle: what recording takes there is work that is not done, elsewhere it is a delay.
+//! server's CPU loses does not get less because others of the host are idle. Half as much is too much for a CPU
+//! that is never idle: what recording takes there is work that is not done, elsewhere it is a delay. What one run
+//! takes differs between hosts, and with what else is in their caches, so it is that of the runs that were timed.
 
 use model::units::{count, duration};
-use model::{CpuTime, RecorderPart};
+use model::{Cost, CpuTime, RecorderPart};
 
 use crate::bpf::cpu;
 use crate::host;
 use crate::parts::probes;
 use crate::wire::Program;
 
-/// From so many on in a second system calls take 2 % of a CPU, and softirqs 1 %: 220 ns for a call and 390 for a
-/// softirq, what the tracepoints at both ends cost with it (docs/cost.md). A server whose data and code leave
-/// no room in the caches loses twice that by its calls. One cause needs softirqs, 15 need calls, which tell of
-/// stalls that come once, too.
+/// System calls may take 4 % of a CPU, or 2 %, and softirqs 1 %: with the times that both take beside busy servers
+/// here these are 100,000 calls, 50,000, and 25,000 softirqs a second (docs/cost.md). One cause needs softirqs, 15
+/// need calls, which tell of stalls that come once, too.
 const LIMITS: [Limit; 2] = [
-    Limit { part: RecorderPart::SystemCalls, most: 100_000, most_if_full: 50_000 },
-    Limit { part: RecorderPart::Softirqs, most: 25_000, most_if_full: 25_000 },
+    Limit { part: RecorderPart::SystemCalls, most: 40_000_000, most_if_full: 20_000_000 },
+    Limit { part: RecorderPart::Softirqs, most: 10_000_000, most_if_full: 10_000_000 },
 ];
+
+/// What a call, or softirq, is taken to cost at least, and where nothing is timed, ns: a program at both ends, and
+/// the tracepoints.
+const LEAST_COST_NS: u64 = 400;
+/// And at most: who does little is recorded whole on slow hosts, too. It is 25,000 calls, or 12,500, and 6,250
+/// softirqs that are never too many.
+const MOST_COST_NS: u64 = 1_600;
 
 /// A CPU that is idle for less of the time has none to spare, %.
 const IDLE_PERCENT: u64 = 10;
@@ -30,9 +37,11 @@ const WHOLE_NS: u64 = 2_000_000_000;
 /// Shorter times say little of what goes on.
 const LEAST_NS: u64 = 500_000_000;
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 struct Limit {
     part: RecorderPart,
-    /// Events in a second on one CPU; each runs two programs, one at its begin and one at its end.
+    /// What its events may take of a second on one CPU, ns.
     most: u64,
     /// The same of a CPU without idle time.
     most_if_full: u64,
@@ -42,6 +51,16 @@ impl Limit {
     fn of(&self, is_full: bool) -> u64 {
         if is_full { self.most_if_full } else { self.most }
     }
+
+    /// What an event costs, ns: two runs, one at its begin and one at its end.
+    fn cost_ns(&self, cost: &Cost) -> u64 {
+        let counted = |name: &str| probes(self.part).any(|probe| probe.counted.name() == name);
+        let of_part = cost.probes.iter().filter(|probe| counted(&probe.program));
+        let (ns, runs) =
+            of_part.fold((0, 0), |sum: (u64, u64), probe| (sum.0 + probe.ns, sum.1 + probe.runs));
+        let mean = (2 * ns).checked_div(runs).unwrap_or(0);
+        mean.clamp(LEAST_COST_NS, MOST_COST_NS)
+    }
 }
 
 /// A part that is beyond its limit.
@@ -49,12 +68,14 @@ impl Limit {
 pub struct TooFrequent {
     /// The part.
     pub part: RecorderPart,
-    /// The CPU with the most, how many in a second it had, and how many are still recorded.
+    /// The CPU with the most, and how many in a second it had.
     pub cpu: usize,
     /// See `cpu`.
     pub per_second: u64,
-    /// See `cpu`.
-    pub most: u64,
+    /// What each costs, ns.
+    pub cost_ns: u64,
+    /// What they may take of a second, ns.
+    pub most_ns: u64,
     /// That CPU has hardly been idle.
     pub is_full: bool,
 }
@@ -75,14 +96,14 @@ type Runs = [u64; LIMITS.len()];
 impl TooFrequent {
     /// Why it is given up, so long after recording began.
     pub fn because(&self, since_ns: u64) -> String {
-        let TooFrequent { most, cpu, per_second, is_full, .. } = self;
+        let TooFrequent { cpu, per_second, cost_ns, most_ns, is_full, .. } = self;
         let without = if *is_full { " without idle time" } else { "" };
         format!(
-            "recorded for the first {}, until there were more than {} a second on a CPU{without}: {} on \
-             CPU {cpu}",
+            "recorded for the first {}, until they took more than {} % of a CPU{without}: {} a second of {} on CPU {cpu}",
             duration(since_ns),
-            count(*most),
+            most_ns / (SECOND_NS / 100),
             count(*per_second),
+            duration(*cost_ns),
         )
     }
 }
@@ -99,14 +120,22 @@ impl Frequencies {
     }
 
     /// What is beyond its limit since the last look, once all has been recorded for long enough.
-    pub fn look(&mut self, now_ns: u64, cpus: &[cpu]) -> Vec<TooFrequent> {
+    pub fn look(&mut self, now_ns: u64, cpus: &[cpu], cost: &Cost) -> Vec<TooFrequent> {
         if now_ns.saturating_sub(self.seen_ns) < LEAST_NS {
             return Vec::new();
         }
-        self.compare(now_ns, cpus.iter().map(runs_of).collect(), idle(&host::cpu_times()))
+        let costs = LIMITS.each_ref().map(|limit| limit.cost_ns(cost));
+        let runs = cpus.iter().map(runs_of).collect();
+        self.compare(now_ns, runs, idle(&host::cpu_times()), costs)
     }
 
-    fn compare(&mut self, now_ns: u64, runs: Vec<Runs>, idle: Vec<u64>) -> Vec<TooFrequent> {
+    fn compare(
+        &mut self,
+        now_ns: u64,
+        runs: Vec<Runs>,
+        idle: Vec<u64>,
+        costs: [u64; LIMITS.len()],
+    ) -> Vec<TooFrequent> {
         let ns = now_ns.saturating_sub(self.seen_ns);
         self.seen_ns = now_ns;
         let runs_before = std::mem::replace(&mut self.runs, runs);
@@ -125,9 +154,9 @@ impl Frequencies {
                 let before = runs_before.get(cpu).map_or(0, |runs| runs[n]);
                 let per_second = per_second(runs[n].saturating_sub(before) / 2, ns);
                 let is_full = is_full(cpu);
-                let most = limit.of(is_full);
-                let one = TooFrequent { part: limit.part, cpu, per_second, most, is_full };
-                (per_second > most).then_some(one)
+                let (part, cost_ns, most_ns) = (limit.part, costs[n], limit.of(is_full));
+                let one = TooFrequent { part, cpu, per_second, cost_ns, most_ns, is_full };
+                (per_second.saturating_mul(cost_ns) > most_ns).then_some(one)
             });
             of_cpus.max_by_key(|one| one.per_second)
         });
@@ -161,14 +190,17 @@ fn runs_of(cpu: &cpu) -> Runs {
 }
 
 fn per_second(events: u64, ns: u64) -> u64 {
-    (u128::from(events) * 1_000_000_000 / u128::from(ns.max(1))) as u64
+    (u128::from(events) * u128::from(SECOND_NS) / u128::from(ns.max(1))) as u64
 }
 
 #[cfg(test)]
 mod tests {
+    use model::ProbeCost;
+
     use super::*;
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND: u64 = SECOND_NS;
+    const USUAL: [u64; 2] = [LEAST_COST_NS; 2];
 
     /// Idle time of two CPUs of which the first has been idle for half of each second, and the second not.
     fn half_idle(seconds: u64) -> Vec<u64> {
@@ -179,9 +211,10 @@ mod tests {
     /// after the recording began.
     fn said(at: u64, first: [u64; 2], second: [u64; 2]) -> Vec<TooFrequent> {
         let mut frequencies = Frequencies::new(SECOND);
-        frequencies.compare(at * SECOND, vec![[1_000, 1_000]; 2], half_idle(at));
+        frequencies.compare(at * SECOND, vec![[1_000, 1_000]; 2], half_idle(at), USUAL);
         let runs = |events: [u64; 2]| events.map(|events| 1_000 + 2 * events);
-        frequencies.compare((at + 1) * SECOND, vec![runs(first), runs(second)], half_idle(at + 1))
+        let runs = vec![runs(first), runs(second)];
+        frequencies.compare((at + 1) * SECOND, runs, half_idle(at + 1), USUAL)
     }
 
     #[test]
@@ -191,7 +224,8 @@ mod tests {
             part: RecorderPart::SystemCalls,
             cpu: 0,
             per_second: 100_001,
-            most: 100_000,
+            cost_ns: 400,
+            most_ns: 40_000_000,
             is_full: false,
         };
         assert_eq!(said(3, [100_001, 25_000], [49_999, 0]), [calls]);
@@ -206,20 +240,38 @@ mod tests {
     #[test]
     fn for_a_cpu_without_idle_time_half_as_many_are_too_many() {
         let [one] = said(3, [90_000, 0], [60_000, 0])[..] else { panic!("one of them is") };
-        assert_eq!((one.cpu, one.per_second, one.most), (1, 60_000, 50_000));
+        assert_eq!((one.cpu, one.per_second, one.most_ns), (1, 60_000, 20_000_000));
         let because = one.because(SECOND);
         assert!(
-            because.contains("50,000 a second on a CPU without idle time: 60,000"),
+            because.contains("2 % of a CPU without idle time: 60,000 a second of 400 ns on CPU 1"),
             "{because}"
         );
     }
 
     #[test]
+    fn where_each_takes_longer_fewer_are_too_many() {
+        let timed = |program: &str, runs, ns| ProbeCost { program: program.to_owned(), runs, ns };
+        let cost = |enter_ns, exit_ns| Cost {
+            probes: vec![timed("sys_enter", 1_000, enter_ns), timed("sys_exit", 1_000, exit_ns)],
+            ..Cost::default()
+        };
+        let [calls, softirqs] = LIMITS;
+        assert_eq!(calls.cost_ns(&cost(200_000, 600_000)), 800);
+        assert_eq!(softirqs.cost_ns(&cost(200_000, 600_000)), LEAST_COST_NS);
+        assert_eq!(calls.cost_ns(&cost(1_000, 1_000)), LEAST_COST_NS);
+        assert_eq!(calls.cost_ns(&cost(9_000_000, 9_000_000)), MOST_COST_NS);
+        let mut frequencies = Frequencies::new(SECOND);
+        frequencies.compare(3 * SECOND, vec![[0, 0]], half_idle(3), [800; 2]);
+        let said = frequencies.compare(4 * SECOND, vec![[2 * 51_000, 0]], half_idle(4), [800; 2]);
+        assert_eq!(said.iter().map(|one| one.per_second).collect::<Vec<_>>(), [51_000]);
+    }
+
+    #[test]
     fn of_a_cpu_that_has_just_come_it_is_not_known_whether_it_is_idle() {
         let mut frequencies = Frequencies::new(SECOND);
-        frequencies.compare(3 * SECOND, vec![[0, 0]], vec![0]);
+        frequencies.compare(3 * SECOND, vec![[0, 0]], vec![0], USUAL);
         let runs = vec![[0, 0], [2 * 90_000, 0]];
-        assert_eq!(frequencies.compare(4 * SECOND, runs, vec![0, 0]), []);
+        assert_eq!(frequencies.compare(4 * SECOND, runs, vec![0, 0], USUAL), []);
     }
 
     #[test]
@@ -234,17 +286,17 @@ mod tests {
         assert_eq!(said(2, [900_000; 2], [900_000; 2]).len(), 2);
         // At the first look, too.
         let mut frequencies = Frequencies::new(SECOND);
-        let said = frequencies.compare(3 * SECOND, vec![[900_000; 2]; 2], half_idle(3));
+        let said = frequencies.compare(3 * SECOND, vec![[900_000; 2]; 2], half_idle(3), USUAL);
         assert_eq!(said.len(), 2);
     }
 
     #[test]
     fn a_short_time_says_nothing_and_is_part_of_the_next() {
         let mut frequencies = Frequencies::new(SECOND);
-        frequencies.look(4 * SECOND, &[]);
-        assert_eq!(frequencies.look(4 * SECOND + SECOND / 10, &[]), []);
+        frequencies.look(4 * SECOND, &[], &Cost::default());
+        assert_eq!(frequencies.look(4 * SECOND + SECOND / 10, &[], &Cost::default()), []);
         assert_eq!(frequencies.seen_ns, 4 * SECOND);
-        let said = frequencies.compare(5 * SECOND, vec![[240_000, 0]], half_idle(1));
+        let said = frequencies.compare(5 * SECOND, vec![[240_000, 0]], half_idle(1), USUAL);
         assert_eq!(said.iter().map(|one| one.per_second).collect::<Vec<_>>(), [120_000]);
     }
 

@@ -19,7 +19,7 @@ impl Tracer {
     /// budget. Gives the parts that have changed.
     pub fn save_cost(&mut self, cost: &Cost) -> Result<Vec<Capability>, Error> {
         let mut changed = Vec::new();
-        for beyond in self.too_frequent()? {
+        for beyond in self.too_frequent(cost)? {
             let now_ns = clock::monotonic_ns();
             let because = beyond.because(now_ns.saturating_sub(self.since_ns()));
             self.given_up.push((beyond.part, now_ns, because.clone()));
@@ -45,9 +45,10 @@ impl Tracer {
     }
 
     /// Parts that the others can do without and of which a CPU has too much.
-    fn too_frequent(&mut self) -> Result<Vec<TooFrequent>, Error> {
+    fn too_frequent(&mut self, cost: &Cost) -> Result<Vec<TooFrequent>, Error> {
         let Some(frequencies) = &mut self.frequencies else { return Ok(Vec::new()) };
-        let mut beyond = frequencies.look(clock::monotonic_ns(), &cost::cpus(&self.probes)?);
+        let cpus = cost::cpus(&self.probes)?;
+        let mut beyond = frequencies.look(clock::monotonic_ns(), &cpus, cost);
         let dispensable: Vec<_> = self.probes.dispensable().collect();
         beyond.retain(|one| dispensable.contains(&one.part));
         Ok(beyond)

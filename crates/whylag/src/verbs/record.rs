@@ -34,9 +34,9 @@ whylag record [OPTIONS] -- CMD...
 The run ends with the command or the target, after --time, or with Ctrl-C,
 SIGTERM or SIGHUP; the last two are passed on to the command.
 The command's output is left alone, its exit status becomes whylag's.
-After 2 seconds system calls are recorded only as long as no CPU makes more
-than 100,000 a second (50,000, if it is never idle), polls in vain apart, and
-softirqs as long as none serves 25,000. Then calls are sampled, as with --cheap.
+After 2 seconds system calls are recorded only as long as that takes no more
+than 4 % of a CPU (2 %, if it is never idle; about 100,000 a second, and 50,000),
+and softirqs as long as it takes 1 %. Then calls are sampled, as with --cheap.
 
 Example:
   whylag record -- ./server --port 8080
