@@ -196,7 +196,8 @@ static __always_inline void request_read(struct sock *sk, struct connection *c,
 			return;		/* more of the same */
 	}
 	answer_ends(c);
-	c->begun = arrived ? arrived : now;
+	/* The clocks of two CPUs may differ. */
+	c->begun = arrived && arrived < now ? arrived : now;
 	c->first = now;
 	c->served = c->last = c->handed = 0;
 	c->sends = 0;
@@ -244,7 +245,9 @@ static __always_inline void answer_sent(struct connection *c, struct thread *t)
 	at = send_began(t);
 	if (at < c->first)
 		at = c->first;
-	c->last = at;
+	/* Of two threads that send at once, the one that began first may be seen last. */
+	if (at > c->last)
+		c->last = at;
 	c->sends++;
 	if (c->served)
 		return;
@@ -292,7 +295,7 @@ static __always_inline void reply_read(struct connection *c, struct thread *t)
 	t->serving = c->cause;	/* it goes on with that */
 	if (t->calls_open)
 		t->calls_open--;
-	if (arrived < c->begun)
+	if (arrived < c->begun || arrived > now)
 		arrived = now;
 	count(service, HIST_REQUEST_TOTAL, arrived - c->begun);
 	count(service, HIST_REQUEST_QUEUED, now - arrived);

@@ -119,16 +119,25 @@ mod tests {
 
     #[test]
     fn idle_workers_of_an_executor_have_no_lock() {
-        let locks_in = |module: &str| {
+        let locks_in = |module: &str, native: Option<&str>| {
             let mut run = workers(0, "_worker");
-            for frame in run.stacks.values_mut().flat_map(|stack| &mut stack.frames) {
-                frame.module = module.to_owned();
-                frame.source = Some(model::SourceLine { line: None, first: 69 });
+            for stack in run.stacks.values_mut() {
+                let called = native.map(|native| user_stack(native).frames).unwrap_or_default();
+                for frame in &mut stack.frames {
+                    frame.module = module.to_owned();
+                    frame.source = Some(model::SourceLine { line: None, first: 69 });
+                }
+                stack.frames.splice(0..0, called);
             }
             lock_words(&run, &Purposes::of(&run)).len()
         };
-        assert_eq!(locks_in("/usr/lib/python3.11/concurrent/futures/thread.py"), 0);
-        assert_eq!(locks_in("/srv/app/jobs.py"), 1, "that one may wait for anything");
+        let library = "/usr/lib/python3.11/concurrent/futures/thread.py";
+        assert_eq!(locks_in(library, None), 0);
+        // Where the interpreter's own functions have names, too.
+        assert_eq!(locks_in(library, Some("_queue_SimpleQueue_get")), 0);
+        for native in [None, Some("_queue_SimpleQueue_get")] {
+            assert_eq!(locks_in("/srv/app/jobs.py", native), 1, "that one may wait for anything");
+        }
     }
 
     #[test]

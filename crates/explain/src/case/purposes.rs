@@ -151,19 +151,17 @@ impl Known {
     }
 }
 
-/// What a thread with this stack waits for, with the function that says so.
+/// What a thread with this stack waits for, with the function that says so. An interpreter's own code waits for
+/// the innermost function of the program that it runs: of a worker, in a queue's `get`.
 fn purpose(stack: &Stack) -> Option<(Purpose, String)> {
-    let innermost = stack.frames.iter().take(INNERMOST);
-    innermost.filter_map(of_frame).next()
+    let innermost = || stack.frames.iter().take(INNERMOST);
+    let next_job = innermost().find(|frame| frame.source.is_some()).and_then(next_job);
+    next_job.or_else(|| innermost().find_map(|frame| of_function(frame.symbol.as_deref()?)))
 }
 
-fn of_frame(frame: &Frame) -> Option<(Purpose, String)> {
-    let symbol = frame.symbol.as_deref()?;
-    let file = frame.source.is_some().then(|| frame.module.rsplit('/').next()).flatten();
-    if file.is_some_and(|file| WORKERS.contains(&(file, symbol))) {
-        return Some((Purpose::NextJob, symbol.to_owned()));
-    }
-    of_function(symbol)
+fn next_job(interpreted: &Frame) -> Option<(Purpose, String)> {
+    let (file, symbol) = (interpreted.module.rsplit('/').next()?, interpreted.symbol.as_deref()?);
+    WORKERS.contains(&(file, symbol)).then(|| (Purpose::NextJob, symbol.to_owned()))
 }
 
 fn of_function(symbol: &str) -> Option<(Purpose, String)> {
