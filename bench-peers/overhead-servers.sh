@@ -163,7 +163,7 @@ all_are_watching() {
 	done
 }
 
-# A tool may miss the signal while it starts (bpftrace did, once in a hundred times).
+# A tool may miss the signal while it starts (bpftrace did once).
 stop_watching() {
 	local pid
 	for pid in "${WATCHERS[@]}"; do

@@ -26,7 +26,8 @@ impl KernelSymbols {
         KernelSymbols { addresses, answers, known: HashMap::new() }
     }
 
-    /// One for each address. An address that was not learned before takes a question of its own, 60 us.
+    /// One for each address. To ask for those of each stack apart takes as long as to read /proc/kallsyms:
+    /// many are to be learned at once before.
     pub fn of(&mut self, addresses: &[u64]) -> Vec<Symbol> {
         self.learn(addresses);
         let known = |address| self.known.get(address).cloned();

@@ -102,7 +102,7 @@ fn calls_are_sampled_where_a_cpu_makes_too_many_and_sleeps_keep_what_they_are_fo
     let (run, own) = (&recorded.run, Values::of(recorded.stdout()));
     let part = |wanted| run.capabilities.iter().find(|one| one.part == wanted).unwrap();
     let calls = part(RecorderPart::SystemCalls);
-    assert!(!calls.on && calls.because.contains(" % of a CPU"), "{calls:?}");
+    assert!(!calls.on && calls.because.contains(" a second on a CPU"), "{calls:?}");
     assert!(part(RecorderPart::SampledCalls).on);
     assert!(part(RecorderPart::Requests).on);
     // All of them for the first two seconds.
