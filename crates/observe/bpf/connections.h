@@ -27,6 +27,7 @@ struct connection {
 	u64 cause;		/* as in request_record */
 	u32 reader, sender, tgid;
 	u32 sends;
+	u64 walk;		/* the last over files that came to it */
 };
 
 struct {

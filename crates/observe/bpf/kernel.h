@@ -472,6 +472,7 @@ struct seq_file;
 struct bpf_iter_meta {
 	struct seq_file *seq;
 	u64 session_id;
+	u64 seq_num;
 };
 
 struct bpf_iter__task {
@@ -487,13 +488,6 @@ struct bpf_iter__task_file {
 };
 
 struct bpf_map;
-
-struct bpf_iter__bpf_map_elem {
-	struct bpf_iter_meta *meta;
-	struct bpf_map *map;
-	void *key;
-	void *value;
-};
 
 struct bpf_iter__bpf_sk_storage_map {
 	struct bpf_iter_meta *meta;

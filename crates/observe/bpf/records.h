@@ -76,8 +76,9 @@ enum record_type {
 
 /* Threads in a block of what is remembered of them, 8.6 MB. */
 #define BLOCK_THREADS	2048
-/* Addresses of the kernel that are named at once. */
-#define SYMBOLS_AT_ONCE	512
+/* Addresses of the kernel that are asked for at once, and those that are named at each task of a walk. */
+#define SYMBOLS_AT_ONCE	4096
+#define SYMBOLS_AT_TASK	32
 
 /* The threads that have come need so many slots. */
 struct room_record {

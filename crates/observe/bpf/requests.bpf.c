@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /* Where requests and calls are seen: data arrives, is read, is sent. */
-#include "threads.h"
+#include "target_files.h"
 #include "requests.h"
 #include "socket_notes.h"
 
@@ -127,21 +127,45 @@ int BPF_PROG(on_state, const struct sock *const_sk, int before, int now)
 }
 
 /*
- * Goes over all connections: gives the answers to which nothing was added for
- * a while, and counts. What goes on meanwhile on the connection comes later.
+ * Gives the answer if nothing was added to it for a while, and counts the
+ * connection. What goes on meanwhile on the connection comes later.
  */
-SEC("iter/bpf_sk_storage_map")
-int end_answers(struct bpf_iter__bpf_sk_storage_map *ctx)
+static __always_inline void end_idle_answer(struct connection *c)
 {
-	struct connection *c = ctx->value;
-
-	if (!ctx->sk || !c)
-		return 0;
 	connections_walked++;
 	if (c->begun && !c->served && c->role == ROLE_SERVER && !idle_ns)
 		still_open(c);
 	if (c->begun && c->served && c->role == ROLE_SERVER &&
 	    bpf_ktime_get_ns() - c->last >= idle_ns)
 		answer_ends(c);
+}
+
+SEC("iter/bpf_sk_storage_map")
+int end_answers(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	if (ctx->sk && ctx->value)
+		end_idle_answer(ctx->value);
+	return 0;
+}
+
+/* Where the kernel refuses that walk. */
+SEC("iter/task_file")
+int end_answers_of_files(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct connection *c;
+	struct sock *sk;
+
+	if (!task || !file || !may_have_ours(task))
+		return 0;
+	sk = sock_from(file);
+	if (!sk)
+		return 0;
+	c = connection_of(sk);
+	if (!c || c->walk == ctx->meta->session_id)
+		return 0;
+	c->walk = ctx->meta->session_id;
+	end_idle_answer(c);
 	return 0;
 }

@@ -22,6 +22,7 @@ struct socket_note {
 	u64 timeout_after;
 	u32 connecting;
 	u32 pad;
+	u64 walk;		/* the last over files that gave its queues */
 };
 
 struct {

@@ -9,9 +9,10 @@
  * over those notes, so it costs what the target's sockets cost, however many
  * the host has, and takes none of the locks that creating or looking up a
  * socket needs. A dropped packet finds the same note. Notes go with their
- * sockets, or with the recorder.
+ * sockets, or with the recorder. Where the kernel refuses a walk over notes,
+ * the frequent one goes over the files, too.
  */
-#include "threads.h"
+#include "target_files.h"
 #include "connections.h"
 #include "socket_notes.h"
 
@@ -30,17 +31,6 @@ static __always_inline u64 kernel_drops(struct sock *sk)
 		return (u32)per_node->drops0.counter +
 		       (u32)per_node->drops1.counter;
 	return (u32)sk->sk_drops.counter;
-}
-
-/*
- * Descriptors belong to all threads of a process, and the walk gives them
- * with its leader: that one need not be the thread that is watched.
- */
-static __always_inline bool may_have_ours(struct task_struct *task)
-{
-	if (target_kind == TARGET_THREAD)
-		return tgid_of(task) == target_tgid;
-	return thread_of(task);
 }
 
 /*
@@ -67,17 +57,13 @@ int find_sockets(struct bpf_iter__task_file *ctx)
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct socket_note *note;
-	struct socket *socket;
 	struct sock *sk;
 	bool new;
 
 	if (!task || !file || !may_have_ours(task))
 		return 0;
 	new = is_new(task, ctx->meta->session_id);
-	socket = bpf_sock_from_file(file);
-	if (!socket)
-		return 0;
-	sk = socket->sk;
+	sk = sock_from(file);
 	if (!sk)
 		return 0;
 	find_listener(sk, tgid_of(task));
@@ -197,19 +183,16 @@ static __always_inline void unanswered(struct queue_record *r, struct sock *sk)
 		r->sent_at = r->time_ns - sent;
 }
 
-SEC("iter/bpf_sk_storage_map")
-int dump_queues(struct bpf_iter__bpf_sk_storage_map *ctx)
+/* False if the page is full: then the walk comes to this socket once more. */
+static __always_inline bool dump_queue(struct seq_file *to, struct sock *sk,
+				       struct socket_note *note)
 {
-	struct socket_note *note = ctx->value;
-	struct sock *sk = ctx->sk;
 	struct queue_record r = {};
 	u64 seen;
 
-	if (!sk || !note)
-		return 0;
 	r.family = sk->__sk_common.skc_family;
 	if (r.family != AF_INET && r.family != AF_INET6 && r.family != AF_UNIX)
-		return 0;
+		return true;
 	r.time_ns = bpf_ktime_get_ns();
 	r.inode = note->inode;
 	r.tgid = note->tgid;
@@ -232,9 +215,38 @@ int dump_queues(struct bpf_iter__bpf_sk_storage_map *ctx)
 	r.timeout_at = note->timeout_at;
 	r.timeout_after = note->timeout_after;
 	r.connecting = note->connecting;
-	/* Where the page is full this runs again, for the next. */
-	if (!bpf_seq_write(ctx->meta->seq, &r, sizeof(r)))
-		note->drop_first = 0;
+	if (bpf_seq_write(to, &r, sizeof(r)))
+		return false;
+	note->drop_first = 0;
+	return true;
+}
+
+SEC("iter/bpf_sk_storage_map")
+int dump_queues(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	if (ctx->sk && ctx->value)
+		dump_queue(ctx->meta->seq, ctx->sk, ctx->value);
+	return 0;
+}
+
+/* Several descriptors of several processes may be of one socket. */
+SEC("iter/task_file")
+int dump_queues_of_files(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	u64 walk = ctx->meta->session_id;
+	struct socket_note *note;
+	struct sock *sk;
+
+	if (!task || !file || !may_have_ours(task))
+		return 0;
+	sk = sock_from(file);
+	if (!sk)
+		return 0;
+	note = bpf_sk_storage_get(&socket_notes, sk, 0, 0);
+	if (note && note->walk != walk && dump_queue(ctx->meta->seq, sk, note))
+		note->walk = walk;
 	return 0;
 }
 

@@ -84,9 +84,10 @@ fn failed_program(log: &str) -> Option<&str> {
 
 /// What the verifier said last of a program: the line before its own statistics.
 fn last_words<'a>(log: &'a str, program: &str) -> Option<&'a str> {
-    let (said, _) = log.rsplit_once("-- END PROG LOAD LOG --")?;
+    let (before_end, _) = log.rsplit_once("-- END PROG LOAD LOG --")?;
     // Of a long log the begin is not kept.
-    let said = said.rsplit_once(&format!("prog '{program}': -- BEGIN PROG")).map_or(said, |s| s.1);
+    let said = before_end.rsplit_once(&format!("prog '{program}': -- BEGIN PROG LOAD LOG --"));
+    let said = said.map_or(before_end, |parts| parts.1);
     let is_statistics = |line: &str| {
         ["processed ", "verification time", "stack depth", "mark_precise", "libbpf: "]
             .iter()
@@ -118,5 +119,15 @@ mod tests {
         let tail = &SAID[SAID.find("12: (79)").unwrap()..];
         assert_eq!(last_words(tail, "on_x"), Some(words), "whose begin was not kept");
         assert_eq!(failed_program("libbpf: failed to load object 'whylag_bpf'\n"), None);
+    }
+
+    #[test]
+    fn a_kernel_that_gives_no_reason_has_no_words() {
+        let silent = "libbpf: prog 'on_x': BPF program load failed: -EPERM\n\
+            libbpf: prog 'on_x': -- BEGIN PROG LOAD LOG --\n\
+            processed 0 insns (limit 1000000) max_states_per_insn 0 total_states 0 peak_states 0 mark_read 0\n\
+            -- END PROG LOAD LOG --\n\
+            libbpf: prog 'on_x': failed to load: -EPERM\n";
+        assert_eq!(last_words(silent, "on_x"), None);
     }
 }

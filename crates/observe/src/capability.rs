@@ -11,6 +11,7 @@ use crate::kernel_btf::{self, KernelTypes};
 use crate::namespace;
 use crate::parts::{Probe, part_of_program, probes};
 use crate::prototype::Prototype;
+use crate::socket_walk::{self, SocketWalk};
 
 /// What the host offers.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct HostFacts {
     pub in_user_namespace: bool,
     /// The kernel keeps even root from reading its memory (lockdown=confidentiality).
     pub is_confidential: bool,
+    /// How sockets can be reached.
+    pub socket_walk: SocketWalk,
 }
 
 const CAP_SYS_ADMIN: u32 = 21;
@@ -36,9 +39,11 @@ impl HostFacts {
         let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
         let capabilities = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
         let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+        let kernel_types = kernel_btf::kernel_types();
         HostFacts {
             capabilities: capabilities.unwrap_or(0),
-            kernel_types: kernel_btf::kernel_types(),
+            socket_walk: socket_walk::of_this_kernel(kernel_types.as_ref()),
+            kernel_types,
             in_user_namespace: namespace::is_inner_user(),
             is_confidential: lockdown.contains("[confidentiality]"),
         }
@@ -71,6 +76,8 @@ pub struct Recording {
     pub preallocated: bool,
     /// From a CPU's run queue to its preempt count, in bytes, as its types say; `None` if they do not.
     pub preempt_count_from_rq: Option<i64>,
+    /// How sockets are reached.
+    pub socket_walk: SocketWalk,
 }
 
 impl Recording {
@@ -146,6 +153,7 @@ pub fn decide(facts: &HostFacts) -> Plan {
     let mut recording = Recording {
         preallocated: !types.has_map_allocator,
         preempt_count_from_rq: types.preempt_count_from_rq,
+        socket_walk: facts.socket_walk,
         ..Recording::default()
     };
     for part in RecorderPart::ALL {
@@ -257,10 +265,12 @@ mod tests {
                 tracepoints,
                 preempt_count_from_rq: Some(8),
                 has_map_allocator: true,
+                socket_storage_walk: Some(1),
             }),
             capabilities: u64::MAX,
             in_user_namespace: false,
             is_confidential: false,
+            socket_walk: SocketWalk::Storage,
         }
     }
 

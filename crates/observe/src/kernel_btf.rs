@@ -9,11 +9,11 @@ use std::fs;
 use std::ptr::NonNull;
 
 use libbpf_rs::libbpf_sys::{
-    BTF_KIND_CONST, BTF_KIND_DATASEC, BTF_KIND_ENUM, BTF_KIND_FUNC_PROTO, BTF_KIND_FWD,
-    BTF_KIND_INT, BTF_KIND_PTR, BTF_KIND_RESTRICT, BTF_KIND_STRUCT, BTF_KIND_TYPE_TAG,
-    BTF_KIND_TYPEDEF, BTF_KIND_UNION, BTF_KIND_VOLATILE, btf, btf__find_by_name_kind, btf__free,
-    btf__load_module_btf, btf__load_vmlinux_btf, btf__name_by_offset, btf__type_by_id,
-    btf__type_cnt, btf_param, btf_type, btf_var_secinfo,
+    BTF_KIND_CONST, BTF_KIND_DATASEC, BTF_KIND_ENUM, BTF_KIND_FUNC, BTF_KIND_FUNC_PROTO,
+    BTF_KIND_FWD, BTF_KIND_INT, BTF_KIND_PTR, BTF_KIND_RESTRICT, BTF_KIND_STRUCT,
+    BTF_KIND_TYPE_TAG, BTF_KIND_TYPEDEF, BTF_KIND_UNION, BTF_KIND_VOLATILE, btf,
+    btf__find_by_name_kind, btf__free, btf__load_module_btf, btf__load_vmlinux_btf,
+    btf__name_by_offset, btf__type_by_id, btf__type_cnt, btf_param, btf_type, btf_var_secinfo,
 };
 
 use crate::prototype::Prototype;
@@ -36,6 +36,8 @@ pub struct KernelTypes {
     pub preempt_count_from_rq: Option<i64>,
     /// Maps that allocate have an allocator of their own (`struct bpf_mem_alloc`, since 6.1).
     pub has_map_allocator: bool,
+    /// The number of the function whose arguments a walk over the storage of sockets gets.
+    pub socket_storage_walk: Option<u32>,
 }
 
 /// `None` if the kernel does not show its types. About 5 ms.
@@ -43,7 +45,8 @@ pub fn kernel_types() -> Option<KernelTypes> {
     let kernel = Types::of_the_kernel()?;
     Some(KernelTypes {
         preempt_count_from_rq: kernel.preempt_count_from_rq(),
-        has_map_allocator: kernel.has_structure(c"bpf_mem_alloc"),
+        has_map_allocator: kernel.find(c"bpf_mem_alloc", BTF_KIND_STRUCT).is_some(),
+        socket_storage_walk: kernel.find(c"bpf_iter_bpf_sk_storage_map", BTF_KIND_FUNC),
         tracepoints: tracepoints(&kernel),
     })
 }
@@ -111,9 +114,10 @@ impl Types {
         name.map_or("", |name| unsafe { CStr::from_ptr(name.as_ptr()) }.to_str().unwrap_or(""))
     }
 
-    fn has_structure(&self, name: &CStr) -> bool {
+    fn find(&self, name: &CStr, kind: u32) -> Option<u32> {
         // SAFETY: the types live as long as `self`, and the string is terminated.
-        unsafe { btf__find_by_name_kind(self.0.as_ptr(), name.as_ptr(), BTF_KIND_STRUCT) > 0 }
+        let number = unsafe { btf__find_by_name_kind(self.0.as_ptr(), name.as_ptr(), kind) };
+        u32::try_from(number).ok()
     }
 
     fn preempt_count_from_rq(&self) -> Option<i64> {

@@ -41,23 +41,32 @@ impl KernelSymbols {
         new.sort_unstable();
         new.dedup();
         new.retain(|address| *address != 0 && !self.known.contains_key(address));
-        for some in new.chunks(wire::SYMBOLS_AT_ONCE) {
-            self.ask(some);
+        let mut rest = new.as_slice();
+        while !rest.is_empty() {
+            let asked = rest.len().min(wire::SYMBOLS_AT_ONCE);
+            let answered = match self.answers_for(&rest[..asked]) {
+                Ok(answers) => self.take(rest, &answers),
+                Err(because) => self.know_nothing_of(rest, &because),
+            };
+            rest = &rest[answered..];
         }
     }
 
-    fn ask(&mut self, addresses: &[u64]) {
-        let answers = self.answers_for(addresses);
-        let mut lines = answers.as_deref().map(str::lines);
-        for address in addresses {
-            let symbol = match &mut lines {
-                Ok(lines) => {
-                    lines.next().map_or_else(|| Err("the kernel did not answer".to_owned()), parse)
-                }
-                Err(because) => Err((*because).to_owned()),
-            };
-            self.known.insert(*address, symbol);
+    /// Where there are few tasks only the first addresses are answered; how many those are.
+    fn take(&mut self, addresses: &[u64], answers: &str) -> usize {
+        let symbols = answers.lines().map(parse);
+        let before = self.known.len();
+        self.known.extend(addresses.iter().copied().zip(symbols));
+        match self.known.len() - before {
+            0 => self.know_nothing_of(addresses, "the kernel did not answer"),
+            answered => answered,
         }
+    }
+
+    fn know_nothing_of(&mut self, addresses: &[u64], because: &str) -> usize {
+        let unknown = addresses.iter().map(|address| (*address, Err(because.to_owned())));
+        self.known.extend(unknown);
+        addresses.len()
     }
 
     /// A line for each of as many addresses as the map has room for.

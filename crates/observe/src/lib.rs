@@ -62,6 +62,7 @@ mod sample_timers;
 mod sampled;
 mod sends;
 mod sizes;
+mod socket_walk;
 mod sockets;
 mod squeezed;
 mod stacks;

@@ -3,6 +3,7 @@
 use model::RecorderPart as Part;
 
 use crate::prototype::Prototype;
+use crate::socket_walk::SocketWalk;
 use crate::wire::Program;
 
 /// A program of bpf/ and what it is attached to.
@@ -140,20 +141,23 @@ pub const PROBES: &[Probe] = &[
     probe(Part::Requests, "on_state", "inet_sock_set_state", Program::InetSockSetState),
 ];
 
-/// The walks over tasks, sockets and addresses, which are on no tracepoint.
-const WALKS: [(&str, Part); 7] = [
-    ("learn_namespace", Part::Threads),
-    ("start_watching", Part::Threads),
-    ("dump_threads", Part::Threads),
-    ("show_symbols", Part::Threads),
-    ("find_sockets", Part::Sockets),
-    ("dump_queues", Part::Sockets),
-    ("end_answers", Part::Requests),
+/// The walks over tasks and sockets, which are on no tracepoint; and those that are of one way alone.
+const WALKS: [(&str, Part, Option<SocketWalk>); 9] = [
+    ("learn_namespace", Part::Threads, None),
+    ("start_watching", Part::Threads, None),
+    ("dump_threads", Part::Threads, None),
+    ("show_symbols", Part::Threads, None),
+    ("find_sockets", Part::Sockets, None),
+    ("dump_queues", Part::Sockets, Some(SocketWalk::Storage)),
+    ("dump_queues_of_files", Part::Sockets, Some(SocketWalk::Files)),
+    ("end_answers", Part::Requests, Some(SocketWalk::Storage)),
+    ("end_answers_of_files", Part::Requests, Some(SocketWalk::Files)),
 ];
 
 /// The walks that a part needs.
-pub fn walks(part: Part) -> impl Iterator<Item = &'static str> {
-    WALKS.iter().filter(move |walk| walk.1 == part).map(|walk| walk.0)
+pub fn walks(part: Part, over: SocketWalk) -> impl Iterator<Item = &'static str> {
+    let is_needed = move |walk: Option<SocketWalk>| walk.is_none_or(|walk| walk == over);
+    WALKS.iter().filter(move |walk| walk.1 == part && is_needed(walk.2)).map(|walk| walk.0)
 }
 
 /// The part that a program belongs to; nothing can be recorded without one that is not known.
@@ -202,6 +206,19 @@ mod tests {
         assert_eq!(here.len(), PROBES.len(), "each program once");
         let walks: BTreeSet<_> = walks.into_iter().map(|(program, _)| program).collect();
         assert_eq!(walks, WALKS.iter().map(|walk| walk.0.to_owned()).collect());
+    }
+
+    #[test]
+    fn sockets_are_reached_by_one_way_alone() {
+        let of = |over| {
+            let walks = Part::ALL.into_iter().flat_map(move |part| walks(part, over));
+            walks.collect::<BTreeSet<_>>()
+        };
+        let (storage, files) = (of(SocketWalk::Storage), of(SocketWalk::Files));
+        let only: Vec<_> = storage.difference(&files).collect();
+        assert_eq!(only, [&"dump_queues", &"end_answers"]);
+        let only: Vec<_> = files.difference(&storage).collect();
+        assert_eq!(only, [&"dump_queues_of_files", &"end_answers_of_files"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use libbpf_rs::skel::Skel;
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, ProgramMut};
 use model::{RecorderPart, StackId};
 
 pub use self::load::Config;
@@ -24,6 +24,7 @@ use crate::kernel_symbols::KernelSymbols;
 use crate::queues::Walks;
 use crate::sample_timers::SampleTimers;
 use crate::sizes::Sizes;
+use crate::socket_walk::SocketWalk;
 use crate::thread_room::ThreadRoom;
 use crate::wire;
 
@@ -58,6 +59,9 @@ pub struct Probes {
     /// Whether one is served is known without programs in softirqs.
     tells_softirqs: bool,
     watching_since_ns: u64,
+    socket_walk: SocketWalk,
+    /// The process that is watched without others.
+    alone: Option<u32>,
     /// Until somebody takes it to add to it while threads come.
     room: Option<ThreadRoom>,
     /// Threads without room that are known of.
@@ -111,6 +115,7 @@ impl Probes {
             bss.lock_text = text.lock;
             bss.handle_mm_fault_text = text.handle_mm_fault;
         }
+        let target = &config.target;
         let mut loaded = Probes {
             skel,
             links: BTreeMap::new(),
@@ -121,6 +126,8 @@ impl Probes {
             tells_softirqs: recording.preempt_count_from_rq.is_some(),
             shows_mappings_at_exit: load::programs(recording).contains(&"on_exit"),
             watching_since_ns: 0,
+            socket_walk: recording.socket_walk,
+            alone: (target.tgid != 0 && !config.follow).then_some(target.tgid),
             room: None,
             without_room: 0,
         };
@@ -246,6 +253,11 @@ impl Probes {
     /// How large the maps are.
     pub fn sizes(&self) -> Sizes {
         self.sizes
+    }
+
+    /// How sockets are reached.
+    pub fn socket_walk(&self) -> SocketWalk {
+        self.socket_walk
     }
 
     fn lacks(&mut self, part: RecorderPart, because: String) {
@@ -418,8 +430,13 @@ impl Probes {
             bss.idle_ns = idle_ns;
             bss.connections_walked = 0;
         }
-        let program = &self.skel.progs.end_answers;
-        let link = program.attach_iter(self.skel.maps.connections.as_fd());
+        let progs = &self.skel.progs;
+        let link = match self.socket_walk {
+            SocketWalk::Storage => {
+                progs.end_answers.attach_iter(self.skel.maps.connections.as_fd())
+            }
+            SocketWalk::Files => self.over_files(&progs.end_answers_of_files),
+        };
         let link = link.map_err(Error::bpf("attaching an iterator"))?;
         let mut iter = Iter::new(&link).map_err(Error::bpf("opening an iterator"))?;
         iter.read_to_end(&mut Vec::new()).map_err(Error::io("walking over connections"))?;
@@ -436,19 +453,26 @@ impl Probes {
         }
     }
 
-    /// The walks over sockets, `None` if that part is off. Where one process alone is watched, its
-    /// files alone are walked over: the host may have millions.
-    pub fn socket_walks(&self, of_process: Option<u32>) -> Result<Option<Walks>, Error> {
+    /// Where one process alone is watched, its files alone are walked over: the host may have millions.
+    fn over_files(&self, program: &ProgramMut<'_>) -> libbpf_rs::Result<Link> {
+        let alone = self.alone.and_then(|tgid| files_of::attach(program, tgid));
+        alone.map_or_else(|| program.attach(), Ok)
+    }
+
+    /// The walks over sockets, `None` if that part is off.
+    pub fn socket_walks(&self) -> Result<Option<Walks>, Error> {
         if !self.links.contains_key(&RecorderPart::Sockets) {
             return Ok(None);
         }
         let attached = Error::bpf("attaching an iterator");
         let progs = &self.skel.progs;
-        let notes = self.skel.maps.socket_notes.as_fd();
-        let alone = of_process.and_then(|tgid| files_of::attach(&progs.find_sockets, tgid));
-        let search = alone.map_or_else(|| progs.find_sockets.attach(), Ok);
-        let look = progs.dump_queues.attach_iter(notes);
-        match (search, look) {
+        let look = match self.socket_walk {
+            SocketWalk::Storage => {
+                progs.dump_queues.attach_iter(self.skel.maps.socket_notes.as_fd())
+            }
+            SocketWalk::Files => self.over_files(&progs.dump_queues_of_files),
+        };
+        match (self.over_files(&progs.find_sockets), look) {
             (Ok(search), Ok(look)) => {
                 let sends = MapHandle::try_from(&self.skel.maps.send_sums);
                 let sends = sends.map_err(Error::bpf("sharing a map"))?;
@@ -461,8 +485,8 @@ impl Probes {
     /// What says the names of the kernel's functions.
     pub fn kernel_symbols(&self) -> Result<KernelSymbols, Error> {
         let addresses = &self.skel.maps.symbol_addresses;
-        let answers = self.skel.progs.show_symbols.attach_iter(addresses.as_fd());
-        let answers = answers.map_err(Error::bpf("attaching an iterator"))?;
+        let answers =
+            self.skel.progs.show_symbols.attach().map_err(Error::bpf("attaching an iterator"))?;
         let addresses = MapHandle::try_from(addresses).map_err(Error::bpf("sharing a map"))?;
         Ok(KernelSymbols::new(addresses, answers))
     }

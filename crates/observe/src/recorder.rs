@@ -101,7 +101,7 @@ impl Recorder {
         recorder.child = held.map(Held::release).transpose()?;
         recorder.facts.extend(watch.target.process_facts());
         if let Backend::Traced(tracer) = &recorder.backend {
-            recorder.facts.push(tracer.sizes());
+            recorder.facts.extend(tracer.facts());
         }
         Ok(recorder)
     }

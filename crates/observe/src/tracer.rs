@@ -106,8 +106,7 @@ impl Tracer {
         privilege::drop_unneeded(found.kind == TargetKind::Command);
         let drain = Drain::start(&mut probes)?;
         drop(urgency);
-        let is_alone = found.tgid != 0 && !watch.follow;
-        let walks = probes.socket_walks(is_alone.then_some(found.tgid))?;
+        let walks = probes.socket_walks()?;
         let pace = if is_cheap { Pace::CHEAP } else { Pace::USUAL };
         let queues = walks.map(|walks| Queues::start(walks, pace)).transpose()?;
         probes.roles_are_known();
@@ -156,9 +155,9 @@ impl Tracer {
         self.probes.watching_since_ns()
     }
 
-    /// How much room the kernel side has.
-    pub fn sizes(&self) -> Fact {
-        self.probes.sizes().fact()
+    /// How much room the kernel side has, and how it reaches sockets.
+    pub fn facts(&self) -> [Fact; 2] {
+        [self.probes.sizes().fact(), self.probes.socket_walk().fact()]
     }
 
     /// Parts of the plan that the kernel does not have, and why.

@@ -86,6 +86,9 @@ fn sockets_that_are_gone_before_the_next_search_for_sockets_are_seen() {
         .filter_map(|s| Some(format!("{} {} {}", s.inode, s.fd, s.address.local?.port())))
         .collect();
     assert!(seen.is_subset(&used), "{seen:?} of {used:?}");
-    // A look comes 2 times or more in the life of each, unless others take the CPUs.
-    assert!(seen.len() * 4 >= LOOKUPS * 3, "{seen:?} of {used:?}");
+    let walk = recorded.run.facts.iter().find(|fact| fact.name == "recorder.socket_walk").unwrap();
+    // A look comes 2 times or more in the life of each, unless others take the CPUs. Where looks go over
+    // the files, too, they are as rare as searches.
+    let least = if walk.value.starts_with("over the notes") { LOOKUPS * 3 / 4 } else { 1 };
+    assert!(seen.len() >= least, "{seen:?} of {used:?}");
 }

@@ -122,7 +122,7 @@ pub fn load(config: &Config, recording: &Recording) -> Result<(WhylagSkel<'stati
 pub fn programs(recording: &Recording) -> Vec<&'static str> {
     let mut programs: Vec<&str> = recording.probes.iter().map(|probe| probe.program).collect();
     let parts = RecorderPart::ALL.into_iter().filter(|part| recording.has(*part));
-    programs.extend(parts.flat_map(walks));
+    programs.extend(parts.flat_map(|part| walks(part, recording.socket_walk)));
     programs
 }
 
