@@ -9,10 +9,10 @@ use std::time::Duration;
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 
 use crate::Error;
-use crate::bpf::outlier_record;
 use crate::inbox::Inbox;
 use crate::mappings;
 use crate::probes::Probes;
+use crate::squeezed::Squeezed;
 use crate::thread_room::ThreadRoom;
 use crate::wakeup::Bell;
 
@@ -81,7 +81,7 @@ impl Drain {
     }
 
     /// Takes so many outliers and nothing else.
-    pub fn take_outliers(&self, outliers: usize) -> Vec<outlier_record> {
+    pub fn take_outliers(&self, outliers: usize) -> Vec<Squeezed> {
         lock(&self.inbox).some_outliers(outliers)
     }
 

@@ -7,7 +7,7 @@ use model::RecorderPart;
 use crate::bpf::outlier_record;
 use crate::capability::{HostFacts, Plan, decide};
 use crate::drain::Drain;
-use crate::inbox::OUTLIERS_WAITING;
+use crate::inbox::{self, OUTLIERS_WAITING};
 use crate::names::Names;
 use crate::probes::{Config, Probes};
 use crate::sample_timers::Sampling;
@@ -92,7 +92,7 @@ impl FirstCalls {
         let is_it = |record: &outlier_record| {
             OutlierKind::of(record.kind) == Some(OutlierKind::FirstCall) && record.user_stack != 0
         };
-        let new: Vec<_> = inbox.outliers.into_iter().filter(is_it).collect();
+        let new: Vec<_> = inbox.outliers.iter().filter_map(inbox::outlier).filter(is_it).collect();
         // What has no caller by the second time never gets one: it was lost.
         let again = std::mem::take(&mut self.waiting);
         let mut seen = Vec::new();

@@ -22,8 +22,8 @@ const SLOTS: std::ops::RangeInclusive<u64> = 64..=1024;
 /// twice. What may come between two looks of the recorder grows with the CPUs. A larger one does not help
 /// where events come faster than they are stored: PostgreSQL on 2 busy CPUs with every wait of 20 us kept
 /// (80,000 events a second) lost 27, 23, 26 % of them with rings of 4 MiB, and 26, 30, 28 % with 8.
-const RING_OF_CPU: u64 = 2 * MIB;
-const RING: std::ops::RangeInclusive<u64> = 4 * MIB..=16 * MIB;
+const RING_OF_CPU: u64 = MIB;
+const RING: std::ops::RangeInclusive<u64> = 2 * MIB..=16 * MIB;
 
 /// Sizes that follow the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ mod tests {
         let ring = |cpus| u64::from(Sizes::on(cpus, GIB).ring);
         assert_eq!(
             [ring(1), ring(2), ring(3), ring(8), ring(128)].map(|bytes| bytes / MIB),
-            [4, 4, 8, 16, 16]
+            [2, 2, 4, 8, 16]
         );
     }
 

@@ -9,7 +9,7 @@ use inspect::patience;
 use model::{Account, Batch, Fact, Outlier, OutlierKind, RecorderPart, StackSum};
 
 use crate::bound::Bound;
-use crate::bpf::{outlier_record, thread_record};
+use crate::bpf::thread_record;
 use crate::call_windows::CallWindows;
 use crate::capability::Recording;
 use crate::code::slots_left;
@@ -25,16 +25,17 @@ use crate::python::Python;
 use crate::queues::{Pace, Queues};
 use crate::requests::Requests;
 use crate::sample_timers::Sampling;
+use crate::squeezed::Squeezed;
 use crate::stacks::Stacks;
 use crate::sums::{self, Sums};
 use crate::urgency::Urgency;
 use crate::wakeup::End;
 use crate::watch::{Detail, Found, Timers, Watch};
 use crate::wire::{Loss, TargetKind};
-use crate::{Error, convert, events, lock_owners, presence, privilege, requests};
+use crate::{Error, convert, events, inbox, lock_owners, presence, privilege, requests};
 
-/// Outliers handed over in one batch: converted they take about 20 MB.
-const OUTLIERS_PER_BATCH: usize = 16_384;
+/// Outliers handed over in one batch: converted they take about 5 MB.
+const OUTLIERS_PER_BATCH: usize = 4_096;
 /// Stacks handed over in one batch: 255 frames of 200 bytes at most, 50 MB.
 const STACKS_PER_BATCH: usize = 1_000;
 /// Sums by process and stack, some 100 bytes each.
@@ -356,11 +357,11 @@ impl Tracer {
         batch
     }
 
-    fn convert_outliers(&mut self, records: &[outlier_record], batch: &mut Batch) {
+    fn convert_outliers(&mut self, waited: &[Squeezed], batch: &mut Batch) {
         let mut grown = HashSet::new();
         let mut looks = 0;
-        for record in records {
-            let Some(mut outlier) = convert::outlier(record) else { continue };
+        for record in waited.iter().filter_map(inbox::outlier) {
+            let Some(mut outlier) = convert::outlier(&record) else { continue };
             outlier.user_stack =
                 self.stacks.of_interval(outlier.tid, record.copy, outlier.user_stack);
             let is_first_call = outlier.kind == OutlierKind::FirstCall;
