@@ -8,6 +8,10 @@
 
 #include "services.h"
 
+/* Of connection.datagrams. */
+#define PEERS_KNOWN	1
+#define PEERS_UNKNOWN	2	/* it answers by a call that is not understood: one request after the other */
+
 struct connection {
 	/* what the CPU that delivers data uses: with the storage's own fields in one cache line */
 	u64 arrived;		/* first data that no read has taken, 0: none */
@@ -15,7 +19,7 @@ struct connection {
 	u64 link;		/* as in request_record */
 	u32 service;
 	u8 role;
-	u8 datagrams;
+	u8 datagrams;		/* it serves packets of UDP: see datagrams.h */
 	u8 wanted;		/* why it is to be sent: WANTED_SLOW, WANTED_SAMPLE */
 	u8 used;		/* it has had a request */
 
@@ -36,20 +40,6 @@ struct {
 	__type(key, int);
 	__type(value, struct connection);
 } connections SEC(".maps");
-
-/* When the packets in the queue of a socket of UDP arrived; they are read in this order. */
-#define PACKETS	64		/* a power of two */
-struct packets {
-	u64 put, taken;
-	u64 at[PACKETS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct packets);
-} packets SEC(".maps");
 
 /* As many are followed at once, about 200 bytes each; the walk counts them anew. */
 #define CONNECTIONS_MAX	262144
@@ -174,6 +164,7 @@ static __always_inline struct connection *new_connection(struct sock *sk, u32 nu
 	}
 	c->service = number;
 	c->role = role;
+	c->datagrams = role == ROLE_SERVER && is_datagrams(sk) ? PEERS_KNOWN : 0;
 	c->link = link_of(sk);
 	__sync_fetch_and_add(&connections_open, 1);
 	__sync_fetch_and_add(&service->connections, 1);
@@ -215,7 +206,6 @@ static __noinline struct connection *meet_connection(struct sock *sk, u32 tgid, 
 {
 	bool datagrams = is_datagrams(sk);
 	struct service_key key;
-	struct connection *c;
 	u32 number;
 	u8 role;
 
@@ -230,16 +220,14 @@ static __noinline struct connection *meet_connection(struct sock *sk, u32 tgid, 
 		key_of_client(&key, sk);
 	if (!number)
 		number = service_number(&key, family_of(sk), tgid);
-	c = new_connection(sk, number, role);
-	if (c)
-		c->datagrams = datagrams && role == ROLE_SERVER;
-	return c;
+	return new_connection(sk, number, role);
 }
 
 /*
  * Data arrived at a socket that is not ours yet: it may wait to be accepted by
- * us. Most are nobody's that is watched, so that is found out at little cost:
- * the kernel's own pointer is read without a helper.
+ * us, or be the first packet at one that serves them. Most are nobody's that is
+ * watched, so that is found out at little cost: the kernel's own pointer is read
+ * without a helper.
  */
 static __always_inline struct connection *unaccepted(struct sock *sk)
 {
@@ -252,40 +240,11 @@ static __always_inline struct connection *unaccepted(struct sock *sk)
 	} else if (sk->__sk_common.skc_family != AF_UNIX || !unix_name(sk)) {
 		return NULL;
 	}
-	if (sk->__sk_common.skc_state == TCP_LISTEN || !is_stream(sk))
+	if (sk->__sk_common.skc_state == TCP_LISTEN || (!is_stream(sk) && !serves_datagrams(sk)))
 		return NULL;
 	key_of_server(&key, sk);
 	number = known_service(&key);
 	return number ? new_connection(sk, number, ROLE_SERVER) : NULL;
-}
-
-static __always_inline void packet_arrives(struct sock *sk, u64 now)
-{
-	struct packets *p = bpf_sk_storage_get(&packets, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-
-	if (p)
-		p->at[__sync_fetch_and_add(&p->put, 1) & (PACKETS - 1)] = now;
-}
-
-/* Of the packet that was read; 0 if it came before the socket was met, or was one of very many. */
-static __always_inline u64 packet_arrived(struct sock *sk)
-{
-	struct packets *p = bpf_sk_storage_get(&packets, sk, 0, 0);
-	u64 put, at;
-
-	if (!p)
-		return 0;
-	put = p->put;
-	if (p->taken >= put)
-		return 0;
-	if (put - p->taken > PACKETS)
-		p->taken = put - PACKETS;
-	at = p->at[p->taken++ & (PACKETS - 1)];
-	/* A read that was not seen: what is noted of packets ends where they do. */
-	if (!sk->sk_receive_queue.qlen &&
-	    !BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen))
-		p->taken = put;
-	return at;
 }
 
 #endif

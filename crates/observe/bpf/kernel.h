@@ -382,7 +382,10 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct sk_buff;
+
 struct sk_buff_head {
+	struct sk_buff *prev;
 	u32 qlen;
 };
 
@@ -466,7 +469,12 @@ struct unix_sock {
 	struct sock *peer;
 };
 
-struct sk_buff;
+struct sk_buff {
+	struct sk_buff *prev;
+	unsigned char *head;
+	u16 transport_header, network_header;	/* in `head` */
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {

@@ -27,7 +27,7 @@ int BPF_PROG(on_data_ready, const struct sock *const_sk)
 	if (c->role == ROLE_CLIENT && c->begun && !c->arrived)
 		note_peer(sk, c);
 	if (c->datagrams)
-		packet_arrives(sk, c->latest);
+		packets_arrive(sk, c->latest);
 	else if (!c->arrived)
 		c->arrived = c->latest;
 	return 0;
@@ -63,7 +63,9 @@ int BPF_PROG(on_received, struct sock *sk, int length, int flags)
 		c = meet_connection(sk, t->tgid, false);
 	if (!c)
 		return 0;
-	if (c->role == ROLE_SERVER)
+	if (c->datagrams)
+		packet_read(sk, c, t);
+	else if (c->role == ROLE_SERVER)
 		request_read(sk, c, t);
 	else
 		reply_read(c, t);
@@ -102,7 +104,9 @@ int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
 		c = meet_by_send(sk, t->tgid);
 	if (!c)
 		return 0;
-	if (c->role == ROLE_SERVER)
+	if (c->datagrams)
+		packet_sent(c, t);
+	else if (c->role == ROLE_SERVER)
 		answer_sent(c, t);
 	else
 		call_sent(c, t);

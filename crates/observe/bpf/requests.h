@@ -11,7 +11,7 @@
 #ifndef WHYLAG_REQUESTS_H
 #define WHYLAG_REQUESTS_H
 
-#include "connections.h"
+#include "datagrams.h"
 #include "rings.h"
 
 /* Why the recorder is to see a request whole. */
@@ -178,23 +178,9 @@ static __always_inline void came_before_answer(struct connection *c)
 		__sync_fetch_and_add(&service->several, 1);
 }
 
-static __always_inline void request_read(struct sock *sk, struct connection *c,
-					 struct thread *t)
+static __always_inline void begin_request(struct connection *c, struct thread *t, u64 arrived,
+					  u64 now)
 {
-	u64 now = bpf_ktime_get_ns(), arrived;
-
-	t->serving = c->link;
-	c->read = now;
-	if (c->datagrams) {
-		arrived = packet_arrived(sk);
-		if (c->begun && !c->served)
-			came_before_answer(c);
-	} else {
-		arrived = c->arrived;
-		c->arrived = is_data_left(sk) ? c->latest : 0;
-		if (c->begun && !c->served)
-			return;		/* more of the same */
-	}
 	answer_ends(c);
 	/* The clocks of two CPUs may differ. */
 	c->begun = arrived && arrived < now ? arrived : now;
@@ -208,6 +194,37 @@ static __always_inline void request_read(struct sock *sk, struct connection *c,
 	t->asked_at = c->begun;
 	t->asked_read = now;
 	t->fellow_ns = t->told_ns = 0;
+}
+
+static __always_inline void request_read(struct sock *sk, struct connection *c,
+					 struct thread *t)
+{
+	u64 now = bpf_ktime_get_ns(), arrived = c->arrived;
+
+	t->serving = c->link;
+	c->read = now;
+	c->arrived = is_data_left(sk) ? c->latest : 0;
+	/* Otherwise it is more of the same. */
+	if (!c->begun || c->served)
+		begin_request(c, t, arrived, now);
+}
+
+static __always_inline void packet_read(struct sock *sk, struct connection *c,
+					struct thread *t)
+{
+	struct packet packet = next_packet(sk);
+	struct connection *of_peer = NULL;
+	u64 now = bpf_ktime_get_ns();
+
+	if (packet.peer && c->datagrams == PEERS_KNOWN)
+		of_peer = meet_peer(c, packet.peer);
+	if (of_peer)
+		c = of_peer;
+	t->serving = c->link;
+	c->read = now;
+	if (c->begun && !c->served)
+		came_before_answer(c);
+	begin_request(c, t, packet.arrived, now);
 }
 
 static __always_inline void request_served(struct connection *c, struct service *service,
@@ -239,7 +256,9 @@ static __always_inline void answer_sent(struct connection *c, struct thread *t)
 	if (!service)
 		return;
 	if (!c->begun) {
-		__sync_fetch_and_add(&service->pushed, 1);
+		/* An answer of several packets has ended with the first. */
+		if (!c->datagrams || !c->served)
+			__sync_fetch_and_add(&service->pushed, 1);
 		return;
 	}
 	at = send_began(t);
@@ -255,6 +274,17 @@ static __always_inline void answer_sent(struct connection *c, struct thread *t)
 	request_served(c, service, t);
 	if (c->link == t->serving)
 		t->asked_at = 0;
+}
+
+static __always_inline void packet_sent(struct connection *socket, struct thread *t)
+{
+	struct connection *c = answered_here(socket, t->serving);
+
+	if (!c)
+		return;
+	answer_sent(c, t);
+	if (c != socket)
+		answer_ends(c);
 }
 
 /* Recording stops, and the request is not answered. */

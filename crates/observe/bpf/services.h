@@ -59,7 +59,7 @@ struct choice choices[SERVICES];
 u64 slow_call_ns, slow_request_ns;	/* of new services, and */
 u32 first_mask;		/* one request in mask + 1 */
 
-/* Ports of TCP of which one is a service, in whichever network: a bit for each. */
+/* Ports of which one is a service, in whichever network: a bit for each. */
 u64 served_ports[1024];
 
 static __always_inline bool is_served(u16 port)
@@ -183,7 +183,7 @@ static __always_inline void describe_service(struct service *service, u32 number
 		service->slots[i] = hist_slot(0, HIST_REQUEST_TOTAL + i, number);
 	choice->threshold_ns = key->role == ROLE_CLIENT ? slow_call_ns : slow_request_ns;
 	choice->sample_mask = first_mask;
-	if (key->role == ROLE_SERVER && key->kind == SERVICE_TCP)
+	if (key->role == ROLE_SERVER && key->kind != SERVICE_UNIX)
 		__sync_fetch_and_or(&served_ports[key->port >> 6 & 1023],
 				    1ULL << (key->port & 63));
 	service->number = number;
@@ -216,12 +216,26 @@ static __noinline u32 service_number(struct service_key *key, u16 family, u32 tg
 	return number;
 }
 
+/* Packets of any peer are answered there, by its port. */
+static __always_inline bool serves_datagrams(struct sock *sk)
+{
+	u16 port = BPF_CORE_READ(sk, __sk_common.skc_num);
+
+	return is_datagrams(sk) && !BPF_CORE_READ(sk, __sk_common.skc_dport) && port &&
+	       port < EPHEMERAL_PORT;
+}
+
+static __always_inline bool listens(struct sock *sk)
+{
+	return BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_LISTEN && is_stream(sk);
+}
+
 /* A socket of the target is met: one that listens is a service. */
 static __always_inline void find_listener(struct sock *sk, u32 tgid)
 {
 	struct service_key key;
 
-	if (BPF_CORE_READ(sk, __sk_common.skc_state) != TCP_LISTEN || !is_stream(sk))
+	if (!listens(sk) && !serves_datagrams(sk))
 		return;
 	key_of_server(&key, sk);
 	service_number(&key, family_of(sk), tgid);

@@ -95,6 +95,8 @@ pub fn load(config: &Config, recording: &Recording) -> Result<(WhylagSkel<'stati
         let number = |call| Syscall::named(call).map_or(0, |Syscall(number)| number);
         rodata.connect_call = number("connect");
         rodata.writev_call = number("writev");
+        rodata.sendto_call = number("sendto");
+        rodata.sendmsg_call = number("sendmsg");
     }
     if let Some(bss) = open.maps.bss_data.as_mut() {
         bss.threshold_ns = config.threshold_ns;

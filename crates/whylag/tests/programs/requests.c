@@ -95,6 +95,8 @@ static int listening(const char *path)
 	} else {
 		in->sin_family = AF_INET;
 		in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		/* Below those that the kernel gives to clients: who serves packets is known by it. */
+		in->sin_port = htons(type == SOCK_DGRAM ? 5302 : 0);
 		address_length = sizeof(*in);
 	}
 	fd = new_socket();
