@@ -1,5 +1,5 @@
-//! Requests that wait in a server for the few threads that its event loop hands them to: the pool of
-//! libuv, of asyncio's executors, of an NIO server.
+//! Requests that wait in a server for the few threads that its event loop, or several threads that only
+//! read, hand them to: the pool of libuv, of asyncio's executors, of an NIO server, of gRPC.
 //!
 //! The loop reads each request at once and hands it on, so it waits in no queue that the kernel knows.
 //! But the numbers tell: those threads never wait for work, one of them ends the loop's sleep for about
@@ -52,6 +52,8 @@ const NAMED: usize = 4;
 struct Pool<'a> {
     program: &'a TracedProgram,
     flow: &'a MessageFlow,
+    /// Threads that read the requests.
+    readers: usize,
     threads: Vec<&'a ThreadAccounts>,
     total: Histogram,
     /// How often they ended a sleep of the loop, or answered themselves.
@@ -98,9 +100,12 @@ impl<'a> Pool<'a> {
             (wait.tgid, wait.account, wait.waker_tgid) == (program.tgid, POLL, program.tgid)
         });
         let ends = of_loop.map(|wait| wait.count).fold(0, u64::saturating_add);
+        let ends = ends_of_readers(ends, program.tgid, &readers, by_thread);
         let of_members = answered.iter().filter(|tid| members.contains(tid)).count() as u64;
         let ends = ends + part_of(total.count(), of_members, answered.len() as u64);
-        let pool = Pool { program, flow, threads, ends, in_progress, used, did: busy, total };
+        let readers = readers.len();
+        let pool =
+            Pool { program, flow, readers, threads, ends, in_progress, used, did: busy, total };
         pool.is_full().then_some(pool)
     }
 
@@ -165,8 +170,9 @@ impl<'a> Pool<'a> {
             });
         let threads = counted(self.threads.len() as u64, "thread");
         let title = format!(
-            "requests wait for {threads} of {process}, to which its event loop hands them and which are \
-             busy all the time: each {}",
+            "requests wait for {threads} of {process}, to which its {} them and which are busy all the \
+             time: each {}",
+            if self.readers > 1 { "readers hand" } else { "event loop hands" },
             self.did_in_words()
         );
         let mut claim = Claim::new(title, self.claimable(), requests);
@@ -242,6 +248,22 @@ fn answered(case: &Case, program: &TracedProgram, flow: &MessageFlow) -> Vec<u32
     answered.collect()
 }
 
+/// Of the sleeps in poll of a process that it ended itself those of the readers of a port: others may
+/// wait there for the same jobs, such as who takes finished ones from a queue.
+fn ends_of_readers(
+    all: u64,
+    tgid: u32,
+    readers: &BTreeSet<u32>,
+    by_thread: &BTreeMap<u32, Vec<&Outlier>>,
+) -> u64 {
+    let polls = by_thread.values().flatten().copied().filter(|wait| {
+        let ended_here = wait.waker.as_ref().is_some_and(|waker| waker.tgid == tgid);
+        wait.tgid == tgid && wait.blocked == Some(Blocked::Poll) && ended_here
+    });
+    let (theirs, others): (Vec<_>, Vec<_>) = polls.partition(|wait| readers.contains(&wait.tid));
+    part_of(all, theirs.len() as u64, (theirs.len() + others.len()) as u64)
+}
+
 /// The threads that let the readers of a port go on, or answer for them, about as often as each other.
 fn members(
     tgid: u32,
@@ -314,6 +336,21 @@ mod tests {
     fn threads_that_wait_for_work_now_and_then_have_no_line() {
         assert!(found(Members(2, SECOND, SLEEP), 10, 1).is_none());
         assert!(found(Members(8, 0, SLEEP), 10, 1).is_none(), "nearly each request has a thread");
+    }
+
+    /// Another thread waits in poll for what the pool has done, and the pool answers itself.
+    #[test]
+    fn who_takes_finished_jobs_is_no_reader() {
+        let mut run = run(Members(2, 0, SLEEP), 10, 1);
+        for n in 0..200 {
+            let mut sleep: Outlier = interval(30, POLL, n * 20 * MS, 20 * MS, Some(12));
+            sleep.waker.iter_mut().for_each(|waker| waker.tgid = 10);
+            run.outliers.push(sleep);
+        }
+        run.sums.waits.iter_mut().for_each(|wait| wait.count = 400);
+        assert!(claim(&Case::new(&run)).is_some(), "200 of 400 are of the reader");
+        run.outliers.iter_mut().filter(|wait| wait.tid == 30).for_each(|wait| wait.tid = 11);
+        assert!(claim(&Case::new(&run)).is_none(), "twice for each request");
     }
 
     #[test]
