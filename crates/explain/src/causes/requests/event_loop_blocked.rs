@@ -27,7 +27,7 @@
 //!
 //! epoll(7); libuv's design overview; Redis: "Diagnosing latency issues"; Kegel, The C10K problem.
 
-use model::{Metric, RecorderPart};
+use model::{Histogram, Metric, RecorderPart};
 
 use super::held_up::held_up;
 use crate::case::Case;
@@ -57,7 +57,11 @@ fn examine(case: &Case) -> Verdict {
     let held = held_up(case, true)?;
     let queue = &held.queue;
     let process = case.process_name(queue.program.tgid);
-    let longest = duration(held.longest_ns());
+    let turns = turns(case, queue.program.tgid);
+    // While requests go on waiting one turn may follow the other.
+    let longest_turn = turns.as_ref().and_then(Histogram::max).unwrap_or(u64::MAX);
+    let (longest, busy) = (held.longest_ns().min(longest_turn), duration(held.longest_ns()));
+    let longest = duration(longest);
     let main = held.main(case);
     let title = format!(
         "requests wait for {process}, whose event loop {main} for up to {longest} in one turn"
@@ -67,7 +71,7 @@ fn examine(case: &Case) -> Verdict {
     let spans: usize = queue.busy.iter().map(|busy| busy.spans.len()).sum();
     claim.mechanism(format!(
         "{} came while the loop was at something else, and waited {} in their sockets: {}, the longest \
-         {longest}",
+         {busy}",
         counted(queue.waited.len() as u64, "request"),
         duration(queue.waited_ns()),
         counted(spans as u64, "such time")
@@ -75,7 +79,7 @@ fn examine(case: &Case) -> Verdict {
     claim.trigger(format!("meanwhile {} {}", readers(case, &held.queue.busy), held.did()));
     held.evidence(case, &mut claim);
     claim.saw_if(
-        turns(case, queue.program.tgid),
+        turns.map(|turns| format!("{}: {}", counted(turns.count(), "turn"), quantiles(&turns))),
         "from a return of epoll_wait, poll or select to the next call",
     );
     held.rule_runqueue_out(&mut claim);
@@ -94,12 +98,12 @@ fn readers(case: &Case, busy: &[Busy]) -> String {
 }
 
 /// How long the turns of the process are.
-fn turns(case: &Case, tgid: u32) -> Option<String> {
+fn turns(case: &Case, tgid: u32) -> Option<Histogram> {
     let of_it = case.run.seconds.iter();
     let mut of_it = of_it.filter(|s| s.tgid == tgid && s.metric == Metric::LoopTurn);
     let mut all = of_it.next()?.histogram.clone();
     of_it.for_each(|second| all.merge(&second.histogram));
-    Some(format!("{}: {}", counted(all.count(), "turn"), quantiles(&all)))
+    Some(all)
 }
 
 #[cfg(test)]

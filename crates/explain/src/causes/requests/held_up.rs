@@ -9,7 +9,7 @@ use model::{Account, Accounts, MessageTime, Outlier, Run};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::case::requests::{
-    Busy, Queue, did, intervals_by_thread, keeps_from_reading, queues, waited_for_reader,
+    Busy, Queue, did, intervals_by_thread, keeps_from_reading, kept, queues, waited_for_reader,
 };
 use crate::case::safepoints::is_stop;
 use crate::case::slowest::cost;
@@ -64,12 +64,13 @@ fn no_queue(run: &Run, queued: u64, is_loop: bool) -> Absent {
     if run.messages.programs.is_empty() {
         return Absent("no requests were seen at sockets".to_owned());
     }
-    let slow_ns = run.messages.slow.iter().map(|m| m.total_ns()).fold(0u64, u64::saturating_add);
+    let kept_ns = kept(run).map(|message| message.total_ns()).fold(0u64, u64::saturating_add);
     let readers = if is_loop { "an event loop" } else { "a pool of workers" };
     Absent(format!(
-        "of the {} that {} took, {} was waiting in the queues of sockets, and none of it for {readers}",
-        duration(slow_ns),
-        counted(run.messages.slow.len() as u64, "slow request"),
+        "of the {} that {} took which were kept whole, {} was waiting in the queues of sockets, and none of \
+         it for {readers}",
+        duration(kept_ns),
+        counted(kept(run).count() as u64, "request"),
         duration(queued)
     ))
 }
