@@ -13,12 +13,10 @@ const PROBES: usize = 3;
 /// Writes the paragraph about the recorder.
 pub fn write(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     let cost = &run.cost;
-    let cpu = share_of(cost.cpu_ns, run.length_ns());
     let lost = run.losses.total();
     let mut sentence = format!(
-        "{} CPU ({cpu} of one CPU over {}), BPF {} in {} runs, {} ({}), {} lost",
-        duration(cost.cpu_ns),
-        duration(run.length_ns()),
+        "{}, BPF {} in {} runs, {} ({}), {} lost",
+        cpu_time(cost.cpu_ns, run.length_ns()),
         duration(cost.bpf_ns),
         count(cost.bpf_runs),
         counted(cost.events, "event"),
@@ -76,6 +74,15 @@ pub fn write_delay(out: &mut dyn Write, own: OwnDelay, style: &Style) -> io::Res
     paragraph(out, style, "whylag in the way: ", &sentence)
 }
 
+/// To attach and to finish takes some tenths of a second, of which a brief recording has no share.
+fn cpu_time(cpu_ns: u64, length_ns: u64) -> String {
+    let (cpu, length) = (duration(cpu_ns), duration(length_ns));
+    match cpu_ns > length_ns {
+        true => format!("{cpu} CPU, with what it takes to attach and to finish, for {length}"),
+        false => format!("{cpu} CPU ({} of one CPU over {length})", share_of(cpu_ns, length_ns)),
+    }
+}
+
 fn paragraph(out: &mut dyn Write, style: &Style, label: &str, sentence: &str) -> io::Result<()> {
     for line in text::labelled(label, label.len(), sentence, style.width).lines() {
         writeln!(out, "{}", style.dim(line))?;
@@ -109,6 +116,12 @@ mod tests {
         );
         assert!(flat.contains("off: kernel locks (no tracepoint lock:contention_begin"), "{flat}");
         assert!(!flat.contains("threads ("), "{flat}");
+    }
+
+    #[test]
+    fn a_brief_recording_has_no_share_of_what_attaching_takes() {
+        let told = cpu_time(367_000_000, 7_560_000);
+        assert_eq!(told, "367 ms CPU, with what it takes to attach and to finish, for 7.56 ms");
     }
 
     #[test]
