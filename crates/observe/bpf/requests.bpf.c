@@ -147,8 +147,10 @@ static __always_inline void end_idle_answer(struct connection *c)
 SEC("iter/bpf_sk_storage_map")
 int end_answers(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
-	if (ctx->sk && ctx->value)
-		end_idle_answer(ctx->value);
+	struct connection *c = ctx->value;
+
+	if (ctx->sk && c)
+		end_idle_answer(c);
 	return 0;
 }
 

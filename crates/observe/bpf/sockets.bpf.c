@@ -224,8 +224,11 @@ static __always_inline bool dump_queue(struct seq_file *to, struct sock *sk,
 SEC("iter/bpf_sk_storage_map")
 int dump_queues(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
-	if (ctx->sk && ctx->value)
-		dump_queue(ctx->meta->seq, ctx->sk, ctx->value);
+	struct socket_note *note = ctx->value;
+	struct sock *sk = ctx->sk;
+
+	if (sk && note)
+		dump_queue(ctx->meta->seq, sk, note);
 	return 0;
 }
 
