@@ -35,7 +35,8 @@ packages_of() {
 			nats-server=nats-server beanstalkd=beanstalkd ruby=ruby etcd=etcd-server \
 			unbound=unbound dnsmasq=dnsmasq-base named=bind9 dnsperf=dnsperf rsync=rsync node=nodejs \
 			go=golang-go javac=default-jdk-headless varnishd=varnish squid=squid influxd=influxdb \
-			stunnel=stunnel4 rsyslogd=rsyslog gearmand=gearman-job-server gearadmin=gearman-tools
+			stunnel=stunnel4 rsyslogd=rsyslog gearmand=gearman-job-server gearadmin=gearman-tools \
+			slapd=slapd ldapsearch=ldap-utils
 		;;
 	aarch64) echo aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu ;;
 	*)
@@ -63,6 +64,9 @@ if [[ " $* " == *" aarch64 "* && ! -e /usr/aarch64-linux-gnu/include/stdio.h ]];
 fi
 if [[ " $* " == *" servers "* && ! -e /usr/share/java/tomcat10-annotations-api.jar ]]; then
 	missing+=(libtomcat10-embed-java libtomcat10-java)
+fi
+if [[ " $* " == *" servers "* && ! -e /usr/lib/python3/dist-packages/grpc ]]; then
+	missing+=(python3-grpcio)
 fi
 
 ((${#missing[@]})) || exit 0

@@ -40,9 +40,9 @@ use verdict::{Verdict, Worth};
 const FEW: [&str; 5] =
     ["python_asyncio_sync", "python_lock", "python_healthy", "redis_keys", "nginx_healthy"];
 
-/// How many verdicts are right at least, of 42 faults and of 21 healthy servers. They are there to be
+/// How many verdicts are right at least, of 46 faults and of 23 healthy servers. They are there to be
 /// raised: whoever makes the engine better writes down what it reaches now.
-const FLOORS: Floors = Floors { right: 39, healthy: 19 };
+const FLOORS: Floors = Floors { right: 42, healthy: 21 };
 
 /// The same of `FEW`.
 const FLOORS_OF_FEW: Floors = Floors { right: 2, healthy: 2 };

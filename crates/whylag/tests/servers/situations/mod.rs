@@ -46,6 +46,8 @@ mod python_asyncio_sync;
 mod python_executor_full;
 mod python_executor_healthy;
 mod python_gil;
+mod python_grpc_healthy;
+mod python_grpc_pool_full;
 mod python_healthy;
 mod python_lock;
 mod python_nagle;
@@ -56,6 +58,7 @@ mod rsync_disk_reads;
 mod rsyslog_udp_healthy;
 mod ruby_healthy;
 mod ruby_mutex;
+mod slapd_threads_full;
 mod sqlite_busy;
 mod squid_helper;
 mod stunnel_healthy;
@@ -117,6 +120,8 @@ pub static SITUATIONS: &[&Situation] = &[
     &python_executor_full::SITUATION,
     &python_executor_healthy::SITUATION,
     &python_gil::SITUATION,
+    &python_grpc_healthy::SITUATION,
+    &python_grpc_pool_full::SITUATION,
     &python_healthy::SITUATION,
     &python_lock::SITUATION,
     &python_nagle::SITUATION,
@@ -127,6 +132,7 @@ pub static SITUATIONS: &[&Situation] = &[
     &rsyslog_udp_healthy::SITUATION,
     &ruby_healthy::SITUATION,
     &ruby_mutex::SITUATION,
+    &slapd_threads_full::SITUATION,
     &sqlite_busy::SITUATION,
     &squid_helper::SITUATION,
     &stunnel_healthy::SITUATION,
