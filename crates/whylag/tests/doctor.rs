@@ -238,7 +238,10 @@ fn what_two_recordings_differ_in_is_found() {
     let text = String::from_utf8(lab.answer("doctor", &["--diff", "1", "2"])).unwrap();
     assert!(text.starts_with("run 1 -> run 2\n\nKnown to matter for latency\n"), "{text}");
     assert!(text.contains("\n  env.LD_BIND_NOW: (not set) -> 1\n"), "{text}");
-    assert!(text.contains("\n1 of "), "{text}");
+    // What a read of the clock costs is measured each time, and follows what else the CPUs do.
+    let differ = text.lines().skip(1).filter(|line| line.contains(" -> "));
+    let others: Vec<_> = differ.filter(|line| !line.starts_with("  clock-read: ")).collect();
+    assert_eq!(others.len(), 1, "{text}");
 }
 
 #[test]
