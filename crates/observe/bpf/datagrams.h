@@ -22,7 +22,7 @@ struct packet {
 struct packets {
 	u64 put, taken;
 	u64 busy;		/* a CPU notes what has arrived */
-	u64 unnoted;		/* that were in the queue before the socket was met, and still are */
+	u64 unnoted;		/* that are in the queue in front of those that were noted */
 	u64 is_met;		/* that number is known */
 	struct packet at[PACKETS];
 };
@@ -137,6 +137,9 @@ static __noinline int packets_arrive(struct sock *sk, u64 now)
 		count = i + 1;
 		skb = BPF_CORE_READ(skb, prev);
 	}
+	/* More than fit: from the next read on it is counted anew how many have no note. */
+	if (count == PACKETS_AT_ONCE && count < queued && (u64)skb != noted)
+		put = p->taken = p->is_met = 0;
 	for (i = 0; i < PACKETS_AT_ONCE && i < count; i++) {
 		to = &p->at[(put + i) & (PACKETS - 1)];
 		to->skb = skbs[(count - 1 - i) & (PACKETS_AT_ONCE - 1)];

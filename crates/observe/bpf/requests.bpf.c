@@ -158,14 +158,9 @@ int end_answers(struct bpf_iter__bpf_sk_storage_map *ctx)
 SEC("iter/task_file")
 int end_answers_of_files(struct bpf_iter__task_file *ctx)
 {
-	struct task_struct *task = ctx->task;
-	struct file *file = ctx->file;
+	struct sock *sk = sock_of_target(ctx->task, ctx->file);
 	struct connection *c;
-	struct sock *sk;
 
-	if (!task || !file || !may_have_ours(task))
-		return 0;
-	sk = sock_from(file);
 	if (!sk)
 		return 0;
 	c = connection_of(sk);

@@ -236,15 +236,10 @@ int dump_queues(struct bpf_iter__bpf_sk_storage_map *ctx)
 SEC("iter/task_file")
 int dump_queues_of_files(struct bpf_iter__task_file *ctx)
 {
-	struct task_struct *task = ctx->task;
-	struct file *file = ctx->file;
+	struct sock *sk = sock_of_target(ctx->task, ctx->file);
 	u64 walk = ctx->meta->session_id;
 	struct socket_note *note;
-	struct sock *sk;
 
-	if (!task || !file || !may_have_ours(task))
-		return 0;
-	sk = sock_from(file);
 	if (!sk)
 		return 0;
 	note = bpf_sk_storage_get(&socket_notes, sk, 0, 0);

@@ -24,4 +24,10 @@ static __always_inline struct sock *sock_from(struct file *file)
 	return socket ? socket->sk : NULL;
 }
 
+/* The socket of a file of the target; NULL if it is none of one. */
+static __always_inline struct sock *sock_of_target(struct task_struct *task, struct file *file)
+{
+	return task && file && may_have_ours(task) ? sock_from(file) : NULL;
+}
+
 #endif

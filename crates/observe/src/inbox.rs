@@ -12,8 +12,8 @@ use crate::python::{self, Calls, Function};
 use crate::squeezed::Squeezed;
 use crate::wire::{self, EventKind, RecordType};
 
-/// Outliers waiting to be stored; beyond it they are dropped and counted. 65,536 of a sleep with its
-/// stacks and its waker: 17 MB, for half of an outlier is zeros.
+/// Outliers waiting to be stored; beyond it they are dropped and counted. 65,536 of about 700 bytes: 45 MB
+/// at most, for they wait without their zeros.
 pub const OUTLIERS_WAITING: usize = 65_536;
 /// Requests waiting: 8 MB. The kernel side sends a thousand slow ones a second of each port.
 const REQUESTS_WAITING: usize = 65_536;

@@ -10,7 +10,6 @@ use libbpf_rs::libbpf_sys::{
     BPF_ALU64, BPF_EXIT, BPF_JMP, BPF_K, BPF_MOV, BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER, bpf_insn,
     bpf_prog_load, bpf_prog_load_opts,
 };
-
 use model::Fact;
 
 use crate::kernel_btf::KernelTypes;

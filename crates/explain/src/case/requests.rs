@@ -168,9 +168,6 @@ fn is_epoll(call: Syscall) -> bool {
     EPOLL.iter().any(|name| Syscall::named(name) == Some(call))
 }
 
-/// Of loops so many requests are of a connection that stayed, for each of one that has moved.
-const MOVED_OF_LOOPS: u64 = 4;
-
 fn add(all: &mut Vec<MessageTime>, time: MessageTime) {
     let is_same = |known: &&mut MessageTime| {
         (known.account, known.call, &known.place) == (time.account, time.call, &time.place)
@@ -180,6 +177,10 @@ fn add(all: &mut Vec<MessageTime>, time: MessageTime) {
         None => all.push(time),
     }
 }
+
+/// Of a loop more than so many requests are of a connection that stayed, for each of one that has moved;
+/// of two workers, for one, as many as have moved.
+const STAYED_FOR_ONE_MOVED: u64 = 4;
 
 /// An event loop comes back to a connection after it has read others; a worker of a pool takes a
 /// connection, and has done with it before the next. Of two workers who take whichever connection has a
@@ -205,7 +206,7 @@ fn reads_in_turn(run: &Run, tgid: u32, kept: &[&Message]) -> bool {
         }
     }
     if back + moved > 0 {
-        return back > MOVED_OF_LOOPS * moved;
+        return back > STAYED_FOR_ONE_MOVED * moved;
     }
     let readers: BTreeSet<u32> = kept.iter().map(|message| message.tid).collect();
     let epoll = EPOLL.iter().filter_map(|name| Syscall::named(name)).map(Metric::Syscall);

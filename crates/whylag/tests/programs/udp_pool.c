@@ -8,15 +8,15 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 #define CLIENTS	8
 #define WORKERS	2
@@ -33,14 +33,6 @@ static struct job waiting[CLIENTS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t filled = PTHREAD_COND_INITIALIZER;
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 static void check(int ok, const char *what)
 {
 	if (ok)
@@ -56,7 +48,7 @@ static void *client(void *unused)
 
 	check(!connect(fd, (void *)&address, sizeof(address)), "connect");
 	for (int i = 0; i < requests; i++) {
-		sent = now();
+		sent = now_ns();
 		check(send(fd, &sent, sizeof(sent), 0) > 0, "send");
 		check(recv(fd, &sent, sizeof(sent), 0) > 0, "recv");
 	}
@@ -91,7 +83,6 @@ static void answer(struct job *job, int by_message)
 
 static void *worker(void *unused)
 {
-	struct timespec work = { 0, 8000000 };
 	struct job job;
 
 	for (int i = 0;; i++) {
@@ -100,12 +91,12 @@ static void *worker(void *unused)
 			pthread_cond_wait(&filled, &lock);
 		job = waiting[--waiting_count];
 		pthread_mutex_unlock(&lock);
-		nanosleep(&work, NULL);
+		sleep_ms(8);
 		/* In one piece, and before the client can end. */
 		pthread_mutex_lock(&lock);
 		answer(&job, i % 2);
 		printf("packet %llu %llu %d\n", (unsigned long long)(job.read - job.sent),
-		       (unsigned long long)(now() - job.sent), (int)syscall(SYS_gettid));
+		       (unsigned long long)(now_ns() - job.sent), (int)syscall(SYS_gettid));
 		pthread_mutex_unlock(&lock);
 	}
 	return unused;
@@ -113,7 +104,6 @@ static void *worker(void *unused)
 
 int main(int argc, char **argv)
 {
-	struct timespec pause = { 0, 300000000 };
 	socklen_t length;
 	pthread_t thread;
 	struct job job;
@@ -127,7 +117,7 @@ int main(int argc, char **argv)
 	server = socket(AF_INET, SOCK_DGRAM, 0);
 	check(!bind(server, (void *)&address, sizeof(address)), "bind");
 	/* The recorder has found the socket when the first request comes. */
-	nanosleep(&pause, NULL);
+	sleep_ms(300);
 	clients = fork();
 	if (!clients)
 		run_clients();
@@ -137,7 +127,7 @@ int main(int argc, char **argv)
 		length = sizeof(job.from);
 		check(recvfrom(server, &job.sent, sizeof(job.sent), 0, (void *)&job.from, &length) > 0,
 		      "recvfrom");
-		job.read = now();
+		job.read = now_ns();
 		pthread_mutex_lock(&lock);
 		waiting[waiting_count++] = job;
 		pthread_cond_signal(&filled);

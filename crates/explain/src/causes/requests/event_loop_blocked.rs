@@ -58,13 +58,13 @@ fn examine(case: &Case) -> Verdict {
     let queue = &held.queue;
     let process = case.process_name(queue.program.tgid);
     let turns = turns(case, queue.program.tgid);
+    let busy_ns = held.longest_ns();
     // While requests go on waiting one turn may follow the other.
-    let longest_turn = turns.as_ref().and_then(Histogram::max).unwrap_or(u64::MAX);
-    let (longest, busy) = (held.longest_ns().min(longest_turn), duration(held.longest_ns()));
-    let longest = duration(longest);
+    let turn_ns = turns.as_ref().and_then(Histogram::max).map_or(busy_ns, |max| max.min(busy_ns));
+    let (turn, busy) = (duration(turn_ns), duration(busy_ns));
     let main = held.main(case);
     let title = format!(
-        "requests wait for {process}, whose event loop {main} for up to {longest} in one turn"
+        "requests wait for {process}, whose event loop {main} for up to {turn} in one turn"
     );
     let mut claim = held.claim(title);
     claim.fix = Some(if held.on_cpu() >= 0.5 { COMPUTES } else { WAITS });
