@@ -11,7 +11,7 @@ use crate::run_file::RunFileError;
 use crate::{StoreError, location};
 
 /// Pages in memory. Outliers come in no order of their length: their index has to stay there.
-const CACHE_KIB: i64 = 16 * 1024;
+const CACHE_KIB: i64 = 8 * 1024;
 
 /// Where a temporary store is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
