@@ -20,6 +20,9 @@ const FEWEST: usize = 3;
 /// So large a part of the waits is ended by one that was woken itself. Of a lock nearly all are; of the
 /// workers of a pool that is given work, and wake one another to share it, up to 0.6 were.
 const MOSTLY: (u64, u64) = (2, 3);
+/// The least part of the waits on one of the words: two threads that take turns to sleep until the next timer,
+/// and wake each other, have no part in the lock of the others.
+const TAKES_PART: u64 = 3;
 /// Where threads of Go sleep. Its scheduler lets one that has found work wake another to look for
 /// more, in turn, with no lock in it.
 const GO: &str = "runtime.futex";
@@ -142,12 +145,13 @@ fn own_words(run: &Run) -> Vec<&WaitSum> {
     futexes().filter(is_own).collect()
 }
 
-/// A thread ended these waits, and it is known for most of the time what that one did meanwhile. A
+/// A thread ended these waits, often one that was woken itself, and it is known for most of the time what that one did meanwhile. A
 /// timeout ends what the thread sleeps by its own choice (Thread.sleep); and what nobody ends for so long
 /// that the history of whoever does so in the end is shorter is a wait for work.
 fn may_be_turn(wait: &WaitSum) -> bool {
     let unknown = wait.ends_in(|end| end == ChainEnd::Unknown);
-    wait.ends.is_empty() || (wait.waker_tgid != 0 && unknown <= wait.ns / 2)
+    let has_turns = wait.by_parked >= wait.count / TAKES_PART;
+    wait.ends.is_empty() || (wait.waker_tgid != 0 && has_turns && unknown <= wait.ns / 2)
 }
 
 fn is_go(run: &Run, tgid: u32) -> bool {
@@ -275,6 +279,20 @@ mod tests {
         assert!(locks([work(1, 2), work(2, 3), work(3, 1)]).is_empty());
         let turns = |waiter, waker| WaitSum { by_parked: 7, ..own(waiter, waker) };
         assert_eq!(locks([turns(1, 2), turns(2, 3), turns(3, 1)]).len(), 1);
+    }
+
+    /// gRPC's timer threads: one sleeps until the next timer, and then lets the other do so.
+    #[test]
+    fn who_wakes_another_at_a_timer_has_no_part_in_the_lock_of_others() {
+        let timer = |waiter, waker| WaitSum {
+            ns: 90_000,
+            by_parked: 1,
+            ends: [(ChainEnd::Timeout, 90_000)].into(),
+            ..own(waiter, waker)
+        };
+        let found = locks([own(1, 2), own(2, 3), own(3, 1), timer(4, 5), timer(5, 4)]);
+        let [lock] = &found[..] else { panic!("{found:#?}") };
+        assert_eq!((lock.parked, lock.count, lock.lost_ns()), (3, 30, 2700));
     }
 
     #[test]

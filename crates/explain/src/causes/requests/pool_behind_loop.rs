@@ -56,7 +56,7 @@ struct Pool<'a> {
     readers: usize,
     threads: Vec<&'a ThreadAccounts>,
     total: Histogram,
-    /// How often they ended a sleep of the loop, or answered themselves.
+    /// How often they ended a sleep of the loop, or answered themselves, whichever was more often.
     ends: u64,
     /// Of the recording.
     in_progress: f64,
@@ -102,7 +102,8 @@ impl<'a> Pool<'a> {
         let ends = of_loop.map(|wait| wait.count).fold(0, u64::saturating_add);
         let ends = ends_of_readers(ends, program.tgid, &readers, by_thread);
         let of_members = answered.iter().filter(|tid| members.contains(tid)).count() as u64;
-        let ends = ends + part_of(total.count(), of_members, answered.len() as u64);
+        // Who answers may wake the loop as well, to look for the next request.
+        let ends = ends.max(part_of(total.count(), of_members, answered.len() as u64));
         let readers = readers.len();
         let pool =
             Pool { program, flow, readers, threads, ends, in_progress, used, did: busy, total };
