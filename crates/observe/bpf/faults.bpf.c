@@ -27,11 +27,6 @@ int BPF_PROG(on_fault_user, unsigned long address, struct pt_regs *regs)
 
 	if (!t)
 		return 0;
-	/* Without the calls the end of a first call would not be seen, nor is that of one that goes on. */
-	if (calls_off) {
-		t->binding = 0;
-		return 0;
-	}
 	linking = in_linker(t, INSTRUCTION(regs));
 	if (!linking)
 		t->starting = 0;

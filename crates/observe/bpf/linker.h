@@ -4,7 +4,8 @@
  * the symbol up, and touches pages that may not be in memory.
  *
  * Such a call is seen from its first page fault within the linker on, up to
- * the thread's next system call or fault elsewhere. Who called cannot be seen
+ * the thread's next system call or fault elsewhere; where calls are not
+ * reported, up to its last fault or sleep there. Who called cannot be seen
  * by frame pointers, which the linker has not: the recorder finds it among
  * the words of the stack.
  */
@@ -14,6 +15,9 @@
 #include "rings.h"
 #include "copies.h"
 #include "stacks.h"
+
+/* Longer than a look-up computes between two of its page faults: tables of symbols are hashed. */
+#define BINDING_RUNS_NS	1000000
 
 /* The linkers of glibc and musl are mapped in 220 to 640 KiB. */
 #define LINKER_SPAN	(640 << 10)

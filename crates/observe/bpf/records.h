@@ -74,7 +74,7 @@ enum record_type {
 	RECORD_ROOM,
 };
 
-/* Threads in a block of what is remembered of them, 8.6 MB. */
+/* Threads in a block of what is remembered of them, 8.9 MB. */
 #define BLOCK_THREADS	2048
 /* Addresses of the kernel that are asked for at once, and those that are named at each task of a walk. */
 #define SYMBOLS_AT_ONCE	4096

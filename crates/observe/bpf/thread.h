@@ -186,6 +186,8 @@ struct thread {
 	u32 bindings;		/* first calls so far */
 	u64 binding_start;
 	u64 binding_min_flt, binding_maj_flt;
+	u64 binding_until;	/* so far the thread was surely in the linker */
+	u64 binding_had[ACCT_BLOCKED];	/* what in_call had then of the accounts that are no sleep */
 
 	/* of its user stack: the last, the start of that call, and the stack without it */
 	u64 copied, copied_call, copied_walk;
@@ -210,6 +212,7 @@ struct thread {
 	u64 call_seen;		/* when its call began, in a window of sampled calls; 0: before */
 	u64 sleep_ip;		/* of user mode, in that sleep; 0: its program is gone */
 	u64 walked;		/* its user stack before its last sleep, 0: not walked */
+	u64 pad[3];
 };
 _Static_assert(sizeof(struct thread) % CACHE_LINE == 0, "each thread begins a cache line");
 _Static_assert(__builtin_offsetof(struct thread, steps) % CACHE_LINE == 0, "and so does each step");

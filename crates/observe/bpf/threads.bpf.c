@@ -22,7 +22,8 @@ static __always_inline void forget_old_wakeup(struct thread *t, u64 now)
 static __always_inline void call_is_unreported(struct thread *t)
 {
 	t->call = current_call();
-	t->binding = 0;
+	if (t->binding)
+		look_at_binding(t);
 	if (t->call != NO_CALL && t->base == ACCT_KERNEL)
 		t->base = ACCT_USER;
 }
@@ -327,6 +328,9 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	t->by_waiter = 0;
 	t->woken = 0;
 	t->open = base_account(t);
+	/* Else it would not have left its CPU with it. */
+	if (calls_off && t->binding)
+		still_binding(t);
 }
 
 /* `prev` had the CPU until now. */

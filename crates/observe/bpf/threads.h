@@ -283,6 +283,16 @@ static __always_inline void send_without_stack(struct thread *t, struct task_str
 		send_sleep(cpu, t, task, calls_off ? t->walked : 0, 0);
 }
 
+/* Up to now it is in the linker. */
+static __always_inline void still_binding(struct thread *t)
+{
+	u32 i;
+
+	t->binding_until = t->since;
+	for (i = 0; i < ACCT_BLOCKED; i++)
+		t->binding_had[i] = had_in_call(t, i);
+}
+
 static __always_inline void binding_begins(struct thread *t, u64 ip, u64 sp,
 					   u64 now)
 {
@@ -293,9 +303,14 @@ static __always_inline void binding_begins(struct thread *t, u64 ip, u64 sp,
 	t->binding_min_flt = task->min_flt;
 	t->binding_maj_flt = task->maj_flt;
 	t->in_call_of = 0;
+	still_binding(t);
 }
 
-/* Keeps a first call whole if it was long, read the disk, or is asked for. What went before is charged already. */
+/*
+ * Keeps a first call whole if it was long, read the disk, or is asked for. What went before is charged already.
+ * Without the programs of calls nothing tells when it left the linker: it did not sleep since it was last seen
+ * there, so that what it waited for is known, and only what it computed after that is missing.
+ */
 static __always_inline void binding_ends(struct cpu *cpu, struct thread *t,
 					 u64 now)
 {
@@ -304,6 +319,8 @@ static __always_inline void binding_ends(struct cpu *cpu, struct thread *t,
 	u64 id = t->binding;
 	u32 i;
 
+	if (calls_off)
+		now = t->binding_until;
 	t->binding = 0;
 	if (!every_first_call && now - t->binding_start < threshold_ns &&
 	    task->maj_flt == t->binding_maj_flt)
@@ -326,9 +343,15 @@ static __always_inline void binding_ends(struct cpu *cpu, struct thread *t,
 	o->minor_faults = task->min_flt - t->binding_min_flt;
 	o->major_faults = task->maj_flt - t->binding_maj_flt;
 	for (i = 0; i < ACCT_MAX; i++)
-		o->breakdown[i] = had_in_call(t, i);
+		o->breakdown[i] = calls_off && i < ACCT_BLOCKED ? t->binding_had[i] : had_in_call(t, i);
 	bpf_get_current_comm(o->comm, sizeof(o->comm));
 	bpf_ringbuf_submit(o, ring_flags(&outliers));
+}
+
+/* Without the programs of calls: it has run for so long since that it has been elsewhere. */
+static __always_inline bool is_another_binding(struct thread *t, u64 now)
+{
+	return calls_off && now - t->binding_until > BINDING_RUNS_NS;
 }
 
 /* The current thread faulted at `ip`, or, if that is 0, enters a system call. */
@@ -345,10 +368,26 @@ __noinline int step_of_binding(u64 ip, u64 sp)
 	charge(cpu, t, now);
 	if (t->pending)
 		send_pending(t);
-	if (!in_linker(t, ip))
+	if (t->binding && (!in_linker(t, ip) || is_another_binding(t, now)))
 		binding_ends(cpu, t, now);
-	else if (!t->binding)
+	if (!in_linker(t, ip))
+		return 0;
+	if (t->binding)
+		still_binding(t);
+	else
 		binding_begins(t, ip, sp, now);
+	return 0;
+}
+
+/* The current thread leaves its CPU, and its calls are not reported. Not static, as hold_class. */
+__noinline int look_at_binding(struct thread *t)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u32 zero = 0;
+	struct cpu *cpu = bpf_map_lookup_elem(&cpus, &zero);
+
+	if (cpu && t && (t->call != NO_CALL || !in_linker(t, INSTRUCTION(regs))))
+		binding_ends(cpu, t, t->since);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 //! calls are known from short windows alone. It runs on
 //! x86-64; for aarch64 it compiles (`bpf/arch.h`). A histogram belongs to a
 //! process until three quarters of the slots are taken; then new ones are shared by all (tgid 0).
-//! Kernel memory is bounded: 43 MB for 24,576 threads, 32 MB of rings, 64 to 512 MiB of
+//! Kernel memory is bounded: 107 MB for 24,576 threads, 8 to 32 MiB of rings, 64 to 512 MiB of
 //! histograms (see `sizes`), maps of sums of about 20 MB when full, and 200 bytes for each of at
 //! most 262,144 connections of the target (700 for a socket of UDP); the recorder itself keeps at
 //! most 65,536 outliers (45 MB) and 48 MiB of other records waiting, and 48 MiB of Python functions. With 20,000 threads and 200,000 events a second its

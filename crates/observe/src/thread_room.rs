@@ -1,5 +1,5 @@
 //! Room for what the kernel side remembers of each watched thread: blocks of threads, made as they are
-//! needed. One is 8.6 MB of kernel memory, and all that there can be 103 MB.
+//! needed. One is 8.9 MB of kernel memory, and all that there can be 107 MB.
 
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd};

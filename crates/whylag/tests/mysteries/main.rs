@@ -142,14 +142,14 @@ impl Case {
     fn record(name: &str, follow: bool) -> Option<Case> {
         let is_rare = RARE.iter().any(|cause| name.starts_with(cause));
         let seconds = if is_rare || figures_are_asked_for() { "2" } else { "1" };
-        Case::record_as(name, follow, &[seconds])
+        let options: &[&str] = if follow { &["--follow"] } else { &[] };
+        Case::record_as(name, options, &[seconds])
     }
 
-    /// The same with other arguments.
-    fn record_as(name: &str, follow: bool, arguments: &[&str]) -> Option<Case> {
+    /// The same with other options of 'record', and other arguments of the program.
+    fn record_as(name: &str, options: &[&str], arguments: &[&str]) -> Option<Case> {
         let lab = Lab::new()?;
         let program = mystery(name);
-        let options: &[&str] = if follow { &["--follow"] } else { &[] };
         let command = || [program.as_os_str()].into_iter().chain(arguments.iter().map(OsStr::new));
         let record = || lab.record(options, command());
         let (recorded, figures) = recorded(record, |recorded| Some(&recorded.run));

@@ -8,8 +8,9 @@
 //!
 //! A page fault in the dynamic linker whose user stack has a call through the PLT with just the
 //! slot number that the PLT pushed: the first call of an imported function. Its sleeps, from the
-//! first fault to the next system call or fault elsewhere, are claimed. Each such call has its call
-//! site, its function, and the slots of the library that are still unbound.
+//! first fault to the next system call or fault elsewhere, are claimed; where system calls are not recorded, to
+//! its last fault or sleep there. Each such call has its call site, its function, and the slots of the library
+//! that are still unbound.
 //!
 //! # Without whylag
 //!
@@ -42,7 +43,7 @@ pub const CAUSE: Cause = Cause {
           its libraries with -Wl,-z,now. 'whylag doctor -p PID --plt' lists the calls that can \
           still do this once.",
     reproduce: "mysteries/bin/lazy-binding-faulty 5",
-    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::SystemCalls, RecorderPart::Faults]),
+    needs: Needs::parts(&[RecorderPart::Threads, RecorderPart::Faults]),
     look_alikes: &[],
     symptom: false,
     examine,
