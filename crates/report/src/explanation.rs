@@ -2,6 +2,7 @@
 
 mod finding;
 mod opening;
+mod slow;
 
 use std::io::{self, Write};
 
@@ -62,6 +63,7 @@ pub fn write(
         writeln!(out)?;
         unexplained::write_rest(out, explanation, style)?;
     }
+    slow::write(out, explanation, run, style)?;
     write_held_open(out, explanation, style)?;
     write_unanswered(out, explanation, style)?;
     write_below_bar(out, explanation, style)?;
@@ -119,7 +121,8 @@ fn unanswered(silent: &Unanswered) -> String {
         some => format!(" (on {} of them nothing ever came)", count(some)),
     };
     format!(
-        "{} (pid {}) has sent to {} on {} and heard nothing since{never}, for {} at the end: a peer          that hangs, or one that has nothing to tell (a queue, a long poll)",
+        "{} (pid {}) has sent to {} on {} and heard nothing since{never}, for {} at the end: a peer \
+         that hangs, or one that has nothing to tell (a queue, a long poll)",
         silent.comm,
         silent.tgid,
         peer(silent),
@@ -253,6 +256,9 @@ mod tests {
             "{flat}"
         );
         assert!(flat.contains("in 38 of the 40 slowest of port 80: 91.0 % of their"), "{flat}");
+        explanation.findings[0].requests = Some(RequestCost { with: 0, ns: 0, ..cost.clone() });
+        let flat = shown(&explanation);
+        assert!(flat.contains("in none of the 40 slowest: something else made"), "{flat}");
         explanation.findings[0].requests = Some(RequestCost { ns: ms, ..cost });
         let flat = shown(&explanation);
         assert!(flat.contains("(mmap-lock): 61.0 % of the lost time"), "little of them: {flat}");

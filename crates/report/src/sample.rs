@@ -31,6 +31,28 @@ pub fn assert_fits(text: &str, width: usize) {
     }
 }
 
+/// Took 4.1 ms, 4 of them in its logic.
+pub fn message(start: u64) -> Message {
+    Message {
+        program: 0,
+        flow: 1,
+        id: 8123,
+        sample: None,
+        t0_ns: start,
+        logic_start_ns: start + 100_000,
+        end_ns: start + 4_100_000,
+        tid: 82,
+        points: Vec::new(),
+        published: Vec::new(),
+        publishes: 0,
+        longest_gap_ns: 4_000_000,
+        depth: Some(3),
+        ahead: Vec::new(),
+        kept_ns: 10_000,
+        at_socket: None,
+    }
+}
+
 /// A run that has just begun.
 pub fn empty_run() -> Run {
     Run {

@@ -22,12 +22,10 @@ enum OneFix {
 
 /// The command, as a shell takes it.
 pub fn command(run: &Run, cause: Id) -> String {
+    let follow = if run.header.follow { " --follow" } else { "" };
     let watch = match &run.header.target {
-        Target::Command(arguments) => {
-            let manner = if run.header.follow { " --follow" } else { "" };
-            return prove(run, cause, manner, arguments);
-        }
-        Target::Process(_) | Target::Thread(_) | Target::Trace(_) => "-p PID".to_owned(),
+        Target::Command(arguments) => return prove(run, cause, follow, arguments),
+        Target::Process(_) | Target::Thread(_) | Target::Trace(_) => format!("-p PID{follow}"),
         Target::Host => "-a".to_owned(),
         Target::Unit(unit) => format!("-u {}", quoted(unit)),
         Target::Container(_) => "--container ID".to_owned(),
@@ -159,19 +157,22 @@ mod tests {
     use super::*;
 
     fn of(target: Target, facts: &[(&str, &str)], cause: Id) -> String {
+        command(&run(target, facts), cause)
+    }
+
+    fn run(target: Target, facts: &[(&str, &str)]) -> Run {
         let fact = |(name, value): &(&str, &str)| Fact {
             name: (*name).to_owned(),
             value: (*value).to_owned(),
             source: String::new(),
         };
-        let run = Run {
+        Run {
             id: model::RunId(7),
             header: RunHeader { target, ..RunHeader::default() },
             facts: facts.iter().map(fact).collect(),
             heartbeat_ns: 2_500_000_000,
             ..Run::default()
-        };
-        command(&run, cause)
+        }
     }
 
     #[test]
@@ -232,5 +233,9 @@ mod tests {
             of(Target::Process(12), &[], ids::FUTEX_CONVOY),
             "whylag record -p PID --time 3s && whylag explain --why-not futex-convoy"
         );
+        let mut with_children = run(Target::Process(12), &[]);
+        with_children.header.follow = true;
+        let again = command(&with_children, ids::FUTEX_CONVOY);
+        assert!(again.starts_with("whylag record -p PID --follow --time 3s && "), "{again}");
     }
 }

@@ -81,6 +81,13 @@ pub(crate) fn write_finding(
 
 /// `in 38 of the 40 slowest: 91 % of their 343 ms on average`.
 fn of_requests(cost: &RequestCost) -> String {
+    if cost.with == 0 {
+        return format!(
+            "in none of the {} slowest{}: something else made these slow",
+            count(cost.of),
+            cost.of_port()
+        );
+    }
     format!(
         "in {} of the {} slowest{}: {} of their {} on average",
         count(cost.with),

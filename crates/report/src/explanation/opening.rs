@@ -9,7 +9,7 @@ const CHILDREN: f64 = 0.2;
 const CHILDREN_LEAD: f64 = 0.5;
 
 /// From this part of the time of the slowest requests on the opening names a cause by it.
-const LEAST_OF_REQUESTS: f64 = 0.1;
+pub(super) const LEAST_OF_REQUESTS: f64 = 0.1;
 
 /// What whylag itself took, if that matters.
 pub fn own_delay(explanation: &Explanation) -> Option<String> {

@@ -102,7 +102,7 @@ fn counts(flow: &MessageFlow) -> String {
 #[cfg(test)]
 mod tests {
     use model::{
-        Account, Blocked, ContrastSide, Message, MessageBreakdown, MessageContrast, MessagePart,
+        Account, Blocked, ContrastSide, MessageBreakdown, MessageContrast, MessagePart,
         MessageSegment, MessageTime, SegmentKind, UnfinishedMessage,
     };
 
@@ -112,24 +112,7 @@ mod tests {
     const DISK: Account = Account::Blocked(Blocked::Disk);
 
     fn broken_down(start: u64) -> MessageBreakdown {
-        let message = Message {
-            program: 0,
-            flow: 1,
-            id: 8123,
-            sample: None,
-            t0_ns: start,
-            logic_start_ns: start + 100_000,
-            end_ns: start + 4_100_000,
-            tid: 82,
-            points: Vec::new(),
-            published: Vec::new(),
-            publishes: 0,
-            longest_gap_ns: 4_000_000,
-            depth: Some(3),
-            ahead: Vec::new(),
-            kept_ns: 10_000,
-            at_socket: None,
-        };
+        let message = sample::message(start);
         let part = |name: &str, kind, from_ns, to_ns, time| MessagePart {
             name: name.into(),
             segment: MessageSegment { kind, from_ns, to_ns, tid: Some(82) },
