@@ -17,7 +17,7 @@
 #include "stacks.h"
 
 /* Longer than a look-up computes between two of its page faults: tables of symbols are hashed. */
-#define BINDING_RUNS_NS	1000000
+#define BINDING_RUNS_NS	5000000
 
 /* The linkers of glibc and musl are mapped in 220 to 640 KiB. */
 #define LINKER_SPAN	(640 << 10)

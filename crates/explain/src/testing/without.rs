@@ -120,9 +120,7 @@ fn without_calls(run: &mut Run) {
         wait.asked = false;
         wait.idle_turn_ns = 0;
     }
-    // A first call ends where a system call begins (on_fault_user).
-    let is_of_calls = |kind| matches!(kind, OutlierKind::Syscall | OutlierKind::FirstCall);
-    run.outliers.retain(|outlier| !is_of_calls(outlier.kind));
+    run.outliers.retain(|outlier| outlier.kind != OutlierKind::Syscall);
 }
 
 fn without_locks(run: &mut Run) {
