@@ -42,6 +42,10 @@ const LEAST_IN_LINE: f64 = 1.0 / 3.0;
 /// Each of the pool has one such end at least for so many of whoever has the most: where jobs end at the
 /// same time, the first one alone wakes the loop.
 const EVENLY: usize = 20;
+/// Who has fewer than one for so many and waits for work for most of the recording is none of the pool: it answers
+/// now and then, such as a thread for timers. Of a full pool nobody waits.
+const SELDOM: usize = 4;
+const IDLE_USED: f64 = 0.1;
 /// So many times for each request do they end a sleep of the loop, or answer: two jobs may end at once, or
 /// while the loop runs.
 const ENDS: std::ops::Range<f64> = 0.25..1.3;
@@ -90,9 +94,14 @@ impl<'a> Pool<'a> {
         let readers = run.messages.readers(program.program, flow.flow);
         let answered = answered(case, program, flow);
         let members = members(program.tgid, &readers, by_thread, &answered);
-        let is_member = |thread: &&ThreadAccounts| members.contains(&thread.tid);
-        let threads: Vec<_> = run.threads.iter().filter(is_member).collect();
+        let most = members.values().copied().max().unwrap_or(0);
         let length = run.length_ns().max(1) as f64;
+        let is_member = |thread: &&ThreadAccounts| {
+            let ends = members.get(&thread.tid).copied().unwrap_or(0);
+            let used = did(thread).iter().map(|(_, ns)| ns).sum::<u64>() as f64 / length;
+            ends > 0 && (ends * SELDOM >= most || used >= IDLE_USED)
+        };
+        let threads: Vec<_> = run.threads.iter().filter(is_member).collect();
         let in_progress = total.sum() as f64 / length;
         let busy: Accounts = threads.iter().flat_map(|thread| did(thread)).collect();
         let used = busy.total() as f64 / (length * threads.len().max(1) as f64);
@@ -101,7 +110,8 @@ impl<'a> Pool<'a> {
         });
         let ends = of_loop.map(|wait| wait.count).fold(0, u64::saturating_add);
         let ends = ends_of_readers(ends, program.tgid, &readers, by_thread);
-        let of_members = answered.iter().filter(|tid| members.contains(tid)).count() as u64;
+        let is_theirs = |tid: &&u32| threads.iter().any(|thread| thread.tid == **tid);
+        let of_members = answered.iter().filter(is_theirs).count() as u64;
         // Who answers may wake the loop as well, to look for the next request.
         let ends = ends.max(part_of(total.count(), of_members, answered.len() as u64));
         let readers = readers.len();
@@ -265,13 +275,14 @@ fn ends_of_readers(
     part_of(all, theirs.len() as u64, (theirs.len() + others.len()) as u64)
 }
 
-/// The threads that let the readers of a port go on, or answer for them, about as often as each other.
+/// The threads that let the readers of a port go on, or answer for them, about as often as each other, and how
+/// often each of them did.
 fn members(
     tgid: u32,
     readers: &BTreeSet<u32>,
     by_thread: &BTreeMap<u32, Vec<&Outlier>>,
     answered: &[u32],
-) -> BTreeSet<u32> {
+) -> BTreeMap<u32, usize> {
     let polls = readers.iter().filter_map(|reader| by_thread.get(reader)).flatten();
     let polls = polls.filter(|wait| wait.blocked == Some(Blocked::Poll));
     let wakers = polls.filter_map(|wait| wait.waker.as_ref());
@@ -281,7 +292,7 @@ fn members(
         *often.entry(tid).or_default() += 1;
     }
     let most = often.values().copied().max().unwrap_or(0);
-    often.into_iter().filter(|(_, n)| n * EVENLY >= most).map(|(tid, _)| tid).collect()
+    often.into_iter().filter(|(_, n)| n * EVENLY >= most).collect()
 }
 
 #[cfg(test)]
@@ -352,6 +363,26 @@ mod tests {
         assert!(claim(&Case::new(&run)).is_some(), "200 of 400 are of the reader");
         run.outliers.iter_mut().filter(|wait| wait.tid == 30).for_each(|wait| wait.tid = 11);
         assert!(claim(&Case::new(&run)).is_none(), "twice for each request");
+    }
+
+    #[test]
+    fn who_answers_now_and_then_and_is_idle_else_is_none_of_the_pool() {
+        let with = |ends: usize, idle_ns| {
+            let mut run = run(Members(2, 0, SLEEP), 10, 1);
+            let mut timers = run.threads[0].clone();
+            timers.tid = 40;
+            timers.accounts = Accounts::from_iter([(FUTEX, idle_ns), (USER, 4 * SECOND - idle_ns)]);
+            run.threads.push(timers);
+            let polls = run.outliers.iter_mut().filter(|wait| wait.blocked == Some(Blocked::Poll));
+            for waker in polls.filter_map(|wait| wait.waker.as_mut()).take(ends) {
+                waker.tid = 40;
+            }
+            claim(&Case::new(&run)).map(|claim| claim.title)
+        };
+        let of_two = with(15, 4 * SECOND).unwrap();
+        assert!(of_two.contains("for 2 threads of"), "{of_two}");
+        assert!(with(60, 4 * SECOND).is_none(), "one of three waits for work");
+        assert!(with(15, 0).unwrap().contains("for 3 threads of"), "it works, too");
     }
 
     #[test]
