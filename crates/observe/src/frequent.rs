@@ -14,7 +14,7 @@ use crate::parts::probes;
 use crate::wire::Program;
 
 /// System calls may take 4 % of a CPU, or 2 %, and softirqs 1 %: where each takes 0.4 us, which neither exceeds on
-/// the machine of docs/cost.md, these are 100,000 calls, 50,000, and 25,000 softirqs a second. One cause needs softirqs, 15
+/// the machine of docs/cost.md, these are 100,000 calls, 50,000, and 25,000 softirqs a second. One cause needs softirqs, 14
 /// need calls, which tell of stalls that come once, too.
 const LIMITS: [Limit; 2] = [
     Limit { part: RecorderPart::SystemCalls, most: 40_000_000, most_if_full: 20_000_000 },

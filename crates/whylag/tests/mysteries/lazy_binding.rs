@@ -28,7 +28,7 @@ fn lazy_binding() {
     let calls: Vec<&Outlier> = first_calls(&faulty);
     let lives: BTreeSet<usize> =
         calls.iter().map(|call| faulty.run.execs(call.tgid, call.start_ns)).collect();
-    // It makes about as many calls as are recorded whole. In one of 70 recordings in which they were given up
+    // It makes about as many calls as are recorded whole. In one of 24 recordings in which they were given up
     // one of three was missing, and it is not known why.
     let (are_all, all) = (has_all_calls(&faulty.run), first_calls_of_any(&faulty));
     let least = if are_all { stalled } else { stalled - 1 };
