@@ -113,16 +113,23 @@ impl Parked {
         }
         let mut all = LockWord::new(0, FUTEX, 0);
         all.parked = crew.waiters.len() as u64;
+        crew.waits.iter().for_each(|wait| all.add(wait));
+        // Asked of all words: those that are chosen below for their turns would always say so.
+        let is_mostly = all.by_parked >= all.by_thread.saturating_mul(MOSTLY.0) / MOSTLY.1;
+        if !all.is_lock() || !is_mostly {
+            return;
+        }
+        let takes_part = |wait: &&&WaitSum| wait.by_parked.saturating_mul(TAKES_PART) >= wait.count;
+        let turns: Vec<_> = crew.waits.iter().filter(takes_part).collect();
+        let waiters: BTreeSet<u32> = turns.iter().map(|wait| wait.waiter_tid).collect();
         let mut by_process = BTreeMap::<u32, LockWord>::new();
-        for wait in &crew.waits {
-            all.add(wait);
-            let new = || LockWord { parked: all.parked, ..LockWord::new(wait.tgid, FUTEX, 0) };
+        for wait in turns {
+            let parked = waiters.len() as u64;
+            let new = || LockWord { parked, ..LockWord::new(wait.tgid, FUTEX, 0) };
             by_process.entry(wait.tgid).or_insert_with(new).add(wait);
+            self.words.insert((wait.tgid, wait.object));
         }
-        if all.is_lock() && all.by_parked >= all.by_thread.saturating_mul(MOSTLY.0) / MOSTLY.1 {
-            self.words.extend(crew.waits.iter().map(|wait| (wait.tgid, wait.object)));
-            self.together.extend(by_process.into_values());
-        }
+        self.together.extend(by_process.into_values());
     }
 }
 
@@ -145,13 +152,12 @@ fn own_words(run: &Run) -> Vec<&WaitSum> {
     futexes().filter(is_own).collect()
 }
 
-/// A thread ended these waits, often one that was woken itself, and it is known for most of the time what that one did meanwhile. A
+/// A thread ended these waits, and it is known for most of the time what that one did meanwhile. A
 /// timeout ends what the thread sleeps by its own choice (Thread.sleep); and what nobody ends for so long
 /// that the history of whoever does so in the end is shorter is a wait for work.
 fn may_be_turn(wait: &WaitSum) -> bool {
     let unknown = wait.ends_in(|end| end == ChainEnd::Unknown);
-    let has_turns = wait.by_parked >= wait.count / TAKES_PART;
-    wait.ends.is_empty() || (wait.waker_tgid != 0 && has_turns && unknown <= wait.ns / 2)
+    wait.ends.is_empty() || (wait.waker_tgid != 0 && unknown <= wait.ns / 2)
 }
 
 fn is_go(run: &Run, tgid: u32) -> bool {
@@ -286,13 +292,19 @@ mod tests {
     fn who_wakes_another_at_a_timer_has_no_part_in_the_lock_of_others() {
         let timer = |waiter, waker| WaitSum {
             ns: 90_000,
-            by_parked: 1,
+            count: 2,
+            by_parked: 0,
             ends: [(ChainEnd::Timeout, 90_000)].into(),
             ..own(waiter, waker)
         };
-        let found = locks([own(1, 2), own(2, 3), own(3, 1), timer(4, 5), timer(5, 4)]);
+        let turns = |by_parked| {
+            let turn = |waiter, waker| WaitSum { by_parked, ..own(waiter, waker) };
+            locks([turn(1, 2), turn(2, 3), turn(3, 1), timer(4, 5), timer(5, 4)])
+        };
+        let found = turns(10);
         let [lock] = &found[..] else { panic!("{found:#?}") };
         assert_eq!((lock.parked, lock.count, lock.lost_ns()), (3, 30, 2700));
+        assert!(turns(7).is_empty(), "21 of 34 ends are no turns mostly, though 21 of 30 would be");
     }
 
     #[test]
