@@ -328,8 +328,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *prev,
 	t->by_waiter = 0;
 	t->woken = 0;
 	t->open = base_account(t);
-	/* Else it would not have left its CPU with it. */
-	if (calls_off && t->binding)
+	/* With the programs of calls, too, which may be given up before it ends. */
+	if (t->binding)
 		still_binding(t);
 }
 

@@ -373,6 +373,9 @@ fn major_faults_are_counted_and_timed() {
     let stolen = thread.accounts.get(Account::Stolen);
     let rest = on_cpu(&thread.accounts) + for_cpu(&thread.accounts) + stolen;
     assert!(asleep + rest >= touching, "{asleep} and {rest} of {touching} ns: {thread:?}");
+    // Two switches of a context take more than that.
+    let least = measured.get("slept") * 1_000;
+    assert!(asleep >= least, "{asleep} of {least} ns at least: {}", recorded.stdout());
 }
 
 #[test]

@@ -20,8 +20,8 @@ const FEWEST: usize = 3;
 /// So large a part of the waits is ended by one that was woken itself. Of a lock nearly all are; of the
 /// workers of a pool that is given work, and wake one another to share it, up to 0.6 were.
 const MOSTLY: (u64, u64) = (2, 3);
-/// The least part of the waits on one of the words: two threads that take turns to sleep until the next timer,
-/// and wake each other, have no part in the lock of the others.
+/// Of the waits on a word of the lock one in so many is ended by one that was woken itself, at least: two threads
+/// that let each other sleep until the next timer have no part in the lock of the others.
 const TAKES_PART: u64 = 3;
 /// Where threads of Go sleep. Its scheduler lets one that has found work wake another to look for
 /// more, in turn, with no lock in it.
@@ -122,9 +122,12 @@ impl Parked {
         let takes_part = |wait: &&&WaitSum| wait.by_parked.saturating_mul(TAKES_PART) >= wait.count;
         let turns: Vec<_> = crew.waits.iter().filter(takes_part).collect();
         let waiters: BTreeSet<u32> = turns.iter().map(|wait| wait.waiter_tid).collect();
+        if waiters.len() < FEWEST {
+            return;
+        }
+        let parked = waiters.len() as u64;
         let mut by_process = BTreeMap::<u32, LockWord>::new();
         for wait in turns {
-            let parked = waiters.len() as u64;
             let new = || LockWord { parked, ..LockWord::new(wait.tgid, FUTEX, 0) };
             by_process.entry(wait.tgid).or_insert_with(new).add(wait);
             self.words.insert((wait.tgid, wait.object));

@@ -8,8 +8,8 @@ use model::{Explanation, Run};
 use super::opening::LEAST_OF_REQUESTS;
 use crate::{Style, messages, text};
 
-/// Names the slowest of a run's slow requests, and the option of 'explain' for that one alone. The run may be
-/// one of a file, so the rest of the command is not known here.
+/// Names the slowest of a run's slow requests, and the command that explains that one alone. RUN as in its help:
+/// the run may be one of a file, which is not known here.
 pub(super) fn write(
     out: &mut dyn Write,
     explanation: &Explanation,
@@ -28,7 +28,7 @@ pub(super) fn write(
         false => ("slow message", "--message"),
     };
     let words = format!(
-        "the slowest of {} took {}; '{option} {}' explains that one alone",
+        "the slowest of {} took {}; 'whylag explain RUN {option} {}' explains that one alone",
         counted(run.messages.slow_count, noun),
         duration(slowest.total_ns()),
         slowest.id
@@ -54,8 +54,8 @@ mod tests {
         assert_eq!(shown(&explanation, &run), "");
         run.messages.slow.push(sample::message(run.header.started_ns));
         run.messages.slow_count = 12;
-        let hint = "slow: the slowest of 12 slow requests took 4.10 ms; '--request 8123' explains that \
-                    one alone";
+        let hint = "slow: the slowest of 12 slow requests took 4.10 ms; \
+                    'whylag explain RUN --request 8123' explains that one alone";
         assert_eq!(shown(&explanation, &run), hint);
         let cost = |ns| Some(RequestCost { at: None, with: 12, of: 12, ns, total_ns: 1_000 });
         explanation.findings[0].requests = cost(10);

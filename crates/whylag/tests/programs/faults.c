@@ -1,8 +1,9 @@
 /*
  * Touches pages of a file that is not in the page cache, one by one. A child has written it, so
  * this thread does little else. Prints touch=time it took, ran=CPU time in that, queued=waiting for
- * a CPU in that, major=major faults by the kernel's count, minor=minor ones since the touching
- * began, and total.major, total.minor since the program began.
+ * a CPU in that, slept=how often it went to sleep in that, major=major faults by the kernel's
+ * count, minor=minor ones since the touching began, and total.major, total.minor since the program
+ * began.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -56,8 +57,10 @@ int main(void)
 	began = now_ns() - began;
 	queued = run_queue_ns() - queued;
 	getrusage(RUSAGE_THREAD, &after);
-	printf("touch=%lu ran=%lu queued=%lu major=%ld minor=%ld ", began, ran, queued,
-	       after.ru_majflt - before.ru_majflt, after.ru_minflt - before.ru_minflt);
+	printf("touch=%lu ran=%lu queued=%lu slept=%ld ", began, ran, queued,
+	       after.ru_nvcsw - before.ru_nvcsw);
+	printf("major=%ld minor=%ld ", after.ru_majflt - before.ru_majflt,
+	       after.ru_minflt - before.ru_minflt);
 	printf("total.major=%ld total.minor=%ld\n", after.ru_majflt, after.ru_minflt);
 	return 0;
 }
