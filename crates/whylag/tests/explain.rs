@@ -7,7 +7,7 @@ mod common;
 use common::clocks::for_cpu;
 use common::disturbance::disturbance;
 use common::programs::{mystery, program};
-use common::{Lab, assert_refused};
+use common::{Lab, assert_refused, whylag};
 use model::{Account, Accounts, Blocked, OutlierKind, Run};
 use serde_json::Value;
 
@@ -194,4 +194,24 @@ fn lost_time_without_a_cause_is_shown_with_its_stacks() {
         && first.contains("explains it");
     assert!(has_no_cause || disturbed.is_some(), "{text}");
     assert!(text.contains("innermost function first:") && text.contains("tty_write"), "{text}");
+}
+
+/// The command in the text is taken as a user would, with the file in place of RUN.
+#[test]
+fn the_command_for_the_slowest_request_explains_that_one() {
+    let file = "tests/fixtures/queueing-faulty.whylag";
+    let says = |options: &[&str]| {
+        let output = whylag().arg("explain").args(options).output().unwrap();
+        assert!(output.status.success(), "{options:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = says(&[file]);
+    let at = text.lines().position(|line| line.starts_with("slow: ")).unwrap();
+    let (_, took) = text.lines().nth(at).unwrap().split_once(" took ").unwrap();
+    let (took, _) = took.split_once(';').unwrap();
+    let command = text.lines().nth(at + 1).unwrap().trim();
+    let options = command.strip_prefix("whylag explain RUN ").unwrap();
+    let options: Vec<&str> = [file].into_iter().chain(options.split(' ')).collect();
+    let alone = says(&options);
+    assert!(alone.starts_with("1. ") && alone.contains(&format!(": {took}, received")), "{alone}");
 }

@@ -8,8 +8,8 @@ use model::{Explanation, Run};
 use super::opening::LEAST_OF_REQUESTS;
 use crate::{Style, messages, text};
 
-/// Names the slowest of a run's slow requests, and the command that explains that one alone. RUN as in its help:
-/// the run may be one of a file, which is not known here.
+/// How long the slowest of a run's slow requests took, and the command that explains that one alone, unbroken. RUN
+/// as in its help: the run may be one of a file, which is not known here.
 pub(super) fn write(
     out: &mut dyn Write,
     explanation: &Explanation,
@@ -28,12 +28,13 @@ pub(super) fn write(
         false => ("slow message", "--message"),
     };
     let words = format!(
-        "the slowest of {} took {}; 'whylag explain RUN {option} {}' explains that one alone",
+        "the slowest of {} took {}; explained alone by",
         counted(run.messages.slow_count, noun),
-        duration(slowest.total_ns()),
-        slowest.id
+        duration(slowest.total_ns())
     );
-    write!(out, "{}", text::labelled("slow: ", 6, &words, style.width))
+    write!(out, "{}", text::labelled("slow: ", 6, &words, style.width))?;
+    // They are numbered from the slowest on.
+    writeln!(out, "      whylag explain RUN {option} 1")
 }
 
 #[cfg(test)]
@@ -54,8 +55,8 @@ mod tests {
         assert_eq!(shown(&explanation, &run), "");
         run.messages.slow.push(sample::message(run.header.started_ns));
         run.messages.slow_count = 12;
-        let hint = "slow: the slowest of 12 slow requests took 4.10 ms; \
-                    'whylag explain RUN --request 8123' explains that one alone";
+        let hint = "slow: the slowest of 12 slow requests took 4.10 ms; explained alone by \
+                    whylag explain RUN --request 1";
         assert_eq!(shown(&explanation, &run), hint);
         let cost = |ns| Some(RequestCost { at: None, with: 12, of: 12, ns, total_ns: 1_000 });
         explanation.findings[0].requests = cost(10);
