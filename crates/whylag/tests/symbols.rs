@@ -164,7 +164,9 @@ fn functions_of_the_kernel_are_named_as_in_kallsyms() {
         println!("skipped: /proc/kallsyms shows no addresses");
         return;
     }
-    let run = lab.record(&[], ["sh", "-c", "sleep 0.1; find /proc/self >/dev/null"]).run;
+    // Waits of three kinds at least: for a child, for a pipe and for a timer.
+    let run =
+        lab.record(&["--follow"], ["sh", "-c", "sleep 0.1 | cat; find /proc/self >/dev/null"]).run;
     let kernel = run.stacks.values().filter(|stack| stack.space == Space::Kernel);
     let frames: Vec<_> = kernel.flat_map(|stack| &stack.frames).collect();
     assert!(frames.len() > 10, "{frames:?}");

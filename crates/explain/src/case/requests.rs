@@ -81,6 +81,16 @@ pub(crate) fn kept(run: &Run) -> impl Iterator<Item = &Message> {
     run.messages.looked_at().chain(&run.messages.fast)
 }
 
+/// For how long there were such requests, ns: from the arrival of the first that was kept to the answer of the last.
+/// A recording may begin before the load and end after it. Where those who worked on them did so for longer, too
+/// few were kept to show it, and it is the recording.
+pub(crate) fn load_ns(run: &Run, is_such: impl Fn(&&Message) -> bool, worked_ns: u64) -> u64 {
+    let first = kept(run).filter(&is_such).map(|message| message.t0_ns).min().unwrap_or(0);
+    let last = kept(run).filter(&is_such).map(|message| message.end_ns).max().unwrap_or(0);
+    let load = last.saturating_sub(first);
+    if worked_ns > load.saturating_add(load / 20) { run.length_ns().max(1) } else { load.max(1) }
+}
+
 /// The intervals that were kept of each thread, in the order of their start.
 pub(crate) fn intervals_by_thread(run: &Run) -> BTreeMap<u32, Vec<&Outlier>> {
     let mut by_thread = BTreeMap::<u32, Vec<&Outlier>>::new();

@@ -9,13 +9,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, FlowKind, Histogram, MessageFlow, MessageMetric, Outlier,
+    Account, Accounts, Blocked, FlowKind, Histogram, Message, MessageFlow, MessageMetric, Outlier,
     ThreadAccounts, TracedProgram, part_of,
 };
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::{intervals_by_thread, kept};
+use crate::case::requests::{intervals_by_thread, kept, load_ns};
 use crate::case::slowest::cost;
 use crate::cause::{Claim, OfRequests};
 use crate::causes::ids;
@@ -35,7 +35,8 @@ const FOR_WORK: [Blocked; 6] = [
     Blocked::Other,
 ];
 
-/// Threads that may have waited for work for more of the recording than this are not all busy.
+/// Threads that may have waited for work for more than the rest of the time in which there were requests are not
+/// all busy.
 const LEAST_USED: f64 = 0.85;
 /// Of all the time of requests this part at least is in line.
 const LEAST_IN_LINE: f64 = 1.0 / 3.0;
@@ -62,9 +63,9 @@ struct Pool<'a> {
     total: Histogram,
     /// How often they ended a sleep of the loop, or answered themselves, whichever was more often.
     ends: u64,
-    /// Of the recording.
+    /// On average, while there were requests.
     in_progress: f64,
-    /// Part of the recording in which they did something.
+    /// Part of this time in which they did something.
     used: f64,
     /// What they did.
     did: Accounts,
@@ -104,9 +105,11 @@ impl<'a> Pool<'a> {
             ends.is_some_and(|ends| ends * SELDOM >= most || used(thread) >= IDLE_USED)
         };
         let threads: Vec<_> = run.threads.iter().filter(is_member).collect();
-        let in_progress = total.sum() as f64 / length;
         let busy: Accounts = threads.iter().flat_map(|thread| did(thread)).collect();
-        let used = busy.total() as f64 / (length * threads.len().max(1) as f64);
+        let each = busy.total() / threads.len().max(1) as u64;
+        let is_of_flow = |m: &&Message| (m.program, m.flow) == (program.program, flow.flow);
+        let load = load_ns(run, is_of_flow, each) as f64;
+        let (in_progress, used) = (total.sum() as f64 / load, each as f64 / load);
         let of_loop = run.sums.waits.iter().filter(|wait| {
             (wait.tgid, wait.account, wait.waker_tgid) == (program.tgid, POLL, program.tgid)
         });
@@ -205,9 +208,10 @@ impl<'a> Pool<'a> {
             format!("{} {}", account.describe(), percent(*ns, self.did.total()))
         });
         claim.trigger(format!(
-            "{} had something to do for {:.0} % of the recording, {} for each request: {}",
+            "{} had something to do for {:.0} % of the time in which there were requests, {} for each \
+             request: {}",
             self.names(),
-            self.used * 100.0,
+            self.used.min(1.0) * 100.0,
             duration(job),
             did.collect::<Vec<_>>().join(", ")
         ));
@@ -344,6 +348,18 @@ mod tests {
         assert!((of_all - 0.8).abs() < 0.02, "{of_all}: 8 of 10 were in line");
         assert_eq!(crate::explain(&run).findings[0].cause, "worker-pool-full");
         assert_eq!(found(Members(2, 0, USER), 10, 1).unwrap().fix, Some(COMPUTES));
+    }
+
+    /// They are idle for 6 s before the load or after it.
+    #[test]
+    fn a_recording_may_be_longer_than_the_load() {
+        let mut run = run(Members(2, 0, SLEEP), 10, 1);
+        run.end.as_mut().unwrap().ended_ns = 10 * SECOND;
+        for thread in run.threads.iter_mut().filter(|thread| thread.tid != 11) {
+            thread.accounts.add(FUTEX, 6 * SECOND);
+        }
+        let of_all = claim(&Case::new(&run)).unwrap().requests.unwrap().of_all;
+        assert!((of_all - 0.8).abs() < 0.02, "{of_all}: 8 of 10 were in line");
     }
 
     #[test]

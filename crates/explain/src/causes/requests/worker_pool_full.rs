@@ -12,7 +12,7 @@
 //! Requests that waited for as long as the run's threshold or longer between their arrival at the
 //! socket and their first read by one of k threads, each of which has one connection at a time; what
 //! these threads did meanwhile; and their utilisation: the time of all requests from first read to
-//! answer, divided by k times the length of the recording. At least a quarter of the time of the slowest
+//! answer, divided by k times the time from the first request to the last answer. At least a quarter of the time of the slowest
 //! requests, and a twentieth of the recording.
 //!
 //! Where an event loop reads all requests and hands them to other threads (libuv, executors of asyncio and
@@ -31,11 +31,12 @@
 //! Kleinrock, Queueing Systems, volume 1 (M/M/k; Little's law); libuv: "Thread pool work scheduling"; listen(2); php-fpm.conf: pm.max_children; Apache:
 //! MaxRequestWorkers; Gunicorn: "How many workers?".
 
-use model::{MessageMetric, RecorderPart};
+use model::{Message, MessageMetric, RecorderPart};
 
 use super::held_up::{COMPUTES, HeldUp, WAITS, held_up};
 use super::pool_behind_loop;
 use crate::case::Case;
+use crate::case::requests::load_ns;
 use crate::cause::{Absent, Cause, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, percent};
@@ -51,7 +52,7 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-/// Workers that are idle for more of the recording than this are not all busy.
+/// Workers that have a request for less of the time in which there are requests are not all busy.
 const LEAST_USED: f64 = 0.6;
 /// Workers are known by the requests that were kept whole, their work by all: more of it than they can
 /// do shows that there are others.
@@ -100,8 +101,8 @@ fn at_sockets(case: &Case) -> Verdict {
     let mut claim = held.claim(title);
     claim.fix = Some(if held.on_cpu() >= 0.5 { COMPUTES } else { WAITS });
     claim.mechanism(format!(
-        "{} worked on requests for {:.0} % of the recording; {} came meanwhile and waited {} to be \
-         read",
+        "{} worked on requests for {:.0} % of the time in which there were any; {} came meanwhile and \
+         waited {} to be read",
         k,
         used * 100.0,
         counted(queue.waited.len() as u64, "request"),
@@ -128,13 +129,14 @@ fn at_sockets(case: &Case) -> Verdict {
     Ok(claim)
 }
 
-/// The part of the recording in which a worker has a request.
+/// The part of the time in which there are requests for which a worker has one.
 fn utilisation(case: &Case, held: &HeldUp) -> f64 {
     let queue = &held.queue;
     let (program, flow) = (queue.program.program, queue.flow.flow);
     let worked = case.run.messages.histogram(program, flow, MessageMetric::Logic).sum();
-    let whole = case.run.length_ns().saturating_mul(queue.readers.len() as u64);
-    worked as f64 / whole.max(1) as f64
+    let each = worked / queue.readers.len().max(1) as u64;
+    let is_of_flow = |message: &&Message| (message.program, message.flow) == (program, flow);
+    each as f64 / load_ns(case.run, is_of_flow, each) as f64
 }
 
 #[cfg(test)]
@@ -198,6 +200,17 @@ mod tests {
         let found = |ns| crate::explain(&tries_for(ns)).findings[0].cause.clone();
         assert_eq!(found(5 * SECOND), "file-lock");
         assert_eq!(found(SECOND), "worker-pool-full");
+    }
+
+    /// Whoever records by hand starts before the load, or ends after it.
+    #[test]
+    fn a_recording_may_be_longer_than_the_load() {
+        let mut run = pool(0);
+        run.end.as_mut().unwrap().ended_ns = 10 * SECOND;
+        let case = Case::new(&run);
+        assert!(examine(&case).is_ok());
+        let used = utilisation(&case, &held_up(&case, false).unwrap());
+        assert!((0.9..MOST_USED).contains(&used), "{used}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use model::{Accounts, Message, MessageMetric, RequestCost};
 use super::called::{Called, calls_of, peer, requests, trigger};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::{did, intervals_by_thread, kept};
+use crate::case::requests::{did, intervals_by_thread, kept, load_ns};
 use crate::case::slowest::cost;
 use crate::case::spans::{Span, union};
 use crate::cause::{Claim, OfRequests};
@@ -56,10 +56,10 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
         claim.requests = Some(OfRequests { slowest, of_all: used });
         claim.doubt(0.8, "how long each request waited for its turn is estimated from all of them");
         claim.mechanism(format!(
-            "for {:.0} % of the recording a call was on its way, one at a time, while {:.1} requests \
-             were in progress on average",
+            "for {:.0} % of the time in which there were requests a call was on its way, one at a time, \
+             while {:.1} of them were in progress on average",
             used * 100.0,
-            requests_ns as f64 / case.run.length_ns().max(1) as f64
+            requests_ns as f64 / load(case, called) as f64
         ));
     }
     trigger(case, called, &mut claim);
@@ -71,9 +71,15 @@ fn in_calls(message: &Message, program: u32) -> Vec<Span> {
     union(&calls_of(message, program).map(|(_, span)| span).collect::<Vec<_>>())
 }
 
-/// The part of the recording in which a call was on its way, if they do not overlap.
+/// The part of the time in which there are requests for which a call is on its way, if they do not overlap.
 fn used(case: &Case, called: &Called) -> f64 {
-    (called.total.sum() as f64 / case.run.length_ns().max(1) as f64).min(1.0)
+    (called.total.sum() as f64 / load(case, called) as f64).min(1.0)
+}
+
+/// How long there were requests that called the peer, ns.
+fn load(case: &Case, called: &Called) -> u64 {
+    let called_it = |message: &&Message| calls_of(message, called.service.program).next().is_some();
+    load_ns(case.run, called_it, called.total.sum())
 }
 
 /// Of the calls that were kept none was sent before the answer to another.
