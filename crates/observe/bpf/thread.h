@@ -212,7 +212,8 @@ struct thread {
 	u64 call_seen;		/* when its call began, in a window of sampled calls; 0: before */
 	u64 sleep_ip;		/* of user mode, in that sleep; 0: its program is gone */
 	u64 walked;		/* its user stack before its last sleep, 0: not walked */
-	u64 pad[3];
+	u64 sent_pipe;		/* if it waits for a pipe: the other one that it has written to last, or 0 */
+	u64 pad[2];
 };
 _Static_assert(sizeof(struct thread) % CACHE_LINE == 0, "each thread begins a cache line");
 _Static_assert(__builtin_offsetof(struct thread, steps) % CACHE_LINE == 0, "and so does each step");

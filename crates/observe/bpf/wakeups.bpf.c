@@ -86,6 +86,18 @@ static __always_inline void cut_wait(struct thread *t, u64 now)
 	nobody_ends(t, now);
 }
 
+/*
+ * `t` has written to a pipe, where `waker` waited last, and waits for another pipe that this one writes to. Both ends
+ * do so; the parent asks, the child that it has started for that answers.
+ */
+static __always_inline bool is_answer_of_child(struct thread *t, struct thread *waker,
+					       struct task_struct *child)
+{
+	return t->open == ACCT_PIPE_READ && t->sent_pipe &&
+	       waker->last_objects[PLACE_PIPE] == t->sent_pipe &&
+	       tgid_of(child->real_parent) == t->tgid;
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
@@ -124,6 +136,8 @@ int BPF_PROG(on_waking, struct task_struct *p)
 		cut_wait(t, now);
 	} else if (t->waker_context == CTX_TASK) {
 		waker = this_thread(cpu);
+		if (waker && is_answer_of_child(t, waker, current))
+			t->asked = 1;
 		if (waker)
 			note_first_wait(t, waker, current->flags & PF_EXITING);
 		if (waker && t->object)

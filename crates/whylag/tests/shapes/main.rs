@@ -22,7 +22,7 @@ use table::{Floors, Table};
 use truth::Truth;
 use verdict::Verdict;
 
-const SHAPES: [&str; 87] = [
+const SHAPES: [&str; 89] = [
     "async_turn",
     "barrier_compute",
     "barrier_one_late",
@@ -34,6 +34,7 @@ const SHAPES: [&str; 87] = [
     "condvar_inversion",
     "condvar_queue",
     "condvar_tickets",
+    "coprocess_sleep",
     "counted_lock_disk",
     "crossed_locks",
     "event_loop_blocked",
@@ -60,6 +61,7 @@ const SHAPES: [&str; 87] = [
     "healthy_pipeline",
     "healthy_poll_timeout",
     "healthy_pool",
+    "healthy_relay",
     "healthy_shared_queue",
     "healthy_stack_words",
     "healthy_starved",

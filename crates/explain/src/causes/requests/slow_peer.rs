@@ -14,7 +14,9 @@
 //! Waits in recv, read or poll for a socket that this side has connected, after a send on it, which
 //! a thread of this host ended (of a pair, socketpair() or sockets of datagrams that are connected to each
 //! other, who sends first asks: of one that is older than the recording the first transfer that is seen may be
-//! an answer); divided by what that thread did meanwhile, and whoever it waited
+//! an answer); of two pipes, one for each way, in read, after a write, if a child process ended the wait that
+//! had itself waited last at the other one (a coprocess: popen2, coproc of bash; only while system calls are
+//! recorded); divided by what that thread did meanwhile, and whoever it waited
 //! for. Without a connection: waits that a worker thread ended. A thread counts as a worker if the
 //! first thing it did was an idle wait, and the thread that ended that wait later waits for it.
 //! What a worker computes for the one that waits is work, unless it never rests and several wait
@@ -226,7 +228,7 @@ fn evidence(case: &Case, slow: &[&Answers], first: &Answers, claim: &mut Claim) 
             match pair.is_of_children() {
                 true => "waits of the parent, waker at sched_waking, forks",
                 false if pair.named.is_some() => "user stacks of waits, waker at sched_waking",
-                false => "sends and waits of one socket, waker at sched_waking",
+                false => "sends and waits of one socket, or of two pipes; waker at sched_waking",
             },
         );
     }
