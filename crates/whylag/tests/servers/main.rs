@@ -42,7 +42,7 @@ const FEW: [&str; 5] =
 
 /// How many verdicts are right at least, of 46 faults and of 23 healthy servers. They are there to be
 /// raised: whoever makes the engine better writes down what it reaches now.
-const FLOORS: Floors = Floors { right: 42, healthy: 21 };
+const FLOORS: Floors = Floors { right: 44, healthy: 22 };
 
 /// The same of `FEW`.
 const FLOORS_OF_FEW: Floors = Floors { right: 2, healthy: 2 };
