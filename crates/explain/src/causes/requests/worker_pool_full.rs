@@ -104,7 +104,7 @@ fn at_sockets(case: &Case) -> Verdict {
         "{} worked on requests for {:.0} % of the time in which there were any; {} came meanwhile and \
          waited {} to be read",
         k,
-        used * 100.0,
+        used.min(1.0) * 100.0,
         counted(queue.waited.len() as u64, "request"),
         duration(queue.waited_ns())
     ));
