@@ -181,31 +181,13 @@ static __always_inline bool has_sent(struct thread *t, u64 inode, u32 fd)
 	return t->sent_to == (calls_off ? sent_to_inode(inode) : fd + 1);
 }
 
-/* The pipe that a thread which waits for another has written to last, if that was the last that it sent; else 0. */
-static __always_inline u64 pipe_sent_to(struct thread *t, struct task_struct *task, u32 fd)
-{
-	u32 mode;
-	u64 inode;
-
-	if (calls_off || !t->sent_to || t->sent_to == fd + 1)
-		return 0;
-	inode = inode_of(file_of_fd(task, t->sent_to - 1), &mode);
-	return (mode & S_IFMT) == S_IFIFO ? inode : 0;
-}
-
-/*
- * Notes whether a thread that waits for `fd` waits for the answer to what it has sent there. Of two pipes, one for
- * each way, that shows when it is woken: see is_answer_of_child().
- */
-static __always_inline void note_asked(struct thread *t, struct task_struct *task,
-				       struct file *file, u32 fd)
+/* Notes whether a thread that waits for `fd` waits for the answer to what it has sent there. */
+static __always_inline void note_asked(struct thread *t, struct file *file, u32 fd)
 {
 	u32 mode;
 	u64 inode = inode_of(file, &mode);
 	bool sent = has_sent(t, inode, fd);
 
-	if ((mode & S_IFMT) == S_IFIFO)
-		t->sent_pipe = pipe_sent_to(t, task, fd);
 	if ((mode & S_IFMT) != S_IFSOCK || (!sent && t->work_at == inode))
 		return;
 	switch (pair_waits(sock_of(file), inode, sent, t->work_at)) {
@@ -217,6 +199,21 @@ static __always_inline void note_asked(struct thread *t, struct task_struct *tas
 	}
 }
 
+/*
+ * A thread waits for a pipe: the other pipe that it has written to, if that was the last that it sent; else 0. Whether
+ * it waits for an answer shows when it is woken: see is_answer_of_child().
+ */
+static __always_inline u64 pipe_sent_to(struct thread *t, struct task_struct *task, u32 fd)
+{
+	u32 mode;
+	u64 inode;
+
+	if (calls_off || !t->sent_to || t->sent_to == fd + 1)
+		return 0;
+	inode = inode_of(file_of_fd(task, t->sent_to - 1), &mode);
+	return (mode & S_IFMT) == S_IFIFO ? inode : 0;
+}
+
 /* read or write: pipe, socket, file or something else. */
 static __always_inline u32 file_account(struct thread *t, struct task_struct *task, u32 fd, bool write,
 					u32 otherwise)
@@ -225,11 +222,14 @@ static __always_inline u32 file_account(struct thread *t, struct task_struct *ta
 	u32 mode;
 
 	if (!write)
-		note_asked(t, task, file, fd);
+		note_asked(t, file, fd);
 	t->object = inode_of(file, &mode);
 	switch (mode & S_IFMT) {
 	case S_IFIFO:
-		return write ? ACCT_PIPE_WRITE : ACCT_PIPE_READ;
+		if (write)
+			return ACCT_PIPE_WRITE;
+		t->sent_pipe = pipe_sent_to(t, task, fd);
+		return ACCT_PIPE_READ;
 	case S_IFSOCK:
 		return write ? ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
 	case S_IFCHR:
@@ -263,7 +263,7 @@ static __always_inline u64 polled_inode(struct thread *t, struct task_struct *ta
 	if (bpf_probe_read_user(&fd, sizeof(fd), (void *)ARGUMENT_1(regs)))
 		return 0;
 	file = file_of_fd(task, fd);
-	note_asked(t, task, file, fd);
+	note_asked(t, file, fd);
 	return inode_of(file, &mode);
 }
 
@@ -317,7 +317,7 @@ static __always_inline u32 call_account(struct thread *t,
 		return ACCT_SOCKET_CONNECT;
 	case CALL_RECEIVE:
 		file = file_of_fd(task, fd);
-		note_asked(t, task, file, fd);
+		note_asked(t, file, fd);
 		t->object = inode_of(file, &mode);
 		return ACCT_SOCKET_RECEIVE;
 	case CALL_SEND:

@@ -221,10 +221,12 @@ mod tests {
         assert!(crate::explain(&proxy(10)).findings.is_empty());
     }
 
-    /// A proxy that has one connection for its requests, of which six are always in progress.
+    /// A proxy that has one connection for its requests, of which six are always in progress, for half of the
+    /// recording.
     #[test]
     fn requests_that_take_turns_at_a_peer_wait_for_it_all() {
-        let mut run = RunBuilder::new().thread(11, 10, &[(POLL, 39 * SECOND / 10)]);
+        let mut run = RunBuilder::new().length(8 * SECOND);
+        run = run.thread(11, 10, &[(POLL, 79 * SECOND / 10)]);
         let mut requests = Vec::new();
         for n in 0..120 {
             let mut one = request(n % 6, 11, 30 * n, 0, 180);
