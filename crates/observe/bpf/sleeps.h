@@ -200,17 +200,18 @@ static __always_inline void note_asked(struct thread *t, struct file *file, u32 
 }
 
 /*
- * A thread waits for a pipe: the other pipe that it has written to, if that was the last that it sent; else 0. Whether
- * it waits for an answer shows when it is woken: see is_answer_of_child().
+ * The current thread waits for a pipe, `fd`: the other pipe that it has written to, if that was the last that it sent
+ * (as in struct thread); else 0. Whether it waits for an answer shows when it is woken: see is_answer_of_child().
+ * Not static, as hold_class.
  */
-static __always_inline u64 pipe_sent_to(struct thread *t, struct task_struct *task, u32 fd)
+__noinline u64 pipe_sent_to(u32 sent_to, u32 fd)
 {
 	u32 mode;
 	u64 inode;
 
-	if (calls_off || !t->sent_to || t->sent_to == fd + 1)
+	if (calls_off || !sent_to || sent_to == fd + 1)
 		return 0;
-	inode = inode_of(file_of_fd(task, t->sent_to - 1), &mode);
+	inode = inode_of(file_here(sent_to - 1), &mode);
 	return (mode & S_IFMT) == S_IFIFO ? inode : 0;
 }
 
@@ -228,7 +229,7 @@ static __always_inline u32 file_account(struct thread *t, struct task_struct *ta
 	case S_IFIFO:
 		if (write)
 			return ACCT_PIPE_WRITE;
-		t->sent_pipe = pipe_sent_to(t, task, fd);
+		t->sent_pipe = is_current(task) ? pipe_sent_to(t->sent_to, fd) : 0;
 		return ACCT_PIPE_READ;
 	case S_IFSOCK:
 		return write ? ACCT_SOCKET_SEND : ACCT_SOCKET_RECEIVE;
