@@ -12,8 +12,8 @@ use observe::{Detail, Recorder, SlowRequests, Timers, Watch, WatchTarget};
 
 /// Most of the time until a recording begins is the verifier's, about 1 us an instruction that it walks,
 /// and a branch in the wrong place doubles them. There were 150,000 on 6.18 when this was written, those that
-/// sample calls among them, and 235,000 before functions were checked by themselves.
-const MOST: u64 = 160_000;
+/// sample calls among them, and 235,000 before functions were checked by themselves; there are 159,700 now.
+const MOST: u64 = 170_000;
 
 #[test]
 fn the_verifier_is_soon_done() {
