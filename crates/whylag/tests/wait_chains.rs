@@ -171,6 +171,27 @@ fn turns_are_as_long_as_the_holders_sleep_and_do_not_overlap() {
     assert!(per_second <= 2.0 * 200.0 * 1.01, "turns of 2.5 ms: {per_second}");
 }
 
+/// Both ends of a coprocess write to one pipe and wait for another. Who passes on what a child says to another
+/// child does so, too.
+#[test]
+fn over_two_pipes_the_parent_asks_and_its_child_does_not() {
+    let Some(lab) = Lab::new() else { return };
+    let recorded = |name| {
+        let program = shape(name, Libc::Glibc);
+        lab.record(&["--follow"], [program.as_os_str(), "1".as_ref()])
+    };
+    let common::Recorded { run, output } = recorded("coprocess_sleep");
+    let asked: Vec<_> = run.sums.waits.iter().filter(|wait| wait.asked).collect();
+    assert!(asked.iter().all(|wait| wait.waker_comm.starts_with("filter-")), "{asked:#?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lost = text.split_whitespace().find_map(|word| word.strip_prefix("lost_ns.0=")).unwrap();
+    let (ns, lost): (u64, u64) = (asked.iter().map(|wait| wait.ns).sum(), lost.parse().unwrap());
+    // Of the first wait for each child it is not known that the child had waited.
+    assert!(ns > lost / 10 * 8 && ns < lost / 10 * 11, "{ns} of {lost} ns: {asked:#?}");
+    let run = recorded("healthy_relay").run;
+    assert!(run.sums.waits.iter().all(|wait| !wait.asked), "{:#?}", run.sums.waits);
+}
+
 /// The names of those that began their life with a wait for work, and of those that brought it.
 fn begins(lab: &Lab, name: &str) -> Vec<(String, String)> {
     let run = lab.record(&["--follow"], [shape(name, Libc::Glibc).as_os_str(), "1".as_ref()]).run;

@@ -1,7 +1,7 @@
 /*
  * One thread that does nothing but run, for three quarters of its time in one function, and another
- * that runs for a fifth of its time at most and else sleeps. Each says how long it was in its functions, by the CPU
- * clock of the thread.
+ * that runs for a fifth of its time at most and else sleeps. Each says how long it was in its
+ * functions, by the CPU clock of the thread.
  */
 #define _GNU_SOURCE
 #include "clock.h"

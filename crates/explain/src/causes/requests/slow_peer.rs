@@ -59,7 +59,7 @@
 //!
 //! net/core/sock.c (sock_def_readable); net/unix/af_unix.c; tcp(7).
 
-use model::{Account, Accounts, ChainEnd, RecorderPart, ThreadAccounts};
+use model::{Account, Accounts, Blocked, ChainEnd, RecorderPart, ThreadAccounts};
 
 use crate::case::Case;
 use crate::case::answers::{Answers, ROOM};
@@ -212,6 +212,20 @@ fn waited_for(first: &Answers) -> (&'static str, &'static str) {
     }
 }
 
+/// Where it was seen.
+fn shown_by(pair: &Answers) -> &'static str {
+    match pair.account {
+        _ if pair.is_of_children() => "waits of the parent, waker at sched_waking, forks",
+        _ if pair.named.is_some() => "user stacks of waits, waker at sched_waking",
+        ROOM => "waits for room in a pipe or terminal, waker at sched_waking",
+        _ if pair.worker_tid.is_some() => "waits that this thread ended, waker at sched_waking",
+        Account::Blocked(Blocked::PipeRead) => {
+            "writes to one pipe and waits for another, waker at sched_waking"
+        }
+        _ => "sends and waits of one socket, waker at sched_waking",
+    }
+}
+
 fn evidence(case: &Case, slow: &[&Answers], first: &Answers, claim: &mut Claim) {
     for pair in slow.iter().take(PAIRS_SHOWN) {
         claim.saw(
@@ -225,11 +239,7 @@ fn evidence(case: &Case, slow: &[&Answers], first: &Answers, claim: &mut Claim) 
                 duration(pair.max_ns),
                 pair.ends.in_words("it").unwrap_or_default()
             ),
-            match pair.is_of_children() {
-                true => "waits of the parent, waker at sched_waking, forks",
-                false if pair.named.is_some() => "user stacks of waits, waker at sched_waking",
-                false => "sends and waits of one socket, or of two pipes; waker at sched_waking",
-            },
+            shown_by(pair),
         );
     }
     let longest = case.run.outliers.iter().filter(|o| {

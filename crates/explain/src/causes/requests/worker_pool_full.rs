@@ -12,8 +12,8 @@
 //! Requests that waited for as long as the run's threshold or longer between their arrival at the
 //! socket and their first read by one of k threads, each of which has one connection at a time; what
 //! these threads did meanwhile; and their utilisation: the time of all requests from first read to
-//! answer, divided by k times the time from the first request to the last answer. At least a quarter of the time of the slowest
-//! requests, and a twentieth of the recording.
+//! answer, divided by k times the time from the first request to the last answer. At least a quarter
+//! of the time of the slowest requests, and a twentieth of the recording.
 //!
 //! Where an event loop reads all requests and hands them to other threads (libuv, executors of asyncio and
 //! of Java), no queue is seen, but its length follows from numbers: these threads never wait for work, one
