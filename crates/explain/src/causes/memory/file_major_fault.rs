@@ -71,6 +71,13 @@ struct Faults<'a> {
 }
 
 impl Faults<'_> {
+    /// On which most of the time was spent, if one file has as much. Of a process that has ended the mappings
+    /// may not be known, and what is known be of its first pages.
+    fn main_file(&self) -> Option<&str> {
+        let (name, _, ns) = self.files.first()?;
+        (*ns >= self.sleeps.ns / 2).then_some(name)
+    }
+
     /// On files that are not loaded as code.
     fn of_data_ns(&self) -> u64 {
         let is_code = |name: &str| self.programs.contains(name) || is_library(name);
@@ -129,7 +136,7 @@ fn measure<'a>(case: &Case<'a>) -> Result<Faults<'a>, Absent> {
 
 fn examine(case: &Case) -> Verdict {
     let faults = measure(case)?;
-    let file = faults.files.first().map_or("a mapped file", |(name, ..)| *name);
+    let file = faults.main_file().unwrap_or("mapped files");
     let process = case.main_process(|a| a == MAJOR).unwrap_or(0);
     let title = format!("{} waits for the disk to page in {file}", case.process_name(process));
     // The fault also takes CPU time: to find a page, to ask the disk for it, to map it.
@@ -281,6 +288,15 @@ mod tests {
         assert_eq!(excluded, ["lazy-binding"]);
         let in_words: Vec<_> = claim.excluded.iter().map(|e| e.what.as_str()).collect();
         assert_eq!(in_words, ["reading pages back from swap", "disk reads of system calls"]);
+    }
+
+    #[test]
+    fn a_file_of_little_of_the_time_gives_no_name_to_it() {
+        let few = Some(ObjectName::of_mapping("/usr/lib/libz.so.1".to_owned()));
+        let few = WaitSum { name: few, ..wait(10, MAJOR, 1, 2, SECOND) };
+        let run = faults(None).wait(few).user_outlier(MAJOR, SECOND, "/bin/reader").build();
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(claim.title.ends_with("page in mapped files"), "{}", claim.title);
     }
 
     #[test]
