@@ -81,13 +81,19 @@ pub(crate) fn kept(run: &Run) -> impl Iterator<Item = &Message> {
     run.messages.looked_at().chain(&run.messages.fast)
 }
 
-/// For how long there were such requests, ns: from the arrival of the first that was kept to the answer of the last.
-/// A recording may begin before the load and end after it. Where those who worked on them did so for longer, too
-/// few were kept to show it, and it is the recording.
+/// Without a request for so long there is no load. Of a port at least 50 requests of each second are kept, or all.
+const REST_NS: u64 = 250_000_000;
+
+/// For how long there were such requests, ns, without the rests between them: a load may come in bursts, and a
+/// recording begin before it and end after it. Where those who worked on them did so for longer, too few were
+/// kept to show it, and it is the recording.
 pub(crate) fn load_ns(run: &Run, is_such: impl Fn(&&Message) -> bool, worked_ns: u64) -> u64 {
-    let first = kept(run).filter(&is_such).map(|message| message.t0_ns).min().unwrap_or(0);
-    let last = kept(run).filter(&is_such).map(|message| message.end_ns).max().unwrap_or(0);
-    let load = last.saturating_sub(first);
+    let with_rest = |message: &Message| Span {
+        from_ns: message.t0_ns,
+        to_ns: message.end_ns.saturating_add(REST_NS),
+    };
+    let bursts = union(&kept(run).filter(is_such).map(with_rest).collect::<Vec<_>>());
+    let load = bursts.iter().map(|burst| burst.ns() - REST_NS).fold(0, u64::saturating_add);
     if worked_ns > load.saturating_add(load / 20) { run.length_ns().max(1) } else { load.max(1) }
 }
 

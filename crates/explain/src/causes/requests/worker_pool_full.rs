@@ -12,8 +12,8 @@
 //! Requests that waited for as long as the run's threshold or longer between their arrival at the
 //! socket and their first read by one of k threads, each of which has one connection at a time; what
 //! these threads did meanwhile; and their utilisation: the time of all requests from first read to
-//! answer, divided by k times the time from the first request to the last answer. At least a quarter
-//! of the time of the slowest requests, and a twentieth of the recording.
+//! answer, divided by k times the time in which there were requests. At least a quarter of the time of
+//! the slowest requests, and a twentieth of the recording.
 //!
 //! Where an event loop reads all requests and hands them to other threads (libuv, executors of asyncio and
 //! of Java), no queue is seen, but its length follows from numbers: these threads never wait for work, one
@@ -211,6 +211,21 @@ mod tests {
         assert!(examine(&case).is_ok());
         let used = utilisation(&case, &held_up(&case, false).unwrap());
         assert!((0.9..MOST_USED).contains(&used), "{used}");
+    }
+
+    /// They come in bursts: the same 4 s of work in two parts, 3 s apart.
+    #[test]
+    fn a_rest_between_two_bursts_is_no_time_with_requests() {
+        let mut run = pool(0);
+        run.end.as_mut().unwrap().ended_ns = 10 * SECOND;
+        for message in run.messages.slow.iter_mut().filter(|message| message.t0_ns >= 2 * SECOND) {
+            let times = [&mut message.t0_ns, &mut message.logic_start_ns, &mut message.end_ns];
+            times.map(|ns| *ns += 3 * SECOND);
+        }
+        let case = Case::new(&run);
+        let used = utilisation(&case, &held_up(&case, false).unwrap());
+        assert!((0.9..MOST_USED).contains(&used), "{used}");
+        assert!(examine(&case).is_ok());
     }
 
     #[test]
