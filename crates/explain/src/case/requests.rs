@@ -81,8 +81,9 @@ pub(crate) fn kept(run: &Run) -> impl Iterator<Item = &Message> {
     run.messages.looked_at().chain(&run.messages.fast)
 }
 
-/// Without a request for so long there is no load. Of a port at least 50 requests of each second are kept, or all.
-const REST_NS: u64 = 250_000_000;
+/// Without a request for so long there is no load. Of a port at least 50 requests of each second are kept, or all,
+/// but in its first second, when it is not known how many there are, fewer.
+const REST_NS: u64 = 1_000_000_000;
 
 /// For how long there were such requests, ns, without the rests between them: a load may come in bursts, and a
 /// recording begin before it and end after it. Where those who worked on them did so for longer, too few were
