@@ -69,8 +69,8 @@ wait "$units" || status=$?
 shown <"$folder/units"
 wait "$attack" || status=$?
 shown <"$folder/attack"
-# The crate that other programs use, and so the only one with examples.
-AS_ROOT=1 scripts/cargo.sh test --locked -p whylag-trace --doc 2>&1 | shown || status=$?
+# The examples of the crate that other programs use; of the whole workspace, as above.
+AS_ROOT=1 scripts/cargo.sh test --workspace --locked --doc 2>&1 | shown || status=$?
 echo "== the Java tracer and the exchange"
 wait "$java" || status=$?
 tee -a "$folder/log" <"$folder/java"
