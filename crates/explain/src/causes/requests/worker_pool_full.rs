@@ -219,8 +219,9 @@ mod tests {
         let mut run = pool(0);
         run.end.as_mut().unwrap().ended_ns = 10 * SECOND;
         for message in run.messages.slow.iter_mut().filter(|message| message.t0_ns >= 2 * SECOND) {
-            let times = [&mut message.t0_ns, &mut message.logic_start_ns, &mut message.end_ns];
-            times.map(|ns| *ns += 3 * SECOND);
+            for ns in [&mut message.t0_ns, &mut message.logic_start_ns, &mut message.end_ns] {
+                *ns += 3 * SECOND;
+            }
         }
         let case = Case::new(&run);
         let used = utilisation(&case, &held_up(&case, false).unwrap());
