@@ -22,8 +22,8 @@ const SLOTS: std::ops::RangeInclusive<u64> = 64..=1024;
 /// twice. What may come between two looks of the recorder grows with the CPUs, and with the threads: of
 /// 2,000 that end at once (12,586 outliers in one run of half a second) each sends some while they keep the
 /// recorder from its CPU, so rings of 2 MiB were too small. A larger one does not help where events come faster
-/// than they are stored: PostgreSQL on 2 busy CPUs with every wait of 20 us kept (80,000 events a second) lost 27, 23, 26 % of
-/// them with rings of 4 MiB, and 26, 30, 28 % with 8.
+/// than they are stored: PostgreSQL on 2 busy CPUs with every wait of 20 us kept (80,000 events a second) lost
+/// 27, 23, 26 % of them with rings of 4 MiB, and 26, 30, 28 % with 8.
 const RING_OF_CPU: u64 = MIB;
 const RING: std::ops::RangeInclusive<u64> = 4 * MIB..=16 * MIB;
 

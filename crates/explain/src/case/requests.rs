@@ -94,7 +94,8 @@ pub(crate) fn load_ns(run: &Run, is_such: impl Fn(&&Message) -> bool, worked_ns:
         to_ns: message.end_ns.saturating_add(REST_NS),
     };
     let bursts = union(&kept(run).filter(is_such).map(with_rest).collect::<Vec<_>>());
-    let load = bursts.iter().map(|burst| burst.ns() - REST_NS).fold(0, u64::saturating_add);
+    let load =
+        bursts.iter().map(|burst| burst.ns().saturating_sub(REST_NS)).fold(0, u64::saturating_add);
     if worked_ns > load.saturating_add(load / 20) { run.length_ns().max(1) } else { load.max(1) }
 }
 
@@ -281,6 +282,15 @@ mod tests {
             message.at_socket.as_mut().unwrap().is_first = true;
         }
         assert!(!is_loop_of(new_connections), "one request each, at ports that come again");
+    }
+
+    #[test]
+    fn requests_that_end_before_they_begin_are_no_load() {
+        let run = RunBuilder::new().thread(11, 10, &[(USER, SECOND)]).build();
+        let mut requests = vec![request(1, 11, 100, 0, 50), request(1, 11, 2_000, 0, 0)];
+        requests[1].end_ns = 0;
+        let run = served(run, requests);
+        assert_eq!(load_ns(&run, |_| true, 0), 50 * MS);
     }
 
     #[test]

@@ -17,9 +17,6 @@ use crate::text::{duration, percent};
 pub const TURNS: &str = "Allow more calls at a time (connections of the pool, maxconn) if the peer can take \
                      them, or let it answer sooner.";
 
-/// On average, where some wait for the call of another.
-const FEWEST_IN_PROGRESS: f64 = 1.5;
-
 /// The slowest requests that were known took much of their time at this peer, or waited for their turn
 /// there.
 pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
@@ -39,12 +36,8 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     // More calls than fit into the recording one by one have overlapped.
     let fit = called.total.sum() <= case.run.length_ns();
     let (turns, used) = (fit && is_one_at_a_time(case, called), used(case, called));
-    let in_progress = requests_ns as f64 / load(case, called) as f64;
-    // Those that wait to be read wait for a thread, and one that is alone waits for no turn.
-    let takes_turns = turns
-        && used > own.max(slowest.share())
-        && in_progress >= FEWEST_IN_PROGRESS
-        && queued_ns < requests_ns / 4;
+    // Those that wait to be read wait for a thread.
+    let takes_turns = turns && used > own.max(slowest.share()) && queued_ns < requests_ns / 4;
     let title = match takes_turns {
         true => format!("requests of {process} wait for their turn at {peer}, one call at a time"),
         false => format!("requests of {process} wait for answers of {peer}"),
@@ -64,8 +57,9 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
         claim.doubt(0.8, "how long each request waited for its turn is estimated from all of them");
         claim.mechanism(format!(
             "for {:.0} % of the time in which there were requests a call was on its way, one at a time, \
-             while {in_progress:.1} of them were in progress on average",
-            used * 100.0
+             while {:.1} of them were in progress on average",
+            used * 100.0,
+            requests_ns as f64 / load(case, called) as f64
         ));
     }
     trigger(case, called, &mut claim);
