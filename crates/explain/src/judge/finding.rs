@@ -4,7 +4,7 @@ use model::{Excluded, Finding, Link, NotRuledOut, Role, RuledOut};
 
 use super::rank::Judged;
 use super::worth::can_lead;
-use super::{concentration, confidence, hurt, requests, verify};
+use super::{alike, concentration, confidence, hurt, requests, verify};
 use crate::case::Case;
 use crate::catalogue::{ALL, look_alikes};
 use crate::cause::{Absent, Cause, Claim, Exclusion};
@@ -32,7 +32,7 @@ pub(super) fn finding(
     chain.extend(claim.chain.iter().cloned());
     Finding {
         cause: cause.id.to_string(),
-        title: claim.title.clone(),
+        title: alike::title(case, claim),
         share: claim.late.as_ref().map_or(share(lost_ns, all_lost_ns), |late| late.share),
         lost_ns,
         wall_share: share(claim.lost.total(), case.wall_ns),

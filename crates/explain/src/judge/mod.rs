@@ -1,6 +1,7 @@
 //! All judgement of a run: the catalogue is asked, its claims are ranked, and what is worth naming
 //! becomes a finding.
 
+mod alike;
 mod below;
 mod children;
 mod concentration;
