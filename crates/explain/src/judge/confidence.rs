@@ -31,6 +31,9 @@ use crate::text::{count, counted, percent};
 /// How the kinds of losses end that found a ring full: each is one record.
 const RING_FULL: &str = "(ring full)";
 
+/// Where no more is lost than one event in twenty thousand the report shows it, and no finding depends on it.
+const NEARLY_ALL: f64 = 0.99995;
+
 /// Confidence from 0 to 1 in `claim`, and the reasons why it is below 1.
 pub fn of(case: &Case, cause: &Cause, claim: &Claim) -> (f64, Vec<String>) {
     if let Some(late) = &claim.late {
@@ -161,7 +164,8 @@ impl Lost {
         }
         let of_unread = if unread > 0 { kept(unread, cost.events) } else { 1.0 };
         let of_unseen = if unseen > 0 { kept(unseen, runs) } else { 1.0 };
-        (!said.is_empty()).then(|| Lost { kept: of_unread * of_unseen, text: said.join("; ") })
+        let kept = of_unread * of_unseen;
+        (kept < NEARLY_ALL).then(|| Lost { kept, text: said.join("; ") })
     }
 }
 

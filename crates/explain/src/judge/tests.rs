@@ -198,6 +198,7 @@ fn confidence_falls_with_losses_sampling_missing_parts_and_few_waits() {
     let whole = confidence(story_two());
     let few = confidence(story_two().lost("event_ring", 10, 100_000));
     let many = confidence(story_two().lost("event_ring", 50_000, 100_000));
+    assert_eq!(confidence(story_two().lost("event_ring", 1, 100_000)), whole);
     assert!(whole > few && few > many && many > 0.0, "{whole} {few} {many}");
     assert!(confidence(story_two().sampled()) < whole);
     assert!(confidence(story_two().off(RecorderPart::MmapLock)) < whole);
