@@ -1,4 +1,4 @@
-//! thundering-herd: one event wakes many threads that wait in poll or epoll, and one gets it.
+//! thundering-herd: one event wakes many threads that wait in poll or epoll, or for a condition, and one gets it.
 //!
 //! The others find nothing. Either they come out of the wait and their read or accept fails with
 //! EAGAIN, or, more often, the kernel looks once more on their behalf, finds nothing and puts them
@@ -13,7 +13,8 @@
 //! Of threads that sleep in hardly anything but poll or epoll: how often they were woken, how often
 //! the call returned, and how many reads and accepts then failed with EAGAIN. A wake-up is
 //! useless if the thread got nothing afterwards. It is a herd if several threads are woken and more
-//! than half of their wake-ups are useless.
+//! than half of their wake-ups are useless. Of a condition variable: threads that are woken together with
+//! others, and two of three times wait for the same again within moments.
 //!
 //! # Without whylag
 //!
@@ -23,6 +24,8 @@
 //! # Sources
 //!
 //! epoll_ctl(2) (EPOLLEXCLUSIVE); fs/eventpoll.c.
+
+mod condition;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -81,7 +84,7 @@ struct Herd {
 
 impl Herd {
     fn new(run: &Run, tgid: u32) -> Herd {
-        let members = || run.threads.iter().filter(|t| t.tgid == tgid && is_member(t));
+        let members = || run.threads.iter().filter(|t| t.tgid == tgid && is_member(t, POLL));
         let slept = members().fold(0u64, |sum, t| sum.saturating_add(t.sleeps));
         // Short waits for something else among them, as far as they are counted.
         let others = run.sums.waits.iter().filter(|w| w.tgid == tgid && w.account != POLL);
@@ -118,18 +121,18 @@ impl Herd {
     }
 }
 
-/// All but a twentieth of the thread's sleeping is waiting in poll or epoll.
-fn is_member(thread: &ThreadAccounts) -> bool {
+/// All but a twentieth of the thread's sleeping is waiting for that.
+fn is_member(thread: &ThreadAccounts, account: Account) -> bool {
     let asleep = thread.accounts.sum_of(|account| matches!(account, Account::Blocked(_)));
-    let poll = thread.accounts.get(POLL);
-    poll > 0 && asleep - poll <= asleep / 20
+    let there = thread.accounts.get(account);
+    there > 0 && asleep - there <= asleep / 20
 }
 
 /// The processes with such threads that slept most often: to look at one takes a walk through all
 /// threads and sums, and a run may have thousands.
 fn members_most_woken(case: &Case) -> impl Iterator<Item = u32> {
     let mut slept = BTreeMap::<u32, u64>::new();
-    for thread in case.whole().threads.iter().filter(|thread| is_member(thread)) {
+    for thread in case.whole().threads.iter().filter(|thread| is_member(thread, POLL)) {
         let sum = slept.entry(thread.tgid).or_default();
         *sum = sum.saturating_add(thread.sleeps);
     }
@@ -143,7 +146,16 @@ fn members_most_woken(case: &Case) -> impl Iterator<Item = u32> {
     tgids.into_iter()
 }
 
+/// The one with more wakeups for nothing.
 fn examine(case: &Case) -> Verdict {
+    match (in_poll(case), condition::examine(case)) {
+        (Ok(claim), Some(condition)) if claim.waits < condition.waits => Ok(condition),
+        (Err(_), Some(condition)) => Ok(condition),
+        (verdict, _) => verdict,
+    }
+}
+
+fn in_poll(case: &Case) -> Verdict {
     // Wakeups and calls are counted for a whole run only; a part of one has its share of them.
     let herds = members_most_woken(case).map(|tgid| Herd::new(case.whole(), tgid));
     let herds: Vec<Herd> = herds.collect();
@@ -183,7 +195,8 @@ fn examine(case: &Case) -> Verdict {
         percent(first.useless(), first.wakeups)
     ));
     evidence(case, first, &mut claim);
-    rule_out(case, first, &mut claim);
+    rule_out_runqueue(case, first.tgid, &mut claim);
+    rule_out_locks(case, &mut claim);
     Ok(claim)
 }
 
@@ -212,6 +225,15 @@ fn evidence(case: &Case, first: &Herd, claim: &mut Claim) {
     claim.saw_if(user.map(|s| format!("called in {s}")), "user stack");
 }
 
+/// What the threads of a process waited for a CPU, and how much of it somebody was in front: of each wait as much
+/// as the fastest took is left out.
+fn busy_queue(case: &Case, tgid: u32) -> (u64, u64) {
+    let queued = case.process(tgid).map_or(0, |a| a.sum_of(Account::is_waiting_for_cpu));
+    let delays = case.histogram(&Metric::RunQueueDelay);
+    let ordinary = delays.map_or(0, |h| h.count().saturating_mul(h.min().unwrap_or(0)));
+    (queued.saturating_sub(ordinary), queued)
+}
+
 /// What the useless wakeups cost: their part of the members' waiting for a CPU, of their CPU time in
 /// the calls that wait and that fail, and of their spinning for the locks of the queue.
 ///
@@ -223,12 +245,9 @@ fn price(case: &Case, herd: &Herd) -> Accounts {
         let fails = |name: &&&str| failed(case.whole(), herd.tgid, name) > 0;
         TAKES.iter().filter(fails).any(|name| call.is_one_of(&[name]))
     };
-    let queued = case.process(herd.tgid).map_or(0, |a| a.sum_of(Account::is_waiting_for_cpu));
-    let delays = case.histogram(&Metric::RunQueueDelay);
-    let ordinary = delays.map_or(0, |h| h.count().saturating_mul(h.min().unwrap_or(0)));
-    let busy = queued.saturating_sub(ordinary);
+    let (busy, queued) = busy_queue(case, herd.tgid);
     let mut sum = Accounts::new();
-    for thread in case.run.threads.iter().filter(|t| t.tgid == herd.tgid && is_member(t)) {
+    for thread in case.run.threads.iter().filter(|t| t.tgid == herd.tgid && is_member(t, POLL)) {
         for (account, ns) in thread.accounts.iter() {
             let ns = match account {
                 Account::RunnableWakeup | Account::RunnablePreempted => part_of(ns, busy, queued),
@@ -243,17 +262,16 @@ fn price(case: &Case, herd: &Herd) -> Accounts {
 }
 
 /// Waiting for a CPU that another thread had: all of it, and behind threads of the same process.
-fn ran_instead(case: &Case, herd: &Herd) -> (u64, u64) {
-    let runners =
-        case.run.sums.runners.iter().filter(|r| r.tgid == herd.tgid && r.runner_tgid != 0);
+fn ran_instead(case: &Case, tgid: u32) -> (u64, u64) {
+    let runners = case.run.sums.runners.iter().filter(|r| r.tgid == tgid && r.runner_tgid != 0);
     runners.fold((0u64, 0u64), |(all, own), r| {
-        let mine = if r.runner_tgid == herd.tgid { r.ns } else { 0 };
+        let mine = if r.runner_tgid == tgid { r.ns } else { 0 };
         (all.saturating_add(r.ns), own.saturating_add(mine))
     })
 }
 
-fn rule_out(case: &Case, herd: &Herd, claim: &mut Claim) {
-    let (all, own) = ran_instead(case, herd);
+fn rule_out_runqueue(case: &Case, tgid: u32, claim: &mut Claim) {
+    let (all, own) = ran_instead(case, tgid);
     let idle = case.cpus().map_or(String::new(), |cpus| {
         format!("; CPUs were idle {} of the time", percent(cpus.idle_ns, cpus.total_ns))
     });
@@ -271,6 +289,9 @@ fn rule_out(case: &Case, herd: &Herd, claim: &mut Claim) {
                     without a herd, too (cpu-runqueue)";
         claim.doubt(0.6, text);
     }
+}
+
+fn rule_out_locks(case: &Case, claim: &mut Claim) {
     let locks = case.lost.get(Account::Blocked(Blocked::Futex));
     claim.rule_out(
         ids::FUTEX_CONVOY,
