@@ -407,11 +407,12 @@ fn title(case: &Case, queue: &Queue) -> String {
     };
     if case.run.comm(queue.process) == case.run.comm(other.tgid) {
         let comm = case.run.comm(other.tgid);
-        let pids = (queue.process, other.tgid);
-        return format!(
-            "processes of {comm} (pid {} and {}) wait for each other's CPU",
-            pids.0, pids.1
-        );
+        // Of many short ones the one in front may be the one that another waits for.
+        let pids = match queue.process == other.tgid {
+            true => format!("pid {} and others", other.tgid),
+            false => format!("pid {} and {}", queue.process, other.tgid),
+        };
+        return format!("processes of {comm} ({pids}) wait for each other's CPU");
     }
     format!("{name} waits for a CPU while {} runs", other.name(case))
 }

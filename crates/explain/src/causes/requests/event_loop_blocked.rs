@@ -175,6 +175,16 @@ mod tests {
         assert_eq!(crate::explain(&run).findings[0].cause, "event-loop-blocked");
     }
 
+    /// Waits of the disk that are too short to be kept whole take three quarters of the turns.
+    #[test]
+    fn a_loop_that_waits_for_short_times_does_not_compute() {
+        let mut run = loop_that(None);
+        run.threads[0].accounts =
+            [(USER, SECOND / 2), (DISK, 3 * SECOND / 2), (RECEIVE, SECOND)].into_iter().collect();
+        let absent = examine(&Case::new(&run)).unwrap_err();
+        assert!(absent.0.contains("of that only"), "{}", absent.0);
+    }
+
     #[test]
     fn a_disk_or_a_cpu_that_the_loop_waits_for_has_a_cause_of_its_own() {
         for account in [DISK, Account::RunnablePreempted] {

@@ -2,9 +2,9 @@
 //! event loop that is blocked and a pool whose workers are all busy have in common.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use model::{Account, Accounts, MessageTime, Outlier, Run};
+use model::{Account, Accounts, MessageTime, Outlier, Run, ThreadAccounts, part_of};
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
@@ -112,12 +112,36 @@ fn lost(case: &Case, queue: &Queue) -> Accounts {
             .filter_map(|time| Some((time.account?, time.ns)))
             .collect();
         let Some(thread) = case.run.threads.iter().find(|t| t.tid == busy.tid) else { continue };
-        for (account, ns) in busy.accounts(thread.accounts.own_code()).iter() {
+        let ran = thread.accounts.own_code();
+        let unknown = busy.did.iter().filter(|time| time.account.is_none());
+        let unknown = unknown.map(|time| time.ns).fold(0, u64::saturating_add);
+        let waited = unknown - part_of(unknown, ran_ns(thread), not_kept_ns(thread, own));
+        for (account, ns) in busy.accounts(ran).iter() {
+            let ns = ns.saturating_sub(if account == ran { waited } else { 0 });
             let ns = ns.saturating_sub(theirs.get(account));
             lost.add(account, ns.min(thread.accounts.get(account)));
         }
     }
     lost
+}
+
+/// What a thread ran.
+fn ran_ns(thread: &ThreadAccounts) -> u64 {
+    thread.accounts.sum_of(|account| class(account) == Class::Work)
+}
+
+/// The same, and what it waited for in intervals too short to be kept that is no waiting for work.
+fn not_kept_ns(thread: &ThreadAccounts, kept: &[&Outlier]) -> u64 {
+    let mut of_kept = Accounts::new();
+    kept.iter().for_each(|interval| of_kept.merge(&interval.breakdown));
+    let waits = thread.accounts.iter().filter(|(account, _)| is_wait_of_its_own(*account));
+    let short = waits.map(|(account, ns)| ns.saturating_sub(of_kept.get(account)));
+    short.fold(ran_ns(thread), u64::saturating_add).max(1)
+}
+
+/// A disk, a lock: neither work nor waiting for work, nor for a CPU.
+fn is_wait_of_its_own(account: Account) -> bool {
+    matches!(account, Account::Blocked(_)) && class(account) == Class::Lost
 }
 
 /// A wait for a lock, or for the answer of a recorded thread, a sleep between tries, or a stop of the
@@ -166,7 +190,7 @@ impl HeldUp<'_> {
         let did = self.queue.did();
         match did.iter().find(|time| keeps_from_reading(time)) {
             None => "computes".to_owned(),
-            Some(MessageTime { account: None, ns, .. }) => match self.may_have_run(case, *ns) {
+            Some(MessageTime { account: None, .. }) => match self.has_run(case) {
                 true => "computes".to_owned(),
                 false => "runs, or waits for short times,".to_owned(),
             },
@@ -178,13 +202,20 @@ impl HeldUp<'_> {
         }
     }
 
-    /// No interval was kept of this time of the readers: they may have been on a CPU for most of it, by
-    /// what they were in all.
-    fn may_have_run(&self, case: &Case, ns: u64) -> bool {
-        let readers: BTreeSet<u32> = self.queue.busy.iter().map(|busy| busy.tid).collect();
-        let threads = case.run.threads.iter().filter(|thread| readers.contains(&thread.tid));
-        let ran = threads.map(|t| t.accounts.sum_of(|account| class(account) == Class::Work));
-        ran.fold(0, u64::saturating_add) >= ns / 2
+    /// No interval was kept of that time of the readers: they were on a CPU for most of it, by what they were in
+    /// all that was not kept.
+    fn has_run(&self, case: &Case) -> bool {
+        let by_thread = intervals_by_thread(case.run);
+        let readers = self.queue.busy.iter().map(|busy| busy.tid);
+        let (mut ran, mut all) = (0u64, 0u64);
+        for tid in readers {
+            let kept = by_thread.get(&tid).map_or(&[][..], Vec::as_slice);
+            for thread in case.run.threads.iter().filter(|thread| thread.tid == tid) {
+                ran = ran.saturating_add(ran_ns(thread));
+                all = all.saturating_add(not_kept_ns(thread, kept));
+            }
+        }
+        ran >= all / 2
     }
 
     /// What the readers did, in words.
