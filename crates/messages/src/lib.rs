@@ -13,6 +13,7 @@
 mod ahead;
 mod budget;
 mod calls;
+mod calls_at_once;
 mod convert;
 mod follower;
 pub mod guarded;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{FlowKind, Message, Messages, Outlier, Sums};
 
 use crate::calls::Calls;
+use crate::calls_at_once::CallsAtOnce;
 use crate::room::Room;
 use crate::sample::Sample;
 
@@ -18,6 +19,7 @@ pub(crate) struct Requests {
     /// Numbers of services of programs that trace themselves.
     traced: BTreeSet<u32>,
     calls: Calls,
+    calls_at_once: CallsAtOnce,
     /// Kept, and not handed on yet: what belongs to it may still come.
     waiting: Vec<Message>,
     ends: bool,
@@ -52,6 +54,8 @@ impl Requests {
         messages.slow.retain(|message| is_left(message.program));
         messages.fast.retain(|message| is_left(message.program));
         sums.services.retain(|service| is_left(service.program));
+        self.calls_at_once.add(&messages.calls);
+        self.calls_at_once.count(now_ns, self.ends);
         let seen = messages.slow.iter().chain(&messages.fast);
         self.calls.add(now_ns, std::mem::take(&mut messages.calls), seen);
         // The slowest first, for whom there is room.
@@ -76,6 +80,7 @@ impl Requests {
         for service in &mut sums.services {
             let left_out = self.services.get(&service.program).map_or(0, |kept| kept.left_out);
             service.left_out += left_out;
+            service.calls_at_once = self.calls_at_once.of(service.program).to_vec();
         }
     }
 }

@@ -71,6 +71,7 @@ pub fn calls(mut run: Run, n: usize, ns: u64) -> Run {
         left_out: 0,
         open: 0,
         peer: Some(model::Peer { tgid: 90, comm: "postgres".into() }),
+        calls_at_once: Vec::new(),
         oldest_ns: None,
     });
     run

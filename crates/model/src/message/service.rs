@@ -31,6 +31,10 @@ pub struct Service {
     /// The process that answers, of a peer on this host: the last one seen to, recorded or not.
     #[serde(default)]
     pub peer: Option<Peer>,
+    /// Of a peer: for how long one call to it was on its way, two, and so on to 64 and more, ns. Of calls
+    /// that took at least the threshold; empty in older runs.
+    #[serde(default)]
+    pub calls_at_once: Vec<u64>,
     /// When the first of them came.
     #[serde(default)]
     pub oldest_ns: Option<u64>,
@@ -69,7 +73,7 @@ impl Sum for Service {
     }
 
     fn ns(&self) -> u64 {
-        0
+        self.calls_at_once.iter().copied().max().unwrap_or(0)
     }
 
     fn tgid(&self) -> Option<u32> {
@@ -83,6 +87,10 @@ impl Sum for Service {
 
     fn add(&mut self, other: &Self) {
         add_each!(self, other, [connections, several, pushed, left_out, open]);
+        self.calls_at_once.resize(self.calls_at_once.len().max(other.calls_at_once.len()), 0);
+        for (sum, ns) in self.calls_at_once.iter_mut().zip(&other.calls_at_once) {
+            *sum = sum.saturating_add(*ns);
+        }
         self.peer = other.peer.clone().or(self.peer.take());
         self.oldest_ns = self.oldest_ns.into_iter().chain(other.oldest_ns).min();
     }

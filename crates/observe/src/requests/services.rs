@@ -66,6 +66,7 @@ pub fn summed(service: &service) -> Service {
         left_out: service.unsent,
         open: service.open,
         peer: peer_process(service),
+        calls_at_once: Vec::new(),
         oldest_ns: (service.open > 0).then_some(service.oldest),
     }
 }

@@ -103,6 +103,7 @@ pub fn sums() -> Sums {
             left_out: 1,
             open: 2,
             peer: Some(Peer { tgid: 90, comm: "postgres".into() }),
+            calls_at_once: vec![3, 5],
             oldest_ns: Some(STARTED_NS),
         }],
     }

@@ -4,6 +4,7 @@ mod called;
 mod of_a_client;
 mod of_requests;
 mod recorded;
+mod turns;
 
 use self::called::{called, is_long};
 use self::of_a_client::of_a_client;
@@ -243,6 +244,51 @@ mod tests {
             found.findings[0].requests.as_ref().unwrap().share() > 0.8,
             "they wait for those in front"
         );
+    }
+
+    /// The same with two connections, which are in use for so long one by one and both at once.
+    fn pool_of_two(one: u64, both: u64) -> Run {
+        let mut run = RunBuilder::new().length(8 * SECOND);
+        run = run.thread(11, 10, &[(POLL, 79 * SECOND / 10)]);
+        let mut requests = Vec::new();
+        for n in 0..120 {
+            let mut request = request(n % 12, 11, 15 * n, 0, 180);
+            request.at_socket.as_mut().unwrap().calls = vec![call(15 * n + 150, 30)];
+            requests.push(request);
+            run = run.kept(interval(11, POLL, 15 * n * MS, 15 * MS, None));
+        }
+        let mut run = calls(served(run.build(), requests), 120, 30 * MS);
+        run.sums.services.last_mut().unwrap().calls_at_once = vec![one * MS, both * MS];
+        run
+    }
+
+    #[test]
+    fn a_pool_whose_connections_are_all_in_use_makes_requests_wait_for_their_turn() {
+        let found = crate::explain(&pool_of_two(100, 1_750)).findings;
+        assert!(found[0].title.ends_with("2 calls at a time"), "{found:?}");
+        assert!(found[0].requests.as_ref().unwrap().share() > 0.8, "{found:?}");
+        let titles = |run| -> Vec<String> {
+            crate::explain(&run).findings.into_iter().map(|finding| finding.title).collect()
+        };
+        let seldom = titles(pool_of_two(1_800, 900));
+        assert!(seldom.iter().all(|title| !title.contains("turn")), "{seldom:?}");
+        let few_known = titles(pool_of_two(50, 900));
+        assert!(few_known.iter().all(|title| !title.contains("turn")), "{few_known:?}");
+    }
+
+    /// Each request has the calls of others, as those of an event loop whose connections are all in use.
+    #[test]
+    fn calls_that_count_for_several_requests_are_of_one_each() {
+        let mut run = proxy(80);
+        let sample = run.messages.slow.iter().take(15).cloned();
+        run.messages.fast =
+            sample.map(|request| model::Message { sample: Some(0), ..request }).collect();
+        let cost = |run: &Run| crate::explain(run).findings[0].requests.clone().unwrap();
+        assert_eq!(cost(&run).ns, 30 * 80 * MS);
+        let mut half = model::Histogram::new(model::histogram::PRECISION_KERNEL);
+        (0..30).for_each(|_| half.record(40 * MS));
+        run.messages.seconds.last_mut().unwrap().histogram = half;
+        assert_eq!(cost(&run).ns / MS, 30 * 40);
     }
 
     #[test]

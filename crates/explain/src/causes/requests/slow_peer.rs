@@ -30,7 +30,9 @@
 //! children compute is their parent's own work unless somebody waits for that (it serves requests); an event
 //! loop counts if children ended nine of ten of its waits. Where requests are known: of the slowest ones
 //! the time from the send of a call that was made for them until its answer arrived, at least a
-//! quarter of their time and a twentieth of the recording. Else the waits of a process for answers
+//! quarter of their time and a twentieth of the recording. Where only so many calls are on their way at a
+//! time (the connections of a pool, a maxconn), these for at least half of it, and more requests are in
+//! progress, the requests wait for their turn. Else the waits of a process for answers
 //! to what it has sent, of a millisecond (the run's threshold) and more on average; where a thread sends
 //! for others (ZeroMQ), what these wait for it. Who does nearly nothing between answers may ask for
 //! something to do: so of brokers (Redis, RabbitMQ, Kafka and others, by program or port), and of a

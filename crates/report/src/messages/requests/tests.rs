@@ -66,6 +66,7 @@ fn served() -> Run {
         left_out: 0,
         open: 2,
         peer: None,
+        calls_at_once: Vec::new(),
         oldest_ns: Some(run.header.started_ns),
     };
     let postgres = model::Peer { tgid: 81, comm: "postgres".into() };

@@ -11,6 +11,7 @@ use crate::case::lost::{Class, class};
 use crate::case::requests::kept;
 use crate::case::spans::Span;
 use crate::cause::Claim;
+use crate::judge::FEWEST_REQUESTS;
 use crate::text::{counted, duration, quantiles};
 
 /// A peer that a program called.
@@ -49,18 +50,44 @@ pub fn calls_of(message: &Message, program: u32) -> impl Iterator<Item = (u32, S
 
 /// Times of all requests of the process that calls, also those at a port that another one has opened.
 pub fn requests(case: &Case, called: &Called, metric: MessageMetric) -> Histogram {
-    let (messages, tgid) = (&case.run.messages, called.service.tgid);
+    let programs = answering(case, called);
+    let flows = programs.iter().flat_map(|p| p.flows.iter().map(move |flow| (p.program, flow)));
+    let mut all = Histogram::new(PRECISION_KERNEL);
+    for (program, flow) in flows.filter(|(_, flow)| flow.kind == FlowKind::Request) {
+        all.merge(&case.run.messages.histogram(program, flow.flow, metric));
+    }
+    all
+}
+
+fn answering<'a>(case: &Case<'a>, called: &Called) -> Vec<&'a TracedProgram> {
+    let tgid = called.service.tgid;
     let answered = kept(case.run)
         .filter(|message| message.at_socket.as_ref().is_some_and(|at| at.tgid == tgid));
     let answered: BTreeSet<u32> = answered.map(|message| message.program).collect();
     let is_its = |p: &&TracedProgram| p.tgid == tgid || answered.contains(&p.program);
-    let programs = messages.programs.iter().filter(is_its);
-    let flows = programs.flat_map(|p| p.flows.iter().map(move |flow| (p.program, flow)));
-    let mut all = Histogram::new(PRECISION_KERNEL);
-    for (program, flow) in flows.filter(|(_, flow)| flow.kind == FlowKind::Request) {
-        all.merge(&messages.histogram(program, flow.flow, metric));
+    case.run.messages.programs.iter().filter(is_its).collect()
+}
+
+/// An event loop that reads an answer may send the call of another request, which then counts for the one
+/// that was answered. The part of what counts for requests in the sample that all calls together can be,
+/// 0 to 1; where requests come at several ports nothing is left out.
+pub fn known_part(case: &Case, called: &Called, in_calls: fn(&Message, u32) -> u64) -> f64 {
+    let served = |program: &&TracedProgram| {
+        program.flows.iter().any(|flow| flow.kind == FlowKind::Request && flow.ended > 0)
+    };
+    let programs: Vec<&TracedProgram> =
+        answering(case, called).into_iter().filter(served).collect();
+    let [port] = programs[..] else { return 1.0 };
+    let sample = case.run.messages.fast.iter().filter(|message| message.program == port.program);
+    let (counted, number) = sample.fold((0u64, 0u64), |(ns, number), message| {
+        (ns.saturating_add(in_calls(message, called.service.program)), number + 1)
+    });
+    let all = requests(case, called, MessageMetric::Total).count();
+    if number < FEWEST_REQUESTS || counted == 0 || all == 0 {
+        return 1.0;
     }
-    all
+    let of_each = called.total.sum() as f64 / all as f64;
+    (of_each / (counted as f64 / number as f64)).min(1.0)
 }
 
 /// `127.0.0.1:5432 (postgres, pid 81)`.

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use model::{Accounts, Message, MessageMetric, RequestCost};
 
-use super::called::{Called, calls_of, peer, requests, trigger};
+use super::called::{Called, calls_of, known_part, peer, requests, trigger};
+use super::turns::{Limit, limit};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::{did, intervals_by_thread, kept, load_ns};
+use crate::case::requests::{did, intervals_by_thread, kept};
 use crate::case::slowest::cost;
 use crate::case::spans::{Span, union};
 use crate::cause::{Claim, OfRequests};
 use crate::judge::FEWEST_REQUESTS;
-use crate::text::{duration, percent};
+use crate::text::{count, counted, duration, percent};
 
 pub const TURNS: &str = "Allow more calls at a time (connections of the pool, maxconn) if the peer can take \
                      them, or let it answer sooner.";
@@ -21,9 +22,8 @@ pub const TURNS: &str = "Allow more calls at a time (connections of the pool, ma
 /// there.
 pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     let program = called.service.program;
-    let time = |message: &Message| -> u64 {
-        in_calls(message, program).iter().map(|span| span.ns()).sum()
-    };
+    let known = known_part(case, called, in_calls);
+    let time = |message: &Message| (in_calls(message, program) as f64 * known) as u64;
     let slowest = cost(case.slowest(), |one| time(&one.message));
     if slowest.with == 0 || slowest.of < FEWEST_REQUESTS {
         return None;
@@ -31,69 +31,65 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     let lost = waited(case, program);
     let (process, peer) = (case.process_name(called.service.tgid), peer(case, called));
     let requests_ns = requests(case, called, MessageMetric::Total).sum();
-    let queued_ns = requests(case, called, MessageMetric::Infrastructure).sum();
     let own = (called.total.sum() as f64 / requests_ns.max(1) as f64).min(1.0);
-    // More calls than fit into the recording one by one have overlapped.
-    let fit = called.total.sum() <= case.run.length_ns();
-    let (turns, used) = (fit && is_one_at_a_time(case, called), used(case, called));
-    // Those that wait to be read wait for a thread.
-    let takes_turns = turns && used > own.max(slowest.share()) && queued_ns < requests_ns / 4;
-    let title = match takes_turns {
-        true => format!("requests of {process} wait for their turn at {peer}, one call at a time"),
-        false => format!("requests of {process} wait for answers of {peer}"),
+    let limit = limit(case, called).filter(|limit| is_waited_for(case, called, limit, &lost, own));
+    let limit = limit.filter(|limit| limit.used > slowest.share());
+    let title = match &limit {
+        Some(limit) => format!(
+            "requests of {process} wait for their turn at {peer}, {} at a time",
+            one_or(limit.calls, "call")
+        ),
+        None => format!("requests of {process} wait for answers of {peer}"),
     };
     let mut claim = Claim::new(title, lost, called.total.count());
     claim.takes_idle = true;
     claim.mechanism(in_requests(&slowest));
     claim.requests = Some(OfRequests { slowest, of_all: own });
-    if takes_turns {
+    if let Some(limit) = limit {
         claim.fix = Some(TURNS);
         let behind = |message: &Message| match time(message) {
             0 => 0,
-            _ => (message.logic_ns() as f64 * used) as u64,
+            _ => (message.logic_ns() as f64 * limit.used) as u64,
         };
         let slowest = cost(case.slowest(), |one| behind(&one.message));
-        claim.requests = Some(OfRequests { slowest, of_all: used });
+        claim.requests = Some(OfRequests { slowest, of_all: limit.used });
         claim.doubt(0.8, "how long each request waited for its turn is estimated from all of them");
         claim.mechanism(format!(
-            "for {:.0} % of the time in which there were requests a call was on its way, one at a time, \
-             while {:.1} of them were in progress on average",
-            used * 100.0,
-            requests_ns as f64 / load(case, called) as f64
+            "for {:.0} % of the time in which there were requests {} on the way, and no more, while \
+             {:.1} requests were in progress on average",
+            limit.used * 100.0,
+            match limit.calls {
+                1 => "one call was".to_owned(),
+                calls => format!("{} calls were", count(calls)),
+            },
+            requests_ns as f64 / limit.load_ns as f64
         ));
     }
     trigger(case, called, &mut claim);
     Some(claim)
 }
 
-/// Time of a message in which a call to this peer was on its way.
-fn in_calls(message: &Message, program: u32) -> Vec<Span> {
-    union(&calls_of(message, program).map(|(_, span)| span).collect::<Vec<_>>())
+/// `one call`, `2 calls`.
+fn one_or(number: u64, what: &str) -> String {
+    match number {
+        1 => format!("one {what}"),
+        _ => counted(number, what),
+    }
 }
 
-/// The part of the time in which there are requests for which a call is on its way, if they do not overlap.
-fn used(case: &Case, called: &Called) -> f64 {
-    (called.total.sum() as f64 / load(case, called) as f64).min(1.0)
+/// More requests are there than calls may be: the others wait. Those that wait to be read wait for a
+/// thread, and where the thread that calls computes they wait for that.
+fn is_waited_for(case: &Case, called: &Called, limit: &Limit, lost: &Accounts, own: f64) -> bool {
+    let metric = |metric| requests(case, called, metric).sum();
+    let are_read = metric(MessageMetric::Infrastructure) < metric(MessageMetric::Total) / 4;
+    let are_more = limit.calls == 1 || (own < 0.5 && lost.total() >= limit.load_ns / 2);
+    limit.used > own && are_read && are_more
 }
 
-/// How long there were requests that called the peer, ns.
-fn load(case: &Case, called: &Called) -> u64 {
-    let called_it = |message: &&Message| calls_of(message, called.service.program).next().is_some();
-    load_ns(case.run, called_it, called.total.sum())
-}
-
-/// Of the calls that were kept none was sent before the answer to another.
-fn is_one_at_a_time(case: &Case, called: &Called) -> bool {
-    let at_socket = kept(case.run).filter_map(|message| message.at_socket.as_ref());
-    let calls = at_socket.flat_map(|at| &at.calls);
-    let calls = calls.filter(|call| call.program == called.service.program);
-    let mut spans: Vec<Span> =
-        calls.map(|call| Span { from_ns: call.sent_ns, to_ns: call.arrived_ns }).collect();
-    spans.sort();
-    spans.dedup();
-    let all: u64 = spans.iter().map(|span| span.ns()).sum();
-    let apart: u64 = union(&spans).iter().map(|span| span.ns()).sum();
-    spans.len() as u64 >= FEWEST_REQUESTS && all - apart <= all / 50
+/// Time of a message in which a call to this peer was on its way, ns.
+fn in_calls(message: &Message, program: u32) -> u64 {
+    let spans = union(&calls_of(message, program).map(|(_, span)| span).collect::<Vec<_>>());
+    spans.iter().map(|span| span.ns()).sum()
 }
 
 fn in_requests(cost: &RequestCost) -> String {

@@ -1,0 +1,83 @@
+//! How many calls a peer has at a time: one connection, those of a pool, the limit of a proxy.
+
+use model::Message;
+
+use super::called::{Called, calls_of};
+use crate::case::Case;
+use crate::case::requests::{kept, load_ns};
+use crate::case::spans::{Span, union};
+use crate::judge::FEWEST_REQUESTS;
+
+/// So much of the time in which calls are on their way there may be more of them than the limit: one in
+/// so many.
+const BEYOND: u64 = 50;
+/// Of so much of the time of all calls it has to be known how many there were at once, %.
+const KNOWN_PERCENT: u64 = 80;
+
+/// At most so many calls are on their way at a time.
+pub struct Limit {
+    pub calls: u64,
+    /// The part of the time with requests in which that many are, 0 to 1.
+    pub used: f64,
+    /// How long there were requests that called the peer, ns.
+    pub load_ns: u64,
+}
+
+/// The limit of the calls to a peer: hardly ever there are more of them, and so many for at least half of
+/// the time. Of one call at a time it is enough that those which were kept do not overlap, and that all
+/// together fit into the recording.
+pub fn limit(case: &Case, called: &Called) -> Option<Limit> {
+    let total = called.total.sum();
+    let at_once = &called.service.calls_at_once;
+    let known: u64 = (1..).zip(at_once).map(|(calls, ns)| calls * ns).sum();
+    let calls = match known >= total / 100 * KNOWN_PERCENT {
+        true => most_at_once(at_once)?,
+        false if total <= case.run.length_ns() && is_one_at_a_time(case, called) => 1,
+        false => return None,
+    };
+    let load_ns = load(case, called, total / calls);
+    let used = (total as f64 / (calls as f64 * load_ns as f64)).min(1.0);
+    Some(Limit { calls, used, load_ns })
+}
+
+/// Of times with one call, two, and so on.
+fn most_at_once(at_once: &[u64]) -> Option<u64> {
+    let busy: u64 = at_once.iter().sum();
+    let from = |place: usize| at_once[place..].iter().sum::<u64>();
+    let last = (0..at_once.len()).rev().find(|place| from(*place) > busy / BEYOND)?;
+    (at_once[last] >= busy / 2).then_some(last as u64 + 1)
+}
+
+/// Of the calls that were kept none was sent before the answer to another.
+fn is_one_at_a_time(case: &Case, called: &Called) -> bool {
+    let at_socket = kept(case.run).filter_map(|message| message.at_socket.as_ref());
+    let calls = at_socket.flat_map(|at| &at.calls);
+    let calls = calls.filter(|call| call.program == called.service.program);
+    let mut spans: Vec<Span> =
+        calls.map(|call| Span { from_ns: call.sent_ns, to_ns: call.arrived_ns }).collect();
+    spans.sort();
+    spans.dedup();
+    let all: u64 = spans.iter().map(|span| span.ns()).sum();
+    let apart: u64 = union(&spans).iter().map(|span| span.ns()).sum();
+    spans.len() as u64 >= FEWEST_REQUESTS && all - apart <= all / BEYOND
+}
+
+fn load(case: &Case, called: &Called, worked_ns: u64) -> u64 {
+    let called_it = |message: &&Message| calls_of(message, called.service.program).next().is_some();
+    load_ns(case.run, called_it, worked_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_reached_for_half_of_the_time_and_hardly_ever_exceeded() {
+        assert_eq!(most_at_once(&[10, 90]), Some(2));
+        assert_eq!(most_at_once(&[10, 89, 1]), Some(2));
+        assert_eq!(most_at_once(&[100]), Some(1));
+        assert_eq!(most_at_once(&[10, 80, 10]), None, "three come and go");
+        assert_eq!(most_at_once(&[60, 40]), None, "two are seldom there");
+        assert_eq!(most_at_once(&[]), None);
+    }
+}
