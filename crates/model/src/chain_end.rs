@@ -37,6 +37,9 @@ pub enum ChainEnd {
     Outside,
     /// A thread that was not recorded ended the wait.
     Unwatched,
+    /// It waited for an answer that it had asked another process for, on a socket, and that one was not
+    /// recorded.
+    Peer,
     /// Who was asked had nothing to do for it until somebody else asked: a queue without a job.
     Idle,
     /// Further back than what was remembered of that thread.
@@ -45,7 +48,7 @@ pub enum ChainEnd {
 
 impl ChainEnd {
     /// All, in the order of the enum.
-    pub const ALL: [ChainEnd; 13] = [
+    pub const ALL: [ChainEnd; 14] = [
         ChainEnd::Cpu,
         ChainEnd::RunQueue,
         ChainEnd::Throttled,
@@ -57,6 +60,7 @@ impl ChainEnd {
         ChainEnd::Timeout,
         ChainEnd::Outside,
         ChainEnd::Unwatched,
+        ChainEnd::Peer,
         ChainEnd::Idle,
         ChainEnd::Unknown,
     ];
@@ -82,6 +86,7 @@ impl fmt::Display for ChainEnd {
             ChainEnd::Timeout => "waited until a timeout",
             ChainEnd::Outside => "waited for something outside of this host",
             ChainEnd::Unwatched => "waited for a thread that was not recorded",
+            ChainEnd::Peer => "waited for the answer of a process that was not recorded",
             ChainEnd::Idle => "had nothing to do until somebody else asked it for something",
             ChainEnd::Unknown => "did what is not known",
         })

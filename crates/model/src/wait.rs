@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::sums::add_each;
-use crate::{Account, ChainEnd, Sum};
+use crate::{Account, ChainEnd, StackId, Sum};
 
 pub use self::in_the_way::{ConcurrentCall, HoldSum, RunnerSum, TableRead};
 pub use self::object_name::ObjectName;
@@ -82,6 +82,9 @@ pub struct WaitSum {
     /// The thread at the end of more than half of all that time, and what it did; if there is none, one
     /// of several. `None` in older runs.
     pub usual_end: Option<(u32, ChainEnd)>,
+    /// Where in the program the longest of these waits is that had not ended when recording stopped.
+    /// `None` if that is not known, if all have ended, and in older runs.
+    pub open_at: Option<StackId>,
 }
 
 impl WaitSum {
@@ -121,11 +124,16 @@ impl Sum for WaitSum {
         Some(self.tgid)
     }
 
+    fn stacks(&self) -> [Option<StackId>; 2] {
+        [self.open_at, None]
+    }
+
     fn processes(&mut self) -> [Option<&mut u32>; 2] {
         [Some(&mut self.tgid), Some(&mut self.waker_tgid)]
     }
 
     fn generalize(&mut self) {
+        self.open_at = None;
         // A lock of the kernel is the same one for all.
         if !matches!(self.account, Account::Blocked(kind) if kind.is_kernel_lock()) {
             self.object = 0;
@@ -169,6 +177,7 @@ impl Sum for WaitSum {
             self.waker_tid = other.waker_tid;
         }
         self.began = self.began.or(other.began);
+        self.open_at = self.open_at.or(other.open_at);
     }
 }
 
@@ -214,6 +223,8 @@ struct WaitSumText {
     longest_end: Option<(u32, ChainEnd)>,
     #[serde(default)]
     usual_end: Option<(u32, ChainEnd)>,
+    #[serde(default)]
+    open_at: Option<StackId>,
 }
 
 impl From<WaitSumText> for WaitSum {
@@ -244,6 +255,7 @@ impl From<WaitSumText> for WaitSum {
             ends: sum.ends,
             longest_end: sum.longest_end,
             usual_end: sum.usual_end,
+            open_at: sum.open_at,
         }
     }
 }

@@ -316,6 +316,12 @@ static __always_inline void join_past(struct thread *t, struct step *old)
 	all->throttled = old->throttled;
 }
 
+/* What a sleep of `t` with one end was for those that wait for `t`: who has asked for an answer is not idle. */
+static __always_inline u32 end_for_others(struct thread *t)
+{
+	return t->asked && (t->end == END_OUTSIDE || t->end == END_UNWATCHED) ? END_PEER : t->end;
+}
+
 /* Remembers the absence from the CPU that ends now. */
 static __always_inline void keep_step(struct thread *t, bool slept, bool throttled, u64 now)
 {
@@ -336,7 +342,7 @@ static __always_inline void keep_step(struct thread *t, bool slept, bool throttl
 	if (!slept || !ns)
 		return;
 	if (t->end_ns >= ns) {
-		step->only = t->end + 1;
+		step->only = end_for_others(t) + 1;
 		return;
 	}
 	for (k = 0; k < END_MAX; k++)

@@ -365,6 +365,8 @@ int dump_threads(struct bpf_iter__task *ctx)
 		return 0;
 	t->changed = 0;
 	fill_record(&room->thread, t, task, bpf_ktime_get_ns());
+	if (stopped)
+		fill_place(&room->thread, t, task);
 	room->thread.alive = 1;
 	/* Where the page is full this runs again, for the next. */
 	if (bpf_seq_write(ctx->meta->seq, &room->thread, sizeof(room->thread)))

@@ -27,6 +27,7 @@ struct thread_record {
 	u64 accounts[ACCT_MAX];
 	struct call_sum calls[CALL_SLOTS];
 	u64 cpus[MASK_WORDS];	/* that it may run on; all 0 if that is not known */
+	u64 object, ip, sp, fp;	/* of one that sleeps when recording stops: for what, and its registers */
 	char comm[16];
 };
 

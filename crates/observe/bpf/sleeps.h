@@ -252,20 +252,30 @@ static __always_inline u32 file_account(struct thread *t, struct task_struct *ta
 	return otherwise;
 }
 
-/* The one descriptor that poll or ppoll waits for; with several nobody knows which. */
-static __always_inline u64 polled_inode(struct thread *t, struct task_struct *task,
+#define TCP_SYN_SENT	2
+
+/*
+ * What poll or ppoll waits for if that is one descriptor; with several nobody knows which. A connect
+ * with a time limit (Python's, libcurl's) waits so until there is a connection.
+ */
+static __always_inline u32 poll_account(struct thread *t, struct task_struct *task,
 					struct pt_regs *regs)
 {
 	struct file *file;
 	u32 fd, mode;
 
+	t->object = 0;
 	if (!IS_POLL(t->call) || ARGUMENT_2(regs) != 1 || !is_current(task))
-		return 0;
+		return ACCT_POLL;
 	if (bpf_probe_read_user(&fd, sizeof(fd), (void *)ARGUMENT_1(regs)))
-		return 0;
+		return ACCT_POLL;
 	file = file_of_fd(task, fd);
 	note_asked(t, file, fd);
-	return inode_of(file, &mode);
+	t->object = inode_of(file, &mode);
+	if ((mode & S_IFMT) == S_IFSOCK &&
+	    BPF_CORE_READ(sock_of(file), __sk_common.skc_state) == TCP_SYN_SENT)
+		return ACCT_SOCKET_CONNECT;
+	return ACCT_POLL;
 }
 
 /*
@@ -304,8 +314,7 @@ static __always_inline u32 call_account(struct thread *t,
 	case CALL_POLL:
 		if (polls_nothing(t, regs))
 			return ACCT_TIMER;
-		t->object = polled_inode(t, task, regs);
-		return ACCT_POLL;
+		return poll_account(t, task, regs);
 	case CALL_COMPLETION:
 		return ACCT_POLL;	/* unless the disk ends it */
 	case CALL_TIMER:

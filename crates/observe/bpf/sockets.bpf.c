@@ -16,7 +16,6 @@
 #include "connections.h"
 #include "socket_notes.h"
 
-#define TCP_SYN_SENT	2
 #define TCP_CA_LOSS	4	/* the retransmission timer has fired */
 #define TIMER_PROBE	5	/* ICSK_TIME_LOSS_PROBE */
 

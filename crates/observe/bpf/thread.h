@@ -72,7 +72,10 @@ struct thread {
 	u64 longest;		/* of the sleeps of the current call */
 	u64 lock, spin_lock;
 	u32 fault;		/* a page fault was entered, end unknown */
-	u32 dirty_pause;
+	u8 dirty_pause;
+	u8 mm_write;		/* of the mmap_lock that it is taking: see mm_waited */
+	u8 mm_slept;		/* that wait is known by its sleep alone */
+	u8 mm_snapshot;		/* it has storage in hold_snapshots */
 	u32 pending;		/* `sleep` waits for its user stack */
 	u32 sent_to;		/* the last send or write, and nothing was read there since: see has_sent() */
 	u32 fresh;		/* born under watch; it has handed nothing to anybody */
@@ -129,7 +132,6 @@ struct thread {
 	struct wait_sum waits;	/* not yet in wait_sums */
 
 	struct wait_key waits_of;
-	u64 waits_kept;		/* when `waits` was last added to wait_sums */
 	/* the request that it read last, until it is answered: see news.h */
 	u64 asked_at, asked_read;	/* when it arrived, 0: there is none; when it was read */
 	u64 fellow_ns;		/* since then, asleep until a thread of its process let it go on */
@@ -137,12 +139,11 @@ struct thread {
 
 	u64 ends[END_MAX];	/* of the last wait, by what was at the end */
 	u64 queue, queue_throttled;	/* that it was in when it was last ready: see throttle.h */
-	u64 queue_now;
 
 	struct step steps[STEPS];
 
 	struct past past;
-	u64 told_ns, told_object;	/* asleep since it last read, until such a one told it something */
+	u64 told_ns;		/* asleep since it last read, until a thread of its process told it something, */
 
 	u64 accounts[ACCT_MAX];
 	struct call_sum calls[CALL_SLOTS];
@@ -177,9 +178,6 @@ struct thread {
 	u32 spin_base;
 	u64 mm_waited;		/* mm whose mmap_lock it is taking */
 	u64 mm_wait_start;
-	u32 mm_write;
-	u8 mm_slept;		/* that wait is known by its sleep alone */
-	u8 mm_snapshot;		/* it has storage in hold_snapshots */
 	u64 fault_address, fault_ip;
 	u64 linker;		/* where the dynamic linker is, 0: none */
 	u32 starting;		/* after exec, until it has run the program */
@@ -213,7 +211,9 @@ struct thread {
 	u64 sleep_ip;		/* of user mode, in that sleep; 0: its program is gone */
 	u64 walked;		/* its user stack before its last sleep, 0: not walked */
 	u64 sent_pipe;		/* if it waits for a pipe: the other one that it has written to last, or 0 */
-	u64 pad[2];
+	u64 waits_kept;		/* when `waits` was last added to wait_sums */
+	u64 queue_now;
+	u64 told_object;	/* which is at that object: see told_ns */
 };
 _Static_assert(sizeof(struct thread) % CACHE_LINE == 0, "each thread begins a cache line");
 _Static_assert(__builtin_offsetof(struct thread, steps) % CACHE_LINE == 0, "and so does each step");

@@ -178,7 +178,22 @@ static __always_inline void fill_record(struct thread_record *r,
 	__builtin_memcpy(r->accounts, t->accounts, sizeof(r->accounts));
 	__builtin_memcpy(r->calls, t->calls, sizeof(r->calls));
 	fill_cpus(r, task);
+	r->object = r->ip = r->sp = r->fp = 0;
 	__builtin_memcpy(r->comm, task->comm, sizeof(r->comm));
+}
+
+/* Its memory cannot be read from here: the loader does, where the sleep was long. */
+static __always_inline void fill_place(struct thread_record *r, struct thread *t,
+				       struct task_struct *task)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+
+	if (t->open < ACCT_BLOCKED || task->flags & PF_KTHREAD)
+		return;
+	r->object = t->object;
+	r->ip = INSTRUCTION(regs);
+	r->sp = STACK_TOP(regs);
+	r->fp = FRAME_POINTER(regs);
 }
 
 static __always_inline void send_last_record(struct thread *t,

@@ -73,6 +73,7 @@ enum chain_end {
 	END_UNWATCHED,		/* a thread that is not recorded */
 	END_IDLE,		/* who was asked had nothing to do until somebody else asked it */
 	END_TIMEOUT,		/* nobody let it go on in the time that it had for that */
+	END_PEER,		/* the answer that it had asked a peer for that is not recorded */
 	END_MAX,
 };
 

@@ -66,6 +66,7 @@ mod socket_walk;
 mod sockets;
 mod squeezed;
 mod stacks;
+mod standing;
 mod sums;
 mod thread_room;
 mod tracer;

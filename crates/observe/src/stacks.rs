@@ -257,6 +257,23 @@ impl Stacks {
         }
     }
 
+    /// The stack of a thread that stands still, from a copy of it, and as far as it is new; `None` if there is
+    /// no room for it.
+    pub fn standing(
+        &mut self,
+        names: &mut Names,
+        words: &Words,
+        until: Instant,
+    ) -> Option<(StackId, Option<Stack>)> {
+        let unwound = names.unwind(words, until);
+        let id = identity(words.tgid, &unwound.addresses, None);
+        let fresh = self.take_one(names, id, words.tgid, unwound.addresses, None);
+        let raw = self.raw.get_mut(&id)?;
+        raw.copies += 1;
+        raw.is_whole |= unwound.end == End::Outermost;
+        Some((id, fresh))
+    }
+
     /// Half of all room is for stacks that were unwound: the others are what they fall back to.
     fn has_room_for(&self, walked: StackId, id: StackId, frames: usize) -> bool {
         let is_known = self.unwound.contains_key(&walked) && self.raw.contains_key(&id);

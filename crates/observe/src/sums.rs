@@ -221,6 +221,7 @@ fn wait(key: wait_key, sum: wait_sum, names: &mut Names) -> WaitSum {
         ends: wire::chain_ends(&sum.ends),
         longest_end: wire::chain_end(sum.end, sum.end_tid),
         usual_end: wire::chain_end((sum.usual >> 32) as u32, sum.usual as u32),
+        open_at: None,
     }
 }
 

@@ -27,6 +27,7 @@ use crate::requests::Requests;
 use crate::sample_timers::Sampling;
 use crate::squeezed::Squeezed;
 use crate::stacks::Stacks;
+use crate::standing::Standing;
 use crate::sums::{self, Sums};
 use crate::urgency::Urgency;
 use crate::wakeup::End;
@@ -258,6 +259,8 @@ impl Tracer {
             }
         }
         let threads = if last { threads } else { self.probes.dump_threads(false)? };
+        let recorded_ns = heartbeat_ns.saturating_sub(self.probes.watching_since_ns());
+        let mut standing = Standing::default();
         for record in threads {
             if record.alive != 0 {
                 self.crowd.met_alive(record.tgid);
@@ -265,6 +268,7 @@ impl Tracer {
             match convert::thread(&record, &evicted, until_ns) {
                 Some(thread) => {
                     self.bound.see(&record.cpus, &thread);
+                    standing.meet(&record, &thread, recorded_ns);
                     batch.threads.push(thread);
                 }
                 None if last => torn.push(record),
@@ -316,6 +320,8 @@ impl Tracer {
         self.sums.read(&self.probes, &mut self.names, &mut self.crowd, &mut batch, last)?;
         if last {
             lock_owners::name(&mut batch.sums.waits, &batch.threads);
+            let stacks = standing.find(&mut self.stacks, &mut self.names, &mut batch.sums);
+            batch.stacks.extend(stacks);
         }
         batch.sums.services = self.requests.read(
             &mut self.probes,

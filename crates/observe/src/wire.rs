@@ -143,6 +143,7 @@ impl ChainEnd {
             ChainEnd::Timeout => model::ChainEnd::Timeout,
             ChainEnd::Outside => model::ChainEnd::Outside,
             ChainEnd::Unwatched => model::ChainEnd::Unwatched,
+            ChainEnd::Peer => model::ChainEnd::Peer,
             ChainEnd::Idle => model::ChainEnd::Idle,
         }
     }

@@ -101,6 +101,7 @@ fn of_process(tgid: u32, batch: &mut Batch) {
             ends: Default::default(),
             longest_end: None,
             usual_end: None,
+            open_at: None,
         });
     }
 }

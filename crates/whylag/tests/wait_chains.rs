@@ -246,6 +246,48 @@ fn waits_that_began_before_the_recording_and_go_on_after_it() {
     assert!(answer.contains("wait for each other"), "{answer}");
 }
 
+/// The kernel takes the stack of a wait when it ends; of this one the recorder reads it at the end.
+#[test]
+fn a_wait_that_does_not_end_has_its_stack() {
+    let Some(lab) = Lab::new() else { return };
+    let mut command = Command::new(program("starved"));
+    let mut starved = Helper::spawn(command.stdout(Stdio::piped()));
+    let mut line = String::new();
+    BufReader::new(starved.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    sleep(Duration::from_millis(200));
+    let run = lab.record_target(&["-p", &starved.pid(), "--time", "1s"]).run;
+    let open = run.sums.waits.iter().find(|wait| wait.account == FUTEX && wait.open > 0).unwrap();
+    let functions = |id| -> Vec<&str> {
+        let frames = run.stacks[id].frames.iter();
+        frames.filter_map(|frame| frame.symbol.as_deref()).collect()
+    };
+    let open_at = functions(open.open_at.as_ref().unwrap());
+    assert!(open_at.iter().any(|name| name.contains("rwlock_wrlock")), "{open_at:?}");
+    assert!(open_at.contains(&"wait_to_write"), "{open_at:?}");
+    // Beside the thread that sleeps in sleep().
+    let sums = run.sums.stack_sums.iter().filter_map(|sum| sum.user.as_ref());
+    assert!(sums.map(functions).any(|of_sum| of_sum.contains(&"main")), "{run:#?}");
+    let answer = String::from_utf8(lab.answer("explain", &[])).unwrap();
+    assert!(answer.contains("which none of them got"), "{answer}");
+}
+
+/// Nine threads share three connections to processes that are not recorded.
+#[test]
+fn who_has_a_connection_of_a_pool_waits_for_an_answer_whoever_gives_it() {
+    let Some(lab) = Lab::new() else { return };
+    let mut command = Command::new(shape("pool_three", Libc::Glibc));
+    let pool = Helper::spawn(command.arg("8").stdout(Stdio::null()));
+    sleep(Duration::from_millis(500));
+    let run = lab.record_target(&["-p", &pool.pid(), "--time", "2s"]).run;
+    let waits = || run.sums.waits.iter().filter(|wait| wait.account == FUTEX);
+    let all: u64 = waits().map(|wait| wait.ns).sum();
+    let ended = |end| -> u64 { waits().map(|wait| wait.ends_in(|other| other == end)).sum() };
+    assert!(ended(ChainEnd::Peer) > all / 2, "{all} {:#?}", run.sums.waits);
+    assert!(ended(ChainEnd::Unwatched) < all / 10, "{:#?}", run.sums.waits);
+    let answer = String::from_utf8(lab.answer("explain", &[])).unwrap();
+    assert!(answer.contains("answer of a process that was not"), "{answer}");
+}
+
 fn locks_of(run: &Run) -> impl Iterator<Item = &WaitSum> {
     run.sums.waits.iter().filter(|wait| wait.account == FUTEX && wait.lock_like > 0)
 }

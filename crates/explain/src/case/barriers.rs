@@ -3,7 +3,8 @@
 //! Whoever comes last has waited there itself, in another step: that is the sign of a barrier. Who comes
 //! last in every step never waits there, as one that hands out work. But it does the work that the
 //! others do, before they wait: its stacks lead through the same calls, which one that hands out work
-//! does not make.
+//! does not make. Where the function in which they wait is one of barriers, that is enough: of two threads
+//! nobody lets several go on.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -13,6 +14,7 @@ use model::{Account, Blocked, Context, Frame, Outlier, OutlierKind, Run, Stack, 
 
 use crate::case::lock_word::LockWord;
 use crate::case::lost::words_of;
+use crate::case::purposes::Purposes;
 
 const FUTEX: Account = Account::Blocked(Blocked::Futex);
 
@@ -41,8 +43,9 @@ pub(crate) fn barriers(run: &Run) -> Vec<Barrier> {
     let mut words = words_of(run);
     words.sort_by_key(|word| std::cmp::Reverse(word.ns));
     let mut looks = 0;
+    let named = Purposes::of(run).barriers();
     let barrier = |word: LockWord| {
-        if word.is_barrier() {
+        if word.is_barrier() || named.contains(&(word.tgid, word.address)) {
             return Some(Barrier { word, late: None });
         }
         if word.account != FUTEX || !word.is_let_go_together() || looks == LOOKED_AT {
@@ -196,7 +199,8 @@ fn paths(stack: &Stack) -> impl Iterator<Item = u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{RunBuilder, SECOND, interval, wait};
+    use crate::case::lost::lock_words;
+    use crate::testing::{RunBuilder, SECOND, interval, user_stack, wait};
     use model::{ChainEnd, WaitSum};
 
     const TIMER: Account = Account::Blocked(Blocked::TimerSleep);
@@ -233,6 +237,38 @@ mod tests {
             run = run.placed(interval(1, account, at, 20 * MS, None), late, late_copies);
         }
         barriers(&run.build()).first().and_then(|barrier| barrier.late)
+    }
+
+    /// Of two, one waits all the time, and the other lets it go on.
+    #[test]
+    fn two_threads_that_wait_in_a_function_of_barriers_have_one() {
+        let met_in = |function| {
+            let mut run = RunBuilder::new();
+            for n in 0..6 {
+                let mut kept = interval(2, FUTEX, 22 * n * MS, 20 * MS, Some(1));
+                (kept.user_stack, kept.object) = (Some(user_stack(function).id), 0x10);
+                run = run.kept(kept);
+            }
+            let ends = [(ChainEnd::Cpu, SECOND)].into();
+            let sum = WaitSum {
+                waker_tgid: 10,
+                waker_tid: 1,
+                by_waiter: 90,
+                ends,
+                ..wait(10, FUTEX, 0x10, 100, SECOND)
+            };
+            let mut run = run.wait(sum).build();
+            let stack = user_stack(function);
+            run.stacks.insert(stack.id, stack);
+            run.outliers.iter_mut().for_each(|wait| {
+                wait.tgid = 10;
+                wait.waker.as_mut().unwrap().tgid = 10;
+            });
+            let locks = lock_words(&run, &Purposes::of(&run)).len();
+            (barriers(&run).len(), locks)
+        };
+        assert_eq!(met_in("__pthread_barrier_wait"), (1, 0));
+        assert_eq!(met_in("take_turns"), (0, 1));
     }
 
     #[test]

@@ -104,6 +104,7 @@ pub fn lock_words(run: &Run, purposes: &Purposes) -> Vec<LockWord> {
     named_words.retain(|(tgid, _)| !is_parked(*tgid));
     named_words.extend(named.iter().map(|lock| (lock.tgid, lock.address)));
     let by_chance = locks_by_chance(run);
+    let barriers = purposes.barriers();
     let mut words = parked.together;
     words.extend(
         words_of(run)
@@ -111,6 +112,7 @@ pub fn lock_words(run: &Run, purposes: &Purposes) -> Vec<LockWord> {
             .filter(|word| !named_words.contains(&(word.tgid, word.address)))
             .filter(|word| !parked.words.contains(&(word.tgid, word.address)))
             .filter(|word| !fetching.contains(&(word.tgid, word.address)))
+            .filter(|word| !barriers.contains(&(word.tgid, word.address)))
             .filter(|word| word.is_lock() && !by_chance.contains(&(word.tgid, word.address))),
     );
     words.extend(named);

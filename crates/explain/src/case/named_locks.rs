@@ -21,7 +21,7 @@ struct Word {
 }
 
 /// The locks, and the words of each process that they are: one on which several threads wait is a lock of
-/// its own, those of one thread each are together one.
+/// its own, and so is the only one of a process; those of one thread each are together one.
 pub(super) fn named_locks(run: &Run, purposes: &Purposes) -> (Vec<LockWord>, BTreeSet<(u32, u64)>) {
     let mut words = BTreeMap::<(u32, u64), Word>::new();
     for wait in &run.sums.waits {
@@ -42,8 +42,14 @@ pub(super) fn named_locks(run: &Run, purposes: &Purposes) -> (Vec<LockWord>, BTr
         word.waiters.insert(wait.waiter_tid);
     }
     let all = words.keys().copied().collect();
-    let (own, shared): (Vec<Word>, Vec<Word>) =
-        words.into_values().partition(|word| word.waiters.len() == 1 && !word.waiters.contains(&0));
+    let mut of_processes = BTreeMap::<u32, usize>::new();
+    for (tgid, _) in words.keys() {
+        *of_processes.entry(*tgid).or_default() += 1;
+    }
+    let is_own = |word: &Word| {
+        word.waiters.len() == 1 && !word.waiters.contains(&0) && of_processes[&word.lock.tgid] > 1
+    };
+    let (own, shared): (Vec<Word>, Vec<Word>) = words.into_values().partition(is_own);
     let mut locks: Vec<LockWord> = shared.into_iter().map(|word| word.lock).collect();
     locks.extend(together(&own));
     (locks, all)

@@ -26,7 +26,23 @@ pub enum Purpose {
     NextJob,
     /// A lock.
     Lock,
+    /// The last one of those that meet at a barrier.
+    Barrier,
 }
+
+/// Functions in which a thread waits for others to come to a barrier: of the C library, Java, C++ and Boost, Rust
+/// and Python, and GCC's OpenMP.
+const BARRIERS: [[&str; 2]; 9] = [
+    ["", "pthread_barrier_wait"],
+    ["CyclicBarrier", "await"],
+    ["CyclicBarrier", "dowait"],
+    ["barrier", "wait"],
+    ["barrier", "arrive_and_wait"],
+    ["Barrier", "wait"],
+    ["", "gomp_barrier_wait_end"],
+    ["", "gomp_team_barrier_wait_end"],
+    ["", "gomp_team_barrier_wait_final"],
+];
 
 /// Functions in which a thread waits for a lock and for nothing else: Java's monitors, PostgreSQL's locks
 /// of what its processes share, the C library's for readers and writers, and those of [`TRANSACTIONS`].
@@ -101,12 +117,17 @@ impl Purposes {
             }
             let known = by_word.entry((wait.tgid, wait.object, waker.tgid)).or_default();
             let ns = wait.breakdown.get(FUTEX);
-            known.all_ns = known.all_ns.saturating_add(ns);
             known.wakers.insert(waker.tid);
-            if let Some(purpose) = purpose {
-                let sum = known.ns.entry(purpose.clone()).or_default();
-                *sum = sum.saturating_add(ns);
-            }
+            known.add(purpose, ns);
+        }
+        // Waits of which none has ended are in no interval.
+        for wait in run.sums.waits.iter().filter(|wait| is_never_ended(wait)) {
+            let Some(stack) = wait.open_at.and_then(|id| run.stacks.get(&id)) else { continue };
+            let purpose = by_stack.entry(stack.id).or_insert_with(|| purpose(stack)).as_ref();
+            by_word
+                .entry((wait.tgid, wait.object, wait.waker_tgid))
+                .or_default()
+                .add(purpose, wait.ns);
         }
         Purposes { by_word, by_stack }
     }
@@ -117,6 +138,18 @@ impl Purposes {
         known.map(|(purpose, _)| *purpose)
     }
 
+    /// The words of processes at which most waits, of those that were kept, are at a barrier.
+    pub fn barriers(&self) -> BTreeSet<(u32, u64)> {
+        let mut words = BTreeMap::<(u32, u64), (u64, u64)>::new();
+        for ((tgid, word, _), known) in &self.by_word {
+            let (at_barrier, all) = words.entry((*tgid, *word)).or_default();
+            *at_barrier = at_barrier.saturating_add(known.ns_for(Purpose::Barrier));
+            *all = all.saturating_add(known.all_ns);
+        }
+        words.retain(|_, (at_barrier, all)| *at_barrier > *all / 2);
+        words.into_keys().collect()
+    }
+
     /// Of these waits, if any was kept with its stack.
     pub fn known(&self, wait: &WaitSum) -> Option<&Known> {
         (wait.account == FUTEX)
@@ -125,11 +158,22 @@ impl Purposes {
     }
 }
 
+fn is_never_ended(wait: &WaitSum) -> bool {
+    wait.account == FUTEX && wait.open > 0 && wait.open == wait.count
+}
+
 impl Known {
+    fn add(&mut self, purpose: Option<&(Purpose, String)>, ns: u64) {
+        self.all_ns = self.all_ns.saturating_add(ns);
+        if let Some(purpose) = purpose {
+            let sum = self.ns.entry(purpose.clone()).or_default();
+            *sum = sum.saturating_add(ns);
+        }
+    }
+
     /// The part of such waits that was for this.
     pub fn part_for(&self, wait: &WaitSum, purpose: Purpose) -> WaitSum {
-        let times = self.ns.iter().filter(|((other, _), _)| *other == purpose);
-        let of_it = times.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
+        let of_it = self.ns_for(purpose);
         let part = |all: u64| part_of(all, of_it, self.all_ns);
         WaitSum {
             count: part(wait.count),
@@ -137,6 +181,11 @@ impl Known {
             ends: wait.ends.iter().map(|(end, ns)| (*end, part(*ns))).collect(),
             ..wait.clone()
         }
+    }
+
+    fn ns_for(&self, purpose: Purpose) -> u64 {
+        let times = self.ns.iter().filter(|((other, _), _)| *other == purpose);
+        times.fold(0, |sum, (_, ns)| sum.saturating_add(*ns))
     }
 
     /// The function that shows it most.
@@ -172,6 +221,9 @@ fn of_function(symbol: &str) -> Option<(Purpose, String)> {
     if is_one_of(&LOCKS, of, function) || is_one_of(&TRANSACTIONS, of, function) {
         return Some((Purpose::Lock, named));
     }
+    if is_one_of(&BARRIERS, of, function) {
+        return Some((Purpose::Barrier, named));
+    }
     let words = words(function);
     let has = |of: &[&str]| words.iter().any(|word| of.contains(&word.as_str()));
     let is_promised = || {
@@ -196,6 +248,7 @@ pub fn is_of_transactions(named: &str) -> bool {
 
 fn is_one_of(names: &[[&str; 2]], of: &str, function: &str) -> bool {
     let plain = function.trim_start_matches('_');
+    let plain = plain.strip_prefix("GI_").map_or(plain, |name| name.trim_start_matches('_'));
     names.iter().any(|[class, name]| plain == *name && (class.is_empty() || of == *class))
 }
 
@@ -250,6 +303,38 @@ fn words(name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{RunBuilder, SECOND, user_stack, wait};
+
+    #[test]
+    fn functions_of_barriers_are_known() {
+        for symbol in [
+            "pthread_barrier_wait",
+            "__GI___pthread_barrier_wait",
+            "std::barrier<std::__empty_completion>::arrive_and_wait()",
+            "boost::barrier::wait()",
+            "std::sync::barrier::Barrier::wait",
+            "java.util.concurrent.CyclicBarrier.await",
+            "gomp_team_barrier_wait_end",
+        ] {
+            assert_eq!(of(symbol), Some(Purpose::Barrier), "{symbol}");
+        }
+        assert_eq!(of("barrier_sleep"), None);
+    }
+
+    /// Nobody has ended the wait, so that there is no interval with its stack.
+    #[test]
+    fn a_wait_that_has_not_ended_is_known_by_where_it_stands() {
+        let stack = user_stack("__pthread_rwlock_wrlock");
+        let open = WaitSum { open: 1, open_at: Some(stack.id), ..wait(10, FUTEX, 0x10, 1, SECOND) };
+        let mut run = RunBuilder::new().wait(open.clone()).build();
+        run.stacks.insert(stack.id, stack);
+        let purposes = Purposes::of(&run);
+        let known = purposes.known(&open).unwrap();
+        assert_eq!(known.part_for(&open, Purpose::Lock).ns, SECOND);
+        let ended = WaitSum { count: 2, ..open };
+        run.sums.waits = vec![ended.clone()];
+        assert!(Purposes::of(&run).known(&ended).is_none(), "the other one may have been another");
+    }
 
     fn of(symbol: &str) -> Option<Purpose> {
         of_function(symbol).map(|(purpose, _)| purpose)

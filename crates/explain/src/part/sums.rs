@@ -194,6 +194,7 @@ impl<'a> PartSums<'a> {
             turns: 0,
             turn_ns: 0,
             idle_turn_ns: 0,
+            open_at: None,
             began: None,
             asked: false,
             ends: BTreeMap::new(),

@@ -40,6 +40,7 @@ pub fn wait(tgid: u32, account: Account, object: u64, count: u64, ns: u64) -> Wa
         ends: BTreeMap::new(),
         longest_end: None,
         usual_end: None,
+        open_at: None,
     }
 }
 

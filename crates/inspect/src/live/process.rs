@@ -34,6 +34,9 @@ enum Withheld {
 /// the top byte are taken off.
 const NOWHERE: u64 = 3 << 55;
 
+/// Bytes.
+const WORD: u64 = 8;
+
 /// Numbers at some addresses, or why they cannot be read.
 type Words = Result<Vec<u64>, String>;
 
@@ -159,6 +162,19 @@ impl Process {
         let lists = addresses.iter().map(|address| (code_of(*address), vec![*address]));
         let words = self.words(lists.collect())?;
         Ok(words.into_iter().map(|words| words.ok()?.first().copied()).collect())
+    }
+
+    /// So many words from an address on, as far as they are in the same memory of its own: a stack.
+    ///
+    /// # Errors
+    /// If it is gone, or does not answer; if the memory cannot be read.
+    pub fn own_words_from(&self, address: u64, count: usize) -> Result<Vec<u64>, LiveError> {
+        let all = self.mappings.as_ref().map_or(&[][..], |list| &list.all);
+        let around = all.iter().find(|mapping| mapping.is_around(address));
+        let left = around.map_or(0, |mapping| (mapping.end - address) / WORD);
+        let addresses = (0..left.min(count as u64)).map(|n| address + n * WORD).collect();
+        let words = self.words(vec![(0, addresses)])?;
+        words.into_iter().next().unwrap_or(Ok(Vec::new())).map_err(LiveError::NoAnswer)
     }
 
     /// Whether the words at addresses lie in mappings of the file with code at `code`, or of none.

@@ -87,7 +87,7 @@ because: string, };
  * What the one was doing that a thread waited for, or the one that that one waited for, and so on
  * to one that did not wait for another recorded thread.
  */
-export type ChainEnd = "cpu" | "run_queue" | "throttled" | "disk" | "fault" | "kernel" | "stopped" | "timer" | "timeout" | "outside" | "unwatched" | "idle" | "unknown";
+export type ChainEnd = "cpu" | "run_queue" | "throttled" | "disk" | "fault" | "kernel" | "stopped" | "timer" | "timeout" | "outside" | "unwatched" | "peer" | "idle" | "unknown";
 
 /**
  * What `whylag series` says of a change.

@@ -76,6 +76,7 @@ mod tests {
             lock_like: 0,
             longest_end: None,
             usual_end: None,
+            open_at: None,
             many: 0,
             again: 0,
             by_parked: 0,

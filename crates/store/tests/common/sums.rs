@@ -135,6 +135,7 @@ pub fn wait(ns: u64) -> WaitSum {
         asked: true,
         longest_end: Some((101, model::ChainEnd::Cpu)),
         usual_end: Some((102, model::ChainEnd::Timer)),
+        open_at: Some(model::StackId(7)),
         ends: [(model::ChainEnd::Cpu, ns)].into(),
     }
 }

@@ -22,10 +22,11 @@ use table::{Floors, Table};
 use truth::Truth;
 use verdict::Verdict;
 
-const SHAPES: [&str; 89] = [
+const SHAPES: [&str; 90] = [
     "async_turn",
     "barrier_compute",
     "barrier_one_late",
+    "barrier_pair",
     "barrier_sleep",
     "chain_of_three",
     "child_compute",

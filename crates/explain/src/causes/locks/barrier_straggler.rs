@@ -9,7 +9,8 @@
 //! Sleeps on futex words on which one wake-up releases several threads, by a thread that has waited
 //! there itself, and all of these go on. One thread that is last in every step never waits there:
 //! then it is known by its stacks, most of which lead through the same calls as those of the others
-//! when they do not wait (a thread that hands out work has others). The waits are divided by what
+//! when they do not wait (a thread that hands out work has others). Where they wait in a function of barriers
+//! (pthread_barrier_wait, std::barrier, CyclicBarrier.await) that is enough, also of two threads. The waits are divided by what
 //! that thread did meanwhile (ran, slept, waited for a disk, for another lock). Where it waited for a
 //! CPU, was throttled or stopped, the time is left to those causes. If the threads that were woken
 //! check a condition and sleep again, they are queueing: futex-convoy. Some thread always comes last:

@@ -11,7 +11,9 @@
 //! lock alone, these names tell: Java's monitors, rows of InnoDB, tables of MariaDB and MySQL. Each wait is
 //! broken down by what the lock holder did meanwhile (on-CPU, run queue, disk, another lock): the fix
 //! follows that. Who waits until a timeout, looks, and waits again (Python, Ruby) waits for the thread that
-//! ends other waits for the same words and is busy nearly all the time. Where the holder waited for a
+//! ends other waits for the same words and is busy nearly all the time. A holder that waits for an answer
+//! which it has asked for on a socket goes on with it, whether the peer is recorded or not: so of a pool of
+//! connections that is too small for its threads. Where the holder waited for a
 //! CPU, was throttled or stopped, the time is left to those causes. The longest are followed from the
 //! waiter to the thread that ended the wait.
 //!
@@ -25,10 +27,13 @@
 //!
 //! futex(2); futex(7); kernel/futex/waitwake.c.
 
+mod fixes;
+
 use std::cmp::Reverse;
 
 use model::{
     Account, Accounts, Blocked, ChainEnd, Metric, Outlier, RecorderPart, Syscall, ThreadAccounts,
+    WaitSum,
 };
 
 use crate::case::Case;
@@ -36,7 +41,7 @@ use crate::case::beyond::{Holders, Whose};
 use crate::case::chain_ends::is_holders;
 use crate::case::in_words::{in_words, stacks};
 use crate::case::lock_word::LockWord;
-use crate::case::looks::{FIX_OF_LOOKS, HasIt, did, doubt_looks};
+use crate::case::looks::{HasIt, did, doubt_looks};
 use crate::case::purposes::is_of_transactions;
 use crate::case::stuck::{Stuck, stuck};
 use crate::case::turns;
@@ -97,16 +102,19 @@ fn claimed(case: &Case, locks: &[&LockWord]) -> Accounts {
     all.iter().map(|(account, ns)| (account, ns.min(case.lost.get(account)))).collect()
 }
 
-const NEVER_LET_GO: &str = "Find who has the lock: attach a debugger and look at the stacks of all \
-                            threads ('gdb -p PID', 'thread apply all bt', and the owner in the \
-                            mutex). If threads wait for each other's locks, take them in one order.";
-const FIX_OF_CIRCLE: &str = "Take the locks in one order everywhere (or with pthread_mutex_trylock, and let \
-                             go of the first where the second is taken). Until then only a restart \
-                             helps: these threads never go on.";
-
 /// `; longest in such a wait: transfer-0 (tid 12), ...`.
 fn stuck_in_words(case: &Case, word: &LockWord) -> String {
-    let waited = |t: &&ThreadAccounts| t.tgid == word.tgid && t.accounts.get(word.account) > 0;
+    let of_word = |wait: &&WaitSum| {
+        (wait.tgid, wait.account, wait.object) == (word.tgid, word.account, word.address)
+    };
+    let waits = || case.run.sums.waits.iter().filter(of_word);
+    // Of several threads that have waited so none has its number in the sums.
+    let are_known = waits().next().is_some() && waits().all(|wait| wait.waiter_tid != 0);
+    let waited = |t: &&ThreadAccounts| {
+        t.tgid == word.tgid
+            && t.accounts.get(word.account) > 0
+            && (!are_known || waits().any(|wait| wait.waiter_tid == t.tid))
+    };
     let mut longest: Vec<_> = case.run.threads.iter().filter(waited).collect();
     longest.sort_by_key(|thread| Reverse(thread.accounts.get(word.account)));
     if longest.is_empty() {
@@ -117,38 +125,8 @@ fn stuck_in_words(case: &Case, word: &LockWord) -> String {
     format!("; longest in such a wait: {}{more}", named.collect::<Vec<_>>().join(", "))
 }
 
-/// What to do follows what the holder did.
-fn fix(end: ChainEnd, whose: &Whose) -> Option<&'static str> {
-    let is_held_up =
-        matches!(end, ChainEnd::Timer | ChainEnd::Timeout | ChainEnd::Disk | ChainEnd::Fault);
-    match end {
-        _ if is_held_up && matches!(whose, Whose::Beyond(_)) => Some(
-            "The holder waits for another thread with the lock in hand, and that one is held up: take \
-             the lock after its answer has come, or make that one answer sooner.",
-        ),
-        _ if is_held_up && *whose == Whose::Unknown => Some(
-            "The holder, or a thread that it waits for with the lock in hand, is held up: see which, by \
-             the stacks of the longest waits, and take the lock after that.",
-        ),
-        ChainEnd::Timer | ChainEnd::Timeout => Some(
-            "The holder sleeps with the lock in hand: let go of it before it sleeps (a pause, a retry \
-             with a delay, a wait for something else belongs outside).",
-        ),
-        ChainEnd::Disk | ChainEnd::Fault => Some(
-            "The holder waits for a disk with the lock in hand: read and write outside of it, and take \
-             the lock for what is in memory only.",
-        ),
-        ChainEnd::Kernel => Some(
-            "The holder waits in the kernel with the lock in hand: see what for (its stack, \
-             /proc/TID/stack), and do that outside of the lock.",
-        ),
-        ChainEnd::Outside | ChainEnd::Unwatched => Some(
-            "The holder waits for another process or host with the lock in hand: take the lock after \
-             the answer has come.",
-        ),
-        _ => None,
-    }
-}
+const HELD_BACK: &str = "the holder may have asked for something to do, and its peer have nothing: then those \
+                         behind it wait for work";
 
 /// Words worth a line.
 const WORDS_SHOWN: usize = 3;
@@ -186,12 +164,7 @@ fn examine(case: &Case) -> Verdict {
     let waits = locks.iter().fold(0u64, |sum, word| sum.saturating_add(word.count));
     let mut claim = Claim::new(title, claimed, waits);
     let stuck = if first.is_never_let_go() { stuck(case, first) } else { None };
-    claim.fix = match &stuck {
-        Some(Stuck::InCircle(_)) => Some(FIX_OF_CIRCLE),
-        _ if first.is_never_let_go() => Some(NEVER_LET_GO),
-        _ if has_it.is_some() => Some(FIX_OF_LOOKS),
-        _ => end.and_then(|end| fix(end, &whose)),
-    };
+    claim.fix = fixes::of(first, stuck.as_ref(), has_it.is_some(), &whose);
     claim.mechanism(format!(
         "{} asleep for {}; each wait lasts for the turns of all who queue in front (mean {})",
         duration(lost),
@@ -209,6 +182,9 @@ fn examine(case: &Case) -> Verdict {
         claim.trigger(longest);
     }
     doubt_looks(has_it.as_ref(), &mut claim);
+    if end == Some(ChainEnd::Peer) {
+        claim.doubt(0.9, HELD_BACK);
+    }
     words(case, &locks, (lock, &whose), &mut claim);
     longest_waits(case, first, &mut claim);
     rule_out(case, first, lost, &mut claim);
@@ -218,6 +194,10 @@ fn examine(case: &Case) -> Verdict {
 /// `, whose holder slept by a timer of its own`; nothing if it only ran, or is not known.
 fn holder_in_words(first: &LockWord, whose: &Whose, did: &str) -> String {
     match first.ends.main() {
+        // Of these it is only known that they wait.
+        _ if first.is_never_let_go() && first.function.is_some() => {
+            ", which none of them got".to_owned()
+        }
         _ if first.is_never_let_go() => ", which nobody let go of".to_owned(),
         Some(end) if !matches!(end, ChainEnd::Cpu | ChainEnd::Unknown) && is_holders(end) => {
             match whose {
@@ -233,9 +213,10 @@ fn holder_in_words(first: &LockWord, whose: &Whose, did: &str) -> String {
 fn who_lets_go(case: &Case, first: &LockWord, stuck: Option<Stuck>, claim: &mut Claim) {
     let lock = described(first);
     if !first.is_never_let_go() {
+        let handed_on = if first.parked > 0 { first.by_parked } else { first.by_waiter };
         claim.trigger(format!(
             "{lock}: {} of its waits ended when a thread that had queued itself let go",
-            percent(first.by_waiter.min(first.count), first.count)
+            percent(handed_on.min(first.count), first.count)
         ));
         return;
     }
@@ -344,7 +325,10 @@ fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
         doubt_kind(first, claim);
         return;
     }
-    let queued = case.accounts.sum_of(|account| account.is_waiting_for_cpu());
+    // Whoever had the lock may be no part of what is asked about.
+    let could_hold = case.whole().threads.iter().filter(|thread| thread.tgid == first.tgid);
+    let queued: u64 =
+        could_hold.map(|t| t.accounts.sum_of(|account| account.is_waiting_for_cpu())).sum();
     let against = format!("{} against {} in the lock", duration(queued), duration(lost));
     if queued < lost / 5 {
         for cause in [ids::CPU_RUNQUEUE, ids::PRIORITY_INVERSION] {

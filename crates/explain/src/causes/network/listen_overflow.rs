@@ -5,7 +5,8 @@
 //!
 //! A listening socket of the target whose queue was seen longer than its backlog (looked at every
 //! 20 ms or more), or that dropped connections while ListenOverflows of the network namespace grew;
-//! connects that took 0.8 s or more, so that a SYN was sent again. Of a connect that an edge of the
+//! connects that took 0.8 s or more, so that a SYN was sent again; so do waits in poll for one socket that is to
+//! be connected (a connect with a time limit). Of a connect that an edge of the
 //! recording cuts the part in it counts, from 0.1 s on. Drops alone are no evidence: the
 //! socket also counts what does not fit into the queue of SYNs, and with TCP_DEFER_ACCEPT each
 //! connection whose data is not there yet.

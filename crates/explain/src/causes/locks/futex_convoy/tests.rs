@@ -43,6 +43,46 @@ fn the_fix_follows_what_the_holder_did() {
     assert!(claim.ruled_out.iter().any(|r| r.cause == "cpu-runqueue"), "{:?}", claim.ruled_out);
 }
 
+/// A pool of connections: each word is known as a lock by who ended the waits alone.
+#[test]
+fn what_waits_behind_a_holder_that_has_asked_a_process_beyond_the_recording_is_lost() {
+    let behind = |end| {
+        let mut run = convoy_behind(&[(end, 3 * SECOND)]).build();
+        (run.sums.waits[0].lock_like, run.sums.waits[0].by_waiter) = (0, 90);
+        run
+    };
+    let run = behind(ChainEnd::Peer);
+    let claim = examine(&Case::new(&run)).unwrap();
+    assert_eq!(claim.lost.get(FUTEX), 3 * SECOND);
+    assert!(claim.title.contains("waited for the answer of a process"), "{}", claim.title);
+    assert!(claim.fix.unwrap().contains("too few for so many threads"));
+    // All may have waited for something to do.
+    assert!(examine(&Case::new(&behind(ChainEnd::Unwatched))).is_err());
+}
+
+#[test]
+fn a_writer_that_never_got_the_lock_is_told_of_its_readers() {
+    let stack = crate::testing::user_stack("pthread_rwlock_wrlock");
+    let open = WaitSum {
+        open: 1,
+        open_at: Some(stack.id),
+        waiter_tid: 11,
+        ..wait(10, FUTEX, 0xbeef, 1, 4 * SECOND)
+    };
+    let threads = [(10, SECOND), (11, 4 * SECOND)];
+    let run = threads.into_iter().fold(RunBuilder::new(), |run, (tid, ns)| {
+        run.thread(tid, 10, &[(USER, SECOND), (FUTEX, ns)])
+    });
+    let mut run = run.wait(open).build();
+    run.stacks.insert(stack.id, stack);
+    let claim = examine(&Case::new(&run)).unwrap();
+    assert!(claim.title.ends_with("the lock at 0xbeef, which none of them got"), "{}", claim.title);
+    assert!(claim.fix.unwrap().contains("prefer writers"));
+    let trigger =
+        &claim.chain.iter().find(|link| link.text.contains("had not ended")).unwrap().text;
+    assert!(trigger.ends_with("longest in such a wait: thread-11 (tid 11)"), "{trigger}");
+}
+
 #[test]
 fn where_nobody_is_known_at_the_end_it_is_not_called_the_holders_own() {
     let mut run = convoy_behind(&[(ChainEnd::Timer, 3 * SECOND)]).build();
