@@ -140,6 +140,7 @@ fn each_wait_is_in_its_account(recorded: &Recorded) {
         ("send", Blocked::SocketSend),
         ("accept", Blocked::SocketAccept),
         ("connect", Blocked::SocketConnect),
+        ("timed_connect", Blocked::SocketConnect),
         ("child", Blocked::ChildWait),
         ("flock", Blocked::FileLock),
         ("message", Blocked::Other),

@@ -4,7 +4,10 @@
  * queue time of the thread by the kernel's own clocks, and its life (clock.h).
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,6 +33,7 @@ static int go;
 static int empty_pipe[2], full_pipe[2], empty_socket[2], full_socket[2];
 static int idle_pipe[2];
 static int listener, backlog_listener, holder_fd, waiter_fd, queue;
+static struct sockaddr_in busy_port;
 static struct sockaddr_un listener_name, backlog_name;
 static pid_t child;
 static char block[1 << 20];
@@ -145,6 +149,39 @@ static void do_connect(void)
 }
 
 static void free_connect(void) { must(accept(backlog_listener, NULL, NULL)); }
+
+static int begin_connect(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	if (connect(fd, (struct sockaddr *)&busy_port, sizeof busy_port) && errno != EINPROGRESS)
+		abort();
+	return fd;
+}
+
+/* Nothing answers what is sent to a port without room: the next try would be a second later. */
+static void do_timed_connect(void)
+{
+	struct pollfd connected = { .fd = begin_connect(), .events = POLLOUT };
+
+	if (poll(&connected, 1, WAIT_MS))
+		abort();
+}
+
+/* A backlog of 0 takes one connection; what comes then has no answer. */
+static void fill_port(void)
+{
+	socklen_t length = sizeof busy_port;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	busy_port.sin_family = AF_INET;
+	busy_port.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	must(bind(fd, (struct sockaddr *)&busy_port, length));
+	must(listen(fd, 0));
+	must(getsockname(fd, (struct sockaddr *)&busy_port, &length));
+	begin_connect();
+	sleep_ms(10);
+}
 static void do_child(void) { must(waitpid(child, NULL, 0)); }
 static void free_child(void) { kill(child, SIGKILL); }
 static void do_flock(void) { must(flock(waiter_fd, LOCK_EX)); }
@@ -185,6 +222,7 @@ static struct wait {
 	{ .name = "send", .wait = do_send, .release = free_send },
 	{ .name = "accept", .wait = do_accept, .release = free_accept },
 	{ .name = "connect", .wait = do_connect, .release = free_connect },
+	{ .name = "timed_connect", .wait = do_timed_connect, .release = nothing },
 	{ .name = "child", .wait = do_child, .release = free_child },
 	{ .name = "flock", .wait = do_flock, .release = free_flock },
 	{ .name = "message", .wait = do_message, .release = free_message },
@@ -242,6 +280,7 @@ static void prepare(void)
 	/* A backlog of 0 takes one connection; the next has to wait. */
 	backlog_listener = listening(&backlog_name, "connect", 0);
 	do_connect();
+	fill_port();
 	pthread_mutex_lock(&mutex);
 	pthread_mutexattr_init(&inherit);
 	pthread_mutexattr_setprotocol(&inherit, PTHREAD_PRIO_INHERIT);
