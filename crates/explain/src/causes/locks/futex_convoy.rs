@@ -327,8 +327,8 @@ fn rule_out(case: &Case, first: &LockWord, lost: u64, claim: &mut Claim) {
     }
     // Whoever had the lock may be no part of what is asked about.
     let could_hold = case.whole().threads.iter().filter(|thread| thread.tgid == first.tgid);
-    let queued: u64 =
-        could_hold.map(|t| t.accounts.sum_of(|account| account.is_waiting_for_cpu())).sum();
+    let queued = could_hold.map(|t| t.accounts.sum_of(|account| account.is_waiting_for_cpu()));
+    let queued = queued.fold(0, u64::saturating_add);
     let against = format!("{} against {} in the lock", duration(queued), duration(lost));
     if queued < lost / 5 {
         for cause in [ids::CPU_RUNQUEUE, ids::PRIORITY_INVERSION] {

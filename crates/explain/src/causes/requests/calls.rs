@@ -272,6 +272,9 @@ mod tests {
         };
         let seldom = titles(pool_of_two(1_800, 900));
         assert!(seldom.iter().all(|title| !title.contains("turn")), "{seldom:?}");
+        let mut made_up = pool_of_two(100, 1_750);
+        made_up.sums.services.last_mut().unwrap().calls_at_once = vec![u64::MAX; 100];
+        assert!(titles(made_up).iter().all(|title| !title.contains("turn")));
         let few_known = titles(pool_of_two(50, 900));
         assert!(few_known.iter().all(|title| !title.contains("turn")), "{few_known:?}");
     }

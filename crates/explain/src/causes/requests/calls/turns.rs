@@ -29,7 +29,8 @@ pub struct Limit {
 pub fn limit(case: &Case, called: &Called) -> Option<Limit> {
     let total = called.total.sum();
     let at_once = &called.service.calls_at_once;
-    let known: u64 = (1..).zip(at_once).map(|(calls, ns)| calls * ns).sum();
+    let each = (1u64..).zip(at_once).map(|(calls, ns)| calls.saturating_mul(*ns));
+    let known = each.fold(0, u64::saturating_add);
     let calls = match known >= total / 100 * KNOWN_PERCENT {
         true => most_at_once(at_once)?,
         false if total <= case.run.length_ns() && is_one_at_a_time(case, called) => 1,
@@ -42,10 +43,13 @@ pub fn limit(case: &Case, called: &Called) -> Option<Limit> {
 
 /// Of times with one call, two, and so on.
 fn most_at_once(at_once: &[u64]) -> Option<u64> {
-    let busy: u64 = at_once.iter().sum();
-    let from = |place: usize| at_once[place..].iter().sum::<u64>();
-    let last = (0..at_once.len()).rev().find(|place| from(*place) > busy / BEYOND)?;
-    (at_once[last] >= busy / 2).then_some(last as u64 + 1)
+    let busy = at_once.iter().copied().fold(0, u64::saturating_add);
+    let mut so_many = 0u64;
+    let (last, ns) = at_once.iter().enumerate().rev().find(|(_, ns)| {
+        so_many = so_many.saturating_add(**ns);
+        so_many > busy / BEYOND
+    })?;
+    (*ns >= busy / 2).then_some(last as u64 + 1)
 }
 
 /// Of the calls that were kept none was sent before the answer to another.
