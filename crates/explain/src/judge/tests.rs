@@ -4,7 +4,7 @@ use super::rank::cap;
 use super::*;
 use crate::case::mmap_holders::{READ, WRITE};
 use crate::cause::{Cause, Claim};
-use crate::testing::{FUTEX, RunBuilder, SECOND, USER, drops, hold, runner, wait};
+use crate::testing::{FUTEX, RunBuilder, SECOND, USER, drops, hold, interval, runner, wait};
 use model::{Account, Blocked, RecorderPart, Role, RunnerSum, WaitSum};
 
 const POLL: Account = Account::Blocked(Blocked::Poll);
@@ -170,6 +170,33 @@ fn a_healthy_program_has_no_finding() {
     assert!(explanation.findings.is_empty(), "{:?}", causes(&explanation));
     assert_eq!(explanation.idle_ns, 56 * SECOND);
     assert_eq!(explanation.unexplained, [(PREEMPTED, 2 * SECOND)]);
+}
+
+/// 100 threads of 1 s wait 4 ms each for their mmap_lock, one after the other so far apart.
+fn threads_that_wait_once(apart_ns: u64) -> Explanation {
+    let ms = SECOND / 1000;
+    let mut builder = RunBuilder::new().length(SECOND);
+    builder = builder.wait(wait(10, WRITE, 1, 100, 400 * ms)).hold(hold(10, 10, true, 400 * ms));
+    for tid in 0..100 {
+        let waits = [(USER, 2 * ms), (WRITE, 4 * ms), (POLL, 994 * ms)];
+        let start_ns = u64::from(tid) * apart_ns;
+        builder = builder.thread(10 + tid, 10, &waits).kept(interval(
+            10 + tid,
+            WRITE,
+            start_ns,
+            4 * ms,
+            None,
+        ));
+    }
+    explain(&builder.build())
+}
+
+#[test]
+fn threads_that_all_wait_in_one_moment_as_when_they_end_have_no_finding() {
+    let explanation = threads_that_wait_once(10_000);
+    assert!(explanation.findings.is_empty(), "{:?}", causes(&explanation));
+    let explanation = threads_that_wait_once(9_000_000);
+    assert_eq!(causes(&explanation), ["mmap-lock"]);
 }
 
 #[test]

@@ -17,8 +17,9 @@
 //!   slowest requests, where these are known, or
 //! - for one busy thread or process among others: a tenth of the time in which it worked or was
 //!   wanted, if that is at least half of the recording, in waits of 100 us (of any length, for a
-//!   device or a fork); or, in such of 1 ms on average, of one thread of a server that was wanted
-//!   for a tenth of it, and 2.5 % of its length: all that it serves wait for it.
+//!   device or a fork), those of a process not all in one moment of less than 5 % of the recording;
+//!   or, in such of 1 ms on average, of one thread of a server that was wanted for a tenth of it,
+//!   and 2.5 % of its length: all that it serves wait for it.
 //!
 //! A cause that makes a whole process stand still has to do so for 5 % of the length of the recording.
 //!
@@ -38,7 +39,7 @@
 
 use super::hurt::Share;
 use super::requests::FEWEST;
-use super::{hurt, requests};
+use super::{concentration, hurt, requests};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::cause::{Claim, OfRequests};
@@ -190,11 +191,16 @@ pub(super) fn can_lead(case: &Case, claim: &Claim) -> bool {
         || hurt::shares(case, claim).any(|share| is_part(share.claimed_ns, share.wanted_ns))
 }
 
-/// At least a tenth of what one thread or process wanted that is busy for half of the recording.
+/// At least a tenth of what one thread or process wanted that is busy for half of the recording. A
+/// process of many threads that all wanted something in one moment, as when they end, is not.
 fn hurts_a_busy_one(case: &Case, claim: &Claim) -> bool {
     let is_busy = |wanted_ns: u64| wanted_ns > 0 && wanted_ns >= case.run.length_ns() / 2;
-    hurt::shares(case, claim)
-        .any(|share| is_busy(share.wanted_ns) && share.claimed_ns >= share.wanted_ns / 10)
+    let mut hurt = hurt::shares(case, claim)
+        .filter(|share| is_busy(share.wanted_ns) && share.claimed_ns >= share.wanted_ns / 10)
+        .peekable();
+    let when = hurt.peek().and_then(|_| concentration::of(case, claim));
+    let is_moment = when.is_some_and(|when| when.to_ns - when.from_ns < case.run.length_ns() / 20);
+    hurt.any(|share| share.tid.is_some() || !is_moment)
 }
 
 /// At least a tenth of what one thread of a server wanted, in stalls: whoever
