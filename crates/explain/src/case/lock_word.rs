@@ -102,9 +102,11 @@ impl LockWord {
         if self.parked > 0 { self.by_parked } else { self.by_waiter }
     }
 
-    /// Whoever ends waits here ends several, and those that it has woken go on.
+    /// Whoever ends waits here ends several, and most of those that it has woken go on. At a barrier
+    /// all do, so `again` is near 0; at a lock that wakes all, all but one wait again, so it is near
+    /// `many`.
     fn is_broadcast(&self) -> bool {
-        self.many.saturating_mul(BARRIER) >= self.by_thread.max(1) && self.again < self.many / 4 * 3
+        self.many.saturating_mul(BARRIER) >= self.by_thread.max(1) && self.again < self.many / 2
     }
 
     /// Not one of the waits for it has ended.
