@@ -279,6 +279,56 @@ mod tests {
         assert!(few_known.iter().all(|title| !title.contains("turn")), "{few_known:?}");
     }
 
+    /// An event loop with two connections: what reads an answer sends the call of another request, so that
+    /// hardly a request has a call of its own. Its requests are there for `ms` each, and it sleeps for
+    /// `idle_ms` of 4 s.
+    fn loop_with_two(ms: u64, idle_ms: u64, both_ms: u64) -> Run {
+        let accounts = [(POLL, idle_ms * MS), (USER, 4 * SECOND - idle_ms * MS)];
+        let run = RunBuilder::new().thread(11, 10, &accounts).build();
+        let mut requests: Vec<_> = (0..200).map(|n| request(n, 11, 19 * n, 0, ms)).collect();
+        requests[100].at_socket.as_mut().unwrap().calls = vec![call(1_900, 15)];
+        let mut run = calls(served(run, requests), 200, 35 * MS);
+        let service = run.sums.services.last_mut().unwrap();
+        service.calls_at_once = vec![7_000 * MS - 2 * both_ms * MS, both_ms * MS];
+        run
+    }
+
+    #[test]
+    fn turns_are_seen_where_it_is_not_known_which_request_called() {
+        let found = crate::explain(&loop_with_two(150, 3_500, 3_400)).findings;
+        assert_eq!(found[0].cause, "slow-peer");
+        assert!(found[0].title.ends_with("2 calls at a time"), "{found:?}");
+        // Calls were on their way for 3.6 s: for so much of 3.5 s of sleep is no room beside them.
+        assert_eq!(found[0].lost_ns, 3_100 * MS);
+        assert!(found[0].requests.as_ref().unwrap().share() > 0.8, "{found:?}");
+        assert!(found[0].chain.iter().any(|link| link.text.contains("only 1 of 200 requests")));
+        // No more requests than calls, a loop that computes, connections that are seldom all in use.
+        for run in [(36, 3_500, 3_400), (150, 300, 3_400), (150, 3_500, 1_000)] {
+            let found = crate::explain(&loop_with_two(run.0, run.1, run.2)).findings;
+            assert!(found.iter().all(|found| !found.title.contains("turn")), "{run:?}: {found:?}");
+        }
+    }
+
+    /// Of 110 requests 30 were kept.
+    #[test]
+    fn an_event_loop_that_sleeps_while_calls_are_on_their_way_waits_for_them() {
+        let lost = |at_once: Vec<u64>, calls_to_peer: usize| {
+            let mut run = proxy(80);
+            let totals = run.messages.seconds.iter_mut();
+            let totals = totals.filter(|second| second.metric == model::MessageMetric::Total);
+            totals.for_each(|second| (0..80).for_each(|_| second.histogram.record(90 * MS)));
+            run.messages.seconds.retain(|second| second.program != PEER);
+            run.messages.programs.retain(|program| program.program != PEER);
+            run.sums.services.clear();
+            let mut run = calls(run, calls_to_peer, 80 * MS);
+            run.sums.services.last_mut().unwrap().calls_at_once = at_once;
+            crate::explain(&run).findings[0].lost_ns
+        };
+        // It slept for 3 of 4 s, and calls were on their way for 3.8 s.
+        assert_eq!(lost(vec![800 * MS, 800 * MS, 2_200 * MS], 110), 2_800 * MS);
+        assert_eq!(lost(vec![800 * MS], 110), 30 * 80 * MS, "of few calls it is known");
+    }
+
     /// Each request has the calls of others, as those of an event loop whose connections are all in use.
     #[test]
     fn calls_that_count_for_several_requests_are_of_one_each() {

@@ -1,11 +1,11 @@
 //! Requests that wait for a peer: for its answers, or for their turn there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Accounts, Message, MessageMetric, RequestCost};
+use model::{Accounts, Message, MessageMetric, RequestCost, Service, part_of};
 
 use super::called::{Called, calls_of, known_part, peer, requests, trigger};
-use super::turns::{Limit, limit};
+use super::turns::{Limit, busy_ns, limit};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::case::requests::{did, intervals_by_thread, kept};
@@ -14,6 +14,9 @@ use crate::case::spans::{Span, union};
 use crate::cause::{Claim, OfRequests};
 use crate::judge::FEWEST_REQUESTS;
 use crate::text::{count, counted, duration, percent};
+
+/// Requests that have calls of their own are few: fewer than one in so many.
+const FEW_WITH_CALLS: u64 = 4;
 
 pub const TURNS: &str = "Allow more calls at a time (connections of the pool, maxconn) if the peer can take \
                      them, or let it answer sooner.";
@@ -25,15 +28,21 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     let known = known_part(case, called, in_calls);
     let time = |message: &Message| (in_calls(message, program) as f64 * known) as u64;
     let slowest = cost(case.slowest(), |one| time(&one.message));
-    if slowest.with == 0 || slowest.of < FEWEST_REQUESTS {
+    let limit = limit(case, called);
+    let anonymous = is_unknown_whose(case, called);
+    if slowest.of < FEWEST_REQUESTS || (slowest.with == 0 && (limit.is_none() || !anonymous)) {
         return None;
     }
-    let lost = waited(case, program);
+    let (of_kept, of_all) = (waited(case, program), slept_beside_calls(case, called));
+    let lost = if of_all.total() > of_kept.total() { of_all } else { of_kept };
     let (process, peer) = (case.process_name(called.service.tgid), peer(case, called));
     let requests_ns = requests(case, called, MessageMetric::Total).sum();
     let own = (called.total.sum() as f64 / requests_ns.max(1) as f64).min(1.0);
-    let limit = limit(case, called).filter(|limit| is_waited_for(case, called, limit, &lost, own));
+    let limit = limit.filter(|limit| is_waited_for(case, called, limit, &lost, own));
     let limit = limit.filter(|limit| limit.used > slowest.share());
+    if slowest.with == 0 && limit.is_none() {
+        return None;
+    }
     let title = match &limit {
         Some(limit) => format!(
             "requests of {process} wait for their turn at {peer}, {} at a time",
@@ -43,13 +52,21 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     };
     let mut claim = Claim::new(title, lost, called.total.count());
     claim.takes_idle = true;
-    claim.mechanism(in_requests(&slowest));
+    claim.mechanism(match anonymous && limit.is_some() {
+        true => whose_is_unknown(case, called),
+        false => in_requests(&slowest),
+    });
     claim.requests = Some(OfRequests { slowest, of_all: own });
     if let Some(limit) = limit {
         claim.fix = Some(TURNS);
-        let behind = |message: &Message| match time(message) {
-            0 => 0,
-            _ => (message.logic_ns() as f64 * limit.used) as u64,
+        let tgid = called.service.tgid;
+        let calls = |message: &Message| match anonymous {
+            true => message.at_socket.as_ref().is_some_and(|at| at.tgid == tgid),
+            false => time(message) > 0,
+        };
+        let behind = |message: &Message| match calls(message) {
+            false => 0,
+            true => (message.logic_ns() as f64 * limit.used) as u64,
         };
         let slowest = cost(case.slowest(), |one| behind(&one.message));
         claim.requests = Some(OfRequests { slowest, of_all: limit.used });
@@ -84,6 +101,58 @@ fn is_waited_for(case: &Case, called: &Called, limit: &Limit, lost: &Accounts, o
     let are_read = metric(MessageMetric::Infrastructure) < metric(MessageMetric::Total) / 4;
     let are_more = limit.calls == 1 || (own < 0.5 && lost.total() >= limit.load_ns / 2);
     limit.used > own && are_read && are_more
+}
+
+/// The requests of the process that were kept, and those of them with a call to this peer.
+fn with_calls(case: &Case, called: &Called) -> (u64, u64) {
+    let Service { tgid, program, .. } = *called.service;
+    let answered = kept(case.run);
+    let answered = answered.filter(|m| m.at_socket.as_ref().is_some_and(|at| at.tgid == tgid));
+    answered.fold((0, 0), |(all, with), message| {
+        (all + 1, with + u64::from(calls_of(message, program).next().is_some()))
+    })
+}
+
+/// There is a call for every second request, or more.
+fn are_of_requests(case: &Case, called: &Called) -> bool {
+    called.total.count() >= requests(case, called, MessageMetric::Total).count() / 2
+}
+
+/// Few requests have a call of their own though most have called: the thread that reads an answer sends the
+/// next call that waits, and that counts for the request which was answered.
+fn is_unknown_whose(case: &Case, called: &Called) -> bool {
+    let (all, with) = with_calls(case, called);
+    all >= FEWEST_REQUESTS && with < all / FEW_WITH_CALLS && are_of_requests(case, called)
+}
+
+fn whose_is_unknown(case: &Case, called: &Called) -> String {
+    let (all, with) = with_calls(case, called);
+    format!(
+        "there were {} for {}, but only {with} of {} that were kept have any of their own: the thread \
+         that reads an answer sends the call that waits for its turn",
+        counted(called.total.count(), "call"),
+        counted(requests(case, called, MessageMetric::Total).count(), "request"),
+        counted(all, "request")
+    )
+}
+
+/// Of an event loop whose requests call this peer: the part of its idle time for which there is no room
+/// beside the time with calls, so that it slept while calls were on their way. This is of all requests, not
+/// only of those that were kept.
+fn slept_beside_calls(case: &Case, called: &Called) -> Accounts {
+    let program = called.service.program;
+    let callers: BTreeSet<u32> =
+        kept(case.run).flat_map(|message| calls_of(message, program)).map(|(tid, _)| tid).collect();
+    let mut alone = case.run.threads.iter().filter(|thread| callers.contains(&thread.tid));
+    let (Some(caller), None, Some(busy_ns), true) =
+        (alone.next(), alone.next(), busy_ns(called), are_of_requests(case, called))
+    else {
+        return Accounts::new();
+    };
+    let idle = || caller.accounts.iter().filter(|(account, _)| class(*account) == Class::Idle);
+    let idle_ns = idle().map(|(_, ns)| ns).fold(0, u64::saturating_add);
+    let both_ns = idle_ns.saturating_add(busy_ns).saturating_sub(case.run.length_ns());
+    idle().map(|(account, ns)| (account, part_of(ns, both_ns, idle_ns))).collect()
 }
 
 /// Time of a message in which a call to this peer was on its way, ns.

@@ -23,18 +23,24 @@ pub struct Limit {
     pub load_ns: u64,
 }
 
+/// How long any call to the peer was on its way, ns, where that is known of enough of them.
+pub fn busy_ns(called: &Called) -> Option<u64> {
+    let at_once = &called.service.calls_at_once;
+    let each = (1u64..).zip(at_once).map(|(calls, ns)| calls.saturating_mul(*ns));
+    let known = each.fold(0, u64::saturating_add);
+    (known >= called.total.sum() / 100 * KNOWN_PERCENT)
+        .then(|| at_once.iter().copied().fold(0, u64::saturating_add))
+}
+
 /// The limit of the calls to a peer: hardly ever there are more of them, and so many for at least half of
 /// the time. Of one call at a time it is enough that those which were kept do not overlap, and that all
 /// together fit into the recording.
 pub fn limit(case: &Case, called: &Called) -> Option<Limit> {
     let total = called.total.sum();
-    let at_once = &called.service.calls_at_once;
-    let each = (1u64..).zip(at_once).map(|(calls, ns)| calls.saturating_mul(*ns));
-    let known = each.fold(0, u64::saturating_add);
-    let calls = match known >= total / 100 * KNOWN_PERCENT {
-        true => most_at_once(at_once)?,
-        false if total <= case.run.length_ns() && is_one_at_a_time(case, called) => 1,
-        false => return None,
+    let calls = match busy_ns(called) {
+        Some(_) => most_at_once(&called.service.calls_at_once)?,
+        None if total <= case.run.length_ns() && is_one_at_a_time(case, called) => 1,
+        None => return None,
     };
     let load_ns = load(case, called, total / calls);
     let used = (total as f64 / (calls as f64 * load_ns as f64)).min(1.0);
