@@ -27,6 +27,7 @@ mod named_locks;
 mod parking;
 pub(crate) mod purposes;
 pub(crate) mod requests;
+pub(crate) mod run_queue;
 pub(crate) mod safepoints;
 pub(crate) mod scales;
 pub(crate) mod slowest;

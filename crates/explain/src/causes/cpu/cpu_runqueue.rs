@@ -24,13 +24,14 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Account, Accounts, BoundThreads, ChainEnd, Histogram, Metric, OutlierKind, RecorderPart,
-    RunnerSum, part_of,
+    Account, Accounts, BoundThreads, ChainEnd, Metric, OutlierKind, RecorderPart, RunnerSum,
+    part_of,
 };
 
 use crate::case::in_words::in_words;
+use crate::case::run_queue::{Queue, Ran};
 use crate::case::{Case, Cpus};
-use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
+use crate::cause::{Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, percent, quantiles};
 
@@ -74,27 +75,8 @@ const FIX_BOUND: &str = "These threads may run on some of the CPUs only: run no 
                          Cpus_allowed_list in /proc/PID/task/TID/status; a cpuset: cpuset.cpus of the \
                          cgroup). Another process there: move it to other CPUs, or lower its weight (nice, \
                          cpu.weight).";
-/// A wait as long as a running thread keeps the CPU from one that was just woken, and less.
-const SHORT_NS: u64 = 100_000;
-/// The scheduler's slice before it is scaled with the number of CPUs (kernel/sched/fair.c,
-/// sysctl_sched_base_slice): so long a running thread may keep the CPU from one that was just made.
-/// Threads that compete for a CPU wait for whole slices.
-const SLICE_NS: u64 = 700_000;
-/// CPUs that are idle for one part in so many had room for whoever waited a moment.
-const IDLE_PART: u64 = 10;
 /// Runners worth a line.
 const RUNNERS_SHOWN: usize = 3;
-
-/// Who ran instead, in nanoseconds of waiting.
-#[derive(Default)]
-struct Ran {
-    own: u64,
-    other: u64,
-    /// whylag itself: what recording costs stands elsewhere, and is no cause.
-    recorder: u64,
-    /// The idle task: the CPU was free and the thread was being brought onto it.
-    idle: u64,
-}
 
 /// A process that ran while threads waited for its CPU.
 struct Runner<'a> {
@@ -110,22 +92,8 @@ impl Runner<'_> {
     }
 }
 
-/// Waiting for a CPU in a run.
-struct Queue {
-    /// The process that waited longest.
-    process: u32,
-    waited_ns: u64,
-    /// Of it: while someone was seen on the CPU.
-    claimed_ns: u64,
-    waits: u64,
-    ran: Ran,
-    delays: Option<Histogram>,
-    /// Nothing is known of who ran: thread states were sampled.
-    unseen: bool,
-}
-
 fn examine(case: &Case) -> Verdict {
-    let queue = measure(case)?;
+    let queue = Queue::of(case)?;
     let mut lost: Accounts = case
         .accounts
         .iter()
@@ -159,46 +127,18 @@ fn examine(case: &Case) -> Verdict {
     evidence(case, &queue, &mut claim);
     rule_out(case, &queue.ran, &mut claim);
     let cpus = case.cpus_for(queue.process);
-    if cpus.is_some_and(is_mostly_idle) {
+    if cpus.is_some_and(Cpus::are_mostly_idle) {
         claim.fix = Some(FIX_ON_IDLE_HOST);
         claim.spare_cpus = true;
         claim.doubt(0.7, "CPUs were idle more than half of the time, and yet threads shared one");
     } else if case.bound(queue.process).is_some() {
         claim.fix = Some(FIX_BOUND);
     }
-    claim.of_placement = cpus.is_some_and(|cpus| is_of_placement(cpus, &queue));
+    claim.of_placement = queue.is_of_placement(case);
     if queue.unseen {
         claim.doubt(0.7, "who ran meanwhile is not known");
     }
     Ok(claim)
-}
-
-fn measure(case: &Case) -> Result<Queue, Absent> {
-    let waited_ns = case.accounts.sum_of(Account::is_runnable);
-    let Some(process) = case.main_process(Account::is_runnable) else {
-        return Err(Absent("no thread waited for a CPU".to_owned()));
-    };
-    let unseen = case.run.sums.runners.is_empty() && case.run.header.sampled;
-    let ran = who_ran(case);
-    let claimed_ns = if unseen { waited_ns } else { ran.own.saturating_add(ran.other) };
-    if claimed_ns == 0 {
-        return Err(Absent(format!(
-            "all waiting for a CPU together is {}, and no other thread was seen on the CPU \
-             meanwhile",
-            duration(waited_ns)
-        )));
-    }
-    let delays = case.histogram(&Metric::RunQueueDelay);
-    // Several may have run in one wait; and not in each wait did anybody run.
-    let nobody = [0, case.run.header.recorder_pid];
-    let seen = case.run.sums.runners.iter().filter(|r| !nobody.contains(&r.runner_tgid));
-    let pieces = seen.fold(0u64, |sum, r| sum.saturating_add(r.count));
-    let counted = delays.as_ref().map(|h| h.count());
-    let waits = match unseen {
-        true => counted.unwrap_or(0),
-        false => pieces.min(counted.unwrap_or(pieces)),
-    };
-    Ok(Queue { process, waited_ns, claimed_ns, waits, ran, delays, unseen })
 }
 
 fn evidence(case: &Case, queue: &Queue, claim: &mut Claim) {
@@ -279,34 +219,6 @@ fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
     );
 }
 
-/// Who had the CPU, process by process no more than its threads waited: recordings from before
-/// waits were divided among all who ran have more.
-fn who_ran(case: &Case) -> Ran {
-    let mut by_process = BTreeMap::<u32, Ran>::new();
-    for runner in &case.run.sums.runners {
-        let ran = by_process.entry(runner.tgid).or_default();
-        let part = match runner.runner_tgid {
-            0 => &mut ran.idle,
-            tgid if tgid == runner.tgid => &mut ran.own,
-            tgid if tgid == case.run.header.recorder_pid => &mut ran.recorder,
-            _ => &mut ran.other,
-        };
-        *part = part.saturating_add(runner.ns);
-    }
-    let mut sum = Ran::default();
-    for (tgid, ran) in by_process {
-        let parts = [ran.own, ran.other, ran.recorder, ran.idle];
-        let all = parts.into_iter().fold(0u64, u64::saturating_add);
-        let waited = case.process(tgid).map_or(0, |of| of.sum_of(Account::is_runnable));
-        let cut = |ns| part_of(ns, waited.min(all), all);
-        sum.own = sum.own.saturating_add(cut(ran.own));
-        sum.other = sum.other.saturating_add(cut(ran.other));
-        sum.recorder = sum.recorder.saturating_add(cut(ran.recorder));
-        sum.idle = sum.idle.saturating_add(cut(ran.idle));
-    }
-    sum
-}
-
 /// Runners that `which` accepts, without the idle task and whylag, by process, the largest first.
 fn largest<'a>(case: &Case<'a>, which: fn(&RunnerSum) -> bool) -> Vec<Runner<'a>> {
     let mut runners = BTreeMap::<u32, Runner<'a>>::new();
@@ -383,7 +295,7 @@ fn title_of_own(case: &Case, process: u32) -> String {
         Some(bound) => (bound.waited_ns.saturating_add(bound.ran_ns)) as f64 / length,
         None => runnable(case, Some(process)),
     };
-    if threads < cpus.number as f64 || is_mostly_idle(cpus) {
+    if threads < cpus.number as f64 || cpus.are_mostly_idle() {
         return format!("threads of {name} wait for each other on the same CPU");
     }
     let place = match bound {
@@ -415,19 +327,6 @@ fn title(case: &Case, queue: &Queue) -> String {
         return format!("processes of {comm} ({pids}) wait for each other's CPU");
     }
     format!("{name} waits for a CPU while {} runs", other.name(case))
-}
-
-/// CPUs were there to be had.
-fn is_mostly_idle(cpus: Cpus) -> bool {
-    cpus.idle_ns > cpus.total_ns / 2
-}
-
-/// The scheduler put whoever it woke behind another, beside a CPU that was idle: the fewer CPUs are
-/// busy, the longer such a wait may be.
-fn is_of_placement(cpus: Cpus, queue: &Queue) -> bool {
-    let mean_ns = queue.claimed_ns / queue.waits.max(1);
-    let short_ns = if is_mostly_idle(cpus) { SLICE_NS } else { SHORT_NS };
-    cpus.idle_ns > cpus.total_ns / IDLE_PART && mean_ns < short_ns
 }
 
 #[cfg(test)]

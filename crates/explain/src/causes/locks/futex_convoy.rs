@@ -13,9 +13,10 @@
 //! follows that. Who waits until a timeout, looks, and waits again (Python, Ruby) waits for the thread that
 //! ends other waits for the same words and is busy nearly all the time. A holder that waits for an answer
 //! which it has asked for on a socket goes on with it, whether the peer is recorded or not: so of a pool of
-//! connections that is too small for its threads. Where the holder waited for a
-//! CPU, was throttled or stopped, the time is left to those causes. The longest are followed from the
-//! waiter to the thread that ended the wait.
+//! connections that is too small for its threads. Where the holder waited for a CPU, was throttled or
+//! stopped, the time is left to those causes; but where CPUs were idle and such waits short, they are what it
+//! costs to hand the lock on, and so is the waiting for a CPU of those that it let go on. The longest are
+//! followed from the waiter to the thread that ended the wait.
 //!
 //! # Without whylag
 //!
@@ -28,6 +29,7 @@
 //! futex(2); futex(7); kernel/futex/waitwake.c.
 
 mod fixes;
+mod handing_on;
 
 use std::cmp::Reverse;
 
@@ -36,6 +38,7 @@ use model::{
     WaitSum,
 };
 
+use self::handing_on::HandingOn;
 use crate::case::Case;
 use crate::case::beyond::{Holders, Whose};
 use crate::case::chain_ends::is_holders;
@@ -96,9 +99,10 @@ fn own_ns(word: &LockWord) -> u64 {
     }
 }
 
-/// All of these waits, of each account no more than was lost in it.
-fn claimed(case: &Case, locks: &[&LockWord]) -> Accounts {
-    let all: Accounts = locks.iter().map(|word| (word.account, own_ns(word))).collect();
+/// All of these waits and what handing the locks on costs, of each account no more than was lost in it.
+fn claimed(case: &Case, locks: &[&LockWord], handing_on: &HandingOn) -> Accounts {
+    let mut all: Accounts = locks.iter().map(|word| (word.account, own_ns(word))).collect();
+    all.merge(&handing_on.accounts());
     all.iter().map(|(account, ns)| (account, ns.min(case.lost.get(account)))).collect()
 }
 
@@ -136,8 +140,9 @@ const STUCK_SHOWN: usize = 5;
 fn examine(case: &Case) -> Verdict {
     let all = case.accounts.get(FUTEX);
     let locks: Vec<&LockWord> = case.locks.iter().filter(|word| own_ns(word) > 0).collect();
-    let claimed = claimed(case, &locks);
-    let lost = claimed.total();
+    let handing_on = HandingOn::of(case, &locks);
+    let claimed = claimed(case, &locks, &handing_on);
+    let lost = claimed.sum_of(|account| !account.is_runnable());
     let Some(first) = locks.first().filter(|_| lost > 0) else {
         return Err(Absent(match case.locks.first() {
             None => format!(
@@ -171,6 +176,7 @@ fn examine(case: &Case) -> Verdict {
         counted(locks.len() as u64, "user-space lock"),
         mean(first.ns, first.count)
     ));
+    handing_on.explain(&mut claim);
     who_lets_go(case, first, stuck, &mut claim);
     let is_known = end != Some(ChainEnd::Unknown);
     let whoever = whose.or_beyond("while others waited, whoever had the lock");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::cause::Absent;
 use model::RecorderPart;
 
 use crate::testing::{RunBuilder, SECOND, USER, presence, runner};

@@ -167,3 +167,44 @@ fn owners_that_wait_for_a_cpu_are_a_doubt_not_a_ruled_out() {
     assert_eq!(claim.doubts.len(), 1);
     assert!(claim.ruled_out.iter().all(|r| r.cause != "cpu-runqueue"));
 }
+
+/// Two threads with short turns: 40,000 of their 50,000 sleeps are for a lock, and each time they are ready
+/// for `wait_us` before they have a CPU.
+fn short_turns(wait_us: u64, idle_ns: u64) -> Claim {
+    let queued_ns = 50_000 * wait_us * 1_000;
+    let accounts = [
+        (USER, 2 * SECOND),
+        (FUTEX, 3 * SECOND),
+        (Account::Blocked(Blocked::TimerSleep), SECOND),
+        (Account::RunnableWakeup, queued_ns),
+    ];
+    let timer = Account::Blocked(Blocked::TimerSleep);
+    let lock = WaitSum {
+        lock_like: 40_000,
+        waker_tgid: 10,
+        ends: [(ChainEnd::Cpu, 2 * SECOND), (ChainEnd::RunQueue, SECOND)].into(),
+        ..wait(10, FUTEX, 0xbeef, 40_000, 3 * SECOND)
+    };
+    let run = RunBuilder::new()
+        .length(8 * SECOND)
+        .thread(10, 10, &accounts)
+        .wait(lock)
+        .wait(wait(10, timer, 0, 10_000, SECOND))
+        .runner(crate::testing::runner(10, 10, 50_000, queued_ns))
+        .cpus(2, idle_ns, 8 * SECOND - idle_ns)
+        .build();
+    examine(&Case::new(&run)).unwrap()
+}
+
+#[test]
+fn waits_for_a_cpu_that_is_free_are_what_handing_the_lock_on_costs() {
+    let claim = short_turns(40, 2 * SECOND);
+    assert_eq!(claim.lost.get(FUTEX), 3 * SECOND);
+    assert_eq!(claim.lost.get(Account::RunnableWakeup), 2 * SECOND * 4 / 5);
+    let said = claim.chain.iter().any(|link| link.text.starts_with("1.60 s more ready to run"));
+    assert!(said, "{:?}", claim.chain);
+    // CPUs that are short, or waited for as long as by threads that compete for one.
+    for claim in [short_turns(40, SECOND / 10), short_turns(400, 2 * SECOND)] {
+        assert_eq!((claim.lost.get(FUTEX), claim.lost.total()), (2 * SECOND, 2 * SECOND));
+    }
+}
