@@ -3,6 +3,7 @@
 
 mod alike;
 mod below;
+mod busiest;
 mod children;
 mod concentration;
 pub(crate) mod confidence;
@@ -32,6 +33,7 @@ use std::cmp::Reverse;
 
 use model::{Account, Accounts, Explanation, NotLookedAt, Run};
 
+use self::busiest::put_before_idle;
 use self::finding::{finding, share};
 use self::own::SetApart;
 use self::rank::{Judged, judged, subtract};
@@ -60,7 +62,8 @@ const PARTS: f64 = 1e9;
 /// what struck at one time only: 1,000 threads that queue for a CPU while they start do not hide a
 /// lock that is in the way all the time. Of each comes first what takes the largest part of the slowest
 /// requests of the port where it takes most, where these are known and who sent them is not recorded
-/// itself, else the largest share. A wait for a peer comes after the cause that has most of what the peer
+/// itself, else the largest share; but what takes half of a thread that is always busy comes before what takes
+/// time only of such that mostly wait for work. A wait for a peer comes after the cause that has most of what the peer
 /// does.
 ///
 /// A run of timers has no threads: of it the findings explain the lateness of its ticks.
@@ -91,7 +94,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
     let lost_ns = lost.total();
     let mut unexplained = lost;
     let mut findings = Vec::new();
-    let mut behind = Vec::new();
+    let (mut behind, mut takes) = (Vec::new(), Vec::new());
     for one in judged {
         if let Some(claim) = one.named() {
             unexplained = subtract(&unexplained, &claim.lost);
@@ -99,6 +102,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
             let peers_work = PeersWork::of(case, claim, judged);
             finding.chain.extend(peers_work.links());
             behind.extend(peers_work.main().map(|cause| (one.cause.id, cause)));
+            takes.push((one.cause.id, busiest::takes(case, claim)));
             findings.push((claim.dropped >= MANY_DROPS, finding));
         }
     }
@@ -110,6 +114,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         (!dropped, finding.minor, at_once, Reverse(slows), Reverse(finding.lost_ns))
     });
     let mut findings: Vec<_> = findings.into_iter().map(|(_, finding)| finding).collect();
+    put_before_idle(&mut findings, &takes);
     put_behind_causes(&mut findings, &behind);
     let unexplained = unexplained.largest_first();
     let by_share = |(account, ns)| (account, ns, share(ns, case.wall_ns));

@@ -8,6 +8,10 @@ use model::{Explanation, Finding, LeadingAccount, Run};
 const CHILDREN: f64 = 0.2;
 const CHILDREN_LEAD: f64 = 0.5;
 
+/// An account with this part of the wall time is named where there is no finding, and so many of them.
+const LARGE: f64 = 0.1;
+const LARGEST_SHOWN: usize = 2;
+
 /// From this part of the time of the slowest requests on the opening names a cause by it.
 pub(super) const LEAST_OF_REQUESTS: f64 = 0.1;
 
@@ -90,15 +94,39 @@ pub fn leading(explanation: &Explanation, run: &Run) -> String {
             share(finding.share),
             share(finding.wall_share)
         ),
-        None if explanation.lost_ns == 0 => {
-            format!("No time was lost in {}: there is nothing to explain.", place(explanation))
+        None => format!("{}{}", nothing(explanation), mostly(explanation)),
+    }
+}
+
+/// That there is no finding.
+fn nothing(explanation: &Explanation) -> String {
+    let place = place(explanation);
+    match unseen(explanation) {
+        _ if explanation.lost_ns == 0 => {
+            format!("No time was lost in {place}: there is nothing to explain.")
         }
-        None if !explanation.not_looked_at.is_empty() => format!(
-            "No cause that was looked for explains the time lost in {}; {} not looked at.",
-            place(explanation),
-            were(unseen(explanation))
+        0 => format!("No known cause explains the time lost in {place}."),
+        unseen => format!(
+            "No cause that was looked for explains the time lost in {place}; {} not looked at.",
+            were(unseen)
         ),
-        None => format!("No known cause explains the time lost in {}.", place(explanation)),
+    }
+}
+
+/// Where most of the wall time went instead: a program may be slow because it computes, or sleeps by itself.
+fn mostly(explanation: &Explanation) -> String {
+    let accounts = explanation.accounts.iter();
+    let largest = accounts.filter(|(_, _, part)| *part >= LARGE).take(LARGEST_SHOWN);
+    let words: Vec<String> = largest
+        .enumerate()
+        .map(|(n, (account, _, part))| {
+            let of = if n == 0 { " of the wall time" } else { "" };
+            format!("{} for {}{of}", account.describe(), share(*part))
+        })
+        .collect();
+    match words.is_empty() {
+        true => String::new(),
+        false => format!(" The threads were {}.", words.join(", and ")),
     }
 }
 

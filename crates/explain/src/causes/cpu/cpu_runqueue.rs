@@ -24,8 +24,7 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Account, Accounts, BoundThreads, ChainEnd, Metric, OutlierKind, RecorderPart, RunnerSum,
-    part_of,
+    Account, Accounts, BoundThreads, ChainEnd, OutlierKind, RecorderPart, RunnerSum, part_of,
 };
 
 use crate::case::in_words::in_words;

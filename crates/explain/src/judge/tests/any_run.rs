@@ -83,7 +83,8 @@ proptest! {
         prop_assert!(shares <= 1.0 + 1e-9);
         let accounts: u64 = explanation.accounts.iter().map(|(_, ns, _)| ns).sum();
         prop_assert_eq!(accounts, explanation.wall_ns);
-        for pair in explanation.findings.windows(2) {
+        // Only the first may have been put there for a thread that is always busy.
+        for pair in explanation.findings.windows(2).skip(1) {
             let is_last = pair[1].minor || pair[1].when.is_some();
             prop_assert!(pair[0].lost_ns >= pair[1].lost_ns || is_last);
         }

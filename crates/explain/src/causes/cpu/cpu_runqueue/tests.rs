@@ -1,6 +1,6 @@
 use super::*;
 use crate::cause::Absent;
-use model::RecorderPart;
+use model::{Metric, RecorderPart};
 
 use crate::testing::{RunBuilder, SECOND, USER, presence, runner};
 

@@ -13,6 +13,9 @@ use crate::case::run_queue::Queue;
 use crate::cause::Claim;
 use crate::text::duration;
 
+/// It is mentioned from one in so many parts of the claim on.
+const MENTIONED: u64 = 20;
+
 /// Time of threads that queue for locks, because whoever was to have the lock next had no CPU yet.
 #[derive(Default)]
 pub struct HandingOn {
@@ -35,7 +38,7 @@ impl HandingOn {
         let mut sleeps = BTreeMap::<u32, u64>::new();
         for word in locks {
             let of_process = sleeps.entry(word.tgid).or_default();
-            *of_process = of_process.saturating_add(word.count);
+            *of_process = of_process.saturating_add(word.count.saturating_sub(word.open));
         }
         let woken = sleeps.iter().map(|(tgid, of_locks)| {
             let woken = case.process(*tgid).map_or(0, |of| of.get(Account::RunnableWakeup));
@@ -55,7 +58,7 @@ impl HandingOn {
 
     pub fn explain(&self, claim: &mut Claim) {
         let behind_ns = self.behind.total();
-        if self.woken_ns == 0 && behind_ns == 0 {
+        if self.woken_ns.saturating_add(behind_ns) <= claim.lost.total() / MENTIONED {
             return;
         }
         claim.mechanism(format!(
