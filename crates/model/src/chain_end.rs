@@ -88,7 +88,7 @@ impl fmt::Display for ChainEnd {
             ChainEnd::Unwatched => "waited for a thread that was not recorded",
             ChainEnd::Peer => "waited for the answer of a process that was not recorded",
             ChainEnd::Idle => "had nothing to do until somebody else asked it for something",
-            ChainEnd::Unknown => "did what is not known",
+            ChainEnd::Unknown => "did something that was not seen",
         })
     }
 }

@@ -10,6 +10,9 @@ use crate::{Style, text};
 /// Column in which the text after a label begins.
 const INDENT: usize = 14;
 
+/// Programs with a known fault are in the source alone.
+const MYSTERIES: &str = "mysteries/bin/";
+
 pub(crate) fn write_finding(
     out: &mut dyn Write,
     number: usize,
@@ -74,6 +77,9 @@ pub(crate) fn write_finding(
             let label = if n == 0 { label } else { "" };
             let line = text::clean(line);
             writeln!(out, "{:INDENT$}{line}", format!("   {label}"))?;
+        }
+        if command.starts_with(MYSTERIES) {
+            writeln!(out, "{:INDENT$}(built by 'make mysteries' in whylag's source)", "")?;
         }
     }
     Ok(())

@@ -371,14 +371,12 @@ fn doubt_kind(first: &LockWord, claim: &mut Claim) {
     }
 }
 
-/// `lock at 0x7f...` or its name; `token in the pipe with inode 7`.
+/// `lock at 0x7f...` or its name; `locks that 16 threads park for`, each on a futex word of its own; `token in
+/// the pipe with inode 7`.
 fn described(word: &LockWord) -> String {
     match word.account {
         FUTEX if word.parked > 0 => {
-            return format!(
-                "locks for which {} sleep on words of their own",
-                counted(word.parked, "thread")
-            );
+            return format!("locks that {} park for", counted(word.parked, "thread"));
         }
         FUTEX => {}
         Account::Blocked(Blocked::PipeRead) => {
