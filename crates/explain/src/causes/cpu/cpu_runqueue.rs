@@ -8,7 +8,8 @@
 //! The time that threads were ready to run and had no CPU (the accounts runnable:wakeup and
 //! runnable:preempted), as far as somebody else was seen on their CPU meanwhile; who that was, by
 //! process; the histogram of the waits; how busy the CPUs were; and which of them the threads may run
-//! on, where that is not all (an affinity mask, a cpuset).
+//! on, where that is not all (an affinity mask, a cpuset). Where most of the CPU time is of processes that
+//! live for less than 100 ms each, how many these are, and what starting and ending them takes.
 //!
 //! # Without whylag
 //!
@@ -21,12 +22,15 @@
 //!
 //! kernel/sched/fair.c; Documentation/scheduler/sched-stats.rst (what /proc/PID/schedstat says).
 
+mod short_lived;
+
 use std::collections::BTreeMap;
 
 use model::{
     Account, Accounts, BoundThreads, ChainEnd, OutlierKind, RecorderPart, RunnerSum, part_of,
 };
 
+use self::short_lived::ShortLived;
 use crate::case::in_words::in_words;
 use crate::case::run_queue::{Queue, Ran};
 use crate::case::{Case, Cpus};
@@ -62,6 +66,10 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
+/// The same for who it was that ran.
+const FIX_OWN: &str = "Run no more busy threads than there are CPUs, or add CPUs.";
+const FIX_OTHERS: &str = "Move the other process to other CPUs (taskset, cpuset), lower its weight (nice, \
+                          cpu.weight), or keep CPUs for the latency-critical threads.";
 /// More CPUs help nobody where others are free.
 const FIX_ON_IDLE_HOST: &str = "Other CPUs were idle: find what keeps the threads together. An \
                                 affinity mask or a cpuset (taskset -pc PID; Cpus_allowed_list in \
@@ -101,7 +109,9 @@ fn examine(case: &Case) -> Verdict {
         .collect();
     let behind = case.behind(|end| end == ChainEnd::RunQueue);
     lost.merge(&behind);
-    let mut claim = Claim::new(title(case, &queue), lost, queue.waits);
+    let short_lived = ShortLived::of(case).filter(|_| has_no_main_runner(case, &queue));
+    let title = short_lived.as_ref().map_or_else(|| title(case, &queue), ShortLived::title);
+    let mut claim = Claim::new(title, lost, queue.waits);
     claim.mechanism(format!(
         "threads that were ready to run waited {} for a CPU: {} after being woken, {} after being \
          preempted",
@@ -123,6 +133,9 @@ fn examine(case: &Case) -> Verdict {
             duration(queue.ran.other)
         ));
     }
+    if let Some(short_lived) = &short_lived {
+        short_lived.explain(&mut claim);
+    }
     evidence(case, &queue, &mut claim);
     rule_out(case, &queue.ran, &mut claim);
     let cpus = case.cpus_for(queue.process);
@@ -132,12 +145,20 @@ fn examine(case: &Case) -> Verdict {
         claim.doubt(0.7, "CPUs were idle more than half of the time, and yet threads shared one");
     } else if case.bound(queue.process).is_some() {
         claim.fix = Some(FIX_BOUND);
+    } else if !queue.unseen && short_lived.is_none() {
+        claim.fix = Some(if queue.ran.own >= queue.ran.other { FIX_OWN } else { FIX_OTHERS });
     }
     claim.of_placement = queue.is_of_placement(case);
     if queue.unseen {
         claim.doubt(0.7, "who ran meanwhile is not known");
     }
     Ok(claim)
+}
+
+/// Many others ran, and none for half of the waiting.
+fn has_no_main_runner(case: &Case, queue: &Queue) -> bool {
+    let main_ns = largest(case, |_| true).first().map_or(0, |runner| runner.ns);
+    queue.ran.other > queue.ran.own && main_ns < queue.ran.other / 2
 }
 
 fn evidence(case: &Case, queue: &Queue, claim: &mut Claim) {

@@ -82,7 +82,7 @@ fn where_cpus_are_idle_more_of_them_are_no_remedy() {
     let claim = examine(&Case::new(&idle)).unwrap();
     assert!(claim.fix.unwrap().contains("affinity mask") && claim.doubts.len() == 1);
     let busy = builder().cpus(2, SECOND, 3 * SECOND).build();
-    assert!(examine(&Case::new(&busy)).unwrap().fix.is_none());
+    assert!(examine(&Case::new(&busy)).unwrap().fix.unwrap().starts_with("Run no more busy"));
 }
 
 #[test]
@@ -196,4 +196,41 @@ fn throttled_time_is_not_claimed() {
     let run =
         RunBuilder::new().thread(10, 10, &[(USER, SECOND), (Account::Throttled, SECOND)]).build();
     assert!(examine(&Case::new(&run)).is_err());
+}
+
+/// A script starts 200 processes in 4 s, each of which lives for `lives_ms`.
+fn script(lives_ms: u64, runners: u32) -> Claim {
+    let mut run = RunBuilder::new().thread(10, 10, &[(USER, SECOND / 2)]);
+    let clone = Account::Syscall(model::Syscall::named("clone").unwrap());
+    let ms = SECOND / 1_000;
+    for tid in 100..300 {
+        let ran = lives_ms / 4 * ms;
+        run = run.thread(tid, tid, &[(USER, ran), (clone, ran), (PREEMPTED, 2 * ran)]).dead();
+    }
+    for tid in 100..100 + runners {
+        run = run.runner(runner(tid, 200 + tid % runners, 1_000, 2 * (lives_ms / 4) * ms));
+    }
+    let mut run = run.build();
+    for thread in run.threads.iter_mut().skip(1) {
+        thread.first_ns = run.header.started_ns + SECOND;
+        thread.last_ns = thread.first_ns + lives_ms * ms;
+    }
+    examine(&Case::new(&run)).unwrap()
+}
+
+#[test]
+fn processes_that_live_for_a_moment_are_said_to_be_many() {
+    let claim = script(8, 100);
+    assert_eq!(
+        claim.title,
+        "50 processes a second, which live for 8.00 ms each, wait for each other's CPU"
+    );
+    let said = "200 processes began and ended within the recording, and had 62 %";
+    assert!(claim.chain.iter().any(|link| link.text.starts_with(said)), "{:?}", claim.chain);
+    assert!(claim.chain.iter().any(|link| link.text.contains("50 % of it in execve")));
+    assert!(claim.fix.unwrap().starts_with("Start fewer processes"));
+    // One that runs all the time is what they wait for.
+    assert!(!script(8, 1).title.contains("a second"));
+    // What lives for longer does something of its own.
+    assert!(!script(400, 100).title.contains("a second"));
 }
